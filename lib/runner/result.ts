@@ -1,0 +1,108 @@
+// The contract of results/<run>/result.json (schema 1), and of what `loadgen.run` in k6 returns.
+
+export interface Distribution { min: number; mean: number; sd: number; withinSd: number; max: number }
+export interface LatencyDistribution extends Distribution { p50: number; p75: number; p90: number; p95: number; p99: number; p999: number }
+
+export type StatusClass = '2xx' | '3xx' | '4xx' | '5xx';
+export type ErrorKind = 'connect' | 'tls' | 'read' | 'write' | 'timeout' | 'protocol';
+
+/**
+ * What `loadgen.run` returns. requests = responses + errors. `inFlight` were unanswered at the deadline; `warmupRequests`
+ * ended before the window and are in no other figure. Instants are ISO 8601 with at least milliseconds; they bound the
+ * measured window. A distribution over nothing is all zeros.
+ */
+export interface LoadResult {
+  requests: number;
+  warmupRequests: number;
+  seconds: number;
+  rps: number;
+  responses: Record<StatusClass, number>;
+  errors: Record<ErrorKind | 'total', number>;
+  inFlight: number;
+  bytes: { received: number; headers: number; headersDecoded: number; body: number; sent: number };
+  latencyMs: LatencyDistribution;
+  connectMs: LatencyDistribution;
+  firstByteMs: LatencyDistribution;
+  perConnectionRps: Distribution;
+  perThreadRps: Distribution;
+  startedAt: string;
+  endedAt: string;
+  /** CPU seconds of the whole k6 process within the window. */
+  cpuSeconds: number;
+}
+
+/** One load phase of a round. `serverCpuSeconds`: whole process tree, within the engine's window. */
+export interface Phase extends LoadResult {
+  serverCpuSeconds: number;
+  serverRssBytes: number;
+  generatorCpuSeconds: number;
+}
+
+export interface Round { round: number; phases: Phase[] }
+
+export interface VariantResult {
+  name: string;
+  server: { name: string; version: string; workers: number; config: readonly string[] };
+  load: Record<string, unknown>;
+  published: import('../scenario/model.ts').Published | null;
+  note?: string;
+  rounds: Round[];
+  /** null when the variant was not run here. */
+  rps: { median: number } | null;
+  serverCpuMicrosPerRequest: { median: number } | null;
+  latencyMs: { p50: number; p99: number; max: number } | null;
+  errorsPerMillion: number | null;
+  successRatio: number | null;
+  /** Median share of its cores that the server, and of its core that the generator used, 0 to 1. */
+  serverShare: number | null;
+  generatorShare: number | null;
+}
+
+export type Verdict = 'faster' | 'slower' | 'same' | 'inconclusive' | 'none';
+
+/** `ratio` is exp(mean ln(variant / baseline)) over rounds; it need not equal the quotient of the medians. */
+export interface Comparison {
+  metric: 'rps';
+  variant: string;
+  baseline: string;
+  ratio: number;
+  ci95: [number, number];
+  verdict: Verdict;
+  why: string;
+  publishedRatio: number | null;
+}
+
+export interface Integrity { requests: number; stored: number; backfilled: number; lost: number }
+
+export interface Environment {
+  bakeoff: string;
+  cpuModel: string;
+  cores: number;
+  memoryBytes: number;
+  kernel: string;
+  os: string;
+  governor: string | null;
+  loadAverage: [number, number, number];
+  serverCpus: number[];
+  generatorCpus: number[];
+  versions: Record<string, string>;
+}
+
+export interface Result {
+  schema: 1;
+  run: string;
+  scenario: string;
+  title: string;
+  startedAt: string;
+  endedAt: string;
+  /** 'partial': ended early (Ctrl-C, a server that would not come back); the rounds that are there are whole. */
+  state: 'complete' | 'partial';
+  quick: boolean;
+  environment: Environment;
+  variants: VariantResult[];
+  comparisons: Comparison[];
+  /** null with `--store none`. */
+  integrity: Integrity | null;
+  warnings: string[];
+  footnotes: string[];
+}
