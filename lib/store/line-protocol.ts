@@ -1,0 +1,76 @@
+// InfluxDB's line protocol (https://docs.influxdata.com/influxdb/v1/write_protocols/line_protocol_reference/) and the
+// quoting of InfluxQL. Written so that a point made here is byte for byte the series that k6's own output makes.
+
+/** A field's value. Numbers are stored as floats, as k6 does. */
+export type FieldValue = number | string;
+
+/**
+ * One line of line protocol, or '' when no field is left. Tags without a value and fields that are null, undefined or
+ * not finite are left out: InfluxDB has no empty tag, no null and no NaN.
+ * @param timestampNs nanoseconds since 1970
+ */
+export function line(
+  measurement: string,
+  tags: Readonly<Record<string, string | undefined>>,
+  fields: Readonly<Record<string, FieldValue | null | undefined>>,
+  timestampNs: bigint,
+): string {
+  let head = escapeMeasurement(measurement);
+  for (const key of Object.keys(tags).sort()) {
+    const value = tags[key];
+    if (value !== undefined && value !== '' && key !== '') head += `,${escapeTag(key)}=${escapeTag(value)}`;
+  }
+  const parts: string[] = [];
+  for (const [key, value] of Object.entries(fields)) {
+    if (typeof value === 'string') parts.push(`${escapeTag(key)}=${quoteField(value)}`);
+    else if (typeof value === 'number' && Number.isFinite(value)) parts.push(`${escapeTag(key)}=${value}`);
+  }
+  return parts.length === 0 ? '' : `${head} ${parts.join(',')} ${timestampNs}`;
+}
+
+/** Nanoseconds since 1970 of an instant in milliseconds since 1970 (fractions count) or in ISO 8601. */
+export function toNanoseconds(instant: number | string): bigint {
+  const ms = typeof instant === 'string' ? Date.parse(instant) : instant;
+  if (!Number.isFinite(ms)) throw new RangeError(`not an instant: ${instant}`);
+  const whole = Math.floor(ms);
+  return BigInt(whole) * 1_000_000n + BigInt(Math.round((ms - whole) * 1e6));
+}
+
+const rfc3339 = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/;
+
+/** Nanoseconds since 1970 of a Go time in JSON (RFC 3339 with up to nine digits), exact. Null when it is none. */
+export function parseGoTime(text: string): bigint | null {
+  const match = rfc3339.exec(text);
+  if (match === null) return null;
+  const seconds = Date.parse(`${match[1]}${match[3]}`);
+  if (Number.isNaN(seconds)) return null;
+  return BigInt(seconds) * 1_000_000n + BigInt((match[2] ?? '').padEnd(9, '0'));
+}
+
+/** An InfluxQL string literal, e.g. a tag's value in a WHERE clause. */
+export function quoteString(text: string): string {
+  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'").replaceAll('\n', '\\n')}'`;
+}
+
+/** An InfluxQL identifier: a measurement, tag, field or database name. */
+export function quoteIdentifier(name: string): string {
+  return `"${name.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')}"`;
+}
+
+// A line break ends a point and a trailing backslash would escape the separator that follows; neither can be escaped in
+// names and tag values.
+function plain(text: string): string {
+  return text.replaceAll(/[\r\n]+/g, ' ').replace(/\\+$/, '');
+}
+
+function escapeMeasurement(name: string): string {
+  return plain(name).replaceAll(/[, ]/g, '\\$&');
+}
+
+function escapeTag(text: string): string {
+  return plain(text).replaceAll(/[,= ]/g, '\\$&');
+}
+
+function quoteField(text: string): string {
+  return `"${text.replaceAll(/["\\]/g, '\\$&')}"`;
+}
