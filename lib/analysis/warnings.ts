@@ -1,0 +1,46 @@
+// The closed list of what a reader of the table has to know before trusting it.
+
+export type Warning =
+  | { kind: 'generator-limit'; variant: string; generatorShare: number; serverShare: number }
+  | { kind: 'failures'; variant: string; requests: number; errors: number; not2xx: number }
+  | { kind: 'load-average'; perMinute: number; cores: number }
+  | { kind: 'few-rounds'; rounds: number; needed: number }
+  | { kind: 'quick' }
+  | { kind: 'no-baseline'; variant: string; baseline: string }
+  | { kind: 'repeated'; round: number; why: string };
+
+/** The warning in words, with the next step where there is one. */
+export function warningText(warning: Warning): string {
+  switch (warning.kind) {
+    case 'generator-limit':
+      return `${warning.variant}: the generator was at its limit (${share(warning.generatorShare)} of its cores) and the server was not `
+        + `(${share(warning.serverShare)}): the server can do more than this; give the generator more cores with --generator-cpus`;
+    case 'failures':
+      return `${warning.variant}: ${failures(warning)} among ${count(warning.requests)} requests: requests/s alone do not compare`;
+    case 'load-average':
+      return `load average ${warning.perMinute.toFixed(1)} on ${warning.cores} cores at the start: something else may have used the machine`;
+    case 'few-rounds':
+      return `${warning.rounds} ${warning.rounds === 1 ? 'round' : 'rounds'}: a verdict needs ${warning.needed}`;
+    case 'quick':
+      return 'quick run with short rounds: a first look, not a measurement';
+    case 'no-baseline':
+      return `${warning.variant} is compared with ${warning.baseline}, which was not run: name both with --variants for a ratio`;
+    case 'repeated':
+      return `round ${warning.round} was dropped and repeated: ${warning.why}`;
+  }
+}
+
+function failures({ errors, not2xx }: { errors: number; not2xx: number }): string {
+  const parts = [];
+  if (errors > 0) parts.push(`${count(errors)} ${errors === 1 ? 'error' : 'errors'}`);
+  if (not2xx > 0) parts.push(`${count(not2xx)} ${not2xx === 1 ? 'answer' : 'answers'} other than 2xx`);
+  return parts.join(' and ');
+}
+
+function share(value: number): string {
+  return `${Math.round(value * 100)} %`;
+}
+
+function count(value: number): string {
+  return value.toLocaleString('en-US');
+}

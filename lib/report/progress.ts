@@ -1,0 +1,58 @@
+// Live progress on stderr: one line that is rewritten on a terminal, plain lines in a pipe.
+
+export interface Running {
+  /** e.g. "round 2 of 6 · open-file-cache". */
+  what: string;
+  /** requests/s in the last second; null before the first. */
+  rps: number | null;
+  /** Of the whole run. */
+  secondsLeft: number;
+}
+
+export interface Progress {
+  /** Shows what goes on now; nothing in a pipe. */
+  running(now: Running): void;
+  /** Something is done; a line of its own in a pipe. */
+  finished(line: string): void;
+  /** A line that stays on either. */
+  say(line: string): void;
+  /** Takes the rewritten line away, before other output. */
+  clear(): void;
+}
+
+const clearLine = '\r\u001b[2K';
+
+/** Progress for a stream: `columns` is its width when it is a terminal, undefined otherwise. */
+export function createProgress(stream: { write(text: string): unknown; columns?: number | undefined; isTTY?: boolean | undefined }): Progress {
+  const terminal = stream.isTTY === true;
+  let shown = false;
+
+  function clear(): void {
+    if (shown) stream.write(clearLine);
+    shown = false;
+  }
+
+  function say(line: string): void {
+    clear();
+    stream.write(`${line}\n`);
+  }
+
+  return {
+    running(now) {
+      if (!terminal) return;
+      stream.write(clearLine + runningLine(now).slice(0, (stream.columns ?? 80) - 1));
+      shown = true;
+    },
+    finished(line) {
+      if (!terminal) say(line);
+    },
+    say,
+    clear,
+  };
+}
+
+function runningLine({ what, rps, secondsLeft }: Running): string {
+  const now = rps === null ? 'starting' : `${Math.round(rps).toLocaleString('en-US')} requests/s now`;
+  const seconds = Math.max(0, Math.round(secondsLeft));
+  return `${what} · ${now} · ${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')} left`;
+}

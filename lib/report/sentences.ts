@@ -1,0 +1,98 @@
+// What stands around the table in words. The same lines in the terminal and in Markdown.
+import type { Comparison, Integrity, Result } from '../runner/result.ts';
+import { change, duration, percent, whole } from './format.ts';
+import { formatCpuList } from '../runner/cores.ts';
+
+/** What is known before the first round, for the two lines above the table. */
+export interface Heading {
+  scenario: string;
+  command: string;
+  bodyBytes: number;
+  protocol: string;
+  rounds: number;
+  /** An estimate before the run, what it took after it. */
+  seconds: number;
+  estimated: boolean;
+  server: string;
+  k6: string;
+  serverCpus: readonly number[];
+  generatorCpus: readonly number[];
+  kernel: string;
+  cpuModel: string;
+}
+
+/** Two lines: what is measured, and on what. */
+export function headingLines(heading: Heading): string[] {
+  const { rounds } = heading;
+  const took = `${heading.estimated ? 'about ' : ''}${duration(heading.seconds)}`;
+  return [
+    [heading.scenario, heading.command, `${whole(heading.bodyBytes)} B over ${heading.protocol.toUpperCase()}`,
+      `${rounds} ${rounds === 1 ? 'round' : 'rounds'}, ${took}`].join(' · '),
+    [`${heading.server} on ${cores(heading.serverCpus)}, ${heading.k6} on ${cores(heading.generatorCpus)}`, heading.kernel, heading.cpuModel].join(' · '),
+  ];
+}
+
+/** One sentence per comparison, then who was the limit. `knob` as in the scenario. */
+export function findingLines(result: Result, knob: string): string[] {
+  const only = result.comparisons.length === 1;
+  return [...result.comparisons.map((comparison) => comparisonSentence(comparison, only ? knob : undefined)), ...limitSentence(result)];
+}
+
+function comparisonSentence(comparison: Comparison, knob: string | undefined): string {
+  const { variant, baseline, ratio, ci95, verdict, why, publishedRatio } = comparison;
+  const subject = knob ?? variant;
+  const versus = knob === undefined ? ` than ${baseline}` : '';
+  const article = publishedRatio === null ? '.' : `; the article saw ${change(publishedRatio)}.`;
+  const measured = `${change(ratio)} (95 % interval ${change(ci95[0])} to ${change(ci95[1])})`;
+  switch (verdict) {
+    case 'faster':
+    case 'slower':
+      return `${subject} is ${verdict}${versus} here: ${measured}${article}`;
+    case 'same':
+      return `${subject} is as fast as ${knob === undefined ? baseline : 'without'} here: ${measured}${article}`;
+    case 'inconclusive':
+      return `Whether ${subject} is faster${versus} cannot be told from this: ${measured}${article}`;
+    case 'none':
+      return `No verdict on ${subject}: ${why}${ratio === 0 ? '' : ` (measured ${change(ratio)})`}${article}`;
+  }
+}
+
+/** A share of its cores from which on a side is at its limit. */
+const limit = 0.9;
+
+function limitSentence(result: Result): string[] {
+  const measured = result.variants.filter((variant) => variant.serverShare !== null && variant.generatorShare !== null);
+  const first = measured[0];
+  if (first === undefined) return [];
+  const server = measured.map((variant) => variant.serverShare as number);
+  const generator = measured.map((variant) => variant.generatorShare as number);
+  const shares = `${first.server.name} at ${range(server)} of its ${coreWord(result.environment.serverCpus)}, `
+    + `the generator at ${range(generator)} of its ${coreWord(result.environment.generatorCpus)}`;
+  const serverBound = server.every((share) => share >= limit);
+  const generatorBound = generator.every((share) => share >= limit);
+  if (serverBound && generatorBound) return [`Both sides were at their limit: ${shares}.`];
+  if (serverBound) return [`${first.server.name} was the limit: ${shares}.`];
+  if (generatorBound) return [`The generator was the limit: ${shares}.`];
+  return [`Use of the cores: ${shares}.`];
+}
+
+/** How much of what was sent is in the database. */
+export function storedLine(integrity: Integrity | null): string {
+  if (integrity === null) return 'Not stored in InfluxDB (--store none)';
+  const again = integrity.backfilled > 0 ? `, ${whole(integrity.backfilled)} of them written again` : '';
+  return `Stored ${whole(integrity.stored)} of ${whole(integrity.requests)} requests in InfluxDB${again}, ${whole(integrity.lost)} lost`;
+}
+
+function range(shares: readonly number[]): string {
+  const low = percent(Math.min(...shares));
+  const high = percent(Math.max(...shares));
+  return low === high ? low : `${low.replace(' %', '')} to ${high}`;
+}
+
+function coreWord(cpus: readonly number[]): string {
+  return cpus.length === 1 ? 'core' : `${cpus.length} cores`;
+}
+
+function cores(cpus: readonly number[]): string {
+  return `${cpus.length === 1 ? 'core' : 'cores'} ${formatCpuList(cpus)}`;
+}

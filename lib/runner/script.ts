@@ -1,0 +1,10 @@
+// Compiles the k6 script into the one file that k6 runs.
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+
+const source = fileURLToPath(new URL('../k6/main.ts', import.meta.url));
+
+/** Writes lib/k6/main.ts with all that it imports, except for k6's own modules, to `file`. */
+export async function compileScript(file: string): Promise<void> {
+  await build({ entryPoints: [source], outfile: file, bundle: true, platform: 'neutral', format: 'esm', target: 'es2023', external: ['k6', 'k6/*'], logLevel: 'silent' });
+}
