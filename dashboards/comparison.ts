@@ -1,0 +1,177 @@
+// The Comparison dashboard: an article's table, published beside measured, for one run of one scenario.
+import {
+  DashboardBuilder, DashboardCursorSync, QueryVariableBuilder, VariableRefresh, VariableSort, type Dashboard,
+} from '@grafana/grafana-foundation-sdk/dashboard';
+import { benchComparison, benchRun } from '../lib/store/schema.ts';
+import { loadgenMeasurement, tagValues } from './influxql.ts';
+import { colours, datasource, nullAs, ratioBarsPanel, tablePanel, timeSeriesPanel } from './panels.ts';
+
+const uid = 'bakeoff-comparison';
+
+/** The run that is picked. */
+const pickedRun = { equal: { scenario: 'scenario', run: 'run' } } as const;
+
+/** Picks a run and sets the dashboard's time range to it. */
+const runUrl = `/d/${uid}?var-scenario=\${scenario}&var-run=\${__data.fields.run}`
+  + '&from=${__data.fields.started.numeric}&to=${__data.fields.ended.numeric}';
+
+// A laptop's screen leaves about 1330 pixels to a panel over the whole width.
+const articleTable = tablePanel({
+  id: 1,
+  title: '${scenario}: published beside measured',
+  description: 'One row per variant, in the order of the scenario. "published" is what the article printed, on its machine; '
+    + '"measured" is the median over the rounds of this run. "ratio" is that of the variant to its baseline within the same round, '
+    + 'with its 95 % interval: the article and this machine compare by their ratios, not by their requests/s. '
+    + '"errors" are attempts without a response per million; "success" is the share of requests that were answered with 2xx or 3xx; '
+    + '"CPU" is the server\'s CPU time per request.',
+  grid: { x: 0, y: 0, w: 24, h: 7 },
+  from: benchComparison,
+  where: pickedRun,
+  columns: [
+    { name: 'variant', title: 'variant' },
+    { name: 'published_rps', title: 'published req/s', width: 120 },
+    { name: 'published_ratio', title: 'published ratio', width: 115 },
+    { name: 'measured_rps', title: 'measured req/s', width: 118, mappings: [nullAs('published only')] },
+    { name: 'ratio', title: 'ratio', width: 70 },
+    { name: 'ci_low', title: '95 % low', width: 78 },
+    { name: 'ci_high', title: '95 % high', width: 82 },
+    {
+      name: 'verdict',
+      title: 'verdict',
+      width: 105,
+      coloured: true,
+      mappings: [
+        colours({ faster: 'green', slower: 'red', same: 'blue', inconclusive: 'orange', none: 'text' }),
+        nullAs('–', 'text'),
+      ],
+    },
+    { name: 'server_cpu_micros_per_request', title: 'CPU', width: 75 },
+    { name: 'p50_ms', title: 'p50', width: 75 },
+    { name: 'p99_ms', title: 'p99', width: 75 },
+    { name: 'max_ms', title: 'max', width: 80 },
+    { name: 'errors_per_million', title: 'errors', width: 75 },
+    { name: 'success_ratio', title: 'success', width: 78, percent: true, decimals: 2 },
+  ],
+});
+
+const ratioBars = ratioBarsPanel({
+  id: 2,
+  title: 'Ratio to the baseline: published beside measured',
+  description: 'How many times the baseline\'s requests/s each variant reached, in the article and here. The dashed line is the baseline.',
+  grid: { x: 0, y: 7, w: 9, h: 9 },
+  from: benchComparison,
+  where: { ...pickedRun, has: 'baseline' },
+  category: 'variant',
+  bars: [
+    { name: 'published_ratio', title: 'published', color: 'blue' },
+    { name: 'ratio', title: 'measured', color: 'orange' },
+  ],
+  axis: 'ratio to the baseline',
+});
+
+const requestsOverTime = timeSeriesPanel({
+  id: 3,
+  title: 'Requests/s over time',
+  description: 'Requests that ended in each second; rounds of the variants take turns. If it lies outside of the dashboard\'s '
+    + 'time range, "Zoom to data" or a click on the run in the list below brings it here.',
+  grid: { x: 9, y: 7, w: 15, h: 9 },
+  from: loadgenMeasurement('loadgen_requests'),
+  where: pickedRun,
+  field: 'value',
+  series: 'variant',
+  // A sample counts the requests of one second.
+  unit: 'reqps',
+  axis: 'requests/s',
+  gapMs: 2500,
+});
+
+const behindTheFigures = tablePanel({
+  id: 4,
+  title: 'Behind the figures',
+  description: 'Against which baseline and why the verdict is what it is; how busy the server\'s and the generator\'s cores were '
+    + '(a generator near 100 % with a server below it measures the generator); bytes received per request.',
+  grid: { x: 0, y: 16, w: 24, h: 6 },
+  from: benchComparison,
+  where: pickedRun,
+  columns: [
+    { name: 'variant', title: 'variant', width: 160 },
+    { name: 'baseline', title: 'against', width: 140 },
+    { name: 'why', title: 'why that verdict' },
+    { name: 'note', title: 'note' },
+    { name: 'server', title: 'server', width: 70 },
+    { name: 'server_version', title: 'version', width: 80 },
+    { name: 'rounds', title: 'rounds', width: 70 },
+    { name: 'requests', title: 'requests', width: 100 },
+    { name: 'server_share', title: 'server busy', width: 95, percent: true },
+    { name: 'generator_share', title: 'generator busy', width: 115, percent: true },
+    { name: 'header_bytes_per_request', title: 'header/req', width: 92 },
+    { name: 'total_bytes_per_request', title: 'total/req', width: 85 },
+  ],
+});
+
+const runs = tablePanel({
+  id: 5,
+  title: 'Runs of ${scenario}',
+  description: 'The newest 100 runs, newest first. A click on a run shows it, at its time. "lost" are requests that k6 counted '
+    + 'and the database does not hold.',
+  grid: { x: 0, y: 22, w: 24, h: 7 },
+  from: benchRun,
+  where: { equal: { scenario: 'scenario' } },
+  newest: 100,
+  columns: [
+    { name: 'run', title: 'run', width: 300, link: { title: 'Show this run', url: runUrl } },
+    { name: 'title', title: 'scenario' },
+    {
+      name: 'state',
+      title: 'state',
+      width: 90,
+      coloured: true,
+      mappings: [colours({ complete: 'green', partial: 'orange', running: 'blue' })],
+    },
+    { name: 'started', title: 'started', width: 165 },
+    { name: 'ended', title: 'ended', width: 165 },
+    { name: 'rounds', title: 'rounds', width: 70 },
+    { name: 'requests', title: 'requests', width: 100 },
+    { name: 'stored', title: 'stored', width: 100 },
+    { name: 'backfilled', title: 'backfilled', width: 95 },
+    { name: 'lost', title: 'lost', width: 70 },
+  ],
+});
+
+// A run's name starts with its time, so that the newest one sorts first and is the one that Grafana picks.
+// Both lists come from bench_comparison: a run without a table is not offered.
+const scenarioVariable = new QueryVariableBuilder('scenario')
+  .label('Scenario')
+  .datasource(datasource)
+  .query(tagValues(benchComparison, 'scenario'))
+  .refresh(VariableRefresh.OnTimeRangeChanged)
+  .allowCustomValue(false)
+  .sort(VariableSort.AlphabeticalAsc);
+
+const runVariable = new QueryVariableBuilder('run')
+  .label('Run')
+  .datasource(datasource)
+  .query(tagValues(benchComparison, 'run', { equal: { scenario: 'scenario' } }))
+  .refresh(VariableRefresh.OnTimeRangeChanged)
+  .allowCustomValue(false)
+  .sort(VariableSort.AlphabeticalDesc);
+
+/** The dashboard as Grafana reads it from a file. */
+export function comparisonDashboard(): Dashboard {
+  return new DashboardBuilder('Comparison')
+    .uid(uid)
+    .description('An article\'s table, published beside measured, for one run of one scenario.')
+    .tags(['bakeoff'])
+    .editable()
+    .timezone('browser')
+    .tooltip(DashboardCursorSync.Off)
+    .time({ from: 'now-15m', to: 'now' })
+    .withVariable(scenarioVariable)
+    .withVariable(runVariable)
+    .withPanel(articleTable)
+    .withPanel(ratioBars)
+    .withPanel(requestsOverTime)
+    .withPanel(behindTheFigures)
+    .withPanel(runs)
+    .build();
+}

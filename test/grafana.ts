@@ -1,0 +1,58 @@
+// The part of Grafana that a test of dashboards needs: which queries a dashboard sends, with its variables filled in.
+import { readFileSync } from 'node:fs';
+
+export interface Override { matcher: { id: string; options: string }; properties: { id: string; value: unknown }[] }
+
+export interface Panel {
+  id: number;
+  type: string;
+  title: string;
+  gridPos: { x: number; y: number; w: number; h: number };
+  datasource: { type: string; uid: string };
+  targets: { refId: string; query: string; alias?: string; datasource: { type: string; uid: string } }[];
+  fieldConfig: { defaults: { unit?: string; custom: { axisLabel?: string; minWidth?: number } }; overrides: Override[] };
+  options: { xField?: string };
+}
+
+export interface Variable { name: string; query: string; datasource: { type: string; uid: string }; sort: number }
+
+export interface Dashboard { uid: string; title: string; panels: Panel[]; templating: { list: Variable[] } }
+
+export const generatedFolder = new URL('../dashboards/generated/', import.meta.url);
+
+/** A dashboard as it is committed, e.g. 'comparison.json'. */
+export function readDashboard(file: string): Dashboard {
+  return JSON.parse(readFileSync(new URL(file, generatedFolder), 'utf8')) as Dashboard;
+}
+
+/** Every query of a dashboard, panels and variables, and a name for it to be found by. */
+export function queriesOf(dashboard: Dashboard): { from: string; query: string; alias?: string | undefined }[] {
+  return [
+    ...dashboard.panels.flatMap((panel) => panel.targets.map(({ query, alias }) => ({ from: `panel ${panel.id}`, query, alias }))),
+    ...dashboard.templating.list.map((variable) => ({ from: `variable ${variable.name}`, query: variable.query })),
+  ];
+}
+
+/** What stands between SELECT and FROM. */
+export function selectedColumns(query: string): string[] {
+  const list = /^SELECT (.*?) FROM /.exec(query)?.[1] ?? '';
+  return [...list.matchAll(/"([^"]+)"/g)].map((match) => match[1] as string);
+}
+
+/**
+ * Fills template variables in as Grafana does: `${name:raw}` becomes the value as it is. Throws when something is left
+ * that this would send to InfluxDB as it stands and Grafana would not.
+ */
+export function interpolate(query: string, variables: Readonly<Record<string, string>>): string {
+  const filled = query.replace(/\$\{(\w+):raw\}/g, (text, name: string) => variables[name] ?? text);
+  if (filled.includes('$')) throw new Error(`not filled in: ${filled}`);
+  return filled;
+}
+
+/** A variable's choices in the order in which Grafana offers them; the first is the one it picks. */
+export function sorted(variable: Variable, values: readonly string[]): string[] {
+  const ascending = [...values].sort((a, b) => a.localeCompare(b));
+  if (variable.sort === 1) return ascending;
+  if (variable.sort === 2) return ascending.reverse();
+  throw new Error(`variable ${variable.name}: sort ${variable.sort} is not known here`);
+}

@@ -1,0 +1,133 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { generatedFiles } from '../../dashboards/build.ts';
+import { measurements } from '../../lib/store/schema.ts';
+import { generatedFolder, queriesOf, readDashboard, selectedColumns, type Dashboard, type Panel } from '../grafana.ts';
+
+const files = readdirSync(generatedFolder);
+
+it('commits what dashboards/build.ts makes (else: npm run -s dashboards)', () => {
+  const committed = Object.fromEntries(files.map((name) => [name, readFileSync(new URL(name, generatedFolder), 'utf8')]));
+  expect(committed).toEqual(generatedFiles());
+});
+
+describe.each(files)('%s', (file) => {
+  const dashboard = readDashboard(file);
+
+  it('asks only for measurements, tags and fields that are written', () => {
+    expect(unknownNames(dashboard)).toEqual([]);
+  });
+
+  it.each([
+    ['a measurement', '"bench_comparison"', '"bench_comparisons"', 'panel 1: measurement bench_comparisons'],
+    ['a field', '"measured_rps"', '"measured_req_s"', 'panel 1: measured_req_s'],
+    ['a tag', '"scenario" =', '"measured_rps" =', 'panel 1: measured_rps is no tag'],
+  ])('is caught when it asks for %s that is not written', (_what, written, asked, found) => {
+    const text = JSON.stringify(dashboard).replaceAll(JSON.stringify(written).slice(1, -1), JSON.stringify(asked).slice(1, -1));
+    expect(unknownNames(JSON.parse(text) as Dashboard)).toContain(found);
+  });
+
+  it('has a unit and a title of its own for every column of a table', () => {
+    const tables = dashboard.panels.filter((panel) => panel.type === 'table');
+    expect(tables).not.toEqual([]);
+    for (const panel of tables) {
+      const columns = columnsOf(panel);
+      // A name or title used twice would be matched by the other's override.
+      const names = columns.flatMap(({ name, title }) => [...new Set([name, title])]);
+      expect(names, panel.title).toEqual([...new Set(names)]);
+      for (const column of columns) expect(column, panel.title).toMatchObject({ title: expect.any(String), unit: expect.any(String) });
+    }
+  });
+
+  it('has a unit and a label on every axis', () => {
+    const charts = dashboard.panels.filter((panel) => panel.type !== 'table');
+    expect(charts).not.toEqual([]);
+    for (const { title, fieldConfig: { defaults } } of charts) {
+      expect([title, defaults.unit, defaults.custom.axisLabel]).toEqual([title, expect.any(String), expect.any(String)]);
+    }
+  });
+
+  it('overrides only columns that are selected', () => {
+    for (const panel of dashboard.panels) {
+      const selected = panel.targets.flatMap((target) => selectedColumns(target.query));
+      expect(selected, panel.title).toEqual(expect.arrayContaining(panel.fieldConfig.overrides.map((override) => override.matcher.options)));
+      if (panel.options.xField !== undefined) expect(selected).toContain(panel.options.xField);
+    }
+  });
+
+  it('fits a laptop: 24 grid columns, no overlap, tables of no more than 1330 pixels', () => {
+    const cells = dashboard.panels.flatMap(({ gridPos: { x, y, w, h } }) => {
+      expect(x + w).toBeLessThanOrEqual(24);
+      return Array.from({ length: w * h }, (_, cell) => `${x + (cell % w)},${y + Math.floor(cell / w)}`);
+    });
+    expect(new Set(cells).size).toBe(cells.length);
+    for (const panel of dashboard.panels.filter((one) => one.type === 'table')) {
+      const pixels = columnsOf(panel).reduce((sum, column) => sum + (column.width ?? 140), 0);
+      expect(pixels, panel.title).toBeLessThanOrEqual(1330);
+    }
+  });
+
+  it('has panel ids that differ', () => {
+    const ids = dashboard.panels.map((panel) => panel.id);
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  it('uses the data source that is provisioned', () => {
+    const provisioned = readFileSync(new URL('../../dashboards/provisioning/datasources/bakeoff.yaml', import.meta.url), 'utf8');
+    const uid = /^ +uid: (\S+)$/m.exec(provisioned)?.[1];
+    const used = [
+      ...dashboard.panels.flatMap((panel) => [panel.datasource, ...panel.targets.map((target) => target.datasource)]),
+      ...dashboard.templating.list.map((variable) => variable.datasource),
+    ];
+    for (const datasource of used) expect(datasource).toEqual({ type: 'influxdb', uid });
+  });
+});
+
+describe('docker/compose.yaml', () => {
+  const lines = readFileSync(new URL('../../docker/compose.yaml', import.meta.url), 'utf8').split('\n');
+
+  it('pins images to exact versions', () => {
+    const images = lines.filter((line) => line.includes('image:'));
+    expect(images).toHaveLength(2);
+    for (const image of images) expect(image).toMatch(/image: [a-z/]+:\d+\.\d+\.\d+$/);
+  });
+
+  it('publishes ports on loopback only', () => {
+    const ports = lines.filter((_line, index) => lines[index - 1]?.trim() === 'ports:');
+    expect(ports).toHaveLength(2);
+    for (const port of ports) expect(port).toMatch(/^ +- 127\.0\.0\.1:/);
+  });
+
+  it('takes every secret from the environment', () => {
+    const secrets = lines.filter((line) => /(PASSWORD|TOKEN):/.test(line) && !line.startsWith('#'));
+    expect(secrets).toHaveLength(4);
+    for (const secret of secrets) expect(secret).toMatch(/: \$\{BAKEOFF_\w+:\?.+\}$/);
+  });
+});
+
+function columnsOf(panel: Panel): { name: string; title: unknown; unit: unknown; width: number | undefined }[] {
+  return panel.targets.flatMap((target) => selectedColumns(target.query)).map((name) => {
+    const properties = panel.fieldConfig.overrides.find((override) => override.matcher.options === name)?.properties ?? [];
+    const valueOf = (id: string): unknown => properties.find((property) => property.id === id)?.value;
+    return { name, title: valueOf('displayName'), unit: valueOf('unit'), width: valueOf('custom.width') as number | undefined };
+  });
+}
+
+/** What a dashboard's queries name that lib/store/schema.ts does not. */
+function unknownNames(dashboard: Dashboard): string[] {
+  return queriesOf(dashboard).flatMap(({ from, query, alias }) => {
+    const asked = /FROM "([^"]+)"/.exec(query)?.[1];
+    const written = measurements.find((one) => one.measurement === asked);
+    if (written === undefined) return [`${from}: measurement ${asked}`];
+    const names = [...query.matchAll(/"([^"]+)"/g)].map((match) => match[1] as string).filter((name) => name !== asked);
+    const tags = [
+      ...[...query.matchAll(/"([^"]+)" !?= '/g)].map((match) => match[1] as string),
+      ...[...query.matchAll(/(?:GROUP BY|WITH KEY =) "([^"]+)"/g)].map((match) => match[1] as string),
+      ...[...(alias ?? '').matchAll(/\$tag_(\w+)/g)].map((match) => match[1] as string),
+    ];
+    return [
+      ...names.filter((name) => !written.tags.includes(name) && !(name in written.fields)).map((name) => `${from}: ${name}`),
+      ...tags.filter((name) => !written.tags.includes(name)).map((name) => `${from}: ${name} is no tag`),
+    ];
+  });
+}
