@@ -1,0 +1,145 @@
+// The HTTP API of InfluxDB 1.x, which 2.x serves too (a bucket stands for a database, the token for the password).
+import { UserError } from '../errors.ts';
+import { database } from './schema.ts';
+
+/** Where an InfluxDB is and how to get in. */
+export interface Influx {
+  /** Without credentials and without a slash at the end. */
+  url: string;
+  database: string;
+  /** Null when none were given. For 2.x the password is the token; the user name is then of no account, but not empty. */
+  credentials: { user: string; password: string } | null;
+}
+
+export interface Series {
+  name: string;
+  tags?: Record<string, string>;
+  columns: string[];
+  values: (string | number | boolean | null)[][];
+}
+
+/** What went wrong, in one line for the person. `status` is null when there was no answer. */
+export class InfluxError extends UserError {
+  readonly status: number | null;
+  constructor(message: string, status: number | null) {
+    super(message);
+    this.status = status;
+  }
+  /** Whether the same request may succeed a moment later. */
+  get transient(): boolean {
+    return this.status === null || this.status >= 500 || this.status === 408 || this.status === 429;
+  }
+}
+
+const requestTimeoutMs = 10_000;
+/** The batch size that InfluxDB's documentation recommends. */
+const linesPerRequest = 5000;
+
+/**
+ * Reads the value of --influx: http(s)://[user:password@|token@]host[:port], credentials percent-encoded where needed.
+ * @param token of INFLUX_TOKEN; used when the URL names no credentials
+ */
+export function parseInfluxUrl(text: string, token?: string): Influx {
+  const wrong = new UserError('--influx takes a URL such as http://localhost:8086, with user:password@ or token@ before the host where one is needed', 2);
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch {
+    throw wrong;
+  }
+  const path = url.pathname.replace(/\/+$/, '');
+  if (!/^https?:$/.test(url.protocol) || url.search !== '' || url.hash !== '') throw wrong;
+  if (path !== '' && path !== `/${database}`) {
+    throw new UserError(`--influx takes no path: the database is always ${database}`, 2);
+  }
+  return { url: url.origin, database, credentials: credentialsOf(url, token) };
+}
+
+function credentialsOf(url: URL, token: string | undefined): Influx['credentials'] {
+  const user = decodeURIComponent(url.username);
+  const password = decodeURIComponent(url.password);
+  if (password !== '') return { user: user === '' ? 'token' : user, password };
+  if (user !== '') return { user: 'token', password: user };
+  return token === undefined || token === '' ? null : { user: 'token', password: token };
+}
+
+/** Asks for a sign of life. Returns the version, e.g. "1.6.7" or "2.7.12". Throws an InfluxError. */
+export async function ping(influx: Influx): Promise<string> {
+  const { response } = await request(influx, 'GET', '/ping');
+  const version = response.headers.get('X-Influxdb-Version');
+  if (version === null) throw new InfluxError(`what answers at ${influx.url} is not InfluxDB: check --influx`, response.status);
+  return version.replace(/^v/, '');
+}
+
+/** Runs one InfluxQL statement. Times come back as RFC 3339 with nanoseconds. Throws an InfluxError. */
+export async function query(influx: Influx, influxql: string): Promise<Series[]> {
+  const form = new URLSearchParams({ db: influx.database, q: influxql });
+  const { response, text } = await request(influx, 'POST', '/query', form);
+  if (!response.ok) throw failure(influx, response, text);
+  const answer = JSON.parse(text) as { error?: string; results?: { error?: string; partial?: boolean; series?: Series[] }[] };
+  const result = answer.results?.[0];
+  const error = answer.error ?? result?.error ?? (result?.partial === true ? 'the answer was cut off by max-row-limit' : undefined);
+  if (error !== undefined) throw new InfluxError(`InfluxDB at ${influx.url}: ${error}`, response.status);
+  return result?.series ?? [];
+}
+
+/** Writes lines of line protocol, in requests of at most 5000, smaller ones when the server finds them too large. Throws an InfluxError. */
+export async function writeLines(influx: Influx, lines: readonly string[]): Promise<void> {
+  for (let from = 0; from < lines.length; from += linesPerRequest) {
+    await writeBatch(influx, lines.slice(from, from + linesPerRequest));
+  }
+}
+
+async function writeBatch(influx: Influx, lines: readonly string[]): Promise<void> {
+  const path = `/write?${new URLSearchParams({ db: influx.database, precision: 'ns' })}`;
+  const { response, text } = await request(influx, 'POST', path, lines.join('\n'));
+  if (response.ok) return;
+  if (response.status !== 413 || lines.length === 1) throw failure(influx, response, text);
+  const middle = Math.ceil(lines.length / 2);
+  await writeBatch(influx, lines.slice(0, middle));
+  await writeBatch(influx, lines.slice(middle));
+}
+
+async function request(influx: Influx, method: string, path: string, body?: string | URLSearchParams): Promise<{ response: Response; text: string }> {
+  const { credentials } = influx;
+  try {
+    const response = await fetch(influx.url + path, {
+      method,
+      body: body ?? null,
+      headers: credentials === null ? {} : { Authorization: `Basic ${Buffer.from(`${credentials.user}:${credentials.password}`).toString('base64')}` },
+      redirect: 'error',
+      signal: AbortSignal.timeout(requestTimeoutMs),
+    });
+    return { response, text: await response.text() };
+  } catch (error) {
+    throw new InfluxError(`InfluxDB at ${influx.url} does not answer (${reasonOf(error)})`, null);
+  }
+}
+
+/** fetch hides what happened in the cause, and that in an AggregateError when a name has several addresses. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.name === 'TimeoutError') return `nothing within ${requestTimeoutMs / 1000} s`;
+  const cause = error.cause instanceof AggregateError ? error.cause.errors[0] : error.cause;
+  return cause instanceof Error && cause.message !== '' ? cause.message : error.message;
+}
+
+function failure(influx: Influx, response: Response, text: string): InfluxError {
+  const { status } = response;
+  if (status === 401) {
+    const what = influx.credentials === null ? 'wants a user name and password, or a token' : 'refuses the user name and password, or the token';
+    return new InfluxError(`InfluxDB at ${influx.url} ${what}: give them in --influx (http://user:password@host:port, http://token@host:port) or in INFLUX_TOKEN`, status);
+  }
+  return new InfluxError(`InfluxDB at ${influx.url}: ${detail(text) ?? response.statusText} (status ${status})`, status);
+}
+
+function detail(text: string): string | undefined {
+  try {
+    const body = JSON.parse(text) as { error?: string; message?: string };
+    text = body.error ?? body.message ?? '';
+  } catch {
+    // Not JSON: a proxy's page, perhaps.
+  }
+  const first = text.trim().split('\n')[0] ?? '';
+  return first === '' ? undefined : first.slice(0, 200);
+}

@@ -1,0 +1,123 @@
+// Opens the database of a run: a local influxd by default, or somebody's InfluxDB 1.x or 2.x with --influx.
+import { setTimeout as delay } from 'node:timers/promises';
+import { UserError } from '../errors.ts';
+import { InfluxError, parseInfluxUrl, ping, query, writeLines, type Influx, type Series } from './client.ts';
+import { quoteIdentifier } from './line-protocol.ts';
+import { startLocalInfluxd, type LocalInfluxd } from './local.ts';
+
+export type { Influx, Series } from './client.ts';
+
+/** Tags that k6's influxdb output turns into string fields (its default, stated so that nothing else changes it). */
+export const tagsAsFields = ['vu', 'iter', 'url'] as const;
+
+export interface StoreOptions {
+  /** Needed without `url`; as lib/setup found it. */
+  influxdBinary?: string;
+  /** Value of --influx; without it a local influxd is started. */
+  url?: string;
+  /** Of the local influxd: its data (kept from run to run), config, log and locks. */
+  folder: string;
+  /** Cores for the local influxd: the generator's. */
+  cpus?: readonly number[];
+  /** How long a request is tried again while the database restarts or is busy; default 10 s. */
+  retryForMs?: number;
+}
+
+export interface Store {
+  /** For who reads the database directly. The url of a local one may change when it is revived. */
+  influx: Influx;
+  /** e.g. "1.6.7" */
+  version: string;
+  /** Process id of the local influxd as it runs now; null for an external one. */
+  pid(): number | null;
+  /** For k6's own influxdb output: the value of --out, and the environment. Ask anew for every round: the port may have changed. */
+  k6Output(): { out: string; env: Record<string, string> };
+  /** Writes line protocol (empty lines are skipped). Throws an InfluxError when the database does not take it. */
+  write(lines: readonly string[]): Promise<void>;
+  /** Runs one InfluxQL statement. Throws an InfluxError. */
+  query(influxql: string): Promise<Series[]>;
+  /** Starts a local influxd again when it has died. Returns whether the database answers. */
+  revive(): Promise<boolean>;
+  /** Ends a local influxd. May be called twice. */
+  close(): Promise<void>;
+}
+
+/** Opens the store, its database made where needed. Throws a UserError: no influxd, folder in use, unreachable, no access, no bucket. */
+export async function openStore(options: StoreOptions): Promise<Store> {
+  if (options.url !== undefined) {
+    const influx = parseInfluxUrl(options.url, process.env['INFLUX_TOKEN']);
+    return storeOn(influx, await prepare(influx), null, options.retryForMs);
+  }
+  const local = await startLocalInfluxd({ binary: options.influxdBinary ?? 'influxd', folder: options.folder, cpus: options.cpus });
+  try {
+    return storeOn(local.influx, await prepare(local.influx), local, options.retryForMs);
+  } catch (error) {
+    await local.stop();
+    throw error;
+  }
+}
+
+/** Makes sure that the database is there and may be read. Returns the version. */
+async function prepare(influx: Influx): Promise<string> {
+  const version = await ping(influx);
+  const name = influx.database;
+  const databases = await query(influx, 'SHOW DATABASES');
+  if (databases.some((series) => series.values.some(([value]) => value === name))) return version;
+  if (!version.startsWith('1.')) {
+    throw new UserError(`InfluxDB ${version} at ${influx.url} shows this token no bucket ${name}: make it (influx bucket create --name ${name}), or give a token that may read and write it`);
+  }
+  try {
+    await query(influx, `CREATE DATABASE ${quoteIdentifier(name)}`);
+  } catch (error) {
+    if (!(error instanceof InfluxError)) throw error;
+    throw new UserError(`${error.message}; somebody who may has to run: CREATE DATABASE ${name}`);
+  }
+  return version;
+}
+
+function storeOn(influx: Influx, version: string, local: LocalInfluxd | null, retryForMs = 10_000): Store {
+  const revive = async (): Promise<boolean> => (local === null ? ping(influx).then(() => true, () => false) : local.revive());
+
+  /** A local influxd that has died is started again on the way; both writing and asking twice do no harm. */
+  async function persistently<T>(operation: () => Promise<T>): Promise<T> {
+    const deadline = performance.now() + retryForMs;
+    for (let waitMs = 100; ; waitMs = Math.min(2 * waitMs, 2000)) {
+      try {
+        return await operation();
+      } catch (error) {
+        if (!(error instanceof InfluxError) || !error.transient) throw error;
+        if (performance.now() + waitMs > deadline) {
+          const failure = local?.failure() ?? null;
+          throw failure === null ? error : new InfluxError(`${error.message}; ${failure}`, error.status);
+        }
+      }
+      await local?.revive();
+      await delay(waitMs);
+    }
+  }
+
+  return {
+    influx,
+    version,
+    pid: () => local?.pid() ?? null,
+    k6Output: () => ({
+      out: `influxdb=${influx.url}/${influx.database}`,
+      env: {
+        // In the environment, since every user of the machine may read a command line.
+        K6_INFLUXDB_USERNAME: influx.credentials?.user ?? '',
+        K6_INFLUXDB_PASSWORD: influx.credentials?.password ?? '',
+        K6_INFLUXDB_TAGS_AS_FIELDS: tagsAsFields.join(','),
+        K6_INFLUXDB_PUSH_INTERVAL: '1s',
+        K6_INFLUXDB_PRECISION: 'ns',
+        K6_INFLUXDB_RETENTION: '',
+      },
+    }),
+    write: async (lines) => {
+      const points = lines.filter((line) => line !== '');
+      await persistently(() => writeLines(influx, points));
+    },
+    query: (influxql) => persistently(() => query(influx, influxql)),
+    revive,
+    close: async () => local?.stop(),
+  };
+}

@@ -1,0 +1,142 @@
+// Nothing is lost: after each round the database is asked whether it holds what k6 made, and what it lacks is written
+// again from k6's own record.
+import type { Integrity } from '../runner/result.ts';
+import type { Store } from './influxd.ts';
+import { quoteString } from './line-protocol.ts';
+import { readRecord, recordedLine } from './record.ts';
+
+export interface RoundToCheck {
+  run: string;
+  variant: string;
+  round: number;
+  /** The file of k6's `--out json` of this round. */
+  recordFile: string;
+  /** What the engine counted, in its summary. */
+  requests: number;
+}
+
+/** `problems`: one line each for the person; empty when all is stored. */
+export interface RoundIntegrity extends Integrity { problems: string[] }
+
+const repairsAtMost = 2;
+const pointsPerWrite = 5000;
+
+/** Count and sum of a series' values. */
+interface SeriesTotal { count: number; sum: number }
+type Totals = Map<string, SeriesTotal>;
+
+/**
+ * Compares, series by series, the round's loadgen_* samples in the database with k6's record, and the sum of
+ * loadgen_requests with the engine's own count. When something is missing, a dead local influxd is started again, the
+ * whole record is written again (which replaces what is there) and the database is asked again.
+ * Never throws for a database that fails: its requests are then lost, and `problems` says why.
+ * @returns requests (as given), stored (of them, by query), backfilled (missing at first, there now), lost (missing still)
+ */
+export async function checkRound(store: Store, round: RoundToCheck): Promise<RoundIntegrity> {
+  const problems: string[] = [];
+  const label = `${round.variant}, round ${round.round}`;
+  const recorded = await recordedTotals(round, problems);
+  let atFirst: number | null = null;
+  let stored = 0;
+  let missing = 0;
+  let failure: string | null = null;
+  for (let repairs = 0; ; repairs++) {
+    try {
+      await store.revive();
+      const totals = await storedTotals(store, round);
+      stored = requestsOf(totals);
+      missing = countMissing(recorded, totals);
+    } catch (error) {
+      failure = messageOf(error);
+      break;
+    }
+    atFirst ??= stored;
+    if ((missing === 0 && stored >= round.requests) || repairs === repairsAtMost || failure !== null) break;
+    try {
+      await writeAgain(store, round.recordFile);
+    } catch (error) {
+      // A part may have been taken: ask once more, then give up.
+      failure = messageOf(error);
+    }
+  }
+  const lost = Math.max(0, round.requests - stored);
+  const because = failure === null ? '' : `: ${failure}`;
+  if (stored > round.requests) {
+    problems.push(`InfluxDB holds ${format(stored)} requests of ${label}, more than the ${format(round.requests)} that were made; the figures in result.json are right, those in InfluxDB are not`);
+  }
+  if (lost > 0) problems.push(`InfluxDB lacks ${format(lost)} of ${format(round.requests)} requests of ${label}${because}`);
+  else if (missing > 0) problems.push(`InfluxDB lacks points of ${missing} series of ${label}${because}`);
+  return { requests: round.requests, stored, backfilled: Math.max(0, Math.min(stored, round.requests) - (atFirst ?? 0)), lost, problems };
+}
+
+async function recordedTotals(round: RoundToCheck, problems: string[]): Promise<Totals> {
+  const totals: Totals = new Map();
+  try {
+    for await (const { metric, tags, value } of readRecord(round.recordFile)) {
+      const ours = tags['run'] === round.run && tags['variant'] === round.variant && tags['round'] === String(round.round);
+      if (!ours || !metric.startsWith('loadgen_')) continue;
+      const key = seriesKey(metric, tags);
+      const total = totals.get(key) ?? { count: 0, sum: 0 };
+      totals.set(key, { count: total.count + 1, sum: total.sum + value });
+    }
+  } catch (error) {
+    problems.push(`k6's record of ${round.variant}, round ${round.round} cannot be read: ${messageOf(error)}`);
+  }
+  return totals;
+}
+
+async function storedTotals(store: Store, { run, variant, round }: RoundToCheck): Promise<Totals> {
+  const series = await store.query(
+    'SELECT COUNT("value"), SUM("value") FROM /^loadgen_/'
+    + ` WHERE "run" = ${quoteString(run)} AND "variant" = ${quoteString(variant)} AND "round" = ${quoteString(String(round))} GROUP BY *`,
+  );
+  const totals: Totals = new Map();
+  for (const { name, tags, columns, values } of series) {
+    const row = values[0];
+    if (row === undefined) continue;
+    totals.set(seriesKey(name, tags ?? {}), { count: Number(row[columns.indexOf('count')]), sum: Number(row[columns.indexOf('sum')]) });
+  }
+  return totals;
+}
+
+async function writeAgain(store: Store, recordFile: string): Promise<void> {
+  let lines: string[] = [];
+  for await (const point of readRecord(recordFile)) {
+    lines.push(recordedLine(point));
+    if (lines.length === pointsPerWrite) {
+      await store.write(lines);
+      lines = [];
+    }
+  }
+  await store.write(lines);
+}
+
+/** Series of the record that the database does not hold in full. Sums of floats depend on their order in the last digits. */
+function countMissing(recorded: Totals, stored: Totals): number {
+  let missing = 0;
+  for (const [key, { count, sum }] of recorded) {
+    const there = stored.get(key);
+    if (there === undefined || there.count < count || Math.abs(there.sum - sum) > 1e-9 * Math.abs(sum)) missing++;
+  }
+  return missing;
+}
+
+function requestsOf(totals: Totals): number {
+  let requests = 0;
+  for (const [key, { sum }] of totals) if (key.startsWith('loadgen_requests\n')) requests += sum;
+  return requests;
+}
+
+/** InfluxDB lists every tag of a measurement, '' where a series has none; a tag without a value is no tag. */
+function seriesKey(metric: string, tags: Record<string, string>): string {
+  const entries = Object.entries(tags).filter(([, value]) => value !== '').sort(([a], [b]) => (a < b ? -1 : 1));
+  return `${metric}\n${JSON.stringify(entries)}`;
+}
+
+function format(count: number): string {
+  return count.toLocaleString('en-US');
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

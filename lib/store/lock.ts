@@ -1,0 +1,34 @@
+// Locks that the kernel releases when their last holder ends, however it ends, so that no stale one is ever left.
+import { closeSync, openSync } from 'node:fs';
+import { once } from 'node:events';
+import { UserError } from '../errors.ts';
+import { startChild } from '../process.ts';
+
+const conflict = 75;
+
+/**
+ * Takes an exclusive flock(2) on a file, which is made when it is not there. Node has no flock, but the lock belongs to
+ * the open file, not to a process: `flock` takes it on our descriptor and ends, and we hold it.
+ * @returns the descriptor. The lock lasts until it is closed here and in every child that it was handed to.
+ *   Null when somebody else has the lock and keeps it for `waitSeconds`.
+ */
+export async function lockFile(file: string, waitSeconds = 0): Promise<number | null> {
+  const descriptor = openSync(file, 'a');
+  try {
+    const child = await startChild({
+      command: 'flock',
+      args: ['--exclusive', '--conflict-exit-code', String(conflict), '--timeout', String(waitSeconds), '3'],
+      stdio: ['ignore', 'ignore', 'pipe', descriptor],
+    });
+    let complaint = '';
+    child.process.stderr?.on('data', (text: Buffer) => { complaint += text.toString(); });
+    const [code] = (await once(child.process, 'close')) as [number | null];
+    if (code === 0) return descriptor;
+    if (code !== conflict) throw new UserError(`cannot lock ${file}: ${complaint.trim().split('\n')[0] || `flock ended with ${code}`}`);
+  } catch (error) {
+    closeSync(descriptor);
+    throw error;
+  }
+  closeSync(descriptor);
+  return null;
+}
