@@ -30,8 +30,8 @@ export interface Store {
   version: string;
   /** Process id of the local influxd as it runs now; null for an external one. */
   pid(): number | null;
-  /** For k6's own influxdb output: the value of --out, and the environment. Ask anew for every round: the port may have changed. */
-  k6Output(): { out: string; env: Record<string, string> };
+  /** For k6's own influxdb output: values of --out, and the environment. Ask anew for every round: the port may have changed. */
+  k6Output(): { out: string[]; env: Record<string, string> };
   /** Writes line protocol (empty lines are skipped). Throws an InfluxError when the database does not take it. */
   write(lines: readonly string[]): Promise<void>;
   /** Runs one InfluxQL statement. Throws an InfluxError. */
@@ -101,7 +101,7 @@ function storeOn(influx: Influx, version: string, local: LocalInfluxd | null, re
     version,
     pid: () => local?.pid() ?? null,
     k6Output: () => ({
-      out: `influxdb=${influx.url}/${influx.database}`,
+      out: [`influxdb=${influx.url}/${influx.database}`],
       env: {
         // In the environment, since every user of the machine may read a command line.
         K6_INFLUXDB_USERNAME: influx.credentials?.user ?? '',
