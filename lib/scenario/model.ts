@@ -4,7 +4,10 @@
 /** One web server with its composed config. `config` names files of `server-configs/<name>/`: a base and one per knob. */
 export interface ServerSpec {
   name: 'nginx';
-  /** File names without `.conf`, in the order in which they are composed; the first one is the base. */
+  /**
+   * File names without `.conf`, in the order in which they are composed; the first one is the base. A config of your own
+   * is named by its absolute path.
+   */
   config: readonly string[];
   /**
    * Worker processes: a number, or 'server-cores' (one per server core; the rendered config names the number,
@@ -37,6 +40,8 @@ export interface Published {
   latencyMs?: { mean: number; sd: number; max: number; withinSdPercent: number };
   perThreadRps?: { mean: number; sd: number; max: number; withinSdPercent: number };
   requests?: number;
+  /** Everything that the generator read, headers included. */
+  receivedBytes?: number;
   seconds?: number;
   errorsPerMillion?: number;
 }
@@ -62,7 +67,10 @@ export interface Scenario {
   /** The knob in words, for the sentence under the table: "open_file_cache". */
   knob: string;
   load: LoadProfile;
-  /** The page that is asked for, below `server-configs/www/`, and the exact length that its body must have. */
+  /**
+   * The page that is asked for: the path of its URL (`/` is index.html of `server-configs/www/`), and the exact length
+   * that its body must have.
+   */
   page: { path: string; bodyBytes: number };
   variants: readonly Variant[];
   /** Things a reader of the table has to know, e.g. kernel settings of the article that are not applied here. */

@@ -11,6 +11,8 @@ export interface RunningServer {
   /** The composed config as it runs, and the server's own log. */
   configFile: string;
   logFile: string;
+  /** One line per request, when it was asked for; the check for readiness is in it too, as the user agent `bakeoff-ready`. */
+  accessLogFile?: string;
   /** Sums over all tasks of the process tree since start: CPU seconds, and resident bytes now. */
   usage(): { cpuSeconds: number; rssBytes: number };
   /** Settles when the process ends before stop() was called, with one line that says how (signal, code, last log line). */
@@ -21,12 +23,16 @@ export interface RunningServer {
 
 export interface StartOptions {
   binary: string;
-  /** Folder of this variant and round: config, log, pid file and docroot go below it. */
+  /** Folder of this variant and round: composed config, logs and pid file go there. */
   folder: string;
   cpus: readonly number[];
   workers: number;
   page: { path: string; bodyBytes: number };
   /** Default: a free loopback port. */
   port?: number;
+  /** Connections that the load opens, for the limit of open files; default: as many as the config allows. */
+  connections?: number;
+  /** Log each request. For tests that count: in a measurement it would be measured too. */
+  accessLog?: boolean;
   signal?: AbortSignal;
 }

@@ -1,0 +1,87 @@
+// Finds scenarios and their variants by the words a person types.
+import { existsSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { UserError } from '../errors.ts';
+import { fromCallersFolder, projectRoot } from '../setup/paths.ts';
+import { defineScenario, type Scenario, type Variant } from './model.ts';
+import { unknownWord } from './nearest.ts';
+
+const scenariosFolder = path.join(projectRoot, 'scenarios');
+
+/** All scenarios that are shipped, in the order of their file names. */
+export async function loadScenarios(): Promise<Scenario[]> {
+  const files = (await readdir(scenariosFolder)).filter((file) => file.endsWith('.ts')).sort();
+  return Promise.all(files.map((file) => loadScenarioFile(path.join(scenariosFolder, file))));
+}
+
+/**
+ * The scenario of that name, or of that file (a name with a `/` or a script's ending), relative to the folder the person
+ * stands in. Throws UserError: exit code 2 with the nearest name when there is none, 1 when a file holds no good scenario.
+ */
+export async function findScenario(name: string): Promise<Scenario> {
+  if (name.includes('/') || /\.[cm]?[jt]s$/.test(name)) {
+    const file = fromCallersFolder(name);
+    if (!existsSync(file)) throw new UserError(`there is no scenario file ${file}`, 2);
+    return loadScenarioFile(file);
+  }
+  const scenarios = await loadScenarios();
+  const found = scenarios.find((scenario) => scenario.name === name);
+  if (found === undefined) throw unknownWord('scenario', name, scenarios.map((scenario) => scenario.name));
+  return found;
+}
+
+/**
+ * The variants named, in the scenario's order; without names, those of the article (not `onRequest`). Throws UserError
+ * with exit code 2 for names that are empty, given twice or unknown.
+ */
+export function findVariants(scenario: Scenario, names?: readonly string[]): Variant[] {
+  if (names === undefined) return scenario.variants.filter((variant) => variant.onRequest !== true);
+  const known = scenario.variants.map((variant) => variant.name);
+  const wanted = names.map((name) => name.trim());
+  if (wanted.length === 0 || wanted.includes('')) {
+    throw new UserError(`--variants wants names with commas between them, of ${known.join(', ')}`, 2);
+  }
+  for (const name of wanted) {
+    if (!known.includes(name)) throw unknownWord(`variant of ${scenario.name}`, name, known);
+    if (wanted.indexOf(name) !== wanted.lastIndexOf(name)) throw new UserError(`--variants names ${name} twice`, 2);
+  }
+  return scenario.variants.filter((variant) => wanted.includes(variant.name));
+}
+
+/** The variant that this one's ratio is taken against, if it was selected too; otherwise the row has no comparison. */
+export function baselineOf(scenario: Scenario, variant: Variant, selected: readonly Variant[]): Variant | undefined {
+  const baseline = variant.against ?? scenario.variants[0]?.name;
+  return selected.find((other) => other.name === baseline && other !== variant);
+}
+
+async function loadScenarioFile(file: string): Promise<Scenario> {
+  let exported: unknown;
+  try {
+    const module = (await import(pathToFileURL(file).href)) as { default?: unknown };
+    exported = module.default;
+    // A .ts file outside of any package of type "module" is compiled to CommonJS, whose default export is one level down.
+    if (isObject(exported) && 'default' in exported) exported = exported.default;
+    if (isScenario(exported)) return defineScenario(exported);
+  } catch (error) {
+    throw new UserError(`${file}: ${String(error instanceof Error ? error.message : error).split('\n', 1)[0]}`);
+  }
+  throw new UserError(`${file} has no scenario as its default export: write "export default defineScenario({ … })"`);
+}
+
+/** Whether it has the shape without which nothing can be said about it; defineScenario checks the rest. */
+function isScenario(value: unknown): value is Scenario {
+  return (
+    isObject(value) && typeof value.name === 'string' && typeof value.title === 'string' &&
+    isObject(value.load) && isObject(value.page) && Array.isArray(value.variants) && value.variants.every(isVariant)
+  );
+}
+
+function isVariant(value: unknown): boolean {
+  return isObject(value) && typeof value.name === 'string' && isObject(value.server) && Array.isArray(value.server.config);
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,0 +1,56 @@
+// The end of a started server, asked for or not.
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Child } from '../process.ts';
+import { lastLines } from './log-file.ts';
+
+export interface Lifecycle {
+  /** As in RunningServer. */
+  died: Promise<string>;
+  stop(): Promise<void>;
+}
+
+/** How long the kernel may take to end a killed group. */
+const groupEndLimitMs = 2000;
+const groupEndPollMs = 10;
+
+/**
+ * `died` and `stop` of a RunningServer. However the child ends, the rest of its process group is killed at once (workers
+ * outlive a master that was killed, and keep its port), and `cleanUp` runs.
+ */
+export function watchLifecycle(name: string, child: Child, logFile: string, cleanUp: () => Promise<void>): Lifecycle {
+  let stopping: Promise<void> | undefined;
+
+  const gone = child.exited.then(async (exit) => {
+    await endGroup(child.pid);
+    await cleanUp().catch(() => undefined); // A folder that stays behind is no reason to fail a round.
+    return exit;
+  });
+
+  const died = new Promise<string>((resolve) => {
+    void gone.then(async ({ code, signal }) => {
+      if (stopping !== undefined) return;
+      const lastLine = (await lastLines(logFile)).at(-1);
+      const how = signal === null ? `with code ${code}` : `by ${signal}`;
+      resolve(`${name} (pid ${child.pid}) ended ${how}${lastLine === undefined ? '' : `; its log ends: ${lastLine}`}`);
+    });
+  });
+
+  async function end(): Promise<void> {
+    await child.stop().catch(() => undefined); // It ended between the look and the signal.
+    await gone;
+  }
+
+  return { died, stop: () => (stopping ??= end()) };
+}
+
+async function endGroup(group: number): Promise<void> {
+  const deadline = performance.now() + groupEndLimitMs;
+  try {
+    while (performance.now() < deadline) {
+      process.kill(-group, 'SIGKILL');
+      await delay(groupEndPollMs);
+    }
+  } catch {
+    // ESRCH: nobody of the group is left.
+  }
+}

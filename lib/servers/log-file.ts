@@ -1,0 +1,18 @@
+import { open } from 'node:fs/promises';
+
+const tailBytes = 64 * 1024;
+
+/** The lines at the end of a log (of its last 64 KiB), empty ones left out, beginning at byte `from`. None when it cannot be read. */
+export async function lastLines(file: string, from = 0): Promise<string[]> {
+  const handle = await open(file).catch(() => undefined);
+  if (handle === undefined) return [];
+  try {
+    const { size } = await handle.stat();
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(tailBytes), 0, tailBytes, Math.max(from, size - tailBytes));
+    return buffer.toString('utf8', 0, bytesRead).split('\n').map((line) => line.trim()).filter((line) => line !== '');
+  } catch {
+    return [];
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,128 @@
+// Composes one nginx.conf of a base, its knobs and the lines that depend on the machine.
+import { UserError } from '../errors.ts';
+
+/** A directive with its place of origin. `block` is there when it has braces. */
+export interface Directive {
+  name: string;
+  /** As written, quotes included. */
+  args: readonly string[];
+  block?: Directive[];
+  /** Comment lines about it, `#` included. */
+  comments: readonly string[];
+  origin: string;
+}
+
+/** nginx text and the name that its lines carry in the composed file. */
+export interface ConfigLayer { origin: string; text: string }
+
+/**
+ * Lays the layers over each other, the first is the base. A directive takes the place of all earlier ones of its name in
+ * the same block; blocks of the same name and arguments become one. Throws UserError with file and line for unbalanced braces
+ * or quotes; everything else is nginx's to judge.
+ */
+export function composeConfig(layers: readonly ConfigLayer[]): Directive[] {
+  return layers.map(parseConfig).reduce(merge, []);
+}
+
+/** The composed file's text. A line that is not the base's says whose it is. */
+export function printConfig(directives: readonly Directive[], base: string, depth = 0): string {
+  const indent = '    '.repeat(depth);
+  return directives
+    .map((directive) => {
+      const comments = directive.comments.map((comment) => `${indent}${comment}\n`).join('');
+      const words = [directive.name, ...directive.args].join(' ');
+      const origin = directive.origin === base ? '' : `  # ${directive.origin}`;
+      if (directive.block === undefined) return `${comments}${indent}${words};${origin}\n`;
+      return `${comments}${indent}${words} {${origin}\n${printConfig(directive.block, base, depth + 1)}${indent}}\n`;
+    })
+    .join('');
+}
+
+/** All directives of that name, in any block. */
+export function findDirectives(directives: readonly Directive[], name: string): Directive[] {
+  return directives.flatMap((directive) => [
+    ...(directive.name === name ? [directive] : []),
+    ...findDirectives(directive.block ?? [], name),
+  ]);
+}
+
+function merge(base: readonly Directive[], layer: readonly Directive[]): Directive[] {
+  let rest = [...layer];
+  const take = (matches: (directive: Directive) => boolean): Directive[] => {
+    const taken = rest.filter(matches);
+    rest = rest.filter((directive) => !matches(directive));
+    return taken;
+  };
+  const replaced = new Set(layer.filter(isSimple).map((directive) => directive.name));
+  const merged: Directive[] = [];
+  for (const earlier of base) {
+    if (earlier.block !== undefined) {
+      const blocks = take((later) => isSameBlock(earlier, later));
+      merged.push({ ...earlier, block: blocks.reduce((inner, later) => merge(inner, later.block ?? []), earlier.block) });
+    } else if (replaced.has(earlier.name)) {
+      merged.push(...take((later) => isSimple(later) && later.name === earlier.name));
+    } else {
+      merged.push(earlier);
+    }
+  }
+  // New ones stand where a reader looks for them: simple ones after the last simple one, blocks at the end.
+  merged.splice(merged.findLastIndex(isSimple) + 1, 0, ...take(isSimple));
+  return [...merged, ...rest];
+}
+
+function isSimple(directive: Directive): boolean {
+  return directive.block === undefined;
+}
+
+function isSameBlock(a: Directive, b: Directive): boolean {
+  return b.block !== undefined && a.name === b.name && a.args.join(' ') === b.args.join(' ');
+}
+
+/** One token of nginx's grammar: a comment, one of `{ } ;`, or a word (quoted, or bare with `${name}` in it). */
+const tokenPattern = /#[^\n]*|[{};]|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|(?:\\.|\$\{[^}]*\}|[^\s{};"'\\])(?:\\.|\$\{[^}]*\}|[^\s{};\\])*|\S/gs;
+
+function parseConfig({ origin, text }: ConfigLayer): Directive[] {
+  const top: Directive[] = [];
+  const open: Directive[][] = [top];
+  let words: string[] = [];
+  let comments: string[] = [];
+  let last: Directive | undefined;
+  let line = 1;
+  let scanned = 0;
+  const fail = (problem: string): never => {
+    throw new UserError(`nginx config ${origin}:${line}: ${problem}`);
+  };
+  for (const { 0: token, index } of text.matchAll(tokenPattern)) {
+    line += text.slice(scanned, index).split('\n').length - 1;
+    scanned = index;
+    if (token.startsWith('#')) {
+      if (last !== undefined && words.length === 0 && !text.slice(0, index).split('\n').at(-1)?.match(/^\s*$/)) {
+        last.comments = [...last.comments, token.trimEnd()]; // At the end of the line of what it is about.
+        continue;
+      }
+      // A blank line above parts what is said about the file, or the block, from what is said about the next directive.
+      if (/\n\s*\n\s*$/.test(text.slice(0, index))) comments = [];
+      comments.push(token.trimEnd());
+    } else if (token === ';' || token === '{') {
+      const [name = fail(`"${token}" without a directive`), ...args] = words;
+      const directive: Directive = { name, args, comments, origin };
+      open.at(-1)?.push(directive);
+      last = directive;
+      if (token === '{') open.push((directive.block = []));
+      words = [];
+      comments = [];
+    } else if (token === '}') {
+      if (words.length > 0) fail(`"${words.join(' ')}" does not end with ";"`);
+      if (open.length === 1) fail('"}" without its "{"');
+      open.pop();
+      comments = [];
+    } else if (token === '"' || token === "'") {
+      fail(`${token} without its end`);
+    } else {
+      words.push(token);
+    }
+  }
+  if (words.length > 0) fail(`"${words.join(' ')}" does not end with ";"`);
+  if (open.length > 1) fail('"{" without its "}"');
+  return top;
+}

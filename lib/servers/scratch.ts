@@ -1,0 +1,39 @@
+import { chmod, cp, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const shippedPages = fileURLToPath(new URL('../../server-configs/www/', import.meta.url));
+
+/** What a server needs on disk while it runs and nobody needs afterwards. */
+export interface Scratch {
+  /** A copy of `server-configs/www/`, readable for all. */
+  docroot: string;
+  /** For the server's temporary files. */
+  temp: string;
+  remove(): Promise<void>;
+}
+
+/**
+ * Makes it in a new folder below the system's temporary one. The folder of the run will not do: workers that have dropped
+ * root answer 403 when any folder above the page is closed to them, as /root is.
+ */
+export async function makeScratch(): Promise<Scratch> {
+  const folder = await mkdtemp(path.join(tmpdir(), 'bakeoff-server-'));
+  const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
+  try {
+    const docroot = path.join(folder, 'www');
+    const temp = path.join(folder, 'temp');
+    await mkdir(temp);
+    await cp(shippedPages, docroot, { recursive: true });
+    // mkdtemp's mode is 0700, and a checkout's modes and the umask may be as closed.
+    for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+      await chmod(path.join(entry.parentPath, entry.name), entry.isDirectory() ? 0o755 : 0o644);
+    }
+    await chmod(folder, 0o755);
+    return { docroot, temp, remove };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}

@@ -1,0 +1,124 @@
+// CPU time and memory of a process tree, read from /proc.
+import { readFileSync, readdirSync } from 'node:fs';
+
+export interface TreeUsage {
+  /** CPU seconds of all tasks that were ever seen in the tree, the ended ones with their last value. */
+  cpuSeconds: number;
+  /**
+   * Sum of the processes' resident sets (VmRSS = RssAnon + RssFile + RssShmem), as ps shows them: a page that n workers
+   * share counts n times.
+   */
+  rssBytes: number;
+}
+
+export interface UsageSources {
+  /** Where the proc file system is mounted. */
+  proc: string;
+  nowMs: () => number;
+}
+
+/** Who belongs to the tree, and its memory, change slowly: looked up at most this often, so that a call stays at one small read per task. */
+const refreshMs = 1000;
+
+/** `utime` and `stime` count in USER_HZ, which is 100 on every Linux that Node runs on. */
+const clockTicksPerSecond = 100;
+
+/**
+ * Returns a function that tells what the tree below `rootPid` (that process included) has used. It never throws: of a
+ * process that has ended, the CPU time last seen stays in the sum. A task that starts and ends between two look-ups is missed.
+ */
+export function watchUsage(rootPid: number, sources: UsageSources = { proc: '/proc', nowMs: () => performance.now() }): () => TreeUsage {
+  const { proc, nowMs } = sources;
+  const lastSeen = new Map<string, number>();
+  let endedSeconds = 0;
+  let processes: string[] = [];
+  let rssBytes = 0;
+  let refreshedAtMs = -Infinity;
+
+  return () => {
+    if (nowMs() - refreshedAtMs >= refreshMs) {
+      processes = processTree(proc, String(rootPid));
+      rssBytes = processes.reduce((sum, pid) => sum + residentBytes(proc, pid), 0);
+      for (const task of processes.flatMap((pid) => tasksOf(proc, pid))) lastSeen.set(task, lastSeen.get(task) ?? 0);
+      refreshedAtMs = nowMs();
+    }
+    for (const [task, before] of lastSeen) {
+      const seconds = taskCpuSeconds(task);
+      // Gone, or its id now belongs to a newcomer, whose clock started anew.
+      if (seconds === undefined || seconds < before) endedSeconds += before;
+      if (seconds === undefined) lastSeen.delete(task);
+      else lastSeen.set(task, seconds);
+    }
+    const cpuSeconds = [...lastSeen.values()].reduce((sum, seconds) => sum + seconds, endedSeconds);
+    return { cpuSeconds, rssBytes: lastSeen.size === 0 ? 0 : rssBytes };
+  };
+}
+
+/** The process and all its descendants. */
+function processTree(proc: string, root: string): string[] {
+  const children = childrenByTask(proc, root) === undefined ? childrenByParent(proc) : undefined;
+  const tree = [root];
+  for (const pid of tree) {
+    tree.push(...(children === undefined ? childrenByTask(proc, pid) ?? [] : children.get(pid) ?? []));
+  }
+  return tree;
+}
+
+/** From the kernel's own list; undefined where it was built without one (CONFIG_PROC_CHILDREN) or the process is gone. */
+function childrenByTask(proc: string, pid: string): string[] | undefined {
+  let found: string[] | undefined;
+  for (const task of tasksOf(proc, pid)) {
+    const list = read(`${task}/children`);
+    if (list !== undefined) found = [...(found ?? []), ...list.split(' ').filter((child) => child.trim() !== '')];
+  }
+  return found;
+}
+
+function childrenByParent(proc: string): Map<string, string[]> {
+  const children = new Map<string, string[]>();
+  for (const pid of list(proc).filter((name) => /^\d+$/.test(name))) {
+    const parent = statFields(`${proc}/${pid}`)?.[1];
+    if (parent !== undefined) children.set(parent, [...(children.get(parent) ?? []), pid]);
+  }
+  return children;
+}
+
+function tasksOf(proc: string, pid: string): string[] {
+  return list(`${proc}/${pid}/task`).map((tid) => `${proc}/${pid}/task/${tid}`);
+}
+
+/** CPU seconds of one task: schedstat's first field (ns), or, on kernels without it, the clock ticks of stat. */
+function taskCpuSeconds(task: string): number | undefined {
+  const schedstat = read(`${task}/schedstat`);
+  if (schedstat !== undefined) return Number(schedstat.split(' ', 1)[0]) / 1e9;
+  const fields = statFields(task);
+  return fields === undefined ? undefined : (Number(fields[11]) + Number(fields[12])) / clockTicksPerSecond;
+}
+
+/** The fields of a stat file after the command name (which may itself hold spaces and brackets): state, ppid, … utime at 11. */
+function statFields(folder: string): string[] | undefined {
+  const stat = read(`${folder}/stat`);
+  return stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
+}
+
+function residentBytes(proc: string, pid: string): number {
+  const kilobytes = /^VmRSS:\s+(\d+) kB/m.exec(read(`${proc}/${pid}/status`) ?? '')?.[1];
+  return Number(kilobytes ?? 0) * 1024;
+}
+
+/** undefined when it is not there (any more): processes end while they are looked at. */
+function read(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'latin1');
+  } catch {
+    return undefined;
+  }
+}
+
+function list(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
