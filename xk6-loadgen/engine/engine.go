@@ -1,0 +1,205 @@
+// Package engine is a load generator for web servers: event loops on threads of their own that spend as little CPU on a
+// request as the kernel allows, and count all that happens. It knows nothing of k6.
+//
+// Flow: Options → plan (checked, resolved, encoded) → one loop per thread → intervals of a second → Second (merged, to
+// the caller) and Result (at the end). A loop owns slots for connections (conn); what the bytes mean is the business of
+// a session, one implementation per protocol.
+package engine
+
+import (
+	"context"
+	"time"
+)
+
+// Second is what happened in one whole second of the window, on all threads (the last one may be shorter). The sums over
+// all seconds are the Result's figures, exactly.
+type Second struct {
+	// End is the second's end on the wall clock.
+	End time.Time
+	Counts
+	// LatencyMs is all zero when there were no responses. WithinSD is not computed per second.
+	LatencyMs LatencyDistribution
+	Buckets   []Bucket
+	// Connections are open at the second's end.
+	Connections int
+	// GeneratorCPU is CPU seconds per second of the whole process.
+	GeneratorCPU float64
+}
+
+// Result is what a load phase measured. See Counts for what the counts mean.
+type Result struct {
+	Counts
+	// WarmupRequests ended before the window; InFlight were unanswered at its end. Neither is in Requests.
+	WarmupRequests, InFlight int64
+	// StartedAt and EndedAt bound the window. In count mode without warm-up it runs from the first connect to the last
+	// response.
+	StartedAt, EndedAt time.Time
+	Seconds, RPS       float64
+	// LatencyMs runs from the request's bytes to the last byte of the response, without the connect; with a new
+	// connection per request it includes the connect. ConnectMs and FirstByteMs run from the start of the connect, once
+	// per connection made in the window.
+	LatencyMs, ConnectMs, FirstByteMs LatencyDistribution
+	// PerConnectionRPS is over slots: a connection that was reopened counts as the same one. PerThreadRPS is sampled
+	// each 100 ms on each thread, as wrk does.
+	PerConnectionRPS, PerThreadRPS Distribution
+	// CPUSeconds the whole process used within the window.
+	CPUSeconds float64
+	// ErrorExample is the text of the first error.
+	ErrorExample string
+}
+
+// Run loads the server until the options' end or until ctx ends, whichever is first; an ended ctx is not an error, the
+// result then covers the time until it. onSecond, which may be nil, is called from this goroutine once for each second.
+// The error names the option that is wrong, or the host that could not be resolved.
+func Run(ctx context.Context, options Options, onSecond func(Second)) (Result, error) {
+	p, err := newPlan(ctx, options)
+	if err != nil {
+		return Result{}, err
+	}
+	// Loops hand over at most their two intervals and the last one: they never wait for the collector.
+	s := &shared{epoch: time.Now(), intervals: make(chan *interval, 3*p.Threads)}
+	s.quota.Store(p.Requests)
+
+	loops := make([]*loop, p.Threads)
+	for i := range loops {
+		// Spare connections go to the first loops, one each.
+		connections := p.Connections / p.Threads
+		if i < p.Connections%p.Threads {
+			connections++
+		}
+		if loops[i], err = newLoop(p, s, connections); err != nil {
+			for _, l := range loops[:i] {
+				sysClose(l.epoll)
+			}
+			return Result{}, err
+		}
+	}
+	s.epoch = time.Now()
+	for _, l := range loops {
+		go l.run()
+	}
+	return collect(ctx, s, loops, onSecond), nil
+}
+
+// collect merges what the loops hand over into seconds and, at the end, into the result.
+func collect(ctx context.Context, s *shared, loops []*loop, onSecond func(Second)) Result {
+	var (
+		result  Result
+		total   = newRecorder()
+		pending = &pendingSecond{reported: map[*loop]bool{}, latency: newRecorder()}
+		running = len(loops)
+		// A second is whole when all loops that ran in it have reported.
+		expected = running
+		cancel   = ctx.Done()
+		lastCPU  int64
+	)
+	emit := func() {
+		if lastCPU == 0 {
+			lastCPU = s.windowCPU.Load()
+		}
+		cpu := processCPU()
+		if onSecond != nil {
+			onSecond(pending.second(s.epoch, cpu-lastCPU))
+		}
+		lastCPU = cpu
+		expected = running
+		pending.clear()
+	}
+	for running > 0 {
+		select {
+		case <-cancel:
+			s.stop.Store(true)
+			cancel = nil
+		case i := <-s.intervals:
+			if pending.reported[i.loop] {
+				// Another loop is late with its second: it goes out with the next one.
+				emit()
+			}
+			pending.add(i)
+			result.Counts.add(&i.Counts)
+			total.merge(i.latency)
+			if i.last {
+				running--
+			} else {
+				i.Counts = Counts{}
+				i.latency.reset()
+				i.loop.spare <- i
+			}
+			if len(pending.reported) >= expected {
+				emit()
+			}
+		}
+	}
+	result.CPUSeconds = float64(processCPU()-s.windowCPU.Load()) / 1e9
+	result.LatencyMs = total.distribution()
+	result.sumUp(s, loops)
+	return result
+}
+
+// sumUp adds what the loops have kept to themselves until their end.
+func (r *Result) sumUp(s *shared, loops []*loop) {
+	connect, firstByte := newRecorder(), newRecorder()
+	var connRps, threadRps []float64
+	start, end := never, int64(0)
+	for _, l := range loops {
+		start, end = min(start, l.windowStart), max(end, l.windowEnd)
+		r.WarmupRequests += l.warmup
+		r.InFlight += l.inFlight
+		connect.merge(l.connect)
+		firstByte.merge(l.firstByte)
+		connRps = append(connRps, l.connRps...)
+		threadRps = append(threadRps, l.threadRps...)
+		if r.ErrorExample == "" {
+			r.ErrorExample = l.example
+		}
+	}
+	r.StartedAt, r.EndedAt = s.epoch.Add(time.Duration(start)), s.epoch.Add(time.Duration(end))
+	if r.Seconds = float64(end-start) / 1e9; r.Seconds > 0 {
+		r.RPS = float64(r.Requests) / r.Seconds
+	}
+	r.ConnectMs, r.FirstByteMs = connect.distribution(), firstByte.distribution()
+	r.PerConnectionRPS, r.PerThreadRPS = describe(connRps), describe(threadRps)
+}
+
+// pendingSecond gathers the loops' intervals of one second.
+type pendingSecond struct {
+	Counts
+	reported    map[*loop]bool
+	latency     *recorder
+	connections int
+	start, end  int64
+}
+
+func (p *pendingSecond) add(i *interval) {
+	if len(p.reported) == 0 && p.start == 0 {
+		p.start = i.loop.windowStart
+	}
+	p.reported[i.loop] = true
+	p.Counts.add(&i.Counts)
+	p.latency.merge(i.latency)
+	p.connections += i.connections
+	// Two seconds never share a timestamp.
+	p.end = max(p.end, i.end, p.start+1)
+}
+
+// second is what was gathered; cpu is the process's CPU time since the last one, in nanoseconds.
+func (p *pendingSecond) second(epoch time.Time, cpu int64) Second {
+	latency := LatencyDistribution{}
+	if p.latency.count > 0 {
+		latency = p.latency.percentiles()
+		mean, sd := p.latency.moments()
+		latency.Min, latency.Max = float64(p.latency.min)/nanosecondsPerMillisecond, float64(p.latency.max)/nanosecondsPerMillisecond
+		latency.Mean, latency.SD = mean/nanosecondsPerMillisecond, sd/nanosecondsPerMillisecond
+	}
+	return Second{
+		End: epoch.Add(time.Duration(p.end)), Counts: p.Counts, LatencyMs: latency, Buckets: p.latency.buckets(),
+		Connections: p.connections, GeneratorCPU: float64(cpu) / float64(max(1, p.end-p.start)),
+	}
+}
+
+func (p *pendingSecond) clear() {
+	clear(p.reported)
+	p.Counts = Counts{}
+	p.latency.reset()
+	p.connections, p.start = 0, p.end
+}

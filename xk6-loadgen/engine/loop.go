@@ -1,0 +1,375 @@
+package engine
+
+import (
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+const (
+	// One read takes what a server sends in a burst; more than this is read in turns.
+	readBufferBytes = 64 << 10
+	eventsPerWait   = 512
+	// Loops draw attempts from the shared quota in chunks of at most this, so that they rarely touch the same cache line.
+	longestChunk = 32
+	// Time-outs are looked for this often.
+	sweepEvery = int64(100 * time.Millisecond)
+	// wrk samples requests/s per thread at this interval.
+	threadSampleEvery = int64(100 * time.Millisecond)
+	// The longest wait: bounds how late a stop is noticed.
+	longestWait = int64(20 * time.Millisecond)
+	second      = int64(time.Second)
+)
+
+// phase is what a loop's attempts count as. It is asked where results are recorded, and nowhere else.
+type phase int
+
+const (
+	warming phase = iota
+	// draining: warm-up is over, the attempts it started are awaited so that a count can be exact.
+	draining
+	measuring
+)
+
+// shared is what the loops of one run have in common.
+type shared struct {
+	epoch time.Time
+	stop  atomic.Bool
+	// quota is the number of attempts not yet handed out, in count mode.
+	quota atomic.Int64
+	// intervals carries finished seconds to the collector.
+	intervals chan *interval
+	// windowCPU is the process's CPU time, in nanoseconds, when the first loop began to measure.
+	windowCPU  atomic.Int64
+	windowOpen atomic.Bool
+}
+
+// now is the run's clock: monotonic nanoseconds since its epoch.
+func (s *shared) now() int64 { return int64(time.Since(s.epoch)) }
+
+// takeQuota hands out up to n attempts.
+func (s *shared) takeQuota(n int64) int64 {
+	left := s.quota.Add(-n)
+	return max(0, min(n, left+n))
+}
+
+// interval is what one loop measured in one second of the window.
+type interval struct {
+	loop        *loop
+	end         int64
+	last        bool
+	connections int
+	Counts
+	latency *recorder
+}
+
+// loop is an event loop on a thread of its own. It owns all it touches; the only things that leave it are intervals,
+// and its totals once it has ended.
+type loop struct {
+	plan   *plan
+	shared *shared
+
+	epoll  int
+	events [eventsPerWait]syscall.EpollEvent
+	buffer [readBufferBytes]byte
+	conns  []conn
+	parsed headCache
+
+	// clock is the time of the last look at it; nextTimer is when timers() has something to do.
+	clock, nextTimer                 int64
+	nextTick, nextSweep, nextSample  int64
+	phase                            phase
+	phaseEnd, windowStart, windowEnd int64
+	// allowance is what is left of the chunk drawn last.
+	allowance, chunk int64
+	outstanding      int64
+	open             int
+	// backingOff counts the slots that pause before they connect again.
+	backingOff int
+	// retry lists slots whose next attempt may start at once, but after the events of this turn, so that a server that
+	// closes every connection at once can't nest calls; retrying is the list being worked off.
+	retry, retrying []*conn
+
+	current    *interval
+	spare      chan *interval
+	warmup     int64
+	inFlight   int64
+	connect    *recorder
+	firstByte  *recorder
+	sampleFrom int64
+	sampleBase int64
+	requests   int64
+	threadRps  []float64
+	connRps    []float64
+	example    string
+}
+
+func newLoop(p *plan, s *shared, connections int) (*loop, error) {
+	epoll, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	l := &loop{
+		plan: p, shared: s, epoll: epoll,
+		conns: make([]conn, connections), spare: make(chan *interval, 2),
+		connect: newRecorder(), firstByte: newRecorder(),
+		retry: make([]*conn, 0, connections), retrying: make([]*conn, 0, connections),
+	}
+	l.chunk = min(longestChunk, max(1, p.Requests/int64(16*p.Threads)))
+	l.current = &interval{loop: l, latency: newRecorder()}
+	l.spare <- &interval{loop: l, latency: newRecorder()}
+	for i := range l.conns {
+		c := &l.conns[i]
+		*c = conn{loop: l, slot: int32(i), fd: -1}
+		c.session = newHTTP1(c, i)
+	}
+	return l, nil
+}
+
+// run is the whole life of the loop: warm-up, window, end.
+func (l *loop) run() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer sysClose(l.epoll)
+
+	l.clock = l.shared.now()
+	l.nextSweep = l.clock + sweepEvery
+	if l.plan.Warmup > 0 {
+		l.phaseEnd = l.clock + int64(l.plan.Warmup)
+		l.nextTick, l.nextSample = never, never
+		l.startAll()
+	} else {
+		l.beginWindow()
+	}
+	l.setTimer()
+	for !l.ended() {
+		n := sysEpollPoll(l.epoll, l.events[:])
+		if n == 0 && len(l.retry) == 0 {
+			n = sysEpollWait(l.epoll, l.events[:], l.waitMilliseconds())
+		}
+		l.clock = l.shared.now()
+		for i := range n {
+			l.conns[l.events[i].Fd].ready(l.events[i].Events)
+		}
+		if len(l.retry) > 0 {
+			l.retryNow()
+		}
+		if l.clock >= l.nextTimer {
+			l.timers()
+		}
+	}
+	l.finish()
+}
+
+const never = int64(1) << 62
+
+func (l *loop) waitMilliseconds() int {
+	wait := min(l.nextTimer-l.shared.now(), longestWait)
+	// Rounded up: a wait of 0 would spin through the last millisecond.
+	return int(max(0, (wait+int64(time.Millisecond)-1)/int64(time.Millisecond)))
+}
+
+// ended tells whether the loop is through: by the clock, by the count, or because it was told to stop.
+func (l *loop) ended() bool {
+	if l.shared.stop.Load() {
+		return true
+	}
+	if l.phase != measuring {
+		return false
+	}
+	if l.plan.Duration > 0 {
+		return l.clock >= l.phaseEnd
+	}
+	return l.outstanding == 0 && l.allowance == 0 && l.shared.quota.Load() <= 0
+}
+
+func (l *loop) setTimer() {
+	l.nextTimer = min(l.nextTick, l.nextSample, l.nextSweep)
+	if l.phase == warming || l.plan.Duration > 0 {
+		l.nextTimer = min(l.nextTimer, l.phaseEnd)
+	}
+}
+
+func (l *loop) timers() {
+	switch l.phase {
+	case warming:
+		if l.clock >= l.phaseEnd {
+			if l.plan.Requests > 0 {
+				l.phase = draining
+			} else {
+				l.beginWindow()
+			}
+		}
+	case measuring:
+		if l.clock >= l.nextSample {
+			l.sampleThread()
+		}
+		// The end of the window is the last second's: finish hands that one over.
+		if l.clock >= l.nextTick && (l.plan.Duration == 0 || l.clock < l.phaseEnd) {
+			l.handOver(false)
+			l.nextTick = l.windowStart + ((l.clock-l.windowStart)/second+1)*second
+		}
+	}
+	if l.phase == draining && l.outstanding == 0 {
+		l.beginWindow()
+	}
+	if l.clock >= l.nextSweep {
+		l.sweep()
+	}
+	l.setTimer()
+}
+
+// beginWindow starts the measured window now.
+func (l *loop) beginWindow() {
+	l.phase = measuring
+	l.openWindow()
+	l.phaseEnd = l.clock + int64(l.plan.Duration)
+	l.nextTick, l.nextSample = l.clock+second, l.clock+threadSampleEvery
+	l.sampleFrom, l.sampleBase = l.clock, 0
+	for i := range l.conns {
+		l.conns[i].responses = 0
+	}
+	l.startAll()
+}
+
+// openWindow sets all counts to zero: what was counted so far was warm-up.
+func (l *loop) openWindow() {
+	if l.shared.windowOpen.CompareAndSwap(false, true) {
+		l.shared.windowCPU.Store(processCPU())
+	}
+	l.windowStart = l.clock
+	l.warmup, l.requests = l.requests, 0
+	l.current.Counts = Counts{}
+	l.current.latency.reset()
+	l.connect.reset()
+	l.firstByte.reset()
+}
+
+// startAll lets every slot that has nothing to do start an attempt.
+func (l *loop) startAll() {
+	for i := range l.conns {
+		l.conns[i].session.next()
+	}
+}
+
+// take allows one attempt to start, and counts it as under way.
+func (l *loop) take() bool {
+	if l.plan.Requests > 0 && l.phase != warming {
+		if l.phase == draining {
+			return false
+		}
+		if l.allowance == 0 {
+			if l.allowance = l.shared.takeQuota(l.chunk); l.allowance == 0 {
+				return false
+			}
+		}
+		l.allowance--
+	}
+	l.outstanding++
+	return true
+}
+
+// response ends an attempt with a response. Latency runs from start; both points are read off the clock of the loop:
+// start when the request's bytes are handed to the kernel (with a new connection per request: when its connect
+// begins), end when the last byte of the response has been read.
+func (l *loop) response(start int64, status int, headerBytes, bodyBytes int64) {
+	l.outstanding--
+	l.requests++
+	i := l.current
+	i.Requests++
+	// The parser lets no status but 200 to 599 through.
+	i.Responses[status/100-2]++
+	i.HeaderBytes += headerBytes
+	i.BodyBytes += bodyBytes
+	i.latency.record(l.clock - start)
+}
+
+// failure ends an attempt with an error.
+func (l *loop) failure(kind ErrorKind, example string) {
+	l.outstanding--
+	l.requests++
+	l.current.Requests++
+	l.current.Errors[kind]++
+	if l.example == "" {
+		l.example = example
+	}
+}
+
+// sampleThread notes this thread's requests/s since the last sample, as wrk does.
+func (l *loop) sampleThread() {
+	if elapsed := l.clock - l.sampleFrom; elapsed > 0 {
+		l.threadRps = append(l.threadRps, float64(l.requests-l.sampleBase)*1e9/float64(elapsed))
+	}
+	l.sampleFrom, l.sampleBase = l.clock, l.requests
+	l.nextSample = l.clock + threadSampleEvery
+}
+
+// handOver gives the second that ends now to the collector. When the collector is behind, the second is left to grow
+// and goes out with the next one: nothing is lost and the loop never waits.
+func (l *loop) handOver(last bool) {
+	var next *interval
+	if !last {
+		select {
+		case next = <-l.spare:
+		default:
+			return
+		}
+	}
+	done := l.current
+	done.end, done.last, done.connections = l.clock, last, l.open
+	l.current = next
+	l.shared.intervals <- done
+}
+
+// sweep looks at every slot: attempts that took too long, and slots that wait to connect again.
+func (l *loop) sweep() {
+	l.nextSweep = l.clock + min(sweepEvery, max(int64(time.Millisecond), int64(l.plan.Timeout)/10))
+	for i := range l.conns {
+		l.conns[i].sweep()
+	}
+	if l.backingOff > 0 {
+		l.sweepSoon()
+	}
+}
+
+// sweepSoon is for slots that pause: they are not to wait for the next ordinary sweep.
+func (l *loop) sweepSoon() {
+	l.nextSweep = min(l.nextSweep, l.clock+firstBackoff)
+	l.setTimer()
+}
+
+func (l *loop) retryNow() {
+	l.retry, l.retrying = l.retrying[:0], l.retry
+	for _, c := range l.retrying {
+		c.session.next()
+	}
+}
+
+// finish closes the window and all connections, and hands the last interval over.
+func (l *loop) finish() {
+	if l.plan.Duration > 0 || l.shared.stop.Load() {
+		// In count mode the clock stands at the last response.
+		l.clock = l.shared.now()
+	}
+	if l.phase != measuring {
+		// Stopped during warm-up: the window is empty.
+		l.openWindow()
+		l.outstanding = 0
+	}
+	l.windowEnd = l.clock
+	l.inFlight = l.outstanding
+	window, open := float64(l.windowEnd-l.windowStart), l.open
+	for i := range l.conns {
+		c := &l.conns[i]
+		if window > 0 && l.phase == measuring {
+			l.connRps = append(l.connRps, float64(c.responses)*1e9/window)
+		}
+		c.close()
+	}
+	if len(l.threadRps) == 0 && window > 0 && l.phase == measuring {
+		l.threadRps = append(l.threadRps, float64(l.requests)*1e9/window)
+	}
+	l.open = open
+	l.handOver(true)
+}

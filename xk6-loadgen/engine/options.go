@@ -1,0 +1,227 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Protocol names the HTTP version that is spoken.
+type Protocol string
+
+// The protocols that the engine speaks.
+const (
+	HTTP10 Protocol = "http/1.0"
+	HTTP11 Protocol = "http/1.1"
+)
+
+// Header is one request header. A slice of them keeps its order on the wire.
+type Header struct{ Name, Value string }
+
+// Options say what one load phase does. Either Requests or Duration is set.
+type Options struct {
+	// URLs are asked for in turn. All have the same scheme, host and port.
+	URLs     []string
+	Protocol Protocol
+	// Connections are open at a time; each has one request under way (closed model).
+	Connections int
+	// Requests is the exact number of attempts; 0: Duration decides.
+	Requests int64
+	Duration time.Duration
+	// Warmup comes before the measured window; what ends in it is in no figure but Result.WarmupRequests.
+	Warmup time.Duration
+	// Timeout bounds an attempt, its connect included.
+	Timeout time.Duration
+	// Threads are event loops, each on a thread of its own; connections are divided among them.
+	Threads int
+	// KeepAlive reuses connections; without it each request has a new one.
+	KeepAlive bool
+	Method    string
+	Headers   []Header
+	Body      []byte
+}
+
+const (
+	maxThreads     = 256
+	maxConnections = 1_000_000
+	// spareFiles are left to everything else in the process: epoll descriptors, outputs, logs.
+	spareFiles = 64
+)
+
+// plan is Options made ready for the loops: all checked, resolved and encoded once.
+type plan struct {
+	Options
+	target   sockaddr
+	requests [][]byte
+	isHead   bool
+	// noDelay is needed where a request can leave in more than one segment, or follow another one.
+	noDelay bool
+}
+
+// newPlan checks the options, resolves the host once and encodes the requests. Its errors name the option.
+func newPlan(ctx context.Context, o Options) (*plan, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	p := &plan{Options: o, isHead: o.Method == http.MethodHead, noDelay: o.KeepAlive || len(o.Body) > 0}
+	var first *url.URL
+	for _, raw := range o.URLs {
+		u, err := parseURL(raw)
+		if err != nil {
+			return nil, err
+		}
+		if first == nil {
+			first = u
+		} else if u.Host != first.Host {
+			return nil, fmt.Errorf("urls: all must have one host and port, got %s and %s", first.Host, u.Host)
+		}
+		p.requests = append(p.requests, encodeRequest(o, u))
+	}
+	target, err := resolve(ctx, first)
+	if err != nil {
+		return nil, err
+	}
+	p.target = target
+	return p, nil
+}
+
+func (o Options) check() error {
+	switch {
+	case len(o.URLs) == 0:
+		return errors.New("url: give the address to load, as in http://127.0.0.1:8080/")
+	case o.Protocol != HTTP10 && o.Protocol != HTTP11:
+		return fmt.Errorf("protocol: %q is not supported; use http/1.1 or http/1.0", o.Protocol)
+	case o.Threads < 1 || o.Threads > maxThreads:
+		return fmt.Errorf("threads: must be 1 to %d, got %d", maxThreads, o.Threads)
+	case o.Connections < 1 || o.Connections > maxConnections:
+		return fmt.Errorf("connections: must be 1 to %d, got %d", maxConnections, o.Connections)
+	case o.Connections < o.Threads:
+		return fmt.Errorf("connections: %d are too few for %d threads; each thread needs one", o.Connections, o.Threads)
+	case o.Requests < 0 || o.Duration < 0 || o.Warmup < 0:
+		return errors.New("requests, duration and warmup must not be negative")
+	case (o.Requests > 0) == (o.Duration > 0):
+		return errors.New("requests, duration: give one of the two, greater than zero")
+	case o.Timeout <= 0:
+		return fmt.Errorf("timeout: must be greater than zero, got %s", o.Timeout)
+	}
+	if !isToken(o.Method) {
+		return fmt.Errorf("method: %q is not an HTTP method", o.Method)
+	}
+	for _, h := range o.Headers {
+		if !isToken(h.Name) {
+			return fmt.Errorf("headers: %q is not a header name", h.Name)
+		}
+		if strings.ContainsAny(h.Value, "\r\n\x00") {
+			return fmt.Errorf("headers: the value of %s has a line break or NUL in it", h.Name)
+		}
+		switch strings.ToLower(h.Name) {
+		case "connection", "content-length", "transfer-encoding":
+			return fmt.Errorf("headers: %s is set by the engine (from keepAlive and body)", h.Name)
+		}
+	}
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err == nil && uint64(o.Connections+spareFiles) > limit.Cur {
+		return fmt.Errorf("connections: %d need a file limit of %d, it is %d; raise it with: ulimit -n %d",
+			o.Connections, o.Connections+spareFiles, limit.Cur, o.Connections+spareFiles)
+	}
+	return nil
+}
+
+// isToken tells whether s is a token of RFC 9110, section 5.6.2: what a method or a header name may be.
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0 {
+			continue
+		}
+		return false
+	}
+	return s != ""
+}
+
+func parseURL(raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return nil, fmt.Errorf("url: %w", err)
+	}
+	switch u.Scheme {
+	case "http":
+	case "https":
+		return nil, fmt.Errorf("url: %s: TLS is not supported; use http://", raw)
+	default:
+		return nil, fmt.Errorf("url: %q must start with http://", raw)
+	}
+	if u.Hostname() == "" {
+		return nil, fmt.Errorf("url: %q names no host", raw)
+	}
+	if u.User != nil {
+		return nil, fmt.Errorf("url: %q carries a user name; send an Authorization header instead", u.Redacted())
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return nil, fmt.Errorf("url: %q: a port is 1 to 65535", raw)
+		}
+	}
+	return u, nil
+}
+
+// encodeRequest makes the bytes that are sent for every request to u.
+func encodeRequest(o Options, u *url.URL) []byte {
+	version, connection := "HTTP/1.1", ""
+	if o.Protocol == HTTP10 {
+		version = "HTTP/1.0"
+	}
+	// Only what differs from the version's default is said, as wrk and ab do.
+	if o.Protocol == HTTP10 && o.KeepAlive {
+		connection = "keep-alive"
+	} else if o.Protocol == HTTP11 && !o.KeepAlive {
+		connection = "close"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s %s\r\n", o.Method, u.RequestURI(), version)
+	if !hasHeader(o.Headers, "Host") {
+		fmt.Fprintf(&b, "Host: %s\r\n", u.Host)
+	}
+	if connection != "" {
+		fmt.Fprintf(&b, "Connection: %s\r\n", connection)
+	}
+	for _, h := range o.Headers {
+		fmt.Fprintf(&b, "%s: %s\r\n", h.Name, h.Value)
+	}
+	if len(o.Body) > 0 || o.Method == http.MethodPost || o.Method == http.MethodPut || o.Method == http.MethodPatch {
+		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(o.Body))
+	}
+	b.WriteString("\r\n")
+	return append([]byte(b.String()), o.Body...)
+}
+
+func hasHeader(headers []Header, name string) bool {
+	for _, h := range headers {
+		if strings.EqualFold(h.Name, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// resolve looks the host up once; of several addresses the system's first choice is taken.
+func resolve(ctx context.Context, u *url.URL) (sockaddr, error) {
+	port := uint16(80)
+	if p := u.Port(); p != "" {
+		n, _ := strconv.ParseUint(p, 10, 16)
+		port = uint16(n)
+	}
+	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())
+	if err != nil {
+		return sockaddr{}, fmt.Errorf("url: %w", err)
+	}
+	return newSockaddr(netip.AddrPortFrom(addrs[0].Unmap(), port))
+}

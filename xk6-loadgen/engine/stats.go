@@ -1,0 +1,255 @@
+package engine
+
+import (
+	"math"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// ErrorKind says at which step an attempt ended without a response.
+type ErrorKind int
+
+// The kinds of error, a closed list: texts are examples (Result.ErrorExample), never keys.
+const (
+	ErrConnect ErrorKind = iota
+	ErrTLS
+	ErrRead
+	ErrWrite
+	ErrTimeout
+	ErrProtocol
+	errorKinds
+)
+
+// ErrorKindNames are the names of the kinds in results and metrics.
+var ErrorKindNames = [errorKinds]string{"connect", "tls", "read", "write", "timeout", "protocol"}
+
+// statusClasses counts 2xx, 3xx, 4xx and 5xx.
+const statusClasses = 4
+
+// StatusClassNames are the names of the status classes in results and metrics.
+var StatusClassNames = [statusClasses]string{"2xx", "3xx", "4xx", "5xx"}
+
+// Counts are what was counted in a stretch of time. Requests = Responses + Errors.
+type Counts struct {
+	Requests  int64
+	Responses [statusClasses]int64
+	Errors    [errorKinds]int64
+	// HeaderBytes are status line and headers as received, BodyBytes the body without chunk framing;
+	// ReceivedBytes are all bytes that came in, SentBytes all that went out.
+	HeaderBytes, BodyBytes, ReceivedBytes, SentBytes int64
+}
+
+func (c *Counts) add(other *Counts) {
+	c.Requests += other.Requests
+	for i := range c.Responses {
+		c.Responses[i] += other.Responses[i]
+	}
+	for i := range c.Errors {
+		c.Errors[i] += other.Errors[i]
+	}
+	c.HeaderBytes += other.HeaderBytes
+	c.BodyBytes += other.BodyBytes
+	c.ReceivedBytes += other.ReceivedBytes
+	c.SentBytes += other.SentBytes
+}
+
+// ErrorTotal is the number of attempts that ended without a response.
+func (c *Counts) ErrorTotal() (total int64) {
+	for _, n := range c.Errors {
+		total += n
+	}
+	return total
+}
+
+// SuccessRatio is the share of attempts answered with 2xx or 3xx; 0 when there were none.
+func (c *Counts) SuccessRatio() float64 {
+	if c.Requests == 0 {
+		return 0
+	}
+	return float64(c.Responses[0]+c.Responses[1]) / float64(c.Requests)
+}
+
+// longest is the greatest duration a histogram takes; longer ones are recorded as this.
+const longest = int64(time.Hour)
+
+// recorder collects durations in nanoseconds. Percentiles come from an HdrHistogram of 3 digits; min, max, mean and
+// standard deviation from running sums, so they are exact.
+type recorder struct {
+	histogram *hdrhistogram.Histogram
+	count     int64
+	min, max  int64
+	// sum and squares are of the deviation from the first value: with all values near it, no digits are lost.
+	first        int64
+	sum, squares float64
+}
+
+func newRecorder() *recorder {
+	return &recorder{histogram: hdrhistogram.New(1, longest, 3)}
+}
+
+func (r *recorder) record(nanoseconds int64) {
+	v := min(max(nanoseconds, 0), longest)
+	if r.count == 0 {
+		r.min, r.max, r.first = v, v, v
+	} else if v < r.min {
+		r.min = v
+	} else if v > r.max {
+		r.max = v
+	}
+	r.count++
+	d := float64(v - r.first)
+	r.sum += d
+	r.squares += d * d
+	r.histogram.RecordValue(v) //nolint:errcheck // v is within the histogram's range
+}
+
+func (r *recorder) reset() {
+	r.histogram.Reset()
+	r.count, r.min, r.max, r.first, r.sum, r.squares = 0, 0, 0, 0, 0, 0
+}
+
+// merge adds what other has recorded.
+func (r *recorder) merge(other *recorder) {
+	if other.count == 0 {
+		return
+	}
+	if r.count == 0 {
+		r.min, r.max, r.first = other.min, other.max, other.first
+	}
+	r.min, r.max = min(r.min, other.min), max(r.max, other.max)
+	// Move other's sums to this recorder's origin: Σ(d+s) and Σ(d+s)².
+	shift, n := float64(other.first-r.first), float64(other.count)
+	r.squares += other.squares + 2*shift*other.sum + n*shift*shift
+	r.sum += other.sum + n*shift
+	r.count += other.count
+	r.histogram.Merge(other.histogram)
+}
+
+// Distribution describes a set of values. SD is the sample standard deviation (n−1); WithinSD is the share of values, 0
+// to 1, at most one SD from the mean. All zero over nothing.
+type Distribution struct {
+	Min, Mean, SD, WithinSD, Max float64
+}
+
+// LatencyDistribution is a Distribution of milliseconds with percentiles.
+type LatencyDistribution struct {
+	Distribution
+	P50, P75, P90, P95, P99, P999 float64
+}
+
+const nanosecondsPerMillisecond = 1e6
+
+// moments are mean and sample standard deviation in nanoseconds.
+func (r *recorder) moments() (mean, sd float64) {
+	if r.count == 0 {
+		return 0, 0
+	}
+	n := float64(r.count)
+	mean = float64(r.first) + r.sum/n
+	if r.count > 1 {
+		sd = math.Sqrt(max(0, r.squares-r.sum*r.sum/n) / (n - 1))
+	}
+	return mean, sd
+}
+
+// distribution sums the recorder up. withinSd counts from the histogram's buckets, so it is as exact as they are.
+func (r *recorder) distribution() LatencyDistribution {
+	if r.count == 0 {
+		return LatencyDistribution{}
+	}
+	mean, sd := r.moments()
+	within := int64(0)
+	for _, bar := range r.histogram.Distribution() {
+		if middle := float64(bar.From+bar.To) / 2; bar.Count > 0 && math.Abs(middle-mean) <= sd {
+			within += bar.Count
+		}
+	}
+	d := r.percentiles()
+	d.Distribution = Distribution{
+		Min: float64(r.min) / nanosecondsPerMillisecond, Mean: mean / nanosecondsPerMillisecond,
+		SD: sd / nanosecondsPerMillisecond, WithinSD: float64(within) / float64(r.count),
+		Max: float64(r.max) / nanosecondsPerMillisecond,
+	}
+	return d
+}
+
+// percentiles fills in the percentiles only. A bucket's upper end can lie above the greatest value seen: it is bounded.
+func (r *recorder) percentiles() LatencyDistribution {
+	at := r.histogram.ValueAtPercentiles([]float64{50, 75, 90, 95, 99, 99.9})
+	ms := func(p float64) float64 {
+		return float64(min(max(at[p], r.min), r.max)) / nanosecondsPerMillisecond
+	}
+	return LatencyDistribution{P50: ms(50), P75: ms(75), P90: ms(90), P95: ms(95), P99: ms(99), P999: ms(99.9)}
+}
+
+// describe is the Distribution of a list of values.
+func describe(values []float64) Distribution {
+	if len(values) == 0 {
+		return Distribution{}
+	}
+	d := Distribution{Min: values[0], Max: values[0]}
+	for _, v := range values {
+		d.Min, d.Max = min(d.Min, v), max(d.Max, v)
+		d.Mean += v / float64(len(values))
+	}
+	squares := 0.0
+	for _, v := range values {
+		squares += (v - d.Mean) * (v - d.Mean)
+	}
+	if len(values) > 1 {
+		d.SD = math.Sqrt(squares / float64(len(values)-1))
+	}
+	within := 0
+	for _, v := range values {
+		if math.Abs(v-d.Mean) <= d.SD {
+			within++
+		}
+	}
+	d.WithinSD = float64(within) / float64(len(values))
+	return d
+}
+
+// bucketsPerDecade is fine enough for a heatmap and coarse enough for a time series database.
+const bucketsPerDecade = 10
+
+// bucketEnds are the upper ends, in nanoseconds, of the buckets of Second.Buckets: ten per decade from 1 µs; the last one
+// takes everything longer.
+var bucketEnds = func() (ends []int64) {
+	for i := 0; ; i++ {
+		end := int64(math.Round(1e3 * math.Pow(10, float64(i)/bucketsPerDecade)))
+		ends = append(ends, end)
+		if end >= longest {
+			return ends
+		}
+	}
+}()
+
+// Bucket is one bar of a heatmap: Count responses took at most End, and longer than the bucket before.
+type Bucket struct {
+	End   time.Duration
+	Count int64
+}
+
+// buckets returns those that have a count.
+func (r *recorder) buckets() (buckets []Bucket) {
+	next, count := 0, int64(0)
+	flush := func() {
+		if count > 0 {
+			buckets = append(buckets, Bucket{time.Duration(bucketEnds[next]), count})
+		}
+		count = 0
+	}
+	for _, bar := range r.histogram.Distribution() {
+		if bar.Count == 0 {
+			continue
+		}
+		for bar.From > bucketEnds[next] {
+			flush()
+			next++
+		}
+		count += bar.Count
+	}
+	flush()
+	return buckets
+}

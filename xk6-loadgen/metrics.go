@@ -1,0 +1,129 @@
+package loadgen
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"go.k6.io/k6/v2/metrics"
+
+	"bakeoff/xk6-loadgen/engine"
+)
+
+// catalogue is the one list of the metrics, which dashboards are built from too.
+//
+//go:embed metrics.json
+var catalogue []byte
+
+// loadMetrics are the registered metrics by name.
+type loadMetrics struct{ byName map[string]*metrics.Metric }
+
+func registerMetrics(registry *metrics.Registry) (*loadMetrics, error) {
+	var entries []struct {
+		Name string             `json:"name"`
+		Type metrics.MetricType `json:"type"`
+		Unit string             `json:"unit"`
+	}
+	if err := json.Unmarshal(catalogue, &entries); err != nil {
+		return nil, fmt.Errorf("metrics.json: %w", err)
+	}
+	m := &loadMetrics{byName: map[string]*metrics.Metric{}}
+	for _, entry := range entries {
+		contains := metrics.Default
+		if entry.Unit == "bytes" {
+			contains = metrics.Data
+		}
+		metric, err := registry.NewMetric(entry.Name, entry.Type, contains)
+		if err != nil {
+			return nil, err
+		}
+		m.byName[entry.Name] = metric
+	}
+	return m, nil
+}
+
+// pusher turns the engine's figures into k6 samples. It sends whether or not the VU has been stopped: k6 takes samples
+// until its VUs have returned, and a count without its last second would be wrong.
+type pusher struct {
+	metrics *loadMetrics
+	tags    *metrics.TagSet
+	out     chan<- metrics.SampleContainer
+	batch   metrics.Samples
+}
+
+func newPusher(m *loadMetrics, tags *metrics.TagSet, out chan<- metrics.SampleContainer) *pusher {
+	return &pusher{metrics: m, tags: tags, out: out}
+}
+
+func (p *pusher) add(at time.Time, name string, tags *metrics.TagSet, value float64) {
+	metric, ok := p.metrics.byName[name]
+	if !ok {
+		panic("k6/x/loadgen: " + name + " is not in metrics.json")
+	}
+	p.batch = append(p.batch, metrics.Sample{
+		TimeSeries: metrics.TimeSeries{Metric: metric, Tags: tags}, Time: at, Value: value,
+	})
+}
+
+func (p *pusher) send() {
+	p.out <- p.batch
+	p.batch = nil
+}
+
+// second sends one second's samples, one per series.
+func (p *pusher) second(s engine.Second) {
+	at := s.End
+	p.add(at, "loadgen_requests", p.tags, float64(s.Requests))
+	for i, class := range engine.StatusClassNames {
+		p.addCount(at, "loadgen_responses", p.tags.With("class", class), s.Responses[i])
+	}
+	for i, kind := range engine.ErrorKindNames {
+		p.addCount(at, "loadgen_errors", p.tags.With("kind", kind), s.Errors[i])
+	}
+	received, sent := p.tags.With("direction", "received"), p.tags.With("direction", "sent")
+	p.addCount(at, "loadgen_bytes", received.With("part", "headers"), s.HeaderBytes)
+	p.addCount(at, "loadgen_bytes", received.With("part", "body"), s.BodyBytes)
+	p.addCount(at, "loadgen_bytes", sent.With("part", "all"), s.SentBytes)
+	for _, bucket := range s.Buckets {
+		p.add(at, "loadgen_latency_bucket", p.tags.With("le", bucketLabel(bucket.End)), float64(bucket.Count))
+	}
+	if s.Requests > s.ErrorTotal() {
+		p.addLatency(at, p.tags, s.LatencyMs)
+	}
+	p.add(at, "loadgen_connections", p.tags, float64(s.Connections))
+	p.add(at, "loadgen_generator_cpu", p.tags, s.GeneratorCPU)
+	p.send()
+}
+
+// addCount leaves zeros out: a kind of error that does not happen needs no series.
+func (p *pusher) addCount(at time.Time, name string, tags *metrics.TagSet, n int64) {
+	if n != 0 {
+		p.add(at, name, tags, float64(n))
+	}
+}
+
+func (p *pusher) addLatency(at time.Time, tags *metrics.TagSet, d engine.LatencyDistribution) {
+	for _, stat := range []struct {
+		name  string
+		value float64
+	}{
+		{"min", d.Min}, {"mean", d.Mean}, {"sd", d.SD}, {"p50", d.P50}, {"p75", d.P75}, {"p90", d.P90}, {"p95", d.P95},
+		{"p99", d.P99}, {"p999", d.P999}, {"max", d.Max},
+	} {
+		p.add(at, "loadgen_latency_ms", tags.With("stat", stat.name), stat.value)
+	}
+}
+
+// result sends the whole phase's figures, for thresholds and the end-of-test summary.
+func (p *pusher) result(r engine.Result) {
+	if r.Requests > r.ErrorTotal() {
+		p.addLatency(r.EndedAt, p.tags.With("scope", "run"), r.LatencyMs)
+	}
+	p.add(r.EndedAt, "loadgen_rps", p.tags, r.RPS)
+	p.add(r.EndedAt, "loadgen_success_ratio", p.tags, r.SuccessRatio())
+	p.send()
+}
+
+// bucketLabel is the bucket's upper end in seconds, zero-padded, since tags sort as text.
+func bucketLabel(end time.Duration) string { return fmt.Sprintf("%011.6f", end.Seconds()) }

@@ -1,0 +1,99 @@
+package loadgen
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/grafana/sobek"
+	"go.k6.io/k6/v2/js/modules"
+
+	"bakeoff/xk6-loadgen/engine"
+)
+
+type rootModule struct{}
+
+// instance is the module in one VU.
+type instance struct {
+	vu      modules.VU
+	metrics *loadMetrics
+	calls   int
+}
+
+// NewModuleInstance is called once for each VU that imports the module.
+func (*rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
+	registered, err := registerMetrics(vu.InitEnv().Registry)
+	if err != nil {
+		panic(fmt.Errorf("k6/x/loadgen: %w", err))
+	}
+	return &instance{vu: vu, metrics: registered}
+}
+
+// Exports is `import loadgen from 'k6/x/loadgen'`.
+func (m *instance) Exports() modules.Exports {
+	return modules.Exports{Default: map[string]any{"run": m.run}}
+}
+
+// run is loadgen.run(options): it returns when the load phase is over, with its figures. It throws when an option is
+// wrong. When the VU is stopped, the engine stops too, and the samples so far still go out.
+func (m *instance) run(options sobek.Value) (map[string]any, error) {
+	state := m.vu.State()
+	if state == nil {
+		return nil, errors.New("loadgen.run: call it in the default function, not while k6 initialises")
+	}
+	params, err := parseParams(m.vu.Runtime(), options)
+	if err != nil {
+		return nil, fmt.Errorf("loadgen.run: %w", err)
+	}
+	m.calls++
+	tags := state.Tags.GetCurrentValues().Tags.WithTagsFromMap(params.tags).
+		// Calls at the same time with the same tags must not share points.
+		With("instance", fmt.Sprintf("%d-%d", state.VUIDGlobal, m.calls))
+	push := newPusher(m.metrics, tags, state.Samples)
+	result, err := engine.Run(m.vu.Context(), params.options, push.second)
+	if err != nil {
+		return nil, fmt.Errorf("loadgen.run: %w", err)
+	}
+	push.result(result)
+	return summary(result), nil
+}
+
+// summary is the result in the form that a script sees. Times are milliseconds, instants ISO 8601 in UTC.
+func summary(r engine.Result) map[string]any {
+	responses := map[string]any{}
+	for i, class := range engine.StatusClassNames {
+		responses[class] = r.Responses[i]
+	}
+	errorCounts := map[string]any{"total": r.ErrorTotal()}
+	for i, kind := range engine.ErrorKindNames {
+		errorCounts[kind] = r.Errors[i]
+	}
+	return map[string]any{
+		"requests": r.Requests, "warmupRequests": r.WarmupRequests, "inFlight": r.InFlight,
+		"seconds": r.Seconds, "rps": r.RPS,
+		"responses": responses, "errors": errorCounts, "errorExample": r.ErrorExample,
+		"bytes": map[string]any{
+			"received": r.ReceivedBytes, "headers": r.HeaderBytes, "headersDecoded": r.HeaderBytes,
+			"body": r.BodyBytes, "sent": r.SentBytes,
+		},
+		"latencyMs": latency(r.LatencyMs), "connectMs": latency(r.ConnectMs), "firstByteMs": latency(r.FirstByteMs),
+		"perConnectionRps": distribution(r.PerConnectionRPS), "perThreadRps": distribution(r.PerThreadRPS),
+		"startedAt": instant(r.StartedAt), "endedAt": instant(r.EndedAt), "cpuSeconds": r.CPUSeconds,
+	}
+}
+
+func instant(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
+
+func distribution(d engine.Distribution) map[string]any {
+	return map[string]any{"min": d.Min, "mean": d.Mean, "sd": d.SD, "withinSd": d.WithinSD, "max": d.Max}
+}
+
+func latency(d engine.LatencyDistribution) map[string]any {
+	m := distribution(d.Distribution)
+	m["p50"], m["p75"], m["p90"], m["p95"], m["p99"], m["p999"] = d.P50, d.P75, d.P90, d.P95, d.P99, d.P999
+	return m
+}
+
+// quoted lists names for a message.
+func quoted(names []string) string { return strings.Join(names, ", ") }

@@ -1,0 +1,222 @@
+package loadgen
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/grafana/sobek"
+
+	"bakeoff/xk6-loadgen/engine"
+)
+
+// params are the options of one call, typed. They are read by hand: k6's bridge would rename fields and ignore keys that
+// it does not know, and a misspelt option must not silently become its default.
+type params struct {
+	options engine.Options
+	tags    map[string]string
+}
+
+// later are options of the script API that this version does not have yet.
+var later = []string{"rate", "buckets", "netns", "tls"}
+
+var known = []string{
+	"url", "urls", "protocol", "connections", "streams", "requests", "duration", "keepAlive", "warmup", "timeout",
+	"threads", "method", "headers", "body", "tags",
+}
+
+// defaults as a script gets them when it leaves the option out.
+func defaults() engine.Options {
+	return engine.Options{
+		Protocol: engine.HTTP11, Connections: 1, Threads: 1, KeepAlive: true, Timeout: time.Minute, Method: http.MethodGet,
+	}
+}
+
+// parseParams turns the script's object into params. Its errors name the option.
+func parseParams(rt *sobek.Runtime, value sobek.Value) (params, error) {
+	p := params{options: defaults(), tags: map[string]string{}}
+	if isNullish(value) {
+		return p, fmt.Errorf("give an object with options, at least url and duration or requests")
+	}
+	object, ok := value.(*sobek.Object)
+	if !ok {
+		return p, fmt.Errorf("the options must be an object, got %s", value)
+	}
+	for _, key := range object.Keys() {
+		if v := object.Get(key); !isNullish(v) {
+			if err := p.set(rt, key, v); err != nil {
+				return p, err
+			}
+		} else if !contains(known, key) && !contains(later, key) {
+			return p, unknown(key)
+		}
+	}
+	return p, nil
+}
+
+func (p *params) set(rt *sobek.Runtime, key string, v sobek.Value) (err error) {
+	o := &p.options
+	switch key {
+	case "url":
+		var url string
+		url, err = text(key, v)
+		o.URLs = append([]string{url}, o.URLs...)
+	case "urls":
+		var urls []string
+		if urls, err = texts(rt, key, v); err == nil && len(urls) == 0 {
+			err = fmt.Errorf("urls: give at least one")
+		}
+		o.URLs = append(o.URLs, urls...)
+	case "protocol":
+		var name string
+		name, err = text(key, v)
+		if name == "h2" || name == "h2c" {
+			return fmt.Errorf("protocol: %s is not supported yet; use http/1.1 or http/1.0", name)
+		}
+		o.Protocol = engine.Protocol(name)
+	case "connections":
+		o.Connections, err = count(key, v)
+	case "threads":
+		o.Threads, err = count(key, v)
+	case "streams":
+		var streams int
+		if streams, err = count(key, v); err == nil && streams != 1 {
+			err = fmt.Errorf("streams: HTTP/1 has one request at a time on a connection; leave streams out or set it to 1")
+		}
+	case "requests":
+		var n int
+		n, err = count(key, v)
+		o.Requests = int64(n)
+	case "duration":
+		o.Duration, err = duration(key, v)
+	case "warmup":
+		o.Warmup, err = duration(key, v)
+	case "timeout":
+		o.Timeout, err = duration(key, v)
+	case "keepAlive":
+		keep, isBool := v.Export().(bool)
+		if !isBool {
+			err = fmt.Errorf("keepAlive: must be true or false, got %s", v)
+		}
+		o.KeepAlive = keep
+	case "method":
+		o.Method, err = text(key, v)
+	case "body":
+		var body string
+		body, err = text(key, v)
+		o.Body = []byte(body)
+	case "headers":
+		var pairs map[string]string
+		if pairs, err = textMap(rt, key, v); err == nil {
+			for _, name := range sortedKeys(pairs) {
+				o.Headers = append(o.Headers, engine.Header{Name: name, Value: pairs[name]})
+			}
+		}
+	case "tags":
+		p.tags, err = textMap(rt, key, v)
+	default:
+		if contains(later, key) {
+			return fmt.Errorf("%s: is not supported yet", key)
+		}
+		return unknown(key)
+	}
+	return err
+}
+
+func unknown(key string) error {
+	return fmt.Errorf("there is no option %q; there are: %s", key, quoted(known))
+}
+
+func isNullish(v sobek.Value) bool { return v == nil || sobek.IsUndefined(v) || sobek.IsNull(v) }
+
+func contains(list []string, s string) bool {
+	for _, one := range list {
+		if one == s {
+			return true
+		}
+	}
+	return false
+}
+
+func text(key string, v sobek.Value) (string, error) {
+	s, ok := v.Export().(string)
+	if !ok {
+		return "", fmt.Errorf("%s: must be a string, got %s", key, v)
+	}
+	return s, nil
+}
+
+func texts(rt *sobek.Runtime, key string, v sobek.Value) ([]string, error) {
+	var list []string
+	if _, ok := v.Export().([]any); !ok {
+		return nil, fmt.Errorf("%s: must be a list of strings, got %s", key, v)
+	}
+	object := v.ToObject(rt)
+	for _, index := range object.Keys() {
+		s, err := text(key, object.Get(index))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// textMap reads an object of strings; numbers and booleans are taken as they print.
+func textMap(rt *sobek.Runtime, key string, v sobek.Value) (map[string]string, error) {
+	if _, ok := v.Export().(map[string]any); !ok {
+		return nil, fmt.Errorf("%s: must be an object, got %s", key, v)
+	}
+	object, pairs := v.ToObject(rt), map[string]string{}
+	for _, name := range object.Keys() {
+		value := object.Get(name)
+		switch value.Export().(type) {
+		case string, bool, int64, float64:
+			pairs[name] = value.String()
+		default:
+			return nil, fmt.Errorf("%s: %s must be a string, got %s", key, name, value)
+		}
+	}
+	return pairs, nil
+}
+
+func sortedKeys(m map[string]string) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+// count reads a whole number of at least 1.
+func count(key string, v sobek.Value) (int, error) {
+	switch n := v.Export().(type) {
+	case int64:
+		if n >= 1 {
+			return int(n), nil
+		}
+	case float64:
+		// 1e6 is a float in the script.
+		if n >= 1 && n <= 1<<53 && n == math.Trunc(n) {
+			return int(n), nil
+		}
+	}
+	return 0, fmt.Errorf("%s: must be a whole number of at least 1, got %s", key, v)
+}
+
+// duration reads a string with a unit, as in '500ms', '10s' or '1m30s'.
+func duration(key string, v sobek.Value) (time.Duration, error) {
+	s, ok := v.Export().(string)
+	if !ok {
+		return 0, fmt.Errorf("%s: must be a string with a unit, as in '10s' or '500ms', got %s", key, v)
+	}
+	d, err := time.ParseDuration(strings.TrimSpace(s))
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("%s: must be a time with a unit, as in '10s' or '500ms', got '%s'", key, s)
+	}
+	return d, nil
+}
