@@ -16,7 +16,7 @@ export interface MeasuredVariant {
   against?: string;
   rounds: Round[];
   /** As in Contender; what the variant comes down to on this machine. */
-  effectiveConfig: string;
+  setup: string;
 }
 
 /** What the figures need to know of the run. */
@@ -45,9 +45,9 @@ export function summarise(facts: RunFacts, measured: readonly MeasuredVariant[])
   return { variants, comparisons, warnings: warningsOf(facts, measured, variants) };
 }
 
-/** requests/s of a whole round. */
-export function roundRps(round: Round): number {
-  return total(round.phases, (phase) => phase.requests) / total(round.phases, (phase) => phase.seconds);
+/** requests/s over all phases of a round. */
+export function roundRps(phases: readonly Phase[]): number {
+  return total(phases, (phase) => phase.requests) / total(phases, (phase) => phase.seconds);
 }
 
 function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult {
@@ -71,7 +71,7 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
   const answered = rounds.filter((round) => total(round.phases, (phase) => phase.requests) > 0);
   return {
     ...about,
-    rps: { median: median(rounds.map(roundRps)) },
+    rps: { median: median(rounds.map((round) => roundRps(round.phases))) },
     serverCpuMicrosPerRequest: answered.length === 0 ? null : {
       median: median(answered.map((round) => per(round, (phase) => phase.serverCpuSeconds * 1e6, (phase) => phase.requests))),
     },
@@ -99,9 +99,9 @@ function contender(variant: MeasuredVariant): Contender {
   const counts = countsOf(variant.rounds.flatMap((round) => round.phases));
   return {
     name: variant.name,
-    rps: variant.rounds.map(roundRps),
+    rps: variant.rounds.map((round) => roundRps(round.phases)),
     successRatio: counts.requests === 0 ? 0 : counts.successes / counts.requests,
-    effectiveConfig: variant.effectiveConfig,
+    setup: variant.setup,
     publishedRps: variant.published?.rps ?? null,
   };
 }
@@ -125,7 +125,8 @@ function warningsOf(facts: RunFacts, measured: readonly MeasuredVariant[], varia
     }
   }
   for (const variant of measured) {
-    if (variant.against !== undefined && !measured.some((one) => one.name === variant.against)) {
+    const isBaseline = measured.some((one) => one.against === variant.name);
+    if (variant.against !== undefined && !isBaseline && !measured.some((one) => one.name === variant.against)) {
       warnings.push({ kind: 'no-baseline', variant: variant.name, baseline: variant.against });
     }
   }

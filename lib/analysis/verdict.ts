@@ -18,8 +18,8 @@ export interface Contender {
   rps: readonly number[];
   /** 2xx and 3xx per request, over all rounds. */
   successRatio: number;
-  /** The config as composed without what differs from place to place, and the workers: equal texts cannot differ in speed. */
-  effectiveConfig: string;
+  /** The files of its config and its workers, as text: two that are equal in it cannot differ in speed. */
+  setup: string;
   publishedRps: number | null;
 }
 
@@ -50,7 +50,7 @@ export function compare(baseline: Contender, variant: Contender, comparisons: nu
       return { verdict: 'none', why: `${percent(1 - failing.successRatio)} of the requests of ${failing.name} failed` };
     }
     if (!measurable) return { verdict: 'none', why: 'a round without a single answer' };
-    if (baseline.effectiveConfig === variant.effectiveConfig) {
+    if (baseline.setup === variant.setup) {
       return { verdict: 'none', why: serverCores < 2 ? 'needs 2 server cores' : 'the same config and workers on this machine' };
     }
     if (baseline.rps.length < minimumRounds) return { verdict: 'none', why: `needs ${minimumRounds} rounds` };

@@ -7,7 +7,8 @@ export type Warning =
   | { kind: 'few-rounds'; rounds: number; needed: number }
   | { kind: 'quick' }
   | { kind: 'no-baseline'; variant: string; baseline: string }
-  | { kind: 'repeated'; round: number; why: string };
+  | { kind: 'repeated'; round: number; why: string }
+  | { kind: 'not-stored'; problem: string };
 
 /** The warning in words, with the next step where there is one. */
 export function warningText(warning: Warning): string {
@@ -27,6 +28,8 @@ export function warningText(warning: Warning): string {
       return `${warning.variant} is compared with ${warning.baseline}, which was not run: name both with --variants for a ratio`;
     case 'repeated':
       return `round ${warning.round} was dropped and repeated: ${warning.why}`;
+    case 'not-stored':
+      return warning.problem;
   }
 }
 

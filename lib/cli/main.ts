@@ -1,0 +1,44 @@
+// The commands. bin/bakeoff.mjs calls main once the packages are there.
+import { UserError } from '../errors.ts';
+import { Interrupted } from '../runner/interrupt.ts';
+import { unknownWord } from '../scenario/nearest.ts';
+
+interface Command { help: string; run(args: string[]): Promise<number> }
+
+const commands: Record<string, Command> = {
+  scenario: { help: 'run a comparison, or list them', run: async (args) => (await import('./scenario.ts')).scenarioCommand(args) },
+  test: { help: 'run the project\'s tests', run: async (args) => (await import('./test.ts')).testCommand(args) },
+  bench: { help: 'measure the load generator itself', run: async (args) => (await import('../../bench/bench.ts')).benchCommand(args) },
+};
+
+/**
+ * Runs a command and returns the exit code: 0 done, 1 not done, 2 wrong words, 130 interrupted. Prints one line when
+ * something went wrong.
+ */
+export async function main(argv: string[]): Promise<number> {
+  // A reader that goes away (`… | head`) must not end a run in the middle.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
+  try {
+    return await runCommand(argv);
+  } catch (error) {
+    if (error instanceof Interrupted) return 130;
+    if (error instanceof UserError) {
+      console.error(error.message);
+      return error.exitCode;
+    }
+    if (process.env['BAKEOFF_DEBUG'] === '1') throw error;
+    console.error(`something unexpected happened: ${error instanceof Error ? error.message : String(error)} (BAKEOFF_DEBUG=1 shows where)`);
+    return 1;
+  }
+}
+
+async function runCommand(argv: string[]): Promise<number> {
+  const [name, ...args] = argv;
+  if (name === undefined || name === '--help') {
+    console.log(['Commands, each as npm run NAME -- …', ...Object.entries(commands).map(([command, { help }]) => `  ${command.padEnd(10)}${help}`)].join('\n'));
+    return name === undefined ? 2 : 0;
+  }
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  if (command === undefined) throw unknownWord('command', name, Object.keys(commands));
+  return command.run(args);
+}

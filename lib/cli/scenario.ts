@@ -1,0 +1,172 @@
+// npm run scenario: lists the scenarios, or runs one and prints its table.
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { markdownReport } from '../report/markdown.ts';
+import { createProgress } from '../report/progress.ts';
+import { findingLines, headingLines, storedLine, type Heading } from '../report/sentences.ts';
+import { whole } from '../report/format.ts';
+import { terminalTable } from '../report/terminal.ts';
+import { allowedCpus, divideCores, formatCpuList } from '../runner/cores.ts';
+import { readEnvironment } from '../runner/environment.ts';
+import { takeSignals, type Interrupt } from '../runner/interrupt.ts';
+import { estimatedSeconds, makePlan, secondsPerVariant, type Plan } from '../runner/plan.ts';
+import type { Result } from '../runner/result.ts';
+import { checkResultsFolder, createRunFolder, writeWhole } from '../runner/results-folder.ts';
+import { runRounds, type RunEvents, type RunOutcome } from '../runner/run.ts';
+import { compileScript } from '../runner/script.ts';
+import { versionOf } from '../runner/versions.ts';
+import { findScenario, findVariants, loadScenarios } from '../scenario/catalogue.ts';
+import { bakeoffFolder } from '../setup/paths.ts';
+import { ensureTools } from '../setup/tools.ts';
+import { openStore } from '../store/index.ts';
+import { readScenarioOptions, scenarioFlags, type ScenarioOptions } from './scenario-options.ts';
+import { flagLines } from './words.ts';
+
+/** Returns the exit code. Throws UserError and Interrupted. */
+export async function scenarioCommand(args: readonly string[]): Promise<number> {
+  const options = readScenarioOptions(args);
+  if (options.name === undefined || options.help) {
+    console.log((await overview()).join('\n'));
+    return 0;
+  }
+  const scenario = await findScenario(options.name);
+  const variants = findVariants(scenario, options.variants);
+  const cores = divideCores(allowedCpus(), { server: options.serverCpus, generator: options.generatorCpus });
+  const startedAt = new Date();
+  const plan = makePlan(scenario, variants, cores, options, startedAt);
+  await checkResultsFolder(options.out, neededBytes(plan));
+
+  const interrupt = takeSignals(() => console.error('\nending the run in order; again to end it at once'));
+  try {
+    return await runPlan(plan, options, interrupt, startedAt);
+  } catch (error) {
+    // What a signal cut short fails in its own way.
+    interrupt.signal.throwIfAborted();
+    throw error;
+  } finally {
+    interrupt.release();
+  }
+}
+
+async function overview(): Promise<string[]> {
+  const scenarios = await loadScenarios();
+  const width = Math.max(...scenarios.map(({ name }) => name.length));
+  return [
+    'npm run scenario -- NAME [flags]',
+    '',
+    ...scenarios.map(({ name, title }) => `  ${name.padEnd(width)}  ${title}`),
+    '',
+    ...flagLines(scenarioFlags),
+  ];
+}
+
+async function runPlan(planned: Plan, options: ScenarioOptions, interrupt: Interrupt, startedAt: Date): Promise<number> {
+  const print = options.json ? console.error : console.log;
+  const { k6, nginx, influxd } = await ensureTools(options.store === 'local' ? ['k6', 'nginx', 'influxd'] : ['k6', 'nginx']) as Record<'k6' | 'nginx' | 'influxd', string>;
+  interrupt.signal.throwIfAborted();
+  const versions = { k6: await versionOf('k6', k6, interrupt.signal), nginx: await versionOf('nginx', nginx, interrupt.signal) };
+  await runOn(planned.cores.generatorCpus);
+  const store = options.store === 'none' ? null : await openStore({
+    ...(options.store === 'local' ? { influxdBinary: influxd } : { url: options.store.url }),
+    folder: join(bakeoffFolder, 'influxdb'),
+    cpus: planned.cores.generatorCpus,
+  });
+  try {
+    interrupt.signal.throwIfAborted();
+    const { run, folder } = await createRunFolder(options.out, planned.run);
+    const plan = { ...planned, run };
+    const script = join(folder, 'script.js');
+    await compileScript(script);
+    const environment = readEnvironment(plan.cores, { ...versions, ...(store === null ? {} : { influxdb: store.version }) });
+    const heading = headingOf(plan, environment, versions);
+    print(headingLines(heading).join('\n'));
+    const progress = createProgress(process.stderr);
+    const outcome = await runRounds({ plan, tools: { k6, nginx }, folder, script, store, interrupt }, environment, eventsFor(plan, progress), startedAt);
+    progress.clear();
+    return await report(outcome, plan, folder, options, print, { ...heading, estimated: false, seconds: (Date.now() - startedAt.getTime()) / 1000 });
+  } finally {
+    await store?.close();
+  }
+}
+
+/** Pins this process, with all its threads, to the generator's cores: the server's are for the server alone. */
+async function runOn(cpus: readonly number[]): Promise<void> {
+  await promisify(execFile)('taskset', ['-a', '-c', '-p', formatCpuList(cpus), String(process.pid)]);
+}
+
+function headingOf(plan: Plan, environment: { kernel: string; cpuModel: string }, versions: { k6: string; nginx: string }): Heading {
+  const { scenario, load, cores, rounds } = plan;
+  return {
+    scenario: scenario.name,
+    command: load.command,
+    bodyBytes: scenario.page.bodyBytes,
+    protocol: load.protocol,
+    rounds,
+    seconds: estimatedSeconds(plan),
+    estimated: true,
+    server: `nginx ${versions.nginx}`,
+    k6: `k6 ${versions.k6}`,
+    serverCpus: cores.serverCpus,
+    generatorCpus: cores.generatorCpus,
+    kernel: environment.kernel,
+    cpuModel: environment.cpuModel,
+  };
+}
+
+function eventsFor(plan: Plan, progress: ReturnType<typeof createProgress>): RunEvents {
+  const perVariant = secondsPerVariant(plan);
+  let startedAtMs = Date.now();
+  return {
+    load({ round, variant, rps, done }) {
+      if (rps === null) startedAtMs = Date.now();
+      const left = estimatedSeconds(plan) - done * perVariant - Math.min(perVariant, (Date.now() - startedAtMs) / 1000);
+      progress.running({ what: `round ${round} of ${plan.rounds} · ${variant}`, rps, secondsLeft: left });
+    },
+    measured({ round, variant, outcome }) {
+      const requests = outcome.phases.reduce((sum, phase) => sum + phase.requests, 0);
+      const seconds = outcome.phases.reduce((sum, phase) => sum + phase.seconds, 0);
+      const errors = outcome.phases.reduce((sum, phase) => sum + phase.errors.total, 0);
+      progress.finished(`round ${round} of ${plan.rounds} · ${variant} · ${whole(requests / seconds)} requests/s · ${whole(errors)} errors`);
+    },
+    repeated({ round, why }) {
+      progress.say(`round ${round} is dropped and repeated: ${why}`);
+    },
+  };
+}
+
+/** Prints what there is and returns the exit code. */
+async function report(outcome: RunOutcome, plan: Plan, folder: string, options: ScenarioOptions, print: (text: string) => void, heading: Heading): Promise<number> {
+  const { result, ended } = outcome;
+  const measured = result.variants.some((variant) => variant.rounds.length > 0);
+  if (measured) {
+    const lines = [...partialLine(result, plan), ...findingLines(result, plan.scenario.knob)];
+    const stored = `${storedLine(result.integrity)} · ${folder}`;
+    const stream = options.json ? process.stderr : process.stdout;
+    print(['', ...terminalTable(result, {
+      width: stream.isTTY ? stream.columns : Infinity,
+      colour: stream.isTTY && process.env['NO_COLOR'] === undefined,
+    }), '', ...lines, stored, ...result.warnings.map((warning) => `Note: ${warning}`), ...result.footnotes].join('\n'));
+    await writeTable(folder, markdownReport(result, { heading: headingLines(heading), findings: [...lines, storedLine(result.integrity)] }), ended);
+  }
+  if (options.json && measured) process.stdout.write(`${JSON.stringify(result, null, 2)}\n`);
+  if (ended !== undefined) throw ended;
+  return 0;
+}
+
+function partialLine(result: Result, plan: Plan): string[] {
+  return result.state === 'complete' ? [] : [`Ended early: ${result.variants[0]?.rounds.length ?? 0} of ${plan.rounds} rounds are whole and count here.`];
+}
+
+/** When the run has failed already, e.g. on a full disk, that is what the person has to hear. */
+async function writeTable(folder: string, text: string, ended: unknown): Promise<void> {
+  await writeWhole(join(folder, 'table.md'), text).catch((error: unknown) => {
+    if (ended === undefined) throw error;
+  });
+}
+
+/** k6's record takes most: about 60 series a second, 300 B each. */
+function neededBytes(plan: Plan): number {
+  const perVariant = 250e3 + secondsPerVariant(plan) * 20e3;
+  return 1e6 + plan.rounds * plan.variants.length * perVariant;
+}

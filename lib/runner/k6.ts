@@ -1,0 +1,85 @@
+// Starts k6 on one load plan and reads what came out.
+import { closeSync, openSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { loadPlanVariable, type LoadPlan } from '../k6/load-plan.ts';
+import { startChild, type Child } from '../process.ts';
+import { lastLineOf, readPhaseResults } from './record.ts';
+import type { LoadResult } from './result.ts';
+
+export interface K6Options {
+  binary: string;
+  script: string;
+  /** All that k6 writes goes there; it exists. */
+  folder: string;
+  cpus: readonly number[];
+  loadPlan: LoadPlan;
+  /** The store's output: values of --out, and environment variables; null without a store. */
+  output: { out: readonly string[]; env: Readonly<Record<string, string>> } | null;
+}
+
+export interface RunningK6 {
+  child: Child;
+  /** k6's own record of samples, one JSON object per line, written while it runs. */
+  recordFile: string;
+  /**
+   * The results of the phases, once k6 has ended. Throws an Error with k6's last line when it failed or some are missing.
+   */
+  results(): Promise<LoadResult[]>;
+}
+
+/** What k6 hears of TERM is "stop and flush"; its outputs may need this long where the database is slow. */
+export const k6GraceMs = 10_000;
+
+/** Starts k6, pinned. Its plan is kept as load.json, its summary as k6-summary.json, its messages as k6.log. */
+export async function startK6(options: K6Options): Promise<RunningK6> {
+  const { folder, loadPlan } = options;
+  const recordFile = join(folder, 'record.ndjson');
+  const consoleFile = join(folder, 'phases.log');
+  const logFile = join(folder, 'k6.log');
+  await writeFile(join(folder, 'load.json'), `${JSON.stringify(loadPlan, null, 2)}\n`);
+  const log = openSync(logFile, 'w');
+  const child = await startChild({
+    command: options.binary,
+    args: [
+      'run', '--quiet', '--no-color', '--log-format', 'raw', '--console-output', consoleFile,
+      '--summary-export', join(folder, 'k6-summary.json'), '--out', `json=${recordFile}`,
+      ...(options.output?.out ?? []).flatMap((out) => ['--out', out]),
+      // No REST API: two k6 at a time would want the same port.
+      '--address', '',
+      options.script,
+    ],
+    cpus: options.cpus,
+    cwd: folder,
+    env: k6Environment(loadPlan, options.output?.env ?? {}),
+    stdio: ['ignore', log, log],
+  }).finally(() => closeSync(log));
+
+  return {
+    child,
+    recordFile,
+    async results() {
+      const { code, signal } = await child.exited;
+      const results = await readPhaseResults(consoleFile);
+      if (code === 0 && results.length === loadPlan.phases.length) return results;
+      const how = signal === null ? `code ${code}` : `signal ${signal}`;
+      throw new Error(`k6 ended with ${how}: ${(await lastLineOf(logFile)) || 'it said nothing'}`);
+    },
+  };
+}
+
+/**
+ * k6's own variables (K6_*) of the person's shell are left out: they would change the load or send the samples elsewhere.
+ */
+function k6Environment(loadPlan: LoadPlan, output: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
+  const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('K6_')));
+  const threads = Math.max(...loadPlan.phases.map((phase) => phase.threads ?? 1));
+  return {
+    ...inherited,
+    ...output,
+    [loadPlanVariable]: JSON.stringify(loadPlan),
+    K6_NO_USAGE_REPORT: 'true',
+    K6_AUTO_EXTENSION_RESOLUTION: 'false',
+    GOMAXPROCS: String(threads + 2),
+  };
+}

@@ -1,0 +1,65 @@
+// results/<run>/: made before the run, written after every round.
+import { randomBytes } from 'node:crypto';
+import { mkdir, rename, rm, statfs, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { UserError } from '../errors.ts';
+
+/**
+ * Makes sure that a run's files will fit into `out`, which is made when it is not there. Leaves nothing else behind.
+ * @throws UserError when it cannot be written to or has too little space
+ */
+export async function checkResultsFolder(out: string, neededBytes: number): Promise<void> {
+  const probe = join(out, `.writable-${randomBytes(4).toString('hex')}`);
+  try {
+    await mkdir(out, { recursive: true });
+    await writeFile(probe, 'probe');
+    await rm(probe);
+    const { bavail, bsize } = await statfs(out);
+    if (bavail * bsize >= neededBytes) return;
+  } catch (error) {
+    throw folderError(out, error);
+  }
+  throw new UserError(`${out} has too little space, this run needs ${Math.ceil(neededBytes / 1e6)} MB: free some, or name another folder with --out`);
+}
+
+/** Makes the run's folder in `out` and returns its path; a name that is taken gets a number. */
+export async function createRunFolder(out: string, run: string): Promise<{ run: string; folder: string }> {
+  for (let number = 1; ; number++) {
+    const name = number === 1 ? run : `${run}-${number}`;
+    const folder = join(out, name);
+    try {
+      await mkdir(folder);
+      return { run: name, folder };
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw folderError(out, error);
+    }
+  }
+}
+
+/** Writes a file whole or not at all: under another name first, then renamed. */
+export async function writeWhole(file: string, text: string): Promise<void> {
+  const unfinished = `${file}.unfinished`;
+  try {
+    await writeFile(unfinished, text);
+    await rename(unfinished, file);
+  } catch (error) {
+    await rm(unfinished, { force: true });
+    throw error;
+  }
+}
+
+const reasons: Record<string, string> = {
+  EACCES: 'you may not write there',
+  EPERM: 'you may not write there',
+  EROFS: 'its file system is read-only',
+  ENOSPC: 'its file system is full',
+  EDQUOT: 'your quota there is used up',
+  ENOTDIR: 'there is a file of that name in its path',
+  EEXIST: 'there is a file of that name',
+};
+
+/** The line for the person when the results folder does not take what is written; other errors come back as they are. */
+export function folderError(out: string, error: unknown): unknown {
+  const reason = reasons[(error as NodeJS.ErrnoException).code ?? ''];
+  return reason === undefined ? error : new UserError(`cannot write results to ${out}: ${reason}; mend that or name another folder with --out`);
+}

@@ -1,0 +1,133 @@
+// One variant in one round: the server anew, the load on it, what both used, and whether every sample was stored.
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Variant } from '../scenario/model.ts';
+import { startServer, workersFor } from '../servers/index.ts';
+import type { RunningServer } from '../servers/server.ts';
+import type { Store } from '../store/influxd.ts';
+import { checkRound, type RoundIntegrity } from '../store/integrity.ts';
+import { serverSamplePoints, type ServerSample } from '../store/schema.ts';
+import type { Interrupt } from './interrupt.ts';
+import { k6GraceMs, startK6 } from './k6.ts';
+import { loadPlanFor, type Plan } from './plan.ts';
+import { RecordTail } from './record.ts';
+import type { LoadResult, Phase, VariantResult } from './result.ts';
+import { sampleUsage, usageBetween } from './server-usage.ts';
+
+/** What every round of a run has in common. */
+export interface RunContext {
+  plan: Plan;
+  tools: { k6: string; nginx: string };
+  /** results/<run> */
+  folder: string;
+  script: string;
+  /** null with `--store none`. */
+  store: Store | null;
+  interrupt: Interrupt;
+}
+
+export interface VariantRound {
+  server: VariantResult['server'];
+  phases: Phase[];
+  /** null with `--store none`. */
+  integrity: RoundIntegrity | null;
+}
+
+/** The round has to be repeated; the message says why in one line. */
+export class RoundFailure extends Error {}
+
+/**
+ * Runs one variant in one round. Everything it started has ended when it returns or throws.
+ * @param onLoad called about twice a second with requests/s of the last second, null before the first
+ * @throws RoundFailure when the server or k6 ended early
+ * @throws Interrupted after a signal
+ * @throws UserError when the server does not start at all, e.g. with a broken config
+ */
+export async function runVariantRound(context: RunContext, variant: Variant, round: number, onLoad: (rps: number | null) => void): Promise<VariantRound> {
+  const { plan, store, interrupt } = context;
+  const folder = join(context.folder, `round-${round}`, variant.name);
+  await mkdir(folder, { recursive: true });
+  const server = await startServer(variant.server, {
+    binary: context.tools.nginx,
+    folder,
+    cpus: plan.cores.serverCpus,
+    workers: workersFor(variant.server, plan.cores.serverCpus.length, plan.exact),
+    page: plan.scenario.page,
+    connections: plan.load.connections,
+    signal: interrupt.signal,
+  });
+  const unguard = interrupt.guard(server.pid);
+  try {
+    const load = await underLoad(context, server, variant, round, folder, onLoad);
+    await server.stop();
+    const { phases, integrity } = await settle(store, plan, variant, round, load);
+    const { name, version, workers } = server;
+    return { server: { name, version, workers, config: variant.server.config }, phases, integrity };
+  } finally {
+    await server.stop();
+    unguard();
+  }
+}
+
+interface Load { results: LoadResult[]; samples: readonly ServerSample[]; recordFile: string }
+
+/** Runs k6 against the server until it ends, or ends it when the server dies or the person interrupts. */
+async function underLoad(
+  context: RunContext, server: RunningServer, variant: Variant, round: number, folder: string, onLoad: (rps: number | null) => void,
+): Promise<Load> {
+  const { plan, store, interrupt } = context;
+  const loadPlan = loadPlanFor(plan, variant, round, server.origin + plan.scenario.page.path);
+  interrupt.signal.throwIfAborted();
+  const sampler = sampleUsage(server);
+  const k6 = await startK6({
+    binary: context.tools.k6,
+    script: context.script,
+    folder,
+    cpus: plan.cores.generatorCpus,
+    loadPlan,
+    output: store?.k6Output() ?? null,
+  });
+  const unguard = interrupt.guard(k6.child.pid);
+  const tail = new RecordTail(k6.recordFile);
+  const ticker = setInterval(() => onLoad(tail.requestsPerSecond()), 500);
+  let aborted = (): void => {};
+  try {
+    const died = await Promise.race([
+      k6.child.exited.then(() => undefined),
+      server.died,
+      new Promise<undefined>((resolve) => {
+        aborted = () => resolve(undefined);
+        interrupt.signal.addEventListener('abort', aborted);
+        if (interrupt.signal.aborted) aborted();
+      }),
+    ]);
+    if (died !== undefined) throw new RoundFailure(died);
+    interrupt.signal.throwIfAborted();
+    sampler.stop();
+    const results = await k6.results().catch((error: Error) => {
+      throw new RoundFailure(error.message);
+    });
+    return { results, samples: sampler.samples, recordFile: k6.recordFile };
+  } finally {
+    interrupt.signal.removeEventListener('abort', aborted);
+    clearInterval(ticker);
+    sampler.stop();
+    await k6.child.stop(k6GraceMs);
+    unguard();
+  }
+}
+
+/** Puts server and load together, and makes sure that the database holds what k6 sent. */
+async function settle(store: Store | null, plan: Plan, variant: Variant, round: number, load: Load): Promise<{ phases: Phase[]; integrity: RoundIntegrity | null }> {
+  const phases = load.results.map((result): Phase => {
+    const { cpuSeconds, rssBytes } = usageBetween(load.samples, Date.parse(result.startedAt), Date.parse(result.endedAt));
+    return { ...result, serverCpuSeconds: cpuSeconds, serverRssBytes: rssBytes, generatorCpuSeconds: result.cpuSeconds };
+  });
+  if (store === null) return { phases, integrity: null };
+  const requests = phases.reduce((sum, phase) => sum + phase.requests, 0);
+  const integrity = await checkRound(store, { run: plan.run, variant: variant.name, round, recordFile: load.recordFile, requests });
+  await store.write(serverSamplePoints(
+    { run: plan.run, scenario: plan.scenario.name, variant: variant.name, round: String(round), server: variant.server.name }, load.samples,
+  ));
+  return { phases, integrity };
+}

@@ -1,0 +1,202 @@
+// The rounds of a run, and its result after each of them.
+import { join } from 'node:path';
+import { roundRps, summarise, type MeasuredVariant } from '../analysis/summarise.ts';
+import { warningText, type Warning } from '../analysis/warnings.ts';
+import { UserError } from '../errors.ts';
+import type { Variant } from '../scenario/model.ts';
+import { baselineOf } from '../scenario/catalogue.ts';
+import { workersFor } from '../servers/index.ts';
+import { comparisonPoints, roundPoint, runPoint } from '../store/schema.ts';
+import { Interrupted } from './interrupt.ts';
+import { orderOfRound } from './order.ts';
+import type { Plan } from './plan.ts';
+import type { Environment, Integrity, Phase, Result, Round } from './result.ts';
+import { folderError, writeWhole } from './results-folder.ts';
+import { RoundFailure, runVariantRound, type RunContext, type VariantRound } from './round.ts';
+
+/** What a person may want to see while it runs. */
+export interface RunEvents {
+  /** `rps` of the last second, null before the first; `done` counts variants of rounds that are over. */
+  load(what: { round: number; variant: string; rps: number | null; done: number }): void;
+  /** A variant of a round is over. */
+  measured(what: { round: number; variant: string; outcome: VariantRound }): void;
+  /** A round is repeated. */
+  repeated(what: { round: number; why: string }): void;
+}
+
+export interface RunOutcome {
+  result: Result;
+  /** Why the run ended early; absent when it is complete. Finished rounds are in the result either way. */
+  ended?: unknown;
+}
+
+interface KeptRound { round: number; outcomes: ReadonlyMap<string, VariantRound> }
+
+/**
+ * Runs all rounds. result.json is written after each, marked partial until the last. A round in which something failed is
+ * dropped for all variants and repeated once, under a number of its own, so that its samples do not mix with the dropped ones.
+ * Never throws: what ended the run early is in the outcome.
+ */
+export async function runRounds(context: RunContext, environment: Environment, events: RunEvents, startedAt: Date): Promise<RunOutcome> {
+  const { plan, interrupt } = context;
+  const kept: KeptRound[] = [];
+  const notes: Warning[] = [];
+  let attempts = 0;
+  let lastFailed = false;
+
+  /** Brings result.json and the database to what is known now. */
+  async function settle(state: Result['state'], ended: boolean): Promise<Result> {
+    const problem = await storeResult(context, buildResult(context, environment, kept, notes, startedAt, state), kept.at(-1), ended);
+    if (problem !== null) notes.push({ kind: 'not-stored', problem });
+    const result = buildResult(context, environment, kept, notes, startedAt, state);
+    await writeWhole(join(context.folder, 'result.json'), `${JSON.stringify(result, null, 2)}\n`);
+    return result;
+  }
+
+  try {
+    await settle('partial', false);
+    while (kept.length < plan.rounds) {
+      const place = kept.length + 1;
+      attempts++;
+      try {
+        const outcomes = await runRound(context, events, place, attempts);
+        kept.push({ round: attempts, outcomes });
+        lastFailed = false;
+        for (const { integrity } of outcomes.values()) {
+          for (const problem of integrity?.problems ?? []) notes.push({ kind: 'not-stored', problem });
+        }
+        if (kept.length < plan.rounds) await settle('partial', false);
+      } catch (error) {
+        if (!(error instanceof RoundFailure)) throw error;
+        if (lastFailed) throw new UserError(`round ${place} failed twice: ${error.message}`);
+        lastFailed = true;
+        notes.push({ kind: 'repeated', round: place, why: error.message });
+        events.repeated({ round: place, why: error.message });
+      }
+    }
+    return { result: await settle('complete', true) };
+  } catch (error) {
+    const ended = interrupt.signal.aborted ? new Interrupted() : folderError(context.folder, error);
+    // When this fails as well, the result of the last whole round is on the disk and the first error is the one to show.
+    const result = await settle('partial', true).catch(() => buildResult(context, environment, kept, notes, startedAt, 'partial'));
+    return { result, ended };
+  }
+}
+
+/** One round: every variant once. `place` counts kept rounds and decides the order; `round` names this attempt. */
+async function runRound(context: RunContext, events: RunEvents, place: number, round: number): Promise<Map<string, VariantRound>> {
+  const { plan } = context;
+  const outcomes = new Map<string, VariantRound>();
+  for (const variant of orderOfRound(plan.variants, place, plan.run)) {
+    const done = (place - 1) * plan.variants.length + outcomes.size;
+    const onLoad = (rps: number | null): void => events.load({ round: place, variant: variant.name, rps, done });
+    onLoad(null);
+    const outcome = await runVariantRound(context, variant, round, onLoad);
+    outcomes.set(variant.name, outcome);
+    events.measured({ round: place, variant: variant.name, outcome });
+  }
+  return outcomes;
+}
+
+function buildResult(
+  context: RunContext, environment: Environment, kept: readonly KeptRound[], notes: readonly Warning[], startedAt: Date, state: Result['state'],
+): Result {
+  const { plan, store } = context;
+  const { scenario } = plan;
+  const measured = plan.variants.map((variant) => measuredVariant(context, variant, kept));
+  const facts = {
+    serverCores: plan.cores.serverCpus.length,
+    generatorCores: plan.cores.generatorCpus.length,
+    cores: environment.cores,
+    loadAverage: environment.loadAverage[0],
+    quick: plan.quick,
+  };
+  const { variants, comparisons, warnings } = summarise(facts, measured);
+  return {
+    schema: 1,
+    run: plan.run,
+    scenario: scenario.name,
+    title: scenario.title,
+    startedAt: startedAt.toISOString(),
+    endedAt: new Date().toISOString(),
+    state,
+    quick: plan.quick,
+    environment,
+    variants,
+    comparisons,
+    integrity: store === null ? null : totalIntegrity(kept),
+    warnings: [...warnings, ...notes].map(warningText),
+    footnotes: [...(scenario.footnotes ?? [])],
+  };
+}
+
+function measuredVariant({ plan }: RunContext, variant: Variant, kept: readonly KeptRound[]): MeasuredVariant {
+  const { scenario, load } = plan;
+  const outcomes = kept.map(({ round, outcomes: byName }) => ({ round, outcome: byName.get(variant.name) as VariantRound }));
+  const last = outcomes.at(-1)?.outcome;
+  const workers = workersFor(variant.server, plan.cores.serverCpus.length, plan.exact);
+  const against = variant.against ?? (variant === scenario.variants[0] ? undefined : scenario.variants[0]?.name);
+  return {
+    name: variant.name,
+    server: last?.server ?? { name: variant.server.name, version: '', workers, config: variant.server.config },
+    load: { ...load, page: scenario.page.path, bodyBytes: scenario.page.bodyBytes },
+    published: variant.published ?? null,
+    ...(variant.note === undefined ? {} : { note: variant.note }),
+    ...(against === undefined ? {} : { against }),
+    rounds: outcomes.map(({ round, outcome }): Round => ({ round, phases: outcome.phases })),
+    setup: `${variant.server.config.join(' ')}, workers ${workers}`,
+  };
+}
+
+function totalIntegrity(kept: readonly KeptRound[]): Integrity {
+  const total: Integrity = { requests: 0, stored: 0, backfilled: 0, lost: 0 };
+  for (const { outcomes } of kept) {
+    for (const { integrity } of outcomes.values()) {
+      if (integrity === null) continue;
+      for (const key of Object.keys(total) as (keyof Integrity)[]) total[key] += integrity[key];
+    }
+  }
+  return total;
+}
+
+/**
+ * Writes the wide points: those of the newest round, the table's rows and the run's state. Written again they replace
+ * the ones before. Returns what the database would not take, in one line; the run goes on without it.
+ */
+async function storeResult(context: RunContext, result: Result, newest: KeptRound | undefined, ended: boolean): Promise<string | null> {
+  const { plan, store } = context;
+  if (store === null) return null;
+  const { run, scenario, title, startedAt, endedAt, integrity } = result;
+  const state = runPoint({
+    run, scenario, title, startedAt, integrity, rounds: result.variants[0]?.rounds.length ?? 0,
+    ...(ended ? { state: result.state, endedAt } : { state: 'running' }),
+  });
+  try {
+    await store.write([...(newest === undefined ? [] : [...roundPoints(plan, newest), ...comparisonPoints(result)]), state]);
+    return null;
+  } catch (error) {
+    if (error instanceof UserError) return error.message;
+    throw error;
+  }
+}
+
+function roundPoints(plan: Plan, { round, outcomes }: KeptRound): string[] {
+  return plan.variants.flatMap((variant) => {
+    const phases = phasesOf(variant);
+    const baseline = baselineOf(plan.scenario, variant, plan.variants);
+    const ratio = baseline === undefined ? undefined : roundRps(phases) / roundRps(phasesOf(baseline));
+    return phases.map((phase, index) => roundPoint({
+      tags: {
+        run: plan.run, scenario: plan.scenario.name, variant: variant.name, round: String(round), phase: String(index + 1),
+        server: variant.server.name, protocol: plan.load.protocol,
+      },
+      position: plan.variants.indexOf(variant),
+      publishedRps: variant.published?.rps,
+      ratio,
+    }, phase));
+  });
+
+  function phasesOf(variant: Variant): readonly Phase[] {
+    return outcomes.get(variant.name)?.phases ?? [];
+  }
+}
