@@ -45,11 +45,11 @@ export function compare(baseline: Contender, variant: Contender, comparisons: nu
   };
 
   function judge(): Pick<Comparison, 'verdict' | 'why'> {
+    if (!measurable) return { verdict: 'none', why: 'nothing was answered in a whole round' };
     const failing = [baseline, variant].find((one) => 1 - one.successRatio > tolerableFailures);
     if (failing !== undefined) {
       return { verdict: 'none', why: `${percent(1 - failing.successRatio)} of the requests of ${failing.name} failed` };
     }
-    if (!measurable) return { verdict: 'none', why: 'a round without a single answer' };
     if (baseline.setup === variant.setup) {
       return { verdict: 'none', why: serverCores < 2 ? 'needs 2 server cores' : 'the same config and workers on this machine' };
     }

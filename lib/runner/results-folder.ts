@@ -43,7 +43,7 @@ export async function writeWhole(file: string, text: string): Promise<void> {
     await writeFile(unfinished, text);
     await rename(unfinished, file);
   } catch (error) {
-    await rm(unfinished, { force: true });
+    await rm(unfinished, { force: true }).catch(() => {});
     throw error;
   }
 }
@@ -58,8 +58,9 @@ const reasons: Record<string, string> = {
   EEXIST: 'there is a file of that name',
 };
 
-/** The line for the person when the results folder does not take what is written; other errors come back as they are. */
+/** The line for the person when the folder does not take what is written; errors about something else come back as they are. */
 export function folderError(out: string, error: unknown): unknown {
-  const reason = reasons[(error as NodeJS.ErrnoException).code ?? ''];
-  return reason === undefined ? error : new UserError(`cannot write results to ${out}: ${reason}; mend that or name another folder with --out`);
+  const { code, path } = error as NodeJS.ErrnoException;
+  const reason = reasons[code ?? ''];
+  return reason === undefined || path?.startsWith(out) === false ? error : new UserError(`cannot write results to ${out}: ${reason}; mend that or name another folder with --out`);
 }

@@ -1,0 +1,184 @@
+import { mkdtempSync, writeFileSync, appendFileSync, rmSync, existsSync, readdirSync, readFileSync, mkdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { divideCores, formatCpuList, parseCpuList } from '../../lib/runner/cores.ts';
+import { orderOfRound } from '../../lib/runner/order.ts';
+import { estimatedSeconds, loadPlanFor, makePlan } from '../../lib/runner/plan.ts';
+import { readPhaseResults, RecordTail } from '../../lib/runner/record.ts';
+import { checkResultsFolder, createRunFolder, folderError, writeWhole } from '../../lib/runner/results-folder.ts';
+import { usageBetween } from '../../lib/runner/server-usage.ts';
+import { findScenario } from '../../lib/scenario/catalogue.ts';
+
+let folder: string;
+beforeEach(() => { folder = mkdtempSync(join(tmpdir(), 'bakeoff-test-')); });
+afterEach(() => rmSync(folder, { recursive: true }));
+
+describe('lists of cores', () => {
+  test.each([
+    ['0', [0]], ['0-3,5', [0, 1, 2, 3, 5]], ['3,1,2-3', [1, 2, 3]], [' 1 , 7-7', [1, 7]],
+  ])('"%s"', (text, cpus) => {
+    expect(parseCpuList(text, '--server-cpus')).toEqual(cpus);
+  });
+
+  test.each(['', 'a', '1,', '-1', '3-1', '1-2-3', '99999', '1.5'])('"%s" is refused with the flag named', (text) => {
+    expect(() => parseCpuList(text, '--server-cpus')).toThrow(/^--server-cpus .*: write cores as 1 or 0-3,5$/);
+  });
+
+  test('are written as ranges', () => {
+    expect(formatCpuList([0, 1, 2, 5, 7, 8])).toBe('0-2,5,7-8');
+    expect(formatCpuList([3])).toBe('3');
+  });
+});
+
+describe('divideCores', () => {
+  test.each([
+    [[0, 1], {}, [1], [0]],
+    [[0, 1, 2, 3], {}, [2, 3], [0, 1]],
+    [[4, 5, 6], {}, [6], [4, 5]],
+    [[0, 1, 2, 3], { server: [0] }, [0], [1, 2, 3]],
+    [[0, 1, 2, 3], { generator: [0, 3] }, [1, 2], [0, 3]],
+    [[0, 1, 2, 3], { server: [3], generator: [1] }, [3], [1]],
+  ])('%j with %j', (allowed, asked, serverCpus, generatorCpus) => {
+    expect(divideCores(allowed, asked)).toEqual({ serverCpus, generatorCpus });
+  });
+
+  test.each([
+    [[0, 1, 2], { server: [1, 2], generator: [0, 1] }, /share core 1:/],
+    [[0, 1], { server: [2] }, /--server-cpus: core 2 is not there or not allowed; there are 0-1$/],
+    [[0, 1], { generator: [0, 1] }, /--generator-cpus leaves no core for the server/],
+    [[0, 1], { server: [0, 1] }, /--server-cpus leaves no core for the generator/],
+    [[3], {}, /needs 2 cores, .* only core 3 is allowed here$/],
+  ])('%j with %j is refused', (allowed, asked, message) => {
+    expect(() => divideCores(allowed, asked)).toThrow(message);
+  });
+});
+
+describe('orderOfRound', () => {
+  test('alternates two variants', () => {
+    expect([1, 2, 3, 4].map((round) => orderOfRound(['a', 'b'], round, 'run').join(''))).toEqual(['ab', 'ba', 'ab', 'ba']);
+  });
+
+  test('permutes more of them, the same way for the same seed', () => {
+    const variants = ['a', 'b', 'c'];
+    const orders = Array.from({ length: 600 }, (_, round) => orderOfRound(variants, round + 1, 'run').join(''));
+    expect(orders).toEqual(Array.from({ length: 600 }, (_, round) => orderOfRound(variants, round + 1, 'run').join('')));
+    expect(orders).not.toEqual(Array.from({ length: 600 }, (_, round) => orderOfRound(variants, round + 1, 'other').join('')));
+    for (const order of ['abc', 'acb', 'bac', 'bca', 'cab', 'cba']) {
+      // 100 each on average; 60 is more than 4 standard deviations away.
+      expect(orders.filter((one) => one === order).length).toBeGreaterThan(60);
+    }
+    expect(variants).toEqual(['a', 'b', 'c']);
+  });
+});
+
+describe('a plan', async () => {
+  const scenario = await findScenario('nginx-open-file-cache');
+  const variants = scenario.variants.slice(0, 2);
+  const cores = { serverCpus: [1], generatorCpus: [0] };
+  const now = new Date('2026-11-20T08:15:30.123Z');
+
+  test('has a readable name and the article\'s load', () => {
+    const plan = makePlan(scenario, variants, cores, { rounds: 6, quick: false, exact: false }, now);
+    expect(plan.run).toBe('2026-11-20T08-15-30-nginx-open-file-cache');
+    expect(plan.load).toMatchObject({ connections: 100, threads: 1, durationSeconds: 10, keepAlive: true });
+    expect(estimatedSeconds(plan)).toBe(12 * (10 + 1 + 1.5));
+  });
+
+  test('gives k6 the engine\'s options, tags and a longest duration', () => {
+    const plan = makePlan(scenario, variants, cores, { rounds: 6, durationSeconds: 1.5, quick: false, exact: false }, now);
+    expect(loadPlanFor(plan, variants[1] as typeof variants[number], 3, 'http://127.0.0.1:8080/')).toEqual({
+      scenario: 'nginx-open-file-cache',
+      tags: { run: '2026-11-20T08-15-30-nginx-open-file-cache', variant: 'open-file-cache', round: '3', server: 'nginx', protocol: 'http/1.1' },
+      maxDurationSeconds: 18,
+      phases: [{
+        url: 'http://127.0.0.1:8080/', protocol: 'http/1.1', connections: 100, threads: 1, keepAlive: true,
+        duration: '1.5s', warmup: '1s', timeout: '5s', tags: { phase: '1' },
+      }],
+    });
+  });
+});
+
+describe('usageBetween', () => {
+  const samples = [
+    { atMs: 1000, cpuSeconds: 0, rssBytes: 10 },
+    { atMs: 1100, cpuSeconds: 0.05, rssBytes: 30 },
+    { atMs: 1200, cpuSeconds: 0.15, rssBytes: 20 },
+    { atMs: 1300, cpuSeconds: 0.15, rssBytes: 90 },
+  ];
+
+  test.each([
+    [1000, 1300, 0.15], [1100, 1200, 0.1], [1050, 1150, 0.075], [1110, 1120, 0.01], [0, 1050, 0.025], [1250, 9999, 0], [5, 6, 0],
+  ])('from %i to %i is %f s', (from, to, expected) => {
+    expect(usageBetween(samples, from, to).cpuSeconds).toBeCloseTo(expected, 12);
+  });
+
+  test('takes the most memory of the window', () => {
+    expect(usageBetween(samples, 1000, 1200).rssBytes).toBe(30);
+    expect(usageBetween(samples, 1110, 1120).rssBytes).toBe(90);
+  });
+});
+
+describe('what k6 writes', () => {
+  const point = (metric: string, value: number) => `{"metric":"${metric}","type":"Point","data":{"time":"2026-11-20T08:15:31Z","value":${value},"tags":{}}}\n`;
+
+  test('is followed while it grows, half lines included', () => {
+    const file = join(folder, 'record.ndjson');
+    const tail = new RecordTail(file);
+    expect(tail.requestsPerSecond()).toBeNull();
+    writeFileSync(file, '{"metric":"loadgen_requests","type":"Metric","data":{"name":"loadgen_requests"}}\n');
+    expect(tail.requestsPerSecond()).toBeNull();
+    const line = point('loadgen_requests', 1234);
+    appendFileSync(file, point('loadgen_requests', 1) + point('loadgen_bytes', 7) + line.slice(0, 40));
+    expect(tail.requestsPerSecond()).toBe(1);
+    appendFileSync(file, line.slice(40) + point('loadgen_responses', 9).repeat(5000));
+    expect(tail.requestsPerSecond()).toBe(1234);
+  });
+
+  test('of the script: the lines of phases among others', async () => {
+    const file = join(folder, 'phases.log');
+    writeFileSync(file, 'hello\nbakeoff-phase {"requests":5}\nbakeoff-phase {"requests":7}\n');
+    expect(await readPhaseResults(file)).toEqual([{ requests: 5 }, { requests: 7 }]);
+    expect(await readPhaseResults(join(folder, 'none'))).toEqual([]);
+  });
+});
+
+describe('the results folder', () => {
+  test('is made, and left without a trace of the check', async () => {
+    const out = join(folder, 'a', 'b');
+    await checkResultsFolder(out, 1);
+    expect(readdirSync(out)).toEqual([]);
+  });
+
+  test('with a file in the way is refused in one line', async () => {
+    writeFileSync(join(folder, 'file'), '');
+    await expect(checkResultsFolder(join(folder, 'file'), 1)).rejects.toThrow(/^cannot write results to .*\/file: there is a file of that name/);
+    await expect(checkResultsFolder(join(folder, 'file', 'deeper'), 1)).rejects.toThrow(/there is a file of that name in its path/);
+  });
+
+  test('with too little space is refused', async () => {
+    await expect(checkResultsFolder(folder, 1e18)).rejects.toThrow(/too little space, this run needs 1000000000000 MB/);
+  });
+
+  test('gives a second run of the same second a name of its own', async () => {
+    expect(await createRunFolder(folder, 'run')).toEqual({ run: 'run', folder: join(folder, 'run') });
+    expect(await createRunFolder(folder, 'run')).toEqual({ run: 'run-2', folder: join(folder, 'run-2') });
+    expect(existsSync(join(folder, 'run-2'))).toBe(true);
+  });
+
+  test('keeps the file that is there when a new one cannot be written', async () => {
+    const file = join(folder, 'result.json');
+    await writeWhole(file, 'one');
+    mkdirSync(`${file}.unfinished`);
+    await expect(writeWhole(file, 'two')).rejects.toThrow('EISDIR');
+    expect(readFileSync(file, 'utf8')).toBe('one');
+  });
+
+  test('explains errors of its own files only', () => {
+    const error = (code: string, path?: string) => Object.assign(new Error(code), { code, path });
+    expect(folderError('/results', error('ENOSPC'))).toMatchObject({ message: expect.stringContaining('its file system is full') as string });
+    expect(folderError('/results', error('EACCES', '/results/run'))).toMatchObject({ message: expect.stringContaining('you may not write there') as string });
+    const other = error('EACCES', '/usr/bin/k6');
+    expect(folderError('/results', other)).toBe(other);
+  });
+});
