@@ -65,9 +65,15 @@ async function loadScenarioFile(file: string): Promise<Scenario> {
     if (isObject(exported) && 'default' in exported) exported = exported.default;
     if (isScenario(exported)) return defineScenario(exported);
   } catch (error) {
-    throw new UserError(`${file}: ${String(error instanceof Error ? error.message : error).split('\n', 1)[0]}`);
+    throw new UserError(`${file}: ${oneLine(error instanceof Error ? error.message : String(error))}`);
   }
   throw new UserError(`${file} has no scenario as its default export: write "export default defineScenario({ … })"`);
+}
+
+/** The first line, with the second where the first only announces it, as esbuild's do. */
+function oneLine(message: string): string {
+  const [first = '', second = ''] = message.split('\n');
+  return first.endsWith(':') ? `${first} ${second}` : first;
 }
 
 /** Whether it has the shape without which nothing can be said about it; defineScenario checks the rest. */

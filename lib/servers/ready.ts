@@ -3,21 +3,19 @@ import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
+import type { StartOptions } from './server.ts';
 
-const limitMs = 10_000;
 const retryMs = 20;
 
 /** Marks the check in an access log, where the requests of a load are counted. */
 export const readyUserAgent = 'bakeoff-ready';
 
-export interface Page { path: string; bodyBytes: number }
-
 /**
- * Returns once the page is answered with status 200 and a body of the exact length. Connections that are refused are
- * tried again, for 10 s; a wrong answer is an error at once, since a server does not grow out of it. Throws UserError,
- * or the signal's reason.
+ * Returns once the page is answered with status 200 and a body of the exact length. Connections that are refused or
+ * broken are tried again until `limitMs` have passed; a wrong answer is an error at once, since a server does not grow out
+ * of it. Throws UserError, or the signal's reason.
  */
-export async function waitUntilReady(origin: string, page: Page, signal: AbortSignal): Promise<void> {
+export async function waitUntilReady(origin: string, page: StartOptions['page'], signal: AbortSignal, limitMs = 10_000): Promise<void> {
   const url = origin + page.path;
   const timeout = AbortSignal.timeout(limitMs);
   const either = AbortSignal.any([signal, timeout]);
@@ -33,9 +31,7 @@ export async function waitUntilReady(origin: string, page: Page, signal: AbortSi
     } catch (error) {
       if (error instanceof UserError) throw error;
       signal.throwIfAborted();
-      if (timeout.aborted) {
-        throw new UserError(`${url} did not answer within ${limitMs / 1000} s (${error instanceof Error ? error.message : String(error)})`);
-      }
+      if (timeout.aborted) throw new UserError(`${url} did not answer within ${limitMs / 1000} s`);
     }
     await delay(retryMs);
   }

@@ -1,0 +1,92 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { baselineOf, findScenario, findVariants } from '../../lib/scenario/catalogue.ts';
+import { projectRoot } from '../../lib/setup/paths.ts';
+
+let folder = '';
+beforeAll(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'catalogue-'));
+});
+afterAll(() => rm(folder, { recursive: true }));
+afterEach(() => vi.unstubAllEnvs());
+
+const api = path.join(projectRoot, 'lib/scenario/index.ts');
+const source = (name: string): string => `
+  import { defineScenario, nginx, ab } from ${JSON.stringify(api)};
+  export default defineScenario({
+    name: '${name}', title: 'mine', article: { id: '000', title: 'x', year: 2015 }, knob: 'x', load: ab('-c 1 -n 10'),
+    page: { path: '/', bodyBytes: 612 },
+    variants: [{ name: 'only', server: nginx(['base'], { workers: 1, articleWorkers: 1 }) }],
+  });`;
+
+describe('findScenario', () => {
+  test('finds a shipped one by its name', async () => {
+    expect((await findScenario('nginx-open-file-cache')).variants[1]?.published?.rps).toBe(700_324.14);
+  });
+
+  test('offers the nearest name, with exit code 2', async () => {
+    await expect(findScenario('nginx-open-file-cash')).rejects.toMatchObject({
+      message: 'there is no scenario "nginx-open-file-cash": did you mean nginx-open-file-cache?', exitCode: 2,
+    });
+  });
+
+  test("takes a person's own file: absolute, or relative to the folder they stand in", async () => {
+    await mkdir(path.join(folder, 'deeper'));
+    await writeFile(path.join(folder, 'mine.ts'), source('mine'));
+    expect((await findScenario(path.join(folder, 'mine.ts'))).name).toBe('mine');
+    vi.stubEnv('INIT_CWD', folder);
+    expect((await findScenario('./mine.ts')).load.command).toBe('ab -c 1 -n 10');
+    expect((await findScenario('mine.ts')).name).toBe('mine');
+    vi.stubEnv('INIT_CWD', path.join(folder, 'deeper'));
+    expect((await findScenario('../mine.ts')).name).toBe('mine');
+  });
+
+  test.each([
+    ['nothing.ts', undefined, /there is no scenario file .*nothing\.ts$/, 2],
+    ['no-default.ts', 'export const name = 1;', /no-default\.ts has no scenario as its default export/, 1],
+    ['half.ts', 'export default { name: "half", variants: [] };', /half\.ts has no scenario as its default export/, 1],
+    ['broken.ts', source('broken').replace('-c 1 -n 10', '-c 1 -t 10'), /broken\.ts: ab: -t cannot be honoured/, 1],
+    ['twice.ts', source('twice').replace('variants: [', 'variants: [{ name: "only", server: nginx([], {}) },'), /twice\.ts: .*two variants are named "only"/, 1],
+    ['throws.ts', 'throw new Error("first line\\nsecond line");', /throws\.ts: first line$/, 1],
+  ])('%s is refused in one line', async (file, text, message, exitCode) => {
+    if (text !== undefined) await writeFile(path.join(folder, file), text);
+    const error = await findScenario(path.join(folder, file)).then(() => undefined, (thrown: unknown) => thrown);
+    expect(error).toMatchObject({ message: expect.stringMatching(message), exitCode });
+    expect((error as Error).message).not.toContain('\n');
+  });
+});
+
+describe('findVariants', async () => {
+  const scenario = await findScenario('nginx-open-file-cache');
+  const names = (list?: string[]): string[] => findVariants(scenario, list).map((variant) => variant.name);
+
+  test("without names, the article's", () => {
+    expect(names()).toEqual(['workers', 'open-file-cache']);
+  });
+
+  test("named ones, in the scenario's order", () => {
+    expect(names(['open-file-cache-unlimited', ' workers-unlimited '])).toEqual(['workers-unlimited', 'open-file-cache-unlimited']);
+  });
+
+  test.each([
+    [['worker'], 'there is no variant of nginx-open-file-cache "worker": did you mean workers?'],
+    [[''], /^--variants wants names/],
+    [[], /^--variants wants names/],
+    [['workers', ''], /^--variants wants names/],
+    [['workers', 'workers'], '--variants names workers twice'],
+  ])('%j is refused with exit code 2', (list, message) => {
+    expect(() => names(list)).toThrow(expect.objectContaining({ message: typeof message === 'string' ? message : expect.stringMatching(message), exitCode: 2 }) as Error);
+  });
+
+  test('a variant is compared with its baseline, if that was selected', () => {
+    const baselines = (list: string[]): (string | undefined)[] => {
+      const selected = findVariants(scenario, list);
+      return selected.map((variant) => baselineOf(scenario, variant, selected)?.name);
+    };
+    expect(baselines(['workers', 'open-file-cache'])).toEqual([undefined, 'workers']);
+    expect(baselines(['workers-unlimited', 'open-file-cache-unlimited'])).toEqual([undefined, 'workers-unlimited']);
+    expect(baselines(['open-file-cache', 'open-file-cache-unlimited'])).toEqual([undefined, undefined]);
+  });
+});

@@ -1,0 +1,104 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { composeConfig, printConfig } from '../../lib/servers/nginx-config.ts';
+import { composeNginx, type Place } from '../../lib/servers/nginx-compose.ts';
+
+const compose = (...texts: string[]): string =>
+  printConfig(composeConfig(texts.map((text, index) => ({ origin: index === 0 ? 'base' : `knob${index}`, text }))), 'base');
+
+describe('composing', () => {
+  it('keeps the base as it is', () => {
+    expect(compose('a 1;\nevents { b 2; }\nhttp {\n types { text/html html htm; }\n}')).toBe(
+      'a 1;\nevents {\n    b 2;\n}\nhttp {\n    types {\n        text/html html htm;\n    }\n}\n',
+    );
+  });
+
+  it('lets a knob replace what has its name in the same block, and says whose the line is', () => {
+    expect(compose('http { keepalive_requests 100; sendfile on; }', 'http { keepalive_requests 5; }', 'keepalive_requests 9;')).toBe(
+      'keepalive_requests 9;  # knob2\nhttp {\n    keepalive_requests 5;  # knob1\n    sendfile on;\n}\n',
+    );
+  });
+
+  it('puts new lines after the lines and new blocks after the blocks that are there', () => {
+    expect(compose('http { a 1; server { b 1; } }', 'http { map $x $y { default 0; } c 1; }')).toBe(
+      'http {\n    a 1;\n    c 1;  # knob1\n    server {\n        b 1;\n    }\n    map $x $y {  # knob1\n        default 0;  # knob1\n    }\n}\n',
+    );
+  });
+
+  it('replaces all lines of a name by all of the knob, and merges blocks by name and arguments', () => {
+    expect(compose('add a; add b; location / { x 1; } location /b { x 1; }', 'add c; add d; location /b { x 2; }')).toBe(
+      'add c;  # knob1\nadd d;  # knob1\nlocation / {\n    x 1;\n}\nlocation /b {\n    x 2;  # knob1\n}\n',
+    );
+  });
+
+  it('carries the comments about a line, not those about its file', () => {
+    expect(compose('# the file\n\n# why a\n# is 1\na 1; # really\nb 2;\n', '# the knob\n\n# why b\nb 3;')).toBe(
+      '# why a\n# is 1\n# really\na 1;\n# why b\nb 3;  # knob1\n',
+    );
+  });
+
+  it('leaves quotes, escapes, variables and comment signs in words alone', () => {
+    const text = `log_format x '$a "{;}" # $b\\'';\nrewrite ^/a\\;b$ /\${c}d#e;\nx "y\\"z;";\n`;
+    expect(compose(text)).toBe(text);
+  });
+
+  it.each([
+    ['a 1;\nhttp {\n  b 2;\n', 'nginx config base:3: "{" without its "}"'],
+    ['a 1;\n}\n', 'nginx config base:2: "}" without its "{"'],
+    ['http {\n a 1 }', 'nginx config base:2: "a 1" does not end with ";"'],
+    ['a 1', 'nginx config base:1: "a 1" does not end with ";"'],
+    ['a "b;\n c', 'nginx config base:1: " without its end'],
+    [';', 'nginx config base:1: ";" without a directive'],
+  ])('refuses %j', (text, message) => {
+    expect(() => compose(text)).toThrow(message);
+  });
+});
+
+const place: Place = { port: 8099, workers: 3, connections: 100, docroot: '/d "x"', temp: '/t', pidFile: '/p', logFile: '/l', tempModules: ['proxy'] };
+
+async function ownConfig(text: string): Promise<string> {
+  const folder = await mkdtemp(path.join(tmpdir(), 'nginx-config-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  await writeFile(path.join(folder, 'own.conf'), text);
+  return path.join(folder, 'own.conf');
+}
+
+describe('the config of a variant', () => {
+  it("has the article's lines, the number of workers and a loopback address", async () => {
+    const config = await composeNginx(['base', 'workers', 'open-file-cache', 'accept-mutex-delay', 'tcp-nopush'], place);
+    for (const line of [
+      'worker_processes 3;', 'worker_connections 10240;', 'accept_mutex on;', 'accept_mutex_delay 100ms;', 'access_log off;', 'sendfile on;',
+      'open_file_cache max=100 inactive=20s;', 'tcp_nopush on;', 'keepalive_timeout 65;', 'keepalive_requests 100;',
+      'default_type application/octet-stream;', 'text/html html htm;', 'server_name localhost;', 'index index.html index.htm;',
+      'listen 127.0.0.1:8099;', 'root "/d \\"x\\"";', 'client_body_temp_path "/t/client_body";', 'proxy_temp_path "/t/proxy";',
+    ]) expect(config.split('\n').map((text) => text.replace(/ {2}# .*/, '').trim())).toContain(line);
+    expect(config).not.toMatch(/^\s*(user|fastcgi_temp_path|listen 80|include)\b/m);
+  });
+
+  it('differs from the step before it in the knob alone', async () => {
+    const before = (await composeNginx(['base', 'workers'], place)).split('\n').slice(1);
+    const after = (await composeNginx(['base', 'workers', 'open-file-cache'], place)).split('\n').slice(1);
+    const added = after.filter((line) => !before.includes(line) && !/^\s*#/.test(line)).map((line) => line.trim());
+    expect(added).toEqual(['open_file_cache max=100 inactive=20s;  # open-file-cache.conf']);
+    expect(before.filter((line) => !after.includes(line))).toEqual([]);
+  });
+
+  it("takes a person's own file by its absolute path", async () => {
+    const config = await composeNginx(['base', await ownConfig('http { gzip on; }')], place);
+    expect(config).toContain('gzip on;  # own.conf');
+  });
+
+  it('offers the nearest file for one that is not there', async () => {
+    await expect(composeNginx(['base', 'open-file-cash'], place)).rejects.toThrow('there is no nginx config "open-file-cash": did you mean open-file-cache?');
+    await expect(composeNginx(['base', '/nowhere/own.conf'], place)).rejects.toThrow('cannot read the nginx config /nowhere/own.conf');
+  });
+
+  it.each([
+    ['a second server', 'http { map $a $b { x y; } server { listen 81; } server { listen 82; } }'],
+    ['a stream', 'stream { server { listen 9000; } }'],
+  ])('refuses %s: it would not listen on loopback', async (_, text) => {
+    await expect(composeNginx([await ownConfig(`events { } ${text}`)], place)).rejects.toThrow('keep one server block');
+  });
+});

@@ -1,0 +1,82 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { watchUsage } from '../../lib/servers/usage.ts';
+
+let proc = '';
+let nowMs = 0;
+beforeEach(() => {
+  proc = mkdtempSync(path.join(tmpdir(), 'proc-'));
+  nowMs = 0;
+  onTestFinished(() => rmSync(proc, { recursive: true }));
+});
+
+interface Task { cpuSeconds: number; children?: number[] }
+interface Kernel { schedstat?: boolean; childrenLists?: boolean }
+
+/** Writes what /proc shows of a process; its tasks by thread id. */
+function show(pid: number, parent: number, tasks: Record<number, Task>, { schedstat = true, childrenLists = true }: Kernel = {}): void {
+  const stat = (cpuSeconds: number): string => `${pid} (a (strange) name) S ${parent} ${'0 '.repeat(9)}${cpuSeconds * 100 - 3} 3 0 0 20 0\n`;
+  for (const [tid, { cpuSeconds, children = [] }] of Object.entries(tasks)) {
+    const task = path.join(proc, String(pid), 'task', tid);
+    mkdirSync(task, { recursive: true });
+    writeFileSync(path.join(task, 'stat'), stat(cpuSeconds));
+    if (schedstat) writeFileSync(path.join(task, 'schedstat'), `${cpuSeconds * 1e9} 7 9\n`);
+    if (childrenLists) writeFileSync(path.join(task, 'children'), children.map((child) => `${child} `).join(''));
+  }
+  writeFileSync(path.join(proc, String(pid), 'stat'), stat(0));
+  writeFileSync(path.join(proc, String(pid), 'status'), `Name:\tx\nVmRSS:\t    ${pid} kB\nRssAnon:\t 1 kB\n`);
+}
+
+const watch = (pid: number): (() => { cpuSeconds: number; rssBytes: number }) => watchUsage(pid, { proc, nowMs: () => nowMs });
+
+describe.each([
+  ['with schedstat and lists of children', {}],
+  ['without schedstat', { schedstat: false }],
+  ['without lists of children', { childrenLists: false }],
+])('%s', (_, kernel) => {
+  it('sums all tasks of the tree, and nobody else', () => {
+    show(10, 1, { 10: { cpuSeconds: 1, children: [20] }, 11: { cpuSeconds: 2, children: [21] } }, kernel);
+    show(20, 10, { 20: { cpuSeconds: 4, children: [30] } }, kernel);
+    show(21, 10, { 21: { cpuSeconds: 8 } }, kernel);
+    show(30, 20, { 30: { cpuSeconds: 16 } }, kernel);
+    show(40, 1, { 40: { cpuSeconds: 32 } }, kernel);
+    expect(watch(10)()).toEqual({ cpuSeconds: 31, rssBytes: (10 + 20 + 21 + 30) * 1024 });
+  });
+});
+
+it('keeps what ended processes have used, and finds new ones a second later', () => {
+  show(10, 1, { 10: { cpuSeconds: 1, children: [20] } });
+  show(20, 10, { 20: { cpuSeconds: 4 } });
+  const usage = watch(10);
+  expect(usage().cpuSeconds).toBe(5);
+  rmSync(path.join(proc, '20'), { recursive: true });
+  show(10, 1, { 10: { cpuSeconds: 2, children: [21] } });
+  show(21, 10, { 21: { cpuSeconds: 8 } });
+  nowMs = 999;
+  expect(usage().cpuSeconds).toBe(6);
+  nowMs = 1000;
+  expect(usage()).toEqual({ cpuSeconds: 14, rssBytes: 31 * 1024 });
+  show(21, 10, { 21: { cpuSeconds: 3 } });
+  expect(usage().cpuSeconds, 'the id went to a newcomer').toBe(17);
+  rmSync(path.join(proc, '10'), { recursive: true });
+  rmSync(path.join(proc, '21'), { recursive: true });
+  expect(usage()).toEqual({ cpuSeconds: 17, rssBytes: 0 });
+  nowMs = 5000;
+  expect(usage()).toEqual({ cpuSeconds: 17, rssBytes: 0 });
+});
+
+it('counts the CPU time of this very process on the real /proc', () => {
+  const usage = watchUsage(process.pid);
+  const before = { usage: usage().cpuSeconds, own: process.cpuUsage() };
+  const own = (): number => {
+    const { user, system } = process.cpuUsage(before.own);
+    return (user + system) / 1e6;
+  };
+  while (own() < 0.2) Math.sqrt(2);
+  const grown = usage().cpuSeconds - before.usage;
+  expect(grown).toBeGreaterThan(0.1);
+  expect(grown).toBeLessThan(own() + 0.1);
+  expect(usage().rssBytes).toBeGreaterThan(10e6);
+});
