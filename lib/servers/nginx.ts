@@ -1,7 +1,8 @@
 // nginx: checks its composed config, starts it in the foreground, waits until it serves the page.
 import { closeSync, openSync } from 'node:fs';
-import { mkdir, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { startChild, type Child } from '../process.ts';
 import type { ServerSpec } from '../scenario/model.ts';
@@ -70,7 +71,7 @@ async function startOn(port: number, spec: ServerSpec, options: StartOptions, bu
   const origin = `http://127.0.0.1:${port}`;
   const { died, stop } = watchLifecycle('nginx', child, files.log, scratch.remove);
   try {
-    await untilServing(origin, options, died);
+    await untilServing(origin, options, files.pid, { pid: child.pid, died });
   } catch (error) {
     await stop();
     throw await explained(error, files.log, logStart);
@@ -170,16 +171,25 @@ async function startMaster(options: StartOptions, files: Files): Promise<Child> 
   }
 }
 
-async function untilServing(origin: string, options: StartOptions, died: Promise<string>): Promise<void> {
+async function untilServing(origin: string, options: StartOptions, pidFile: string, { pid, died }: { pid: number; died: Promise<string> }): Promise<void> {
   const over = new AbortController();
   const signal = options.signal === undefined ? over.signal : AbortSignal.any([over.signal, options.signal]);
   const ended = died.then((line) => {
     throw new UserError(line);
   });
+  const serving = waitUntilReady(origin, options.page, signal).then(() => untilItHasThePort(pidFile, pid, signal));
   try {
-    await Promise.race([waitUntilReady(origin, options.page, signal), ended]);
+    await Promise.race([serving, ended]);
   } finally {
     over.abort();
+  }
+}
+
+/** The answer may have been another server's that took the port first: nginx writes its pid file only once it listens. */
+async function untilItHasThePort(pidFile: string, pid: number, signal: AbortSignal): Promise<void> {
+  while ((await readFile(pidFile, 'utf8').catch(() => '')).trim() !== String(pid)) {
+    signal.throwIfAborted();
+    await delay(20);
   }
 }
 
