@@ -71,6 +71,8 @@ func (c *conn) connect() {
 		c.fail(ErrConnect, "connect: "+errno.Error())
 		return
 	}
+	// The one look at the clock that a connection costs: its connect and its first request are timed by it.
+	l.clock = l.shared.now()
 	generation := c.generation
 	c.session.connected()
 	if c.generation == generation && c.fd >= 0 {

@@ -150,7 +150,7 @@ func isToken(s string) bool {
 func parseURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
-		return nil, fmt.Errorf("url: %w", err)
+		return nil, fmt.Errorf("url: must start with http:// and a host: %w", err)
 	}
 	switch u.Scheme {
 	case "http":

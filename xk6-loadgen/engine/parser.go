@@ -108,7 +108,7 @@ func (p *parser) feed(data []byte, cache *headCache) (used int, done bool, fault
 
 		line, n, complete := p.takeLine(data[used:])
 		used += n
-		if fault := p.countLine(n); fault != "" {
+		if fault := p.countLine(n, max(len(line), len(p.line))); fault != "" {
 			return used, false, fault
 		}
 		if !complete {
@@ -155,11 +155,11 @@ func (p *parser) takeLine(data []byte) (line []byte, used int, complete bool) {
 	return line, end + 1, true
 }
 
-// countLine accounts for n bytes of a line and bounds its size.
-func (p *parser) countLine(n int) parseFault {
+// countLine accounts for n more bytes of a line that is lineBytes long by now, and bounds it.
+func (p *parser) countLine(n, lineBytes int) parseFault {
 	switch p.state {
 	case atChunkSize, atChunkEnd:
-		if len(p.line) > maxChunkLineBytes {
+		if lineBytes > maxChunkLineBytes {
 			return "a chunk's size line is too long"
 		}
 	default:

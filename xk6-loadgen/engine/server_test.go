@@ -1,0 +1,179 @@
+package engine
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"net"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// testServer accepts on loopback and gives each connection to its handler; it counts on its own, and the engine must
+// agree.
+type testServer struct {
+	listener    net.Listener
+	url         string
+	connections atomic.Int64
+	requests    atomic.Int64
+	mu          sync.Mutex
+	open        map[net.Conn]bool
+}
+
+// serve starts a server. The handler owns the connection, which is closed when it returns.
+func serve(t testing.TB, handler func(s *testServer, c net.Conn)) *testServer {
+	t.Helper()
+	return serveAt(t, "127.0.0.1:0", handler)
+}
+
+func serveAt(t testing.TB, address string, handler func(s *testServer, c net.Conn)) *testServer {
+	t.Helper()
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &testServer{listener: listener, url: "http://" + listener.Addr().String() + "/", open: map[net.Conn]bool{}}
+	var handlers sync.WaitGroup
+	go func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			s.connections.Add(1)
+			s.mu.Lock()
+			s.open[c] = true
+			s.mu.Unlock()
+			handlers.Go(func() {
+				handler(s, c)
+				c.Close()
+				s.mu.Lock()
+				delete(s.open, c)
+				s.mu.Unlock()
+			})
+		}
+	}()
+	t.Cleanup(func() {
+		s.stop()
+		handlers.Wait()
+	})
+	return s
+}
+
+// stop closes the listener and all connections, as a killed server would.
+func (s *testServer) stop() {
+	s.listener.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.open {
+		c.(*net.TCPConn).SetLinger(0)
+		c.Close()
+	}
+}
+
+// readRequest reads one request without a body, and counts it. It allocates nothing.
+func (s *testServer) readRequest(r *bufio.Reader) bool {
+	for {
+		line, err := r.ReadSlice('\n')
+		if err != nil {
+			return false
+		}
+		if len(bytes.TrimRight(line, "\r\n")) == 0 {
+			s.requests.Add(1)
+			return true
+		}
+	}
+}
+
+// always answers every request on a connection with the same bytes.
+func always(response string) func(*testServer, net.Conn) {
+	answer := []byte(response)
+	return func(s *testServer, c net.Conn) {
+		r := bufio.NewReader(c)
+		for s.readRequest(r) {
+			if _, err := c.Write(answer); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// once answers one request and closes.
+func once(response string) func(*testServer, net.Conn) {
+	return func(s *testServer, c net.Conn) {
+		if s.readRequest(bufio.NewReader(c)) {
+			c.Write([]byte(response))
+		}
+	}
+}
+
+const ok = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+
+// options are sound defaults for a test against the URL.
+func options(url string) Options {
+	return Options{
+		URLs: []string{url}, Protocol: HTTP11, Connections: 4, Threads: 1, KeepAlive: true, Timeout: 10 * time.Second, Method: "GET",
+	}
+}
+
+// outcome is a run's result with the sum of its seconds.
+type outcome struct {
+	Result
+	sum     Counts
+	seconds []Second
+}
+
+// load runs the engine, and checks what must hold for every run.
+func load(t testing.TB, ctx context.Context, o Options) outcome {
+	t.Helper()
+	var out outcome
+	result, err := Run(ctx, o, func(s Second) {
+		out.sum.add(&s.Counts)
+		out.seconds = append(out.seconds, s)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.Result = result
+	if out.sum != result.Counts {
+		t.Errorf("the seconds' sum differs from the result:\n%+v\n%+v", out.sum, result.Counts)
+	}
+	responses := int64(0)
+	for _, n := range result.Responses {
+		responses += n
+	}
+	if result.Requests != responses+result.ErrorTotal() {
+		t.Errorf("requests %d is not responses %d + errors %d", result.Requests, responses, result.ErrorTotal())
+	}
+	if o.Requests > 0 && ctx.Err() == nil && result.Requests != o.Requests {
+		t.Errorf("asked for %d requests, made %d", o.Requests, result.Requests)
+	}
+	for i := 1; i < len(out.seconds); i++ {
+		if !out.seconds[i].End.After(out.seconds[i-1].End) {
+			t.Errorf("second %d ends at %s, the one before at %s", i, out.seconds[i].End, out.seconds[i-1].End)
+		}
+	}
+	return out
+}
+
+// wantErrors checks that errors of this kind and no other were counted.
+func wantErrors(t *testing.T, r outcome, kind ErrorKind, n int64) {
+	t.Helper()
+	var want [errorKinds]int64
+	want[kind] = n
+	if r.Errors != want {
+		t.Errorf("errors %v %v (%s), want %d × %s", ErrorKindNames, r.Errors, r.ErrorExample, n, ErrorKindNames[kind])
+	}
+}
+
+func mustParse(t testing.TB, raw string) *url.URL {
+	t.Helper()
+	u, err := parseURL(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
