@@ -10,7 +10,7 @@ import { terminalTable } from '../report/terminal.ts';
 import { allowedCpus, divideCores, formatCpuList } from '../runner/cores.ts';
 import { readEnvironment } from '../runner/environment.ts';
 import { takeSignals, type Interrupt } from '../runner/interrupt.ts';
-import { estimatedSeconds, makePlan, secondsPerVariant, type Plan } from '../runner/plan.ts';
+import { estimatedSeconds, makePlan, runName, secondsPerVariant, type Plan, type PlanDraft } from '../runner/plan.ts';
 import type { Result } from '../runner/result.ts';
 import { checkResultsFolder, createRunFolder, writeWhole } from '../runner/results-folder.ts';
 import { runRounds, type RunEvents, type RunOutcome } from '../runner/run.ts';
@@ -33,13 +33,12 @@ export async function scenarioCommand(args: readonly string[]): Promise<number> 
   const scenario = await findScenario(options.name);
   const variants = findVariants(scenario, options.variants);
   const cores = divideCores(allowedCpus(), { server: options.serverCpus, generator: options.generatorCpus });
-  const startedAt = new Date();
-  const plan = makePlan(scenario, variants, cores, options, startedAt);
-  await checkResultsFolder(options.out, neededBytes(plan));
+  const draft = makePlan(scenario, variants, cores, options);
+  await checkResultsFolder(options.out, neededBytes(draft));
 
   const interrupt = takeSignals(() => console.error('\nending the run in order; again to end it at once'));
   try {
-    return await runPlan(plan, options, interrupt, startedAt);
+    return await runPlan(draft, options, interrupt);
   } catch (error) {
     // What a signal cut short fails in its own way.
     interrupt.signal.throwIfAborted();
@@ -61,21 +60,22 @@ async function overview(): Promise<string[]> {
   ];
 }
 
-async function runPlan(planned: Plan, options: ScenarioOptions, interrupt: Interrupt, startedAt: Date): Promise<number> {
+async function runPlan(draft: PlanDraft, options: ScenarioOptions, interrupt: Interrupt): Promise<number> {
   const print = options.json ? console.error : console.log;
   const { k6, nginx, influxd } = await ensureTools(options.store === 'local' ? ['k6', 'nginx', 'influxd'] : ['k6', 'nginx']) as Record<'k6' | 'nginx' | 'influxd', string>;
   interrupt.signal.throwIfAborted();
   const versions = { k6: await versionOf('k6', k6, interrupt.signal), nginx: await versionOf('nginx', nginx, interrupt.signal) };
-  await runOn(planned.cores.generatorCpus);
+  await runOn(draft.cores.generatorCpus);
   const store = options.store === 'none' ? null : await openStore({
     ...(options.store === 'local' ? { influxdBinary: influxd } : { url: options.store.url }),
     folder: join(bakeoffFolder, 'influxdb'),
-    cpus: planned.cores.generatorCpus,
+    cpus: draft.cores.generatorCpus,
   });
   try {
     interrupt.signal.throwIfAborted();
-    const { run, folder } = await createRunFolder(options.out, planned.run);
-    const plan = { ...planned, run };
+    const startedAt = new Date();
+    const { run, folder } = await createRunFolder(options.out, runName(draft.scenario, startedAt));
+    const plan: Plan = { ...draft, run };
     const script = join(folder, 'script.js');
     await compileScript(script);
     const environment = readEnvironment(plan.cores, { ...versions, ...(store === null ? {} : { influxdb: store.version }) });
@@ -166,7 +166,7 @@ async function writeTable(folder: string, text: string, ended: unknown): Promise
 }
 
 /** k6's record takes most: about 60 series a second, 300 B each. */
-function neededBytes(plan: Plan): number {
+function neededBytes(plan: PlanDraft): number {
   const perVariant = 250e3 + secondsPerVariant(plan) * 20e3;
   return 1e6 + plan.rounds * plan.variants.length * perVariant;
 }

@@ -25,14 +25,21 @@ export interface Plan {
   exact: boolean;
 }
 
-/** @param now the start of the run, which its name says in UTC */
-export function makePlan(scenario: Scenario, variants: readonly Variant[], cores: Cores, options: PlanOptions, now: Date): Plan {
+/** A plan without its name, which says when the run began. */
+export type PlanDraft = Omit<Plan, 'run'>;
+
+/** Throws UserError for a load that cannot be fitted. */
+export function makePlan(scenario: Scenario, variants: readonly Variant[], cores: Cores, options: PlanOptions): PlanDraft {
   const { rounds, quick, exact, durationSeconds } = options;
   const load = fitLoad(scenario.load, {
     generatorCores: cores.generatorCpus.length, exact, quick, ...(durationSeconds === undefined ? {} : { durationSeconds }),
   });
-  const run = `${now.toISOString().slice(0, 19).replaceAll(':', '-')}-${scenario.name}`;
-  return { run, scenario, variants, load, cores, rounds, quick, exact };
+  return { scenario, variants, load, cores, rounds, quick, exact };
+}
+
+/** e.g. 2026-11-20T08-15-30-nginx-open-file-cache, in UTC. */
+export function runName(scenario: Scenario, startedAt: Date): string {
+  return `${startedAt.toISOString().slice(0, 19).replaceAll(':', '-')}-${scenario.name}`;
 }
 
 /** Start and stop of server and k6, and the check of what was stored, for one variant in one round. Measured on 2 cores: 1 to 2 s. */
@@ -42,12 +49,12 @@ const overheadSeconds = 1.5;
 const assumedRps = 10_000;
 
 /** Estimated seconds of one variant in one round. */
-export function secondsPerVariant({ load }: Plan): number {
+export function secondsPerVariant({ load }: PlanDraft): number {
   return loadSeconds(load) + overheadSeconds;
 }
 
 /** Estimated seconds of the whole run. */
-export function estimatedSeconds(plan: Plan): number {
+export function estimatedSeconds(plan: PlanDraft): number {
   return plan.rounds * plan.variants.length * secondsPerVariant(plan);
 }
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { divideCores, formatCpuList, parseCpuList } from '../../lib/runner/cores.ts';
 import { orderOfRound } from '../../lib/runner/order.ts';
-import { estimatedSeconds, loadPlanFor, makePlan } from '../../lib/runner/plan.ts';
+import { estimatedSeconds, loadPlanFor, makePlan, runName } from '../../lib/runner/plan.ts';
 import { readPhaseResults, RecordTail } from '../../lib/runner/record.ts';
 import { checkResultsFolder, createRunFolder, folderError, writeWhole } from '../../lib/runner/results-folder.ts';
 import { usageBetween } from '../../lib/runner/server-usage.ts';
@@ -76,18 +76,18 @@ describe('a plan', async () => {
   const scenario = await findScenario('nginx-open-file-cache');
   const variants = scenario.variants.slice(0, 2);
   const cores = { serverCpus: [1], generatorCpus: [0] };
-  const now = new Date('2026-11-20T08:15:30.123Z');
+  const run = runName(scenario, new Date('2026-11-20T08:15:30.123Z'));
 
   test('has a readable name and the article\'s load', () => {
-    const plan = makePlan(scenario, variants, cores, { rounds: 6, quick: false, exact: false }, now);
-    expect(plan.run).toBe('2026-11-20T08-15-30-nginx-open-file-cache');
+    const plan = makePlan(scenario, variants, cores, { rounds: 6, quick: false, exact: false });
+    expect(run).toBe('2026-11-20T08-15-30-nginx-open-file-cache');
     expect(plan.load).toMatchObject({ connections: 100, threads: 1, durationSeconds: 10, keepAlive: true });
     expect(estimatedSeconds(plan)).toBe(12 * (10 + 1 + 1.5));
   });
 
   test('gives k6 the engine\'s options, tags and a longest duration', () => {
-    const plan = makePlan(scenario, variants, cores, { rounds: 6, durationSeconds: 1.5, quick: false, exact: false }, now);
-    expect(loadPlanFor(plan, variants[1] as typeof variants[number], 3, 'http://127.0.0.1:8080/')).toEqual({
+    const plan = makePlan(scenario, variants, cores, { rounds: 6, durationSeconds: 1.5, quick: false, exact: false });
+    expect(loadPlanFor({ ...plan, run }, variants[1] as typeof variants[number], 3, 'http://127.0.0.1:8080/')).toEqual({
       scenario: 'nginx-open-file-cache',
       tags: { run: '2026-11-20T08-15-30-nginx-open-file-cache', variant: 'open-file-cache', round: '3', server: 'nginx', protocol: 'http/1.1' },
       maxDurationSeconds: 18,
