@@ -1,0 +1,244 @@
+// The dashboards' queries, sent to a real influxd as Grafana sends them, against what result.json says.
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Phase, Result, VariantResult } from '../../lib/runner/result.ts';
+import { projectRoot } from '../../lib/setup/paths.ts';
+import { ensureTools } from '../../lib/setup/tools.ts';
+import { openStore, type Store } from '../../lib/store/index.ts';
+import { comparisonPoints, runPoint } from '../../lib/store/schema.ts';
+import { interpolate, queriesOf, readDashboard, selectedColumns, sorted, type Panel } from '../grafana.ts';
+
+const dashboard = readDashboard('comparison.json');
+
+let folder: string;
+let store: Store;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'bakeoff-dashboards-'));
+  const { influxd } = await ensureTools(['influxd']);
+  store = await openStore({ influxdBinary: influxd, folder: join(folder, 'influxd') });
+}, 120_000);
+
+afterAll(async () => {
+  await store?.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+type Cell = string | number | null;
+interface Answer { tags: Record<string, string> | undefined; rows: Record<string, Cell>[] }
+
+/** One query, over GET with epoch=ms and a token's header, as dashboards/provisioning has Grafana ask. */
+async function ask(query: string): Promise<Answer[]> {
+  const parameters = new URLSearchParams({ db: store.influx.database, epoch: 'ms', q: query });
+  const response = await fetch(`${store.influx.url}/query?${parameters}`, { headers: { Authorization: 'Token unused' } });
+  const answer = await response.json() as { results: [{ error?: string; series?: { tags?: Record<string, string>; columns: string[]; values: Cell[][] }[] }] };
+  expect(answer.results[0].error).toBeUndefined();
+  return (answer.results[0].series ?? []).map(({ tags, columns, values }) => ({
+    tags, rows: values.map((value) => Object.fromEntries(columns.map((column, index) => [column, value[index] ?? null]))),
+  }));
+}
+
+function panel(id: number): Panel {
+  const found = dashboard.panels.find((one) => one.id === id);
+  if (found === undefined) throw new Error(`no panel ${id}`);
+  return found;
+}
+
+/** The rows of a table or of bars: one series, columns as selected. */
+async function rowsOf(id: number, picked: { scenario: string; run: string }): Promise<Record<string, Cell>[]> {
+  const query = panel(id).targets[0]?.query ?? '';
+  const answers = await ask(interpolate(query, picked));
+  expect(answers).toHaveLength(1);
+  const rows = answers[0]?.rows ?? [];
+  for (const row of rows) expect(Object.keys(row)).toEqual(['time', ...selectedColumns(query)]);
+  return rows.map(({ time: _time, ...row }) => row);
+}
+
+/** What Grafana's picker offers, the one it picks first. */
+async function choices(name: string, picked: { scenario: string }): Promise<string[]> {
+  const variable = dashboard.templating.list.find((one) => one.name === name);
+  if (variable === undefined) throw new Error(`no variable ${name}`);
+  const answers = await ask(interpolate(variable.query, picked));
+  return sorted(variable, answers.flatMap(({ rows }) => rows.map((row) => String(row['value']))));
+}
+
+/** What each column of the tables has to say of a variant, from result.json alone. */
+const figures: Record<string, (variant: VariantResult, result: Result) => Cell | undefined> = {
+  variant: (variant) => variant.name,
+  published_rps: (variant) => variant.published?.rps,
+  published_ratio: (variant, result) => comparisonOf(variant, result)?.publishedRatio,
+  measured_rps: (variant) => variant.rps?.median,
+  ratio: (variant, result) => comparisonOf(variant, result)?.ratio,
+  ci_low: (variant, result) => comparisonOf(variant, result)?.ci95[0],
+  ci_high: (variant, result) => comparisonOf(variant, result)?.ci95[1],
+  verdict: (variant, result) => comparisonOf(variant, result)?.verdict,
+  baseline: (variant, result) => comparisonOf(variant, result)?.baseline,
+  why: (variant, result) => comparisonOf(variant, result)?.why,
+  note: (variant) => variant.note,
+  server: (variant) => variant.server.name,
+  server_version: (variant) => variant.server.version,
+  server_cpu_micros_per_request: (variant) => variant.serverCpuMicrosPerRequest?.median,
+  p50_ms: (variant) => variant.latencyMs?.p50,
+  p99_ms: (variant) => variant.latencyMs?.p99,
+  max_ms: (variant) => variant.latencyMs?.max,
+  errors_per_million: (variant) => variant.errorsPerMillion,
+  success_ratio: (variant) => variant.successRatio,
+  server_share: (variant) => variant.serverShare,
+  generator_share: (variant) => variant.generatorShare,
+  rounds: (variant) => variant.rounds.length,
+  requests: (variant) => total(variant, (phase) => phase.requests),
+  header_bytes_per_request: (variant) => perRequest(variant, (phase) => phase.bytes.headers),
+  total_bytes_per_request: (variant) => perRequest(variant, (phase) => phase.bytes.received),
+};
+
+function expectedRows(id: number, result: Result, variants = result.variants): Record<string, Cell>[] {
+  const columns = selectedColumns(panel(id).targets[0]?.query ?? '');
+  return variants.map((variant) => Object.fromEntries(columns.map((column) => {
+    const figure = figures[column];
+    if (figure === undefined) throw new Error(`panel ${id} shows ${column}, which this test cannot check`);
+    return [column, figure(variant, result) ?? null];
+  })));
+}
+
+function comparisonOf(variant: VariantResult, result: Result): Result['comparisons'][number] | undefined {
+  return result.comparisons.find((comparison) => comparison.variant === variant.name);
+}
+
+function total(variant: VariantResult, of: (phase: Phase) => number): number {
+  return variant.rounds.flatMap((round) => round.phases).reduce((sum, phase) => sum + of(phase), 0);
+}
+
+function perRequest(variant: VariantResult, of: (phase: Phase) => number): number | null {
+  return variant.rounds.length === 0 ? null : total(variant, of) / total(variant, (phase) => phase.requests);
+}
+
+describe('a real run', () => {
+  let result: Result;
+
+  beforeAll(async () => {
+    const { stdout } = await promisify(execFile)(process.execPath, [
+      'bin/bakeoff.mjs', 'scenario', 'nginx-open-file-cache', '--rounds', '2', '--duration', '1s', '--json',
+      '--influx', store.influx.url, '--out', join(folder, 'results'),
+    ], { cwd: projectRoot, maxBuffer: 2 ** 26 });
+    result = JSON.parse(stdout) as Result;
+  }, 300_000);
+
+  it('is offered by the variables, and answers every query of the dashboard', async () => {
+    expect(await choices('scenario', result)).toContain(result.scenario);
+    expect(await choices('run', result)).toEqual([result.run]);
+    for (const { from, query } of queriesOf(dashboard)) {
+      const answers = await ask(interpolate(query, { scenario: result.scenario, run: result.run }));
+      expect(answers.flatMap(({ rows }) => rows), from).not.toEqual([]);
+    }
+  });
+
+  it.each([1, 4])('has the values of result.json in panel %i', async (id) => {
+    const rows = await rowsOf(id, result);
+    expect(rows).toEqual(expectedRows(id, result));
+    expect(rows.map((row) => row['variant'])).toEqual(['workers', 'open-file-cache']);
+  });
+
+  it('has the ratios of result.json as bars', async () => {
+    expect(await rowsOf(2, result)).toEqual(expectedRows(2, result, result.variants.slice(1)));
+  });
+
+  it('has a line of requests/s per variant, whose points add up to the requests of result.json', async () => {
+    const answers = await ask(interpolate(panel(3).targets[0]?.query ?? '', { scenario: result.scenario, run: result.run }));
+    const sums = Object.fromEntries(answers.map(({ tags, rows }) => [tags?.['variant'], rows.reduce((sum, row) => sum + Number(row['value']), 0)]));
+    expect(sums).toEqual(Object.fromEntries(result.variants.map((variant) => [variant.name, total(variant, (phase) => phase.requests)])));
+    for (const { rows } of answers) {
+      const times = rows.map((row) => Number(row['time']));
+      expect(Math.min(...times)).toBeGreaterThanOrEqual(Date.parse(result.startedAt));
+      expect(Math.max(...times)).toBeLessThanOrEqual(Date.parse(result.endedAt));
+    }
+  });
+
+  it('is listed with its state, counts and a time that covers its samples', async () => {
+    const { run, title, integrity } = result;
+    const rows = await rowsOf(5, result);
+    expect(rows).toEqual([{
+      run, title, state: 'complete', started: Date.parse(result.startedAt), ended: expect.any(Number), rounds: 2,
+      requests: integrity?.requests, stored: integrity?.stored, backfilled: integrity?.backfilled, lost: integrity?.lost,
+    }]);
+    const ends = result.variants.flatMap((variant) => variant.rounds.flatMap((round) => round.phases.map((phase) => Date.parse(phase.endedAt))));
+    expect(rows[0]?.['ended']).toBeGreaterThanOrEqual(Math.max(...ends));
+    expect(rows[0]?.['ended']).toBeLessThanOrEqual(Date.parse(result.endedAt));
+  });
+});
+
+describe('made-up runs of scenarios with variants of every kind', () => {
+  const older = madeUpResult('2026-01-31T23-59-59-made-up', '2026-01-31T23:59:59.000Z');
+  const newer = madeUpResult('2026-02-01T00-00-00-made-up', '2026-02-01T00:00:00.000Z');
+  const other = { ...madeUpResult('2026-03-01T00-00-00-another', '2026-03-01T00:00:00.000Z'), scenario: 'another' };
+
+  beforeAll(async () => {
+    for (const result of [newer, other, older]) {
+      await store.write(comparisonPoints(result));
+      await store.write([runPoint({ ...result, rounds: 1 })]);
+    }
+  });
+
+  it('offers the runs of the picked scenario, the newest first', async () => {
+    expect(await choices('scenario', newer)).toEqual(expect.arrayContaining(['another', 'made-up']));
+    expect(await choices('run', newer)).toEqual([newer.run, older.run]);
+    expect(await choices('run', other)).toEqual([other.run]);
+  });
+
+  it.each([1, 4])('shows the picked run in panel %i, a row per variant in the order of the scenario', async (id) => {
+    for (const result of [older, newer]) expect(await rowsOf(id, result)).toEqual(expectedRows(id, result));
+  });
+
+  it('shows bars of those variants that have a baseline', async () => {
+    expect(await rowsOf(2, newer)).toEqual(expectedRows(2, newer, newer.variants.slice(1, 2)));
+  });
+
+  it('lists the runs of the scenario, newest first', async () => {
+    expect((await rowsOf(5, newer)).map((row) => row['run'])).toEqual([newer.run, older.run]);
+  });
+});
+
+/** A run of a baseline, a variant with errors, and one that is published only; names in no alphabetical order. */
+function madeUpResult(run: string, startedAt: string): Result {
+  const empty = { min: 0, mean: 0, sd: 0, withinSd: 0, max: 0 };
+  const latency = { ...empty, p50: 1.5, p75: 2, p90: 2.5, p95: 3, p99: 4.25, p999: 5, max: 9.75 };
+  const phase: Phase = {
+    requests: 3000, warmupRequests: 0, seconds: 1, rps: 3000,
+    responses: { '2xx': 2990, '3xx': 0, '4xx': 0, '5xx': 3 },
+    errors: { connect: 0, tls: 0, read: 7, write: 0, timeout: 0, protocol: 0, total: 7 },
+    inFlight: 0,
+    bytes: { received: 2_400_001, headers: 600_000, headersDecoded: 600_000, body: 1_800_001, sent: 100_000 },
+    latencyMs: latency, connectMs: latency, firstByteMs: latency, perConnectionRps: empty, perThreadRps: empty,
+    startedAt, endedAt: startedAt, cpuSeconds: 0.7, serverCpuSeconds: 0.05, serverRssBytes: 5e6, generatorCpuSeconds: 0.7,
+  };
+  const server = { name: 'nginx', version: '1.22.1', workers: 1, config: ['base'] };
+  const measured = {
+    server, load: {}, rounds: [{ round: 1, phases: [phase] }],
+    rps: { median: 3000 }, serverCpuMicrosPerRequest: { median: 16.6 }, latencyMs: { p50: 1.5, p99: 4.25, max: 9.75 },
+    errorsPerMillion: 2333.3, successRatio: 0.9966, serverShare: 0.05, generatorShare: 0.7,
+  };
+  return {
+    schema: 1, run, scenario: 'made-up', title: 'Made up', startedAt, endedAt: startedAt, state: 'complete', quick: false,
+    environment: {
+      bakeoff: '0', cpuModel: '', cores: 2, memoryBytes: 1, kernel: '', os: '', governor: null, loadAverage: [0, 0, 0],
+      serverCpus: [1], generatorCpus: [0], versions: {},
+    },
+    variants: [
+      { ...measured, name: 'workers', published: { rps: 624_638.51 } },
+      { ...measured, name: 'knob', published: { rps: 700_324.14 }, rps: { median: 4000.5 }, note: 'it\'s "the" knob, \\ and all' },
+      {
+        name: 'gone', server, load: {}, published: { rps: 77_331 }, rounds: [], rps: null, serverCpuMicrosPerRequest: null,
+        latencyMs: null, errorsPerMillion: null, successRatio: null, serverShare: null, generatorShare: null,
+      },
+    ],
+    comparisons: [{
+      metric: 'rps', variant: 'knob', baseline: 'workers', ratio: 1.3335, ci95: [1.3, 1.36], verdict: 'faster',
+      why: 'the interval lies above 1', publishedRatio: 700_324.14 / 624_638.51,
+    }],
+    integrity: { requests: 6000, stored: 6000, backfilled: 0, lost: 0 },
+    warnings: [], footnotes: [],
+  };
+}
