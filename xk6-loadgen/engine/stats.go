@@ -161,7 +161,7 @@ func (r *recorder) distribution() LatencyDistribution {
 	mean, sd := r.moments()
 	within := int64(0)
 	for _, bar := range r.histogram.Distribution() {
-		if middle := float64(bar.From+bar.To) / 2; bar.Count > 0 && math.Abs(middle-mean) <= sd {
+		if bar.Count > 0 && float64(bar.To) >= mean-sd && float64(bar.From) <= mean+sd {
 			within += bar.Count
 		}
 	}
