@@ -1,0 +1,243 @@
+package loadgen
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/grafana/sobek"
+	"go.k6.io/k6/v2/js/modulestest"
+	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/metrics"
+)
+
+// script runs code in a VU in which `loadgen` is the module, and returns its value and all samples.
+func script(t *testing.T, ctx context.Context, code string) (sobek.Value, []metrics.Sample, error) {
+	t.Helper()
+	runtime := modulestest.NewRuntime(t)
+	runtime.VU.CtxField = ctx
+	instance := new(rootModule).NewModuleInstance(runtime.VU)
+	if err := runtime.VU.Runtime().Set("loadgen", instance.Exports().Default); err != nil {
+		t.Fatal(err)
+	}
+	out := make(chan metrics.SampleContainer, 1000)
+	tags := runtime.VU.InitEnv().Registry.RootTagSet().With("scenario", "a test")
+	runtime.MoveToVUContext(&lib.State{Samples: out, Tags: lib.NewVUStateTags(tags), VUIDGlobal: 3})
+	value, err := runtime.VU.Runtime().RunString(code)
+	close(out)
+	var samples []metrics.Sample
+	for container := range out {
+		samples = append(samples, container.GetSamples()...)
+	}
+	return value, samples, err
+}
+
+func sum(samples []metrics.Sample, name string, tags map[string]string) (total float64) {
+	for _, s := range samples {
+		matches := s.Metric.Name == name
+		for key, want := range tags {
+			got, _ := s.Tags.Get(key)
+			matches = matches && got == want
+		}
+		if matches {
+			total += s.Value
+		}
+	}
+	return total
+}
+
+func page(t *testing.T) string {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/missing" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		fmt.Fprintf(w, "%s %s", r.Method, r.Header.Get("X-A"))
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestRunReturnsWhatItSampled(t *testing.T) {
+	url := page(t)
+	value, samples, err := script(t, context.Background(), `loadgen.run({
+		urls: ['`+url+`/', '`+url+`/missing'], protocol: 'http/1.1', connections: 5, streams: 1, requests: 1e3, threads: 2,
+		keepAlive: true, timeout: '5s', method: 'POST', headers: { 'X-A': 7 }, body: 'hi', tags: { round: 2 },
+	})`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := value.Export().(map[string]any)
+	if result["requests"] != int64(1000) || result["inFlight"] != int64(0) {
+		t.Errorf("%v", result)
+	}
+	responses := result["responses"].(map[string]any)
+	if responses["2xx"].(int64)+responses["4xx"].(int64) != 1000 || responses["4xx"].(int64) < 480 {
+		t.Errorf("responses %v", responses)
+	}
+	if got := result["bytes"].(map[string]any)["body"]; got != int64(6000) {
+		t.Errorf("body bytes %v, want 1000 × len(\"POST 7\")", got)
+	}
+	for _, key := range []string{"startedAt", "endedAt"} {
+		if _, err := time.Parse(time.RFC3339Nano, result[key].(string)); err != nil {
+			t.Error(err)
+		}
+	}
+	all := map[string]string{"scenario": "a test", "round": "2", "instance": "3-1"}
+	if got := sum(samples, "loadgen_requests", all); got != 1000 {
+		t.Errorf("%v requests in samples", got)
+	}
+	if got := sum(samples, "loadgen_responses", map[string]string{"class": "4xx"}); got != float64(responses["4xx"].(int64)) {
+		t.Errorf("%v 4xx in samples", got)
+	}
+	if got := sum(samples, "loadgen_latency_bucket", nil); got != 1000 {
+		t.Errorf("%v responses in latency buckets", got)
+	}
+	if got := sum(samples, "loadgen_bytes", map[string]string{"part": "body"}); got != 6000 {
+		t.Errorf("%v body bytes in samples", got)
+	}
+	if got, want := sum(samples, "loadgen_latency_ms", map[string]string{"stat": "p99", "scope": "run"}), result["latencyMs"].(map[string]any)["p99"]; got != want {
+		t.Errorf("p99 of the run is %v in samples, %v in the result", got, want)
+	}
+	if got := sum(samples, "loadgen_success_ratio", nil); got != float64(responses["2xx"].(int64))/1000 {
+		t.Errorf("success ratio %v", got)
+	}
+	if got := sum(samples, "loadgen_rps", nil); got != result["rps"] {
+		t.Errorf("rps %v in samples, %v in the result", got, result["rps"])
+	}
+}
+
+func TestSeriesNeverShareAPoint(t *testing.T) {
+	_, samples, err := script(t, context.Background(), `
+		const o = { url: '`+page(t)+`/', connections: 3, duration: '1200ms' };
+		loadgen.run(o); loadgen.run(o);`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, s := range samples {
+		key := fmt.Sprint(s.Metric.Name, s.Tags.Map(), s.Time.UnixNano())
+		if seen[key] {
+			t.Errorf("twice: %s", key)
+		}
+		seen[key] = true
+	}
+	if len(seen) < 50 {
+		t.Errorf("only %d samples", len(seen))
+	}
+}
+
+func TestAStoppedVUStillSendsItsSamples(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	first := make(chan bool, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case first <- true:
+		default:
+		}
+		io.WriteString(w, "x")
+	}))
+	defer server.Close()
+	go func() {
+		<-first
+		cancel()
+	}()
+	value, samples, err := script(t, ctx, `loadgen.run({ url: '`+server.URL+`/', connections: 2, duration: '1m' })`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := sum(samples, "loadgen_requests", nil), value.Export().(map[string]any)["requests"].(int64); got != float64(want) {
+		t.Errorf("%v requests in samples, %d in the result", got, want)
+	}
+}
+
+func TestWrongOptionsAreNamed(t *testing.T) {
+	for code, want := range map[string]string{
+		`loadgen.run()`:                                                    "give an object with options",
+		`loadgen.run('http://127.0.0.1/')`:                                 "the options must be an object",
+		`loadgen.run({})`:                                                  "url: give the address",
+		`loadgen.run({ urls: [], requests: 1 })`:                           "urls: give at least one",
+		`loadgen.run({ urls: 'x', requests: 1 })`:                          "urls: must be a list of strings",
+		`loadgen.run({ url: 7 })`:                                          "url: must be a string, got 7",
+		`loadgen.run({ conections: 7 })`:                                   `there is no option "conections"; there are: url, urls, protocol`,
+		`loadgen.run({ conections: null })`:                                `there is no option "conections"`,
+		`loadgen.run({ connections: 1.5 })`:                                "connections: must be a whole number of at least 1, got 1.5",
+		`loadgen.run({ connections: '10' })`:                               "connections: must be a whole number",
+		`loadgen.run({ requests: -1 })`:                                    "requests: must be a whole number",
+		`loadgen.run({ duration: 10 })`:                                    "duration: must be a string with a unit",
+		`loadgen.run({ duration: '10' })`:                                  "duration: must be a time with a unit",
+		`loadgen.run({ timeout: '-1s' })`:                                  "timeout: must be a time",
+		`loadgen.run({ keepAlive: 'yes' })`:                                "keepAlive: must be true or false, got yes",
+		`loadgen.run({ headers: ['a'] })`:                                  "headers: must be an object",
+		`loadgen.run({ headers: { a: {} } })`:                              "headers: a must be a string",
+		`loadgen.run({ streams: 2 })`:                                      "streams: HTTP/1 has one request at a time",
+		`loadgen.run({ protocol: 'h2' })`:                                  "protocol: h2 is not supported yet",
+		`loadgen.run({ protocol: 'spdy', url: 'http://x/', requests: 1 })`: `protocol: "spdy" is not supported`,
+		`loadgen.run({ rate: 10 })`:                                        "rate: is not supported yet",
+		`loadgen.run({ buckets: ['1ms'] })`:                                "buckets: is not supported yet",
+		`loadgen.run({ netns: 'x' })`:                                      "netns: is not supported yet",
+		`loadgen.run({ tls: {} })`:                                         "tls: is not supported yet",
+		`loadgen.run({ url: 'https://x/', requests: 1 })`:                  "TLS is not supported",
+	} {
+		_, samples, err := script(t, context.Background(), code)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", code, err, want)
+		}
+		if len(samples) > 0 {
+			t.Errorf("%s: left %d samples", code, len(samples))
+		}
+	}
+}
+
+func TestLeftOutOptionsHaveDefaults(t *testing.T) {
+	runtime := modulestest.NewRuntime(t)
+	value, _ := runtime.VU.Runtime().RunString(`({ url: 'http://127.0.0.1/', duration: '1m30s', netns: null, warmup: undefined })`)
+	p, err := parseParams(runtime.VU.Runtime(), value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := p.options
+	if o.Connections != 1 || o.Threads != 1 || !o.KeepAlive || o.Timeout != time.Minute || o.Method != "GET" || o.Duration != 90*time.Second || o.Warmup != 0 {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestEveryMetricOfTheCatalogueIsSampled(t *testing.T) {
+	_, samples, err := script(t, context.Background(), `
+		loadgen.run({ url: '`+page(t)+`/', requests: 10 });
+		loadgen.run({ url: 'http://127.0.0.1:9/', requests: 1 })`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	registered, err := registerMetrics(metrics.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range registered.byName {
+		if !strings.HasPrefix(name, "loadgen_") {
+			t.Errorf("%s: is not named loadgen_", name)
+		}
+		found := false
+		for _, s := range samples {
+			found = found || s.Metric.Name == name
+		}
+		if !found {
+			t.Errorf("%s: never sampled", name)
+		}
+	}
+}
+
+func TestBucketLabelsSortAsText(t *testing.T) {
+	last := ""
+	for d := time.Microsecond; d < 2*time.Hour; d *= 3 {
+		label := bucketLabel(d)
+		if label <= last || len(label) != 11 {
+			t.Errorf("%q after %q", label, last)
+		}
+		last = label
+	}
+}
