@@ -16,10 +16,16 @@ const commands: Record<string, Command> = {
  * something went wrong.
  */
 export async function main(argv: string[]): Promise<number> {
-  // A reader that goes away (`… | head`) must not end a run in the middle.
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
+  for (const stream of [process.stdout, process.stderr]) {
+    if (!stream.listeners('error').includes(onOutputError)) stream.on('error', onOutputError);
+  }
   try {
-    return await runCommand(argv);
+    const code = await runCommand(argv);
+    // Errors of the last output arrive after it.
+    await new Promise((resolve) => setImmediate(resolve));
+    if (outputError === undefined) return code;
+    console.error(`cannot write the output: ${outputError.message}`);
+    return 1;
   } catch (error) {
     if (error instanceof Interrupted) return 130;
     if (error instanceof UserError) {
@@ -30,6 +36,13 @@ export async function main(argv: string[]): Promise<number> {
     console.error(`something unexpected happened: ${error instanceof Error ? error.message : String(error)} (BAKEOFF_DEBUG=1 shows where)`);
     return 1;
   }
+}
+
+let outputError: Error | undefined;
+
+/** A reader that goes away (`… | head`) must not end a run in the middle, nor need to hear of it. */
+function onOutputError(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE' && error.code !== 'EIO') outputError = error;
 }
 
 async function runCommand(argv: string[]): Promise<number> {

@@ -36,7 +36,7 @@ export async function scenarioCommand(args: readonly string[]): Promise<number> 
   const draft = makePlan(scenario, variants, cores, options);
   await checkResultsFolder(options.out, neededBytes(draft));
 
-  const interrupt = takeSignals(() => console.error('\nending the run in order; again to end it at once'));
+  const interrupt = takeSignals(() => console.error(`${process.stderr.isTTY ? '\n' : ''}ending the run in order; again to end it at once`));
   try {
     return await runPlan(draft, options, interrupt);
   } catch (error) {

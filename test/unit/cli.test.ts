@@ -1,0 +1,94 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { main } from '../../lib/cli/main.ts';
+import { readScenarioOptions } from '../../lib/cli/scenario-options.ts';
+
+const printed: string[] = [];
+const complained: string[] = [];
+
+beforeEach(() => {
+  printed.length = 0;
+  complained.length = 0;
+  vi.spyOn(console, 'log').mockImplementation((text: string) => { printed.push(text); });
+  vi.spyOn(console, 'error').mockImplementation((text: string) => { complained.push(text); });
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+  vi.unstubAllEnvs();
+});
+
+describe('wrong words end with code 2 and one line, before anything starts', () => {
+  test.each([
+    [['scenari'], 'there is no command "scenari": did you mean scenario?'],
+    [['constructor'], /^there is no command "constructor"/],
+    [['scenario', 'nginx-open-file-cach'], 'there is no scenario "nginx-open-file-cach": did you mean nginx-open-file-cache?'],
+    [['scenario', 'nginx-open-file-cache', '--round', '3'], 'there is no flag "--round": did you mean --rounds?'],
+    [['scenario', 'nginx-open-file-cache', '-r'], /^there is no flag "-r"/],
+    [['scenario', '--constructor'], /^there is no flag "--constructor"/],
+    [['scenario', 'nginx-open-file-cache', '--variants', 'worker'], /"worker": did you mean workers\?$/],
+    [['scenario', 'nginx-open-file-cache', '--variants', 'workers,workers'], '--variants names workers twice'],
+    [['scenario', 'nginx-open-file-cache', '--variants='], '--variants needs a value: --variants a,b'],
+    [['scenario', 'nginx-open-file-cache', '--rounds', '0'], '--rounds 0: give a whole number from 1 to 1000'],
+    [['scenario', 'nginx-open-file-cache', '--rounds', '2.5'], '--rounds 2.5: give a whole number from 1 to 1000'],
+    [['scenario', 'nginx-open-file-cache', '--rounds', '1e3'], '--rounds 1e3: give a whole number from 1 to 1000'],
+    [['scenario', 'nginx-open-file-cache', '--rounds', '--quick'], '--rounds needs a value: --rounds N'],
+    [['scenario', 'nginx-open-file-cache', '--rounds'], '--rounds needs a value: --rounds N'],
+    [['scenario', 'nginx-open-file-cache', '--rounds', '3', '--rounds', '4'], '--rounds is given twice'],
+    [['scenario', 'nginx-open-file-cache', '--duration', 'abc'], '--duration abc: give a time from 0.1 s to 24 h, such as 10s or 2m'],
+    [['scenario', 'nginx-open-file-cache', '--duration', '0'], '--duration 0: give a time from 0.1 s to 24 h, such as 10s or 2m'],
+    [['scenario', 'nginx-open-file-cache', '--duration', '-5s'], /^--duration/],
+    [['scenario', 'nginx-open-file-cache', '--duration', '10 s'], /^--duration 10 s: /],
+    [['scenario', 'nginx-open-file-cache', '--quick=yes'], '--quick takes no value'],
+    [['scenario', 'nginx-open-file-cache', '--server-cpus', 'x'], '--server-cpus x: write cores as 1 or 0-3,5'],
+    [['scenario', 'nginx-open-file-cache', '--server-cpus', '4000'], /^--server-cpus: core 4000 is not there or not allowed/],
+    [['scenario', 'nginx-open-file-cache', '--server-cpus', '0', '--generator-cpus', '0'], /share core 0/],
+    [['scenario', 'nginx-open-file-cache', '--store', 'influxdb'], 'there is no store "influxdb": did you mean influx?'],
+    [['scenario', 'nginx-open-file-cache', '--store', 'none', '--influx', 'http://localhost:8086'], '--store none and --influx do not go together: leave one out'],
+    [['scenario', 'nginx-open-file-cache', '--influx', 'localhost'], /^--influx takes a URL such as/],
+    [['scenario', 'nginx-open-file-cache', 'nginx-tcp-nopush'], 'one scenario at a time: "nginx-tcp-nopush" is one word too many'],
+  ])('%j', async (argv, message) => {
+    expect(await main(argv)).toBe(2);
+    expect(complained).toHaveLength(1);
+    expect(complained[0]).toMatch(message);
+    if (typeof message === 'string') expect(complained[0]).toBe(message);
+    expect(printed).toEqual([]);
+  });
+});
+
+test('without a name the scenarios are listed, one line each, and the flags', async () => {
+  expect(await main(['scenario'])).toBe(0);
+  const lines = printed.join('\n').split('\n');
+  expect(lines.filter((line) => line.startsWith('  nginx-open-file-cache  '))).toHaveLength(1);
+  expect(lines.filter((line) => line.startsWith('  --rounds N '))).toHaveLength(1);
+  expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(110);
+});
+
+test('--help comes before everything else', async () => {
+  expect(await main(['scenario', 'no-such-scenario', '--help'])).toBe(0);
+  expect(await main(['--help'])).toBe(0);
+  expect(printed).toHaveLength(2);
+});
+
+describe('options', () => {
+  test('have defaults', () => {
+    vi.stubEnv('INIT_CWD', '/home/anna');
+    expect(readScenarioOptions(['nginx-open-file-cache'])).toEqual({
+      name: 'nginx-open-file-cache', help: false, rounds: 6, quick: false, exact: false, store: 'local', out: '/home/anna/results', json: false,
+    });
+    expect(readScenarioOptions(['--quick'])).toMatchObject({ quick: true, rounds: 4 });
+  });
+
+  test('are all read; paths are those of the folder the person stands in', () => {
+    vi.stubEnv('INIT_CWD', '/home/anna');
+    expect(readScenarioOptions([
+      '--rounds=8', '--duration', '1500ms', '--variants', 'b,a', '--quick', '--exact', '--server-cpus', '2-3', '--generator-cpus', '0,1',
+      '--influx', 'http://localhost:8086', '--out', 'here', '--json', 'name',
+    ])).toEqual({
+      name: 'name', help: false, rounds: 8, durationSeconds: 1.5, variants: ['b', 'a'], quick: true, exact: true, serverCpus: [2, 3], generatorCpus: [0, 1],
+      store: { url: 'http://localhost:8086' }, out: '/home/anna/here', json: true,
+    });
+  });
+
+  test.each([['10', 10], ['10s', 10], ['2m', 120], ['0.5h', 1800], ['250ms', 0.25], ['24h', 86_400]])('--duration %s is %f s', (text, seconds) => {
+    expect(readScenarioOptions(['--duration', text]).durationSeconds).toBeCloseTo(seconds, 9);
+  });
+});

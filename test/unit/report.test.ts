@@ -1,0 +1,193 @@
+import { describe, expect, test } from 'vitest';
+import * as format from '../../lib/report/format.ts';
+import { markdownReport } from '../../lib/report/markdown.ts';
+import { createProgress } from '../../lib/report/progress.ts';
+import { findingLines, headingLines, storedLine } from '../../lib/report/sentences.ts';
+import { terminalTable } from '../../lib/report/terminal.ts';
+import type { MeasuredVariant } from '../../lib/analysis/summarise.ts';
+import { openFileCache, result, rounds, workers } from '../fixtures/result.ts';
+
+const plain = { width: Infinity, colour: false };
+const both = result([workers, openFileCache]);
+const heading = {
+  scenario: 'nginx-open-file-cache', command: 'wrk -c 100 -t 10 -d 10', bodyBytes: 612, protocol: 'http/1.1', rounds: 6, seconds: 140, estimated: true,
+  server: 'nginx 1.22.1', k6: 'k6 2.2.0', serverCpus: [1], generatorCpus: [0], kernel: 'Linux 6.18', cpuModel: 'Xeon',
+};
+const withRounds = (requests: readonly number[], changes: Partial<MeasuredVariant> = {}): MeasuredVariant => (
+  { ...openFileCache, rounds: rounds(requests, 11.8, 1.2, 1.7, 6.9, 7), ...changes });
+const inWords = (variant: MeasuredVariant) => findingLines(result([workers, variant]), 'open_file_cache')[0];
+
+describe('the table', () => {
+  test('on a wide terminal', () => {
+    expect(terminalTable(both, plain).join('\n')).toBe([
+      '                  published               here',
+      'variant          requests/s  ratio  requests/s  against workers            CPU µs/req  p50 ms  p99 ms  max ms  errors/M  success',
+      'workers             624,639             60,411                                   15.9     1.6     2.1     8.4         0    100 %',
+      'open-file-cache     700,324  ×1.12      80,275  ×1.33 [1.31, 1.34] faster        11.8     1.2     1.7     206         0    100 %',
+    ].join('\n'));
+  });
+
+  test('on 80 columns, and on fewer, goes on below', () => {
+    const lines = [
+      '                  published               here',
+      'variant          requests/s  ratio  requests/s  against workers',
+      'workers             624,639             60,411',
+      'open-file-cache     700,324  ×1.12      80,275  ×1.33 [1.31, 1.34] faster',
+      '',
+      '                       here',
+      'variant          CPU µs/req  p50 ms  p99 ms  max ms  errors/M  success',
+      'workers                15.9     1.6     2.1     8.4         0    100 %',
+      'open-file-cache        11.8     1.2     1.7     206         0    100 %',
+    ];
+    expect(terminalTable(both, { width: 80, colour: false })).toEqual(lines);
+    expect(terminalTable(both, { width: 20, colour: false })).toEqual(lines);
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80);
+  });
+
+  test('colours the verdict only, and moves nothing by it', () => {
+    const coloured = terminalTable(both, { width: Infinity, colour: true });
+    expect(coloured[3]).toContain('[1.31, 1.34] \u001b[32mfaster\u001b[39m ');
+    expect(coloured.map((line) => line.replaceAll(/\u001b\[\d+m/g, ''))).toEqual(terminalTable(both, plain));
+  });
+
+  test('says what was only published, and leaves out columns with nothing in them', () => {
+    const spdy = { ...openFileCache, name: 'spdy', rounds: [] };
+    expect(terminalTable(result([workers, spdy]), plain)).toEqual([
+      '          published            here',
+      'variant  requests/s      requests/s  CPU µs/req  p50 ms  p99 ms  max ms  errors/M  success',
+      'workers     624,639          60,411        15.9     1.6     2.1     8.4         0    100 %',
+      'spdy        700,324  published only',
+    ]);
+    const { published: _, ...ours } = workers;
+    expect(terminalTable(result([{ ...ours, published: null }]), plain)[1]).toMatch(/^variant +requests\/s +CPU/);
+  });
+
+  test('shows a failure that rounds to none', () => {
+    const failing = structuredClone(workers);
+    const [first] = failing.rounds[0]?.phases ?? [];
+    Object.assign(first?.errors ?? {}, { read: 1, total: 1 });
+    Object.assign(first?.responses ?? {}, { '2xx': 603_999 });
+    expect(terminalTable(result([failing]), plain)[2]).toMatch(/<1 +99\.99 %$/);
+  });
+});
+
+describe('in words', () => {
+  test.each([
+    [[790_000, 815_000, 803_000, 802_500, 799_900, 803_100], 'open_file_cache is faster here: +33 % (95 % interval +31 % to +34 %); the article saw +12 %.'],
+    [[500_000, 512_000, 508_000, 509_000, 507_000, 505_000], 'open_file_cache is slower here: −16 % (95 % interval −17 % to −15 %); the article saw +12 %.'],
+    [[604_000, 604_300, 604_120, 603_900, 604_200, 604_100], 'open_file_cache is as fast as without here: ±0 % (95 % interval ±0 % to ±0 %); the article saw +12 %.'],
+    [[500_000, 700_000, 600_000, 610_000, 640_000, 580_000], 'Whether open_file_cache is faster cannot be told from this: −0.4 % (95 % interval −11 % to +12 %); the article saw +12 %.'],
+  ])('%j', (requests, sentence) => {
+    expect(inWords(withRounds(requests))).toBe(sentence);
+  });
+
+  test('without a verdict says why', () => {
+    const two = (variant: MeasuredVariant): MeasuredVariant => ({ ...variant, rounds: variant.rounds.slice(0, 2) });
+    expect(findingLines(result([two(workers), two(openFileCache)]), 'open_file_cache')[0])
+      .toBe('No verdict on open_file_cache: needs 4 rounds (measured +33 %); the article saw +12 %.');
+  });
+
+  test('of a variant that nobody published, or of several comparisons', () => {
+    const ours = withRounds([790_000, 815_000, 803_000, 802_500, 799_900, 803_100], { published: null, name: 'ours' });
+    expect(findingLines(result([workers, openFileCache, ours]), 'open_file_cache').slice(0, 2)).toEqual([
+      'open-file-cache is faster than workers here: +33 % (95 % interval +31 % to +34 %); the article saw +12 %.',
+      'ours is faster than workers here: +33 % (95 % interval +31 % to +34 %).',
+    ]);
+  });
+
+  test.each([
+    [15.9, 7, 'nginx was the limit: nginx at 96 % of its core, the generator at 70 % of its core.'],
+    [11, 9.7, 'The generator was the limit: nginx at 66 % of its core, the generator at 97 % of its core.'],
+    [16, 9.8, 'Both sides were at their limit: nginx at 97 % of its core, the generator at 98 % of its core.'],
+    [11, 7, 'Use of the cores: nginx at 66 % of its core, the generator at 70 % of its core.'],
+  ])('who was the limit: %f µs, %f s', (cpuMicros, generatorCpuSeconds, sentence) => {
+    const requests = [604_000, 604_300, 604_120, 603_900];
+    const limited = { ...workers, rounds: rounds(requests, cpuMicros, 1, 2, 3, generatorCpuSeconds) };
+    expect(findingLines(result([limited]), 'x')).toEqual([sentence]);
+  });
+
+  test('what is stored', () => {
+    expect(storedLine(both.integrity)).toBe('Stored 7,034,450 of 7,034,450 requests in InfluxDB, 0 lost');
+    expect(storedLine({ requests: 2000, stored: 1990, backfilled: 500, lost: 10 })).toBe('Stored 1,990 of 2,000 requests in InfluxDB, 500 of them written again, 10 lost');
+    expect(storedLine(null)).toBe('Not stored in InfluxDB (--store none)');
+  });
+
+  test('what is measured, and on what', () => {
+    expect(headingLines(heading)).toEqual([
+      'nginx-open-file-cache · wrk -c 100 -t 10 -d 10 · 612 B over HTTP/1.1 · 6 rounds, about 2 min 20 s',
+      'nginx 1.22.1 on core 1, k6 2.2.0 on core 0 · Linux 6.18 · Xeon',
+    ]);
+    expect(headingLines({ ...heading, rounds: 1, seconds: 12.4, estimated: false, serverCpus: [4, 5, 6, 7], generatorCpus: [0, 1, 3] })).toEqual([
+      'nginx-open-file-cache · wrk -c 100 -t 10 -d 10 · 612 B over HTTP/1.1 · 1 round, 12 s',
+      'nginx 1.22.1 on cores 4-7, k6 2.2.0 on cores 0-1,3 · Linux 6.18 · Xeon',
+    ]);
+  });
+});
+
+test('Markdown is the same table', () => {
+  const noted = { ...both, warnings: ['quick run'], footnotes: ['Kernel settings are not applied.'] };
+  expect(markdownReport(noted, { heading: ['heading'], findings: ['open_file_cache is faster here.', 'Stored all.'] })).toBe(`# nginx remembers open files
+
+heading
+
+| variant | published requests/s | published ratio | requests/s | against workers | CPU µs/req | p50 ms | p99 ms | max ms | errors/M | success |
+| --- | ---: | --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |
+| workers | 624,639 |  | 60,411 |  | 15.9 | 1.6 | 2.1 | 8.4 | 0 | 100 % |
+| open-file-cache | 700,324 | ×1.12 | 80,275 | ×1.33 [1.31, 1.34] faster | 11.8 | 1.2 | 1.7 | 206 | 0 | 100 % |
+
+open_file_cache is faster here.
+
+Stored all.
+
+- Note: quick run
+- Kernel settings are not applied.
+`);
+});
+
+describe('figures', () => {
+  test.each([[0.004, '0.00'], [0.43, '0.43'], [0.996, '1.0'], [8.44, '8.4'], [99.96, '100'], [206.4, '206']])('%f ms is %s', (value, text) => {
+    expect(format.short(value)).toBe(text);
+  });
+
+  test.each([[1.334, '+33 %'], [0.998, '−0.2 %'], [1.1, '+10 %'], [1.0996, '+10 %'], [1.05, '+5 %'], [1.0001, '±0 %'], [3, '+200 %']])('a ratio of %f is %s', (ratio, text) => {
+    expect(format.change(ratio)).toBe(text);
+  });
+
+  test.each([[1, '100 %'], [0.999999, '99.99 %'], [0.5, '50.00 %'], [0, '0.00 %']])('success of %f is %s', (ratio, text) => {
+    expect(format.success(ratio)).toBe(text);
+  });
+
+  test.each([[0.2, '1 s'], [59.6, '1 min'], [140, '2 min 20 s'], [3600, '60 min']])('%f s is %s', (seconds, text) => {
+    expect(format.duration(seconds)).toBe(text);
+  });
+});
+
+describe('live progress', () => {
+  const now = { what: 'round 2 of 6 · workers', rps: 60_411.6, secondsLeft: 75.2 };
+
+  function shown(stream: { isTTY: boolean; columns?: number }, use: (progress: ReturnType<typeof createProgress>) => void): string {
+    let text = '';
+    use(createProgress({ ...stream, write: (piece) => { text += piece; } }));
+    return text;
+  }
+
+  test('is one line that is rewritten on a terminal, cut to its width', () => {
+    expect(shown({ isTTY: true, columns: 200 }, (progress) => {
+      progress.running({ ...now, rps: null });
+      progress.running(now);
+      progress.finished('round 2 of 6 · workers · done');
+      progress.clear();
+      progress.clear();
+    })).toBe('\r\u001b[2Kround 2 of 6 · workers · starting · 1:15 left\r\u001b[2Kround 2 of 6 · workers · 60,412 requests/s now · 1:15 left\r\u001b[2K');
+    expect(shown({ isTTY: true, columns: 12 }, (progress) => progress.running(now))).toBe('\r\u001b[2Kround 2 of ');
+  });
+
+  test('is plain lines in a pipe', () => {
+    expect(shown({ isTTY: false }, (progress) => {
+      progress.running(now);
+      progress.finished('round 2 of 6 · workers · done');
+      progress.say('round 2 is dropped and repeated');
+      progress.clear();
+    })).toBe('round 2 of 6 · workers · done\nround 2 is dropped and repeated\n');
+  });
+});
