@@ -1,0 +1,100 @@
+#!/usr/bin/env node
+// The start of every command. On a fresh clone nothing is installed yet, so this file is plain JavaScript that needs
+// Node alone: it makes node_modules when that is missing or older than package-lock.json and hands over to TypeScript.
+// Everything printed here goes to stderr, since stdout belongs to the command (`--json`).
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const projectRoot = fileURLToPath(new URL('..', import.meta.url));
+const stampFile = `${projectRoot}node_modules/.bakeoff-stamp`;
+
+/** What is wrong with this machine, in one line; undefined when nothing is. */
+function unsupported() {
+  if (Number.parseInt(process.versions.node, 10) < 20) {
+    return `bakeoff needs Node 20 or newer, this is ${process.version}: get a newer one from https://nodejs.org`;
+  }
+  if (process.platform !== 'linux') {
+    return `bakeoff measures Linux servers on Linux; on ${process.platform} use the container image in docker/`;
+  }
+  return undefined;
+}
+
+/** What node_modules has to be made from: the lock file, for this processor (some packages are binaries). */
+function wantedStamp() {
+  return createHash('sha256').update(readFileSync(`${projectRoot}package-lock.json`)).update(process.arch).digest('hex');
+}
+
+function installedStamp() {
+  try {
+    return readFileSync(stampFile, 'utf8').trim();
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Runs `npm ci`. flock(1) makes a second start wait for the first, which then finds the stamp; the lock goes with the
+ * processes that hold it. `npm ci` empties node_modules first, so an interrupted one leaves no stamp behind.
+ * Returns npm's error output, undefined when it went well.
+ */
+async function installPackages(stamp) {
+  const script = '[ "$(cat "$1" 2>/dev/null)" = "$2" ] || { npm ci $3 && echo "$2" >"$1"; }';
+  // Optional and dev packages are named, so that NODE_ENV or the person's npm settings don't leave them out; the error
+  // level, since `npm run -s` hands its silence down. No package here needs its install script.
+  const flags = '--include=dev --include=optional --ignore-scripts --no-audit --no-fund --loglevel=error --no-progress '
+    + '--fetch-retry-mintimeout=1000 --fetch-retry-maxtimeout=5000';
+  const child = spawn('flock', ['package-lock.json', 'sh', '-c', script, 'sh', stampFile, stamp, flags], {
+    cwd: projectRoot,
+    stdio: ['ignore', 'ignore', 'pipe'],
+    detached: true,
+  });
+  const interrupts = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+  const forward = (name) => {
+    process.kill(-child.pid, 'SIGTERM');
+    for (const interrupt of interrupts) process.off(interrupt, forward);
+    process.kill(process.pid, name);
+  };
+  for (const interrupt of interrupts) process.on(interrupt, forward);
+  let errors = '';
+  child.stderr.setEncoding('utf8').on('data', (text) => { errors += text; });
+  const code = await new Promise((resolve) => {
+    child.once('error', (error) => { errors += error.message; resolve(1); });
+    child.once('close', resolve);
+  });
+  for (const interrupt of interrupts) process.off(interrupt, forward);
+  return code === 0 ? undefined : errors;
+}
+
+/** npm's own last line that names the cause: not its general advice, stack traces or where its log is. */
+function lastErrorLine(errors) {
+  const lines = errors.split('\n').map((line) => line.replace(/^npm (error|ERR!) ?/, '').trim()).filter((line) => line !== '');
+  const causes = lines.filter((line) => !/^(network |at |code |errno |syscall |npm warn|A complete log|Log files|Or, see|If you|Use )/i.test(line));
+  return (causes.at(-1) || lines.at(-1) || 'npm ended without a message').slice(0, 300);
+}
+
+async function main() {
+  const problem = unsupported();
+  if (problem !== undefined) {
+    console.error(problem);
+    return 1;
+  }
+  const stamp = wantedStamp();
+  if (installedStamp() !== stamp) {
+    console.error('Node packages: installing (npm ci) …');
+    const startedAt = Date.now();
+    const errors = await installPackages(stamp);
+    if (errors !== undefined) {
+      console.error(`Node packages could not be installed (npm ci): ${lastErrorLine(errors)}`);
+      return 1;
+    }
+    console.error(`Node packages: done in ${((Date.now() - startedAt) / 1000).toFixed(1)} s`);
+  }
+  const { register } = await import('tsx/esm/api');
+  register();
+  const commands = await import('../lib/cli/main.ts');
+  return commands.main(process.argv.slice(2));
+}
+
+main().then((exitCode) => { process.exitCode = exitCode; });

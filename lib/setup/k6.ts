@@ -1,0 +1,106 @@
+// The k6 binary: stock k6 with the module k6/x/loadgen in it, built once from xk6-loadgen/ and kept under a hash of what
+// it was built from.
+import { createHash } from 'node:crypto';
+import { mkdir, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { UserError } from '../errors.ts';
+import { withLock } from './lock.ts';
+import { findAll, isExecutableFile, type Machine } from './machine.ts';
+import { lastLine, run } from './run.ts';
+
+const goDownloads = 'https://go.dev/dl/';
+const buildsKept = 2;
+
+export interface Go { binary: string; version: string; architecture: string }
+
+/** What Go is run with: the module alone, by the Go that is there (it would download another, or hang at it). */
+export function goEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return { ...env, GOTOOLCHAIN: 'local', GOWORK: 'off', CGO_ENABLED: '0' };
+}
+
+/** The first Go that is new enough for xk6-loadgen/go.mod. Throws UserError when there is none. */
+export async function findGo(machine: Machine): Promise<Go> {
+  const needed = /^go\s+(\S+)/m.exec(await readFile(join(machine.k6Sources, 'go.mod'), 'utf8'))?.[1] ?? '1';
+  const tooOld: string[] = [];
+  for (const binary of await findAll('go', machine)) {
+    // In a folder without go.mod: an old Go refuses to say anything next to a newer one's.
+    const answer = await run({ command: binary, args: ['env', 'GOVERSION', 'GOARCH'], cwd: '/', env: goEnvironment(machine.env) });
+    const [version, architecture] = answer.stdout.trim().split('\n');
+    if (answer.code !== 0 || version === undefined || architecture === undefined) continue;
+    if (atLeast(version, needed)) return { binary, version, architecture };
+    tooOld.push(`${binary} is ${version}`);
+  }
+  const found = tooOld.length === 0 ? 'Go is missing' : `Go is too old (${tooOld.join(', ')})`;
+  throw new UserError(`${found}: k6 is built with Go ${needed} or newer, get it from ${goDownloads}, or set K6_BIN to a k6 with k6/x/loadgen in it`);
+}
+
+/** Compares Go versions by their numbers: "go1.26.8" or "devel go1.27-abc" with "1.25.0". */
+export function atLeast(version: string, needed: string): boolean {
+  const have = numbers(version);
+  const want = numbers(needed);
+  for (const [index, wanted] of want.entries()) {
+    const part = have[index] ?? 0;
+    if (part !== wanted) return part > wanted;
+  }
+  return true;
+}
+
+function numbers(version: string): number[] {
+  return /\d+(\.\d+)*/.exec(version)?.[0].split('.').map(Number) ?? [];
+}
+
+/** Where the binary for the present sources and this Go lies, or will lie. */
+export async function k6Path(machine: Machine, go: Go): Promise<string> {
+  const entries = await readdir(machine.k6Sources, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile() && !entry.name.endsWith('_test.go'))
+    .map((entry) => join(entry.parentPath, entry.name)).sort();
+  const contents = await Promise.all(files.map((file) => readFile(file)));
+  const hash = createHash('sha256').update(`${go.version} ${go.architecture}\n`);
+  for (const [index, content] of contents.entries()) {
+    hash.update(`${files[index]?.slice(machine.k6Sources.length)} ${content.length}\n`).update(content);
+  }
+  return join(machine.bakeoffFolder, 'k6', hash.digest('hex').slice(0, 16), 'k6');
+}
+
+/**
+ * Builds k6 to `target` unless that is there by now. It is built under another name and moved, so that what stands
+ * at `target` is always whole; of two builds at once the second waits and finds the first one's result.
+ * Throws UserError with Go's last line when the build fails.
+ */
+export async function buildK6(machine: Machine, go: Go, target: string, signal: AbortSignal): Promise<void> {
+  const cache = join(machine.bakeoffFolder, 'k6');
+  await mkdir(cache, { recursive: true }).catch((error: Error) => {
+    throw new UserError(`k6 cannot be kept in ${cache}: ${error.message}; BAKEOFF_HOME names another folder`);
+  });
+  await withLock(cache, signal, async () => {
+    if (await isExecutableFile(target)) return;
+    const unfinished = join(cache, 'unfinished');
+    await rm(unfinished, { force: true });
+    const build = await run({
+      command: go.binary,
+      args: ['build', '-trimpath', '-buildvcs=false', '-o', unfinished, './cmd/k6'],
+      cwd: machine.k6Sources,
+      env: goEnvironment(machine.env),
+      signal,
+    });
+    if (build.code !== 0) throw new UserError(`k6 could not be built from ${machine.k6Sources}: ${lastLine(build.stderr)}`);
+    await mkdir(dirname(target), { recursive: true });
+    await rename(unfinished, target);
+    await removeOldBuilds(cache);
+  });
+}
+
+/** Marks a build as used, which is what decides about its removal. */
+export async function touchBuild(binary: string): Promise<void> {
+  await utimes(binary, new Date(), new Date());
+}
+
+async function removeOldBuilds(cache: string): Promise<void> {
+  const folders = (await readdir(cache, { withFileTypes: true })).filter((entry) => entry.isDirectory()).map((entry) => join(cache, entry.name));
+  const builds = await Promise.all(folders.map(async (folder) => {
+    const time = await stat(join(folder, 'k6')).then((file) => file.mtimeMs, () => 0);
+    return { folder, time };
+  }));
+  builds.sort((a, b) => b.time - a.time);
+  await Promise.all(builds.slice(buildsKept).map(({ folder }) => rm(folder, { recursive: true })));
+}

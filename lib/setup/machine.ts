@@ -1,0 +1,50 @@
+// What set-up needs to know of the machine. Tests hand in a machine of their own.
+import { constants } from 'node:fs';
+import { access, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Progress } from './progress.ts';
+import { bakeoffFolder, projectRoot } from './paths.ts';
+
+export interface Machine {
+  env: NodeJS.ProcessEnv;
+  isRoot: boolean;
+  /** Searched after PATH. Debian keeps servers in the sbin folders, and Go's own installer does not touch PATH. */
+  extraFolders: readonly string[];
+  bakeoffFolder: string;
+  k6Sources: string;
+  progress: Progress;
+}
+
+/** The machine that bakeoff runs on. */
+export function thisMachine(): Machine {
+  return {
+    env: process.env,
+    isRoot: process.getuid?.() === 0,
+    extraFolders: ['/usr/sbin', '/usr/local/sbin', '/sbin', '/usr/local/go/bin'],
+    bakeoffFolder,
+    k6Sources: join(projectRoot, 'xk6-loadgen'),
+    progress: new Progress(),
+  };
+}
+
+export async function isExecutableFile(path: string): Promise<boolean> {
+  try {
+    await access(path, constants.X_OK);
+    return (await stat(path)).isFile();
+  } catch {
+    return false;
+  }
+}
+
+/** Absolute paths of all executables of that name, in the order in which they are searched. */
+export async function findAll(command: string, machine: Machine): Promise<string[]> {
+  const folders = [...(machine.env.PATH ?? '').split(':').filter((folder) => folder.startsWith('/')), ...machine.extraFolders];
+  const paths = [...new Set(folders)].map((folder) => join(folder, command));
+  const executable = await Promise.all(paths.map(isExecutableFile));
+  return paths.filter((_, index) => executable[index]);
+}
+
+/** Absolute path of a command, undefined when it is not there. */
+export async function find(command: string, machine: Machine): Promise<string | undefined> {
+  return (await findAll(command, machine))[0];
+}

@@ -1,0 +1,87 @@
+// Progress of steps that run side by side: on a terminal one live line per running step, in a pipe a plain line at each
+// step's start and end.
+
+export interface Step {
+  /** Changes what the step is said to be doing. */
+  doing(what: string): void;
+  /** What the step's last line says instead of "done". */
+  result(what: string): void;
+}
+
+export interface ProgressStream { write(text: string): unknown; isTTY?: boolean; columns?: number }
+
+interface RunningStep { name: string; what: string; startedAt: number }
+
+export class Progress {
+  readonly #stream: ProgressStream;
+  readonly #running = new Set<RunningStep>();
+  #drawnLines = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(stream: ProgressStream = process.stderr) {
+    this.#stream = stream;
+  }
+
+  /** Does `work` as a step named `name`; passes its result or failure on. */
+  async step<T>(name: string, what: string, work: (step: Step) => Promise<T>): Promise<T> {
+    const running: RunningStep = { name, what, startedAt: performance.now() };
+    let outcome = 'done';
+    this.#running.add(running);
+    this.#announce(running);
+    try {
+      return await work({
+        doing: (now) => {
+          running.what = now;
+          this.#announce(running);
+        },
+        result: (text) => { outcome = text; },
+      });
+    } catch (error) {
+      outcome = 'failed';
+      throw error;
+    } finally {
+      this.#running.delete(running);
+      this.print(`${name}: ${outcome}, ${elapsed(running)}`);
+    }
+  }
+
+  /** Prints a line that stays, above the live ones. */
+  print(line: string): void {
+    this.#erase();
+    this.#stream.write(`${line}\n`);
+    this.#draw();
+  }
+
+  #announce(step: RunningStep): void {
+    if (this.#stream.isTTY) this.#redraw();
+    else this.#stream.write(`${step.name}: ${step.what} …\n`);
+  }
+
+  #redraw(): void {
+    this.#erase();
+    this.#draw();
+  }
+
+  #erase(): void {
+    if (this.#drawnLines > 0) this.#stream.write(`\x1b[${this.#drawnLines}A\x1b[J`);
+    this.#drawnLines = 0;
+  }
+
+  #draw(): void {
+    if (!this.#stream.isTTY) return;
+    // A line that wraps would be erased only in part.
+    const width = (this.#stream.columns ?? 80) - 1;
+    for (const step of this.#running) this.#stream.write(`${`${step.name}: ${step.what} … ${elapsed(step)}`.slice(0, width)}\n`);
+    this.#drawnLines = this.#running.size;
+    if (this.#running.size > 0) this.#timer ??= setInterval(() => this.#redraw(), 1000).unref();
+    else {
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+    }
+  }
+}
+
+function elapsed(step: RunningStep): string {
+  const seconds = (performance.now() - step.startedAt) / 1000;
+  return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
+}

@@ -1,0 +1,41 @@
+// Commands that end by themselves: run to the end, output kept.
+import { startChild, type ChildOptions } from '../process.ts';
+
+export interface RunOptions extends Omit<ChildOptions, 'stdio'> {
+  /** When it fires, the command is stopped and `run` rejects after the command's end. */
+  signal?: AbortSignal;
+  /** SIGTERM (the default) goes to the whole process group; SIGINT to the command alone, which may finish what it must. */
+  stopWith?: 'SIGTERM' | 'SIGINT';
+}
+
+export interface Finished { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string }
+
+/** Runs a command to its end, whatever its exit code. Rejects with `signal.reason` when stopped. */
+export async function run(options: RunOptions): Promise<Finished> {
+  const { signal: abort, stopWith = 'SIGTERM', ...rest } = options;
+  abort?.throwIfAborted();
+  const child = await startChild({ ...rest, stdio: ['ignore', 'pipe', 'pipe'] });
+  const stop = (): void => {
+    try {
+      process.kill(stopWith === 'SIGINT' ? child.pid : -child.pid, stopWith);
+    } catch {
+      // It ended between the check and the signal.
+    }
+  };
+  abort?.addEventListener('abort', stop);
+  // The abort may have come while the child was starting.
+  if (abort?.aborted) stop();
+  let stdout = '';
+  let stderr = '';
+  child.process.stdout?.setEncoding('utf8').on('data', (text: string) => { stdout += text; });
+  child.process.stderr?.setEncoding('utf8').on('data', (text: string) => { stderr += text; });
+  const [exit] = await Promise.all([child.exited, new Promise((resolve) => child.process.once('close', resolve))]);
+  abort?.removeEventListener('abort', stop);
+  abort?.throwIfAborted();
+  return { ...exit, stdout, stderr };
+}
+
+/** The last line that is not empty; '' when there is none. */
+export function lastLine(text: string): string {
+  return text.trimEnd().split('\n').at(-1)?.trim() ?? '';
+}
