@@ -1,0 +1,167 @@
+// npm run bench: what the load engine costs, beside the generators that it has to match. All in one run, interleaved
+// round by round on the same server, cores and load, as ratios to the peer: absolute figures of a shared machine move.
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import os from 'node:os';
+import { join } from 'node:path';
+import { flagLines, readWords, seconds, wholeNumber, type Flag } from '../lib/cli/words.ts';
+import { UserError } from '../lib/errors.ts';
+import { allowedCpus, divideCores, formatCpuList, type Cores } from '../lib/runner/cores.ts';
+import { readEnvironment } from '../lib/runner/environment.ts';
+import { takeSignals } from '../lib/runner/interrupt.ts';
+import { writeWhole } from '../lib/runner/results-folder.ts';
+import { versionOf } from '../lib/runner/versions.ts';
+import { nginx } from '../lib/scenario/index.ts';
+import { startServer } from '../lib/servers/index.ts';
+import { findGo } from '../lib/setup/k6.ts';
+import { thisMachine } from '../lib/setup/machine.ts';
+import { projectRoot } from '../lib/setup/paths.ts';
+import { lastLine, run } from '../lib/setup/run.ts';
+import { ensureTools } from '../lib/setup/tools.ts';
+import { openStore } from '../lib/store/index.ts';
+import { ab, loadgen, stockK6, wrk, type BenchLoad, type Contender, type Sample } from './contenders.ts';
+import { compareRounds, tableLines, type Limits, type Row } from './ratios.ts';
+
+const flags = {
+  'rounds': { value: 'N', help: 'rounds, each with every generator once (6)' },
+  'duration': { value: '8s', help: 'time of a keep-alive run; the others are as long, roughly (8s)' },
+  'help': { help: 'this text' },
+} as const satisfies Record<string, Flag>;
+
+/** nginx at its fastest: what a generator has to keep up with. */
+const server = nginx(['base', 'workers', 'open-file-cache', 'tcp-nopush', 'keepalive-unlimited'], { workers: 1, articleWorkers: 1 });
+const page = { path: '/', bodyBytes: 612 };
+const connections = 100;
+/** About what a core answers per second with a new connection each: makes count runs as long as timed ones. */
+const newConnectionsPerSecond = 15_000;
+
+interface Experiment {
+  load: string;
+  keepAlive: boolean;
+  /** The first one is measured, the second is its peer, others stand beside. */
+  contenders: readonly Contender[];
+  /** Server and generator on a core each, or sharing one. */
+  arrangements: readonly Arrangement[];
+  limits(arrangement: Arrangement): Limits;
+}
+
+type Arrangement = 'a core each' | 'one core';
+
+/** Returns the exit code: 0 also when a limit is not held, which the table and bench.json say. Throws UserError. */
+export async function benchCommand(args: readonly string[]): Promise<number> {
+  const words = readWords(args, flags);
+  if (words.positionals[0] !== undefined) throw new UserError(`bench: "${words.positionals[0]}" is one word too many`, 2);
+  if (words.flags.has('help')) {
+    console.log(['npm run bench -- [flags]', '', ...flagLines(flags)].join('\n'));
+    return 0;
+  }
+  const rounds = wholeNumber('--rounds', words.flags.get('rounds') ?? '6', 100);
+  const duration = seconds('--duration', words.flags.get('duration') ?? '8s', 1);
+  const cores = oneEach(divideCores(allowedCpus(), {}));
+  const tools = await ensureTools(['k6', 'nginx', 'wrk', 'ab', 'influxd']);
+  const interrupt = takeSignals(() => console.error('ending the bench'));
+  const scratch = await mkdtemp(join(os.tmpdir(), 'bakeoff-bench-'));
+  const store = await openStore({ influxdBinary: tools.influxd, folder: join(scratch, 'influxdb'), cpus: cores.generatorCpus });
+  try {
+    const measured = loadgen(tools.k6);
+    const experiments: Experiment[] = [
+      {
+        load: `keep-alive, ${connections} connections`, keepAlive: true, arrangements: ['a core each', 'one core'],
+        contenders: [measured, wrk(tools.wrk), stockK6(tools.k6)],
+        // Only with a core each does the server set the pace.
+        limits: (arrangement) => ({ cpu: 1, ...(arrangement === 'a core each' ? { rps: 0.98 } : {}) }),
+      },
+      {
+        load: `new connection each, ${connections} at a time`, keepAlive: false, arrangements: ['a core each', 'one core'],
+        contenders: [measured, ab(tools.ab)], limits: () => ({ cpu: 0.95 }),
+      },
+      {
+        // On one core, with the database on the other: what is billed to k6 is k6's.
+        load: 'keep-alive, streaming to InfluxDB', keepAlive: true, arrangements: ['one core'],
+        contenders: [loadgen(tools.k6, 'loadgen, streaming', store.k6Output()), measured], limits: () => ({ cpu: 1.01 }),
+      },
+    ];
+    const rows: Row[] = [];
+    for (const experiment of experiments) {
+      for (const arrangement of experiment.arrangements) {
+        rows.push(...await measure(experiment, arrangement, { rounds, duration, cores, nginx: tools.nginx, scratch, signal: interrupt.signal }));
+      }
+    }
+    const allocations = await allocationsPerRequest(interrupt.signal);
+    const environment = readEnvironment(cores, {
+      k6: await versionOf('k6', tools.k6), nginx: await versionOf('nginx', tools.nginx), influxdb: store.version,
+    });
+    const folder = join(projectRoot, 'results', 'bench');
+    await mkdir(folder, { recursive: true });
+    await writeWhole(join(folder, 'bench.json'), `${JSON.stringify({ schema: 1, rounds, environment, rows, allocations }, null, 2)}\n`);
+    console.log([
+      `load generators on ${environment.cpuModel}, ${environment.kernel}; nginx ${environment.versions['nginx']}, k6 ${environment.versions['k6']}; ${rounds} rounds`,
+      `server on core ${formatCpuList(cores.serverCpus)}, generator on core ${formatCpuList(cores.generatorCpus)} (one core: both on ${formatCpuList(cores.serverCpus)})`,
+      '',
+      ...tableLines(rows),
+      '',
+      `allocations per request in the engine's steady state: ${allocations.perRequest} (limit 0: ${allocations.perRequest === 0 ? 'held' : 'NOT HELD'})`,
+      'All samples: results/bench/bench.json',
+    ].join('\n'));
+    return 0;
+  } catch (error) {
+    interrupt.signal.throwIfAborted();
+    throw error;
+  } finally {
+    await store.close();
+    await rm(scratch, { recursive: true, force: true });
+    interrupt.release();
+  }
+}
+
+/** One core for each side: a ratio per core is what the articles' effects are seen through. */
+function oneEach(cores: Cores): Cores {
+  return { serverCpus: cores.serverCpus.slice(0, 1), generatorCpus: cores.generatorCpus.slice(0, 1) };
+}
+
+interface Bench { rounds: number; duration: number; cores: Cores; nginx: string; scratch: string; signal: AbortSignal }
+
+/** One server for all rounds; every round runs each contender once, forwards and backwards in turn. */
+async function measure(experiment: Experiment, arrangement: Arrangement, bench: Bench): Promise<Row[]> {
+  const { serverCpus } = bench.cores;
+  const generatorCpus = arrangement === 'a core each' ? bench.cores.generatorCpus : serverCpus;
+  const running = await startServer(server, {
+    binary: bench.nginx, folder: await mkdtemp(join(bench.scratch, 'nginx-')), cpus: serverCpus, workers: 1, page, connections, signal: bench.signal,
+  });
+  try {
+    const load: BenchLoad = {
+      url: `${running.origin}${page.path}`, connections, keepAlive: experiment.keepAlive,
+      seconds: bench.duration, requests: Math.round(bench.duration * newConnectionsPerSecond),
+    };
+    const samples = new Map<Contender, Sample[]>(experiment.contenders.map((contender) => [contender, []]));
+    for (let round = 1; round <= bench.rounds; round++) {
+      const order = round % 2 === 1 ? experiment.contenders : experiment.contenders.toReversed();
+      for (const contender of order) {
+        console.error(`${experiment.load} · ${arrangement} · round ${round} of ${bench.rounds} · ${contender.name}`);
+        const sample = await contender.run(load, generatorCpus, bench.signal);
+        if (sample.errors > 0) throw new UserError(`${contender.name}: ${sample.errors} errors against nginx; the figures would mean nothing`);
+        samples.get(contender)?.push(sample);
+      }
+    }
+    const [measured, peer] = experiment.contenders as [Contender, Contender];
+    const of = (contender: Contender): Sample[] => samples.get(contender) as Sample[];
+    return experiment.contenders.map((contender) => ({
+      load: experiment.load, arrangement, generator: contender.name, samples: of(contender),
+      against: contender === peer ? null : { peer: peer.name, ...compareRounds(of(contender), of(peer)), ...(contender === measured ? { limits: experiment.limits(arrangement) } : {}) },
+    }));
+  } finally {
+    await running.stop();
+  }
+}
+
+/** Go's own count, from a benchmark of one request on one of 100 connections. */
+async function allocationsPerRequest(signal: AbortSignal): Promise<{ perRequest: number; output: string }> {
+  console.error('allocations per request');
+  const { stdout, stderr } = await run({
+    command: (await findGo(thisMachine())).binary, args: ['test', '-run', '^$', '-bench', '^BenchmarkKeepAlive$', '-benchtime', '300000x', './engine'],
+    cwd: join(projectRoot, 'xk6-loadgen'), signal,
+  });
+  const output = stdout.split('\n').find((line) => line.startsWith('BenchmarkKeepAlive')) ?? '';
+  const perRequest = /(\d+) allocs\/op/.exec(output)?.[1];
+  if (perRequest === undefined) throw new UserError(`go test printed no figure: ${lastLine(stderr) || lastLine(stdout)}`);
+  return { perRequest: Number(perRequest), output };
+}
