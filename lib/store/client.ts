@@ -76,11 +76,12 @@ export async function query(influx: Influx, influxql: string): Promise<Series[]>
   const form = new URLSearchParams({ db: influx.database, q: influxql });
   const { response, text } = await request(influx, 'POST', '/query', form);
   if (!response.ok) throw failure(influx, response, text);
-  const answer = JSON.parse(text) as { error?: string; results?: { error?: string; partial?: boolean; series?: Series[] }[] };
+  const answer = JSON.parse(text) as { error?: string; results?: { error?: string; partial?: boolean; series?: (Omit<Series, 'values'> & Partial<Series>)[] }[] };
   const result = answer.results?.[0];
   const error = answer.error ?? result?.error ?? (result?.partial === true ? 'the answer was cut off by max-row-limit' : undefined);
   if (error !== undefined) throw new InfluxError(`InfluxDB at ${influx.url}: ${error}`, response.status);
-  return result?.series ?? [];
+  // InfluxDB leaves `values` out where there are none.
+  return (result?.series ?? []).map((series) => ({ ...series, values: series.values ?? [] }));
 }
 
 /** Writes lines of line protocol, in requests of at most 5000, smaller ones when the server finds them too large. Throws an InfluxError. */

@@ -1,0 +1,184 @@
+// The local influxd: its life, its folder and what happens when it or the runner is killed.
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { beforeAll, expect, it, onTestFinished, vi } from 'vitest';
+import { startChild } from '../../lib/process.ts';
+import { ensureTools } from '../../lib/setup/tools.ts';
+import { openStore, type Store } from '../../lib/store/index.ts';
+import { line } from '../../lib/store/line-protocol.ts';
+
+let influxdBinary: string;
+beforeAll(async () => {
+  influxdBinary = (await ensureTools(['influxd'])).influxd;
+}, 120_000);
+
+function newFolder(): string {
+  const parent = mkdtempSync(join(tmpdir(), 'bakeoff-store-'));
+  onTestFinished(() => rmSync(parent, { recursive: true, force: true }));
+  return join(parent, 'influxdb');
+}
+
+async function open(folder: string): Promise<Store> {
+  const store = await openStore({ influxdBinary, folder });
+  onTestFinished(() => store.close());
+  return store;
+}
+
+function pidOf(store: Store): number {
+  const pid = store.pid();
+  if (pid === null) throw new Error('no local influxd');
+  return pid;
+}
+
+/** A process that has ended but was not waited for yet (Z) runs no more. */
+function runs(pid: number): boolean {
+  try {
+    return !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+async function valuesOf(store: Store): Promise<unknown> {
+  return (await store.query('SELECT * FROM /.*/')).map(({ name, columns, values }) => ({ name, columns, values }));
+}
+
+it('keeps what is written, in every spelling, from run to run', async () => {
+  const folder = newFolder();
+  const store = await open(folder);
+  expect(store.version).toMatch(/^1\./);
+  expect(store.influx.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+  const tag = 'a b,c=d "e" \\f é';
+  const text = 'say "hi"\\\nand \'bye\', x=1';
+  await store.write([line('odd m,1', { 'k 1': tag, none: '' }, { value: 0.1, text, 'f=1': 1e-9 }, 1767323045123456789n)]);
+  const written = [{ name: 'odd m,1', columns: ['time', 'f=1', 'k 1', 'text', 'value'], values: [['2026-01-02T03:04:05.123456789Z', 1e-9, tag, text, 0.1]] }];
+  expect(await valuesOf(store)).toEqual(written);
+  const pid = pidOf(store);
+  await store.close();
+  await store.close();
+  expect(runs(pid)).toBe(false);
+
+  const next = await open(folder);
+  expect(await valuesOf(next)).toEqual(written);
+});
+
+it('tells nobody about itself, listens on loopback only and ignores the shell\'s settings', async () => {
+  vi.stubEnv('INFLUXDB_HTTP_BIND_ADDRESS', ':1');
+  vi.stubEnv('INFLUXDB_HTTP_AUTH_ENABLED', 'true');
+  onTestFinished(() => { vi.unstubAllEnvs(); });
+  const store = await open(newFolder());
+  // Lines of /proc/net/tcp{,6}: "sl local_address rem_address st …"; state 0A is LISTEN. Matched to the process by its sockets' inodes.
+  const inodes = await socketsOf(pidOf(store));
+  const listening = ['tcp', 'tcp6'].flatMap((file) => readFileSync(`/proc/net/${file}`, 'utf8').trim().split('\n').slice(1))
+    .map((row) => row.trim().split(/\s+/))
+    .filter((row) => row[3] === '0A' && inodes.has(row[9] ?? ''))
+    .map((row) => row[1]?.split(':')[0]);
+  expect(listening).toEqual(['0100007F', '0100007F']);
+  const settings = await store.query('SHOW DATABASES');
+  expect(settings[0]?.values).toEqual([['bakeoff']]);
+});
+
+async function socketsOf(pid: number): Promise<Set<string>> {
+  const { readdirSync, readlinkSync } = await import('node:fs');
+  return new Set(readdirSync(`/proc/${pid}/fd`).flatMap((fd) => /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1] ?? []));
+}
+
+it('refuses a second run and names the first', async () => {
+  const folder = newFolder();
+  await open(folder);
+  await expect(openStore({ influxdBinary, folder })).rejects.toThrow(`another run of bakeoff (process ${process.pid}) is using ${folder}: wait until it is done, or end it`);
+});
+
+it('is not fooled by a stale lock file whose process id is in use again', async () => {
+  const folder = newFolder();
+  mkdirSync(folder);
+  for (const name of ['run.lock', 'influxd.lock']) writeFileSync(join(folder, name), `${process.pid}\n`);
+  expect(await (await open(folder)).revive()).toBe(true);
+});
+
+it('starts a killed influxd again, on the same port and with its data', async () => {
+  const store = await open(newFolder());
+  await store.write(['m value=1 1']);
+  const { url } = store.influx;
+  const pid = pidOf(store);
+  process.kill(pid, 'SIGKILL');
+  // No revive() in between: writing and asking do it themselves, here both at once.
+  const [before] = await Promise.all([store.query('SELECT value FROM m'), store.write(['n value=2 2'])]);
+  expect(before[0]?.values).toEqual([['1970-01-01T00:00:00.000000001Z', 1]]);
+  expect((await store.query('SELECT value FROM n'))[0]?.values).toEqual([['1970-01-01T00:00:00.000000002Z', 2]]);
+  expect(store.influx.url).toBe(url);
+  expect(pidOf(store)).not.toBe(pid);
+});
+
+it('takes another port when its own was taken while it was dead', async () => {
+  const store = await open(newFolder());
+  await store.write(['m value=1 1']);
+  const { url } = store.influx;
+  const port = Number(new URL(url).port);
+  const squatter = createServer((socket) => socket.destroy());
+  onTestFinished(() => { squatter.close(); });
+  process.kill(pidOf(store), 'SIGKILL');
+  await vi.waitFor(async () => {
+    squatter.listen(port, '127.0.0.1');
+    await once(squatter, 'listening');
+  });
+  expect(await store.revive()).toBe(true);
+  expect(store.influx.url).not.toBe(url);
+  expect(store.k6Output().out).toEqual([`influxdb=${store.influx.url}/bakeoff`]);
+  expect((await store.query('SELECT value FROM m'))[0]?.values).toHaveLength(1);
+});
+
+it('does not come back after close', async () => {
+  const store = await open(newFolder());
+  const pid = pidOf(store);
+  await store.close();
+  expect(await store.revive()).toBe(false);
+  expect(pidOf(store)).toBe(pid);
+  expect(runs(pid)).toBe(false);
+});
+
+it('leaves no influxd behind when the runner is killed, and the next run starts at once', async () => {
+  const folder = newFolder();
+  const script = join(folder, '..', 'runner.mts');
+  const storeModule = fileURLToPath(new URL('../../lib/store/index.ts', import.meta.url));
+  writeFileSync(script, `
+    import { openStore } from ${JSON.stringify(storeModule)};
+    const store = await openStore({ influxdBinary: ${JSON.stringify(influxdBinary)}, folder: ${JSON.stringify(folder)} });
+    await store.write(['m value=1 1']);
+    console.log(store.pid());
+    setInterval(() => {}, 1000);
+  `);
+  const runner = await startChild({ command: process.execPath, args: ['--import', import.meta.resolve('tsx'), script], stdio: ['ignore', 'pipe', 'inherit'] });
+  onTestFinished(() => runner.stop());
+  const [text] = (await once(runner.process.stdout as NodeJS.ReadableStream, 'data')) as [Buffer];
+  const influxd = Number(text.toString());
+  expect(runs(influxd)).toBe(true);
+  process.kill(runner.pid, 'SIGKILL');
+  await runner.exited;
+
+  const store = await open(folder);
+  // The new one got the folder's lock, so the old one is gone, not merely told to go.
+  expect(runs(influxd)).toBe(false);
+  expect((await store.query('SELECT value FROM m'))[0]?.values).toHaveLength(1);
+});
+
+it('says why influxd does not start, and gives the folder free again', async () => {
+  const folder = newFolder();
+  mkdirSync(join(folder, 'data'), { recursive: true });
+  writeFileSync(join(folder, 'meta'), 'in the way');
+  await expect(openStore({ influxdBinary, folder })).rejects.toThrow(/^influxd does not start: run: .*meta: not a directory.* \(its log: .*influxd\.log\)$/);
+  await expect(openStore({ influxdBinary: 'no-such-influxd', folder })).rejects.toThrow(/^influxd does not start: .*no-such-influxd/);
+  await expect(openStore({ influxdBinary: '/bin/true', folder })).rejects.toThrow('influxd does not start: it ended without a word');
+  rmSync(join(folder, 'meta'));
+  await open(folder);
+});
+
+it('says that a folder cannot be used', async () => {
+  const folder = newFolder();
+  writeFileSync(folder, 'a file');
+  await expect(openStore({ influxdBinary, folder })).rejects.toThrow(new RegExp(`^cannot use ${folder} for InfluxDB's data: EEXIST`));
+});
