@@ -7,6 +7,8 @@ import { withLock } from './lock.ts';
 import { run, type Finished } from './run.ts';
 
 const lockPatienceSeconds = 120;
+// One for all checkouts of bakeoff on the machine.
+const lockFile = '/run/bakeoff-apt.lock';
 const policyFile = '/usr/sbin/policy-rc.d';
 // Asked of our own apt-get only, which hands its environment down: one that a killed bakeoff leaves behind does nothing.
 const policy = '#!/bin/sh\n# Placed by bakeoff while it installs packages, so that they do not start services; removed right after.\n[ -z "$BAKEOFF_INSTALLS" ] || exit 101\n';
@@ -17,8 +19,7 @@ const policy = '#!/bin/sh\n# Placed by bakeoff while it installs packages, so th
  * downloads, after the packages are set up otherwise; the rejection comes when it has ended.
  */
 export async function aptInstall(stillMissing: () => Promise<string[]>, env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<void> {
-  // A folder that every Debian has, as the thing to lock for all checkouts of bakeoff; dpkg's own locks are other ones.
-  await withLock('/var/lib/dpkg', signal, async () => {
+  await withLock(lockFile, signal, async () => {
     const packages = await stillMissing();
     if (packages.length === 0) return;
     const before = new Set(await installedPackages());

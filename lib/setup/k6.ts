@@ -72,20 +72,26 @@ export async function buildK6(machine: Machine, go: Go, target: string, signal: 
   await mkdir(cache, { recursive: true }).catch((error: Error) => {
     throw new UserError(`k6 cannot be kept in ${cache}: ${error.message}; BAKEOFF_HOME names another folder`);
   });
-  await withLock(cache, signal, async () => {
+  await withLock(join(cache, 'lock'), signal, async () => {
     if (await isExecutableFile(target)) return;
+    // Go's own temporary files too, so that an interrupted build leaves nothing that the next one doesn't remove.
     const unfinished = join(cache, 'unfinished');
-    await rm(unfinished, { force: true });
-    const build = await run({
-      command: go.binary,
-      args: ['build', '-trimpath', '-buildvcs=false', '-o', unfinished, './cmd/k6'],
-      cwd: machine.k6Sources,
-      env: goEnvironment(machine.env),
-      signal,
-    });
-    if (build.code !== 0) throw new UserError(`k6 could not be built from ${machine.k6Sources}: ${lastLine(build.stderr)}`);
-    await mkdir(dirname(target), { recursive: true });
-    await rename(unfinished, target);
+    await rm(unfinished, { recursive: true, force: true });
+    await mkdir(unfinished);
+    try {
+      const build = await run({
+        command: go.binary,
+        args: ['build', '-trimpath', '-buildvcs=false', '-o', join(unfinished, 'k6'), './cmd/k6'],
+        cwd: machine.k6Sources,
+        env: { ...goEnvironment(machine.env), GOTMPDIR: unfinished },
+        signal,
+      });
+      if (build.code !== 0) throw new UserError(`k6 could not be built from ${machine.k6Sources}: ${lastLine(build.stderr)}`);
+      await mkdir(dirname(target), { recursive: true });
+      await rename(join(unfinished, 'k6'), target);
+    } finally {
+      await rm(unfinished, { recursive: true, force: true });
+    }
     await removeOldBuilds(cache);
   });
 }

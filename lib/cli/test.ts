@@ -1,0 +1,145 @@
+// npm test: everything that can be checked, on a machine that may have none of the tools yet.
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { UserError } from '../errors.ts';
+import { takeSignals } from '../runner/interrupt.ts';
+import { unknownWord } from '../scenario/nearest.ts';
+import { findGo, goEnvironment } from '../setup/k6.ts';
+import { thisMachine, type Machine } from '../setup/machine.ts';
+import { projectRoot } from '../setup/paths.ts';
+import { run, type RunOptions } from '../setup/run.ts';
+import { ensureTools } from '../setup/tools.ts';
+import { countGoTests, countVitest, type Counts, type VitestReport } from './test-counts.ts';
+
+const parts = ['unit', 'integration', 'go'] as const;
+type Part = (typeof parts)[number];
+
+/** `output` is shown when something failed. */
+interface Outcome extends Counts { output: string }
+
+/**
+ * `npm test`, or some parts of it: `npm test -- unit go`. Returns 0 when everything passed, 1 otherwise. The last line on
+ * stdout has the counts of all runners together. Throws UserError for a part that there is not, Interrupted on Ctrl-C.
+ */
+export async function testCommand(args: string[]): Promise<number> {
+  const wrong = args.find((word) => !parts.includes(word as Part));
+  if (wrong !== undefined) throw unknownWord('part of the tests', wrong, parts);
+  const chosen = new Set(args.length === 0 ? parts : args as Part[]);
+
+  const interrupt = takeSignals(() => console.error('ending the tests; again to end them at once'));
+  try {
+    const total = await new TestRun(thisMachine(), interrupt.signal).run(chosen);
+    console.log(`${total.passed} passed, ${total.failed} failed`);
+    return total.failed === 0 ? 0 : 1;
+  } finally {
+    interrupt.release();
+  }
+}
+
+class TestRun {
+  readonly #machine: Machine;
+  readonly #signal: AbortSignal;
+  readonly #total: Counts = { passed: 0, failed: 0 };
+
+  constructor(machine: Machine, signal: AbortSignal) {
+    this.#machine = machine;
+    this.#signal = signal;
+  }
+
+  /** The builds of k6 and of the Go tests keep the machine busy for long; the rest that needs no quiet goes beside them. */
+  async run(chosen: ReadonlySet<Part>): Promise<Counts> {
+    const results = await Promise.allSettled([this.#toolsAndGo(chosen), this.#typesAndUnit(chosen)]);
+    for (const result of results) if (result.status === 'rejected') throw result.reason;
+    if (chosen.has('integration')) await this.#check('integration tests', () => this.#vitest('integration'));
+    return this.#total;
+  }
+
+  async #toolsAndGo(chosen: ReadonlySet<Part>): Promise<void> {
+    if (chosen.has('integration')) await this.#toolsReady(['k6', 'nginx', 'influxd']);
+    if (!chosen.has('go')) return;
+    const ready = await this.#toolsReady(['gcc']);
+    if (ready === undefined) return;
+    const go = await findGo(this.#machine);
+    // As in the build of k6, so that what is compiled for one serves the other.
+    const flags = ['-trimpath', '-buildvcs=false'];
+    const inModule = { cwd: this.#machine.k6Sources, env: goEnvironment(this.#machine.env) };
+    await this.#check('gofmt', () => this.#command({ command: join(dirname(go.binary), 'gofmt'), args: ['-l', '.'], ...inModule }, ({ stdout }) => stdout === ''));
+    await this.#check('go vet', () => this.#command({ command: go.binary, args: ['vet', ...flags, './...'], ...inModule }));
+    await this.#check('go test', () => this.#goTest({ command: go.binary, args: ['test', '-json', ...flags, './...'], ...inModule }));
+    // The engine alone: with k6 under the race detector all of k6 would have to be built a second time.
+    await this.#check('go test -race ./engine/...', () => this.#goTest({
+      ...inModule,
+      command: go.binary,
+      args: ['test', '-json', ...flags, '-race', './engine/...'],
+      env: { ...inModule.env, CGO_ENABLED: '1', CC: ready.gcc },
+    }));
+  }
+
+  async #typesAndUnit(chosen: ReadonlySet<Part>): Promise<void> {
+    if (!chosen.has('unit')) return;
+    await this.#check('types', () => this.#command({ command: process.execPath, args: ['node_modules/typescript/bin/tsc', '--noEmit'], cwd: projectRoot }));
+    await this.#check('unit tests', () => this.#vitest('unit'));
+  }
+
+  /** Tools that cannot be had are a failure of the test run, and no reason to hold back the rest of it. */
+  async #toolsReady<N extends 'k6' | 'nginx' | 'influxd' | 'gcc'>(names: readonly N[]): Promise<Record<N, string> | undefined> {
+    try {
+      return await ensureTools(names, this.#machine);
+    } catch (error) {
+      this.#signal.throwIfAborted();
+      if (!(error instanceof UserError)) throw error;
+      this.#total.failed++;
+      this.#machine.progress.print(error.message);
+      return undefined;
+    }
+  }
+
+  async #check(name: string, check: () => Promise<Outcome>): Promise<void> {
+    this.#signal.throwIfAborted();
+    const { passed, failed, output } = await this.#machine.progress.step(name, 'running', async (step) => {
+      const outcome = await check();
+      step.result(`${outcome.passed} passed, ${outcome.failed} failed`);
+      return outcome;
+    });
+    this.#total.passed += passed;
+    this.#total.failed += failed;
+    if (failed > 0) this.#machine.progress.print(`--- ${name}\n${output.trimEnd()}\n---`);
+  }
+
+  /** A command that is one check: it passes with exit code 0 and, if asked, the right output. */
+  async #command(options: RunOptions, good: (finished: { stdout: string }) => boolean = () => true): Promise<Outcome> {
+    const finished = await run({ ...options, signal: this.#signal });
+    const passed = finished.code === 0 && good(finished);
+    return { passed: passed ? 1 : 0, failed: passed ? 0 : 1, output: finished.stdout + finished.stderr };
+  }
+
+  async #goTest(options: RunOptions): Promise<Outcome> {
+    const finished = await run({ ...options, signal: this.#signal });
+    const counts = countGoTests(finished.stdout);
+    return withExitCode({ ...counts, output: counts.output + finished.stderr }, finished.code);
+  }
+
+  async #vitest(project: 'unit' | 'integration'): Promise<Outcome> {
+    const folder = await mkdtemp(join(tmpdir(), 'bakeoff-test-'));
+    try {
+      const reportFile = join(folder, 'report.json');
+      const finished = await run({
+        command: process.execPath,
+        args: ['node_modules/vitest/vitest.mjs', 'run', '--project', project, '--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`],
+        cwd: projectRoot,
+        signal: this.#signal,
+      });
+      const report = await readFile(reportFile, 'utf8').catch(() => undefined);
+      const counts = report === undefined ? { passed: 0, failed: 0 } : countVitest(JSON.parse(report) as VitestReport);
+      return withExitCode({ ...counts, output: finished.stdout + finished.stderr }, finished.code);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  }
+}
+
+/** A runner that failed without a failed test (it crashed, or found no tests) is one failure. */
+function withExitCode(outcome: Outcome, code: number | null): Outcome {
+  return code !== 0 && outcome.failed === 0 ? { ...outcome, failed: 1 } : outcome;
+}
