@@ -1,0 +1,191 @@
+// Nothing that k6 made is lost: k6's own outputs, the real influxd, and a proxy that spoils the way between them.
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
+import { startChild, type Child } from '../../lib/process.ts';
+import { ensureTools } from '../../lib/setup/tools.ts';
+import { checkRound, openStore, type Store } from '../../lib/store/index.ts';
+import { readRecord, recordedLine } from '../../lib/store/record.ts';
+
+let tools: { k6: string; influxd: string };
+let folder: string;
+let store: Store;
+beforeAll(async () => {
+  tools = await ensureTools(['k6', 'influxd']);
+  folder = mkdtempSync(join(tmpdir(), 'bakeoff-integrity-'));
+  store = await openStore({ influxdBinary: tools.influxd, folder: join(folder, 'influxdb') });
+}, 240_000);
+afterAll(async () => {
+  await store.close();
+  rmSync(folder, { recursive: true });
+});
+
+/** k6 with samples as the engine makes them, ten requests a tick, four ticks a second. */
+const script = `
+import { Counter, Gauge } from 'k6/metrics';
+import { sleep } from 'k6';
+const requests = new Counter('loadgen_requests');
+const responses = new Counter('loadgen_responses');
+const latency = new Gauge('loadgen_latency_ms');
+export const options = { iterations: 1, vus: 1, tags: { run: __ENV.RUN, scenario: 's', variant: 'a variant, or=so', round: '1', empty: '' } };
+export default function () {
+  for (let tick = 0; tick < Number(__ENV.TICKS); tick++) {
+    const tags = { instance: '1', url: 'http://h/?q="x y"', vu: '7' };
+    requests.add(10, tags);
+    responses.add(9, { class: '2xx', ...tags });
+    responses.add(1, { class: '5xx', ...tags });
+    latency.add(tick / 3, { stat: 'p50', ...tags });
+    sleep(0.25);
+  }
+}
+`;
+
+async function startK6(run: string, ticks: number, target = store): Promise<{ k6: Child; recordFile: string }> {
+  const recordFile = join(folder, `${run}.json`);
+  writeFileSync(join(folder, 'script.js'), script);
+  const { out, env } = target.k6Output();
+  const k6 = await startChild({
+    command: tools.k6,
+    args: ['run', '--quiet', '--address', '', '--out', `json=${recordFile}`, ...out.flatMap((one) => ['--out', one]), join(folder, 'script.js')],
+    env: { ...process.env, ...env, RUN: run, TICKS: String(ticks), K6_NO_USAGE_REPORT: 'true' },
+    stdio: 'ignore',
+  });
+  onTestFinished(() => k6.stop());
+  return { k6, recordFile };
+}
+
+const variant = 'a variant, or=so';
+const wholeDatabase = async (): Promise<unknown> => store.query('SELECT * FROM /.*/ GROUP BY *');
+
+it('writes again exactly the points that k6 wrote', async () => {
+  const { k6, recordFile } = await startK6('same', 2);
+  expect((await k6.exited).code).toBe(0);
+  const before = await wholeDatabase();
+  expect(JSON.stringify(before)).toMatch(/"loadgen_requests".*"vu"/);
+  const lines = [];
+  for await (const point of readRecord(recordFile)) lines.push(recordedLine(point));
+  await store.write(lines);
+  expect(await wholeDatabase()).toEqual(before);
+  expect(await checkRound(store, { run: 'same', variant, round: 1, recordFile, requests: 20 }))
+    .toEqual({ requests: 20, stored: 20, backfilled: 0, lost: 0, problems: [] });
+});
+
+it('loses nothing when influxd is killed in the middle of a round', async () => {
+  const { k6, recordFile } = await startK6('killed', 12);
+  const storedRequests = async (): Promise<number> => {
+    const [series] = await store.query('SELECT SUM(value) FROM loadgen_requests WHERE run = \'killed\'');
+    return Number(series?.values[0]?.[1] ?? 0);
+  };
+  await vi.waitFor(async () => expect(await storedRequests()).toBeGreaterThan(0), { timeout: 5000, interval: 50 });
+  const early = await storedRequests();
+  process.kill(store.pid() ?? NaN, 'SIGKILL');
+  await k6.exited;
+  const round = { run: 'killed', variant, round: 1, recordFile, requests: 120 };
+  expect(await checkRound(store, round)).toEqual({ requests: 120, stored: 120, backfilled: 120 - early, lost: 0, problems: [] });
+  expect(await checkRound(store, round)).toMatchObject({ stored: 120, backfilled: 0, lost: 0 });
+  const [latency] = await store.query('SELECT COUNT(value) FROM loadgen_latency_ms WHERE run = \'killed\'');
+  expect(latency?.values[0]?.[1]).toBe(12);
+}, 20_000);
+
+/** A record as k6 writes it: 10 requests a second, and half a line at the end when `cut`. */
+function writeRecord(run: string, seconds: number, cut = false): string {
+  const recordFile = join(folder, `${run}.json`);
+  const tags = { run, variant: 'v', round: '1', scenario: 's', instance: '1' };
+  const samples = Array.from({ length: seconds }, (_, second) => JSON.stringify({
+    metric: 'loadgen_requests', type: 'Point', data: { time: new Date(1.8e12 + second * 1000).toISOString(), value: 10, tags },
+  }));
+  const text = `${samples.join('\n')}\n`;
+  writeFileSync(recordFile, cut ? text.slice(0, -30) : text);
+  return recordFile;
+}
+
+it('repairs from a record whose last line was cut off, and says what is not in it', async () => {
+  const recordFile = writeRecord('cut', 3, true);
+  expect(await checkRound(store, { run: 'cut', variant: 'v', round: 1, recordFile, requests: 30 })).toEqual({
+    requests: 30, stored: 20, backfilled: 20, lost: 10, problems: ['InfluxDB lacks 10 of 30 requests of v, round 1'],
+  });
+});
+
+it('says that there is no record', async () => {
+  const { problems, ...counts } = await checkRound(store, { run: 'none', variant: 'v', round: 1, recordFile: join(folder, 'none.json'), requests: 1234 });
+  expect(counts).toEqual({ requests: 1234, stored: 0, backfilled: 0, lost: 1234 });
+  expect(problems).toEqual([
+    expect.stringMatching(/^k6's record of v, round 1 cannot be read: ENOENT/),
+    expect.stringMatching(/^InfluxDB lacks 1,234 of 1,234 requests of v, round 1: ENOENT/),
+  ]);
+});
+
+it('does not hide that more is stored than was made, nor that a series other than the requests is short', async () => {
+  const recordFile = writeRecord('more', 3);
+  expect(await checkRound(store, { run: 'more', variant: 'v', round: 1, recordFile, requests: 20 })).toEqual({
+    requests: 20, stored: 30, backfilled: 20, lost: 0,
+    problems: ['InfluxDB holds 30 requests of v, round 1, more than the 20 that were made; the figures in result.json are right, those in InfluxDB are not'],
+  });
+  // Two samples of one series at one instant: InfluxDB keeps only the last.
+  const text = readFileSync(recordFile, 'utf8').replaceAll('loadgen_requests', 'loadgen_latency_ms').trim();
+  writeFileSync(recordFile, `${text}\n${text}\n`);
+  expect((await checkRound(store, { run: 'more', variant: 'v', round: 1, recordFile, requests: 30 })).problems).toEqual(['InfluxDB lacks points of 1 series of v, round 1']);
+});
+
+/** A store on the other side of a proxy to the real influxd. `spoil` answers a request itself by returning true. */
+async function spoilt(spoil: (path: string, bodyLength: number) => number | undefined): Promise<Store> {
+  const pass: RequestListener = async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const body = Buffer.concat(chunks);
+    const path = request.url ?? '';
+    const status = spoil(path, body.length);
+    if (status !== undefined) {
+      response.writeHead(status).end('{"error":"spoilt"}');
+      return;
+    }
+    const answer = await fetch(store.influx.url + path, {
+      method: request.method ?? 'GET',
+      body: request.method === 'POST' ? body : null,
+      headers: { 'Content-Type': request.headers['content-type'] ?? '' },
+    });
+    response.writeHead(answer.status, { 'X-Influxdb-Version': answer.headers.get('X-Influxdb-Version') ?? '' });
+    response.end(Buffer.from(await answer.arrayBuffer()));
+  };
+  const proxy = createServer(pass).listen(0, '127.0.0.1');
+  await once(proxy, 'listening');
+  onTestFinished(() => { proxy.closeAllConnections(); proxy.close(); });
+  return openStore({ url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`, folder, retryForMs: 500 });
+}
+
+it('repairs what an external database refused of k6: too large, too busy', async () => {
+  let k6Done = false;
+  let refused = 0;
+  const other = await spoilt((path, bodyLength) => {
+    if (!path.startsWith('/write')) return undefined;
+    if (!k6Done) return ++refused % 2 === 0 ? 503 : 413;
+    return bodyLength > 800 ? 413 : undefined;
+  });
+  const { k6, recordFile } = await startK6('refused', 5, other);
+  await k6.exited;
+  k6Done = true;
+  expect(refused).toBeGreaterThan(0);
+  expect(await checkRound(other, { run: 'refused', variant, round: 1, recordFile, requests: 50 }))
+    .toEqual({ requests: 50, stored: 50, backfilled: 50, lost: 0, problems: [] });
+});
+
+it('counts as lost what the database will not take, and says why', async () => {
+  const other = await spoilt((path) => (path.startsWith('/write') ? 500 : undefined));
+  const recordFile = writeRecord('never', 4);
+  const { problems, ...counts } = await checkRound(other, { run: 'never', variant: 'v', round: 1, recordFile, requests: 40 });
+  expect(counts).toEqual({ requests: 40, stored: 0, backfilled: 0, lost: 40 });
+  expect(problems).toEqual([`InfluxDB lacks 40 of 40 requests of v, round 1: InfluxDB at ${other.influx.url}: spoilt (status 500)`]);
+});
+
+it('counts all as lost when nobody answers any more', async () => {
+  let gone = false;
+  const other = await spoilt(() => (gone ? 502 : undefined));
+  gone = true;
+  const { problems, ...counts } = await checkRound(other, { run: 'gone', variant: 'v', round: 1, recordFile: writeRecord('gone', 1), requests: 10 });
+  expect(counts).toEqual({ requests: 10, stored: 0, backfilled: 0, lost: 10 });
+  expect(problems).toEqual([expect.stringMatching(/spoilt \(status 502\)$/)]);
+});
