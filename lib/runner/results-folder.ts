@@ -58,6 +58,18 @@ const reasons: Record<string, string> = {
   EEXIST: 'there is a file of that name',
 };
 
+/** A file system with less left than this cannot take the files of another round. */
+const fullBelowBytes = 64e3;
+
+/**
+ * The line for the person when a run in `folder` failed: that its file system is full, if it is, since every part then
+ * fails in its own words; otherwise as folderError.
+ */
+export async function explainFailure(folder: string, error: unknown): Promise<unknown> {
+  const left = await statfs(folder).then(({ bavail, bsize }) => bavail * bsize, () => Infinity);
+  return folderError(folder, left < fullBelowBytes ? { code: 'ENOSPC' } : error);
+}
+
 /** The line for the person when the folder does not take what is written; errors about something else come back as they are. */
 export function folderError(out: string, error: unknown): unknown {
   const { code, path } = error as NodeJS.ErrnoException;

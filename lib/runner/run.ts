@@ -11,7 +11,7 @@ import { Interrupted } from './interrupt.ts';
 import { orderOfRound } from './order.ts';
 import type { Plan } from './plan.ts';
 import type { Environment, Integrity, Phase, Result, Round } from './result.ts';
-import { folderError, writeWhole } from './results-folder.ts';
+import { explainFailure, writeWhole } from './results-folder.ts';
 import { RoundFailure, runVariantRound, type RunContext, type VariantRound } from './round.ts';
 
 /** What a person may want to see while it runs. */
@@ -76,7 +76,7 @@ export async function runRounds(context: RunContext, environment: Environment, e
     }
     return { result: await settle('complete', true) };
   } catch (error) {
-    const ended = interrupt.signal.aborted ? new Interrupted() : folderError(context.folder, error);
+    const ended = interrupt.signal.aborted ? new Interrupted() : await explainFailure(context.folder, error);
     // When this fails as well, the result of the last whole round is on the disk and the first error is the one to show.
     const result = await settle('partial', true).catch(() => buildResult(context, environment, kept, notes, startedAt, 'partial'));
     return { result, ended };

@@ -1,0 +1,291 @@
+// Whole runs with the real nginx, influxd and k6: what comes out, and what is left when something goes wrong.
+import { execFileSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import type { Result } from '../../lib/runner/result.ts';
+import { projectRoot } from '../../lib/setup/paths.ts';
+import { ensureTools } from '../../lib/setup/tools.ts';
+import { openStore } from '../../lib/store/index.ts';
+import { descendants, readResult, runFolder, startScenario, stillRunning, type ScenarioRun, type Seen } from '../scenario-run.ts';
+
+const name = 'nginx-open-file-cache';
+const soon = { timeout: 30_000, interval: 20 };
+const testLimitMs = 90_000;
+
+let home: string;
+let env: Record<string, string>;
+beforeAll(async () => {
+  const tools = await ensureTools(['k6', 'nginx', 'influxd']);
+  home = mkdtempSync(join(tmpdir(), 'bakeoff-home-'));
+  env = { BAKEOFF_HOME: home, K6_BIN: tools.k6, NGINX_BIN: tools.nginx, INFLUXD_BIN: tools.influxd };
+}, 300_000);
+afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+function newOut(): string {
+  const parent = mkdtempSync(join(tmpdir(), 'bakeoff-out-'));
+  onTestFinished(() => rmSync(parent, { recursive: true, force: true }));
+  return join(parent, 'results');
+}
+
+/** Starts a run; what is left of it when the test is over is ended. */
+function start(args: readonly string[]): ScenarioRun {
+  const run = startScenario(args, env);
+  onTestFinished(async () => {
+    if (!run.hasEnded()) run.kill('SIGTERM');
+    await run.ended;
+  });
+  return run;
+}
+
+/** Waits until k6 runs against a variant of a round (and has sent `samples`), and returns the id of the server's master process. */
+async function underLoad(run: ScenarioRun, out: string, round: number, variant: string, samples = ''): Promise<number> {
+  return vi.waitFor(() => {
+    if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
+    const folder = join(runFolder(out), `round-${round}`, variant);
+    expect(readFileSync(join(folder, 'record.ndjson'), 'utf8')).toContain(samples);
+    return Number(readFileSync(join(folder, 'nginx.pid'), 'utf8'));
+  }, soon);
+}
+
+async function allGone(processes: readonly Seen[]): Promise<void> {
+  expect(processes.map(({ command }) => command)).toEqual(expect.arrayContaining(['k6', 'nginx', 'influxd']));
+  await vi.waitFor(() => expect(stillRunning(processes)).toEqual([]), soon);
+}
+
+const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
+
+describe('a whole run', () => {
+  test('stores what it says: result.json, k6\'s summary and InfluxDB agree', async () => {
+    const out = newOut();
+    const run = start([name, '--rounds', '2', '--duration', '1s', '--out', out, '--json']);
+    expect(await run.ended, run.stderr()).toBe(0);
+
+    const result = JSON.parse(run.stdout()) as Result;
+    expect(readResult(out)).toEqual(result);
+    expect(result).toMatchObject({ schema: 1, scenario: name, state: 'complete', quick: false });
+    expect(result.variants.map((variant) => variant.name)).toEqual(['workers', 'open-file-cache']);
+    expect(result.comparisons).toMatchObject([{ variant: 'open-file-cache', baseline: 'workers', verdict: 'none', why: 'needs 4 rounds' }]);
+
+    const rows = result.variants.flatMap((variant) => variant.rounds.map(({ round, phases }) => ({ variant: variant.name, round, phases })));
+    expect(rows.map(({ round, phases }) => [round, phases.length])).toEqual([[1, 1], [2, 1], [1, 1], [2, 1]]);
+    const requests = sum(rows.flatMap(({ phases }) => phases.map((phase) => phase.requests)));
+    expect(requests).toBeGreaterThan(1000);
+    expect(result.integrity).toEqual({ requests, stored: requests, backfilled: 0, lost: 0 });
+
+    const store = await openStore({ influxdBinary: env['INFLUXD_BIN'] as string, folder: join(home, 'influxdb') });
+    onTestFinished(() => store.close());
+    for (const { variant, round, phases: [phase] } of rows) {
+      if (phase === undefined) throw new Error('no phase');
+      expect(phase.responses['2xx']).toBe(phase.requests);
+      expect(phase.bytes.body).toBe(phase.requests * 612);
+      expect(phase.seconds).toBeCloseTo(1, 1);
+      expect(phase.serverCpuSeconds).toBeGreaterThan(0);
+      expect(phase.serverCpuSeconds).toBeLessThan(1.1);
+      const summary = JSON.parse(readFileSync(join(runFolder(out), `round-${round}`, variant, 'k6-summary.json'), 'utf8')) as { metrics: Record<string, { count: number }> };
+      expect(summary.metrics['loadgen_requests']?.count).toBe(phase.requests);
+      const where = `"run" = '${result.run}' AND "scenario" = '${name}' AND "variant" = '${variant}' AND "round" = '${round}'`;
+      const [stored] = await store.query(`SELECT SUM("value") FROM "loadgen_requests" WHERE ${where} AND "phase" = '1' AND "server" = 'nginx' AND "protocol" = 'http/1.1'`);
+      expect(stored?.values[0]?.[1]).toBe(phase.requests);
+      const [wide] = await store.query(`SELECT "requests", "measured_rps" FROM "bench_round" WHERE ${where}`);
+      expect(wide?.values.map((row) => row.slice(1))).toEqual([[phase.requests, phase.rps]]);
+      const [cpu] = await store.query(`SELECT COUNT("value") FROM "server_cpu" WHERE ${where}`);
+      expect(cpu?.values[0]?.[1]).toBeGreaterThan(10);
+    }
+    const [comparison] = await store.query(`SELECT "variant", "measured_rps", "ratio", "why" FROM "bench_comparison" WHERE "run" = '${result.run}'`);
+    expect(comparison?.values.map((row) => row.slice(1))).toEqual([
+      ['workers', result.variants[0]?.rps?.median, null, null],
+      ['open-file-cache', result.variants[1]?.rps?.median, result.comparisons[0]?.ratio, 'needs 4 rounds'],
+    ]);
+    const [state] = await store.query(`SELECT "state", "rounds", "lost" FROM "bench_run" WHERE "run" = '${result.run}'`);
+    expect(state?.values.map((row) => row.slice(1))).toEqual([['complete', 2, 0]]);
+
+    expect(readFileSync(join(runFolder(out), 'table.md'), 'utf8')).toMatch(/\| workers \| 624,639 \|/);
+    expect(readFileSync(join(runFolder(out), 'round-2', 'open-file-cache', 'nginx.conf'), 'utf8')).toMatch(/open_file_cache max=100 inactive=20s;/);
+    expect(run.stderr()).toMatch(/^round 2 of 2 · open-file-cache · [\d,]+ requests\/s · 0 errors$/m);
+  }, testLimitMs);
+
+  test('counts what the server\'s own log has, with a scenario file and a config of one\'s own', async () => {
+    const out = newOut();
+    const folder = join(out, '..');
+    writeFileSync(join(folder, 'logged.conf'), 'http {\n    access_log access.log combined;\n}\n');
+    writeFileSync(join(folder, 'logged.mts'), `
+      import { ab, defineScenario, nginx } from ${JSON.stringify(join(projectRoot, 'lib/scenario/index.ts'))};
+      export default defineScenario({
+        name: 'logged', title: 'a log', article: { id: '000', title: 'none', year: 2015 }, knob: 'access_log', load: ab('-c 10 -n 3000 -k'),
+        page: { path: '/', bodyBytes: 612 },
+        variants: [{ name: 'logged', server: nginx(['base', ${JSON.stringify(join(folder, 'logged.conf'))}], { workers: 1, articleWorkers: 1 }) }],
+      });`);
+    const run = start([join(folder, 'logged.mts'), '--rounds', '1', '--store', 'none', '--out', out]);
+    expect(await run.ended, run.stderr()).toBe(0);
+    const result = readResult(out);
+    expect(result.integrity).toBeNull();
+    expect(result.variants[0]?.rounds[0]?.phases[0]).toMatchObject({ requests: 3000, inFlight: 0, warmupRequests: 0, responses: { '2xx': 3000 } });
+    const log = readFileSync(join(runFolder(out), 'round-1', 'logged', 'access.log'), 'utf8').trimEnd().split('\n');
+    // One more: the look whether the server is ready.
+    expect(log).toHaveLength(3001);
+    expect(run.stdout()).toContain('Not stored in InfluxDB (--store none)');
+  }, testLimitMs);
+});
+
+describe('when it is ended early', () => {
+  test('Ctrl-C keeps the finished rounds, marks them partial, ends everything and exits with 130', async () => {
+    const out = newOut();
+    const run = start([name, '--rounds', '3', '--duration', '1500ms', '--out', out]);
+    await underLoad(run, out, 2, 'open-file-cache');
+    const started = descendants(run.pid);
+    run.kill('SIGINT');
+    expect(await run.ended).toBe(130);
+    await allGone(started);
+    const result = readResult(out);
+    expect(result.state).toBe('partial');
+    expect(result.variants.map((variant) => variant.rounds.map(({ round }) => round))).toEqual([[1], [1]]);
+    expect(result.integrity).toMatchObject({ lost: 0 });
+    expect(run.stdout()).toMatch(/^open-file-cache +700,324/m);
+    expect(run.stdout()).toContain('Ended early: 1 of 3 rounds are whole and count here.');
+    expect(run.stderr()).toContain('ending the run in order');
+  }, testLimitMs);
+
+  test('a second Ctrl-C ends everything at once', async () => {
+    const out = newOut();
+    const run = start([name, '--rounds', '1', '--duration', '60s', '--out', out]);
+    await underLoad(run, out, 1, 'workers');
+    const started = descendants(run.pid);
+    run.kill('SIGINT');
+    await vi.waitFor(() => expect(run.stderr()).toContain('again to end it at once'), soon);
+    run.kill('SIGINT');
+    expect(await run.ended).toBe(130);
+    await allGone(started);
+  }, testLimitMs);
+
+  test('a killed runner leaves nothing running, and its finished rounds', async () => {
+    const out = newOut();
+    const run = start([name, '--rounds', '3', '--duration', '1500ms', '--out', out]);
+    await underLoad(run, out, 2, 'open-file-cache');
+    const started = descendants(run.pid);
+    run.kill('SIGKILL');
+    expect(await run.ended).toBe('SIGKILL');
+    await allGone(started);
+    const result = readResult(out);
+    expect(result.state).toBe('partial');
+    expect(result.variants.map((variant) => variant.rounds.length)).toEqual([1, 1]);
+  }, testLimitMs);
+});
+
+describe('when a part fails', () => {
+  test('a server that dies costs its round, which is repeated', async () => {
+    const out = newOut();
+    const run = start([name, '--rounds', '1', '--duration', '1500ms', '--out', out]);
+    process.kill(await underLoad(run, out, 1, 'open-file-cache'), 'SIGKILL');
+    expect(await run.ended, run.stderr()).toBe(0);
+    const result = readResult(out);
+    expect(result.state).toBe('complete');
+    expect(result.variants.map((variant) => variant.rounds.map(({ round }) => round))).toEqual([[2], [2]]);
+    expect(result.integrity).toMatchObject({ lost: 0 });
+    expect(result.warnings).toContainEqual(expect.stringMatching(/^round 1 was dropped and repeated: nginx \(pid \d+\) ended by SIGKILL/));
+    expect(run.stderr()).toMatch(/^round 1 is dropped and repeated: nginx/m);
+  }, testLimitMs);
+
+  test('one that dies again ends the run with what is there, and one line why', async () => {
+    const out = newOut();
+    const run = start([name, '--rounds', '3', '--duration', '1500ms', '--out', out, '--store', 'none']);
+    process.kill(await underLoad(run, out, 2, 'open-file-cache'), 'SIGKILL');
+    process.kill(await underLoad(run, out, 3, 'open-file-cache'), 'SIGKILL');
+    expect(await run.ended).toBe(1);
+    expect(run.stderr().trimEnd().split('\n').at(-1)).toMatch(/^round 2 failed twice: nginx \(pid \d+\) ended by SIGKILL/);
+    expect(readResult(out)).toMatchObject({ state: 'partial', variants: [{ rounds: [{ round: 1 }] }, { rounds: [{ round: 1 }] }] });
+    expect(run.stdout()).toContain('Ended early: 1 of 3 rounds');
+  }, testLimitMs);
+
+  test('an influxd that is killed in the middle loses nothing', async () => {
+    const out = newOut();
+    const run = start([name, '--rounds', '1', '--duration', '3s', '--out', out]);
+    await underLoad(run, out, 1, 'workers', '"metric":"loadgen_requests","type":"Point"');
+    process.kill(Number(readFileSync(join(home, 'influxdb', 'influxd.lock'), 'utf8')), 'SIGKILL');
+    expect(await run.ended, run.stderr()).toBe(0);
+    const { integrity, variants } = readResult(out);
+    const requests = sum(variants.flatMap((variant) => variant.rounds.flatMap(({ phases }) => phases.map((phase) => phase.requests))));
+    expect(integrity).toMatchObject({ requests, stored: requests, lost: 0 });
+    expect(integrity?.backfilled).toBeGreaterThan(0);
+    expect(run.stdout()).toMatch(/of them written again, 0 lost/);
+  }, testLimitMs);
+
+  test('a config that nginx refuses is shown in nginx\'s words', async () => {
+    const out = newOut();
+    const folder = join(out, '..');
+    writeFileSync(join(folder, 'broken.conf'), 'http {\n    sendfile perhaps;\n}\n');
+    writeFileSync(join(folder, 'broken.mts'), `
+      import { defineScenario, nginx, wrk } from ${JSON.stringify(join(projectRoot, 'lib/scenario/index.ts'))};
+      export default defineScenario({
+        name: 'broken', title: 'broken', article: { id: '000', title: 'none', year: 2015 }, knob: 'sendfile', load: wrk('-c 10 -t 1 -d 1'),
+        page: { path: '/', bodyBytes: 612 },
+        variants: [{ name: 'broken', server: nginx(['base', ${JSON.stringify(join(folder, 'broken.conf'))}], { workers: 1, articleWorkers: 1 }) }],
+      });`);
+    const run = start([join(folder, 'broken.mts'), '--store', 'none', '--out', out]);
+    expect(await run.ended).toBe(1);
+    expect(run.stderr()).toContain('invalid value "perhaps" in "sendfile" directive');
+    expect(run.stderr()).not.toContain(' at ');
+  }, testLimitMs);
+});
+
+describe('a results folder', () => {
+  test('that cannot be is refused before anything starts', async () => {
+    const out = newOut();
+    writeFileSync(out, 'a file in the way');
+    const run = start([name, '--out', join(out, 'deeper')]);
+    expect(await run.ended).toBe(1);
+    expect(run.stderr()).toMatch(/^cannot write results to .*deeper: there is a file of that name in its path; [^\n]*\n$/);
+    expect(run.stdout()).toBe('');
+    expect(readFileSync(out, 'utf8')).toBe('a file in the way');
+  }, testLimitMs);
+
+  test('that is closed to us is refused', async ({ skip }) => {
+    skip(process.getuid?.() === 0, 'root may write everywhere');
+    const out = newOut();
+    mkdirSync(out, { mode: 0o555 });
+    onTestFinished(() => chmodSync(out, 0o755));
+    const run = start([name, '--out', out]);
+    expect(await run.ended).toBe(1);
+    expect(run.stderr()).toContain('you may not write there');
+  }, testLimitMs);
+
+  test('that is small is refused, and one that fills up keeps its finished rounds', async ({ skip }) => {
+    const out = newOut();
+    mkdirSync(out);
+    mountTmpfs(out, '4m', skip);
+    const refused = start([name, '--rounds', '100', '--store', 'none', '--out', out]);
+    expect(await refused.ended).toBe(1);
+    expect(refused.stderr()).toMatch(/has too little space, this run needs \d+ MB: [^\n]*\n$/);
+    expect(readdirSync(out)).toEqual([]);
+
+    const run = start([name, '--rounds', '3', '--duration', '1s', '--store', 'none', '--out', out]);
+    await underLoad(run, out, 2, 'open-file-cache');
+    fill(join(runFolder(out), 'filler'));
+    expect(await run.ended).toBe(1);
+    expect(run.stderr().trimEnd().split('\n').at(-1)).toMatch(/^cannot write results to .*: its file system is full; mend that or name another folder with --out$/);
+    expect(readResult(out)).toMatchObject({ state: 'partial', variants: [{ rounds: [{ round: 1 }] }, { rounds: [{ round: 1 }] }] });
+    expect(run.stdout()).toContain('Ended early: 1 of 3 rounds');
+  }, testLimitMs);
+});
+
+function mountTmpfs(folder: string, size: string, skip: (condition: boolean, note: string) => void): void {
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', folder], { stdio: 'pipe' });
+  } catch (error) {
+    skip(true, `a small file system needs root and the right to mount: ${(error as Error).message.split('\n')[1] ?? ''}`);
+  }
+  onTestFinished(() => { execFileSync('umount', ['--lazy', folder]); });
+}
+
+/** Takes all space that is left on the file system. */
+function fill(file: string): void {
+  for (let size = 1 << 20; size >= 4096;) {
+    try {
+      writeFileSync(file, Buffer.alloc(size), { flag: 'a' });
+    } catch {
+      size /= 2;
+    }
+  }
+  expect(existsSync(file)).toBe(true);
+}
