@@ -113,7 +113,7 @@ const runs = tablePanel({
   id: 5,
   title: 'Runs of ${scenario}',
   description: 'The newest 100 runs, newest first. A click on a run shows it, at its time. "lost" are requests that k6 counted '
-    + 'and the database does not hold.',
+    + 'and the database does not hold. A run that was ended before its first whole round has no table to show.',
   grid: { x: 0, y: 22, w: 24, h: 7 },
   from: benchRun,
   where: { equal: { scenario: 'scenario' } },

@@ -53,7 +53,7 @@ const grafanaUnits: Readonly<Record<string, { unit: string; decimals?: number }>
   'µs': { unit: 'µs', decimals: 1 },
   ms: { unit: 'ms', decimals: 2 },
   bytes: { unit: 'decbytes', decimals: 0 },
-  'ms since 1970': { unit: 'dateTimeAsLocal' },
+  'ms since 1970': { unit: 'dateTimeAsIso' },
   text: { unit: 'string' },
 };
 
