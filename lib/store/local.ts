@@ -3,7 +3,7 @@
 // Two locks keep it that way. `run.lock` is held by the runner: a second run is refused. `influxd.lock` is held by
 // influxd itself (it inherits the descriptor), since influxd does not notice a second one on the same folders: when a
 // runner was killed, the next one waits here until the old influxd has ended.
-import { closeSync, ftruncateSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, ftruncateSync, mkdirSync, openSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
@@ -151,7 +151,11 @@ async function listening(child: Child, readLog: () => string, logFile: string): 
     const exited = child.hasExited();
     const log = readLog();
     const address = /msg="Listening on HTTP".* addr=(127\.0\.0\.1:\d+)/.exec(log)?.[1];
-    if (exited) throw new UserError(`influxd does not start: ${lastComplaint(log)} (its log: ${logFile})`);
+    if (exited) {
+      // With a full disk it cannot write its last words either.
+      const reason = lastComplaint(log) ?? (statfsSync(logFile).bavail === 0 ? 'the disk is full' : 'it ended without a word');
+      throw new UserError(`influxd does not start: ${reason} (its log: ${logFile})`);
+    }
     if (address !== undefined && await answers({ url: `http://${address}`, database, credentials: null })) return address;
     if (performance.now() > deadline) throw new UserError(`influxd did not listen within ${startTimeoutMs / 1000} s (its log: ${logFile})`);
     await delay(20);
@@ -159,10 +163,10 @@ async function listening(child: Child, readLog: () => string, logFile: string): 
 }
 
 /** The last error of the log, or else its last line. A failed start ends in a plain line such as "run: open server: …". */
-function lastComplaint(log: string): string {
+function lastComplaint(log: string): string | undefined {
   const lines = log.split('\n').filter((text) => text.trim() !== '');
   const complaint = lines.findLast((text) => !text.startsWith('ts=') || / lvl=(error|fatal) /.test(text)) ?? lines.at(-1);
-  return complaint?.trim() ?? 'it ended without a word';
+  return complaint?.trim();
 }
 
 async function answers(influx: Influx): Promise<boolean> {

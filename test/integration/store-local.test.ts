@@ -1,6 +1,6 @@
 // The local influxd: its life, its folder and what happens when it or the runner is killed.
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -72,7 +72,7 @@ it('tells nobody about itself, listens on loopback only and ignores the shell\'s
   onTestFinished(() => { vi.unstubAllEnvs(); });
   const store = await open(newFolder());
   // Lines of /proc/net/tcp{,6}: "sl local_address rem_address st …"; state 0A is LISTEN. Matched to the process by its sockets' inodes.
-  const inodes = await socketsOf(pidOf(store));
+  const inodes = socketsOf(pidOf(store));
   const listening = ['tcp', 'tcp6'].flatMap((file) => readFileSync(`/proc/net/${file}`, 'utf8').trim().split('\n').slice(1))
     .map((row) => row.trim().split(/\s+/))
     .filter((row) => row[3] === '0A' && inodes.has(row[9] ?? ''))
@@ -82,8 +82,7 @@ it('tells nobody about itself, listens on loopback only and ignores the shell\'s
   expect(settings[0]?.values).toEqual([['bakeoff']]);
 });
 
-async function socketsOf(pid: number): Promise<Set<string>> {
-  const { readdirSync, readlinkSync } = await import('node:fs');
+function socketsOf(pid: number): Set<string> {
   return new Set(readdirSync(`/proc/${pid}/fd`).flatMap((fd) => /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1] ?? []));
 }
 
@@ -164,6 +163,19 @@ it('leaves no influxd behind when the runner is killed, and the next run starts 
   // The new one got the folder's lock, so the old one is gone, not merely told to go.
   expect(runs(influxd)).toBe(false);
   expect((await store.query('SELECT value FROM m'))[0]?.values).toHaveLength(1);
+});
+
+it('waits for the influxd of a killed runner that is still ending', async () => {
+  const folder = newFolder();
+  mkdirSync(folder);
+  const ending = await startChild({ command: 'flock', args: [join(folder, 'influxd.lock'), 'cat'], stdio: ['pipe', 'pipe', 'inherit'] });
+  onTestFinished(() => ending.stop());
+  ending.process.stdin?.write('locked\n');
+  await once(ending.process.stdout as NodeJS.ReadableStream, 'data');
+  const opening = open(folder);
+  await vi.waitFor(() => expect(readFileSync(join(folder, 'run.lock'), 'utf8')).toBe(`${process.pid}\n`));
+  ending.process.stdin?.end();
+  expect(await (await opening).revive()).toBe(true);
 });
 
 it('says why influxd does not start, and gives the folder free again', async () => {
