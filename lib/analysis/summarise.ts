@@ -119,9 +119,11 @@ function warningsOf(facts: RunFacts, measured: readonly MeasuredVariant[], varia
     if (generatorShare !== null && serverShare !== null && generatorShare > generatorLimit && serverShare < serverLimit) {
       warnings.push({ kind: 'generator-limit', variant: variant.name, generatorShare, serverShare });
     }
-    const counts = countsOf(variant.rounds.flatMap((round) => round.phases));
-    if (counts.errors + counts.not2xx > 0) {
-      warnings.push({ kind: 'failures', variant: variant.name, requests: counts.requests, errors: counts.errors, not2xx: counts.not2xx });
+    const phases = variant.rounds.flatMap((round) => round.phases);
+    const { requests, errors, not2xx } = countsOf(phases);
+    if (errors + not2xx > 0) {
+      const example = phases.find((phase) => phase.errors.total > 0)?.errorExample ?? '';
+      warnings.push({ kind: 'failures', variant: variant.name, requests, errors, not2xx, example });
     }
   }
   for (const variant of measured) {

@@ -2,7 +2,7 @@
 
 export type Warning =
   | { kind: 'generator-limit'; variant: string; generatorShare: number; serverShare: number }
-  | { kind: 'failures'; variant: string; requests: number; errors: number; not2xx: number }
+  | { kind: 'failures'; variant: string; requests: number; errors: number; not2xx: number; example: string }
   | { kind: 'load-average'; perMinute: number; cores: number }
   | { kind: 'few-rounds'; rounds: number; needed: number }
   | { kind: 'quick' }
@@ -19,7 +19,7 @@ export function warningText(warning: Warning): string {
     case 'failures':
       return `${warning.variant}: ${failures(warning)} among ${count(warning.requests)} requests: requests/s alone do not compare`;
     case 'load-average':
-      return `load average ${warning.perMinute.toFixed(1)} on ${warning.cores} cores at the start: something else may have used the machine`;
+      return `load average ${warning.perMinute.toFixed(1)} on ${warning.cores} cores at the start: something else, or set-up just before, used the machine; run again to be sure`;
     case 'few-rounds':
       return `${warning.rounds} ${warning.rounds === 1 ? 'round' : 'rounds'}: a verdict needs ${warning.needed}`;
     case 'quick':
@@ -33,9 +33,9 @@ export function warningText(warning: Warning): string {
   }
 }
 
-function failures({ errors, not2xx }: { errors: number; not2xx: number }): string {
+function failures({ errors, not2xx, example }: { errors: number; not2xx: number; example: string }): string {
   const parts = [];
-  if (errors > 0) parts.push(`${count(errors)} ${errors === 1 ? 'error' : 'errors'}`);
+  if (errors > 0) parts.push(`${count(errors)} ${errors === 1 ? 'error' : 'errors'}${example === '' ? '' : ` (${example})`}`);
   if (not2xx > 0) parts.push(`${count(not2xx)} ${not2xx === 1 ? 'answer' : 'answers'} other than 2xx`);
   return parts.join(' and ');
 }

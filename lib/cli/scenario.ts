@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { markdownReport } from '../report/markdown.ts';
 import { createProgress } from '../report/progress.ts';
-import { findingLines, headingLines, storedLine, type Heading } from '../report/sentences.ts';
+import { findingLines, headingLines, noteLines, storedLine, type Heading } from '../report/sentences.ts';
 import { whole } from '../report/format.ts';
 import { terminalTable } from '../report/terminal.ts';
 import { allowedCpus, divideCores, formatCpuList } from '../runner/cores.ts';
@@ -116,10 +116,12 @@ function headingOf(plan: Plan, environment: { kernel: string; cpuModel: string }
 
 function eventsFor(plan: Plan, progress: ReturnType<typeof createProgress>): RunEvents {
   const perVariant = secondsPerVariant(plan);
-  let startedAtMs = Date.now();
+  let current = -1;
+  let startedAtMs = 0;
   return {
     load({ round, variant, rps, done }) {
-      if (rps === null) startedAtMs = Date.now();
+      if (done !== current) startedAtMs = Date.now();
+      current = done;
       const left = estimatedSeconds(plan) - done * perVariant - Math.min(perVariant, (Date.now() - startedAtMs) / 1000);
       progress.running({ what: `round ${round} of ${plan.rounds} · ${variant}`, rps, secondsLeft: left });
     },
@@ -146,7 +148,7 @@ async function report(outcome: RunOutcome, plan: Plan, folder: string, options: 
     print(['', ...terminalTable(result, {
       width: stream.isTTY ? stream.columns : Infinity,
       colour: stream.isTTY && process.env['NO_COLOR'] === undefined,
-    }), '', ...lines, stored, ...result.warnings.map((warning) => `Note: ${warning}`), ...result.footnotes].join('\n'));
+    }), '', ...lines, stored, ...noteLines(result)].join('\n'));
     await writeTable(folder, markdownReport(result, { heading: headingLines(heading), findings: [...lines, storedLine(result.integrity)] }), ended);
   }
   if (options.json && measured) process.stdout.write(`${JSON.stringify(result, null, 2)}\n`);

@@ -1,6 +1,7 @@
 // table.md: the same table and lines as in the terminal, to be pasted anywhere.
 import type { Result } from '../runner/result.ts';
 import { columnsOf, rowsOf } from './columns.ts';
+import { noteLines } from './sentences.ts';
 
 /** The table as Markdown lines. */
 export function markdownTable(result: Result): string[] {
@@ -15,7 +16,7 @@ export function markdownTable(result: Result): string[] {
 
 /** The whole file. The lists may be empty. */
 export function markdownReport(result: Result, lines: { heading: readonly string[]; findings: readonly string[] }): string {
-  const notes = [...result.warnings.map((warning) => `Note: ${warning}`), ...result.footnotes];
+  const notes = noteLines(result);
   return [
     `# ${result.title}`,
     '',

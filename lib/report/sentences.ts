@@ -83,6 +83,19 @@ export function storedLine(integrity: Integrity | null): string {
   return `Stored ${whole(integrity.stored)} of ${whole(integrity.requests)} requests in InfluxDB${again}, ${whole(integrity.lost)} lost`;
 }
 
+/** What a reader has to know beside the figures: warnings, why a variant stands there, and the scenario's footnotes. */
+export function noteLines(result: Result): string[] {
+  const notes = new Map<string, string[]>();
+  for (const { name, note } of result.variants) {
+    if (note !== undefined) notes.set(note, [...(notes.get(note) ?? []), name]);
+  }
+  return [
+    ...result.warnings.map((warning) => `Note: ${warning}`),
+    ...[...notes].map(([note, names]) => `${names.join(', ')}: ${note}`),
+    ...result.footnotes,
+  ];
+}
+
 function range(shares: readonly number[]): string {
   const low = percent(Math.min(...shares));
   const high = percent(Math.max(...shares));

@@ -18,6 +18,8 @@ export interface LoadResult {
   rps: number;
   responses: Record<StatusClass, number>;
   errors: Record<ErrorKind | 'total', number>;
+  /** The text of one of the errors, for the person; '' when there was none. */
+  errorExample?: string;
   inFlight: number;
   bytes: { received: number; headers: number; headersDecoded: number; body: number; sent: number };
   latencyMs: LatencyDistribution;

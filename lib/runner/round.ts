@@ -1,6 +1,8 @@
 // One variant in one round: the server anew, the load on it, what both used, and whether every sample was stored.
+import { once } from 'node:events';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Variant } from '../scenario/model.ts';
 import { startServer, workersFor } from '../servers/index.ts';
 import type { RunningServer } from '../servers/server.ts';
@@ -69,6 +71,9 @@ export async function runVariantRound(context: RunContext, variant: Variant, rou
   }
 }
 
+/** How long k6 may take beyond its own limit, e.g. for a database that hangs. */
+const k6PatienceSeconds = 30;
+
 interface Load { results: LoadResult[]; samples: readonly ServerSample[]; recordFile: string }
 
 /** Runs k6 against the server until it ends, or ends it when the server dies or the person interrupts. */
@@ -90,18 +95,16 @@ async function underLoad(
   const unguard = interrupt.guard(k6.child.pid);
   const tail = new RecordTail(k6.recordFile);
   const ticker = setInterval(() => onLoad(tail.requestsPerSecond()), 500);
-  let aborted = (): void => {};
+  const over = new AbortController();
   try {
-    const died = await Promise.race([
+    interrupt.signal.throwIfAborted();
+    const failure = await Promise.race([
       k6.child.exited.then(() => undefined),
       server.died,
-      new Promise<undefined>((resolve) => {
-        aborted = () => resolve(undefined);
-        interrupt.signal.addEventListener('abort', aborted);
-        if (interrupt.signal.aborted) aborted();
-      }),
+      once(interrupt.signal, 'abort', { signal: over.signal }).then(() => undefined, () => undefined),
+      delay((loadPlan.maxDurationSeconds + k6PatienceSeconds) * 1000, 'k6 did not end in time', { signal: over.signal }).catch(() => undefined),
     ]);
-    if (died !== undefined) throw new RoundFailure(died);
+    if (failure !== undefined) throw new RoundFailure(failure);
     interrupt.signal.throwIfAborted();
     sampler.stop();
     const results = await k6.results().catch((error: Error) => {
@@ -109,7 +112,7 @@ async function underLoad(
     });
     return { results, samples: sampler.samples, recordFile: k6.recordFile };
   } finally {
-    interrupt.signal.removeEventListener('abort', aborted);
+    over.abort();
     clearInterval(ticker);
     sampler.stop();
     await k6.child.stop(k6GraceMs);

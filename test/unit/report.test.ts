@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import * as format from '../../lib/report/format.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';
 import { createProgress } from '../../lib/report/progress.ts';
-import { findingLines, headingLines, storedLine } from '../../lib/report/sentences.ts';
+import { findingLines, headingLines, noteLines, storedLine } from '../../lib/report/sentences.ts';
 import { terminalTable } from '../../lib/report/terminal.ts';
 import type { MeasuredVariant } from '../../lib/analysis/summarise.ts';
 import { openFileCache, result, rounds, workers } from '../fixtures/result.ts';
@@ -110,6 +110,13 @@ describe('in words', () => {
     expect(storedLine(both.integrity)).toBe('Stored 7,034,450 of 7,034,450 requests in InfluxDB, 0 lost');
     expect(storedLine({ requests: 2000, stored: 1990, backfilled: 500, lost: 10 })).toBe('Stored 1,990 of 2,000 requests in InfluxDB, 500 of them written again, 10 lost');
     expect(storedLine(null)).toBe('Not stored in InfluxDB (--store none)');
+  });
+
+  test('what a reader has to know: warnings, notes of variants, footnotes', () => {
+    const note = 'Beyond the article.';
+    const noted = result([{ ...workers, note }, openFileCache, { ...openFileCache, name: 'ours', note }], { footnotes: ['A footnote.'] }, { quick: true });
+    expect(noteLines(noted)).toEqual(['Note: quick run with short rounds: a first look, not a measurement', 'workers, ours: Beyond the article.', 'A footnote.']);
+    expect(noteLines(both)).toEqual([]);
   });
 
   test('what is measured, and on what', () => {

@@ -48,11 +48,12 @@ describe('figures of a variant', () => {
       requests: 1_000_000,
       responses: { '2xx': 900_000, '3xx': 50_000, '4xx': 20_000, '5xx': 29_990 },
       errors: { connect: 4, tls: 0, read: 6, write: 0, timeout: 0, protocol: 0, total: 10 },
+      errorExample: 'connection refused',
     });
     const { variants, warnings } = summarise(facts, [variant('workers', [bad, phase({ requests: 1_000_000 })])]);
     expect(variants[0]?.errorsPerMillion).toBe(5);
     expect(variants[0]?.successRatio).toBe(0.975);
-    expect(warnings).toContainEqual({ kind: 'failures', variant: 'workers', requests: 2_000_000, errors: 10, not2xx: 99_990 });
+    expect(warnings).toContainEqual({ kind: 'failures', variant: 'workers', requests: 2_000_000, errors: 10, not2xx: 99_990, example: 'connection refused' });
   });
 
   test('of a variant that nobody measured here are null', () => {
@@ -145,8 +146,8 @@ describe('warnings', () => {
     expect(warningText({ kind: 'generator-limit', variant: 'workers', generatorShare: 0.99, serverShare: 0.7 })).toBe(
       'workers: the generator was at its limit (99 % of its cores) and the server was not (70 %): the server can do more than this; give the generator more cores with --generator-cpus',
     );
-    expect(warningText({ kind: 'failures', variant: 'workers', requests: 2_000_000, errors: 1, not2xx: 1200 })).toBe(
-      'workers: 1 error and 1,200 answers other than 2xx among 2,000,000 requests: requests/s alone do not compare',
+    expect(warningText({ kind: 'failures', variant: 'workers', requests: 2_000_000, errors: 1, not2xx: 1200, example: 'connection refused' })).toBe(
+      'workers: 1 error (connection refused) and 1,200 answers other than 2xx among 2,000,000 requests: requests/s alone do not compare',
     );
   });
 });
