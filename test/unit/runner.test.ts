@@ -82,7 +82,7 @@ describe('a plan', async () => {
     const plan = makePlan(scenario, variants, cores, { rounds: 6, quick: false, exact: false });
     expect(run).toBe('2026-11-20T08-15-30-nginx-open-file-cache');
     expect(plan.load).toMatchObject({ connections: 100, threads: 1, durationSeconds: 10, keepAlive: true });
-    expect(estimatedSeconds(plan)).toBe(12 * (10 + 1 + 1.5));
+    expect(estimatedSeconds(plan)).toBe(12 * (10 + 1 + 0.5));
   });
 
   test('gives k6 the engine\'s options, tags and a longest duration', () => {
