@@ -129,8 +129,9 @@ func newLoop(p *plan, s *shared, connections int) (*loop, error) {
 
 // run is the whole life of the loop: warm-up, window, end.
 func (l *loop) run() {
+	// Never unlocked: the thread ends with the loop, and its scheduling policy with it.
 	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+	setBatchPolicy()
 	defer sysClose(l.epoll)
 
 	l.clock = l.shared.now()
