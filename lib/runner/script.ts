@@ -4,7 +4,20 @@ import { build } from 'esbuild';
 
 const source = fileURLToPath(new URL('../k6/main.ts', import.meta.url));
 
+const banner = `// Written by bakeoff; needs a k6 with the module k6/x/loadgen, and a server at the address in load.json. By hand:
+// BAKEOFF_LOAD="$(cat round-1/VARIANT/load.json)" k6 run script.js`;
+
 /** Writes lib/k6/main.ts with all that it imports, except for k6's own modules, to `file`. */
 export async function compileScript(file: string): Promise<void> {
-  await build({ entryPoints: [source], outfile: file, bundle: true, platform: 'neutral', format: 'esm', target: 'es2023', external: ['k6', 'k6/*'], logLevel: 'silent' });
+  await build({
+    entryPoints: [source],
+    outfile: file,
+    bundle: true,
+    platform: 'neutral',
+    format: 'esm',
+    target: 'es2023',
+    external: ['k6', 'k6/*'],
+    banner: { js: banner },
+    logLevel: 'silent',
+  });
 }
