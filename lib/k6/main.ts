@@ -1,5 +1,6 @@
 // The k6 script: runs the phases of a load plan and prints what each came to. Compiled to one file, script.js, which is
 // kept with the results and can be run by hand, as its first lines say.
+import type { Options } from 'k6/options';
 import loadgen from 'k6/x/loadgen';
 import { loadPlanVariable, phaseLinePrefix, type LoadPlan } from './load-plan.ts';
 

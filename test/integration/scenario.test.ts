@@ -19,7 +19,9 @@ let env: Record<string, string>;
 beforeAll(async () => {
   const tools = await ensureTools(['k6', 'nginx', 'influxd']);
   home = mkdtempSync(join(tmpdir(), 'bakeoff-home-'));
-  env = { BAKEOFF_HOME: home, K6_BIN: tools.k6, NGINX_BIN: tools.nginx, INFLUXD_BIN: tools.influxd };
+  // Servers copy their pages below TMPDIR; a killed runner leaves them there.
+  chmodSync(home, 0o755);
+  env = { TMPDIR: home, BAKEOFF_HOME: home, K6_BIN: tools.k6, NGINX_BIN: tools.nginx, INFLUXD_BIN: tools.influxd };
 }, 300_000);
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
