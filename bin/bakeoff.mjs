@@ -67,11 +67,11 @@ async function installPackages(stamp) {
   return code === 0 ? undefined : errors;
 }
 
-/** npm's own last line that names the cause: not its general advice, stack traces or where its log is. */
-function lastErrorLine(errors) {
-  const lines = errors.split('\n').map((line) => line.replace(/^npm (error|ERR!) ?/, '').trim()).filter((line) => line !== '');
-  const causes = lines.filter((line) => !/^(network |at |code |errno |syscall |npm warn|A complete log|Log files|Or, see|If you|Use )/i.test(line));
-  return (causes.at(-1) || lines.at(-1) || 'npm ended without a message').slice(0, 300);
+/** npm's line that names the cause: the first after its codes. What follows is general advice, a stack, where its log is. */
+function causeLine(errors) {
+  const lines = errors.split('\n').map((line) => line.replace(/^npm (error|ERR!) ?/, '').trim());
+  const cause = lines.find((line) => line !== '' && !/^(npm warn|code|errno|syscall|path|dest) /i.test(line));
+  return (cause || 'npm ended without a message').replace(/^network /, '').slice(0, 300);
 }
 
 async function main() {
@@ -86,7 +86,7 @@ async function main() {
     const startedAt = Date.now();
     const errors = await installPackages(stamp);
     if (errors !== undefined) {
-      console.error(`Node packages could not be installed (npm ci): ${lastErrorLine(errors)}`);
+      console.error(`Node packages could not be installed (npm ci): ${causeLine(errors)}`);
       return 1;
     }
     console.error(`Node packages: done in ${((Date.now() - startedAt) / 1000).toFixed(1)} s`);

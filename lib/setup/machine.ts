@@ -10,6 +10,8 @@ export interface Machine {
   isRoot: boolean;
   /** Searched after PATH. Debian keeps servers in the sbin folders, and Go's own installer does not touch PATH. */
   extraFolders: readonly string[];
+  /** Where apt's surroundings are: /usr/sbin/policy-rc.d and /run below it. */
+  systemRoot: string;
   bakeoffFolder: string;
   k6Sources: string;
   progress: Progress;
@@ -21,6 +23,7 @@ export function thisMachine(): Machine {
     env: process.env,
     isRoot: process.getuid?.() === 0,
     extraFolders: ['/usr/sbin', '/usr/local/sbin', '/sbin', '/usr/local/go/bin'],
+    systemRoot: '/',
     bakeoffFolder,
     k6Sources: join(projectRoot, 'xk6-loadgen'),
     progress: new Progress(),

@@ -76,7 +76,7 @@ async function installPackaged(tools: readonly PackagedTool[], machine: Machine,
     await aptInstall(async () => {
       const found = await Promise.all(tools.map((tool) => find(tool, machine)));
       return tools.filter((_, index) => found[index] === undefined).flatMap(aptPackages);
-    }, machine.env, signal);
+    }, machine, signal);
   });
 }
 

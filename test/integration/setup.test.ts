@@ -1,0 +1,318 @@
+// Set-up with real Go and real child processes. What changes the system (apt) works on stand-ins that keep its contract.
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { projectRoot } from '../../lib/setup/paths.ts';
+import { ensureTools } from '../../lib/setup/tools.ts';
+import { realPath, script, source, testMachine, tinyK6, type TestMachine } from '../fixtures/machine.ts';
+
+const realGo = realPath('go');
+const goCache = execFileSync(realGo, ['env', 'GOCACHE'], { encoding: 'utf8' }).trim();
+
+function goMachine(): TestMachine {
+  const machine = testMachine({ commands: ['flock'] });
+  machine.env.GOCACHE = goCache;
+  useRealGo(machine);
+  tinyK6(machine, 'one');
+  return machine;
+}
+
+function useRealGo(machine: TestMachine): void {
+  rmSync(join(machine.binFolder, 'go'), { force: true });
+  symlinkSync(realGo, join(machine.binFolder, 'go'));
+}
+
+/** Puts a `go` on PATH that runs `onBuild`, shell text in which $out is the file to be built, instead of a build. */
+function fakeBuild(machine: TestMachine, onBuild: string): void {
+  script(machine, 'go', `[ "$1" = build ] || exec ${realGo} "$@"\nwhile [ "$1" != -o ]; do shift; done; out=$2\n${onBuild}`);
+}
+
+function k6Says(path: string): string {
+  // println writes to stderr.
+  return execFileSync('sh', ['-c', '"$0" 2>&1', path], { encoding: 'utf8' }).trim();
+}
+
+test('k6 is built once, again when its sources change, and not for a changed test', async () => {
+  const machine = goMachine();
+  const { k6 } = await ensureTools(['k6'], machine);
+  expect(k6Says(k6)).toBe('one');
+  expect(k6.startsWith(`${machine.bakeoffFolder}/k6/`)).toBe(true);
+  const built = statSync(k6).ino;
+  const printed = machine.printed();
+  expect(printed).toMatch(/^k6: building from xk6-loadgen\/, .* …\nk6: done, \d+(\.\d)? s\n$/);
+
+  source(machine, 'cmd/k6/main_test.go', 'package main\n');
+  fakeBuild(machine, 'exit 1');
+  expect(await ensureTools(['k6'], machine)).toEqual({ k6 });
+  expect(statSync(k6).ino).toBe(built);
+  expect(machine.printed()).toBe(printed);
+
+  useRealGo(machine);
+  tinyK6(machine, 'two');
+  const second = await ensureTools(['k6'], machine);
+  expect(second.k6).not.toBe(k6);
+  expect([k6Says(k6), k6Says(second.k6)]).toEqual(['one', 'two']);
+});
+
+test('the two builds used last are kept', async () => {
+  const machine = goMachine();
+  fakeBuild(machine, 'echo "#!/bin/sh" >"$out"; chmod 755 "$out"');
+  symlinkSync(realPath('chmod'), join(machine.binFolder, 'chmod'));
+  const build = async (answer: string, usedAt: number): Promise<string> => {
+    tinyK6(machine, answer);
+    const { k6 } = await ensureTools(['k6'], machine);
+    utimesSync(k6, usedAt, usedAt);
+    return k6;
+  };
+  const one = await build('one', 1000);
+  const two = await build('two', 2000);
+  // Used again, the oldest becomes the newest.
+  expect(await build('one', 3000)).toBe(one);
+  const three = await build('three', 4000);
+  expect([one, two, three].map((path) => existsSync(path))).toEqual([true, false, true]);
+  expect(readdirSync(join(machine.bakeoffFolder, 'k6')).sort()).toEqual(['lock', ...[one, three].map((path) => dirname(path).split('/').at(-1) as string)].sort());
+});
+
+test('two at once: one builds, the other waits and takes the same', async () => {
+  const machine = goMachine();
+  const builds = join(machine.folder, 'builds');
+  fakeBuild(machine, `echo build >>${builds}; exec ${realGo} build -trimpath -buildvcs=false -o "$out" ./cmd/k6`);
+  const [one, two] = await Promise.all([ensureTools(['k6'], machine), ensureTools(['k6'], machine)]);
+  expect(one).toEqual(two);
+  expect(k6Says(one.k6)).toBe('one');
+  expect(readFileSync(builds, 'utf8')).toBe('build\n');
+});
+
+test.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)('a build interrupted by %s ends with bakeoff and is not taken for a whole one', async (name) => {
+  const machine = goMachine();
+  const pidFile = join(machine.folder, 'pid');
+  symlinkSync(realPath('sleep'), join(machine.binFolder, 'sleep'));
+  fakeBuild(machine, `echo half >"$out"; echo $$ >${pidFile}; exec sleep 1000`);
+  const child = start(['--import', 'tsx', join(projectRoot, 'test/fixtures/ensure-k6.mts'), machine.k6Sources], { ...machine.env, BAKEOFF_HOME: machine.bakeoffFolder });
+  const buildPid = await vi.waitFor(() => Number(/^\d+\n/.exec(readFileSync(pidFile, 'utf8'))?.[0] ?? expect.fail()), 30_000);
+  child.process.kill(name);
+  expect(await child.ended).toEqual([null, name]);
+  await vi.waitFor(() => expect(isRunning(buildPid)).toBe(false), 10_000);
+
+  useRealGo(machine);
+  const { k6 } = await ensureTools(['k6'], machine);
+  expect(k6Says(k6)).toBe('one');
+  expect(readdirSync(join(machine.bakeoffFolder, 'k6')).sort()).toEqual([dirname(k6).split('/').at(-1), 'lock'].sort());
+});
+
+test('a build that fails shows Go\'s last line and leaves no binary', async () => {
+  const machine = goMachine();
+  source(machine, 'cmd/k6/main.go', 'package main\n\nfunc main() { undefinedName() }\n');
+  await expect(ensureTools(['k6'], machine)).rejects.toThrow(`k6 could not be built from ${machine.k6Sources}: cmd/k6/main.go:3:15: undefined: undefinedName`);
+  expect(readdirSync(join(machine.bakeoffFolder, 'k6'))).toEqual(['lock']);
+  expect(machine.printed()).toMatch(/\nk6: failed, .* s\n$/);
+});
+
+test('no module proxy: one line with what Go says', async () => {
+  const machine = goMachine();
+  source(machine, 'go.mod', 'module tiny\n\ngo 1.21\n\nrequire example.com/absent v1.0.0\n');
+  source(machine, 'go.sum', ['', '/go.mod'].map((suffix) => `example.com/absent v1.0.0${suffix} h1:${'A'.repeat(43)}=\n`).join(''));
+  source(machine, 'cmd/k6/main.go', 'package main\n\nimport _ "example.com/absent"\n\nfunc main() {}\n');
+  machine.env.GOPROXY = 'http://127.0.0.1:1';
+  const message = await ensureTools(['k6'], machine).then(() => '', (error: Error) => error.message);
+  expect(message).toMatch(/^k6 could not be built from [^\n]*example\.com\/absent[^\n]*127\.0\.0\.1:1: connect: connection refused$/);
+});
+
+test('a folder for k6 that cannot be made is named', async () => {
+  const machine = goMachine();
+  writeFileSync(machine.bakeoffFolder, 'a file');
+  await expect(ensureTools(['k6'], machine)).rejects.toThrow(/^k6 cannot be kept in .*: ENOTDIR.*; BAKEOFF_HOME names another folder$/);
+});
+
+interface AptStandIn { machine: TestMachine; log(): string[]; policyFile: string }
+
+/**
+ * A system with apt whose packages bring a program and a service. `install` is shell text run by `apt-get install`, with
+ * `bring NAME` to install a program with a service of its name; what a package script would be told is in the log.
+ */
+function aptSystem(install: string): AptStandIn {
+  const machine = testMachine({ isRoot: true, commands: ['cat', 'chmod'] });
+  const at = (name: string): string => join(machine.folder, name);
+  const policyFile = join(machine.systemRoot, 'usr/sbin/policy-rc.d');
+  writeFileSync(at('status'), 'libc6 installed\nleftover config-files\n');
+  writeFileSync(at('log'), '');
+  script(machine, 'bring', `echo "#!/bin/sh" >${machine.binFolder}/$1; chmod 755 ${machine.binFolder}/$1; echo "$1 installed" >>${at('status')}
+${policyFile}; echo "$1 may start: $?" >>${at('log')}`);
+  script(machine, 'apt-get', `for word in "$@"; do case $word in update|install) action=$word;; esac; done
+echo "apt-get $action" >>${at('log')}; echo "$*" >>${at('arguments')}
+[ $action != install ] || { ${install}; }`);
+  script(machine, 'dpkg-query', `case $1 in -W) cat ${at('status')};;
+-L) shift; for name in "$@"; do echo /usr/sbin/$name; echo /etc/init.d/$name; echo /usr/lib/systemd/system/$name.service; done;; esac`);
+  script(machine, 'update-rc.d', `echo "update-rc.d $*" >>${at('log')}`);
+  return { machine, policyFile, log: () => readFileSync(at('log'), 'utf8').trim().split('\n') };
+}
+
+test('apt: all missing packages at once, no service started, the new ones disabled, nothing left behind', async () => {
+  const { machine, log, policyFile } = aptSystem('bring nginx; bring influxd');
+  script(machine, 'wrk', 'exit 0');
+  expect(await ensureTools(['nginx', 'influxd', 'wrk'], machine)).toEqual({
+    nginx: join(machine.binFolder, 'nginx'), influxd: join(machine.binFolder, 'influxd'), wrk: join(machine.binFolder, 'wrk'),
+  });
+  expect(log()).toEqual([
+    'apt-get update', 'apt-get install', 'nginx may start: 101', 'influxd may start: 101', 'update-rc.d nginx disable', 'update-rc.d influxd disable',
+  ]);
+  expect(readFileSync(join(machine.folder, 'arguments'), 'utf8')).toMatch(/install -y --no-install-recommends --no-remove nginx influxdb\n$/);
+  expect(existsSync(policyFile)).toBe(false);
+  expect(machine.printed()).toMatch(/^nginx, influxd: installing with apt-get …\nnginx, influxd: done, .* s\n$/);
+
+  const before = machine.printed();
+  await ensureTools(['nginx', 'influxd'], machine);
+  expect(machine.printed()).toBe(before);
+});
+
+test('apt fails half-way: its error line, what did get installed is disabled, the policy is gone', async () => {
+  const { machine, log, policyFile } = aptSystem('bring nginx; echo "E: Failed to fetch http://h/i.deb  Could not connect" >&2; exit 100');
+  await expect(ensureTools(['nginx', 'influxd'], machine)).rejects.toThrow(
+    'apt-get could not install nginx, influxdb: Failed to fetch http://h/i.deb  Could not connect; by hand: apt-get update && apt-get install nginx influxdb');
+  expect(log().at(-1)).toBe('update-rc.d nginx disable');
+  expect(existsSync(policyFile)).toBe(false);
+});
+
+test('apt and the k6 build go side by side, and both failures are told', async () => {
+  const { machine } = aptSystem('echo "E: Unable to locate package nginx" >&2; exit 100');
+  tinyK6(machine, 'one');
+  fakeBuild(machine, 'echo "go: no network" >&2; exit 1');
+  await expect(ensureTools(['nginx', 'k6'], machine)).rejects.toThrow(/^apt-get could not install nginx: Unable to locate package nginx; .*\nk6 could not be built from .*: go: no network$/);
+  expect(machine.printed().split('\n').slice(0, 2)).toEqual(['nginx: installing with apt-get …', 'k6: building from xk6-loadgen/, once (a minute or two) …']);
+});
+
+test('a machine\'s own policy-rc.d stays; one that a killed bakeoff left does not', async () => {
+  const own = aptSystem('bring nginx');
+  writeFileSync(own.policyFile, '#!/bin/sh\nexit 102\n', { mode: 0o755 });
+  await ensureTools(['nginx'], own.machine);
+  expect(readFileSync(own.policyFile, 'utf8')).toBe('#!/bin/sh\nexit 102\n');
+
+  // What ours looks like, taken while it is there.
+  const left = aptSystem(`cat "$POLICY" >"$POLICY.copy"; bring nginx`);
+  left.machine.env.POLICY = left.policyFile;
+  await ensureTools(['nginx'], left.machine);
+  writeFileSync(left.policyFile, readFileSync(`${left.policyFile}.copy`), { mode: 0o755 });
+  // Asked by anyone else's apt-get, it forbids nothing.
+  execFileSync(left.policyFile);
+  rmSync(join(left.machine.binFolder, 'nginx'));
+  await ensureTools(['nginx'], left.machine);
+  expect(left.log().filter((line) => line.startsWith('nginx may start'))).toEqual(['nginx may start: 101', 'nginx may start: 101']);
+  expect(existsSync(left.policyFile)).toBe(false);
+});
+
+test('apt\'s locks are waited for', async () => {
+  const { machine, log } = aptSystem('[ -e "$SEEN" ] && bring nginx || { : >"$SEEN"; echo "E: Could not get lock /var/cache/apt/archives/lock. It is held by process 7" >&2; exit 100; }');
+  machine.env.SEEN = join(machine.folder, 'seen');
+  await ensureTools(['nginx'], machine);
+  expect(log().filter((line) => line.startsWith('apt-get'))).toEqual(['apt-get update', 'apt-get install', 'apt-get install']);
+});
+
+// bin/bakeoff.mjs in a project of its own.
+
+interface Project { folder: string; machine: TestMachine; command: string; npmCalls(): number }
+
+/** `npm` is shell text that runs in place of npm; absent, the real one is used, with an empty cache. */
+function freshClone(npm?: string): Project {
+  const machine = testMachine({ commands: ['cat', 'flock', 'mkdir', 'ln', 'sleep'] });
+  const folder = join(machine.folder, 'project');
+  mkdirSync(join(folder, 'bin'), { recursive: true });
+  mkdirSync(join(folder, 'lib/cli'), { recursive: true });
+  for (const file of ['bin/bakeoff.mjs', 'package.json', 'package-lock.json']) writeFileSync(join(folder, file), readFileSync(join(projectRoot, file)));
+  writeFileSync(join(folder, 'lib/cli/main.ts'), 'export async function main(argv: string[]): Promise<number> { console.log(JSON.stringify(argv)); return 7; }\n');
+  machine.env.npm_config_cache = join(machine.folder, 'npm-cache');
+  machine.env.CALLS = join(machine.folder, 'calls');
+  machine.env.FOLDER = machine.folder;
+  if (npm === undefined) machine.env.PATH = process.env.PATH;
+  else script(machine, 'npm', `echo call >>"$CALLS"; echo "npm notice"; ${npm}`);
+  return {
+    folder,
+    machine,
+    command: join(folder, 'bin/bakeoff.mjs'),
+    npmCalls: () => existsSync(machine.env.CALLS as string) ? readFileSync(machine.env.CALLS as string, 'utf8').split('\n').length - 1 : 0,
+  };
+}
+
+const makesNodeModules = `mkdir -p node_modules && ln -s ${join(projectRoot, 'node_modules/tsx')} node_modules/tsx`;
+
+test('a fresh clone gets its packages, on stderr; the next start does nothing; a changed lock file installs anew', async () => {
+  const { folder, machine, command, npmCalls } = freshClone(makesNodeModules);
+  const first = start([command, 'scenario', '--json'], machine.env);
+  expect(await first.ended).toEqual([7, null]);
+  expect(first.stdout()).toBe('["scenario","--json"]\n');
+  expect(first.stderr()).toMatch(/^Node packages: installing \(npm ci\) …\nNode packages: done in \d+\.\d s\n$/);
+
+  const second = start([command, 'test'], machine.env);
+  expect(await second.ended).toEqual([7, null]);
+  expect([second.stdout(), second.stderr(), npmCalls()]).toEqual(['["test"]\n', '', 1]);
+
+  writeFileSync(join(folder, 'package-lock.json'), '{}\n');
+  rmSync(join(folder, 'node_modules'), { recursive: true });
+  expect(await start([command], machine.env).ended).toEqual([7, null]);
+  expect(npmCalls()).toBe(2);
+});
+
+test('two starts at once: one installs, the other waits for it', async () => {
+  const { folder, machine, command, npmCalls } = freshClone(`while [ ! -e "$FOLDER/go-on" ]; do sleep 0.01; done; ${makesNodeModules}`);
+  const first = start([command, 'one'], machine.env);
+  await vi.waitFor(() => expect(npmCalls()).toBe(1), 10_000);
+  const second = start([command, 'two'], machine.env);
+  await vi.waitFor(() => expect(waitsForLock(second.process.pid as number, join(folder, 'package-lock.json'))).toBe(true), 10_000);
+  writeFileSync(join(machine.folder, 'go-on'), '');
+  expect(await Promise.all([first.ended, second.ended])).toEqual([[7, null], [7, null]]);
+  expect([first.stdout(), second.stdout(), npmCalls()]).toEqual(['["one"]\n', '["two"]\n', 1]);
+});
+
+test('an interrupted installation ends npm and is done again', async () => {
+  const { machine, command, npmCalls } = freshClone(`[ -e "$FOLDER/go-on" ] || { echo $$ >"$FOLDER/pid"; exec sleep 1000; }; ${makesNodeModules}`);
+  const first = start([command], machine.env);
+  const npmPid = await vi.waitFor(() => Number(/^\d+\n/.exec(readFileSync(join(machine.folder, 'pid'), 'utf8'))?.[0] ?? expect.fail()), 10_000);
+  first.process.kill('SIGINT');
+  expect(await first.ended).toEqual([null, 'SIGINT']);
+  await vi.waitFor(() => expect(isRunning(npmPid)).toBe(false), 10_000);
+  writeFileSync(join(machine.folder, 'go-on'), '');
+  expect(await start([command], machine.env).ended).toEqual([7, null]);
+  expect(npmCalls()).toBe(2);
+});
+
+test('no registry: one line with npm\'s reason, exit code 1, nothing on stdout', async () => {
+  const { machine, command } = freshClone();
+  machine.env.npm_config_registry = 'http://127.0.0.1:1/';
+  machine.env.npm_config_fetch_retries = '0';
+  // npm run -s hands its silence down.
+  machine.env.npm_config_loglevel = 'silent';
+  const child = start([command, 'scenario'], machine.env);
+  expect(await child.ended).toEqual([1, null]);
+  expect(child.stdout()).toBe('');
+  expect(child.stderr()).toMatch(/^Node packages: installing \(npm ci\) …\nNode packages could not be installed \(npm ci\): [^\n]*http:\/\/127\.0\.0\.1:1\/[^\n]*ECONNREFUSED[^\n]*\n$/);
+});
+
+interface Started { process: ChildProcess; ended: Promise<[number | null, NodeJS.Signals | null]>; stdout(): string; stderr(): string }
+
+/** Runs node with these arguments. */
+function start(args: string[], env: NodeJS.ProcessEnv): Started {
+  const child = spawn(process.execPath, args, { env, cwd: projectRoot, stdio: ['ignore', 'pipe', 'pipe'] });
+  onTestFinished(() => { child.kill('SIGKILL'); });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.on('data', (data: Buffer) => { stdout += data.toString(); });
+  child.stderr.on('data', (data: Buffer) => { stderr += data.toString(); });
+  return { process: child, ended: once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>, stdout: () => stdout, stderr: () => stderr };
+}
+
+/** Whether a process runs: one that has ended may stay in the table until its parent asks for it. */
+function isRunning(pid: number): boolean {
+  try {
+    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+/** Whether a child of the process is blocked on a lock of the file. */
+function waitsForLock(parent: number, file: string): boolean {
+  const { ino } = statSync(file);
+  const waiting = readFileSync('/proc/locks', 'utf8').split('\n').filter((line) => line.includes('-> FLOCK') && line.includes(`:${ino} `));
+  return waiting.some((line) => readFileSync(`/proc/${line.trim().split(/\s+/)[5]}/stat`, 'utf8').split(') ')[1]?.split(' ')[1] === String(parent));
+}

@@ -1,0 +1,160 @@
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test, vi } from 'vitest';
+import { errorLine } from '../../lib/setup/apt.ts';
+import { atLeast, findGo } from '../../lib/setup/k6.ts';
+import { projectRoot } from '../../lib/setup/paths.ts';
+import { Progress } from '../../lib/setup/progress.ts';
+import { run } from '../../lib/setup/run.ts';
+import { ensureTools } from '../../lib/setup/tools.ts';
+import { script, source, testMachine, tinyK6 } from '../fixtures/machine.ts';
+
+test('a variable decides before PATH does, k6 included', async () => {
+  const machine = testMachine();
+  script(machine, 'nginx', 'exit 0');
+  const own = script(machine, 'my-nginx', 'exit 0');
+  const k6 = script(machine, 'my-k6', 'exit 0');
+  machine.env.NGINX_BIN = own;
+  machine.env.K6_BIN = k6;
+  expect(await ensureTools(['nginx', 'k6'], machine)).toEqual({ nginx: own, k6 });
+  machine.env.NGINX_BIN = '';
+  expect(await ensureTools(['nginx'], machine)).toEqual({ nginx: join(machine.binFolder, 'nginx') });
+  expect(machine.printed()).toBe('');
+});
+
+test('a variable that names no executable file is an error, even with the tool on PATH', async () => {
+  const machine = testMachine();
+  script(machine, 'nginx', 'exit 0');
+  const plain = join(machine.folder, 'plain');
+  writeFileSync(plain, 'text');
+  for (const wrong of [plain, machine.folder, '/no/such/file']) {
+    machine.env.NGINX_BIN = wrong;
+    await expect(ensureTools(['nginx'], machine)).rejects.toThrow(
+      `NGINX_BIN=${wrong} is not an executable file: correct it, or unset it to let bakeoff find nginx`);
+  }
+});
+
+test('the first folder on PATH wins, then come the folders that PATH lacks; what is not executable is passed over', async () => {
+  const machine = testMachine();
+  const first = join(machine.folder, 'first');
+  const sbin = join(machine.folder, 'sbin');
+  for (const folder of [first, sbin]) mkdirSync(folder);
+  writeFileSync(join(first, 'nginx'), 'text');
+  machine.env.PATH = `${first}:${machine.binFolder}`;
+  machine.extraFolders = [sbin];
+  for (const name of ['nginx', 'wrk']) writeFileSync(join(sbin, name), '', { mode: 0o755 });
+  const onPath = script(machine, 'nginx', 'exit 0');
+  expect(await ensureTools(['nginx', 'wrk'], machine)).toEqual({ nginx: onPath, wrk: join(sbin, 'wrk') });
+});
+
+const install: [string, string, string][] = [
+  ['apt-get', 'install it with: sudo apt-get install --no-install-recommends nginx', 'install it with: sudo apt-get install --no-install-recommends apache2-utils'],
+  ['dnf', 'install it with: sudo dnf install nginx', 'install it with: sudo dnf install httpd-tools'],
+  ['pacman', 'install it with: sudo pacman -S nginx', 'install it with: sudo pacman -S apache'],
+  ['zypper', 'install it with: sudo zypper install nginx', 'install it with: sudo zypper install apache2-utils'],
+  ['apk', 'install it with: sudo apk add nginx', 'install it with: sudo apk add apache2-utils'],
+];
+test.each(install)('without root, %s: one line for each missing tool, with the command', async (manager, nginx, ab) => {
+  const machine = testMachine();
+  script(machine, manager, 'exit 1');
+  script(machine, 'wrk', 'exit 0');
+  await expect(ensureTools(['nginx', 'wrk', 'ab'], machine)).rejects.toMatchObject({
+    message: `nginx is missing: ${nginx}, or set NGINX_BIN to its path\nab is missing: ${ab}, or set AB_BIN to its path`,
+    exitCode: 1,
+  });
+});
+
+test('root without apt-get gets the command without sudo; without any package manager, where to get the tool', async () => {
+  const machine = testMachine({ isRoot: true });
+  await expect(ensureTools(['influxd'], machine)).rejects.toThrow('influxd is missing: get it from https://docs.influxdata.com/');
+  script(machine, 'apk', 'exit 1');
+  await expect(ensureTools(['influxd'], machine)).rejects.toThrow('influxd is missing: install it with: apk add influxdb, or set INFLUXD_BIN to its path');
+});
+
+test('no Go: the version that is needed and where to get it, beside the other missing tools', async () => {
+  const machine = testMachine();
+  tinyK6(machine, 'one');
+  source(machine, 'go.mod', 'module tiny\n\ngo 1.26\n');
+  await expect(ensureTools(['k6', 'wrk'], machine)).rejects.toThrow(
+    /^Go is missing: k6 is built with Go 1\.26 or newer, get it from https:\/\/go\.dev\/dl\/, or set K6_BIN .*\nwrk is missing: .*$/);
+});
+
+test('a Go that is too old is passed over for a newer one, and named when there is none', async () => {
+  const machine = testMachine();
+  source(machine, 'go.mod', 'module tiny\n\ngo 1.25.3\n');
+  const old = script(machine, 'go', 'echo go1.19.8; echo amd64');
+  await expect(findGo(machine)).rejects.toThrow(`Go is too old (${old} is go1.19.8): k6 is built with Go 1.25.3 or newer`);
+  const folder = join(machine.folder, 'usr-local-go');
+  mkdirSync(folder);
+  const newer = join(folder, 'go');
+  writeFileSync(newer, '#!/bin/sh\necho go1.25.3; echo arm64\n', { mode: 0o755 });
+  machine.extraFolders = [folder];
+  expect(await findGo(machine)).toEqual({ binary: newer, version: 'go1.25.3', architecture: 'arm64' });
+});
+
+test.each([
+  ['go1.26.8', '1.26', true], ['go1.26', '1.26.0', true], ['go1.9', '1.10', false], ['go1.26.1', '1.26.2', false],
+  ['go2.0', '1.99.9', true], ['devel go1.27-abc123', '1.26', true], ['weekly', '1.26', false],
+])('%s is at least %s: %s', (version, needed, expected) => {
+  expect(atLeast(version, needed)).toBe(expected);
+});
+
+test('of apt\'s errors the one that names the cause is shown', () => {
+  expect(errorLine('W: x\nE: Failed to fetch http://h/p  404  Not Found\nE: Unable to fetch some archives, maybe run apt-get update\n')).toBe('Failed to fetch http://h/p  404  Not Found');
+  expect(errorLine('E: Could not get lock /l. It is held by process 7\nE: Unable to lock directory /l\n')).toBe('Could not get lock /l. It is held by process 7');
+  expect(errorLine('dpkg: error\nE: Sub-process /usr/bin/dpkg returned an error code (1)\n')).toBe('Sub-process /usr/bin/dpkg returned an error code (1)');
+  expect(errorLine('killed\n')).toBe('killed');
+  expect(errorLine('')).toBe('it gave no reason');
+});
+
+test('progress in a pipe: a line at the start and at the end of each step', async () => {
+  let text = '';
+  const progress = new Progress({ write: (more) => { text += more; } });
+  await progress.step('nginx', 'installing', async (step) => step.result('ready'));
+  await expect(progress.step('k6', 'building', async () => { throw new Error('no'); })).rejects.toThrow('no');
+  expect(text).toBe('nginx: installing …\nnginx: ready, 0.0 s\nk6: building …\nk6: failed, 0.0 s\n');
+});
+
+test('progress on a terminal: one line per running step, and what is finished stays above them', async () => {
+  let text = '';
+  const progress = new Progress({ isTTY: true, columns: 24, write: (more) => { text += more; } });
+  await progress.step('k6', 'building from sources', async () => {
+    await progress.step('nginx', 'installing', async () => {});
+  });
+  expect(screen(text)).toBe('nginx: done, 0.0 s\nk6: done, 0.0 s\n');
+  const beforeEnd = text.slice(0, text.lastIndexOf('\x1b[1A'));
+  expect(screen(beforeEnd)).toBe('nginx: done, 0.0 s\nk6: building from sourc\n');
+});
+
+/** What a terminal shows after this: only "up N lines, erase to the end" is understood. */
+function screen(text: string): string {
+  let lines: string[] = [''];
+  for (const [, up, rest = ''] of text.matchAll(/(?:\x1b\[(\d+)A\x1b\[J)?((?:(?!\x1b)[^])*)/g)) {
+    if (up !== undefined) lines = [...lines.slice(0, lines.length - 1 - Number(up)), ''];
+    const [head = '', ...more] = rest.split('\n');
+    lines = [...lines.slice(0, -1), `${lines.at(-1)}${head}`, ...more];
+  }
+  return lines.join('\n');
+}
+
+test('a command that is stopped takes its whole group along', async () => {
+  const machine = testMachine({ commands: ['sleep'] });
+  const controller = new AbortController();
+  const command = script(machine, 'parent', 'sleep 1000 & : > "$1"; wait');
+  const childStarted = join(machine.folder, 'started');
+  const running = run({ command, args: [childStarted], env: machine.env, signal: controller.signal });
+  await vi.waitFor(() => expect(existsSync(childStarted)).toBe(true), 10_000);
+  controller.abort(new Error('enough'));
+  // The child holds the output open: this would not come to an end while it lives.
+  await expect(running).rejects.toThrow('enough');
+});
+
+// The start of all commands, as other machines would see it.
+test.each([
+  ['an old Node', 'Object.defineProperty(process, "versions", { value: { ...process.versions, node: "18.20.1" } })', /^bakeoff needs Node 20 or newer, .*\n$/],
+  ['another system', 'Object.defineProperty(process, "platform", { value: "darwin" })', /^bakeoff measures .* on darwin use the container image in docker\/\n$/],
+])('%s is refused in one line', async (_, change, line) => {
+  const finished = await run({ command: process.execPath, args: ['--import', `data:text/javascript,${change}`, join(projectRoot, 'bin/bakeoff.mjs'), 'scenario'] });
+  expect(finished).toMatchObject({ code: 1, stdout: '' });
+  expect(finished.stderr).toMatch(line);
+});
