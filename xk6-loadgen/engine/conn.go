@@ -35,6 +35,8 @@ type conn struct {
 	registered, watchesOut bool
 	// answered: a first byte has come in on this connection.
 	answered bool
+	// finRead: the peer has closed, and the bytes being handed to the session are its last.
+	finRead bool
 	// writeBroken: the peer takes no more bytes; what it had sent before may still be a response.
 	writeBroken bool
 	// generation tells connections of one slot apart; descriptors are reused at once.
@@ -61,7 +63,7 @@ func (c *conn) connect() {
 		return
 	}
 	c.fd, c.state, c.openedAt = fd, connecting, l.clock
-	c.answered, c.writeBroken, c.registered, c.watchesOut = false, false, false, false
+	c.answered, c.finRead, c.writeBroken, c.registered, c.watchesOut = false, false, false, false, false
 	c.generation++
 	l.open++
 	if l.plan.noDelay {
@@ -176,6 +178,7 @@ func (c *conn) read(peerClosed bool) {
 			l.firstByte.record(l.clock - c.openedAt)
 		}
 		l.current.ReceivedBytes += int64(n)
+		c.finRead = peerClosed && n < len(l.buffer)
 		if c.state != lingering {
 			c.session.received(l.buffer[:n])
 		}
@@ -184,7 +187,7 @@ func (c *conn) read(peerClosed bool) {
 		}
 		if n < len(l.buffer) {
 			// Edge-triggered: what comes later is a new event.
-			if peerClosed {
+			if c.finRead {
 				c.endOfStream()
 			}
 			return

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -102,6 +103,24 @@ func TestReconnectsWhenTheServerClosesAfterAnnouncingIt(t *testing.T) {
 	}
 	if r.ConnectMs.Max <= 0 || r.FirstByteMs.Max < r.ConnectMs.Min {
 		t.Errorf("connect %+v, first byte %+v", r.ConnectMs, r.FirstByteMs)
+	}
+}
+
+func TestAConnectionClosedWithTheResponseIsNotUsedAgain(t *testing.T) {
+	// The response does not say that the connection closes, but the FIN comes in its last segment.
+	s := serve(t, func(s *testServer, c net.Conn) {
+		raw, err := c.(*net.TCPConn).SyscallConn()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		raw.Control(func(fd uintptr) { syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_CORK, 1) })
+		once(ok)(s, c)
+	})
+	o := options(s.url)
+	o.Requests = 40
+	if r := load(t, context.Background(), o); r.Responses[0] != 40 || s.connections.Load() != 40 {
+		t.Errorf("responses %v over %d connections, errors %v: %s", r.Responses, s.connections.Load(), r.Errors, r.ErrorExample)
 	}
 }
 

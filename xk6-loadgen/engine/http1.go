@@ -65,7 +65,7 @@ func (s *http1) complete() {
 	if s.turn++; s.turn == len(c.loop.plan.requests) {
 		s.turn = 0
 	}
-	closes := s.parser.closes
+	closes := s.parser.closes || c.finRead
 	s.parser.reset()
 	switch {
 	case len(c.unsent) > 0 || c.writeBroken:

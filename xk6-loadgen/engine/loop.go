@@ -156,7 +156,7 @@ func (l *loop) run() {
 		if len(l.retry) > 0 {
 			l.retryNow()
 		}
-		if l.clock >= l.nextTimer {
+		if l.clock >= l.nextTimer || l.phase == draining {
 			l.timers()
 		}
 	}
