@@ -60,17 +60,17 @@ test('the two builds used last are kept', async () => {
   const machine = goMachine();
   fakeBuild(machine, 'echo "#!/bin/sh" >"$out"; chmod 755 "$out"');
   symlinkSync(realPath('chmod'), join(machine.binFolder, 'chmod'));
-  const build = async (answer: string, usedAt: number): Promise<string> => {
+  const build = async (answer: string): Promise<string> => {
     tinyK6(machine, answer);
-    const { k6 } = await ensureTools(['k6'], machine);
-    utimesSync(k6, usedAt, usedAt);
-    return k6;
+    return (await ensureTools(['k6'], machine)).k6;
   };
-  const one = await build('one', 1000);
-  const two = await build('two', 2000);
+  const one = await build('one');
+  utimesSync(one, 1000, 1000);
+  const two = await build('two');
+  utimesSync(two, 2000, 2000);
   // Used again, the oldest becomes the newest.
-  expect(await build('one', 3000)).toBe(one);
-  const three = await build('three', 4000);
+  expect(await build('one')).toBe(one);
+  const three = await build('three');
   expect([one, two, three].map((path) => existsSync(path))).toEqual([true, false, true]);
   expect(readdirSync(join(machine.bakeoffFolder, 'k6')).sort()).toEqual(['lock', ...[one, three].map((path) => dirname(path).split('/').at(-1) as string)].sort());
 });
@@ -88,8 +88,8 @@ test('two at once: one builds, the other waits and takes the same', async () => 
 test.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)('a build interrupted by %s ends with bakeoff and is not taken for a whole one', async (name) => {
   const machine = goMachine();
   const pidFile = join(machine.folder, 'pid');
-  symlinkSync(realPath('sleep'), join(machine.binFolder, 'sleep'));
-  fakeBuild(machine, `echo half >"$out"; echo $$ >${pidFile}; exec sleep 1000`);
+  for (const command of ['sleep', 'chmod']) symlinkSync(realPath(command), join(machine.binFolder, command));
+  fakeBuild(machine, `echo half >"$out"; chmod 755 "$out"; echo $$ >${pidFile}; exec sleep 1000`);
   const child = start(['--import', 'tsx', join(projectRoot, 'test/fixtures/ensure-k6.mts'), machine.k6Sources], { ...machine.env, BAKEOFF_HOME: machine.bakeoffFolder });
   const buildPid = await vi.waitFor(() => Number(/^\d+\n/.exec(readFileSync(pidFile, 'utf8'))?.[0] ?? expect.fail()), 30_000);
   child.process.kill(name);
