@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { UserError } from '../errors.ts';
 import { takeSignals } from '../runner/interrupt.ts';
 import { unknownWord } from '../scenario/nearest.ts';
-import { findGo, goEnvironment } from '../setup/k6.ts';
+import { findGo, goEnvironment, type Go } from '../setup/k6.ts';
 import { thisMachine, type Machine } from '../setup/machine.ts';
 import { projectRoot } from '../setup/paths.ts';
 import { run, type RunOptions } from '../setup/run.ts';
@@ -49,18 +49,24 @@ class TestRun {
 
   /** The builds of k6 and of the Go tests keep the machine busy for long; the rest that needs no quiet goes beside them. */
   async run(chosen: ReadonlySet<Part>): Promise<Counts> {
-    const results = await Promise.allSettled([this.#toolsAndGo(chosen), this.#typesAndUnit(chosen)]);
-    for (const result of results) if (result.status === 'rejected') throw result.reason;
-    if (chosen.has('integration')) await this.#check('integration tests', () => this.#vitest('integration'));
+    const [building, others] = await Promise.allSettled([this.#toolsAndGo(chosen), this.#typesAndUnit(chosen)]);
+    if (building.status === 'rejected') throw building.reason;
+    if (others.status === 'rejected') throw others.reason;
+    if (building.value.toolsReady) await this.#check('integration tests', () => this.#vitest('integration'));
     return this.#total;
   }
 
-  async #toolsAndGo(chosen: ReadonlySet<Part>): Promise<void> {
-    if (chosen.has('integration')) await this.#toolsReady(['k6', 'nginx', 'influxd']);
-    if (!chosen.has('go')) return;
-    const ready = await this.#toolsReady(['gcc']);
-    if (ready === undefined) return;
-    const go = await findGo(this.#machine);
+  /** `toolsReady`: the integration tests are wanted and can be run. */
+  async #toolsAndGo(chosen: ReadonlySet<Part>): Promise<{ toolsReady: boolean }> {
+    const tools = chosen.has('integration') ? await this.#ready(() => ensureTools(['k6', 'nginx', 'influxd'], this.#machine)) : undefined;
+    if (chosen.has('go')) {
+      const compilers = await this.#ready(async () => ({ go: await findGo(this.#machine), ...await ensureTools(['gcc'], this.#machine) }));
+      if (compilers !== undefined) await this.#goModule(compilers);
+    }
+    return { toolsReady: tools !== undefined };
+  }
+
+  async #goModule({ go, gcc }: { go: Go; gcc: string }): Promise<void> {
     // As in the build of k6, so that what is compiled for one serves the other.
     const flags = ['-trimpath', '-buildvcs=false'];
     const inModule = { cwd: this.#machine.k6Sources, env: goEnvironment(this.#machine.env) };
@@ -72,7 +78,7 @@ class TestRun {
       ...inModule,
       command: go.binary,
       args: ['test', '-json', ...flags, '-race', './engine/...'],
-      env: { ...inModule.env, CGO_ENABLED: '1', CC: ready.gcc },
+      env: { ...inModule.env, CGO_ENABLED: '1', CC: gcc },
     }));
   }
 
@@ -82,10 +88,10 @@ class TestRun {
     await this.#check('unit tests', () => this.#vitest('unit'));
   }
 
-  /** Tools that cannot be had are a failure of the test run, and no reason to hold back the rest of it. */
-  async #toolsReady<N extends 'k6' | 'nginx' | 'influxd' | 'gcc'>(names: readonly N[]): Promise<Record<N, string> | undefined> {
+  /** Tools that cannot be had are one failure, with the line that says why, and no reason to hold back the rest. */
+  async #ready<T>(get: () => Promise<T>): Promise<T | undefined> {
     try {
-      return await ensureTools(names, this.#machine);
+      return await get();
     } catch (error) {
       this.#signal.throwIfAborted();
       if (!(error instanceof UserError)) throw error;
