@@ -11,7 +11,8 @@ import { takeSignals } from '../lib/runner/interrupt.ts';
 import { writeWhole } from '../lib/runner/results-folder.ts';
 import { versionOf } from '../lib/runner/versions.ts';
 import { nginx } from '../lib/scenario/index.ts';
-import { startServer } from '../lib/servers/index.ts';
+import type { ServerSpec } from '../lib/scenario/model.ts';
+import { startServer, type RunningServer } from '../lib/servers/index.ts';
 import { findGo } from '../lib/setup/k6.ts';
 import { thisMachine } from '../lib/setup/machine.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
@@ -19,7 +20,7 @@ import { lastLine, run } from '../lib/setup/run.ts';
 import { ensureTools } from '../lib/setup/tools.ts';
 import { openStore } from '../lib/store/index.ts';
 import { ab, loadgen, stockK6, wrk, type BenchLoad, type Contender, type Sample } from './contenders.ts';
-import { compareRounds, tableLines, type Limits, type Row } from './ratios.ts';
+import { compareRounds, effectLines, tableLines, type Effect, type Limits, type Row } from './ratios.ts';
 
 const flags = {
   'rounds': { value: 'N', help: 'rounds, each with every generator once (6)' },
@@ -33,6 +34,13 @@ const page = { path: '/', bodyBytes: 612 };
 const connections = 100;
 /** About what a core answers per second with a new connection each: makes count runs as long as timed ones. */
 const newConnectionsPerSecond = 15_000;
+
+/** The first article's question, asked through each generator: how much faster is nginx with open_file_cache? */
+const effect = {
+  name: 'open_file_cache (keepalive_requests 100), server on a core of its own',
+  without: nginx(['base', 'workers'], { workers: 1, articleWorkers: 1 }),
+  with: nginx(['base', 'workers', 'open-file-cache'], { workers: 1, articleWorkers: 1 }),
+};
 
 interface Experiment {
   load: string;
@@ -80,24 +88,27 @@ export async function benchCommand(args: readonly string[]): Promise<number> {
         contenders: [loadgen(tools.k6, 'loadgen, streaming', store.k6Output()), measured], limits: () => ({ cpu: 1.01 }),
       },
     ];
+    const bench: Bench = { rounds, duration, cores, nginx: tools.nginx, scratch, signal: interrupt.signal };
     const rows: Row[] = [];
     for (const experiment of experiments) {
-      for (const arrangement of experiment.arrangements) {
-        rows.push(...await measure(experiment, arrangement, { rounds, duration, cores, nginx: tools.nginx, scratch, signal: interrupt.signal }));
-      }
+      for (const arrangement of experiment.arrangements) rows.push(...await measure(experiment, arrangement, bench));
     }
+    const effects = await measureEffect([measured, wrk(tools.wrk), stockK6(tools.k6)], bench);
     const allocations = await allocationsPerRequest(interrupt.signal);
     const environment = readEnvironment(cores, {
       k6: await versionOf('k6', tools.k6), nginx: await versionOf('nginx', tools.nginx), influxdb: store.version,
     });
     const folder = join(projectRoot, 'results', 'bench');
     await mkdir(folder, { recursive: true });
-    await writeWhole(join(folder, 'bench.json'), `${JSON.stringify({ schema: 1, rounds, environment, rows, allocations }, null, 2)}\n`);
+    await writeWhole(join(folder, 'bench.json'), `${JSON.stringify({ schema: 1, rounds, environment, rows, effects, allocations }, null, 2)}\n`);
     console.log([
       `load generators on ${environment.cpuModel}, ${environment.kernel}; nginx ${environment.versions['nginx']}, k6 ${environment.versions['k6']}; ${rounds} rounds`,
       `server on core ${formatCpuList(cores.serverCpus)}, generator on core ${formatCpuList(cores.generatorCpus)} (one core: both on ${formatCpuList(cores.serverCpus)})`,
       '',
       ...tableLines(rows),
+      '',
+      `the effect of ${effect.name}, as each generator sees it`,
+      ...effectLines(effects),
       '',
       `allocations per request in the engine's steady state: ${allocations.perRequest} (limit 0: ${allocations.perRequest === 0 ? 'held' : 'NOT HELD'})`,
       'All samples: results/bench/bench.json',
@@ -120,13 +131,25 @@ function oneEach(cores: Cores): Cores {
 
 interface Bench { rounds: number; duration: number; cores: Cores; nginx: string; scratch: string; signal: AbortSignal }
 
+/** Starts an nginx for the bench, one worker. */
+async function start(spec: ServerSpec, bench: Bench): Promise<RunningServer> {
+  return startServer(spec, {
+    binary: bench.nginx, folder: await mkdtemp(join(bench.scratch, 'nginx-')), cpus: bench.cores.serverCpus, workers: 1, page, connections, signal: bench.signal,
+  });
+}
+
+/** A run without errors, or none: an error is not a request that was served. */
+async function sampleOf(contender: Contender, load: BenchLoad, cpus: readonly number[], bench: Bench, where: string): Promise<Sample> {
+  console.error(`${where} · ${contender.name}`);
+  const sample = await contender.run(load, cpus, bench.signal);
+  if (sample.errors > 0) throw new UserError(`${contender.name}: ${sample.errors} errors against nginx; the figures would mean nothing`);
+  return sample;
+}
+
 /** One server for all rounds; every round runs each contender once, forwards and backwards in turn. */
 async function measure(experiment: Experiment, arrangement: Arrangement, bench: Bench): Promise<Row[]> {
-  const { serverCpus } = bench.cores;
-  const generatorCpus = arrangement === 'a core each' ? bench.cores.generatorCpus : serverCpus;
-  const running = await startServer(server, {
-    binary: bench.nginx, folder: await mkdtemp(join(bench.scratch, 'nginx-')), cpus: serverCpus, workers: 1, page, connections, signal: bench.signal,
-  });
+  const generatorCpus = arrangement === 'a core each' ? bench.cores.generatorCpus : bench.cores.serverCpus;
+  const running = await start(server, bench);
   try {
     const load: BenchLoad = {
       url: `${running.origin}${page.path}`, connections, keepAlive: experiment.keepAlive,
@@ -136,10 +159,7 @@ async function measure(experiment: Experiment, arrangement: Arrangement, bench: 
     for (let round = 1; round <= bench.rounds; round++) {
       const order = round % 2 === 1 ? experiment.contenders : experiment.contenders.toReversed();
       for (const contender of order) {
-        console.error(`${experiment.load} · ${arrangement} · round ${round} of ${bench.rounds} · ${contender.name}`);
-        const sample = await contender.run(load, generatorCpus, bench.signal);
-        if (sample.errors > 0) throw new UserError(`${contender.name}: ${sample.errors} errors against nginx; the figures would mean nothing`);
-        samples.get(contender)?.push(sample);
+        samples.get(contender)?.push(await sampleOf(contender, load, generatorCpus, bench, `${experiment.load} · ${arrangement} · round ${round} of ${bench.rounds}`));
       }
     }
     const [measured, peer] = experiment.contenders as [Contender, Contender];
@@ -150,6 +170,28 @@ async function measure(experiment: Experiment, arrangement: Arrangement, bench: 
     }));
   } finally {
     await running.stop();
+  }
+}
+
+/** Both servers stay up, which costs nothing while they are idle; each generator loads one, then the other. */
+async function measureEffect(contenders: readonly Contender[], bench: Bench): Promise<Effect[]> {
+  const servers: RunningServer[] = [];
+  try {
+    for (const spec of [effect.without, effect.with]) servers.push(await start(spec, bench));
+    const effects: Effect[] = contenders.map(({ name }) => ({ generator: name, without: [], with: [] }));
+    for (let round = 1; round <= bench.rounds; round++) {
+      for (const [index, contender] of contenders.entries()) {
+        const sides = [['without', servers[0]], ['with', servers[1]]] as const;
+        for (const [side, running] of round % 2 === 1 ? sides : sides.toReversed()) {
+          const load: BenchLoad = { url: `${(running as RunningServer).origin}${page.path}`, connections, keepAlive: true, seconds: bench.duration, requests: 0 };
+          const sample = await sampleOf(contender, load, bench.cores.generatorCpus, bench, `open_file_cache · ${side} · round ${round} of ${bench.rounds}`);
+          (effects[index] as Effect)[side].push(sample);
+        }
+      }
+    }
+    return effects;
+  } finally {
+    for (const running of servers) await running.stop();
   }
 }
 

@@ -18,6 +18,9 @@ export interface Row {
   against: { peer: string; cpu: Ratio; rps: Ratio; limits?: Limits } | null;
 }
 
+/** Samples of one generator on two servers, round by round. */
+export interface Effect { generator: string; without: Sample[]; with: Sample[] }
+
 /** Compares samples of the same rounds. */
 export function compareRounds(measured: readonly Sample[], peer: readonly Sample[]): { cpu: Ratio; rps: Ratio } {
   const compare = (of: (sample: Sample) => number): Ratio => {
@@ -51,6 +54,14 @@ export function tableLines(rows: readonly Row[]): string[] {
     lines.push(`    limit: ${wanted}: ${held(row.against, limits) ? 'held' : 'NOT HELD'}`);
   }
   return lines;
+}
+
+/** One line per generator: how many times faster the server is with the change. */
+export function effectLines(effects: readonly Effect[]): string[] {
+  return effects.map((effect) => {
+    const rates = [effect.without, effect.with].map((samples) => whole(median(samples.map(({ rps }) => rps))));
+    return `  ${effect.generator.padEnd(20)} ${rates.join(' → ')} requests/s: × ${describe(compareRounds(effect.with, effect.without).rps)}`;
+  });
 }
 
 function describe({ ratio, interval, min, max }: Ratio): string {

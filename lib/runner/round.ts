@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { UserError } from '../errors.ts';
 import type { Variant } from '../scenario/model.ts';
 import { startServer, workersFor } from '../servers/index.ts';
 import type { RunningServer } from '../servers/server.ts';
@@ -129,8 +130,15 @@ async function settle(store: Store | null, plan: Plan, variant: Variant, round: 
   if (store === null) return { phases, integrity: null };
   const requests = phases.reduce((sum, phase) => sum + phase.requests, 0);
   const integrity = await checkRound(store, { run: plan.run, variant: variant.name, round, recordFile: load.recordFile, requests });
-  await store.write(serverSamplePoints(
+  const points = serverSamplePoints(
     { run: plan.run, scenario: plan.scenario.name, variant: variant.name, round: String(round), server: variant.server.name }, load.samples,
-  ));
+  );
+  try {
+    await store.write(points);
+  } catch (error) {
+    // The round is whole; a database that fails only now must not cost it.
+    if (!(error instanceof UserError)) throw error;
+    integrity.problems.push(error.message);
+  }
   return { phases, integrity };
 }

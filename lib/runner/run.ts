@@ -46,9 +46,13 @@ export async function runRounds(context: RunContext, environment: Environment, e
 
   /** Brings result.json and the database to what is known now. */
   async function settle(state: Result['state'], ended: boolean): Promise<Result> {
-    const problem = await storeResult(context, buildResult(context, environment, kept, notes, startedAt, state), kept.at(-1), ended);
-    if (problem !== null) notes.push({ kind: 'not-stored', problem });
     const result = buildResult(context, environment, kept, notes, startedAt, state);
+    const problem = await storeResult(context, result, kept.at(-1), ended);
+    if (problem !== null) {
+      const warning: Warning = { kind: 'not-stored', problem };
+      notes.push(warning);
+      result.warnings.push(warningText(warning));
+    }
     await writeWhole(join(context.folder, 'result.json'), `${JSON.stringify(result, null, 2)}\n`);
     return result;
   }

@@ -31,14 +31,15 @@ export function sampleUsage(server: RunningServer): UsageSampler {
 }
 
 /**
- * CPU seconds used between two instants, by straight lines between the samples around each, and the highest memory seen
- * there. Instants outside of the samples count as the nearest one.
+ * CPU seconds used between two instants, and the highest memory seen there. At the start, within steady load, a straight
+ * line lies between the samples around it; at the end, where the load stops, the rate before it goes on for the rest.
+ * Instants outside of the samples count as the nearest one.
  * @param samples in order of time, at least one
  */
 export function usageBetween(samples: readonly ServerSample[], fromMs: number, toMs: number): { cpuSeconds: number; rssBytes: number } {
   const inside = samples.filter((sample) => sample.atMs >= fromMs && sample.atMs <= toMs);
   return {
-    cpuSeconds: cpuAt(samples, toMs) - cpuAt(samples, fromMs),
+    cpuSeconds: cpuAtEnd(samples, toMs) - cpuAt(samples, fromMs),
     rssBytes: Math.max(...(inside.length > 0 ? inside : samples).map((sample) => sample.rssBytes)),
   };
 }
@@ -48,5 +49,18 @@ function cpuAt(samples: readonly ServerSample[], atMs: number): number {
   const after = samples[next] ?? (samples.at(-1) as ServerSample);
   const before = samples[next - 1];
   if (next <= 0 || before === undefined || after.atMs === before.atMs) return after.cpuSeconds;
-  return before.cpuSeconds + ((after.cpuSeconds - before.cpuSeconds) * (atMs - before.atMs)) / (after.atMs - before.atMs);
+  return before.cpuSeconds + rate(before, after) * (atMs - before.atMs);
+}
+
+function cpuAtEnd(samples: readonly ServerSample[], atMs: number): number {
+  const next = samples.findIndex((sample) => sample.atMs >= atMs);
+  const [earlier, before, after] = [samples[next - 2], samples[next - 1], samples[next]];
+  if (earlier === undefined || before === undefined || after === undefined) return cpuAt(samples, atMs);
+  if (after.atMs === atMs || earlier.atMs === before.atMs) return after.cpuSeconds;
+  return Math.min(after.cpuSeconds, before.cpuSeconds + rate(earlier, before) * (atMs - before.atMs));
+}
+
+/** CPU seconds per millisecond. */
+function rate(from: ServerSample, to: ServerSample): number {
+  return (to.cpuSeconds - from.cpuSeconds) / (to.atMs - from.atMs);
 }

@@ -157,16 +157,13 @@ describe('a real run', () => {
     }
   });
 
-  it('is listed with its state, counts and a time that covers its samples', async () => {
+  it('is listed with its state, counts and times', async () => {
     const { run, title, integrity } = result;
     const rows = await rowsOf(5, result);
     expect(rows).toEqual([{
-      run, title, state: 'complete', started: Date.parse(result.startedAt), ended: expect.any(Number), rounds: 2,
+      run, title, state: 'complete', started: Date.parse(result.startedAt), ended: Date.parse(result.endedAt), rounds: 2,
       requests: integrity?.requests, stored: integrity?.stored, backfilled: integrity?.backfilled, lost: integrity?.lost,
     }]);
-    const ends = result.variants.flatMap((variant) => variant.rounds.flatMap((round) => round.phases.map((phase) => Date.parse(phase.endedAt))));
-    expect(rows[0]?.['ended']).toBeGreaterThanOrEqual(Math.max(...ends));
-    expect(rows[0]?.['ended']).toBeLessThanOrEqual(Date.parse(result.endedAt));
   });
 });
 
