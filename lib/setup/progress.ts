@@ -69,8 +69,8 @@ export class Progress {
 
   #draw(): void {
     if (!this.#stream.isTTY) return;
-    // A line that wraps would be erased only in part.
-    const width = (this.#stream.columns ?? 80) - 1;
+    // A line that wraps would be erased only in part; some terminals say 0.
+    const width = (this.#stream.columns || 80) - 1;
     for (const step of this.#running) this.#stream.write(`${`${step.name}: ${step.what} … ${elapsed(step)}`.slice(0, width)}\n`);
     this.#drawnLines = this.#running.size;
     if (this.#running.size > 0) this.#timer ??= setInterval(() => this.#redraw(), 1000).unref();
