@@ -79,6 +79,7 @@ export interface Scenario {
 
 /** Checks a scenario and returns it unchanged. Throws an Error that names the field when something is wrong. */
 export function defineScenario(scenario: Scenario): Scenario {
+  if (!/^[a-z0-9-]+$/.test(scenario.name)) throw new Error(`scenario "${scenario.name}": a name may have a-z, 0-9 and - only`);
   const names = scenario.variants.map((variant) => variant.name);
   if (names.length === 0) throw new Error(`scenario ${scenario.name}: has no variants`);
   for (const name of names) {

@@ -9,7 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { startChild, type Child } from '../process.ts';
 import { ping, type Influx } from './client.ts';
-import { lockFile } from './lock.ts';
+import { lockFile } from '../lock-file.ts';
 import { database } from './schema.ts';
 
 export interface LocalInfluxd {

@@ -10,7 +10,7 @@ import { startChild } from '../../lib/process.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { openStore, type Store } from '../../lib/store/index.ts';
 import { line } from '../../lib/store/line-protocol.ts';
-import { lockFile } from '../../lib/store/lock.ts';
+import { lockFile } from '../../lib/lock-file.ts';
 
 let influxdBinary: string;
 beforeAll(async () => {

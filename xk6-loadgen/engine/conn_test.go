@@ -1,0 +1,192 @@
+package engine
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestReconnectsWhenTheServerClosesAfterAnnouncingIt(t *testing.T) {
+	// As nginx does after keepalive_requests.
+	s := serve(t, func(s *testServer, c net.Conn) {
+		r := bufio.NewReader(c)
+		for range 9 {
+			if !s.readRequest(r) {
+				return
+			}
+			io.WriteString(c, ok)
+		}
+		if s.readRequest(r) {
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello")
+		}
+	})
+	o := options(s.url)
+	o.Requests = 1000
+	r := load(t, context.Background(), o)
+	if r.Responses[0] != 1000 || s.connections.Load() < 100 || s.connections.Load() > 104 {
+		t.Errorf("responses %v over %d connections, errors: %s", r.Responses, s.connections.Load(), r.ErrorExample)
+	}
+	if r.ConnectMs.Max <= 0 || r.FirstByteMs.Max < r.ConnectMs.Min {
+		t.Errorf("connect %+v, first byte %+v", r.ConnectMs, r.FirstByteMs)
+	}
+}
+
+func TestAConnectionClosedWithTheResponseIsNotUsedAgain(t *testing.T) {
+	// The response does not say that the connection closes, but the FIN comes in its last segment.
+	s := serve(t, func(s *testServer, c net.Conn) {
+		raw, err := c.(*net.TCPConn).SyscallConn()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		raw.Control(func(fd uintptr) { syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_CORK, 1) })
+		once(ok)(s, c)
+	})
+	o := options(s.url)
+	o.Requests = 40
+	if r := load(t, context.Background(), o); r.Responses[0] != 40 || s.connections.Load() != 40 {
+		t.Errorf("responses %v over %d connections, errors %v: %s", r.Responses, s.connections.Load(), r.Errors, r.ErrorExample)
+	}
+}
+
+func TestErrorsByKind(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer func(*testServer, net.Conn)
+		kind   ErrorKind
+	}{
+		"closes at once":         {func(*testServer, net.Conn) {}, ErrRead},
+		"closes after request":   {once(""), ErrRead},
+		"closes within the head": {once("HTTP/1.1 200 OK\r\nContent-"), ErrRead},
+		"closes within the body": {once("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhello"), ErrRead},
+		"closes within a chunk":  {once("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\nhello"), ErrRead},
+		"resets": {func(s *testServer, c net.Conn) {
+			s.readRequest(bufio.NewReader(c))
+			c.(*net.TCPConn).SetLinger(0)
+		}, ErrRead},
+		"not HTTP":            {once("220 mail.example ESMTP\r\n"), ErrProtocol},
+		"more than it said":   {once("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhello"), ErrProtocol},
+		"endless headers":     {once("HTTP/1.1 200 OK\r\n" + strings.Repeat("X: y\r\n", 20_000)), ErrProtocol},
+		"asks for an upgrade": {once("HTTP/1.1 101 Switching Protocols\r\n\r\n"), ErrProtocol},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, test.answer)
+			o := options(s.url)
+			o.Requests = 12
+			r := load(t, context.Background(), o)
+			if r.ErrorExample == "" {
+				t.Error("no example of the error")
+			}
+			if name == "closes at once" || name == "resets" {
+				// The reset may come before the request is out.
+				if r.Errors[ErrRead]+r.Errors[ErrWrite] != 12 {
+					t.Errorf("errors %v", r.Errors)
+				}
+				return
+			}
+			wantErrors(t, r, test.kind, 12)
+		})
+	}
+}
+
+func TestTimeoutsEndAttempts(t *testing.T) {
+	stuck := func(s *testServer, c net.Conn) {
+		r := bufio.NewReader(c)
+		for s.readRequest(r) {
+			io.WriteString(c, "HTTP/1.1 200 OK\r\n")
+		}
+	}
+	s := serve(t, stuck)
+	o := options(s.url)
+	o.Requests, o.Timeout = 4, 50*time.Millisecond
+	r := load(t, context.Background(), o)
+	wantErrors(t, r, ErrTimeout, 4)
+	if r.Seconds < 0.05 || r.LatencyMs.Max != 0 {
+		t.Errorf("%f s, latency of errors %f", r.Seconds, r.LatencyMs.Max)
+	}
+}
+
+func TestRefusedConnectionsUseUpRequestsAndBackOff(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "http://" + listener.Addr().String() + "/"
+	listener.Close()
+	o := options(url)
+	o.Requests = 12
+	r := load(t, context.Background(), o)
+	wantErrors(t, r, ErrConnect, 12)
+	if !strings.Contains(r.ErrorExample, "refused") {
+		t.Errorf("example %q", r.ErrorExample)
+	}
+	// Three attempts a slot, with a pause of 10 and of 20 ms between them.
+	if r.Seconds < 0.03 {
+		t.Errorf("no pause: all over in %f s", r.Seconds)
+	}
+}
+
+func TestComesBackWhenTheServerDoes(t *testing.T) {
+	first := serve(t, always(ok))
+	address := first.listener.Addr().String()
+	o := options(first.url)
+	o.Duration = 30 * time.Second
+	ctx, cancel := context.WithCancel(context.Background())
+	var second atomic.Pointer[testServer]
+	go func() {
+		defer cancel()
+		waitFor(t, func() bool { return first.requests.Load() > 100 })
+		first.stop()
+		time.Sleep(100 * time.Millisecond) // the time the server is away
+		second.Store(serveAt(t, address, always(ok)))
+		waitFor(t, func() bool { return second.Load().requests.Load() > 100 })
+	}()
+	r := load(t, ctx, o)
+	if s := second.Load(); s == nil || s.requests.Load() < 100 {
+		t.Fatal("the second server got no requests")
+	}
+	if r.Errors[ErrConnect] == 0 || r.Responses[0] < 200 {
+		t.Errorf("errors %v, responses %v", r.Errors, r.Responses)
+	}
+}
+
+func TestAnswerBeforeTheWholeRequestIsAResponse(t *testing.T) {
+	s := serve(t, func(s *testServer, c net.Conn) {
+		s.readRequest(bufio.NewReader(c))
+		io.WriteString(c, "HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno")
+		c.(*net.TCPConn).CloseWrite()
+		io.Copy(io.Discard, io.LimitReader(c, 1<<20))
+	})
+	o := options(s.url)
+	o.Requests, o.Method, o.Body = 8, "POST", make([]byte, 64<<20)
+	r := load(t, context.Background(), o)
+	if r.Responses[2] != 8 {
+		t.Errorf("responses %v, errors %v: %s", r.Responses, r.Errors, r.ErrorExample)
+	}
+}
+
+func TestLargeRequestBodiesArriveWhole(t *testing.T) {
+	var bytes atomic.Int64
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n, _ := io.Copy(io.Discard, r.Body)
+		bytes.Add(n)
+	})}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go server.Serve(listener)
+	defer server.Close()
+	o := options("http://" + listener.Addr().String() + "/up")
+	o.Requests, o.Method, o.Body = 10, "PUT", make([]byte, 8<<20)
+	r := load(t, context.Background(), o)
+	if r.Responses[0] != 10 || bytes.Load() != 80<<20 || r.SentBytes < 80<<20 {
+		t.Errorf("responses %v, %d bytes arrived, %d sent: %s", r.Responses, bytes.Load(), r.SentBytes, r.ErrorExample)
+	}
+}
