@@ -1,8 +1,8 @@
 // Locks that the kernel releases when their last holder ends, however it ends, so that no stale one is ever left.
 import { closeSync, openSync } from 'node:fs';
 import { once } from 'node:events';
-import { UserError } from '../errors.ts';
-import { startChild } from '../process.ts';
+import { UserError } from './errors.ts';
+import { startChild } from './process.ts';
 
 const conflict = 75;
 
