@@ -7,6 +7,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { realPath, script, source, testMachine, tinyK6, type TestMachine } from '../fixtures/machine.ts';
+import { isRunning } from '../fixtures/processes.ts';
 
 const realGo = realPath('go');
 const goCache = execFileSync(realGo, ['env', 'GOCACHE'], { encoding: 'utf8' }).trim();
@@ -299,15 +300,6 @@ function start(args: string[], env: NodeJS.ProcessEnv): Started {
   child.stdout.on('data', (data: Buffer) => { stdout += data.toString(); });
   child.stderr.on('data', (data: Buffer) => { stderr += data.toString(); });
   return { process: child, ended: once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>, stdout: () => stdout, stderr: () => stderr };
-}
-
-/** Whether a process runs: one that has ended may stay in the table until its parent asks for it. */
-function isRunning(pid: number): boolean {
-  try {
-    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
-  } catch {
-    return false;
-  }
 }
 
 /** Whether a child of the process is blocked on a lock of the file. */

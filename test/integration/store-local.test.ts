@@ -11,6 +11,7 @@ import { ensureTools } from '../../lib/setup/tools.ts';
 import { openStore, type Store } from '../../lib/store/index.ts';
 import { line } from '../../lib/store/line-protocol.ts';
 import { lockFile } from '../../lib/lock-file.ts';
+import { isRunning } from '../fixtures/processes.ts';
 
 let influxdBinary: string;
 beforeAll(async () => {
@@ -35,15 +36,6 @@ function pidOf(store: Store): number {
   return pid;
 }
 
-/** A process that has ended but was not waited for yet (Z) runs no more. */
-function runs(pid: number): boolean {
-  try {
-    return !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
-  } catch {
-    return false;
-  }
-}
-
 async function valuesOf(store: Store): Promise<unknown> {
   return (await store.query('SELECT * FROM /.*/')).map(({ name, columns, values }) => ({ name, columns, values }));
 }
@@ -61,7 +53,7 @@ it('keeps what is written, in every spelling, from run to run', async () => {
   const pid = pidOf(store);
   await store.close();
   await store.close();
-  expect(runs(pid)).toBe(false);
+  expect(isRunning(pid)).toBe(false);
 
   const next = await open(folder);
   expect(await valuesOf(next)).toEqual(written);
@@ -138,7 +130,7 @@ it('does not come back after close', async () => {
   await store.close();
   expect(await store.revive()).toBe(false);
   expect(pidOf(store)).toBe(pid);
-  expect(runs(pid)).toBe(false);
+  expect(isRunning(pid)).toBe(false);
 });
 
 it('leaves no influxd behind when the runner is killed, and the next run starts at once', async () => {
@@ -165,7 +157,7 @@ it('leaves no influxd behind when the runner is killed, and the next run starts 
   expect(stolen).toBeNull();
 
   const store = await open(folder);
-  expect(runs(influxd)).toBe(false);
+  expect(isRunning(influxd)).toBe(false);
   expect((await store.query('SELECT value FROM m'))[0]?.values).toHaveLength(1);
 });
 
