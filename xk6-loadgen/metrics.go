@@ -125,5 +125,6 @@ func (p *pusher) result(r engine.Result) {
 	p.send()
 }
 
-// bucketLabel is the bucket's upper end in seconds, zero-padded, since tags sort as text.
-func bucketLabel(end time.Duration) string { return fmt.Sprintf("%011.6f", end.Seconds()) }
+// bucketLabel is the bucket's upper end in seconds, exact to the nanosecond so that no two buckets share a label, and
+// zero-padded, since tags sort as text.
+func bucketLabel(end time.Duration) string { return fmt.Sprintf("%014.9f", end.Seconds()) }

@@ -3,7 +3,6 @@ package loadgen
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/grafana/sobek"
@@ -94,6 +93,3 @@ func latency(d engine.LatencyDistribution) map[string]any {
 	m["p50"], m["p75"], m["p90"], m["p95"], m["p99"], m["p999"] = d.P50, d.P75, d.P90, d.P95, d.P99, d.P999
 	return m
 }
-
-// quoted lists names for a message.
-func quoted(names []string) string { return strings.Join(names, ", ") }

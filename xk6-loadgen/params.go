@@ -2,9 +2,10 @@ package loadgen
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
-	"sort"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,10 @@ type params struct {
 
 // later are options of the script API that this version does not have yet.
 var later = []string{"rate", "buckets", "netns", "tls"}
+
+// reserved tags tell the module's own series apart, or are turned into fields by k6's outputs: a series that differs in
+// nothing else would lose points.
+var reserved = []string{"class", "direction", "instance", "iter", "kind", "le", "part", "scope", "stat", "url", "vu"}
 
 var known = []string{
 	"url", "urls", "protocol", "connections", "streams", "requests", "duration", "keepAlive", "warmup", "timeout",
@@ -50,7 +55,7 @@ func parseParams(rt *sobek.Runtime, value sobek.Value) (params, error) {
 			if err := p.set(rt, key, v); err != nil {
 				return p, err
 			}
-		} else if !contains(known, key) && !contains(later, key) {
+		} else if !slices.Contains(known, key) && !slices.Contains(later, key) {
 			return p, unknown(key)
 		}
 	}
@@ -111,14 +116,19 @@ func (p *params) set(rt *sobek.Runtime, key string, v sobek.Value) (err error) {
 	case "headers":
 		var pairs map[string]string
 		if pairs, err = textMap(rt, key, v); err == nil {
-			for _, name := range sortedKeys(pairs) {
+			for _, name := range slices.Sorted(maps.Keys(pairs)) {
 				o.Headers = append(o.Headers, engine.Header{Name: name, Value: pairs[name]})
 			}
 		}
 	case "tags":
 		p.tags, err = textMap(rt, key, v)
+		for name := range p.tags {
+			if slices.Contains(reserved, name) {
+				return fmt.Errorf("tags: %s is set by the module or k6; choose another name", name)
+			}
+		}
 	default:
-		if contains(later, key) {
+		if slices.Contains(later, key) {
 			return fmt.Errorf("%s: is not supported yet", key)
 		}
 		return unknown(key)
@@ -127,19 +137,10 @@ func (p *params) set(rt *sobek.Runtime, key string, v sobek.Value) (err error) {
 }
 
 func unknown(key string) error {
-	return fmt.Errorf("there is no option %q; there are: %s", key, quoted(known))
+	return fmt.Errorf("there is no option %q; there are: %s", key, strings.Join(known, ", "))
 }
 
 func isNullish(v sobek.Value) bool { return v == nil || sobek.IsUndefined(v) || sobek.IsNull(v) }
-
-func contains(list []string, s string) bool {
-	for _, one := range list {
-		if one == s {
-			return true
-		}
-	}
-	return false
-}
 
 func text(key string, v sobek.Value) (string, error) {
 	s, ok := v.Export().(string)
@@ -181,15 +182,6 @@ func textMap(rt *sobek.Runtime, key string, v sobek.Value) (map[string]string, e
 		}
 	}
 	return pairs, nil
-}
-
-func sortedKeys(m map[string]string) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	sort.Strings(keys)
-	return keys
 }
 
 // count reads a whole number of at least 1.

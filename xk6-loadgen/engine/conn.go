@@ -19,8 +19,8 @@ const (
 const (
 	firstBackoff   = int64(10 * time.Millisecond)
 	longestBackoff = int64(500 * time.Millisecond)
-	// lingerLimit is how long a server may take to close after it has said so.
-	lingerLimit = int64(time.Second)
+	// lingerLimit is how long a server may take to close after it has said so. Its FIN normally comes with the response.
+	lingerLimit = int64(200 * time.Millisecond)
 )
 
 // conn is a slot for one connection at a time: it opens, reads, writes and closes, and opens again. What the bytes mean
@@ -35,15 +35,17 @@ type conn struct {
 	registered, watchesOut bool
 	// answered: a first byte has come in on this connection.
 	answered bool
-	// finRead: the peer has closed, and the bytes being handed to the session are its last.
-	finRead bool
+	// peerClosed: the peer has closed its side; what it sent before may still have to be read, and no request follows.
+	peerClosed bool
+	// queued: the slot is in the loop's list of those about to start.
+	queued bool
 	// writeBroken: the peer takes no more bytes; what it had sent before may still be a response.
 	writeBroken bool
 	// generation tells connections of one slot apart; descriptors are reused at once.
 	generation uint32
 	openedAt   int64
 	lingerFrom int64
-	// retryAt is when a closed slot may connect again; 0: at once.
+	// retryAt is when a slot that pauses may connect again; 0: it does not pause.
 	retryAt int64
 	// failures in a row, without a response between them.
 	failures int
@@ -63,7 +65,7 @@ func (c *conn) connect() {
 		return
 	}
 	c.fd, c.state, c.openedAt = fd, connecting, l.clock
-	c.answered, c.finRead, c.writeBroken, c.registered, c.watchesOut = false, false, false, false, false
+	c.answered, c.peerClosed, c.writeBroken, c.registered, c.watchesOut = false, false, false, false, false
 	c.generation++
 	l.open++
 	if l.plan.noDelay {
@@ -114,7 +116,7 @@ func (c *conn) send(p []byte) {
 	}
 	if c.state == connecting {
 		c.state = established
-		c.loop.connect.record(c.loop.clock - c.openedAt)
+		c.loop.connectTimes.record(c.loop.clock - c.openedAt)
 	}
 	c.loop.current.SentBytes += int64(n)
 	if c.unsent = p[n:]; len(c.unsent) > 0 && c.registered && !c.watchesOut {
@@ -130,7 +132,7 @@ func (c *conn) sendFailed(errno syscall.Errno) {
 	// A server may answer (413, say) and close before it has taken the whole request: read what there is first.
 	c.writeBroken, c.unsent = true, nil
 	generation := c.generation
-	c.read(false)
+	c.read(0)
 	if c.generation == generation && c.fd >= 0 && c.session.underWay() > 0 {
 		c.fail(ErrWrite, "write: "+errno.Error())
 	}
@@ -151,15 +153,18 @@ func (c *conn) ready(events uint32) {
 		c.send(c.unsent)
 	}
 	if events&^epollOut != 0 && c.fd >= 0 && c.state != connecting {
-		c.read(events&epollRdHup != 0)
+		c.read(events)
 	}
 }
 
-// read takes all that is readable. peerClosed: the peer's FIN was there before the first read, so a read that does not
-// fill the buffer has taken the last byte.
-func (c *conn) read(peerClosed bool) {
+// read takes all that is readable. When the peer's FIN was there before the first read (events has RDHUP), a read that
+// does not fill the buffer has taken the last byte. A reset sets RDHUP too, but what came before it may be half a
+// response: then only the next read tells.
+func (c *conn) read(events uint32) {
 	l := c.loop
 	generation := c.generation
+	c.peerClosed = events&(epollRdHup|epollError) != 0
+	wasReset := events&epollError != 0
 	for {
 		n, errno := sysRecv(c.fd, l.buffer[:])
 		switch {
@@ -175,19 +180,18 @@ func (c *conn) read(peerClosed bool) {
 		l.clock = l.shared.now()
 		if !c.answered {
 			c.answered = true
-			l.firstByte.record(l.clock - c.openedAt)
+			l.firstByteTimes.record(l.clock - c.openedAt)
 		}
 		l.current.ReceivedBytes += int64(n)
-		c.finRead = peerClosed && n < len(l.buffer)
 		if c.state != lingering {
 			c.session.received(l.buffer[:n])
 		}
 		if c.generation != generation || c.fd < 0 {
 			return
 		}
-		if n < len(l.buffer) {
+		if n < len(l.buffer) && !wasReset {
 			// Edge-triggered: what comes later is a new event.
-			if c.finRead {
+			if c.peerClosed {
 				c.endOfStream()
 			}
 			return
@@ -220,7 +224,7 @@ func (c *conn) fail(kind ErrorKind, example string) {
 	c.session.abort(kind, example)
 	l := c.loop
 	if c.failures == 1 && kind != ErrConnect {
-		l.retry = append(l.retry, c)
+		l.startSoon(c)
 		return
 	}
 	c.retryAt = l.clock + min(longestBackoff, firstBackoff<<min(c.failures-1, 10))
@@ -245,12 +249,12 @@ func (c *conn) sweep() {
 		if l.clock >= c.retryAt {
 			c.retryAt = 0
 			l.backingOff--
-			c.session.next()
+			l.startSoon(c)
 		}
 	case c.state == lingering:
 		if l.clock-c.lingerFrom > lingerLimit {
 			c.close()
-			c.session.next()
+			l.startSoon(c)
 		}
 	case c.fd >= 0:
 		due, waiting := c.session.oldest()

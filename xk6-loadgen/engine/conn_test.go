@@ -141,19 +141,46 @@ func TestComesBackWhenTheServerDoes(t *testing.T) {
 	var second atomic.Pointer[testServer]
 	go func() {
 		defer cancel()
-		waitFor(t, func() bool { return first.requests.Load() > 100 })
+		waitFor(t, func() bool { return first.requests.Load() > 150 })
 		first.stop()
 		time.Sleep(100 * time.Millisecond) // the time the server is away
 		second.Store(serveAt(t, address, always(ok)))
-		waitFor(t, func() bool { return second.Load().requests.Load() > 100 })
+		waitFor(t, func() bool { return second.Load().requests.Load() > 150 })
 	}()
 	r := load(t, ctx, o)
-	if s := second.Load(); s == nil || s.requests.Load() < 100 {
+	if s := second.Load(); s == nil || s.requests.Load() < 150 {
 		t.Fatal("the second server got no requests")
 	}
 	if r.Errors[ErrConnect] == 0 || r.Responses[0] < 200 {
 		t.Errorf("errors %v, responses %v", r.Errors, r.Responses)
 	}
+}
+
+func TestAServerThatDoesNotCloseAsAnnouncedIsLeft(t *testing.T) {
+	s := serve(t, func(s *testServer, c net.Conn) {
+		s.readRequest(bufio.NewReader(c))
+		io.WriteString(c, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+		io.Copy(io.Discard, c)
+	})
+	o := options(s.url)
+	o.Requests, o.Connections = 3, 1
+	r := load(t, context.Background(), o)
+	if r.Responses[0] != 3 || s.connections.Load() != 3 || r.Seconds < 0.4 {
+		t.Errorf("responses %v over %d connections in %f s", r.Responses, s.connections.Load(), r.Seconds)
+	}
+}
+
+func TestAResetIsNotTheEndOfABody(t *testing.T) {
+	// With many connections data and reset are often reported together.
+	s := serve(t, func(s *testServer, c net.Conn) {
+		s.readRequest(bufio.NewReader(c))
+		io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\nhalf of it")
+		c.(*net.TCPConn).SetLinger(0)
+	})
+	o := options(s.url)
+	o.Requests, o.Connections = 200, 50
+	r := load(t, context.Background(), o)
+	wantErrors(t, r, ErrRead, 200)
 }
 
 func TestAnswerBeforeTheWholeRequestIsAResponse(t *testing.T) {

@@ -8,6 +8,7 @@ package engine
 
 import (
 	"context"
+	"runtime"
 	"time"
 )
 
@@ -20,7 +21,7 @@ type Second struct {
 	// LatencyMs is all zero when there were no responses. WithinSD is not computed per second.
 	LatencyMs LatencyDistribution
 	Buckets   []Bucket
-	// Connections are open at the second's end.
+	// Connections are open, or being opened, at the second's end.
 	Connections int
 	// GeneratorCPU is CPU seconds per second of the whole process.
 	GeneratorCPU float64
@@ -44,20 +45,22 @@ type Result struct {
 	PerConnectionRPS, PerThreadRPS Distribution
 	// CPUSeconds the whole process used within the window.
 	CPUSeconds float64
-	// ErrorExample is the text of the first error.
+	// ErrorExample is the text of one of the errors; empty when there were none.
 	ErrorExample string
 }
 
-// Run loads the server until the options' end or until ctx ends, whichever is first; an ended ctx is not an error, the
-// result then covers the time until it. onSecond, which may be nil, is called from this goroutine once for each second.
-// The error names the option that is wrong, or the host that could not be resolved.
+// Run loads the server until the options' end or until ctx ends, whichever is first; a ctx that ends under load is not an
+// error, the result then covers the time until it. onSecond, which may be nil, is called from this goroutine once for
+// each second. The error names the option that is wrong, or the host that could not be resolved.
+//
+// GOMAXPROCS is raised to two more than there are threads when it is lower: a loop keeps a P for itself.
 func Run(ctx context.Context, options Options, onSecond func(Second)) (Result, error) {
 	p, err := newPlan(ctx, options)
 	if err != nil {
 		return Result{}, err
 	}
 	// Loops hand over at most their two intervals and the last one: they never wait for the collector.
-	s := &shared{epoch: time.Now(), intervals: make(chan *interval, 3*p.Threads)}
+	s := &shared{intervals: make(chan *interval, 3*p.Threads)}
 	s.quota.Store(p.Requests)
 
 	loops := make([]*loop, p.Threads)
@@ -74,15 +77,19 @@ func Run(ctx context.Context, options Options, onSecond func(Second)) (Result, e
 			return Result{}, err
 		}
 	}
+	if runtime.GOMAXPROCS(0) < p.Threads+2 {
+		runtime.GOMAXPROCS(p.Threads + 2)
+	}
+	defer context.AfterFunc(ctx, func() { s.stop.Store(true) })()
 	s.epoch = time.Now()
 	for _, l := range loops {
 		go l.run()
 	}
-	return collect(ctx, s, loops, onSecond), nil
+	return collect(s, loops, onSecond), nil
 }
 
 // collect merges what the loops hand over into seconds and, at the end, into the result.
-func collect(ctx context.Context, s *shared, loops []*loop, onSecond func(Second)) Result {
+func collect(s *shared, loops []*loop, onSecond func(Second)) Result {
 	var (
 		result  Result
 		total   = newRecorder()
@@ -90,47 +97,39 @@ func collect(ctx context.Context, s *shared, loops []*loop, onSecond func(Second
 		running = len(loops)
 		// A second is whole when all loops that ran in it have reported.
 		expected = running
-		cancel   = ctx.Done()
 		lastCPU  int64
 	)
 	emit := func() {
 		if lastCPU == 0 {
 			lastCPU = s.windowCPU.Load()
 		}
-		cpu := processCPU()
 		if onSecond != nil {
-			onSecond(pending.second(s.epoch, cpu-lastCPU))
+			onSecond(pending.second(s.epoch, pending.cpu-lastCPU))
 		}
-		lastCPU = cpu
+		lastCPU = pending.cpu
 		expected = running
 		pending.clear()
 	}
 	for running > 0 {
-		select {
-		case <-cancel:
-			s.stop.Store(true)
-			cancel = nil
-		case i := <-s.intervals:
-			if pending.reported[i.loop] {
-				// Another loop is late with its second: it goes out with the next one.
-				emit()
-			}
-			pending.add(i)
-			result.Counts.add(&i.Counts)
-			total.merge(i.latency)
-			if i.last {
-				running--
-			} else {
-				i.Counts = Counts{}
-				i.latency.reset()
-				i.loop.spare <- i
-			}
-			if len(pending.reported) >= expected {
-				emit()
-			}
+		i := <-s.intervals
+		if pending.reported[i.loop] {
+			// Another loop is late with its second: it goes out with the next one.
+			emit()
+		}
+		pending.add(i)
+		result.Counts.add(&i.Counts)
+		total.merge(i.latency)
+		if i.last {
+			running--
+		} else {
+			i.Counts = Counts{}
+			i.latency.reset()
+			i.loop.spare <- i
+		}
+		if len(pending.reported) >= expected {
+			emit()
 		}
 	}
-	result.CPUSeconds = float64(processCPU()-s.windowCPU.Load()) / 1e9
 	result.LatencyMs = total.distribution()
 	result.sumUp(s, loops)
 	return result
@@ -140,13 +139,16 @@ func collect(ctx context.Context, s *shared, loops []*loop, onSecond func(Second
 func (r *Result) sumUp(s *shared, loops []*loop) {
 	connect, firstByte := newRecorder(), newRecorder()
 	var connRps, threadRps []float64
-	start, end := never, int64(0)
+	start, end, endCPU := never, int64(0), s.windowCPU.Load()
 	for _, l := range loops {
-		start, end = min(start, l.windowStart), max(end, l.windowEnd)
+		// A loop for which no request was left has no part in the window: it may have opened its own long after it.
+		if l.requests > 0 || r.Requests == 0 {
+			start, end, endCPU = min(start, l.windowStart), max(end, l.windowEnd), max(endCPU, l.endCPU)
+		}
 		r.WarmupRequests += l.warmup
 		r.InFlight += l.inFlight
-		connect.merge(l.connect)
-		firstByte.merge(l.firstByte)
+		connect.merge(l.connectTimes)
+		firstByte.merge(l.firstByteTimes)
 		connRps = append(connRps, l.connRps...)
 		threadRps = append(threadRps, l.threadRps...)
 		if r.ErrorExample == "" {
@@ -157,6 +159,7 @@ func (r *Result) sumUp(s *shared, loops []*loop) {
 	if r.Seconds = float64(end-start) / 1e9; r.Seconds > 0 {
 		r.RPS = float64(r.Requests) / r.Seconds
 	}
+	r.CPUSeconds = float64(endCPU-s.windowCPU.Load()) / 1e9
 	r.ConnectMs, r.FirstByteMs = connect.distribution(), firstByte.distribution()
 	r.PerConnectionRPS, r.PerThreadRPS = describe(connRps), describe(threadRps)
 }
@@ -168,6 +171,7 @@ type pendingSecond struct {
 	latency     *recorder
 	connections int
 	start, end  int64
+	cpu         int64
 }
 
 func (p *pendingSecond) add(i *interval) {
@@ -180,19 +184,13 @@ func (p *pendingSecond) add(i *interval) {
 	p.connections += i.connections
 	// Two seconds never share a timestamp.
 	p.end = max(p.end, i.end, p.start+1)
+	p.cpu = max(p.cpu, i.cpu)
 }
 
 // second is what was gathered; cpu is the process's CPU time since the last one, in nanoseconds.
 func (p *pendingSecond) second(epoch time.Time, cpu int64) Second {
-	latency := LatencyDistribution{}
-	if p.latency.count > 0 {
-		latency = p.latency.percentiles()
-		mean, sd := p.latency.moments()
-		latency.Min, latency.Max = float64(p.latency.min)/nanosecondsPerMillisecond, float64(p.latency.max)/nanosecondsPerMillisecond
-		latency.Mean, latency.SD = mean/nanosecondsPerMillisecond, sd/nanosecondsPerMillisecond
-	}
 	return Second{
-		End: epoch.Add(time.Duration(p.end)), Counts: p.Counts, LatencyMs: latency, Buckets: p.latency.buckets(),
+		End: epoch.Add(time.Duration(p.end)), Counts: p.Counts, LatencyMs: p.latency.withoutWithinSD(), Buckets: p.latency.buckets(),
 		Connections: p.connections, GeneratorCPU: float64(cpu) / float64(max(1, p.end-p.start)),
 	}
 }

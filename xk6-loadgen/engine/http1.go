@@ -5,9 +5,10 @@ package engine
 type http1 struct {
 	conn   *conn
 	parser parser
-	// turn is the next of the plan's requests.
-	turn int
-	busy bool
+	// turn is the next of the plan's requests; request is the one under way.
+	turn    int
+	request []byte
+	busy    bool
 	// due is when the attempt could have started; start is where its latency begins.
 	due, start int64
 }
@@ -23,6 +24,10 @@ func (s *http1) next() {
 	}
 	s.busy = true
 	s.due = c.loop.clock
+	s.request = c.loop.plan.requests[s.turn]
+	if s.turn++; s.turn == len(c.loop.plan.requests) {
+		s.turn = 0
+	}
 	if c.state == established {
 		s.connected()
 	} else {
@@ -36,7 +41,7 @@ func (s *http1) connected() {
 		// The connection belongs to the request: its latency includes the connect, as ab's does.
 		s.start = s.due
 	}
-	s.conn.send(s.conn.loop.plan.requests[s.turn])
+	s.conn.send(s.request)
 }
 
 func (s *http1) received(p []byte) {
@@ -45,7 +50,7 @@ func (s *http1) received(p []byte) {
 		s.conn.close()
 		return
 	}
-	used, done, fault := s.parser.feed(p, &s.conn.loop.parsed)
+	used, done, fault := s.parser.feed(p, &s.conn.loop.lastHead)
 	switch {
 	case fault != "":
 		s.conn.fail(ErrProtocol, string(fault))
@@ -62,16 +67,13 @@ func (s *http1) complete() {
 	c.responses++
 	c.failures = 0
 	s.busy = false
-	if s.turn++; s.turn == len(c.loop.plan.requests) {
-		s.turn = 0
-	}
-	closes := s.parser.closes || c.finRead
+	closes := s.parser.closes || c.peerClosed
 	s.parser.reset()
 	switch {
 	case len(c.unsent) > 0 || c.writeBroken:
 		// Answered before the whole request was sent: the rest would be taken for another request.
 		c.close()
-		c.loop.retry = append(c.loop.retry, c)
+		c.loop.startSoon(c)
 	case closes:
 		c.linger()
 	case !c.loop.plan.KeepAlive:

@@ -13,6 +13,9 @@ const (
 	eventsPerWait   = 512
 	// Loops draw attempts from the shared quota in chunks of at most this, so that they rarely touch the same cache line.
 	longestChunk = 32
+	// startsPerTurn bounds how long opening connections keeps a loop from reading: ten thousand at once would put the
+	// generator's own queue into the latencies.
+	startsPerTurn = 64
 	// Time-outs are looked for this often.
 	sweepEvery = int64(100 * time.Millisecond)
 	// wrk samples requests/s per thread at this interval.
@@ -56,8 +59,10 @@ func (s *shared) takeQuota(n int64) int64 {
 
 // interval is what one loop measured in one second of the window.
 type interval struct {
-	loop        *loop
-	end         int64
+	loop *loop
+	end  int64
+	// cpu is the process's CPU time at the end, in nanoseconds.
+	cpu         int64
 	last        bool
 	connections int
 	Counts
@@ -74,7 +79,8 @@ type loop struct {
 	events [eventsPerWait]syscall.EpollEvent
 	buffer [readBufferBytes]byte
 	conns  []conn
-	parsed headCache
+	// lastHead is shared by the loop's connections: they talk to one server.
+	lastHead headCache
 
 	// clock is the time of the last look at it; nextTimer is when timers() has something to do.
 	clock, nextTimer                 int64
@@ -87,22 +93,21 @@ type loop struct {
 	open             int
 	// backingOff counts the slots that pause before they connect again.
 	backingOff int
-	// retry lists slots whose next attempt may start at once, but after the events of this turn, so that a server that
-	// closes every connection at once can't nest calls; retrying is the list being worked off.
-	retry, retrying []*conn
+	// starting is a ring of slots that are to start an attempt after the events of this turn: connections opened from
+	// within an event could nest without end, and many at once would keep the loop from reading.
+	starting            []*conn
+	startHead, startLen int
 
-	current    *interval
-	spare      chan *interval
-	warmup     int64
-	inFlight   int64
-	connect    *recorder
-	firstByte  *recorder
-	sampleFrom int64
-	sampleBase int64
-	requests   int64
-	threadRps  []float64
-	connRps    []float64
-	example    string
+	current *interval
+	spare   chan *interval
+	// requests of the phase so far; lastEnd is when the last one ended.
+	requests, lastEnd            int64
+	warmup, inFlight             int64
+	endCPU                       int64
+	connectTimes, firstByteTimes *recorder
+	sampleFrom, sampleBase       int64
+	threadRps, connRps           []float64
+	example                      string
 }
 
 func newLoop(p *plan, s *shared, connections int) (*loop, error) {
@@ -113,8 +118,8 @@ func newLoop(p *plan, s *shared, connections int) (*loop, error) {
 	l := &loop{
 		plan: p, shared: s, epoll: epoll,
 		conns: make([]conn, connections), spare: make(chan *interval, 2),
-		connect: newRecorder(), firstByte: newRecorder(),
-		retry: make([]*conn, 0, connections), retrying: make([]*conn, 0, connections),
+		connectTimes: newRecorder(), firstByteTimes: newRecorder(),
+		starting: make([]*conn, connections),
 	}
 	l.chunk = min(longestChunk, max(1, p.Requests/int64(16*p.Threads)))
 	l.current = &interval{loop: l, latency: newRecorder()}
@@ -135,7 +140,7 @@ func (l *loop) run() {
 	defer sysClose(l.epoll)
 
 	l.clock = l.shared.now()
-	l.nextSweep = l.clock + sweepEvery
+	l.nextSweep = l.clock + l.sweepInterval()
 	if l.plan.Warmup > 0 {
 		l.phaseEnd = l.clock + int64(l.plan.Warmup)
 		l.nextTick, l.nextSample = never, never
@@ -146,15 +151,15 @@ func (l *loop) run() {
 	l.setTimer()
 	for !l.ended() {
 		n := sysEpollPoll(l.epoll, l.events[:])
-		if n == 0 && len(l.retry) == 0 {
+		if n == 0 && l.startLen == 0 {
 			n = sysEpollWait(l.epoll, l.events[:], l.waitMilliseconds())
 		}
 		l.clock = l.shared.now()
 		for i := range n {
 			l.conns[l.events[i].Fd].ready(l.events[i].Events)
 		}
-		if len(l.retry) > 0 {
-			l.retryNow()
+		if l.startLen > 0 {
+			l.startSome()
 		}
 		if l.clock >= l.nextTimer || l.phase == draining {
 			l.timers()
@@ -208,7 +213,7 @@ func (l *loop) timers() {
 		}
 		// The end of the window is the last second's: finish hands that one over.
 		if l.clock >= l.nextTick && (l.plan.Duration == 0 || l.clock < l.phaseEnd) {
-			l.handOver(false)
+			l.handOver()
 			l.nextTick = l.windowStart + ((l.clock-l.windowStart)/second+1)*second
 		}
 	}
@@ -243,14 +248,37 @@ func (l *loop) openWindow() {
 	l.warmup, l.requests = l.requests, 0
 	l.current.Counts = Counts{}
 	l.current.latency.reset()
-	l.connect.reset()
-	l.firstByte.reset()
+	l.connectTimes.reset()
+	l.firstByteTimes.reset()
+	l.example = ""
 }
 
 // startAll lets every slot that has nothing to do start an attempt.
 func (l *loop) startAll() {
 	for i := range l.conns {
-		l.conns[i].session.next()
+		l.startSoon(&l.conns[i])
+	}
+}
+
+// startSoon puts a slot at the end of those that start an attempt after the events of this turn.
+func (l *loop) startSoon(c *conn) {
+	if c.queued {
+		return
+	}
+	c.queued = true
+	l.starting[(l.startHead+l.startLen)%len(l.starting)] = c
+	l.startLen++
+}
+
+// startSome lets the first of them start; the others follow in the next turns.
+func (l *loop) startSome() {
+	for range min(l.startLen, startsPerTurn) {
+		c := l.starting[l.startHead]
+		l.startHead = (l.startHead + 1) % len(l.starting)
+		l.startLen--
+		c.queued = false
+		l.clock = l.shared.now()
+		c.session.next()
 	}
 }
 
@@ -277,6 +305,7 @@ func (l *loop) take() bool {
 func (l *loop) response(start int64, status int, headerBytes, bodyBytes int64) {
 	l.outstanding--
 	l.requests++
+	l.lastEnd = l.clock
 	i := l.current
 	i.Requests++
 	// The parser lets no status but 200 to 599 through.
@@ -290,6 +319,7 @@ func (l *loop) response(start int64, status int, headerBytes, bodyBytes int64) {
 func (l *loop) failure(kind ErrorKind, example string) {
 	l.outstanding--
 	l.requests++
+	l.lastEnd = l.clock
 	l.current.Requests++
 	l.current.Errors[kind]++
 	if l.example == "" {
@@ -308,24 +338,20 @@ func (l *loop) sampleThread() {
 
 // handOver gives the second that ends now to the collector. When the collector is behind, the second is left to grow
 // and goes out with the next one: nothing is lost and the loop never waits.
-func (l *loop) handOver(last bool) {
-	var next *interval
-	if !last {
-		select {
-		case next = <-l.spare:
-		default:
-			return
-		}
+func (l *loop) handOver() {
+	select {
+	case next := <-l.spare:
+		done := l.current
+		done.end, done.connections, done.cpu = l.clock, l.open, processCPU()
+		l.current = next
+		l.shared.intervals <- done
+	default:
 	}
-	done := l.current
-	done.end, done.last, done.connections = l.clock, last, l.open
-	l.current = next
-	l.shared.intervals <- done
 }
 
 // sweep looks at every slot: attempts that took too long, and slots that wait to connect again.
 func (l *loop) sweep() {
-	l.nextSweep = l.clock + min(sweepEvery, max(int64(time.Millisecond), int64(l.plan.Timeout)/10))
+	l.nextSweep = l.clock + l.sweepInterval()
 	for i := range l.conns {
 		l.conns[i].sweep()
 	}
@@ -340,37 +366,37 @@ func (l *loop) sweepSoon() {
 	l.setTimer()
 }
 
-func (l *loop) retryNow() {
-	l.retry, l.retrying = l.retrying[:0], l.retry
-	for _, c := range l.retrying {
-		c.session.next()
-	}
+// sweepInterval keeps a time-out's error small beside the time-out.
+func (l *loop) sweepInterval() int64 {
+	return min(sweepEvery, max(int64(time.Millisecond), int64(l.plan.Timeout)/10))
 }
 
-// finish closes the window and all connections, and hands the last interval over.
+// finish closes the window, hands the last interval over and closes all connections.
 func (l *loop) finish() {
-	if l.plan.Duration > 0 || l.shared.stop.Load() {
-		// In count mode the clock stands at the last response.
-		l.clock = l.shared.now()
-	}
+	l.clock = l.shared.now()
+	l.inFlight = l.outstanding
 	if l.phase != measuring {
 		// Stopped during warm-up: the window is empty.
 		l.openWindow()
-		l.outstanding = 0
 	}
 	l.windowEnd = l.clock
-	l.inFlight = l.outstanding
-	window, open := float64(l.windowEnd-l.windowStart), l.open
-	for i := range l.conns {
-		c := &l.conns[i]
-		if window > 0 && l.phase == measuring {
-			l.connRps = append(l.connRps, float64(c.responses)*1e9/window)
+	if l.plan.Requests > 0 && !l.shared.stop.Load() && l.requests > 0 {
+		// In count mode the window ends with the last response, not when the loop has noticed that it was the last.
+		l.windowEnd = l.lastEnd
+	}
+	if window := float64(l.windowEnd - l.windowStart); window > 0 && l.phase == measuring {
+		for i := range l.conns {
+			l.connRps = append(l.connRps, float64(l.conns[i].responses)*1e9/window)
 		}
-		c.close()
+		if len(l.threadRps) == 0 {
+			l.threadRps = append(l.threadRps, float64(l.requests)*1e9/window)
+		}
 	}
-	if len(l.threadRps) == 0 && window > 0 && l.phase == measuring {
-		l.threadRps = append(l.threadRps, float64(l.requests)*1e9/window)
+	l.endCPU = processCPU()
+	last := l.current
+	last.end, last.last, last.connections, last.cpu = l.windowEnd, true, l.open, l.endCPU
+	for i := range l.conns {
+		l.conns[i].close()
 	}
-	l.open = open
-	l.handOver(true)
+	l.shared.intervals <- last
 }

@@ -112,8 +112,8 @@ func (o Options) check() error {
 	case o.Timeout <= 0:
 		return fmt.Errorf("timeout: must be greater than zero, got %s", o.Timeout)
 	}
-	if !isToken(o.Method) {
-		return fmt.Errorf("method: %q is not an HTTP method", o.Method)
+	if !isToken(o.Method) || o.Method == http.MethodConnect {
+		return fmt.Errorf("method: %q is not a method that asks for a resource", o.Method)
 	}
 	for _, h := range o.Headers {
 		if !isToken(h.Name) {
@@ -162,6 +162,9 @@ func parseURL(raw string) (*url.URL, error) {
 	if u.Hostname() == "" {
 		return nil, fmt.Errorf("url: %q names no host", raw)
 	}
+	if strings.ContainsFunc(u.RequestURI(), func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		return nil, fmt.Errorf("url: %q has a space or control character in it; write it as %%20 or the like", raw)
+	}
 	if u.User != nil {
 		return nil, fmt.Errorf("url: %q carries a user name; send an Authorization header instead", u.Redacted())
 	}
@@ -188,7 +191,7 @@ func encodeRequest(o Options, u *url.URL) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s %s\r\n", o.Method, u.RequestURI(), version)
 	if !hasHeader(o.Headers, "Host") {
-		fmt.Fprintf(&b, "Host: %s\r\n", u.Host)
+		fmt.Fprintf(&b, "Host: %s\r\n", withoutZone(u.Host))
 	}
 	if connection != "" {
 		fmt.Fprintf(&b, "Connection: %s\r\n", connection)
@@ -212,7 +215,19 @@ func hasHeader(headers []Header, name string) bool {
 	return false
 }
 
-// resolve looks the host up once; of several addresses the system's first choice is taken.
+// withoutZone drops an IPv6 zone, which means something on this machine only (RFC 6874, section 3).
+func withoutZone(host string) string {
+	if from, to := strings.IndexByte(host, '%'), strings.IndexByte(host, ']'); from >= 0 && to > from {
+		return host[:from] + host[to:]
+	}
+	return host
+}
+
+// probeTimeout is for one of several addresses of a host.
+const probeTimeout = time.Second
+
+// resolve looks the host up once. Of several addresses the first is taken that accepts a connection (localhost is ::1 as
+// well as 127.0.0.1, and a server often listens on one of them), or the first when none does.
 func resolve(ctx context.Context, u *url.URL) (sockaddr, error) {
 	port := uint16(80)
 	if p := u.Port(); p != "" {
@@ -223,5 +238,16 @@ func resolve(ctx context.Context, u *url.URL) (sockaddr, error) {
 	if err != nil {
 		return sockaddr{}, fmt.Errorf("url: %w", err)
 	}
-	return newSockaddr(netip.AddrPortFrom(addrs[0].Unmap(), port))
+	chosen := addrs[0]
+	if len(addrs) > 1 {
+		dialer := net.Dialer{Timeout: probeTimeout}
+		for _, addr := range addrs {
+			if c, err := dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(addr, port).String()); err == nil {
+				c.Close()
+				chosen = addr
+				break
+			}
+		}
+	}
+	return newSockaddr(netip.AddrPortFrom(chosen.Unmap(), port))
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -49,50 +50,73 @@ func TestRequestsAsWritten(t *testing.T) {
 }
 
 func TestURLsAreAskedInTurn(t *testing.T) {
-	var a, b atomic.Int64
-	s := serve(t, func(_ *testServer, c net.Conn) {
-		for r := bufio.NewReader(c); ; {
-			request, err := http.ReadRequest(r)
-			if err != nil {
-				return
+	for _, bClosesTheConnection := range []bool{false, true} {
+		var a, b atomic.Int64
+		s := serve(t, func(_ *testServer, c net.Conn) {
+			for r := bufio.NewReader(c); ; {
+				request, err := http.ReadRequest(r)
+				if err != nil {
+					return
+				}
+				if request.URL.Path == "/a" {
+					a.Add(1)
+				} else {
+					b.Add(1)
+					if bClosesTheConnection {
+						return
+					}
+				}
+				io.WriteString(c, ok)
 			}
-			if request.URL.Path == "/a" {
-				a.Add(1)
-			} else {
-				b.Add(1)
-			}
-			io.WriteString(c, ok)
+		})
+		o := options(s.url)
+		o.URLs, o.Requests = []string{s.url + "a", s.url + "b"}, 100
+		r := load(t, context.Background(), o)
+		if a.Load() < 48 || a.Load() > 52 || a.Load()+b.Load() != 100 || bClosesTheConnection != (r.Errors[ErrRead] == b.Load()) {
+			t.Errorf("%d of a, %d of b, errors %v", a.Load(), b.Load(), r.Errors)
 		}
-	})
-	o := options(s.url)
-	o.URLs, o.Requests = []string{s.url + "a", s.url + "b"}, 100
-	load(t, context.Background(), o)
-	if a.Load() < 48 || a.Load() > 52 || a.Load()+b.Load() != 100 {
-		t.Errorf("%d of a, %d of b", a.Load(), b.Load())
 	}
 }
 
 func TestIPv6AndHostNames(t *testing.T) {
-	for _, host := range []string{"[::1]", "localhost"} {
-		listenOn := host
-		if host == "localhost" {
-			listenOn = "127.0.0.1"
-			if addrs, err := net.LookupHost("localhost"); err != nil || addrs[0] != "127.0.0.1" {
-				listenOn = "[::1]"
-			}
-		}
-		listener, err := net.Listen("tcp", listenOn+":0")
-		if err != nil {
-			t.Logf("%s: skipped, %v", host, err)
+	for _, test := range []struct{ host, listenOn string }{{"[::1]", "[::1]:0"}, {"localhost", "127.0.0.1:0"}} {
+		if listener, err := net.Listen("tcp", test.listenOn); err != nil {
+			t.Logf("%s: skipped, %v", test.host, err)
 			continue
+		} else {
+			listener.Close()
 		}
-		listener.Close()
-		s := serveAt(t, listener.Addr().String(), always(ok))
-		o := options(fmt.Sprintf("http://%s:%d/", host, s.listener.Addr().(*net.TCPAddr).Port))
+		s := serveAt(t, test.listenOn, always(ok))
+		o := options(fmt.Sprintf("http://%s:%d/", test.host, s.listener.Addr().(*net.TCPAddr).Port))
 		o.Requests = 10
 		if r := load(t, context.Background(), o); r.Responses[0] != 10 {
-			t.Errorf("%s: %v %s", host, r.Responses, r.ErrorExample)
+			t.Errorf("%s: %v %s", test.host, r.Responses, r.ErrorExample)
 		}
+	}
+}
+
+func TestHostHeaderHasNoZone(t *testing.T) {
+	for host, want := range map[string]string{"[fe80::1%eth0]:80": "[fe80::1]:80", "[::1]": "[::1]", "a.example:80": "a.example:80"} {
+		if got := withoutZone(host); got != want {
+			t.Errorf("%s became %s, want %s", host, got, want)
+		}
+	}
+}
+
+func TestFileLimitIsNamed(t *testing.T) {
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	lower := syscall.Rlimit{Cur: 500, Max: before.Max}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &lower); err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before)
+	o := options("http://127.0.0.1:9/")
+	o.Requests, o.Connections = 1, 450
+	if _, err := Run(context.Background(), o, nil); err == nil || !strings.Contains(err.Error(), "ulimit -n 514") {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -109,11 +133,12 @@ func TestOptionsAreChecked(t *testing.T) {
 		"threads: must be":                    func(o *Options) { o.Threads = 0 },
 		"connections: must be":                func(o *Options) { o.Connections = 0 },
 		"too few for 5 threads":               func(o *Options) { o.Threads = 5 },
-		"need a file limit":                   func(o *Options) { o.Connections = 900_000 },
 		"give one of the two":                 func(o *Options) { o.Duration = time.Second },
 		"must not be negative":                func(o *Options) { o.Warmup = -1 },
 		"timeout: must be greater":            func(o *Options) { o.Timeout = 0 },
-		"is not an HTTP method":               func(o *Options) { o.Method = "GET /" },
+		"method: \"GET /\" is not":            func(o *Options) { o.Method = "GET /" },
+		"method: \"CONNECT\" is not":          func(o *Options) { o.Method = "CONNECT" },
+		"has a space or control":              func(o *Options) { o.URLs = []string{"http://127.0.0.1/?a=b c"} },
 		"is not a header name":                func(o *Options) { o.Headers = []Header{{"a b", ""}} },
 		"has a line break":                    func(o *Options) { o.Headers = []Header{{"a", "b\r\nc: d"}} },
 		"Content-Length is set by the engine": func(o *Options) { o.Headers = []Header{{"Content-Length", "1"}} },

@@ -153,10 +153,11 @@ func (r *recorder) moments() (mean, sd float64) {
 	return mean, sd
 }
 
-// distribution sums the recorder up. withinSd counts from the histogram's buckets, so it is as exact as they are.
+// distribution sums the recorder up. WithinSD counts from the histogram's buckets, so it is as exact as they are.
 func (r *recorder) distribution() LatencyDistribution {
+	d := r.withoutWithinSD()
 	if r.count == 0 {
-		return LatencyDistribution{}
+		return d
 	}
 	mean, sd := r.moments()
 	within := int64(0)
@@ -165,22 +166,28 @@ func (r *recorder) distribution() LatencyDistribution {
 			within += bar.Count
 		}
 	}
-	d := r.percentiles()
-	d.Distribution = Distribution{
-		Min: float64(r.min) / nanosecondsPerMillisecond, Mean: mean / nanosecondsPerMillisecond,
-		SD: sd / nanosecondsPerMillisecond, WithinSD: float64(within) / float64(r.count),
-		Max: float64(r.max) / nanosecondsPerMillisecond,
-	}
+	d.WithinSD = float64(within) / float64(r.count)
 	return d
 }
 
-// percentiles fills in the percentiles only. A bucket's upper end can lie above the greatest value seen: it is bounded.
-func (r *recorder) percentiles() LatencyDistribution {
+// withoutWithinSD leaves out the one figure that needs a walk over all buckets. A bucket's upper end can lie above the
+// greatest value seen, so percentiles are bounded by what was.
+func (r *recorder) withoutWithinSD() LatencyDistribution {
+	if r.count == 0 {
+		return LatencyDistribution{}
+	}
+	mean, sd := r.moments()
 	at := r.histogram.ValueAtPercentiles([]float64{50, 75, 90, 95, 99, 99.9})
-	ms := func(p float64) float64 {
+	percentile := func(p float64) float64 {
 		return float64(min(max(at[p], r.min), r.max)) / nanosecondsPerMillisecond
 	}
-	return LatencyDistribution{P50: ms(50), P75: ms(75), P90: ms(90), P95: ms(95), P99: ms(99), P999: ms(99.9)}
+	return LatencyDistribution{
+		Distribution: Distribution{
+			Min: float64(r.min) / nanosecondsPerMillisecond, Mean: mean / nanosecondsPerMillisecond,
+			SD: sd / nanosecondsPerMillisecond, Max: float64(r.max) / nanosecondsPerMillisecond,
+		},
+		P50: percentile(50), P75: percentile(75), P90: percentile(90), P95: percentile(95), P99: percentile(99), P999: percentile(99.9),
+	}
 }
 
 // describe is the Distribution of a list of values.
