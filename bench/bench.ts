@@ -13,14 +13,14 @@ import { versionOf } from '../lib/runner/versions.ts';
 import { nginx } from '../lib/scenario/index.ts';
 import type { ServerSpec } from '../lib/scenario/model.ts';
 import { startServer, type RunningServer } from '../lib/servers/index.ts';
-import { findGo } from '../lib/setup/k6.ts';
+import { findGo, goEnvironment } from '../lib/setup/k6.ts';
 import { thisMachine } from '../lib/setup/machine.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
 import { lastLine, run } from '../lib/setup/run.ts';
 import { ensureTools } from '../lib/setup/tools.ts';
-import { openStore } from '../lib/store/index.ts';
-import { ab, loadgen, stockK6, wrk, type BenchLoad, type Contender, type Sample } from './contenders.ts';
-import { compareRounds, effectLines, tableLines, type Effect, type Limits, type Row } from './ratios.ts';
+import { openStore, type Store } from '../lib/store/index.ts';
+import { ab, loadgen, stockK6, wrk, type BenchLoad, type Contender } from './contenders.ts';
+import { compareRounds, effectLines, sharedCore, tableLines, type Effect, type Limits, type Measured, type Row } from './ratios.ts';
 
 const flags = {
   'rounds': { value: 'N', help: 'rounds, each with every generator once (6)' },
@@ -52,7 +52,7 @@ interface Experiment {
   limits(arrangement: Arrangement): Limits;
 }
 
-type Arrangement = 'a core each' | 'one core';
+type Arrangement = 'a core each' | typeof sharedCore;
 
 /** Returns the exit code: 0 also when a limit is not held, which the table and bench.json say. Throws UserError. */
 export async function benchCommand(args: readonly string[]): Promise<number> {
@@ -64,27 +64,29 @@ export async function benchCommand(args: readonly string[]): Promise<number> {
   }
   const rounds = wholeNumber('--rounds', words.flags.get('rounds') ?? '6', 100);
   const duration = seconds('--duration', words.flags.get('duration') ?? '8s', 1);
+  if (!Number.isInteger(duration)) throw new UserError(`--duration ${duration}: wrk knows whole seconds only`, 2);
   const cores = oneEach(divideCores(allowedCpus(), {}));
   const tools = await ensureTools(['k6', 'nginx', 'wrk', 'ab', 'influxd']);
   const interrupt = takeSignals(() => console.error('ending the bench'));
   const scratch = await mkdtemp(join(os.tmpdir(), 'bakeoff-bench-'));
-  const store = await openStore({ influxdBinary: tools.influxd, folder: join(scratch, 'influxdb'), cpus: cores.generatorCpus });
+  let store: Store | undefined;
   try {
+    store = await openStore({ influxdBinary: tools.influxd, folder: join(scratch, 'influxdb'), cpus: cores.generatorCpus });
     const measured = loadgen(tools.k6);
     const experiments: Experiment[] = [
       {
-        load: `keep-alive, ${connections} connections`, keepAlive: true, arrangements: ['a core each', 'one core'],
+        load: `keep-alive, ${connections} connections`, keepAlive: true, arrangements: ['a core each', sharedCore],
         contenders: [measured, wrk(tools.wrk), stockK6(tools.k6)],
         // Only with a core each does the server set the pace.
-        limits: (arrangement) => ({ cpu: 1, ...(arrangement === 'a core each' ? { rps: 0.98 } : {}) }),
+        limits: (arrangement) => ({ cpu: 1, ...(arrangement === sharedCore ? {} : { rps: 0.98 }) }),
       },
       {
-        load: `new connection each, ${connections} at a time`, keepAlive: false, arrangements: ['a core each', 'one core'],
+        load: `new connection each, ${connections} at a time`, keepAlive: false, arrangements: ['a core each', sharedCore],
         contenders: [measured, ab(tools.ab)], limits: () => ({ cpu: 0.95 }),
       },
       {
         // On one core, with the database on the other: what is billed to k6 is k6's.
-        load: 'keep-alive, streaming to InfluxDB', keepAlive: true, arrangements: ['one core'],
+        load: 'keep-alive, streaming to InfluxDB', keepAlive: true, arrangements: [sharedCore],
         contenders: [loadgen(tools.k6, 'loadgen, streaming', store.k6Output()), measured], limits: () => ({ cpu: 1.01 }),
       },
     ];
@@ -118,7 +120,7 @@ export async function benchCommand(args: readonly string[]): Promise<number> {
     interrupt.signal.throwIfAborted();
     throw error;
   } finally {
-    await store.close();
+    await store?.close();
     await rm(scratch, { recursive: true, force: true });
     interrupt.release();
   }
@@ -139,11 +141,13 @@ async function start(spec: ServerSpec, bench: Bench): Promise<RunningServer> {
 }
 
 /** A run without errors, or none: an error is not a request that was served. */
-async function sampleOf(contender: Contender, load: BenchLoad, cpus: readonly number[], bench: Bench, where: string): Promise<Sample> {
+async function sampleOf(contender: Contender, running: RunningServer, load: BenchLoad, cpus: readonly number[], bench: Bench, where: string): Promise<Measured> {
   console.error(`${where} · ${contender.name}`);
+  const [before, startedAt] = [running.usage().cpuSeconds, performance.now()];
   const sample = await contender.run(load, cpus, bench.signal);
+  const serverShare = (running.usage().cpuSeconds - before) / ((performance.now() - startedAt) / 1000);
   if (sample.errors > 0) throw new UserError(`${contender.name}: ${sample.errors} errors against nginx; the figures would mean nothing`);
-  return sample;
+  return { ...sample, serverShare };
 }
 
 /** One server for all rounds; every round runs each contender once, forwards and backwards in turn. */
@@ -155,15 +159,15 @@ async function measure(experiment: Experiment, arrangement: Arrangement, bench: 
       url: `${running.origin}${page.path}`, connections, keepAlive: experiment.keepAlive,
       seconds: bench.duration, requests: Math.round(bench.duration * newConnectionsPerSecond),
     };
-    const samples = new Map<Contender, Sample[]>(experiment.contenders.map((contender) => [contender, []]));
+    const samples = new Map<Contender, Measured[]>(experiment.contenders.map((contender) => [contender, []]));
     for (let round = 1; round <= bench.rounds; round++) {
       const order = round % 2 === 1 ? experiment.contenders : experiment.contenders.toReversed();
       for (const contender of order) {
-        samples.get(contender)?.push(await sampleOf(contender, load, generatorCpus, bench, `${experiment.load} · ${arrangement} · round ${round} of ${bench.rounds}`));
+        samples.get(contender)?.push(await sampleOf(contender, running, load, generatorCpus, bench, `${experiment.load} · ${arrangement} · round ${round} of ${bench.rounds}`));
       }
     }
     const [measured, peer] = experiment.contenders as [Contender, Contender];
-    const of = (contender: Contender): Sample[] => samples.get(contender) as Sample[];
+    const of = (contender: Contender): Measured[] => samples.get(contender) as Measured[];
     return experiment.contenders.map((contender) => ({
       load: experiment.load, arrangement, generator: contender.name, samples: of(contender),
       against: contender === peer ? null : { peer: peer.name, ...compareRounds(of(contender), of(peer)), ...(contender === measured ? { limits: experiment.limits(arrangement) } : {}) },
@@ -182,9 +186,10 @@ async function measureEffect(contenders: readonly Contender[], bench: Bench): Pr
     for (let round = 1; round <= bench.rounds; round++) {
       for (const [index, contender] of contenders.entries()) {
         const sides = [['without', servers[0]], ['with', servers[1]]] as const;
-        for (const [side, running] of round % 2 === 1 ? sides : sides.toReversed()) {
-          const load: BenchLoad = { url: `${(running as RunningServer).origin}${page.path}`, connections, keepAlive: true, seconds: bench.duration, requests: 0 };
-          const sample = await sampleOf(contender, load, bench.cores.generatorCpus, bench, `open_file_cache · ${side} · round ${round} of ${bench.rounds}`);
+        for (const [side, one] of round % 2 === 1 ? sides : sides.toReversed()) {
+          const running = one as RunningServer;
+          const load: BenchLoad = { url: `${running.origin}${page.path}`, connections, keepAlive: true, seconds: bench.duration, requests: 0 };
+          const sample = await sampleOf(contender, running, load, bench.cores.generatorCpus, bench, `open_file_cache · ${side} · round ${round} of ${bench.rounds}`);
           (effects[index] as Effect)[side].push(sample);
         }
       }
@@ -198,8 +203,10 @@ async function measureEffect(contenders: readonly Contender[], bench: Bench): Pr
 /** Go's own count, from a benchmark of one request on one of 100 connections. */
 async function allocationsPerRequest(signal: AbortSignal): Promise<{ perRequest: number; output: string }> {
   console.error('allocations per request');
+  const machine = thisMachine();
   const { stdout, stderr } = await run({
-    command: (await findGo(thisMachine())).binary, args: ['test', '-run', '^$', '-bench', '^BenchmarkKeepAlive$', '-benchtime', '300000x', './engine'],
+    command: (await findGo(machine)).binary, env: goEnvironment(machine.env),
+    args: ['test', '-trimpath', '-buildvcs=false', '-run', '^$', '-bench', '^BenchmarkKeepAlive$', '-benchtime', '300000x', './engine'],
     cwd: join(projectRoot, 'xk6-loadgen'), signal,
   });
   const output = stdout.split('\n').find((line) => line.startsWith('BenchmarkKeepAlive')) ?? '';

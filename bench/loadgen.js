@@ -4,6 +4,6 @@ import loadgen from 'k6/x/loadgen';
 export const options = { scenarios: { bench: { executor: 'per-vu-iterations', vus: 1, iterations: 1, maxDuration: '10m' } } };
 
 export default function () {
-  const { requests, rps, errors } = loadgen.run(JSON.parse(__ENV.LOAD));
-  console.log(`BENCH ${JSON.stringify({ requests, rps, errors: errors.total })}`);
+  const { requests, rps, responses, errors } = loadgen.run(JSON.parse(__ENV.LOAD));
+  console.log(`BENCH ${JSON.stringify({ requests, rps, errors: errors.total + responses['4xx'] + responses['5xx'] })}`);
 }

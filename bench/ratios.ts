@@ -3,6 +3,9 @@ import { median, ratioInterval, type RatioInterval } from '../lib/analysis/stati
 import { whole } from '../lib/report/format.ts';
 import type { Sample } from './contenders.ts';
 
+/** A generator's figures, and how much of its core the server used meanwhile, 0 to 1. */
+export interface Measured extends Sample { serverShare: number }
+
 /** The most CPU per request, and the fewest requests/s, as multiples of the peer's. */
 export interface Limits { cpu: number; rps?: number }
 
@@ -13,7 +16,7 @@ export interface Row {
   load: string;
   arrangement: string;
   generator: string;
-  samples: Sample[];
+  samples: Measured[];
   /** null: this is the peer. */
   against: { peer: string; cpu: Ratio; rps: Ratio; limits?: Limits } | null;
 }
@@ -31,6 +34,9 @@ export function compareRounds(measured: readonly Sample[], peer: readonly Sample
   return { cpu: compare((sample) => sample.cpuMicrosPerRequest), rps: compare((sample) => sample.rps) };
 }
 
+/** Both sides on one core: neither has it for itself, so a share of it says nothing. */
+export const sharedCore = 'one core';
+
 /** Whether the ratio over all rounds is within the limits. */
 export function held({ cpu, rps }: { cpu: Ratio; rps: Ratio }, limits: Limits): boolean {
   return cpu.ratio <= limits.cpu && (limits.rps === undefined || rps.ratio >= limits.rps);
@@ -42,10 +48,11 @@ export function tableLines(rows: readonly Row[]): string[] {
   let last = '';
   for (const row of rows) {
     const title = `${row.load} · ${row.arrangement}`;
-    if (title !== last) lines.push(...(last === '' ? [] : ['']), title.padEnd(52) + 'requests/s   CPU µs/request');
+    if (title !== last) lines.push(...(last === '' ? [] : ['']), title.padEnd(52) + 'requests/s   CPU µs/request' + (row.arrangement === sharedCore ? '' : '   server'));
     last = title;
-    const figures = [median(row.samples.map(({ rps }) => rps)), median(row.samples.map((sample) => sample.cpuMicrosPerRequest))] as const;
-    lines.push(`  ${row.generator.padEnd(50)}${whole(figures[0]).padStart(10)}${figures[1].toFixed(2).padStart(17)}`);
+    const of = (figure: (sample: Measured) => number): number => median(row.samples.map(figure));
+    const server = row.arrangement === sharedCore ? '' : `${Math.round(100 * of((sample) => sample.serverShare))} %`;
+    lines.push(`  ${row.generator.padEnd(50)}${whole(of(({ rps }) => rps)).padStart(10)}${of((sample) => sample.cpuMicrosPerRequest).toFixed(2).padStart(17)}${server.padStart(9)}`);
     if (row.against === null) continue;
     const { peer, cpu, rps, limits } = row.against;
     lines.push(`    CPU per request × ${describe(cpu)} of ${peer}; requests/s × ${describe(rps)}`);
