@@ -40,10 +40,12 @@ const linesPerRequest = 5000;
  * @param token of INFLUX_TOKEN; used when the URL names no credentials
  */
 export function parseInfluxUrl(text: string, token?: string): Influx {
-  const wrong = new UserError('--influx takes a URL such as http://localhost:8086, with user:password@ or token@ before the host where one is needed', 2);
+  const wrong = new UserError('--influx takes a URL such as http://localhost:8086, with user:password@ or token@ before the host where one is needed (a % in them is written %25, an @ %40)', 2);
   let url: URL;
+  let credentials: Influx['credentials'];
   try {
     url = new URL(text);
+    credentials = credentialsOf(url, token);
   } catch {
     throw wrong;
   }
@@ -52,9 +54,10 @@ export function parseInfluxUrl(text: string, token?: string): Influx {
   if (path !== '' && path !== `/${database}`) {
     throw new UserError(`--influx takes no path: the database is always ${database}`, 2);
   }
-  return { url: url.origin, database, credentials: credentialsOf(url, token) };
+  return { url: url.origin, database, credentials };
 }
 
+/** Throws URIError for a % that begins no code. */
 function credentialsOf(url: URL, token: string | undefined): Influx['credentials'] {
   const user = decodeURIComponent(url.username);
   const password = decodeURIComponent(url.password);

@@ -42,8 +42,8 @@ describe('--influx', () => {
     expect(parseInfluxUrl(text, token)).toEqual({ ...expected, database: 'bakeoff' });
   });
 
-  it.each(['localhost:8086', 'h', '', 'ftp://h', 'http://h?db=x', 'http://h/other'])('refuses "%s"', (text) => {
-    expect(() => parseInfluxUrl(text)).toThrow(/^--influx takes/);
+  it.each(['localhost:8086', 'h', '', 'ftp://h', 'http://h?db=x', 'http://h/other', 'http://me:100%@h:1', 'http://%E4@h'])('refuses %j', (text) => {
+    expect(() => parseInfluxUrl(text)).toThrow(expect.objectContaining({ message: expect.stringMatching(/^--influx takes/) as string, exitCode: 2 }) as Error);
   });
 });
 
