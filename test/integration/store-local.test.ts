@@ -142,12 +142,13 @@ it('leaves no influxd behind when the runner is killed, and the next run starts 
     const store = await openStore({ influxdBinary: ${JSON.stringify(influxdBinary)}, folder: ${JSON.stringify(folder)} });
     await store.write(['m value=1 1']);
     console.log(store.pid());
-    setInterval(() => {}, 1000);
+    setTimeout(() => {}, 60_000);
   `);
   const runner = await startChild({ command: process.execPath, args: ['--import', import.meta.resolve('tsx'), script], stdio: ['ignore', 'pipe', 'inherit'] });
   onTestFinished(() => runner.stop());
   const [text] = (await once(runner.process.stdout as NodeJS.ReadableStream, 'data')) as [Buffer];
   const influxd = Number(text.toString());
+  onTestFinished(() => { if (isRunning(influxd)) process.kill(influxd, 'SIGKILL'); });
   // Stopped, it cannot follow the TERM that the runner's death sends it, and it still has the folder.
   process.kill(influxd, 'SIGSTOP');
   process.kill(runner.pid, 'SIGKILL');
