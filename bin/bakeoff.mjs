@@ -12,12 +12,13 @@ const stampFile = `${projectRoot}node_modules/.bakeoff-stamp`;
 
 /** What is wrong with this machine, in one line; undefined when nothing is. */
 function unsupported() {
-  if (Number.parseInt(process.versions.node, 10) < 20) {
-    return `bakeoff needs Node 20 or newer, this is ${process.version}: get a newer one from https://nodejs.org`;
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  // As in package.json, of which npm only warns.
+  const fits = major === 20 ? minor >= 19 : major === 22 ? minor >= 12 : major > 22;
+  if (!fits) {
+    return `bakeoff needs Node 20.19, 22.12 or newer, this is ${process.versions.node}: get one from https://nodejs.org`;
   }
-  if (process.platform !== 'linux') {
-    return `bakeoff measures Linux servers on Linux; on ${process.platform} use the container image in docker/`;
-  }
+  if (process.platform !== 'linux') return `bakeoff measures on Linux only, this is ${process.platform}`;
   return undefined;
 }
 
@@ -97,4 +98,9 @@ async function main() {
   return commands.main(process.argv.slice(2));
 }
 
-main().then((exitCode) => { process.exitCode = exitCode; });
+main().then((exitCode) => { process.exitCode = exitCode; }, (error) => {
+  if (process.env.BAKEOFF_DEBUG === '1') throw error;
+  const [line] = String(error?.message ?? error).split('\n');
+  console.error(`bakeoff cannot start: ${line} (remove node_modules and start again; BAKEOFF_DEBUG=1 shows where)`);
+  process.exitCode = 1;
+});
