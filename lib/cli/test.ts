@@ -58,9 +58,9 @@ class TestRun {
 
   /** `toolsReady`: the integration tests are wanted and can be run. */
   async #toolsAndGo(chosen: ReadonlySet<Part>): Promise<{ toolsReady: boolean }> {
-    const tools = chosen.has('integration') ? await this.#ready(() => ensureTools(['k6', 'nginx', 'influxd'], this.#machine)) : undefined;
+    const tools = chosen.has('integration') ? await this.#ready(() => ensureTools(['k6', 'nginx', 'influxd'], this.#machine, this.#signal)) : undefined;
     if (chosen.has('go')) {
-      const compilers = await this.#ready(async () => ({ go: await findGo(this.#machine), ...await ensureTools(['gcc'], this.#machine) }));
+      const compilers = await this.#ready(async () => ({ go: await findGo(this.#machine), ...await ensureTools(['gcc'], this.#machine, this.#signal) }));
       if (compilers !== undefined) await this.#goModule(compilers);
     }
     return { toolsReady: tools !== undefined };

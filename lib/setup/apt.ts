@@ -1,4 +1,5 @@
 // Installing packages with apt-get so that nothing they bring is left running or enabled.
+import { existsSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -14,31 +15,66 @@ const policy = '#!/bin/sh\n# Placed by bakeoff while it installs packages, so th
 /**
  * Installs packages as root. One bakeoff at a time does this; `stillMissing` is asked when it is our turn.
  * Throws UserError with apt's own error line when it fails. On `signal` apt ends as on Ctrl-C: at once while it
- * downloads, after the packages are set up otherwise; the rejection comes when it has ended.
+ * downloads, after the packages are set up otherwise; the rejection, with the signal's reason, comes when it has ended.
  */
 export async function aptInstall(stillMissing: () => Promise<string[]>, machine: Machine, signal: AbortSignal): Promise<void> {
-  // One lock for all checkouts of bakeoff on the machine.
-  await withLock(join(machine.systemRoot, 'run/bakeoff-apt.lock'), signal, async () => {
+  await alone(machine, signal, async () => {
+    // A bakeoff may have been killed while we waited.
+    await tidyUp(machine);
     const packages = await stillMissing();
     if (packages.length === 0) return;
     const env = aptEnvironment(machine);
-    const policyFile = join(machine.systemRoot, 'usr/sbin/policy-rc.d');
-    const before = new Set(await installedPackages(env));
-    const policyPlaced = await placePolicy(policyFile);
+    const update = await aptGet(['update'], env, signal);
+    const install = async (...options: string[]): Promise<string> => {
+      const finished = await aptGet(['install', '-y', '--no-install-recommends', '--no-remove', ...options, ...packages], env, signal);
+      if (finished.code === 0) return finished.stdout;
+      const cause = errorLine(update.code === 0 ? finished.stderr : update.stderr);
+      throw new UserError(`apt-get could not install ${packages.join(', ')}: ${cause}; by hand: apt-get update && apt-get install ${packages.join(' ')}`);
+    };
+    const planned = await install('--simulate');
+    await writeFile(newPackagesFile(machine), newPackages(planned).join('\n'));
     try {
-      const update = await aptGet(['update'], env, signal);
-      const install = await aptGet(['install', '-y', '--no-install-recommends', '--no-remove', ...packages], env, signal);
-      if (install.code !== 0) {
-        const cause = errorLine(update.code === 0 ? install.stderr : update.stderr);
-        throw new UserError(`apt-get could not install ${packages.join(', ')}: ${cause}; by hand: apt-get update && apt-get install ${packages.join(' ')}`);
-      }
+      await placePolicy(machine);
+      await install();
     } finally {
       // Also after a failure or an interrupt: some packages may be set up by then.
-      const added = (await installedPackages(env)).filter((name) => !before.has(name));
-      await disableServices(added, env);
-      if (policyPlaced) await rm(policyFile, { force: true });
+      await tidyUp(machine);
     }
   });
+}
+
+/** Does what a bakeoff that was killed while it installed packages has left undone, if there was one. */
+export async function finishKilledInstall(machine: Machine, signal: AbortSignal): Promise<void> {
+  if (!machine.isRoot || !existsSync(newPackagesFile(machine))) return;
+  await machine.progress.step('apt-get', 'finishing what an interrupted start has left', () => alone(machine, signal, () => tidyUp(machine)));
+}
+
+/** One lock for all checkouts of bakeoff on the machine. */
+async function alone(machine: Machine, signal: AbortSignal, work: () => Promise<void>): Promise<void> {
+  await withLock(join(machine.systemRoot, 'run/bakeoff-apt.lock'), signal, work);
+}
+
+/** The packages that are being installed; there as long as their services may be enabled. It outlives a restart of the machine. */
+function newPackagesFile(machine: Machine): string {
+  return join(machine.systemRoot, 'var/lib/bakeoff-new-packages');
+}
+
+function policyFile(machine: Machine): string {
+  return join(machine.systemRoot, 'usr/sbin/policy-rc.d');
+}
+
+/** Disables the services that came with new packages and takes the policy away. */
+async function tidyUp(machine: Machine): Promise<void> {
+  const packages = await readFile(newPackagesFile(machine), 'utf8').catch(() => undefined);
+  if (packages === undefined) return;
+  await disableServices(packages.split('\n').filter((name) => name !== ''), aptEnvironment(machine));
+  if (await readFile(policyFile(machine), 'utf8').catch(() => undefined) === policy) await rm(policyFile(machine));
+  await rm(newPackagesFile(machine));
+}
+
+/** Of what `apt-get --simulate` says, the packages that are not there yet: it names the version of those that are. */
+export function newPackages(simulation: string): string[] {
+  return [...simulation.matchAll(/^Inst (\S+) \(/gm)].map(([, name]) => name as string);
 }
 
 function aptEnvironment(machine: Machine): NodeJS.ProcessEnv {
@@ -54,14 +90,9 @@ function aptEnvironment(machine: Machine): NodeJS.ProcessEnv {
   };
 }
 
-/**
- * policy-rc.d is what Debian's package scripts ask before they start a service. A machine that has its own keeps it.
- * Returns whether there is one of ours now, which includes one that a killed bakeoff left behind.
- */
-async function placePolicy(policyFile: string): Promise<boolean> {
-  const present = await readFile(policyFile, 'utf8').catch(() => undefined);
-  if (present === undefined) await writeFile(policyFile, policy, { mode: 0o755 });
-  return present === undefined || present === policy;
+/** policy-rc.d is what Debian's package scripts ask before they start a service. A machine that has its own keeps it. */
+async function placePolicy(machine: Machine): Promise<void> {
+  if (!existsSync(policyFile(machine))) await writeFile(policyFile(machine), policy, { mode: 0o755 });
 }
 
 /** Runs apt-get; waits for other users of its locks, the ones it does not wait for itself included. */
@@ -76,7 +107,8 @@ async function aptGet(args: readonly string[], env: NodeJS.ProcessEnv, signal: A
       stopWith: 'SIGINT',
     });
     if (finished.code === 0 || !finished.stderr.includes('Could not get lock') || performance.now() > deadline) return finished;
-    await sleep(1000, undefined, { signal });
+    // An abort ends the wait; the next turn rejects with its reason.
+    await sleep(1000, undefined, { signal }).catch(() => undefined);
   }
 }
 
@@ -87,12 +119,7 @@ export function errorLine(stderr: string): string {
   return errors.filter((line) => !summaries.test(line)).at(-1) ?? errors.at(-1) ?? (stderr.trim().split('\n').at(-1) || 'it gave no reason');
 }
 
-async function installedPackages(env: NodeJS.ProcessEnv): Promise<string[]> {
-  const { stdout } = await run({ command: 'dpkg-query', args: ['-W', '-f', '${binary:Package} ${db:Status-Status}\n'], env });
-  return stdout.split('\n').filter((line) => line.endsWith(' installed')).map((line) => line.slice(0, line.indexOf(' ')));
-}
-
-/** Takes the services of these packages out of the machine's start, for systemd and for init scripts alike. */
+/** Takes the services of these packages, as far as they are there, out of the machine's start: systemd's and init scripts. */
 async function disableServices(packages: readonly string[], env: NodeJS.ProcessEnv): Promise<void> {
   if (packages.length === 0) return;
   const { stdout } = await run({ command: 'dpkg-query', args: ['-L', ...packages], env });

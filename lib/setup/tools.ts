@@ -1,12 +1,11 @@
 // Finds the programs that bakeoff drives, or gets them: environment variable, PATH, the system's packages, and for k6
 // a build from source.
 import { UserError } from '../errors.ts';
-import { aptInstall } from './apt.ts';
+import { aptInstall, finishKilledInstall } from './apt.ts';
 import { buildK6, findGo, k6Path, touchBuild } from './k6.ts';
 import { find, isExecutableFile, thisMachine, type Machine } from './machine.ts';
 import { aptPackages, howToInstall, type PackagedTool } from './packages.ts';
 import { fromCallersFolder } from './paths.ts';
-import { untilInterrupted } from './interrupt.ts';
 
 export type ToolName = 'k6' | PackagedTool;
 
@@ -18,21 +17,22 @@ export function toolVariable(name: ToolName): string {
 /**
  * Finds each tool or gets it, independent ones side by side, with progress on stderr; silent when all are there.
  * Returns absolute paths. Throws UserError with one line for each tool that cannot be had; then nothing has been
- * installed unless an installation itself failed.
+ * installed unless an installation itself failed. When `signal` fires it rejects with the signal's reason, after what it
+ * has begun has ended in order.
  */
-export async function ensureTools<N extends ToolName>(names: readonly N[], machine: Machine = thisMachine()): Promise<Record<N, string>> {
+export async function ensureTools<N extends ToolName>(
+  names: readonly N[], machine: Machine = thisMachine(), signal: AbortSignal = new AbortController().signal,
+): Promise<Record<N, string>> {
+  await finishKilledInstall(machine, signal);
   const outcomes = await Promise.allSettled(names.map((name) => look(name, machine)));
   const looked = valuesOrThrow(outcomes);
+  signal.throwIfAborted();
 
   const toInstall = looked.flatMap((tool) => 'install' in tool ? [tool.install] : []);
-  const toBuild = looked.flatMap((tool) => 'build' in tool ? [tool.build] : []);
-  if (toInstall.length > 0 || toBuild.length > 0) {
-    await untilInterrupted(async (signal) => {
-      const installed = toInstall.length === 0 ? [] : [installPackaged(toInstall, machine, signal)];
-      const built = toBuild.map((build) => machine.progress.step('k6', 'building from xk6-loadgen/, once (a minute or two)', () => build(signal)));
-      valuesOrThrow(await Promise.allSettled([...installed, ...built]));
-    });
-  }
+  const installed = toInstall.length === 0 ? [] : [installPackaged(toInstall, machine, signal)];
+  const built = looked.flatMap((tool) => 'build' in tool
+    ? [machine.progress.step('k6', 'building from xk6-loadgen/, once (a minute or two)', () => tool.build(signal))] : []);
+  valuesOrThrow(await Promise.allSettled([...installed, ...built]));
 
   const paths: Partial<Record<N, string>> = {};
   for (const [index, name] of names.entries()) {
@@ -72,11 +72,16 @@ async function lookForK6(machine: Machine): Promise<Looked> {
 
 async function installPackaged(tools: readonly PackagedTool[], machine: Machine, signal: AbortSignal): Promise<void> {
   await machine.progress.step(tools.join(', '), 'installing with apt-get', async (step) => {
-    signal.addEventListener('abort', () => step.doing('interrupted, apt-get finishes what it has begun'));
-    await aptInstall(async () => {
-      const found = await Promise.all(tools.map((tool) => find(tool, machine)));
-      return tools.filter((_, index) => found[index] === undefined).flatMap(aptPackages);
-    }, machine, signal);
+    const sayInterrupted = (): void => step.doing('interrupted, apt-get finishes what it has begun');
+    signal.addEventListener('abort', sayInterrupted);
+    try {
+      await aptInstall(async () => {
+        const found = await Promise.all(tools.map((tool) => find(tool, machine)));
+        return tools.filter((_, index) => found[index] === undefined).flatMap(aptPackages);
+      }, machine, signal);
+    } finally {
+      signal.removeEventListener('abort', sayInterrupted);
+    }
   });
 }
 

@@ -1,7 +1,7 @@
 // Set-up with real Go and real child processes. What changes the system (apt) works on stand-ins that keep its contract.
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { projectRoot } from '../../lib/setup/paths.ts';
@@ -86,15 +86,17 @@ test('two at once: one builds, the other waits and takes the same', async () => 
   expect(readFileSync(builds, 'utf8')).toBe('build\n');
 });
 
-test.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)('a build interrupted by %s ends with bakeoff and is not taken for a whole one', async (name) => {
+test.each([
+  ['SIGINT', [130, null]], ['SIGTERM', [130, null]], ['SIGKILL', [null, 'SIGKILL']],
+] as const)('a build interrupted by %s ends with bakeoff and is not taken for a whole one', async (name, end) => {
   const machine = goMachine();
   const pidFile = join(machine.folder, 'pid');
   for (const command of ['sleep', 'chmod']) symlinkSync(realPath(command), join(machine.binFolder, command));
-  fakeBuild(machine, `echo half >"$out"; chmod 755 "$out"; echo $$ >${pidFile}; exec sleep 1000`);
-  const child = start(['--import', 'tsx', join(projectRoot, 'test/fixtures/ensure-k6.mts'), machine.k6Sources], { ...machine.env, BAKEOFF_HOME: machine.bakeoffFolder });
-  const buildPid = await vi.waitFor(() => Number(/^\d+\n/.exec(readFileSync(pidFile, 'utf8'))?.[0] ?? expect.fail()), 30_000);
+  fakeBuild(machine, `echo half >"$out"; chmod 755 "$out"; echo $$ >${pidFile}; exec sleep 60`);
+  const child = startEnsureTool('k6', machine);
+  const buildPid = await pidIn(pidFile);
   child.process.kill(name);
-  expect(await child.ended).toEqual([null, name]);
+  expect(await child.ended).toEqual(end);
   await vi.waitFor(() => expect(isRunning(buildPid)).toBe(false), 10_000);
 
   useRealGo(machine);
@@ -127,44 +129,55 @@ test('a folder for k6 that cannot be made is named', async () => {
   await expect(ensureTools(['k6'], machine)).rejects.toThrow(/^k6 cannot be kept in .*: ENOTDIR.*; BAKEOFF_HOME names another folder$/);
 });
 
-interface AptStandIn { machine: TestMachine; log(): string[]; policyFile: string }
+interface AptStandIn { machine: TestMachine; log(): string[]; policyFile: string; newPackagesFile: string }
 
 /**
  * A system with apt whose packages bring a program and a service. `install` is shell text run by `apt-get install`, with
- * `bring NAME` to install a program with a service of its name; what a package script would be told is in the log.
+ * `bring PACKAGE [PROGRAM]` to install one with a service of its name; what a package script would be told is in the log.
  */
 function aptSystem(install: string): AptStandIn {
-  const machine = testMachine({ isRoot: true, commands: ['cat', 'chmod'] });
+  const machine = testMachine({ isRoot: true, commands: ['cat', 'chmod', 'flock', 'sleep'] });
   const at = (name: string): string => join(machine.folder, name);
   const policyFile = join(machine.systemRoot, 'usr/sbin/policy-rc.d');
-  writeFileSync(at('status'), 'libc6 installed\nleftover config-files\n');
+  writeFileSync(at('installed'), 'libc6\n');
   writeFileSync(at('log'), '');
-  script(machine, 'bring', `echo "#!/bin/sh" >${machine.binFolder}/$1; chmod 755 ${machine.binFolder}/$1; echo "$1 installed" >>${at('status')}
+  machine.env.FOLDER = machine.folder;
+  script(machine, 'bring', `program=${machine.binFolder}/${'${2:-$1}'}; echo "#!/bin/sh" >$program; chmod 755 $program; echo "$1" >>${at('installed')}
 ${policyFile}; echo "$1 may start: $?" >>${at('log')}`);
-  script(machine, 'apt-get', `for word in "$@"; do case $word in update|install) action=$word;; esac; done
+  script(machine, 'apt-get', `for word in "$@"; do case $word in update|install|--simulate) action=$word;; -*|*=*) ;; *) names="$names $word";; esac; done
 echo "apt-get $action" >>${at('log')}; echo "$*" >>${at('arguments')}
-[ $action != install ] || { ${install}; }`);
-  script(machine, 'dpkg-query', `case $1 in -W) cat ${at('status')};;
--L) shift; for name in "$@"; do echo /usr/sbin/$name; echo /etc/init.d/$name; echo /usr/lib/systemd/system/$name.service; done;; esac`);
+case $action in
+--simulate) echo "Inst libc6 [1] (2 test [amd64])"; for name in $names; do echo "Inst $name (1 test [amd64])"; done;;
+install) ${install};;
+esac`);
+  script(machine, 'dpkg-query', `[ $1 = -L ] && shift && for name in "$@"; do while read -r known; do
+[ $name != $known ] || { echo /usr/sbin/$name; echo /etc/init.d/$name; echo /usr/lib/systemd/system/$name.service; }
+done <${at('installed')}; done`);
   script(machine, 'update-rc.d', `echo "update-rc.d $*" >>${at('log')}`);
-  return { machine, policyFile, log: () => readFileSync(at('log'), 'utf8').trim().split('\n') };
+  return {
+    machine, policyFile, newPackagesFile: join(machine.systemRoot, 'var/lib/bakeoff-new-packages'),
+    log: () => readFileSync(at('log'), 'utf8').trim().split('\n'),
+  };
 }
 
 test('apt: all missing packages at once, no service started, the new ones disabled, nothing left behind', async () => {
-  const { machine, log, policyFile } = aptSystem('bring nginx; bring influxd');
+  const { machine, log, policyFile, newPackagesFile } = aptSystem('bring nginx; bring influxdb influxd');
   script(machine, 'wrk', 'exit 0');
-  expect(await ensureTools(['nginx', 'influxd', 'wrk'], machine)).toEqual({
+  const controller = new AbortController();
+  expect(await ensureTools(['nginx', 'influxd', 'wrk'], machine, controller.signal)).toEqual({
     nginx: join(machine.binFolder, 'nginx'), influxd: join(machine.binFolder, 'influxd'), wrk: join(machine.binFolder, 'wrk'),
   });
   expect(log()).toEqual([
-    'apt-get update', 'apt-get install', 'nginx may start: 101', 'influxd may start: 101', 'update-rc.d nginx disable', 'update-rc.d influxd disable',
+    'apt-get update', 'apt-get --simulate', 'apt-get install', 'nginx may start: 101', 'influxdb may start: 101',
+    'update-rc.d nginx disable', 'update-rc.d influxdb disable',
   ]);
   expect(readFileSync(join(machine.folder, 'arguments'), 'utf8')).toMatch(/install -y --no-install-recommends --no-remove nginx influxdb\n$/);
-  expect(existsSync(policyFile)).toBe(false);
+  expect([policyFile, newPackagesFile].map((file) => existsSync(file))).toEqual([false, false]);
   expect(machine.printed()).toMatch(/^nginx, influxd: installing with apt-get …\nnginx, influxd: done, .* s\n$/);
 
   const before = machine.printed();
   await ensureTools(['nginx', 'influxd'], machine);
+  controller.abort();
   expect(machine.printed()).toBe(before);
 });
 
@@ -174,6 +187,43 @@ test('apt fails half-way: its error line, what did get installed is disabled, th
     'apt-get could not install nginx, influxdb: Failed to fetch http://h/i.deb  Could not connect; by hand: apt-get update && apt-get install nginx influxdb');
   expect(log().at(-1)).toBe('update-rc.d nginx disable');
   expect(existsSync(policyFile)).toBe(false);
+});
+
+test('interrupted before apt has been started, nothing is installed', async () => {
+  const { machine, log } = aptSystem('bring nginx');
+  await expect(ensureTools(['nginx'], machine, AbortSignal.abort(new Error('enough')))).rejects.toThrow('enough');
+  expect(log()).toEqual(['']);
+});
+
+// Shell text that lasts until it is interrupted, or for a minute.
+const lasts = ': >"$FOLDER/started"; i=0; while [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done';
+
+test('interrupted, apt finishes what it has begun, and its services are disabled', async () => {
+  const { machine, log, policyFile, newPackagesFile } = aptSystem(`trap "bring nginx; exit 100" INT; ${lasts}`);
+  const controller = new AbortController();
+  const running = ensureTools(['nginx'], machine, controller.signal);
+  const refused = expect(running).rejects.toThrow('enough');
+  await vi.waitFor(() => expect(existsSync(join(machine.folder, 'started'))).toBe(true), 10_000);
+  controller.abort(new Error('enough'));
+  await refused;
+  expect(log().slice(-2)).toEqual(['nginx may start: 101', 'update-rc.d nginx disable']);
+  expect([policyFile, newPackagesFile].map((file) => existsSync(file))).toEqual([false, false]);
+  expect(machine.printed()).toContain('nginx: interrupted, apt-get finishes what it has begun …\n');
+});
+
+test('what a bakeoff that was killed while it installed has left is done by the next start', async () => {
+  const { machine, log, policyFile, newPackagesFile } = aptSystem(`bring nginx; echo $$ >"$FOLDER/pid"; exec sleep 60`);
+  const child = startEnsureTool('nginx', machine);
+  const aptPid = await pidIn(join(machine.folder, 'pid'));
+  child.process.kill('SIGKILL');
+  await child.ended;
+  await vi.waitFor(() => expect(isRunning(aptPid)).toBe(false), 10_000);
+  expect([policyFile, newPackagesFile].map((file) => existsSync(file))).toEqual([true, true]);
+
+  await ensureTools(['nginx'], machine);
+  expect(log().slice(-2)).toEqual(['nginx may start: 101', 'update-rc.d nginx disable']);
+  expect([policyFile, newPackagesFile].map((file) => existsSync(file))).toEqual([false, false]);
+  expect(machine.printed()).toMatch(/^apt-get: finishing what an interrupted start has left …\napt-get: done, .* s\n$/);
 });
 
 test('apt and the k6 build go side by side, and both failures are told', async () => {
@@ -207,7 +257,7 @@ test('apt\'s locks are waited for', async () => {
   const { machine, log } = aptSystem('[ -e "$SEEN" ] && bring nginx || { : >"$SEEN"; echo "E: Could not get lock /var/cache/apt/archives/lock. It is held by process 7" >&2; exit 100; }');
   machine.env.SEEN = join(machine.folder, 'seen');
   await ensureTools(['nginx'], machine);
-  expect(log().filter((line) => line.startsWith('apt-get'))).toEqual(['apt-get update', 'apt-get install', 'apt-get install']);
+  expect(log().filter((line) => line.startsWith('apt-get'))).toEqual(['apt-get update', 'apt-get --simulate', 'apt-get install', 'apt-get install']);
 });
 
 // bin/bakeoff.mjs in a project of its own.
@@ -255,7 +305,7 @@ test('a fresh clone gets its packages, on stderr; the next start does nothing; a
 });
 
 test('two starts at once: one installs, the other waits for it', async () => {
-  const { folder, machine, command, npmCalls } = freshClone(`while [ ! -e "$FOLDER/go-on" ]; do sleep 0.01; done; ${makesNodeModules}`);
+  const { folder, machine, command, npmCalls } = freshClone(`i=0; while [ ! -e "$FOLDER/go-on" ] && [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done; ${makesNodeModules}`);
   const first = start([command, 'one'], machine.env);
   await vi.waitFor(() => expect(npmCalls()).toBe(1), 10_000);
   const second = start([command, 'two'], machine.env);
@@ -266,15 +316,43 @@ test('two starts at once: one installs, the other waits for it', async () => {
 });
 
 test('an interrupted installation ends npm and is done again', async () => {
-  const { machine, command, npmCalls } = freshClone(`[ -e "$FOLDER/go-on" ] || { echo $$ >"$FOLDER/pid"; exec sleep 1000; }; ${makesNodeModules}`);
+  const { machine, command, npmCalls } = freshClone(`[ -e "$FOLDER/go-on" ] || { echo $$ >"$FOLDER/pid"; exec sleep 60; }; ${makesNodeModules}`);
   const first = start([command], machine.env);
-  const npmPid = await vi.waitFor(() => Number(/^\d+\n/.exec(readFileSync(join(machine.folder, 'pid'), 'utf8'))?.[0] ?? expect.fail()), 10_000);
+  const npmPid = await pidIn(join(machine.folder, 'pid'));
   first.process.kill('SIGINT');
   expect(await first.ended).toEqual([null, 'SIGINT']);
   await vi.waitFor(() => expect(isRunning(npmPid)).toBe(false), 10_000);
   writeFileSync(join(machine.folder, 'go-on'), '');
   expect(await start([command], machine.env).ended).toEqual([7, null]);
   expect(npmCalls()).toBe(2);
+});
+
+test('packages that are damaged are one line', async () => {
+  const { machine, command } = freshClone('mkdir -p node_modules');
+  const child = start([command], machine.env);
+  expect(await child.ended).toEqual([1, null]);
+  expect(child.stderr().split('\n').slice(2)).toEqual([
+    expect.stringMatching(/^bakeoff cannot start: Cannot find package 'tsx' imported from .* \(remove node_modules and start again; /), '',
+  ]);
+});
+
+test.each(['sh', 'bash'])('npm run with %s hands a signal on to the command, which ends in order', async (shell) => {
+  const { folder, machine } = freshClone(makesNodeModules);
+  await start([join(folder, 'bin/bakeoff.mjs')], machine.env).ended;
+  rmSync(join(machine.binFolder, 'npm'));
+  writeFileSync(join(folder, 'lib/cli/main.ts'), `export function main(): Promise<number> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, 20_000, 1);
+      process.on('SIGTERM', () => { clearTimeout(timer); console.log('ended in order'); resolve(130); });
+      console.log(process.pid);
+    });
+  }`);
+  const env = { ...machine.env, PATH: process.env.PATH, npm_config_update_notifier: 'false', npm_config_script_shell: shell };
+  const npm = start([realpathSync(realPath('npm')), '--prefix', folder, 'run', '--silent', 'scenario'], env);
+  const pid = await vi.waitFor(() => Number(/^\d+$/m.exec(npm.stdout())?.[0] ?? expect.fail()), 30_000);
+  npm.process.kill('SIGTERM');
+  expect(await npm.ended).toEqual([130, null]);
+  expect(npm.stdout()).toBe(`${pid}\nended in order\n`);
 });
 
 test('no registry: one line with npm\'s reason, exit code 1, nothing on stdout', async () => {
@@ -300,6 +378,16 @@ function start(args: string[], env: NodeJS.ProcessEnv): Started {
   child.stdout.on('data', (data: Buffer) => { stdout += data.toString(); });
   child.stderr.on('data', (data: Buffer) => { stderr += data.toString(); });
   return { process: child, ended: once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>, stdout: () => stdout, stderr: () => stderr };
+}
+
+function startEnsureTool(tool: string, machine: TestMachine): Started {
+  const json = JSON.stringify({ ...machine, env: undefined, progress: undefined });
+  return start(['--import', 'tsx', join(projectRoot, 'test/fixtures/ensure-tool.mts'), tool, json], machine.env);
+}
+
+/** The process id that is going to be written there. */
+function pidIn(file: string): Promise<number> {
+  return vi.waitFor(() => Number(/^\d+\n/.exec(readFileSync(file, 'utf8'))?.[0] ?? expect.fail()), 30_000);
 }
 
 /** Whether a child of the process is blocked on a lock of the file. */
