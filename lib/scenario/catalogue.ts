@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { tsImport } from 'tsx/esm/api';
 import { UserError } from '../errors.ts';
 import { fromCallersFolder, projectRoot } from '../setup/paths.ts';
 import { defineScenario, type Scenario, type Variant } from './model.ts';
@@ -59,9 +60,11 @@ export function baselineOf(scenario: Scenario, variant: Variant, selected: reado
 async function loadScenarioFile(file: string): Promise<Scenario> {
   let exported: unknown;
   try {
-    const module = (await import(pathToFileURL(file).href)) as { default?: unknown };
+    // Not import(): a person's own file may be CommonJS (a .ts is, outside of any package of type "module"), and on Node
+    // 20 that cannot load our modules.
+    const module = (await tsImport(pathToFileURL(file).href, import.meta.url)) as { default?: unknown };
     exported = module.default;
-    // A .ts file outside of any package of type "module" is compiled to CommonJS, whose default export is one level down.
+    // The default export of a CommonJS module is one level down.
     if (isObject(exported) && 'default' in exported) exported = exported.default;
     if (isScenario(exported)) return defineScenario(exported);
   } catch (error) {

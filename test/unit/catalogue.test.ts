@@ -4,6 +4,7 @@ import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { baselineOf, findScenario, findVariants } from '../../lib/scenario/catalogue.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
+import { run } from '../../lib/setup/run.ts';
 
 let folder = '';
 beforeAll(async () => {
@@ -41,6 +42,23 @@ describe('findScenario', () => {
     expect((await findScenario('mine.ts')).name).toBe('mine');
     vi.stubEnv('INIT_CWD', path.join(folder, 'deeper'));
     expect((await findScenario('../mine.ts')).name).toBe('mine');
+  });
+
+  // In a process of its own: vitest loads modules in its own way.
+  test.each([
+    ['a TypeScript file in a folder without package.json', '.', 'mine.ts', undefined],
+    ['one in a CommonJS package, with an import and an odd name', 'commonjs', 'my # 100%.ts', '{}'],
+    ['one in a package of type "module"', 'module', 'mine.ts', '{ "type": "module" }'],
+    ['a JavaScript module', 'javascript', 'mine.mjs', undefined],
+  ])('loads %s', async (_, below, file, packageJson) => {
+    const own = path.join(folder, 'own', below);
+    await mkdir(own, { recursive: true });
+    if (packageJson !== undefined) await writeFile(path.join(own, 'package.json'), packageJson);
+    await writeFile(path.join(own, 'name.ts'), "export const name: string = 'from-its-own-module';");
+    const text = file.endsWith('.ts') ? `import { name } from './name.ts';${source('mine').replace("'mine'", 'name')}` : source('from-its-own-module');
+    await writeFile(path.join(own, file), text);
+    const finished = await run({ command: process.execPath, args: [path.join(projectRoot, 'bin/bakeoff.mjs'), 'scenario', path.join(own, file), '--variants', 'none'] });
+    expect(finished).toMatchObject({ stderr: 'there is no variant of from-its-own-module "none": did you mean only?\n', code: 2 });
   });
 
   test.each([
