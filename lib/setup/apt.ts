@@ -20,7 +20,7 @@ const policy = '#!/bin/sh\n# Placed by bakeoff while it installs packages, so th
 export async function aptInstall(stillMissing: () => Promise<string[]>, machine: Machine, signal: AbortSignal): Promise<void> {
   await alone(machine, signal, async () => {
     // A bakeoff may have been killed while we waited.
-    await tidyUp(machine);
+    await tidyUpAfterKilled(machine, signal);
     const packages = await stillMissing();
     if (packages.length === 0) return;
     const env = aptEnvironment(machine);
@@ -46,7 +46,14 @@ export async function aptInstall(stillMissing: () => Promise<string[]>, machine:
 /** Does what a bakeoff that was killed while it installed packages has left undone, if there was one. */
 export async function finishKilledInstall(machine: Machine, signal: AbortSignal): Promise<void> {
   if (!machine.isRoot || !existsSync(newPackagesFile(machine))) return;
-  await machine.progress.step('apt-get', 'finishing what an interrupted start has left', () => alone(machine, signal, () => tidyUp(machine)));
+  await machine.progress.step('apt-get', 'finishing what an interrupted start has left', () => alone(machine, signal, () => tidyUpAfterKilled(machine, signal)));
+}
+
+async function tidyUpAfterKilled(machine: Machine, signal: AbortSignal): Promise<void> {
+  if (!existsSync(newPackagesFile(machine))) return;
+  // Its dpkg may go on alone for a while: this waits for the lock, whatever it says then.
+  await aptGet(['check'], aptEnvironment(machine), signal);
+  await tidyUp(machine);
 }
 
 /** One lock for all checkouts of bakeoff on the machine. */
@@ -65,8 +72,7 @@ function policyFile(machine: Machine): string {
 
 /** Disables the services that came with new packages and takes the policy away. */
 async function tidyUp(machine: Machine): Promise<void> {
-  const packages = await readFile(newPackagesFile(machine), 'utf8').catch(() => undefined);
-  if (packages === undefined) return;
+  const packages = await readFile(newPackagesFile(machine), 'utf8');
   await disableServices(packages.split('\n').filter((name) => name !== ''), aptEnvironment(machine));
   if (await readFile(policyFile(machine), 'utf8').catch(() => undefined) === policy) await rm(policyFile(machine));
   await rm(newPackagesFile(machine));

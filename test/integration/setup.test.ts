@@ -144,7 +144,7 @@ function aptSystem(install: string): AptStandIn {
   machine.env.FOLDER = machine.folder;
   script(machine, 'bring', `program=${machine.binFolder}/${'${2:-$1}'}; echo "#!/bin/sh" >$program; chmod 755 $program; echo "$1" >>${at('installed')}
 ${policyFile}; echo "$1 may start: $?" >>${at('log')}`);
-  script(machine, 'apt-get', `for word in "$@"; do case $word in update|install|--simulate) action=$word;; -*|*=*) ;; *) names="$names $word";; esac; done
+  script(machine, 'apt-get', `for word in "$@"; do case $word in update|install|check|--simulate) action=$word;; -*|*=*) ;; *) names="$names $word";; esac; done
 echo "apt-get $action" >>${at('log')}; echo "$*" >>${at('arguments')}
 case $action in
 --simulate) echo "Inst libc6 [1] (2 test [amd64])"; for name in $names; do echo "Inst $name (1 test [amd64])"; done;;
@@ -221,7 +221,8 @@ test('what a bakeoff that was killed while it installed has left is done by the 
   expect([policyFile, newPackagesFile].map((file) => existsSync(file))).toEqual([true, true]);
 
   await ensureTools(['nginx'], machine);
-  expect(log().slice(-2)).toEqual(['nginx may start: 101', 'update-rc.d nginx disable']);
+  // apt-get check waits for dpkg.
+  expect(log().slice(-3)).toEqual(['nginx may start: 101', 'apt-get check', 'update-rc.d nginx disable']);
   expect([policyFile, newPackagesFile].map((file) => existsSync(file))).toEqual([false, false]);
   expect(machine.printed()).toMatch(/^apt-get: finishing what an interrupted start has left …\napt-get: done, .* s\n$/);
 });
