@@ -66,8 +66,8 @@ export async function benchCommand(args: readonly string[]): Promise<number> {
   const duration = seconds('--duration', words.flags.get('duration') ?? '8s', 1);
   if (!Number.isInteger(duration)) throw new UserError(`--duration ${duration}: wrk knows whole seconds only`, 2);
   const cores = oneEach(divideCores(allowedCpus(), {}));
-  const tools = await ensureTools(['k6', 'nginx', 'wrk', 'ab', 'influxd']);
   const interrupt = takeSignals(() => console.error('ending the bench'));
+  const tools = await ensureTools(['k6', 'nginx', 'wrk', 'ab', 'influxd'], thisMachine(), interrupt.signal);
   const scratch = await mkdtemp(join(os.tmpdir(), 'bakeoff-bench-'));
   let store: Store | undefined;
   try {
