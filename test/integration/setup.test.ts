@@ -1,12 +1,12 @@
 // Set-up with real Go and real child processes. What changes the system (apt) works on stand-ins that keep its contract.
-import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { realPath, script, source, testMachine, tinyK6, type TestMachine } from '../fixtures/machine.ts';
+import { pidIn, start, type Started } from '../fixtures/node-process.ts';
 import { isRunning } from '../fixtures/processes.ts';
 
 const realGo = realPath('go');
@@ -261,139 +261,7 @@ test('apt\'s locks are waited for', async () => {
   expect(log().filter((line) => line.startsWith('apt-get'))).toEqual(['apt-get update', 'apt-get --simulate', 'apt-get install', 'apt-get install']);
 });
 
-// bin/bakeoff.mjs in a project of its own.
-
-interface Project { folder: string; machine: TestMachine; command: string; npmCalls(): number }
-
-/** `npm` is shell text that runs in place of npm; absent, the real one is used, with an empty cache. */
-function freshClone(npm?: string): Project {
-  const machine = testMachine({ commands: ['cat', 'flock', 'mkdir', 'ln', 'sleep'] });
-  const folder = join(machine.folder, 'project');
-  mkdirSync(join(folder, 'bin'), { recursive: true });
-  mkdirSync(join(folder, 'lib/cli'), { recursive: true });
-  for (const file of ['bin/bakeoff.mjs', 'package.json', 'package-lock.json']) writeFileSync(join(folder, file), readFileSync(join(projectRoot, file)));
-  writeFileSync(join(folder, 'lib/cli/main.ts'), 'export async function main(argv: string[]): Promise<number> { console.log(JSON.stringify(argv)); return 7; }\n');
-  machine.env.npm_config_cache = join(machine.folder, 'npm-cache');
-  machine.env.CALLS = join(machine.folder, 'calls');
-  machine.env.FOLDER = machine.folder;
-  if (npm === undefined) machine.env.PATH = process.env.PATH;
-  else script(machine, 'npm', `echo call >>"$CALLS"; echo "npm notice"; ${npm}`);
-  return {
-    folder,
-    machine,
-    command: join(folder, 'bin/bakeoff.mjs'),
-    npmCalls: () => existsSync(machine.env.CALLS as string) ? readFileSync(machine.env.CALLS as string, 'utf8').split('\n').length - 1 : 0,
-  };
-}
-
-const makesNodeModules = `mkdir -p node_modules && ln -s ${join(projectRoot, 'node_modules/tsx')} node_modules/tsx`;
-
-test('a fresh clone gets its packages, on stderr; the next start does nothing; a changed lock file installs anew', async () => {
-  const { folder, machine, command, npmCalls } = freshClone(makesNodeModules);
-  const first = start([command, 'scenario', '--json'], machine.env);
-  expect(await first.ended).toEqual([7, null]);
-  expect(first.stdout()).toBe('["scenario","--json"]\n');
-  expect(first.stderr()).toMatch(/^Node packages: installing \(npm ci\) …\nNode packages: done in \d+\.\d s\n$/);
-
-  const second = start([command, 'test'], machine.env);
-  expect(await second.ended).toEqual([7, null]);
-  expect([second.stdout(), second.stderr(), npmCalls()]).toEqual(['["test"]\n', '', 1]);
-
-  writeFileSync(join(folder, 'package-lock.json'), '{}\n');
-  rmSync(join(folder, 'node_modules'), { recursive: true });
-  expect(await start([command], machine.env).ended).toEqual([7, null]);
-  expect(npmCalls()).toBe(2);
-});
-
-test('two starts at once: one installs, the other waits for it', async () => {
-  const { folder, machine, command, npmCalls } = freshClone(`i=0; while [ ! -e "$FOLDER/go-on" ] && [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done; ${makesNodeModules}`);
-  const first = start([command, 'one'], machine.env);
-  await vi.waitFor(() => expect(npmCalls()).toBe(1), 10_000);
-  const second = start([command, 'two'], machine.env);
-  await vi.waitFor(() => expect(waitsForLock(second.process.pid as number, join(folder, 'package-lock.json'))).toBe(true), 10_000);
-  writeFileSync(join(machine.folder, 'go-on'), '');
-  expect(await Promise.all([first.ended, second.ended])).toEqual([[7, null], [7, null]]);
-  expect([first.stdout(), second.stdout(), npmCalls()]).toEqual(['["one"]\n', '["two"]\n', 1]);
-});
-
-test('an interrupted installation ends npm and is done again', async () => {
-  const { machine, command, npmCalls } = freshClone(`[ -e "$FOLDER/go-on" ] || { echo $$ >"$FOLDER/pid"; exec sleep 60; }; ${makesNodeModules}`);
-  const first = start([command], machine.env);
-  const npmPid = await pidIn(join(machine.folder, 'pid'));
-  first.process.kill('SIGINT');
-  expect(await first.ended).toEqual([null, 'SIGINT']);
-  await vi.waitFor(() => expect(isRunning(npmPid)).toBe(false), 10_000);
-  writeFileSync(join(machine.folder, 'go-on'), '');
-  expect(await start([command], machine.env).ended).toEqual([7, null]);
-  expect(npmCalls()).toBe(2);
-});
-
-test('packages that are damaged are one line', async () => {
-  const { machine, command } = freshClone('mkdir -p node_modules');
-  const child = start([command], machine.env);
-  expect(await child.ended).toEqual([1, null]);
-  expect(child.stderr().split('\n').slice(2)).toEqual([
-    expect.stringMatching(/^bakeoff cannot start: Cannot find package 'tsx' imported from .* \(remove node_modules and start again; /), '',
-  ]);
-});
-
-test.each(['sh', 'bash'])('npm run with %s hands a signal on to the command, which ends in order', async (shell) => {
-  const { folder, machine } = freshClone(makesNodeModules);
-  await start([join(folder, 'bin/bakeoff.mjs')], machine.env).ended;
-  rmSync(join(machine.binFolder, 'npm'));
-  writeFileSync(join(folder, 'lib/cli/main.ts'), `export function main(): Promise<number> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, 20_000, 1);
-      process.on('SIGTERM', () => { clearTimeout(timer); console.log('ended in order'); resolve(130); });
-      console.log(process.pid);
-    });
-  }`);
-  const env = { ...machine.env, PATH: process.env.PATH, npm_config_update_notifier: 'false', npm_config_script_shell: shell };
-  const npm = start([realpathSync(realPath('npm')), '--prefix', folder, 'run', '--silent', 'scenario'], env);
-  const pid = await vi.waitFor(() => Number(/^\d+$/m.exec(npm.stdout())?.[0] ?? expect.fail()), 30_000);
-  npm.process.kill('SIGTERM');
-  expect(await npm.ended).toEqual([130, null]);
-  expect(npm.stdout()).toBe(`${pid}\nended in order\n`);
-});
-
-test('no registry: one line with npm\'s reason, exit code 1, nothing on stdout', async () => {
-  const { machine, command } = freshClone();
-  machine.env.npm_config_registry = 'http://127.0.0.1:1/';
-  machine.env.npm_config_fetch_retries = '0';
-  // npm run -s hands its silence down.
-  machine.env.npm_config_loglevel = 'silent';
-  const child = start([command, 'scenario'], machine.env);
-  expect(await child.ended).toEqual([1, null]);
-  expect(child.stdout()).toBe('');
-  expect(child.stderr()).toMatch(/^Node packages: installing \(npm ci\) …\nNode packages could not be installed \(npm ci\): [^\n]*http:\/\/127\.0\.0\.1:1\/[^\n]*ECONNREFUSED[^\n]*\n$/);
-});
-
-interface Started { process: ChildProcess; ended: Promise<[number | null, NodeJS.Signals | null]>; stdout(): string; stderr(): string }
-
-/** Runs node with these arguments. */
-function start(args: string[], env: NodeJS.ProcessEnv): Started {
-  const child = spawn(process.execPath, args, { env, cwd: projectRoot, stdio: ['ignore', 'pipe', 'pipe'] });
-  onTestFinished(() => { child.kill('SIGKILL'); });
-  let stdout = '';
-  let stderr = '';
-  child.stdout.on('data', (data: Buffer) => { stdout += data.toString(); });
-  child.stderr.on('data', (data: Buffer) => { stderr += data.toString(); });
-  return { process: child, ended: once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>, stdout: () => stdout, stderr: () => stderr };
-}
-
 function startEnsureTool(tool: string, machine: TestMachine): Started {
   const json = JSON.stringify({ ...machine, env: undefined, progress: undefined });
   return start(['--import', 'tsx', join(projectRoot, 'test/fixtures/ensure-tool.mts'), tool, json], machine.env);
-}
-
-/** The process id that is going to be written there. */
-function pidIn(file: string): Promise<number> {
-  return vi.waitFor(() => Number(/^\d+\n/.exec(readFileSync(file, 'utf8'))?.[0] ?? expect.fail()), 30_000);
-}
-
-/** Whether a child of the process is blocked on a lock of the file. */
-function waitsForLock(parent: number, file: string): boolean {
-  const { ino } = statSync(file);
-  const waiting = readFileSync('/proc/locks', 'utf8').split('\n').filter((line) => line.includes('-> FLOCK') && line.includes(`:${ino} `));
-  return waiting.some((line) => readFileSync(`/proc/${line.trim().split(/\s+/)[5]}/stat`, 'utf8').split(') ')[1]?.split(' ')[1] === String(parent));
 }
