@@ -4,7 +4,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { loadPlanVariable, type LoadPlan } from '../k6/load-plan.ts';
 import { startChild, type Child } from '../process.ts';
-import { lastLineOf, readPhaseResults } from './record.ts';
+import { lastLines } from '../log-file.ts';
+import { readPhaseResults } from './record.ts';
 import type { LoadResult } from './result.ts';
 
 export interface K6Options {
@@ -63,7 +64,7 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
       const results = await readPhaseResults(consoleFile);
       if (code === 0 && results.length === loadPlan.phases.length) return results;
       const how = signal === null ? `code ${code}` : `signal ${signal}`;
-      throw new Error(`k6 ended with ${how}: ${(await lastLineOf(logFile)) || 'it said nothing'}`);
+      throw new Error(`k6 ended with ${how}: ${(await lastLines(logFile)).at(-1) ?? 'it said nothing'}`);
     },
   };
 }

@@ -2,7 +2,6 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { phaseLinePrefix } from '../k6/load-plan.ts';
-import { lastLine } from '../setup/run.ts';
 import type { LoadResult } from './result.ts';
 
 /** k6 writes the keys in this order; what does not look like it (half a line on a full disk) is passed over. */
@@ -54,22 +53,11 @@ export class RecordTail {
 
 /** The results of the phases, in order, from the script's console output. None when the file is not there. */
 export async function readPhaseResults(file: string): Promise<LoadResult[]> {
-  const text = await readOrEmpty(file);
+  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return '';
+    throw error;
+  });
   return text.split('\n')
     .filter((line) => line.startsWith(phaseLinePrefix))
     .map((line) => JSON.parse(line.slice(phaseLinePrefix.length)) as LoadResult);
-}
-
-/** The last line of a file with something on it; '' when there is none or no file. */
-export async function lastLineOf(file: string): Promise<string> {
-  return lastLine(await readOrEmpty(file));
-}
-
-async function readOrEmpty(file: string): Promise<string> {
-  try {
-    return await readFile(file, 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return '';
-    throw error;
-  }
 }

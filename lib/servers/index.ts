@@ -3,6 +3,7 @@ import type { ServerSpec } from '../scenario/model.ts';
 import { startNginx } from './nginx.ts';
 import type { RunningServer, StartOptions } from './server.ts';
 
+export { nginxBuild } from './nginx-build.ts';
 export type { RunningServer, StartOptions } from './server.ts';
 
 const starters: Record<ServerSpec['name'], (spec: ServerSpec, options: StartOptions) => Promise<RunningServer>> = {

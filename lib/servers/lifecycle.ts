@@ -1,7 +1,7 @@
 // The end of a started server, asked for or not.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Child } from '../process.ts';
-import { lastLines } from './log-file.ts';
+import { lastLines } from '../log-file.ts';
 
 export interface Lifecycle {
   /** As in RunningServer. */

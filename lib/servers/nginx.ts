@@ -8,7 +8,8 @@ import { startChild, type Child } from '../process.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 import { lastLine, run } from '../setup/run.ts';
 import { watchLifecycle } from './lifecycle.ts';
-import { lastLines } from './log-file.ts';
+import { lastLines } from '../log-file.ts';
+import { nginxBuild, type NginxBuild } from './nginx-build.ts';
 import { composeNginx } from './nginx-compose.ts';
 import { freePort, portProblem } from './ports.ts';
 import { waitUntilReady } from './ready.ts';
@@ -27,7 +28,7 @@ const complaint = /\[(emerg|alert|crit|error)\]/;
  * config, port, limit of open files or answer is not right, or the signal's reason; nothing is left running then.
  */
 export async function startNginx(spec: ServerSpec, options: StartOptions): Promise<RunningServer> {
-  const build = await inspectBinary(options.binary, options.signal);
+  const build = await nginxBuild(options.binary, options.signal);
   await mkdir(options.folder, { recursive: true });
   if (options.port !== undefined) await requirePort(options.port);
   for (let tries = 1; ; tries++) {
@@ -104,33 +105,12 @@ function filesIn(options: StartOptions): Files {
   };
 }
 
-interface NginxBuild {
-  /** e.g. 1.22.1 */
-  version: string;
-  /** Modules that keep temporary files and were not left out of this build. */
-  tempModules: readonly string[];
-}
-
-async function inspectBinary(binary: string, signal: AbortSignal | undefined): Promise<NginxBuild> {
-  const { code, stderr } = await run({ command: binary, args: ['-V'], ...withSignal(signal) });
-  const version = /^nginx version: [^/]*\/(\S+)/m.exec(stderr)?.[1];
-  if (code !== 0 || version === undefined) {
-    throw new UserError(`${binary} is not an nginx that runs here (${lastLine(stderr)}): set NGINX_BIN to the one to measure`);
-  }
-  const tempModules = ['proxy', 'fastcgi', 'uwsgi', 'scgi'].filter((module) => !stderr.includes(`--without-http_${module}_module`));
-  return { version, tempModules };
-}
-
 /** nobody and its group (nogroup on Debian, nobody elsewhere), for an nginx started by root; otherwise undefined. */
 async function unprivilegedUser(): Promise<string | undefined> {
   if (process.getuid?.() !== 0) return undefined;
   const { code, stdout, stderr } = await run({ command: 'id', args: ['-gn', 'nobody'] });
   if (code !== 0) throw new UserError(`nginx's workers run as the user nobody, which is not there (${lastLine(stderr)}): create it, or start bakeoff without root`);
   return `nobody ${stdout.trim()}`;
-}
-
-function withSignal(signal: AbortSignal | undefined): { signal?: AbortSignal } {
-  return signal === undefined ? {} : { signal };
 }
 
 async function requirePort(port: number): Promise<void> {
@@ -146,7 +126,7 @@ function portInUse(port: number): UserError {
 /** `nginx -t`. Throws UserError with nginx's own words, the file, and the line that they are about. */
 async function checkConfig(options: StartOptions, files: Files, config: string): Promise<void> {
   const args = ['-t', '-q', '-p', files.folder, '-c', files.config];
-  const { code, stderr } = await run({ command: options.binary, args, ...withSignal(options.signal) });
+  const { code, stderr } = await run({ command: options.binary, args, ...(options.signal === undefined ? {} : { signal: options.signal }) });
   if (code === 0) return;
   const complaints = stderr.split('\n').filter((line) => complaint.test(line));
   const number = complaints.map((line) => /:(\d+)$/.exec(line)?.[1]).find((found) => found !== undefined);

@@ -28,7 +28,7 @@ export interface StartOptions {
   cpus: readonly number[];
   workers: number;
   page: { path: string; bodyBytes: number };
-  /** Default: a free loopback port. */
+  /** For tests. Default: a free loopback port. */
   port?: number;
   /** Connections that the load opens, for the limit of open files; default: as many as the config allows. */
   connections?: number;

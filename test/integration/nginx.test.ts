@@ -1,7 +1,6 @@
 // The real nginx: started with what is shipped, refused where it has to be, and gone afterwards.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { chmod, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { createServer as createHttpServer } from 'node:http';
 import { connect, createServer, type AddressInfo } from 'node:net';
@@ -15,6 +14,7 @@ import type { ServerSpec } from '../../lib/scenario/model.ts';
 import { startServer, workersFor, type RunningServer, type StartOptions } from '../../lib/servers/index.ts';
 import { freePort } from '../../lib/servers/ports.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
+import { isRunning } from '../fixtures/processes.ts';
 
 vi.mock(import('../../lib/servers/ports.ts'), async (original) => {
   const ports = await original();
@@ -54,15 +54,6 @@ async function workersOf(master: number): Promise<number[]> {
   return children.split(' ').filter((pid) => pid.trim() !== '').map(Number);
 }
 
-/** Running; a zombie that init has not collected yet is not. */
-function isAlive(pid: number): boolean {
-  try {
-    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
-  } catch {
-    return false;
-  }
-}
-
 async function ownConfig(text: string): Promise<string> {
   const file = path.join(folder, 'own.conf');
   await writeFile(file, text);
@@ -90,7 +81,7 @@ describe('what is shipped', async () => {
     for (const pid of pids) expect(await readFile(`/proc/${pid}/status`, 'utf8')).toMatch(/^Cpus_allowed_list:\t0$/m);
     await server.stop();
     await server.stop();
-    expect(pids.filter(isAlive)).toEqual([]);
+    expect(pids.filter(isRunning)).toEqual([]);
     expect(await scratchFolders()).toEqual([]);
     expect(await readFile(server.logFile, 'utf8')).not.toMatch(/\[(warn|error|crit|alert|emerg)\]/);
     expect(await readFile(server.configFile, 'utf8')).toContain('worker_processes 2;');
@@ -218,7 +209,7 @@ describe('an end that nobody asked for', () => {
     const pids = [server.pid, ...(await workersOf(server.pid))];
     process.kill(server.pid, 'SIGKILL');
     expect(await server.died).toMatch(new RegExp(`^nginx \\(pid ${server.pid}\\) ended by SIGKILL; its log ends: .*start worker process.*$`));
-    expect(pids.filter(isAlive)).toEqual([]);
+    expect(pids.filter(isRunning)).toEqual([]);
     expect(await scratchFolders()).toEqual([]);
     await server.stop();
   });
@@ -242,7 +233,7 @@ describe('an end that nobody asked for', () => {
     const pids = [master, ...(await workersOf(master))];
     expect(pids).toHaveLength(3);
     starter.kill('SIGKILL');
-    await vi.waitFor(() => expect(pids.filter(isAlive)).toEqual([]), waitMs);
+    await vi.waitFor(() => expect(pids.filter(isRunning)).toEqual([]), waitMs);
     for (const left of await scratchFolders()) await rm(path.join(folder, left), { recursive: true });
   });
 });

@@ -1,7 +1,24 @@
-import { describe, expect, it } from 'vitest';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { nginx } from '../../lib/scenario/index.ts';
 import { hardFilesLimit, workerFilesLimit } from '../../lib/servers/files-limit.ts';
-import { workersFor } from '../../lib/servers/index.ts';
+import { nginxBuild, workersFor } from '../../lib/servers/index.ts';
+
+describe('nginxBuild', () => {
+  it('asks a binary once, and one that failed again', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'bakeoff-build-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const [binary, calls] = [join(folder, 'nginx'), join(folder, 'calls')];
+    const says = (text: string): void => writeFileSync(binary, `#!/bin/sh\necho "$@" >>${calls}\necho '${text}' >&2\n`, { mode: 0o755 });
+    says('something else');
+    await expect(nginxBuild(binary)).rejects.toThrow(`${binary} is not an nginx that runs here (something else): set NGINX_BIN to the one to measure`);
+    says('nginx version: openresty/1.2.3\nconfigure arguments: --without-http_uwsgi_module');
+    for (let time = 0; time < 2; time++) expect(await nginxBuild(binary)).toEqual({ version: '1.2.3', tempModules: ['proxy', 'fastcgi', 'scgi'] });
+    expect(readFileSync(calls, 'utf8')).toBe('-V\n-V\n');
+  });
+});
 
 describe('workersFor', () => {
   const spec = nginx(['base'], { workers: 'server-cores', articleWorkers: 16 });
