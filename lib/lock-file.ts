@@ -1,5 +1,5 @@
 // Locks that the kernel releases when their last holder ends, however it ends, so that no stale one is ever left.
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, ftruncateSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { UserError } from './errors.ts';
 import { startChild } from './process.ts';
@@ -31,4 +31,16 @@ export async function lockFile(file: string, waitSeconds = 0): Promise<number | 
   }
   closeSync(descriptor);
   return null;
+}
+
+/** Writes into a file that is locked which process has it. */
+export function writeHolder(lock: number, pid: number): void {
+  ftruncateSync(lock);
+  writeFileSync(lock, `${pid}\n`);
+}
+
+/** Which process has the lock, e.g. " (process 123)", for messages only: the file's content may be older than the lock. */
+export function holder(file: string): string {
+  const pid = readFileSync(file, 'utf8').trim();
+  return /^\d+$/.test(pid) ? ` (process ${pid})` : '';
 }

@@ -3,13 +3,13 @@
 // Two locks keep it that way. `run.lock` is held by the runner: a second run is refused. `influxd.lock` is held by
 // influxd itself (it inherits the descriptor), since influxd does not notice a second one on the same folders: when a
 // runner was killed, the next one waits here until the old influxd has ended.
-import { closeSync, ftruncateSync, mkdirSync, openSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { startChild, type Child } from '../process.ts';
 import { ping, type Influx } from './client.ts';
-import { lockFile } from '../lock-file.ts';
+import { holder, lockFile, writeHolder } from '../lock-file.ts';
 import { database } from './schema.ts';
 
 export interface LocalInfluxd {
@@ -171,17 +171,6 @@ function lastComplaint(log: string): string | undefined {
 
 async function answers(influx: Influx): Promise<boolean> {
   return ping(influx).then(() => true, () => false);
-}
-
-/** Which process has a lock, for messages only: the file's content may be older than the lock. */
-function holder(lockName: string): string {
-  const pid = readFileSync(lockName, 'utf8').trim();
-  return /^\d+$/.test(pid) ? ` (process ${pid})` : '';
-}
-
-function writeHolder(lock: number, pid: number): void {
-  ftruncateSync(lock);
-  writeFileSync(lock, `${pid}\n`);
 }
 
 function fileError(error: unknown, folder: string): unknown {
