@@ -1,6 +1,7 @@
 // From the rounds of a run to the figures of its table: the one place where they are computed.
 import type { Published } from '../scenario/model.ts';
 import type { Comparison, Phase, Round, VariantResult } from '../runner/result.ts';
+import { limitOf, usableCores } from './limit.ts';
 import { median } from './statistics.ts';
 import { compare, minimumRounds, type Contender } from './verdict.ts';
 import type { Warning } from './warnings.ts';
@@ -9,7 +10,7 @@ import type { Warning } from './warnings.ts';
 export interface MeasuredVariant {
   name: string;
   server: VariantResult['server'];
-  load: Record<string, unknown>;
+  load: VariantResult['load'];
   published: Published | null;
   note?: string;
   /** The variant that its ratio is taken against; absent for a baseline. */
@@ -30,10 +31,6 @@ export interface RunFacts {
 }
 
 export interface Summary { variants: VariantResult[]; comparisons: Comparison[]; warnings: Warning[] }
-
-/** A generator above this share of its cores is at its limit; a server below that one is not. */
-const generatorLimit = 0.95;
-const serverLimit = 0.9;
 
 /** A load average above this many per core at the start is worth a warning. */
 const busyPerCore = 0.5;
@@ -68,6 +65,7 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
   }
   const phases = rounds.flatMap((round) => round.phases);
   const counts = countsOf(phases);
+  const cores = usableCores(variant, { server: facts.serverCores, generator: facts.generatorCores });
   const answered = rounds.filter((round) => total(round.phases, (phase) => phase.requests) > 0);
   return {
     ...about,
@@ -82,8 +80,8 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
     },
     errorsPerMillion: counts.requests === 0 ? null : (counts.errors / counts.requests) * 1e6,
     successRatio: counts.requests === 0 ? null : counts.successes / counts.requests,
-    serverShare: median(rounds.map((round) => per(round, (phase) => phase.serverCpuSeconds, (phase) => phase.seconds * facts.serverCores))),
-    generatorShare: median(rounds.map((round) => per(round, (phase) => phase.generatorCpuSeconds, (phase) => phase.seconds * facts.generatorCores))),
+    serverShare: median(rounds.map((round) => per(round, (phase) => phase.serverCpuSeconds, (phase) => phase.seconds * cores.server))),
+    generatorShare: median(rounds.map((round) => per(round, (phase) => phase.generatorCpuSeconds, (phase) => phase.seconds * cores.generator))),
   };
 }
 
@@ -116,7 +114,7 @@ function warningsOf(facts: RunFacts, measured: readonly MeasuredVariant[], varia
   }
   for (const variant of variants) {
     const { generatorShare, serverShare } = variant;
-    if (generatorShare !== null && serverShare !== null && generatorShare > generatorLimit && serverShare < serverLimit) {
+    if (limitOf(variant) === 'generator' && generatorShare !== null && serverShare !== null) {
       warnings.push({ kind: 'generator-limit', variant: variant.name, generatorShare, serverShare });
     }
     const phases = variant.rounds.flatMap((round) => round.phases);

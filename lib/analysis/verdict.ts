@@ -1,5 +1,6 @@
 // From requests/s per round to a verdict on one variant against its baseline.
 import type { Comparison } from '../runner/result.ts';
+import { percent } from '../report/format.ts';
 import { ratioInterval } from './statistics.ts';
 
 /** Fewer rounds than this give no verdict: with 3 the interval is as wide as any effect. */
@@ -60,8 +61,4 @@ export function compare(baseline: Contender, variant: Contender, comparisons: nu
     if (high < 1) return { verdict: 'slower', why: 'the whole interval is below 1' };
     return { verdict: 'inconclusive', why: 'the interval includes 1: more rounds or a quieter machine would narrow it' };
   }
-}
-
-function percent(share: number): string {
-  return `${(share * 100).toFixed(share < 0.1 ? 1 : 0)} %`;
 }

@@ -1,4 +1,5 @@
 // The closed list of what a reader of the table has to know before trusting it.
+import { percent, whole } from '../report/format.ts';
 
 export type Warning =
   | { kind: 'generator-limit'; variant: string; generatorShare: number; serverShare: number }
@@ -14,10 +15,10 @@ export type Warning =
 export function warningText(warning: Warning): string {
   switch (warning.kind) {
     case 'generator-limit':
-      return `${warning.variant}: the generator was at its limit (${share(warning.generatorShare)} of its cores) and the server was not `
-        + `(${share(warning.serverShare)}): the server can do more than this; give the generator more cores with --generator-cpus`;
+      return `${warning.variant}: the generator was at its limit (${percent(warning.generatorShare)} of the cores that it can use) and the server was not `
+        + `(${percent(warning.serverShare)}): the server can do more than this; give the generator more cores with --generator-cpus`;
     case 'failures':
-      return `${warning.variant}: ${failures(warning)} among ${count(warning.requests)} requests: requests/s alone do not compare`;
+      return `${warning.variant}: ${failures(warning)} among ${whole(warning.requests)} requests: requests/s alone do not compare`;
     case 'load-average':
       return `load average ${warning.perMinute.toFixed(1)} on ${warning.cores} cores at the start: something else, or set-up just before, used the machine; run again to be sure`;
     case 'few-rounds':
@@ -35,15 +36,7 @@ export function warningText(warning: Warning): string {
 
 function failures({ errors, not2xx, example }: { errors: number; not2xx: number; example: string }): string {
   const parts = [];
-  if (errors > 0) parts.push(`${count(errors)} ${errors === 1 ? 'error' : 'errors'}${example === '' ? '' : ` (${example})`}`);
-  if (not2xx > 0) parts.push(`${count(not2xx)} ${not2xx === 1 ? 'answer' : 'answers'} other than 2xx`);
+  if (errors > 0) parts.push(`${whole(errors)} ${errors === 1 ? 'error' : 'errors'}${example === '' ? '' : ` (${example})`}`);
+  if (not2xx > 0) parts.push(`${whole(not2xx)} ${not2xx === 1 ? 'answer' : 'answers'} other than 2xx`);
   return parts.join(' and ');
-}
-
-function share(value: number): string {
-  return `${Math.round(value * 100)} %`;
-}
-
-function count(value: number): string {
-  return value.toLocaleString('en-US');
 }

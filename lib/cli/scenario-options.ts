@@ -3,7 +3,7 @@ import { UserError } from '../errors.ts';
 import { parseCpuList } from '../runner/cores.ts';
 import { unknownWord } from '../scenario/nearest.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
-import { parseInfluxUrl } from '../store/client.ts';
+import { parseInfluxUrl } from '../store/index.ts';
 import { readWords, seconds, wholeNumber, type Flag } from './words.ts';
 
 export const scenarioFlags = {

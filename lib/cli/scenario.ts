@@ -3,20 +3,23 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { markdownReport } from '../report/markdown.ts';
-import { createProgress } from '../report/progress.ts';
-import { findingLines, headingLines, noteLines, storedLine, type Heading } from '../report/sentences.ts';
+import { createRunProgress, type RunProgress } from '../report/run-progress.ts';
+import { findingLines, headingLines, loadText, noteLines, storedLine, type Heading } from '../report/sentences.ts';
 import { whole } from '../report/format.ts';
 import { terminalTable } from '../report/terminal.ts';
 import { allowedCpus, divideCores, formatCpuList } from '../runner/cores.ts';
 import { readEnvironment } from '../runner/environment.ts';
 import { takeSignals, type Interrupt } from '../runner/interrupt.ts';
+import { oneRunAtATime } from '../runner/one-run.ts';
 import { estimatedSeconds, makePlan, runName, secondsPerVariant, type Plan, type PlanDraft } from '../runner/plan.ts';
 import type { Result } from '../runner/result.ts';
-import { checkResultsFolder, createRunFolder, writeWhole } from '../runner/results-folder.ts';
+import { checkResultsFolder, createRunFolder, explainFailure, writeWhole } from '../runner/results-folder.ts';
+import type { RunContext } from '../runner/round.ts';
 import { runRounds, type RunEvents, type RunOutcome } from '../runner/run.ts';
 import { compileScript } from '../runner/script.ts';
 import { versionOf } from '../runner/versions.ts';
 import { findScenario, findVariants, loadScenarios } from '../scenario/catalogue.ts';
+import { thisMachine } from '../setup/machine.ts';
 import { bakeoffFolder } from '../setup/paths.ts';
 import { ensureTools } from '../setup/tools.ts';
 import { openStore } from '../store/index.ts';
@@ -61,32 +64,48 @@ async function overview(): Promise<string[]> {
 }
 
 async function runPlan(draft: PlanDraft, options: ScenarioOptions, interrupt: Interrupt): Promise<number> {
-  const print = options.json ? console.error : console.log;
-  const { k6, nginx, influxd } = await ensureTools(options.store === 'local' ? ['k6', 'nginx', 'influxd'] : ['k6', 'nginx']) as Record<'k6' | 'nginx' | 'influxd', string>;
-  interrupt.signal.throwIfAborted();
-  const versions = { k6: await versionOf('k6', k6, interrupt.signal), nginx: await versionOf('nginx', nginx, interrupt.signal) };
-  await runOn(draft.cores.generatorCpus);
-  const store = options.store === 'none' ? null : await openStore({
-    ...(options.store === 'local' ? { influxdBinary: influxd } : { url: options.store.url }),
-    folder: join(bakeoffFolder, 'influxdb'),
-    cpus: draft.cores.generatorCpus,
-  });
+  const release = await oneRunAtATime();
   try {
+    const { k6, nginx, influxd } = await ensureTools(
+      ['k6', 'nginx', ...(options.store === 'local' ? ['influxd' as const] : [])], thisMachine(), interrupt.signal,
+    );
     interrupt.signal.throwIfAborted();
-    const startedAt = new Date();
-    const { run, folder } = await createRunFolder(options.out, runName(draft.scenario, startedAt));
-    const plan: Plan = { ...draft, run };
+    await runOn(draft.cores.generatorCpus);
+    const store = options.store === 'none' ? null : await openStore({
+      ...(options.store === 'local' ? { influxdBinary: influxd } : { url: options.store.url }),
+      folder: join(bakeoffFolder, 'influxdb'),
+      cpus: draft.cores.generatorCpus,
+    });
+    try {
+      interrupt.signal.throwIfAborted();
+      return await measure(draft, options, { tools: { k6, nginx }, store, interrupt });
+    } finally {
+      await store?.close();
+    }
+  } finally {
+    release();
+  }
+}
+
+/** The run itself, with everything there that it needs. */
+async function measure(draft: PlanDraft, options: ScenarioOptions, { tools, store, interrupt }: Pick<RunContext, 'tools' | 'store' | 'interrupt'>): Promise<number> {
+  const print = options.json ? console.error : console.log;
+  const versions = { k6: await versionOf('k6', tools.k6, interrupt.signal), nginx: await versionOf('nginx', tools.nginx, interrupt.signal) };
+  const startedAt = new Date();
+  const { run, folder } = await createRunFolder(options.out, runName(draft.scenario, startedAt));
+  const plan: Plan = { ...draft, run };
+  try {
     const script = join(folder, 'script.js');
     await compileScript(script);
     const environment = readEnvironment(plan.cores, { ...versions, ...(store === null ? {} : { influxdb: store.version }) });
     const heading = headingOf(plan, environment, versions);
     print(headingLines(heading).join('\n'));
-    const progress = createProgress(process.stderr);
-    const outcome = await runRounds({ plan, tools: { k6, nginx }, folder, script, store, interrupt }, environment, eventsFor(plan, progress), startedAt);
+    const progress = createRunProgress(process.stderr);
+    const outcome = await runRounds({ plan, tools, folder, script, store, interrupt }, environment, eventsFor(plan, progress), startedAt);
     progress.clear();
     return await report(outcome, plan, folder, options, print, { ...heading, estimated: false, seconds: (Date.now() - startedAt.getTime()) / 1000 });
-  } finally {
-    await store?.close();
+  } catch (error) {
+    throw await explainFailure(folder, error);
   }
 }
 
@@ -99,7 +118,7 @@ function headingOf(plan: Plan, environment: { kernel: string; cpuModel: string }
   const { scenario, load, cores, rounds } = plan;
   return {
     scenario: scenario.name,
-    command: load.command,
+    load: loadText(scenario.load, load),
     bodyBytes: scenario.page.bodyBytes,
     protocol: load.protocol,
     rounds,
@@ -114,7 +133,7 @@ function headingOf(plan: Plan, environment: { kernel: string; cpuModel: string }
   };
 }
 
-function eventsFor(plan: Plan, progress: ReturnType<typeof createProgress>): RunEvents {
+function eventsFor(plan: Plan, progress: RunProgress): RunEvents {
   const perVariant = secondsPerVariant(plan);
   let current = -1;
   let startedAtMs = 0;
@@ -142,7 +161,7 @@ async function report(outcome: RunOutcome, plan: Plan, folder: string, options: 
   const { result, ended } = outcome;
   const measured = result.variants.some((variant) => variant.rounds.length > 0);
   if (measured) {
-    const lines = [...partialLine(result, plan), ...findingLines(result, plan.scenario.knob)];
+    const lines = [...partialLine(result, plan), ...findingLines(result, plan.scenario)];
     const stored = `${storedLine(result.integrity)} · ${folder}`;
     const stream = options.json ? process.stderr : process.stdout;
     print(['', ...terminalTable(result, {

@@ -33,9 +33,9 @@ export function success(ratio: number): string {
   return ratio === 1 ? '100 %' : `${(Math.floor(ratio * 10_000) / 100).toFixed(2)} %`;
 }
 
-/** A share as whole percent. */
+/** A share of one as percent, below 10 % with one decimal. */
 export function percent(share: number): string {
-  return `${Math.round(share * 100)} %`;
+  return `${(share * 100).toFixed(share < 0.0995 ? 1 : 0)} %`;
 }
 
 /** 140 is "2 min 20 s". */

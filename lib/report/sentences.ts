@@ -1,12 +1,17 @@
 // What stands around the table in words. The same lines in the terminal and in Markdown.
-import type { Comparison, Integrity, Result } from '../runner/result.ts';
-import { change, duration, percent, whole } from './format.ts';
+import { limitOf, usableCores } from '../analysis/limit.ts';
 import { formatCpuList } from '../runner/cores.ts';
+import type { Comparison, Integrity, Result } from '../runner/result.ts';
+import { findVariants } from '../scenario/catalogue.ts';
+import type { Load } from '../scenario/load.ts';
+import type { LoadProfile, Scenario } from '../scenario/model.ts';
+import { change, duration, percent, whole } from './format.ts';
 
 /** What is known before the first round, for the two lines above the table. */
 export interface Heading {
   scenario: string;
-  command: string;
+  /** As loadText. */
+  load: string;
   bodyBytes: number;
   protocol: string;
   rounds: number;
@@ -26,16 +31,34 @@ export function headingLines(heading: Heading): string[] {
   const { rounds } = heading;
   const took = `${heading.estimated ? 'about ' : ''}${duration(heading.seconds)}`;
   return [
-    [heading.scenario, heading.command, `${whole(heading.bodyBytes)} B over ${heading.protocol.toUpperCase()}`,
+    [heading.scenario, heading.load, `${whole(heading.bodyBytes)} B over ${heading.protocol.toUpperCase()}`,
       `${rounds} ${rounds === 1 ? 'round' : 'rounds'}, ${took}`].join(' · '),
     [`${heading.server} on ${cores(heading.serverCpus)}, ${heading.k6} on ${cores(heading.generatorCpus)}`, heading.kernel, heading.cpuModel].join(' · '),
   ];
 }
 
-/** One sentence per comparison, then who was the limit. `knob` as in the scenario. */
-export function findingLines(result: Result, knob: string): string[] {
-  const only = result.comparisons.length === 1;
-  return [...result.comparisons.map((comparison) => comparisonSentence(comparison, only ? knob : undefined)), ...limitSentence(result)];
+/** The article's command line, and what of it is different here. */
+export function loadText(profile: LoadProfile, load: Load): string {
+  const here = [
+    ...(load.threads === profile.threads ? [] : [`${load.threads} ${load.threads === 1 ? 'thread' : 'threads'}`]),
+    ...(load.durationSeconds === profile.durationSeconds ? [] : [`${load.durationSeconds} s`]),
+    ...(load.requests === undefined || load.requests === profile.requests ? [] : [`${whole(load.requests)} requests`]),
+  ];
+  return here.length === 0 ? load.command : `${load.command} (here ${here.join(', ')})`;
+}
+
+/** One sentence per comparison, then who was the limit. */
+export function findingLines(result: Result, scenario: Scenario): string[] {
+  return [
+    ...result.comparisons.map((comparison) => comparisonSentence(comparison, isOnlyStep(comparison, result, scenario) ? scenario.knob : undefined)),
+    ...limitSentence(result),
+  ];
+}
+
+/** Whether the comparison is the article's one step, and all there is: then it can go by the knob's name. */
+function isOnlyStep({ variant, baseline }: Comparison, result: Result, scenario: Scenario): boolean {
+  const article = findVariants(scenario).map(({ name }) => name);
+  return result.comparisons.length === 1 && article.length === 2 && article[0] === baseline && article[1] === variant;
 }
 
 function comparisonSentence(comparison: Comparison, knob: string | undefined): string {
@@ -57,19 +80,17 @@ function comparisonSentence(comparison: Comparison, knob: string | undefined): s
   }
 }
 
-/** A share of its cores from which on a side is at its limit. */
-const limit = 0.9;
-
 function limitSentence(result: Result): string[] {
-  const measured = result.variants.filter((variant) => variant.serverShare !== null && variant.generatorShare !== null);
+  const measured = result.variants.filter((variant) => limitOf(variant) !== null);
   const first = measured[0];
   if (first === undefined) return [];
-  const server = measured.map((variant) => variant.serverShare as number);
-  const generator = measured.map((variant) => variant.generatorShare as number);
-  const shares = `${first.server.name} at ${range(server)} of its ${coreWord(result.environment.serverCpus)}, `
-    + `the generator at ${range(generator)} of its ${coreWord(result.environment.generatorCpus)}`;
-  const serverBound = server.every((share) => share >= limit);
-  const generatorBound = generator.every((share) => share >= limit);
+  const { serverCpus, generatorCpus } = result.environment;
+  const cores = usableCores(first, { server: serverCpus.length, generator: generatorCpus.length });
+  const shares = `${first.server.name} at ${range(measured.map((variant) => variant.serverShare as number))} of its ${coreWord(cores.server)}, `
+    + `the generator at ${range(measured.map((variant) => variant.generatorShare as number))} of its ${coreWord(cores.generator)}`;
+  const limits = measured.map(limitOf);
+  const serverBound = limits.every((one) => one === 'server' || one === 'both');
+  const generatorBound = limits.every((one) => one === 'generator' || one === 'both');
   if (serverBound && generatorBound) return [`Both sides were at their limit: ${shares}.`];
   if (serverBound) return [`${first.server.name} was the limit: ${shares}.`];
   if (generatorBound) return [`The generator was the limit: ${shares}.`];
@@ -102,8 +123,8 @@ function range(shares: readonly number[]): string {
   return low === high ? low : `${low.replace(' %', '')} to ${high}`;
 }
 
-function coreWord(cpus: readonly number[]): string {
-  return cpus.length === 1 ? 'core' : `${cpus.length} cores`;
+function coreWord(count: number): string {
+  return count === 1 ? 'core' : `${count} cores`;
 }
 
 function cores(cpus: readonly number[]): string {

@@ -45,7 +45,7 @@ export interface Round { round: number; phases: Phase[] }
 export interface VariantResult {
   name: string;
   server: { name: string; version: string; workers: number; config: readonly string[] };
-  load: Record<string, unknown>;
+  load: { threads: number; [detail: string]: unknown };
   published: import('../scenario/model.ts').Published | null;
   note?: string;
   rounds: Round[];
@@ -55,7 +55,7 @@ export interface VariantResult {
   latencyMs: { p50: number; p99: number; max: number } | null;
   errorsPerMillion: number | null;
   successRatio: number | null;
-  /** Median share of its cores that the server, and of its core that the generator used, 0 to 1. */
+  /** Median share of the cores that it can use (one per worker, one per thread) that each side used; 1 is all. */
   serverShare: number | null;
   generatorShare: number | null;
 }

@@ -1,21 +1,24 @@
 import { describe, expect, test } from 'vitest';
 import * as format from '../../lib/report/format.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';
-import { createProgress } from '../../lib/report/progress.ts';
-import { findingLines, headingLines, noteLines, storedLine } from '../../lib/report/sentences.ts';
+import { createRunProgress } from '../../lib/report/run-progress.ts';
+import { findingLines, headingLines, loadText, noteLines, storedLine } from '../../lib/report/sentences.ts';
 import { terminalTable } from '../../lib/report/terminal.ts';
 import type { MeasuredVariant } from '../../lib/analysis/summarise.ts';
+import { findScenario } from '../../lib/scenario/catalogue.ts';
+import { ab, fitLoad, wrk } from '../../lib/scenario/load.ts';
 import { openFileCache, result, rounds, workers } from '../fixtures/result.ts';
 
+const scenario = await findScenario('nginx-open-file-cache');
 const plain = { width: Infinity, colour: false };
 const both = result([workers, openFileCache]);
 const heading = {
-  scenario: 'nginx-open-file-cache', command: 'wrk -c 100 -t 10 -d 10', bodyBytes: 612, protocol: 'http/1.1', rounds: 6, seconds: 140, estimated: true,
+  scenario: 'nginx-open-file-cache', load: 'wrk -c 100 -t 10 -d 10', bodyBytes: 612, protocol: 'http/1.1', rounds: 6, seconds: 140, estimated: true,
   server: 'nginx 1.22.1', k6: 'k6 2.2.0', serverCpus: [1], generatorCpus: [0], kernel: 'Linux 6.18', cpuModel: 'Xeon',
 };
 const withRounds = (requests: readonly number[], changes: Partial<MeasuredVariant> = {}): MeasuredVariant => (
   { ...openFileCache, rounds: rounds(requests, 11.8, 1.2, 1.7, 6.9, 7), ...changes });
-const inWords = (variant: MeasuredVariant) => findingLines(result([workers, variant]), 'open_file_cache')[0];
+const inWords = (variant: MeasuredVariant) => findingLines(result([workers, variant]), scenario)[0];
 
 describe('the table', () => {
   test('on a wide terminal', () => {
@@ -83,16 +86,23 @@ describe('in words', () => {
 
   test('without a verdict says why', () => {
     const two = (variant: MeasuredVariant): MeasuredVariant => ({ ...variant, rounds: variant.rounds.slice(0, 2) });
-    expect(findingLines(result([two(workers), two(openFileCache)]), 'open_file_cache')[0])
+    expect(findingLines(result([two(workers), two(openFileCache)]), scenario)[0])
       .toBe('No verdict on open_file_cache: needs 4 rounds (measured +33 %); the article saw +12 %.');
   });
 
   test('of a variant that nobody published, or of several comparisons', () => {
     const ours = withRounds([790_000, 815_000, 803_000, 802_500, 799_900, 803_100], { published: null, name: 'ours' });
-    expect(findingLines(result([workers, openFileCache, ours]), 'open_file_cache').slice(0, 2)).toEqual([
+    expect(findingLines(result([workers, openFileCache, ours]), scenario).slice(0, 2)).toEqual([
       'open-file-cache is faster than workers here: +33 % (95 % interval +31 % to +34 %); the article saw +12 %.',
       'ours is faster than workers here: +33 % (95 % interval +31 % to +34 %).',
     ]);
+  });
+
+  test('of one comparison that is not the article\'s step: the knob is in neither config', () => {
+    const unlimited = withRounds([790_000, 815_000, 803_000, 802_500, 799_900, 803_100], { published: null, name: 'workers-unlimited' });
+    expect(inWords(unlimited)).toBe('workers-unlimited is faster than workers here: +33 % (95 % interval +31 % to +34 %).');
+    const own = { ...scenario, variants: [...scenario.variants.slice(0, 2), { ...scenario.variants[2] as typeof scenario.variants[number], onRequest: false }] };
+    expect(findingLines(both, own)[0]).toMatch(/^open-file-cache is faster than workers here: /);
   });
 
   test.each([
@@ -100,10 +110,21 @@ describe('in words', () => {
     [11, 9.7, 'The generator was the limit: nginx at 66 % of its core, the generator at 97 % of its core.'],
     [16, 9.8, 'Both sides were at their limit: nginx at 97 % of its core, the generator at 98 % of its core.'],
     [11, 7, 'Use of the cores: nginx at 66 % of its core, the generator at 70 % of its core.'],
+    [14, 9.2, 'The generator was the limit: nginx at 85 % of its core, the generator at 92 % of its core.'],
   ])('who was the limit: %f µs, %f s', (cpuMicros, generatorCpuSeconds, sentence) => {
     const requests = [604_000, 604_300, 604_120, 603_900];
     const limited = { ...workers, rounds: rounds(requests, cpuMicros, 1, 2, 3, generatorCpuSeconds) };
-    expect(findingLines(result([limited]), 'x')).toEqual([sentence]);
+    const said = result([limited]);
+    expect(findingLines(said, scenario)).toEqual([sentence]);
+    // The note above the sentence says the same.
+    expect(said.warnings.some((warning) => warning.includes('the generator was at its limit'))).toBe(sentence.startsWith('The generator was the limit'));
+  });
+
+  test('who was the limit, by the cores that workers and threads can use, however many there are', () => {
+    const said = result([{ ...workers, server: { ...workers.server, workers: 2 } }], {}, { serverCores: 8, generatorCores: 4 });
+    said.environment.serverCpus = [4, 5, 6, 7, 8, 9, 10, 11];
+    said.environment.generatorCpus = [0, 1, 2, 3];
+    expect(findingLines(said, scenario)).toEqual(['Use of the cores: nginx at 48 % of its 2 cores, the generator at 66 % of its core.']);
   });
 
   test('what is stored', () => {
@@ -117,6 +138,18 @@ describe('in words', () => {
     const noted = result([{ ...workers, note }, openFileCache, { ...openFileCache, name: 'ours', note }], { footnotes: ['A footnote.'] }, { quick: true });
     expect(noteLines(noted)).toEqual(['Note: quick run with short rounds: a first look, not a measurement', 'workers, ours: Beyond the article.', 'A footnote.']);
     expect(noteLines(both)).toEqual([]);
+  });
+
+  test.each([
+    [wrk('-c 100 -t 10 -d 10'), { generatorCores: 16 }, 'wrk -c 100 -t 10 -d 10'],
+    [wrk('-c 100 -t 10 -d 10'), { generatorCores: 1 }, 'wrk -c 100 -t 10 -d 10 (here 1 thread)'],
+    [wrk('-c 100 -t 10 -d 10'), { generatorCores: 1, durationSeconds: 1.5 }, 'wrk -c 100 -t 10 -d 10 (here 1 thread, 1.5 s)'],
+    [wrk('-c 100 -t 10 -d 10'), { generatorCores: 2, quick: true }, 'wrk -c 100 -t 10 -d 10 (here 2 threads, 2 s)'],
+    [ab('-c 10 -n 100000'), { generatorCores: 2 }, 'ab -c 10 -n 100000'],
+    [ab('-c 10 -n 100000'), { generatorCores: 2, quick: true }, 'ab -c 10 -n 100000 (here 10,000 requests)'],
+    [ab('-c 10 -n 100000'), { generatorCores: 2, durationSeconds: 3 }, 'ab -c 10 -n 100000 (here 3 s)'],
+  ])('which load: %j with %j is "%s"', (profile, options, text) => {
+    expect(loadText(profile, fitLoad(profile, { exact: false, ...options }))).toBe(text);
   });
 
   test('what is measured, and on what', () => {
@@ -160,6 +193,10 @@ describe('figures', () => {
     expect(format.change(ratio)).toBe(text);
   });
 
+  test.each([[0.0123, '1.2 %'], [0.0996, '10 %'], [0.666, '67 %'], [1.04, '104 %']])('a share of %f is %s', (share, text) => {
+    expect(format.percent(share)).toBe(text);
+  });
+
   test.each([[1, '100 %'], [0.999999, '99.99 %'], [0.5, '50.00 %'], [0, '0.00 %']])('success of %f is %s', (ratio, text) => {
     expect(format.success(ratio)).toBe(text);
   });
@@ -172,9 +209,9 @@ describe('figures', () => {
 describe('live progress', () => {
   const now = { what: 'round 2 of 6 · workers', rps: 60_411.6, secondsLeft: 75.2 };
 
-  function shown(stream: { isTTY: boolean; columns?: number }, use: (progress: ReturnType<typeof createProgress>) => void): string {
+  function shown(stream: { isTTY: boolean; columns?: number }, use: (progress: ReturnType<typeof createRunProgress>) => void): string {
     let text = '';
-    use(createProgress({ ...stream, write: (piece) => { text += piece; } }));
+    use(createRunProgress({ ...stream, write: (piece) => { text += piece; } }));
     return text;
   }
 

@@ -1,20 +1,18 @@
 import { expect, it } from 'vitest';
-import type { Phase, Result, VariantResult } from '../../lib/runner/result.ts';
+import type { Result, VariantResult } from '../../lib/runner/result.ts';
 import {
   benchComparison, benchRound, comparisonPoints, loadgenMeasurements, measurements, roundPoint, runPoint, serverSamplePoints,
 } from '../../lib/store/schema.ts';
+import { latency, phase as phaseOf } from '../fixtures/phase.ts';
 
-const spread = { min: 0, mean: 0, sd: 0, withinSd: 0, max: 0 };
-const latency = { ...spread, p50: 1.5, p75: 0, p90: 0, p95: 0, p99: 2.5, p999: 0, max: 9 };
-const phase: Phase = {
-  requests: 1000, warmupRequests: 0, seconds: 2, rps: 500, inFlight: 0,
+const phase = phaseOf({
+  requests: 1000, seconds: 2, rps: 500,
   responses: { '2xx': 980, '3xx': 10, '4xx': 2, '5xx': 3 },
   errors: { connect: 5, tls: 0, read: 0, write: 0, timeout: 0, protocol: 0, total: 5 },
   bytes: { received: 850_000, headers: 240_000, headersDecoded: 240_000, body: 610_000, sent: 40_000 },
-  latencyMs: latency, connectMs: latency, firstByteMs: latency, perConnectionRps: spread, perThreadRps: spread,
-  startedAt: '2026-01-02T03:04:05.678Z', endedAt: '2026-01-02T03:04:07.678Z', cpuSeconds: 0.02,
+  latencyMs: latency(1.5, 2.5, 9), startedAt: '2026-01-02T03:04:05.678Z', endedAt: '2026-01-02T03:04:07.678Z',
   serverCpuSeconds: 0.01, serverRssBytes: 4096, generatorCpuSeconds: 0.02,
-};
+});
 
 /** Field names of a line; no text of these tests holds a comma or an equals sign. */
 function fieldsOf(line: string): string[] {
@@ -51,12 +49,12 @@ it('leaves out what a phase without requests has no figure for', () => {
 it('writes one row per variant, a nanosecond apart, with what is there', () => {
   const server = { name: 'nginx', version: '1.22.1', workers: 1, config: ['base'] };
   const measured: VariantResult = {
-    name: 'tuned', server, load: {}, published: { rps: 700 }, note: 'ours', rounds: [{ round: 1, phases: [phase] }, { round: 2, phases: [phase] }],
+    name: 'tuned', server, load: { threads: 1 }, published: { rps: 700 }, note: 'ours', rounds: [{ round: 1, phases: [phase] }, { round: 2, phases: [phase] }],
     rps: { median: 500 }, serverCpuMicrosPerRequest: { median: 10 }, latencyMs: { p50: 1, p99: 2, max: 3 },
     errorsPerMillion: 4, successRatio: 0.5, serverShare: 0.9, generatorShare: 0.7,
   };
   const publishedOnly: VariantResult = {
-    name: 'initial', server, load: {}, published: { rps: 600 }, rounds: [], rps: null, serverCpuMicrosPerRequest: null,
+    name: 'initial', server, load: { threads: 1 }, published: { rps: 600 }, rounds: [], rps: null, serverCpuMicrosPerRequest: null,
     latencyMs: null, errorsPerMillion: null, successRatio: null, serverShare: null, generatorShare: null,
   };
   const result = {

@@ -9,8 +9,8 @@ const facts: RunFacts = { serverCores: 1, generatorCores: 1, cores: 2, loadAvera
 function variant(name: string, phases: readonly Phase[], changes: Partial<MeasuredVariant> = {}): MeasuredVariant {
   return {
     name,
-    server: { name: 'nginx', version: '1.22.1', workers: 1, config: ['base', name] },
-    load: {},
+    server: { name: 'nginx', version: '1.22.1', workers: 2, config: ['base', name] },
+    load: { threads: 4 },
     published: null,
     rounds: phases.map((one, index) => ({ round: index + 1, phases: [one] })),
     setup: `base ${name}, workers 1`,
@@ -41,6 +41,18 @@ describe('figures of a variant', () => {
       serverShare: 0.25,
       generatorShare: 0.5,
     });
+  });
+
+  test.each([
+    // On 8 and 4 cores, the server 5 CPU seconds in 10, the generator 10.
+    [{ workers: 1, threads: 1 }, 0.5, 1],
+    [{ workers: 2, threads: 2 }, 0.25, 0.5],
+    [{ workers: 16, threads: 10 }, 0.0625, 0.25],
+  ])('are shares of what workers and threads can use: %j', ({ workers, threads }, serverShare, generatorShare) => {
+    const [one] = summarise({ ...facts, serverCores: 8, generatorCores: 4 }, [variant('workers', [
+      phase({ requests: 1000, serverCpuSeconds: 5, generatorCpuSeconds: 10 }),
+    ], { server: { name: 'nginx', version: '', workers, config: [] }, load: { threads } })]).variants;
+    expect(one).toMatchObject({ serverShare, generatorShare });
   });
 
   test('count errors and answers other than 2xx and 3xx over all rounds', () => {
@@ -124,7 +136,8 @@ describe('warnings', () => {
     phase({ requests: 1000, serverCpuSeconds: server * 10, generatorCpuSeconds: generator * 10 }))));
 
   test('say when the generator was the limit, not when both were or the server was', () => {
-    expect(kinds(facts, used(0.7, 0.99))).toEqual(['generator-limit']);
+    expect(kinds(facts, used(0.7, 0.9))).toEqual(['generator-limit']);
+    expect(kinds(facts, used(0.7, 0.89))).toEqual([]);
     expect(kinds(facts, used(0.95, 0.99))).toEqual([]);
     expect(kinds(facts, used(0.99, 0.7))).toEqual([]);
   });
@@ -144,7 +157,7 @@ describe('warnings', () => {
 
   test('are one line each, with what to do', () => {
     expect(warningText({ kind: 'generator-limit', variant: 'workers', generatorShare: 0.99, serverShare: 0.7 })).toBe(
-      'workers: the generator was at its limit (99 % of its cores) and the server was not (70 %): the server can do more than this; give the generator more cores with --generator-cpus',
+      'workers: the generator was at its limit (99 % of the cores that it can use) and the server was not (70 %): the server can do more than this; give the generator more cores with --generator-cpus',
     );
     expect(warningText({ kind: 'failures', variant: 'workers', requests: 2_000_000, errors: 1, not2xx: 1200, example: 'connection refused' })).toBe(
       'workers: 1 error (connection refused) and 1,200 answers other than 2xx among 2,000,000 requests: requests/s alone do not compare',

@@ -1,4 +1,5 @@
 // Live progress on stderr: one line that is rewritten on a terminal, plain lines in a pipe.
+import { whole } from './format.ts';
 
 export interface Running {
   /** e.g. "round 2 of 6 · open-file-cache". */
@@ -9,7 +10,7 @@ export interface Running {
   secondsLeft: number;
 }
 
-export interface Progress {
+export interface RunProgress {
   /** Shows what goes on now; nothing in a pipe. */
   running(now: Running): void;
   /** Something is done; a line of its own in a pipe. */
@@ -23,7 +24,7 @@ export interface Progress {
 const clearLine = '\r\u001b[2K';
 
 /** Progress for a stream: `columns` is its width when it is a terminal, undefined otherwise. */
-export function createProgress(stream: { write(text: string): unknown; columns?: number | undefined; isTTY?: boolean | undefined }): Progress {
+export function createRunProgress(stream: { write(text: string): unknown; columns?: number | undefined; isTTY?: boolean | undefined }): RunProgress {
   const terminal = stream.isTTY === true;
   let shown = false;
 
@@ -52,7 +53,7 @@ export function createProgress(stream: { write(text: string): unknown; columns?:
 }
 
 function runningLine({ what, rps, secondsLeft }: Running): string {
-  const now = rps === null ? 'starting' : `${Math.round(rps).toLocaleString('en-US')} requests/s now`;
+  const now = rps === null ? 'starting' : `${whole(rps)} requests/s now`;
   const seconds = Math.max(0, Math.round(secondsLeft));
   return `${what} · ${now} · ${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')} left`;
 }

@@ -1,0 +1,21 @@
+// Who set the pace: the server, the generator, or neither.
+import type { VariantResult } from '../runner/result.ts';
+
+/** From this share of the cores that it can use a side is at its limit; the rest goes to the kernel, the runner and InfluxDB. */
+const limit = 0.9;
+
+export type Limit = 'server' | 'generator' | 'both' | 'neither';
+
+/** Who was at its limit, by shares of 0 to 1; null for a variant that was not measured. */
+export function limitOf({ serverShare, generatorShare }: Pick<VariantResult, 'serverShare' | 'generatorShare'>): Limit | null {
+  if (serverShare === null || generatorShare === null) return null;
+  if (serverShare >= limit) return generatorShare >= limit ? 'both' : 'server';
+  return generatorShare >= limit ? 'generator' : 'neither';
+}
+
+/** How many of its cores each side can use at most: a worker or a thread runs on one at a time. */
+export function usableCores(
+  variant: Pick<VariantResult, 'server' | 'load'>, cores: { server: number; generator: number },
+): { server: number; generator: number } {
+  return { server: Math.min(variant.server.workers, cores.server), generator: Math.min(variant.load.threads, cores.generator) };
+}
