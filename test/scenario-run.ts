@@ -1,4 +1,4 @@
-// Runs the `scenario` command as a person does, in a process of its own, and looks at what it starts and leaves.
+// Runs the `scenario` command as a person does, in a process of its own.
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -31,41 +31,6 @@ export function startScenario(args: readonly string[], env: Readonly<Record<stri
     });
   });
   return { pid: child.pid as number, stdout: () => stdout, stderr: () => stderr, kill: (signal) => child.kill(signal), ended, hasEnded: () => over };
-}
-
-/** A process is named by its id and its start, since ids are used again. */
-export interface Seen { pid: number; startedAt: string; command: string }
-
-/** All that descends from a process now. */
-export function descendants(root: number): Seen[] {
-  const processes = readdirSync('/proc').filter((name) => /^\d+$/.test(name)).flatMap((name) => look(Number(name)) ?? []);
-  const found: Seen[] = [];
-  let parents = [root];
-  while (parents.length > 0) {
-    const children = processes.filter(({ parent }) => parents.includes(parent));
-    found.push(...children);
-    parents = children.map(({ pid }) => pid);
-  }
-  return found;
-}
-
-/** Those of them that still run. */
-export function stillRunning(processes: readonly Seen[]): Seen[] {
-  return processes.filter(({ pid, startedAt }) => {
-    const now = look(pid);
-    return now !== undefined && now.startedAt === startedAt && now.state !== 'Z';
-  });
-}
-
-function look(pid: number): (Seen & { parent: number; state: string }) | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    const command = stat.slice(stat.indexOf('(') + 1, stat.lastIndexOf(')'));
-    return { pid, command, state: fields[0] as string, parent: Number(fields[1]), startedAt: fields[19] as string };
-  } catch {
-    return undefined;
-  }
 }
 
 /** The only run's folder in `out`. */

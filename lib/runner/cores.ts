@@ -20,7 +20,7 @@ export function parseCpuList(text: string, flag: string): number[] {
   return [...cpus].sort((a, b) => a - b);
 }
 
-/** The cores that this process may run on (container limits and taskset count). */
+/** The cores that this process may run on: taskset and cpusets count, a container's too; a quota of CPU time does not. */
 export function allowedCpus(): number[] {
   const list = /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1];
   if (list === undefined) throw new UserError('cannot read the allowed cores from /proc/self/status: bakeoff needs Linux');

@@ -19,7 +19,12 @@ export interface Interrupt {
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**
- * Takes over the signals. At the second one all guarded groups get KILL and this process exits with 130; other children
+ * Signals this soon after the first are the same wish: the terminal sends Ctrl-C to npm and to us, and npm passes on its own.
+ */
+const sameWishMs = 500;
+
+/**
+ * Takes over the signals. At the second one (half a second after the first or later) all guarded groups get KILL and this process exits with 130; other children
  * (InfluxDB) get TERM from the kernel then, which is how they were started.
  * @param onFirst tells the person that the run is ending
  */
@@ -27,12 +32,16 @@ export function takeSignals(onFirst: () => void): Interrupt {
   const controller = new AbortController();
   const groups = new Set<number>();
 
+  let firstAtMs = 0;
+
   function handle(): void {
     if (!controller.signal.aborted) {
+      firstAtMs = performance.now();
       onFirst();
       controller.abort(new Interrupted());
       return;
     }
+    if (performance.now() - firstAtMs < sameWishMs) return;
     for (const group of groups) {
       try {
         process.kill(-group, 'SIGKILL');

@@ -56,6 +56,7 @@ const reasons: Record<string, string> = {
   EDQUOT: 'your quota there is used up',
   ENOTDIR: 'there is a file of that name in its path',
   EEXIST: 'there is a file of that name',
+  EISDIR: 'there is a folder where a file has to be',
 };
 
 /** A file system with less left than this cannot take the files of another round. */

@@ -5,11 +5,8 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import type { Variant } from '../scenario/model.ts';
-import { startServer, workersFor } from '../servers/index.ts';
-import type { RunningServer } from '../servers/server.ts';
-import type { Store } from '../store/influxd.ts';
-import { checkRound, type RoundIntegrity } from '../store/integrity.ts';
-import { serverSamplePoints, type ServerSample } from '../store/schema.ts';
+import { startServer, workersFor, type RunningServer } from '../servers/index.ts';
+import { checkRound, serverSamplePoints, type RoundIntegrity, type ServerSample, type Store } from '../store/index.ts';
 import type { Interrupt } from './interrupt.ts';
 import { k6GraceMs, startK6 } from './k6.ts';
 import { loadPlanFor, type Plan } from './plan.ts';
@@ -36,19 +33,28 @@ export interface VariantRound {
   integrity: RoundIntegrity | null;
 }
 
+/** One try at a round. */
+export interface Attempt {
+  /** Names it, in folders and tags. */
+  round: number;
+  /** Whether this run has measured every variant before: a server that does not come up is then no fault of its config. */
+  proven: boolean;
+  /** Called about twice a second with requests/s of the last second, null before the first. */
+  onLoad(rps: number | null): void;
+}
+
 /** The round has to be repeated; the message says why in one line. */
 export class RoundFailure extends Error {}
 
 /**
  * Runs one variant in one round. Everything it started has ended when it returns or throws.
- * @param onLoad called about twice a second with requests/s of the last second, null before the first
- * @throws RoundFailure when the server or k6 ended early
+ * @throws RoundFailure when the server or k6 ended early, or a server that is proven does not start
  * @throws Interrupted after a signal
  * @throws UserError when the server does not start at all, e.g. with a broken config
  */
-export async function runVariantRound(context: RunContext, variant: Variant, round: number, onLoad: (rps: number | null) => void): Promise<VariantRound> {
-  const { plan, store, interrupt } = context;
-  const folder = join(context.folder, `round-${round}`, variant.name);
+export async function runVariantRound(context: RunContext, variant: Variant, attempt: Attempt): Promise<VariantRound> {
+  const { plan, interrupt } = context;
+  const folder = join(context.folder, `round-${attempt.round}`, variant.name);
   await mkdir(folder, { recursive: true });
   const server = await startServer(variant.server, {
     binary: context.tools.nginx,
@@ -58,12 +64,15 @@ export async function runVariantRound(context: RunContext, variant: Variant, rou
     page: plan.scenario.page,
     connections: plan.load.connections,
     signal: interrupt.signal,
+  }).catch((error: unknown) => {
+    throw attempt.proven && error instanceof UserError ? new RoundFailure(error.message.replaceAll('\n', ' ')) : error;
   });
   const unguard = interrupt.guard(server.pid);
   try {
-    const load = await underLoad(context, server, variant, round, folder, onLoad);
+    const measurement = await underLoad(context, server, variant, attempt, folder);
     await server.stop();
-    const { phases, integrity } = await settle(store, plan, variant, round, load);
+    const phases = phasesOf(measurement);
+    const integrity = await storeSamples(context, variant, attempt.round, measurement, phases);
     const { name, version, workers } = server;
     return { server: { name, version, workers, config: variant.server.config }, phases, integrity };
   } finally {
@@ -75,16 +84,16 @@ export async function runVariantRound(context: RunContext, variant: Variant, rou
 /** How long k6 may take beyond its own limit, e.g. for a database that hangs. */
 const k6PatienceSeconds = 30;
 
-interface Load { results: LoadResult[]; samples: readonly ServerSample[]; recordFile: string }
+/** What k6 and the server left to be put together. */
+interface Measurement { results: LoadResult[]; samples: readonly ServerSample[]; recordFile: string }
 
 /** Runs k6 against the server until it ends, or ends it when the server dies or the person interrupts. */
 async function underLoad(
-  context: RunContext, server: RunningServer, variant: Variant, round: number, folder: string, onLoad: (rps: number | null) => void,
-): Promise<Load> {
+  context: RunContext, server: RunningServer, variant: Variant, { round, onLoad }: Attempt, folder: string,
+): Promise<Measurement> {
   const { plan, store, interrupt } = context;
   const loadPlan = loadPlanFor(plan, variant, round, server.origin + plan.scenario.page.path);
   interrupt.signal.throwIfAborted();
-  const sampler = sampleUsage(server);
   const k6 = await startK6({
     binary: context.tools.k6,
     script: context.script,
@@ -93,6 +102,8 @@ async function underLoad(
     loadPlan,
     output: store?.k6Output() ?? null,
   });
+  // From here on all that runs is ended below.
+  const sampler = sampleUsage(server);
   const unguard = interrupt.guard(k6.child.pid);
   const tail = new RecordTail(k6.recordFile);
   const ticker = setInterval(() => onLoad(tail.requestsPerSecond()), 500);
@@ -121,24 +132,28 @@ async function underLoad(
   }
 }
 
-/** Puts server and load together, and makes sure that the database holds what k6 sent. */
-async function settle(store: Store | null, plan: Plan, variant: Variant, round: number, load: Load): Promise<{ phases: Phase[]; integrity: RoundIntegrity | null }> {
-  const phases = load.results.map((result): Phase => {
-    const { cpuSeconds, rssBytes } = usageBetween(load.samples, Date.parse(result.startedAt), Date.parse(result.endedAt));
+/** Puts the engine's results and the server's usage within their windows together. */
+function phasesOf({ results, samples }: Measurement): Phase[] {
+  return results.map((result) => {
+    const { cpuSeconds, rssBytes } = usageBetween(samples, Date.parse(result.startedAt), Date.parse(result.endedAt));
     return { ...result, serverCpuSeconds: cpuSeconds, serverRssBytes: rssBytes, generatorCpuSeconds: result.cpuSeconds };
   });
-  if (store === null) return { phases, integrity: null };
+}
+
+/** Makes sure that the database holds what k6 sent, and gives it the server's usage. */
+async function storeSamples(
+  { store, plan }: RunContext, variant: Variant, round: number, { samples, recordFile }: Measurement, phases: readonly Phase[],
+): Promise<RoundIntegrity | null> {
+  if (store === null) return null;
   const requests = phases.reduce((sum, phase) => sum + phase.requests, 0);
-  const integrity = await checkRound(store, { run: plan.run, variant: variant.name, round, recordFile: load.recordFile, requests });
-  const points = serverSamplePoints(
-    { run: plan.run, scenario: plan.scenario.name, variant: variant.name, round: String(round), server: variant.server.name }, load.samples,
-  );
+  const integrity = await checkRound(store, { run: plan.run, variant: variant.name, round, recordFile, requests });
+  const tags = { run: plan.run, scenario: plan.scenario.name, variant: variant.name, round: String(round), server: variant.server.name };
   try {
-    await store.write(points);
+    await store.write(serverSamplePoints(tags, samples));
   } catch (error) {
     // The round is whole; a database that fails only now must not cost it.
     if (!(error instanceof UserError)) throw error;
     integrity.problems.push(error.message);
   }
-  return { phases, integrity };
+  return integrity;
 }

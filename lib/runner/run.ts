@@ -4,15 +4,15 @@ import { roundRps, summarise, type MeasuredVariant } from '../analysis/summarise
 import { warningText, type Warning } from '../analysis/warnings.ts';
 import { UserError } from '../errors.ts';
 import type { Variant } from '../scenario/model.ts';
-import { baselineOf } from '../scenario/catalogue.ts';
+import { baselineName } from '../scenario/catalogue.ts';
 import { workersFor } from '../servers/index.ts';
-import { comparisonPoints, roundPoint, runPoint } from '../store/schema.ts';
+import { comparisonPoints, roundPoint, runPoint } from '../store/index.ts';
 import { Interrupted } from './interrupt.ts';
 import { orderOfRound } from './order.ts';
 import type { Plan } from './plan.ts';
 import type { Environment, Integrity, Phase, Result, Round } from './result.ts';
-import { explainFailure, writeWhole } from './results-folder.ts';
-import { RoundFailure, runVariantRound, type RunContext, type VariantRound } from './round.ts';
+import { writeWhole } from './results-folder.ts';
+import { RoundFailure, runVariantRound, type Attempt, type RunContext, type VariantRound } from './round.ts';
 
 /** What a person may want to see while it runs. */
 export interface RunEvents {
@@ -44,62 +44,76 @@ export async function runRounds(context: RunContext, environment: Environment, e
   let attempts = 0;
   let lastFailed = false;
 
-  /** Brings result.json and the database to what is known now. */
-  async function settle(state: Result['state'], ended: boolean): Promise<Result> {
+  /** Returns whether it is news: a database that stays down says the same after every round. */
+  function note(warning: Warning): boolean {
+    const known = notes.some((one) => warningText(one) === warningText(warning));
+    if (!known) notes.push(warning);
+    return !known;
+  }
+
+  /** Brings result.json and the database to what is known now: the file first, since the database may hang, and then it in any case. */
+  async function save(state: Result['state'], ended: boolean): Promise<Result> {
+    const file = join(context.folder, 'result.json');
     const result = buildResult(context, environment, kept, notes, startedAt, state);
-    const problem = await storeResult(context, result, kept.at(-1), ended);
-    if (problem !== null) {
-      const warning: Warning = { kind: 'not-stored', problem };
-      notes.push(warning);
-      result.warnings.push(warningText(warning));
+    let problem: string | null = null;
+    try {
+      await writeWhole(file, jsonOf(result));
+    } finally {
+      problem = await storeResult(context, result, kept.at(-1), ended);
     }
-    await writeWhole(join(context.folder, 'result.json'), `${JSON.stringify(result, null, 2)}\n`);
-    return result;
+    if (problem === null || !note({ kind: 'not-stored', problem })) return result;
+    const noted = { ...result, warnings: [...result.warnings, problem] };
+    await writeWhole(file, jsonOf(noted));
+    return noted;
   }
 
   try {
-    await settle('partial', false);
+    await save('partial', false);
     while (kept.length < plan.rounds) {
       const place = kept.length + 1;
       attempts++;
       try {
-        const outcomes = await runRound(context, events, place, attempts);
+        const outcomes = await runRound(context, events, place, { round: attempts, proven: kept.length > 0 });
         kept.push({ round: attempts, outcomes });
         lastFailed = false;
         for (const { integrity } of outcomes.values()) {
-          for (const problem of integrity?.problems ?? []) notes.push({ kind: 'not-stored', problem });
+          for (const problem of integrity?.problems ?? []) note({ kind: 'not-stored', problem });
         }
-        if (kept.length < plan.rounds) await settle('partial', false);
+        if (kept.length < plan.rounds) await save('partial', false);
       } catch (error) {
         if (!(error instanceof RoundFailure)) throw error;
         if (lastFailed) throw new UserError(`round ${place} failed twice: ${error.message}`);
         lastFailed = true;
-        notes.push({ kind: 'repeated', round: place, why: error.message });
+        note({ kind: 'repeated', round: place, why: error.message });
         events.repeated({ round: place, why: error.message });
       }
     }
-    return { result: await settle('complete', true) };
+    return { result: await save('complete', true) };
   } catch (error) {
-    const ended = interrupt.signal.aborted ? new Interrupted() : await explainFailure(context.folder, error);
+    const ended = interrupt.signal.aborted ? new Interrupted() : error;
     // When this fails as well, the result of the last whole round is on the disk and the first error is the one to show.
-    const result = await settle('partial', true).catch(() => buildResult(context, environment, kept, notes, startedAt, 'partial'));
+    const result = await save('partial', true).catch(() => buildResult(context, environment, kept, notes, startedAt, 'partial'));
     return { result, ended };
   }
 }
 
-/** One round: every variant once. `place` counts kept rounds and decides the order; `round` names this attempt. */
-async function runRound(context: RunContext, events: RunEvents, place: number, round: number): Promise<Map<string, VariantRound>> {
+/** One round: every variant once. `place` counts kept rounds and decides the order. */
+async function runRound(context: RunContext, events: RunEvents, place: number, attempt: Omit<Attempt, 'onLoad'>): Promise<Map<string, VariantRound>> {
   const { plan } = context;
   const outcomes = new Map<string, VariantRound>();
   for (const variant of orderOfRound(plan.variants, place, plan.run)) {
     const done = (place - 1) * plan.variants.length + outcomes.size;
     const onLoad = (rps: number | null): void => events.load({ round: place, variant: variant.name, rps, done });
     onLoad(null);
-    const outcome = await runVariantRound(context, variant, round, onLoad);
+    const outcome = await runVariantRound(context, variant, { ...attempt, onLoad });
     outcomes.set(variant.name, outcome);
     events.measured({ round: place, variant: variant.name, outcome });
   }
   return outcomes;
+}
+
+function jsonOf(result: Result): string {
+  return `${JSON.stringify(result, null, 2)}\n`;
 }
 
 function buildResult(
@@ -139,7 +153,7 @@ function measuredVariant({ plan }: RunContext, variant: Variant, kept: readonly 
   const outcomes = kept.map(({ round, outcomes: byName }) => ({ round, outcome: byName.get(variant.name) as VariantRound }));
   const last = outcomes.at(-1)?.outcome;
   const workers = workersFor(variant.server, plan.cores.serverCpus.length, plan.exact);
-  const against = variant.against ?? (variant === scenario.variants[0] ? undefined : scenario.variants[0]?.name);
+  const against = baselineName(scenario, variant);
   return {
     name: variant.name,
     server: last?.server ?? { name: variant.server.name, version: '', workers, config: variant.server.config },
@@ -176,7 +190,7 @@ async function storeResult(context: RunContext, result: Result, newest: KeptRoun
     ...(ended ? { state: result.state, endedAt } : { state: 'running' }),
   });
   try {
-    await store.write([...(newest === undefined ? [] : [...roundPoints(plan, newest), ...comparisonPoints(result)]), state]);
+    await store.write([...(newest === undefined ? [] : [...roundPoints(plan, newest, result.comparisons), ...comparisonPoints(result)]), state]);
     return null;
   } catch (error) {
     if (error instanceof UserError) return error.message;
@@ -184,10 +198,10 @@ async function storeResult(context: RunContext, result: Result, newest: KeptRoun
   }
 }
 
-function roundPoints(plan: Plan, { round, outcomes }: KeptRound): string[] {
+function roundPoints(plan: Plan, { round, outcomes }: KeptRound, comparisons: Result['comparisons']): string[] {
   return plan.variants.flatMap((variant) => {
-    const phases = phasesOf(variant);
-    const baseline = baselineOf(plan.scenario, variant, plan.variants);
+    const phases = phasesOf(variant.name);
+    const baseline = comparisons.find((comparison) => comparison.variant === variant.name)?.baseline;
     const ratio = baseline === undefined ? undefined : roundRps(phases) / roundRps(phasesOf(baseline));
     return phases.map((phase, index) => roundPoint({
       tags: {
@@ -200,7 +214,7 @@ function roundPoints(plan: Plan, { round, outcomes }: KeptRound): string[] {
     }, phase));
   });
 
-  function phasesOf(variant: Variant): readonly Phase[] {
-    return outcomes.get(variant.name)?.phases ?? [];
+  function phasesOf(name: string): readonly Phase[] {
+    return outcomes.get(name)?.phases ?? [];
   }
 }

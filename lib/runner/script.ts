@@ -1,4 +1,5 @@
 // Compiles the k6 script into the one file that k6 runs.
+import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 
@@ -7,11 +8,12 @@ const source = fileURLToPath(new URL('../k6/main.ts', import.meta.url));
 const banner = `// Written by bakeoff; needs a k6 with the module k6/x/loadgen, and a server at the address in load.json. By hand:
 // BAKEOFF_LOAD="$(cat round-1/VARIANT/load.json)" k6 run script.js`;
 
-/** Writes lib/k6/main.ts with all that it imports, except for k6's own modules, to `file`. */
+/** Writes lib/k6/main.ts with all that it imports, except for k6's own modules, to `file`. Throws the file system's error. */
 export async function compileScript(file: string): Promise<void> {
-  await build({
+  const { outputFiles: [script] } = await build({
     entryPoints: [source],
-    outfile: file,
+    // Written below: esbuild would wrap what goes wrong into several lines of its own.
+    write: false,
     bundle: true,
     platform: 'neutral',
     format: 'esm',
@@ -20,4 +22,5 @@ export async function compileScript(file: string): Promise<void> {
     banner: { js: banner },
     logLevel: 'silent',
   });
+  await writeFile(file, script?.contents ?? '');
 }

@@ -1,6 +1,6 @@
 // Samples what a server uses while it is under load.
-import type { RunningServer } from '../servers/server.ts';
-import type { ServerSample } from '../store/schema.ts';
+import type { RunningServer } from '../servers/index.ts';
+import type { ServerSample } from '../store/index.ts';
 
 const intervalMs = 100;
 

@@ -51,10 +51,10 @@ export function findVariants(scenario: Scenario, names?: readonly string[]): Var
   return scenario.variants.filter((variant) => wanted.includes(variant.name));
 }
 
-/** The variant that this one's ratio is taken against, if it was selected too; otherwise the row has no comparison. */
-export function baselineOf(scenario: Scenario, variant: Variant, selected: readonly Variant[]): Variant | undefined {
-  const baseline = variant.against ?? scenario.variants[0]?.name;
-  return selected.find((other) => other.name === baseline && other !== variant);
+/** The name of the variant that this one's ratio is taken against; undefined for the scenario's baseline. */
+export function baselineName(scenario: Scenario, variant: Variant): string | undefined {
+  const [first] = scenario.variants;
+  return variant.against ?? (variant === first ? undefined : first?.name);
 }
 
 async function loadScenarioFile(file: string): Promise<Scenario> {

@@ -3,12 +3,15 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Result } from '../../lib/runner/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
-import { openStore } from '../../lib/store/index.ts';
-import { descendants, readResult, runFolder, startScenario, stillRunning, type ScenarioRun, type Seen } from '../scenario-run.ts';
+import { openStore, type Store } from '../../lib/store/index.ts';
+import { influxProxy, refusal } from '../fixtures/influx-proxy.ts';
+import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
+import { readResult, runFolder, startScenario, type ScenarioRun } from '../scenario-run.ts';
 
 const name = 'nginx-open-file-cache';
 const soon = { timeout: 30_000, interval: 20 };
@@ -32,13 +35,20 @@ function newOut(): string {
 }
 
 /** Starts a run; what is left of it when the test is over is ended. */
-function start(args: readonly string[]): ScenarioRun {
-  const run = startScenario(args, env);
+function start(args: readonly string[], variables: Readonly<Record<string, string>> = {}): ScenarioRun {
+  const run = startScenario(args, { ...env, ...variables });
   onTestFinished(async () => {
     if (!run.hasEnded()) run.kill('SIGTERM');
     await run.ended;
   });
   return run;
+}
+
+/** The database that the runs here use, open until the test is over. */
+async function ownStore(): Promise<Store> {
+  const store = await openStore({ influxdBinary: env['INFLUXD_BIN'] as string, folder: join(home, 'influxdb') });
+  onTestFinished(() => store.close());
+  return store;
 }
 
 /** Waits until k6 runs against a variant of a round (and has sent `samples`), and returns the id of the server's master process. */
@@ -76,15 +86,15 @@ describe('a whole run', () => {
     expect(requests).toBeGreaterThan(1000);
     expect(result.integrity).toEqual({ requests, stored: requests, backfilled: 0, lost: 0 });
 
-    const store = await openStore({ influxdBinary: env['INFLUXD_BIN'] as string, folder: join(home, 'influxdb') });
-    onTestFinished(() => store.close());
+    const store = await ownStore();
     for (const { variant, round, phases: [phase] } of rows) {
       if (phase === undefined) throw new Error('no phase');
       expect(phase.responses['2xx']).toBe(phase.requests);
       expect(phase.bytes.body).toBe(phase.requests * 612);
-      expect(phase.seconds).toBeCloseTo(1, 1);
+      expect(phase.seconds).toBeGreaterThanOrEqual(1);
+      expect(phase.seconds).toBeLessThan(1.5);
       expect(phase.serverCpuSeconds).toBeGreaterThan(0);
-      expect(phase.serverCpuSeconds).toBeLessThan(1.1);
+      expect(phase.serverCpuSeconds).toBeLessThan(phase.seconds * 1.5);
       const summary = JSON.parse(readFileSync(join(runFolder(out), `round-${round}`, variant, 'k6-summary.json'), 'utf8')) as { metrics: Record<string, { count: number }> };
       expect(summary.metrics['loadgen_requests']?.count).toBe(phase.requests);
       const where = `"run" = '${result.run}' AND "scenario" = '${name}' AND "variant" = '${variant}' AND "round" = '${round}'`;
@@ -138,6 +148,9 @@ describe('when it is ended early', () => {
     await underLoad(run, out, 2, 'open-file-cache');
     const started = descendants(run.pid);
     run.kill('SIGINT');
+    // From the terminal, and once more from npm.
+    await delay(5);
+    run.kill('SIGINT');
     expect(await run.ended).toBe(130);
     await allGone(started);
     const result = readResult(out);
@@ -154,10 +167,16 @@ describe('when it is ended early', () => {
     const run = start([name, '--rounds', '1', '--duration', '60s', '--out', out]);
     await underLoad(run, out, 1, 'workers');
     const started = descendants(run.pid);
+    // A k6 that is stopped hears no TERM: it would last until its grace of 10 s is over.
+    process.kill(started.find(({ command }) => command === 'k6')?.pid as number, 'SIGSTOP');
     run.kill('SIGINT');
     await vi.waitFor(() => expect(run.stderr()).toContain('again to end it at once'), soon);
+    // Sooner it would count as the same Ctrl-C.
+    await delay(1000);
+    const secondAtMs = performance.now();
     run.kill('SIGINT');
     expect(await run.ended).toBe(130);
+    expect(performance.now() - secondAtMs).toBeLessThan(5000);
     await allGone(started);
   }, testLimitMs);
 
@@ -174,6 +193,25 @@ describe('when it is ended early', () => {
     expect(result.variants.map((variant) => variant.rounds.length)).toEqual([1, 1]);
   }, testLimitMs);
 });
+
+test('a second run at the same time is refused, whatever its store: they would measure each other', async () => {
+  const out = newOut();
+  const first = start([name, '--rounds', '1', '--duration', '60s', '--out', out]);
+  await underLoad(first, out, 1, 'workers');
+  const second = start([name, '--store', 'none', '--out', newOut()]);
+  expect(await second.ended).toBe(1);
+  expect(second.stderr()).toBe(`another run of bakeoff (process ${first.pid}) is measuring, and both would be slower: wait until it is done, or end it\n`);
+  first.kill('SIGINT');
+  expect(await first.ended).toBe(130);
+}, testLimitMs);
+
+test('a lock that cannot be taken is refused in one line', async () => {
+  const inTheWay = newOut();
+  writeFileSync(inTheWay, '');
+  const run = start([name, '--store', 'none', '--out', newOut()], { BAKEOFF_HOME: inTheWay });
+  expect(await run.ended).toBe(1);
+  expect(run.stderr()).toMatch(/^cannot write to \/.*\/results: EEXIST[^\n]*; name another folder in BAKEOFF_HOME\n$/);
+}, testLimitMs);
 
 describe('when a part fails', () => {
   test('a server that dies costs its round, which is repeated', async () => {
@@ -198,6 +236,47 @@ describe('when a part fails', () => {
     expect(run.stderr().trimEnd().split('\n').at(-1)).toMatch(/^round 2 failed twice: nginx \(pid \d+\) ended by SIGKILL/);
     expect(readResult(out)).toMatchObject({ state: 'partial', variants: [{ rounds: [{ round: 1 }] }, { rounds: [{ round: 1 }] }] });
     expect(run.stdout()).toContain('Ended early: 1 of 3 rounds');
+  }, testLimitMs);
+
+  test('a server that does not come up in a later round costs that round, which is repeated', async () => {
+    const out = newOut();
+    const broken = join(out, '..', 'broken');
+    const flaky = join(out, '..', 'nginx');
+    // -p comes first when it is to serve; -t and -V only ask.
+    writeFileSync(flaky, `#!/bin/sh\nif [ "$1" = -p ] && rm ${broken} 2>/dev/null; then exit 9; fi\nexec ${env['NGINX_BIN']} "$@"\n`, { mode: 0o755 });
+    const run = start([name, '--rounds', '2', '--duration', '500ms', '--store', 'none', '--out', out], { NGINX_BIN: flaky });
+    await underLoad(run, out, 2, 'open-file-cache');
+    writeFileSync(broken, '');
+    expect(await run.ended, run.stderr()).toBe(0);
+    expect(existsSync(broken)).toBe(false);
+    const result = readResult(out);
+    expect(result.state).toBe('complete');
+    expect(result.variants.map((variant) => variant.rounds.map(({ round }) => round))).toEqual([[1, 3], [1, 3]]);
+    expect(result.warnings).toContainEqual(expect.stringMatching(/^round 2 was dropped and repeated: nginx \(pid \d+\) ended with code 9/));
+  }, testLimitMs);
+
+  test('a database that hangs when a round is over does not cost that round', async () => {
+    const out = newOut();
+    let hung = false;
+    const url = await influxProxy((await ownStore()).influx.url, (body) => {
+      hung ||= body.includes('bench_round,');
+      return hung ? 'hang' : 'pass';
+    });
+    const run = start([name, '--rounds', '2', '--duration', '500ms', '--influx', url, '--out', out]);
+    await vi.waitFor(() => expect(hung).toBe(true), soon);
+    run.kill('SIGKILL');
+    await run.ended;
+    expect(readResult(out)).toMatchObject({ state: 'partial', variants: [{ rounds: [{ round: 1 }] }, { rounds: [{ round: 1 }] }] });
+  }, testLimitMs);
+
+  test('a database that refuses the figures of every round is noted once', async () => {
+    const out = newOut();
+    const url = await influxProxy((await ownStore()).influx.url, (body) => (body.includes('bench_') ? 'refuse' : 'pass'));
+    const run = start([name, '--rounds', '2', '--duration', '500ms', '--influx', url, '--out', out]);
+    expect(await run.ended, run.stderr()).toBe(0);
+    const { warnings, integrity } = readResult(out);
+    expect(warnings.filter((warning) => warning.includes(refusal))).toEqual([`InfluxDB at ${url}: ${refusal} (status 400)`]);
+    expect(integrity).toMatchObject({ lost: 0 });
   }, testLimitMs);
 
   test('an influxd that is killed in the middle loses nothing', async () => {
@@ -250,6 +329,19 @@ describe('a results folder', () => {
     const run = start([name, '--out', out]);
     expect(await run.ended).toBe(1);
     expect(run.stderr()).toContain('you may not write there');
+  }, testLimitMs);
+
+  test.each([
+    ['round-1/open-file-cache/load.json', 'partial'],
+    ['table.md', 'complete'],
+  ])('with a folder in the place of %s ends the run with one line', async (inTheWay, state) => {
+    const out = newOut();
+    const run = start([name, '--rounds', '1', '--duration', '500ms', '--store', 'none', '--out', out]);
+    await underLoad(run, out, 1, 'workers');
+    mkdirSync(join(runFolder(out), inTheWay), { recursive: true });
+    expect(await run.ended).toBe(1);
+    expect(run.stderr().trimEnd().split('\n').at(-1)).toMatch(/^cannot write results to .*: there is a folder where a file has to be; mend that or name another folder with --out$/);
+    expect(readResult(out).state).toBe(state);
   }, testLimitMs);
 
   test('that is small is refused, and one that fills up keeps its finished rounds', async ({ skip }) => {

@@ -7,6 +7,7 @@ import { orderOfRound } from '../../lib/runner/order.ts';
 import { estimatedSeconds, loadPlanFor, makePlan, runName } from '../../lib/runner/plan.ts';
 import { readPhaseResults, RecordTail } from '../../lib/runner/record.ts';
 import { checkResultsFolder, createRunFolder, folderError, writeWhole } from '../../lib/runner/results-folder.ts';
+import { compileScript } from '../../lib/runner/script.ts';
 import { usageBetween } from '../../lib/runner/server-usage.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 
@@ -172,6 +173,14 @@ describe('the results folder', () => {
     mkdirSync(`${file}.unfinished`);
     await expect(writeWhole(file, 'two')).rejects.toThrow('EISDIR');
     expect(readFileSync(file, 'utf8')).toBe('one');
+  });
+
+  test('that does not take the script fails as for any other file', async () => {
+    const file = join(folder, 'script.js');
+    await compileScript(file);
+    expect(readFileSync(file, 'utf8')).toContain('from "k6/x/loadgen"');
+    mkdirSync(join(folder, 'taken'));
+    await expect(compileScript(join(folder, 'taken'))).rejects.toMatchObject({ code: 'EISDIR', path: join(folder, 'taken') });
   });
 
   test('explains errors of its own files only', () => {
