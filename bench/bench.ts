@@ -8,6 +8,7 @@ import { UserError } from '../lib/errors.ts';
 import { allowedCpus, divideCores, formatCpuList, type Cores } from '../lib/runner/cores.ts';
 import { readEnvironment } from '../lib/runner/environment.ts';
 import { takeSignals } from '../lib/runner/interrupt.ts';
+import { oneRunAtATime } from '../lib/runner/one-run.ts';
 import { writeWhole } from '../lib/runner/results-folder.ts';
 import { versionOf } from '../lib/runner/versions.ts';
 import { nginx } from '../lib/scenario/index.ts';
@@ -18,8 +19,8 @@ import { thisMachine } from '../lib/setup/machine.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
 import { lastLine, run } from '../lib/setup/run.ts';
 import { ensureTools } from '../lib/setup/tools.ts';
-import { openStore, type Store } from '../lib/store/index.ts';
-import { ab, loadgen, stockK6, wrk, type BenchLoad, type Contender } from './contenders.ts';
+import { openStore } from '../lib/store/index.ts';
+import { ab, loadgen, stockK6, wrk, type BenchLoad, type Binaries, type Contender } from './contenders.ts';
 import { compareRounds, effectLines, sharedCore, tableLines, type Effect, type Limits, type Measured, type Row } from './ratios.ts';
 
 const flags = {
@@ -45,6 +46,7 @@ const effect = {
 interface Experiment {
   load: string;
   keepAlive: boolean;
+  rounds: number;
   /** The first one is measured, the second is its peer, others stand beside. */
   contenders: readonly Contender[];
   /** Server and generator on a core each, or sharing one. */
@@ -66,39 +68,58 @@ export async function benchCommand(args: readonly string[]): Promise<number> {
   const duration = seconds('--duration', words.flags.get('duration') ?? '8s', 1);
   if (!Number.isInteger(duration)) throw new UserError(`--duration ${duration}: wrk knows whole seconds only`, 2);
   const cores = oneEach(divideCores(allowedCpus(), {}));
+  const release = await oneRunAtATime();
   const interrupt = takeSignals(() => console.error('ending the bench'));
-  const tools = await ensureTools(['k6', 'nginx', 'wrk', 'ab', 'influxd'], thisMachine(), interrupt.signal);
-  const scratch = await mkdtemp(join(os.tmpdir(), 'bakeoff-bench-'));
-  let store: Store | undefined;
   try {
-    store = await openStore({ influxdBinary: tools.influxd, folder: join(scratch, 'influxdb'), cpus: cores.generatorCpus });
+    const tools = await ensureTools(['k6', 'nginx', 'wrk', 'ab', 'influxd'], thisMachine(), interrupt.signal);
+    const scratch = await mkdtemp(join(os.tmpdir(), 'bakeoff-bench-'));
+    try {
+      await benchOn(tools, { rounds, duration, cores, nginx: tools.nginx, scratch, signal: interrupt.signal });
+    } finally {
+      await rm(scratch, { recursive: true, force: true });
+    }
+    return 0;
+  } catch (error) {
+    // What a signal cut short fails in its own way.
+    interrupt.signal.throwIfAborted();
+    throw error;
+  } finally {
+    interrupt.release();
+    release();
+  }
+}
+
+/** Measures all, writes results/bench/bench.json and prints the table. */
+async function benchOn(tools: Binaries & { influxd: string }, bench: Bench): Promise<void> {
+  const { cores, rounds } = bench;
+  const store = await openStore({ influxdBinary: tools.influxd, folder: join(bench.scratch, 'influxdb'), cpus: cores.generatorCpus });
+  try {
     const measured = loadgen(tools.k6);
     const experiments: Experiment[] = [
       {
-        load: `keep-alive, ${connections} connections`, keepAlive: true, arrangements: ['a core each', sharedCore],
+        load: `keep-alive, ${connections} connections`, keepAlive: true, rounds, arrangements: ['a core each', sharedCore],
         contenders: [measured, wrk(tools.wrk), stockK6(tools.k6)],
         // Only with a core each does the server set the pace.
         limits: (arrangement) => ({ cpu: 1, ...(arrangement === sharedCore ? {} : { rps: 0.98 }) }),
       },
       {
-        load: `new connection each, ${connections} at a time`, keepAlive: false, arrangements: ['a core each', sharedCore],
+        load: `new connection each, ${connections} at a time`, keepAlive: false, rounds, arrangements: ['a core each', sharedCore],
         contenders: [measured, ab(tools.ab)], limits: () => ({ cpu: 0.95 }),
       },
       {
-        // On one core, with the database on the other: what is billed to k6 is k6's.
-        load: 'keep-alive, streaming to InfluxDB', keepAlive: true, arrangements: [sharedCore],
+        // On one core, with the database on the other: what is billed to k6 is k6's. One percent needs more pairs to be seen.
+        load: 'keep-alive, streaming to InfluxDB', keepAlive: true, rounds: 2 * rounds, arrangements: [sharedCore],
         contenders: [loadgen(tools.k6, 'loadgen, streaming', store.k6Output()), measured], limits: () => ({ cpu: 1.01 }),
       },
     ];
-    const bench: Bench = { rounds, duration, cores, nginx: tools.nginx, scratch, signal: interrupt.signal };
     const rows: Row[] = [];
     for (const experiment of experiments) {
       for (const arrangement of experiment.arrangements) rows.push(...await measure(experiment, arrangement, bench));
     }
     const effects = await measureEffect([measured, wrk(tools.wrk), stockK6(tools.k6)], bench);
-    const allocations = await allocationsPerRequest(interrupt.signal);
+    const allocations = await allocationsPerRequest(bench.signal);
     const environment = readEnvironment(cores, {
-      k6: await versionOf('k6', tools.k6), nginx: await versionOf('nginx', tools.nginx), influxdb: store.version,
+      k6: await versionOf('k6', tools.k6), nginx: await versionOf('nginx', bench.nginx), influxd: store.version,
     });
     const folder = join(projectRoot, 'results', 'bench');
     await mkdir(folder, { recursive: true });
@@ -115,14 +136,8 @@ export async function benchCommand(args: readonly string[]): Promise<number> {
       `allocations per request in the engine's steady state: ${allocations.perRequest} (limit 0: ${allocations.perRequest === 0 ? 'held' : 'NOT HELD'})`,
       'All samples: results/bench/bench.json',
     ].join('\n'));
-    return 0;
-  } catch (error) {
-    interrupt.signal.throwIfAborted();
-    throw error;
   } finally {
-    await store?.close();
-    await rm(scratch, { recursive: true, force: true });
-    interrupt.release();
+    await store.close();
   }
 }
 
@@ -160,10 +175,10 @@ async function measure(experiment: Experiment, arrangement: Arrangement, bench: 
       seconds: bench.duration, requests: Math.round(bench.duration * newConnectionsPerSecond),
     };
     const samples = new Map<Contender, Measured[]>(experiment.contenders.map((contender) => [contender, []]));
-    for (let round = 1; round <= bench.rounds; round++) {
+    for (let round = 1; round <= experiment.rounds; round++) {
       const order = round % 2 === 1 ? experiment.contenders : experiment.contenders.toReversed();
       for (const contender of order) {
-        samples.get(contender)?.push(await sampleOf(contender, running, load, generatorCpus, bench, `${experiment.load} · ${arrangement} · round ${round} of ${bench.rounds}`));
+        samples.get(contender)?.push(await sampleOf(contender, running, load, generatorCpus, bench, `${experiment.load} · ${arrangement} · round ${round} of ${experiment.rounds}`));
       }
     }
     const [measured, peer] = experiment.contenders as [Contender, Contender];

@@ -1,8 +1,9 @@
 // Two runs at a time would measure each other, wherever their samples go.
-import { closeSync, mkdirSync } from 'node:fs';
+import { closeSync } from 'node:fs';
 import { join } from 'node:path';
 import { UserError } from '../errors.ts';
 import { holder, lockFile, writeHolder } from '../lock-file.ts';
+import { makeFolder } from '../make-folder.ts';
 import { bakeoffFolder } from '../setup/paths.ts';
 
 /**
@@ -21,7 +22,7 @@ export async function oneRunAtATime(): Promise<() => void> {
 
 async function takeLock(file: string): Promise<number | null> {
   try {
-    mkdirSync(bakeoffFolder, { recursive: true });
+    makeFolder(bakeoffFolder);
     return await lockFile(file);
   } catch (error) {
     if (error instanceof UserError) throw error;

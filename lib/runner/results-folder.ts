@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, rename, rm, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UserError } from '../errors.ts';
+import { makeFolder } from '../make-folder.ts';
 
 /**
  * Makes sure that a run's files will fit into `out`, which is made when it is not there. Leaves nothing else behind.
@@ -11,7 +12,7 @@ import { UserError } from '../errors.ts';
 export async function checkResultsFolder(out: string, neededBytes: number): Promise<void> {
   const probe = join(out, `.writable-${randomBytes(4).toString('hex')}`);
   try {
-    await mkdir(out, { recursive: true });
+    makeFolder(out);
     await writeFile(probe, 'probe');
     await rm(probe);
     const { bavail, bsize } = await statfs(out);
@@ -54,6 +55,7 @@ const reasons: Record<string, string> = {
   EROFS: 'its file system is read-only',
   ENOSPC: 'its file system is full',
   EDQUOT: 'your quota there is used up',
+  ENOENT: 'no folder can be made there',
   ENOTDIR: 'there is a file of that name in its path',
   EEXIST: 'there is a file of that name',
   EISDIR: 'there is a folder where a file has to be',
@@ -75,5 +77,6 @@ export async function explainFailure(folder: string, error: unknown): Promise<un
 export function folderError(out: string, error: unknown): unknown {
   const { code, path } = error as NodeJS.ErrnoException;
   const reason = reasons[code ?? ''];
-  return reason === undefined || path?.startsWith(out) === false ? error : new UserError(`cannot write results to ${out}: ${reason}; mend that or name another folder with --out`);
+  const elsewhere = path !== undefined && !path.startsWith(out) && !out.startsWith(path);
+  return reason === undefined || elsewhere ? error : new UserError(`cannot write results to ${out}: ${reason}; mend that or name another folder with --out`);
 }

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { UserError } from '../errors.ts';
+import { makeFolder } from '../make-folder.ts';
 import { withLock } from './lock.ts';
 import { findAll, isExecutableFile, type Machine } from './machine.ts';
 import { lastLine, run } from './run.ts';
@@ -69,9 +70,11 @@ export async function k6Path(machine: Machine, go: Go): Promise<string> {
  */
 export async function buildK6(machine: Machine, go: Go, target: string, signal: AbortSignal): Promise<void> {
   const cache = join(machine.bakeoffFolder, 'k6');
-  await mkdir(cache, { recursive: true }).catch((error: Error) => {
-    throw new UserError(`k6 cannot be kept in ${cache}: ${error.message}; BAKEOFF_HOME names another folder`);
-  });
+  try {
+    makeFolder(cache);
+  } catch (error) {
+    throw new UserError(`k6 cannot be kept in ${cache}: ${(error as Error).message}; BAKEOFF_HOME names another folder`);
+  }
   await withLock(join(cache, 'lock'), signal, async () => {
     if (await isExecutableFile(target)) return;
     // Go's own temporary files too, so that an interrupted build leaves nothing that the next one doesn't remove.

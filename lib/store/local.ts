@@ -3,13 +3,14 @@
 // Two locks keep it that way. `run.lock` is held by the runner: a second run is refused. `influxd.lock` is held by
 // influxd itself (it inherits the descriptor), since influxd does not notice a second one on the same folders: when a
 // runner was killed, the next one waits here until the old influxd has ended.
-import { closeSync, mkdirSync, openSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { startChild, type Child } from '../process.ts';
 import { ping, type Influx } from './client.ts';
 import { holder, lockFile, writeHolder } from '../lock-file.ts';
+import { makeFolder } from '../make-folder.ts';
 import { database } from './schema.ts';
 
 export interface LocalInfluxd {
@@ -90,7 +91,7 @@ export async function startLocalInfluxd(options: LocalOptions): Promise<LocalInf
 
 async function takeRunLock(folder: string): Promise<number> {
   try {
-    mkdirSync(folder, { recursive: true });
+    makeFolder(folder);
     const file = join(folder, 'run.lock');
     const lock = await lockFile(file);
     if (lock === null) {

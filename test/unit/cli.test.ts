@@ -20,6 +20,7 @@ describe('wrong words end with code 2 and one line, before anything starts', () 
   test.each([
     [['scenari'], 'there is no command "scenari": did you mean scenario?'],
     [['constructor'], /^there is no command "constructor"/],
+    [['scenario', 'ngin-open'], 'there is no scenario "ngin-open": did you mean nginx-open-file-cache?'],
     [['scenario', 'nginx-open-file-cach'], 'there is no scenario "nginx-open-file-cach": did you mean nginx-open-file-cache?'],
     [['scenario', 'nginx-open-file-cache', '--round', '3'], 'there is no flag "--round": did you mean --rounds?'],
     [['scenario', 'nginx-open-file-cache', '-r'], /^there is no flag "-r"/],

@@ -1,0 +1,22 @@
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { makeFolder } from '../../lib/make-folder.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'bakeoff-folder-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+test('makes what is missing, and takes what is there', () => {
+  for (const path of [join(folder, 'a/b/c'), join(folder, 'a/b'), folder]) {
+    makeFolder(path);
+    expect(statSync(path).isDirectory()).toBe(true);
+  }
+});
+
+test('says why not', () => {
+  writeFileSync(join(folder, 'file'), '');
+  expect(() => makeFolder(join(folder, 'file'))).toThrow('EEXIST');
+  expect(() => makeFolder(join(folder, 'file/below'))).toThrow('ENOTDIR');
+  expect(() => makeFolder('/proc/none/below')).toThrow(/ENOENT|no folder can be made at \/proc\/none/);
+});
