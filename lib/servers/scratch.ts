@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { chmod, cp, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -14,12 +15,25 @@ export interface Scratch {
   remove(): Promise<void>;
 }
 
+const prefix = 'bakeoff-server-';
+
+/** Removes the folders of processes that were killed before they could. */
+async function removeLeftOvers(): Promise<void> {
+  for (const name of await readdir(tmpdir())) {
+    const pid = name.startsWith(prefix) ? /^\d+/.exec(name.slice(prefix.length))?.[0] : undefined;
+    if (pid === undefined || existsSync(`/proc/${pid}`)) continue;
+    // What cannot be removed is another person's.
+    await rm(path.join(tmpdir(), name), { recursive: true, force: true }).catch(() => {});
+  }
+}
+
 /**
  * Makes it in a new folder below the system's temporary one. The folder of the run will not do: workers that have dropped
  * root answer 403 when any folder above the page is closed to them, as /root is.
  */
 export async function makeScratch(): Promise<Scratch> {
-  const folder = await mkdtemp(path.join(tmpdir(), 'bakeoff-server-'));
+  await removeLeftOvers();
+  const folder = await mkdtemp(path.join(tmpdir(), `${prefix}${process.pid}-`));
   const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
   try {
     const docroot = path.join(folder, 'www');

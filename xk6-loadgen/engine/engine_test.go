@@ -244,6 +244,8 @@ func BenchmarkKeepAlive(b *testing.B) { benchmark(b, true) }
 func BenchmarkNewConnection(b *testing.B) { benchmark(b, false) }
 
 func benchmark(b *testing.B, keepAlive bool) {
+	// Run may raise it, and the testing package minds.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	s := serve(b, always(ok))
 	o := options(s.url)
 	o.Connections, o.KeepAlive, o.Requests = 100, keepAlive, int64(b.N)
