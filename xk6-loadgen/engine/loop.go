@@ -20,15 +20,6 @@ const (
 	sweepEvery = int64(100 * time.Millisecond)
 	// wrk samples requests/s per thread at this interval.
 	threadSampleEvery = int64(100 * time.Millisecond)
-	// When nothing is ready a loop first sleeps for a twentieth of the usual latency, at most this long, and not at all when
-	// that is too short to gain anything. A server that answers a sleeping reader pays for waking it; left alone for
-	// a moment it answers several, which the loop then reads in one turn. A saturated nginx makes 5 to 10 % more
-	// requests/s by it, and the generator spends a tenth less. What it costs: a response is read up to 5 % late.
-	latencyPerPause = 20
-	shortestPause   = int64(20 * time.Microsecond)
-	longestPause    = int64(100 * time.Microsecond)
-	// The usual latency is the mean of about this many responses.
-	usualOver = 64
 	// The longest wait: bounds how late a stop is noticed.
 	longestWait = int64(20 * time.Millisecond)
 	second      = int64(time.Second)
@@ -100,8 +91,6 @@ type loop struct {
 	allowance, chunk int64
 	outstanding      int64
 	open             int
-	// usualLatency is a moving average, in nanoseconds.
-	usualLatency int64
 	// backingOff counts the slots that pause before they connect again.
 	backingOff int
 	// starting is a ring of slots that are to start an attempt after the events of this turn: connections opened from
@@ -148,7 +137,6 @@ func (l *loop) run() {
 	// Never unlocked: the thread ends with the loop, and its scheduling policy with it.
 	runtime.LockOSThread()
 	setBatchPolicy()
-	setExactTimers()
 	defer sysClose(l.epoll)
 
 	l.clock = l.shared.now()
@@ -164,7 +152,7 @@ func (l *loop) run() {
 	for !l.ended() {
 		n := sysEpollPoll(l.epoll, l.events[:])
 		if n == 0 && l.startLen == 0 {
-			n = l.wait()
+			n = sysEpollWait(l.epoll, l.events[:], l.waitMilliseconds())
 		}
 		l.clock = l.shared.now()
 		for i := range n {
@@ -181,17 +169,6 @@ func (l *loop) run() {
 }
 
 const never = int64(1) << 62
-
-// wait returns the number of events once there are some, or 0 when a timer is due.
-func (l *loop) wait() int {
-	if pause := min(l.usualLatency/latencyPerPause, longestPause); pause >= shortestPause {
-		sysSleep(pause)
-		if n := sysEpollPoll(l.epoll, l.events[:]); n > 0 {
-			return n
-		}
-	}
-	return sysEpollWait(l.epoll, l.events[:], l.waitMilliseconds())
-}
 
 func (l *loop) waitMilliseconds() int {
 	wait := min(l.nextTimer-l.shared.now(), longestWait)
@@ -335,9 +312,7 @@ func (l *loop) response(start int64, status int, headerBytes, bodyBytes int64) {
 	i.Responses[status/100-2]++
 	i.HeaderBytes += headerBytes
 	i.BodyBytes += bodyBytes
-	latency := l.clock - start
-	i.latency.record(latency)
-	l.usualLatency += (latency - l.usualLatency) / usualOver
+	i.latency.record(l.clock - start)
 }
 
 // failure ends an attempt with an error.

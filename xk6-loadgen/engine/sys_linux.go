@@ -151,15 +151,3 @@ func setBatchPolicy() {
 	// Without it all is as exact, only dearer.
 	syscall.RawSyscall(syscall.SYS_SCHED_SETSCHEDULER, 0, schedBatch, uintptr(unsafe.Pointer(&priority)))
 }
-
-// setExactTimers makes the calling thread's sleeps as short as asked for; the kernel's default adds up to 50 µs.
-func setExactTimers() {
-	const setTimerSlack, nanoseconds = 29, 1
-	syscall.RawSyscall(syscall.SYS_PRCTL, setTimerSlack, nanoseconds, 0)
-}
-
-// sysSleep sleeps for a fraction of a millisecond, which is too short to tell the scheduler; a signal may cut it short.
-func sysSleep(nanoseconds int64) {
-	duration := syscall.NsecToTimespec(nanoseconds)
-	syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&duration)), 0, 0)
-}
