@@ -12,7 +12,7 @@ const (
 	connecting
 	established
 	// lingering: the exchange is over and the peer has said that it will close; its FIN is awaited, so that the
-	// TIME_WAIT is the server's, as with ab and browsers.
+	// TIME_WAIT is the server's, as with ab.
 	lingering
 )
 

@@ -25,7 +25,8 @@ const (
 	second      = int64(time.Second)
 )
 
-// phase is what a loop's attempts count as. It is asked where results are recorded, and nowhere else.
+// phase is what a loop's attempts count as. Only the loop's own timing and quota ask for it: the window's opening sets
+// the counts to zero, so what records results need not.
 type phase int
 
 const (

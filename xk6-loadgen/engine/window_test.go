@@ -1,0 +1,114 @@
+package engine
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestWarmupLeavesNoTraceInTheWindow(t *testing.T) {
+	s := serve(t, func(s *testServer, c net.Conn) {
+		if s.connections.Load() == 1 {
+			return // an error, in the warm-up
+		}
+		always(ok)(s, c)
+	})
+	o := options(s.url)
+	o.Connections, o.Warmup, o.Duration = 1, time.Second, time.Second
+	r := load(t, context.Background(), o)
+	if r.ErrorTotal() != 0 || r.ErrorExample != "" {
+		t.Errorf("errors %v, example %q", r.Errors, r.ErrorExample)
+	}
+	// The first sample is of 100 ms: with the warm-up's second in it, it would be eleven times too high.
+	if r.PerThreadRPS.Max > 6*r.RPS {
+		t.Errorf("the thread made up to %f requests/s, all together %f", r.PerThreadRPS.Max, r.RPS)
+	}
+	if len(r.seconds) != 1 {
+		t.Errorf("a window of one second was handed out as %d", len(r.seconds))
+	}
+}
+
+func TestACountEndsWithItsLastResponse(t *testing.T) {
+	// One of two threads waits for its warm-up's only attempt until the timeout; the other one makes all the requests.
+	var one atomic.Bool
+	s := serve(t, func(s *testServer, c net.Conn) {
+		if one.CompareAndSwap(false, true) {
+			s.readRequest(bufio.NewReader(c))
+			io.Copy(io.Discard, c)
+			return
+		}
+		always(ok)(s, c)
+	})
+	o := options(s.url)
+	o.Connections, o.Threads, o.Requests, o.Warmup, o.Timeout = 2, 2, 500, 50*time.Millisecond, 2*time.Second
+	r := load(t, context.Background(), o)
+	if r.Responses[0] != 500 || r.Seconds > 1.5 {
+		t.Errorf("%d responses in %f s", r.Responses[0], r.Seconds)
+	}
+}
+
+// idleLoop is a loop that does not run.
+func idleLoop(t *testing.T, o Options) *loop {
+	t.Helper()
+	p, err := newPlan(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := newLoop(p, &shared{epoch: time.Now(), intervals: make(chan *interval, 3)}, o.Connections)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { sysClose(l.epoll) })
+	return l
+}
+
+func TestALoopThatNoticesLateDoesNotStretchTheWindow(t *testing.T) {
+	o := options("http://127.0.0.1:9/")
+	o.Requests = 1
+	l := idleLoop(t, o)
+	l.phase, l.requests, l.lastEnd = measuring, 1, 7
+	l.finish()
+	if l.windowEnd != 7 {
+		t.Errorf("the window ends at %d, the last response came at 7", l.windowEnd)
+	}
+}
+
+func TestConnectionsAreOpenedInBoundedTurns(t *testing.T) {
+	s := serve(t, always(ok))
+	o := options(s.url)
+	o.Requests, o.Connections = 1000, 3*startsPerTurn
+	l := idleLoop(t, o)
+	l.shared.quota.Store(o.Requests)
+	l.phase = measuring
+	l.startAll()
+	for turn := 1; turn <= 3; turn++ {
+		l.startSome()
+		if l.open != turn*startsPerTurn {
+			t.Errorf("%d connections are open after %d turns", l.open, turn)
+		}
+	}
+	l.finish()
+}
+
+func TestLatencyIncludesTheConnectOnlyWithANewConnectionEach(t *testing.T) {
+	s := serve(t, once(ok))
+	o := options(s.url)
+	o.Requests, o.Connections, o.KeepAlive = 50, 1, false
+	r := load(t, context.Background(), o)
+	// The response comes in one read, so both are from the connect's start to that read.
+	if r.LatencyMs.Min != r.FirstByteMs.Min || r.LatencyMs.Max != r.FirstByteMs.Max {
+		t.Errorf("latency %+v, first byte %+v", r.LatencyMs.Distribution, r.FirstByteMs.Distribution)
+	}
+
+	s = serve(t, once("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello"))
+	o = options(s.url)
+	o.Requests, o.Connections = 50, 1
+	r = load(t, context.Background(), o)
+	if r.LatencyMs.Min >= r.FirstByteMs.Min || r.LatencyMs.Mean >= r.FirstByteMs.Mean {
+		t.Errorf("kept alive: latency %+v, first byte %+v", r.LatencyMs.Distribution, r.FirstByteMs.Distribution)
+	}
+}
