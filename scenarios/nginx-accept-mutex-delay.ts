@@ -9,7 +9,7 @@ export default defineScenario({
   article: { id: '000', title: 'h2o vs nginx', year: 2015 },
   knob: 'accept_mutex_delay 100ms',
   load: wrk('-c 100 -t 10 -d 10'),
-  page: { path: '/', bodyBytes: 612 },
+  page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
   variants: [
     {
       name: 'open-file-cache',

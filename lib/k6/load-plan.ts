@@ -5,8 +5,22 @@ export interface LoadOptions {
   /** One of the two. Several addresses are asked in turn. */
   url?: string;
   urls?: readonly string[];
-  protocol: 'http/1.0' | 'http/1.1';
+  protocol: 'http/1.0' | 'http/1.1' | 'h2' | 'h2c';
   connections: number;
+  /** Concurrent requests per connection (h2, h2c). The server's own limit holds too. */
+  streams?: number;
+  /** Open model: requests/s, whether or not earlier ones are answered. */
+  rate?: number;
+  /** Upper ends of the latency buckets to count, ascending: '150us', '1ms'. */
+  buckets?: readonly string[];
+  /** For https:// addresses. Ciphers (TLS 1.2's) have OpenSSL's names. */
+  tls?: {
+    insecureSkipVerify?: boolean;
+    minVersion?: 'TLSv1.2' | 'TLSv1.3' | '';
+    maxVersion?: 'TLSv1.2' | 'TLSv1.3' | '';
+    ciphers?: readonly string[];
+    curves?: readonly string[];
+  };
   /** One of the two: for how long, or how many requests. */
   duration?: string;
   requests?: number;
@@ -35,6 +49,8 @@ export interface LoadPlan {
   maxDurationSeconds: number;
   /** One call of `loadgen.run` each, in this order. */
   phases: readonly LoadOptions[];
+  /** Between two phases. */
+  pauseSeconds?: number;
 }
 
 /** The name of the environment variable. */

@@ -21,12 +21,26 @@ export interface LoadResult {
   /** The text of one of the errors, for the person; '' when there was none. */
   errorExample?: string;
   inFlight: number;
+  /** Open model: requests that were due in the window and could not leave before its end. In no other figure. */
+  unsent: number;
+  /**
+   * Of the HTTP layer: with TLS, what was in its records. `headers` as received (HPACK's blocks with HTTP/2),
+   * `headersDecoded` the names' and values' own size, `received` everything, framing included.
+   */
   bytes: { received: number; headers: number; headersDecoded: number; body: number; sent: number };
   latencyMs: LatencyDistribution;
   connectMs: LatencyDistribution;
   firstByteMs: LatencyDistribution;
   perConnectionRps: Distribution;
   perThreadRps: Distribution;
+  /** Open model: how late requests left. Then latencyMs runs from when they should have left. All zeros otherwise. */
+  sendDelayMs: LatencyDistribution;
+  /** Responses with fromMs ≤ latency < toMs; toMs null: all that is longer. Empty unless asked for. */
+  buckets: { fromMs: number; toMs: number | null; count: number }[];
+  /** As negotiated, in OpenSSL's names; null without TLS, or when no handshake was completed. */
+  tls: { version: string; cipher: string; keyExchange: string } | null;
+  /** The server's limit of concurrent requests per connection (HTTP/2); null when it named none. */
+  maxConcurrentStreams: number | null;
   startedAt: string;
   endedAt: string;
   /** CPU seconds of the whole k6 process within the window. */
@@ -44,7 +58,8 @@ export interface Round { round: number; phases: Phase[] }
 
 export interface VariantResult {
   name: string;
-  server: { name: string; version: string; workers: number; config: readonly string[] };
+  /** null: published only. */
+  server: { name: string; version: string; workers: number; config: readonly string[] } | null;
   load: { threads: number; [detail: string]: unknown };
   published: import('../scenario/model.ts').Published | null;
   note?: string;

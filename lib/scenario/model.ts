@@ -3,10 +3,10 @@
 
 /** One web server with its composed config. `config` names files of `server-configs/<name>/`: a base and one per knob. */
 export interface ServerSpec {
-  name: 'nginx';
+  name: 'nginx' | 'h2o' | 'nghttpd';
   /**
    * File names without `.conf`, in the order in which they are composed; the first one is the base. A config of your own
-   * is named by its absolute path.
+   * is named by its absolute path. Whether the server speaks TLS is the config's to say.
    */
   config: readonly string[];
   /**
@@ -17,14 +17,27 @@ export interface ServerSpec {
   articleWorkers: number;
   /** The fewest workers under which the variant still means what it says (accept_mutex needs 2); default 1. */
   minWorkers?: number;
+  /** The server's limit of open files (soft and hard); default: as many as its connections need. */
+  fileLimit?: number;
 }
 
 /** A load profile as parsed from an article's command line, before it is fitted to this machine. */
 export interface LoadProfile {
   /** The command line as the article gives it, e.g. `wrk -c 100 -t 10 -d 10`. */
   command: string;
-  protocol: 'http/1.0' | 'http/1.1';
+  /** Over TLS or not is the server's to say (`https://` in its origin); h2 is HTTP/2 over TLS, h2c without. */
+  protocol: 'http/1.0' | 'http/1.1' | 'h2' | 'h2c';
   connections: number;
+  /** Concurrent requests per connection (h2, h2c); default 1. */
+  streams?: number;
+  /** Open model: requests/s that start whether or not earlier ones are answered. */
+  rate?: number;
+  /** Upper ends, in seconds, of the latency buckets that are counted, ascending; one more takes all that is longer. */
+  bucketSeconds?: readonly number[];
+  /** What the client offers; default: TLS 1.2 and 1.3, h2load's curves. Names are OpenSSL's. */
+  tls?: TlsOffer;
+  /** After this an attempt is an error of kind timeout; default 5. */
+  timeoutSeconds?: number;
   /** Generator threads of the article; fitted to the generator's cores unless `--exact`. */
   threads: number;
   keepAlive: boolean;
@@ -33,22 +46,53 @@ export interface LoadProfile {
   requests?: number;
 }
 
+export interface TlsOffer {
+  minVersion?: 'TLSv1.2' | 'TLSv1.3';
+  maxVersion?: 'TLSv1.2' | 'TLSv1.3';
+  /** e.g. ECDHE-RSA-AES128-GCM-SHA256. They choose for TLS 1.2 only. */
+  ciphers?: readonly string[];
+  /** e.g. X25519, P-256, P-384, P-521. */
+  curves?: readonly string[];
+}
+
+/** min · max · mean · sd · share within one sd, as h2load prints them; wrk leaves min out. */
+export interface PublishedDistribution { min?: number; mean: number; sd: number; max: number; withinSdPercent: number }
+
 /** Figures that an article printed for one variant. Units are in the names; what it did not print is left out. */
 export interface Published {
-  rps: number;
+  /** Absent where the load sets the rate and the article prints none. */
+  rps?: number;
   transferBytesPerSecond?: number;
-  latencyMs?: { mean: number; sd: number; max: number; withinSdPercent: number };
-  perThreadRps?: { mean: number; sd: number; max: number; withinSdPercent: number };
+  latencyMs?: PublishedDistribution;
+  connectMs?: PublishedDistribution;
+  firstByteMs?: PublishedDistribution;
+  /** h2load's "req/s (client)". */
+  perConnectionRps?: PublishedDistribution;
+  perThreadRps?: PublishedDistribution;
   requests?: number;
-  /** Everything that the generator read, headers included. */
+  /** Everything that the generator read, headers included (with TLS: what was in its records). */
   receivedBytes?: number;
+  /** As sent, so compressed with HTTP/2. */
+  headerBytes?: number;
+  /** What HPACK saved of the headers' own size. */
+  headerSavingsPercent?: number;
+  bodyBytes?: number;
   seconds?: number;
   errorsPerMillion?: number;
+  /** 2xx and 3xx per request, 0 to 1. */
+  successRatio?: number;
+  /** Responses per latency bucket; toSeconds null: all that is longer. */
+  buckets?: readonly { fromSeconds: number; toSeconds: number | null; count: number }[];
+  /** One entry per phase where the article ran several on one live server; the fields above are then the first one's. */
+  phases?: readonly Omit<Published, 'phases'>[];
 }
 
 export interface Variant {
   name: string;
-  server: ServerSpec;
+  /** A text: nobody can run this here any more, for this reason; the figures are published only. */
+  server: ServerSpec | string;
+  /** Default: the scenario's load. */
+  load?: LoadProfile;
   /** Absent: nobody published this variant (it is ours). */
   published?: Published;
   /** Not run unless `--variants` names it: beyond the article. */
@@ -59,6 +103,16 @@ export interface Variant {
   note?: string;
 }
 
+/** The page that is asked for. */
+export interface Page {
+  /** The folder of `server-configs/www/` that the server serves, or an absolute path. */
+  docroot: string;
+  /** The path of its URL; `/` is index.html. */
+  path: string;
+  /** The exact length that its body must have. */
+  bodyBytes: number;
+}
+
 export interface Scenario {
   name: string;
   /** One line for the list of scenarios. */
@@ -67,11 +121,11 @@ export interface Scenario {
   /** The knob in words, for the sentence under the table: "open_file_cache". */
   knob: string;
   load: LoadProfile;
-  /**
-   * The page that is asked for: the path of its URL (`/` is index.html of `server-configs/www/`), and the exact length
-   * that its body must have.
-   */
-  page: { path: string; bodyBytes: number };
+  page: Page;
+  /** Load phases one after another on one server that is not restarted; default: one phase. */
+  phases?: { count: number; pauseSeconds: number };
+  /** Rounds unless the person says otherwise; default: the runner's. 1 where a round is long. */
+  rounds?: number;
   variants: readonly Variant[];
   /** Things a reader of the table has to know, e.g. kernel settings of the article that are not applied here. */
   footnotes?: readonly string[];
