@@ -56,11 +56,55 @@ export interface Phase extends LoadResult {
 
 export interface Round { round: number; phases: Phase[] }
 
+/** Responses with fromMs ≤ latency < toMs over all rounds (toMs null: all that is longer); `share` of the responses, 0 to 1. */
+export interface BucketShare { fromMs: number; toMs: number | null; count: number; share: number }
+
+/** What one round took and brought, each figure the median over the rounds. `bytes` as in LoadResult. */
+export interface Traffic {
+  requests: number;
+  seconds: number;
+  bytes: LoadResult['bytes'];
+  /** `bytes.received` per second. */
+  receivedBytesPerSecond: number;
+  /** What HPACK saved: 100 · (1 − headers / headersDecoded), as h2load's "space savings"; null where no header came. 0 with HTTP/1. */
+  headerSavingsPercent: number | null;
+}
+
+/**
+ * One load phase over all rounds: what h2load and vegeta print of a run. A distribution cannot be averaged over rounds:
+ * they are those of one of them, `typicalRound`, whose requests/s of this phase are the median (of an even number the
+ * lower of the two in the middle).
+ */
+export interface PhaseResult extends Traffic {
+  /** From 1. */
+  phase: number;
+  rps: { median: number };
+  /** 2xx and 3xx per request, over all rounds; null when there was no request. */
+  successRatio: number | null;
+  /** Over all rounds. */
+  responses: LoadResult['responses'];
+  errors: LoadResult['errors'];
+  unsent: number;
+  typicalRound: number;
+  latencyMs: LatencyDistribution;
+  connectMs: LatencyDistribution;
+  firstByteMs: LatencyDistribution;
+  sendDelayMs: LatencyDistribution;
+  perConnectionRps: Distribution;
+  perThreadRps: Distribution;
+  /** Empty unless the load asks for them. */
+  buckets: BucketShare[];
+  tls: LoadResult['tls'];
+}
+
 export interface VariantResult {
   name: string;
   /** null: published only. */
   server: { name: string; version: string; workers: number; config: readonly string[] } | null;
-  load: { threads: number; [detail: string]: unknown };
+  /** Why nobody can run it here; only where `server` is null. */
+  publishedOnly?: string;
+  /** What the engine was asked to do, as fitted here; of a variant that is published only, the article's. `rate`: open model. */
+  load: { threads: number; rate?: number; [detail: string]: unknown };
   published: import('../scenario/model.ts').Published | null;
   note?: string;
   rounds: Round[];
@@ -73,11 +117,18 @@ export interface VariantResult {
   /** Median share of the cores that it can use (one per worker, one per thread) that each side used; 1 is all. */
   serverShare: number | null;
   generatorShare: number | null;
+  /** Of whole rounds, so over all phases; null when the variant was not run here. */
+  traffic: Traffic | null;
+  /** One per load phase, in order; empty when the variant was not run here. */
+  phases: PhaseResult[];
 }
 
 export type Verdict = 'faster' | 'slower' | 'same' | 'inconclusive' | 'none';
 
-/** `ratio` is exp(mean ln(variant / baseline)) over rounds; it need not equal the quotient of the medians. */
+/**
+ * `ratio` is exp(mean ln(variant / baseline)) over rounds; it need not equal the quotient of the medians. It is 0, with the
+ * interval [0, 0] and no verdict, where nothing can be compared: nothing was answered, or the variant is published only.
+ */
 export interface Comparison {
   metric: 'rps';
   variant: string;
@@ -88,6 +139,13 @@ export interface Comparison {
   why: string;
   publishedRatio: number | null;
 }
+
+/**
+ * How much of one variant's effect another one has alone: ln(variant / baseline) by ln(of / baseline), each the mean over
+ * rounds. 1 is all of it; it may be more, and below 0. `ci95` is null when the rounds do not bound it: fewer than the
+ * verdicts need, or `of` itself may be without an effect.
+ */
+export interface Share { variant: string; of: string; baseline: string; share: number; ci95: [number, number] | null }
 
 export interface Integrity { requests: number; stored: number; backfilled: number; lost: number }
 
@@ -118,6 +176,8 @@ export interface Result {
   environment: Environment;
   variants: VariantResult[];
   comparisons: Comparison[];
+  /** Empty where the scenario asks for none. */
+  shares: Share[];
   /** null with `--store none`. */
   integrity: Integrity | null;
   warnings: string[];
