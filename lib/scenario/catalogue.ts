@@ -6,15 +6,19 @@ import { pathToFileURL } from 'node:url';
 import { tsImport } from 'tsx/esm/api';
 import { UserError } from '../errors.ts';
 import { fromCallersFolder, projectRoot } from '../setup/paths.ts';
-import { defineScenario, type Scenario, type Variant } from './model.ts';
+import { defineScenario } from './define-scenario.ts';
+import type { Scenario, Variant } from './model.ts';
 import { unknownWord } from './nearest.ts';
+import { isRunnable } from './variants.ts';
+
+export { baselineName, fitVariantLoad, isRunnable, loadOf, type RunnableVariant } from './variants.ts';
 
 const scenariosFolder = path.join(projectRoot, 'scenarios');
 
-/** All scenarios that are shipped, in the order of their file names. */
+/** All scenarios that are shipped, in the order of their names. */
 export async function loadScenarios(): Promise<Scenario[]> {
-  const files = (await readdir(scenariosFolder)).filter((file) => file.endsWith('.ts')).sort();
-  return Promise.all(files.map((file) => loadScenarioFile(path.join(scenariosFolder, file))));
+  const names = (await readdir(scenariosFolder)).filter((file) => file.endsWith('.ts')).map((file) => path.basename(file, '.ts')).sort();
+  return Promise.all(names.map((name) => loadScenarioFile(path.join(scenariosFolder, `${name}.ts`))));
 }
 
 /**
@@ -34,8 +38,9 @@ export async function findScenario(name: string): Promise<Scenario> {
 }
 
 /**
- * The variants named, in the scenario's order; without names, those of the article (not `onRequest`). Throws UserError
- * with exit code 2 for names that are empty, given twice or unknown.
+ * The variants named, in the scenario's order, those that are published only among them; without names, all but those
+ * `onRequest`. Throws UserError with exit code 2 for names that are empty, given twice or unknown, and when none of those
+ * named can be run.
  */
 export function findVariants(scenario: Scenario, names?: readonly string[]): Variant[] {
   if (names === undefined) return scenario.variants.filter((variant) => variant.onRequest !== true);
@@ -48,13 +53,11 @@ export function findVariants(scenario: Scenario, names?: readonly string[]): Var
     if (!known.includes(name)) throw unknownWord(`variant of ${scenario.name}`, name, known);
     if (wanted.indexOf(name) !== wanted.lastIndexOf(name)) throw new UserError(`--variants names ${name} twice`, 2);
   }
-  return scenario.variants.filter((variant) => wanted.includes(variant.name));
-}
-
-/** The name of the variant that this one's ratio is taken against; undefined for the scenario's baseline. */
-export function baselineName(scenario: Scenario, variant: Variant): string | undefined {
-  const [first] = scenario.variants;
-  return variant.against ?? (variant === first ? undefined : first?.name);
+  const found = scenario.variants.filter((variant) => wanted.includes(variant.name));
+  if (!found.some(isRunnable)) {
+    throw new UserError(`--variants ${wanted.join(',')}: published only, so there is nothing to run; name another one too`, 2);
+  }
+  return found;
 }
 
 async function loadScenarioFile(file: string): Promise<Scenario> {
@@ -88,7 +91,8 @@ function isScenario(value: unknown): value is Scenario {
 }
 
 function isVariant(value: unknown): boolean {
-  return isObject(value) && typeof value.name === 'string' && isObject(value.server) && Array.isArray(value.server.config);
+  if (!isObject(value) || typeof value.name !== 'string') return false;
+  return typeof value.server === 'string' || (isObject(value.server) && Array.isArray(value.server.config));
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -1,5 +1,5 @@
 // The model of a scenario: what is compared, under which load, and what the article published.
-// Scenario files import from here only; everything else in the project reads these types.
+// define-scenario.ts checks one; scenario files get both from index.ts.
 
 /** One web server with its composed config. `config` names files of `server-configs/<name>/`: a base and one per knob. */
 export interface ServerSpec {
@@ -11,10 +11,11 @@ export interface ServerSpec {
   config: readonly string[];
   /**
    * Worker processes: a number, or 'server-cores' (one per server core; the rendered config names the number,
-   * since `auto` ignores affinity). `articleWorkers` is what the article had; `--exact` runs that.
+   * since `auto` ignores affinity).
    */
   workers: number | 'server-cores';
-  articleWorkers: number;
+  /** What the article had, and `--exact` runs; absent where it does not say how many: then `workers` holds there too. */
+  articleWorkers?: number;
   /** The fewest workers under which the variant still means what it says (accept_mutex needs 2); default 1. */
   minWorkers?: number;
   /** The server's limit of open files (soft and hard); default: as many as its connections need. */
@@ -41,7 +42,9 @@ export interface LoadProfile {
   /** Generator threads of the article; fitted to the generator's cores unless `--exact`. */
   threads: number;
   keepAlive: boolean;
-  /** One of the two is set. */
+  /** Load before the measured window, where the load has a duration; default 1. */
+  warmupSeconds?: number;
+  /** One of the two is set; with `rate` it is `requests`, rate times duration, and all of them are awaited. */
   durationSeconds?: number;
   requests?: number;
 }
@@ -81,6 +84,10 @@ export interface Published {
   errorsPerMillion?: number;
   /** 2xx and 3xx per request, 0 to 1. */
   successRatio?: number;
+  /** h2load's "status codes"; classes that never came are left out. */
+  responses?: Partial<Record<'2xx' | '3xx' | '4xx' | '5xx', number>>;
+  /** As negotiated, e.g. TLSv1.2, ECDHE-RSA-AES128-GCM-SHA256, P-384. */
+  tls?: { version: string; cipher: string; keyExchange: string };
   /** Responses per latency bucket; toSeconds null: all that is longer. */
   buckets?: readonly { fromSeconds: number; toSeconds: number | null; count: number }[];
   /** One entry per phase where the article ran several on one live server; the fields above are then the first one's. */
@@ -127,23 +134,11 @@ export interface Scenario {
   /** Rounds unless the person says otherwise; default: the runner's. 1 where a round is long. */
   rounds?: number;
   variants: readonly Variant[];
+  /**
+   * Asks how much of one variant's effect another one has alone: ln(ratio of `variant`) by ln(ratio of `of`), both against
+   * the same baseline. `words` name what `variant` changes: "the curve".
+   */
+  shareOf?: { variant: string; of: string; words: string };
   /** Things a reader of the table has to know, e.g. kernel settings of the article that are not applied here. */
   footnotes?: readonly string[];
-}
-
-/** Checks a scenario and returns it unchanged. Throws an Error that names the field when something is wrong. */
-export function defineScenario(scenario: Scenario): Scenario {
-  if (!/^[a-z0-9-]+$/.test(scenario.name)) throw new Error(`scenario "${scenario.name}": a name may have a-z, 0-9 and - only`);
-  const names = scenario.variants.map((variant) => variant.name);
-  if (names.length === 0) throw new Error(`scenario ${scenario.name}: has no variants`);
-  for (const name of names) {
-    if (!/^[a-z0-9-]+$/.test(name)) throw new Error(`scenario ${scenario.name}: variant "${name}" may have a-z, 0-9 and - only`);
-    if (names.indexOf(name) !== names.lastIndexOf(name)) throw new Error(`scenario ${scenario.name}: two variants are named "${name}"`);
-  }
-  for (const variant of scenario.variants) {
-    if (variant.against !== undefined && !names.includes(variant.against)) {
-      throw new Error(`scenario ${scenario.name}: variant "${variant.name}" is against "${variant.against}", which is not there`);
-    }
-  }
-  return scenario;
 }

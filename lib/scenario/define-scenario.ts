@@ -1,0 +1,137 @@
+// Checks a scenario when its file is loaded, so that a mistake shows before anything is installed or started.
+import type { LoadProfile, Page, Scenario, ServerSpec, TlsOffer, Variant } from './model.ts';
+import { baselineName, isRunnable, loadOf } from './variants.ts';
+
+/** Checks a scenario and returns it unchanged. Throws an Error that names the field when something is wrong. */
+export function defineScenario(scenario: Scenario): Scenario {
+  const problem = problemOf(scenario);
+  if (problem !== undefined) throw new Error(`scenario ${quotedUnlessName(scenario.name)}: ${problem}`);
+  return scenario;
+}
+
+const isName = (text: string): boolean => /^[a-z0-9-]+$/.test(text);
+const quotedUnlessName = (text: string): string => (isName(text) ? text : `"${text}"`);
+const isCount = (value: number | undefined): boolean => Number.isSafeInteger(value) && (value as number) > 0;
+
+/** What is wrong with it, the first such thing. */
+function problemOf(scenario: Scenario): string | undefined {
+  const { name, variants, phases, rounds } = scenario;
+  if (!isName(name)) return 'a name may have a-z, 0-9 and - only';
+  const names = variants.map((variant) => variant.name);
+  if (names.length === 0) return 'has no variants';
+  for (const one of names) {
+    if (!isName(one)) return `variant "${one}" may have a-z, 0-9 and - only`;
+    if (names.indexOf(one) !== names.lastIndexOf(one)) return `two variants are named "${one}"`;
+  }
+  const pageProblem = problemOfPage(scenario.page);
+  if (pageProblem !== undefined) return `page: ${pageProblem}`;
+  const loadProblem = problemOfLoad(scenario.load);
+  if (loadProblem !== undefined) return `load: ${loadProblem}`;
+  if (phases !== undefined && !isCount(phases.count)) return `phases.count ${phases.count} has to be a whole number above 0`;
+  if (phases !== undefined && !(phases.pauseSeconds >= 0 && Number.isFinite(phases.pauseSeconds))) {
+    return `phases.pauseSeconds ${phases.pauseSeconds} has to be 0 or more`;
+  }
+  if (rounds !== undefined && !isCount(rounds)) return `rounds ${rounds} has to be a whole number above 0`;
+  for (const variant of variants) {
+    const found = problemOfVariant(scenario, variant);
+    if (found !== undefined) return `variant "${variant.name}" ${found}`;
+  }
+  if (!variants.some(isRunnable)) return 'has published figures only: nothing of it can be run';
+  return problemOfShare(scenario);
+}
+
+function problemOfPage({ docroot, path, bodyBytes }: Page): string | undefined {
+  if (typeof docroot !== 'string' || docroot === '') return 'docroot is missing: name a folder of server-configs/www/, or an absolute path';
+  if (!path.startsWith('/')) return `path "${path}" has to begin with /`;
+  if (!Number.isSafeInteger(bodyBytes) || bodyBytes < 0) return `bodyBytes ${bodyBytes} has to be a whole number`;
+  return undefined;
+}
+
+function problemOfVariant(scenario: Scenario, variant: Variant): string | undefined {
+  const { server, published } = variant;
+  const loadProblem = variant.load === undefined ? undefined : problemOfLoad(variant.load);
+  if (loadProblem !== undefined) return `load: ${loadProblem}`;
+  if (typeof server === 'string') {
+    if (server.trim() === '') return 'has an empty text as its server: write why nobody can run it here';
+    if (published === undefined) return 'is published only, and has no published figures';
+  } else {
+    const serverProblem = problemOfServer(server, loadOf(scenario, variant));
+    if (serverProblem !== undefined) return serverProblem;
+  }
+  const phases = scenario.phases?.count ?? 1;
+  if (published?.phases !== undefined && published.phases.length !== phases) {
+    return `has published figures of ${published.phases.length} phases, not of ${phases}`;
+  }
+  return problemOfBaseline(scenario, variant);
+}
+
+function problemOfServer(server: ServerSpec, load: LoadProfile): string | undefined {
+  if (!['nginx', 'h2o', 'nghttpd'].includes(server.name)) return `is of a server "${server.name}", which bakeoff does not know: nginx, h2o or nghttpd`;
+  if (server.config.length === 0) return `has no config: name files of server-configs/${server.name}/, the base first`;
+  if (server.name === 'nghttpd' && load.protocol !== 'h2' && load.protocol !== 'h2c') return `asks nghttpd for ${load.protocol}, and it speaks HTTP/2 only`;
+  for (const field of ['articleWorkers', 'minWorkers', 'fileLimit'] as const) {
+    if (server[field] !== undefined && !isCount(server[field])) return `has ${field} ${server[field]}, which has to be a whole number above 0`;
+  }
+  if (server.workers !== 'server-cores' && !isCount(server.workers)) return `has workers ${server.workers}, which has to be a whole number above 0 or 'server-cores'`;
+  return undefined;
+}
+
+function problemOfBaseline(scenario: Scenario, variant: Variant): string | undefined {
+  const name = baselineName(scenario, variant);
+  if (name === undefined) return undefined;
+  if (name === variant.name) return 'is against itself';
+  const baseline = scenario.variants.find((one) => one.name === name);
+  if (baseline === undefined) return `is against "${name}", which is not there`;
+  if (!isRunnable(baseline)) return `is against "${name}", which is published only: nothing here can be measured against it`;
+  return undefined;
+}
+
+function problemOfShare(scenario: Scenario): string | undefined {
+  const { shareOf, variants } = scenario;
+  if (shareOf === undefined) return undefined;
+  const baselines: (string | undefined)[] = [];
+  for (const name of [shareOf.variant, shareOf.of]) {
+    const variant = variants.find((one) => one.name === name);
+    if (variant === undefined) return `shareOf names "${name}", which is not there`;
+    if (!isRunnable(variant)) return `shareOf names "${name}", which is published only`;
+    baselines.push(baselineName(scenario, variant));
+  }
+  if (shareOf.variant === shareOf.of) return `shareOf names "${shareOf.of}" twice`;
+  if (baselines.includes(undefined) || baselines[0] !== baselines[1]) return 'shareOf wants two variants that are against the same one';
+  return undefined;
+}
+
+/** Loads are mostly what the readers of command lines return; a scenario may change fields of them, or write its own. */
+function problemOfLoad(load: LoadProfile): string | undefined {
+  const { protocol, requests, durationSeconds, streams, rate, bucketSeconds, tls } = load;
+  const http2 = protocol === 'h2' || protocol === 'h2c';
+  if (!http2 && protocol !== 'http/1.0' && protocol !== 'http/1.1') return `protocol "${protocol}" has to be http/1.0, http/1.1, h2 or h2c`;
+  for (const field of ['connections', 'threads', 'streams', 'requests'] as const) {
+    if (load[field] !== undefined && !isCount(load[field])) return `${field} ${load[field]} has to be a whole number above 0`;
+  }
+  for (const field of ['durationSeconds', 'rate', 'timeoutSeconds'] as const) {
+    const value = load[field];
+    if (value !== undefined && !(Number.isFinite(value) && value > 0)) return `${field} ${value} has to be above 0`;
+  }
+  if (load.warmupSeconds !== undefined && !(Number.isFinite(load.warmupSeconds) && load.warmupSeconds >= 0)) {
+    return `warmupSeconds ${load.warmupSeconds} has to be 0 or more`;
+  }
+  if ((requests === undefined) === (durationSeconds === undefined)) return 'one of requests and durationSeconds has to be set';
+  if (rate !== undefined && requests === undefined) return 'a rate goes with requests (rate times duration)';
+  if (!http2 && streams !== undefined && streams !== 1) return `streams ${streams} need h2 or h2c, not ${protocol}`;
+  if (http2 && !load.keepAlive) return 'keepAlive is false, and HTTP/2 keeps its connections';
+  if (bucketSeconds !== undefined) {
+    const ascending = bucketSeconds.every((end, index) => Number.isFinite(end) && end > (bucketSeconds[index - 1] ?? 0));
+    if (bucketSeconds.length === 0 || !ascending) return 'bucketSeconds have to be above 0 and ascending';
+  }
+  return tls === undefined ? undefined : problemOfTls(tls, protocol);
+}
+
+function problemOfTls({ minVersion, maxVersion }: TlsOffer, protocol: LoadProfile['protocol']): string | undefined {
+  if (protocol === 'h2c') return 'h2c is HTTP/2 without TLS: leave tls out';
+  for (const version of [minVersion, maxVersion]) {
+    if (version !== undefined && version !== 'TLSv1.2' && version !== 'TLSv1.3') return `tls: version "${String(version)}" has to be TLSv1.2 or TLSv1.3`;
+  }
+  if (minVersion === 'TLSv1.3' && maxVersion === 'TLSv1.2') return 'tls: minVersion is above maxVersion';
+  return undefined;
+}

@@ -1,0 +1,95 @@
+// Fits an article's load to this machine and to what the person asked for.
+import { UserError } from '../../errors.ts';
+import type { LoadProfile, TlsOffer } from '../model.ts';
+import { defaultTimeoutSeconds } from './timeouts.ts';
+
+/** A load fitted to this machine: what the engine is asked to do in every round. */
+export type Load = {
+  /** The article's command line, for the table. */
+  command: string;
+  protocol: LoadProfile['protocol'];
+  connections: number;
+  /** Concurrent requests per connection; 1 with HTTP/1. */
+  streams: number;
+  threads: number;
+  keepAlive: boolean;
+  /** After this an attempt is an error of kind timeout. */
+  timeoutSeconds: number;
+  /** Load before the measured window, in no figure. 0 where requests are counted: there, handshakes belong to the time. */
+  warmupSeconds: number;
+  tls?: TlsOffer;
+  bucketSeconds?: readonly number[];
+} & (
+  | { durationSeconds: number; requests?: never; rate?: never }
+  /** With a rate (requests/s) the load lasts requests / rate seconds, and the answers to the last ones. */
+  | { requests: number; rate?: number; durationSeconds?: never }
+);
+
+export interface FitOptions {
+  /** Cores that the generator may use. */
+  generatorCores: number;
+  /** The article's number of threads, however many cores there are. */
+  exact: boolean;
+  /** Seconds of the measured window instead of the article's duration or number of requests. */
+  durationSeconds?: number;
+  /** Short rounds for a first look; `durationSeconds` is stronger. */
+  quick?: boolean;
+}
+
+const fullWarmupSeconds = 1;
+const quickSeconds = 2;
+const quickWarmupSeconds = 0.5;
+
+/** `quick` makes one request of so many. */
+const quickPart = 10;
+/** How often `quick` fills all streams of all connections, where the article does it as often: once would be a burst and no load. */
+const quickFillings = 4;
+
+/**
+ * Fits a profile to this machine: one thread per generator core, never more than the article's; connections, streams and
+ * rate stay as published. Throws UserError for numbers that are not positive.
+ */
+export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
+  if (!Number.isInteger(options.generatorCores) || options.generatorCores < 1) {
+    throw new UserError(`the generator needs at least 1 core, not ${options.generatorCores}`);
+  }
+  const asked = options.durationSeconds;
+  if (asked !== undefined && !(Number.isFinite(asked) && asked > 0)) {
+    throw new UserError(`a round has to last longer than 0 s, not ${asked} s`, 2);
+  }
+  const quick = options.quick === true;
+  const common = {
+    command: profile.command,
+    protocol: profile.protocol,
+    connections: profile.connections,
+    streams: profile.streams ?? 1,
+    threads: options.exact ? profile.threads : Math.min(profile.threads, options.generatorCores),
+    keepAlive: profile.keepAlive,
+    timeoutSeconds: profile.timeoutSeconds ?? defaultTimeoutSeconds,
+    ...(profile.tls === undefined ? {} : { tls: profile.tls }),
+    ...(profile.bucketSeconds === undefined ? {} : { bucketSeconds: profile.bucketSeconds }),
+  };
+  const { rate, requests } = profile;
+  if (rate !== undefined && requests !== undefined) {
+    const seconds = asked ?? (quick ? Math.min(requests / rate, quickSeconds) : requests / rate);
+    return { ...common, rate, requests: Math.max(1, Math.round(rate * seconds)), warmupSeconds: 0 };
+  }
+  if (asked === undefined && requests !== undefined) {
+    return { ...common, requests: quick ? quickRequests(requests, common) : requests, warmupSeconds: 0 };
+  }
+  const published = profile.durationSeconds ?? asked;
+  if (published === undefined) throw new UserError(`${profile.command}: has neither a duration nor a number of requests`);
+  const warmupSeconds = profile.warmupSeconds ?? fullWarmupSeconds;
+  return {
+    ...common,
+    durationSeconds: asked ?? (quick ? Math.min(published, quickSeconds) : published),
+    warmupSeconds: quick ? Math.min(warmupSeconds, quickWarmupSeconds) : warmupSeconds,
+  };
+}
+
+/** A tenth, but at least one request per connection, and enough that the streams are what they say. */
+function quickRequests(requests: number, { connections, streams }: { connections: number; streams: number }): number {
+  const fillings = Math.floor(requests / (connections * streams));
+  const fewest = Math.max(connections, connections * streams * Math.min(fillings, quickFillings));
+  return Math.min(requests, Math.max(fewest, Math.ceil(requests / quickPart)));
+}

@@ -1,0 +1,79 @@
+// h2load, the generator of nghttp2: HTTP/2, and HTTP/1.1 beside it.
+import { UserError } from '../../errors.ts';
+import type { LoadProfile, TlsOffer } from '../model.ts';
+import { commandOf, parseFlags, positiveCount, positiveTime } from './command-line.ts';
+import { endlessTimeoutSeconds } from './timeouts.ts';
+
+/** What an h2load command line cannot say. */
+export interface H2loadOptions {
+  /** What its TLS library offered; default: TLS 1.2 and 1.3, h2load's curves. */
+  tls?: TlsOffer;
+}
+
+const timeUnits = ['ms', 's', 'm', 'h'] as const;
+
+/**
+ * The load of an h2load command line without the word "h2load", e.g. `-n 100000 -c 1000 -t 16`: HTTP/2 over TLS,
+ * `-p h2c` or `-p http/1.1` without TLS, `--h1` HTTP/1.1 either way. Flags that are left out have h2load's defaults (1
+ * request, 1 connection, 1 thread, 1 stream), and its ranges hold. Throws UserError naming what cannot be honoured.
+ */
+export function h2load(line: string, { tls }: H2loadOptions = {}): LoadProfile {
+  const flags = parseFlags({
+    tool: 'h2load',
+    line,
+    options: {
+      'requests': { type: 'string', short: 'n' },
+      'clients': { type: 'string', short: 'c' },
+      'threads': { type: 'string', short: 't' },
+      'max-concurrent-streams': { type: 'string', short: 'm' },
+      'duration': { type: 'string', short: 'D' },
+      'no-tls-proto': { type: 'string', short: 'p' },
+      'warm-up-time': { type: 'string' },
+      'h1': { type: 'boolean' },
+    },
+  });
+  const connections = positiveCount('h2load -c', flags.get('clients') ?? '1');
+  const threads = positiveCount('h2load -t', flags.get('threads') ?? '1');
+  if (connections < threads) {
+    throw new UserError(`h2load: -c ${connections} is less than -t ${threads}: every thread needs a connection, give at least -c ${threads}`);
+  }
+  const streams = positiveCount('h2load -m', flags.get('max-concurrent-streams') ?? '1');
+  const protocol = protocolOf(flags);
+  if (protocol === 'http/1.1' && streams > 1) {
+    throw new UserError(`h2load: -m ${streams} would pipeline over HTTP/1.1, which cannot be honoured here: leave -m out, or HTTP/1.1`);
+  }
+  return {
+    command: commandOf('h2load', line), protocol, connections,
+    ...(protocol === 'http/1.1' ? {} : { streams }),
+    threads, keepAlive: true, ...length(flags, connections),
+    ...(tls === undefined ? {} : { tls }),
+    timeoutSeconds: endlessTimeoutSeconds,
+  };
+}
+
+function protocolOf(flags: ReadonlyMap<string, string>): LoadProfile['protocol'] {
+  const plain = flags.get('no-tls-proto');
+  if (plain !== undefined && plain !== 'h2c' && plain !== 'http/1.1') throw new UserError(`h2load -p ${plain} has to be h2c or http/1.1`);
+  if (flags.has('h1')) {
+    if (plain === 'h2c') throw new UserError('h2load: --h1 and -p h2c do not go together: leave one out');
+    return 'http/1.1';
+  }
+  return plain ?? 'h2';
+}
+
+/** How long: a number of requests, or -D. */
+function length(flags: ReadonlyMap<string, string>, connections: number): Pick<LoadProfile, 'requests' | 'durationSeconds' | 'warmupSeconds'> {
+  const duration = flags.get('duration');
+  const warmup = flags.get('warm-up-time');
+  if (duration === undefined) {
+    if (warmup !== undefined) throw new UserError('h2load: --warm-up-time needs a -D');
+    const requests = positiveCount('h2load -n', flags.get('requests') ?? '1');
+    if (requests < connections) {
+      throw new UserError(`h2load: -n ${requests} is less than -c ${connections}: every connection needs a request, give at least -n ${connections}`);
+    }
+    return { requests };
+  }
+  if (flags.has('requests')) throw new UserError('h2load: -n and -D do not go together (-D would ignore -n): leave one out');
+  const durationSeconds = positiveTime('h2load -D', duration, timeUnits);
+  return warmup === undefined ? { durationSeconds } : { durationSeconds, warmupSeconds: positiveTime('h2load --warm-up-time', warmup, timeUnits) };
+}

@@ -1,0 +1,34 @@
+// What a variant takes from its scenario.
+import { fitLoad, type FitOptions, type Load } from './load/fit.ts';
+import type { LoadProfile, Scenario, ServerSpec, Variant } from './model.ts';
+
+/** A variant that can be measured here. */
+export type RunnableVariant = Variant & { server: ServerSpec };
+
+/** False for one whose figures are published only. */
+export function isRunnable(variant: Variant): variant is RunnableVariant {
+  return typeof variant.server !== 'string';
+}
+
+/** The name of the variant that this one's ratio is taken against; undefined for the scenario's baseline. */
+export function baselineName(scenario: Scenario, variant: Variant): string | undefined {
+  const [first] = scenario.variants;
+  return variant.against ?? (variant === first ? undefined : first?.name);
+}
+
+/** The variant's own load, or the scenario's. */
+export function loadOf(scenario: Scenario, variant: Variant): LoadProfile {
+  return variant.load ?? scenario.load;
+}
+
+/**
+ * The variant's load, fitted to this machine as by fitLoad. Variants whose article counts are equal stay so with `quick`
+ * too: where more requests share a handshake, it weighs less.
+ */
+export function fitVariantLoad(scenario: Scenario, variant: Variant, options: FitOptions): Load {
+  const profile = loadOf(scenario, variant);
+  const load = fitLoad(profile, options);
+  if (load.requests === undefined || load.rate !== undefined) return load;
+  const beside = scenario.variants.filter(isRunnable).map((one) => loadOf(scenario, one)).filter(({ requests }) => requests === profile.requests);
+  return { ...load, requests: Math.max(load.requests, ...beside.map((one) => fitLoad(one, options).requests ?? 0)) };
+}
