@@ -13,9 +13,9 @@ export function limitOf({ serverShare, generatorShare }: Pick<VariantResult, 'se
   return generatorShare >= limit ? 'generator' : 'neither';
 }
 
-/** How many of its cores each side can use at most: a worker or a thread runs on one at a time. */
+/** How many of its cores each side can use at most: a worker or a thread runs on one at a time. Published only: all. */
 export function usableCores(
   variant: Pick<VariantResult, 'server' | 'load'>, cores: { server: number; generator: number },
 ): { server: number; generator: number } {
-  return { server: Math.min(variant.server.workers, cores.server), generator: Math.min(variant.load.threads, cores.generator) };
+  return { server: Math.min(variant.server?.workers ?? cores.server, cores.server), generator: Math.min(variant.load.threads, cores.generator) };
 }

@@ -10,6 +10,11 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[half - 1] as number) + upper) / 2;
 }
 
+/** The sum of a figure of each. */
+export function total<T>(items: readonly T[], of: (item: T) => number): number {
+  return items.reduce((sum, item) => sum + of(item), 0);
+}
+
 /** Confidence that all the intervals of one table hold together. */
 export const confidence = 0.95;
 

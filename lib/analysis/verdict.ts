@@ -19,9 +19,23 @@ export interface Contender {
   rps: readonly number[];
   /** 2xx and 3xx per request, over all rounds. */
   successRatio: number;
+  /** Open model: the load sets requests/s, not the server. */
+  rateIsSet: boolean;
   /** The files of its config and its workers, as text: two that are equal in it cannot differ in speed. */
   setup: string;
   publishedRps: number | null;
+}
+
+/** The comparison of a variant that nobody can run here: the article's ratio alone. */
+export function comparePublished(baseline: Contender, variant: Contender): Comparison {
+  return {
+    metric: 'rps', variant: variant.name, baseline: baseline.name, ratio: 0, ci95: [0, 0], verdict: 'none', why: 'published only',
+    publishedRatio: publishedRatio(baseline, variant),
+  };
+}
+
+function publishedRatio(baseline: Contender, variant: Contender): number | null {
+  return variant.publishedRps !== null && baseline.publishedRps !== null ? variant.publishedRps / baseline.publishedRps : null;
 }
 
 /**
@@ -42,11 +56,12 @@ export function compare(baseline: Contender, variant: Contender, comparisons: nu
     ratio,
     ci95: interval,
     ...judge(),
-    publishedRatio: variant.publishedRps !== null && baseline.publishedRps !== null ? variant.publishedRps / baseline.publishedRps : null,
+    publishedRatio: publishedRatio(baseline, variant),
   };
 
   function judge(): Pick<Comparison, 'verdict' | 'why'> {
     if (!measurable) return { verdict: 'none', why: 'nothing was answered in a whole round' };
+    if (baseline.rateIsSet || variant.rateIsSet) return { verdict: 'none', why: 'the load sets requests/s: compare latencies' };
     const failing = [baseline, variant].find((one) => 1 - one.successRatio > tolerableFailures);
     if (failing !== undefined) {
       return { verdict: 'none', why: `${percent(1 - failing.successRatio)} of the requests of ${failing.name} failed` };

@@ -1,15 +1,93 @@
-// The closed list of what a reader of the table has to know before trusting it.
-import { percent, whole } from '../report/format.ts';
+// The closed list of what a reader of the table has to know before trusting it, and how it is found.
+import { percent, short, whole } from '../report/format.ts';
+import type { LoadResult, Phase, VariantResult } from '../runner/result.ts';
+import { limitOf } from './limit.ts';
+import { wholeRounds } from './phases.ts';
+import { median, total } from './statistics.ts';
+import type { MeasuredVariant, RunFacts } from './summarise.ts';
+import { minimumRounds } from './verdict.ts';
+
+type Tls = NonNullable<LoadResult['tls']>;
 
 export type Warning =
   | { kind: 'generator-limit'; variant: string; generatorShare: number; serverShare: number }
   | { kind: 'failures'; variant: string; requests: number; errors: number; not2xx: number; example: string }
+  | { kind: 'unsent'; variant: string; requests: number; unsent: number }
+  | { kind: 'late-sends'; variant: string; p99Ms: number; bucketMs: number }
+  | { kind: 'stream-limit'; variant: string; asked: number; allowed: number }
+  | { kind: 'tls-differs'; part: keyof Tls; variants: ReadonlyMap<string, readonly string[]> }
   | { kind: 'load-average'; perMinute: number; cores: number }
   | { kind: 'few-rounds'; rounds: number; needed: number }
   | { kind: 'quick' }
   | { kind: 'no-baseline'; variant: string; baseline: string }
   | { kind: 'repeated'; round: number; why: string }
   | { kind: 'not-stored'; problem: string };
+
+/** A load average above this many per core at the start is worth a warning. */
+const busyPerCore = 0.5;
+
+/** What the figures themselves give reason to say. `variants` are those of `measured`, in the same order. */
+export function warningsOf(facts: RunFacts, measured: readonly MeasuredVariant[], variants: readonly VariantResult[]): Warning[] {
+  const rounds = wholeRounds(variants);
+  return [
+    ...(facts.quick ? [{ kind: 'quick' } as const] : []),
+    ...(rounds > 0 && rounds < minimumRounds ? [{ kind: 'few-rounds', rounds, needed: minimumRounds } as const] : []),
+    ...(facts.loadAverage > busyPerCore * facts.cores ? [{ kind: 'load-average', perMinute: facts.loadAverage, cores: facts.cores } as const] : []),
+    ...variants.flatMap(variantWarnings),
+    ...tlsWarnings(variants),
+    ...measured.flatMap((variant) => baselineWarning(measured, variant)),
+  ];
+}
+
+function variantWarnings(variant: VariantResult): Warning[] {
+  const { name, generatorShare, serverShare, load } = variant;
+  const warnings: Warning[] = [];
+  if (limitOf(variant) === 'generator' && generatorShare !== null && serverShare !== null) {
+    warnings.push({ kind: 'generator-limit', variant: name, generatorShare, serverShare });
+  }
+  const phases = variant.rounds.flatMap((round) => round.phases);
+  const requests = total(phases, (phase) => phase.requests);
+  const errors = total(phases, (phase) => phase.errors.total);
+  const not2xx = total(phases, (phase) => phase.responses['3xx'] + phase.responses['4xx'] + phase.responses['5xx']);
+  if (errors + not2xx > 0) {
+    const example = phases.find((phase) => phase.errors.total > 0)?.errorExample ?? '';
+    warnings.push({ kind: 'failures', variant: name, requests, errors, not2xx, example });
+  }
+  const unsent = total(phases, (phase) => phase.unsent);
+  if (unsent > 0) warnings.push({ kind: 'unsent', variant: name, requests, unsent });
+  const allowed = Math.min(...phases.map((phase) => phase.maxConcurrentStreams ?? Infinity));
+  if (load.streams !== undefined && allowed < load.streams) warnings.push({ kind: 'stream-limit', variant: name, asked: load.streams, allowed });
+  return [...warnings, ...lateSends(name, phases)];
+}
+
+/** From here on one request in a hundred is counted a whole bucket too high, which is the generator's doing. */
+function lateSends(variant: string, phases: readonly Phase[]): Warning[] {
+  const widths = (phases[0]?.buckets ?? []).flatMap(({ fromMs, toMs }) => (toMs === null ? [] : [toMs - fromMs]));
+  if (widths.length === 0) return [];
+  const bucketMs = Math.min(...widths);
+  const p99Ms = median(phases.map((phase) => phase.sendDelayMs.p99));
+  return p99Ms < bucketMs ? [] : [{ kind: 'late-sends', variant, p99Ms, bucketMs }];
+}
+
+/** One per part of TLS in which variants differ. Those without TLS do not count. */
+function tlsWarnings(variants: readonly VariantResult[]): Warning[] {
+  return (['version', 'cipher', 'keyExchange'] as const).flatMap((part) => {
+    const named = new Map<string, string[]>();
+    for (const { name, phases } of variants) {
+      for (const value of new Set(phases.flatMap(({ tls }) => (tls === null ? [] : [tls[part]])))) {
+        named.set(value, [...(named.get(value) ?? []), name]);
+      }
+    }
+    return named.size > 1 ? [{ kind: 'tls-differs', part, variants: named }] : [];
+  });
+}
+
+/** A variant that is a baseline itself needs none. */
+function baselineWarning(measured: readonly MeasuredVariant[], { name, against }: MeasuredVariant): Warning[] {
+  const isBaseline = measured.some((one) => one.against === name);
+  if (against === undefined || isBaseline || measured.some((one) => one.name === against)) return [];
+  return [{ kind: 'no-baseline', variant: name, baseline: against }];
+}
 
 /** The warning in words, with the next step where there is one. */
 export function warningText(warning: Warning): string {
@@ -19,6 +97,16 @@ export function warningText(warning: Warning): string {
         + `(${percent(warning.serverShare)}): the server can do more than this; give the generator more cores with --generator-cpus`;
     case 'failures':
       return `${warning.variant}: ${failures(warning)} among ${whole(warning.requests)} requests: requests/s alone do not compare`;
+    case 'unsent':
+      return `${warning.variant}: ${whole(warning.unsent)} of ${whole(warning.requests + warning.unsent)} requests were due and could not be sent: `
+        + 'the server or the generator did not keep up with the rate';
+    case 'late-sends':
+      return `${warning.variant}: one request in a hundred left ${short(warning.p99Ms)} ms or more late, which is in its latency, and the narrowest bucket is `
+        + `${short(warning.bucketMs)} ms: the generator was kept from its core; run again on a quieter machine`;
+    case 'stream-limit':
+      return `${warning.variant}: the server allows ${whole(warning.allowed)} concurrent streams per connection, the load asks for ${whole(warning.asked)}: ${whole(warning.allowed)} were used`;
+    case 'tls-differs':
+      return `${tlsParts[warning.part]} differs: ${[...warning.variants].map(([value, names]) => `${value} (${names.join(', ')})`).join(', ')}`;
     case 'load-average':
       return `load average ${warning.perMinute.toFixed(1)} on ${warning.cores} cores at the start: something else, or set-up just before, used the machine; run again to be sure`;
     case 'few-rounds':
@@ -33,6 +121,8 @@ export function warningText(warning: Warning): string {
       return warning.problem;
   }
 }
+
+const tlsParts: Record<keyof Tls, string> = { version: 'TLS version', cipher: 'TLS cipher', keyExchange: 'TLS key exchange' };
 
 function failures({ errors, not2xx, example }: { errors: number; not2xx: number; example: string }): string {
   const parts = [];

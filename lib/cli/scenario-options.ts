@@ -7,10 +7,10 @@ import { parseInfluxUrl } from '../store/index.ts';
 import { readWords, seconds, wholeNumber, type Flag } from './words.ts';
 
 export const scenarioFlags = {
-  'rounds': { value: 'N', help: 'rounds, each with every variant once (6; a verdict needs 4)' },
+  'rounds': { value: 'N', help: 'rounds, each with every variant once (6, or the scenario\'s; a verdict needs 4)' },
   'duration': { value: '10s', help: 'measured time per variant and round (the article\'s)' },
   'variants': { value: 'a,b', help: 'only these variants' },
-  'quick': { help: '4 short rounds, for a first look' },
+  'quick': { help: 'at most 4 short rounds, for a first look' },
   'exact': { help: 'threads and workers as published, instead of scaled to this machine' },
   'server-cpus': { value: '1', help: 'cores of the server, e.g. 2-3 (the upper half)' },
   'generator-cpus': { value: '0', help: 'cores of the load generator, InfluxDB and the rest (the lower half)' },
@@ -25,7 +25,8 @@ export interface ScenarioOptions {
   /** Absent: list the scenarios. */
   name?: string;
   help: boolean;
-  rounds: number;
+  /** Absent: the scenario's. */
+  rounds?: number;
   durationSeconds?: number;
   variants?: string[];
   quick: boolean;
@@ -40,8 +41,6 @@ export interface ScenarioOptions {
 }
 
 const stores = ['influx', 'none'];
-const defaultRounds = 6;
-const quickRounds = 4;
 
 /** @throws UserError (exit code 2) for words that are wrong or do not go together */
 export function readScenarioOptions(args: readonly string[]): ScenarioOptions {
@@ -52,18 +51,17 @@ export function readScenarioOptions(args: readonly string[]): ScenarioOptions {
     const text = flags.get(flag);
     return text === undefined ? undefined : read(text);
   };
-  const quick = flags.has('quick');
   return {
     ...present({
       name,
+      rounds: given('rounds', (text) => wholeNumber('--rounds', text, 1000)),
       durationSeconds: given('duration', (text) => seconds('--duration', text, 0.1)),
       variants: given('variants', (text) => text.split(',')),
       serverCpus: given('server-cpus', (text) => parseCpuList(text, '--server-cpus')),
       generatorCpus: given('generator-cpus', (text) => parseCpuList(text, '--generator-cpus')),
     }),
     help: flags.has('help'),
-    rounds: given('rounds', (text) => wholeNumber('--rounds', text, 1000)) ?? (quick ? quickRounds : defaultRounds),
-    quick,
+    quick: flags.has('quick'),
     exact: flags.has('exact'),
     store: readStore(flags.get('store'), flags.get('influx')),
     out: fromCallersFolder(flags.get('out') ?? 'results'),

@@ -2,23 +2,27 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { successRatioOf, wholeRounds } from '../analysis/phases.ts';
+import { total } from '../analysis/statistics.ts';
+import { roundRps } from '../analysis/summarise.ts';
 import { markdownReport } from '../report/markdown.ts';
 import { createRunProgress, type RunProgress } from '../report/run-progress.ts';
 import { findingLines, headingLines, loadText, noteLines, storedLine, type Heading } from '../report/sentences.ts';
-import { whole } from '../report/format.ts';
+import { duration, success, whole } from '../report/format.ts';
 import { terminalTable } from '../report/terminal.ts';
 import { allowedCpus, divideCores, formatCpuList } from '../runner/cores.ts';
 import { readEnvironment } from '../runner/environment.ts';
+import { estimatedSeconds } from '../runner/estimate.ts';
 import { takeSignals, type Interrupt } from '../runner/interrupt.ts';
 import { oneRunAtATime } from '../runner/one-run.ts';
-import { estimatedSeconds, makePlan, runName, secondsPerVariant, type Plan, type PlanDraft } from '../runner/plan.ts';
-import type { Result } from '../runner/result.ts';
+import { makePlan, runName, serversOf, type Plan, type PlanDraft } from '../runner/plan.ts';
+import type { Environment, Result } from '../runner/result.ts';
 import { checkResultsFolder, createRunFolder, explainFailure, writeWhole } from '../runner/results-folder.ts';
 import type { RunContext } from '../runner/round.ts';
 import { runRounds, type RunEvents, type RunOutcome } from '../runner/run.ts';
 import { compileScript } from '../runner/script.ts';
-import { versionOf } from '../runner/versions.ts';
-import { findScenario, findVariants, loadScenarios } from '../scenario/catalogue.ts';
+import { versionsOf } from '../runner/versions.ts';
+import { findScenario, findVariants, loadOf, loadScenarios } from '../scenario/catalogue.ts';
 import { thisMachine } from '../setup/machine.ts';
 import { bakeoffFolder } from '../setup/paths.ts';
 import { ensureTools } from '../setup/tools.ts';
@@ -66,8 +70,8 @@ async function overview(): Promise<string[]> {
 async function runPlan(draft: PlanDraft, options: ScenarioOptions, interrupt: Interrupt): Promise<number> {
   const release = await oneRunAtATime();
   try {
-    const { k6, nginx, influxd } = await ensureTools(
-      ['k6', 'nginx', ...(options.store === 'local' ? ['influxd' as const] : [])], thisMachine(), interrupt.signal,
+    const { k6, influxd, ...servers } = await ensureTools(
+      ['k6', ...serversOf(draft), ...(options.store === 'local' ? ['influxd' as const] : [])], thisMachine(), interrupt.signal,
     );
     interrupt.signal.throwIfAborted();
     await runOn(draft.cores.generatorCpus);
@@ -78,7 +82,7 @@ async function runPlan(draft: PlanDraft, options: ScenarioOptions, interrupt: In
     });
     try {
       interrupt.signal.throwIfAborted();
-      return await measure(draft, options, { tools: { k6, nginx }, store, interrupt });
+      return await measure(draft, options, { tools: { k6, servers }, store, interrupt });
     } finally {
       await store?.close();
     }
@@ -90,7 +94,7 @@ async function runPlan(draft: PlanDraft, options: ScenarioOptions, interrupt: In
 /** The run itself, with everything there that it needs. */
 async function measure(draft: PlanDraft, options: ScenarioOptions, { tools, store, interrupt }: Pick<RunContext, 'tools' | 'store' | 'interrupt'>): Promise<number> {
   const print = options.json ? console.error : console.log;
-  const versions = { k6: await versionOf('k6', tools.k6, interrupt.signal), nginx: await versionOf('nginx', tools.nginx, interrupt.signal) };
+  const versions = await versionsOf({ k6: tools.k6, ...tools.servers }, interrupt.signal);
   const startedAt = new Date();
   const { run, folder } = await createRunFolder(options.out, runName(draft.scenario, startedAt));
   const plan: Plan = { ...draft, run };
@@ -98,8 +102,8 @@ async function measure(draft: PlanDraft, options: ScenarioOptions, { tools, stor
     const script = join(folder, 'script.js');
     await compileScript(script);
     const environment = readEnvironment(plan.cores, { ...versions, ...(store === null ? {} : { influxdb: store.version }) });
-    const heading = headingOf(plan, environment, versions);
-    print(headingLines(heading).join('\n'));
+    const heading = headingOf(plan, environment);
+    print([...headingLines(heading), ...shorterLine(draft, options)].join('\n'));
     const progress = createRunProgress(process.stderr);
     const outcome = await runRounds({ plan, tools, folder, script, store, interrupt }, environment, eventsFor(plan, progress), startedAt);
     progress.clear();
@@ -114,18 +118,19 @@ async function runOn(cpus: readonly number[]): Promise<void> {
   await promisify(execFile)('taskset', ['-a', '-c', '-p', formatCpuList(cpus), String(process.pid)]);
 }
 
-function headingOf(plan: Plan, environment: { kernel: string; cpuModel: string }, versions: { k6: string; nginx: string }): Heading {
-  const { scenario, load, cores, rounds } = plan;
+function headingOf(plan: Plan, environment: Environment): Heading {
+  const { scenario, variants, cores, rounds } = plan;
+  const { k6, ...others } = environment.versions;
   return {
     scenario: scenario.name,
-    load: loadText(scenario.load, load),
+    load: listed(variants.map(({ variant, load }) => loadText(loadOf(scenario, variant), load))),
     bodyBytes: scenario.page.bodyBytes,
-    protocol: load.protocol,
+    protocol: listed(variants.map(({ load }) => load.protocol)),
     rounds,
     seconds: estimatedSeconds(plan),
     estimated: true,
-    server: `nginx ${versions.nginx}`,
-    k6: `k6 ${versions.k6}`,
+    server: serversOf(plan).map((name) => `${name} ${others[name]}`).join(', '),
+    k6: `k6 ${k6}`,
     serverCpus: cores.serverCpus,
     generatorCpus: cores.generatorCpus,
     kernel: environment.kernel,
@@ -133,22 +138,32 @@ function headingOf(plan: Plan, environment: { kernel: string; cpuModel: string }
   };
 }
 
+/** Each text once; more than two are too many for a heading. */
+function listed(texts: readonly string[]): string {
+  const [first, second, ...more] = new Set(texts);
+  if (second === undefined) return first ?? '';
+  return more.length === 0 ? `${first} and ${second}` : `${first} and ${more.length + 1} others`;
+}
+
+/** A run longer than this says how to make it shorter. */
+const longSeconds = 300;
+
+function shorterLine(plan: PlanDraft, options: ScenarioOptions): string[] {
+  if (estimatedSeconds(plan) <= longSeconds) return [];
+  const quick = makePlan(plan.scenario, plan.shown, plan.cores, { ...options, quick: true });
+  const first = plan.quick ? [] : [`--quick (about ${duration(estimatedSeconds(quick))})`];
+  return [`To make it shorter: ${[...first, ...(plan.rounds > 1 ? ['fewer --rounds'] : []), 'fewer --variants'].join(', ')}.`];
+}
+
 function eventsFor(plan: Plan, progress: RunProgress): RunEvents {
-  const perVariant = secondsPerVariant(plan);
-  let current = -1;
-  let startedAtMs = 0;
   return {
-    load({ round, variant, rps, done }) {
-      if (done !== current) startedAtMs = Date.now();
-      current = done;
-      const left = estimatedSeconds(plan) - done * perVariant - Math.min(perVariant, (Date.now() - startedAtMs) / 1000);
-      progress.running({ what: `round ${round} of ${plan.rounds} · ${variant}`, rps, secondsLeft: left });
+    load({ round, variant, rps, secondsLeft }) {
+      progress.running({ what: `round ${round} of ${plan.rounds} · ${variant}`, rps, secondsLeft });
     },
-    measured({ round, variant, outcome }) {
-      const requests = outcome.phases.reduce((sum, phase) => sum + phase.requests, 0);
-      const seconds = outcome.phases.reduce((sum, phase) => sum + phase.seconds, 0);
-      const errors = outcome.phases.reduce((sum, phase) => sum + phase.errors.total, 0);
-      progress.finished(`round ${round} of ${plan.rounds} · ${variant} · ${whole(requests / seconds)} requests/s · ${whole(errors)} errors`);
+    measured({ round, variant, outcome: { phases } }) {
+      const ratio = successRatioOf(phases) ?? 0;
+      const errors = `${whole(total(phases, (phase) => phase.errors.total))} errors${ratio === 1 ? '' : `, ${success(ratio)} succeeded`}`;
+      progress.finished(`round ${round} of ${plan.rounds} · ${variant} · ${whole(roundRps(phases))} requests/s · ${errors}`);
     },
     repeated({ round, why }) {
       progress.say(`round ${round} is dropped and repeated: ${why}`);
@@ -159,7 +174,7 @@ function eventsFor(plan: Plan, progress: RunProgress): RunEvents {
 /** Prints what there is and returns the exit code. */
 async function report(outcome: RunOutcome, plan: Plan, folder: string, options: ScenarioOptions, print: (text: string) => void, heading: Heading): Promise<number> {
   const { result, ended } = outcome;
-  const measured = result.variants.some((variant) => variant.rounds.length > 0);
+  const measured = wholeRounds(result.variants) > 0;
   if (measured) {
     const lines = [...partialLine(result, plan), ...findingLines(result, plan.scenario)];
     const stored = `${storedLine(result.integrity)} · ${folder}`;
@@ -176,7 +191,7 @@ async function report(outcome: RunOutcome, plan: Plan, folder: string, options: 
 }
 
 function partialLine(result: Result, plan: Plan): string[] {
-  return result.state === 'complete' ? [] : [`Ended early: ${result.variants[0]?.rounds.length ?? 0} of ${plan.rounds} rounds are whole and count here.`];
+  return result.state === 'complete' ? [] : [`Ended early: ${wholeRounds(result.variants)} of ${plan.rounds} rounds are whole and count here.`];
 }
 
 /** When the run has failed already, e.g. on a full disk, that is what the person has to hear. */
@@ -188,6 +203,5 @@ async function writeTable(folder: string, text: string, ended: unknown): Promise
 
 /** k6's record takes most: about 60 series a second, 300 B each. */
 function neededBytes(plan: PlanDraft): number {
-  const perVariant = 250e3 + secondsPerVariant(plan) * 20e3;
-  return 1e6 + plan.rounds * plan.variants.length * perVariant;
+  return 1e6 + plan.rounds * plan.variants.length * 250e3 + estimatedSeconds(plan) * 20e3;
 }

@@ -1,5 +1,6 @@
 // The k6 script: runs the phases of a load plan and prints what each came to. Compiled to one file, script.js, which is
 // kept with the results and can be run by hand, as its first lines say.
+import { sleep } from 'k6';
 import type { Options } from 'k6/options';
 import loadgen from 'k6/x/loadgen';
 import { loadPlanVariable, phaseLinePrefix, type LoadPlan } from './load-plan.ts';
@@ -16,7 +17,9 @@ export const options: Options = {
 };
 
 export default function runPhases(): void {
-  for (const phase of plan.phases) {
+  const pauseSeconds = plan.pauseSeconds ?? 0;
+  for (const [index, phase] of plan.phases.entries()) {
+    if (index > 0 && pauseSeconds > 0) sleep(pauseSeconds);
     console.log(phaseLinePrefix + JSON.stringify(loadgen.run(phase)));
   }
 }

@@ -1,24 +1,33 @@
 // What a run will do, decided before anything is installed or started.
+import { UserError } from '../errors.ts';
 import type { LoadOptions, LoadPlan } from '../k6/load-plan.ts';
+import { isRunnable, loadOf, type RunnableVariant } from '../scenario/catalogue.ts';
 import { fitLoad, type Load } from '../scenario/load.ts';
-import type { Scenario, Variant } from '../scenario/model.ts';
+import type { Scenario, ServerSpec, Variant } from '../scenario/model.ts';
+import { hardFilesLimit } from '../servers/files-limit.ts';
 import type { Cores } from './cores.ts';
+import { expectedSeconds } from './estimate.ts';
 
 export interface PlanOptions {
-  rounds: number;
+  /** Instead of the scenario's, or of the default. */
+  rounds?: number;
   /** Seconds of a round's measured window instead of the article's. */
   durationSeconds?: number;
   quick: boolean;
   exact: boolean;
 }
 
+/** A variant that is run, and its load as fitted to this machine. */
+export interface PlannedVariant { variant: RunnableVariant; load: Load }
+
 export interface Plan {
   /** Unique and readable: the run's folder and the tag `run` of all its points. */
   run: string;
   scenario: Scenario;
-  /** Those that are run, in the scenario's order. */
-  variants: readonly Variant[];
-  load: Load;
+  /** All rows of the table, in the scenario's order; some may be published only. */
+  shown: readonly Variant[];
+  /** Those of them that are run. */
+  variants: readonly PlannedVariant[];
   cores: Cores;
   rounds: number;
   quick: boolean;
@@ -28,13 +37,37 @@ export interface Plan {
 /** A plan without its name, which says when the run began. */
 export type PlanDraft = Omit<Plan, 'run'>;
 
-/** Throws UserError for a load that cannot be fitted. */
-export function makePlan(scenario: Scenario, variants: readonly Variant[], cores: Cores, options: PlanOptions): PlanDraft {
-  const { rounds, quick, exact, durationSeconds } = options;
-  const load = fitLoad(scenario.load, {
-    generatorCores: cores.generatorCpus.length, exact, quick, ...(durationSeconds === undefined ? {} : { durationSeconds }),
-  });
-  return { scenario, variants, load, cores, rounds, quick, exact };
+const defaultRounds = 6;
+const quickRounds = 4;
+
+/** Descriptors of k6 beside the connections, as the engine counts them. */
+const otherFiles = 64;
+
+/**
+ * @param shown as findVariants gives them
+ * @param filesLimit of this process and what it starts: the hard limit, to which Node and Go raise their own
+ * @throws UserError for a load that cannot be fitted, or with more connections than files may be open
+ */
+export function makePlan(scenario: Scenario, shown: readonly Variant[], cores: Cores, options: PlanOptions, filesLimit = hardFilesLimit()): PlanDraft {
+  const { quick, exact, durationSeconds } = options;
+  const usual = scenario.rounds ?? defaultRounds;
+  const variants = shown.filter(isRunnable).map((variant): PlannedVariant => ({
+    variant,
+    load: fitLoad(loadOf(scenario, variant), {
+      generatorCores: cores.generatorCpus.length, exact, quick, ...(durationSeconds === undefined ? {} : { durationSeconds }),
+    }),
+  }));
+  for (const { variant, load } of variants) checkFilesLimit(variant.name, load.connections, filesLimit);
+  return { scenario, shown, variants, cores, rounds: options.rounds ?? (quick ? Math.min(quickRounds, usual) : usual), quick, exact };
+}
+
+function checkFilesLimit(name: string, connections: number, limit: number): void {
+  const needed = connections + otherFiles;
+  if (needed <= limit) return;
+  throw new UserError(
+    `${name}: ${connections} connections of the load generator need ${needed} open files, but the hard limit here is ${limit}: `
+      + `raise it as root with "prlimit --nofile=${needed}:${needed} --pid $$" in this shell`,
+  );
 }
 
 /** e.g. 2026-11-20T08-15-30-nginx-open-file-cache, in UTC. */
@@ -42,49 +75,54 @@ export function runName(scenario: Scenario, startedAt: Date): string {
   return `${startedAt.toISOString().slice(0, 19).replaceAll(':', '-')}-${scenario.name}`;
 }
 
-/** Start and stop of server and k6, and the check of what was stored, for one variant in one round. Seen on 2 cores: 0.3 to 1 s. */
-const overheadSeconds = 0.5;
-
-/** What a count of requests is taken to last where nobody knows; the slowest configs here do 10,000 requests/s and more. */
-const assumedRps = 10_000;
-
-/** Estimated seconds of one variant in one round. */
-export function secondsPerVariant({ load }: PlanDraft): number {
-  return loadSeconds(load) + overheadSeconds;
+/** The servers that the plan needs, each once. */
+export function serversOf({ variants }: PlanDraft): ServerSpec['name'][] {
+  return [...new Set(variants.map(({ variant }) => variant.server.name))];
 }
 
-/** Estimated seconds of the whole run. */
-export function estimatedSeconds(plan: PlanDraft): number {
-  return plan.rounds * plan.variants.length * secondsPerVariant(plan);
-}
-
-function loadSeconds(load: Load): number {
-  return load.warmupSeconds + (load.durationSeconds ?? load.requests / assumedRps);
-}
-
-const timeoutSeconds = 5;
+/** A count of requests may take this many times longer than expected; a duration ends by itself. */
+const patience = 20;
 
 /** What k6 gets for one variant in one round. `url`: the page, at the server's address. */
-export function loadPlanFor(plan: Plan, variant: Variant, round: number, url: string): LoadPlan {
-  const { load } = plan;
-  const phase: LoadOptions = {
+export function loadPlanFor(plan: Plan, planned: PlannedVariant, round: number, url: string): LoadPlan {
+  const { scenario } = plan;
+  const { variant, load } = planned;
+  const { count: phases, pauseSeconds } = scenario.phases ?? { count: 1, pauseSeconds: 0 };
+  const longest = expectedSeconds(load, scenario.page) * (load.durationSeconds === undefined ? patience : 1) + load.timeoutSeconds;
+  return {
+    scenario: scenario.name,
+    tags: { run: plan.run, variant: variant.name, round: String(round), server: variant.server.name, protocol: load.protocol },
+    maxDurationSeconds: Math.ceil(phases * longest + (phases - 1) * pauseSeconds) + 10,
+    phases: Array.from({ length: phases }, (_, index) => phaseOptions(load, url, String(index + 1))),
+    ...(pauseSeconds === 0 ? {} : { pauseSeconds }),
+  };
+}
+
+function phaseOptions(load: Load, url: string, phase: string): LoadOptions {
+  const { rate, bucketSeconds, tls } = load;
+  return {
     url,
     protocol: load.protocol,
     connections: load.connections,
+    ...(load.streams === 1 ? {} : { streams: load.streams }),
+    ...(rate === undefined ? {} : { rate }),
+    ...(bucketSeconds === undefined ? {} : { buckets: bucketSeconds.map(goDuration) }),
     threads: load.threads,
     keepAlive: load.keepAlive,
-    timeout: `${timeoutSeconds}s`,
-    ...(load.durationSeconds === undefined ? { requests: load.requests } : { duration: `${load.durationSeconds}s` }),
-    ...(load.warmupSeconds === 0 ? {} : { warmup: `${load.warmupSeconds}s` }),
-    tags: { phase: '1' },
+    timeout: goDuration(load.timeoutSeconds),
+    ...(load.durationSeconds === undefined ? { requests: load.requests } : { duration: goDuration(load.durationSeconds) }),
+    ...(load.warmupSeconds === 0 ? {} : { warmup: goDuration(load.warmupSeconds) }),
+    // The servers' certificates are made on this machine and nobody has signed them.
+    ...(url.startsWith('https:') ? { tls: { insecureSkipVerify: true, ...tls } } : {}),
+    tags: { phase },
   };
-  const tags = { run: plan.run, variant: variant.name, round: String(round), server: variant.server.name, protocol: load.protocol };
-  // A count of requests may take far longer than assumed; a duration ends by itself.
-  const patience = load.durationSeconds === undefined ? 20 : 1;
-  return {
-    scenario: plan.scenario.name,
-    tags,
-    maxDurationSeconds: Math.ceil(loadSeconds(load) * patience) + timeoutSeconds + 10,
-    phases: [phase],
-  };
+}
+
+const goUnits = [['s', 1e9], ['ms', 1e6], ['us', 1e3], ['ns', 1]] as const;
+
+/** Seconds as Go's time.ParseDuration reads them, to the nanosecond: whole numbers of the largest unit in which they are whole. */
+export function goDuration(seconds: number): string {
+  const nanoseconds = Math.round(seconds * 1e9);
+  const [unit, size] = goUnits.find(([, size]) => nanoseconds % size === 0) as (typeof goUnits)[number];
+  return `${nanoseconds / size}${unit}`;
 }

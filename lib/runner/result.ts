@@ -1,4 +1,5 @@
 // The contract of results/<run>/result.json (schema 1), and of what `loadgen.run` in k6 returns.
+import type { LoadProfile, Published } from '../scenario/model.ts';
 
 export interface Distribution { min: number; mean: number; sd: number; withinSd: number; max: number }
 export interface LatencyDistribution extends Distribution { p50: number; p75: number; p90: number; p95: number; p99: number; p999: number }
@@ -104,8 +105,8 @@ export interface VariantResult {
   /** Why nobody can run it here; only where `server` is null. */
   publishedOnly?: string;
   /** What the engine was asked to do, as fitted here; of a variant that is published only, the article's. `rate`: open model. */
-  load: { threads: number; rate?: number; [detail: string]: unknown };
-  published: import('../scenario/model.ts').Published | null;
+  load: { protocol: LoadProfile['protocol']; threads: number; streams?: number; rate?: number; [detail: string]: unknown };
+  published: Published | null;
   note?: string;
   rounds: Round[];
   /** null when the variant was not run here. */
@@ -143,9 +144,9 @@ export interface Comparison {
 /**
  * How much of one variant's effect another one has alone: ln(variant / baseline) by ln(of / baseline), each the mean over
  * rounds. 1 is all of it; it may be more, and below 0. `ci95` is null when the rounds do not bound it: fewer than the
- * verdicts need, or `of` itself may be without an effect.
+ * verdicts need, or `of` itself may be without an effect. `words`: what the variant stands for, e.g. "the curve".
  */
-export interface Share { variant: string; of: string; baseline: string; share: number; ci95: [number, number] | null }
+export interface Share { variant: string; of: string; baseline: string; words: string; share: number; ci95: [number, number] | null }
 
 export interface Integrity { requests: number; stored: number; backfilled: number; lost: number }
 

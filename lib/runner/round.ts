@@ -4,12 +4,12 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
-import type { Variant } from '../scenario/model.ts';
+import type { ServerSpec } from '../scenario/model.ts';
 import { startServer, workersFor, type RunningServer } from '../servers/index.ts';
 import { checkRound, serverSamplePoints, type RoundIntegrity, type ServerSample, type Store } from '../store/index.ts';
 import type { Interrupt } from './interrupt.ts';
 import { k6GraceMs, startK6 } from './k6.ts';
-import { loadPlanFor, type Plan } from './plan.ts';
+import { loadPlanFor, type Plan, type PlannedVariant } from './plan.ts';
 import { RecordTail } from './record.ts';
 import type { LoadResult, Phase, VariantResult } from './result.ts';
 import { sampleUsage, usageBetween } from './server-usage.ts';
@@ -17,7 +17,8 @@ import { sampleUsage, usageBetween } from './server-usage.ts';
 /** What every round of a run has in common. */
 export interface RunContext {
   plan: Plan;
-  tools: { k6: string; nginx: string };
+  /** Paths of the binaries: k6 and the plan's servers. */
+  tools: { k6: string; servers: Partial<Record<ServerSpec['name'], string>> };
   /** results/<run> */
   folder: string;
   script: string;
@@ -27,7 +28,7 @@ export interface RunContext {
 }
 
 export interface VariantRound {
-  server: VariantResult['server'];
+  server: NonNullable<VariantResult['server']>;
   phases: Phase[];
   /** null with `--store none`. */
   integrity: RoundIntegrity | null;
@@ -52,27 +53,29 @@ export class RoundFailure extends Error {}
  * @throws Interrupted after a signal
  * @throws UserError when the server does not start at all, e.g. with a broken config
  */
-export async function runVariantRound(context: RunContext, variant: Variant, attempt: Attempt): Promise<VariantRound> {
+export async function runVariantRound(context: RunContext, planned: PlannedVariant, attempt: Attempt): Promise<VariantRound> {
   const { plan, interrupt } = context;
+  const { variant, load } = planned;
   const folder = join(context.folder, `round-${attempt.round}`, variant.name);
   await mkdir(folder, { recursive: true });
   const server = await startServer(variant.server, {
-    binary: context.tools.nginx,
+    binary: context.tools.servers[variant.server.name] as string,
     folder,
     cpus: plan.cores.serverCpus,
     workers: workersFor(variant.server, plan.cores.serverCpus.length, plan.exact),
     page: plan.scenario.page,
-    connections: plan.load.connections,
+    protocol: load.protocol,
+    connections: load.connections,
     signal: interrupt.signal,
   }).catch((error: unknown) => {
     throw attempt.proven && error instanceof UserError ? new RoundFailure(error.message.replaceAll('\n', ' ')) : error;
   });
   const unguard = interrupt.guard(server.pid);
   try {
-    const measurement = await underLoad(context, server, variant, attempt, folder);
+    const measurement = await underLoad(context, server, planned, attempt, folder);
     await server.stop();
     const phases = phasesOf(measurement);
-    const integrity = await storeSamples(context, variant, attempt.round, measurement, phases);
+    const integrity = await storeSamples(context, planned, attempt.round, measurement, phases);
     const { name, version, workers } = server;
     return { server: { name, version, workers, config: variant.server.config }, phases, integrity };
   } finally {
@@ -89,10 +92,10 @@ interface Measurement { results: LoadResult[]; samples: readonly ServerSample[];
 
 /** Runs k6 against the server until it ends, or ends it when the server dies or the person interrupts. */
 async function underLoad(
-  context: RunContext, server: RunningServer, variant: Variant, { round, onLoad }: Attempt, folder: string,
+  context: RunContext, server: RunningServer, planned: PlannedVariant, { round, onLoad }: Attempt, folder: string,
 ): Promise<Measurement> {
   const { plan, store, interrupt } = context;
-  const loadPlan = loadPlanFor(plan, variant, round, server.origin + plan.scenario.page.path);
+  const loadPlan = loadPlanFor(plan, planned, round, server.origin + plan.scenario.page.path);
   interrupt.signal.throwIfAborted();
   const k6 = await startK6({
     binary: context.tools.k6,
@@ -142,7 +145,7 @@ function phasesOf({ results, samples }: Measurement): Phase[] {
 
 /** Makes sure that the database holds what k6 sent, and gives it the server's usage. */
 async function storeSamples(
-  { store, plan }: RunContext, variant: Variant, round: number, { samples, recordFile }: Measurement, phases: readonly Phase[],
+  { store, plan }: RunContext, { variant }: PlannedVariant, round: number, { samples, recordFile }: Measurement, phases: readonly Phase[],
 ): Promise<RoundIntegrity | null> {
   if (store === null) return null;
   const requests = phases.reduce((sum, phase) => sum + phase.requests, 0);

@@ -1,12 +1,15 @@
 // The rounds of a run, and its result after each of them.
 import { join } from 'node:path';
+import { publishedPhases, wholeRounds } from '../analysis/phases.ts';
 import { roundRps, summarise, type MeasuredVariant } from '../analysis/summarise.ts';
 import { warningText, type Warning } from '../analysis/warnings.ts';
 import { UserError } from '../errors.ts';
-import type { Variant } from '../scenario/model.ts';
-import { baselineName } from '../scenario/catalogue.ts';
+import { baselineName, loadOf } from '../scenario/catalogue.ts';
+import type { Load } from '../scenario/load.ts';
+import type { ServerSpec, Variant } from '../scenario/model.ts';
 import { workersFor } from '../servers/index.ts';
-import { comparisonPoints, roundPoint, runPoint } from '../store/index.ts';
+import { roundPoint, runPoint, tablePoints } from '../store/index.ts';
+import { estimatedSeconds, secondsPerVariant } from './estimate.ts';
 import { Interrupted } from './interrupt.ts';
 import { orderOfRound } from './order.ts';
 import type { Plan } from './plan.ts';
@@ -16,8 +19,8 @@ import { RoundFailure, runVariantRound, type Attempt, type RunContext, type Vari
 
 /** What a person may want to see while it runs. */
 export interface RunEvents {
-  /** `rps` of the last second, null before the first; `done` counts variants of rounds that are over. */
-  load(what: { round: number; variant: string; rps: number | null; done: number }): void;
+  /** `rps` of the last second, null before the first; `secondsLeft` of the whole run, estimated. */
+  load(what: { round: number; variant: string; rps: number | null; secondsLeft: number }): void;
   /** A variant of a round is over. */
   measured(what: { round: number; variant: string; outcome: VariantRound }): void;
   /** A round is repeated. */
@@ -101,13 +104,20 @@ export async function runRounds(context: RunContext, environment: Environment, e
 async function runRound(context: RunContext, events: RunEvents, place: number, attempt: Omit<Attempt, 'onLoad'>): Promise<Map<string, VariantRound>> {
   const { plan } = context;
   const outcomes = new Map<string, VariantRound>();
-  for (const variant of orderOfRound(plan.variants, place, plan.run)) {
-    const done = (place - 1) * plan.variants.length + outcomes.size;
-    const onLoad = (rps: number | null): void => events.load({ round: place, variant: variant.name, rps, done });
+  const order = orderOfRound(plan.variants, place, plan.run);
+  let laterSeconds = estimatedSeconds(plan) * (1 - (place - 1) / plan.rounds);
+  for (const planned of order) {
+    const { name } = planned.variant;
+    const [seconds, startedAtMs] = [secondsPerVariant(plan, planned), performance.now()];
+    laterSeconds -= seconds;
+    const onLoad = (rps: number | null): void => {
+      const secondsLeft = laterSeconds + Math.max(0, seconds - (performance.now() - startedAtMs) / 1000);
+      events.load({ round: place, variant: name, rps, secondsLeft });
+    };
     onLoad(null);
-    const outcome = await runVariantRound(context, variant, { ...attempt, onLoad });
-    outcomes.set(variant.name, outcome);
-    events.measured({ round: place, variant: variant.name, outcome });
+    const outcome = await runVariantRound(context, planned, { ...attempt, onLoad });
+    outcomes.set(name, outcome);
+    events.measured({ round: place, variant: name, outcome });
   }
   return outcomes;
 }
@@ -121,7 +131,7 @@ function buildResult(
 ): Result {
   const { plan, store } = context;
   const { scenario } = plan;
-  const measured = plan.variants.map((variant) => measuredVariant(context, variant, kept));
+  const measured = plan.shown.map((variant) => tableVariant(plan, variant, kept));
   const facts = {
     serverCores: plan.cores.serverCpus.length,
     generatorCores: plan.cores.generatorCpus.length,
@@ -129,7 +139,7 @@ function buildResult(
     loadAverage: environment.loadAverage[0],
     quick: plan.quick,
   };
-  const { variants, comparisons, warnings } = summarise(facts, measured);
+  const { variants, comparisons, shares, warnings } = summarise(facts, measured, scenario.shareOf);
   return {
     schema: 1,
     run: plan.run,
@@ -142,28 +152,43 @@ function buildResult(
     environment,
     variants,
     comparisons,
+    shares,
     integrity: store === null ? null : totalIntegrity(kept),
     warnings: [...warnings, ...notes].map(warningText),
     footnotes: [...(scenario.footnotes ?? [])],
   };
 }
 
-function measuredVariant({ plan }: RunContext, variant: Variant, kept: readonly KeptRound[]): MeasuredVariant {
-  const { scenario, load } = plan;
-  const outcomes = kept.map(({ round, outcomes: byName }) => ({ round, outcome: byName.get(variant.name) as VariantRound }));
-  const last = outcomes.at(-1)?.outcome;
-  const workers = workersFor(variant.server, plan.cores.serverCpus.length, plan.exact);
+/** What the table says of a variant, whether or not it is run. */
+function tableVariant(plan: Plan, variant: Variant, kept: readonly KeptRound[]): MeasuredVariant {
+  const { scenario } = plan;
   const against = baselineName(scenario, variant);
-  return {
+  const about = {
     name: variant.name,
-    server: last?.server ?? { name: variant.server.name, version: '', workers, config: variant.server.config },
-    load: { ...load, page: scenario.page.path, bodyBytes: scenario.page.bodyBytes },
     published: variant.published ?? null,
     ...(variant.note === undefined ? {} : { note: variant.note }),
     ...(against === undefined ? {} : { against }),
-    rounds: outcomes.map(({ round, outcome }): Round => ({ round, phases: outcome.phases })),
-    setup: `${variant.server.config.join(' ')}, workers ${workers}`,
   };
+  const page = { page: scenario.page.path, bodyBytes: scenario.page.bodyBytes };
+  const planned = plan.variants.find((one) => one.variant === variant);
+  if (planned === undefined) {
+    return { ...about, server: null, publishedOnly: String(variant.server), load: { ...loadOf(scenario, variant), ...page }, rounds: [], setup: '' };
+  }
+  const { variant: { server: spec }, load } = planned;
+  const outcomes = kept.map(({ round, outcomes: byName }) => ({ round, outcome: byName.get(variant.name) as VariantRound }));
+  const workers = workersFor(spec, plan.cores.serverCpus.length, plan.exact);
+  return {
+    ...about,
+    server: outcomes.at(-1)?.outcome.server ?? { name: spec.name, version: '', workers, config: spec.config },
+    load: { ...load, ...page },
+    rounds: outcomes.map(({ round, outcome }): Round => ({ round, phases: outcome.phases })),
+    setup: setupOf(spec, workers, load),
+  };
+}
+
+/** All that makes a variant what it is here, as text. */
+function setupOf({ name, config, fileLimit }: ServerSpec, workers: number, { command, ...load }: Load): string {
+  return JSON.stringify({ name, config, fileLimit, workers, load });
 }
 
 function totalIntegrity(kept: readonly KeptRound[]): Integrity {
@@ -186,11 +211,11 @@ async function storeResult(context: RunContext, result: Result, newest: KeptRoun
   if (store === null) return null;
   const { run, scenario, title, startedAt, endedAt, integrity } = result;
   const state = runPoint({
-    run, scenario, title, startedAt, integrity, rounds: result.variants[0]?.rounds.length ?? 0,
+    run, scenario, title, startedAt, integrity, rounds: wholeRounds(result.variants),
     ...(ended ? { state: result.state, endedAt } : { state: 'running' }),
   });
   try {
-    await store.write([...(newest === undefined ? [] : [...roundPoints(plan, newest, result.comparisons), ...comparisonPoints(result)]), state]);
+    await store.write([...(newest === undefined ? [] : [...roundPoints(plan, newest, result.comparisons), ...tablePoints(result)]), state]);
     return null;
   } catch (error) {
     if (error instanceof UserError) return error.message;
@@ -199,19 +224,19 @@ async function storeResult(context: RunContext, result: Result, newest: KeptRoun
 }
 
 function roundPoints(plan: Plan, { round, outcomes }: KeptRound, comparisons: Result['comparisons']): string[] {
-  return plan.variants.flatMap((variant) => {
+  return plan.variants.flatMap(({ variant, load }) => {
     const phases = phasesOf(variant.name);
     const baseline = comparisons.find((comparison) => comparison.variant === variant.name)?.baseline;
-    const ratio = baseline === undefined ? undefined : roundRps(phases) / roundRps(phasesOf(baseline));
-    return phases.map((phase, index) => roundPoint({
-      tags: {
+    return phases.map((phase, index) => {
+      const tags = {
         run: plan.run, scenario: plan.scenario.name, variant: variant.name, round: String(round), phase: String(index + 1),
-        server: variant.server.name, protocol: plan.load.protocol,
-      },
-      position: plan.variants.indexOf(variant),
-      publishedRps: variant.published?.rps,
-      ratio,
-    }, phase));
+        server: variant.server.name, protocol: load.protocol,
+      };
+      const baselinePhase = baseline === undefined ? undefined : phasesOf(baseline)[index];
+      const published = publishedPhases(variant.published ?? null)[index];
+      const context = { tags, position: plan.shown.indexOf(variant), publishedRps: published?.rps, ratio: baselinePhase && roundRps([phase]) / roundRps([baselinePhase]) };
+      return roundPoint(context, phase);
+    });
   });
 
   function phasesOf(name: string): readonly Phase[] {

@@ -1,11 +1,20 @@
 // Versions of the tools, as they say themselves.
 import { UserError } from '../errors.ts';
-import { nginxBuild } from '../servers/index.ts';
+import type { ServerSpec } from '../scenario/model.ts';
+import { serverVersion } from '../servers/index.ts';
 import { lastLine, run } from '../setup/run.ts';
 
+type Tool = 'k6' | ServerSpec['name'];
+
+/** By tool, e.g. { k6: '2.2.0', nginx: '1.22.1' }. Throws UserError as versionOf. */
+export async function versionsOf(binaries: Partial<Record<Tool, string>>, signal?: AbortSignal): Promise<Record<string, string>> {
+  const tools = Object.entries(binaries) as [Tool, string][];
+  return Object.fromEntries(await Promise.all(tools.map(async ([tool, binary]) => [tool, await versionOf(tool, binary, signal)])));
+}
+
 /** e.g. "1.22.1". Throws UserError when the binary does not run or is something else. */
-export async function versionOf(tool: 'k6' | 'nginx', binary: string, signal?: AbortSignal): Promise<string> {
-  return tool === 'nginx' ? (await nginxBuild(binary, signal)).version : k6Version(binary, signal);
+export async function versionOf(tool: Tool, binary: string, signal?: AbortSignal): Promise<string> {
+  return tool === 'k6' ? k6Version(binary, signal) : serverVersion(tool, binary, signal);
 }
 
 async function k6Version(binary: string, signal: AbortSignal | undefined): Promise<string> {

@@ -2,4 +2,4 @@
 export { parseInfluxUrl } from './client.ts';
 export { openStore, type Influx, type Series, type Store, type StoreOptions } from './influxd.ts';
 export { checkRound, type RoundIntegrity, type RoundToCheck } from './integrity.ts';
-export { comparisonPoints, roundPoint, runPoint, serverSamplePoints, type ServerSample } from './schema.ts';
+export { roundPoint, runPoint, serverSamplePoints, tablePoints, type ServerSample } from './points.ts';

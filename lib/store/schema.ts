@@ -1,13 +1,11 @@
 // The catalogue of what bakeoff itself writes to InfluxDB, beside k6's loadgen_* samples: one place for names and units,
-// used by the writers below and by the dashboards. Numbers are stored as floats; a figure that is not there is left out.
+// used by the writers in points.ts and by the dashboards. Numbers are stored as floats; a figure that is not there is left out.
 import metrics from '../../xk6-loadgen/metrics.json' with { type: 'json' };
-import type { Comparison, Integrity, Phase, Result, VariantResult } from '../runner/result.ts';
-import { line, toNanoseconds } from './line-protocol.ts';
 
 export const database = 'bakeoff';
 
 /** `unit: 'text'` marks a string field. */
-interface Measurement {
+export interface Measurement {
   measurement: string;
   tags: readonly string[];
   fields: Readonly<Record<string, { unit: string; about: string }>>;
@@ -43,7 +41,7 @@ export const benchRound = {
     position: { unit: 'number', about: 'the variant\'s place in the scenario, from 0' },
     published_rps: { unit: 'requests/s', about: 'what the article saw' },
     measured_rps: { unit: 'requests/s', about: 'what was measured here in this round' },
-    ratio: { unit: 'ratio', about: 'measured requests/s by the baseline\'s of the same round' },
+    ratio: { unit: 'ratio', about: 'measured requests/s by the baseline\'s of the same round and phase' },
     requests: { unit: 'requests', about: 'responses and errors' },
     seconds: { unit: 's', about: 'length of the measured window' },
     errors: { unit: 'errors', about: 'attempts that ended without a response' },
@@ -54,13 +52,25 @@ export const benchRound = {
     p50_ms: { unit: 'ms', about: 'median latency' },
     p99_ms: { unit: 'ms', about: '99th percentile of latency' },
     max_ms: { unit: 'ms', about: 'highest latency' },
+    connect_mean_ms: { unit: 'ms', about: 'mean time to connect, TLS included' },
+    connect_max_ms: { unit: 'ms', about: 'longest time to connect, TLS included' },
+    first_byte_mean_ms: { unit: 'ms', about: 'mean time from the start of a connection to its first byte' },
+    first_byte_max_ms: { unit: 'ms', about: 'longest time from the start of a connection to its first byte' },
+    send_delay_p99_ms: { unit: 'ms', about: '99th percentile of how late requests left; open model only' },
+    unsent: { unit: 'requests', about: 'requests that were due and could not be sent; open model only' },
     header_bytes: { unit: 'bytes', about: 'response header bytes received' },
+    header_savings: { unit: 'ratio', about: 'share of the headers\' own size that HPACK saved' },
+    body_bytes: { unit: 'bytes', about: 'response body bytes received' },
     total_bytes: { unit: 'bytes', about: 'all bytes received' },
+    bytes_per_second: { unit: 'bytes/s', about: 'all bytes received per second' },
     server_rss_bytes: { unit: 'bytes', about: 'resident memory of the server\'s process tree' },
   },
 } as const satisfies Measurement;
 
-/** One point per variant and run: a row of the article's table. A variant that is published only has no measured_rps. */
+/**
+ * One point per variant and run: a row of the article's table, with whole rounds' figures. A variant that is published only has
+ * no measured_rps.
+ */
 export const benchComparison = {
   measurement: 'bench_comparison',
   tags: ['run', 'scenario', 'variant', 'server', 'baseline'],
@@ -83,11 +93,90 @@ export const benchComparison = {
     p50_ms: { unit: 'ms', about: 'median latency' },
     p99_ms: { unit: 'ms', about: '99th percentile of latency' },
     max_ms: { unit: 'ms', about: 'highest latency' },
+    published_header_bytes: { unit: 'bytes', about: 'response header bytes that the article saw' },
+    header_bytes: { unit: 'bytes', about: 'median over the rounds of the response header bytes received' },
+    published_header_savings: { unit: 'ratio', about: 'share of the headers\' own size that HPACK saved in the article' },
+    header_savings: { unit: 'ratio', about: 'share of the headers\' own size that HPACK saved' },
+    body_bytes: { unit: 'bytes', about: 'median over the rounds of the response body bytes received' },
+    published_total_bytes: { unit: 'bytes', about: 'all bytes that the article\'s generator received' },
+    total_bytes: { unit: 'bytes', about: 'median over the rounds of all bytes received' },
+    bytes_per_second: { unit: 'bytes/s', about: 'median over the rounds of all bytes received per second' },
     header_bytes_per_request: { unit: 'bytes', about: 'response header bytes received per request' },
     total_bytes_per_request: { unit: 'bytes', about: 'all bytes received per request' },
     server_share: { unit: 'ratio', about: 'median share of its cores that the server used' },
     generator_share: { unit: 'ratio', about: 'median share of its core that the generator used' },
     server_version: { unit: 'text', about: 'version of the server' },
+  },
+} as const satisfies Measurement;
+
+/** The parts of a distribution as h2load prints them. */
+const distributionParts = { min: 'lowest', max: 'highest', mean: 'mean', sd: 'standard deviation of the', within_sd: 'share within one standard deviation of the' } as const;
+export type DistributionPart = keyof typeof distributionParts;
+
+type DistributionFields<Prefix extends string> = Readonly<Record<`${Prefix}_${DistributionPart}` | `published_${Prefix}_${DistributionPart}`, { unit: string; about: string }>>;
+
+/** The fields of one line of h2load's table, e.g. connect_ms_mean, and what the article printed, published_connect_ms_mean. */
+function distributionFields<Prefix extends string>(prefix: Prefix, unit: string, what: string): DistributionFields<Prefix> {
+  const entries = Object.entries(distributionParts).flatMap(([part, words]) => {
+    const ofPart = part === 'within_sd' ? 'ratio' : unit;
+    return [
+      [`${prefix}_${part}`, { unit: ofPart, about: `${words} ${what}, of the round with the median requests/s` }],
+      [`published_${prefix}_${part}`, { unit: ofPart, about: `${words} ${what}, in the article` }],
+    ];
+  });
+  return Object.fromEntries(entries) as DistributionFields<Prefix>;
+}
+
+/** One point per variant and load phase of a run, most runs have one phase: all that h2load prints, published beside measured. */
+export const benchPhase = {
+  measurement: 'bench_phase',
+  tags: ['run', 'scenario', 'variant', 'phase', 'server', 'protocol'],
+  fields: {
+    position: { unit: 'number', about: 'the variant\'s place in the table, from 0' },
+    published_seconds: { unit: 's', about: 'how long the article\'s load took' },
+    seconds: { unit: 's', about: 'median length of the measured window' },
+    published_rps: { unit: 'requests/s', about: 'what the article saw' },
+    measured_rps: { unit: 'requests/s', about: 'median over the rounds measured here' },
+    published_success_ratio: { unit: 'ratio', about: '2xx and 3xx responses per request in the article' },
+    success_ratio: { unit: 'ratio', about: '2xx and 3xx responses per request' },
+    requests: { unit: 'requests', about: 'median over the rounds of responses and errors' },
+    responses_4xx: { unit: 'responses', about: '4xx responses in all rounds' },
+    errors: { unit: 'errors', about: 'attempts without a response in all rounds' },
+    unsent: { unit: 'requests', about: 'requests in all rounds that were due and could not be sent; open model only' },
+    published_bytes_per_second: { unit: 'bytes/s', about: 'all bytes received per second in the article' },
+    bytes_per_second: { unit: 'bytes/s', about: 'median over the rounds of all bytes received per second' },
+    published_total_bytes: { unit: 'bytes', about: 'all bytes that the article\'s generator received' },
+    total_bytes: { unit: 'bytes', about: 'median over the rounds of all bytes received' },
+    published_header_bytes: { unit: 'bytes', about: 'response header bytes that the article saw' },
+    header_bytes: { unit: 'bytes', about: 'median over the rounds of the response header bytes received' },
+    published_header_savings: { unit: 'ratio', about: 'share of the headers\' own size that HPACK saved in the article' },
+    header_savings: { unit: 'ratio', about: 'share of the headers\' own size that HPACK saved' },
+    published_body_bytes: { unit: 'bytes', about: 'response body bytes that the article saw' },
+    body_bytes: { unit: 'bytes', about: 'median over the rounds of the response body bytes received' },
+    ...distributionFields('request_ms', 'ms', 'time for a request'),
+    ...distributionFields('connect_ms', 'ms', 'time to connect, TLS included'),
+    ...distributionFields('first_byte_ms', 'ms', 'time from the start of a connection to its first byte'),
+    ...distributionFields('client_rps', 'requests/s', 'requests/s of a connection'),
+    p50_ms: { unit: 'ms', about: 'median latency of the round with the median requests/s' },
+    p99_ms: { unit: 'ms', about: '99th percentile of latency of the round with the median requests/s' },
+    send_delay_p99_ms: { unit: 'ms', about: '99th percentile of how late requests left, of the round with the median requests/s; open model only' },
+    published_tls: { unit: 'text', about: 'TLS version, cipher and key exchange in the article' },
+    tls: { unit: 'text', about: 'TLS version, cipher and key exchange as negotiated; left out without TLS' },
+  },
+} as const satisfies Measurement;
+
+/** One point per variant, load phase and latency bucket of a run, in the buckets' order; only where the load asks for buckets. */
+export const benchBucket = {
+  measurement: 'bench_bucket',
+  tags: ['run', 'scenario', 'variant', 'phase', 'server', 'bucket'],
+  fields: {
+    position: { unit: 'number', about: 'the bucket\'s place, from 0' },
+    from_ms: { unit: 'ms', about: 'lower end, which belongs to the bucket' },
+    to_ms: { unit: 'ms', about: 'upper end, which does not; left out for the last bucket' },
+    published_count: { unit: 'responses', about: 'responses in the bucket in the article' },
+    published_share: { unit: 'ratio', about: 'share of the article\'s responses that fell into the bucket' },
+    count: { unit: 'responses', about: 'responses in the bucket in all rounds' },
+    share: { unit: 'ratio', about: 'share of the responses that fell into the bucket' },
   },
 } as const satisfies Measurement;
 
@@ -109,140 +198,4 @@ export const benchRun = {
 } as const satisfies Measurement;
 
 /** All that bakeoff's dashboards may ask for. */
-export const measurements: readonly Measurement[] = [...loadgenMeasurements, serverCpu, serverRss, benchRound, benchComparison, benchRun];
-
-type Tags<M extends Measurement> = { [T in M['tags'][number]]: string | undefined };
-type Fields<M extends Measurement> = { [F in keyof M['fields']]: (M['fields'][F]['unit'] extends 'text' ? string : number) | null | undefined };
-
-/** Type-checks a point against its measurement: every tag and every field of the catalogue, no other. */
-function pointOf<M extends Measurement>(measurement: M, tags: Tags<NoInfer<M>>, fields: Fields<NoInfer<M>>, timestampNs: bigint): string {
-  return line(measurement.measurement, tags, fields, timestampNs);
-}
-
-/** A server's usage at an instant; as lib/servers' usage() gives it. */
-export interface ServerSample { atMs: number; cpuSeconds: number; rssBytes: number }
-
-/**
- * server_rss for every sample and server_cpu for every one but the first.
- * @param samples of one server, in order of time; `atMs` since 1970, `cpuSeconds` since the server's start
- */
-export function serverSamplePoints(tags: Tags<typeof serverCpu>, samples: readonly ServerSample[]): string[] {
-  const lines: string[] = [];
-  let before: ServerSample | undefined;
-  for (const sample of samples) {
-    const at = toNanoseconds(sample.atMs);
-    lines.push(pointOf(serverRss, tags, { value: sample.rssBytes }, at));
-    if (before !== undefined && sample.atMs > before.atMs) {
-      const cores = ((sample.cpuSeconds - before.cpuSeconds) * 1000) / (sample.atMs - before.atMs);
-      lines.push(pointOf(serverCpu, tags, { value: cores }, at));
-    }
-    before = sample;
-  }
-  return lines;
-}
-
-/** What a bench_round point needs beside its phase. `ratio` is known once the baseline's phase of the same round is there. */
-export interface RoundContext {
-  tags: Tags<typeof benchRound>;
-  position: number;
-  publishedRps?: number | undefined;
-  ratio?: number | undefined;
-}
-
-/** The bench_round point of one phase. Written twice (later with the ratio) it stays one point. */
-export function roundPoint(context: RoundContext, phase: Phase): string {
-  const { requests } = phase;
-  return pointOf(benchRound, context.tags, {
-    position: context.position,
-    published_rps: context.publishedRps,
-    measured_rps: phase.rps,
-    ratio: context.ratio,
-    requests,
-    seconds: phase.seconds,
-    errors: phase.errors.total,
-    errors_per_million: (phase.errors.total / requests) * 1e6,
-    success_ratio: (phase.responses['2xx'] + phase.responses['3xx']) / requests,
-    server_cpu_micros_per_request: (phase.serverCpuSeconds / requests) * 1e6,
-    generator_cpu_micros_per_request: (phase.generatorCpuSeconds / requests) * 1e6,
-    p50_ms: phase.latencyMs.p50,
-    p99_ms: phase.latencyMs.p99,
-    max_ms: phase.latencyMs.max,
-    header_bytes: phase.bytes.headers,
-    total_bytes: phase.bytes.received,
-    server_rss_bytes: phase.serverRssBytes,
-  }, toNanoseconds(phase.startedAt));
-}
-
-/** The rows of the table: one bench_comparison point per variant, at the run's start plus its position in ns. */
-export function comparisonPoints(result: Result): string[] {
-  const start = toNanoseconds(result.startedAt);
-  return result.variants.map((variant, position) => {
-    const comparison = result.comparisons.find((one) => one.variant === variant.name && one.metric === 'rps');
-    const tags = {
-      run: result.run, scenario: result.scenario, variant: variant.name, server: variant.server.name, baseline: comparison?.baseline,
-    };
-    return pointOf(benchComparison, tags, comparisonFields(variant, position, comparison), start + BigInt(position));
-  });
-}
-
-function comparisonFields(variant: VariantResult, position: number, comparison: Comparison | undefined): Fields<typeof benchComparison> {
-  const phases = variant.rounds.flatMap((round) => round.phases);
-  const requests = sum(phases, (phase) => phase.requests);
-  return {
-    position,
-    published_rps: variant.published?.rps,
-    published_ratio: comparison?.publishedRatio,
-    measured_rps: variant.rps?.median,
-    ratio: comparison?.ratio,
-    ci_low: comparison?.ci95[0],
-    ci_high: comparison?.ci95[1],
-    verdict: comparison?.verdict,
-    why: comparison?.why,
-    note: variant.note,
-    rounds: variant.rounds.length,
-    requests,
-    errors_per_million: variant.errorsPerMillion,
-    success_ratio: variant.successRatio,
-    server_cpu_micros_per_request: variant.serverCpuMicrosPerRequest?.median,
-    p50_ms: variant.latencyMs?.p50,
-    p99_ms: variant.latencyMs?.p99,
-    max_ms: variant.latencyMs?.max,
-    header_bytes_per_request: sum(phases, (phase) => phase.bytes.headers) / requests,
-    total_bytes_per_request: sum(phases, (phase) => phase.bytes.received) / requests,
-    server_share: variant.serverShare,
-    generator_share: variant.generatorShare,
-    server_version: variant.server.version,
-  };
-}
-
-/** What a bench_run point says; `ended` and `integrity` come with the run's end. */
-export interface RunState {
-  run: string;
-  scenario: string;
-  title: string;
-  state: 'running' | Result['state'];
-  /** ISO 8601, as in result.json. The same text at every writing: it is the point's timestamp. */
-  startedAt: string;
-  endedAt?: string;
-  rounds?: number;
-  integrity?: Integrity | null;
-}
-
-/** The bench_run point. Writing it again with the same startedAt replaces the fields of the one before. */
-export function runPoint(run: RunState): string {
-  return pointOf(benchRun, { run: run.run, scenario: run.scenario }, {
-    title: run.title,
-    state: run.state,
-    started: Date.parse(run.startedAt),
-    ended: run.endedAt === undefined ? null : Date.parse(run.endedAt),
-    rounds: run.rounds,
-    requests: run.integrity?.requests,
-    stored: run.integrity?.stored,
-    backfilled: run.integrity?.backfilled,
-    lost: run.integrity?.lost,
-  }, toNanoseconds(run.startedAt));
-}
-
-function sum<T>(items: readonly T[], of: (item: T) => number): number {
-  return items.reduce((total, item) => total + of(item), 0);
-}
+export const measurements: readonly Measurement[] = [...loadgenMeasurements, serverCpu, serverRss, benchRound, benchComparison, benchPhase, benchBucket, benchRun];

@@ -73,9 +73,9 @@ describe('options', () => {
   test('have defaults', () => {
     vi.stubEnv('INIT_CWD', '/home/anna');
     expect(readScenarioOptions(['nginx-open-file-cache'])).toEqual({
-      name: 'nginx-open-file-cache', help: false, rounds: 6, quick: false, exact: false, store: 'local', out: '/home/anna/results', json: false,
+      name: 'nginx-open-file-cache', help: false, quick: false, exact: false, store: 'local', out: '/home/anna/results', json: false,
     });
-    expect(readScenarioOptions(['--quick'])).toMatchObject({ quick: true, rounds: 4 });
+    expect(readScenarioOptions(['--quick']).quick).toBe(true);
   });
 
   test('are all read; paths are those of the folder the person stands in', () => {

@@ -4,12 +4,14 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { divideCores, formatCpuList, parseCpuList } from '../../lib/runner/cores.ts';
 import { orderOfRound } from '../../lib/runner/order.ts';
-import { estimatedSeconds, loadPlanFor, makePlan, runName } from '../../lib/runner/plan.ts';
+import { estimatedSeconds, expectedSeconds } from '../../lib/runner/estimate.ts';
+import { goDuration, loadPlanFor, makePlan, runName, serversOf, type PlannedVariant } from '../../lib/runner/plan.ts';
 import { readPhaseResults, RecordTail } from '../../lib/runner/record.ts';
 import { checkResultsFolder, createRunFolder, folderError, writeWhole } from '../../lib/runner/results-folder.ts';
 import { compileScript } from '../../lib/runner/script.ts';
 import { usageBetween } from '../../lib/runner/server-usage.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
+import type { LoadProfile, Scenario, ServerSpec } from '../../lib/scenario/model.ts';
 
 let folder: string;
 beforeEach(() => { folder = mkdtempSync(join(tmpdir(), 'bakeoff-test-')); });
@@ -80,24 +82,106 @@ describe('a plan', async () => {
   const run = runName(scenario, new Date('2026-11-20T08:15:30.123Z'));
 
   test('has a readable name and the article\'s load', () => {
-    const plan = makePlan(scenario, variants, cores, { rounds: 6, quick: false, exact: false });
+    const plan = makePlan(scenario, variants, cores, { quick: false, exact: false });
     expect(run).toBe('2026-11-20T08-15-30-nginx-open-file-cache');
-    expect(plan.load).toMatchObject({ connections: 100, threads: 1, durationSeconds: 10, keepAlive: true });
+    expect(plan.variants.map(({ load }) => load)).toMatchObject(Array(2).fill({ connections: 100, threads: 1, durationSeconds: 10, keepAlive: true }));
     expect(estimatedSeconds(plan)).toBe(12 * (10 + 1 + 0.5));
+    expect(serversOf(plan)).toEqual(['nginx']);
   });
 
   test('gives k6 the engine\'s options, tags and a longest duration', () => {
-    const plan = makePlan(scenario, variants, cores, { rounds: 6, durationSeconds: 1.5, quick: false, exact: false });
-    expect(loadPlanFor({ ...plan, run }, variants[1] as typeof variants[number], 3, 'http://127.0.0.1:8080/')).toEqual({
+    const plan = makePlan(scenario, variants, cores, { durationSeconds: 1.5, quick: false, exact: false });
+    expect(loadPlanFor({ ...plan, run }, plan.variants[1] as PlannedVariant, 3, 'http://127.0.0.1:8080/')).toEqual({
       scenario: 'nginx-open-file-cache',
       tags: { run: '2026-11-20T08-15-30-nginx-open-file-cache', variant: 'open-file-cache', round: '3', server: 'nginx', protocol: 'http/1.1' },
       maxDurationSeconds: 18,
       phases: [{
         url: 'http://127.0.0.1:8080/', protocol: 'http/1.1', connections: 100, threads: 1, keepAlive: true,
-        duration: '1.5s', warmup: '1s', timeout: '5s', tags: { phase: '1' },
+        duration: '1500ms', warmup: '1s', timeout: '5s', tags: { phase: '1' },
       }],
     });
   });
+
+  test.each([
+    [{}, false, undefined, 6], [{}, true, undefined, 4], [{ rounds: 1 }, false, undefined, 1], [{ rounds: 1 }, true, undefined, 1],
+    [{ rounds: 8 }, true, undefined, 4], [{ rounds: 1 }, true, 3, 3],
+  ])('has the rounds of the person, else of the scenario, else 6, quick ones at most 4: %j, quick %s, --rounds %s', (own, quick, asked, rounds) => {
+    expect(makePlan({ ...scenario, ...own }, variants, cores, { quick, exact: false, ...(asked === undefined ? {} : { rounds: asked }) }).rounds).toBe(rounds);
+  });
+
+  test('refuses more connections than files may be open, in one line', () => {
+    const options = { quick: false, exact: false };
+    expect(() => makePlan(scenario, variants, cores, options, 163)).toThrow(
+      /^workers: 100 connections of the load generator need 164 open files, but the hard limit here is 163: raise it as root with "prlimit --nofile=164:164 --pid \$\$" in this shell$/,
+    );
+    expect(makePlan(scenario, variants, cores, options, 164).variants).toHaveLength(2);
+  });
+});
+
+describe('a plan over HTTP/2', () => {
+  const spec: ServerSpec = { name: 'nghttpd', config: ['h2'], workers: 1, articleWorkers: 1 };
+  const h2: LoadProfile = { command: 'h2load', protocol: 'h2', connections: 1020, streams: 1020, requests: 100_000, threads: 1, keepAlive: true, timeoutSeconds: 600 };
+  const scenario: Scenario = {
+    name: 'img', title: 'img', article: { id: '002', title: 'nghttpd', year: 2015 }, knob: '', load: h2,
+    page: { docroot: 'images', path: '/img.html', bodyBytes: 525_304 }, phases: { count: 3, pauseSeconds: 5 }, rounds: 1,
+    variants: [
+      { name: 'nghttpd', server: spec },
+      { name: 'spdy', server: 'SPDY is gone', published: { rps: 1 } },
+      { name: 'nginx', server: { ...spec, name: 'nginx' }, load: { ...h2, protocol: 'http/1.1', streams: 1, connections: 100, timeoutSeconds: 5 } },
+    ],
+  };
+  const cores = { serverCpus: [1], generatorCpus: [0] };
+  const plan = { ...makePlan(scenario, scenario.variants, cores, { quick: false, exact: false }, 4096), run: 'run' };
+  const [nghttpd, nginx] = plan.variants as [PlannedVariant, PlannedVariant];
+
+  test('runs what can be run, each with its own load, and shows the rest', () => {
+    expect(plan.shown.map(({ name }) => name)).toEqual(['nghttpd', 'spdy', 'nginx']);
+    expect(plan.variants.map(({ variant, load }) => [variant.name, load.protocol, load.connections])).toEqual([['nghttpd', 'h2', 1020], ['nginx', 'http/1.1', 100]]);
+    expect(serversOf(plan)).toEqual(['nghttpd', 'nginx']);
+  });
+
+  test('asks for all phases, apart by a tag, on one server', () => {
+    const loadPlan = loadPlanFor(plan, nghttpd, 1, 'https://127.0.0.1:8443/img.html');
+    expect(loadPlan).toMatchObject({ pauseSeconds: 5, tags: { server: 'nghttpd', protocol: 'h2', variant: 'nghttpd', round: '1' } });
+    expect(loadPlan.phases).toEqual(['1', '2', '3'].map((phase) => ({
+      url: 'https://127.0.0.1:8443/img.html', protocol: 'h2', connections: 1020, streams: 1020, threads: 1, keepAlive: true,
+      timeout: '600s', requests: 100_000, tls: { insecureSkipVerify: true }, tags: { phase },
+    })));
+    // The article's own pace must not be cut off: 451 s, 72 s and 251 s.
+    expect(loadPlan.maxDurationSeconds).toBeGreaterThan(3 * 451 + 10);
+  });
+
+  test('offers no TLS to a plain address, and what the profile says to the others', () => {
+    const [plain] = loadPlanFor(plan, nginx, 1, 'http://127.0.0.1:8080/').phases;
+    expect(plain).not.toHaveProperty('tls');
+    expect(plain).not.toHaveProperty('streams');
+    const offered = { ...nginx, load: { ...nginx.load, tls: { maxVersion: 'TLSv1.2' as const, curves: ['P-384'] } } };
+    expect(loadPlanFor(plan, offered, 1, 'https://127.0.0.1:8443/').phases[0]?.tls).toEqual({ insecureSkipVerify: true, maxVersion: 'TLSv1.2', curves: ['P-384'] });
+  });
+
+  test('in the open model gives the rate and the buckets to the nanosecond', () => {
+    const rate = { ...h2, connections: 1, streams: 250, requests: 10_000, rate: 1000, bucketSeconds: [150e-6, 300e-6, 0.001, 0.005] };
+    const one = { ...scenario, load: rate, phases: { count: 1, pauseSeconds: 0 } };
+    const open = makePlan(one, one.variants.slice(0, 1), cores, { quick: false, exact: false });
+    const { phases: [phase], ...loadPlan } = loadPlanFor({ ...open, run: 'run' }, open.variants[0] as PlannedVariant, 1, 'https://127.0.0.1:8443/');
+    expect(phase).toMatchObject({ rate: 1000, requests: 10_000, buckets: ['150us', '300us', '1ms', '5ms'], streams: 250 });
+    expect(loadPlan).not.toHaveProperty('pauseSeconds');
+    expect(estimatedSeconds(open)).toBe(10 + 0.5);
+  });
+
+  test('takes as long as the bytes do, the phases and the pauses', () => {
+    const phase = expectedSeconds(nghttpd.load, scenario.page);
+    expect(phase).toBeGreaterThan(60);
+    expect(phase).toBeLessThan(450);
+    expect(expectedSeconds(nghttpd.load, { bodyBytes: 612 })).toBeLessThan(20);
+    expect(estimatedSeconds(plan)).toBeCloseTo(3 * phase + 3 * expectedSeconds(nginx.load, scenario.page) + 2 * (10 + 0.5), 6);
+  });
+});
+
+test.each([
+  [10, '10s'], [1.5, '1500ms'], [0.15, '150ms'], [150e-6, '150us'], [300e-6, '300us'], [0.1 + 0.2, '300ms'], [900e-6, '900us'], [1e-9, '1ns'], [0.0123456, '12345600ns'], [86_400, '86400s'],
+])('goDuration(%f) is %s', (seconds, text) => {
+  expect(goDuration(seconds)).toBe(text);
 });
 
 describe('usageBetween', () => {

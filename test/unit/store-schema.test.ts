@@ -1,16 +1,16 @@
 import { expect, it } from 'vitest';
-import type { Result, VariantResult } from '../../lib/runner/result.ts';
-import {
-  benchComparison, benchRound, comparisonPoints, loadgenMeasurements, measurements, roundPoint, runPoint, serverSamplePoints,
-} from '../../lib/store/schema.ts';
+import { summarise, type MeasuredVariant } from '../../lib/analysis/summarise.ts';
+import type { Result } from '../../lib/runner/result.ts';
+import { roundPoint, runPoint, serverSamplePoints, tablePoints } from '../../lib/store/points.ts';
+import { benchBucket, benchComparison, benchPhase, benchRound, loadgenMeasurements, measurements } from '../../lib/store/schema.ts';
 import { latency, phase as phaseOf } from '../fixtures/phase.ts';
 
 const phase = phaseOf({
   requests: 1000, seconds: 2, rps: 500,
   responses: { '2xx': 980, '3xx': 10, '4xx': 2, '5xx': 3 },
   errors: { connect: 5, tls: 0, read: 0, write: 0, timeout: 0, protocol: 0, total: 5 },
-  bytes: { received: 850_000, headers: 240_000, headersDecoded: 240_000, body: 610_000, sent: 40_000 },
-  latencyMs: latency(1.5, 2.5, 9), startedAt: '2026-01-02T03:04:05.678Z', endedAt: '2026-01-02T03:04:07.678Z',
+  bytes: { received: 850_000, headers: 60_000, headersDecoded: 240_000, body: 610_000, sent: 40_000 },
+  latencyMs: latency(1.5, 2.5, 9), connectMs: latency(5, 6, 7), firstByteMs: latency(8, 9, 10), sendDelayMs: latency(0.1, 0.2, 0.3), unsent: 4, startedAt: '2026-01-02T03:04:05.678Z', endedAt: '2026-01-02T03:04:07.678Z',
   serverCpuSeconds: 0.01, serverRssBytes: 4096, generatorCpuSeconds: 0.02,
 });
 
@@ -34,7 +34,8 @@ it('writes a phase as one wide point', () => {
   expect(point).toBe('bench_round,phase=1,protocol=http/1.1,round=2,run=r\\ 1,scenario=s,server=nginx,variant=v '
     + 'position=1,published_rps=700,measured_rps=500,ratio=1.25,requests=1000,seconds=2,errors=5,errors_per_million=5000,success_ratio=0.99,'
     + 'server_cpu_micros_per_request=10,generator_cpu_micros_per_request=20,p50_ms=1.5,p99_ms=2.5,max_ms=9,'
-    + 'header_bytes=240000,total_bytes=850000,server_rss_bytes=4096 1767323045678000000');
+    + 'connect_mean_ms=5,connect_max_ms=7,first_byte_mean_ms=8,first_byte_max_ms=10,send_delay_p99_ms=0.2,unsent=4,'
+    + 'header_bytes=60000,header_savings=0.75,body_bytes=610000,total_bytes=850000,bytes_per_second=425000,server_rss_bytes=4096 1767323045678000000');
   expect(fieldsOf(point)).toEqual(Object.keys(benchRound.fields));
 });
 
@@ -46,29 +47,86 @@ it('leaves out what a phase without requests has no figure for', () => {
   expect(fields).not.toContain('server_cpu_micros_per_request');
 });
 
-it('writes one row per variant, a nanosecond apart, with what is there', () => {
-  const server = { name: 'nginx', version: '1.22.1', workers: 1, config: ['base'] };
-  const measured: VariantResult = {
-    name: 'tuned', server, load: { threads: 1 }, published: { rps: 700 }, note: 'ours', rounds: [{ round: 1, phases: [phase] }, { round: 2, phases: [phase] }],
-    rps: { median: 500 }, serverCpuMicrosPerRequest: { median: 10 }, latencyMs: { p50: 1, p99: 2, max: 3 },
-    errorsPerMillion: 4, successRatio: 0.5, serverShare: 0.9, generatorShare: 0.7,
-  };
-  const publishedOnly: VariantResult = {
-    name: 'initial', server, load: { threads: 1 }, published: { rps: 600 }, rounds: [], rps: null, serverCpuMicrosPerRequest: null,
-    latencyMs: null, errorsPerMillion: null, successRatio: null, serverShare: null, generatorShare: null,
-  };
-  const result = {
-    run: 'r', scenario: 's', startedAt: '2026-01-02T03:04:05.678Z', variants: [publishedOnly, measured],
-    comparisons: [{ metric: 'rps', variant: 'tuned', baseline: 'initial', ratio: 1.2, ci95: [1.1, 1.3], verdict: 'faster', why: 'all above 1', publishedRatio: 1.16 }],
-  } as unknown as Result;
-  const [first, second] = comparisonPoints(result) as [string, string];
-  expect(first).toBe('bench_comparison,run=r,scenario=s,server=nginx,variant=initial '
-    + 'position=0,published_rps=600,rounds=0,requests=0,server_version="1.22.1" 1767323045678000000');
+const facts = { serverCores: 1, generatorCores: 1, cores: 2, loadAverage: 0, quick: false };
+
+/** Lines of a measurement in the points of a table. */
+function linesOf(measurement: string, ...variants: MeasuredVariant[]): string[] {
+  const result = { run: 'r', scenario: 's', startedAt: '2026-01-02T03:04:05.678Z', ...summarise(facts, variants) } as unknown as Result;
+  return tablePoints(result).filter((line) => line.startsWith(`${measurement},`));
+}
+
+const server = { name: 'nginx', version: '1.22.1', workers: 1, config: ['base'] };
+const load = { protocol: 'h2', threads: 1 } as const;
+const publishedOnly: MeasuredVariant = {
+  name: 'spdy', server: null, publishedOnly: 'SPDY is gone', load, published: { rps: 600, headerBytes: 10, headerSavingsPercent: 40, receivedBytes: 90 },
+  against: 'initial', rounds: [], setup: '',
+};
+const initial: MeasuredVariant = { name: 'initial', server, load, published: { rps: 300 }, rounds: [1, 2].map((round) => ({ round, phases: [phase] })), setup: 'a' };
+const tuned: MeasuredVariant = { ...initial, name: 'tuned', published: { ...publishedOnly.published, rps: 900 }, note: 'ours', against: 'initial', setup: 'b' };
+
+it('writes one row of the table per variant, a nanosecond apart, with what is there', () => {
+  const [, first, second] = linesOf('bench_comparison', initial, publishedOnly, tuned) as [string, string, string];
+  expect(first).toBe('bench_comparison,baseline=initial,run=r,scenario=s,variant=spdy '
+    + 'position=1,published_rps=600,published_ratio=2,verdict="none",why="published only",rounds=0,requests=0,'
+    + 'published_header_bytes=10,published_header_savings=0.4,published_total_bytes=90 1767323045678000001');
   expect(second).toBe('bench_comparison,baseline=initial,run=r,scenario=s,server=nginx,variant=tuned '
-    + 'position=1,published_rps=700,published_ratio=1.16,measured_rps=500,ratio=1.2,ci_low=1.1,ci_high=1.3,verdict="faster",why="all above 1",note="ours",'
-    + 'rounds=2,requests=2000,errors_per_million=4,success_ratio=0.5,server_cpu_micros_per_request=10,p50_ms=1,p99_ms=2,max_ms=3,'
-    + 'header_bytes_per_request=240,total_bytes_per_request=850,server_share=0.9,generator_share=0.7,server_version="1.22.1" 1767323045678000001');
+    + 'position=2,published_rps=900,published_ratio=3,measured_rps=500,ratio=1,ci_low=1,ci_high=1,verdict="none",why="1.0 % of the requests of initial failed",note="ours",'
+    + 'rounds=2,requests=2000,errors_per_million=5000,success_ratio=0.99,server_cpu_micros_per_request=10,p50_ms=1.5,p99_ms=2.5,max_ms=9,'
+    + 'published_header_bytes=10,header_bytes=60000,published_header_savings=0.4,header_savings=0.75,body_bytes=610000,published_total_bytes=90,'
+    + 'total_bytes=850000,bytes_per_second=425000,header_bytes_per_request=60,total_bytes_per_request=850,'
+    + 'server_share=0.005,generator_share=0.01,server_version="1.22.1" 1767323045678000002');
   expect(fieldsOf(second)).toEqual(Object.keys(benchComparison.fields));
+});
+
+it('writes what h2load prints of each phase, published beside measured', () => {
+  const distribution = (mean: number) => ({ min: 1, max: 2, mean, sd: 3, withinSdPercent: 50 });
+  const tls = { version: 'TLSv1.2', cipher: 'AES', keyExchange: 'P-256' };
+  const figures = {
+    rps: 1, seconds: 2, successRatio: 0.15, transferBytesPerSecond: 3, receivedBytes: 4, headerBytes: 5, headerSavingsPercent: 60, bodyBytes: 7, tls,
+    latencyMs: distribution(11), connectMs: distribution(12), firstByteMs: distribution(13), perConnectionRps: distribution(14),
+  };
+  const measured = { ...phase, tls };
+  const [first, second, third, ...others] = linesOf('bench_phase', {
+    ...initial, published: { ...figures, phases: [figures, { rps: 8 }] }, rounds: [{ round: 1, phases: [measured] }],
+  }, publishedOnly) as [string, string, string];
+  expect(others).toEqual([]);
+  expect(fieldsOf(first).toSorted()).toEqual(Object.keys(benchPhase.fields).toSorted());
+  expect(first).toMatch(/^bench_phase,phase=1,protocol=h2,run=r,scenario=s,server=nginx,variant=initial position=0,published_seconds=2,seconds=2,published_rps=1,measured_rps=500,/);
+  for (const field of [
+    'published_success_ratio=0.15', 'success_ratio=0.99', 'responses_4xx=2', 'errors=5', 'unsent=4', 'header_savings=0.75', 'published_header_savings=0.6',
+    'request_ms_mean=1.5', 'published_request_ms_mean=11', 'connect_ms_max=7', 'published_connect_ms_mean=12', 'first_byte_ms_min=0.1',
+    'published_first_byte_ms_mean=13', 'client_rps_mean=1', 'published_client_rps_mean=14', 'client_rps_within_sd=1', 'published_client_rps_within_sd=0.5',
+    'tls="TLSv1.2 AES P-256"', 'published_tls="TLSv1.2 AES P-256"',
+  ]) expect(first.split(/[ ,](?=[a-z]|\d+$)/)).toContain(field);
+  expect(second).toBe('bench_phase,phase=2,protocol=h2,run=r,scenario=s,server=nginx,variant=initial position=0,published_rps=8 1767323045678000001');
+  expect(third).toBe('bench_phase,phase=1,protocol=h2,run=r,scenario=s,variant=spdy '
+    + 'position=1,published_rps=600,published_total_bytes=90,published_header_bytes=10,published_header_savings=0.4 1767323045678000002');
+});
+
+it('writes a point per bucket, in their order, published beside measured', () => {
+  const buckets = [{ fromMs: 0, toMs: 0.15, count: 10 }, { fromMs: 0.15, toMs: 0.3, count: 20 }, { fromMs: 0.3, toMs: null, count: 10 }];
+  const published = [{ fromSeconds: 0, toSeconds: 150e-6, count: 0 }, { fromSeconds: 150e-6, toSeconds: 300e-6, count: 1 }, { fromSeconds: 300e-6, toSeconds: null, count: 3 }];
+  const lines = linesOf('bench_bucket', { ...initial, published: { buckets: published }, rounds: [1, 2].map((round) => ({ round, phases: [{ ...phase, buckets }] })) });
+  expect(lines).toEqual([
+    'bench_bucket,bucket=0–150\\ µs,phase=1,run=r,scenario=s,server=nginx,variant=initial '
+      + 'position=0,from_ms=0,to_ms=0.15,published_count=0,published_share=0,count=20,share=0.25 1767323045678000000',
+    'bench_bucket,bucket=150–300\\ µs,phase=1,run=r,scenario=s,server=nginx,variant=initial '
+      + 'position=1,from_ms=0.15,to_ms=0.3,published_count=1,published_share=0.25,count=40,share=0.5 1767323045678000001',
+    'bench_bucket,bucket=over\\ 300\\ µs,phase=1,run=r,scenario=s,server=nginx,variant=initial '
+      + 'position=2,from_ms=0.3,published_count=3,published_share=0.75,count=20,share=0.25 1767323045678000002',
+  ]);
+  expect(fieldsOf(lines[0] as string)).toEqual(Object.keys(benchBucket.fields));
+  const [unmeasured] = linesOf('bench_bucket', { ...publishedOnly, published: { buckets: published } });
+  expect(unmeasured).toMatch(/ position=0,from_ms=0,to_ms=0.15,published_count=0,published_share=0 \d+$/);
+});
+
+it('never gives two points of a table the same measurement, tags and time', () => {
+  const buckets = [{ fromMs: 0, toMs: 0.15, count: 10 }, { fromMs: 0.15, toMs: null, count: 20 }];
+  const three = { round: 1, phases: [phase, phase, phase].map((one) => ({ ...one, buckets })) };
+  const points = ['bench_comparison', 'bench_phase', 'bench_bucket'].flatMap((measurement) => linesOf(measurement, { ...initial, rounds: [three] }, { ...tuned, rounds: [three] }, publishedOnly));
+  expect(points).toHaveLength(3 + 7 + 12);
+  const keys = points.map((point) => point.replace(/ (?!µs|\d).* (?=\d+$)/, ' '));
+  expect(new Set(keys).size).toBe(points.length);
 });
 
 it('gives a server\'s memory at every sample and its cores between samples', () => {

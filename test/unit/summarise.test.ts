@@ -10,7 +10,7 @@ function variant(name: string, phases: readonly Phase[], changes: Partial<Measur
   return {
     name,
     server: { name: 'nginx', version: '1.22.1', workers: 2, config: ['base', name] },
-    load: { threads: 4 },
+    load: { protocol: 'http/1.1', threads: 4 },
     published: null,
     rounds: phases.map((one, index) => ({ round: index + 1, phases: [one] })),
     setup: `base ${name}, workers 1`,
@@ -51,7 +51,7 @@ describe('figures of a variant', () => {
   ])('are shares of what workers and threads can use: %j', ({ workers, threads }, serverShare, generatorShare) => {
     const [one] = summarise({ ...facts, serverCores: 8, generatorCores: 4 }, [variant('workers', [
       phase({ requests: 1000, serverCpuSeconds: 5, generatorCpuSeconds: 10 }),
-    ], { server: { name: 'nginx', version: '', workers, config: [] }, load: { threads } })]).variants;
+    ], { server: { name: 'nginx', version: '', workers, config: [] }, load: { protocol: 'http/1.1', threads } })]).variants;
     expect(one).toMatchObject({ serverShare, generatorShare });
   });
 
@@ -70,7 +70,9 @@ describe('figures of a variant', () => {
 
   test('of a variant that nobody measured here are null', () => {
     const { variants, comparisons, warnings } = summarise(facts, [baseline, variant('spdy', [], { published: { rps: 5 }, against: 'workers' })]);
-    expect(variants[1]).toMatchObject({ name: 'spdy', rounds: [], rps: null, latencyMs: null, errorsPerMillion: null, successRatio: null, serverShare: null });
+    expect(variants[1]).toMatchObject({
+      name: 'spdy', rounds: [], rps: null, latencyMs: null, errorsPerMillion: null, successRatio: null, serverShare: null, traffic: null, phases: [],
+    });
     expect(comparisons).toEqual([]);
     expect(warnings).toEqual([]);
   });
@@ -162,5 +164,169 @@ describe('warnings', () => {
     expect(warningText({ kind: 'failures', variant: 'workers', requests: 2_000_000, errors: 1, not2xx: 1200, example: 'connection refused' })).toBe(
       'workers: 1 error (connection refused) and 1,200 answers other than 2xx among 2,000,000 requests: requests/s alone do not compare',
     );
+  });
+});
+
+describe('a variant that is published only', () => {
+  const spdy = variant('spdy', [], { server: null, publishedOnly: 'SPDY is gone', published: { rps: 174 }, against: 'workers' });
+
+  test('has the article\'s ratio, and no verdict', () => {
+    const { variants, comparisons } = summarise(facts, [baseline, spdy]);
+    expect(variants[1]).toMatchObject({ server: null, publishedOnly: 'SPDY is gone', rps: null });
+    expect(comparisons).toEqual([{
+      metric: 'rps', variant: 'spdy', baseline: 'workers', ratio: 0, ci95: [0, 0], verdict: 'none', why: 'published only', publishedRatio: 1.74,
+    }]);
+  });
+
+  test('widens no interval and has none without its baseline', () => {
+    const cache = variant('cache', counts([700_000, 720_000, 690_000, 705_000]), { against: 'workers' });
+    const [alone] = summarise(facts, [baseline, cache]).comparisons;
+    expect(summarise(facts, [baseline, cache, spdy]).comparisons[0]).toEqual(alone);
+    expect(summarise(facts, [variant('other', [phase({ requests: 1 })]), spdy]).comparisons).toEqual([]);
+  });
+});
+
+describe('an open model', () => {
+  const atRate = (name: string, changes: Partial<Phase>, against?: string): MeasuredVariant => variant(
+    name, Array.from({ length: 4 }, () => phase({ requests: 10_000, ...changes })),
+    { load: { protocol: 'h2', threads: 1, rate: 1000, streams: 250 }, ...(against === undefined ? {} : { against }) },
+  );
+  const buckets = (...counts: [number, number, number]): Phase['buckets'] => [
+    { fromMs: 0, toMs: 0.15, count: counts[0] }, { fromMs: 0.15, toMs: 0.25, count: counts[1] }, { fromMs: 0.25, toMs: null, count: counts[2] },
+  ];
+
+  test('gives no verdict on requests/s, which the rate sets', () => {
+    expect(summarise(facts, [atRate('workers', {}), atRate('h2o', { requests: 9000 }, 'workers')]).comparisons[0]).toMatchObject({
+      ratio: expect.closeTo(0.9, 9) as number, verdict: 'none', why: 'the load sets requests/s: compare latencies',
+    });
+  });
+
+  test('adds up the buckets of all rounds', () => {
+    const rounds = [buckets(1, 2, 3), buckets(10, 20, 30), buckets(0, 0, 34)].map((one) => phase({ requests: 100, buckets: one }));
+    expect(summarise(facts, [variant('workers', rounds)]).variants[0]?.phases[0]?.buckets).toEqual([
+      { fromMs: 0, toMs: 0.15, count: 11, share: 0.11 }, { fromMs: 0.15, toMs: 0.25, count: 22, share: 0.22 }, { fromMs: 0.25, toMs: null, count: 67, share: 0.67 },
+    ]);
+    expect(summarise(facts, [variant('workers', [phase({ requests: 0, buckets: buckets(0, 0, 0) })])]).variants[0]?.phases[0]?.buckets.map(({ share }) => share))
+      .toEqual([0, 0, 0]);
+  });
+
+  test('says what could not be sent, and when sends were late by as much as the narrowest bucket', () => {
+    const warnings = (changes: Partial<Phase>) => summarise(facts, [atRate('workers', changes)]).warnings;
+    expect(warnings({ unsent: 5 })).toEqual([{ kind: 'unsent', variant: 'workers', requests: 40_000, unsent: 20 }]);
+    expect(warnings({ buckets: buckets(1, 1, 1), sendDelayMs: latency(0.01, 0.09, 3) })).toEqual([]);
+    expect(warnings({ buckets: buckets(1, 1, 1), sendDelayMs: latency(0.01, 0.11, 3) })).toEqual([
+      { kind: 'late-sends', variant: 'workers', p99Ms: 0.11, bucketMs: 0.1 },
+    ]);
+    expect(warnings({ sendDelayMs: latency(0.01, 0.11, 3) })).toEqual([]);
+  });
+});
+
+describe('phases', () => {
+  const answered = (requests: number, seconds: number, failed: number): Phase => phase({
+    requests, seconds, rps: requests / seconds, responses: { '2xx': requests - failed, '3xx': 0, '4xx': failed, '5xx': 0 },
+    bytes: { received: requests * 1000, headers: requests * 10, headersDecoded: requests * 100, body: requests * 900, sent: requests },
+  });
+  const img = variant('nghttpd', [], {
+    rounds: [
+      { round: 1, phases: [answered(100, 10, 0), answered(100, 2, 80)] },
+      { round: 2, phases: [answered(100, 20, 0), answered(100, 1, 40)] },
+      { round: 4, phases: [answered(100, 12, 0), answered(100, 4, 60)] },
+    ],
+  });
+  const [result] = summarise(facts, [img]).variants;
+
+  test('have figures of their own beside the round\'s', () => {
+    expect(result?.phases).toMatchObject([
+      { phase: 1, rps: { median: 100 / 12 }, seconds: 12, successRatio: 1, requests: 100, receivedBytesPerSecond: 100_000 / 12, typicalRound: 4 },
+      { phase: 2, rps: { median: 50 }, seconds: 2, successRatio: 0.4, responses: { '2xx': 120, '3xx': 0, '4xx': 180, '5xx': 0 }, typicalRound: 1 },
+    ]);
+    expect(result).toMatchObject({ rps: { median: 200 / 16 }, successRatio: 0.7 });
+    expect(result?.traffic).toMatchObject({
+      requests: 200, seconds: 16, receivedBytesPerSecond: 200_000 / 16, headerSavingsPercent: 90,
+      bytes: { received: 200_000, headers: 2000, headersDecoded: 20_000, body: 180_000, sent: 200 },
+    });
+  });
+
+  test('in which more than one request in a hundred failed leave no verdict on requests/s', () => {
+    const other = variant('nginx', [], { against: 'nghttpd', rounds: [...img.rounds, ...img.rounds].map(({ phases }, index) => ({ round: index, phases })) });
+    expect(summarise(facts, [{ ...img, rounds: other.rounds }, other]).comparisons[0]).toMatchObject({
+      verdict: 'none', why: '30 % of the requests of nghttpd failed',
+    });
+  });
+});
+
+describe('distributions', () => {
+  const round = (rps: number, mean: number): Phase => phase({ requests: rps * 10, connectMs: latency(mean, mean, mean) });
+
+  test.each([
+    [[[100, 1], [300, 2], [200, 3]], 3, 3],
+    // Of an even number the lower of the two in the middle.
+    [[[400, 1], [100, 2], [300, 3], [200, 4]], 4, 4],
+    [[[7, 9]], 1, 9],
+  ])('are those of the round with the median requests/s: %j', (rounds, typicalRound, connectMs) => {
+    const [result] = summarise(facts, [variant('workers', rounds.map(([rps, mean]) => round(rps as number, mean as number)))]).variants;
+    expect(result?.phases[0]).toMatchObject({ typicalRound, connectMs: { mean: connectMs } });
+  });
+});
+
+describe('TLS and streams', () => {
+  const negotiated = (name: string, keyExchange: string, changes: Partial<Phase> = {}): MeasuredVariant => variant(name, Array.from({ length: 4 }, () => phase({
+    requests: 1000, tls: { version: 'TLSv1.2', cipher: 'ECDHE-RSA-AES128-GCM-SHA256', keyExchange }, ...changes,
+  })));
+
+  test('that variants negotiated differently are one line, plain HTTP aside', () => {
+    const { warnings } = summarise(facts, [negotiated('nginx', 'P-384'), negotiated('h2o', 'P-256'), negotiated('nginx-p256', 'P-256'), baseline]);
+    expect(warnings.map(warningText)).toEqual(['TLS key exchange differs: P-384 (nginx), P-256 (h2o, nginx-p256)']);
+    expect(summarise(facts, [negotiated('nginx', 'P-256'), negotiated('h2o', 'P-256'), baseline]).warnings).toEqual([]);
+  });
+
+  test('that no handshake completed in the typical round is taken from another', () => {
+    const rounds = [phase({ requests: 5, tls: null }), phase({ requests: 1, tls: { version: 'TLSv1.3', cipher: 'c', keyExchange: 'X25519' } })];
+    expect(summarise(facts, [variant('nginx', [...rounds, phase({ requests: 9, tls: null })])]).variants[0]?.phases[0]?.tls?.version).toBe('TLSv1.3');
+  });
+
+  test('beyond the server\'s limit are one line that names both', () => {
+    const limited = (maxConcurrentStreams: number | null) => summarise(facts, [{
+      ...negotiated('nginx', 'P-256', { maxConcurrentStreams }), load: { protocol: 'h2', threads: 1, streams: 1020 },
+    }]).warnings.map(warningText);
+    expect(limited(128)).toEqual(['nginx: the server allows 128 concurrent streams per connection, the load asks for 1,020: 128 were used']);
+    expect(limited(1024)).toEqual([]);
+    expect(limited(null)).toEqual([]);
+  });
+});
+
+describe('the share of an effect', () => {
+  const asked = { variant: 'nginx-p256', of: 'h2o', words: 'the curve' };
+  const variants = (p256: readonly number[], h2o: readonly number[], nginx = [100, 100, 100, 100]): MeasuredVariant[] => [
+    variant('nginx', counts(nginx)), variant('h2o', counts(h2o), { against: 'nginx' }), variant('nginx-p256', counts(p256), { against: 'nginx' }),
+  ];
+
+  test('is that of the logarithms', () => {
+    // ×2 of ×4 is half of the way, whatever the machine's speed in each round.
+    const { shares } = summarise(facts, variants([200, 400, 20, 2000], [400, 800, 40, 4000], [100, 200, 10, 1000]), asked);
+    expect(shares).toMatchObject([{ variant: 'nginx-p256', of: 'h2o', baseline: 'nginx', words: 'the curve', share: expect.closeTo(0.5, 12) as number }]);
+    expect(shares[0]?.ci95?.map((end) => end.toFixed(9))).toEqual(['0.500000000', '0.500000000']);
+  });
+
+  test('has Fieller\'s interval', () => {
+    const { shares: [share] } = summarise(facts, variants([110, 120, 130, 140], [150, 160, 150, 170]), asked);
+    // By hand, with d = ln(p256 / nginx), e = ln(h2o / nginx): at both ends mean(d − θe) is t(3, 0.975) = 3.182446 standard errors from 0.
+    expect(share?.share).toBeCloseTo(0.48382, 5);
+    expect(share?.ci95?.[0]).toBeCloseTo(0.137528, 5);
+    expect(share?.ci95?.[1]).toBeCloseTo(0.769194, 5);
+  });
+
+  test('is a point where the rounds do not bound it', () => {
+    expect(summarise(facts, variants([110, 120, 130, 140], [99, 101, 100, 102]), asked).shares[0]?.ci95).toBeNull();
+    const three = variants([110, 120, 130], [150, 160, 150], [100, 100, 100]);
+    expect(summarise(facts, three, asked).shares[0]).toMatchObject({ ci95: null, share: expect.closeTo(0.42, 1) as number });
+  });
+
+  test('is left out while one of the three was not run, or nothing was answered', () => {
+    const all = variants([110, 120, 130, 140], [150, 160, 150, 170]);
+    expect(summarise(facts, all.slice(0, 2), asked).shares).toEqual([]);
+    expect(summarise(facts, all.slice(1), asked).shares).toEqual([]);
+    expect(summarise(facts, variants([110, 120, 0, 140], [150, 160, 150, 170]), asked).shares).toEqual([]);
+    expect(summarise(facts, all).shares).toEqual([]);
   });
 });

@@ -1,0 +1,93 @@
+// What h2load and vegeta print of a run, over the rounds of a variant.
+import type { BucketShare, LoadResult, Phase, PhaseResult, Round, StatusClass, Traffic } from '../runner/result.ts';
+import type { Published } from '../scenario/model.ts';
+import { median, total } from './statistics.ts';
+
+/** How many rounds the variants have that were run; those that are published only have none. */
+export function wholeRounds(variants: readonly { rounds: readonly unknown[] }[]): number {
+  return Math.max(0, ...variants.map(({ rounds }) => rounds.length));
+}
+
+/** 2xx and 3xx per request, 0 to 1; null without requests. */
+export function successRatioOf(phases: readonly Phase[]): number | null {
+  const requests = total(phases, (phase) => phase.requests);
+  return requests === 0 ? null : total(phases, (phase) => phase.responses['2xx'] + phase.responses['3xx']) / requests;
+}
+
+/** What the article printed, phase by phase. */
+export function publishedPhases(published: Published | null): Published[] {
+  return published === null ? [] : [...published.phases ?? [published]];
+}
+
+/** Of each round: all of its phases together. @param rounds at least one */
+export function trafficOf(rounds: readonly Round[]): Traffic {
+  const over = (of: (phase: Phase) => number): number => median(rounds.map((round) => total(round.phases, of)));
+  const bytes = {
+    received: over((phase) => phase.bytes.received),
+    headers: over((phase) => phase.bytes.headers),
+    headersDecoded: over((phase) => phase.bytes.headersDecoded),
+    body: over((phase) => phase.bytes.body),
+    sent: over((phase) => phase.bytes.sent),
+  };
+  return {
+    requests: over((phase) => phase.requests),
+    seconds: over((phase) => phase.seconds),
+    bytes,
+    receivedBytesPerSecond: median(rounds.map(({ phases }) => {
+      const seconds = total(phases, (phase) => phase.seconds);
+      return seconds === 0 ? 0 : total(phases, (phase) => phase.bytes.received) / seconds;
+    })),
+    headerSavingsPercent: headerSavingsPercent(bytes),
+  };
+}
+
+/** What HPACK saved of the headers' own size, as h2load's "space savings"; null where no header came. */
+export function headerSavingsPercent({ headers, headersDecoded }: LoadResult['bytes']): number | null {
+  return headersDecoded === 0 ? null : 100 * (1 - headers / headersDecoded);
+}
+
+/** One per load phase, in order. The rounds all have the same phases. */
+export function phaseResults(rounds: readonly Round[]): PhaseResult[] {
+  return (rounds[0]?.phases ?? []).map((_, index) => phaseResult(index, rounds.map(({ round, phases }) => ({ round, phases: [phases[index] as Phase] }))));
+}
+
+/** @param rounds with this one phase only, at least one round */
+function phaseResult(index: number, rounds: readonly Round[]): PhaseResult {
+  const phases = rounds.flatMap((round) => round.phases);
+  const typical = typicalRound(rounds);
+  const { latencyMs, connectMs, firstByteMs, sendDelayMs, perConnectionRps, perThreadRps, tls } = typical.phases[0] as Phase;
+  return {
+    phase: index + 1,
+    ...trafficOf(rounds),
+    rps: { median: median(phases.map((phase) => phase.rps)) },
+    successRatio: successRatioOf(phases),
+    responses: summed(phases.map((phase) => phase.responses)),
+    errors: summed(phases.map((phase) => phase.errors)),
+    unsent: total(phases, (phase) => phase.unsent),
+    typicalRound: typical.round,
+    latencyMs, connectMs, firstByteMs, sendDelayMs, perConnectionRps, perThreadRps,
+    buckets: bucketShares(phases),
+    tls: tls ?? phases.find((phase) => phase.tls !== null)?.tls ?? null,
+  };
+}
+
+/** The round with the median requests/s; of an even number the lower of the two in the middle. */
+function typicalRound(rounds: readonly Round[]): Round {
+  const sorted = rounds.toSorted((a, b) => (a.phases[0] as Phase).rps - (b.phases[0] as Phase).rps);
+  return sorted[(sorted.length - 1) >> 1] as Round;
+}
+
+/** Adds up counts by name. */
+function summed<Name extends StatusClass | keyof LoadResult['errors']>(counts: readonly Record<Name, number>[]): Record<Name, number> {
+  const sum = { ...counts[0] as Record<Name, number> };
+  for (const more of counts.slice(1)) for (const name of Object.keys(sum) as Name[]) sum[name] += more[name];
+  return sum;
+}
+
+function bucketShares(phases: readonly Phase[]): BucketShare[] {
+  const all = total(phases, (phase) => total(phase.buckets, (bucket) => bucket.count));
+  return (phases[0]?.buckets ?? []).map(({ fromMs, toMs }, index) => {
+    const count = total(phases, (phase) => phase.buckets[index]?.count ?? 0);
+    return { fromMs, toMs, count, share: all === 0 ? 0 : count / all };
+  });
+}

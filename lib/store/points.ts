@@ -1,0 +1,267 @@
+// Writes bakeoff's own points by the catalogue in schema.ts.
+import { headerSavingsPercent, publishedPhases } from '../analysis/phases.ts';
+import { total } from '../analysis/statistics.ts';
+import { bucketLabel, sameBucket } from '../report/histogram.ts';
+import type { Comparison, Distribution, Integrity, LoadResult, Phase, PhaseResult, Result, VariantResult } from '../runner/result.ts';
+import type { Published, PublishedDistribution } from '../scenario/model.ts';
+import { line, toNanoseconds } from './line-protocol.ts';
+import {
+  benchBucket, benchComparison, benchPhase, benchRound, benchRun, serverCpu, serverRss, type DistributionPart, type Measurement,
+} from './schema.ts';
+
+type Tags<M extends Measurement> = { [T in M['tags'][number]]: string | undefined };
+type Fields<M extends Measurement> = { [F in keyof M['fields']]: (M['fields'][F]['unit'] extends 'text' ? string : number) | null | undefined };
+
+/** Type-checks a point against its measurement: every tag and every field of the catalogue, no other. */
+function pointOf<M extends Measurement>(measurement: M, tags: Tags<NoInfer<M>>, fields: Fields<NoInfer<M>>, timestampNs: bigint): string {
+  return line(measurement.measurement, tags, fields, timestampNs);
+}
+
+/** A server's usage at an instant; as lib/servers' usage() gives it. */
+export interface ServerSample { atMs: number; cpuSeconds: number; rssBytes: number }
+
+/**
+ * server_rss for every sample and server_cpu for every one but the first.
+ * @param samples of one server, in order of time; `atMs` since 1970, `cpuSeconds` since the server's start
+ */
+export function serverSamplePoints(tags: Tags<typeof serverCpu>, samples: readonly ServerSample[]): string[] {
+  const lines: string[] = [];
+  let before: ServerSample | undefined;
+  for (const sample of samples) {
+    const at = toNanoseconds(sample.atMs);
+    lines.push(pointOf(serverRss, tags, { value: sample.rssBytes }, at));
+    if (before !== undefined && sample.atMs > before.atMs) {
+      const cores = ((sample.cpuSeconds - before.cpuSeconds) * 1000) / (sample.atMs - before.atMs);
+      lines.push(pointOf(serverCpu, tags, { value: cores }, at));
+    }
+    before = sample;
+  }
+  return lines;
+}
+
+/** What a bench_round point needs beside its phase. `ratio` is known once the baseline's phase of the same round is there. */
+export interface RoundContext {
+  tags: Tags<typeof benchRound>;
+  position: number;
+  publishedRps?: number | undefined;
+  ratio?: number | undefined;
+}
+
+/** The bench_round point of one phase. Written twice (later with the ratio) it stays one point. */
+export function roundPoint(context: RoundContext, phase: Phase): string {
+  const { requests } = phase;
+  return pointOf(benchRound, context.tags, {
+    position: context.position,
+    published_rps: context.publishedRps,
+    measured_rps: phase.rps,
+    ratio: context.ratio,
+    requests,
+    seconds: phase.seconds,
+    errors: phase.errors.total,
+    errors_per_million: (phase.errors.total / requests) * 1e6,
+    success_ratio: (phase.responses['2xx'] + phase.responses['3xx']) / requests,
+    server_cpu_micros_per_request: (phase.serverCpuSeconds / requests) * 1e6,
+    generator_cpu_micros_per_request: (phase.generatorCpuSeconds / requests) * 1e6,
+    p50_ms: phase.latencyMs.p50,
+    p99_ms: phase.latencyMs.p99,
+    max_ms: phase.latencyMs.max,
+    connect_mean_ms: phase.connectMs.mean,
+    connect_max_ms: phase.connectMs.max,
+    first_byte_mean_ms: phase.firstByteMs.mean,
+    first_byte_max_ms: phase.firstByteMs.max,
+    send_delay_p99_ms: phase.sendDelayMs.p99,
+    unsent: phase.unsent,
+    header_bytes: phase.bytes.headers,
+    header_savings: savings(headerSavingsPercent(phase.bytes)),
+    body_bytes: phase.bytes.body,
+    total_bytes: phase.bytes.received,
+    bytes_per_second: phase.bytes.received / phase.seconds,
+    server_rss_bytes: phase.serverRssBytes,
+  }, toNanoseconds(phase.startedAt));
+}
+
+/**
+ * The table's points: a bench_comparison point per variant, a bench_phase point per variant and phase, a bench_bucket point
+ * per bucket. At the run's start, and a nanosecond later for each, so that they are in the table's order by time.
+ */
+export function tablePoints(result: Result): string[] {
+  const start = toNanoseconds(result.startedAt);
+  const { run, scenario } = result;
+  const comparisons = result.variants.map((variant, position) => {
+    const comparison = result.comparisons.find((one) => one.variant === variant.name && one.metric === 'rps');
+    const tags = { run, scenario, variant: variant.name, server: variant.server?.name, baseline: comparison?.baseline };
+    return pointOf(benchComparison, tags, comparisonFields(variant, position, comparison), start + BigInt(position));
+  });
+  const phases = result.variants.flatMap((variant, position) => pairsOf(variant).map((pair) => ({ variant, position, ...pair })));
+  const tagsOf = ({ variant, phase }: typeof phases[number]) => ({ run, scenario, variant: variant.name, phase, server: variant.server?.name });
+  return [
+    ...comparisons,
+    ...phases.map((row, index) => pointOf(
+      benchPhase, { ...tagsOf(row), protocol: row.variant.load.protocol }, phaseFields(row.position, row.published, row.measured), start + BigInt(index),
+    )),
+    ...phases.flatMap((row) => bucketsOf(row.published, row.measured).map(({ label, fields }, position) => (
+      pointOf(benchBucket, { ...tagsOf(row), bucket: label }, { position, ...fields }, start + BigInt(position))
+    ))),
+  ];
+}
+
+function comparisonFields(variant: VariantResult, position: number, comparison: Comparison | undefined): Fields<typeof benchComparison> {
+  const { published, traffic } = variant;
+  const phases = variant.rounds.flatMap((round) => round.phases);
+  const requests = total(phases, (phase) => phase.requests);
+  const measuredHere = comparison !== undefined && variant.rounds.length > 0;
+  return {
+    position,
+    published_rps: published?.rps,
+    published_ratio: comparison?.publishedRatio,
+    measured_rps: variant.rps?.median,
+    ratio: measuredHere ? comparison.ratio : null,
+    ci_low: measuredHere ? comparison.ci95[0] : null,
+    ci_high: measuredHere ? comparison.ci95[1] : null,
+    verdict: comparison?.verdict,
+    why: comparison?.why ?? variant.publishedOnly,
+    note: variant.note,
+    rounds: variant.rounds.length,
+    requests,
+    errors_per_million: variant.errorsPerMillion,
+    success_ratio: variant.successRatio,
+    server_cpu_micros_per_request: variant.serverCpuMicrosPerRequest?.median,
+    p50_ms: variant.latencyMs?.p50,
+    p99_ms: variant.latencyMs?.p99,
+    max_ms: variant.latencyMs?.max,
+    published_header_bytes: published?.headerBytes,
+    header_bytes: traffic?.bytes.headers,
+    published_header_savings: savings(published?.headerSavingsPercent),
+    header_savings: savings(traffic?.headerSavingsPercent),
+    body_bytes: traffic?.bytes.body,
+    published_total_bytes: published?.receivedBytes,
+    total_bytes: traffic?.bytes.received,
+    bytes_per_second: traffic?.receivedBytesPerSecond,
+    header_bytes_per_request: total(phases, (phase) => phase.bytes.headers) / requests,
+    total_bytes_per_request: total(phases, (phase) => phase.bytes.received) / requests,
+    server_share: variant.serverShare,
+    generator_share: variant.generatorShare,
+    server_version: variant.server?.version,
+  };
+}
+
+/** The phases of a variant, as published and as measured; one of the two may have fewer, or none. */
+function pairsOf({ published, phases }: VariantResult): { phase: string; published: Published | undefined; measured: PhaseResult | undefined }[] {
+  const count = Math.max(phases.length, publishedPhases(published).length);
+  return Array.from({ length: count }, (_, index) => (
+    { phase: String(index + 1), published: publishedPhases(published)[index], measured: phases[index] }
+  ));
+}
+
+function phaseFields(position: number, published: Published | undefined, measured: PhaseResult | undefined): Fields<typeof benchPhase> {
+  return {
+    position,
+    published_seconds: published?.seconds,
+    seconds: measured?.seconds,
+    published_rps: published?.rps,
+    measured_rps: measured?.rps.median,
+    published_success_ratio: published?.successRatio,
+    success_ratio: measured?.successRatio,
+    requests: measured?.requests,
+    responses_4xx: measured?.responses['4xx'],
+    errors: measured?.errors.total,
+    unsent: measured?.unsent,
+    published_bytes_per_second: published?.transferBytesPerSecond,
+    bytes_per_second: measured?.receivedBytesPerSecond,
+    published_total_bytes: published?.receivedBytes,
+    total_bytes: measured?.bytes.received,
+    published_header_bytes: published?.headerBytes,
+    header_bytes: measured?.bytes.headers,
+    published_header_savings: savings(published?.headerSavingsPercent),
+    header_savings: savings(measured?.headerSavingsPercent),
+    published_body_bytes: published?.bodyBytes,
+    body_bytes: measured?.bytes.body,
+    ...distributionValues('request_ms', published?.latencyMs, measured?.latencyMs),
+    ...distributionValues('connect_ms', published?.connectMs, measured?.connectMs),
+    ...distributionValues('first_byte_ms', published?.firstByteMs, measured?.firstByteMs),
+    ...distributionValues('client_rps', published?.perConnectionRps, measured?.perConnectionRps),
+    p50_ms: measured?.latencyMs.p50,
+    p99_ms: measured?.latencyMs.p99,
+    send_delay_p99_ms: measured?.sendDelayMs.p99,
+    published_tls: tlsText(published?.tls),
+    tls: tlsText(measured?.tls),
+  };
+}
+
+type DistributionValues<Prefix extends string> = Record<`${Prefix}_${DistributionPart}` | `published_${Prefix}_${DistributionPart}`, number | undefined>;
+
+function distributionValues<Prefix extends string>(
+  prefix: Prefix, published: PublishedDistribution | undefined, measured: Distribution | undefined,
+): DistributionValues<Prefix> {
+  return {
+    [`published_${prefix}_min`]: published?.min,
+    [`${prefix}_min`]: measured?.min,
+    [`published_${prefix}_max`]: published?.max,
+    [`${prefix}_max`]: measured?.max,
+    [`published_${prefix}_mean`]: published?.mean,
+    [`${prefix}_mean`]: measured?.mean,
+    [`published_${prefix}_sd`]: published?.sd,
+    [`${prefix}_sd`]: measured?.sd,
+    [`published_${prefix}_within_sd`]: published && published.withinSdPercent / 100,
+    [`${prefix}_within_sd`]: measured?.withinSd,
+  } as DistributionValues<Prefix>;
+}
+
+interface BucketPoint { label: string; fields: Omit<Fields<typeof benchBucket>, 'position'> }
+
+/** The buckets as measured, or as published where nothing was measured. */
+function bucketsOf(published: Published | undefined, measured: PhaseResult | undefined): BucketPoint[] {
+  const inArticle = (published?.buckets ?? []).map(({ fromSeconds, toSeconds, count }) => (
+    { fromMs: fromSeconds * 1000, toMs: toSeconds === null ? null : toSeconds * 1000, count }
+  ));
+  const all = total(inArticle, ({ count }) => count);
+  const here = measured?.buckets ?? [];
+  return (here.length > 0 ? here : inArticle).map((bucket) => {
+    const [article, mine] = [inArticle.find((one) => sameBucket(one, bucket)), here.find((one) => sameBucket(one, bucket))];
+    return {
+      label: bucketLabel(bucket),
+      fields: {
+        from_ms: bucket.fromMs, to_ms: bucket.toMs,
+        published_count: article?.count, published_share: article && article.count / all,
+        count: mine?.count, share: mine?.share,
+      },
+    };
+  });
+}
+
+/** Percent as a share of one. */
+function savings(percent: number | null | undefined): number | null {
+  return percent === null || percent === undefined ? null : percent / 100;
+}
+
+function tlsText(tls: LoadResult['tls'] | undefined): string | null {
+  return tls ? `${tls.version} ${tls.cipher} ${tls.keyExchange}` : null;
+}
+
+/** What a bench_run point says; `ended` and `integrity` come with the run's end. */
+export interface RunState {
+  run: string;
+  scenario: string;
+  title: string;
+  state: 'running' | Result['state'];
+  /** ISO 8601, as in result.json. The same text at every writing: it is the point's timestamp. */
+  startedAt: string;
+  endedAt?: string;
+  rounds?: number;
+  integrity?: Integrity | null;
+}
+
+/** The bench_run point. Writing it again with the same startedAt replaces the fields of the one before. */
+export function runPoint(run: RunState): string {
+  return pointOf(benchRun, { run: run.run, scenario: run.scenario }, {
+    title: run.title,
+    state: run.state,
+    started: Date.parse(run.startedAt),
+    ended: run.endedAt === undefined ? null : Date.parse(run.endedAt),
+    rounds: run.rounds,
+    requests: run.integrity?.requests,
+    stored: run.integrity?.stored,
+    backfilled: run.integrity?.backfilled,
+    lost: run.integrity?.lost,
+  }, toNanoseconds(run.startedAt));
+}
