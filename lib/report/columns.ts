@@ -1,53 +1,85 @@
-// The columns of the article's table, published beside measured; the terminal and Markdown write the same ones.
+// The article's table, published beside measured.
 import type { Comparison, Result, VariantResult } from '../runner/result.ts';
-import { comparisonText, perMillion, short, success, times, whole } from './format.ts';
+import type { Published } from '../scenario/model.ts';
+import { kilobytes, perMillion, perSecond, short, success, times } from './format.ts';
+import { publishedQuantile } from './histogram.ts';
+import { isOpenModel } from './loads.ts';
+import { figure, tableOf, type Cell, type Column, type Table } from './table.ts';
 
-export interface Column {
-  /** Stands above the titles of neighbouring columns, e.g. "published". */
-  group: string;
-  title: string;
-  align: 'left' | 'right';
-  cell(row: Row): string;
-}
+interface Row { variant: VariantResult; comparison: Comparison | undefined }
 
-export interface Row { variant: VariantResult; comparison: Comparison | undefined }
+const here = 'here';
 
-/** One row per variant, in the order of the result. */
-export function rowsOf(result: Result): Row[] {
-  return result.variants.map((variant) => ({
-    variant,
-    comparison: result.comparisons.find((one) => one.variant === variant.name),
+/** One row per variant, in the order of the result. Columns with nothing in them (no published figures, no comparison) are left out. */
+export function variantTable(result: Result): Table {
+  const rows = result.variants.map((variant): Row => ({
+    variant, comparison: result.comparisons.find((one) => one.variant === variant.name),
   }));
-}
-
-/** The columns; those with nothing in them (no published figures, no comparison) are left out. */
-export function columnsOf(result: Result): Column[] {
-  const rows = rowsOf(result);
-  const here = 'here';
-  const baselines = new Set(result.comparisons.map((comparison) => comparison.baseline));
-  const against = baselines.size === 1 ? `against ${[...baselines][0]}` : 'against its baseline';
-  const columns: Column[] = [
+  const phases = hasPhases(result);
+  const withHeaders = comparesProtocols(result);
+  const successColumn = measuredColumn('success', ({ successRatio }) => figure(successRatio, success));
+  return tableOf(rows, [
     { group: '', title: 'variant', align: 'left', cell: ({ variant }) => variant.name },
-    { group: 'published', title: 'requests/s', align: 'right', cell: ({ variant }) => (variant.published === null ? '' : whole(variant.published.rps)) },
+    // With several load phases published figures are those of one of them, the measured ones here of all.
+    ...(phases ? [] : publishedColumns(withHeaders)),
     {
-      group: 'published', title: 'ratio', align: 'left',
-      cell: ({ comparison }) => (comparison === undefined || comparison.publishedRatio === null ? '' : times(comparison.publishedRatio)),
+      group: here, title: 'requests/s', align: 'right',
+      cell: ({ variant }) => (variant.server === null ? 'published only' : figure(variant.rps?.median, perSecond)),
     },
-    { group: here, title: 'requests/s', align: 'right', cell: ({ variant }) => (variant.rps === null ? 'published only' : whole(variant.rps.median)) },
-    { group: here, title: against, align: 'left', cell: ({ comparison }) => (comparison === undefined ? '' : comparisonText(comparison)) },
-    { group: here, title: 'CPU µs/req', align: 'right', cell: figure((variant) => variant.serverCpuMicrosPerRequest?.median, (value) => value.toFixed(1)) },
-    { group: here, title: 'p50 ms', align: 'right', cell: figure((variant) => variant.latencyMs?.p50, short) },
-    { group: here, title: 'p99 ms', align: 'right', cell: figure((variant) => variant.latencyMs?.p99, short) },
-    { group: here, title: 'max ms', align: 'right', cell: figure((variant) => variant.latencyMs?.max, short) },
-    { group: here, title: 'errors/M', align: 'right', cell: figure((variant) => variant.errorsPerMillion, perMillion) },
-    { group: here, title: 'success', align: 'right', cell: figure((variant) => variant.successRatio, success) },
-  ];
-  return columns.filter((column) => rows.some((row) => column.cell(row) !== ''));
+    // Where it may differ from phase to phase it stands beside requests/s on any terminal.
+    ...(phases ? [successColumn] : []),
+    { group: here, title: againstTitle(result), align: 'left', cell: ({ variant, comparison }) => (comparable(variant, comparison) ? comparisonCell(comparison) : '') },
+    ...(withHeaders ? [measuredColumn('headers kB', ({ traffic }) => figure(traffic?.bytes.headers, kilobytes))] : []),
+    measuredColumn('CPU µs/req', ({ serverCpuMicrosPerRequest }) => figure(serverCpuMicrosPerRequest?.median, (value) => value.toFixed(1))),
+    measuredColumn('p50 ms', ({ latencyMs }) => figure(latencyMs?.p50, short)),
+    measuredColumn('p99 ms', ({ latencyMs }) => figure(latencyMs?.p99, short)),
+    measuredColumn('max ms', ({ latencyMs }) => figure(latencyMs?.max, short)),
+    measuredColumn('errors/M', ({ errorsPerMillion }) => figure(errorsPerMillion, perMillion)),
+    ...(phases ? [] : [successColumn]),
+  ]);
 }
 
-function figure(of: (variant: VariantResult) => number | null | undefined, format: (value: number) => string): Column['cell'] {
-  return ({ variant }) => {
-    const value = of(variant);
-    return value === null || value === undefined ? '' : format(value);
-  };
+function publishedColumns(withHeaders: boolean): Column<Row>[] {
+  const column = (title: string, align: Column<Row>['align'], cell: (published: Published, row: Row) => string): Column<Row> => (
+    { group: 'published', title, align, cell: (row) => (row.variant.published === null ? '' : cell(row.variant.published, row)) }
+  );
+  return [
+    column('requests/s', 'right', ({ rps }) => figure(rps, perSecond)),
+    column('ratio', 'left', (_, { comparison }) => figure(comparison?.publishedRatio, times)),
+    ...(withHeaders ? [column('headers kB', 'right', ({ headerBytes }) => figure(headerBytes, kilobytes))] : []),
+    // Of a histogram it is known between which two latencies they lie.
+    column('p50', 'right', ({ buckets }) => publishedQuantile(buckets, 0.5)),
+    column('p99', 'right', ({ buckets }) => publishedQuantile(buckets, 0.99)),
+  ];
+}
+
+function measuredColumn(title: string, cell: (variant: VariantResult) => string): Column<Row> {
+  return { group: here, title, align: 'right', cell: ({ variant }) => cell(variant) };
+}
+
+function againstTitle({ comparisons }: Result): string {
+  const baselines = new Set(comparisons.map(({ baseline }) => baseline));
+  return baselines.size === 1 ? `against ${[...baselines][0]}` : 'against its baseline';
+}
+
+/** Whether the comparison is one of requests/s measured here. */
+export function comparable(variant: VariantResult | undefined, comparison: Comparison | undefined): comparison is Comparison {
+  return comparison !== undefined && variant !== undefined && variant.rounds.length > 0 && !isOpenModel(variant);
+}
+
+/** Ratio, interval and verdict, or why there is none. */
+function comparisonCell({ ratio, ci95, verdict, why }: Comparison): Cell {
+  const part = verdict === 'none' ? why : verdict;
+  const hasInterval = ci95[0] !== ci95[1];
+  return { text: ratio === 0 ? `– ${why}` : `${times(ratio, hasInterval ? ci95 : undefined)} ${part}`, part, verdict };
+}
+
+/** Header bytes are what differs between protocols: they stand in the article's table where it compares these. */
+export function comparesProtocols({ variants }: Result): boolean {
+  return new Set(variants.map(({ load }) => load.protocol)).size > 1;
+}
+
+/** Whether a round has, or the article had, several load phases. */
+export function hasPhases({ variants }: Result): boolean {
+  return variants.some(({ phases, published }) => phases.length > 1 || published?.phases !== undefined);
 }

@@ -1,9 +1,42 @@
-// Figures as a person reads them. One unit per column; the unit stands in the heading, not here.
-import type { Comparison } from '../runner/result.ts';
+// Figures as a person reads them. Where a column has one unit, that stands in its heading; `scaled…` write it themselves.
 
 /** 60411.8 is "60,412". */
 export function whole(value: number): string {
   return Math.round(value).toLocaleString('en-US');
+}
+
+/** Rates in a column: 60,412, but 221.86 and 8.30 where digits would be lost. */
+export function perSecond(value: number): string {
+  return value < 1000 ? hundredths(value) : whole(value);
+}
+
+/** With two decimals: 1,237.36. */
+export function hundredths(value: number): string {
+  return value.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+}
+
+/** A time with the unit that it is best read in, as h2load scales it: 516 µs, 74.59 ms, 446.96 s. */
+export function scaledTime(ms: number): string {
+  const micros = Math.round(ms * 1000);
+  if (micros < 1000) return `${micros} µs`;
+  return Math.round(ms * 100) < 100_000 ? `${ms.toFixed(2)} ms` : `${(ms / 1000).toFixed(2)} s`;
+}
+
+/** h2load and wrk count in steps of 1024 and write MB; with the unit's own name the figures stay as they print them. */
+export function scaledBytesPerSecond(bytesPerSecond: number): string {
+  let value = bytesPerSecond;
+  let unit = 'B';
+  for (const larger of ['KiB', 'MiB', 'GiB']) {
+    if (value < 1023.995) break;
+    value /= 1024;
+    unit = larger;
+  }
+  return `${unit === 'B' ? whole(value) : value.toFixed(2)} ${unit}/s`;
+}
+
+/** Thousands of bytes: 23,600, but 426.9. */
+export function kilobytes(bytes: number): string {
+  return bytes < 999_950 ? (bytes / 1000).toFixed(1) : whole(bytes / 1000);
 }
 
 /** Times: as many decimals as matter, at most two: 0.43, 8.4, 206. */
@@ -33,9 +66,20 @@ export function success(ratio: number): string {
   return ratio === 1 ? '100 %' : `${(Math.floor(ratio * 10_000) / 100).toFixed(2)} %`;
 }
 
+/** Percent with two decimals, as h2load prints them: 39.64 %. */
+export function exactPercent(percents: number): string {
+  return `${percents.toFixed(2)} %`;
+}
+
 /** A share of one as percent, below 10 % with one decimal. */
 export function percent(share: number): string {
-  return `${(share * 100).toFixed(share < 0.0995 ? 1 : 0)} %`;
+  return `${share < 0 ? '−' : ''}${Math.abs(share * 100).toFixed(Math.abs(share) < 0.0995 ? 1 : 0)} %`;
+}
+
+/** A bar of blocks, `width` characters long for a share of 1; what is not nothing can be seen. */
+export function bar(share: number, width: number): string {
+  const eighths = share > 0 ? Math.max(1, Math.round(share * width * 8)) : 0;
+  return '█'.repeat(eighths >> 3) + ' ▏▎▍▌▋▊▉'.charAt(eighths & 7).trim();
 }
 
 /** 140 is "2 min 20 s". */
@@ -44,12 +88,4 @@ export function duration(seconds: number): string {
   const minutes = Math.floor(rounded / 60);
   const rest = rounded % 60;
   return [minutes > 0 ? `${minutes} min` : '', rest > 0 ? `${rest} s` : ''].filter((part) => part !== '').join(' ');
-}
-
-/** The comparison's cell: ratio, interval and verdict, or why there is none. */
-export function comparisonText(comparison: Comparison): string {
-  const { ratio, ci95, verdict, why } = comparison;
-  if (ratio === 0) return `– ${why}`;
-  const hasInterval = ci95[0] !== ci95[1];
-  return `${times(ratio, hasInterval ? ci95 : undefined)} ${verdict === 'none' ? why : verdict}`;
 }

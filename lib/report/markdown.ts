@@ -1,31 +1,44 @@
-// table.md: the same table and lines as in the terminal, to be pasted anywhere.
+// table.md: the same tables and lines as in the terminal, to be pasted anywhere.
 import type { Result } from '../runner/result.ts';
-import { columnsOf, rowsOf } from './columns.ts';
+import { lineParts, tableParts } from './parts.ts';
 import { noteLines } from './sentences.ts';
+import { textOf, type Heading, type Part, type Table } from './table.ts';
 
-/** The table as Markdown lines. */
-export function markdownTable(result: Result): string[] {
-  const columns = columnsOf(result);
-  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
-  return [
-    line(columns.map(({ group, title }) => escape(group === 'published' ? `${group} ${title}` : title))),
-    line(columns.map(({ align }) => (align === 'left' ? '---' : '---:'))),
-    ...rowsOf(result).map((row) => line(columns.map((column) => escape(column.cell(row))))),
-  ];
-}
-
-/** The whole file. The lists may be empty. */
+/** The whole file, with h2load's lines last. The lists may be empty. */
 export function markdownReport(result: Result, lines: { heading: readonly string[]; findings: readonly string[] }): string {
   const notes = noteLines(result);
   return [
     `# ${result.title}`,
     '',
-    ...lines.heading.flatMap((line) => [escape(line), '']),
-    ...markdownTable(result),
-    '',
-    ...lines.findings.flatMap((line) => [escape(line), '']),
+    ...paragraphs(lines.heading),
+    ...tableParts(result).flatMap(partLines),
+    ...paragraphs(lines.findings),
     ...(notes.length === 0 ? [] : [...notes.map((note) => `- ${escape(note)}`), '']),
+    ...lineParts(result).flatMap(partLines),
   ].join('\n');
+}
+
+function partLines({ title, tables, below }: Part): string[] {
+  return [...paragraphs(title === '' ? [] : [title]), ...tables.flatMap((table) => [...markdownTable(table), '']), ...paragraphs(below)];
+}
+
+/** A table as lines. */
+export function markdownTable({ columns, rows }: Table): string[] {
+  const line = (cells: readonly string[]): string => `| ${cells.map(escape).join(' | ')} |`;
+  return [
+    line(columns.map(titleOf)),
+    `| ${columns.map(({ align }) => (align === 'left' ? '---' : '---:')).join(' | ')} |`,
+    // Some cells are aligned within themselves, for a terminal.
+    ...rows.map((row) => line(row.map((cell) => textOf(cell).trim().replaceAll(/ {2,}/g, ' ')))),
+  ];
+}
+
+function titleOf({ group, title }: Heading): string {
+  return group === 'published' ? `${group} ${title}` : title;
+}
+
+function paragraphs(lines: readonly string[]): string[] {
+  return lines.flatMap((line) => [escape(line), '']);
 }
 
 /** Underscores inside words (open_file_cache) need none; a pipe would end the cell. */

@@ -1,59 +1,116 @@
-// The table for a terminal.
-import type { Result } from '../runner/result.ts';
-import { columnsOf, rowsOf, type Column, type Row } from './columns.ts';
+// The report for a terminal.
+import type { Result, Verdict } from '../runner/result.ts';
+import { lineParts, tableParts } from './parts.ts';
+import { noteLines } from './sentences.ts';
+import { textOf, type Cell, type Heading, type Part, type Table } from './table.ts';
 
 export interface TerminalOptions {
-  /** Characters per line; Infinity in a pipe. Narrower than 80 counts as 80. */
+  /** Characters per line; Infinity in a pipe. For tables, narrower than 80 counts as 80. */
   width: number;
   colour: boolean;
 }
 
 /** Foreground colours of ECMA-48: green, red, cyan, yellow; 39 is the default one. */
-const verdictColours = { faster: 32, slower: 31, same: 36, inconclusive: 33, none: 33 } as const;
+const verdictColours: Readonly<Record<Verdict, number>> = { faster: 32, slower: 31, same: 36, inconclusive: 33, none: 33 };
 const gap = '  ';
 const narrowest = 80;
 
+/** All of it. What matters most comes last, where a terminal stands still: h2load's lines, the tables, `lines`, the notes. */
+export function terminalReport(result: Result, lines: readonly string[], options: TerminalOptions): string[] {
+  return [
+    ...[...lineParts(result), ...tableParts(result)].flatMap((part) => [...partLines(part, options), '']),
+    ...wrapLines([...lines, ...noteLines(result)], options.width),
+  ];
+}
+
+/** Breaks lines that are too long at their spaces and indents what follows. A longer word (a path) stays whole. */
+export function wrapLines(lines: readonly string[], width: number): string[] {
+  return lines.flatMap((line) => {
+    const wrapped: string[] = [];
+    let current = '';
+    // A figure and its per cent sign stay together.
+    for (const word of line.split(/ (?!%)/)) {
+      if (current !== '' && current.length + 1 + word.length > width) {
+        wrapped.push(current);
+        current = `${gap}${word}`;
+      } else {
+        current = current === '' ? word : `${current} ${word}`;
+      }
+    }
+    return [...wrapped, current];
+  });
+}
+
+function partLines({ title, tables, below }: Part, options: TerminalOptions): string[] {
+  return [
+    ...wrapLines(title === '' ? [] : [title], options.width),
+    ...sideBySide(tables.map((table) => terminalTable(table, options)), options.width),
+    ...(below.length === 0 ? [] : ['']),
+    ...wrapLines(below, options.width),
+  ];
+}
+
+/** Blocks one below the other, and beside each other where the width has room. */
+function sideBySide(blocks: readonly string[][], width: number): string[] {
+  const lines: string[] = [];
+  for (let rest = blocks; rest.length > 0;) {
+    const [left = [], right] = rest;
+    const leftWidth = Math.max(...left.map((line) => line.length)) + 2 * gap.length;
+    const fits = right !== undefined && Number.isFinite(width) && right.every((line) => leftWidth + line.length <= width);
+    if (lines.length > 0) lines.push('');
+    lines.push(...(fits ? besideEachOther(left, right, leftWidth) : left));
+    rest = rest.slice(fits ? 2 : 1);
+  }
+  return lines;
+}
+
+function besideEachOther(left: readonly string[], right: readonly string[], leftWidth: number): string[] {
+  return Array.from({ length: Math.max(left.length, right.length) }, (_, index) => (
+    ((left[index] ?? '').padEnd(leftWidth) + (right[index] ?? '')).trimEnd()
+  ));
+}
+
 /**
- * The table as lines. Columns that do not fit the width go into a second (third …) table below, which repeats the
- * variant's name: no figure is left out.
+ * A table as lines. Columns that do not fit the width go into a second (third …) table below, which repeats the first
+ * column: no figure is left out.
  */
-export function terminalTable(result: Result, options: TerminalOptions): string[] {
-  const rows = rowsOf(result);
-  const [name, ...others] = columnsOf(result).map((column) => measure(column, rows));
+export function terminalTable(table: Table, { width, colour }: TerminalOptions): string[] {
+  const [name, ...others] = table.columns.map((heading, index) => measure(heading, table.rows, index));
   if (name === undefined) return [];
-  const width = Math.max(narrowest, options.width);
+  const available = Math.max(narrowest, width);
   const tables: Measured[][] = [];
   let current: Measured[] = [];
   for (const column of others) {
-    if (current.length > 0 && lineWidth([name, ...current, column]) > width) {
+    if (current.length > 0 && lineWidth([name, ...current, column]) > available) {
       tables.push(current);
       current = [];
     }
     current.push(column);
   }
   tables.push(current);
-  return tables.flatMap((columns, index) => [...(index === 0 ? [] : ['']), ...tableLines([name, ...columns], rows, options.colour)]);
+  return tables.flatMap((columns, index) => [...(index === 0 ? [] : ['']), ...tableLines([name, ...columns], table.rows, colour)]);
 }
 
-interface Measured extends Column { width: number }
+interface Measured extends Heading { index: number; width: number }
 
-function measure(column: Column, rows: readonly Row[]): Measured {
-  return { ...column, width: Math.max(column.title.length, ...rows.map((row) => column.cell(row).length)) };
+function measure(heading: Heading, rows: readonly Cell[][], index: number): Measured {
+  return { ...heading, index, width: Math.max(heading.title.length, ...rows.map((row) => textOf(row[index] ?? '').length)) };
 }
 
 function lineWidth(columns: readonly Measured[]): number {
   return columns.reduce((sum, column) => sum + column.width, 0) + gap.length * (columns.length - 1);
 }
 
-function tableLines(columns: readonly Measured[], rows: readonly Row[], colour: boolean): string[] {
+function tableLines(columns: readonly Measured[], rows: readonly Cell[][], colour: boolean): string[] {
   // A group's name stands over the first of its columns.
   const groups = columns.map((column, index) => (columns[index - 1]?.group === column.group ? '' : column.group));
   return [
-    join(columns.map((column, index) => pad(groups[index] as string, column))),
+    ...(groups.every((group) => group === '') ? [] : [join(columns.map((column, index) => pad(groups[index] as string, column)))]),
     join(columns.map((column) => pad(column.title, column))),
     ...rows.map((row) => join(columns.map((column) => {
-      const text = pad(column.cell(row), column);
-      return colour ? coloured(text, row) : text;
+      const cell = row[column.index] ?? '';
+      const text = pad(textOf(cell), column);
+      return colour ? coloured(text, cell) : text;
     }))),
   ];
 }
@@ -66,9 +123,7 @@ function pad(text: string, column: Measured): string {
   return column.align === 'left' ? text.padEnd(column.width) : text.padStart(column.width);
 }
 
-/** Colours the verdict's word where it stands in the cell. */
-function coloured(text: string, { comparison }: Row): string {
-  if (comparison === undefined) return text;
-  const word = comparison.verdict === 'none' ? comparison.why : comparison.verdict;
-  return text.replace(word, `\u001b[${verdictColours[comparison.verdict]}m${word}\u001b[39m`);
+function coloured(text: string, cell: Cell): string {
+  if (typeof cell === 'string') return text;
+  return text.replace(cell.part, `\u001b[${verdictColours[cell.verdict]}m${cell.part}\u001b[39m`);
 }

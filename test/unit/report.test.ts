@@ -3,6 +3,7 @@ import * as format from '../../lib/report/format.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';
 import { createRunProgress } from '../../lib/report/run-progress.ts';
 import { findingLines, headingLines, loadText, noteLines, storedLine } from '../../lib/report/sentences.ts';
+import { variantTable } from '../../lib/report/columns.ts';
 import { terminalTable } from '../../lib/report/terminal.ts';
 import type { MeasuredVariant } from '../../lib/analysis/summarise.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
@@ -22,7 +23,7 @@ const inWords = (variant: MeasuredVariant) => findingLines(result([workers, vari
 
 describe('the table', () => {
   test('on a wide terminal', () => {
-    expect(terminalTable(both, plain).join('\n')).toBe([
+    expect(terminalTable(variantTable(both), plain).join('\n')).toBe([
       '                  published               here',
       'variant          requests/s  ratio  requests/s  against workers            CPU µs/req  p50 ms  p99 ms  max ms  errors/M  success',
       'workers             624,639             60,411                                   15.9     1.6     2.1     8.4         0    100 %',
@@ -42,27 +43,28 @@ describe('the table', () => {
       'workers                15.9     1.6     2.1     8.4         0    100 %',
       'open-file-cache        11.8     1.2     1.7     206         0    100 %',
     ];
-    expect(terminalTable(both, { width: 80, colour: false })).toEqual(lines);
-    expect(terminalTable(both, { width: 20, colour: false })).toEqual(lines);
+    expect(terminalTable(variantTable(both), { width: 80, colour: false })).toEqual(lines);
+    expect(terminalTable(variantTable(both), { width: 20, colour: false })).toEqual(lines);
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80);
   });
 
   test('colours the verdict only, and moves nothing by it', () => {
-    const coloured = terminalTable(both, { width: Infinity, colour: true });
+    const coloured = terminalTable(variantTable(both), { width: Infinity, colour: true });
     expect(coloured[3]).toContain('[1.31, 1.34] \u001b[32mfaster\u001b[39m ');
-    expect(coloured.map((line) => line.replaceAll(/\u001b\[\d+m/g, ''))).toEqual(terminalTable(both, plain));
+    expect(coloured.map((line) => line.replaceAll(/\u001b\[\d+m/g, ''))).toEqual(terminalTable(variantTable(both), plain));
   });
 
   test('says what was only published, and leaves out columns with nothing in them', () => {
-    const spdy = { ...openFileCache, name: 'spdy', rounds: [] };
-    expect(terminalTable(result([workers, spdy]), plain)).toEqual([
-      '          published            here',
-      'variant  requests/s      requests/s  CPU µs/req  p50 ms  p99 ms  max ms  errors/M  success',
-      'workers     624,639          60,411        15.9     1.6     2.1     8.4         0    100 %',
-      'spdy        700,324  published only',
+    const spdy = { ...openFileCache, name: 'spdy', server: null, publishedOnly: 'it is gone', rounds: [] };
+    expect(terminalTable(variantTable(result([workers, spdy])), plain)).toEqual([
+      '          published                   here',
+      'variant  requests/s  ratio      requests/s  CPU µs/req  p50 ms  p99 ms  max ms  errors/M  success',
+      'workers     624,639                 60,411        15.9     1.6     2.1     8.4         0    100 %',
+      'spdy        700,324  ×1.12  published only',
     ]);
+    expect(noteLines(result([workers, spdy]))).toEqual(['spdy is published only: it is gone']);
     const { published: _, ...ours } = workers;
-    expect(terminalTable(result([{ ...ours, published: null }]), plain)[1]).toMatch(/^variant +requests\/s +CPU/);
+    expect(terminalTable(variantTable(result([{ ...ours, published: null }])), plain)[1]).toMatch(/^variant +requests\/s +CPU/);
   });
 
   test('shows a failure that rounds to none', () => {
@@ -70,7 +72,7 @@ describe('the table', () => {
     const [first] = failing.rounds[0]?.phases ?? [];
     Object.assign(first?.errors ?? {}, { read: 1, total: 1 });
     Object.assign(first?.responses ?? {}, { '2xx': 603_999 });
-    expect(terminalTable(result([failing]), plain)[2]).toMatch(/<1 +99\.99 %$/);
+    expect(terminalTable(variantTable(result([failing])), plain)[2]).toMatch(/<1 +99\.99 %$/);
   });
 });
 
@@ -121,7 +123,7 @@ describe('in words', () => {
   });
 
   test('who was the limit, by the cores that workers and threads can use, however many there are', () => {
-    const said = result([{ ...workers, server: { ...workers.server, workers: 2 } }], {}, { serverCores: 8, generatorCores: 4 });
+    const said = result([{ ...workers, server: { name: 'nginx', version: '1.22.1', workers: 2, config: [] } }], {}, { serverCores: 8, generatorCores: 4 });
     said.environment.serverCpus = [4, 5, 6, 7, 8, 9, 10, 11];
     said.environment.generatorCpus = [0, 1, 2, 3];
     expect(findingLines(said, scenario)).toEqual(['Use of the cores: nginx at 48 % of its 2 cores, the generator at 66 % of its core.']);

@@ -1,0 +1,31 @@
+// What a variant's load is, as far as its table depends on it.
+import type { Result, VariantResult } from '../runner/result.ts';
+import type { LoadProfile } from '../scenario/model.ts';
+
+/** Requests start at a given rate: requests/s then say nothing of the server, latencies do. */
+export function isOpenModel({ load }: VariantResult): boolean {
+  return load.rate !== undefined;
+}
+
+export function isHttp2({ load }: VariantResult): boolean {
+  return load.protocol === 'h2' || load.protocol === 'h2c';
+}
+
+/** Whether one of the variants that the result is about is HTTP/2. */
+export function hasHttp2(result: Result): boolean {
+  return result.variants.some(isHttp2);
+}
+
+/** Concurrent requests per connection. */
+export function streamsOf({ load }: VariantResult): number {
+  return load.streams ?? 1;
+}
+
+const names: Readonly<Record<LoadProfile['protocol'], string>> = {
+  'http/1.0': 'HTTP/1.0', 'http/1.1': 'HTTP/1.1', h2: 'HTTP/2 over TLS', h2c: 'HTTP/2',
+};
+
+/** Writes out the protocols that a text names: "http/1.1 and h2" is "HTTP/1.1 and HTTP/2 over TLS". */
+export function protocolNames(text: string): string {
+  return text.replaceAll(/http\/1\.[01]|h2c?/g, (name) => names[name as LoadProfile['protocol']]);
+}

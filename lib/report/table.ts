@@ -1,0 +1,41 @@
+// A table as text, before it is known where it is shown: the terminal and Markdown write the same cells.
+import type { Verdict } from '../runner/result.ts';
+
+/** Text; where a part of it is a verdict or stands for one, a terminal colours that. */
+export type Cell = string | { text: string; part: string; verdict: Verdict };
+
+export interface Heading {
+  /** Stands above the titles of neighbouring columns, e.g. "published". */
+  group: string;
+  title: string;
+  align: 'left' | 'right';
+}
+
+export interface Column<Row> extends Heading { cell(row: Row): Cell }
+
+/** The first column names the rows; a table that is too wide goes on below with it. */
+export interface Table { columns: Heading[]; rows: Cell[][] }
+
+/** Columns and rows with nothing in them, but for the name of the row, are left out. */
+export function tableOf<Row>(rows: readonly Row[], columns: readonly Column<Row>[]): Table {
+  const [name, ...others] = columns;
+  if (name === undefined) return { columns: [], rows: [] };
+  const told = rows.filter((row) => others.some((column) => textOf(column.cell(row)) !== ''));
+  const shown = [name, ...others.filter((column) => told.some((row) => textOf(column.cell(row)) !== ''))];
+  return {
+    columns: shown.map(({ group, title, align }) => ({ group, title, align })),
+    rows: told.map((row) => shown.map((column) => column.cell(row))),
+  };
+}
+
+export function textOf(cell: Cell): string {
+  return typeof cell === 'string' ? cell : cell.text;
+}
+
+/** The cell of a figure that may not be there. */
+export function figure(value: number | null | undefined, format: (value: number) => string): string {
+  return value === null || value === undefined ? '' : format(value);
+}
+
+/** Tables with a line above and lines below them; the title is '' where they speak for themselves. */
+export interface Part { title: string; tables: readonly Table[]; below: readonly string[] }
