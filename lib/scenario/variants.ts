@@ -3,7 +3,7 @@ import { fitLoad, type FitOptions, type Load } from './load/fit.ts';
 import type { LoadProfile, Scenario, ServerSpec, Variant } from './model.ts';
 
 /** A variant that can be measured here. */
-export type RunnableVariant = Variant & { server: ServerSpec };
+export interface RunnableVariant extends Variant { server: ServerSpec }
 
 /** False for one whose figures are published only. */
 export function isRunnable(variant: Variant): variant is RunnableVariant {

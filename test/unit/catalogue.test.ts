@@ -18,7 +18,7 @@ const source = (name: string): string => `
   import { defineScenario, nginx, ab } from ${JSON.stringify(api)};
   export default defineScenario({
     name: '${name}', title: 'mine', article: { id: '000', title: 'x', year: 2015 }, knob: 'x', load: ab('-c 1 -n 10'),
-    page: { path: '/', bodyBytes: 612 },
+    page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
     variants: [{ name: 'only', server: nginx(['base'], { workers: 1, articleWorkers: 1 }) }],
   });`;
 
@@ -67,6 +67,9 @@ describe('findScenario', () => {
     ['half.ts', 'export default { name: "half", variants: [] };', /half\.ts has no scenario as its default export/, 1],
     ['broken.ts', source('broken').replace('-c 1 -n 10', '-c 1 -t 10'), /broken\.ts: ab: -t cannot be honoured/, 1],
     ['twice.ts', source('twice').replace('variants: [', 'variants: [{ name: "only", server: nginx([], {}) },'), /twice\.ts: .*two variants are named "only"/, 1],
+    ['no-docroot.ts', source('no-docroot').replace("docroot: 'nginx', ", ''), /no-docroot\.ts: scenario no-docroot: page: docroot is missing/, 1],
+    ['unchecked.ts', source('unchecked').replace('defineScenario(', '(').replace("'nginx'", "''"), /unchecked\.ts: scenario unchecked: page: docroot/, 1],
+    ['number.ts', source('number').replace(/server: nginx\(.*?\}\)/, 'server: 1'), /number\.ts: scenario number: variant "only" is of a server "undefined"/, 1],
     ['throws.ts', 'throw new Error("first line\\nsecond line");', /throws\.ts: first line$/, 1],
   ])('%s is refused in one line', async (file, text, message, exitCode) => {
     if (text !== undefined) await writeFile(path.join(folder, file), text);
@@ -96,6 +99,15 @@ describe('findVariants', async () => {
     [['workers', 'workers'], '--variants names workers twice'],
   ])('%j is refused with exit code 2', (list, message) => {
     expect(() => names(list)).toThrow(expect.objectContaining({ message: typeof message === 'string' ? message : expect.stringMatching(message), exitCode: 2 }) as Error);
+  });
+
+  test('published only: among the others without names, but not alone', async () => {
+    const spdy = await findScenario('http1-vs-h2-small-file');
+    expect(findVariants(spdy).map((variant) => variant.name)).toContain('nginx-spdy');
+    expect(findVariants(spdy, ['nginx-spdy', 'nginx-http1']).map((variant) => variant.name)).toEqual(['nginx-http1', 'nginx-spdy']);
+    expect(() => findVariants(spdy, ['nginx-spdy'])).toThrow(expect.objectContaining({
+      message: '--variants nginx-spdy: published only, so there is nothing to run; name another one too', exitCode: 2,
+    }) as Error);
   });
 
   test('a variant is compared with the first one, unless it names another', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { UserError } from '../../lib/errors.ts';
-import { ab, fitLoad, wrk } from '../../lib/scenario/load.ts';
+import { ab, fitLoad, h2load, vegeta, weighttp, wrk } from '../../lib/scenario/load.ts';
+import { refused } from '../fixtures/refused.ts';
 
 describe('wrk', () => {
   test("reads the article's line", () => {
@@ -24,7 +24,7 @@ describe('wrk', () => {
     ['-H Accept:x', /^wrk: -H cannot be honoured/],
     ['-R 1000', /^wrk: -R cannot be honoured/],
     ['--timeout 2s', /^wrk: --timeout cannot be honoured/],
-    ['--latency=yes', /^wrk: --latency cannot be honoured/],
+    ['--latency=yes', /^wrk: --latency=yes cannot be honoured/],
     ['-c 5 -t 10', /-c 5 is less than -t 10/],
     ['-c 0', /-c 0 has to be a whole number above 0/],
     ['-c -5', /-c/],
@@ -37,12 +37,7 @@ describe('wrk', () => {
     ['-c 1 -t 1 -c 2', /-c is given twice/],
     ['-c 10 http://example.com/', /leave "http:\/\/example\.com\/" out/],
     ['100', /leave "100" out/],
-  ])('"%s" is refused in one line', (line, message) => {
-    const error = thrownBy(() => wrk(line));
-    expect(error).toBeInstanceOf(UserError);
-    expect(error.message).toMatch(message);
-    expect(error.message).not.toContain('\n');
-  });
+  ])('"%s" is refused in one line', refused(wrk));
 });
 
 describe('ab', () => {
@@ -61,9 +56,29 @@ describe('ab', () => {
     ['-t 10', /^ab: -t cannot be honoured/],
     ['-n 10 -H X:y', /^ab: -H cannot be honoured/],
     ['-n 0', /-n 0/],
-  ])('"%s" is refused', (line, message) => {
-    expect(() => ab(line)).toThrow(message);
+  ])('"%s" is refused in one line', refused(ab));
+});
+
+describe('weighttp', () => {
+  test("reads the article's line: HTTP/1.1, kept alive", () => {
+    expect(weighttp('-k -c 100 -n 100000')).toEqual({
+      command: 'weighttp -k -c 100 -n 100000', protocol: 'http/1.1', connections: 100, threads: 1, keepAlive: true, requests: 100_000, timeoutSeconds: 600,
+    });
   });
+
+  test('has one connection per request without -k', () => {
+    expect(weighttp('-n 10 -c 4 -t 2')).toMatchObject({ connections: 4, threads: 2, keepAlive: false, requests: 10 });
+    expect(weighttp('-kn10')).toMatchObject({ connections: 1, threads: 1, keepAlive: true, requests: 10 });
+  });
+
+  test.each([
+    ['-k -c 100', /^weighttp: give the number of requests/],
+    ['-n 99 -c 100', /-n 99 is less than -c 100/],
+    ['-n 100 -c 2 -t 3', /-c 2 is less than -t 3/],
+    ['-6 -n 1', /^weighttp: -6 cannot be honoured here; these can: -n -c -t -k$/],
+    ['-n 1 -H X:y', /^weighttp: -H cannot be honoured/],
+    ['-n 0', /-n 0 has to be a whole number above 0/],
+  ])('"%s" is refused in one line', refused(weighttp));
 });
 
 describe('fitLoad', () => {
@@ -72,6 +87,7 @@ describe('fitLoad', () => {
   test('runs one thread per generator core, all connections, one second of warm-up', () => {
     expect(fitLoad(profile, { generatorCores: 1, exact: false })).toEqual({
       command: 'wrk -c 100 -t 10 -d 10', protocol: 'http/1.1', connections: 100, threads: 1, keepAlive: true, durationSeconds: 10, warmupSeconds: 1,
+      streams: 1, timeoutSeconds: 5,
     });
   });
 
@@ -91,12 +107,62 @@ describe('fitLoad', () => {
     const counted = ab('-c 10 -n 1000');
     expect(fitLoad(counted, { generatorCores: 4, exact: false })).toEqual({
       command: 'ab -c 10 -n 1000', protocol: 'http/1.0', connections: 10, threads: 1, keepAlive: false, requests: 1000, warmupSeconds: 0,
+      streams: 1, timeoutSeconds: 5,
     });
     expect(fitLoad(counted, { generatorCores: 4, exact: false, quick: true })).toMatchObject({ requests: 100 });
     expect(fitLoad(ab('-c 10 -n 10'), { generatorCores: 4, exact: false, quick: true })).toMatchObject({ requests: 10 });
     const timed = fitLoad(counted, { generatorCores: 4, exact: false, durationSeconds: 2 });
     expect(timed).toMatchObject({ durationSeconds: 2, warmupSeconds: 1 });
     expect(timed).not.toHaveProperty('requests');
+  });
+
+  test('hands on what HTTP/2 loads have: streams, TLS, buckets, time-out; connections and streams as published', () => {
+    const tls = { maxVersion: 'TLSv1.2' } as const;
+    expect(fitLoad(h2load('-n 100000 -c 1000 -t 16 -m 10', { tls }), { generatorCores: 3, exact: false })).toEqual({
+      command: 'h2load -n 100000 -c 1000 -t 16 -m 10', protocol: 'h2', connections: 1000, streams: 10, threads: 3, keepAlive: true, tls,
+      timeoutSeconds: 600, requests: 100_000, warmupSeconds: 0,
+    });
+    const rated = fitLoad(vegeta('-rate=10 -duration=2s', { buckets: '[0,1ms]' }), { generatorCores: 1, exact: true });
+    expect(rated).toMatchObject({ rate: 10, requests: 20, bucketSeconds: [0.001], streams: 100, threads: 1, timeoutSeconds: 30, warmupSeconds: 0 });
+  });
+
+  test.each([
+    ['-n 100000 -c 1000', 10_000, 'a tenth'],
+    ['-n 10 -c 10', 10, 'a request for each connection'],
+    ['-n 15 -c 10', 10, 'a request for each connection'],
+    ['-n 100000 -c 100 -m 100', 40_000, 'all streams filled four times'],
+    ['-n 20000 -c 100 -m 100', 20_000, 'as often as the article, where that is less'],
+    ['-n 25000 -c 100 -m 100', 20_000, 'whole fillings'],
+    ['-n 100000 -c 1020 -m 1020', 10_000, 'a tenth, where the article never fills the streams'],
+    ['-n 1 -c 1 -m 100', 1, 'all of one'],
+  ])('quick makes of "%s" %i requests: %s', (line, requests) => {
+    expect(fitLoad(h2load(line), { generatorCores: 1, exact: false, quick: true })).toMatchObject({ requests, warmupSeconds: 0 });
+  });
+
+  test('quick and a duration change how long a rate lasts, not the rate', () => {
+    const profile = vegeta('-rate=1000 -duration=10s');
+    expect(fitLoad(profile, { generatorCores: 1, exact: false, quick: true })).toMatchObject({ rate: 1000, requests: 2000 });
+    expect(fitLoad(profile, { generatorCores: 1, exact: false, durationSeconds: 0.5 })).toMatchObject({ rate: 1000, requests: 500 });
+    expect(fitLoad(profile, { generatorCores: 1, exact: false, durationSeconds: 30, quick: true })).toMatchObject({ rate: 1000, requests: 30_000 });
+    expect(fitLoad(profile, { generatorCores: 1, exact: false, durationSeconds: 0.0001 })).toMatchObject({ requests: 1 });
+    expect(fitLoad(vegeta('-rate=10 -duration=1s'), { generatorCores: 1, exact: false, quick: true })).toMatchObject({ requests: 10 });
+    for (const options of [{}, { quick: true }, { durationSeconds: 3 }]) {
+      expect(fitLoad(profile, { generatorCores: 1, exact: false, ...options })).not.toHaveProperty('durationSeconds');
+    }
+  });
+
+  test('a duration takes the place of an HTTP/2 count', () => {
+    const load = fitLoad(h2load('-n 100000 -c 100 -m 10'), { generatorCores: 1, exact: false, durationSeconds: 3 });
+    expect(load).toMatchObject({ durationSeconds: 3, warmupSeconds: 1, streams: 10 });
+    expect(load).not.toHaveProperty('requests');
+  });
+
+  test("keeps a warm-up of the article's own; quick shortens it", () => {
+    const profile = h2load('-c 10 -D 30 --warm-up-time=5s');
+    expect(fitLoad(profile, { generatorCores: 1, exact: false })).toMatchObject({ durationSeconds: 30, warmupSeconds: 5 });
+    expect(fitLoad(profile, { generatorCores: 1, exact: false, quick: true })).toMatchObject({ durationSeconds: 2, warmupSeconds: 0.5 });
+    const short = h2load('-D 1s --warm-up-time=100ms');
+    expect(fitLoad(short, { generatorCores: 1, exact: false, quick: true })).toMatchObject({ durationSeconds: 1, warmupSeconds: 0.1 });
   });
 
   test.each([0, -1, NaN, Infinity])('refuses a duration of %d s', (durationSeconds) => {
@@ -107,12 +173,3 @@ describe('fitLoad', () => {
     expect(() => fitLoad(profile, { generatorCores, exact: false })).toThrow(/at least 1 core/);
   });
 });
-
-function thrownBy(work: () => unknown): Error {
-  try {
-    work();
-  } catch (error) {
-    return error as Error;
-  }
-  throw new Error('nothing was thrown');
-}

@@ -1,0 +1,127 @@
+import { describe, expect, test } from 'vitest';
+import { h2load, vegeta } from '../../lib/scenario/load.ts';
+import { refused } from '../fixtures/refused.ts';
+
+describe('h2load', () => {
+  test("reads the article's line: HTTP/2 over TLS", () => {
+    expect(h2load('-n 100000 -c 1000 -t 16')).toEqual({
+      command: 'h2load -n 100000 -c 1000 -t 16', protocol: 'h2', connections: 1000, streams: 1, threads: 16, keepAlive: true, requests: 100_000,
+      timeoutSeconds: 600,
+    });
+  });
+
+  test.each([
+    ['-n100000 -c100 -m100', { connections: 100, streams: 100, threads: 1, requests: 100_000 }],
+    ['-m 50 -c 50 -n 100000', { connections: 50, streams: 50, requests: 100_000 }],
+    ['--requests=20 --clients 10 --threads=2 --max-concurrent-streams 5', { connections: 10, streams: 5, threads: 2, requests: 20 }],
+    ['', { connections: 1, streams: 1, threads: 1, requests: 1 }],
+    ['-n 007 -c 7', { connections: 7, requests: 7 }],
+    ['-n 9007199254740991 -m 2147483647', { streams: 2_147_483_647, requests: Number.MAX_SAFE_INTEGER }],
+    ['-D 30 -c 10', { durationSeconds: 30, connections: 10 }],
+    ['-D500ms --warm-up-time 1s', { durationSeconds: 0.5, warmupSeconds: 1 }],
+    ['--duration=2m --warm-up-time=250ms', { durationSeconds: 120, warmupSeconds: 0.25 }],
+    ['-D 1h', { durationSeconds: 3600 }],
+    ['-p h2c -n 5 -m 3', { protocol: 'h2c', streams: 3, requests: 5 }],
+    ['--no-tls-proto=http/1.1 -n 5', { protocol: 'http/1.1', keepAlive: true }],
+    ['--h1 -n 5', { protocol: 'http/1.1', keepAlive: true }],
+    ['--h1 -p http/1.1 -m 1', { protocol: 'http/1.1' }],
+  ])('"%s" is %o', (line, profile) => {
+    expect(h2load(line)).toMatchObject(profile);
+  });
+
+  test('has a count or a duration, streams with HTTP/2 only, and the TLS it is given', () => {
+    expect(h2load('-D 10')).not.toHaveProperty('requests');
+    expect(h2load('-n 10')).not.toHaveProperty('durationSeconds');
+    expect(h2load('--h1')).not.toHaveProperty('streams');
+    expect(h2load('-n 10')).not.toHaveProperty('tls');
+    const tls = { maxVersion: 'TLSv1.2', ciphers: ['ECDHE-RSA-AES128-GCM-SHA256'] } as const;
+    expect(h2load('-n 10', { tls }).tls).toEqual(tls);
+  });
+
+  test.each([
+    ['-n 999 -c 1000', /^h2load: -n 999 is less than -c 1000/],
+    ['-c 10', /-n 1 is less than -c 10/],
+    ['-n 10 -c 2 -t 3', /^h2load: -c 2 is less than -t 3/],
+    ['-n 0', /^h2load -n 0 has to be a whole number above 0/],
+    ['-m 0 -n 1', /^h2load -m 0/],
+    ['-n=100', /^h2load -n =100/],
+    ['-n 1e5', /-n 1e5/],
+    ['-n 100k', /-n 100k/],
+    ['-n 99999999999999999999', /-n 99999999999999999999/],
+    ['-n', /-n needs a value/],
+    ['-n 1 -n 2', /-n is given twice/],
+    ['-n 1 --requests=2', /--requests is given twice/],
+    ['-n 10 -D 10', /^h2load: -n and -D do not go together/],
+    ['-D 0', /^h2load -D 0 has to be a time such as 10, 10ms, 10s, 10m, 10h$/],
+    ['-D 1.5', /-D 1\.5/],
+    ['-D 1d', /-D 1d/],
+    ['-n 1 --warm-up-time 1s', /^h2load: --warm-up-time needs a -D/],
+    ['-D 1 --warm-up-time 0', /--warm-up-time 0/],
+    ['--h1 -m 10 -n 10', /^h2load: -m 10 would pipeline over HTTP\/1\.1/],
+    ['-p http/1.1 -m 2 -n 2', /^h2load: -m 2 would pipeline/],
+    ['--h1 -p h2c', /^h2load: --h1 and -p h2c do not go together/],
+    ['-p spdy', /^h2load -p spdy has to be h2c or http\/1\.1/],
+    ['--h1=yes', /^h2load: --h1=yes cannot be honoured/],
+    ['-n 10 https://127.0.0.1/', /^h2load: leave "https:\/\/127\.0\.0\.1\/" out/],
+    ...['-T 10', '-N 10', '-r 5', '-i urls.txt', '-H x:y', '-d body', '-w 16', '-W 16', '-f 16K', '-B http://a', '-v', '--rps=5', '--ciphers=X', '--groups=P-256', '--npn-list=h2', '--header-table-size=0']
+      .map((line): [string, RegExp] => [line, new RegExp(`^h2load: ${/^--?[\w-]+/.exec(line)?.[0]} cannot be honoured here; these can: -n -c -t -m -D -p --warm-up-time --h1$`)]),
+  ])('"%s" is refused in one line', refused(h2load));
+});
+
+describe('vegeta', () => {
+  const buckets = 'hist[0,.15ms,.3ms,.45ms,.6ms,.75ms,.9ms,1ms,2ms,5ms]';
+
+  test("reads the article's line: one connection, rate times duration requests", () => {
+    expect(vegeta('-http2 -insecure -duration=10s -rate=1000', { buckets })).toEqual({
+      command: 'vegeta attack -http2 -insecure -duration=10s -rate=1000', protocol: 'h2', connections: 1, streams: 100, threads: 1, keepAlive: true,
+      rate: 1000, requests: 10_000, timeoutSeconds: 30,
+      bucketSeconds: [0.00015, 0.0003, 0.00045, 0.0006, 0.00075, 0.0009, 0.001, 0.002, 0.005],
+    });
+  });
+
+  test.each([
+    ['attack -duration=10s', { rate: 50, requests: 500, command: 'vegeta attack -duration=10s' }],
+    ['--rate 20/s --duration 1m30s', { rate: 20, requests: 1800 }],
+    ['-rate=20/1s -duration=.5s -timeout=500ms', { requests: 10, timeoutSeconds: 0.5 }],
+    ['-rate=100 -duration=.29s', { requests: 29 }],
+    ['-rate=3 -duration=500ms', { requests: 1 }],
+    ['-rate=1000000 -duration=1h -connections=10000', { requests: 3_600_000_000, connections: 1 }],
+  ])('"%s" is %o', (line, profile) => {
+    expect(vegeta(line)).toMatchObject(profile);
+  });
+
+  test.each([
+    ['[0,1ms]', [0.001]],
+    ['[1ms, 2ms]', [0.001, 0.002]],
+    [' hist[0,100us,1.5ms,1m] ', [0.0001, 0.0015, 60]],
+    ['[0,1µs,1μs500ns]', [0.000001, 0.0000015]],
+  ])('buckets %s end at %j s', (text, bucketSeconds) => {
+    expect(vegeta('-duration=1s', { buckets: text }).bucketSeconds).toEqual(bucketSeconds);
+  });
+
+  test.each(['', '[]', '[0]', '0,1ms', '[0,2ms,1ms]', '[0,1ms,1ms]', '[0,0,1ms]', '[0,1]', '[0,x]', '[0,,1ms]', '[0,-1ms]', '[0,1ms', 'text[0,1ms]'])('buckets "%s" are refused', (text) => {
+    refused((line) => vegeta(line, { buckets: text }))('-duration=1s', /^vegeta: buckets have to be ascending times such as/);
+  });
+
+  test.each([
+    ['-rate=1000', /^vegeta: give a -duration/],
+    ['-duration=0 -rate=1', /^vegeta -duration 0 has to be a time/],
+    ['-duration=10', /^vegeta -duration 10 has to be a time such as 10s, 500ms or 1m30s/],
+    ['-duration=-1s', /-duration -1s/],
+    ['-duration=99999999h', /-duration 99999999h/],
+    ['-duration=1s -rate=0', /^vegeta -rate 0 has to be a whole number above 0/],
+    ['-duration=1s -rate=infinity', /^vegeta -rate infinity has to be requests per second/],
+    ['-duration=1s -rate=100/m', /-rate 100\/m has to be requests per second/],
+    ['-duration=1s -rate=1.5', /-rate 1\.5/],
+    ['-duration=1h -rate=9007199254740991', /more requests than can be counted/],
+    ['-duration=1ms -rate=1', /no request at all/],
+    ['-duration=1s -timeout=0', /^vegeta -timeout 0/],
+    ['-duration=1s -connections=0', /^vegeta -connections 0/],
+    ['-duration=1s -rate', /^vegeta: -rate needs a value/],
+    ['-duration=1s -duration=2s', /^vegeta: -duration is given twice/],
+    ['-http2=false -duration=1s', /^vegeta: -http2=false cannot be honoured here; these can: -http2 -insecure -duration -rate -connections -timeout$/],
+    ['-duration=1s -workers=5', /^vegeta: -workers cannot be honoured/],
+    ['-duration=1s -h2c', /^vegeta: -h2c cannot be honoured/],
+    ['-duration=1s | vegeta report', /^vegeta: leave "\|" out/],
+  ])('"%s" is refused in one line', refused((line) => vegeta(line)));
+});

@@ -1,0 +1,118 @@
+import { describe, expect, test } from 'vitest';
+import { fitVariantLoad, isRunnable, loadOf } from '../../lib/scenario/catalogue.ts';
+import { ab, defineScenario, h2load, h2o, nghttpd, nginx, vegeta, wrk, type LoadProfile, type Scenario, type Variant } from '../../lib/scenario/index.ts';
+
+const workers = { workers: 1 };
+const first: Variant = { name: 'first', server: nginx(['base'], workers), published: { rps: 1 } };
+const second: Variant = { name: 'second', server: h2o(['h2'], workers) };
+const third: Variant = { name: 'third', server: nghttpd(['h2'], workers) };
+const gone: Variant = { name: 'gone', server: 'nobody has it any more', published: { rps: 2 } };
+const good: Scenario = {
+  name: 'good', title: 'x', article: { id: '001', title: 'x', year: 2017 }, knob: 'x', load: h2load('-n 100 -c 10 -m 2'),
+  page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
+  variants: [first, second, third, gone],
+};
+const page = good.page;
+const load = good.load;
+
+test('a good one comes back as it is', () => {
+  expect(defineScenario(good)).toBe(good);
+  const more = { ...good, phases: { count: 3, pauseSeconds: 0 }, rounds: 1, shareOf: { variant: 'third', of: 'second', words: 'x' } };
+  expect(defineScenario(more)).toBe(more);
+  expect(() => defineScenario({ ...good, variants: [{ ...first, load: wrk('-c 2') }, { ...second, load: vegeta('-duration=1s', { buckets: '[0,1ms]', tls: { minVersion: 'TLSv1.3' } }) }] })).not.toThrow();
+});
+
+test('servers are what their names say', () => {
+  expect(nghttpd(['h2', 'streams-1024'], { workers: 'server-cores', articleWorkers: 2, fileLimit: 1024 })).toEqual({
+    name: 'nghttpd', config: ['h2', 'streams-1024'], workers: 'server-cores', articleWorkers: 2, fileLimit: 1024,
+  });
+  expect(h2o(['h2'], workers)).toEqual({ name: 'h2o', config: ['h2'], workers: 1 });
+  expect(nginx(['h2'], workers)).toEqual({ name: 'nginx', config: ['h2'], workers: 1 });
+});
+
+describe('is refused, with the field named:', () => {
+  const withLoad = (change: object): Scenario => ({ ...good, load: { ...load, ...change } as LoadProfile });
+  const withServer = (change: object): Scenario => ({ ...good, variants: [{ ...first, server: { ...nginx(['base'], workers), ...change } }] });
+  test.each<[string, Scenario, RegExp]>([
+    ['a bad name', { ...good, name: 'Good one' }, /^scenario "Good one": a name may have a-z, 0-9 and - only$/],
+    ['no variants', { ...good, variants: [] }, /^scenario good: has no variants$/],
+    ['two of a name', { ...good, variants: [first, first] }, /two variants are named "first"/],
+    ['a bad variant name', { ...good, variants: [{ ...first, name: 'a b' }] }, /variant "a b" may have/],
+    ['nothing to run', { ...good, variants: [gone] }, /has published figures only/],
+    ['published only without figures', { ...good, variants: [first, { name: 'gone', server: 'no' }] }, /variant "gone" is published only, and has no published figures/],
+    ['published only without a reason', { ...good, variants: [first, { ...gone, server: ' ' }] }, /variant "gone" has an empty text/],
+    ['a baseline that is not there', { ...good, variants: [first, { ...second, against: 'fisrt' }] }, /variant "second" is against "fisrt", which is not there/],
+    ['a baseline that cannot be run', { ...good, variants: [first, gone, { ...second, against: 'gone' }] }, /variant "second" is against "gone", which is published only/],
+    ['a first variant that cannot be run', { ...good, variants: [gone, first] }, /variant "first" is against "gone", which is published only/],
+    ['a variant against itself', { ...good, variants: [first, { ...second, against: 'second' }] }, /variant "second" is against itself/],
+    ['a page without a folder', { ...good, page: { ...page, docroot: '' } }, /page: docroot is missing/],
+    ['a page without a path', { ...good, page: { ...page, path: 'index.html' } }, /page: path "index\.html" has to begin with \//],
+    ['a page of -1 bytes', { ...good, page: { ...page, bodyBytes: -1 } }, /page: bodyBytes -1/],
+    ['no phase', { ...good, phases: { count: 0, pauseSeconds: 5 } }, /phases\.count 0/],
+    ['half a phase', { ...good, phases: { count: 1.5, pauseSeconds: 5 } }, /phases\.count 1\.5/],
+    ['a pause before the start', { ...good, phases: { count: 2, pauseSeconds: -1 } }, /phases\.pauseSeconds -1/],
+    ['an endless pause', { ...good, phases: { count: 2, pauseSeconds: Infinity } }, /phases\.pauseSeconds Infinity/],
+    ['no round', { ...good, rounds: 0 }, /rounds 0/],
+    ['figures of other phases', { ...good, phases: { count: 3, pauseSeconds: 0 }, variants: [{ ...first, published: { phases: [{}, {}] } }] }, /variant "first" has published figures of 2 phases, not of 3/],
+    ['figures of phases without phases', { ...good, variants: [{ ...first, published: { phases: [{}, {}] } }] }, /of 2 phases, not of 1/],
+    ['a share of nobody', { ...good, shareOf: { variant: 'third', of: 'nobody', words: 'x' } }, /shareOf names "nobody", which is not there/],
+    ['a share by what cannot be run', { ...good, shareOf: { variant: 'gone', of: 'second', words: 'x' } }, /shareOf names "gone", which is published only/],
+    ['a share of itself', { ...good, shareOf: { variant: 'second', of: 'second', words: 'x' } }, /shareOf names "second" twice/],
+    ['a share of the baseline', { ...good, shareOf: { variant: 'second', of: 'first', words: 'x' } }, /shareOf wants two variants that are against the same one/],
+    ['a share across baselines', { ...good, variants: [first, second, { ...third, against: 'second' }], shareOf: { variant: 'third', of: 'second', words: 'x' } }, /shareOf wants two variants/],
+    ['a server of another name', withServer({ name: 'apache' }), /variant "first" is of a server "apache", which bakeoff does not know/],
+    ['no config', withServer({ config: [] }), /has no config: name files of server-configs\/nginx\//],
+    ['half a worker', withServer({ workers: 0.5 }), /has workers 0\.5/],
+    ['no workers', withServer({ workers: 'many' }), /has workers many/],
+    ['no article workers', withServer({ articleWorkers: 0 }), /has articleWorkers 0/],
+    ['no files', withServer({ fileLimit: 0 }), /has fileLimit 0/],
+    ['HTTP/1.1 on nghttpd', { ...good, load: wrk('-c 2'), variants: [third] }, /variant "third" asks nghttpd for http\/1\.1, and it speaks HTTP\/2 only/],
+    ['streams with HTTP/1.1', { ...withLoad({ protocol: 'http/1.1', streams: 2 }), variants: [first] }, /load: streams 2 need h2 or h2c, not http\/1\.1/],
+    ["streams with HTTP/1.0, in a variant's load", { ...good, variants: [{ ...first, load: { ...ab('-n 5'), streams: 5 } }] }, /variant "first" load: streams 5 need/],
+    ['another protocol', withLoad({ protocol: 'h3' }), /load: protocol "h3" has to be/],
+    ['half a connection', withLoad({ connections: 0.5 }), /load: connections 0\.5/],
+    ['no stream', withLoad({ streams: 0 }), /load: streams 0/],
+    ['no thread', withLoad({ threads: NaN }), /load: threads NaN/],
+    ['a count and a duration', withLoad({ durationSeconds: 5 }), /load: one of requests and durationSeconds has to be set/],
+    ['neither', withLoad({ requests: undefined }), /load: one of requests and durationSeconds has to be set/],
+    ['a rate without a count', withLoad({ requests: undefined, durationSeconds: 5, rate: 10 }), /load: a rate goes with requests/],
+    ['a rate of 0', withLoad({ rate: 0 }), /load: rate 0 has to be above 0/],
+    ['an endless time-out', withLoad({ timeoutSeconds: Infinity }), /load: timeoutSeconds Infinity/],
+    ['a warm-up of -1 s', withLoad({ warmupSeconds: -1 }), /load: warmupSeconds -1/],
+    ['HTTP/2 with a connection per request', withLoad({ keepAlive: false }), /load: keepAlive is false, and HTTP\/2 keeps its connections/],
+    ['no buckets', withLoad({ bucketSeconds: [] }), /load: bucketSeconds/],
+    ['buckets that fall', withLoad({ bucketSeconds: [0.002, 0.001] }), /load: bucketSeconds have to be above 0 and ascending/],
+    ['a bucket that ends at 0', withLoad({ bucketSeconds: [0, 0.001] }), /load: bucketSeconds/],
+    ['TLS on h2c', withLoad({ protocol: 'h2c', tls: {} }), /load: h2c is HTTP\/2 without TLS/],
+    ['TLS 1.1', withLoad({ tls: { minVersion: 'TLSv1.1' } }), /load: tls: version "TLSv1\.1" has to be/],
+    ['TLS versions the wrong way round', withLoad({ tls: { minVersion: 'TLSv1.3', maxVersion: 'TLSv1.2' } }), /load: tls: minVersion is above maxVersion/],
+  ])('%s', (_, scenario, message) => {
+    expect(() => defineScenario(scenario)).toThrow(message);
+  });
+});
+
+describe('a variant', () => {
+  test('has its own load or the scenario\'s', () => {
+    const own = wrk('-c 2');
+    expect(loadOf(good, first)).toBe(load);
+    expect(loadOf(good, { ...first, load: own })).toBe(own);
+    expect([first, gone].map(isRunnable)).toEqual([true, false]);
+  });
+
+  test('makes as many requests as those beside it whose articles counted as many, with quick too', () => {
+    const many = { ...second, load: h2load('-n 1000 -c 10 -m 10') };
+    const one = { ...third, load: h2load('-n 1000 -c 10') };
+    const other = { ...third, name: 'other', load: h2load('-n 3000 -c 10') };
+    const timed = { ...third, name: 'timed', load: h2load('-D 10 -c 10') };
+    const rated = { ...third, name: 'rated', load: vegeta('-rate=100 -duration=10s') };
+    const scenario = { ...good, variants: [first, many, one, other, timed, rated] };
+    const counts = (options: object): unknown[] =>
+      scenario.variants.map((variant) => {
+        const fitted = fitVariantLoad(scenario, variant, { generatorCores: 1, exact: false, ...options });
+        return fitted.requests ?? `${fitted.durationSeconds} s`;
+      });
+    expect(counts({})).toEqual([100, 1000, 1000, 3000, '10 s', 1000]);
+    expect(counts({ quick: true })).toEqual([80, 400, 400, 300, '2 s', 200]);
+    expect(counts({ quick: true, durationSeconds: 3 })).toEqual(['3 s', '3 s', '3 s', '3 s', '3 s', 300]);
+  });
+});
