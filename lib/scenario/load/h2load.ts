@@ -75,5 +75,6 @@ function length(flags: ReadonlyMap<string, string>, connections: number): Pick<L
   }
   if (flags.has('requests')) throw new UserError('h2load: -n and -D do not go together (-D would ignore -n): leave one out');
   const durationSeconds = positiveTime('h2load -D', duration, timeUnits);
-  return warmup === undefined ? { durationSeconds } : { durationSeconds, warmupSeconds: positiveTime('h2load --warm-up-time', warmup, timeUnits) };
+  if (warmup === undefined) return { durationSeconds };
+  return { durationSeconds, warmupSeconds: /^0(ms|s|m|h)?$/.test(warmup) ? 0 : positiveTime('h2load --warm-up-time', warmup, timeUnits) };
 }
