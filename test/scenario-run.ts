@@ -1,9 +1,39 @@
 // Runs the `scenario` command as a person does, in a process of its own.
 import { spawn } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
 import type { Result } from '../lib/runner/result.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
+import { ensureTools, toolVariable, type ToolName } from '../lib/setup/tools.ts';
+import { openStore, type Store } from '../lib/store/index.ts';
+
+/** What the runs of a test file share: a folder for temporary files, locks and the database, and the tools. */
+export interface Home { folder: string; env: Record<string, string>; remove(): void }
+
+export async function makeHome(tools: readonly ToolName[]): Promise<Home> {
+  const binaries = Object.entries(await ensureTools(tools)) as [ToolName, string][];
+  const folder = mkdtempSync(join(tmpdir(), 'bakeoff-home-'));
+  // Servers copy their pages below TMPDIR; a killed runner leaves them there.
+  chmodSync(folder, 0o755);
+  const env = { TMPDIR: folder, BAKEOFF_HOME: folder, ...Object.fromEntries(binaries.map(([name, binary]) => [toolVariable(name), binary])) };
+  return { folder, env, remove: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+/** The database that the runs here use, open until the test is over. */
+export async function storeOf({ folder, env }: Home): Promise<Store> {
+  const store = await openStore({ influxdBinary: env['INFLUXD_BIN'] as string, folder: join(folder, 'influxdb') });
+  onTestFinished(() => store.close());
+  return store;
+}
+
+/** A folder for results that is not there yet, in one of its own that goes with the test. */
+export function newOut(): string {
+  const parent = mkdtempSync(join(tmpdir(), 'bakeoff-out-'));
+  onTestFinished(() => rmSync(parent, { recursive: true, force: true }));
+  return join(parent, 'results');
+}
 
 export interface ScenarioRun {
   pid: number;
@@ -15,6 +45,7 @@ export interface ScenarioRun {
   hasEnded(): boolean;
 }
 
+/** Starts a run; what is left of it when the test is over is ended. */
 export function startScenario(args: readonly string[], env: Readonly<Record<string, string>>): ScenarioRun {
   const child = spawn(process.execPath, ['bin/bakeoff.mjs', 'scenario', ...args], {
     cwd: projectRoot, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'],
@@ -29,6 +60,10 @@ export function startScenario(args: readonly string[], env: Readonly<Record<stri
       over = true;
       resolve(code ?? (signal as NodeJS.Signals));
     });
+  });
+  onTestFinished(async () => {
+    if (!over) child.kill('SIGTERM');
+    await ended;
   });
   return { pid: child.pid as number, stdout: () => stdout, stderr: () => stderr, kill: (signal) => child.kill(signal), ended, hasEnded: () => over };
 }

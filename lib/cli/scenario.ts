@@ -7,9 +7,9 @@ import { total } from '../analysis/statistics.ts';
 import { roundRps } from '../analysis/summarise.ts';
 import { markdownReport } from '../report/markdown.ts';
 import { createRunProgress, type RunProgress } from '../report/run-progress.ts';
-import { findingLines, headingLines, loadText, noteLines, storedLine, type Heading } from '../report/sentences.ts';
+import { findingLines, headingLines, loadText, storedLine, type Heading } from '../report/sentences.ts';
 import { duration, success, whole } from '../report/format.ts';
-import { terminalTable } from '../report/terminal.ts';
+import { terminalReport, wrapLines } from '../report/terminal.ts';
 import { allowedCpus, divideCores, formatCpuList } from '../runner/cores.ts';
 import { readEnvironment } from '../runner/environment.ts';
 import { estimatedSeconds } from '../runner/estimate.ts';
@@ -103,7 +103,7 @@ async function measure(draft: PlanDraft, options: ScenarioOptions, { tools, stor
     await compileScript(script);
     const environment = readEnvironment(plan.cores, { ...versions, ...(store === null ? {} : { influxdb: store.version }) });
     const heading = headingOf(plan, environment);
-    print([...headingLines(heading), ...shorterLine(draft, options)].join('\n'));
+    print(wrapLines([...headingLines(heading), ...shorterLine(draft, options)], outputWidth(options)).join('\n'));
     const progress = createRunProgress(process.stderr);
     const outcome = await runRounds({ plan, tools, folder, script, store, interrupt }, environment, eventsFor(plan, progress), startedAt);
     progress.clear();
@@ -178,16 +178,20 @@ async function report(outcome: RunOutcome, plan: Plan, folder: string, options: 
   if (measured) {
     const lines = [...partialLine(result, plan), ...findingLines(result, plan.scenario)];
     const stored = `${storedLine(result.integrity)} · ${folder}`;
-    const stream = options.json ? process.stderr : process.stdout;
-    print(['', ...terminalTable(result, {
-      width: stream.isTTY ? stream.columns : Infinity,
-      colour: stream.isTTY && process.env['NO_COLOR'] === undefined,
-    }), '', ...lines, stored, ...noteLines(result)].join('\n'));
+    const width = outputWidth(options);
+    const colour = width !== Infinity && process.env['NO_COLOR'] === undefined;
+    print(['', ...terminalReport(result, [...lines, stored], { width, colour })].join('\n'));
     await writeTable(folder, markdownReport(result, { heading: headingLines(heading), findings: [...lines, storedLine(result.integrity)] }), ended);
   }
   if (options.json && measured) process.stdout.write(`${JSON.stringify(result, null, 2)}\n`);
   if (ended !== undefined) throw ended;
   return 0;
+}
+
+/** Characters per line where the person reads; Infinity in a pipe. */
+function outputWidth({ json }: ScenarioOptions): number {
+  const stream = json ? process.stderr : process.stdout;
+  return stream.isTTY ? stream.columns : Infinity;
 }
 
 function partialLine(result: Result, plan: Plan): string[] {

@@ -1,54 +1,25 @@
 // Whole runs with the real nginx, influxd and k6: what comes out, and what is left when something goes wrong.
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Result } from '../../lib/runner/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
-import { ensureTools } from '../../lib/setup/tools.ts';
-import { openStore, type Store } from '../../lib/store/index.ts';
 import { influxProxy, refusal } from '../fixtures/influx-proxy.ts';
 import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
-import { readResult, runFolder, startScenario, type ScenarioRun } from '../scenario-run.ts';
+import { makeHome, newOut, readResult, runFolder, startScenario, storeOf, type Home, type ScenarioRun } from '../scenario-run.ts';
 
 const name = 'nginx-open-file-cache';
 const soon = { timeout: 30_000, interval: 20 };
 const testLimitMs = 90_000;
 
-let home: string;
-let env: Record<string, string>;
-beforeAll(async () => {
-  const tools = await ensureTools(['k6', 'nginx', 'influxd']);
-  home = mkdtempSync(join(tmpdir(), 'bakeoff-home-'));
-  // Servers copy their pages below TMPDIR; a killed runner leaves them there.
-  chmodSync(home, 0o755);
-  env = { TMPDIR: home, BAKEOFF_HOME: home, K6_BIN: tools.k6, NGINX_BIN: tools.nginx, INFLUXD_BIN: tools.influxd };
-}, 300_000);
-afterAll(() => rmSync(home, { recursive: true, force: true }));
+let home: Home;
+beforeAll(async () => { home = await makeHome(['k6', 'nginx', 'influxd']); }, 300_000);
+afterAll(() => home.remove());
 
-function newOut(): string {
-  const parent = mkdtempSync(join(tmpdir(), 'bakeoff-out-'));
-  onTestFinished(() => rmSync(parent, { recursive: true, force: true }));
-  return join(parent, 'results');
-}
-
-/** Starts a run; what is left of it when the test is over is ended. */
 function start(args: readonly string[], variables: Readonly<Record<string, string>> = {}): ScenarioRun {
-  const run = startScenario(args, { ...env, ...variables });
-  onTestFinished(async () => {
-    if (!run.hasEnded()) run.kill('SIGTERM');
-    await run.ended;
-  });
-  return run;
-}
-
-/** The database that the runs here use, open until the test is over. */
-async function ownStore(): Promise<Store> {
-  const store = await openStore({ influxdBinary: env['INFLUXD_BIN'] as string, folder: join(home, 'influxdb') });
-  onTestFinished(() => store.close());
-  return store;
+  return startScenario(args, { ...home.env, ...variables });
 }
 
 /** Waits until k6 runs against a variant of a round (and has sent `samples`), and returns the id of the server's master process. */
@@ -86,7 +57,7 @@ describe('a whole run', () => {
     expect(requests).toBeGreaterThan(1000);
     expect(result.integrity).toEqual({ requests, stored: requests, backfilled: 0, lost: 0 });
 
-    const store = await ownStore();
+    const store = await storeOf(home);
     for (const { variant, round, phases: [phase] } of rows) {
       if (phase === undefined) throw new Error('no phase');
       expect(phase.responses['2xx']).toBe(phase.requests);
@@ -126,7 +97,7 @@ describe('a whole run', () => {
       import { ab, defineScenario, nginx } from ${JSON.stringify(join(projectRoot, 'lib/scenario/index.ts'))};
       export default defineScenario({
         name: 'logged', title: 'a log', article: { id: '000', title: 'none', year: 2015 }, knob: 'access_log', load: ab('-c 10 -n 3000 -k'),
-        page: { path: '/', bodyBytes: 612 },
+        page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
         variants: [{ name: 'logged', server: nginx(['base', ${JSON.stringify(join(folder, 'logged.conf'))}], { workers: 1, articleWorkers: 1 }) }],
       });`);
     const run = start([join(folder, 'logged.mts'), '--rounds', '1', '--store', 'none', '--out', out]);
@@ -243,7 +214,7 @@ describe('when a part fails', () => {
     const broken = join(out, '..', 'broken');
     const flaky = join(out, '..', 'nginx');
     // -p comes first when it is to serve; -t and -V only ask.
-    writeFileSync(flaky, `#!/bin/sh\nif [ "$1" = -p ] && rm ${broken} 2>/dev/null; then exit 9; fi\nexec ${env['NGINX_BIN']} "$@"\n`, { mode: 0o755 });
+    writeFileSync(flaky, `#!/bin/sh\nif [ "$1" = -p ] && rm ${broken} 2>/dev/null; then exit 9; fi\nexec ${home.env['NGINX_BIN']} "$@"\n`, { mode: 0o755 });
     const run = start([name, '--rounds', '2', '--duration', '500ms', '--store', 'none', '--out', out], { NGINX_BIN: flaky });
     await underLoad(run, out, 2, 'open-file-cache');
     writeFileSync(broken, '');
@@ -258,7 +229,7 @@ describe('when a part fails', () => {
   test('a database that hangs when a round is over does not cost that round', async () => {
     const out = newOut();
     let hung = false;
-    const url = await influxProxy((await ownStore()).influx.url, (body) => {
+    const url = await influxProxy((await storeOf(home)).influx.url, (body) => {
       hung ||= body.includes('bench_round,');
       return hung ? 'hang' : 'pass';
     });
@@ -271,7 +242,7 @@ describe('when a part fails', () => {
 
   test('a database that refuses the figures of every round is noted once', async () => {
     const out = newOut();
-    const url = await influxProxy((await ownStore()).influx.url, (body) => (body.includes('bench_') ? 'refuse' : 'pass'));
+    const url = await influxProxy((await storeOf(home)).influx.url, (body) => (body.includes('bench_') ? 'refuse' : 'pass'));
     const run = start([name, '--rounds', '2', '--duration', '500ms', '--influx', url, '--out', out]);
     expect(await run.ended, run.stderr()).toBe(0);
     const { warnings, integrity } = readResult(out);
@@ -283,7 +254,7 @@ describe('when a part fails', () => {
     const out = newOut();
     const run = start([name, '--rounds', '1', '--duration', '3s', '--out', out]);
     await underLoad(run, out, 1, 'workers', '"metric":"loadgen_requests","type":"Point"');
-    process.kill(Number(readFileSync(join(home, 'influxdb', 'influxd.lock'), 'utf8')), 'SIGKILL');
+    process.kill(Number(readFileSync(join(home.folder, 'influxdb', 'influxd.lock'), 'utf8')), 'SIGKILL');
     expect(await run.ended, run.stderr()).toBe(0);
     const { integrity, variants } = readResult(out);
     const requests = sum(variants.flatMap((variant) => variant.rounds.flatMap(({ phases }) => phases.map((phase) => phase.requests))));
@@ -300,7 +271,7 @@ describe('when a part fails', () => {
       import { defineScenario, nginx, wrk } from ${JSON.stringify(join(projectRoot, 'lib/scenario/index.ts'))};
       export default defineScenario({
         name: 'broken', title: 'broken', article: { id: '000', title: 'none', year: 2015 }, knob: 'sendfile', load: wrk('-c 10 -t 1 -d 1'),
-        page: { path: '/', bodyBytes: 612 },
+        page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
         variants: [{ name: 'broken', server: nginx(['base', ${JSON.stringify(join(folder, 'broken.conf'))}], { workers: 1, articleWorkers: 1 }) }],
       });`);
     const run = start([join(folder, 'broken.mts'), '--store', 'none', '--out', out]);

@@ -1,0 +1,172 @@
+// Whole runs over HTTP/2 with the real servers, influxd and k6: what is different from HTTP/1.1.
+import { execFile } from 'node:child_process';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import type { PhaseResult } from '../../lib/runner/result.ts';
+import { projectRoot } from '../../lib/setup/paths.ts';
+import { descendants, stillRunning } from '../fixtures/processes.ts';
+import { makeHome, newOut, readResult, runFolder, startScenario, storeOf, type Home } from '../scenario-run.ts';
+
+const testLimitMs = 120_000;
+
+let home: Home;
+beforeAll(async () => { home = await makeHome(['k6', 'nginx', 'h2o', 'nghttpd', 'influxd']); }, 300_000);
+afterAll(() => home.remove());
+
+/** Writes a scenario file beside the results: one of ours with other figures. `changes` are properties in TypeScript. */
+function variationOf(name: string, out: string, changes: string): string {
+  const file = join(out, '..', `${name}.mts`);
+  writeFileSync(file, `
+    import { defineScenario, h2load } from ${JSON.stringify(join(projectRoot, 'lib/scenario/index.ts'))};
+    import scenario from ${JSON.stringify(join(projectRoot, 'scenarios', `${name}.ts`))};
+    export default defineScenario({ ...scenario, ${changes} });`);
+  return file;
+}
+
+function onlyPhase(phases: readonly PhaseResult[]): PhaseResult {
+  expect(phases).toHaveLength(1);
+  return phases[0] as PhaseResult;
+}
+
+test('nghttpd, nginx and h2o answer the same requests over TLS, and the database has what h2load would print', async () => {
+  const out = newOut();
+  const run = startScenario(['nghttpd-index', '--quick', '--rounds', '2', '--out', out], home.env);
+  expect(await run.ended, run.stderr()).toBe(0);
+  const result = readResult(out);
+  expect(result.variants.map(({ name }) => name)).toEqual(['nghttpd', 'nginx', 'h2o']);
+  expect(result.comparisons.map(({ variant, baseline }) => [variant, baseline])).toEqual([['nginx', 'nghttpd'], ['h2o', 'nghttpd']]);
+  expect(result.environment.versions).toMatchObject({ nghttpd: expect.any(String), nginx: expect.any(String), h2o: expect.any(String) });
+
+  const store = await storeOf(home);
+  for (const variant of result.variants) {
+    expect(variant.rounds).toHaveLength(2);
+    const phase = onlyPhase(variant.phases);
+    expect(phase.responses).toEqual({ '2xx': 20_000, '3xx': 0, '4xx': 0, '5xx': 0 });
+    expect(phase.tls).toEqual({ version: 'TLSv1.2', cipher: 'ECDHE-RSA-AES128-GCM-SHA256', keyExchange: 'P-256' });
+    const { bytes } = phase;
+    expect(bytes.body).toBe(10_000 * 612);
+    expect(bytes.received).toBeGreaterThan(bytes.body + bytes.headers);
+    expect(bytes.headers).toBeLessThan(bytes.headersDecoded);
+    expect(phase.headerSavingsPercent).toBeCloseTo(100 * (1 - bytes.headers / bytes.headersDecoded), 9);
+    for (const distribution of [phase.connectMs, phase.firstByteMs, phase.latencyMs, phase.perConnectionRps]) {
+      expect(distribution.min).toBeGreaterThan(0);
+      expect(distribution.mean).toBeGreaterThanOrEqual(distribution.min);
+      expect(distribution.max).toBeGreaterThanOrEqual(distribution.mean);
+    }
+    const [row] = await store.query(
+      'SELECT "measured_rps", "header_bytes", "header_savings", "connect_ms_mean", "first_byte_ms_max", "client_rps_sd", "tls" FROM "bench_phase"'
+      + ` WHERE "run" = '${result.run}' AND "variant" = '${variant.name}' AND "phase" = '1' AND "protocol" = 'h2'`,
+    );
+    expect(row?.values.map((values) => values.slice(1))).toEqual([[
+      phase.rps.median, bytes.headers, (phase.headerSavingsPercent as number) / 100, phase.connectMs.mean, phase.firstByteMs.max, phase.perConnectionRps.sd,
+      'TLSv1.2 ECDHE-RSA-AES128-GCM-SHA256 P-256',
+    ]]);
+    const [total] = await store.query(`SELECT SUM("value") FROM "loadgen_requests" WHERE "run" = '${result.run}' AND "variant" = '${variant.name}' AND "protocol" = 'h2'`);
+    expect(total?.values[0]?.[1]).toBe(20_000);
+  }
+  const article = await store.query(`SELECT "published_header_bytes", "published_connect_ms_mean" FROM "bench_phase" WHERE "run" = '${result.run}'`);
+  expect(article[0]?.values.map((values) => values.slice(1))).toEqual([[1_105_350, 259.5]]);
+  expect(result.integrity).toMatchObject({ requests: 60_000, stored: 60_000, lost: 0 });
+}, testLimitMs);
+
+test('a rate is kept, every answer is in a bucket, and requests/s get no verdict', async () => {
+  const out = newOut();
+  const run = startScenario(['h2o-vs-nginx-h2-rate', '--duration', '1s', '--rounds', '1', '--out', out], home.env);
+  expect(await run.ended, run.stderr()).toBe(0);
+  const result = readResult(out);
+  expect(result.comparisons).toMatchObject([{ variant: 'h2o', verdict: 'none', why: 'the load sets requests/s: compare latencies' }]);
+  const store = await storeOf(home);
+  for (const variant of result.variants) {
+    const phase = onlyPhase(variant.phases);
+    expect(phase.requests + phase.unsent).toBe(1000);
+    expect(phase.seconds).toBeGreaterThan(0.9);
+    expect(phase.buckets.map(({ fromMs, toMs }) => [fromMs, toMs])).toEqual([
+      [0, 0.15], [0.15, 0.3], [0.3, 0.45], [0.45, 0.6], [0.6, 0.75], [0.75, 0.9], [0.9, 1], [1, 2], [2, 5], [5, null],
+    ]);
+    const counts = phase.buckets.map(({ count }) => count);
+    expect(counts.reduce((sum, count) => sum + count, 0)).toBe(phase.responses['2xx']);
+    expect(phase.sendDelayMs.max).toBeGreaterThan(0);
+    const [buckets] = await store.query(`SELECT "bucket", "count", "published_count" FROM "bench_bucket" WHERE "run" = '${result.run}' AND "variant" = '${variant.name}'`);
+    expect(buckets?.values.map((values) => values[2])).toEqual(counts);
+    expect(buckets?.values.map((values) => values[1])).toEqual([
+      '0–150 µs', '150–300 µs', '300–450 µs', '450–600 µs', '600–750 µs', '750–900 µs', '900 µs–1 ms', '1–2 ms', '2–5 ms', 'over 5 ms',
+    ]);
+    expect(buckets?.values.map((values) => values[3])).toEqual(variant.published?.buckets?.map(({ count }) => count));
+  }
+}, testLimitMs);
+
+test('a file limit of 1024 costs nghttpd 4xx answers, phase after phase on one server; 4096 costs none', async () => {
+  const out = newOut();
+  const file = variationOf('nghttpd-img', out, 'load: { ...scenario.load, requests: 2040 }, phases: { count: 2, pauseSeconds: 1 }');
+  const run = startScenario([file, '--variants', 'nghttpd-1024,nghttpd-4096', '--out', out], home.env);
+  expect(await run.ended, run.stderr()).toBe(0);
+  const result = readResult(out);
+  const [limited, free] = result.variants;
+  for (const variant of [limited, free]) {
+    expect(variant?.rounds).toHaveLength(1);
+    const [first, second] = variant?.rounds[0]?.phases ?? [];
+    expect([first?.requests, second?.requests]).toEqual([2040, 2040]);
+    expect(Date.parse(second?.startedAt as string) - Date.parse(first?.endedAt as string)).toBeGreaterThanOrEqual(1000);
+  }
+  expect(limited?.phases.map(({ responses }) => responses['4xx'])).toSatisfy((counts: number[]) => counts.some((count) => count > 0));
+  expect(limited?.phases.map(({ errors }) => errors.total)).toEqual([0, 0]);
+  expect(free?.phases.map(({ responses }) => responses['2xx'])).toEqual([2040, 2040]);
+  expect(free?.traffic?.bytes.body).toBe(4080 * 525_304);
+  expect(result.comparisons[0]).toMatchObject({ variant: 'nghttpd-4096', verdict: 'none', why: expect.stringMatching(/ % of the requests of nghttpd-1024 failed$/) as string });
+  expect(result.warnings).toContainEqual(expect.stringMatching(/^nghttpd-1024: [\d,]+ answers other than 2xx among 4,080 requests: requests\/s alone do not compare$/));
+
+  const store = await storeOf(home);
+  const ratios = await store.query(`SELECT "success_ratio" FROM "bench_phase" WHERE "run" = '${result.run}' AND "variant" = 'nghttpd-1024' GROUP BY "phase"`);
+  expect(ratios.map(({ tags, values }) => [tags?.['phase'], values[0]?.[1]])).toEqual(limited?.phases.map(({ phase, successRatio }) => [String(phase), successRatio]));
+  const requests = await store.query(`SELECT SUM("value") FROM "loadgen_requests" WHERE "run" = '${result.run}' AND "variant" = 'nghttpd-4096' GROUP BY "phase"`);
+  expect(requests.map(({ tags, values }) => [tags?.['phase'], values[0]?.[1]])).toEqual([['1', 2040], ['2', 2040]]);
+  expect(result.integrity).toMatchObject({ requests: 8160, stored: 8160, lost: 0 });
+}, testLimitMs);
+
+test('a column that is published only is shown and not run, and its servers alone are started', async () => {
+  const out = newOut();
+  const run = startScenario(
+    ['http1-vs-h2-small-file', '--quick', '--rounds', '1', '--variants', 'nginx-http1,nginx-spdy', '--store', 'none', '--out', out],
+    { ...home.env, H2O_BIN: '/nowhere/h2o', NGHTTPD_BIN: '/nowhere/nghttpd' },
+  );
+  expect(await run.ended, run.stderr()).toBe(0);
+  const { variants, comparisons, environment } = readResult(out);
+  expect(variants).toMatchObject([
+    { name: 'nginx-http1', server: { name: 'nginx' }, rounds: [{ round: 1 }] },
+    { name: 'nginx-spdy', server: null, publishedOnly: expect.any(String), rounds: [], phases: [], rps: null },
+  ]);
+  expect(comparisons).toMatchObject([{ variant: 'nginx-spdy', baseline: 'nginx-http1', why: 'published only', publishedRatio: expect.closeTo(77_331 / 44_326, 9) }]);
+  expect(environment.versions).not.toHaveProperty('nghttpd');
+  expect(readdirSync(join(runFolder(out), 'round-1'))).toEqual(['nginx-http1']);
+  expect(readFileSync(join(runFolder(out), 'table.md'), 'utf8')).toMatch(/\| nginx-spdy \|.*\| published only \|/);
+}, testLimitMs);
+
+test('more connections than files may be open are refused before anything starts', async () => {
+  const out = newOut();
+  const { code, stdout, stderr } = await new Promise<{ code: unknown; stdout: string; stderr: string }>((resolve) => {
+    const args = ['--nofile=900:900', process.execPath, 'bin/bakeoff.mjs', 'scenario', 'nghttpd-img', '--store', 'none', '--out', out];
+    execFile('prlimit', args, { cwd: projectRoot, env: { ...process.env, ...home.env }, timeout: 60_000 }, (error, printed, said) => (
+      resolve({ code: error?.code ?? 0, stdout: printed, stderr: said })
+    ));
+  });
+  expect(stderr).toBe('nghttpd-1024: 1020 connections of the load generator need 1084 open files, but the hard limit here is 900: '
+    + 'raise it as root with "prlimit --nofile=1084:1084 --pid $$" in this shell\n');
+  expect([code, stdout]).toEqual([1, '']);
+}, testLimitMs);
+
+test('a long run says how to make it shorter, and a Ctrl-C in its first phase leaves nothing running', async () => {
+  const out = newOut();
+  const run = startScenario(['nghttpd-img', '--store', 'none', '--out', out], home.env);
+  const record = (): string => readFileSync(join(runFolder(out), 'round-1', 'nghttpd-1024', 'record.ndjson'), 'utf8');
+  await vi.waitFor(() => {
+    if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
+    expect(record()).toContain('"metric":"loadgen_requests","type":"Point"');
+  }, { timeout: 60_000, interval: 50 });
+  expect(run.stdout()).toMatch(/^To make it shorter: --quick \(about [^)]+\), fewer --variants\.$/m);
+  const started = descendants(run.pid);
+  expect(started.map(({ command }) => command)).toEqual(expect.arrayContaining(['k6', 'nghttpd']));
+  run.kill('SIGINT');
+  expect(await run.ended).toBe(130);
+  await vi.waitFor(() => expect(stillRunning(started)).toEqual([]), { timeout: 30_000, interval: 20 });
+}, testLimitMs);
