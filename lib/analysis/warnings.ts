@@ -14,7 +14,7 @@ export type Warning =
   | { kind: 'failures'; variant: string; requests: number; errors: number; not2xx: number; example: string }
   | { kind: 'unsent'; variant: string; requests: number; unsent: number }
   | { kind: 'late-sends'; variant: string; p99Ms: number; bucketMs: number }
-  | { kind: 'stream-limit'; variant: string; asked: number; allowed: number }
+  | { kind: 'stream-limit'; variants: readonly string[]; asked: number; allowed: number }
   | { kind: 'tls-differs'; part: keyof Tls; variants: ReadonlyMap<string, readonly string[]> }
   | { kind: 'load-average'; perMinute: number; cores: number }
   | { kind: 'few-rounds'; rounds: number; needed: number }
@@ -34,13 +34,14 @@ export function warningsOf(facts: RunFacts, measured: readonly MeasuredVariant[]
     ...(rounds > 0 && rounds < minimumRounds ? [{ kind: 'few-rounds', rounds, needed: minimumRounds } as const] : []),
     ...(facts.loadAverage > busyPerCore * facts.cores ? [{ kind: 'load-average', perMinute: facts.loadAverage, cores: facts.cores } as const] : []),
     ...variants.flatMap(variantWarnings),
+    ...streamWarnings(variants),
     ...tlsWarnings(variants),
     ...measured.flatMap((variant) => baselineWarning(measured, variant)),
   ];
 }
 
 function variantWarnings(variant: VariantResult): Warning[] {
-  const { name, generatorShare, serverShare, load } = variant;
+  const { name, generatorShare, serverShare } = variant;
   const warnings: Warning[] = [];
   if (limitOf(variant) === 'generator' && generatorShare !== null && serverShare !== null) {
     warnings.push({ kind: 'generator-limit', variant: name, generatorShare, serverShare });
@@ -55,8 +56,6 @@ function variantWarnings(variant: VariantResult): Warning[] {
   }
   const unsent = total(phases, (phase) => phase.unsent);
   if (unsent > 0) warnings.push({ kind: 'unsent', variant: name, requests, unsent });
-  const allowed = Math.min(...phases.map((phase) => phase.maxConcurrentStreams ?? Infinity));
-  if (load.streams !== undefined && allowed < load.streams) warnings.push({ kind: 'stream-limit', variant: name, asked: load.streams, allowed });
   return [...warnings, ...lateSends(name, phases)];
 }
 
@@ -67,6 +66,18 @@ function lateSends(variant: string, phases: readonly Phase[]): Warning[] {
   const bucketMs = Math.min(...widths);
   const p99Ms = median(phases.map((phase) => phase.sendDelayMs.p99));
   return p99Ms < bucketMs ? [] : [{ kind: 'late-sends', variant, p99Ms, bucketMs }];
+}
+
+/** One for all variants whose server allows the same fewer streams than the load asks for. */
+function streamWarnings(variants: readonly VariantResult[]): Warning[] {
+  const limits = new Map<string, Warning & { kind: 'stream-limit' }>();
+  for (const { name, load: { streams: asked = 1 }, rounds } of variants) {
+    const allowed = Math.min(...rounds.flatMap(({ phases }) => phases.map((phase) => phase.maxConcurrentStreams ?? Infinity)));
+    if (allowed >= asked) continue;
+    const others = limits.get(`${asked} ${allowed}`)?.variants ?? [];
+    limits.set(`${asked} ${allowed}`, { kind: 'stream-limit', variants: [...others, name], asked, allowed });
+  }
+  return [...limits.values()];
 }
 
 /** One per part of TLS in which variants differ. Those without TLS do not count. */
@@ -104,7 +115,7 @@ export function warningText(warning: Warning): string {
       return `${warning.variant}: one request in a hundred left ${short(warning.p99Ms)} ms or more late, which is in its latency, and the narrowest bucket is `
         + `${short(warning.bucketMs)} ms: the generator was kept from its core; run again on a quieter machine`;
     case 'stream-limit':
-      return `${warning.variant}: the server allows ${whole(warning.allowed)} concurrent streams per connection, the load asks for ${whole(warning.asked)}: ${whole(warning.allowed)} were used`;
+      return `${warning.variants.join(', ')}: the server allows ${whole(warning.allowed)} concurrent streams per connection, the load asks for ${whole(warning.asked)}: ${whole(warning.allowed)} were used`;
     case 'tls-differs':
       return `${tlsParts[warning.part]} differs: ${[...warning.variants].map(([value, names]) => `${value} (${names.join(', ')})`).join(', ')}`;
     case 'load-average':

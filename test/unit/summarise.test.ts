@@ -286,12 +286,14 @@ describe('TLS and streams', () => {
   });
 
   test('beyond the server\'s limit are one line that names both', () => {
-    const limited = (maxConcurrentStreams: number | null) => summarise(facts, [{
-      ...negotiated('nginx', 'P-256', { maxConcurrentStreams }), load: { protocol: 'h2', threads: 1, streams: 1020 },
-    }]).warnings.map(warningText);
-    expect(limited(128)).toEqual(['nginx: the server allows 128 concurrent streams per connection, the load asks for 1,020: 128 were used']);
-    expect(limited(1024)).toEqual([]);
-    expect(limited(null)).toEqual([]);
+    const limited = (...limits: (number | null)[]) => summarise(facts, limits.map((maxConcurrentStreams, index) => (
+      { ...negotiated(`server-${index}`, 'P-256', { maxConcurrentStreams }), load: { protocol: 'h2', threads: 1, streams: 1020 } }
+    ))).warnings.map(warningText);
+    expect(limited(128, 1020, 100, 128)).toEqual([
+      'server-0, server-3: the server allows 128 concurrent streams per connection, the load asks for 1,020: 128 were used',
+      'server-2: the server allows 100 concurrent streams per connection, the load asks for 1,020: 100 were used',
+    ]);
+    expect(limited(1024, null)).toEqual([]);
   });
 });
 
