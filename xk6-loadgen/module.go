@@ -68,19 +68,37 @@ func summary(r engine.Result) map[string]any {
 	for i, kind := range engine.ErrorKindNames {
 		errorCounts[kind] = r.Errors[i]
 	}
+	buckets := []any{}
+	for _, bucket := range r.Buckets {
+		entry := map[string]any{"fromMs": milliseconds(bucket.From), "toMs": nil, "count": bucket.Count}
+		if bucket.To > 0 {
+			entry["toMs"] = milliseconds(bucket.To)
+		}
+		buckets = append(buckets, entry)
+	}
+	var negotiated, maxConcurrentStreams any
+	if r.TLS != nil {
+		negotiated = map[string]any{"version": r.TLS.Version, "cipher": r.TLS.Cipher, "keyExchange": r.TLS.KeyExchange}
+	}
+	if r.MaxConcurrentStreams > 0 {
+		maxConcurrentStreams = r.MaxConcurrentStreams
+	}
 	return map[string]any{
-		"requests": r.Requests, "warmupRequests": r.WarmupRequests, "inFlight": r.InFlight,
+		"requests": r.Requests, "warmupRequests": r.WarmupRequests, "inFlight": r.InFlight, "unsent": r.Unsent,
 		"seconds": r.Seconds, "rps": r.RPS,
 		"responses": responses, "errors": errorCounts, "errorExample": r.ErrorExample,
 		"bytes": map[string]any{
-			"received": r.ReceivedBytes, "headers": r.HeaderBytes, "headersDecoded": r.HeaderBytes,
+			"received": r.ReceivedBytes, "headers": r.HeaderBytes, "headersDecoded": r.HeadersDecodedBytes,
 			"body": r.BodyBytes, "sent": r.SentBytes,
 		},
 		"latencyMs": latency(r.LatencyMs), "connectMs": latency(r.ConnectMs), "firstByteMs": latency(r.FirstByteMs),
+		"sendDelayMs": latency(r.SendDelayMs), "buckets": buckets, "tls": negotiated, "maxConcurrentStreams": maxConcurrentStreams,
 		"perConnectionRps": distribution(r.PerConnectionRPS), "perThreadRps": distribution(r.PerThreadRPS),
 		"startedAt": instant(r.StartedAt), "endedAt": instant(r.EndedAt), "cpuSeconds": r.CPUSeconds,
 	}
 }
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 func instant(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
 

@@ -22,21 +22,23 @@ type params struct {
 }
 
 // later are options of the script API that this version does not have yet.
-var later = []string{"rate", "buckets", "netns", "tls"}
+var later = []string{"netns"}
 
 // reserved tags tell the module's own series apart, or are turned into fields by k6's outputs: a series that differs in
 // nothing else would lose points.
 var reserved = []string{"class", "direction", "instance", "iter", "kind", "le", "part", "scope", "stat", "url", "vu"}
 
 var known = []string{
-	"url", "urls", "protocol", "connections", "streams", "requests", "duration", "keepAlive", "warmup", "timeout",
-	"threads", "method", "headers", "body", "tags",
+	"url", "urls", "protocol", "connections", "streams", "requests", "duration", "rate", "keepAlive", "warmup", "timeout",
+	"threads", "method", "headers", "body", "tls", "buckets", "tags",
 }
+
+var knownTLS = []string{"insecureSkipVerify", "minVersion", "maxVersion", "ciphers", "curves"}
 
 // defaults as a script gets them when it leaves the option out.
 func defaults() engine.Options {
 	return engine.Options{
-		Protocol: engine.HTTP11, Connections: 1, Threads: 1, KeepAlive: true, Timeout: time.Minute, Method: http.MethodGet,
+		Protocol: engine.HTTP11, Connections: 1, Streams: 1, Threads: 1, KeepAlive: true, Timeout: time.Minute, Method: http.MethodGet,
 	}
 }
 
@@ -78,18 +80,28 @@ func (p *params) set(rt *sobek.Runtime, key string, v sobek.Value) (err error) {
 	case "protocol":
 		var name string
 		name, err = text(key, v)
-		if name == "h2" || name == "h2c" {
-			return fmt.Errorf("protocol: %s is not supported yet; use http/1.1 or http/1.0", name)
-		}
 		o.Protocol = engine.Protocol(name)
 	case "connections":
 		o.Connections, err = count(key, v)
 	case "threads":
 		o.Threads, err = count(key, v)
 	case "streams":
-		var streams int
-		if streams, err = count(key, v); err == nil && streams != 1 {
-			err = fmt.Errorf("streams: HTTP/1 has one request at a time on a connection; leave streams out or set it to 1")
+		o.Streams, err = count(key, v)
+	case "rate":
+		o.Rate, err = rate(key, v)
+	case "tls":
+		o.TLS, err = tlsOptions(rt, v)
+	case "buckets":
+		var ends []string
+		if ends, err = texts(rt, key, v); err == nil && len(ends) == 0 {
+			err = fmt.Errorf("buckets: give at least one upper end")
+		}
+		for _, end := range ends {
+			var d time.Duration
+			if d, err = duration(key, rt.ToValue(end)); err != nil {
+				return err
+			}
+			o.Buckets = append(o.Buckets, d)
 		}
 	case "requests":
 		var n int
@@ -102,11 +114,7 @@ func (p *params) set(rt *sobek.Runtime, key string, v sobek.Value) (err error) {
 	case "timeout":
 		o.Timeout, err = duration(key, v)
 	case "keepAlive":
-		keep, isBool := v.Export().(bool)
-		if !isBool {
-			err = fmt.Errorf("keepAlive: must be true or false, got %s", v)
-		}
-		o.KeepAlive = keep
+		o.KeepAlive, err = boolean(key, v)
 	case "method":
 		o.Method, err = text(key, v)
 	case "body":
@@ -138,6 +146,62 @@ func (p *params) set(rt *sobek.Runtime, key string, v sobek.Value) (err error) {
 
 func unknown(key string) error {
 	return fmt.Errorf("there is no option %q; there are: %s", key, strings.Join(known, ", "))
+}
+
+// tlsOptions reads the object of the option tls.
+func tlsOptions(rt *sobek.Runtime, v sobek.Value) (o engine.TLSOptions, err error) {
+	if _, ok := v.Export().(map[string]any); !ok {
+		return o, fmt.Errorf("tls: must be an object, got %s", v)
+	}
+	object := v.ToObject(rt)
+	for _, key := range object.Keys() {
+		name, value := "tls."+key, object.Get(key)
+		if !slices.Contains(knownTLS, key) {
+			return o, fmt.Errorf("tls: there is no option %q; there are: %s", key, strings.Join(knownTLS, ", "))
+		}
+		if isNullish(value) {
+			continue
+		}
+		switch key {
+		case "insecureSkipVerify":
+			o.InsecureSkipVerify, err = boolean(name, value)
+		case "minVersion":
+			o.MinVersion, err = text(name, value)
+		case "maxVersion":
+			o.MaxVersion, err = text(name, value)
+		case "ciphers":
+			o.Ciphers, err = texts(rt, name, value)
+		case "curves":
+			o.Curves, err = texts(rt, name, value)
+		}
+		if err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+func boolean(key string, v sobek.Value) (bool, error) {
+	b, ok := v.Export().(bool)
+	if !ok {
+		return false, fmt.Errorf("%s: must be true or false, got %s", key, v)
+	}
+	return b, nil
+}
+
+// rate reads a number of requests/s that is greater than zero.
+func rate(key string, v sobek.Value) (float64, error) {
+	switch n := v.Export().(type) {
+	case int64:
+		if n > 0 {
+			return float64(n), nil
+		}
+	case float64:
+		if n > 0 && !math.IsInf(n, 0) {
+			return n, nil
+		}
+	}
+	return 0, fmt.Errorf("%s: must be a number of requests/s greater than 0, got %s", key, v)
 }
 
 func isNullish(v sobek.Value) bool { return v == nil || sobek.IsUndefined(v) || sobek.IsNull(v) }

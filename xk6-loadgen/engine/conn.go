@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"io"
 	"syscall"
 	"time"
 )
@@ -10,6 +11,8 @@ type connState uint8
 const (
 	closed connState = iota
 	connecting
+	// handshaking: TCP is up, TLS not yet.
+	handshaking
 	established
 	// lingering: the exchange is over and the peer has said that it will close; its FIN is awaited, so that the
 	// TIME_WAIT is the server's, as with ab.
@@ -17,6 +20,10 @@ const (
 )
 
 const (
+	// A connection that always has more to read yields to the others after this many reads.
+	readsPerTurn = 32
+	// What is sent over TLS is encrypted in pieces of this size, so that a long body is not there twice.
+	sealBytes      = 64 << 10
 	firstBackoff   = int64(10 * time.Millisecond)
 	longestBackoff = int64(500 * time.Millisecond)
 	// lingerLimit is how long a server may take to close after it has said so. Its FIN normally comes with the response.
@@ -28,17 +35,19 @@ const (
 type conn struct {
 	loop    *loop
 	session session
-	fd      int
-	slot    int32
-	state   connState
+	// secure is nil without TLS.
+	secure *secure
+	fd     int
+	slot   int32
+	state  connState
 	// registered: epoll knows the socket. watchesOut: it reports when the socket takes bytes again.
 	registered, watchesOut bool
 	// answered: a first byte has come in on this connection.
 	answered bool
 	// peerClosed: the peer has closed its side; what it sent before may still have to be read, and no request follows.
 	peerClosed bool
-	// queued: the slot is in the loop's list of those about to start.
-	queued bool
+	// queued: the slot is in the loop's list of those about to start; idle: in that of those that could.
+	queued, idle bool
 	// writeBroken: the peer takes no more bytes; what it had sent before may still be a response.
 	writeBroken bool
 	// generation tells connections of one slot apart; descriptors are reused at once.
@@ -49,8 +58,9 @@ type conn struct {
 	retryAt int64
 	// failures in a row, without a response between them.
 	failures int
-	// unsent is what the kernel has not taken yet.
-	unsent []byte
+	// unsent is what the session has left to send, backlog what was made of it (encrypted, say) and the kernel has not
+	// taken yet; backlog goes first.
+	unsent, backlog []byte
 	// responses in the measured window.
 	responses int64
 }
@@ -75,12 +85,30 @@ func (c *conn) connect() {
 		c.fail(ErrConnect, "connect: "+errno.Error())
 		return
 	}
-	// The one look at the clock that a connection costs: its connect and its first request are timed by it.
-	l.clock = l.shared.now()
 	generation := c.generation
-	c.session.connected()
+	c.tryTransport()
 	if c.generation == generation && c.fd >= 0 {
-		c.watch(c.state == connecting || len(c.unsent) > 0)
+		c.watch(c.state == connecting || c.sending())
+	}
+}
+
+// tryTransport begins what follows the TCP handshake, which may not be over yet; then it is called again.
+func (c *conn) tryTransport() {
+	// The one look at the clock that a connection costs: its connect and its first request are timed by it.
+	c.loop.clock = c.loop.shared.now()
+	switch {
+	case c.secure != nil:
+		if c.secure.handshake == nil {
+			c.secure.begin()
+		}
+		c.pump()
+	case c.loop.plan.Protocol.isHTTP2():
+		// Nothing to send: it tells whether the connection is there, so that the session need not send twice.
+		if _, ok := c.transmit(nil); ok && c.state == established {
+			c.session.connected()
+		}
+	default:
+		c.session.connected()
 	}
 }
 
@@ -100,26 +128,115 @@ func (c *conn) watch(out bool) {
 	}
 }
 
-// send hands p to the kernel; what it does not take follows when it can, so p must stay as it is until the response.
+// send hands p to the transport; what it does not take follows when it can, so p must stay as it is until the response.
 // While the connection is not up nothing is taken, and the session's connected is called again.
 func (c *conn) send(p []byte) {
+	c.unsent = p
+	c.pump()
+	if c.state == connecting {
+		c.unsent = nil
+	}
+}
+
+// write hands p to the transport, which keeps what the kernel does not take: p is free again afterwards.
+func (c *conn) write(p []byte) {
+	if c.writeBroken {
+		return
+	}
+	l := c.loop
+	l.current.SentBytes += int64(len(p))
+	if c.secure != nil {
+		l.sealed = c.secure.out.seal(l.sealed[:0], recordApplicationData, p)
+		p = l.sealed
+	}
+	if len(c.backlog) > 0 {
+		c.backlog = append(c.backlog, p...)
+		c.pumpBacklog()
+		return
+	}
+	if n, ok := c.transmit(p); ok && n < len(p) {
+		c.backlog = append(c.backlog, p[n:]...)
+		c.watchWrites()
+	}
+}
+
+// pump hands on what is waiting, as much as the kernel takes.
+func (c *conn) pump() {
+	if c.secure != nil && c.state == established {
+		for len(c.unsent) > 0 && (len(c.backlog) == 0 || !c.watchesOut) {
+			p := c.unsent[:min(len(c.unsent), sealBytes)]
+			c.unsent = c.unsent[len(p):]
+			if c.write(p); c.fd < 0 {
+				return
+			}
+		}
+	}
+	if len(c.backlog) > 0 && !c.pumpBacklog() || c.secure != nil || len(c.unsent) == 0 {
+		return
+	}
+	if n, ok := c.transmit(c.unsent); ok {
+		c.loop.current.SentBytes += int64(n)
+		if c.unsent = c.unsent[n:]; len(c.unsent) > 0 {
+			c.watchWrites()
+		}
+	}
+}
+
+// pumpBacklog tells whether nothing of the backlog is left.
+func (c *conn) pumpBacklog() bool {
+	n, ok := c.transmit(c.backlog)
+	if !ok {
+		return false
+	}
+	if n < len(c.backlog) {
+		c.backlog = c.backlog[:copy(c.backlog, c.backlog[n:])]
+		c.watchWrites()
+		return false
+	}
+	// Few connections ever have one: none holds on to its memory.
+	c.backlog = nil
+	return true
+}
+
+// sending tells whether something waits for the kernel to take it.
+func (c *conn) sending() bool { return len(c.unsent) > 0 || len(c.backlog) > 0 }
+
+// transmit hands p to the kernel and returns how much it took, which is nothing while the connection is not up. When the
+// connection fails it is false.
+func (c *conn) transmit(p []byte) (int, bool) {
 	n, errno := sysSend(c.fd, p)
 	if errno == syscall.EAGAIN {
-		if c.state == connecting {
-			return
-		}
-		n, errno = 0, 0
+		return 0, true
 	}
 	if errno != 0 {
 		c.sendFailed(errno)
-		return
+		return 0, false
 	}
 	if c.state == connecting {
-		c.state = established
-		c.loop.connectTimes.record(c.loop.clock - c.openedAt)
+		if c.secure != nil {
+			c.state = handshaking
+		} else {
+			c.isUp()
+		}
 	}
-	c.loop.current.SentBytes += int64(n)
-	if c.unsent = p[n:]; len(c.unsent) > 0 && c.registered && !c.watchesOut {
+	return n, true
+}
+
+// isUp: connect time is that until the session may speak, TLS included.
+func (c *conn) isUp() {
+	c.state = established
+	c.loop.connectTimes.record(c.loop.clock - c.openedAt)
+}
+
+// handshakeDone lets the session speak. What the handshake has left to send goes out with its first bytes.
+func (c *conn) handshakeDone() {
+	c.isUp()
+	c.session.connected()
+}
+
+// watchWrites asks to be told when the kernel takes more.
+func (c *conn) watchWrites() {
+	if c.registered && !c.watchesOut {
 		c.watch(true)
 	}
 }
@@ -130,11 +247,17 @@ func (c *conn) sendFailed(errno syscall.Errno) {
 		return
 	}
 	// A server may answer (413, say) and close before it has taken the whole request: read what there is first.
-	c.writeBroken, c.unsent = true, nil
+	c.writeBroken, c.unsent, c.backlog = true, nil, nil
 	generation := c.generation
 	c.read(0)
-	if c.generation == generation && c.fd >= 0 && c.session.underWay() > 0 {
+	if c.generation != generation || c.fd < 0 {
+		return
+	}
+	if c.session.underWay() > 0 {
 		c.fail(ErrWrite, "write: "+errno.Error())
+	} else {
+		c.close()
+		c.loop.startSoon(c)
 	}
 }
 
@@ -148,9 +271,11 @@ func (c *conn) ready(events uint32) {
 			c.fail(ErrConnect, "connect: "+socketError(c.fd).Error())
 			return
 		}
-		c.session.connected()
-	} else if events&epollOut != 0 && len(c.unsent) > 0 {
-		c.send(c.unsent)
+		c.tryTransport()
+	} else if events&epollOut != 0 && c.sending() {
+		if c.pump(); c.fd >= 0 && !c.sending() && c.state == established {
+			c.session.flush()
+		}
 	}
 	if events&^epollOut != 0 && c.fd >= 0 && c.state != connecting {
 		c.read(events)
@@ -165,47 +290,86 @@ func (c *conn) read(events uint32) {
 	generation := c.generation
 	c.peerClosed = events&(epollRdHup|epollError) != 0
 	wasReset := events&epollError != 0
-	for {
-		n, errno := sysRecv(c.fd, l.buffer[:])
-		switch {
-		case errno == syscall.EAGAIN:
-			return
-		case errno != 0 && c.state != lingering:
+	for reads := 1; ; reads++ {
+		kept := 0
+		if c.secure != nil {
+			kept = copy(l.buffer[:], c.secure.partial)
+		}
+		n, errno := sysRecv(c.fd, l.buffer[kept:])
+		if errno == syscall.EAGAIN {
+			break
+		}
+		if errno != 0 && c.state != lingering {
 			c.fail(ErrRead, "read: "+errno.Error())
 			return
-		case errno != 0 || n == 0:
+		}
+		if errno != 0 || n == 0 {
+			c.peerClosed = true
 			c.endOfStream()
 			return
 		}
 		l.clock = l.shared.now()
-		if !c.answered {
-			c.answered = true
-			l.firstByteTimes.record(l.clock - c.openedAt)
-		}
-		l.current.ReceivedBytes += int64(n)
-		if c.state != lingering {
-			c.session.received(l.buffer[:n])
+		if c.secure != nil {
+			c.secure.received(l.buffer[:kept+n])
+		} else {
+			c.deliver(l.buffer[:n])
 		}
 		if c.generation != generation || c.fd < 0 {
 			return
 		}
-		if n < len(l.buffer) && !wasReset {
+		if kept+n < len(l.buffer) && !wasReset {
 			// Edge-triggered: what comes later is a new event.
 			if c.peerClosed {
 				c.endOfStream()
+				return
 			}
-			return
+			break
 		}
+		if reads == readsPerTurn {
+			// Registering again is answered with an event when there is more.
+			c.watch(c.watchesOut)
+			break
+		}
+	}
+	if c.fd >= 0 && c.state == established {
+		c.session.flush()
+	}
+}
+
+// deliver gives the session what came in: with TLS, what was in a record.
+func (c *conn) deliver(p []byte) {
+	c.loop.current.ReceivedBytes += int64(len(p))
+	if c.state != lingering {
+		c.session.received(p)
+	}
+}
+
+// firstByte notes when a response's first byte came in on this connection.
+func (c *conn) firstByte() {
+	if !c.answered {
+		c.answered = true
+		c.loop.firstByteTimes.record(c.loop.clock - c.openedAt)
+	}
+}
+
+// start lets the session start attempts, and sends them.
+func (c *conn) start() {
+	c.session.next()
+	if c.fd >= 0 && c.state == established {
+		c.session.flush()
 	}
 }
 
 func (c *conn) endOfStream() {
-	if c.state == lingering {
+	switch c.state {
+	case lingering:
 		c.close()
-		c.session.next()
-		return
+		c.start()
+	case handshaking:
+		c.fail(ErrTLS, explainTLS(io.EOF))
+	default:
+		c.session.closedByPeer()
 	}
-	c.session.closedByPeer()
 }
 
 // linger waits for the peer's FIN after the last exchange on this connection.
@@ -218,6 +382,9 @@ func (c *conn) linger() {
 func (c *conn) fail(kind ErrorKind, example string) {
 	if c.writeBroken && kind == ErrRead {
 		kind = ErrWrite
+	}
+	if c.state == handshaking && kind != ErrTimeout {
+		kind = ErrTLS
 	}
 	c.close()
 	c.failures++
@@ -237,7 +404,10 @@ func (c *conn) close() {
 		return
 	}
 	sysClose(c.fd)
-	c.fd, c.state, c.unsent = -1, closed, nil
+	if c.secure != nil {
+		c.secure.close()
+	}
+	c.fd, c.state, c.unsent, c.backlog = -1, closed, nil, nil
 	c.loop.open--
 }
 
@@ -257,14 +427,15 @@ func (c *conn) sweep() {
 			l.startSoon(c)
 		}
 	case c.fd >= 0:
-		due, waiting := c.session.oldest()
-		if !waiting || l.clock-due <= int64(l.plan.Timeout) {
-			return
-		}
-		if c.state == connecting {
+		before := l.clock - int64(l.plan.Timeout)
+		switch {
+		case c.state == established:
+			c.session.expire(before)
+		case c.openedAt >= before:
+		case c.state == connecting:
 			c.fail(ErrConnect, "connect: no answer within the timeout")
-		} else {
-			c.fail(ErrTimeout, "no complete response within the timeout")
+		default:
+			c.fail(ErrTLS, "no TLS handshake within the timeout")
 		}
 	}
 }

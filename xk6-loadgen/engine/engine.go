@@ -39,7 +39,16 @@ type Result struct {
 	// LatencyMs runs from the request's bytes to the last byte of the response, without the connect; with a new
 	// connection per request it includes the connect. ConnectMs and FirstByteMs run from the start of the connect, once
 	// per connection made in the window.
-	LatencyMs, ConnectMs, FirstByteMs LatencyDistribution
+	// In the open model LatencyMs runs from when the request was to leave, and SendDelayMs is how late it left.
+	LatencyMs, ConnectMs, FirstByteMs, SendDelayMs LatencyDistribution
+	// Unsent were due in the window of the open model and could not leave before its end. They are in no other figure.
+	Unsent int64
+	// Buckets count the responses by latency; empty unless asked for.
+	Buckets []LatencyBucket
+	// TLS is what was negotiated; nil without TLS, and when no handshake was completed.
+	TLS *TLSState
+	// MaxConcurrentStreams is the server's limit per connection (HTTP/2); 0: it named none.
+	MaxConcurrentStreams int64
 	// PerConnectionRPS is over slots: a connection that was reopened counts as the same one. PerThreadRPS is sampled
 	// each 100 ms on each thread, as wrk does.
 	PerConnectionRPS, PerThreadRPS Distribution
@@ -70,7 +79,7 @@ func Run(ctx context.Context, options Options, onSecond func(Second)) (Result, e
 		if i < p.Connections%p.Threads {
 			connections++
 		}
-		if loops[i], err = newLoop(p, s, connections); err != nil {
+		if loops[i], err = newLoop(p, s, i, connections); err != nil {
 			for _, l := range loops[:i] {
 				sysClose(l.epoll)
 			}
@@ -137,7 +146,8 @@ func collect(s *shared, loops []*loop, onSecond func(Second)) Result {
 
 // sumUp adds what the loops have kept to themselves until their end.
 func (r *Result) sumUp(s *shared, loops []*loop) {
-	connect, firstByte := newRecorder(), newRecorder()
+	connect, firstByte, sendDelay := newRecorder(), newRecorder(), newRecorder()
+	bucketCounts := make([]int64, len(loops[0].bucketCounts))
 	var connRps, threadRps []float64
 	start, end, endCPU := never, int64(0), s.windowCPU.Load()
 	for _, l := range loops {
@@ -149,6 +159,19 @@ func (r *Result) sumUp(s *shared, loops []*loop) {
 		r.InFlight += l.inFlight
 		connect.merge(l.connectTimes)
 		firstByte.merge(l.firstByteTimes)
+		if l.sendDelays != nil {
+			sendDelay.merge(l.sendDelays)
+		}
+		for i, n := range l.bucketCounts {
+			bucketCounts[i] += n
+		}
+		r.Unsent += l.unsent
+		if r.TLS == nil {
+			r.TLS = l.tlsState
+		}
+		if limit := l.maxConcurrentStreams; limit > 0 && (r.MaxConcurrentStreams == 0 || limit < r.MaxConcurrentStreams) {
+			r.MaxConcurrentStreams = limit
+		}
 		connRps = append(connRps, l.connRps...)
 		threadRps = append(threadRps, l.threadRps...)
 		if r.ErrorExample == "" {
@@ -160,7 +183,8 @@ func (r *Result) sumUp(s *shared, loops []*loop) {
 		r.RPS = float64(r.Requests) / r.Seconds
 	}
 	r.CPUSeconds = float64(endCPU-s.windowCPU.Load()) / 1e9
-	r.ConnectMs, r.FirstByteMs = connect.distribution(), firstByte.distribution()
+	r.ConnectMs, r.FirstByteMs, r.SendDelayMs = connect.distribution(), firstByte.distribution(), sendDelay.distribution()
+	r.Buckets = latencyBuckets(loops[0].plan.Buckets, bucketCounts)
 	r.PerConnectionRPS, r.PerThreadRPS = describe(connRps), describe(threadRps)
 }
 

@@ -9,8 +9,10 @@ type http1 struct {
 	turn    int
 	request []byte
 	busy    bool
-	// due is when the attempt could have started; start is where its latency begins.
-	due, start int64
+	// begun is when the attempt was taken, start is where its latency begins.
+	begun, start int64
+	// due is when an attempt of the open model was to leave, until it has left.
+	due int64
 }
 
 func newHTTP1(c *conn, turn int) *http1 {
@@ -19,11 +21,15 @@ func newHTTP1(c *conn, turn int) *http1 {
 
 func (s *http1) next() {
 	c := s.conn
-	if s.busy || c.retryAt != 0 || c.state == lingering || !c.loop.take() {
+	if s.busy || c.retryAt != 0 || c.state == lingering {
+		return
+	}
+	due, taken := c.loop.take(c)
+	if !taken {
 		return
 	}
 	s.busy = true
-	s.due = c.loop.clock
+	s.begun, s.due = c.loop.clock, due
 	s.request = c.loop.plan.requests[s.turn]
 	if s.turn++; s.turn == len(c.loop.plan.requests) {
 		s.turn = 0
@@ -36,15 +42,17 @@ func (s *http1) next() {
 }
 
 func (s *http1) connected() {
-	s.start = s.conn.loop.clock
-	if !s.conn.loop.plan.KeepAlive {
-		// The connection belongs to the request: its latency includes the connect, as ab's does.
-		s.start = s.due
+	c := s.conn
+	s.start = c.loop.startOfLatency(s.begun, s.due)
+	generation := c.generation
+	c.send(s.request)
+	if c.generation == generation && c.state == established {
+		c.loop.left(s.due)
 	}
-	s.conn.send(s.request)
 }
 
 func (s *http1) received(p []byte) {
+	s.conn.firstByte()
 	if !s.busy {
 		// Bytes that nobody asked for: the connection can't be trusted any more. No attempt is under way to blame.
 		s.conn.close()
@@ -52,6 +60,8 @@ func (s *http1) received(p []byte) {
 	}
 	used, done, fault := s.parser.feed(p, &s.conn.loop.lastHead)
 	switch {
+	case fault != "" && p[0] == byte(recordAlert) && s.conn.secure == nil:
+		s.conn.fail(ErrProtocol, speaksTLS)
 	case fault != "":
 		s.conn.fail(ErrProtocol, string(fault))
 	case done && used < len(p):
@@ -63,14 +73,14 @@ func (s *http1) received(p []byte) {
 
 func (s *http1) complete() {
 	c := s.conn
-	c.loop.response(s.start, s.parser.status, s.parser.headerBytes, s.parser.bodyBytes)
+	c.loop.response(s.start, s.parser.status, s.parser.headerBytes, s.parser.headerBytes, s.parser.bodyBytes)
 	c.responses++
 	c.failures = 0
 	s.busy = false
 	closes := s.parser.closes || c.peerClosed
 	s.parser.reset()
 	switch {
-	case len(c.unsent) > 0 || c.writeBroken:
+	case c.sending() || c.writeBroken:
 		// Answered before the whole request was sent: the rest would be taken for another request.
 		c.close()
 		c.loop.startSoon(c)
@@ -108,7 +118,14 @@ func (s *http1) abort(kind ErrorKind, example string) {
 	}
 }
 
-func (s *http1) oldest() (int64, bool) { return s.due, s.busy }
+// flush has nothing to do: a request leaves when it starts.
+func (s *http1) flush() {}
+
+func (s *http1) expire(before int64) {
+	if s.busy && s.begun < before {
+		s.conn.fail(ErrTimeout, "no complete response within the timeout")
+	}
+}
 
 func (s *http1) underWay() int64 {
 	if s.busy {

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"crypto/tls"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -80,8 +82,18 @@ type loop struct {
 	events [eventsPerWait]syscall.EpollEvent
 	buffer [readBufferBytes]byte
 	conns  []conn
-	// lastHead is shared by the loop's connections: they talk to one server.
-	lastHead headCache
+	// lastHead and lastBlock are shared by the loop's connections: they talk to one server.
+	lastHead  headCache
+	lastBlock blockCache
+	strings   hpackStrings
+	// out is where a session gathers what it sends until its flush, sealed where TLS encrypts it.
+	out, sealed []byte
+	// tls, with the keys that it logs, is nil without TLS; tlsState is what the first handshake came to.
+	tls      *tls.Config
+	keys     *keyLog
+	tlsState *TLSState
+	// maxConcurrentStreams is the least that the server has allowed; 0: it named no limit.
+	maxConcurrentStreams int64
 
 	// clock is the time of the last look at it; nextTimer is when timers() has something to do.
 	clock, nextTimer                 int64
@@ -96,8 +108,10 @@ type loop struct {
 	backingOff int
 	// starting is a ring of slots that are to start an attempt after the events of this turn: connections opened from
 	// within an event could nest without end, and many at once would keep the loop from reading.
-	starting            []*conn
-	startHead, startLen int
+	starting connRing
+	// idle are the slots that could start an attempt as soon as one is due, in the open model; schedule says when.
+	idle     connRing
+	schedule schedule
 
 	current *interval
 	spare   chan *interval
@@ -106,12 +120,17 @@ type loop struct {
 	warmup, inFlight             int64
 	endCPU                       int64
 	connectTimes, firstByteTimes *recorder
-	sampleFrom, sampleBase       int64
-	threadRps, connRps           []float64
-	example                      string
+	// sendDelays is nil in the closed model.
+	sendDelays *recorder
+	// bucketCounts has one more than the plan has buckets.
+	bucketCounts           []int64
+	unsent                 int64
+	sampleFrom, sampleBase int64
+	threadRps, connRps     []float64
+	example                string
 }
 
-func newLoop(p *plan, s *shared, connections int) (*loop, error) {
+func newLoop(p *plan, s *shared, number, connections int) (*loop, error) {
 	epoll, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, err
@@ -120,15 +139,33 @@ func newLoop(p *plan, s *shared, connections int) (*loop, error) {
 		plan: p, shared: s, epoll: epoll,
 		conns: make([]conn, connections), spare: make(chan *interval, 2),
 		connectTimes: newRecorder(), firstByteTimes: newRecorder(),
-		starting: make([]*conn, connections),
+		starting: newConnRing(connections), bucketCounts: make([]int64, len(p.Buckets)+1),
+	}
+	if p.tls != nil {
+		l.keys = &keyLog{}
+		l.tls = p.tls.Clone()
+		l.tls.KeyLogWriter = l.keys
 	}
 	l.chunk = min(longestChunk, max(1, p.Requests/int64(16*p.Threads)))
+	if p.Rate > 0 {
+		l.sendDelays, l.idle = newRecorder(), newConnRing(connections)
+		l.schedule = schedule{rate: p.Rate, offset: int64(number), step: int64(p.Threads)}
+		// A loop takes an attempt when it is due, never a stock of them: another one may be idle.
+		l.chunk = 1
+	}
 	l.current = &interval{loop: l, latency: newRecorder()}
 	l.spare <- &interval{loop: l, latency: newRecorder()}
 	for i := range l.conns {
 		c := &l.conns[i]
 		*c = conn{loop: l, slot: int32(i), fd: -1}
-		c.session = newHTTP1(c, i)
+		if p.tls != nil {
+			c.secure = &secure{conn: c}
+		}
+		if p.Protocol.isHTTP2() {
+			c.session = newH2(c, i)
+		} else {
+			c.session = newHTTP1(c, i)
+		}
 	}
 	return l, nil
 }
@@ -137,7 +174,11 @@ func newLoop(p *plan, s *shared, connections int) (*loop, error) {
 func (l *loop) run() {
 	// Never unlocked: the thread ends with the loop, and its scheduling policy with it.
 	runtime.LockOSThread()
-	setBatchPolicy()
+	if l.plan.Rate > 0 {
+		setTimerSlack()
+	} else {
+		setBatchPolicy()
+	}
 	defer sysClose(l.epoll)
 
 	l.clock = l.shared.now()
@@ -145,6 +186,7 @@ func (l *loop) run() {
 	if l.plan.Warmup > 0 {
 		l.phaseEnd = l.clock + int64(l.plan.Warmup)
 		l.nextTick, l.nextSample = never, never
+		l.schedule.begin(l.clock)
 		l.startAll()
 	} else {
 		l.beginWindow()
@@ -152,14 +194,17 @@ func (l *loop) run() {
 	l.setTimer()
 	for !l.ended() {
 		n := sysEpollPoll(l.epoll, l.events[:])
-		if n == 0 && l.startLen == 0 {
-			n = sysEpollWait(l.epoll, l.events[:], l.waitMilliseconds())
+		if n == 0 && l.starting.len == 0 {
+			n = l.wait()
 		}
 		l.clock = l.shared.now()
 		for i := range n {
 			l.conns[l.events[i].Fd].ready(l.events[i].Events)
 		}
-		if l.startLen > 0 {
+		if l.plan.Rate > 0 {
+			l.startDue()
+		}
+		if l.starting.len > 0 {
 			l.startSome()
 		}
 		if l.clock >= l.nextTimer || l.phase == draining {
@@ -169,12 +214,31 @@ func (l *loop) run() {
 	l.finish()
 }
 
+// unsentUntil is up to when attempts of the open model were due.
+func (l *loop) unsentUntil() int64 {
+	switch {
+	case l.plan.Requests > 0 && !l.shared.stop.Load():
+		// All that were asked for have been made.
+		return 0
+	case l.plan.Duration > 0:
+		return min(l.clock, l.phaseEnd)
+	}
+	return l.clock
+}
+
 const never = int64(1) << 62
 
-func (l *loop) waitMilliseconds() int {
+// wait waits for events, until the next timer at most. In the open model it is exact: there, time is what is measured.
+func (l *loop) wait() int {
 	wait := min(l.nextTimer-l.shared.now(), longestWait)
+	if l.plan.Rate > 0 {
+		if l.idle.len > 0 && l.mayStart() {
+			wait = min(wait, l.schedule.nextDue()-l.shared.now())
+		}
+		return sysEpollWaitExact(l.epoll, l.events[:], max(0, wait))
+	}
 	// Rounded up: a wait of 0 would spin through the last millisecond.
-	return int(max(0, (wait+int64(time.Millisecond)-1)/int64(time.Millisecond)))
+	return sysEpollWait(l.epoll, l.events[:], int(max(0, (wait+int64(time.Millisecond)-1)/int64(time.Millisecond))))
 }
 
 // ended tells whether the loop is through: by the clock, by the count, or because it was told to stop.
@@ -237,6 +301,7 @@ func (l *loop) beginWindow() {
 	for i := range l.conns {
 		l.conns[i].responses = 0
 	}
+	l.schedule.begin(l.clock)
 	l.startAll()
 }
 
@@ -251,6 +316,10 @@ func (l *loop) openWindow() {
 	l.current.latency.reset()
 	l.connectTimes.reset()
 	l.firstByteTimes.reset()
+	if l.sendDelays != nil {
+		l.sendDelays.reset()
+	}
+	clear(l.bucketCounts)
 	l.example = ""
 }
 
@@ -263,47 +332,91 @@ func (l *loop) startAll() {
 
 // startSoon puts a slot at the end of those that start an attempt after the events of this turn.
 func (l *loop) startSoon(c *conn) {
-	if c.queued {
-		return
+	if !c.queued {
+		c.queued = true
+		l.starting.push(c)
 	}
-	c.queued = true
-	l.starting[(l.startHead+l.startLen)%len(l.starting)] = c
-	l.startLen++
 }
 
 // startSome lets the first of them start; the others follow in the next turns.
 func (l *loop) startSome() {
-	for range min(l.startLen, startsPerTurn) {
-		c := l.starting[l.startHead]
-		l.startHead = (l.startHead + 1) % len(l.starting)
-		l.startLen--
+	for range min(l.starting.len, startsPerTurn) {
+		c := l.starting.pop()
 		c.queued = false
 		l.clock = l.shared.now()
-		c.session.next()
+		c.start()
 	}
 }
 
-// take allows one attempt to start, and counts it as under way.
-func (l *loop) take() bool {
+// startDue lets idle slots start what is due.
+func (l *loop) startDue() {
+	for l.idle.len > 0 && l.schedule.nextDue() <= l.clock && l.mayStart() {
+		c := l.idle.pop()
+		c.idle = false
+		c.start()
+	}
+}
+
+// mayStart tells whether the phase lets attempts of the open model start.
+func (l *loop) mayStart() bool {
+	if l.plan.Requests == 0 {
+		return l.schedule.nextDue() < l.phaseEnd
+	}
+	return l.phase == warming || l.phase == measuring && (l.allowance > 0 || l.shared.quota.Load() > 0)
+}
+
+// take allows the slot to start one attempt, and counts it as under way. due is when it was to start: now, or in the
+// open model when the schedule says so. A slot that asks too early is remembered.
+func (l *loop) take(c *conn) (due int64, taken bool) {
+	due = l.clock
+	if l.plan.Rate > 0 {
+		if due = l.schedule.nextDue(); due > l.clock || !l.mayStart() {
+			if !c.idle {
+				c.idle = true
+				l.idle.push(c)
+			}
+			return 0, false
+		}
+	}
 	if l.plan.Requests > 0 && l.phase != warming {
 		if l.phase == draining {
-			return false
+			return 0, false
 		}
 		if l.allowance == 0 {
 			if l.allowance = l.shared.takeQuota(l.chunk); l.allowance == 0 {
-				return false
+				return 0, false
 			}
 		}
 		l.allowance--
 	}
+	l.schedule.taken++
 	l.outstanding++
-	return true
+	return due, true
+}
+
+// startOfLatency is where the latency of an attempt begins that is handed to the kernel now.
+func (l *loop) startOfLatency(begun, due int64) int64 {
+	switch {
+	case l.plan.Rate > 0:
+		return due
+	case !l.plan.KeepAlive:
+		// The connection belongs to the request: its latency includes the connect, as ab's does.
+		return begun
+	}
+	return l.clock
+}
+
+// left notes that an attempt of the open model has left, and how late.
+func (l *loop) left(due int64) {
+	if l.sendDelays != nil {
+		l.sendDelays.record(l.clock - due)
+	}
 }
 
 // response ends an attempt with a response. Latency runs from start; both points are read off the clock of the loop:
 // start when the request's bytes are handed to the kernel (with a new connection per request: when its connect
 // begins), end when the last byte of the response has been read.
-func (l *loop) response(start int64, status int, headerBytes, bodyBytes int64) {
+func (l *loop) response(start int64, status int, headerBytes, decodedBytes, bodyBytes int64) {
 	l.outstanding--
 	l.requests++
 	l.lastEnd = l.clock
@@ -312,8 +425,23 @@ func (l *loop) response(start int64, status int, headerBytes, bodyBytes int64) {
 	// The parser lets no status but 200 to 599 through.
 	i.Responses[status/100-2]++
 	i.HeaderBytes += headerBytes
+	i.HeadersDecodedBytes += decodedBytes
 	i.BodyBytes += bodyBytes
 	i.latency.record(l.clock - start)
+	if len(l.plan.Buckets) > 0 {
+		l.bucketCounts[bucketOf(l.plan.Buckets, l.clock-start)]++
+	}
+}
+
+// bucketOf is the place of the bucket that a duration falls in, as vegeta counts: from ≤ latency < to.
+func bucketOf(ends []time.Duration, nanoseconds int64) int {
+	place, _ := slices.BinarySearchFunc(ends, nanoseconds, func(end time.Duration, n int64) int {
+		if int64(end) <= n {
+			return -1
+		}
+		return 1
+	})
+	return place
 }
 
 // failure ends an attempt with an error.
@@ -381,6 +509,9 @@ func (l *loop) finish() {
 		l.openWindow()
 	}
 	l.windowEnd = l.clock
+	if l.phase == measuring {
+		l.unsent = l.schedule.dueBefore(l.unsentUntil()) - l.schedule.taken
+	}
 	if l.plan.Requests > 0 && !l.shared.stop.Load() && l.requests > 0 {
 		// In count mode the window ends with the last response, not when the loop has noticed that it was the last.
 		l.windowEnd = l.lastEnd

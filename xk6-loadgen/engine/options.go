@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -17,11 +18,16 @@ import (
 // Protocol names the HTTP version that is spoken.
 type Protocol string
 
-// The protocols that the engine speaks.
+// The protocols that the engine speaks: HTTP/1 over TCP or TLS, as the URL says; H2 is HTTP/2 over TLS, H2C without
+// (with prior knowledge).
 const (
 	HTTP10 Protocol = "http/1.0"
 	HTTP11 Protocol = "http/1.1"
+	H2     Protocol = "h2"
+	H2C    Protocol = "h2c"
 )
+
+func (p Protocol) isHTTP2() bool { return p == H2 || p == H2C }
 
 // Header is one request header. A slice of them keeps its order on the wire.
 type Header struct{ Name, Value string }
@@ -31,11 +37,16 @@ type Options struct {
 	// URLs are asked for in turn. All have the same scheme, host and port.
 	URLs     []string
 	Protocol Protocol
-	// Connections are open at a time; each has one request under way (closed model).
+	// Connections are open at a time.
 	Connections int
+	// Streams are concurrent requests per connection: more than 1 with HTTP/2 only, where the server's limit holds too.
+	Streams int
 	// Requests is the exact number of attempts; 0: Duration decides.
 	Requests int64
 	Duration time.Duration
+	// Rate is the number of requests per second that start whether or not earlier ones are answered (open model); 0: every
+	// connection starts the next request when one is answered (closed model).
+	Rate float64
 	// Warmup comes before the measured window; what ends in it is in no figure but Result.WarmupRequests.
 	Warmup time.Duration
 	// Timeout bounds an attempt, its connect included.
@@ -47,11 +58,17 @@ type Options struct {
 	Method    string
 	Headers   []Header
 	Body      []byte
+	TLS       TLSOptions
+	// Buckets are the upper ends, ascending, of the latency buckets that Result.Buckets counts.
+	Buckets []time.Duration
 }
 
 const (
 	maxThreads     = 256
 	maxConnections = 1_000_000
+	maxStreams     = 1_000_000
+	maxRate        = 10_000_000
+	maxBuckets     = 1000
 	// spareFiles are left to everything else in the process: epoll descriptors, outputs, logs.
 	spareFiles = 64
 )
@@ -61,7 +78,12 @@ type plan struct {
 	Options
 	target   sockaddr
 	requests [][]byte
-	isHead   bool
+	// h2Requests are the requests of HTTP/2; then requests is empty.
+	h2Requests []h2Request
+	// host is what the certificate is for; tls is nil without TLS.
+	host   string
+	tls    *tls.Config
+	isHead bool
 	// noDelay is needed where a request can leave in more than one segment, or follow another one.
 	noDelay bool
 }
@@ -72,18 +94,40 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 		return nil, err
 	}
 	p := &plan{Options: o, isHead: o.Method == http.MethodHead, noDelay: o.KeepAlive || len(o.Body) > 0}
-	var first *url.URL
+	var urls []*url.URL
 	for _, raw := range o.URLs {
 		u, err := parseURL(raw)
 		if err != nil {
 			return nil, err
 		}
-		if first == nil {
-			first = u
-		} else if u.Host != first.Host {
-			return nil, fmt.Errorf("urls: all must have one host and port, got %s and %s", first.Host, u.Host)
+		urls = append(urls, u)
+		if first := urls[0]; u.Host != first.Host || u.Scheme != first.Scheme {
+			return nil, fmt.Errorf("urls: all must have one scheme, host and port, got %s and %s", first, u)
 		}
-		p.requests = append(p.requests, encodeRequest(o, u))
+		if !o.Protocol.isHTTP2() {
+			p.requests = append(p.requests, encodeRequest(o, u))
+		}
+	}
+	first := urls[0]
+	if o.Protocol.isHTTP2() {
+		var err error
+		if p.h2Requests, err = encodeH2Requests(o, urls); err != nil {
+			return nil, err
+		}
+	}
+	switch isTLS := first.Scheme == "https"; {
+	case isTLS && o.Protocol == H2C:
+		return nil, errors.New("protocol: h2c is HTTP/2 without TLS; use h2 with an https:// address")
+	case !isTLS && o.Protocol == H2:
+		return nil, errors.New("protocol: h2 is HTTP/2 over TLS; use h2c with an http:// address")
+	case isTLS:
+		var err error
+		if p.tls, err = o.TLS.config(o.Protocol, first.Hostname()); err != nil {
+			return nil, err
+		}
+		p.noDelay = true
+	case !o.TLS.isZero():
+		return nil, errors.New("tls: is for https:// addresses")
 	}
 	target, err := resolve(ctx, first)
 	if err != nil {
@@ -97,20 +141,37 @@ func (o Options) check() error {
 	switch {
 	case len(o.URLs) == 0:
 		return errors.New("url: give the address to load, as in http://127.0.0.1:8080/")
-	case o.Protocol != HTTP10 && o.Protocol != HTTP11:
-		return fmt.Errorf("protocol: %q is not supported; use http/1.1 or http/1.0", o.Protocol)
+	case o.Protocol != HTTP10 && o.Protocol != HTTP11 && !o.Protocol.isHTTP2():
+		return fmt.Errorf("protocol: %q is not supported; use http/1.1, http/1.0, h2 or h2c", o.Protocol)
 	case o.Threads < 1 || o.Threads > maxThreads:
 		return fmt.Errorf("threads: must be 1 to %d, got %d", maxThreads, o.Threads)
 	case o.Connections < 1 || o.Connections > maxConnections:
 		return fmt.Errorf("connections: must be 1 to %d, got %d", maxConnections, o.Connections)
 	case o.Connections < o.Threads:
 		return fmt.Errorf("connections: %d are too few for %d threads; each thread needs one", o.Connections, o.Threads)
+	case o.Streams < 1 || o.Streams > maxStreams:
+		return fmt.Errorf("streams: must be 1 to %d, got %d", maxStreams, o.Streams)
+	case o.Streams > 1 && !o.Protocol.isHTTP2():
+		return fmt.Errorf("streams: HTTP/1 has one request at a time on a connection; leave streams out or set it to 1")
+	case o.Streams > 1 && !o.KeepAlive:
+		return fmt.Errorf("streams: a connection for each request has one stream; leave streams out or set keepAlive to true")
+	case !(o.Rate >= 0 && o.Rate <= maxRate):
+		return fmt.Errorf("rate: must be more than 0 and at most %d requests/s, got %g", maxRate, o.Rate)
+	case o.Rate > 0 && !hasExactWait():
+		return errors.New("rate: needs Linux 5.11 or later, for waits shorter than a millisecond")
+	case len(o.Buckets) > maxBuckets:
+		return fmt.Errorf("buckets: at most %d, got %d", maxBuckets, len(o.Buckets))
 	case o.Requests < 0 || o.Duration < 0 || o.Warmup < 0:
 		return errors.New("requests, duration and warmup must not be negative")
 	case (o.Requests > 0) == (o.Duration > 0):
 		return errors.New("requests, duration: give one of the two, greater than zero")
 	case o.Timeout <= 0:
 		return fmt.Errorf("timeout: must be greater than zero, got %s", o.Timeout)
+	}
+	for i, end := range o.Buckets {
+		if end <= 0 || i > 0 && end <= o.Buckets[i-1] {
+			return fmt.Errorf("buckets: upper ends must be greater than zero and ascend, got %s at place %d", end, i+1)
+		}
 	}
 	if !isToken(o.Method) || o.Method == http.MethodConnect {
 		return fmt.Errorf("method: %q is not a method that asks for a resource", o.Method)
@@ -125,6 +186,10 @@ func (o Options) check() error {
 		switch strings.ToLower(h.Name) {
 		case "connection", "content-length", "transfer-encoding":
 			return fmt.Errorf("headers: %s is set by the engine (from keepAlive and body)", h.Name)
+		case "te", "upgrade", "keep-alive", "proxy-connection":
+			if o.Protocol.isHTTP2() {
+				return fmt.Errorf("headers: %s is not allowed in HTTP/2", h.Name)
+			}
 		}
 	}
 	var limit syscall.Rlimit
@@ -150,14 +215,10 @@ func isToken(s string) bool {
 func parseURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
-		return nil, fmt.Errorf("url: must start with http:// and a host: %w", err)
+		return nil, fmt.Errorf("url: must start with http:// or https:// and a host: %w", err)
 	}
-	switch u.Scheme {
-	case "http":
-	case "https":
-		return nil, fmt.Errorf("url: %s: TLS is not supported; use http://", raw)
-	default:
-		return nil, fmt.Errorf("url: %q must start with http://", raw)
+	if u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("url: %q must start with http:// or https://", raw)
 	}
 	if u.Hostname() == "" {
 		return nil, fmt.Errorf("url: %q names no host", raw)
@@ -199,11 +260,16 @@ func encodeRequest(o Options, u *url.URL) []byte {
 	for _, h := range o.Headers {
 		fmt.Fprintf(&b, "%s: %s\r\n", h.Name, h.Value)
 	}
-	if len(o.Body) > 0 || o.Method == http.MethodPost || o.Method == http.MethodPut || o.Method == http.MethodPatch {
+	if o.saysLength() {
 		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(o.Body))
 	}
 	b.WriteString("\r\n")
 	return append([]byte(b.String()), o.Body...)
+}
+
+// saysLength tells whether the request carries a Content-Length (RFC 9110, section 8.6).
+func (o Options) saysLength() bool {
+	return len(o.Body) > 0 || o.Method == http.MethodPost || o.Method == http.MethodPut || o.Method == http.MethodPatch
 }
 
 func hasHeader(headers []Header, name string) bool {
@@ -230,6 +296,9 @@ const probeTimeout = time.Second
 // well as 127.0.0.1, and a server often listens on one of them), or the first when none does.
 func resolve(ctx context.Context, u *url.URL) (sockaddr, error) {
 	port := uint16(80)
+	if u.Scheme == "https" {
+		port = 443
+	}
 	if p := u.Port(); p != "" {
 		n, _ := strconv.ParseUint(p, 10, 16)
 		port = uint16(n)

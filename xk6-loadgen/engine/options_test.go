@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"strings"
@@ -120,15 +121,31 @@ func TestFileLimitIsNamed(t *testing.T) {
 	}
 }
 
+func https(o *Options) { o.URLs = []string{"https://127.0.0.1:9/"} }
+
 func TestOptionsAreChecked(t *testing.T) {
 	for want, change := range map[string]func(*Options){
 		"url: give the address":               func(o *Options) { o.URLs = nil },
 		"must start with http://":             func(o *Options) { o.URLs = []string{"127.0.0.1:80"} },
-		"TLS is not supported":                func(o *Options) { o.URLs = []string{"https://127.0.0.1/"} },
+		"h2 is HTTP/2 over TLS":               func(o *Options) { o.Protocol = H2 },
+		"h2c is HTTP/2 without TLS":           func(o *Options) { o.Protocol, o.URLs = H2C, []string{"https://127.0.0.1/"} },
+		"tls: is for https://":                func(o *Options) { o.TLS.MaxVersion = "TLSv1.2" },
+		"must be TLSv1.2 or TLSv1.3":          func(o *Options) { https(o); o.TLS.MinVersion = "1.2" },
+		"minVersion is above":                 func(o *Options) { https(o); o.TLS.MinVersion, o.TLS.MaxVersion = "TLSv1.3", "TLSv1.2" },
+		"no cipher \"RC4-SHA\"":               func(o *Options) { https(o); o.TLS.Ciphers = []string{"RC4-SHA"} },
+		"set it in the server's config":       func(o *Options) { https(o); o.TLS.Ciphers = []string{"TLS_AES_128_GCM_SHA256"} },
+		"no curve \"X448\"":                   func(o *Options) { https(o); o.TLS.Curves = []string{"X448"} },
+		"streams: must be":                    func(o *Options) { o.Streams = 0 },
+		"one request at a time":               func(o *Options) { o.Streams = 2 },
+		"has one stream":                      func(o *Options) { o.Protocol, o.Streams, o.KeepAlive = H2C, 2, false },
+		"te is not allowed":                   func(o *Options) { o.Protocol, o.Headers = H2C, []Header{{"te", "trailers"}} },
+		"headers: take 17":                    func(o *Options) { o.Protocol, o.Headers = H2C, []Header{{"a", strings.Repeat("~", 17_000)}} },
+		"rate: must be":                       func(o *Options) { o.Rate = math.Inf(1) },
+		"must be greater than zero and asc":   func(o *Options) { o.Buckets = []time.Duration{2, 2} },
 		"names no host":                       func(o *Options) { o.URLs = []string{"http:///x"} },
 		"a port is 1 to 65535":                func(o *Options) { o.URLs = []string{"http://127.0.0.1:0/"} },
 		"carries a user name":                 func(o *Options) { o.URLs = []string{"http://u:p@127.0.0.1/"} },
-		"all must have one host":              func(o *Options) { o.URLs = append(o.URLs, "http://127.0.0.1:1/") },
+		"one scheme, host and port":           func(o *Options) { o.URLs = append(o.URLs, "http://127.0.0.1:1/") },
 		"protocol: \"h3\"":                    func(o *Options) { o.Protocol = "h3" },
 		"threads: must be":                    func(o *Options) { o.Threads = 0 },
 		"connections: must be":                func(o *Options) { o.Connections = 0 },

@@ -3,8 +3,8 @@ package engine
 // session is one protocol on one connection. The loop drives it with the calls below; it reports every attempt back as
 // exactly one loop.response or loop.failure, and asks loop.take before it starts one.
 //
-// A second protocol is a second implementation: the connection, its reconnects, the clock, the phases and the counting
-// stay as they are.
+// The connection with its transport (TCP, TLS), its reconnects, the clock, the phases and the counting are the same for
+// all protocols.
 type session interface {
 	// next starts as many attempts as may be under way, opening the connection when it is closed. It does nothing when
 	// the slot is busy, pausing or lingering.
@@ -13,12 +13,15 @@ type session interface {
 	connected()
 	// received gets bytes, which are valid during the call only.
 	received(p []byte)
+	// flush sends what the calls before it have queued: it is called once after all that was readable was received, and
+	// when the kernel takes bytes again.
+	flush()
 	// closedByPeer: the peer has closed, and all that it sent has been received.
 	closedByPeer()
 	// abort ends every attempt under way as an error of this kind; the connection is closed already.
 	abort(kind ErrorKind, example string)
-	// oldest is when the oldest attempt under way became due, and whether there is one.
-	oldest() (due int64, waiting bool)
+	// expire ends the attempts that began before this time as timed out.
+	expire(before int64)
 	// underWay is the number of attempts not yet answered.
 	underWay() int64
 }

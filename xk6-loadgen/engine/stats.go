@@ -35,9 +35,11 @@ type Counts struct {
 	Requests  int64
 	Responses [statusClasses]int64
 	Errors    [errorKinds]int64
-	// HeaderBytes are status line and headers as received, BodyBytes the body without chunk framing;
-	// ReceivedBytes are all bytes that came in, SentBytes all that went out.
-	HeaderBytes, BodyBytes, ReceivedBytes, SentBytes int64
+	// HeaderBytes are status line and headers as received; with HTTP/2 the header blocks, compressed as they are, without
+	// their frames' headers. HeadersDecodedBytes are names and values of HTTP/2's headers, decoded; with HTTP/1 they equal
+	// HeaderBytes. BodyBytes are bodies without chunk framing, frames or padding. ReceivedBytes are all bytes that came
+	// in, SentBytes all that went out: with TLS, those within its records.
+	HeaderBytes, HeadersDecodedBytes, BodyBytes, ReceivedBytes, SentBytes int64
 }
 
 func (c *Counts) add(other *Counts) {
@@ -49,6 +51,7 @@ func (c *Counts) add(other *Counts) {
 		c.Errors[i] += other.Errors[i]
 	}
 	c.HeaderBytes += other.HeaderBytes
+	c.HeadersDecodedBytes += other.HeadersDecodedBytes
 	c.BodyBytes += other.BodyBytes
 	c.ReceivedBytes += other.ReceivedBytes
 	c.SentBytes += other.SentBytes
@@ -215,6 +218,27 @@ func describe(values []float64) Distribution {
 	}
 	d.WithinSD = float64(within) / float64(len(values))
 	return d
+}
+
+// LatencyBucket counts the responses with From ≤ latency < To; To 0: all that took longer.
+type LatencyBucket struct {
+	From, To time.Duration
+	Count    int64
+}
+
+func latencyBuckets(ends []time.Duration, counts []int64) (buckets []LatencyBucket) {
+	if len(ends) == 0 {
+		return nil
+	}
+	from := time.Duration(0)
+	for i, count := range counts {
+		bucket := LatencyBucket{From: from, Count: count}
+		if i < len(ends) {
+			bucket.To, from = ends[i], ends[i]
+		}
+		buckets = append(buckets, bucket)
+	}
+	return buckets
 }
 
 // bucketsPerDecade is fine enough for a heatmap and coarse enough for a time series database.

@@ -58,7 +58,7 @@ func idleLoop(t *testing.T, o Options) *loop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := newLoop(p, &shared{epoch: time.Now(), intervals: make(chan *interval, 3)}, o.Connections)
+	l, err := newLoop(p, &shared{epoch: time.Now(), intervals: make(chan *interval, 3)}, 0, o.Connections)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,446 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+
+	"golang.org/x/net/http2"
+)
+
+const (
+	frameHeaderBytes = 9
+	// maxFrameBytes is what every peer takes (RFC 9113, section 6.5.2), and the most that we take.
+	maxFrameBytes = 1 << 14
+	// The windows that h2load opens, for a connection and for each of its streams.
+	windowBytes = 1<<30 - 1
+	// A connection has this window before anything is said (RFC 9113, section 6.9.2).
+	initialWindowBytes = 1<<16 - 1
+	maxWindowBytes     = 1<<31 - 1
+	lastStreamID       = 1<<31 - 1
+	// assumedStreams may be opened before the server has said how many it takes; servers take 100 and more.
+	assumedStreams = 100
+	// No header block needs more frames than this: they hold 16 KiB each.
+	maxBlockFrames = 64
+	// maxUnreadBytes bounds what waits for a server that asks for answers and does not read them.
+	maxUnreadBytes = 1 << 20
+	// uploadBytes of request bodies are sent at a time, before others have their turn.
+	uploadBytes = 256 << 10
+)
+
+// preface opens a connection: no push, large windows.
+var preface = func() []byte {
+	var b bytes.Buffer
+	b.WriteString(http2.ClientPreface)
+	framer := http2.NewFramer(&b, nil)
+	framer.WriteSettings( //nolint:errcheck // into memory
+		http2.Setting{ID: http2.SettingEnablePush, Val: 0},
+		http2.Setting{ID: http2.SettingInitialWindowSize, Val: windowBytes},
+	)
+	framer.WriteWindowUpdate(0, windowBytes-initialWindowBytes) //nolint:errcheck // into memory
+	return b.Bytes()
+}()
+
+// attempt is one that was taken and has no stream: not yet, or not any more.
+type attempt struct {
+	begun, due int64
+	// start is where its latency begins when it had a stream before; otherwise 0.
+	start int64
+}
+
+// stream is an attempt under way. id 0: the place is free.
+type stream struct {
+	attempt
+	id uint32
+	// status is that of the final response's headers; 0: they have not come in.
+	status int32
+	// headerBytes, decodedBytes and bodyBytes came in; length is what content-length says, -1: nothing.
+	headerBytes, decodedBytes int64
+	bodyBytes, length         int64
+	// flow is what came in since the last update of this stream's window.
+	flow int64
+	// sent of the request's body, and the server's window for the rest.
+	sent   int
+	window int64
+}
+
+// h2 is HTTP/2 (RFC 9113): many requests at a time on a connection. Frames that leave are gathered in the loop's out
+// until flush.
+type h2 struct {
+	conn *conn
+	// turn is the next of the plan's requests.
+	turn int
+	// waiting were taken and have no stream; they go first.
+	waiting []attempt
+
+	// All below belongs to the connection.
+	decoder hpackDecoder
+	// streams is a ring by identifier, its length a power of two. An identifier whose place is taken is skipped, which
+	// closes that stream unused (RFC 9113, section 5.1.1).
+	streams []stream
+	nextID  uint32
+	active  int
+	// limit is how many streams may be under way: ours or the server's.
+	limit int
+	// greeted: the server's SETTINGS have come in. earlyID is the first stream that knew them.
+	greeted bool
+	earlyID uint32
+	// opened: a request has put the shared headers into the server's table. plain: it wants no such table of our size;
+	// sayPlain: that is still to be said.
+	opened, plain, sayPlain bool
+	// draining: no stream is opened any more. answered: a response came in.
+	draining, answered bool
+	// tolerant: we have given up streams of which the server may not know yet, so late frames are no fault.
+	tolerant bool
+	// uploading is the number of streams whose request is not wholly sent.
+	uploading int
+	// sendWindow is the connection's; initialWindow that of new streams.
+	sendWindow, initialWindow int64
+	// flow is what came in since the last update of the connection's window.
+	flow         int64
+	lastReceived int64
+	// oldest is no later than the beginning of any attempt that is waiting or under way.
+	oldest int64
+	frames frameReader
+}
+
+func newH2(c *conn, turn int) *h2 {
+	return &h2{conn: c, turn: turn % len(c.loop.plan.h2Requests)}
+}
+
+func (s *h2) next() {
+	c := s.conn
+	if c.retryAt != 0 {
+		return
+	}
+	switch c.state {
+	case established:
+		s.fill()
+	case closed:
+		if len(s.waiting) == 0 {
+			due, taken := c.loop.take(c)
+			if !taken {
+				return
+			}
+			s.waiting = append(s.waiting, attempt{begun: c.loop.clock, due: due})
+		}
+		c.connect()
+	}
+}
+
+// connected begins a new connection's life.
+func (s *h2) connected() {
+	l := s.conn.loop
+	clear(s.streams)
+	*s = h2{
+		conn: s.conn, turn: s.turn, waiting: s.waiting, decoder: newHpackDecoder(&l.strings), streams: s.streams,
+		nextID: 1, limit: min(l.plan.Streams, assumedStreams), sendWindow: initialWindowBytes, initialWindow: initialWindowBytes,
+		lastReceived: l.clock, frames: frameReader{kept: s.frames.kept[:0]},
+	}
+	l.out = append(l.out[:0], preface...)
+	s.fill()
+	s.flush()
+}
+
+// fill opens as many streams as may be under way.
+func (s *h2) fill() {
+	c := s.conn
+	for s.active < s.limit && !s.draining && !c.peerClosed && !c.writeBroken {
+		var a attempt
+		if len(s.waiting) > 0 {
+			a = s.waiting[0]
+			s.waiting = s.waiting[:copy(s.waiting, s.waiting[1:])]
+		} else {
+			due, taken := c.loop.take(c)
+			if !taken {
+				return
+			}
+			a = attempt{begun: c.loop.clock, due: due}
+		}
+		s.open(a)
+	}
+}
+
+// open sends a request on a stream of its own.
+func (s *h2) open(a attempt) {
+	l := s.conn.loop
+	if a.start == 0 {
+		a.start = l.startOfLatency(a.begun, a.due)
+		l.left(a.due)
+	}
+	if s.active == len(s.streams) {
+		s.grow()
+	}
+	place := s.place(s.nextID)
+	for place.id != 0 {
+		s.nextID += 2
+		place = s.place(s.nextID)
+	}
+	*place = stream{attempt: a, id: s.nextID, length: -1, window: s.initialWindow}
+	s.active++
+	s.oldest = min(s.oldest, a.begun)
+
+	request := &l.plan.h2Requests[s.turn]
+	if s.turn++; s.turn == len(l.plan.h2Requests) {
+		s.turn = 0
+	}
+	block, update := request.steady, 0
+	switch {
+	case s.plain:
+		block = request.plain
+		if s.sayPlain {
+			update = 1
+		}
+	case !s.opened:
+		block = request.opening
+	}
+	s.opened = true
+	flags := http2.FlagHeadersEndHeaders
+	if len(l.plan.Body) == 0 {
+		flags |= http2.FlagHeadersEndStream
+	} else {
+		s.uploading++
+	}
+	l.out = appendFrameHeader(l.out, len(block)+update, http2.FrameHeaders, flags, s.nextID)
+	if update == 1 {
+		// Dynamic table size update to 0 (RFC 7541, section 6.3).
+		l.out = append(l.out, 0x20)
+		s.sayPlain = false
+	}
+	l.out = append(l.out, block...)
+	s.nextID += 2
+	// The last identifiers are left unused, rather than looked at for room in the ring.
+	if s.nextID > lastStreamID-2*uint32(len(s.streams)) || !l.plan.KeepAlive {
+		s.draining = true
+	}
+}
+
+func (s *h2) place(id uint32) *stream { return &s.streams[int(id>>1)&(len(s.streams)-1)] }
+
+// grow doubles the ring. Streams that had different places still have.
+func (s *h2) grow() {
+	old := s.streams
+	s.streams = make([]stream, max(1, 2*len(old)))
+	for i := range old {
+		if old[i].id != 0 {
+			*s.place(old[i].id) = old[i]
+		}
+	}
+}
+
+// find is the stream under way with this identifier, or nil.
+func (s *h2) find(id uint32) *stream {
+	if len(s.streams) == 0 {
+		return nil
+	}
+	if st := s.place(id); st.id == id && id != 0 {
+		return st
+	}
+	return nil
+}
+
+// remove frees the stream's place.
+func (s *h2) remove(st *stream) {
+	if st.sent < len(s.conn.loop.plan.Body) {
+		s.uploading--
+	}
+	st.id = 0
+	s.active--
+}
+
+// refill goes on after a stream has ended.
+func (s *h2) refill() {
+	if !s.draining {
+		s.fill()
+	} else if s.active == 0 {
+		s.finish()
+	}
+}
+
+// finish closes a connection that is drained; another one follows.
+func (s *h2) finish() {
+	c := s.conn
+	if !s.answered && len(s.waiting) > 0 {
+		// Without this a server that turns everything away would be asked for ever.
+		c.fail(ErrRead, "the server sent GOAWAY before it answered a request")
+		return
+	}
+	c.loop.out = c.loop.out[:0]
+	c.close()
+	c.loop.startSoon(c)
+}
+
+// complete ends an attempt with its response.
+func (s *h2) complete(st *stream) {
+	c := s.conn
+	l := c.loop
+	if st.sent < len(l.plan.Body) {
+		// Answered before the whole request was sent: the rest is not wanted.
+		s.reset(st.id, http2.ErrCodeCancel)
+	}
+	noBody := l.plan.isHead || st.status == 204 || st.status == 304
+	if st.length >= 0 && st.length != st.bodyBytes && !noBody || noBody && st.bodyBytes > 0 {
+		l.failure(ErrProtocol, "a body is not as long as its content-length")
+	} else {
+		l.response(st.start, int(st.status), st.headerBytes, st.decodedBytes, st.bodyBytes)
+		c.responses++
+		c.failures = 0
+		s.answered = true
+	}
+	s.remove(st)
+	s.refill()
+}
+
+// reset tells the server that a stream is given up.
+func (s *h2) reset(id uint32, code http2.ErrCode) {
+	l := s.conn.loop
+	l.out = appendFrameHeader(l.out, 4, http2.FrameRSTStream, 0, id)
+	l.out = binary.BigEndian.AppendUint32(l.out, uint32(code))
+	s.tolerant = true
+}
+
+// fault ends a stream whose response is malformed (RFC 9113, section 8.1.1).
+func (s *h2) fault(st *stream, example string) {
+	s.reset(st.id, http2.ErrCodeProtocol)
+	s.conn.loop.failure(ErrProtocol, example)
+	s.remove(st)
+	s.refill()
+}
+
+// requeue takes a stream back that the server has not looked at.
+func (s *h2) requeue(st *stream) {
+	s.waiting = append(s.waiting, st.attempt)
+	s.remove(st)
+}
+
+func (s *h2) flush() {
+	c := s.conn
+	l := c.loop
+	for {
+		if s.uploading > 0 && !c.sending() {
+			s.upload()
+		}
+		if len(l.out) == 0 {
+			return
+		}
+		out := l.out
+		l.out = l.out[:0]
+		if len(out)+len(c.backlog) > maxUnreadBytes && len(c.backlog) > 0 {
+			c.fail(ErrProtocol, "the server asks for answers that it does not read")
+			return
+		}
+		generation := c.generation
+		c.write(out)
+		if c.generation != generation || c.fd < 0 || s.uploading == 0 {
+			return
+		}
+	}
+}
+
+// upload gathers request bodies, as far as the server's windows go.
+func (s *h2) upload() {
+	l := s.conn.loop
+	body := l.plan.Body
+	for i := range s.streams {
+		st := &s.streams[i]
+		for st.id != 0 && st.sent < len(body) && len(l.out) < uploadBytes {
+			n := int(min(int64(len(body)-st.sent), maxFrameBytes, st.window, s.sendWindow))
+			if n <= 0 {
+				break
+			}
+			var flags http2.Flags
+			if st.sent+n == len(body) {
+				flags = http2.FlagDataEndStream
+				s.uploading--
+			}
+			l.out = appendFrameHeader(l.out, n, http2.FrameData, flags, st.id)
+			l.out = append(l.out, body[st.sent:st.sent+n]...)
+			st.sent += n
+			st.window -= int64(n)
+			s.sendWindow -= int64(n)
+		}
+	}
+}
+
+func (s *h2) closedByPeer() {
+	c := s.conn
+	switch {
+	case s.active == 0 && len(s.waiting) == 0:
+		c.close()
+	case s.active == 0 && s.draining:
+		s.finish()
+	case !s.greeted && s.frames.isTLSAlert():
+		c.fail(ErrProtocol, speaksTLS)
+	default:
+		c.fail(ErrRead, "connection closed before the response was complete")
+	}
+}
+
+// abort ends what is under way. When no stream was, the attempt for which the connection was opened is used up.
+func (s *h2) abort(kind ErrorKind, example string) {
+	l := s.conn.loop
+	l.out = l.out[:0]
+	if s.active == 0 && len(s.waiting) > 0 {
+		s.waiting = s.waiting[:copy(s.waiting, s.waiting[1:])]
+		l.failure(kind, example)
+	}
+	for i := range s.streams {
+		if s.streams[i].id != 0 {
+			s.remove(&s.streams[i])
+			l.failure(kind, example)
+		}
+	}
+}
+
+// expire ends streams that take too long; when nothing at all has come in for that time the connection ends with them.
+func (s *h2) expire(before int64) {
+	if s.oldest >= before {
+		return
+	}
+	c := s.conn
+	l := c.loop
+	const example = "no complete response within the timeout"
+	late := 0
+	s.oldest = l.clock
+	look := func(a *attempt) {
+		if a.begun < before {
+			late++
+		} else {
+			s.oldest = min(s.oldest, a.begun)
+		}
+	}
+	for i := range s.waiting {
+		look(&s.waiting[i])
+	}
+	for i := range s.streams {
+		if s.streams[i].id != 0 {
+			look(&s.streams[i].attempt)
+		}
+	}
+	if late == 0 {
+		return
+	}
+	if s.lastReceived < before {
+		c.fail(ErrTimeout, example)
+		return
+	}
+	s.waiting = slices.DeleteFunc(s.waiting, func(a attempt) bool {
+		if a.begun < before {
+			l.failure(ErrTimeout, example)
+		}
+		return a.begun < before
+	})
+	for i := range s.streams {
+		if st := &s.streams[i]; st.id != 0 && st.begun < before {
+			s.reset(st.id, http2.ErrCodeCancel)
+			l.failure(ErrTimeout, example)
+			s.remove(st)
+		}
+	}
+	generation := c.generation
+	if s.refill(); c.generation == generation && c.fd >= 0 {
+		s.flush()
+	}
+}
+
+func (s *h2) underWay() int64 { return int64(s.active + len(s.waiting)) }

@@ -1,0 +1,280 @@
+package engine
+
+import (
+	"crypto"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/hmac"
+	_ "crypto/sha256" // for crypto.SHA256
+	_ "crypto/sha512" // for crypto.SHA384
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+
+	"golang.org/x/crypto/chacha20poly1305"
+)
+
+// The record layer of TLS 1.2 (RFC 5246, 5288, 7905) and 1.3 (RFC 8446) after the handshake, which crypto/tls makes. It
+// takes records apart where they were read, without a copy, a lock or an allocation; crypto/tls has all three for each.
+
+type recordType byte
+
+const (
+	recordChangeCipherSpec recordType = 20
+	recordAlert            recordType = 21
+	recordHandshake        recordType = 22
+	recordApplicationData  recordType = 23
+)
+
+const (
+	recordHeaderBytes = 5
+	maxPlaintextBytes = 1 << 14
+	// RFC 8446, section 5.2, and RFC 5246, section 6.2.3: what protection may add to a record.
+	maxGrowth13, maxGrowth12 = 256, 2048
+	nonceBytes               = 12
+	// An AEAD of TLS adds a tag of 16 bytes; AES-GCM in TLS 1.2 sends 8 bytes of its nonce too.
+	tagBytes, explicitNonceBytes = 16, 8
+)
+
+// half is one direction's protection.
+type half struct {
+	aead cipher.AEAD
+	iv   [nonceBytes]byte
+	seq  uint64
+	// explicit: AES-GCM in TLS 1.2, where a part of the nonce is in the record.
+	explicit bool
+	is13     bool
+	// secret is TLS 1.3's, for the next keys; suite is what they are for.
+	secret []byte
+	suite  suite
+	// nonce and additional are kept here so that they are not allocated for each record.
+	nonce      [nonceBytes]byte
+	additional [13]byte
+}
+
+// suite is what a cipher suite means for the record layer.
+type suite struct {
+	hash     crypto.Hash
+	keyBytes int
+	isChaCha bool
+}
+
+func suiteOf(id uint16) (suite, error) {
+	switch id {
+	case tls.TLS_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256:
+		return suite{hash: crypto.SHA256, keyBytes: 16}, nil
+	case tls.TLS_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384:
+		return suite{hash: crypto.SHA384, keyBytes: 32}, nil
+	case tls.TLS_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256:
+		return suite{hash: crypto.SHA256, keyBytes: 32, isChaCha: true}, nil
+	}
+	return suite{}, fmt.Errorf("cipher suite %s is not supported", tls.CipherSuiteName(id))
+}
+
+func (s suite) aead(key []byte) (cipher.AEAD, error) {
+	if s.isChaCha {
+		return chacha20poly1305.New(key)
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCM(block)
+}
+
+// newHalf13 derives a direction's keys from its traffic secret (RFC 8446, section 7.3).
+func newHalf13(s suite, secret []byte) (half, error) {
+	h := half{is13: true, secret: secret, suite: s}
+	key, err := expandLabel(s.hash, secret, "key", s.keyBytes)
+	if err != nil {
+		return h, err
+	}
+	iv, err := expandLabel(s.hash, secret, "iv", nonceBytes)
+	if err != nil {
+		return h, err
+	}
+	copy(h.iv[:], iv)
+	h.aead, err = s.aead(key)
+	return h, err
+}
+
+// next is the half after a KeyUpdate (RFC 8446, section 7.2).
+func (h *half) next() (half, error) {
+	secret, err := expandLabel(h.suite.hash, h.secret, "traffic upd", h.suite.hash.Size())
+	if err != nil {
+		return half{}, err
+	}
+	return newHalf13(h.suite, secret)
+}
+
+// expandLabel is HKDF-Expand-Label with an empty context (RFC 8446, section 7.1).
+func expandLabel(hash crypto.Hash, secret []byte, label string, length int) ([]byte, error) {
+	info := binary.BigEndian.AppendUint16(nil, uint16(length))
+	info = append(info, byte(len("tls13 ")+len(label)))
+	info = append(info, "tls13 "+label...)
+	info = append(info, 0)
+	return hkdf.Expand(hash.New, secret, string(info), length)
+}
+
+// newHalves12 derives both directions' keys from the master secret (RFC 5246, section 6.3). Each side's Finished was its
+// record 0.
+func newHalves12(s suite, master, clientRandom, serverRandom []byte) (in, out half, err error) {
+	ivBytes := 4
+	if s.isChaCha {
+		ivBytes = nonceBytes
+	}
+	block := prf12(s.hash.New, master, "key expansion", append(append([]byte(nil), serverRandom...), clientRandom...), 2*(s.keyBytes+ivBytes))
+	take := func(n int) []byte {
+		part := block[:n]
+		block = block[n:]
+		return part
+	}
+	clientKey, serverKey := take(s.keyBytes), take(s.keyBytes)
+	in, out = half{seq: 1, explicit: !s.isChaCha, suite: s}, half{seq: 1, explicit: !s.isChaCha, suite: s}
+	copy(out.iv[:], take(ivBytes))
+	copy(in.iv[:], take(ivBytes))
+	if out.aead, err = s.aead(clientKey); err != nil {
+		return in, out, err
+	}
+	in.aead, err = s.aead(serverKey)
+	return in, out, err
+}
+
+// prf12 is P_hash (RFC 5246, section 5).
+func prf12(newHash func() hash.Hash, secret []byte, label string, seed []byte, length int) []byte {
+	labelAndSeed := append([]byte(label), seed...)
+	mac := hmac.New(newHash, secret)
+	sum := func(parts ...[]byte) []byte {
+		mac.Reset()
+		for _, part := range parts {
+			mac.Write(part)
+		}
+		return mac.Sum(nil)
+	}
+	var out []byte
+	for a := sum(labelAndSeed); len(out) < length; a = sum(a) {
+		out = append(out, sum(a, labelAndSeed)...)
+	}
+	return out[:length]
+}
+
+var (
+	errBadRecord   = errors.New("a record does not decrypt")
+	errRecordSize  = errors.New("a record is longer than TLS allows")
+	errEmptyRecord = errors.New("a record has no content type")
+)
+
+// maxRecordBytes is the longest record that may come in, its header left out.
+func (h *half) maxRecordBytes() int {
+	if h.is13 {
+		return maxPlaintextBytes + maxGrowth13
+	}
+	return maxPlaintextBytes + maxGrowth12
+}
+
+// setNonce makes the nonce of the record with this sequence number.
+func (h *half) setNonce(explicit []byte) {
+	h.nonce = h.iv
+	if explicit != nil {
+		copy(h.nonce[nonceBytes-explicitNonceBytes:], explicit)
+		return
+	}
+	tail := h.nonce[nonceBytes-8:]
+	binary.BigEndian.PutUint64(tail, binary.BigEndian.Uint64(tail)^h.seq)
+}
+
+// additional12 is what TLS 1.2 authenticates beside the plaintext.
+func (h *half) additional12(kind recordType, plaintext int) []byte {
+	binary.BigEndian.PutUint64(h.additional[:], h.seq)
+	h.additional[8] = byte(kind)
+	binary.BigEndian.PutUint16(h.additional[9:], tls.VersionTLS12)
+	binary.BigEndian.PutUint16(h.additional[11:], uint16(plaintext))
+	return h.additional[:]
+}
+
+// open takes a whole record, header included, apart in place and returns its content.
+func (h *half) open(record []byte) (recordType, []byte, error) {
+	kind, payload := recordType(record[0]), record[recordHeaderBytes:]
+	var additional []byte
+	if h.is13 {
+		if kind != recordApplicationData {
+			return 0, nil, errBadRecord
+		}
+		h.setNonce(nil)
+		additional = record[:recordHeaderBytes]
+	} else {
+		if h.explicit {
+			if len(payload) < explicitNonceBytes {
+				return 0, nil, errBadRecord
+			}
+			h.setNonce(payload[:explicitNonceBytes])
+			payload = payload[explicitNonceBytes:]
+		} else {
+			h.setNonce(nil)
+		}
+		if len(payload) < tagBytes {
+			return 0, nil, errBadRecord
+		}
+		additional = h.additional12(kind, len(payload)-tagBytes)
+	}
+	plain, err := h.aead.Open(payload[:0], h.nonce[:], payload, additional)
+	if err != nil {
+		return 0, nil, errBadRecord
+	}
+	h.seq++
+	if h.is13 {
+		// The content type is the last byte that is not padding.
+		n := len(plain)
+		for n > 0 && plain[n-1] == 0 {
+			n--
+		}
+		if n == 0 {
+			return 0, nil, errEmptyRecord
+		}
+		kind, plain = recordType(plain[n-1]), plain[:n-1]
+	}
+	if len(plain) > maxPlaintextBytes {
+		return 0, nil, errRecordSize
+	}
+	return kind, plain, nil
+}
+
+// seal appends p to dst as records of this kind.
+func (h *half) seal(dst []byte, kind recordType, p []byte) []byte {
+	for len(p) > 0 {
+		n := min(len(p), maxPlaintextBytes)
+		dst = h.sealOne(dst, kind, p[:n])
+		p = p[n:]
+	}
+	return dst
+}
+
+func (h *half) sealOne(dst []byte, kind recordType, p []byte) []byte {
+	header := len(dst)
+	outer, length := kind, len(p)+tagBytes
+	if h.is13 {
+		outer, length = recordApplicationData, length+1
+	} else if h.explicit {
+		length += explicitNonceBytes
+	}
+	dst = append(dst, byte(outer), tls.VersionTLS12>>8, tls.VersionTLS12&0xff, byte(length>>8), byte(length))
+	if h.is13 {
+		h.setNonce(nil)
+		body := len(dst)
+		dst = append(append(dst, p...), byte(kind))
+		dst = h.aead.Seal(dst[:body], h.nonce[:], dst[body:], dst[header:body])
+	} else {
+		if h.explicit {
+			dst = binary.BigEndian.AppendUint64(dst, h.seq)
+			h.setNonce(dst[len(dst)-explicitNonceBytes:])
+		} else {
+			h.setNonce(nil)
+		}
+		dst = h.aead.Seal(dst, h.nonce[:], p, h.additional12(kind, len(p)))
+	}
+	h.seq++
+	return dst
+}

@@ -1,0 +1,347 @@
+package engine
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"io"
+	"iter"
+	"net"
+	"strings"
+)
+
+// secure is TLS on one connection. crypto/tls makes the handshake; then its keys are taken over by the record layer
+// (record.go), and crypto/tls is let go. The keys come from the key log, crypto/tls's one door to them.
+type secure struct {
+	conn *conn
+	// handshake is nil once it is over.
+	handshake *handshake
+	in, out   half
+	// partial is the beginning of a record whose end has not come in yet.
+	partial []byte
+	// messages are TLS 1.3's handshake messages after the handshake, which may span records.
+	messages []byte
+}
+
+// handshake runs in a coroutine on the loop's own thread, which is resumed when a record has come in.
+type handshake struct {
+	tls *tls.Conn
+	// resume continues it, cancel ends it, pause is how it waits for the next record.
+	resume func() (struct{}, bool)
+	cancel func()
+	pause  func(struct{}) bool
+	result error
+	// record is what has not been read of the record at hand.
+	record []byte
+	// serverRandom is of the ServerHello, for TLS 1.2's keys.
+	serverRandom []byte
+	// The secrets as the key log has them: client random and master secret for TLS 1.2, the two others for 1.3.
+	clientRandom, master, clientSecret, serverSecret []byte
+}
+
+// keyLog takes the secrets of the handshake that runs, of which there is one at a time on a loop's thread.
+type keyLog struct{ current *handshake }
+
+// Write reads one line of NSS's key log format, as crypto/tls writes it: label, client random, secret.
+func (k *keyLog) Write(line []byte) (int, error) {
+	fields := bytes.Fields(line)
+	if len(fields) != 3 {
+		return len(line), nil
+	}
+	random, err := hex.DecodeString(string(fields[1]))
+	if err != nil {
+		return 0, err
+	}
+	secret, err := hex.DecodeString(string(fields[2]))
+	if err != nil {
+		return 0, err
+	}
+	switch h := k.current; string(fields[0]) {
+	case "CLIENT_RANDOM":
+		h.clientRandom, h.master = random, secret
+	case "CLIENT_TRAFFIC_SECRET_0":
+		h.clientSecret = secret
+	case "SERVER_TRAFFIC_SECRET_0":
+		h.serverSecret = secret
+	}
+	return len(line), nil
+}
+
+var (
+	errHandshakeCancelled = errors.New("the handshake was cancelled")
+	errNoH2               = errors.New("the server does not offer HTTP/2 (h2) on this port")
+)
+
+// handshakeConn is the connection as crypto/tls sees it. The methods it does not have are not called.
+type handshakeConn struct {
+	net.Conn
+	conn      *conn
+	handshake *handshake
+}
+
+// Read gives no more than the record at hand, so that nothing which follows the handshake is swallowed by it.
+func (c handshakeConn) Read(p []byte) (int, error) {
+	h := c.handshake
+	for len(h.record) == 0 {
+		if !h.pause(struct{}{}) {
+			return 0, errHandshakeCancelled
+		}
+	}
+	n := copy(p, h.record)
+	h.record = h.record[n:]
+	return n, nil
+}
+
+// Write keeps what the handshake sends until it waits or ends: then it leaves in one piece.
+func (c handshakeConn) Write(p []byte) (int, error) {
+	c.conn.backlog = append(c.conn.backlog, p...)
+	return len(p), nil
+}
+
+func (handshakeConn) Close() error { return nil }
+
+// begin makes the ClientHello, which is left in the connection's backlog.
+func (s *secure) begin() {
+	c, h := s.conn, &handshake{}
+	*s = secure{conn: c, handshake: h, partial: s.partial[:0]}
+	h.tls = tls.Client(handshakeConn{conn: c, handshake: h}, c.loop.tls)
+	h.resume, h.cancel = iter.Pull(iter.Seq[struct{}](func(pause func(struct{}) bool) {
+		h.pause = pause
+		h.result = h.tls.Handshake()
+	}))
+	s.advance(nil)
+}
+
+const (
+	// serverHello is the type of that handshake message (RFC 8446, section 4); its random follows type, length and version.
+	serverHello                    = 2
+	serverRandomStart, randomBytes = recordHeaderBytes + 4 + 2, 32
+)
+
+// advance lets the handshake go on with a record. When it fails the connection does.
+func (s *secure) advance(record []byte) {
+	h, l := s.handshake, s.conn.loop
+	if h.serverRandom == nil && len(record) >= serverRandomStart+randomBytes && record[recordHeaderBytes] == serverHello {
+		h.serverRandom = bytes.Clone(record[serverRandomStart:][:randomBytes])
+	}
+	h.record, l.keys.current = record, h
+	if _, waits := h.resume(); waits {
+		return
+	}
+	h.cancel = nil
+	if h.result == nil {
+		h.result = s.takeOver()
+	}
+	if h.result != nil {
+		s.conn.fail(ErrTLS, explainTLS(h.result))
+	}
+}
+
+// takeOver derives the record layer's keys and lets crypto/tls go.
+func (s *secure) takeOver() error {
+	h, l := s.handshake, s.conn.loop
+	state := h.tls.ConnectionState()
+	suite, err := suiteOf(state.CipherSuite)
+	if err != nil {
+		return err
+	}
+	if l.plan.Protocol == H2 && state.NegotiatedProtocol != "h2" {
+		return errNoH2
+	}
+	if len(h.record) > 0 {
+		return errors.New("a record goes on after the handshake's end")
+	}
+	if state.Version == tls.VersionTLS13 {
+		if s.in, err = newHalf13(suite, h.serverSecret); err != nil {
+			return err
+		}
+		s.out, err = newHalf13(suite, h.clientSecret)
+	} else {
+		s.in, s.out, err = newHalves12(suite, h.master, h.clientRandom, h.serverRandom)
+	}
+	if err != nil {
+		return err
+	}
+	if l.tlsState == nil {
+		l.tlsState = stateOf(state)
+	}
+	s.handshake = nil
+	return nil
+}
+
+// received gets what was read: whole records and perhaps the beginning of one, which is kept.
+func (s *secure) received(p []byte) {
+	c := s.conn
+	generation := c.generation
+	for len(p) >= recordHeaderBytes {
+		kind := recordType(p[0])
+		if kind < recordChangeCipherSpec || kind > recordApplicationData {
+			if s.handshake == nil {
+				c.fail(ErrTLS, "what came in is no TLS record")
+			} else {
+				c.fail(ErrTLS, explainTLS(tls.RecordHeaderError{}))
+			}
+			return
+		}
+		length := int(p[3])<<8 | int(p[4])
+		if length > s.maxRecordBytes() {
+			c.fail(ErrTLS, errRecordSize.Error())
+			return
+		}
+		if len(p) < recordHeaderBytes+length {
+			break
+		}
+		record := p[:recordHeaderBytes+length]
+		p = p[len(record):]
+		if s.handshake == nil {
+			s.open(record)
+		} else {
+			s.advance(record)
+			if c.generation == generation && c.fd >= 0 {
+				if s.handshake == nil {
+					c.handshakeDone()
+				} else {
+					c.pump()
+				}
+			}
+		}
+		if c.generation != generation || c.fd < 0 {
+			return
+		}
+	}
+	s.partial = append(s.partial[:0], p...)
+}
+
+func (s *secure) maxRecordBytes() int {
+	if s.handshake == nil {
+		return s.in.maxRecordBytes()
+	}
+	return maxPlaintextBytes + maxGrowth12
+}
+
+// open acts on one record after the handshake.
+func (s *secure) open(record []byte) {
+	c := s.conn
+	kind, content, err := s.in.open(record)
+	if err != nil {
+		c.fail(ErrTLS, err.Error())
+		return
+	}
+	switch kind {
+	case recordApplicationData:
+		if len(content) > 0 {
+			c.deliver(content)
+		}
+	case recordAlert:
+		s.alert(content)
+	case recordHandshake:
+		if s.in.is13 {
+			s.messages = append(s.messages, content...)
+			s.handshakeMessages()
+		}
+		// TLS 1.2: a HelloRequest, which may be ignored (RFC 5246, section 7.4.1.1).
+	default:
+		c.fail(ErrTLS, "a record of a type that does not belong there")
+	}
+}
+
+const (
+	alertCloseNotify   = 0
+	alertUserCancelled = 90
+)
+
+func (s *secure) alert(content []byte) {
+	c := s.conn
+	switch {
+	case len(content) != 2:
+		c.fail(ErrTLS, "an alert is not 2 bytes long")
+	case content[1] == alertCloseNotify:
+		// The FIN may take a while yet, but nothing more comes before it.
+		c.peerClosed = true
+	case content[1] == alertUserCancelled:
+	default:
+		c.fail(ErrTLS, explainTLS(tls.AlertError(content[1])))
+	}
+}
+
+const (
+	messageKeyUpdate = 24
+	// maxMessageBytes bounds a session ticket with its extensions.
+	maxMessageBytes = 128 << 10
+)
+
+// handshakeMessages acts on whole messages after a TLS 1.3 handshake: session tickets are not kept, key updates are made.
+func (s *secure) handshakeMessages() {
+	c := s.conn
+	for len(s.messages) >= 4 {
+		length := int(s.messages[1])<<16 | int(s.messages[2])<<8 | int(s.messages[3])
+		if length > maxMessageBytes {
+			c.fail(ErrTLS, "a handshake message is too long")
+			return
+		}
+		if len(s.messages) < 4+length {
+			return
+		}
+		kind, body := s.messages[0], s.messages[4:4+length]
+		s.messages = s.messages[4+length:]
+		if kind != messageKeyUpdate {
+			continue
+		}
+		if len(body) != 1 || body[0] > 1 || len(s.messages) > 0 {
+			c.fail(ErrTLS, "a key update is malformed")
+			return
+		}
+		if err := s.updateKeys(body[0] == 1); err != nil {
+			c.fail(ErrTLS, err.Error())
+			return
+		}
+	}
+	if len(s.messages) == 0 {
+		// They are rare: no connection holds on to memory for them.
+		s.messages = nil
+	}
+}
+
+// updateKeys goes to the next receiving keys and, when the server asks for it, to the next sending keys.
+func (s *secure) updateKeys(answer bool) (err error) {
+	if s.in, err = s.in.next(); err != nil || !answer {
+		return err
+	}
+	s.conn.backlog = s.out.seal(s.conn.backlog, recordHandshake, []byte{messageKeyUpdate, 0, 0, 1, 0})
+	s.out, err = s.out.next()
+	s.conn.pump()
+	return err
+}
+
+// close ends a handshake that is under way.
+func (s *secure) close() {
+	if h := s.handshake; h != nil && h.cancel != nil {
+		h.cancel()
+	}
+	s.handshake = nil
+}
+
+// explainTLS makes one line of a handshake's error that says what to do where that is known.
+func explainTLS(err error) string {
+	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "remote error: "), "tls: ")
+	var unknownAuthority x509.UnknownAuthorityError
+	var hostname x509.HostnameError
+	var record tls.RecordHeaderError
+	var invalid x509.CertificateInvalidError
+	var alert tls.AlertError
+	switch {
+	case errors.As(err, &unknownAuthority), errors.As(err, &hostname), errors.As(err, &invalid):
+		return "the server's certificate is not accepted (" + strings.TrimPrefix(text, "failed to verify certificate: ") + "); set tls.insecureSkipVerify to take any"
+	case errors.As(err, &record):
+		return "the server does not speak TLS on this port; use http://"
+	case errors.As(err, &alert):
+		return "the server ended the TLS session: " + text
+	case errors.Is(err, errNoH2):
+		return text
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "the connection was closed during the TLS handshake"
+	}
+	return "TLS handshake: " + text
+}
