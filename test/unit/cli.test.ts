@@ -27,6 +27,10 @@ describe('wrong words end with code 2 and one line, before anything starts', () 
     [['scenario', '--constructor'], /^there is no flag "--constructor"/],
     [['scenario', 'nginx-open-file-cache', '--variants', 'worker'], /"worker": did you mean workers\?$/],
     [['scenario', 'nginx-open-file-cache', '--variants', 'workers,workers'], '--variants names workers twice'],
+    [
+      ['scenario', 'http1-vs-h2-small-file', '--variants', 'nginx-spdy'],
+      '--variants nginx-spdy: published only, so there is nothing to run; name another one too',
+    ],
     [['scenario', 'nginx-open-file-cache', '--variants='], '--variants needs a value: --variants a,b'],
     [['scenario', 'nginx-open-file-cache', '--rounds', '0'], '--rounds 0: give a whole number from 1 to 1000'],
     [['scenario', 'nginx-open-file-cache', '--rounds', '2.5'], '--rounds 2.5: give a whole number from 1 to 1000'],
