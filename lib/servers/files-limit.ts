@@ -1,26 +1,30 @@
 import { readFileSync } from 'node:fs';
 import { UserError } from '../errors.ts';
 
-/** Descriptors of a worker beside its connections: listening socket, epoll, logs, channels, files of a cache. */
+/** Descriptors of a server beside its connections: listening socket, epoll, logs, channels, open pages. */
 const otherFiles = 256;
 
 /** The hard limit of open files, which child processes inherit. */
 export function hardFilesLimit(): number {
   const limit = /^Max open files\s+\S+\s+(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1];
-  return limit === undefined || limit === 'unlimited' ? Infinity : Number(limit);
+  // Where the limit is "unlimited", the kernel's own holds.
+  return Math.min(Number(limit) || Infinity, Number(readFileSync('/proc/sys/fs/nr_open', 'utf8')));
 }
 
 /**
- * The limit of open files to set for each worker: enough for all connections that the config allows, or else what the
- * hard limit allows. Throws UserError when that is too little for the load's own connections, which may all end up at one worker.
+ * The limit of open files for a server: what its spec asks for, or else the hard limit.
+ * @param asked ServerSpec.fileLimit, which may be too low for the connections on purpose
+ * @param connections that the load opens; they may all end up at one worker
+ * @throws UserError when the hard limit is too low
  */
-export function workerFilesLimit(name: string, allowedConnections: number, loadConnections: number, hardLimit: number): number {
-  const needed = Math.min(loadConnections, allowedConnections) + otherFiles;
+export function fileLimitFor(name: string, asked: number | undefined, connections: number, hardLimit: number): number {
+  const needed = asked ?? connections + otherFiles;
   if (needed > hardLimit) {
+    const what = asked === undefined ? `${connections} connections` : 'its variant';
     throw new UserError(
-      `${name} needs ${needed} open files for ${loadConnections} connections, but the hard limit here is ${hardLimit}: ` +
+      `${name} needs ${needed} open files for ${what}, but the hard limit here is ${hardLimit}: ` +
         `raise it as root with "prlimit --nofile=${needed}:${needed} --pid $$" in this shell`,
     );
   }
-  return Math.min(allowedConnections + otherFiles, hardLimit);
+  return asked ?? hardLimit;
 }

@@ -1,22 +1,28 @@
 // Starts the server that a variant names.
 import type { ServerSpec } from '../scenario/model.ts';
-import { startNginx } from './nginx.ts';
-import type { RunningServer, StartOptions } from './server.ts';
+import { askBuild } from './build.ts';
+import { h2oKind } from './h2o.ts';
+import { nghttpdKind } from './nghttpd.ts';
+import { nginxKind } from './nginx.ts';
+import type { RunningServer, ServerKind, StartOptions } from './server.ts';
+import { start } from './start.ts';
 
-export { nginxBuild } from './nginx-build.ts';
 export type { RunningServer, StartOptions } from './server.ts';
 
-const starters: Record<ServerSpec['name'], (spec: ServerSpec, options: StartOptions) => Promise<RunningServer>> = {
-  nginx: startNginx,
-};
+const kinds: Record<ServerSpec['name'], ServerKind> = { nginx: nginxKind, h2o: h2oKind, nghttpd: nghttpdKind };
 
 /** Starts it and returns once it serves the page. Throws UserError, or the signal's reason; nothing is left running then. */
 export function startServer(spec: ServerSpec, options: StartOptions): Promise<RunningServer> {
-  return starters[spec.name](spec, options);
+  return start(kinds[spec.name], spec, options);
+}
+
+/** The version that a binary says it is, e.g. 1.22.1. Throws UserError when it does not run, is something else or too old. */
+export async function serverVersion(name: ServerSpec['name'], binary: string, signal?: AbortSignal): Promise<string> {
+  return (await askBuild(kinds[name].question, binary, signal)).version;
 }
 
 /** How many workers the server gets here: the article's with `exact`, otherwise as many as the spec says for this number of cores. */
 export function workersFor(spec: ServerSpec, serverCores: number, exact: boolean): number {
-  if (exact) return spec.articleWorkers;
+  if (exact && spec.articleWorkers !== undefined) return spec.articleWorkers;
   return Math.max(spec.minWorkers ?? 1, spec.workers === 'server-cores' ? serverCores : spec.workers);
 }

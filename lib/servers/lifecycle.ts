@@ -1,7 +1,9 @@
 // The end of a started server, asked for or not.
+import { readdirSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Child } from '../process.ts';
 import { lastLines } from '../log-file.ts';
+import { statFields } from './usage.ts';
 
 export interface Lifecycle {
   /** As in RunningServer. */
@@ -46,11 +48,19 @@ export function watchLifecycle(name: string, child: Child, logFile: string, clea
 async function endGroup(group: number): Promise<void> {
   const deadline = performance.now() + groupEndLimitMs;
   try {
-    while (performance.now() < deadline) {
+    while (groupRuns(group) && performance.now() < deadline) {
       process.kill(-group, 'SIGKILL');
       await delay(groupEndPollMs);
     }
   } catch {
     // ESRCH: nobody of the group is left.
   }
+}
+
+/** Whether any process of the group runs. Some that have ended may stay in the table until the system's first process asks for them. */
+function groupRuns(group: number): boolean {
+  return readdirSync('/proc').some((pid) => {
+    const [state, , processGroup] = (/^\d+$/.test(pid) ? statFields(`/proc/${pid}`) : undefined) ?? [];
+    return Number(processGroup) === group && state !== 'Z' && state !== 'X';
+  });
 }

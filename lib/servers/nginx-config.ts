@@ -1,5 +1,6 @@
 // Composes one nginx.conf of a base, its knobs and the lines that depend on the machine.
 import { UserError } from '../errors.ts';
+import type { ConfigLayer } from './config-layers.ts';
 
 /** A directive with its place of origin. `block` is there when it has braces. */
 export interface Directive {
@@ -11,9 +12,6 @@ export interface Directive {
   comments: readonly string[];
   origin: string;
 }
-
-/** nginx text and the name that its lines carry in the composed file. */
-export interface ConfigLayer { origin: string; text: string }
 
 /**
  * Lays the layers over each other, the first is the base. A directive takes the place of all earlier ones of its name in

@@ -1,183 +1,90 @@
-// nginx: checks its composed config, starts it in the foreground, waits until it serves the page.
-import { closeSync, openSync } from 'node:fs';
-import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+// nginx: nginx.conf as it runs is the scenario's config files, then the lines that depend on the machine.
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
-import { startChild, type Child } from '../process.ts';
-import type { ServerSpec } from '../scenario/model.ts';
-import { lastLine, run } from '../setup/run.ts';
-import { watchLifecycle } from './lifecycle.ts';
-import { lastLines } from '../log-file.ts';
-import { nginxBuild, type NginxBuild } from './nginx-build.ts';
-import { composeNginx } from './nginx-compose.ts';
-import { freePort, portProblem } from './ports.ts';
-import { waitUntilReady } from './ready.ts';
-import { makeScratch } from './scratch.ts';
-import type { RunningServer, StartOptions } from './server.ts';
-import { watchUsage } from './usage.ts';
+import { atLeast } from '../setup/version.ts';
+import { composedOf, readLayers } from './config-layers.ts';
+import { composeConfig, findDirectives, printConfig, type Directive } from './nginx-config.ts';
+import type { Build, ComposedConfig, Place, ServerKind } from './server.ts';
 
-/** Free ports to try: another process may take one between the look and nginx's start. */
-const portTries = 5;
-
-/** A line of nginx's that says what is wrong; warnings and notices are not. */
-const complaint = /\[(emerg|alert|crit|error)\]/;
-
-/**
- * Starts nginx on 127.0.0.1, pinned to `options.cpus`, and returns once it serves the page. Throws UserError when binary,
- * config, port, limit of open files or answer is not right, or the signal's reason; nothing is left running then.
- */
-export async function startNginx(spec: ServerSpec, options: StartOptions): Promise<RunningServer> {
-  const build = await nginxBuild(options.binary, options.signal);
-  await mkdir(options.folder, { recursive: true });
-  if (options.port !== undefined) await requirePort(options.port);
-  for (let tries = 1; ; tries++) {
-    const port = options.port ?? (await freePort());
-    try {
-      return await startOn(port, spec, options, build);
-    } catch (error) {
-      if (!(error instanceof AddressInUse)) throw error;
-      if (options.port !== undefined || tries === portTries) throw portInUse(port);
-    }
-  }
-}
-
-class AddressInUse extends Error {}
-
-async function startOn(port: number, spec: ServerSpec, options: StartOptions, build: NginxBuild): Promise<RunningServer> {
-  const files = filesIn(options);
-  const logStart = await stat(files.log).then(({ size }) => size, () => 0);
-  const scratch = await makeScratch();
-  let child: Child;
-  try {
-    const config = await composeNginx(spec.config, {
-      port,
-      workers: options.workers,
-      connections: options.connections,
-      docroot: scratch.docroot,
-      temp: scratch.temp,
-      pidFile: files.pid,
-      logFile: files.log,
-      accessLogFile: files.accessLog,
-      user: await unprivilegedUser(),
-      tempModules: build.tempModules,
-    });
-    await writeFile(files.config, config);
-    await checkConfig(options, files, config);
-    child = await startMaster(options, files);
-  } catch (error) {
-    await scratch.remove();
-    throw error;
-  }
-  const origin = `http://127.0.0.1:${port}`;
-  const { died, stop } = watchLifecycle('nginx', child, files.log, scratch.remove);
-  try {
-    await untilServing(origin, options, files.pid, { pid: child.pid, died });
-  } catch (error) {
-    await stop();
-    throw await explained(error, files.log, logStart);
-  }
-  return {
+export const nginxKind: ServerKind = {
+  question: {
     name: 'nginx',
-    version: build.version,
-    pid: child.pid,
-    origin,
-    workers: options.workers,
-    configFile: files.config,
-    logFile: files.log,
-    ...(files.accessLog === undefined ? {} : { accessLogFile: files.accessLog }),
-    usage: watchUsage(child.pid),
-    died,
-    stop,
-  };
-}
+    args: ['-V'],
+    pattern: /^nginx version: [^/]*\/(\S+)/m,
+    oldest: { version: '1.18.0', why: 'know what the shipped configs say' },
+  },
+  configFileName: 'nginx.conf',
+  compose,
+  checkArgs: ['-t', '-q'],
+  complaint: /\[(emerg|alert|crit|error)\]/,
+  complaintLine: /:(\d+)$/,
+};
 
-interface Files { folder: string; config: string; log: string; pid: string; accessLog: string | undefined }
+/** Since then keepalive_requests and keepalive_timeout hold for HTTP/2 too; until then it had directives of its own. */
+const oldestHttp2 = '1.19.7';
 
-function filesIn(options: StartOptions): Files {
-  const folder = path.resolve(options.folder);
+async function compose(names: readonly string[], place: Place, build: Build): Promise<ComposedConfig> {
+  const layers = await readLayers('nginx', names);
+  const shipped = composeConfig(layers);
+  const listen = findDirectives(shipped, 'listen')[0]?.args.slice(1) ?? [];
+  const tls = listen.includes('ssl') || isOn(shipped, 'ssl');
+  const http2 = listen.includes('http2') || isOn(shipped, 'http2');
+  if (http2 && !atLeast(build.version, oldestHttp2)) {
+    throw new UserError(`nginx ${build.version} is too old for the HTTP/2 config ${names.join(' + ')}: set NGINX_BIN to nginx ${oldestHttp2} or newer`);
+  }
+  const machine = await machineLines(listen, tls, place, build);
+  const config = composeConfig([...layers, { origin: 'this machine', text: machine }]);
+  requireOneAddress(config, names);
   return {
-    folder,
-    config: path.join(folder, 'nginx.conf'),
-    log: path.join(folder, 'error.log'),
-    pid: path.join(folder, 'nginx.pid'),
-    accessLog: options.accessLog === true ? path.join(folder, 'access.log') : undefined,
+    text: composedOf(layers) + printConfig(config, layers[0]?.origin ?? ''),
+    tls,
+    protocol: http2 ? (tls ? 'h2' : 'h2c') : 'http/1.1',
+    args: (configFile) => ['-p', path.dirname(configFile), '-c', configFile],
   };
 }
 
-/** nobody and its group (nogroup on Debian, nobody elsewhere), for an nginx started by root; otherwise undefined. */
-async function unprivilegedUser(): Promise<string | undefined> {
-  if (process.getuid?.() !== 0) return undefined;
-  const { code, stdout, stderr } = await run({ command: 'id', args: ['-gn', 'nobody'] });
-  if (code !== 0) throw new UserError(`nginx's workers run as the user nobody, which is not there (${lastLine(stderr)}): create it, or start bakeoff without root`);
-  return `nobody ${stdout.trim()}`;
+/** @param listen the parameters after the address */
+async function machineLines(listen: readonly string[], tls: boolean, place: Place, { answer }: Build): Promise<string> {
+  const certificate = tls ? quoted(await place.certificateFile()) : '';
+  const tempModules = ['proxy', 'fastcgi', 'uwsgi', 'scgi'].filter((module) => !answer.includes(`--without-http_${module}_module`));
+  return `
+    # In the foreground, so that its end is seen.
+    daemon off;
+    ${place.user === undefined ? '' : `user ${place.user.name} ${place.user.group};`}
+    worker_processes ${place.workers};
+    # What it is started with; nginx warns when worker_connections is above it.
+    worker_rlimit_nofile ${place.fileLimit};
+    pid ${quoted(path.join(place.temp, 'nginx.pid'))};
+    # Starts, stops and crashes of workers; requests write nothing at this level.
+    error_log ${quoted(place.logFile)} notice;
+    http {
+      ${['client_body', ...tempModules].map((module) => `${module}_temp_path ${quoted(path.join(place.temp, module))};`).join('\n')}
+      server {
+        listen ${[`127.0.0.1:${place.port}`, ...listen].join(' ')};
+        ${tls ? `ssl_certificate ${certificate};\n ssl_certificate_key ${certificate};` : ''}
+        ${place.accessLogFile === undefined ? '' : `access_log ${quoted(place.accessLogFile)};`}
+        location / {
+          root ${quoted(place.docroot)};
+        }
+      }
+    }`;
 }
 
-async function requirePort(port: number): Promise<void> {
-  const problem = await portProblem(port);
-  if (problem?.code === 'EADDRINUSE') throw portInUse(port);
-  if (problem !== undefined) throw new UserError(`nginx cannot listen on port ${port}: ${problem.message}`);
+/** A second server, or one without a listen line, would serve other addresses than loopback. */
+function requireOneAddress(config: readonly Directive[], names: readonly string[]): void {
+  const servers = findDirectives(config, 'server').filter(({ block }) => block !== undefined);
+  const listens = findDirectives(config, 'listen');
+  if (servers.length === 1 && listens.length === 1) return;
+  throw new UserError(
+    `nginx config ${names.join(' + ')}: has ${servers.length} server blocks and ${listens.length} listen lines; ` +
+      'keep one server block, bakeoff gives it its address',
+  );
 }
 
-function portInUse(port: number): UserError {
-  return new UserError(`port ${port} of 127.0.0.1 is in use: end what listens there, or take another port`);
+function isOn(config: readonly Directive[], name: string): boolean {
+  return findDirectives(config, name).some(({ args }) => args[0] === 'on');
 }
 
-/** `nginx -t`. Throws UserError with nginx's own words, the file, and the line that they are about. */
-async function checkConfig(options: StartOptions, files: Files, config: string): Promise<void> {
-  const args = ['-t', '-q', '-p', files.folder, '-c', files.config];
-  const { code, stderr } = await run({ command: options.binary, args, ...(options.signal === undefined ? {} : { signal: options.signal }) });
-  if (code === 0) return;
-  const complaints = stderr.split('\n').filter((line) => complaint.test(line));
-  const number = complaints.map((line) => /:(\d+)$/.exec(line)?.[1]).find((found) => found !== undefined);
-  const line = number === undefined ? [] : [`line ${number}: ${config.split('\n')[Number(number) - 1]?.trim()}`];
-  const said = complaints.length > 0 ? complaints : [lastLine(stderr)];
-  throw new UserError([`nginx does not accept its config ${files.config}:`, ...said, ...line].join('\n'));
-}
-
-async function startMaster(options: StartOptions, files: Files): Promise<Child> {
-  options.signal?.throwIfAborted();
-  // For what is said before nginx has read where its log is.
-  const log = openSync(files.log, 'a');
-  try {
-    return await startChild({
-      command: options.binary,
-      args: ['-p', files.folder, '-c', files.config],
-      cpus: options.cpus,
-      stdio: ['ignore', log, log],
-    });
-  } finally {
-    closeSync(log);
-  }
-}
-
-async function untilServing(origin: string, options: StartOptions, pidFile: string, { pid, died }: { pid: number; died: Promise<string> }): Promise<void> {
-  const over = new AbortController();
-  const signal = options.signal === undefined ? over.signal : AbortSignal.any([over.signal, options.signal]);
-  const ended = died.then((line) => {
-    throw new UserError(line);
-  });
-  const serving = waitUntilReady(origin, options.page, signal).then(() => untilItHasThePort(pidFile, pid, signal));
-  try {
-    await Promise.race([serving, ended]);
-  } finally {
-    over.abort();
-  }
-}
-
-/** The answer may have been another server's that took the port first: nginx writes its pid file only once it listens. */
-async function untilItHasThePort(pidFile: string, pid: number, signal: AbortSignal): Promise<void> {
-  while ((await readFile(pidFile, 'utf8').catch(() => '')).trim() !== String(pid)) {
-    signal.throwIfAborted();
-    await delay(20);
-  }
-}
-
-/** Adds what nginx's log says about it. */
-async function explained(error: unknown, log: string, logStart: number): Promise<unknown> {
-  if (!(error instanceof UserError)) return error;
-  const complaints = (await lastLines(log, logStart)).filter((line) => complaint.test(line));
-  if (complaints.some((line) => line.includes('(98: '))) return new AddressInUse();
-  const last = complaints.at(-1);
-  return last === undefined || error.message.includes(last) ? error : new UserError(`${error.message}; nginx's log: ${last}`);
+function quoted(text: string): string {
+  return `"${text.replace(/["\\]/g, '\\$&')}"`;
 }

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 
 /** A port of 127.0.0.1 on which nothing listens now. It is not reserved: whoever starts a server on it has to cope with losing it. */
@@ -17,4 +18,25 @@ async function listenOnce(port: number): Promise<number> {
   const address = server.address() as AddressInfo;
   await new Promise((resolve) => server.close(resolve));
   return address.port;
+}
+
+/** Whether it is this process that listens on that port of 127.0.0.1: whether a socket of its own is the one in the kernel's list. */
+export function listensOn(pid: number, port: number): boolean {
+  const address = `0100007F:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+  const listening = '0A';
+  try {
+    const sockets = readFileSync(`/proc/${pid}/net/tcp`, 'latin1').split('\n').map((line) => line.trim().split(/\s+/))
+      .flatMap(([, local, , state, , , , , , inode]) => local === address && state === listening ? [`socket:[${inode}]`] : []);
+    return sockets.length > 0 && readdirSync(`/proc/${pid}/fd`).some((descriptor) => sockets.includes(linkOf(`/proc/${pid}/fd/${descriptor}`)));
+  } catch {
+    return false; // It has ended.
+  }
+}
+
+function linkOf(file: string): string {
+  try {
+    return readlinkSync(file);
+  } catch {
+    return ''; // Closed since it was listed.
+  }
 }

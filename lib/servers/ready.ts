@@ -1,27 +1,40 @@
 // Waits until a started server answers as it should.
 import { once } from 'node:events';
-import { get, type IncomingMessage } from 'node:http';
+import { get as getPlain, type IncomingMessage } from 'node:http';
+import { connect } from 'node:http2';
+import { get as getSecure } from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
-import type { StartOptions } from './server.ts';
+import type { Protocol, StartOptions } from './server.ts';
 
 const retryMs = 20;
 
 /** Marks the check in an access log, where the requests of a load are counted. */
 export const readyUserAgent = 'bakeoff-ready';
 
+/** What is asked, and over which protocol. */
+export interface ReadyCheck {
+  /** Of this machine: certificates are not checked. */
+  origin: string;
+  page: Pick<StartOptions['page'], 'path' | 'bodyBytes'>;
+  protocol: Protocol;
+}
+
 /**
- * Returns once the page is answered with status 200 and a body of the exact length. Connections that are refused or
- * broken are tried again until `limitMs` have passed; a wrong answer is an error at once, since a server does not grow out
- * of it. Throws UserError, or the signal's reason.
+ * Returns once the page is answered with status 200 and a body of the exact length over the protocol. Connections that are
+ * refused or broken are tried again until `limitMs` have passed; a wrong answer or protocol is an error at once, since a
+ * server does not grow out of it. Throws UserError, or the signal's reason.
  */
-export async function waitUntilReady(origin: string, page: StartOptions['page'], signal: AbortSignal, limitMs = 10_000): Promise<void> {
+export async function waitUntilReady({ origin, page, protocol }: ReadyCheck, signal: AbortSignal, limitMs = 10_000): Promise<void> {
   const url = origin + page.path;
+  requireFit(url, protocol);
   const timeout = AbortSignal.timeout(limitMs);
   const either = AbortSignal.any([signal, timeout]);
+  const ask = protocol === 'h2' || protocol === 'h2c' ? askHttp2 : askHttp1;
+  let last = '';
   for (;;) {
     try {
-      const { status, bytes } = await fetchOnce(url, either);
+      const { status, bytes } = await ask(url, either);
       if (status === 200 && bytes === page.bodyBytes) return;
       throw new UserError(
         status === 200
@@ -31,17 +44,64 @@ export async function waitUntilReady(origin: string, page: StartOptions['page'],
     } catch (error) {
       if (error instanceof UserError) throw error;
       signal.throwIfAborted();
-      if (timeout.aborted) throw new UserError(`${url} did not answer within ${limitMs / 1000} s`);
+      if (timeout.aborted) throw new UserError(`${url} did not answer over ${protocol} within ${limitMs / 1000} s${last}`);
+      const problem = wrongProtocol(error as NodeJS.ErrnoException, protocol);
+      if (problem !== undefined) throw new UserError(`${url} ${problem}`);
+      last = `: ${(error as Error).message}`;
     }
     await delay(retryMs);
   }
 }
 
-/** On a connection of its own, so that none stays open when the load starts. */
-async function fetchOnce(url: string, signal: AbortSignal): Promise<{ status: number; bytes: number }> {
-  const request = get(url, { agent: false, signal, headers: { 'user-agent': readyUserAgent } });
+/** Whether there is TLS is the config's to say, and h2 and h2c each mean one of the two. */
+function requireFit(url: string, protocol: Protocol): void {
+  const secure = url.startsWith('https:');
+  if (protocol === 'h2' && !secure) throw new UserError(`the load is HTTP/2 over TLS (h2), and the server's config has no TLS: choose a config with it, or the protocol h2c`);
+  if (protocol === 'h2c' && secure) throw new UserError(`the load is HTTP/2 without TLS (h2c), and the server's config has TLS: choose a config without it, or the protocol h2`);
+}
+
+interface Answer { status: number; bytes: number }
+
+/** On a connection of its own, as the next one too, so that none stays open when the load starts. */
+async function askHttp1(url: string, signal: AbortSignal): Promise<Answer> {
+  const options = { agent: false, signal, headers: { 'user-agent': readyUserAgent } };
+  const request = url.startsWith('https:') ? getSecure(url, { ...options, rejectUnauthorized: false }) : getPlain(url, options);
   const [response] = (await once(request, 'response')) as [IncomingMessage];
+  return { status: response.statusCode ?? 0, bytes: await lengthOf(response) };
+}
+
+async function askHttp2(url: string, signal: AbortSignal): Promise<Answer> {
+  const session = connect(url, { rejectUnauthorized: false });
+  // One that comes when nobody waits for it is told by the stream too.
+  session.on('error', () => undefined);
+  try {
+    await once(session, 'connect', { signal });
+    // Node goes on without ALPN; the load will not.
+    if (url.startsWith('https:') && session.alpnProtocol !== 'h2') throw noHttp2;
+    const stream = session.request({ ':path': new URL(url).pathname, 'user-agent': readyUserAgent }, { signal });
+    const closed = once(stream, 'close').then(() => { throw new Error('the connection was closed'); });
+    closed.catch(() => undefined); // It also closes after the answer.
+    const [headers] = (await Promise.race([once(stream, 'response'), closed])) as [{ ':status'?: number }];
+    return { status: headers[':status'] ?? 0, bytes: await lengthOf(stream) };
+  } finally {
+    session.destroy();
+  }
+}
+
+async function lengthOf(body: AsyncIterable<unknown>): Promise<number> {
   let bytes = 0;
-  for await (const chunk of response) bytes += (chunk as Buffer).length;
-  return { status: response.statusCode ?? 0, bytes };
+  for await (const chunk of body) bytes += (chunk as Buffer).length;
+  return bytes;
+}
+
+const noHttp2 = Object.assign(new Error('no ALPN'), { code: 'ERR_SSL_NO_APPLICATION_PROTOCOL' });
+
+/** What is wrong, for an error that shows another protocol than the one spoken; undefined for those of a server that is still starting. */
+function wrongProtocol({ code = '', message }: NodeJS.ErrnoException, protocol: Protocol): string | undefined {
+  if (code.endsWith('NO_APPLICATION_PROTOCOL')) return 'does not speak HTTP/2 over TLS: its config leaves it out of ALPN (in nginx: http2)';
+  if (/wrong.version.number|packet.length.too.long/i.test(code + message)) return 'answers without TLS, where TLS is expected';
+  if (code.startsWith('ERR_SSL_') || code === 'EPROTO') return `has no TLS that fits: ${message.trim().split('\n')[0]}`;
+  if (code.startsWith('HPE_')) return 'does not answer in HTTP/1.1: it may expect TLS, or speak HTTP/2 only';
+  if (code === 'ERR_HTTP2_ERROR') return `does not speak HTTP/2${protocol === 'h2c' ? ' without TLS (h2c)' : ''}`;
+  return undefined;
 }

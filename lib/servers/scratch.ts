@@ -1,14 +1,12 @@
 import { existsSync } from 'node:fs';
-import { chmod, cp, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
-
-const shippedPages = fileURLToPath(new URL('../../server-configs/www/', import.meta.url));
+import { copyDocroot } from './docroot.ts';
 
 /** What a server needs on disk while it runs and nobody needs afterwards. */
 export interface Scratch {
-  /** A copy of `server-configs/www/`, readable for all. */
+  /** A copy of the folder that is served, readable for all. */
   docroot: string;
   /** For the server's temporary files. */
   temp: string;
@@ -30,22 +28,22 @@ async function removeLeftOvers(): Promise<void> {
 /**
  * Makes it in a new folder below the system's temporary one. The folder of the run will not do: workers that have dropped
  * root answer 403 when any folder above the page is closed to them, as /root is.
+ * @param docroot as in Page. Throws UserError when it cannot be copied.
  */
-export async function makeScratch(): Promise<Scratch> {
+export async function makeScratch(docroot: string): Promise<Scratch> {
   await removeLeftOvers();
   const folder = await mkdtemp(path.join(tmpdir(), `${prefix}${process.pid}-`));
   const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
   try {
-    const docroot = path.join(folder, 'www');
-    const temp = path.join(folder, 'temp');
+    const [copy, temp] = [path.join(folder, 'www'), path.join(folder, 'temp')];
     await mkdir(temp);
-    await cp(shippedPages, docroot, { recursive: true });
+    await copyDocroot(docroot, copy);
     // mkdtemp's mode is 0700, and a checkout's modes and the umask may be as closed.
     for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
       await chmod(path.join(entry.parentPath, entry.name), entry.isDirectory() ? 0o755 : 0o644);
     }
     await chmod(folder, 0o755);
-    return { docroot, temp, remove };
+    return { docroot: copy, temp, remove };
   } catch (error) {
     await remove();
     throw error;

@@ -1,11 +1,14 @@
-// What the runner sees of a running web server, whichever it is.
+// What the runner sees of a running web server, whichever it is, and what each kind of server does its own way.
+import type { LoadProfile, Page, ServerSpec } from '../scenario/model.ts';
+
+export type Protocol = LoadProfile['protocol'];
 
 /** A started server. It serves on loopback and is pinned to the cores it was given. */
 export interface RunningServer {
   name: string;
   version: string;
   pid: number;
-  /** e.g. http://127.0.0.1:18080 (no trailing slash). */
+  /** e.g. http://127.0.0.1:18080 or https://127.0.0.1:18443 (no trailing slash). */
   origin: string;
   workers: number;
   /** The composed config as it runs, and the server's own log. */
@@ -23,16 +26,77 @@ export interface RunningServer {
 
 export interface StartOptions {
   binary: string;
-  /** Folder of this variant and round: composed config, logs and pid file go there. */
+  /** Folder of this variant and round: composed config and logs go there. */
   folder: string;
   cpus: readonly number[];
   workers: number;
-  page: { path: string; bodyBytes: number };
+  page: Page;
+  /** The load's: the page has to be served over it. Default: HTTP/2 where the config speaks it, or else HTTP/1.1. */
+  protocol?: Protocol;
   /** For tests. Default: a free loopback port. */
   port?: number;
-  /** Connections that the load opens, for the limit of open files; default: as many as the config allows. */
+  /** Connections that the load opens: a limit of open files that is too low for them is refused. */
   connections?: number;
-  /** Log each request. For tests that count: in a measurement it would be measured too. */
+  /** Log each request. For tests that count: in a measurement it would be measured too. Not for nghttpd. */
   accessLog?: boolean;
   signal?: AbortSignal;
 }
+
+/** What only the machine and the run can say, which is laid over a config. All paths are absolute. */
+export interface Place {
+  /** Of 127.0.0.1. */
+  port: number;
+  workers: number;
+  /** Of open files, soft and hard, of each process of the server. */
+  fileLimit: number;
+  docroot: string;
+  /** An empty folder for its temporary files. */
+  temp: string;
+  logFile: string;
+  /** Absent: as the config has it (shipped ones: off). */
+  accessLogFile?: string | undefined;
+  /** Whom a server that is started by root becomes; absent when it is not started by root, and so can become nobody else. */
+  user?: { name: string; group: string } | undefined;
+  /** The file with key and certificate, made when it is asked for the first time on this machine. */
+  certificateFile(): Promise<string>;
+}
+
+/** A config that is ready to run. */
+export interface ComposedConfig {
+  text: string;
+  tls: boolean;
+  /** Over which the server is asked unless the load says. */
+  protocol: Protocol;
+  /** The server's arguments, once the text is in `configFile`. */
+  args(configFile: string): string[];
+}
+
+/** How to ask a binary who it is. */
+export interface VersionQuestion {
+  name: ServerSpec['name'];
+  args: readonly string[];
+  /** Finds the version in the answer. */
+  pattern: RegExp;
+  /** The oldest version that will do, and what older ones lack. */
+  oldest: { version: string; why: string };
+}
+
+/** One kind of server. What is not here, start.ts does for all of them. */
+export interface ServerKind {
+  question: VersionQuestion;
+  /** Of the composed config among the results. */
+  configFileName: string;
+  /** Throws UserError when a file is missing or cannot be composed. */
+  compose(names: readonly string[], place: Place, build: Build): Promise<ComposedConfig>;
+  /** It answers nothing else. */
+  http2Only?: true;
+  /** What is put before its arguments to have it check the config and end; absent where it has no such mode. */
+  checkArgs?: readonly string[];
+  /** A line of its output that says what is wrong. */
+  complaint: RegExp;
+  /** Finds the config's line number in such a line. */
+  complaintLine: RegExp;
+}
+
+/** What a binary said of itself. */
+export interface Build { version: string; answer: string }

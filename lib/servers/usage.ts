@@ -95,8 +95,8 @@ function taskCpuSeconds(task: string): number | undefined {
   return fields === undefined ? undefined : (Number(fields[11]) + Number(fields[12])) / clockTicksPerSecond;
 }
 
-/** The fields of a stat file after the command name (which may itself hold spaces and brackets): state, ppid, … utime at 11. */
-function statFields(folder: string): string[] | undefined {
+/** The fields of a stat file after the command name (which may itself hold spaces and brackets): state, ppid, pgrp, … utime at 11. */
+export function statFields(folder: string): string[] | undefined {
   const stat = read(`${folder}/stat`);
   return stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
 }

@@ -8,6 +8,7 @@ import { makeFolder } from '../make-folder.ts';
 import { withLock } from './lock.ts';
 import { findAll, isExecutableFile, type Machine } from './machine.ts';
 import { lastLine, run } from './run.ts';
+import { atLeast } from './version.ts';
 
 const goDownloads = 'https://go.dev/dl/';
 const buildsKept = 2;
@@ -33,21 +34,6 @@ export async function findGo(machine: Machine): Promise<Go> {
   }
   const found = tooOld.length === 0 ? 'Go is missing' : `Go is too old (${tooOld.join(', ')})`;
   throw new UserError(`${found}: k6 is built with Go ${needed} or newer, get it from ${goDownloads}, or set K6_BIN to a k6 with k6/x/loadgen in it`);
-}
-
-/** Compares Go versions by their numbers: "go1.26.8" or "devel go1.27-abc" with "1.25.0". */
-export function atLeast(version: string, needed: string): boolean {
-  const have = numbers(version);
-  const want = numbers(needed);
-  for (const [index, wanted] of want.entries()) {
-    const part = have[index] ?? 0;
-    if (part !== wanted) return part > wanted;
-  }
-  return true;
-}
-
-function numbers(version: string): number[] {
-  return /\d+(\.\d+)*/.exec(version)?.[0].split('.').map(Number) ?? [];
 }
 
 /** Where the binary for the present sources and this Go lies, or will lie. */

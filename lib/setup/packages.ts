@@ -1,7 +1,7 @@
 // Which package of which system brings a tool.
 import { find, type Machine } from './machine.ts';
 
-export type PackagedTool = 'nginx' | 'influxd' | 'wrk' | 'ab' | 'gcc';
+export type PackagedTool = 'nginx' | 'h2o' | 'nghttpd' | 'openssl' | 'influxd' | 'wrk' | 'ab' | 'h2load' | 'gcc';
 
 interface PackageManager {
   command: string;
@@ -14,19 +14,45 @@ const packageManagers: readonly PackageManager[] = [
   {
     command: 'apt-get',
     install: 'apt-get install --no-install-recommends',
-    packages: { nginx: 'nginx', influxd: 'influxdb', wrk: 'wrk', ab: 'apache2-utils', gcc: 'gcc libc6-dev' },
+    packages: {
+      nginx: 'nginx', h2o: 'h2o', nghttpd: 'nghttp2-server', openssl: 'openssl', influxd: 'influxdb',
+      wrk: 'wrk', ab: 'apache2-utils', h2load: 'nghttp2-client', gcc: 'gcc libc6-dev',
+    },
   },
-  { command: 'dnf', install: 'dnf install', packages: { nginx: 'nginx', wrk: 'wrk', ab: 'httpd-tools', gcc: 'gcc' } },
-  { command: 'pacman', install: 'pacman -S', packages: { nginx: 'nginx', influxd: 'influxdb', wrk: 'wrk', ab: 'apache', gcc: 'gcc' } },
-  { command: 'zypper', install: 'zypper install', packages: { nginx: 'nginx', wrk: 'wrk', ab: 'apache2-utils', gcc: 'gcc' } },
-  { command: 'apk', install: 'apk add', packages: { nginx: 'nginx', influxd: 'influxdb', wrk: 'wrk', ab: 'apache2-utils', gcc: 'gcc musl-dev' } },
+  {
+    command: 'dnf',
+    install: 'dnf install',
+    packages: { nginx: 'nginx', nghttpd: 'nghttp2', openssl: 'openssl', wrk: 'wrk', ab: 'httpd-tools', h2load: 'nghttp2', gcc: 'gcc' },
+  },
+  {
+    command: 'pacman',
+    install: 'pacman -S',
+    packages: { nginx: 'nginx', openssl: 'openssl', influxd: 'influxdb', wrk: 'wrk', ab: 'apache', gcc: 'gcc' },
+  },
+  {
+    command: 'zypper',
+    install: 'zypper install',
+    packages: { nginx: 'nginx', nghttpd: 'nghttp2', openssl: 'openssl', wrk: 'wrk', ab: 'apache2-utils', h2load: 'nghttp2', gcc: 'gcc' },
+  },
+  {
+    command: 'apk',
+    install: 'apk add',
+    packages: {
+      nginx: 'nginx', h2o: 'h2o', nghttpd: 'nghttp2', openssl: 'openssl', influxd: 'influxdb',
+      wrk: 'wrk', ab: 'apache2-utils', h2load: 'nghttp2', gcc: 'gcc musl-dev',
+    },
+  },
 ];
 
 const homePages: Record<PackagedTool, string> = {
   nginx: 'https://nginx.org/en/linux_packages.html',
+  h2o: 'https://h2o.examp1e.net/install.html',
+  nghttpd: 'https://nghttp2.org',
+  openssl: 'https://www.openssl.org',
   influxd: 'https://docs.influxdata.com/influxdb/v1/introduction/install/',
   wrk: 'https://github.com/wg/wrk',
   ab: 'https://httpd.apache.org',
+  h2load: 'https://nghttp2.org',
   gcc: 'https://gcc.gnu.org',
 };
 

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { composeConfig, printConfig } from '../../lib/servers/nginx-config.ts';
-import { composeNginx, type Place } from '../../lib/servers/nginx-compose.ts';
+import { nginxKind } from '../../lib/servers/nginx.ts';
+import type { Build, Place } from '../../lib/servers/server.ts';
 
 const compose = (...texts: string[]): string =>
   printConfig(composeConfig(texts.map((text, index) => ({ origin: index === 0 ? 'base' : `knob${index}`, text }))), 'base');
@@ -56,7 +57,11 @@ describe('composing', () => {
   });
 });
 
-const place: Place = { port: 8099, workers: 3, connections: 100, docroot: '/d "x"', temp: '/t', pidFile: '/p', logFile: '/l', tempModules: ['proxy'] };
+const place: Place = {
+  port: 8099, workers: 3, fileLimit: 4096, docroot: '/d "x"', temp: '/t', logFile: '/l', certificateFile: async () => '/c.pem',
+};
+const build: Build = { version: '1.22.1', answer: '--without-http_fastcgi_module --without-http_uwsgi_module --without-http_scgi_module' };
+const composeNginx = async (names: string[], at: Place = place): Promise<string> => (await nginxKind.compose(names, at, build)).text;
 
 async function ownConfig(text: string): Promise<string> {
   const folder = await mkdtemp(path.join(tmpdir(), 'nginx-config-'));
@@ -67,7 +72,7 @@ async function ownConfig(text: string): Promise<string> {
 
 describe('the config of a variant', () => {
   it("has the article's lines, the number of workers and a loopback address", async () => {
-    const config = await composeNginx(['base', 'workers', 'open-file-cache', 'accept-mutex-delay', 'tcp-nopush'], place);
+    const config = await composeNginx(['base', 'workers', 'open-file-cache', 'accept-mutex-delay', 'tcp-nopush']);
     for (const line of [
       'worker_processes 3;', 'worker_connections 10240;', 'accept_mutex on;', 'accept_mutex_delay 100ms;', 'access_log off;', 'sendfile on;',
       'open_file_cache max=100 inactive=20s;', 'tcp_nopush on;', 'keepalive_timeout 65;', 'keepalive_requests 100;',
@@ -78,27 +83,27 @@ describe('the config of a variant', () => {
   });
 
   it('differs from the step before it in the knob alone', async () => {
-    const before = (await composeNginx(['base', 'workers'], place)).split('\n').slice(1);
-    const after = (await composeNginx(['base', 'workers', 'open-file-cache'], place)).split('\n').slice(1);
+    const before = (await composeNginx(['base', 'workers'])).split('\n').slice(1);
+    const after = (await composeNginx(['base', 'workers', 'open-file-cache'])).split('\n').slice(1);
     const added = after.filter((line) => !before.includes(line) && !/^\s*#/.test(line)).map((line) => line.trim());
     expect(added).toEqual(['open_file_cache max=100 inactive=20s;  # open-file-cache.conf']);
     expect(before.filter((line) => !after.includes(line))).toEqual([]);
   });
 
   it("takes a person's own file by its absolute path", async () => {
-    const config = await composeNginx(['base', await ownConfig('http { gzip on; }')], place);
+    const config = await composeNginx(['base', await ownConfig('http { gzip on; }')]);
     expect(config).toContain('gzip on;  # own.conf');
   });
 
   it('offers the nearest file for one that is not there', async () => {
-    await expect(composeNginx(['base', 'open-file-cash'], place)).rejects.toThrow('there is no nginx config "open-file-cash": did you mean open-file-cache?');
-    await expect(composeNginx(['base', '/nowhere/own.conf'], place)).rejects.toThrow('cannot read the nginx config /nowhere/own.conf');
+    await expect(composeNginx(['base', 'open-file-cash'])).rejects.toThrow('there is no nginx config "open-file-cash": did you mean open-file-cache?');
+    await expect(composeNginx(['base', '/nowhere/own.conf'])).rejects.toThrow('cannot read the nginx config /nowhere/own.conf');
   });
 
   it.each([
     ['a second server', 'http { map $a $b { x y; } server { listen 81; } server { listen 82; } }'],
     ['a stream', 'stream { server { listen 9000; } }'],
   ])('refuses %s: it would not listen on loopback', async (_, text) => {
-    await expect(composeNginx([await ownConfig(`events { } ${text}`)], place)).rejects.toThrow('keep one server block');
+    await expect(composeNginx([await ownConfig(`events { } ${text}`)])).rejects.toThrow('keep one server block');
   });
 });

@@ -1,10 +1,13 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
+import { createServer as createHttp2Server } from 'node:http2';
 import { createServer as createTcpServer, type AddressInfo, type Server } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, it, onTestFinished } from 'vitest';
-import { freePort, portProblem } from '../../lib/servers/ports.ts';
+import { UserError } from '../../lib/errors.ts';
+import { freePort, listensOn, portProblem } from '../../lib/servers/ports.ts';
 import { waitUntilReady } from '../../lib/servers/ready.ts';
+import type { Protocol } from '../../lib/servers/server.ts';
 
 /** An address of our own in 127.0.0.0/8: the ports of 127.0.0.1 come and go with other tests' connections. */
 const quietAddress = '127.86.73.12';
@@ -28,19 +31,23 @@ const answering = (listener: RequestListener): Server => createServer(listener);
 const never = new AbortController().signal;
 const page = { path: '/', bodyBytes: 5 };
 
+/** Asks what is at that address of this machine, over HTTP/1.1 unless said. */
+const ready = (address: string, { protocol = 'http/1.1' as Protocol, signal = never, limitMs = 10_000 } = {}): Promise<void> =>
+  waitUntilReady({ origin: `http://${address}`, page, protocol }, signal, limitMs);
+
 it('waits until the server is there', async () => {
   const port = await closedPort();
-  const ready = waitUntilReady(`http://${quietAddress}:${port}`, page, never);
+  const waiting = ready(`${quietAddress}:${port}`);
   let asked = 0;
   const server = answering((_, response) => { asked++; response.end('12345'); });
   // Refused connections come first.
   const started = delay(100).then(() => listening(server, port, quietAddress));
-  await Promise.all([ready, started]);
+  await Promise.all([waiting, started]);
   expect(asked).toBe(1);
 });
 
 it('tells a wrong status and a wrong length at once', async () => {
-  const wrong = async (listener: RequestListener): Promise<void> => waitUntilReady(`http://127.0.0.1:${await listening(answering(listener))}`, page, never);
+  const wrong = async (listener: RequestListener): Promise<void> => ready(`127.0.0.1:${await listening(answering(listener))}`);
   await expect(wrong((_, response) => { response.statusCode = 403; response.end('12345'); })).rejects.toThrow(/answers with status 403 instead of 200$/);
   await expect(wrong((_, response) => { response.end('123456'); })).rejects.toThrow(/answers with 6 bytes instead of 5: /);
   await expect(wrong((_, response) => { response.end(); })).rejects.toThrow(/answers with 0 bytes instead of 5: /);
@@ -48,22 +55,53 @@ it('tells a wrong status and a wrong length at once', async () => {
 
 it('gives up after its limit on a server that never answers, and on one that is not there', async () => {
   const silent = await listening(createTcpServer());
-  await expect(waitUntilReady(`http://127.0.0.1:${silent}`, page, never, 100)).rejects.toThrow(`http://127.0.0.1:${silent}/ did not answer within 0.1 s`);
-  await expect(waitUntilReady(`http://${quietAddress}:${await closedPort()}`, page, never, 100)).rejects.toThrow(/did not answer within 0\.1 s/);
+  await expect(ready(`127.0.0.1:${silent}`, { limitMs: 100 })).rejects.toThrow(new UserError(`http://127.0.0.1:${silent}/ did not answer over http/1.1 within 0.1 s`));
+  await expect(ready(`127.0.0.1:${silent}`, { protocol: 'h2c', limitMs: 100 })).rejects.toThrow(new UserError(`http://127.0.0.1:${silent}/ did not answer over h2c within 0.1 s`));
+  await expect(ready(`${quietAddress}:${await closedPort()}`, { limitMs: 100 })).rejects.toThrow(/did not answer over http\/1\.1 within 0\.1 s: connect ECONNREFUSED/);
   const stalling = await listening(answering((_, response) => { response.writeHead(200, { 'content-length': 5 }).write('123'); }));
-  await expect(waitUntilReady(`http://127.0.0.1:${stalling}`, page, never, 100)).rejects.toThrow(/did not answer within 0\.1 s/);
+  await expect(ready(`127.0.0.1:${stalling}`, { limitMs: 100 })).rejects.toThrow(/did not answer over http\/1\.1 within 0\.1 s/);
+  const closing = await listening(createTcpServer((socket) => socket.once('data', () => socket.end())));
+  await expect(ready(`127.0.0.1:${closing}`, { protocol: 'h2c', limitMs: 200 })).rejects.toThrow(/did not answer over h2c within 0\.2 s: the connection was closed/);
 });
 
 it("stops waiting with the signal's reason", async () => {
   const silent = await listening(createTcpServer());
-  const controller = new AbortController();
-  const ready = waitUntilReady(`http://127.0.0.1:${silent}`, page, controller.signal);
-  controller.abort(new Error('enough'));
-  await expect(ready).rejects.toThrow('enough');
+  for (const protocol of ['http/1.1', 'h2c'] as const) {
+    const controller = new AbortController();
+    const waiting = ready(`127.0.0.1:${silent}`, { protocol, signal: controller.signal });
+    controller.abort(new Error('enough'));
+    await expect(waiting).rejects.toThrow('enough');
+  }
+});
+
+it('asks over HTTP/2 without TLS, and closes the connection', async () => {
+  const server = createHttp2Server((_, response) => response.end('12345'));
+  const port = await listening(server);
+  const closed = new Promise<void>((resolve) => server.once('session', (session) => session.once('close', resolve)));
+  await ready(`127.0.0.1:${port}`, { protocol: 'h2c' });
+  await closed;
+});
+
+it('tells a server of another protocol at once', async () => {
+  const http1 = await listening(answering((_, response) => { response.end('12345'); }));
+  await expect(ready(`127.0.0.1:${http1}`, { protocol: 'h2c' })).rejects.toThrow(new UserError(`http://127.0.0.1:${http1}/ does not speak HTTP/2 without TLS (h2c)`));
+  const http2 = await listening(createTcpServer((socket) => socket.end(Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]))));
+  await expect(ready(`127.0.0.1:${http2}`)).rejects.toThrow(new UserError(`http://127.0.0.1:${http2}/ does not answer in HTTP/1.1: it may expect TLS, or speak HTTP/2 only`));
+});
+
+it('refuses h2 without TLS, and h2c with it', async () => {
+  await expect(waitUntilReady({ origin: 'http://127.0.0.1:1', page, protocol: 'h2' }, never)).rejects.toThrow(
+    "the load is HTTP/2 over TLS (h2), and the server's config has no TLS: choose a config with it, or the protocol h2c");
+  await expect(waitUntilReady({ origin: 'https://127.0.0.1:1', page, protocol: 'h2c' }, never)).rejects.toThrow(
+    "the load is HTTP/2 without TLS (h2c), and the server's config has TLS: choose a config without it, or the protocol h2");
 });
 
 it('knows which ports are taken', async () => {
   const port = await listening(createTcpServer());
   expect((await portProblem(port))?.code).toBe('EADDRINUSE');
   expect(await portProblem(await freePort())).toBeUndefined();
+  expect(listensOn(process.pid, port)).toBe(true);
+  expect(listensOn(process.pid, await freePort())).toBe(false);
+  // Another process has no part in it.
+  expect(listensOn(process.ppid, port)).toBe(false);
 });

@@ -2,11 +2,12 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { errorLine, newPackages } from '../../lib/setup/apt.ts';
-import { atLeast, findGo } from '../../lib/setup/k6.ts';
+import { findGo } from '../../lib/setup/k6.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { Progress } from '../../lib/setup/progress.ts';
 import { run, type Finished } from '../../lib/setup/run.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
+import { atLeast } from '../../lib/setup/version.ts';
 import { script, source, testMachine, tinyK6 } from '../fixtures/machine.ts';
 
 test('a variable decides before PATH does, k6 included', async () => {

@@ -1,0 +1,35 @@
+// The files that a server's config is composed of.
+import { readFile, readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { UserError } from '../errors.ts';
+import type { ServerSpec } from '../scenario/model.ts';
+import { unknownWord } from '../scenario/nearest.ts';
+
+const shippedConfigs = fileURLToPath(new URL('../../server-configs/', import.meta.url));
+
+/** Config text and the name that its lines carry in the composed file. */
+export interface ConfigLayer { origin: string; text: string }
+
+/** Reads files of `server-configs/<server>/`, named without `.conf`, or those at absolute paths. Throws UserError for one that cannot be read. */
+export function readLayers(server: ServerSpec['name'], names: readonly string[]): Promise<ConfigLayer[]> {
+  return Promise.all(names.map((name) => readLayer(server, name)));
+}
+
+async function readLayer(server: string, name: string): Promise<ConfigLayer> {
+  if (path.isAbsolute(name)) {
+    const text = await readFile(name, 'utf8').catch((error: Error) => {
+      throw new UserError(`cannot read the ${server} config ${name}: ${error.message}`);
+    });
+    return { origin: path.basename(name), text };
+  }
+  const folder = path.join(shippedConfigs, server);
+  const shipped = (await readdir(folder)).map((file) => path.basename(file, '.conf'));
+  if (!shipped.includes(name)) throw unknownWord(`${server} config`, name, shipped);
+  return { origin: `${name}.conf`, text: await readFile(path.join(folder, `${name}.conf`), 'utf8') };
+}
+
+/** The first line of a composed config. */
+export function composedOf(layers: readonly ConfigLayer[]): string {
+  return `# Composed of ${layers.map(({ origin }) => origin).join(', ')} and what depends on the machine.\n`;
+}

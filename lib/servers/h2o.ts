@@ -1,0 +1,114 @@
+// h2o: its YAML as it runs is the scenario's config files, then the lines that depend on the machine.
+import { Document, isMap, isScalar, isSeq, parseDocument, stringify, visit, type Pair, type YAMLMap } from 'yaml';
+import { UserError } from '../errors.ts';
+import { composedOf, readLayers, type ConfigLayer } from './config-layers.ts';
+import type { ComposedConfig, Place, ServerKind } from './server.ts';
+
+export const h2oKind: ServerKind = {
+  question: {
+    name: 'h2o',
+    args: ['--version'],
+    pattern: /^h2o version (\S+)/m,
+    oldest: { version: '2.2.0', why: "know article 001's config" },
+  },
+  configFileName: 'h2o.conf',
+  compose,
+  checkArgs: ['-t'],
+  complaint: /^\[[^\]]+:\d+\]|failed|refusing/i,
+  complaintLine: /(?:^\[[^\]]+:|line )(\d+)/,
+};
+
+async function compose(names: readonly string[], place: Place): Promise<ComposedConfig> {
+  const layers = await readLayers('h2o', names);
+  const config = composeYaml(layers);
+  const { host, listen } = oneAddress(config, names);
+  const tls = isMap(listen) && isMap(listen.get('ssl', true));
+  // The user that h2o becomes cannot write just anywhere, and nobody reads it.
+  config.delete('pid-file');
+  mergeLayer(config, { origin: 'this machine', text: await machineLines(host, config.has('listen'), tls, place) });
+  return {
+    text: composedOf(layers) + textOf(config),
+    tls,
+    protocol: tls ? 'h2' : 'http/1.1',
+    args: (configFile) => ['-c', configFile],
+  };
+}
+
+/** Lays the layers over each other, the first is the base: mappings become one, everything else takes the place of what has its name. */
+export function composeYaml(layers: readonly ConfigLayer[]): YAMLMap {
+  const [base, ...knobs] = layers;
+  const config = base === undefined ? undefined : parse(base);
+  if (config === undefined) throw new UserError(`h2o config ${base?.origin ?? ''}: is empty; the first one has to have hosts`);
+  for (const knob of knobs) mergeLayer(config, knob);
+  return config;
+}
+
+/** The text of a composed config. A line that is not the base's says whose it is. */
+export function textOf(config: YAMLMap): string {
+  return new Document(config).toString({ lineWidth: 0 });
+}
+
+function mergeLayer(config: YAMLMap, layer: ConfigLayer): void {
+  const knob = parse(layer);
+  if (knob === undefined) return;
+  visit(knob, {
+    Pair: (_, pair) => {
+      if (isScalar(pair.value)) pair.value.comment = ` ${layer.origin}`;
+    },
+  });
+  mergeMap(config, knob);
+}
+
+function mergeMap(base: YAMLMap, layer: YAMLMap): void {
+  for (const pair of layer.items) {
+    const earlier = base.items.findIndex((one) => keyOf(one) === keyOf(pair));
+    const value = base.items[earlier]?.value;
+    if (isMap(value) && isMap(pair.value)) mergeMap(value, pair.value);
+    else if (earlier >= 0) base.items[earlier] = pair;
+    else base.items.push(pair);
+  }
+}
+
+function keyOf({ key }: Pair): string {
+  return String(isScalar(key) ? key.value : key);
+}
+
+/** undefined when there is nothing but comments. Throws UserError with file and line when it is not a YAML mapping. */
+function parse({ origin, text }: ConfigLayer): YAMLMap | undefined {
+  const document = parseDocument(text, { logLevel: 'silent' });
+  const [error] = document.errors;
+  if (error !== undefined) throw new UserError(`h2o config ${origin}:${error.linePos?.[0].line ?? 1}: ${error.message.split('\n')[0]}`);
+  if (document.contents === null) return undefined;
+  if (!isMap(document.contents)) throw new UserError(`h2o config ${origin}:1: is not a YAML mapping, as h2o's configs are`);
+  return document.contents;
+}
+
+/** The only host, and the only `listen`: its own or the one of all hosts. Another would serve other addresses than loopback. */
+function oneAddress(config: YAMLMap, names: readonly string[]): { host: string; listen: unknown } {
+  const hosts = config.get('hosts', true);
+  const pairs = isMap(hosts) ? hosts.items : [];
+  const listens = [config, ...pairs.map(({ value }) => value)].filter(isMap).map((map) => map.get('listen', true))
+    .flatMap((listen) => isSeq(listen) ? listen.items : listen === undefined ? [] : [listen]);
+  const [pair] = pairs;
+  if (pair !== undefined && pairs.length === 1 && listens.length === 1) return { host: keyOf(pair), listen: listens[0] };
+  throw new UserError(
+    `h2o config ${names.join(' + ')}: has ${pairs.length} hosts and ${listens.length} listen entries; keep one of each, bakeoff gives it its address`,
+  );
+}
+
+/** @param shared whether `listen` is the one of all hosts */
+async function machineLines(host: string, shared: boolean, tls: boolean, place: Place): Promise<string> {
+  const certificate = tls ? await place.certificateFile() : undefined;
+  // Whether a certificate of our own has been revoked there is nobody to ask.
+  const ssl = { 'certificate-file': certificate, 'key-file': certificate, 'ocsp-update-interval': 0 };
+  const listen = { listen: { host: '127.0.0.1', port: place.port, ...(tls ? { ssl } : {}) } };
+  return stringify({
+    // Without it h2o starts a thread for each core of the machine, also for those that it may not use.
+    'num-threads': place.workers,
+    ...(place.user === undefined ? {} : { user: place.user.name }),
+    'error-log': place.logFile,
+    ...(place.accessLogFile === undefined ? {} : { 'access-log': place.accessLogFile }),
+    ...(shared ? listen : {}),
+    hosts: { [host]: { ...(shared ? {} : listen), paths: { '/': { 'file.dir': place.docroot } } } },
+  });
+}

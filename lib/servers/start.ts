@@ -1,0 +1,181 @@
+// What all servers share: address, pages, certificate, config check, start, readiness and end.
+import { closeSync, openSync } from 'node:fs';
+import { mkdir, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { UserError } from '../errors.ts';
+import { lastLines } from '../log-file.ts';
+import { startChild, type Child } from '../process.ts';
+import type { ServerSpec } from '../scenario/model.ts';
+import { lastLine, run } from '../setup/run.ts';
+import { askBuild } from './build.ts';
+import { machineCertificate } from './certificate.ts';
+import { fileLimitFor, hardFilesLimit } from './files-limit.ts';
+import { watchLifecycle } from './lifecycle.ts';
+import { freePort, listensOn, portProblem } from './ports.ts';
+import { waitUntilReady, type ReadyCheck } from './ready.ts';
+import { makeScratch } from './scratch.ts';
+import type { Build, ComposedConfig, Place, RunningServer, ServerKind, StartOptions } from './server.ts';
+import { watchUsage } from './usage.ts';
+
+/** Free ports to try: another process may take one between the look and the server's start. */
+const portTries = 5;
+
+/**
+ * Starts a server on 127.0.0.1, pinned to `options.cpus`, and returns once it serves the page. Throws UserError when binary,
+ * config, port, limit of open files or answer is not right, or the signal's reason; nothing is left running then.
+ */
+export async function start(kind: ServerKind, spec: ServerSpec, options: StartOptions): Promise<RunningServer> {
+  if (kind.http2Only && options.protocol?.startsWith('http/')) {
+    throw new UserError(`${spec.name} speaks HTTP/2 only: choose the protocol h2 or h2c for it, or another server`);
+  }
+  const build = await askBuild(kind.question, options.binary, options.signal);
+  await mkdir(options.folder, { recursive: true });
+  if (options.port !== undefined) await requirePort(spec.name, options.port);
+  for (let tries = 1; ; tries++) {
+    const port = options.port ?? (await freePort());
+    try {
+      return await startOn(port, kind, spec, options, build);
+    } catch (error) {
+      if (!(error instanceof AddressInUse)) throw error;
+      if (options.port !== undefined || tries === portTries) throw portInUse(port);
+    }
+  }
+}
+
+class AddressInUse extends Error {}
+
+async function startOn(port: number, kind: ServerKind, spec: ServerSpec, options: StartOptions, build: Build): Promise<RunningServer> {
+  const { name } = spec;
+  const signal = options.signal ?? new AbortController().signal;
+  const files = filesIn(kind, options);
+  const fileLimit = fileLimitFor(name, spec.fileLimit, options.connections ?? 0, hardFilesLimit());
+  const logStart = await stat(files.log).then(({ size }) => size, () => 0);
+  const scratch = await makeScratch(options.page.docroot);
+  let config: ComposedConfig;
+  let child: Child;
+  try {
+    const place: Place = {
+      port, fileLimit, workers: options.workers, docroot: scratch.docroot, temp: scratch.temp,
+      logFile: files.log, accessLogFile: files.accessLog, user: await unprivilegedUser(name), certificateFile: () => machineCertificate(signal),
+    };
+    config = await kind.compose(spec.config, place, build);
+    await writeFile(files.config, config.text);
+    await checkConfig(kind, options, files, config);
+    signal.throwIfAborted();
+    child = await startProcess(options, files, fileLimit, config);
+  } catch (error) {
+    await scratch.remove();
+    throw error;
+  }
+  const origin = `${config.tls ? 'https' : 'http'}://127.0.0.1:${port}`;
+  const { died, stop } = watchLifecycle(name, child, files.log, scratch.remove);
+  try {
+    const check = { origin, page: options.page, protocol: options.protocol ?? config.protocol };
+    await untilServing(check, port, child.pid, died, signal);
+  } catch (error) {
+    await stop();
+    throw await explained(error, kind, name, port, files.log, logStart);
+  }
+  return {
+    name,
+    version: build.version,
+    pid: child.pid,
+    origin,
+    workers: options.workers,
+    configFile: files.config,
+    logFile: files.log,
+    ...(files.accessLog === undefined ? {} : { accessLogFile: files.accessLog }),
+    usage: watchUsage(child.pid),
+    died,
+    stop,
+  };
+}
+
+interface Files { config: string; log: string; accessLog: string | undefined }
+
+function filesIn(kind: ServerKind, options: StartOptions): Files {
+  const folder = path.resolve(options.folder);
+  return {
+    config: path.join(folder, kind.configFileName),
+    log: path.join(folder, 'error.log'),
+    accessLog: options.accessLog === true ? path.join(folder, 'access.log') : undefined,
+  };
+}
+
+/** nobody and its group (nogroup on Debian, nobody elsewhere), for a server started by root; otherwise undefined. */
+async function unprivilegedUser(name: string): Promise<Place['user']> {
+  if (process.getuid?.() !== 0) return undefined;
+  const { code, stdout, stderr } = await run({ command: 'id', args: ['-gn', 'nobody'] });
+  if (code !== 0) throw new UserError(`${name} runs as the user nobody, which is not there (${lastLine(stderr)}): create it, or start bakeoff without root`);
+  return { name: 'nobody', group: stdout.trim() };
+}
+
+async function requirePort(name: string, port: number): Promise<void> {
+  const problem = await portProblem(port);
+  if (problem?.code === 'EADDRINUSE') throw portInUse(port);
+  if (problem !== undefined) throw new UserError(`${name} cannot listen on port ${port}: ${problem.message}`);
+}
+
+function portInUse(port: number): UserError {
+  return new UserError(`port ${port} of 127.0.0.1 is in use: end what listens there, or take another port`);
+}
+
+/** Has the server read its config. Throws UserError with the server's own words, the file, and the line that they are about. */
+async function checkConfig(kind: ServerKind, options: StartOptions, files: Files, config: ComposedConfig): Promise<void> {
+  if (kind.checkArgs === undefined) return;
+  const args = [...kind.checkArgs, ...config.args(files.config)];
+  const { code, stdout, stderr } = await run({ command: options.binary, args, ...(options.signal === undefined ? {} : { signal: options.signal }) });
+  if (code === 0) return;
+  const complaints = stderr.split('\n').filter((line) => kind.complaint.test(line));
+  const number = complaints.map((line) => kind.complaintLine.exec(line)?.[1]).find((found) => found !== undefined);
+  const line = number === undefined ? [] : [`line ${number}: ${config.text.split('\n')[Number(number) - 1]?.trim()}`];
+  const said = complaints.length > 0 ? complaints : [lastLine(stderr + stdout)];
+  throw new UserError([`${kind.question.name} does not accept its config ${files.config}:`, ...said, ...line].join('\n'));
+}
+
+async function startProcess(options: StartOptions, files: Files, fileLimit: number, config: ComposedConfig): Promise<Child> {
+  const log = openSync(files.log, 'a');
+  try {
+    return await startChild({
+      // Of util-linux, as what startChild itself uses.
+      command: 'prlimit',
+      args: [`--nofile=${fileLimit}:${fileLimit}`, '--', options.binary, ...config.args(files.config)],
+      cpus: options.cpus,
+      cwd: path.dirname(files.config),
+      stdio: ['ignore', log, log],
+    });
+  } finally {
+    closeSync(log);
+  }
+}
+
+async function untilServing(check: ReadyCheck, port: number, pid: number, died: Promise<string>, aborted: AbortSignal): Promise<void> {
+  const over = new AbortController();
+  const signal = AbortSignal.any([over.signal, aborted]);
+  const ended = died.then((line) => {
+    throw new UserError(line);
+  });
+  const serving = waitUntilReady(check, signal).then(() => untilItHasThePort(port, pid, signal));
+  try {
+    await Promise.race([serving, ended]);
+  } finally {
+    over.abort();
+  }
+}
+
+/** The answer may have been another server's that took the port first: ours does not come to have it then, and ends. */
+async function untilItHasThePort(port: number, pid: number, signal: AbortSignal): Promise<void> {
+  while (!listensOn(pid, port)) {
+    await delay(20);
+    signal.throwIfAborted();
+  }
+}
+
+/** Adds what the server's log says about it. The server has ended by now: who still has the port is another one. */
+async function explained(error: unknown, kind: ServerKind, name: string, port: number, log: string, logStart: number): Promise<unknown> {
+  if (!(error instanceof UserError)) return error;
+  if ((await portProblem(port))?.code === 'EADDRINUSE') return new AddressInUse();
+  const last = (await lastLines(log, logStart)).filter((line) => kind.complaint.test(line)).at(-1);
+  return last === undefined || error.message.includes(last) ? error : new UserError(`${error.message}; ${name}'s log: ${last}`);
+}
