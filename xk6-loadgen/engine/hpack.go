@@ -52,11 +52,12 @@ type block struct {
 	malformed string
 }
 
-// blockCache remembers the last block that neither used nor changed the dynamic table, and what it meant: a server that
-// does not index its headers sends the same bytes again and again, but for their date once a second.
+// blockCache remembers the last block that did not use the dynamic table, what it meant and what it put into the table:
+// nginx, for one, spells its headers out each time, so it sends the same bytes again until its date changes.
 type blockCache struct {
-	bytes []byte
-	block block
+	bytes    []byte
+	block    block
+	inserted []field
 }
 
 // staticFields are the entries of the static table (RFC 7541, appendix A), from 1 on, as the hpack package has them.
@@ -168,10 +169,14 @@ type errHpack string
 // decode reads a whole block. When it fails, the table is no longer right.
 func (d *hpackDecoder) decode(p []byte, cache *blockCache) (block, errHpack) {
 	if len(p) > 0 && len(p) == len(cache.bytes) && string(p) == string(cache.bytes) {
+		for i := range cache.inserted {
+			d.insert(&cache.inserted[i])
+		}
 		return cache.block, ""
 	}
 	b := block{length: -1}
 	whole, cacheable, first := p, len(p) <= maxCachedBlock, true
+	cache.bytes, cache.inserted = cache.bytes[:0], cache.inserted[:0]
 	for len(p) > 0 {
 		switch c := p[0]; {
 		case c&0x80 != 0:
@@ -206,16 +211,17 @@ func (d *hpackDecoder) decode(p []byte, cache *blockCache) (block, errHpack) {
 			if fault != "" {
 				return b, fault
 			}
-			p, cacheable = rest, cacheable && !indexed && !dynamic
+			p, cacheable = rest, cacheable && !dynamic
 			b.add(&f)
 			if indexed {
-				d.insert(f)
+				d.insert(&f)
+				cache.inserted = append(cache.inserted, f)
 			}
 		}
 		first = false
 	}
 	if cacheable && len(whole) > 0 {
-		cache.bytes = append(cache.bytes[:0], whole...)
+		cache.bytes = append(cache.bytes, whole...)
 		cache.block = b
 	}
 	return b, ""
@@ -263,7 +269,7 @@ func (d *hpackDecoder) at(index int) *field {
 }
 
 // insert puts a header at the table's front; one that is larger than the table empties it.
-func (d *hpackDecoder) insert(f field) {
+func (d *hpackDecoder) insert(f *field) {
 	size := f.tableBytes()
 	d.evict(size)
 	if size > d.maxBytes {
@@ -277,7 +283,7 @@ func (d *hpackDecoder) insert(f field) {
 		d.entries, d.head = grown, 0
 	}
 	d.head = (d.head - 1 + len(d.entries)) % len(d.entries)
-	d.entries[d.head] = f
+	d.entries[d.head] = *f
 	d.count++
 	d.bytes += size
 }
