@@ -1,15 +1,13 @@
 // The Comparison dashboard: an article's table, published beside measured, for one run of one scenario.
 import {
-  DashboardBuilder, DashboardCursorSync, QueryVariableBuilder, VariableRefresh, VariableSort, type Dashboard,
+  DashboardBuilder, DashboardCursorSync, QueryVariableBuilder, RowBuilder, VariableHide, VariableRefresh, VariableSort, type Dashboard,
 } from '@grafana/grafana-foundation-sdk/dashboard';
-import { benchComparison, benchRun } from '../lib/store/schema.ts';
-import { loadgenMeasurement, tagValues } from './influxql.ts';
+import { benchBucket, benchComparison, benchRun } from '../lib/store/schema.ts';
+import { loadgenMeasurement, pickedRun, tagValues } from './influxql.ts';
+import { h2loadPanels, histogramPanel, phasesPanel, trafficPanel } from './load-phases.ts';
 import { colours, datasource, nullAs, ratioBarsPanel, tablePanel, timeSeriesPanel } from './panels.ts';
 
 const uid = 'bakeoff-comparison';
-
-/** The run that is picked. */
-const pickedRun = { equal: { scenario: 'scenario', run: 'run' } } as const;
 
 /** Picks a run and sets the dashboard's time range to it. */
 const runUrl = `/d/${uid}?var-scenario=\${scenario}&var-run=\${__data.fields.run}`
@@ -62,6 +60,7 @@ const ratioBars = ratioBarsPanel({
   from: benchComparison,
   where: { ...pickedRun, has: 'baseline' },
   category: 'variant',
+  noBars: 'Nothing to compare: one variant only, or a load at a constant rate, which sets requests/s.',
   bars: [
     { name: 'published_ratio', title: 'published', color: 'blue' },
     { name: 'ratio', title: 'measured', color: 'orange' },
@@ -90,7 +89,7 @@ const behindTheFigures = tablePanel({
   title: 'Behind the figures',
   description: 'Against which baseline and why the verdict is what it is; how busy the server\'s and the generator\'s cores were '
     + '(a generator near 100 % with a server below it measures the generator); bytes received per request.',
-  grid: { x: 0, y: 16, w: 24, h: 6 },
+  grid: { x: 0, y: 30, w: 24, h: 6 },
   from: benchComparison,
   where: pickedRun,
   columns: [
@@ -114,7 +113,7 @@ const runs = tablePanel({
   title: 'Runs of ${scenario}',
   description: 'The newest 100 runs, newest first. A click on a run shows it, at its time. "lost" are requests that k6 counted '
     + 'and the database does not hold. A run that was ended before its first whole round has no table to show.',
-  grid: { x: 0, y: 22, w: 24, h: 7 },
+  grid: { x: 0, y: 36, w: 24, h: 7 },
   from: benchRun,
   where: { equal: { scenario: 'scenario' } },
   newest: 100,
@@ -156,6 +155,24 @@ const runVariable = new QueryVariableBuilder('run')
   .allowCustomValue(false)
   .sort(VariableSort.AlphabeticalDesc);
 
+// Not to be picked: the histogram is repeated for each of its values.
+const variantVariable = new QueryVariableBuilder('variant')
+  .datasource(datasource)
+  .query(tagValues(benchBucket, 'variant', pickedRun))
+  .refresh(VariableRefresh.OnTimeRangeChanged)
+  .hide(VariableHide.HideVariable)
+  .multi(true)
+  .includeAll(true)
+  .current({ text: 'All', value: '$__all' })
+  .sort(VariableSort.AlphabeticalAsc);
+
+/** A row that is closed until somebody wants it; its panels ask nothing before. */
+function closedRow(id: number, title: string, y: number, panels: readonly ReturnType<typeof tablePanel>[]): RowBuilder {
+  const row = new RowBuilder(title).id(id).collapsed(true).gridPos({ x: 0, y, w: 24, h: 1 });
+  for (const panel of panels) row.withPanel(panel);
+  return row;
+}
+
 /** The dashboard as Grafana reads it from a file. */
 export function comparisonDashboard(): Dashboard {
   return new DashboardBuilder('Comparison')
@@ -168,9 +185,14 @@ export function comparisonDashboard(): Dashboard {
     .time({ from: 'now-15m', to: 'now' })
     .withVariable(scenarioVariable)
     .withVariable(runVariable)
+    .withVariable(variantVariable)
     .withPanel(articleTable)
     .withPanel(ratioBars)
     .withPanel(requestsOverTime)
+    .withPanel(phasesPanel)
+    .withPanel(trafficPanel)
+    .withRow(closedRow(14, 'Answers by latency bucket (loads at a constant rate)', 28, [histogramPanel]))
+    .withRow(closedRow(15, 'Times, requests/s per client, TLS: what else h2load prints', 29, h2loadPanels))
     .withPanel(behindTheFigures)
     .withPanel(runs)
     .build();

@@ -10,9 +10,12 @@ export type TagName<M extends Measurement> = M['tags'][number];
 
 /** Which points: tags that equal a template variable, and a tag that has to be there. */
 export interface Where<M extends Measurement> {
-  equal: Partial<Record<TagName<M>, 'scenario' | 'run'>>;
+  equal: Partial<Record<TagName<M>, 'scenario' | 'run' | 'variant'>>;
   has?: TagName<M>;
 }
+
+/** The run that is picked. */
+export const pickedRun = { equal: { scenario: 'scenario', run: 'run' } } as const;
 
 interface Select<M extends Measurement> {
   columns: readonly (FieldName<M> | TagName<M>)[];

@@ -35,6 +35,8 @@ export interface Column<M extends Measurement> {
   width?: number;
   /** Shows a ratio of 0 to 1 as per cent instead of as a factor. */
   percent?: boolean;
+  /** Shows a ratio of 0 to 1 as a bar with its per cent beside it. */
+  bar?: boolean;
   decimals?: number;
   mappings?: ValueMapping[];
   /** Colours the text as its mapping says. */
@@ -47,12 +49,17 @@ export interface Column<M extends Measurement> {
 const grafanaUnits: Readonly<Record<string, { unit: string; decimals?: number }>> = {
   'requests/s': { unit: 'locale', decimals: 0 },
   requests: { unit: 'locale', decimals: 0 },
+  responses: { unit: 'locale', decimals: 0 },
+  errors: { unit: 'locale', decimals: 0 },
   rounds: { unit: 'none', decimals: 0 },
   ratio: { unit: 'prefix:×', decimals: 2 },
   'errors/million': { unit: 'ppm', decimals: 0 },
   'µs': { unit: 'µs', decimals: 1 },
   ms: { unit: 'ms', decimals: 2 },
+  // Not Grafana's own seconds, which become minutes.
+  s: { unit: 'suffix: s', decimals: 2 },
   bytes: { unit: 'decbytes', decimals: 0 },
+  'bytes/s': { unit: 'binBps', decimals: 2 },
   'ms since 1970': { unit: 'dateTimeAsIso' },
   text: { unit: 'string' },
 };
@@ -69,24 +76,33 @@ export function colours(colors: Readonly<Record<string, string>>): ValueMapping 
   return { type: MappingType.ValueToText, options: Object.fromEntries(options) };
 }
 
-/** A table whose columns are exactly what its query selects, in that order; rows in the order of time. */
+/**
+ * A table whose columns are exactly what its query selects, in that order; rows in the order of time. `noRows` is what it
+ * says where it has none, `repeat` makes a panel of each value of a variable.
+ */
 export function tablePanel<M extends Measurement>(
-  { columns, newest, ...panel }: Panel<M> & { columns: readonly Column<M>[]; newest?: number },
+  { columns, newest, noRows, repeat, ...panel }: Panel<M> & {
+    columns: readonly Column<M>[]; newest?: number; noRows?: string; repeat?: { variable: string; perRow: number };
+  },
 ): table.PanelBuilder {
   const { from, where } = panel;
   const query = select({ columns: columns.map((column) => column.name), from, where, ...(newest !== undefined && { newest }) });
   const builder = framed(new table.PanelBuilder(), panel, tableQuery(query))
-    .noValue('–')
+    .noValue(noRows ?? '–')
     .minWidth(60)
     .withTransformation(withoutTime);
+  if (noRows !== undefined) builder.mappings([nullAs('–')]);
+  if (repeat !== undefined) builder.repeat(repeat.variable).repeatDirection('h').maxPerRow(repeat.perRow);
   for (const column of columns) builder.overrideByName(column.name, columnProperties(from, column));
   return builder;
 }
 
 /** Bars of several ratios side by side, a group per value of the tag `category`, with a line where the ratio is 1. */
 export function ratioBarsPanel<M extends Measurement>(
-  { category, bars, axis, ...panel }: Panel<M> & {
+  { category, bars, noBars, axis, ...panel }: Panel<M> & {
     category: TagName<M>;
+    /** What it says where there are none. */
+    noBars: string;
     bars: readonly { name: FieldName<M>; title: string; color: string }[];
     axis: string;
   },
@@ -95,6 +111,7 @@ export function ratioBarsPanel<M extends Measurement>(
   const query = select({ columns: [category, ...bars.map((bar) => bar.name)], from, where });
   const builder = framed(new barchart.PanelBuilder(), panel, tableQuery(query))
     .withTransformation(withoutTime)
+    .noValue(noBars)
     .xField(category)
     .xTickLabelMaxLength(60)
     .orientation(VizOrientation.Auto)
@@ -152,13 +169,16 @@ const withoutTime = { id: 'organize', options: { excludeByName: { Time: true }, 
 function columnProperties<M extends Measurement>(from: M, column: Column<M>): DynamicConfigValue[] {
   const catalogued = grafanaUnits[from.fields[column.name]?.unit ?? 'text'];
   if (catalogued === undefined) throw new Error(`${from.measurement}.${column.name}: no Grafana unit for "${from.fields[column.name]?.unit}"`);
-  const { unit, decimals } = column.percent === true ? { unit: 'percentunit', decimals: 0 } : catalogued;
+  const { unit, decimals } = column.percent === true || column.bar === true ? { unit: 'percentunit', decimals: 0 } : catalogued;
   const properties: DynamicConfigValue[] = [{ id: 'displayName', value: column.title }, { id: 'unit', value: unit }];
   const shownDecimals = column.decimals ?? decimals;
   if (shownDecimals !== undefined) properties.push({ id: 'decimals', value: shownDecimals });
   if (column.width !== undefined) properties.push({ id: 'custom.width', value: column.width });
   if (column.mappings !== undefined) properties.push({ id: 'mappings', value: column.mappings });
   if (column.coloured === true) properties.push({ id: 'custom.cellOptions', value: { type: 'color-text' } });
+  if (column.bar === true) {
+    properties.push({ id: 'custom.cellOptions', value: { type: 'gauge', mode: 'basic', valueDisplayMode: 'text' } }, { id: 'min', value: 0 }, { id: 'max', value: 1 });
+  }
   if (column.link !== undefined) properties.push({ id: 'links', value: [column.link] });
   return properties;
 }

@@ -10,13 +10,18 @@ export interface Panel {
   gridPos: { x: number; y: number; w: number; h: number };
   datasource: { type: string; uid: string };
   targets: { refId: string; query: string; alias?: string; datasource: { type: string; uid: string } }[];
-  fieldConfig: { defaults: { unit?: string; custom: { axisLabel?: string; minWidth?: number } }; overrides: Override[] };
+  fieldConfig: { defaults: { unit?: string; noValue?: string; mappings?: unknown[]; custom: { axisLabel?: string; minWidth?: number } }; overrides: Override[] };
   options: { xField?: string };
+  /** The variable for each of whose values there is a panel. */
+  repeat?: string;
 }
+
+/** A row that is closed keeps its panels to itself. */
+export interface Row { id: number; type: 'row'; title: string; collapsed: boolean; gridPos: Panel['gridPos']; panels: Panel[] }
 
 export interface Variable { name: string; query: string; datasource: { type: string; uid: string }; sort: number }
 
-export interface Dashboard { uid: string; title: string; panels: Panel[]; templating: { list: Variable[] } }
+export interface Dashboard { uid: string; title: string; panels: (Panel | Row)[]; templating: { list: Variable[] } }
 
 export const generatedFolder = new URL('../dashboards/generated/', import.meta.url);
 
@@ -25,10 +30,19 @@ export function readDashboard(file: string): Dashboard {
   return JSON.parse(readFileSync(new URL(file, generatedFolder), 'utf8')) as Dashboard;
 }
 
+export function isRow(panel: Panel | Row): panel is Row {
+  return panel.type === 'row';
+}
+
+/** All panels that show something, those of closed rows too. */
+export function panelsOf(dashboard: Dashboard): Panel[] {
+  return dashboard.panels.flatMap((panel) => (isRow(panel) ? panel.panels : [panel]));
+}
+
 /** Every query of a dashboard, panels and variables, and a name for it to be found by. */
 export function queriesOf(dashboard: Dashboard): { from: string; query: string; alias?: string | undefined }[] {
   return [
-    ...dashboard.panels.flatMap((panel) => panel.targets.map(({ query, alias }) => ({ from: `panel ${panel.id}`, query, alias }))),
+    ...panelsOf(dashboard).flatMap((panel) => panel.targets.map(({ query, alias }) => ({ from: `panel ${panel.id}`, query, alias }))),
     ...dashboard.templating.list.map((variable) => ({ from: `variable ${variable.name}`, query: variable.query })),
   ];
 }

@@ -1,4 +1,5 @@
 // What h2load prints of a run, for every variant and load phase, published above measured.
+import { publishedPhases } from '../analysis/phases.ts';
 import type { Distribution, PhaseResult, Result, StatusClass, VariantResult } from '../runner/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
 import { exactPercent, hundredths, scaledBytesPerSecond, scaledTime, success, whole } from './format.ts';
@@ -112,10 +113,8 @@ function runsOf(result: Result): Run[] {
 }
 
 function pairs({ published, phases }: VariantResult): { published: Published | undefined; measured: PhaseResult | undefined }[] {
-  const publishedPhases = published === null ? [] : published.phases ?? [published];
-  return Array.from({ length: Math.max(phases.length, publishedPhases.length) }, (_, index) => (
-    { published: publishedPhases[index], measured: phases[index] }
-  ));
+  const inArticle = publishedPhases(published);
+  return Array.from({ length: Math.max(phases.length, inArticle.length) }, (_, index) => ({ published: inArticle[index], measured: phases[index] }));
 }
 
 function publishedRun(name: string, published: Published): Run {

@@ -1,4 +1,5 @@
 // What a report shows beside sentences, in the terminal and in Markdown alike.
+import { wholeRounds } from '../analysis/phases.ts';
 import type { Result, VariantResult } from '../runner/result.ts';
 import { hasPhases, variantTable } from './columns.ts';
 import { scaledTime } from './format.ts';
@@ -29,7 +30,7 @@ export function lineParts(result: Result): Part[] {
 
 /** How figures of several rounds became one line. */
 function ofRounds({ variants }: Result): string {
-  const rounds = Math.max(...variants.map((variant) => variant.rounds.length));
+  const rounds = wholeRounds(variants);
   return rounds < 2 ? '' : `, here of ${rounds} rounds: medians; requests and status codes are sums; times and req/s per client are those of `
     + 'the round with the median requests/s';
 }

@@ -5,14 +5,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Phase, Result, VariantResult } from '../../lib/runner/result.ts';
+import type { Phase, PhaseResult, Result, VariantResult } from '../../lib/runner/result.ts';
+import type { Published, PublishedDistribution } from '../../lib/scenario/model.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
-import { openStore, type Store } from '../../lib/store/index.ts';
-import { comparisonPoints, runPoint } from '../../lib/store/schema.ts';
+import { openStore, runPoint, tablePoints, type Store } from '../../lib/store/index.ts';
+import { h2Result } from '../fixtures/h2-result.ts';
 import { phase } from '../fixtures/phase.ts';
 import { openFileCache, result as madeUp, workers } from '../fixtures/result.ts';
-import { interpolate, queriesOf, readDashboard, selectedColumns, sorted, type Panel } from '../grafana.ts';
+import { interpolate, panelsOf, queriesOf, readDashboard, selectedColumns, sorted, type Panel } from '../grafana.ts';
 
 const dashboard = readDashboard('comparison.json');
 
@@ -46,15 +47,19 @@ async function ask(query: string): Promise<Answer[]> {
 }
 
 function panel(id: number): Panel {
-  const found = dashboard.panels.find((one) => one.id === id);
+  const found = panelsOf(dashboard).find((one) => one.id === id);
   if (found === undefined) throw new Error(`no panel ${id}`);
   return found;
 }
 
+/** What is picked in the dashboard; the variant by a panel that is repeated for each. */
+interface Picked { scenario: string; run: string; variant?: string }
+
 /** The rows of a table or of bars: one series, columns as selected. */
-async function rowsOf(id: number, picked: { scenario: string; run: string }): Promise<Record<string, Cell>[]> {
+async function rowsOf(id: number, picked: Picked): Promise<Record<string, Cell>[]> {
   const query = panel(id).targets[0]?.query ?? '';
-  const answers = await ask(interpolate(query, picked));
+  const { scenario, run, variant = '' } = picked;
+  const answers = await ask(interpolate(query, { scenario, run, variant }));
   expect(answers).toHaveLength(1);
   const rows = answers[0]?.rows ?? [];
   for (const row of rows) expect(Object.keys(row)).toEqual(['time', ...selectedColumns(query)]);
@@ -62,10 +67,10 @@ async function rowsOf(id: number, picked: { scenario: string; run: string }): Pr
 }
 
 /** What Grafana's picker offers, the one it picks first. */
-async function choices(name: string, picked: { scenario: string }): Promise<string[]> {
+async function choices(name: string, { scenario, run }: { scenario: string; run: string }): Promise<string[]> {
   const variable = dashboard.templating.list.find((one) => one.name === name);
   if (variable === undefined) throw new Error(`no variable ${name}`);
-  const answers = await ask(interpolate(variable.query, picked));
+  const answers = await ask(interpolate(variable.query, { scenario, run }));
   return sorted(variable, answers.flatMap(({ rows }) => rows.map((row) => String(row['value']))));
 }
 
@@ -82,8 +87,8 @@ const figures: Record<string, (variant: VariantResult, result: Result) => Cell |
   baseline: (variant, result) => comparisonOf(variant, result)?.baseline,
   why: (variant, result) => comparisonOf(variant, result)?.why,
   note: (variant) => variant.note,
-  server: (variant) => variant.server.name,
-  server_version: (variant) => variant.server.version,
+  server: (variant) => variant.server?.name,
+  server_version: (variant) => variant.server?.version,
   server_cpu_micros_per_request: (variant) => variant.serverCpuMicrosPerRequest?.median,
   p50_ms: (variant) => variant.latencyMs?.p50,
   p99_ms: (variant) => variant.latencyMs?.p99,
@@ -105,6 +110,90 @@ function expectedRows(id: number, result: Result, variants = result.variants): R
     if (figure === undefined) throw new Error(`panel ${id} shows ${column}, which this test cannot check`);
     return [column, figure(variant, result) ?? null];
   })));
+}
+
+/** A load phase as it stands in the tables of phases. */
+interface PhaseRow { variant: VariantResult; phase: number; published: Published | undefined; measured: PhaseResult | undefined }
+
+/** What each column of those tables has to say, from result.json alone. */
+const phaseFigures: Record<string, (row: PhaseRow) => Cell | undefined> = {
+  variant: ({ variant }) => variant.name,
+  phase: ({ phase }) => String(phase),
+  protocol: ({ variant }) => variant.load.protocol,
+  published_seconds: ({ published }) => published?.seconds,
+  seconds: ({ measured }) => measured?.seconds,
+  published_rps: ({ published }) => published?.rps,
+  measured_rps: ({ measured }) => measured?.rps.median,
+  published_success_ratio: ({ published }) => published?.successRatio,
+  success_ratio: ({ measured }) => measured?.successRatio,
+  published_bytes_per_second: ({ published }) => published?.transferBytesPerSecond,
+  bytes_per_second: ({ measured }) => measured?.receivedBytesPerSecond,
+  requests: ({ measured }) => measured?.requests,
+  published_header_bytes: ({ published }) => published?.headerBytes,
+  header_bytes: ({ measured }) => measured?.bytes.headers,
+  published_header_savings: ({ published }) => asShare(published?.headerSavingsPercent),
+  header_savings: ({ measured }) => asShare(measured?.headerSavingsPercent),
+  published_total_bytes: ({ published }) => published?.receivedBytes,
+  total_bytes: ({ measured }) => measured?.bytes.received,
+  published_body_bytes: ({ published }) => published?.bodyBytes,
+  body_bytes: ({ measured }) => measured?.bytes.body,
+  published_tls: ({ published }) => tlsText(published?.tls),
+  tls: ({ measured }) => tlsText(measured?.tls),
+  responses_4xx: ({ measured }) => measured?.responses['4xx'],
+  errors: ({ measured }) => measured?.errors.total,
+  unsent: ({ measured }) => measured?.unsent,
+  ...distributionFigures('request_ms', 'latencyMs'),
+  ...distributionFigures('connect_ms', 'connectMs'),
+  ...distributionFigures('first_byte_ms', 'firstByteMs'),
+  ...distributionFigures('client_rps', 'perConnectionRps'),
+};
+
+function distributionFigures(prefix: string, key: 'latencyMs' | 'connectMs' | 'firstByteMs' | 'perConnectionRps'): typeof phaseFigures {
+  const parts = ['min', 'max', 'mean', 'sd'] as const;
+  const published = ({ published }: PhaseRow): PublishedDistribution | undefined => published?.[key];
+  return {
+    ...Object.fromEntries(parts.flatMap((part) => [
+      [`published_${prefix}_${part}`, (row: PhaseRow) => published(row)?.[part]],
+      [`${prefix}_${part}`, ({ measured }: PhaseRow) => measured?.[key][part]],
+    ])),
+    [`published_${prefix}_within_sd`]: (row) => asShare(published(row)?.withinSdPercent),
+    [`${prefix}_within_sd`]: ({ measured }) => measured?.[key].withinSd,
+  };
+}
+
+function asShare(percent: number | null | undefined): number | undefined {
+  return typeof percent === 'number' ? percent / 100 : undefined;
+}
+
+function tlsText(tls: Published['tls'] | null): string | undefined {
+  return tls ? `${tls.version} ${tls.cipher} ${tls.keyExchange}` : undefined;
+}
+
+/** A row without any figure is not there. */
+function expectedPhaseRows(id: number, result: Result): Record<string, Cell>[] {
+  const columns = selectedColumns(panel(id).targets[0]?.query ?? '');
+  return result.variants.flatMap((variant) => {
+    const published = variant.published === null ? [] : variant.published.phases ?? [variant.published];
+    return Array.from({ length: Math.max(published.length, variant.phases.length) }, (_, index): Record<string, Cell> => {
+      const row = { variant, phase: index + 1, published: published[index], measured: variant.phases[index] };
+      return Object.fromEntries(columns.map((column) => {
+        const figure = phaseFigures[column];
+        if (figure === undefined) throw new Error(`panel ${id} shows ${column}, which this test cannot check`);
+        return [column, figure(row) ?? null];
+      }));
+    });
+  }).filter((row) => Object.entries(row).some(([column, cell]) => !['variant', 'phase', 'protocol'].includes(column) && cell !== null));
+}
+
+const phasePanels = [6, 7, 9, 10, 11, 12, 13];
+
+/** What the histogram of a variant has to show. */
+function expectedBuckets({ phases, published }: VariantResult): Record<string, Cell>[] {
+  const all = (published?.buckets ?? []).reduce((sum, { count }) => sum + count, 0);
+  return (phases[0]?.buckets ?? []).map(({ count, share }, index) => {
+    const article = published?.buckets?.[index]?.count ?? null;
+    return { published_count: article, published_share: article === null ? null : article / all, count, share };
+  });
 }
 
 function comparisonOf(variant: VariantResult, result: Result): Result['comparisons'][number] | undefined {
@@ -138,9 +227,15 @@ describe('a real run', () => {
     expect(await choices('scenario', result)).toContain(result.scenario);
     expect(await choices('run', result)).toEqual([result.run]);
     for (const { from, query } of queriesOf(dashboard)) {
-      const answers = await ask(interpolate(query, { scenario: result.scenario, run: result.run }));
-      expect(answers.flatMap(({ rows }) => rows), from).not.toEqual([]);
+      const answers = await ask(interpolate(query, { scenario: result.scenario, run: result.run, variant: 'workers' }));
+      // wrk counts no latency buckets.
+      const empty = query.includes('FROM "bench_bucket"');
+      expect(answers.flatMap(({ rows }) => rows).length > 0, from).toBe(!empty);
     }
+  });
+
+  it.each(phasePanels)('has what h2load prints of it in panel %i', async (id) => {
+    expect(await rowsOf(id, result)).toEqual(expectedPhaseRows(id, result));
   });
 
   it.each([1, 4])('has the values of result.json in panel %i', async (id) => {
@@ -181,7 +276,7 @@ describe('made-up runs of scenarios with variants of every kind', () => {
 
   beforeAll(async () => {
     for (const result of [newer, other, older]) {
-      await store.write(comparisonPoints(result));
+      await store.write(tablePoints(result));
       await store.write([runPoint({ ...result, rounds: 1 })]);
     }
   });
@@ -202,6 +297,46 @@ describe('made-up runs of scenarios with variants of every kind', () => {
 
   it('lists the runs of the scenario, newest first', async () => {
     expect((await rowsOf(5, newer)).map((row) => row['run'])).toEqual([newer.run, older.run]);
+  });
+});
+
+describe('made-up runs of the HTTP/2 scenarios', () => {
+  const latencies = { buckets: [0, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1, 2, 5].map((fromMs, index, all) => ({ fromMs, toMs: all[index + 1] ?? null, count: 1000 + index })) };
+  let rate: Result;
+  let small: Result;
+  let image: Result;
+
+  beforeAll(async () => {
+    rate = await h2Result('h2o-vs-nginx-h2-rate', { nginx: { rps: [1000, 999], phases: [latencies] }, h2o: { rps: [1000, 1000], phases: [latencies] } });
+    small = await h2Result('http1-vs-h2-small-file', { 'nginx-http1': { rps: [60_000] }, 'nghttpd-h2': { rps: [150_000] } });
+    image = await h2Result('nghttpd-img', { 'nghttpd-1024': { rps: [800], phases: [{ rps: 900 }, { rps: 801 }, { rps: 702 }] }, 'nghttpd-4096': { rps: [900], phases: [{}, {}, {}] } });
+    for (const result of [rate, small, image]) await store.write(tablePoints(result));
+  });
+
+  it.each(phasePanels)('show a row per variant and phase in panel %i, published beside measured', async (id) => {
+    for (const result of [rate, small, image]) expect(await rowsOf(id, result)).toEqual(expectedPhaseRows(id, result));
+    expect((await rowsOf(id, image)).map(({ variant, phase }) => `${variant} ${phase}`)).toEqual([
+      'nghttpd-1024 1', 'nghttpd-1024 2', 'nghttpd-1024 3', 'nghttpd-4096 1', 'nghttpd-4096 2', 'nghttpd-4096 3',
+    ]);
+  });
+
+  it('show a histogram of each server, in the article\'s buckets', async () => {
+    const variants = await choices('variant', rate);
+    expect(variants.toSorted()).toEqual(['h2o', 'nginx']);
+    for (const name of variants) {
+      const rows = await rowsOf(8, { ...rate, variant: name });
+      expect(rows.map(({ bucket }) => bucket)).toEqual([
+        '0–150 µs', '150–300 µs', '300–450 µs', '450–600 µs', '600–750 µs', '750–900 µs', '900 µs–1 ms', '1–2 ms', '2–5 ms', 'over 5 ms',
+      ]);
+      expect(rows.map(({ bucket: _, ...figures }) => figures)).toEqual(expectedBuckets(rate.variants.find((one) => one.name === name) as VariantResult));
+    }
+    expect(await choices('variant', small)).toEqual([]);
+  });
+
+  it('show what is published only in the table, with its ratio and the reason', async () => {
+    const spdy = (await rowsOf(1, small)).find(({ variant }) => variant === 'nginx-spdy');
+    expect(spdy).toMatchObject({ published_rps: 77_331, published_ratio: 77_331 / 44_326, measured_rps: null, ratio: null });
+    expect((await rowsOf(7, small)).find(({ variant }) => variant === 'nginx-spdy')).toMatchObject({ published_header_bytes: 1_511_000, header_bytes: null });
   });
 });
 

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { generatedFiles } from '../../dashboards/build.ts';
 import { measurements } from '../../lib/store/schema.ts';
-import { generatedFolder, queriesOf, readDashboard, selectedColumns, type Dashboard, type Panel } from '../grafana.ts';
+import { generatedFolder, isRow, panelsOf, queriesOf, readDashboard, selectedColumns, type Dashboard, type Panel } from '../grafana.ts';
 
 const files = readdirSync(generatedFolder);
 
@@ -13,6 +13,7 @@ it('commits what dashboards/build.ts makes (else: npm run -s dashboards)', () =>
 
 describe.each(files)('%s', (file) => {
   const dashboard = readDashboard(file);
+  const panels = panelsOf(dashboard);
 
   it('asks only for measurements, tags and fields that are written', () => {
     expect(unknownNames(dashboard)).toEqual([]);
@@ -28,7 +29,7 @@ describe.each(files)('%s', (file) => {
   });
 
   it('has a unit and a title of its own for every column of a table', () => {
-    const tables = dashboard.panels.filter((panel) => panel.type === 'table');
+    const tables = panels.filter((panel) => panel.type === 'table');
     expect(tables).not.toEqual([]);
     for (const panel of tables) {
       const columns = columnsOf(panel);
@@ -40,7 +41,7 @@ describe.each(files)('%s', (file) => {
   });
 
   it('has a unit and a label on every axis', () => {
-    const charts = dashboard.panels.filter((panel) => panel.type !== 'table');
+    const charts = panels.filter((panel) => panel.type !== 'table');
     expect(charts).not.toEqual([]);
     for (const { title, fieldConfig: { defaults } } of charts) {
       expect([title, defaults.unit, defaults.custom.axisLabel]).toEqual([title, expect.any(String), expect.any(String)]);
@@ -48,7 +49,7 @@ describe.each(files)('%s', (file) => {
   });
 
   it('overrides only columns that are selected', () => {
-    for (const panel of dashboard.panels) {
+    for (const panel of panels) {
       const selected = panel.targets.flatMap((target) => selectedColumns(target.query));
       expect(selected, panel.title).toEqual(expect.arrayContaining(panel.fieldConfig.overrides.map((override) => override.matcher.options)));
       if (panel.options.xField !== undefined) expect(selected).toContain(panel.options.xField);
@@ -56,19 +57,39 @@ describe.each(files)('%s', (file) => {
   });
 
   it('fits a laptop: 24 grid columns, no overlap, tables of no more than 1330 pixels', () => {
-    const cells = dashboard.panels.flatMap(({ gridPos: { x, y, w, h } }) => {
-      expect(x + w).toBeLessThanOrEqual(24);
-      return Array.from({ length: w * h }, (_, cell) => `${x + (cell % w)},${y + Math.floor(cell / w)}`);
-    });
-    expect(new Set(cells).size).toBe(cells.length);
-    for (const panel of dashboard.panels.filter((one) => one.type === 'table')) {
+    // A closed row is one line; opened, it moves what is below it.
+    const groups = [dashboard.panels, ...dashboard.panels.filter(isRow).map((row) => row.panels)];
+    for (const group of groups) {
+      const cells = group.flatMap(({ gridPos: { x, y, w, h } }) => {
+        expect(x + w).toBeLessThanOrEqual(24);
+        return Array.from({ length: w * h }, (_, cell) => `${x + (cell % w)},${y + Math.floor(cell / w)}`);
+      });
+      expect(new Set(cells).size).toBe(cells.length);
+    }
+    for (const panel of panels.filter((one) => one.type === 'table')) {
       const pixels = columnsOf(panel).reduce((sum, column) => sum + (column.width ?? 140), 0);
       expect(pixels, panel.title).toBeLessThanOrEqual(1330);
     }
   });
 
+  it('says why where a panel may have nothing to show, and has a dash for a figure that is not there', () => {
+    const mayBeEmpty = panels.filter(({ type, targets }) => type === 'barchart' || targets.some(({ query }) => /FROM "bench_(phase|bucket)"/.test(query)));
+    expect(mayBeEmpty.length).toBeGreaterThan(5);
+    for (const { title, type, fieldConfig: { defaults } } of mayBeEmpty) {
+      expect(defaults.noValue, title).toMatch(/^[A-Z].+\.$/);
+      if (type === 'table') expect(defaults.mappings, title).toEqual([{ type: 'special', options: { match: 'null', result: { text: '–' } } }]);
+    }
+  });
+
+  it('repeats panels for the values of a variable that it has, all of them', () => {
+    const repeated = panels.flatMap(({ repeat }) => repeat ?? []);
+    expect(repeated).toEqual(['variant']);
+    const variable = dashboard.templating.list.find(({ name }) => name === 'variant');
+    expect(variable).toMatchObject({ multi: true, includeAll: true, current: { value: '$__all' } });
+  });
+
   it('has panel ids that differ', () => {
-    const ids = dashboard.panels.map((panel) => panel.id);
+    const ids = [...panels, ...dashboard.panels.filter(isRow)].map((panel) => panel.id);
     expect(new Set(ids).size).toBe(ids.length);
   });
 
@@ -76,7 +97,7 @@ describe.each(files)('%s', (file) => {
     const provisioned = readFileSync(new URL('../../dashboards/provisioning/datasources/bakeoff.yaml', import.meta.url), 'utf8');
     const uid = /^ +uid: (\S+)$/m.exec(provisioned)?.[1];
     const used = [
-      ...dashboard.panels.flatMap((panel) => [panel.datasource, ...panel.targets.map((target) => target.datasource)]),
+      ...panels.flatMap((panel) => [panel.datasource, ...panel.targets.map((target) => target.datasource)]),
       ...dashboard.templating.list.map((variable) => variable.datasource),
     ];
     for (const datasource of used) expect(datasource).toEqual({ type: 'influxdb', uid });

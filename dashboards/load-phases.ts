@@ -1,0 +1,135 @@
+// Panels on the load phases of a run: what h2load and vegeta print, published beside measured.
+import { benchBucket, benchPhase, type DistributionPart } from '../lib/store/schema.ts';
+import { pickedRun } from './influxql.ts';
+import { tablePanel, type Column } from './panels.ts';
+
+type PhaseColumn = Column<typeof benchPhase>;
+
+const variantAndPhase: readonly PhaseColumn[] = [
+  { name: 'variant', title: 'variant' },
+  { name: 'phase', title: 'phase', width: 65 },
+];
+
+const noFigures = 'This run has no figures yet.';
+
+/** Time, requests/s, success, bytes/s: a row per variant and load phase. Most scenarios have one phase. */
+export const phasesPanel = tablePanel({
+  id: 6,
+  title: 'Load phases: published beside measured',
+  description: 'One row per variant and load phase; most scenarios have one phase, nghttpd-img has three on one server that is not '
+    + 'restarted. requests/s say nothing without the share that succeeded: 4xx answers are quick. MiB are 1024² bytes, which '
+    + 'h2load and wrk write MB.',
+  grid: { x: 0, y: 16, w: 24, h: 6 },
+  from: benchPhase,
+  where: pickedRun,
+  noRows: noFigures,
+  columns: [
+    ...variantAndPhase,
+    { name: 'published_seconds', title: 'published time', width: 118 },
+    { name: 'seconds', title: 'time', width: 90 },
+    { name: 'published_rps', title: 'published req/s', width: 122 },
+    { name: 'measured_rps', title: 'measured req/s', width: 120 },
+    { name: 'published_success_ratio', title: 'published success', width: 140, percent: true, decimals: 2 },
+    { name: 'success_ratio', title: 'success', width: 85, percent: true, decimals: 2 },
+    { name: 'published_bytes_per_second', title: 'published bytes/s', width: 140 },
+    { name: 'bytes_per_second', title: 'bytes/s', width: 110 },
+  ],
+});
+
+/** Header bytes, space savings, total and data bytes. */
+export const trafficPanel = tablePanel({
+  id: 7,
+  title: 'Traffic: published beside measured',
+  description: 'What the generator received: header bytes as sent, so compressed with HTTP/2; what HPACK saved of the headers\' own '
+    + 'size; all bytes, framing included; data bytes. With TLS it is what was in its records. Medians over the rounds; they grow with the '
+    + 'number of requests, which --quick cuts.',
+  grid: { x: 0, y: 22, w: 24, h: 6 },
+  from: benchPhase,
+  where: pickedRun,
+  noRows: noFigures,
+  columns: [
+    ...variantAndPhase,
+    { name: 'requests', title: 'requests', width: 95 },
+    { name: 'published_header_bytes', title: 'published headers', width: 140, decimals: 2 },
+    { name: 'header_bytes', title: 'headers', width: 95, decimals: 2 },
+    { name: 'published_header_savings', title: 'published savings', width: 135, percent: true, decimals: 2 },
+    { name: 'header_savings', title: 'savings', width: 85, percent: true, decimals: 2 },
+    { name: 'published_total_bytes', title: 'published total', width: 118, decimals: 2 },
+    { name: 'total_bytes', title: 'total', width: 95, decimals: 2 },
+    { name: 'published_body_bytes', title: 'published data', width: 115, decimals: 2 },
+    { name: 'body_bytes', title: 'data', width: 95, decimals: 2 },
+  ],
+});
+
+/** Answers per latency bucket of one variant; it is repeated, so that the servers stand side by side. */
+export const histogramPanel = tablePanel({
+  id: 8,
+  title: 'Answers by latency: ${variant}',
+  description: 'Answers per latency bucket, as the article\'s vegeta counted them, published beside measured. Measured counts are those of '
+    + 'all rounds. Latencies run from the moment at which a request was due.',
+  grid: { x: 0, y: 29, w: 24, h: 13 },
+  from: benchBucket,
+  where: { equal: { ...pickedRun.equal, variant: 'variant' } },
+  noRows: 'This scenario counts no latency buckets: only loads at a constant rate do.',
+  repeat: { variable: 'variant', perRow: 2 },
+  columns: [
+    { name: 'bucket', title: 'latency', width: 110 },
+    { name: 'published_count', title: 'published', width: 85 },
+    { name: 'published_share', title: 'published %', bar: true, decimals: 2 },
+    { name: 'count', title: 'measured', width: 85 },
+    { name: 'share', title: 'measured %', bar: true, decimals: 2 },
+  ],
+});
+
+/** The panels of one row: time for request, connect, first byte, requests/s per client, and what was negotiated. */
+export const h2loadPanels = [
+  distributionPanel({ id: 9, y: 30, title: 'Time for a request', prefix: 'request_ms' }),
+  distributionPanel({ id: 10, y: 36, title: 'Time to connect, TLS included', prefix: 'connect_ms' }),
+  distributionPanel({ id: 11, y: 42, title: 'Time to first byte, from the start of a connection', prefix: 'first_byte_ms' }),
+  distributionPanel({ id: 12, y: 48, title: 'Requests/s per client (connection)', prefix: 'client_rps' }),
+  tablePanel({
+    id: 13,
+    title: 'TLS as negotiated, and what did not succeed',
+    description: 'TLS version, cipher and key exchange: they decide much of a handshake\'s cost, so compared servers should have the same. '
+      + '"unsent" are requests that were due and could not leave (constant rate only). Counts are those of all rounds.',
+    grid: { x: 0, y: 54, w: 24, h: 6 },
+    from: benchPhase,
+    where: pickedRun,
+    noRows: noFigures,
+    columns: [
+      ...variantAndPhase,
+      { name: 'protocol', title: 'protocol', width: 80 },
+      { name: 'published_tls', title: 'published TLS', width: 325 },
+      { name: 'tls', title: 'TLS', width: 325 },
+      { name: 'responses_4xx', title: '4xx answers', width: 100 },
+      { name: 'errors', title: 'errors', width: 80 },
+      { name: 'unsent', title: 'unsent', width: 80 },
+    ],
+  }),
+];
+
+function distributionPanel({ id, y, title, prefix }: {
+  id: number; y: number; title: string; prefix: 'request_ms' | 'connect_ms' | 'first_byte_ms' | 'client_rps';
+}): ReturnType<typeof tablePanel<typeof benchPhase>> {
+  const parts: readonly [part: DistributionPart, title: string][] = [['min', 'min'], ['max', 'max'], ['mean', 'mean'], ['sd', 'sd'], ['within_sd', '±sd']];
+  return tablePanel({
+    id,
+    title,
+    description: 'As h2load prints it: lowest, highest, mean, standard deviation, and the share within one standard deviation of the mean. Measured: '
+      + 'those of the round with the median requests/s.',
+    grid: { x: 0, y, w: 24, h: 6 },
+    from: benchPhase,
+    where: pickedRun,
+    noRows: noFigures,
+    columns: [
+      ...variantAndPhase,
+      ...parts.flatMap(([part, heading]): PhaseColumn[] => {
+        const shown = part === 'within_sd' ? { percent: true, decimals: 2 } : { decimals: 2 };
+        return [
+          { name: `published_${prefix}_${part}`, title: `published ${heading}`, width: 122, ...shown },
+          { name: `${prefix}_${part}`, title: heading, width: 95, ...shown },
+        ];
+      }),
+    ],
+  });
+}

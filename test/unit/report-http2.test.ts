@@ -1,0 +1,367 @@
+// What the report shows of the HTTP/2 scenarios as they are shipped, beside their articles.
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import type { Result } from '../../lib/runner/result.ts';
+import { hasPhases, variantTable } from '../../lib/report/columns.ts';
+import { finishTable, lineTables } from '../../lib/report/h2load.ts';
+import { markdownReport, markdownTable } from '../../lib/report/markdown.ts';
+import { lineParts, tableParts } from '../../lib/report/parts.ts';
+import { findingLines, headingLines, noteLines } from '../../lib/report/sentences.ts';
+import { terminalReport, terminalTable, wrapLines } from '../../lib/report/terminal.ts';
+import { textOf, type Table } from '../../lib/report/table.ts';
+import { h2Result, shippedScenario, type Figures } from '../fixtures/h2-result.ts';
+import { latency } from '../fixtures/phase.ts';
+import { openFileCache, result, workers } from '../fixtures/result.ts';
+
+/** Six rounds about that many requests/s. */
+const about = (rps: number, phases?: Figures['phases']): Figures => (
+  { rps: [-0.01, 0.004, 0.011, -0.002, 0.006, -0.009].map((off) => rps * (1 + off)), ...(phases === undefined ? {} : { phases }) }
+);
+
+const p384 = { version: 'TLSv1.2', cipher: 'ECDHE-RSA-AES128-GCM-SHA256', keyExchange: 'P-384' };
+const buckets = (counts: readonly number[]) => {
+  const ends = [0, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1, 2, 5];
+  return counts.map((count, index) => ({ fromMs: ends[index] as number, toMs: ends[index + 1] ?? null, count }));
+};
+const imagePhase = (rps: number, succeeded: number) => ({ rps, responses: { '2xx': succeeded, '3xx': 0, '4xx': 100_000 - succeeded, '5xx': 0 } });
+
+const curve = await h2Result('h2o-vs-nginx-h2', { nginx: about(21_230, [{ tls: p384 }]), h2o: about(34_450), 'nginx-p256': about(33_100) });
+const rate = await h2Result('h2o-vs-nginx-h2-rate', {
+  nginx: { rps: [1000], phases: [{ latencyMs: latency(0.31, 1.9, 9.4), sendDelayMs: latency(0.012, 0.0851, 1), buckets: buckets([1200, 3900, 3000, 1100, 500, 100, 50, 100, 45, 5]) }] },
+  h2o: { rps: [1000], phases: [{ latencyMs: latency(0.22, 0.7, 4.4), sendDelayMs: latency(0.011, 0.08, 1), buckets: buckets([2600, 5900, 1000, 300, 100, 50, 20, 20, 10, 0]) }] },
+});
+const images = await h2Result('nghttpd-img', {
+  'nghttpd-1024': { rps: [1330], phases: [imagePhase(1200, 28_000), imagePhase(1400, 25_000), imagePhase(1391.5, 24_000)] },
+  'nghttpd-4096': { rps: [800], phases: [imagePhase(800, 100_000), imagePhase(812, 100_000), imagePhase(799, 100_000)] },
+});
+const small = await h2Result('http1-vs-h2-small-file', { 'nginx-http1': about(61_230), 'nghttpd-h2': about(154_450), 'nginx-h2': about(83_100), 'h2o-h2': about(143_100) });
+const sweepFigures: Record<string, Figures> = {
+  'nginx-http1': about(61_230), 'streams-100': about(154_450), 'streams-50': about(150_000), 'streams-20': about(140_000), 'streams-10': about(110_000),
+  'streams-5': about(95_000), 'streams-2': about(72_000), 'streams-1': about(60_000),
+};
+const sweep = await h2Result('h2-stream-sweep', sweepFigures);
+const index = await h2Result('nghttpd-index', { nghttpd: about(81_230), nginx: about(54_450), h2o: about(93_100) });
+
+const plain = { width: Infinity, colour: false };
+const findings = async (of: Result) => findingLines(of, await shippedScenario(of.scenario));
+const rowsOf = ({ rows }: Table): string[][] => rows.map((row) => row.map(textOf));
+
+/** The lines of a table in the report on 80 columns, found by how its heading begins. */
+function table80(of: Result, heading: string): string[] {
+  const lines = terminalReport(of, [], { width: 80, colour: false });
+  const start = lines.findIndex((line) => line.startsWith(heading));
+  expect(start).toBeGreaterThanOrEqual(0);
+  const rest = lines.slice(start);
+  return rest.slice(0, rest.indexOf(''));
+}
+
+describe('published figures', () => {
+  const printed = ['001', '002'].flatMap((article) => {
+    const text = readFileSync(new URL(`../fixtures/article-${article}.md`, import.meta.url), 'utf8');
+    return text.split(/^## /m).slice(1).map((section) => ({ name: section.slice(0, section.indexOf('\n')), lines: section.split('\n') }));
+  }).filter(({ lines }) => lines.some((line) => line.startsWith('finished in')));
+  const results = [curve, index, images];
+
+  /** "516us" is "516 µs", "85.52%" is "85.52 %", "2.35MB/s" is "2.35 MiB/s": SI's way of writing, and binary units by their name. */
+  const asWeWrite = (text: string): string => text.replace(/^([\d.]+)(us|ms|s|%|MB\/s)?$/, (_, value: string, unit?: string) => {
+    const grouped = value.replace(/\B(?=(\d{3})+(?!\d)(?=.*\.))/g, ',');
+    return unit === undefined ? grouped : `${value} ${unit.replace('us', 'µs').replace('MB', 'MiB')}`;
+  });
+
+  test('of every h2load run of articles 001 and 002 are there to compare with', () => {
+    expect(printed.map(({ name }) => name.split('/')[0])).toEqual(expect.arrayContaining(results.map(({ scenario }) => scenario)));
+  });
+
+  test.each(printed)('$name: stand in the report as h2load printed them', ({ name, lines }) => {
+    const [, scenario, variant, phase] = /^(\S+)\/(\S+)(?: phase (\d))?$/.exec(name) ?? [];
+    const of = results.find((one) => one.scenario === scenario) as Result;
+    const row = (title: string): string[] => {
+      const found = [finishTable(of), ...lineTables(of)].find(({ columns }) => columns[0]?.title === title);
+      const label = phase === undefined || title === 'TLS' ? `${variant} published` : `${variant} ${phase} published`;
+      return rowsOf(found as Table).find(([first = '']) => first.replaceAll(/ +/g, ' ') === label)?.slice(1) ?? [];
+    };
+    const line = (start: string): string => lines.find((one) => one.startsWith(start)) ?? '';
+    const numbers = (start: string, pattern: RegExp): string[] => [...line(start).matchAll(pattern)].map((match) => Number(match[1]).toLocaleString('en-US'));
+
+    const [, seconds = '', rps = '', bytes = ''] = /finished in (\S+), (\S+) req\/s, (\S+)$/.exec(line('finished in')) ?? [];
+    expect(row('finished')).toEqual([asWeWrite(seconds), asWeWrite(rps), expect.stringMatching(/ %$/), asWeWrite(bytes)]);
+    expect(row('requests')).toEqual([
+      ...numbers('requests:', /(\d+) (?:done|succeeded)/g), ...numbers('requests:', /(\d+) (?:failed|errored)/g),
+    ]);
+    expect(row('status codes')).toEqual(numbers('status codes:', /(\d+) \dxx/g));
+    const savings = /savings ([\d.]+)%/.exec(line('traffic:'))?.[1];
+    const [total, headers, data] = [...line('traffic:').matchAll(/\((\d+)\)|(\d+) bytes/g)].map((match) => Number(match[1] ?? match[2]).toLocaleString('en-US'));
+    expect(row('traffic')).toEqual([total, headers, `${savings} %`, data]);
+    for (const [title, start] of [['time for request', 'time for request'], ['time for connect', 'time for connect'], ['time for 1st byte', 'time to 1st byte'], ['req/s per client', 'req/s']] as const) {
+      const figures = line(start).slice(line(start).indexOf(':') + 1).trim().split(/ +/);
+      expect(row(title), title).toEqual(figures.map(asWeWrite));
+    }
+    expect(row('TLS').slice(0, 2)).toEqual([line('TLS Protocol').split(': ')[1], line('Cipher').split(': ')[1]]);
+    expect(line('Server Temp Key')).toContain(row('TLS')[2]);
+  });
+});
+
+describe('h2load\'s lines', () => {
+  test('published above measured, per variant', () => {
+    expect(table80(curve, 'time for connect')).toEqual([
+      'time for connect             min        max       mean         sd      ±sd',
+      'nginx       published  608.48 ms     3.66 s     2.70 s  968.20 ms  82.00 %',
+      'nginx       here       220.50 ms  633.10 ms  410.00 ms   90.25 ms  65.50 %',
+      'h2o         published  349.15 ms  991.57 ms  732.81 ms  157.30 ms  63.60 %',
+      'h2o         here       220.50 ms  633.10 ms  410.00 ms   90.25 ms  65.50 %',
+      'nginx-p256  here       220.50 ms  633.10 ms  410.00 ms   90.25 ms  65.50 %',
+    ]);
+    expect(table80(curve, 'requests  ')).toEqual([
+      'requests                  done  succeeded  failed  errored',
+      'nginx       published  100,000    100,000       0        0',
+      'nginx       here       600,000    600,000       0        0',
+      'h2o         published  100,000    100,000       0        0',
+      'h2o         here       600,000    600,000       0        0',
+      'nginx-p256  here       600,000    600,000       0        0',
+    ]);
+    expect(table80(curve, 'TLS')).toEqual([
+      'TLS                    protocol  cipher                       temp key  ALPN',
+      'nginx       published  TLSv1.2   ECDHE-RSA-AES128-GCM-SHA256  P-384',
+      'nginx       here       TLSv1.2   ECDHE-RSA-AES128-GCM-SHA256  P-384     h2',
+      'h2o         published  TLSv1.2   ECDHE-RSA-AES128-GCM-SHA256  P-256',
+      'h2o         here       TLSv1.2   ECDHE-RSA-AES128-GCM-SHA256  P-256     h2',
+      'nginx-p256  here       TLSv1.2   ECDHE-RSA-AES128-GCM-SHA256  P-256     h2',
+    ]);
+  });
+
+  test('count what failed: other answers and errors, and what could not be sent', async () => {
+    const failing = await h2Result('nghttpd-index', {
+      nghttpd: { rps: [50_000], phases: [{ responses: { '2xx': 99_000, '3xx': 0, '4xx': 0, '5xx': 400 }, errors: { connect: 0, tls: 0, read: 600, write: 0, timeout: 0, protocol: 0, total: 600 }, unsent: 7 }] },
+    });
+    const [requests] = lineTables(failing);
+    expect(rowsOf(requests as Table)[1]).toEqual(['nghttpd  here', '100,000', '99,000', '1,000', '600', '7']);
+  });
+
+  test('say how rounds became one line, and nothing of it where there is one', () => {
+    expect(lineParts(curve)[0]?.title).toBe('h2load\'s lines, here of 6 rounds: medians; requests and status codes are sums; times and req/s per client are those of '
+      + 'the round with the median requests/s:');
+    expect(lineParts(rate)[0]?.title).toBe('h2load\'s lines:');
+  });
+
+  test('leave out what nobody measured: distributions over nothing', async () => {
+    const nothing = await h2Result('nghttpd-index', { nginx: { rps: [10], phases: [{ connectMs: latency(0, 0, 0, { min: 0, sd: 0, withinSd: 0 }) }] } });
+    const titles = lineTables(nothing).map(({ columns }) => columns[0]?.title);
+    expect(titles).toContain('time for request');
+    expect(titles).not.toContain('time for connect');
+  });
+
+  test('stay out of HTTP/1.1\'s report, which is its table and its sentences', () => {
+    const both = result([workers, openFileCache]);
+    expect(lineParts(both)).toEqual([]);
+    expect(terminalReport(both, ['One.', 'Two.'], plain)).toEqual([...terminalTable(variantTable(both), plain), '', 'One.', 'Two.']);
+  });
+
+  test('stand beside each other where the terminal has room, one below the other in a pipe', () => {
+    const firstLine = (width: number) => terminalReport(curve, [], { width, colour: false }).find((line) => line.startsWith('finished')) ?? '';
+    expect(firstLine(160)).toMatch(/^finished +time .+ bytes\/s {4}requests +done .+ errored$/);
+    expect(firstLine(100)).toMatch(/ bytes\/s$/);
+    expect(firstLine(Infinity)).toMatch(/ bytes\/s$/);
+  });
+});
+
+test.each([curve, rate, images, small, sweep, index])('$scenario fits 80 columns', async (of) => {
+  const lines = terminalReport(of, await findings(of), { width: 80, colour: false });
+  expect(lines.filter((line) => line.length > 80)).toEqual([]);
+});
+
+describe('a load at a constant rate', () => {
+  test('has latencies in its table, and no ratio of requests/s', () => {
+    expect(terminalTable(variantTable(rate), plain)).toEqual([
+      '          published                   here',
+      'variant         p50        p99  requests/s  CPU µs/req  p50 ms  p99 ms  max ms  errors/M  success',
+      'nginx    600–750 µs  over 5 ms       1,000       970.0    0.31     1.9     9.4         0    100 %',
+      'h2o      450–600 µs     1–2 ms       1,000       970.0    0.22    0.70     4.4         0    100 %',
+    ]);
+  });
+
+  test('shows vegeta\'s histogram, both servers side by side, published beside measured', () => {
+    const wide = terminalReport(rate, [], { width: 160, colour: false });
+    const start = wide.indexOf('Answers by latency:') + 1;
+    expect(wide.slice(start, start + 14)).toEqual([
+      'latency      nginx, published                h2o, published                  nginx, here                 h2o, here',
+      '0–150 µs           0   0.00 %                      0   0.00 %                  1,200  12.00 %  ██▍         2,600  26.00 %  █████▎',
+      '150–300 µs         0   0.00 %                      0   0.00 %                  3,900  39.00 %  ███████▊    5,900  59.00 %  ███████████▊',
+      '300–450 µs       342   3.42 %  ▋                 657   6.57 %  █▍              3,000  30.00 %  ██████      1,000  10.00 %  ██',
+      '450–600 µs     2,617  26.17 %  █████▎          5,740  57.40 %  ███████████▌    1,100  11.00 %  ██▎           300   3.00 %  ▋',
+      '600–750 µs     6,000  60.00 %  ████████████    3,318  33.18 %  ██████▋           500   5.00 %  █             100   1.00 %  ▎',
+      '750–900 µs       207   2.07 %  ▍                  63   0.63 %  ▏                 100   1.00 %  ▎              50   0.50 %  ▏',
+      '900 µs–1 ms       19   0.19 %  ▏                   7   0.07 %  ▏                  50   0.50 %  ▏              20   0.20 %  ▏',
+      '1–2 ms           257   2.57 %  ▌                 148   1.48 %  ▎                 100   1.00 %  ▎              20   0.20 %  ▏',
+      '2–5 ms            36   0.36 %  ▏                   9   0.09 %  ▏                  45   0.45 %  ▏              10   0.10 %  ▏',
+      'over 5 ms        522   5.22 %  █                  58   0.58 %  ▏                   5   0.05 %  ▏               0   0.00 %',
+      '',
+      'Send delay (p50 and p99), which is in these latencies: nginx 12 µs and 85 µs, h2o 11 µs and 80 µs.',
+      '',
+    ]);
+    // On 80 columns the two servers stay side by side.
+    expect(table80(rate, 'latency  ')[0]).toBe('latency      nginx, published                h2o, published');
+  });
+
+  test('is spoken of by its latencies', async () => {
+    expect((await findings(rate))[0]).toBe('Latency at 1,000 requests/s (p50 and p99): nginx 310 µs and 1.90 ms, h2o 220 µs and 700 µs.');
+    expect((await findings(rate)).join(' ')).not.toMatch(/faster|slower|verdict/);
+  });
+});
+
+describe('several phases on one server', () => {
+  test('have a row each, with requests/s never far from the share that succeeded', () => {
+    expect(hasPhases(images)).toBe(true);
+    expect(table80(images, 'variant, phase')).toEqual([
+      'variant, phase                  time  requests/s  success       bytes/s',
+      'nghttpd-1024  1  published  450.73 s      221.86    100 %  111.22 MiB/s',
+      'nghttpd-1024  1  here        83.33 s    1,200.00  28.00 %  601.20 MiB/s',
+      'nghttpd-1024  2  published   72.37 s    1,381.70  15.38 %  106.76 MiB/s',
+      'nghttpd-1024  2  here        71.43 s    1,400.00  25.00 %  701.40 MiB/s',
+      'nghttpd-1024  3  published  250.96 s      398.47  55.27 %  110.43 MiB/s',
+      'nghttpd-1024  3  here        71.86 s    1,391.50  24.00 %  697.14 MiB/s',
+      'nghttpd-4096  1  here       125.00 s      800.00    100 %  400.80 MiB/s',
+      'nghttpd-4096  2  here       123.15 s      812.00    100 %  406.81 MiB/s',
+      'nghttpd-4096  3  here       125.16 s      799.00    100 %  400.30 MiB/s',
+    ]);
+  });
+
+  test('are summed up without the article\'s figures, which are of one of them', () => {
+    const [name, ...others] = variantTable(images).columns;
+    expect(name?.title).toBe('variant');
+    expect(others.map(({ group }) => group)).not.toContain('published');
+    expect(others.slice(0, 2).map(({ title }) => title)).toEqual(['requests/s', 'success']);
+  });
+});
+
+describe('protocols against each other', () => {
+  test('have header bytes in the table, and SPDY as it was published', () => {
+    const lines = terminalTable(variantTable(small), plain);
+    expect(lines.map((line) => line.replace(/ +CPU.*| +\d+\.\d +70\.0.*/, ''))).toEqual([
+      '              published                               here',
+      'variant      requests/s  ratio  headers kB      requests/s  against nginx-http1        headers kB',
+      'nginx-http1      44,326             23,600          61,291                                 23,600',
+      'nginx-spdy       77,331  ×1.74       1,511  published only',
+      'nghttpd-h2      125,410  ×2.83       426.9         154,604  ×2.52 [2.52, 2.52] faster       1,200',
+      'nginx-h2                                            83,183  ×1.36 [1.36, 1.36] faster       1,200',
+      'h2o-h2                                             143,243  ×2.34 [2.34, 2.34] faster       1,200',
+    ]);
+    expect(noteLines(small)[0]).toBe('nginx-spdy is published only: SPDY was taken out of nginx in 1.9.5, and of every client since');
+  });
+
+  test('say so when the header bytes are of another number of requests', async () => {
+    expect((await findings(small)).join(' ')).not.toContain('Header bytes');
+    const fewer = structuredClone(small);
+    for (const { traffic } of fewer.variants) if (traffic !== null) traffic.requests = 10_000;
+    expect(await findings(fewer)).toContain('Header bytes here are those of 10,000 requests, the published ones of 100,000.');
+  });
+
+  test('have all bytes in h2load\'s lines, those that were published only too', () => {
+    const traffic = lineTables(small).find(({ columns }) => columns[0]?.title === 'traffic') as Table;
+    expect(rowsOf(traffic)[2]).toEqual(['nginx-spdy   published', '5,215,400', '1,511,000', '', '2,100,000']);
+  });
+});
+
+describe('requests/s by streams', () => {
+  test('are bars against the line of HTTP/1.1', () => {
+    expect(table80(sweep, 'streams   requests/s')).toEqual([
+      'streams   requests/s  ratio',
+      '100          154,604  ×2.52  ████████████████│███████████████████████',
+      '50           150,150  ×2.45  ████████████████│█████████████████████▉',
+      '20           140,140  ×2.29  ████████████████│███████████████████▎',
+      '10           110,110  ×1.80  ████████████████│███████████▌',
+      '5             95,095  ×1.55  ████████████████│███████▋',
+      '2             72,072  ×1.18  ████████████████│█▋',
+      '1             60,060  ×0.98  ███████████████▌│',
+      'HTTP/1.1      61,291         ███████████████▉│',
+    ]);
+  });
+
+  test('are one sentence', async () => {
+    expect((await findings(sweep))[0]).toBe(
+      'With 100 streams per connection HTTP/2 does ×2.52 the requests/s of nginx-http1 (the article saw ×2.83), with 1 stream ×0.98; it is faster from 2 streams on.',
+    );
+    const slow = await h2Result('h2-stream-sweep', { ...sweepFigures, 'nginx-http1': about(200_000) });
+    expect((await findings(slow))[0]).toMatch(/with 1 stream ×0\.30\.$/);
+    const fast = await h2Result('h2-stream-sweep', { ...sweepFigures, 'nginx-http1': about(20_000) });
+    expect((await findings(fast))[0]).toMatch(/with 1 stream ×3\.00; it is faster from 1 stream on\.$/);
+  });
+
+  test('are no curve where two numbers of streams were run, or no HTTP/1.1', async () => {
+    const parts = (of: Result): number => tableParts(of).length;
+    expect(parts(sweep)).toBe(2);
+    const { 'nginx-http1': line, 'streams-100': most, 'streams-1': fewest, ...others } = sweepFigures as Record<string, Figures>;
+    expect(parts(await h2Result('h2-stream-sweep', { 'nginx-http1': line as Figures, 'streams-100': most as Figures, 'streams-1': fewest as Figures }))).toBe(1);
+    expect(parts(await h2Result('h2-stream-sweep', others))).toBe(1);
+    expect(parts(small)).toBe(1);
+  });
+});
+
+describe('servers against each other, in words', () => {
+  test('go by their names, and the curve by its share', async () => {
+    expect(await findings(curve)).toEqual([
+      'h2o is faster than nginx here: +62 % (95 % interval +62 % to +62 %); the article saw +47 %.',
+      'nginx-p256 is faster than nginx here: +56 % (95 % interval +56 % to +56 %).',
+      'The curve alone makes 92 % of the difference between h2o and nginx: ×1.56 of ×1.62 (95 % interval 92 % to 92 %).',
+      'The servers were the limit: nginx at 97 % of its core, h2o at 97 % of its core, the generator at 60 % of its core.',
+    ]);
+  });
+
+  test.each([
+    [{ nginx: { rps: [20_000] }, h2o: { rps: [30_000] }, 'nginx-p256': { rps: [25_000] } }, 'The curve alone makes 55 % of the difference between h2o and nginx: ×1.25 of ×1.50 (too few rounds, or too small a difference, for an interval).'],
+    [{ nginx: { rps: [20_000] }, h2o: { rps: [30_000] }, 'nginx-p256': { rps: [18_000] } }, 'The curve alone makes none of the difference between h2o and nginx: ×0.90 of ×1.50 (too few rounds, or too small a difference, for an interval).'],
+    [{ nginx: about(20_000), h2o: { rps: [29_000, 30_500, 31_000, 30_200, 29_900, 30_100] }, 'nginx-p256': { rps: [19_000, 21_500, 20_100, 20_500, 19_800, 20_900] } },
+      /^The curve alone makes \d\.\d % of .+ \(95 % interval −\d\.\d % to 1\d %\)\.$/],
+  ])('what the curve makes alone: %j', async (figures, sentence) => {
+    expect((await findings(await h2Result('h2o-vs-nginx-h2', figures)))[2]).toEqual(typeof sentence === 'string' ? sentence : expect.stringMatching(sentence));
+  });
+
+  test('have no verdict on each other, but a reason', async () => {
+    expect((await findings(images))[0]).toBe('No verdict on nghttpd-4096 against nghttpd-1024: 74 % of the requests of nghttpd-1024 failed (measured −39 %).');
+    const two = await h2Result('nghttpd-index', { nghttpd: about(50_000), h2o: about(50_000) });
+    expect((await findings(two))[0]).toBe('h2o is as fast as nghttpd here: ±0 % (95 % interval ±0 % to ±0 %).');
+  });
+
+  test('have their protocol written out', () => {
+    const heading = { scenario: 's', load: 'l', bodyBytes: 21, rounds: 1, seconds: 1, estimated: false, server: '', k6: '', serverCpus: [1], generatorCpus: [0], kernel: '', cpuModel: '' };
+    expect(headingLines({ ...heading, protocol: 'http/1.1 and h2' })[0]).toBe('s · l · 21 B over HTTP/1.1 and HTTP/2 over TLS · 1 round, 1 s');
+    expect(headingLines({ ...heading, protocol: 'h2c' })[0]).toContain(' over HTTP/2 · ');
+  });
+});
+
+describe('long lines', () => {
+  test('break at spaces, indented, and a figure keeps its per cent sign', () => {
+    expect(wrapLines(['h2o is faster than nginx here: +62 % (95 % interval +61 % to +63 %).', 'short'], 40)).toEqual([
+      'h2o is faster than nginx here: +62 %', '  (95 % interval +61 % to +63 %).', 'short',
+    ]);
+    expect(wrapLines(['a nginx at 97 %'], 14)).toEqual(['a nginx at', '  97 %']);
+  });
+
+  test('keep a path whole, and lose no word', () => {
+    const line = 'Stored 7 of 7 requests · /a/very/long/path/that/does/not/fit/anywhere and on';
+    const wrapped = wrapLines([line], 20);
+    expect(wrapped).toContain('  /a/very/long/path/that/does/not/fit/anywhere');
+    expect(wrapped.map((one) => one.trim()).join(' ')).toBe(line);
+    expect(wrapLines([line, ''], Infinity)).toEqual([line, '']);
+  });
+});
+
+describe('Markdown', () => {
+  test('has the same tables, h2load\'s lines last', async () => {
+    const text = markdownReport(rate, { heading: ['heading'], findings: await findings(rate) });
+    expect(text.indexOf('Latency at')).toBeGreaterThan(text.indexOf('| over 5 ms'));
+    expect(text.indexOf('h2load\'s lines:')).toBeGreaterThan(text.indexOf('Latency at'));
+    expect(text).toContain('| 450–600 µs | 2,617 26.17 % █████▎ | 5,740 57.40 % ███████████▌ | 1,100 11.00 % ██▎ | 300 3.00 % ▋ |');
+    expect(text).toContain('\n\nSend delay (p50 and p99), which is in these latencies: nginx 12 µs and 85 µs, h2o 11 µs and 80 µs.\n\n');
+    for (const { tables } of [...tableParts(rate), ...lineParts(rate)]) {
+      for (const table of tables) expect(text).toContain(markdownTable(table).join('\n'));
+    }
+  });
+
+  test('has as many cells in every line of a table', () => {
+    for (const of of [curve, images, small, sweep]) {
+      for (const table of [...tableParts(of), ...lineParts(of)].flatMap((part) => part.tables)) {
+        expect(new Set(markdownTable(table).map((line) => line.split('|').length)).size).toBe(1);
+      }
+    }
+  });
+});
