@@ -61,6 +61,8 @@ type conn struct {
 	// unsent is what the session has left to send, backlog what was made of it (encrypted, say) and the kernel has not
 	// taken yet; backlog goes first.
 	unsent, backlog []byte
+	// left is what is left of the slot's share, when requests are divided.
+	left int64
 	// responses in the measured window.
 	responses int64
 }

@@ -70,16 +70,12 @@ func Run(ctx context.Context, options Options, onSecond func(Second)) (Result, e
 	}
 	// Loops hand over at most their two intervals and the last one: they never wait for the collector.
 	s := &shared{intervals: make(chan *interval, 3*p.Threads)}
-	s.quota.Store(p.Requests)
-
+	if !p.divided {
+		s.quota.Store(p.Requests)
+	}
 	loops := make([]*loop, p.Threads)
 	for i := range loops {
-		// Spare connections go to the first loops, one each.
-		connections := p.Connections / p.Threads
-		if i < p.Connections%p.Threads {
-			connections++
-		}
-		if loops[i], err = newLoop(p, s, i, connections); err != nil {
+		if loops[i], err = newLoop(p, s, i); err != nil {
 			for _, l := range loops[:i] {
 				sysClose(l.epoll)
 			}

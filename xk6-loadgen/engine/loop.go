@@ -77,6 +77,7 @@ type interval struct {
 type loop struct {
 	plan   *plan
 	shared *shared
+	number int
 
 	epoll  int
 	events [eventsPerWait]syscall.EpollEvent
@@ -100,7 +101,7 @@ type loop struct {
 	nextTick, nextSweep, nextSample  int64
 	phase                            phase
 	phaseEnd, windowStart, windowEnd int64
-	// allowance is what is left of the chunk drawn last.
+	// allowance is what is left of the chunk drawn last, or of the connections' shares.
 	allowance, chunk int64
 	outstanding      int64
 	open             int
@@ -130,13 +131,23 @@ type loop struct {
 	example                string
 }
 
-func newLoop(p *plan, s *shared, number, connections int) (*loop, error) {
+// share divides whole things evenly: the first of the parts get one more where it does not come out even.
+func share(of int64, parts, part int) int64 {
+	n := of / int64(parts)
+	if int64(part) < of%int64(parts) {
+		n++
+	}
+	return n
+}
+
+func newLoop(p *plan, s *shared, number int) (*loop, error) {
+	connections := int(share(int64(p.Connections), p.Threads, number))
 	epoll, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, err
 	}
 	l := &loop{
-		plan: p, shared: s, epoll: epoll,
+		plan: p, shared: s, number: number, epoll: epoll,
 		conns: make([]conn, connections), spare: make(chan *interval, 2),
 		connectTimes: newRecorder(), firstByteTimes: newRecorder(),
 		starting: newConnRing(connections), bucketCounts: make([]int64, len(p.Buckets)+1),
@@ -299,7 +310,13 @@ func (l *loop) beginWindow() {
 	l.nextTick, l.nextSample = l.clock+second, l.clock+threadSampleEvery
 	l.sampleFrom, l.sampleBase = l.clock, 0
 	for i := range l.conns {
-		l.conns[i].responses = 0
+		c := &l.conns[i]
+		c.responses = 0
+		if l.plan.divided {
+			// Slot i of loop n is connection i·threads + n: the connections that get one more are spread over the loops.
+			c.left = share(l.plan.Requests, l.plan.Connections, i*l.plan.Threads+l.number)
+			l.allowance += c.left
+		}
 	}
 	l.schedule.begin(l.clock)
 	l.startAll()
@@ -382,7 +399,12 @@ func (l *loop) take(c *conn) (due int64, taken bool) {
 		if l.phase == draining {
 			return 0, false
 		}
-		if l.allowance == 0 {
+		if l.plan.divided {
+			if c.left == 0 {
+				return 0, false
+			}
+			c.left--
+		} else if l.allowance == 0 {
 			if l.allowance = l.shared.takeQuota(l.chunk); l.allowance == 0 {
 				return 0, false
 			}

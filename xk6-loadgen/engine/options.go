@@ -41,7 +41,8 @@ type Options struct {
 	Connections int
 	// Streams are concurrent requests per connection: more than 1 with HTTP/2 only, where the server's limit holds too.
 	Streams int
-	// Requests is the exact number of attempts; 0: Duration decides.
+	// Requests is the exact number of attempts; 0: Duration decides. Kept connections of the closed model make the same
+	// number each, as h2load's do; otherwise whichever is free makes the next.
 	Requests int64
 	Duration time.Duration
 	// Rate is the number of requests per second that start whether or not earlier ones are answered (open model); 0: every
@@ -84,6 +85,8 @@ type plan struct {
 	host   string
 	tls    *tls.Config
 	isHead bool
+	// divided: each connection has its share of the requests.
+	divided bool
 	// noDelay is needed where a request can leave in more than one segment, or follow another one.
 	noDelay bool
 }
@@ -93,7 +96,10 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	p := &plan{Options: o, isHead: o.Method == http.MethodHead, noDelay: o.KeepAlive || len(o.Body) > 0}
+	p := &plan{
+		Options: o, isHead: o.Method == http.MethodHead, noDelay: o.KeepAlive || len(o.Body) > 0,
+		divided: o.Requests > 0 && o.KeepAlive && o.Rate == 0,
+	}
 	var urls []*url.URL
 	for _, raw := range o.URLs {
 		u, err := parseURL(raw)

@@ -4,7 +4,10 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"maps"
 	"net"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -32,6 +35,27 @@ func TestWarmupLeavesNoTraceInTheWindow(t *testing.T) {
 	}
 }
 
+func TestKeptConnectionsMakeTheSameNumberOfRequests(t *testing.T) {
+	var mu sync.Mutex
+	made := map[string]int{}
+	s := serve(t, func(s *testServer, c net.Conn) {
+		r := bufio.NewReader(c)
+		for s.readRequest(r) {
+			mu.Lock()
+			made[c.RemoteAddr().String()]++
+			mu.Unlock()
+			c.Write([]byte(ok))
+		}
+	})
+	o := options(s.url)
+	o.Connections, o.Threads, o.Requests = 6, 2, 100
+	load(t, context.Background(), o)
+	counts := slices.Sorted(maps.Values(made))
+	if want := []int{16, 16, 17, 17, 17, 17}; !slices.Equal(counts, want) {
+		t.Errorf("the connections made %v requests, want %v", counts, want)
+	}
+}
+
 func TestACountEndsWithItsLastResponse(t *testing.T) {
 	// One of two threads waits for its warm-up's only attempt until the timeout; the other one makes all the requests.
 	var one atomic.Bool
@@ -45,6 +69,7 @@ func TestACountEndsWithItsLastResponse(t *testing.T) {
 	})
 	o := options(s.url)
 	o.Connections, o.Threads, o.Requests, o.Warmup, o.Timeout = 2, 2, 500, 50*time.Millisecond, 2*time.Second
+	o.KeepAlive = false
 	r := load(t, context.Background(), o)
 	if r.Responses[0] != 500 || r.Seconds > 1.5 {
 		t.Errorf("%d responses in %f s", r.Responses[0], r.Seconds)
@@ -58,7 +83,7 @@ func idleLoop(t *testing.T, o Options) *loop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := newLoop(p, &shared{epoch: time.Now(), intervals: make(chan *interval, 3)}, 0, o.Connections)
+	l, err := newLoop(p, &shared{epoch: time.Now(), intervals: make(chan *interval, 3)}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,9 +107,7 @@ func TestConnectionsAreOpenedInBoundedTurns(t *testing.T) {
 	o := options(s.url)
 	o.Requests, o.Connections = 1000, 3*startsPerTurn
 	l := idleLoop(t, o)
-	l.shared.quota.Store(o.Requests)
-	l.phase = measuring
-	l.startAll()
+	l.beginWindow()
 	for turn := 1; turn <= 3; turn++ {
 		l.startSome()
 		if l.open != turn*startsPerTurn {
