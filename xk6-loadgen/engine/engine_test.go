@@ -237,22 +237,6 @@ func TestNothingIsAllocatedPerRequest(t *testing.T) {
 	}
 }
 
-// BenchmarkKeepAlive is one request on one of 100 connections. Its allocations per operation have to be 0.
-func BenchmarkKeepAlive(b *testing.B) { benchmark(b, true) }
-
-// BenchmarkNewConnection is one request with a connection of its own. The allocations are the test server's.
-func BenchmarkNewConnection(b *testing.B) { benchmark(b, false) }
-
-func benchmark(b *testing.B, keepAlive bool) {
-	// Run may raise it, and the testing package minds.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	s := serve(b, always(ok))
-	o := options(s.url)
-	o.Connections, o.KeepAlive, o.Requests = 100, keepAlive, int64(b.N)
-	b.ReportAllocs()
-	load(b, context.Background(), o)
-}
-
 // waitFor returns when the condition holds; it fails the test when that takes 20 s.
 func waitFor(t *testing.T, condition func() bool) {
 	for deadline := time.Now().Add(20 * time.Second); !condition(); time.Sleep(time.Millisecond) {

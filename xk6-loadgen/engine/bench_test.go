@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"bufio"
+	"context"
+	"crypto"
+	"encoding/binary"
+	"net"
+	"runtime"
+	"testing"
+
+	"golang.org/x/net/http2"
+)
+
+// The steady state of the engine allocates nothing for a request: 0 allocs/op in each of these.
+
+// BenchmarkKeepAlive is one request over HTTP/1.1 on a connection that is kept.
+func BenchmarkKeepAlive(b *testing.B) {
+	benchmark(b, always(ok), func(o *Options) {})
+}
+
+// BenchmarkNewConnection is one request with a connection of its own. The allocations are the test server's.
+func BenchmarkNewConnection(b *testing.B) {
+	benchmark(b, always(ok), func(o *Options) { o.KeepAlive = false })
+}
+
+// BenchmarkH2C is one request of 10 at a time on an HTTP/2 connection.
+func BenchmarkH2C(b *testing.B) {
+	benchmark(b, answerFrames, func(o *Options) { o.Protocol, o.Streams = H2C, 10 })
+}
+
+// BenchmarkRate is one request of the open model, at a rate that is not reached.
+func BenchmarkRate(b *testing.B) {
+	benchmark(b, always(ok), func(o *Options) { o.Rate = maxRate })
+}
+
+func benchmark(b *testing.B, handler func(*testServer, net.Conn), change func(*Options)) {
+	// Run may raise it, and the testing package minds.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	s := serve(b, handler)
+	o := options(s.url)
+	o.Connections, o.Requests = 100, int64(b.N)
+	change(&o)
+	b.ReportAllocs()
+	load(b, context.Background(), o)
+}
+
+// answerFrames is an HTTP/2 server that allocates nothing for a request: every HEADERS frame gets the same response.
+func answerFrames(_ *testServer, c net.Conn) {
+	r := bufio.NewReaderSize(c, 64<<10)
+	if _, err := r.Discard(len(http2.ClientPreface)); err != nil {
+		return
+	}
+	settings := appendFrameHeader(nil, 0, http2.FrameSettings, 0, 0)
+	// :status 200 of the static table, then 5 bytes of body.
+	response := appendFrameHeader(nil, 1, http2.FrameHeaders, http2.FlagHeadersEndHeaders, 0)
+	response = append(response, 0x88)
+	data := len(response)
+	response = append(appendFrameHeader(response, 5, http2.FrameData, http2.FlagDataEndStream, 0), "hello"...)
+	out := settings
+	for {
+		header, err := r.Peek(frameHeaderBytes)
+		if err != nil {
+			return
+		}
+		if http2.FrameType(header[3]) == http2.FrameHeaders {
+			copy(response[5:9], header[5:9])
+			copy(response[data+5:data+9], header[5:9])
+			out = append(out, response...)
+		}
+		length := int(binary.BigEndian.Uint32(header) >> 8)
+		if _, err := r.Discard(frameHeaderBytes + length); err != nil {
+			return
+		}
+		if r.Buffered() == 0 {
+			if _, err := c.Write(out); err != nil {
+				return
+			}
+			out = out[:0]
+		}
+	}
+}
+
+// BenchmarkRecord is one record of 1 kB, sealed and opened.
+func BenchmarkRecord(b *testing.B) {
+	secret := make([]byte, crypto.SHA256.Size())
+	s := suite{hash: crypto.SHA256, keyBytes: 16}
+	in, err := newHalf13(s, secret)
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, _ := newHalf13(s, secret)
+	content, record := make([]byte, 1000), []byte(nil)
+	b.ReportAllocs()
+	b.SetBytes(int64(len(content)))
+	for b.Loop() {
+		record = out.seal(record[:0], recordApplicationData, content)
+		if _, _, err := in.open(record); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
