@@ -63,8 +63,9 @@ type conn struct {
 	unsent, backlog []byte
 	// left is what is left of the slot's share, when requests are divided.
 	left int64
-	// responses in the measured window.
-	responses int64
+	// responses in the measured window, since the first attempt at firstAt until lastAt.
+	responses       int64
+	firstAt, lastAt int64
 }
 
 // connect opens the connection and lets the session send: over loopback the handshake is complete when the call
@@ -352,6 +353,25 @@ func (c *conn) firstByte() {
 		c.answered = true
 		c.loop.firstByteTimes.record(c.loop.clock - c.openedAt)
 	}
+}
+
+// countResponse is for the figures of this connection alone.
+func (c *conn) countResponse() {
+	c.responses++
+	c.failures = 0
+	c.lastAt = c.loop.clock
+}
+
+// rps is the connection's own requests/s. One that has made its share has no part in the rest of the window, as with
+// h2load.
+func (c *conn) rps(windowStart, windowEnd int64) float64 {
+	if c.loop.plan.divided {
+		windowStart, windowEnd = c.firstAt, c.lastAt
+	}
+	if c.responses == 0 || windowEnd <= windowStart {
+		return 0
+	}
+	return float64(c.responses) * 1e9 / float64(windowEnd-windowStart)
 }
 
 // start lets the session start attempts, and sends them.

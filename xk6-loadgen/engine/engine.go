@@ -49,8 +49,9 @@ type Result struct {
 	TLS *TLSState
 	// MaxConcurrentStreams is the server's limit per connection (HTTP/2); 0: it named none.
 	MaxConcurrentStreams int64
-	// PerConnectionRPS is over slots: a connection that was reopened counts as the same one. PerThreadRPS is sampled
-	// each 100 ms on each thread, as wrk does.
+	// PerConnectionRPS is over slots: a connection that was reopened counts as the same one. Over the window, or where the
+	// connections make a number of requests each, from a connection's first attempt to its last response. PerThreadRPS is
+	// sampled each 100 ms on each thread, as wrk does.
 	PerConnectionRPS, PerThreadRPS Distribution
 	// CPUSeconds the whole process used within the window.
 	CPUSeconds float64

@@ -283,8 +283,7 @@ func (s *h2) complete(st *stream) {
 		l.failure(ErrProtocol, "a body is not as long as its content-length")
 	} else {
 		l.response(st.start, int(st.status), st.headerBytes, st.decodedBytes, st.bodyBytes)
-		c.responses++
-		c.failures = 0
+		c.countResponse()
 		s.answered = true
 	}
 	s.remove(st)

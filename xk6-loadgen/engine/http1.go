@@ -74,8 +74,7 @@ func (s *http1) received(p []byte) {
 func (s *http1) complete() {
 	c := s.conn
 	c.loop.response(s.start, s.parser.status, s.parser.headerBytes, s.parser.headerBytes, s.parser.bodyBytes)
-	c.responses++
-	c.failures = 0
+	c.countResponse()
 	s.busy = false
 	closes := s.parser.closes || c.peerClosed
 	s.parser.reset()

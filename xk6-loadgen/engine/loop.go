@@ -311,7 +311,7 @@ func (l *loop) beginWindow() {
 	l.sampleFrom, l.sampleBase = l.clock, 0
 	for i := range l.conns {
 		c := &l.conns[i]
-		c.responses = 0
+		c.responses, c.firstAt = 0, 0
 		if l.plan.divided {
 			// Slot i of loop n is connection i·threads + n: the connections that get one more are spread over the loops.
 			c.left = share(l.plan.Requests, l.plan.Connections, i*l.plan.Threads+l.number)
@@ -404,6 +404,9 @@ func (l *loop) take(c *conn) (due int64, taken bool) {
 				return 0, false
 			}
 			c.left--
+			if c.firstAt == 0 {
+				c.firstAt = l.clock
+			}
 		} else if l.allowance == 0 {
 			if l.allowance = l.shared.takeQuota(l.chunk); l.allowance == 0 {
 				return 0, false
@@ -540,7 +543,7 @@ func (l *loop) finish() {
 	}
 	if window := float64(l.windowEnd - l.windowStart); window > 0 && l.phase == measuring {
 		for i := range l.conns {
-			l.connRps = append(l.connRps, float64(l.conns[i].responses)*1e9/window)
+			l.connRps = append(l.connRps, l.conns[i].rps(l.windowStart, l.windowEnd))
 		}
 		if len(l.threadRps) == 0 {
 			l.threadRps = append(l.threadRps, float64(l.requests)*1e9/window)
