@@ -21,11 +21,12 @@ export const h2oKind: ServerKind = {
 async function compose(names: readonly string[], place: Place): Promise<ComposedConfig> {
   const layers = await readLayers('h2o', names);
   const config = composeYaml(layers);
-  const { host, listen } = oneAddress(config, names);
+  const { host, owner, listen } = oneAddress(config, names);
+  owner.set('listen', listen);
   const tls = isMap(listen) && isMap(listen.get('ssl', true));
   // The user that h2o becomes cannot write just anywhere, and nobody reads it.
   config.delete('pid-file');
-  mergeLayer(config, { origin: 'this machine', text: await machineLines(host, config.has('listen'), tls, place) });
+  mergeLayer(config, { origin: 'this machine', text: await machineLines(host, owner === config, tls, place) });
   return {
     text: composedOf(layers) + textOf(config),
     tls,
@@ -80,17 +81,25 @@ function parse({ origin, text }: ConfigLayer): YAMLMap | undefined {
   if (error !== undefined) throw new UserError(`h2o config ${origin}:${error.linePos?.[0].line ?? 1}: ${error.message.split('\n')[0]}`);
   if (document.contents === null) return undefined;
   if (!isMap(document.contents)) throw new UserError(`h2o config ${origin}:1: is not a YAML mapping, as h2o's configs are`);
+  visit(document.contents, {
+    Pair: (_, { key }) => {
+      // A blank line parts what is said about the file, or the block, from what is said about the next line.
+      if (isScalar(key) && key.commentBefore != null) key.commentBefore = key.commentBefore.split('\n\n').at(-1) as string;
+    },
+  });
   return document.contents;
 }
 
-/** The only host, and the only `listen`: its own or the one of all hosts. Another would serve other addresses than loopback. */
-function oneAddress(config: YAMLMap, names: readonly string[]): { host: string; listen: unknown } {
+/** The only host, and the only `listen` with its owner: that host, or the config for all hosts. Another would serve other addresses than loopback. */
+function oneAddress(config: YAMLMap, names: readonly string[]): { host: string; owner: YAMLMap; listen: unknown } {
   const hosts = config.get('hosts', true);
   const pairs = isMap(hosts) ? hosts.items : [];
-  const listens = [config, ...pairs.map(({ value }) => value)].filter(isMap).map((map) => map.get('listen', true))
-    .flatMap((listen) => isSeq(listen) ? listen.items : listen === undefined ? [] : [listen]);
-  const [pair] = pairs;
-  if (pair !== undefined && pairs.length === 1 && listens.length === 1) return { host: keyOf(pair), listen: listens[0] };
+  const listens = [config, ...pairs.map(({ value }) => value)].filter(isMap).flatMap((owner) => {
+    const listen = owner.get('listen', true);
+    return (isSeq(listen) ? listen.items : listen === undefined ? [] : [listen]).map((one) => ({ owner, listen: one }));
+  });
+  const [pair, address] = [pairs[0], listens[0]];
+  if (pair !== undefined && address !== undefined && pairs.length === 1 && listens.length === 1) return { host: keyOf(pair), ...address };
   throw new UserError(
     `h2o config ${names.join(' + ')}: has ${pairs.length} hosts and ${listens.length} listen entries; keep one of each, bakeoff gives it its address`,
   );
