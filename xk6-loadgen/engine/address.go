@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func parseURL(raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return nil, fmt.Errorf("url: must start with http:// or https:// and a host: %w", err)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("url: %q must start with http:// or https://", raw)
+	}
+	if u.Hostname() == "" {
+		return nil, fmt.Errorf("url: %q names no host", raw)
+	}
+	if strings.ContainsFunc(u.RequestURI(), func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		return nil, fmt.Errorf("url: %q has a space or control character in it; write it as %%20 or the like", raw)
+	}
+	if u.User != nil {
+		return nil, fmt.Errorf("url: %q carries a user name; send an Authorization header instead", u.Redacted())
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return nil, fmt.Errorf("url: %q: a port is 1 to 65535", raw)
+		}
+	}
+	return u, nil
+}
+
+// withoutZone drops an IPv6 zone, which means something on this machine only (RFC 6874, section 3).
+func withoutZone(host string) string {
+	if from, to := strings.IndexByte(host, '%'), strings.IndexByte(host, ']'); from >= 0 && to > from {
+		return host[:from] + host[to:]
+	}
+	return host
+}
+
+// probeTimeout is for one of several addresses of a host.
+const probeTimeout = time.Second
+
+// resolve looks the host up once. Of several addresses the first is taken that accepts a connection (localhost is ::1 as
+// well as 127.0.0.1, and a server often listens on one of them), or the first when none does.
+func resolve(ctx context.Context, u *url.URL) (sockaddr, error) {
+	port := uint16(80)
+	if u.Scheme == "https" {
+		port = 443
+	}
+	if p := u.Port(); p != "" {
+		n, _ := strconv.ParseUint(p, 10, 16)
+		port = uint16(n)
+	}
+	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())
+	if err != nil {
+		return sockaddr{}, fmt.Errorf("url: %w", err)
+	}
+	chosen := addrs[0]
+	if len(addrs) > 1 {
+		dialer := net.Dialer{Timeout: probeTimeout}
+		for _, addr := range addrs {
+			if c, err := dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(addr, port).String()); err == nil {
+				c.Close()
+				chosen = addr
+				break
+			}
+		}
+	}
+	return newSockaddr(netip.AddrPortFrom(chosen.Unmap(), port))
+}

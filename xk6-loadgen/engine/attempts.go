@@ -1,0 +1,156 @@
+package engine
+
+import (
+	"slices"
+	"time"
+)
+
+// share divides whole things evenly: the first of the parts get one more where it does not come out even.
+func share(of int64, parts, part int) int64 {
+	n := of / int64(parts)
+	if int64(part) < of%int64(parts) {
+		n++
+	}
+	return n
+}
+
+// startAll lets every slot that has nothing to do start an attempt.
+func (l *loop) startAll() {
+	for i := range l.conns {
+		l.startSoon(&l.conns[i])
+	}
+}
+
+// startSoon puts a slot at the end of those that start an attempt after the events of this turn.
+func (l *loop) startSoon(c *conn) {
+	if !c.queued {
+		c.queued = true
+		l.starting.push(c)
+	}
+}
+
+// startSome lets the first of them start; the others follow in the next turns.
+func (l *loop) startSome() {
+	for range min(l.starting.len, startsPerTurn) {
+		c := l.starting.pop()
+		c.queued = false
+		l.clock = l.shared.now()
+		c.start()
+	}
+}
+
+// startDue lets idle slots start what is due.
+func (l *loop) startDue() {
+	for l.idle.len > 0 && l.schedule.nextDue() <= l.clock && l.mayStart() {
+		c := l.idle.pop()
+		c.idle = false
+		c.start()
+	}
+}
+
+// mayStart tells whether the phase lets attempts of the open model start.
+func (l *loop) mayStart() bool {
+	if l.plan.Requests == 0 {
+		return l.schedule.nextDue() < l.phaseEnd
+	}
+	return l.phase == warming || l.phase == measuring && (l.allowance > 0 || l.shared.quota.Load() > 0)
+}
+
+// take allows the slot to start one attempt, and counts it as under way. due is when it was to start: now, or in the
+// open model when the schedule says so. A slot that asks too early is remembered.
+func (l *loop) take(c *conn) (due int64, taken bool) {
+	due = l.clock
+	if l.plan.Rate > 0 {
+		if due = l.schedule.nextDue(); due > l.clock || !l.mayStart() {
+			if !c.idle {
+				c.idle = true
+				l.idle.push(c)
+			}
+			return 0, false
+		}
+	}
+	if l.plan.Requests > 0 && l.phase != warming {
+		if l.phase == draining {
+			return 0, false
+		}
+		if l.plan.divided {
+			if c.left == 0 {
+				return 0, false
+			}
+			c.left--
+			if c.firstAt == 0 {
+				c.firstAt = l.clock
+			}
+		} else if l.allowance == 0 {
+			if l.allowance = l.shared.takeQuota(l.chunk); l.allowance == 0 {
+				return 0, false
+			}
+		}
+		l.allowance--
+	}
+	l.schedule.taken++
+	l.outstanding++
+	return due, true
+}
+
+// startOfLatency is where the latency of an attempt begins that is handed to the kernel now.
+func (l *loop) startOfLatency(begun, due int64) int64 {
+	switch {
+	case l.plan.Rate > 0:
+		return due
+	case !l.plan.KeepAlive:
+		// The connection belongs to the request: its latency includes the connect, as ab's does.
+		return begun
+	}
+	return l.clock
+}
+
+// left notes that an attempt of the open model has left, and how late.
+func (l *loop) left(due int64) {
+	if l.sendDelays != nil {
+		l.sendDelays.record(l.clock - due)
+	}
+}
+
+// response ends an attempt with a response. Latency runs from start; both points are read off the clock of the loop:
+// start when the request's bytes are handed to the kernel (with a new connection per request: when its connect
+// begins), end when the last byte of the response has been read.
+func (l *loop) response(start int64, status int, headerBytes, decodedBytes, bodyBytes int64) {
+	l.outstanding--
+	l.requests++
+	l.lastEnd = l.clock
+	i := l.current
+	i.Requests++
+	// The parser lets no status but 200 to 599 through.
+	i.Responses[status/100-2]++
+	i.HeaderBytes += headerBytes
+	i.HeadersDecodedBytes += decodedBytes
+	i.BodyBytes += bodyBytes
+	i.latency.record(l.clock - start)
+	if len(l.plan.Buckets) > 0 {
+		l.bucketCounts[bucketOf(l.plan.Buckets, l.clock-start)]++
+	}
+}
+
+// bucketOf is the place of the bucket that a duration falls in, as vegeta counts: from ≤ latency < to.
+func bucketOf(ends []time.Duration, nanoseconds int64) int {
+	place, _ := slices.BinarySearchFunc(ends, nanoseconds, func(end time.Duration, n int64) int {
+		if int64(end) <= n {
+			return -1
+		}
+		return 1
+	})
+	return place
+}
+
+// failure ends an attempt with an error.
+func (l *loop) failure(kind ErrorKind, example string) {
+	l.outstanding--
+	l.requests++
+	l.lastEnd = l.clock
+	l.current.Requests++
+	l.current.Errors[kind]++
+	if l.example == "" {
+		l.example = example
+	}
+}

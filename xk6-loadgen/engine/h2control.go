@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"encoding/binary"
+
+	"golang.org/x/net/http2"
+)
+
+// updateWindow gives the server its window back when half of it is used, and returns what is used then.
+func (s *h2) updateWindow(id uint32, used int64) int64 {
+	if used <= windowBytes/2 {
+		return used
+	}
+	l := s.conn.loop
+	l.out = appendFrameHeader(l.out, 4, http2.FrameWindowUpdate, 0, id)
+	l.out = binary.BigEndian.AppendUint32(l.out, uint32(used))
+	return 0
+}
+
+func (s *h2) rstStream(f *frame) string {
+	if f.length != 4 || f.id == 0 {
+		return "an RST_STREAM frame is malformed"
+	}
+	st := s.find(f.id)
+	if st == nil {
+		if f.id%2 == 0 || f.id >= s.nextID {
+			return "a frame on a stream that was never opened"
+		}
+		return ""
+	}
+	code := http2.ErrCode(binary.BigEndian.Uint32(f.payload))
+	if code == http2.ErrCodeRefusedStream && f.id < s.earlyID {
+		// It was opened before the server had said how many it takes.
+		s.requeue(st)
+	} else {
+		s.conn.loop.failure(ErrRead, resetExample(code))
+		s.remove(st)
+	}
+	s.refill()
+	return ""
+}
+
+// resetExample names the code; its texts are constant, so that a flood of resets allocates nothing.
+func resetExample(code http2.ErrCode) string {
+	switch code {
+	case http2.ErrCodeRefusedStream:
+		return "the server reset the stream (REFUSED_STREAM)"
+	case http2.ErrCodeCancel:
+		return "the server reset the stream (CANCEL)"
+	case http2.ErrCodeInternal:
+		return "the server reset the stream (INTERNAL_ERROR)"
+	case http2.ErrCodeProtocol:
+		return "the server reset the stream (PROTOCOL_ERROR)"
+	case http2.ErrCodeEnhanceYourCalm:
+		return "the server reset the stream (ENHANCE_YOUR_CALM)"
+	}
+	return "the server reset the stream"
+}
+
+func (s *h2) settings(f *frame) string {
+	if f.id != 0 || f.length%6 != 0 || f.flags.Has(http2.FlagSettingsAck) && f.length != 0 {
+		return "a SETTINGS frame is malformed"
+	}
+	if f.flags.Has(http2.FlagSettingsAck) {
+		return ""
+	}
+	l := s.conn.loop
+	for p := f.payload; len(p) > 0; p = p[6:] {
+		value := binary.BigEndian.Uint32(p[2:])
+		switch http2.SettingID(binary.BigEndian.Uint16(p)) {
+		case http2.SettingHeaderTableSize:
+			if value < hpackTableBytes && !s.plain {
+				s.plain, s.sayPlain = true, true
+			}
+		case http2.SettingEnablePush:
+			if value != 0 {
+				return "SETTINGS allow a push by the client"
+			}
+		case http2.SettingMaxConcurrentStreams:
+			s.limit = int(min(value, uint32(l.plan.Streams)))
+			if n := int64(value); l.maxConcurrentStreams == 0 || n < l.maxConcurrentStreams {
+				l.maxConcurrentStreams = n
+			}
+		case http2.SettingInitialWindowSize:
+			if value > maxWindowBytes {
+				return "SETTINGS have a window that is too large"
+			}
+			if fault := s.setInitialWindow(int64(value)); fault != "" {
+				return fault
+			}
+		case http2.SettingMaxFrameSize:
+			if value < maxFrameBytes || value > 1<<24-1 {
+				return "SETTINGS have a frame size that is not allowed"
+			}
+		}
+	}
+	l.out = appendFrameHeader(l.out, 0, http2.FrameSettings, http2.FlagSettingsAck, 0)
+	if !s.greeted {
+		s.greeted, s.earlyID = true, s.nextID
+		if !s.namesLimit(f.payload) {
+			s.limit = l.plan.Streams
+		}
+	}
+	s.refill()
+	return ""
+}
+
+// namesLimit tells whether SETTINGS say how many streams there may be.
+func (s *h2) namesLimit(p []byte) bool {
+	for ; len(p) > 0; p = p[6:] {
+		if http2.SettingID(binary.BigEndian.Uint16(p)) == http2.SettingMaxConcurrentStreams {
+			return true
+		}
+	}
+	return false
+}
+
+// setInitialWindow changes the windows of all streams by the difference (RFC 9113, section 6.9.2).
+func (s *h2) setInitialWindow(size int64) string {
+	difference := size - s.initialWindow
+	s.initialWindow = size
+	for i := range s.streams {
+		if st := &s.streams[i]; st.id != 0 {
+			if st.window += difference; st.window > maxWindowBytes {
+				return "a stream's window is too large"
+			}
+		}
+	}
+	return ""
+}
+
+func (s *h2) ping(f *frame) string {
+	if f.length != 8 || f.id != 0 {
+		return "a PING frame is malformed"
+	}
+	if !f.flags.Has(http2.FlagPingAck) {
+		l := s.conn.loop
+		l.out = append(appendFrameHeader(l.out, 8, http2.FramePing, http2.FlagPingAck, 0), f.payload...)
+	}
+	return ""
+}
+
+// goAway: the server takes no new streams, and has not looked at those above the last one it names.
+func (s *h2) goAway(f *frame) string {
+	if f.length < 8 || f.id != 0 {
+		return "a GOAWAY frame is malformed"
+	}
+	last := binary.BigEndian.Uint32(f.payload) & lastStreamID
+	s.draining, s.tolerant = true, true
+	for i := range s.streams {
+		if st := &s.streams[i]; st.id > last {
+			s.requeue(st)
+		}
+	}
+	s.refill()
+	return ""
+}
+
+func (s *h2) windowUpdate(f *frame) string {
+	if f.length != 4 {
+		return "a WINDOW_UPDATE frame is malformed"
+	}
+	more := int64(binary.BigEndian.Uint32(f.payload) & lastStreamID)
+	if f.id == 0 {
+		if s.sendWindow += more; more == 0 || s.sendWindow > maxWindowBytes {
+			return "the connection's window is not raised as allowed"
+		}
+		return ""
+	}
+	st := s.find(f.id)
+	switch {
+	case st == nil:
+		if f.id%2 == 0 || f.id >= s.nextID {
+			return "a frame on a stream that was never opened"
+		}
+	case more == 0 || st.window+more > maxWindowBytes:
+		s.fault(st, "a stream's window is not raised as allowed")
+	default:
+		st.window += more
+	}
+	return ""
+}

@@ -1,0 +1,239 @@
+package engine
+
+import "golang.org/x/net/http2"
+
+// speaksTLS is what a client without TLS says to a server with it.
+const speaksTLS = "the server speaks TLS on this port; use https://"
+
+func (s *h2) received(p []byte) {
+	c := s.conn
+	s.lastReceived = c.loop.clock
+	generation := c.generation
+	for len(p) > 0 {
+		if r := &s.frames; r.dataLeft > 0 {
+			n := min(len(p), r.dataLeft)
+			p = p[n:]
+			if r.dataLeft -= n; r.dataLeft == 0 {
+				s.dataEnded()
+			}
+		} else {
+			f, rest, whole := r.next(p)
+			if !whole {
+				return
+			}
+			p = rest
+			if fault := s.take(&f); fault != "" {
+				c.fail(ErrProtocol, fault)
+				return
+			}
+		}
+		if c.generation != generation || c.fd < 0 {
+			return
+		}
+	}
+}
+
+// take acts on a frame. What it returns is a fault of the connection (RFC 9113, section 5.4.1); empty: none.
+func (s *h2) take(f *frame) string {
+	if !s.greeted {
+		if fault := s.greeting(f); fault != "" {
+			return fault
+		}
+	}
+	if f.length > maxFrameBytes {
+		return "a frame is longer than 16 KiB"
+	}
+	if (s.frames.blockID != 0) != (f.kind == http2.FrameContinuation) || f.kind == http2.FrameContinuation && f.id != s.frames.blockID {
+		return "a header block is not continued as it should be"
+	}
+	switch f.kind {
+	case http2.FrameData:
+		return s.data(f)
+	case http2.FrameHeaders:
+		return s.headers(f)
+	case http2.FrameContinuation:
+		return s.continuation(f)
+	case http2.FrameRSTStream:
+		return s.rstStream(f)
+	case http2.FrameSettings:
+		return s.settings(f)
+	case http2.FramePing:
+		return s.ping(f)
+	case http2.FrameGoAway:
+		return s.goAway(f)
+	case http2.FrameWindowUpdate:
+		return s.windowUpdate(f)
+	case http2.FramePushPromise:
+		return "a push, which was refused"
+	case http2.FramePriority:
+		if f.length != 5 || f.id == 0 {
+			return "a PRIORITY frame is malformed"
+		}
+	}
+	// Others are extensions, to be ignored (RFC 9113, section 5.5).
+	return ""
+}
+
+// greeting checks that a server's first frame is what HTTP/2 demands: SETTINGS.
+func (s *h2) greeting(f *frame) string {
+	switch {
+	case f.length == 'H'<<16|'T'<<8|'T':
+		return "the server answers with HTTP/1: it does not speak HTTP/2 on this port"
+	case f.length>>8 == int(recordAlert)<<8|3:
+		return speaksTLS
+	case f.kind != http2.FrameSettings || f.flags.Has(http2.FlagSettingsAck) || f.id != 0:
+		return "the server's first frame is not SETTINGS: it does not speak HTTP/2 on this port"
+	}
+	return ""
+}
+
+// data acts on the beginning of a DATA frame; its data is counted as if all of it had come in.
+func (s *h2) data(f *frame) string {
+	if f.id == 0 {
+		return "DATA on stream 0"
+	}
+	body := f.length
+	if f.flags.Has(http2.FlagDataPadded) {
+		if f.length == 0 || int(f.payload[0]) >= f.length {
+			return "padding is longer than its frame"
+		}
+		body -= 1 + int(f.payload[0])
+	}
+	if s.flow += int64(f.length); s.flow > windowBytes {
+		return "the server sent more than the connection's window"
+	}
+	s.flow = s.updateWindow(0, s.flow)
+	r := &s.frames
+	r.dataLeft, r.ends = f.length-len(f.payload), 0
+	st := s.find(f.id)
+	if st == nil {
+		return s.late(f.id)
+	}
+	if st.status == 0 {
+		return "DATA before the response's headers"
+	}
+	ends := f.flags.Has(http2.FlagDataEndStream)
+	if st.flow += int64(f.length); st.flow > windowBytes {
+		return "the server sent more than a stream's window"
+	}
+	if !ends {
+		st.flow = s.updateWindow(f.id, st.flow)
+	}
+	st.bodyBytes += int64(body)
+	if ends {
+		r.ends = f.id
+		if r.dataLeft == 0 {
+			s.dataEnded()
+		}
+	}
+	return ""
+}
+
+// dataEnded: the last byte of a DATA frame has come in.
+func (s *h2) dataEnded() {
+	if id := s.frames.ends; id != 0 {
+		s.frames.ends = 0
+		if st := s.find(id); st != nil {
+			s.complete(st)
+		}
+	}
+}
+
+// late judges a frame for a stream that is not under way.
+func (s *h2) late(id uint32) string {
+	if id%2 == 0 || id >= s.nextID {
+		return "a frame on a stream that was never opened"
+	}
+	if !s.tolerant {
+		return "a frame on a stream that had ended"
+	}
+	return ""
+}
+
+func (s *h2) headers(f *frame) string {
+	if f.id == 0 {
+		return "HEADERS on stream 0"
+	}
+	p, padding := f.payload, 0
+	if f.flags.Has(http2.FlagHeadersPadded) {
+		if len(p) == 0 {
+			return "padding is longer than its frame"
+		}
+		padding, p = int(p[0]), p[1:]
+	}
+	if f.flags.Has(http2.FlagHeadersPriority) {
+		if len(p) < 5 {
+			return "a HEADERS frame is too short for its priority"
+		}
+		p = p[5:]
+	}
+	if padding > len(p) {
+		return "padding is longer than its frame"
+	}
+	p = p[:len(p)-padding]
+	ends := f.flags.Has(http2.FlagHeadersEndStream)
+	if f.flags.Has(http2.FlagHeadersEndHeaders) {
+		return s.headerBlock(f.id, p, ends)
+	}
+	r := &s.frames
+	r.block, r.blockID, r.blockFrames, r.blockEnds = append(r.block[:0], p...), f.id, 1, ends
+	return ""
+}
+
+func (s *h2) continuation(f *frame) string {
+	r := &s.frames
+	r.blockFrames++
+	if len(r.block)+len(f.payload) > maxHeadBytes || r.blockFrames > maxBlockFrames {
+		return "headers are longer than 64 KiB"
+	}
+	r.block = append(r.block, f.payload...)
+	if !f.flags.Has(http2.FlagContinuationEndHeaders) {
+		return ""
+	}
+	whole := r.block
+	// Long blocks are rare: no connection holds on to memory for them.
+	r.block, r.blockID = nil, 0
+	return s.headerBlock(f.id, whole, r.blockEnds)
+}
+
+// headerBlock acts on a whole header block: a response's headers or trailers.
+func (s *h2) headerBlock(id uint32, p []byte, ends bool) string {
+	c := s.conn
+	b, fault := s.decoder.decode(p, &c.loop.lastBlock)
+	if fault != "" {
+		return "HPACK: " + string(fault)
+	}
+	st := s.find(id)
+	if st == nil {
+		return s.late(id)
+	}
+	st.headerBytes += int64(len(p))
+	st.decodedBytes += b.decodedBytes
+	switch {
+	case b.malformed != "":
+		s.fault(st, b.malformed)
+	case st.headerBytes > maxHeadBytes:
+		s.fault(st, "headers are longer than 64 KiB")
+	case st.status != 0:
+		switch {
+		case b.status != 0 || !ends:
+			s.fault(st, "headers after the response's headers are not trailers")
+		default:
+			s.complete(st)
+		}
+	case b.status == 0:
+		s.fault(st, "a response has no :status")
+	case b.status < 200:
+		// Informational; the final response follows (RFC 9113, section 8.1). 101 does not exist in HTTP/2.
+		if ends || b.status == 101 {
+			s.fault(st, "an informational response ends the stream or switches protocols")
+		}
+	default:
+		c.firstByte()
+		st.status, st.length = int32(b.status), b.length
+		if ends {
+			s.complete(st)
+		}
+	}
+	return ""
+}

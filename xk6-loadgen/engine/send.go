@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"syscall"
+)
+
+// send hands p to the transport; what it does not take follows when it can, so p must stay as it is until the response.
+// While the connection is not up nothing is taken, and the session's connected is called again.
+func (c *conn) send(p []byte) {
+	c.unsent = p
+	c.pump()
+	if c.state == connecting {
+		c.unsent = nil
+	}
+}
+
+// write hands p to the transport, which keeps what the kernel does not take: p is free again afterwards.
+func (c *conn) write(p []byte) {
+	if c.writeBroken {
+		return
+	}
+	l := c.loop
+	l.current.SentBytes += int64(len(p))
+	if c.secure != nil {
+		l.sealed = c.secure.out.seal(l.sealed[:0], recordApplicationData, p)
+		p = l.sealed
+	}
+	if len(c.backlog) > 0 {
+		c.backlog = append(c.backlog, p...)
+		c.pumpBacklog()
+		return
+	}
+	if n, ok := c.transmit(p); ok && n < len(p) {
+		c.backlog = append(c.backlog, p[n:]...)
+		c.watchWrites()
+	}
+}
+
+// pump hands on what is waiting, as much as the kernel takes.
+func (c *conn) pump() {
+	if c.secure != nil && c.state == established {
+		for len(c.unsent) > 0 && (len(c.backlog) == 0 || !c.watchesOut) {
+			p := c.unsent[:min(len(c.unsent), sealBytes)]
+			c.unsent = c.unsent[len(p):]
+			if c.write(p); c.fd < 0 {
+				return
+			}
+		}
+	}
+	if len(c.backlog) > 0 && !c.pumpBacklog() || c.secure != nil || len(c.unsent) == 0 {
+		return
+	}
+	if n, ok := c.transmit(c.unsent); ok {
+		c.loop.current.SentBytes += int64(n)
+		if c.unsent = c.unsent[n:]; len(c.unsent) > 0 {
+			c.watchWrites()
+		}
+	}
+}
+
+// pumpBacklog tells whether nothing of the backlog is left.
+func (c *conn) pumpBacklog() bool {
+	n, ok := c.transmit(c.backlog)
+	if !ok {
+		return false
+	}
+	if n < len(c.backlog) {
+		c.backlog = c.backlog[:copy(c.backlog, c.backlog[n:])]
+		c.watchWrites()
+		return false
+	}
+	// Few connections ever have one: none holds on to its memory.
+	c.backlog = nil
+	return true
+}
+
+// sending tells whether something waits for the kernel to take it.
+func (c *conn) sending() bool { return len(c.unsent) > 0 || len(c.backlog) > 0 }
+
+// transmit hands p to the kernel and returns how much it took, which is nothing while the connection is not up. When the
+// connection fails it is false.
+func (c *conn) transmit(p []byte) (int, bool) {
+	n, errno := sysSend(c.fd, p)
+	if errno == syscall.EAGAIN {
+		return 0, true
+	}
+	if errno != 0 {
+		c.sendFailed(errno)
+		return 0, false
+	}
+	if c.state == connecting {
+		if c.secure != nil {
+			c.state = handshaking
+		} else {
+			c.isUp()
+		}
+	}
+	return n, true
+}
+
+// watchWrites asks to be told when the kernel takes more.
+func (c *conn) watchWrites() {
+	if c.registered && !c.watchesOut {
+		c.watch(true)
+	}
+}
+
+func (c *conn) sendFailed(errno syscall.Errno) {
+	if c.state == connecting {
+		c.fail(ErrConnect, "connect: "+errno.Error())
+		return
+	}
+	// A server may answer (413, say) and close before it has taken the whole request: read what there is first.
+	c.writeBroken, c.unsent, c.backlog = true, nil, nil
+	generation := c.generation
+	c.read(0)
+	if c.generation != generation || c.fd < 0 {
+		return
+	}
+	if c.session.underWay() > 0 {
+		c.fail(ErrWrite, "write: "+errno.Error())
+	} else {
+		c.close()
+		c.loop.startSoon(c)
+	}
+}
