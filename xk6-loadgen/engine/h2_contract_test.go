@@ -1,0 +1,277 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// The contract: what holds for one protocol and transport has to hold for all of them.
+
+// onAll runs a test for every transport.
+func onAll(t *testing.T, test func(t *testing.T, x transport)) {
+	for _, x := range transports {
+		t.Run(x.name, func(t *testing.T) { test(t, x) })
+	}
+}
+
+func fine(asked) answer { return answer{status: 200, body: "hello"} }
+
+// wantWire checks what the engine counted against what the peer did. All bytes must have been read on both sides.
+func wantWire(t *testing.T, s *peerServer, r outcome) {
+	t.Helper()
+	waitFor(t, func() bool { return s.received.Load() >= r.SentBytes })
+	for _, c := range []struct {
+		what      string
+		got, want int64
+	}{
+		{"header", r.HeaderBytes, s.headers.Load()}, {"decoded header", r.HeadersDecodedBytes, s.decoded.Load()}, {"body", r.BodyBytes, s.body.Load()},
+		{"received", r.ReceivedBytes, s.sent.Load()}, {"sent", r.SentBytes, s.received.Load()},
+	} {
+		if c.got != c.want {
+			t.Errorf("%d %s bytes, the peer counted %d", c.got, c.what, c.want)
+		}
+	}
+}
+
+func TestContractCountsAreExact(t *testing.T) {
+	onAll(t, func(t *testing.T, x transport) {
+		for _, test := range []struct {
+			requests             int64
+			connections, threads int
+			keepAlive            bool
+		}{{1, 4, 2, true}, {1003, 13, 3, true}, {53, 10, 2, false}} {
+			t.Run(fmt.Sprintf("%+v", test), func(t *testing.T) {
+				s := x.serve(t, fine)
+				o := x.options(s.url)
+				o.Requests, o.Connections, o.Threads, o.KeepAlive = test.requests, test.connections, test.threads, test.keepAlive
+				if !o.KeepAlive {
+					o.Streams = 1
+				}
+				r := load(t, context.Background(), o)
+				if got := s.requests.Load(); got != test.requests || r.Responses[0] != test.requests || r.InFlight != 0 || r.WarmupRequests != 0 || r.Unsent != 0 {
+					t.Errorf("the peer saw %d requests; responses %v, in flight %d, warm-up %d, unsent %d: %s", got, r.Responses, r.InFlight, r.WarmupRequests, r.Unsent, r.ErrorExample)
+				}
+				wantWire(t, s, r)
+				if connections := s.connections.Load(); !test.keepAlive && connections != test.requests || test.keepAlive && connections > int64(test.connections) {
+					t.Errorf("%d connections", connections)
+				}
+				if x.isTLS != (r.TLS != nil) || r.MaxConcurrentStreams != 0 || r.SendDelayMs != (LatencyDistribution{}) || r.Buckets != nil {
+					t.Errorf("TLS %+v, streams %d, send delay %+v, buckets %v", r.TLS, r.MaxConcurrentStreams, r.SendDelayMs, r.Buckets)
+				}
+				if r.ConnectMs.Min <= 0 || r.FirstByteMs.Min < r.ConnectMs.Min || r.LatencyMs.Min <= 0 {
+					t.Errorf("connect %+v, first byte %+v, latency %+v", r.ConnectMs, r.FirstByteMs, r.LatencyMs)
+				}
+			})
+		}
+	})
+}
+
+func TestContractWindowAndWarmup(t *testing.T) {
+	onAll(t, func(t *testing.T, x transport) {
+		s := x.serve(t, fine)
+		o := x.options(s.url)
+		o.Requests, o.Warmup, o.Threads = 300, 50*time.Millisecond, 2
+		r := load(t, context.Background(), o)
+		if got := s.requests.Load(); got != r.Requests+r.WarmupRequests || r.WarmupRequests == 0 || r.InFlight != 0 {
+			t.Errorf("count: the peer saw %d, the engine %d + %d, in flight %d", got, r.Requests, r.WarmupRequests, r.InFlight)
+		}
+
+		s = x.serve(t, fine)
+		o = x.options(s.url)
+		o.Duration, o.Warmup = 100*time.Millisecond, 50*time.Millisecond
+		r = load(t, context.Background(), o)
+		// The peer reads a request before the engine closes the socket, or never.
+		if total := r.Requests + r.WarmupRequests + r.InFlight; s.requests.Load() > total || s.requests.Load() < total-r.InFlight || r.Requests == 0 || r.ErrorTotal() != 0 {
+			t.Errorf("duration: the peer saw %d, the engine %d + %d + %d: %s", s.requests.Load(), r.Requests, r.WarmupRequests, r.InFlight, r.ErrorExample)
+		}
+		if r.InFlight > int64(4*x.streams) || r.WarmupRequests == 0 {
+			t.Errorf("duration: in flight %d, warm-up %d", r.InFlight, r.WarmupRequests)
+		}
+	})
+}
+
+func TestContractErrorsByKind(t *testing.T) {
+	onAll(t, func(t *testing.T, x transport) {
+		for name, test := range map[string]struct {
+			ending ending
+			kind   ErrorKind
+		}{"closes": {closing, ErrRead}, "closes within": {closingWithin, ErrRead}, "resets": {resetting, ErrRead}, "stalls": {stalling, ErrTimeout}} {
+			t.Run(name, func(t *testing.T) {
+				s := x.serve(t, func(asked) answer { return answer{status: 200, body: "hello", ending: test.ending} })
+				o := x.options(s.url)
+				o.Requests = int64(4 * x.streams)
+				if test.ending == stalling {
+					o.Timeout = 100 * time.Millisecond
+				}
+				r := load(t, context.Background(), o)
+				if test.kind == ErrRead && r.Errors[ErrRead]+r.Errors[ErrWrite] == o.Requests {
+					// A close can come before the request is out.
+					return
+				}
+				wantErrors(t, r, test.kind, o.Requests)
+				if r.ErrorExample == "" || r.LatencyMs.Max != 0 {
+					t.Errorf("example %q, latency %f", r.ErrorExample, r.LatencyMs.Max)
+				}
+			})
+		}
+	})
+}
+
+func TestContractSomeErrorsAmongResponses(t *testing.T) {
+	onAll(t, func(t *testing.T, x transport) {
+		var n atomic.Int64
+		s := x.serve(t, func(asked) answer {
+			a := answer{status: 200, body: "hello"}
+			if n.Add(1)%50 == 0 {
+				a.ending = closing
+			}
+			return a
+		})
+		o := x.options(s.url)
+		o.Requests = 300
+		r := load(t, context.Background(), o)
+		// What is under way on a connection ends with it.
+		if errors := r.Errors[ErrRead] + r.Errors[ErrWrite]; errors != r.ErrorTotal() || errors < 1 || errors > 6*int64(x.streams) {
+			t.Errorf("errors %v: %s", r.Errors, r.ErrorExample)
+		}
+		if s.requests.Load() > 300 || s.requests.Load() < 300-r.ErrorTotal() || r.Responses[0] != s.answered.Load() {
+			t.Errorf("the peer saw %d requests and answered %d; responses %v, errors %v", s.requests.Load(), s.answered.Load(), r.Responses, r.Errors)
+		}
+	})
+}
+
+func TestContractStop(t *testing.T) {
+	onAll(t, func(t *testing.T, x transport) {
+		for _, ending := range []ending{wholly, stalling} {
+			s := x.serve(t, func(asked) answer { return answer{status: 200, body: "hello", ending: ending} })
+			o := x.options(s.url)
+			o.Duration = time.Minute
+			o.Timeout = time.Minute
+			ctx, cancel := context.WithCancel(context.Background())
+			go func() {
+				waitFor(t, func() bool { return s.requests.Load() >= 4*int64(x.streams) })
+				cancel()
+			}()
+			started := time.Now()
+			r := load(t, ctx, o)
+			if time.Since(started) > 10*time.Second {
+				t.Errorf("it took %s to end", time.Since(started))
+			}
+			if ending == stalling && (r.InFlight != 4*int64(x.streams) || r.Requests != 0) {
+				t.Errorf("in flight %d, requests %d", r.InFlight, r.Requests)
+			}
+			if total := r.Requests + r.InFlight; s.requests.Load() > total {
+				t.Errorf("the peer saw %d, the engine %d + %d", s.requests.Load(), r.Requests, r.InFlight)
+			}
+		}
+	})
+}
+
+func TestContractURLsInTurn(t *testing.T) {
+	onAll(t, func(t *testing.T, x transport) {
+		var seen [3]atomic.Int64
+		paths := []string{"/", "/a%20b?c=d", "/z/" + strings.Repeat("long", 100)}
+		s := x.serve(t, func(r asked) answer {
+			if i := slices.Index(paths, r.path); i >= 0 {
+				seen[i].Add(1)
+			} else {
+				t.Errorf("path %q", r.path)
+			}
+			return fine(r)
+		})
+		o := x.options(s.url)
+		o.URLs, o.Requests = nil, 300
+		for _, path := range paths {
+			o.URLs = append(o.URLs, s.url+path[1:])
+		}
+		r := load(t, context.Background(), o)
+		for i := range seen {
+			// Each of 4 connections takes them in turn, and ends anywhere.
+			if n := seen[i].Load(); n < 96 || n > 104 {
+				t.Errorf("%d of %s", n, paths[i])
+			}
+		}
+		if r.Responses[0] != 300 {
+			t.Errorf("responses %v: %s", r.Responses, r.ErrorExample)
+		}
+	})
+}
+
+func TestContractMethodsHeadersAndBodies(t *testing.T) {
+	onAll(t, func(t *testing.T, x transport) {
+		body := bytes.Repeat([]byte("0123456789abcdef"), 5000)
+		for _, method := range []string{"GET", "POST", "HEAD"} {
+			t.Run(method, func(t *testing.T) {
+				s := x.serve(t, func(r asked) answer {
+					if r.method != method || r.header["x-test"] != "some value" || r.header["host"] != "example.test" || r.header["user-agent"] != "bakeoff" {
+						t.Errorf("%s %v", r.method, r.header)
+					}
+					if !bytes.Equal(r.body, body) || r.header["content-length"] != fmt.Sprint(len(body)) {
+						t.Errorf("%d bytes came, content-length %q", len(r.body), r.header["content-length"])
+					}
+					return answer{status: 200, body: string(r.body)}
+				})
+				o := x.options(s.url)
+				o.Requests, o.Method, o.Body = 24, method, body
+				o.Headers = []Header{{"X-Test", "some value"}, {"Host", "example.test"}, {"User-Agent", "bakeoff"}}
+				r := load(t, context.Background(), o)
+				want := int64(24 * len(body))
+				if method == "HEAD" {
+					want = 0
+				}
+				if r.Responses[0] != 24 || r.BodyBytes != want || r.SentBytes < int64(24*len(body)) {
+					t.Errorf("responses %v, %d bytes of body, %d sent: %s", r.Responses, r.BodyBytes, r.SentBytes, r.ErrorExample)
+				}
+				wantWire(t, s, r)
+			})
+		}
+	})
+}
+
+func TestContractStatuses(t *testing.T) {
+	onAll(t, func(t *testing.T, x transport) {
+		statuses := []int{200, 204, 299, 302, 304, 404, 429, 500, 503, 599}
+		var n atomic.Int64
+		s := x.serve(t, func(asked) answer {
+			return answer{status: statuses[n.Add(1)%10], body: "12345678"}
+		})
+		o := x.options(s.url)
+		o.Requests = 100
+		r := load(t, context.Background(), o)
+		if r.Responses != [4]int64{30, 20, 20, 30} || r.BodyBytes != 80*8 {
+			t.Errorf("responses %v, %d bytes of body: %s", r.Responses, r.BodyBytes, r.ErrorExample)
+		}
+		wantWire(t, s, r)
+	})
+}
+
+func TestContractLargeBodies(t *testing.T) {
+	big := strings.Repeat("0123456789abcdef", 1<<16)
+	onAll(t, func(t *testing.T, x transport) {
+		for _, window := range []uint32{1000, 1 << 30} {
+			s := x.serve(t, func(r asked) answer {
+				if string(r.body) != big {
+					t.Errorf("%d bytes came", len(r.body))
+				}
+				return answer{status: 200, body: big}
+			}, http2.Setting{ID: http2.SettingInitialWindowSize, Val: window})
+			o := x.options(s.url)
+			o.Requests, o.Connections, o.Method, o.Body = 3, 2, "PUT", []byte(big)
+			r := load(t, context.Background(), o)
+			if r.Responses[0] != 3 || r.BodyBytes != 3<<20 || r.SentBytes < 3<<20 {
+				t.Errorf("window %d: responses %v, %d bytes down, %d sent: %s", window, r.Responses, r.BodyBytes, r.SentBytes, r.ErrorExample)
+			}
+			if wantWire(t, s, r); !x.isH2() {
+				return
+			}
+		}
+	})
+}

@@ -1,0 +1,192 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+
+	"net"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// heap is what is in use after a collection.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// flood repeats frames until the client closes, and has the heap measured now and then.
+func (p *h2peer) flood(most *atomic.Int64, write func(framer *http2.Framer)) {
+	p.flush()
+	var unit bytes.Buffer
+	for unit.Len() < 64<<10 {
+		write(http2.NewFramer(&unit, nil))
+	}
+	for total := 0; ; {
+		n, err := p.conn.Write(unit.Bytes())
+		if err != nil {
+			panic(gone{})
+		}
+		if total += n; total%(64*unit.Len()) == 0 {
+			if used := heap(); used > most.Load() {
+				most.Store(used)
+			}
+		}
+	}
+}
+
+func TestFloodsEndInBoundedTimeAndMemory(t *testing.T) {
+	frame := func(kind http2.FrameType, flags http2.Flags, id uint32, payload ...byte) func(*http2.Framer) {
+		return func(f *http2.Framer) { f.WriteRawFrame(kind, flags, id, payload) }
+	}
+	openBlock := []byte{0x88, 0x00, 1, 'x', 0}
+	for name, test := range map[string]struct {
+		// begin is sent once before the flood; kinds are the errors that it may end in.
+		begin func(p *h2peer, r *h2stream)
+		frame func(*http2.Framer)
+		kinds []ErrorKind
+	}{
+		"CONTINUATION of nothing": {sendFrame(http2.FrameHeaders, 0, openBlock), frame(http2.FrameContinuation, 0, 1), []ErrorKind{ErrProtocol}},
+		"CONTINUATION of a byte":  {sendFrame(http2.FrameHeaders, 0, openBlock), frame(http2.FrameContinuation, 0, 1, 0x88), []ErrorKind{ErrProtocol}},
+		"CONTINUATION of 16 KiB":  {sendFrame(http2.FrameHeaders, 0, openBlock), frame(http2.FrameContinuation, 0, 1, make([]byte, 16384)...), []ErrorKind{ErrProtocol}},
+		"1xx":                     {nil, frame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, 1, 0x08, 3, '1', '0', '3'), []ErrorKind{ErrProtocol}},
+		"1xx with large headers":  {nil, frame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, 1, append([]byte{0x08, 3, '1', '0', '3', 0x00, 1, 'x', 0x7f, 0x81, 0x4e}, make([]byte, 10_112)...)...), []ErrorKind{ErrProtocol}},
+		"PING, not reading":       {nil, frame(http2.FramePing, 0, 0, make([]byte, 8)...), []ErrorKind{ErrProtocol, ErrTimeout}},
+		"SETTINGS, not reading":   {nil, frame(http2.FrameSettings, 0, 0), []ErrorKind{ErrProtocol, ErrTimeout}},
+		"empty DATA":              {sendBlock200, frame(http2.FrameData, 0, 1), []ErrorKind{ErrProtocol, ErrTimeout}},
+		"DATA":                    {sendBlock200, frame(http2.FrameData, 0, 1, make([]byte, 16384)...), []ErrorKind{ErrProtocol, ErrTimeout}},
+		"padding":                 {sendBlock200, frame(http2.FrameData, http2.FlagDataPadded, 1, append([]byte{255}, make([]byte, 255)...)...), []ErrorKind{ErrProtocol, ErrTimeout}},
+		"unknown frames":          {nil, frame(0x77, 0xff, 1, make([]byte, 1000)...), []ErrorKind{ErrProtocol, ErrTimeout}},
+		"PRIORITY":                {nil, frame(http2.FramePriority, 0, 1, make([]byte, 5)...), []ErrorKind{ErrProtocol, ErrTimeout}},
+		"trailers of headers":     {sendBlock200, frame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, 1, 0x00, 1, 'x', 0), []ErrorKind{ErrProtocol}},
+		"GOAWAY":                  {nil, frame(http2.FrameGoAway, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0), []ErrorKind{ErrProtocol, ErrTimeout}},
+		"a wide table": {nil, func(f *http2.Framer) {
+			// Each inserts an entry of 4 kB, and names it again and again: 16 MB decoded.
+			block := append([]byte{0x88, 0x40, 1, 'x', 0x7f, 0xa1, 0x1e}, make([]byte, 4000)...)
+			block = append(block, bytes.Repeat([]byte{0xbe}, 4000)...)
+			f.WriteRawFrame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, 1, block)
+		}, []ErrorKind{ErrProtocol}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var most atomic.Int64
+			before := heap()
+			s := serveH2(t, func(p *h2peer) {
+				p.settings()
+				r := p.next()
+				if test.begin != nil {
+					test.begin(p, r)
+				}
+				// Whoever does not read must not fill his own memory either.
+				p.conn.(*net.TCPConn).SetReadBuffer(4096)
+				p.flood(&most, test.frame)
+			})
+			o := h2Options(s)
+			o.Connections, o.Streams, o.Requests, o.Timeout = 1, 1, 1, 200*time.Millisecond
+			r := load(t, context.Background(), o)
+			counted := int64(0)
+			for _, kind := range test.kinds {
+				counted += r.Errors[kind]
+			}
+			if counted != 1 || r.Seconds > 5 {
+				t.Errorf("errors %v after %f s: %s", r.Errors, r.Seconds, r.ErrorExample)
+			}
+			if grown := most.Load() - before; grown > 16<<20 {
+				t.Errorf("the heap grew by %d MiB", grown>>20)
+			}
+		})
+	}
+}
+
+// sendBlock200 is the head of a response without a length.
+func sendBlock200(p *h2peer, r *h2stream) { p.headers(r, false, ":status", "200") }
+
+func TestAFloodDoesNotKeepOthersWaiting(t *testing.T) {
+	// One of two connections on a thread is flooded with what is legal; the other one has to go on.
+	var answered, most atomic.Int64
+	s := serveH2(t, func(p *h2peer) {
+		p.settings()
+		first := p.next()
+		if p.server.flooded.CompareAndSwap(false, true) {
+			waitFor(t, func() bool { return p.server.connections.Load() >= 2 })
+			p.flood(&most, func(f *http2.Framer) { f.WriteRawFrame(0x77, 0, 1, make([]byte, 16384)) })
+		}
+		for r := first; ; r = p.next() {
+			hello(p, r)
+			answered.Add(1)
+		}
+	})
+	o := h2Options(s)
+	o.Streams, o.Requests, o.Duration = 1, 0, 400*time.Millisecond
+	r := load(t, context.Background(), o)
+	if r.Responses[0] < 20 || r.ErrorTotal() != 0 || r.InFlight < 1 || r.InFlight > 2 {
+		t.Errorf("responses %v beside a flood, errors %v, in flight %d", r.Responses, r.Errors, r.InFlight)
+	}
+}
+
+func TestALargeAnswerWithManyHeadersIsCountedExactly(t *testing.T) {
+	// A block that decodes to 40 times its size, as often as there are requests, is legal.
+	var block bytes.Buffer
+	encoder := hpack.NewEncoder(&block)
+	size := int64(0)
+	for range 2000 {
+		f := hpack.HeaderField{Name: "x", Value: strings.Repeat("y", 200)}
+		encoder.WriteField(f)
+		size += int64(len(f.Name) + len(f.Value))
+	}
+	s := serveH2(t, answering(func(p *h2peer, r *h2stream) {
+		if r.id == 1 {
+			p.rawBlock(r, true, 10+size, append([]byte{0x88}, block.Bytes()...)...)
+			return
+		}
+		hello(p, r)
+	}))
+	r := load(t, context.Background(), h2Options(s))
+	if r.Responses[0] != 40 || r.HeadersDecodedBytes != s.decoded.Load() || r.HeaderBytes != s.headers.Load() {
+		t.Errorf("responses %v, decoded %d of %d, headers %d of %d: %s", r.Responses, r.HeadersDecodedBytes, s.decoded.Load(), r.HeaderBytes, s.headers.Load(), r.ErrorExample)
+	}
+}
+
+func TestManyPingsAndSettingsAreAnswered(t *testing.T) {
+	s := serveH2(t, answering(func(p *h2peer, r *h2stream) {
+		for range 500 {
+			p.ping()
+			p.settings()
+		}
+		for p.pings > p.pongs || len(p.ours) > 0 {
+			p.read()
+		}
+		hello(p, r)
+	}))
+	o := h2Options(s)
+	o.Requests = 10
+	if r := load(t, context.Background(), o); r.Responses[0] != 10 {
+		t.Errorf("responses %v: %s", r.Responses, r.ErrorExample)
+	}
+}
+
+func TestAServerThatReadsLateGetsEverything(t *testing.T) {
+	var total atomic.Int64
+	s := serveH2(t, func(p *h2peer) {
+		p.settings(windowSetting(1 << 30))
+		p.give(nil, 1<<30)
+		p.flush()
+		waitFor(t, func() bool { return p.server.connections.Load() >= 2 })
+		answering(func(p *h2peer, r *h2stream) {
+			total.Add(int64(len(r.body)))
+			hello(p, r)
+		})(p)
+	})
+	o := h2Options(s)
+	o.Method, o.Body, o.Requests = "POST", make([]byte, 1<<20), 20
+	if r := load(t, context.Background(), o); r.Responses[0] != 20 || total.Load() != 20<<20 {
+		t.Errorf("responses %v, %d bytes arrived: %s", r.Responses, total.Load(), r.ErrorExample)
+	}
+}

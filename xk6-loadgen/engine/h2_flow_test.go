@@ -1,0 +1,300 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// The peer itself checks every window, limit and acknowledgement; here it sets them.
+
+func streamsSetting(n uint32) http2.Setting {
+	return http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: n}
+}
+
+func windowSetting(n uint32) http2.Setting {
+	return http2.Setting{ID: http2.SettingInitialWindowSize, Val: n}
+}
+
+func tableSetting(n uint32) http2.Setting {
+	return http2.Setting{ID: http2.SettingHeaderTableSize, Val: n}
+}
+
+func TestTheServersStreamLimitIsRespected(t *testing.T) {
+	for _, limit := range []uint32{1, 3, 7} {
+		s := serveH2(t, answering(hello, streamsSetting(limit)))
+		o := h2Options(s)
+		o.Streams, o.Requests = 20, 400
+		r := load(t, context.Background(), o)
+		if r.Responses[0] != 400 || r.MaxConcurrentStreams != int64(limit) {
+			t.Errorf("limit %d: responses %v, limit reported %d: %s", limit, r.Responses, r.MaxConcurrentStreams, r.ErrorExample)
+		}
+	}
+}
+
+func TestAHundredStreamsAreOpenedBeforeTheServersSettings(t *testing.T) {
+	s := serveH2(t, func(p *h2peer) {
+		for len(p.ready) < 100 {
+			p.read()
+		}
+		// One more stream now would be one too many.
+		p.settings()
+		for len(p.ready) < 500 {
+			p.read()
+		}
+		for range 500 {
+			hello(p, p.next())
+		}
+	})
+	o := h2Options(s)
+	o.Connections, o.Streams, o.Requests = 1, 500, 500
+	r := load(t, context.Background(), o)
+	if r.Responses[0] != 500 || s.mostOpen.Load() != 500 || r.MaxConcurrentStreams != 0 {
+		t.Errorf("responses %v, %d open, limit %d: %s", r.Responses, s.mostOpen.Load(), r.MaxConcurrentStreams, r.ErrorExample)
+	}
+}
+
+func TestTheStreamLimitChangesUnderLoad(t *testing.T) {
+	s := serveH2(t, func(p *h2peer) {
+		// 0 for a while is allowed, and no reason to give up.
+		for _, limit := range []uint32{0, 2, 8, 1, 5} {
+			p.settings(streamsSetting(limit))
+			for acked := p.acked; acked == p.acked; {
+				p.read()
+			}
+			for len(p.streams) > 0 {
+				hello(p, p.next())
+			}
+			for range 3 * limit {
+				hello(p, p.next())
+			}
+		}
+		for {
+			hello(p, p.next())
+		}
+	})
+	o := h2Options(s)
+	o.Streams, o.Requests = 10, 300
+	r := load(t, context.Background(), o)
+	if r.Responses[0] != 300 || s.connections.Load() != 2 {
+		t.Errorf("responses %v on %d connections: %s", r.Responses, s.connections.Load(), r.ErrorExample)
+	}
+}
+
+func TestRequestBodiesKeepToTheWindows(t *testing.T) {
+	body := bytes.Repeat([]byte("0123456789"), 3000)
+	echo := func(p *h2peer, r *h2stream) { p.respond(r, 200, string(r.body)) }
+	for name, script := range map[string]func(*h2peer){
+		"large": answering(echo, windowSetting(1<<31-1)),
+		"small": answering(echo, windowSetting(777)),
+		"nothing until a WINDOW_UPDATE": func(p *h2peer) {
+			p.refill = false
+			p.settings(windowSetting(0))
+			for {
+				for p.acked == 0 || len(p.streams) == 0 && len(p.ready) == 0 {
+					p.read()
+				}
+				for _, r := range p.streams {
+					if !r.ended {
+						n := max(0, 5000-r.receive)
+						p.give(r, n+1)
+						p.give(nil, n+1)
+					}
+				}
+				if p.read(); len(p.ready) > 0 {
+					echo(p, p.next())
+				}
+			}
+		},
+		"a narrow connection": func(p *h2peer) {
+			p.refill = false
+			p.settings(windowSetting(1 << 20))
+			for {
+				p.read()
+				if p.receive < 1000 && p.acked > 0 {
+					p.give(nil, 1001)
+				}
+				if len(p.ready) > 0 {
+					echo(p, p.next())
+				}
+			}
+		},
+		"changed while they are on their way": func(p *h2peer) {
+			sizes := []uint32{20_000, 100, 0, 3000, 1, 50_000}
+			for i := 0; ; i++ {
+				p.settings(windowSetting(sizes[i%len(sizes)]))
+				for acked := p.acked; acked == p.acked; {
+					p.read()
+				}
+				for len(p.ready) > 0 {
+					echo(p, p.next())
+				}
+			}
+		},
+		"a byte at a time": func(p *h2peer) {
+			p.refill = false
+			p.settings(windowSetting(29_900))
+			for {
+				p.read()
+				for _, r := range p.streams {
+					if !r.ended && r.receive == 0 {
+						p.give(r, 1)
+					}
+				}
+				if p.receive < 10_000 {
+					p.give(nil, 50_000)
+				}
+				if len(p.ready) > 0 {
+					echo(p, p.next())
+				}
+			}
+		},
+		"frames may be large": answering(echo, windowSetting(1<<20), http2.Setting{ID: http2.SettingMaxFrameSize, Val: 1<<24 - 1}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serveH2(t, func(p *h2peer) { script(p) })
+			o := h2Options(s)
+			o.Method, o.Body, o.Requests = "POST", body, 20
+			r := load(t, context.Background(), o)
+			if r.Responses[0] != 20 || r.BodyBytes != int64(20*len(body)) || s.connections.Load() != 2 {
+				t.Errorf("responses %v on %d connections, %d bytes back: %s", r.Responses, s.connections.Load(), r.BodyBytes, r.ErrorExample)
+			}
+		})
+	}
+}
+
+func TestAnAnswerBeforeTheWholeBodyIsAResponse(t *testing.T) {
+	for name, reset := range map[string]bool{"with RST_STREAM NO_ERROR": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			s := serveH2(t, func(p *h2peer) {
+				p.refill = false
+				p.settings()
+				for {
+					p.read()
+					for _, r := range p.streams {
+						p.respond(r, 413, "too large")
+						if reset {
+							p.rst(r, http2.ErrCodeNo)
+						} else {
+							delete(p.streams, r.id)
+						}
+					}
+					if p.receive < 30_000 {
+						p.give(nil, 30_000)
+					}
+				}
+			})
+			o := h2Options(s)
+			o.Method, o.Body = "PUT", make([]byte, 1<<20)
+			r := load(t, context.Background(), o)
+			if r.Responses[2] != 40 || s.connections.Load() != 2 || r.SentBytes > 20<<20 {
+				t.Errorf("responses %v on %d connections, %d bytes sent: %s", r.Responses, s.connections.Load(), r.SentBytes, r.ErrorExample)
+			}
+			// A stream whose body is not wanted any more is given up.
+			if dropped := s.dropped.Load(); !reset && (dropped < 30 || dropped > 40) {
+				t.Errorf("the client reset %d streams", dropped)
+			}
+		})
+	}
+}
+
+func TestHeadersAreIndexedFromTheSecondRequestOn(t *testing.T) {
+	var first, later atomic.Int64
+	s := serveH2(t, func(p *h2peer) {
+		answering(func(p *h2peer, r *h2stream) {
+			// All of a later request's fields are one index each.
+			if r.id == 1 {
+				first.Add(1)
+				if r.block <= len(r.fields) {
+					t.Errorf("the first block is %d bytes long for %d fields", r.block, len(r.fields))
+				}
+			} else if later.Add(1); r.block != len(r.fields) || len(r.fields) != 7 {
+				t.Errorf("block of stream %d is %d bytes long for %d fields", r.id, r.block, len(r.fields))
+			}
+			hello(p, r)
+		})(p)
+	})
+	o := h2Options(s)
+	o.URLs, o.Headers = []string{s.url + "some/path?query"}, []Header{{"User-Agent", "bakeoff"}, {"Accept", "*/*"}, {"X-Long", strings.Repeat("x", 500)}}
+	if r := load(t, context.Background(), o); r.Responses[0] != 40 || first.Load() != 2 || later.Load() != 38 {
+		t.Errorf("responses %v, %d first, %d later: %s", r.Responses, first.Load(), later.Load(), r.ErrorExample)
+	}
+}
+
+func TestTheServersHeaderTableSizeIsRespected(t *testing.T) {
+	headers := []Header{{"User-Agent", "bakeoff"}, {"X-Long", strings.Repeat("x", 500)}}
+	for _, sizes := range [][]uint32{{0}, {64}, {700}, {4096}, {65536}, {1<<32 - 1}, {0, 4096}, {4096, 0}, {100, 0, 50, 4096, 0}} {
+		t.Run(fmt.Sprint(sizes), func(t *testing.T) {
+			s := serveH2(t, func(p *h2peer) {
+				p.settings(tableSetting(sizes[0]))
+				for i := 0; ; i++ {
+					r := p.next()
+					if want := []string{"/a", "/b"}; !slices.Contains(want, r.value(":path")) || r.value("x-long") != headers[1].Value || r.value("user-agent") != "bakeoff" {
+						t.Errorf("fields %v", r.fields)
+					}
+					hello(p, r)
+					if i%5 == 4 && i/5+1 < len(sizes) {
+						p.settings(tableSetting(sizes[i/5+1]))
+					}
+				}
+			})
+			o := h2Options(s)
+			o.URLs, o.Headers, o.Requests = []string{s.url + "a", s.url + "b"}, headers, 100
+			if r := load(t, context.Background(), o); r.Responses[0] != 100 || s.connections.Load() != 2 {
+				t.Errorf("responses %v on %d connections: %s", r.Responses, s.connections.Load(), r.ErrorExample)
+			}
+		})
+	}
+}
+
+func TestRequestHeadersBeyondTheTable(t *testing.T) {
+	s := serveH2(t, answering(func(p *h2peer, r *h2stream) {
+		if r.value("x-1") != strings.Repeat("1", 2000) || r.value("x-2") != strings.Repeat("2", 4000) {
+			t.Errorf("fields %v", r.fields)
+		}
+		hello(p, r)
+	}))
+	o := h2Options(s)
+	o.Headers = []Header{{"X-1", strings.Repeat("1", 2000)}, {"X-2", strings.Repeat("2", 4000)}}
+	if r := load(t, context.Background(), o); r.Responses[0] != 40 {
+		t.Errorf("responses %v: %s", r.Responses, r.ErrorExample)
+	}
+}
+
+func TestTheClientsWindowsAreRenewed(t *testing.T) {
+	// One body that is longer than the windows opened at first, of the stream and of the connection.
+	var chunk bytes.Buffer
+	s := serveH2(t, answering(func(p *h2peer, r *h2stream) {
+		framer := http2.NewFramer(&chunk, nil)
+		for range 64 {
+			framer.WriteData(r.id, false, make([]byte, 16384))
+		}
+		p.headers(r, false, ":status", "200")
+		p.flush()
+		for size, total := int64(0), p.window+32<<20; size < total; size += 1 << 20 {
+			for p.window < 1<<20 || r.window < 1<<20 {
+				p.read()
+			}
+			if _, err := p.conn.Write(chunk.Bytes()); err != nil {
+				return
+			}
+			p.window -= 1 << 20
+			r.window -= 1 << 20
+			p.server.body.Add(1 << 20)
+		}
+		p.data(r, "", true)
+	}))
+	o := h2Options(s)
+	o.Connections, o.Streams, o.Requests, o.Timeout = 1, 1, 1, 20*time.Second
+	r := load(t, context.Background(), o)
+	if r.Responses[0] != 1 || r.BodyBytes != s.body.Load() || r.BodyBytes < 1<<30 {
+		t.Errorf("responses %v, %d bytes of %d: %s", r.Responses, r.BodyBytes, s.body.Load(), r.ErrorExample)
+	}
+}

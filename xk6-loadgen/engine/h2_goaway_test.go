@@ -1,0 +1,241 @@
+package engine
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// gather reads until so many requests are there.
+func (p *h2peer) gather(n int) []*h2stream {
+	for len(p.ready) < n {
+		p.read()
+	}
+	return p.ready
+}
+
+func TestGoAwayInOrder(t *testing.T) {
+	// As nginx and h2o end a connection: a warning, then the last stream that is answered, then the close.
+	s := serveH2(t, func(p *h2peer) {
+		p.settings()
+		for range 7 {
+			hello(p, p.next())
+		}
+		p.WriteGoAway(1<<31-1, http2.ErrCodeNo, nil)
+		p.ping()
+		for p.pongs == 0 {
+			p.read()
+		}
+		last := p.lastID
+		for len(p.ready) > 0 {
+			hello(p, p.next())
+		}
+		p.WriteGoAway(last, http2.ErrCodeNo, []byte("enough"))
+		p.close()
+	})
+	o := h2Options(s)
+	o.Requests = 200
+	r := load(t, context.Background(), o)
+	if r.Responses[0] != 200 || s.answered.Load() != 200 || s.requests.Load() != 200 {
+		t.Errorf("responses %v, the peer answered %d of %d: %s", r.Responses, s.answered.Load(), s.requests.Load(), r.ErrorExample)
+	}
+	if n := s.connections.Load(); n < 200/(7+5) || n > 200/7+2 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+func TestStreamsAboveTheGoAwayAreQueuedAgain(t *testing.T) {
+	for name, closes := range map[string]bool{"then answers and closes": true, "then answers and waits": false} {
+		t.Run(name, func(t *testing.T) {
+			s := serveH2(t, func(p *h2peer) {
+				p.settings()
+				if p.server.connections.Load() > 1 {
+					answering(hello)(p)
+				}
+				asked := p.gather(5)
+				p.WriteGoAway(asked[1].id, http2.ErrCodeNo, nil)
+				hello(p, asked[1])
+				hello(p, asked[0])
+				if closes {
+					p.close()
+				}
+			})
+			o := h2Options(s)
+			o.Connections = 1
+			r := load(t, context.Background(), o)
+			if r.Responses[0] != 40 || s.answered.Load() != 40 || s.requests.Load() != 43 || s.connections.Load() != 2 {
+				t.Errorf("responses %v, the peer saw %d requests on %d connections and answered %d: %s", r.Responses, s.requests.Load(), s.connections.Load(), s.answered.Load(), r.ErrorExample)
+			}
+		})
+	}
+}
+
+func TestStreamsBelowTheGoAwayThatAreNotAnsweredAreErrors(t *testing.T) {
+	s := serveH2(t, func(p *h2peer) {
+		if p.server.connections.Load() > 1 {
+			answering(hello)(p)
+		}
+		p.settings()
+		hello(p, p.next())
+		asked := p.gather(5)
+		p.WriteGoAway(asked[1].id, http2.ErrCodeInternal, nil)
+		p.close()
+	})
+	o := h2Options(s)
+	o.Connections = 1
+	r := load(t, context.Background(), o)
+	wantErrors(t, r, ErrRead, 2)
+	if r.Responses[0] != 38 || s.connections.Load() != 2 || s.requests.Load() != 43 {
+		t.Errorf("responses %v, the peer saw %d requests on %d connections", r.Responses, s.requests.Load(), s.connections.Load())
+	}
+}
+
+func TestAServerThatTurnsAllAwayIsNotAskedForEver(t *testing.T) {
+	for name, script := range map[string]func(p *h2peer){
+		"at once": func(p *h2peer) {
+			p.settings()
+			p.WriteGoAway(0, http2.ErrCodeEnhanceYourCalm, nil)
+		},
+		"when asked": func(p *h2peer) {
+			p.settings()
+			p.next()
+			p.WriteGoAway(0, http2.ErrCodeNo, nil)
+			p.close()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serveH2(t, script)
+			o := h2Options(s)
+			o.Requests, o.Timeout = 10, time.Second
+			r := load(t, context.Background(), o)
+			if r.ErrorTotal() != 10 || r.Seconds > 10 || s.connections.Load() > 100 {
+				t.Errorf("errors %v after %f s and %d connections", r.Errors, r.Seconds, s.connections.Load())
+			}
+		})
+	}
+}
+
+func TestTheLatencyOfAQueuedRequestBeginsWithItsFirstStream(t *testing.T) {
+	s := serveH2(t, func(p *h2peer) {
+		p.settings()
+		if p.server.connections.Load() == 1 {
+			hello(p, p.next())
+			p.gather(1)
+			p.flush()
+			time.Sleep(80 * time.Millisecond) // what is measured
+			p.WriteGoAway(1, http2.ErrCodeNo, nil)
+			return
+		}
+		answering(hello)(p)
+	})
+	o := h2Options(s)
+	o.Connections, o.Streams = 1, 1
+	if r := load(t, context.Background(), o); r.Responses[0] != 40 || r.LatencyMs.Max < 79 {
+		t.Errorf("responses %v, greatest latency %f ms: %s", r.Responses, r.LatencyMs.Max, r.ErrorExample)
+	}
+}
+
+func TestAResetEndsItsStreamOnly(t *testing.T) {
+	for _, code := range []http2.ErrCode{http2.ErrCodeNo, http2.ErrCodeInternal, http2.ErrCodeCancel, http2.ErrCodeRefusedStream, http2.ErrCodeEnhanceYourCalm, 0xffffffff} {
+		t.Run(code.String(), func(t *testing.T) {
+			s := serveH2(t, answering(func(p *h2peer, r *h2stream) {
+				switch {
+				case r.id <= 10 || r.id%4 == 1:
+					hello(p, r)
+				case r.id%8 == 3:
+					p.headers(r, false, okHead...)
+					p.data(r, "hel", false)
+					p.rst(r, code)
+				default:
+					p.rst(r, code)
+				}
+			}))
+			o := h2Options(s)
+			o.Requests = 200
+			r := load(t, context.Background(), o)
+			wantErrors(t, r, ErrRead, 200-s.answered.Load())
+			if r.Responses[0] != s.answered.Load() || s.answered.Load() > 120 || s.connections.Load() != 2 || s.requests.Load() != 200 {
+				t.Errorf("responses %v, the peer answered %d of %d on %d connections", r.Responses, s.answered.Load(), s.requests.Load(), s.connections.Load())
+			}
+		})
+	}
+}
+
+func TestStreamsRefusedBeforeTheLimitWasKnownAreQueuedAgain(t *testing.T) {
+	var refused atomic.Int64
+	s := serveH2(t, func(p *h2peer) {
+		early := append([]*h2stream(nil), p.gather(5)...)
+		p.settings(streamsSetting(2))
+		for _, r := range early[2:] {
+			p.rst(r, http2.ErrCodeRefusedStream)
+			refused.Add(1)
+		}
+		hello(p, early[0])
+		hello(p, early[1])
+		for p.ready = nil; ; {
+			hello(p, p.next())
+		}
+	})
+	r := load(t, context.Background(), h2Options(s))
+	if r.Responses[0] != 40 || s.requests.Load() != 40+refused.Load() || refused.Load() != 6 || s.connections.Load() != 2 {
+		t.Errorf("responses %v, the peer saw %d requests, refused %d, on %d connections: %s", r.Responses, s.requests.Load(), refused.Load(), s.connections.Load(), r.ErrorExample)
+	}
+}
+
+func TestAStreamThatTimesOutIsGivenUpAlone(t *testing.T) {
+	var late atomic.Int64
+	s := serveH2(t, func(p *h2peer) {
+		p.settings()
+		stuck := p.next()
+		p.headers(stuck, false, ":status", "200")
+		for {
+			hello(p, p.next())
+			if code, dropped := p.resets[stuck.id]; dropped {
+				if code != http2.ErrCodeCancel {
+					t.Errorf("the client reset the stream with %v", code)
+				}
+				// What was on its way when the client gave up is no fault.
+				p.WriteData(stuck.id, false, []byte("late"))
+				p.WriteWindowUpdate(stuck.id, 1)
+				p.WriteHeaders(http2.HeadersFrameParam{StreamID: stuck.id, BlockFragment: []byte{0x88}, EndStream: true, EndHeaders: true})
+				p.WriteRSTStream(stuck.id, http2.ErrCodeNo)
+				delete(p.resets, stuck.id)
+				late.Add(1)
+			}
+		}
+	})
+	o := h2Options(s)
+	o.Requests, o.Duration, o.Timeout = 0, 600*time.Millisecond, 150*time.Millisecond
+	r := load(t, context.Background(), o)
+	wantErrors(t, r, ErrTimeout, 2)
+	if late.Load() != 2 || s.connections.Load() != 2 || r.Responses[0] == 0 {
+		t.Errorf("%d late answers, %d connections, responses %v", late.Load(), s.connections.Load(), r.Responses)
+	}
+}
+
+func TestATimeoutOfAllStreamsEndsTheConnection(t *testing.T) {
+	s := serveH2(t, func(p *h2peer) {
+		if p.server.connections.Load() > 1 {
+			answering(hello)(p)
+		}
+		p.settings()
+	})
+	o := h2Options(s)
+	o.Connections, o.Timeout = 1, 100*time.Millisecond
+	r := load(t, context.Background(), o)
+	// The server's SETTINGS can be a sign of life that came just after the requests: then it gets a second chance.
+	if timeouts := r.Errors[ErrTimeout]; timeouts != 5 && timeouts != 10 || r.ErrorTotal() != timeouts || r.Responses[0] != 40-timeouts || s.connections.Load() != 2 {
+		t.Errorf("responses %v on %d connections, errors %v", r.Responses, s.connections.Load(), r.Errors)
+	}
+}
+
+func TestASilentServer(t *testing.T) {
+	// A silent server is no more than slow, until the timeout.
+	s := serveH2(t, func(p *h2peer) { p.gather(1) })
+	o := h2Options(s)
+	o.Requests, o.Timeout = 10, 80*time.Millisecond
+	wantErrors(t, load(t, context.Background(), o), ErrTimeout, 10)
+}
