@@ -67,11 +67,10 @@ export function comparable(variant: VariantResult | undefined, comparison: Compa
   return comparison !== undefined && variant !== undefined && variant.rounds.length > 0 && !isOpenModel(variant);
 }
 
-/** Ratio, interval and verdict, or why there is none. */
+/** Ratio, interval and verdict, or why there is none; then the interval says nothing (of two rounds it may reach into the millions). */
 function comparisonCell({ ratio, ci95, verdict, why }: Comparison): Cell {
-  const part = verdict === 'none' ? why : verdict;
-  const hasInterval = ci95[0] !== ci95[1];
-  return { text: ratio === 0 ? `– ${why}` : `${times(ratio, hasInterval ? ci95 : undefined)} ${part}`, part, verdict };
+  if (verdict === 'none') return { text: `${ratio === 0 ? '–' : times(ratio)} ${why}`, part: why, verdict };
+  return { text: `${times(ratio, ci95)} ${verdict}`, part: verdict, verdict };
 }
 
 /** Header bytes are what differs between protocols: they stand in the article's table where it compares these. */

@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Phase, PhaseResult, Result, VariantResult } from '../../lib/runner/result.ts';
-import type { Published, PublishedDistribution } from '../../lib/scenario/model.ts';
+import type { Result, VariantResult } from '../../lib/runner/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { openStore, runPoint, tablePoints, type Store } from '../../lib/store/index.ts';
+import { expectedBuckets, expectedPhaseRows, expectedRows, total, type Cell } from '../dashboard-figures.ts';
 import { h2Result } from '../fixtures/h2-result.ts';
 import { phase } from '../fixtures/phase.ts';
 import { openFileCache, result as madeUp, workers } from '../fixtures/result.ts';
@@ -19,11 +19,11 @@ const dashboard = readDashboard('comparison.json');
 
 let folder: string;
 let store: Store;
-let tools: Record<'k6' | 'nginx' | 'influxd', string>;
+let tools: Record<'k6' | 'nginx' | 'h2o' | 'influxd', string>;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'bakeoff-dashboards-'));
-  tools = await ensureTools(['k6', 'nginx', 'influxd']);
+  tools = await ensureTools(['k6', 'nginx', 'h2o', 'influxd']);
   store = await openStore({ influxdBinary: tools.influxd, folder: join(folder, 'influxd') });
 }, 300_000);
 
@@ -32,7 +32,6 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-type Cell = string | number | null;
 interface Answer { tags: Record<string, string> | undefined; rows: Record<string, Cell>[] }
 
 /** One query, over GET with epoch=ms and a token's header, as dashboards/provisioning has Grafana ask. */
@@ -74,153 +73,45 @@ async function choices(name: string, { scenario, run }: { scenario: string; run:
   return sorted(variable, answers.flatMap(({ rows }) => rows.map((row) => String(row['value']))));
 }
 
-/** What each column of the tables has to say of a variant, from result.json alone. */
-const figures: Record<string, (variant: VariantResult, result: Result) => Cell | undefined> = {
-  variant: (variant) => variant.name,
-  published_rps: (variant) => variant.published?.rps,
-  published_ratio: (variant, result) => comparisonOf(variant, result)?.publishedRatio,
-  measured_rps: (variant) => variant.rps?.median,
-  ratio: (variant, result) => comparisonOf(variant, result)?.ratio,
-  ci_low: (variant, result) => comparisonOf(variant, result)?.ci95[0],
-  ci_high: (variant, result) => comparisonOf(variant, result)?.ci95[1],
-  verdict: (variant, result) => comparisonOf(variant, result)?.verdict,
-  baseline: (variant, result) => comparisonOf(variant, result)?.baseline,
-  why: (variant, result) => comparisonOf(variant, result)?.why,
-  note: (variant) => variant.note,
-  server: (variant) => variant.server?.name,
-  server_version: (variant) => variant.server?.version,
-  server_cpu_micros_per_request: (variant) => variant.serverCpuMicrosPerRequest?.median,
-  p50_ms: (variant) => variant.latencyMs?.p50,
-  p99_ms: (variant) => variant.latencyMs?.p99,
-  max_ms: (variant) => variant.latencyMs?.max,
-  errors_per_million: (variant) => variant.errorsPerMillion,
-  success_ratio: (variant) => variant.successRatio,
-  server_share: (variant) => variant.serverShare,
-  generator_share: (variant) => variant.generatorShare,
-  rounds: (variant) => variant.rounds.length,
-  requests: (variant) => total(variant, (phase) => phase.requests),
-  header_bytes_per_request: (variant) => perRequest(variant, (phase) => phase.bytes.headers),
-  total_bytes_per_request: (variant) => perRequest(variant, (phase) => phase.bytes.received),
-};
-
-function expectedRows(id: number, result: Result, variants = result.variants): Record<string, Cell>[] {
-  const columns = selectedColumns(panel(id).targets[0]?.query ?? '');
-  return variants.map((variant) => Object.fromEntries(columns.map((column) => {
-    const figure = figures[column];
-    if (figure === undefined) throw new Error(`panel ${id} shows ${column}, which this test cannot check`);
-    return [column, figure(variant, result) ?? null];
-  })));
-}
-
-/** A load phase as it stands in the tables of phases. */
-interface PhaseRow { variant: VariantResult; phase: number; published: Published | undefined; measured: PhaseResult | undefined }
-
-/** What each column of those tables has to say, from result.json alone. */
-const phaseFigures: Record<string, (row: PhaseRow) => Cell | undefined> = {
-  variant: ({ variant }) => variant.name,
-  phase: ({ phase }) => String(phase),
-  protocol: ({ variant }) => variant.load.protocol,
-  published_seconds: ({ published }) => published?.seconds,
-  seconds: ({ measured }) => measured?.seconds,
-  published_rps: ({ published }) => published?.rps,
-  measured_rps: ({ measured }) => measured?.rps.median,
-  published_success_ratio: ({ published }) => published?.successRatio,
-  success_ratio: ({ measured }) => measured?.successRatio,
-  published_bytes_per_second: ({ published }) => published?.transferBytesPerSecond,
-  bytes_per_second: ({ measured }) => measured?.receivedBytesPerSecond,
-  requests: ({ measured }) => measured?.requests,
-  published_header_bytes: ({ published }) => published?.headerBytes,
-  header_bytes: ({ measured }) => measured?.bytes.headers,
-  published_header_savings: ({ published }) => asShare(published?.headerSavingsPercent),
-  header_savings: ({ measured }) => asShare(measured?.headerSavingsPercent),
-  published_total_bytes: ({ published }) => published?.receivedBytes,
-  total_bytes: ({ measured }) => measured?.bytes.received,
-  published_body_bytes: ({ published }) => published?.bodyBytes,
-  body_bytes: ({ measured }) => measured?.bytes.body,
-  published_tls: ({ published }) => tlsText(published?.tls),
-  tls: ({ measured }) => tlsText(measured?.tls),
-  responses_4xx: ({ measured }) => measured?.responses['4xx'],
-  errors: ({ measured }) => measured?.errors.total,
-  unsent: ({ measured }) => measured?.unsent,
-  ...distributionFigures('request_ms', 'latencyMs'),
-  ...distributionFigures('connect_ms', 'connectMs'),
-  ...distributionFigures('first_byte_ms', 'firstByteMs'),
-  ...distributionFigures('client_rps', 'perConnectionRps'),
-};
-
-function distributionFigures(prefix: string, key: 'latencyMs' | 'connectMs' | 'firstByteMs' | 'perConnectionRps'): typeof phaseFigures {
-  const parts = ['min', 'max', 'mean', 'sd'] as const;
-  const published = ({ published }: PhaseRow): PublishedDistribution | undefined => published?.[key];
-  return {
-    ...Object.fromEntries(parts.flatMap((part) => [
-      [`published_${prefix}_${part}`, (row: PhaseRow) => published(row)?.[part]],
-      [`${prefix}_${part}`, ({ measured }: PhaseRow) => measured?.[key][part]],
-    ])),
-    [`published_${prefix}_within_sd`]: (row) => asShare(published(row)?.withinSdPercent),
-    [`${prefix}_within_sd`]: ({ measured }) => measured?.[key].withinSd,
-  };
-}
-
-function asShare(percent: number | null | undefined): number | undefined {
-  return typeof percent === 'number' ? percent / 100 : undefined;
-}
-
-function tlsText(tls: Published['tls'] | null): string | undefined {
-  return tls ? `${tls.version} ${tls.cipher} ${tls.keyExchange}` : undefined;
-}
-
-/** A row without any figure is not there. */
-function expectedPhaseRows(id: number, result: Result): Record<string, Cell>[] {
-  const columns = selectedColumns(panel(id).targets[0]?.query ?? '');
-  return result.variants.flatMap((variant) => {
-    const published = variant.published === null ? [] : variant.published.phases ?? [variant.published];
-    return Array.from({ length: Math.max(published.length, variant.phases.length) }, (_, index): Record<string, Cell> => {
-      const row = { variant, phase: index + 1, published: published[index], measured: variant.phases[index] };
-      return Object.fromEntries(columns.map((column) => {
-        const figure = phaseFigures[column];
-        if (figure === undefined) throw new Error(`panel ${id} shows ${column}, which this test cannot check`);
-        return [column, figure(row) ?? null];
-      }));
-    });
-  }).filter((row) => Object.entries(row).some(([column, cell]) => !['variant', 'phase', 'protocol'].includes(column) && cell !== null));
+/** Runs a scenario into the store. */
+async function run(args: readonly string[]): Promise<Result> {
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    'bin/bakeoff.mjs', 'scenario', ...args, '--json', '--influx', store.influx.url, '--out', join(folder, 'results'),
+  ], {
+    cwd: projectRoot, maxBuffer: 2 ** 26, timeout: 90_000,
+    // A bakeoff of its own: the person's may be measuring.
+    env: { ...process.env, BAKEOFF_HOME: folder, K6_BIN: tools.k6, NGINX_BIN: tools.nginx, H2O_BIN: tools.h2o },
+  });
+  return JSON.parse(stdout) as Result;
 }
 
 const phasePanels = [6, 7, 9, 10, 11, 12, 13];
 
-/** What the histogram of a variant has to show. */
-function expectedBuckets({ phases, published }: VariantResult): Record<string, Cell>[] {
-  const all = (published?.buckets ?? []).reduce((sum, { count }) => sum + count, 0);
-  return (phases[0]?.buckets ?? []).map(({ count, share }, index) => {
-    const article = published?.buckets?.[index]?.count ?? null;
-    return { published_count: article, published_share: article === null ? null : article / all, count, share };
-  });
+const articleBuckets = [
+  '0–150 µs', '150–300 µs', '300–450 µs', '450–600 µs', '600–750 µs', '750–900 µs', '900 µs–1 ms', '1–2 ms', '2–5 ms', 'over 5 ms',
+];
+
+/** The histogram's panels, one per variant, have to show the result's buckets. */
+async function expectHistograms(result: Result): Promise<void> {
+  const variants = await choices('variant', result);
+  expect(variants.toSorted()).toEqual(['h2o', 'nginx']);
+  for (const name of variants) {
+    const rows = await rowsOf(8, { ...result, variant: name });
+    expect(rows.map(({ bucket }) => bucket)).toEqual(articleBuckets);
+    expect(rows.map(({ bucket: _, ...figures }) => figures)).toEqual(expectedBuckets(result.variants.find((one) => one.name === name) as VariantResult));
+  }
 }
 
-function comparisonOf(variant: VariantResult, result: Result): Result['comparisons'][number] | undefined {
-  return result.comparisons.find((comparison) => comparison.variant === variant.name);
+/** What a panel selects. */
+function columnsOf(id: number): string[] {
+  return selectedColumns(panel(id).targets[0]?.query ?? '');
 }
 
-function total(variant: VariantResult, of: (phase: Phase) => number): number {
-  return variant.rounds.flatMap((round) => round.phases).reduce((sum, phase) => sum + of(phase), 0);
-}
-
-function perRequest(variant: VariantResult, of: (phase: Phase) => number): number | null {
-  return variant.rounds.length === 0 ? null : total(variant, of) / total(variant, (phase) => phase.requests);
-}
-
-describe('a real run', () => {
+describe('a real run over HTTP/1.1', () => {
   let result: Result;
 
   beforeAll(async () => {
-    const { stdout } = await promisify(execFile)(process.execPath, [
-      'bin/bakeoff.mjs', 'scenario', 'nginx-open-file-cache', '--rounds', '2', '--duration', '1s', '--json',
-      '--influx', store.influx.url, '--out', join(folder, 'results'),
-    ], {
-      cwd: projectRoot, maxBuffer: 2 ** 26, timeout: 90_000,
-      // A bakeoff of its own: the person's may be measuring.
-      env: { ...process.env, BAKEOFF_HOME: folder, K6_BIN: tools.k6, NGINX_BIN: tools.nginx },
-    });
-    result = JSON.parse(stdout) as Result;
+    result = await run(['nginx-open-file-cache', '--rounds', '2', '--duration', '1s']);
   });
 
   it('is offered by the variables, and answers every query of the dashboard', async () => {
@@ -235,17 +126,17 @@ describe('a real run', () => {
   });
 
   it.each(phasePanels)('has what h2load prints of it in panel %i', async (id) => {
-    expect(await rowsOf(id, result)).toEqual(expectedPhaseRows(id, result));
+    expect(await rowsOf(id, result)).toEqual(expectedPhaseRows(columnsOf(id), result));
   });
 
   it.each([1, 4])('has the values of result.json in panel %i', async (id) => {
     const rows = await rowsOf(id, result);
-    expect(rows).toEqual(expectedRows(id, result));
+    expect(rows).toEqual(expectedRows(columnsOf(id), result));
     expect(rows.map((row) => row['variant'])).toEqual(['workers', 'open-file-cache']);
   });
 
   it('has the ratios of result.json as bars', async () => {
-    expect(await rowsOf(2, result)).toEqual(expectedRows(2, result, result.variants.slice(1)));
+    expect(await rowsOf(2, result)).toEqual(expectedRows(columnsOf(2), result, result.variants.slice(1)));
   });
 
   it('has a line of requests/s per variant, whose points add up to the requests of result.json', async () => {
@@ -269,6 +160,31 @@ describe('a real run', () => {
   });
 });
 
+describe('a real run over HTTP/2 at a constant rate', () => {
+  let result: Result;
+
+  beforeAll(async () => {
+    result = await run(['h2o-vs-nginx-h2-rate', '--rounds', '1', '--duration', '1s']);
+  });
+
+  it('answers every query of the dashboard', async () => {
+    for (const { from, query } of queriesOf(dashboard)) {
+      const answers = await ask(interpolate(query, { scenario: result.scenario, run: result.run, variant: 'h2o' }));
+      expect(answers.flatMap(({ rows }) => rows), from).not.toEqual([]);
+    }
+  });
+
+  it.each(phasePanels)('has what h2load prints of it in panel %i', async (id) => {
+    expect(await rowsOf(id, result)).toEqual(expectedPhaseRows(columnsOf(id), result));
+  });
+
+  it('has its histograms', async () => {
+    await expectHistograms(result);
+    const counted = result.variants.map(({ phases }) => phases[0]?.buckets.reduce((sum, { count }) => sum + count, 0));
+    expect(counted).toEqual([1000, 1000]);
+  });
+});
+
 describe('made-up runs of scenarios with variants of every kind', () => {
   const older = madeUpResult('2026-01-31T23-59-59-made-up', '2026-01-31T23:59:59.000Z');
   const newer = madeUpResult('2026-02-01T00-00-00-made-up', '2026-02-01T00:00:00.000Z');
@@ -288,11 +204,11 @@ describe('made-up runs of scenarios with variants of every kind', () => {
   });
 
   it.each([1, 4])('shows the picked run in panel %i, a row per variant in the order of the scenario', async (id) => {
-    for (const result of [older, newer]) expect(await rowsOf(id, result)).toEqual(expectedRows(id, result));
+    for (const result of [older, newer]) expect(await rowsOf(id, result)).toEqual(expectedRows(columnsOf(id), result));
   });
 
   it('shows bars of those variants that have a baseline', async () => {
-    expect(await rowsOf(2, newer)).toEqual(expectedRows(2, newer, newer.variants.slice(1, 2)));
+    expect(await rowsOf(2, newer)).toEqual(expectedRows(columnsOf(2), newer, newer.variants.slice(1, 2)));
   });
 
   it('lists the runs of the scenario, newest first', async () => {
@@ -314,22 +230,14 @@ describe('made-up runs of the HTTP/2 scenarios', () => {
   });
 
   it.each(phasePanels)('show a row per variant and phase in panel %i, published beside measured', async (id) => {
-    for (const result of [rate, small, image]) expect(await rowsOf(id, result)).toEqual(expectedPhaseRows(id, result));
+    for (const result of [rate, small, image]) expect(await rowsOf(id, result)).toEqual(expectedPhaseRows(columnsOf(id), result));
     expect((await rowsOf(id, image)).map(({ variant, phase }) => `${variant} ${phase}`)).toEqual([
       'nghttpd-1024 1', 'nghttpd-1024 2', 'nghttpd-1024 3', 'nghttpd-4096 1', 'nghttpd-4096 2', 'nghttpd-4096 3',
     ]);
   });
 
   it('show a histogram of each server, in the article\'s buckets', async () => {
-    const variants = await choices('variant', rate);
-    expect(variants.toSorted()).toEqual(['h2o', 'nginx']);
-    for (const name of variants) {
-      const rows = await rowsOf(8, { ...rate, variant: name });
-      expect(rows.map(({ bucket }) => bucket)).toEqual([
-        '0–150 µs', '150–300 µs', '300–450 µs', '450–600 µs', '600–750 µs', '750–900 µs', '900 µs–1 ms', '1–2 ms', '2–5 ms', 'over 5 ms',
-      ]);
-      expect(rows.map(({ bucket: _, ...figures }) => figures)).toEqual(expectedBuckets(rate.variants.find((one) => one.name === name) as VariantResult));
-    }
+    await expectHistograms(rate);
     expect(await choices('variant', small)).toEqual([]);
   });
 

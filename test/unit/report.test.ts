@@ -90,6 +90,8 @@ describe('in words', () => {
     const two = (variant: MeasuredVariant): MeasuredVariant => ({ ...variant, rounds: variant.rounds.slice(0, 2) });
     expect(findingLines(result([two(workers), two(openFileCache)]), scenario)[0])
       .toBe('No verdict on open_file_cache: needs 4 rounds (measured +33 %); the article saw +12 %.');
+    // Of so few rounds the interval may reach into the millions.
+    expect(terminalTable(variantTable(result([two(workers), two(openFileCache)])), plain)[3]).toMatch(/ ×1\.33 needs 4 rounds /);
   });
 
   test('of a variant that nobody published, or of several comparisons', () => {
@@ -105,6 +107,11 @@ describe('in words', () => {
     expect(inWords(unlimited)).toBe('workers-unlimited is faster than workers here: +33 % (95 % interval +31 % to +34 %).');
     const own = { ...scenario, variants: [...scenario.variants.slice(0, 2), { ...scenario.variants[2] as typeof scenario.variants[number], onRequest: false }] };
     expect(findingLines(both, own)[0]).toMatch(/^open-file-cache is faster than workers here: /);
+  });
+
+  test('of one comparison of two servers: no knob is between them', () => {
+    const onH2o = { ...openFileCache, server: { name: 'h2o', version: '2.2.5', workers: 1, config: ['base'] } };
+    expect(inWords(onH2o)).toBe('open-file-cache is faster than workers here: +33 % (95 % interval +31 % to +34 %); the article saw +12 %.');
   });
 
   test.each([

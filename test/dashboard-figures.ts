@@ -1,0 +1,137 @@
+// What result.json says of each column of the dashboards' tables, to be compared with what the database answers.
+import type { Phase, PhaseResult, Result, VariantResult } from '../lib/runner/result.ts';
+import type { Published, PublishedDistribution } from '../lib/scenario/model.ts';
+
+export type Cell = string | number | null;
+
+/** What each column of the tables has to say of a variant, from result.json alone. */
+const figures: Record<string, (variant: VariantResult, result: Result) => Cell | undefined> = {
+  variant: (variant) => variant.name,
+  published_rps: (variant) => variant.published?.rps,
+  published_ratio: (variant, result) => comparisonOf(variant, result)?.publishedRatio,
+  measured_rps: (variant) => variant.rps?.median,
+  ratio: (variant, result) => comparisonOf(variant, result)?.ratio,
+  ci_low: (variant, result) => comparisonOf(variant, result)?.ci95[0],
+  ci_high: (variant, result) => comparisonOf(variant, result)?.ci95[1],
+  verdict: (variant, result) => comparisonOf(variant, result)?.verdict,
+  baseline: (variant, result) => comparisonOf(variant, result)?.baseline,
+  why: (variant, result) => comparisonOf(variant, result)?.why,
+  note: (variant) => variant.note,
+  server: (variant) => variant.server?.name,
+  server_version: (variant) => variant.server?.version,
+  server_cpu_micros_per_request: (variant) => variant.serverCpuMicrosPerRequest?.median,
+  p50_ms: (variant) => variant.latencyMs?.p50,
+  p99_ms: (variant) => variant.latencyMs?.p99,
+  max_ms: (variant) => variant.latencyMs?.max,
+  errors_per_million: (variant) => variant.errorsPerMillion,
+  success_ratio: (variant) => variant.successRatio,
+  server_share: (variant) => variant.serverShare,
+  generator_share: (variant) => variant.generatorShare,
+  rounds: (variant) => variant.rounds.length,
+  requests: (variant) => total(variant, (phase) => phase.requests),
+  header_bytes_per_request: (variant) => perRequest(variant, (phase) => phase.bytes.headers),
+  total_bytes_per_request: (variant) => perRequest(variant, (phase) => phase.bytes.received),
+};
+
+/** A row per variant. */
+export function expectedRows(columns: readonly string[], result: Result, variants = result.variants): Record<string, Cell>[] {
+  return variants.map((variant) => Object.fromEntries(columns.map((column) => {
+    const figure = figures[column];
+    if (figure === undefined) throw new Error(`a panel shows ${column}, which this test cannot check`);
+    return [column, figure(variant, result) ?? null];
+  })));
+}
+
+/** A load phase as it stands in the tables of phases. */
+interface PhaseRow { variant: VariantResult; phase: number; published: Published | undefined; measured: PhaseResult | undefined }
+
+/** What each column of those tables has to say, from result.json alone. */
+const phaseFigures: Record<string, (row: PhaseRow) => Cell | undefined> = {
+  variant: ({ variant }) => variant.name,
+  phase: ({ phase }) => String(phase),
+  protocol: ({ variant }) => variant.load.protocol,
+  published_seconds: ({ published }) => published?.seconds,
+  seconds: ({ measured }) => measured?.seconds,
+  published_rps: ({ published }) => published?.rps,
+  measured_rps: ({ measured }) => measured?.rps.median,
+  published_success_ratio: ({ published }) => published?.successRatio,
+  success_ratio: ({ measured }) => measured?.successRatio,
+  published_bytes_per_second: ({ published }) => published?.transferBytesPerSecond,
+  bytes_per_second: ({ measured }) => measured?.receivedBytesPerSecond,
+  requests: ({ measured }) => measured?.requests,
+  published_header_bytes: ({ published }) => published?.headerBytes,
+  header_bytes: ({ measured }) => measured?.bytes.headers,
+  published_header_savings: ({ published }) => asShare(published?.headerSavingsPercent),
+  header_savings: ({ measured }) => asShare(measured?.headerSavingsPercent),
+  published_total_bytes: ({ published }) => published?.receivedBytes,
+  total_bytes: ({ measured }) => measured?.bytes.received,
+  published_body_bytes: ({ published }) => published?.bodyBytes,
+  body_bytes: ({ measured }) => measured?.bytes.body,
+  published_tls: ({ published }) => tlsText(published?.tls),
+  tls: ({ measured }) => tlsText(measured?.tls),
+  responses_4xx: ({ measured }) => measured?.responses['4xx'],
+  errors: ({ measured }) => measured?.errors.total,
+  unsent: ({ measured }) => measured?.unsent,
+  ...distributionFigures('request_ms', 'latencyMs'),
+  ...distributionFigures('connect_ms', 'connectMs'),
+  ...distributionFigures('first_byte_ms', 'firstByteMs'),
+  ...distributionFigures('client_rps', 'perConnectionRps'),
+};
+
+function distributionFigures(prefix: string, key: 'latencyMs' | 'connectMs' | 'firstByteMs' | 'perConnectionRps'): typeof phaseFigures {
+  const parts = ['min', 'max', 'mean', 'sd'] as const;
+  const published = ({ published }: PhaseRow): PublishedDistribution | undefined => published?.[key];
+  return {
+    ...Object.fromEntries(parts.flatMap((part) => [
+      [`published_${prefix}_${part}`, (row: PhaseRow) => published(row)?.[part]],
+      [`${prefix}_${part}`, ({ measured }: PhaseRow) => measured?.[key][part]],
+    ])),
+    [`published_${prefix}_within_sd`]: (row) => asShare(published(row)?.withinSdPercent),
+    [`${prefix}_within_sd`]: ({ measured }) => measured?.[key].withinSd,
+  };
+}
+
+function asShare(percent: number | null | undefined): number | undefined {
+  return typeof percent === 'number' ? percent / 100 : undefined;
+}
+
+function tlsText(tls: Published['tls'] | null): string | undefined {
+  return tls ? `${tls.version} ${tls.cipher} ${tls.keyExchange}` : undefined;
+}
+
+/** A row per variant and load phase; one without any figure is not there. */
+export function expectedPhaseRows(columns: readonly string[], result: Result): Record<string, Cell>[] {
+  return result.variants.flatMap((variant) => {
+    const published = variant.published === null ? [] : variant.published.phases ?? [variant.published];
+    return Array.from({ length: Math.max(published.length, variant.phases.length) }, (_, index): Record<string, Cell> => {
+      const row = { variant, phase: index + 1, published: published[index], measured: variant.phases[index] };
+      return Object.fromEntries(columns.map((column) => {
+        const figure = phaseFigures[column];
+        if (figure === undefined) throw new Error(`a panel shows ${column}, which this test cannot check`);
+        return [column, figure(row) ?? null];
+      }));
+    });
+  }).filter((row) => Object.entries(row).some(([column, cell]) => !['variant', 'phase', 'protocol'].includes(column) && cell !== null));
+}
+
+/** What the histogram of a variant has to show. */
+export function expectedBuckets({ phases, published }: VariantResult): Record<string, Cell>[] {
+  const all = (published?.buckets ?? []).reduce((sum, { count }) => sum + count, 0);
+  return (phases[0]?.buckets ?? []).map(({ count, share }, index) => {
+    const article = published?.buckets?.[index]?.count ?? null;
+    return { published_count: article, published_share: article === null ? null : article / all, count, share };
+  });
+}
+
+function comparisonOf(variant: VariantResult, result: Result): Result['comparisons'][number] | undefined {
+  return result.comparisons.find((comparison) => comparison.variant === variant.name);
+}
+
+/** A figure of all phases of all rounds. */
+export function total(variant: VariantResult, of: (phase: Phase) => number): number {
+  return variant.rounds.flatMap((round) => round.phases).reduce((sum, phase) => sum + of(phase), 0);
+}
+
+function perRequest(variant: VariantResult, of: (phase: Phase) => number): number | null {
+  return variant.rounds.length === 0 ? null : total(variant, of) / total(variant, (phase) => phase.requests);
+}
