@@ -234,6 +234,12 @@ func (c *conn) firstByte() {
 	}
 }
 
+// hasMadeItsShare: a connection that has nothing left to do is closed, as h2load closes it: a server at its limit of
+// files may be waiting to accept another one.
+func (c *conn) hasMadeItsShare() bool {
+	return c.loop.plan.divided && c.loop.phase == measuring && c.left == 0
+}
+
 // countResponse is for the figures of this connection alone.
 func (c *conn) countResponse() {
 	c.responses++

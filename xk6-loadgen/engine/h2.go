@@ -254,6 +254,11 @@ func (s *h2) refill() {
 		s.fill()
 	} else if s.active == 0 {
 		s.finish()
+		return
+	}
+	if s.underWay() == 0 && s.conn.hasMadeItsShare() {
+		s.conn.loop.out = s.conn.loop.out[:0]
+		s.conn.close()
 	}
 }
 

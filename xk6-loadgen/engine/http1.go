@@ -26,6 +26,9 @@ func (s *http1) next() {
 	}
 	due, taken := c.loop.take(c)
 	if !taken {
+		if c.hasMadeItsShare() {
+			c.close()
+		}
 		return
 	}
 	s.busy = true

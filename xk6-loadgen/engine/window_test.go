@@ -56,6 +56,25 @@ func TestKeptConnectionsMakeTheSameNumberOfRequests(t *testing.T) {
 	}
 }
 
+func TestAConnectionThatHasMadeItsShareIsClosed(t *testing.T) {
+	for protocol, handler := range map[Protocol]func(*testServer, net.Conn){HTTP11: always(ok), H2C: answerFrames} {
+		t.Run(string(protocol), func(t *testing.T) {
+			var one sync.Mutex
+			s := serve(t, func(s *testServer, c net.Conn) {
+				// As a server at its limit of files: the next connection has to wait until this one is closed.
+				one.Lock()
+				defer one.Unlock()
+				handler(s, c)
+			})
+			o := options(s.url)
+			o.Protocol, o.Connections, o.Requests = protocol, 3, 30
+			if r := load(t, context.Background(), o); r.Responses[0] != 30 {
+				t.Errorf("responses %v, errors %v: %s", r.Responses, r.Errors, r.ErrorExample)
+			}
+		})
+	}
+}
+
 func TestACountEndsWithItsLastResponse(t *testing.T) {
 	// One of two threads waits for its warm-up's only attempt until the timeout; the other one makes all the requests.
 	var one atomic.Bool
