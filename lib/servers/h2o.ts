@@ -24,8 +24,8 @@ async function compose(names: readonly string[], place: Place): Promise<Composed
   const { host, owner, listen } = oneAddress(config, names);
   owner.set('listen', listen);
   const tls = isMap(listen) && isMap(listen.get('ssl', true));
-  // The user that h2o becomes cannot write just anywhere, and nobody reads it.
-  config.delete('pid-file');
+  // Nobody reads it, and a folder for it may not be ours to write to; a user can be changed by root only.
+  for (const name of ['pid-file', 'user']) config.delete(name);
   mergeLayer(config, { origin: 'this machine', text: await machineLines(host, owner === config, tls, place) });
   return {
     text: composedOf(layers) + textOf(config),
@@ -114,7 +114,9 @@ async function machineLines(host: string, shared: boolean, tls: boolean, place: 
   return stringify({
     // Without it h2o starts a thread for each core of the machine, also for those that it may not use.
     'num-threads': place.workers,
-    ...(place.user === undefined ? {} : { user: place.user.name }),
+    // Like nghttpd it stays who starts it: with a change of user it would lose its parent-death signal (prctl(2)), and
+    // outlive a bakeoff that is killed. Root has to be named.
+    ...(place.user === undefined ? {} : { user: 'root' }),
     'error-log': place.logFile,
     ...(place.accessLogFile === undefined ? {} : { 'access-log': place.accessLogFile }),
     ...(shared ? listen : {}),

@@ -13,7 +13,7 @@ export const nghttpdKind: ServerKind = {
   configFileName: 'nghttpd.conf',
   http2Only: true,
   compose,
-  complaint: /^-|nghttpd:|failed|could not|in use|bad value|error/i,
+  complaint: /nghttpd:|invalid|bad value|failed|could not|in use|error/i,
   complaintLine: /(?!)/,
 };
 

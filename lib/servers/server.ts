@@ -55,7 +55,7 @@ export interface Place {
   logFile: string;
   /** Absent: as the config has it (shipped ones: off). */
   accessLogFile?: string | undefined;
-  /** Whom a server that is started by root becomes; absent when it is not started by root, and so can become nobody else. */
+  /** Whom workers of a server that is started by root become; absent when it is not started by root, and they can become nobody else. */
   user?: { name: string; group: string } | undefined;
   /** The file with key and certificate, made when it is asked for the first time on this machine. */
   certificateFile(): Promise<string>;

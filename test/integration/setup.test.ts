@@ -161,19 +161,19 @@ done <${at('installed')}; done`);
 }
 
 test('apt: all missing packages at once, no service started, the new ones disabled, nothing left behind', async () => {
-  const { machine, log, policyFile, newPackagesFile } = aptSystem('bring nginx; bring influxdb influxd');
+  const { machine, log, policyFile, newPackagesFile } = aptSystem('bring nginx; bring influxdb influxd; bring nghttp2-server nghttpd');
   script(machine, 'wrk', 'exit 0');
   const controller = new AbortController();
-  expect(await ensureTools(['nginx', 'influxd', 'wrk'], machine, controller.signal)).toEqual({
-    nginx: join(machine.binFolder, 'nginx'), influxd: join(machine.binFolder, 'influxd'), wrk: join(machine.binFolder, 'wrk'),
+  expect(await ensureTools(['nginx', 'influxd', 'wrk', 'nghttpd'], machine, controller.signal)).toEqual({
+    nginx: join(machine.binFolder, 'nginx'), influxd: join(machine.binFolder, 'influxd'), wrk: join(machine.binFolder, 'wrk'), nghttpd: join(machine.binFolder, 'nghttpd'),
   });
   expect(log()).toEqual([
-    'apt-get update', 'apt-get --simulate', 'apt-get install', 'nginx may start: 101', 'influxdb may start: 101',
-    'update-rc.d nginx disable', 'update-rc.d influxdb disable',
+    'apt-get update', 'apt-get --simulate', 'apt-get install', 'nginx may start: 101', 'influxdb may start: 101', 'nghttp2-server may start: 101',
+    'update-rc.d nginx disable', 'update-rc.d influxdb disable', 'update-rc.d nghttp2-server disable',
   ]);
-  expect(readFileSync(join(machine.folder, 'arguments'), 'utf8')).toMatch(/install -y --no-install-recommends --no-remove nginx influxdb\n$/);
+  expect(readFileSync(join(machine.folder, 'arguments'), 'utf8')).toMatch(/install -y --no-install-recommends --no-remove nginx influxdb nghttp2-server\n$/);
   expect([policyFile, newPackagesFile].map((file) => existsSync(file))).toEqual([false, false]);
-  expect(machine.printed()).toMatch(/^nginx, influxd: installing with apt-get …\nnginx, influxd: done, .* s\n$/);
+  expect(machine.printed()).toMatch(/^nginx, influxd, nghttpd: installing with apt-get …\nnginx, influxd, nghttpd: done, .* s\n$/);
 
   const before = machine.printed();
   await ensureTools(['nginx', 'influxd'], machine);

@@ -106,10 +106,10 @@ describe('nginx', () => {
     expect(codeLines(text)).toContain('listen 127.0.0.1:8099;');
   });
 
-  it("small-file-h2 has the TLS lines of article 003's SPDY server, without gzip", async () => {
+  it("small-file-h2 has the TLS lines of article 003's SPDY server and a default of 1.5.11, without gzip", async () => {
     const [plain, secure] = [await shippedLines('small-file'), await shippedLines('small-file', 'small-file-h2')];
     expect(secure.filter((line) => !plain.includes(line))).toEqual([
-      'gzip off;', 'ssl_session_cache shared:SSL:1m;', 'ssl_session_timeout 5m;', 'ssl_ciphers HIGH:!aNULL:!MD5;', 'ssl_prefer_server_ciphers on;',
+      'gzip off;', 'ssl_protocols TLSv1.2;', 'ssl_session_cache shared:SSL:1m;', 'ssl_session_timeout 5m;', 'ssl_ciphers HIGH:!aNULL:!MD5;', 'ssl_prefer_server_ciphers on;',
     ]);
     expect(plain.filter((line) => !secure.includes(line))).toEqual(['gzip on;']);
     const { text, protocol } = await compose('small-file', 'small-file-h2');
@@ -167,7 +167,7 @@ describe('h2o', () => {
           paths: { '/': { 'file.dir': '/www' } },
         },
       },
-      'num-threads': 3, user: 'nobody', 'error-log': '/log',
+      'num-threads': 3, user: 'root', 'error-log': '/log',
     });
     expect(await compose(['h2-tuned'])).toMatchObject({ tls: true, protocol: 'h2' });
     expect((await compose(['h2-tuned'])).text).toMatch(/# Replaced at start, by a loopback address\.\n *port: 8099 # this machine\n/);
@@ -188,7 +188,7 @@ describe('h2o', () => {
   });
 
   it('listens where all hosts do when the config does, in plain', async () => {
-    const config = await compose([await ownConfig('listen: 80\npid-file: /var/run/h2o.pid\nhosts:\n  default:\n    paths:\n      /:\n        file.dir: x\n')], { accessLogFile: '/access' });
+    const config = await compose([await ownConfig('listen: 80\npid-file: /var/run/h2o.pid\nuser: www-data\nhosts:\n  default:\n    paths:\n      /:\n        file.dir: x\n')], { accessLogFile: '/access' });
     expect(config).toMatchObject({ tls: false, protocol: 'http/1.1' });
     expect(parse(config.text)).toEqual({
       listen: { host: '127.0.0.1', port: 8099 }, hosts: { default: { paths: { '/': { 'file.dir': '/www' } } } },

@@ -48,19 +48,23 @@ test('the first folder on PATH wins, then come the folders that PATH lacks; what
   expect(await ensureTools(['nginx', 'wrk'], machine)).toEqual({ nginx: onPath, wrk: join(sbin, 'wrk') });
 });
 
-const install: [string, string, string][] = [
-  ['apt-get', 'install it with: sudo apt-get install --no-install-recommends nginx', 'install it with: sudo apt-get install --no-install-recommends apache2-utils'],
-  ['dnf', 'install it with: sudo dnf install nginx', 'install it with: sudo dnf install httpd-tools'],
-  ['pacman', 'install it with: sudo pacman -S nginx', 'install it with: sudo pacman -S apache'],
-  ['zypper', 'install it with: sudo zypper install nginx', 'install it with: sudo zypper install apache2-utils'],
-  ['apk', 'install it with: sudo apk add nginx', 'install it with: sudo apk add apache2-utils'],
-];
-test.each(install)('without root, %s: one line for each missing tool, with the command', async (manager, nginx, ab) => {
+test.each([
+  ['apt-get', 'sudo apt-get install --no-install-recommends', { nginx: 'nginx', h2o: 'h2o', nghttpd: 'nghttp2-server', h2load: 'nghttp2-client', openssl: 'openssl', ab: 'apache2-utils' }],
+  ['dnf', 'sudo dnf install', { nginx: 'nginx', nghttpd: 'nghttp2', h2load: 'nghttp2', openssl: 'openssl', ab: 'httpd-tools' }],
+  ['pacman', 'sudo pacman -S', { nginx: 'nginx', openssl: 'openssl', ab: 'apache' }],
+  ['zypper', 'sudo zypper install', { nginx: 'nginx', nghttpd: 'nghttp2', h2load: 'nghttp2', openssl: 'openssl', ab: 'apache2-utils' }],
+  ['apk', 'sudo apk add', { nginx: 'nginx', h2o: 'h2o', nghttpd: 'nghttp2', h2load: 'nghttp2', openssl: 'openssl', ab: 'apache2-utils' }],
+] as const)('without root, %s: one line for each missing tool, with the command', async (manager, command, packages) => {
   const machine = testMachine();
   script(machine, manager, 'exit 1');
   script(machine, 'wrk', 'exit 0');
-  await expect(ensureTools(['nginx', 'wrk', 'ab'], machine)).rejects.toMatchObject({
-    message: `nginx is missing: ${nginx}, or set NGINX_BIN to its path\nab is missing: ${ab}, or set AB_BIN to its path`,
+  const missing = ['nginx', 'h2o', 'nghttpd', 'h2load', 'openssl', 'ab'] as const;
+  const homes: Partial<Record<string, string>> = { h2o: 'https://h2o.examp1e.net/install.html', nghttpd: 'https://nghttp2.org', h2load: 'https://nghttp2.org' };
+  await expect(ensureTools(['wrk', ...missing], machine)).rejects.toMatchObject({
+    message: missing.map((tool) => {
+      const name = (packages as Partial<Record<string, string>>)[tool];
+      return `${tool} is missing: ${name === undefined ? `get it from ${homes[tool]}` : `install it with: ${command} ${name}`}, or set ${tool.toUpperCase()}_BIN to its path`;
+    }).join('\n'),
     exitCode: 1,
   });
 });

@@ -1,0 +1,109 @@
+// The certificate, made by the real openssl.
+import { execFileSync } from 'node:child_process';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, expect, test } from 'vitest';
+import { machineCertificate } from '../../lib/servers/certificate.ts';
+import { ensureTools } from '../../lib/setup/tools.ts';
+import { realPath, script, testMachine, type TestMachine } from '../fixtures/machine.ts';
+
+const never = new AbortController().signal;
+
+beforeAll(async () => { await ensureTools(['openssl']); }, 120_000);
+
+const machineWith = (...commands: string[]): TestMachine => testMachine({ commands: ['flock', ...commands] });
+const folderOf = (machine: TestMachine): string => join(machine.bakeoffFolder, 'tls');
+
+test('it is made once: RSA 2048, self-signed, for this machine alone, for the owner alone', async () => {
+  const machine = machineWith('openssl');
+  const file = await machineCertificate(never, machine);
+  expect(file).toBe(join(folderOf(machine), 'localhost.pem'));
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  const pem = readFileSync(file);
+  const certificate = new X509Certificate(pem);
+  expect(certificate.publicKey.asymmetricKeyDetails?.modulusLength).toBe(2048);
+  expect(certificate.publicKey.asymmetricKeyType).toBe('rsa');
+  expect(certificate.checkPrivateKey(createPrivateKey(pem))).toBe(true);
+  expect(certificate.verify(certificate.publicKey)).toBe(true);
+  expect(certificate.checkIssued(certificate)).toBe(true);
+  expect(certificate.checkIP('127.0.0.1')).toBe('127.0.0.1');
+  expect(certificate.checkHost('localhost')).toBe('localhost');
+  expect(certificate.checkHost('example.com')).toBeUndefined();
+  const years = (Date.parse(certificate.validTo) - Date.now()) / (365 * 24 * 3600 * 1000);
+  expect(years).toBeGreaterThan(9.9);
+  expect(years).toBeLessThan(10.1);
+  expect(readdirSync(folderOf(machine)).sort()).toEqual(['localhost.pem', 'lock']);
+
+  script(machine, 'openssl', 'exit 1');
+  expect(await machineCertificate(never, machine)).toBe(file);
+  expect(readFileSync(file).equals(pem)).toBe(true);
+});
+
+test('first uses at the same time get the same one', async () => {
+  const machine = machineWith();
+  script(machine, 'openssl', `echo made >>${machine.folder}/made; exec ${realPath('openssl')} "$@"`);
+  const files = await Promise.all(Array.from({ length: 5 }, async () => readFileSync(await machineCertificate(never, machine), 'utf8')));
+  expect(new Set(files).size).toBe(1);
+  expect(readFileSync(join(machine.folder, 'made'), 'utf8')).toBe('made\n');
+});
+
+test.each([
+  ['that is about to end', (file: string) => makeFor(file, ['-days', '29'])],
+  ['of another key', (file: string) => {
+    makeFor(file, ['-days', '3650']);
+    const [own = ''] = /-----BEGIN CERTIFICATE-----[^]*/.exec(readFileSync(file, 'utf8')) ?? [];
+    makeFor(file, ['-days', '3650']);
+    const [key = ''] = /^[^]*-----END PRIVATE KEY-----\n/.exec(readFileSync(file, 'utf8')) ?? [];
+    writeFileSync(file, key + own);
+  }],
+  ['that is damaged', (file: string) => writeFileSync(file, 'half a')],
+])('one %s is replaced', async (_, put) => {
+  const machine = machineWith('openssl');
+  mkdirSync(folderOf(machine), { recursive: true });
+  const file = join(folderOf(machine), 'localhost.pem');
+  put(file);
+  // What a bakeoff left that was killed while it made one.
+  writeFileSync(`${file}.unfinished`, 'half a');
+  const before = readFileSync(file, 'utf8');
+  expect(await machineCertificate(never, machine)).toBe(file);
+  expect(readFileSync(file, 'utf8')).not.toBe(before);
+  expect(Date.parse(new X509Certificate(readFileSync(file)).validTo) - Date.now()).toBeGreaterThan(3649 * 24 * 3600 * 1000);
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  expect(existsSync(`${file}.unfinished`)).toBe(false);
+});
+
+function makeFor(file: string, days: string[]): void {
+  rmSync(file, { force: true });
+  execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', ...days, '-subj', '/CN=localhost', '-keyout', file, '-out', file], { stdio: 'ignore' });
+}
+
+test('a folder that cannot be made, and a file that cannot be read, are named in one line', async () => {
+  const machine = machineWith('openssl');
+  writeFileSync(machine.bakeoffFolder, 'a file');
+  await expect(machineCertificate(never, machine)).rejects.toThrow(
+    new RegExp(`^the certificate for TLS cannot be kept in ${folderOf(machine)}: ENOTDIR[^\\n]*; BAKEOFF_HOME names another folder$`));
+  rmSync(machine.bakeoffFolder);
+  mkdirSync(join(folderOf(machine), 'localhost.pem'), { recursive: true });
+  await expect(machineCertificate(never, machine)).rejects.toThrow(/^the certificate for TLS cannot be kept in [^\n]*: EISDIR[^\n]*; BAKEOFF_HOME names another folder$/);
+});
+
+test('openssl that is missing or fails is one line', async () => {
+  await expect(machineCertificate(never, machineWith())).rejects.toThrow('openssl is missing: get it from https://www.openssl.org, or set OPENSSL_BIN to its path');
+  const machine = machineWith();
+  const failing = script(machine, 'openssl', 'echo first >&2; echo "req: Unknown option: -addext" >&2; exit 1');
+  await expect(machineCertificate(never, machine)).rejects.toThrow(
+    `${failing} could not make a certificate (req: Unknown option: -addext): set OPENSSL_BIN to OpenSSL 1.1.1 or newer`);
+  expect(readdirSync(folderOf(machine))).toEqual(['lock']);
+});
+
+test('an abort ends the wait for one that is being made', async () => {
+  const machine = machineWith('sleep');
+  script(machine, 'openssl', 'exec sleep 60');
+  const controller = new AbortController();
+  const making = machineCertificate(controller.signal, machine);
+  const waiting = machineCertificate(controller.signal, machine);
+  controller.abort(new Error('enough'));
+  await expect(making).rejects.toThrow('enough');
+  await expect(waiting).rejects.toThrow('enough');
+});

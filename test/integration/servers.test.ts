@@ -1,0 +1,161 @@
+// The real servers, started with what is shipped: each serves the right page, over its protocol, with the article's TLS.
+import { execFileSync } from 'node:child_process';
+import { readFile, readdir, readlink } from 'node:fs/promises';
+import { connect } from 'node:net';
+import path from 'node:path';
+import { describe, expect, it, vi } from 'vitest';
+import { loadScenarios } from '../../lib/scenario/catalogue.ts';
+import { h2o, nghttpd, nginx } from '../../lib/scenario/index.ts';
+import type { ServerSpec } from '../../lib/scenario/model.ts';
+import { imagePage } from '../../lib/servers/image-page.ts';
+import { workersFor } from '../../lib/servers/index.ts';
+import { ensureTools } from '../../lib/setup/tools.ts';
+import { getPage, negotiate } from '../fixtures/page.ts';
+import { isRunning } from '../fixtures/processes.ts';
+import { imagesPage, processesOf, servers, titleOf, useServers } from '../fixtures/servers.ts';
+
+const test = useServers();
+const smallPage = { docroot: 'small', path: '/index.html', bodyBytes: 21 };
+
+const shippedPage = (docroot: string): Promise<Buffer> => readFile(new URL(`../../server-configs/www/${docroot}/index.html`, import.meta.url));
+
+describe('what is shipped', async () => {
+  const variants = (await loadScenarios()).flatMap(({ page, variants }) =>
+    variants.flatMap(({ server }) => typeof server === 'string' ? [] : [{ title: titleOf(server), server, page }]));
+  const distinct = [...new Map(variants.map((variant) => [variant.title, variant])).values()];
+
+  it('is all used by a scenario', async () => {
+    const used = new Set(variants.flatMap(({ server }) => server.config.map((name) => `${server.name}/${name}.conf`)));
+    const names = await Promise.all(['nginx', 'h2o', 'nghttpd'].map(async (name) =>
+      (await readdir(new URL(`../../server-configs/${name}/`, import.meta.url))).map((file) => `${name}/${file}`)));
+    expect([...used].toSorted()).toEqual(names.flat().toSorted());
+  });
+
+  it.each(distinct)('$title serves its page on the cores it was given, and leaves nothing', async ({ server: spec, page }) => {
+    const server = await test.start(spec, { page, workers: workersFor(spec, 2, false) });
+    const { status, type, body } = await getPage(server.origin + page.path, server.origin.startsWith('http:'));
+    expect({ status, type }).toEqual({ status: 200, type: 'text/html' });
+    expect(body.equals(page.docroot === 'images' ? Buffer.from(imagePage()) : await shippedPage(page.docroot))).toBe(true);
+    expect(server.version).toMatch(/^\d+\.\d+\.\d+/);
+    expect(server).toMatchObject({ name: spec.name, workers: 2 });
+
+    const pids = processesOf(server);
+    for (const pid of pids) expect(await readFile(`/proc/${pid}/status`, 'utf8')).toMatch(/^Cpus_allowed_list:\t0$/m);
+    await server.stop();
+    await server.stop();
+    expect(pids.filter(isRunning)).toEqual([]);
+    expect(await test.scratchFolders()).toEqual([]);
+    expect(await readFile(server.logFile, 'utf8')).not.toMatch(/\[(warn|error|crit|alert|emerg)\]|failed/);
+    expect(await readFile(server.configFile, 'utf8')).toMatch(/^(worker_processes 2;|num-threads: 2 |--workers=2 )/m);
+  });
+});
+
+describe('workers', () => {
+  it.each(servers)('of %s are as many as asked for', async (_, spec) => {
+    const server = await test.start(spec, { workers: 3 });
+    const pids = processesOf(server);
+    if (spec.name === 'nginx') expect(pids).toHaveLength(1 + 3);
+    // Beside the threads that serve there is one that hands out connections, or waits for names.
+    else expect((await readdir(`/proc/${server.pid}/task`)).length).toBeGreaterThanOrEqual(3);
+    expect(await readFile(server.configFile, 'utf8')).toMatch(/^(worker_processes 3;|num-threads: 3 |--workers=3 )/m);
+  });
+});
+
+describe('TLS', () => {
+  const oldTls = { maxVersion: 'TLSv1.2', ciphers: 'ECDHE-RSA-AES128-GCM-SHA256' } as const;
+
+  it.each([
+    [nginx(['h2-tuned'], { workers: 1 }), 'P-256:P-384', 'secp384r1'], [nginx(['h2-tuned', 'curve-p256'], { workers: 1 }), 'P-384:P-256', 'prime256v1'],
+    // This one takes the client's first.
+    [h2o(['h2-tuned'], { workers: 1 }), 'P-256:P-384', 'prime256v1'], [nghttpd(['h2'], { workers: 1 }), 'P-384:P-256', 'prime256v1'],
+  ].map(([spec, ...rest]) => [titleOf(spec as ServerSpec), ...rest, spec] as [string, string, string, ServerSpec]))(
+    "%s agrees to the article's cipher; of the curves %s to %s", async (_, ecdhCurve, curve, spec) => {
+      const server = await test.start(spec);
+      expect(await negotiate(server.origin, { ...oldTls, ecdhCurve })).toEqual({
+        version: 'TLSv1.2', cipher: 'TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256', curve, alpn: 'h2',
+      });
+    });
+
+  it('1.3 is there unless the config of the article leaves it out', async () => {
+    const versionOf = async (spec: ServerSpec): Promise<string | null> => (await negotiate((await test.start(spec)).origin, {})).version;
+    expect(await versionOf(nginx(['h2-tuned'], { workers: 1 }))).toBe('TLSv1.2');
+    for (const spec of servers.slice(1).map(([, spec]) => spec)) expect(await versionOf(spec)).toBe('TLSv1.3');
+  });
+});
+
+it('serves HTTP/2 without TLS', async () => {
+  const plain = await test.ownConfig('http { server { listen 80 http2; } }');
+  const servers = [
+    await test.start(nginx(['small-file', plain], { workers: 1 }), { page: smallPage, protocol: 'h2c' }),
+    await test.start(nghttpd(['h2', await test.ownConfig('--no-tls')], { workers: 1 }), { page: smallPage, folder: path.join(test.folder, 'plain'), protocol: 'h2c' }),
+  ];
+  for (const { origin } of servers) {
+    expect(origin).toMatch(/^http:/);
+    expect((await getPage(`${origin}/index.html`)).body).toEqual(await shippedPage('small'));
+  }
+});
+
+it('serves HTTP/1.1 over TLS', async () => {
+  for (const spec of [nginx(['h2'], { workers: 1 }), h2o(['h2'], { workers: 1 })]) {
+    const { origin } = await test.start(spec, { protocol: 'http/1.1' });
+    expect((await negotiate(origin, { ALPNProtocols: ['http/1.1'] })).alpn).toBe('http/1.1');
+  }
+});
+
+describe('the limit of open files', () => {
+  const limitOf = async (pid: number): Promise<(string | undefined)[]> =>
+    /^Max open files\s+(\d+)\s+(\d+)/m.exec(await readFile(`/proc/${pid}/limits`, 'utf8'))?.slice(1) ?? [];
+
+  it.each(servers)('of %s is the one that is asked for, or the hard limit', async (_, spec) => {
+    const own = await test.start({ ...spec, fileLimit: 1030 }, { connections: 5000 });
+    for (const pid of processesOf(own)) expect(await limitOf(pid)).toEqual(['1030', '1030']);
+    await own.stop();
+    const usual = await test.start(spec, { connections: 100 });
+    const hard = execFileSync('sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' }).trim();
+    for (const pid of processesOf(usual)) expect(await limitOf(pid)).toEqual([hard, hard]);
+  });
+
+  it('of 1024 makes nghttpd answer 1020 connections with 4xx, and 4096 does not', async () => {
+    const { h2load } = await ensureTools(['h2load']);
+    const answered = async (fileLimit: number): Promise<{ ok: number; failed: number }> => {
+      const server = await test.start(nghttpd(['h2', 'streams-1024'], { workers: 1, fileLimit }), { page: imagesPage, connections: 1020 });
+      // It keeps the page that was asked for when it was ready open for 2 s.
+      const openPages = async (): Promise<string[]> => (await Promise.all((await readdir(`/proc/${server.pid}/fd`))
+        .map((descriptor) => readlink(`/proc/${server.pid}/fd/${descriptor}`).catch(() => '')))).filter((file) => file.endsWith('img.html'));
+      await vi.waitFor(async () => expect(await openPages()).toEqual([]), { timeout: 10_000, interval: 100 });
+      const output = execFileSync(h2load, ['-n', '1020', '-c', '1020', '-m', '1020', `${server.origin}/img.html`], { encoding: 'utf8' });
+      await server.stop();
+      const [, ok, failed] = /status codes: (\d+) 2xx, 0 3xx, (\d+) 4xx, 0 5xx/.exec(output) ?? expect.fail(output);
+      return { ok: Number(ok), failed: Number(failed) };
+    };
+    expect(await answered(4096)).toEqual({ ok: 1020, failed: 0 });
+    const low = await answered(1024);
+    expect(low.failed).toBeGreaterThan(0);
+    expect(low.ok + low.failed).toBe(1020);
+  });
+});
+
+it("keeps a connection for all of article 002's requests", async () => {
+  const { h2load } = await ensureTools(['h2load']);
+  for (const spec of [nginx(['h2'], { workers: 1 }), h2o(['h2'], { workers: 1 }), nghttpd(['h2', 'streams-1024'], { workers: 1 })]) {
+    const { origin } = await test.start(spec);
+    // A connection that the server closes costs h2load what it has not sent.
+    expect(execFileSync(h2load, ['-n', '2500', '-c', '1', '-m', '50', `${origin}/`], { encoding: 'utf8' })).toContain(
+      'requests: 2500 total, 2500 started, 2500 done, 2500 succeeded, 0 failed, 0 errored, 0 timeout');
+  }
+});
+
+it('closes a connection after 100 requests, or never with keepalive-unlimited', async () => {
+  const answersOnOneConnection = async (config: string[]): Promise<number> => {
+    const server = await test.start(nginx(config, { workers: 1 }));
+    const socket = connect(Number(new URL(server.origin).port), '127.0.0.1');
+    socket.write('HEAD / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(150) + 'HEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+    let text = '';
+    for await (const chunk of socket) text += String(chunk);
+    await server.stop();
+    return text.split('HTTP/1.1 200 OK').length - 1;
+  };
+  expect(await answersOnOneConnection(['base'])).toBe(100);
+  expect(await answersOnOneConnection(['base', 'keepalive-unlimited'])).toBe(151);
+});
+
