@@ -98,18 +98,22 @@ test('a rate is kept, every answer is in a bucket, and requests/s get no verdict
 
 test('a file limit of 1024 costs nghttpd 4xx answers, phase after phase on one server; 4096 costs none', async () => {
   const out = newOut();
-  const file = variationOf('nghttpd-img', out, 'load: { ...scenario.load, requests: 2040 }, phases: { count: 2, pauseSeconds: 1 }');
+  // In the first phase nghttpd still has the page open from the look whether it is ready; in the pause it closes it.
+  const file = variationOf('nghttpd-img', out, `load: { ...scenario.load, requests: 2040 }, phases: { count: 2, pauseSeconds: 5 },
+    variants: scenario.variants.map(({ published, ...variant }) => variant)`);
   const run = startScenario([file, '--variants', 'nghttpd-1024,nghttpd-4096', '--out', out], home.env);
   expect(await run.ended, run.stderr()).toBe(0);
   const result = readResult(out);
   const [limited, free] = result.variants;
   for (const variant of [limited, free]) {
     expect(variant?.rounds).toHaveLength(1);
-    const [first, second] = variant?.rounds[0]?.phases ?? [];
-    expect([first?.requests, second?.requests]).toEqual([2040, 2040]);
-    expect(Date.parse(second?.startedAt as string) - Date.parse(first?.endedAt as string)).toBeGreaterThanOrEqual(1000);
+    const phases = variant?.rounds[0]?.phases ?? [];
+    expect(phases.map(({ requests }) => requests)).toEqual([2040, 2040]);
+    for (const [index, { startedAt }] of phases.slice(1).entries()) {
+      expect(Date.parse(startedAt) - Date.parse(phases[index]?.endedAt as string)).toBeGreaterThanOrEqual(5000);
+    }
   }
-  expect(limited?.phases.map(({ responses }) => responses['4xx'])).toSatisfy((counts: number[]) => counts.some((count) => count > 0));
+  expect(limited?.phases[1]?.responses['4xx']).toBeGreaterThan(0);
   expect(limited?.phases.map(({ errors }) => errors.total)).toEqual([0, 0]);
   expect(free?.phases.map(({ responses }) => responses['2xx'])).toEqual([2040, 2040]);
   expect(free?.traffic?.bytes.body).toBe(4080 * 525_304);
@@ -157,7 +161,7 @@ test('more connections than files may be open are refused before anything starts
 
 test('a long run says how to make it shorter, and a Ctrl-C in its first phase leaves nothing running', async () => {
   const out = newOut();
-  const run = startScenario(['nghttpd-img', '--store', 'none', '--out', out], home.env);
+  const run = startScenario(['nghttpd-img', '--variants', 'nghttpd-1024,nghttpd-4096', '--store', 'none', '--out', out], home.env);
   const record = (): string => readFileSync(join(runFolder(out), 'round-1', 'nghttpd-1024', 'record.ndjson'), 'utf8');
   await vi.waitFor(() => {
     if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);

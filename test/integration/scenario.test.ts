@@ -28,7 +28,10 @@ async function underLoad(run: ScenarioRun, out: string, round: number, variant: 
     if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
     const folder = join(runFolder(out), `round-${round}`, variant);
     expect(readFileSync(join(folder, 'record.ndjson'), 'utf8')).toContain(samples);
-    return Number(readFileSync(join(folder, 'nginx.pid'), 'utf8'));
+    // Parents come before their children.
+    const master = descendants(run.pid).find(({ command }) => command === 'nginx');
+    if (master === undefined) throw new Error('there is no nginx');
+    return master.pid;
   }, soon);
 }
 
