@@ -1,5 +1,5 @@
 // What h2load and vegeta print of a run, over the rounds of a variant.
-import type { BucketShare, LoadResult, Phase, PhaseResult, Round, StatusClass, Traffic } from '../runner/result.ts';
+import type { BucketShare, LoadResult, Phase, PhaseResult, Round, StatusClass, Traffic, VariantResult } from '../runner/result.ts';
 import type { Published } from '../scenario/model.ts';
 import { median, total } from './statistics.ts';
 
@@ -17,6 +17,17 @@ export function successRatioOf(phases: readonly Phase[]): number | null {
 /** What the article printed, phase by phase. */
 export function publishedPhases(published: Published | null): Published[] {
   return published === null ? [] : [...published.phases ?? [published]];
+}
+
+/** `phase` from 1. */
+export interface PhasePair { phase: number; published: Published | undefined; measured: PhaseResult | undefined }
+
+/** The phases of a variant, published beside measured; one of the two may have fewer, or none. */
+export function phasePairs({ published, phases }: Pick<VariantResult, 'published' | 'phases'>): PhasePair[] {
+  const inArticle = publishedPhases(published);
+  return Array.from({ length: Math.max(phases.length, inArticle.length) }, (_, index) => (
+    { phase: index + 1, published: inArticle[index], measured: phases[index] }
+  ));
 }
 
 /** Of each round: all of its phases together. @param rounds at least one */

@@ -1,8 +1,8 @@
 // What a run will do, decided before anything is installed or started.
 import { UserError } from '../errors.ts';
 import type { LoadOptions, LoadPlan } from '../k6/load-plan.ts';
-import { isRunnable, loadOf, type RunnableVariant } from '../scenario/catalogue.ts';
-import { fitLoad, type Load } from '../scenario/load.ts';
+import { fitVariantLoad, isRunnable, type RunnableVariant } from '../scenario/catalogue.ts';
+import type { Load } from '../scenario/load.ts';
 import type { Scenario, ServerSpec, Variant } from '../scenario/model.ts';
 import { hardFilesLimit } from '../servers/files-limit.ts';
 import type { Cores } from './cores.ts';
@@ -53,7 +53,7 @@ export function makePlan(scenario: Scenario, shown: readonly Variant[], cores: C
   const usual = scenario.rounds ?? defaultRounds;
   const variants = shown.filter(isRunnable).map((variant): PlannedVariant => ({
     variant,
-    load: fitLoad(loadOf(scenario, variant), {
+    load: fitVariantLoad(scenario, variant, {
       generatorCores: cores.generatorCpus.length, exact, quick, ...(durationSeconds === undefined ? {} : { durationSeconds }),
     }),
   }));

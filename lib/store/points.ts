@@ -1,5 +1,5 @@
 // Writes bakeoff's own points by the catalogue in schema.ts.
-import { headerSavingsPercent, publishedPhases } from '../analysis/phases.ts';
+import { headerSavingsPercent, phasePairs } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { bucketLabel, sameBucket } from '../report/histogram.ts';
 import type { Comparison, Distribution, Integrity, LoadResult, Phase, PhaseResult, Result, VariantResult } from '../runner/result.ts';
@@ -92,8 +92,8 @@ export function tablePoints(result: Result): string[] {
     const tags = { run, scenario, variant: variant.name, server: variant.server?.name, baseline: comparison?.baseline };
     return pointOf(benchComparison, tags, comparisonFields(variant, position, comparison), start + BigInt(position));
   });
-  const phases = result.variants.flatMap((variant, position) => pairsOf(variant).map((pair) => ({ variant, position, ...pair })));
-  const tagsOf = ({ variant, phase }: typeof phases[number]) => ({ run, scenario, variant: variant.name, phase, server: variant.server?.name });
+  const phases = result.variants.flatMap((variant, position) => phasePairs(variant).map((pair) => ({ variant, position, ...pair })));
+  const tagsOf = ({ variant, phase }: typeof phases[number]) => ({ run, scenario, variant: variant.name, phase: String(phase), server: variant.server?.name });
   return [
     ...comparisons,
     ...phases.map((row, index) => pointOf(
@@ -109,15 +109,16 @@ function comparisonFields(variant: VariantResult, position: number, comparison: 
   const { published, traffic } = variant;
   const phases = variant.rounds.flatMap((round) => round.phases);
   const requests = total(phases, (phase) => phase.requests);
-  const measuredHere = comparison !== undefined && variant.rounds.length > 0;
+  // Where the rate is set the ratio says nothing.
+  const compared = comparison !== undefined && variant.rounds.length > 0 && variant.load.rate === undefined;
   return {
     position,
     published_rps: published?.rps,
     published_ratio: comparison?.publishedRatio,
     measured_rps: variant.rps?.median,
-    ratio: measuredHere ? comparison.ratio : null,
-    ci_low: measuredHere ? comparison.ci95[0] : null,
-    ci_high: measuredHere ? comparison.ci95[1] : null,
+    ratio: compared ? comparison.ratio : null,
+    ci_low: compared ? comparison.ci95[0] : null,
+    ci_high: compared ? comparison.ci95[1] : null,
     verdict: comparison?.verdict,
     why: comparison?.why ?? variant.publishedOnly,
     note: variant.note,
@@ -143,14 +144,6 @@ function comparisonFields(variant: VariantResult, position: number, comparison: 
     generator_share: variant.generatorShare,
     server_version: variant.server?.version,
   };
-}
-
-/** The phases of a variant, as published and as measured; one of the two may have fewer, or none. */
-function pairsOf({ published, phases }: VariantResult): { phase: string; published: Published | undefined; measured: PhaseResult | undefined }[] {
-  const count = Math.max(phases.length, publishedPhases(published).length);
-  return Array.from({ length: count }, (_, index) => (
-    { phase: String(index + 1), published: publishedPhases(published)[index], measured: phases[index] }
-  ));
 }
 
 function phaseFields(position: number, published: Published | undefined, measured: PhaseResult | undefined): Fields<typeof benchPhase> {

@@ -79,7 +79,7 @@ export const benchComparison = {
     published_rps: { unit: 'requests/s', about: 'what the article saw' },
     published_ratio: { unit: 'ratio', about: 'the article\'s requests/s by its baseline\'s' },
     measured_rps: { unit: 'requests/s', about: 'median over the rounds measured here' },
-    ratio: { unit: 'ratio', about: 'exp(mean of ln(variant / baseline)) within rounds; left out for a baseline' },
+    ratio: { unit: 'ratio', about: 'exp(mean of ln(variant / baseline)) within rounds; left out for a baseline and where the load sets requests/s' },
     ci_low: { unit: 'ratio', about: 'lower end of the ratio\'s 95 % interval' },
     ci_high: { unit: 'ratio', about: 'upper end of the ratio\'s 95 % interval' },
     verdict: { unit: 'text', about: 'faster, slower, same, inconclusive or none; left out for a baseline' },

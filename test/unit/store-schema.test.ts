@@ -78,6 +78,11 @@ it('writes one row of the table per variant, a nanosecond apart, with what is th
   expect(fieldsOf(second)).toEqual(Object.keys(benchComparison.fields));
 });
 
+it('has no ratio where the load sets requests/s', () => {
+  const [, second] = linesOf('bench_comparison', initial, { ...tuned, load: { ...load, rate: 1000 } });
+  expect(fieldsOf(second as string)).toEqual(Object.keys(benchComparison.fields).filter((name) => !['ratio', 'ci_low', 'ci_high'].includes(name)));
+});
+
 it('writes what h2load prints of each phase, published beside measured', () => {
   const distribution = (mean: number) => ({ min: 1, max: 2, mean, sd: 3, withinSdPercent: 50 });
   const tls = { version: 'TLSv1.2', cipher: 'AES', keyExchange: 'P-256' };
