@@ -5,77 +5,145 @@ import os from 'node:os';
 import { join } from 'node:path';
 import { flagLines, readWords, seconds, wholeNumber, type Flag } from '../lib/cli/words.ts';
 import { UserError } from '../lib/errors.ts';
+import { duration } from '../lib/report/format.ts';
 import { allowedCpus, divideCores, formatCpuList, type Cores } from '../lib/runner/cores.ts';
 import { readEnvironment } from '../lib/runner/environment.ts';
 import { takeSignals } from '../lib/runner/interrupt.ts';
 import { oneRunAtATime } from '../lib/runner/one-run.ts';
 import { writeWhole } from '../lib/runner/results-folder.ts';
 import { versionOf } from '../lib/runner/versions.ts';
-import { nginx } from '../lib/scenario/index.ts';
-import type { ServerSpec } from '../lib/scenario/model.ts';
-import { startServer, type RunningServer } from '../lib/servers/index.ts';
-import { findGo, goEnvironment } from '../lib/setup/k6.ts';
+import { unknownWord } from '../lib/scenario/nearest.ts';
+import { fileLimitFor, hardFilesLimit } from '../lib/servers/files-limit.ts';
 import { thisMachine } from '../lib/setup/machine.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
-import { lastLine, run } from '../lib/setup/run.ts';
-import { ensureTools } from '../lib/setup/tools.ts';
+import { run } from '../lib/setup/run.ts';
+import { ensureTools, type ToolName } from '../lib/setup/tools.ts';
 import { openStore } from '../lib/store/index.ts';
-import { ab, loadgen, stockK6, wrk, type BenchLoad, type Binaries, type Contender } from './contenders.ts';
-import { compareRounds, effectLines, sharedCore, tableLines, type Effect, type Limits, type Measured, type Row } from './ratios.ts';
+import type { Contender } from './contenders.ts';
+import { effect, experiments, type Experiment } from './experiments.ts';
+import { allocationsPerRequest, expectedEffectSeconds, expectedSeconds, k6StartSeconds, measure, measureEffect, type Bench } from './measure.ts';
+import { effectLines, tableLines, type Effect, type Row } from './ratios.ts';
 
 const flags = {
   'rounds': { value: 'N', help: 'rounds, each with every generator once (6)' },
-  'duration': { value: '8s', help: 'time of a keep-alive run; the others are as long, roughly (8s)' },
+  'duration': { value: '8s', help: 'time of a run; counts are chosen to take about as long (8s)' },
   'help': { help: 'this text' },
 } as const satisfies Record<string, Flag>;
 
-/** nginx at its fastest: what a generator has to keep up with. */
-const server = nginx(['base', 'workers', 'open-file-cache', 'tcp-nopush', 'keepalive-unlimited'], { workers: 1, articleWorkers: 1 });
-const page = { path: '/', bodyBytes: 612 };
-const connections = 100;
-/** About what a core answers per second with a new connection each: makes count runs as long as timed ones. */
-const newConnectionsPerSecond = 15_000;
-
-/** The first article's question, asked through each generator: how much faster is nginx with open_file_cache? */
-const effect = {
-  name: 'open_file_cache (keepalive_requests 100), server on a core of its own',
-  without: nginx(['base', 'workers'], { workers: 1, articleWorkers: 1 }),
-  with: nginx(['base', 'workers', 'open-file-cache'], { workers: 1, articleWorkers: 1 }),
-};
-
-interface Experiment {
-  load: string;
-  keepAlive: boolean;
-  rounds: number;
-  /** The first one is measured, the second is its peer, others stand beside. */
-  contenders: readonly Contender[];
-  /** Server and generator on a core each, or sharing one. */
-  arrangements: readonly Arrangement[];
-  limits(arrangement: Arrangement): Limits;
+/** What has been measured so far: results/bench/*.json. */
+interface Results {
+  k6StartCpuSeconds?: number;
+  rows: Row[];
+  effects: Effect[];
+  allocations?: { perRequest: number; output: string };
+  skipped: { experiment: string; why: string }[];
 }
 
-type Arrangement = 'a core each' | typeof sharedCore;
+/** One thing that can be asked for by name. It adds to the results and returns what is to be printed, block by block. */
+interface Part {
+  name: string;
+  title: string;
+  tools: readonly ToolName[];
+  seconds(bench: Pick<Bench, 'rounds' | 'duration'>): number;
+  run(bench: Bench, results: Results): AsyncGenerator<string[]>;
+}
 
-/** Returns the exit code: 0 also when a limit is not held, which the table and bench.json say. Throws UserError. */
+/** What k6StartSeconds needs, which is told with everything that is measured. */
+const k6StartTools: readonly ToolName[] = ['k6', effect.with.name];
+
+const parts: readonly Part[] = [
+  ...experiments.map(partOf),
+  {
+    name: effect.name, title: effect.title, seconds: expectedEffectSeconds,
+    tools: [...k6StartTools, ...effect.contenders.map(({ tool }) => tool)],
+    async *run(bench, results) {
+      results.effects = await measureEffect(bench);
+      yield [`${effect.name} · ${effect.title}`, ...effectLines(results.effects)];
+    },
+  },
+  {
+    name: 'allocations', title: 'allocations per request in the engine\'s steady state', tools: [], seconds: () => 20,
+    async *run(bench, results) {
+      results.allocations = await allocationsPerRequest(bench.signal);
+      const { perRequest } = results.allocations;
+      yield [`allocations per request in the engine's steady state: ${perRequest} (limit 0: ${perRequest === 0 ? 'held' : 'NOT HELD'})`];
+    },
+  },
+];
+
+function partOf(experiment: Experiment): Part {
+  const { name, title, server, contenders, arrangements, load } = experiment;
+  return {
+    name, title,
+    tools: [...k6StartTools, server.name, ...contenders.map(({ tool }) => tool), ...(contenders.some((contender: Contender) => contender.streaming) ? ['influxd' as const] : [])],
+    seconds: (bench) => expectedSeconds(experiment, bench),
+    async *run(bench, results) {
+      const why = tooFewFiles(server.name, load.connections);
+      if (why !== undefined) {
+        results.skipped.push({ experiment: name, why });
+        yield [`${name} · skipped: ${why}`];
+        return;
+      }
+      for (const arrangement of arrangements) {
+        const rows = await measure(experiment, arrangement, bench);
+        results.rows.push(...rows);
+        yield tableLines(rows);
+      }
+    },
+  };
+}
+
+/** Why that many connections cannot be open; undefined when they can. The server needs more files for them than a generator. */
+function tooFewFiles(server: string, connections: number): string | undefined {
+  try {
+    fileLimitFor(server, undefined, connections, hardFilesLimit());
+    return undefined;
+  } catch (error) {
+    if (error instanceof UserError) return error.message;
+    throw error;
+  }
+}
+
+/**
+ * The names that are meant by the words: each is a name, or the beginning of some up to a dash. No word: all of them.
+ * Throws UserError (exit code 2) for a word that is neither.
+ */
+export function chosenNames(words: readonly string[], names: readonly string[]): string[] {
+  const meant = (name: string, word: string): boolean => name === word || name.startsWith(`${word}-`);
+  for (const word of words) {
+    if (!names.some((name) => meant(name, word))) throw unknownWord('experiment', word, names);
+  }
+  return names.filter((name) => words.length === 0 || words.some((word) => meant(name, word)));
+}
+
+/** Returns the exit code: 0 also when a limit is not held, which the table and the JSON say. Throws UserError. */
 export async function benchCommand(args: readonly string[]): Promise<number> {
-  const words = readWords(args, flags);
-  if (words.positionals[0] !== undefined) throw new UserError(`bench: "${words.positionals[0]}" is one word too many`, 2);
-  if (words.flags.has('help')) {
-    console.log(['npm run bench -- [flags]', '', ...flagLines(flags)].join('\n'));
+  const { positionals, flags: given } = readWords(args, flags);
+  if (given.has('help')) {
+    const names = parts.map(({ name, title }) => `  ${name.padEnd(24)}${title}`);
+    console.log(['npm run bench -- [names] [flags]', '', 'names, or their beginnings such as h2 (all):', ...names, '', ...flagLines(flags)].join('\n'));
     return 0;
   }
-  const rounds = wholeNumber('--rounds', words.flags.get('rounds') ?? '6', 100);
-  const duration = seconds('--duration', words.flags.get('duration') ?? '8s', 1);
-  if (!Number.isInteger(duration)) throw new UserError(`--duration ${duration}: wrk knows whole seconds only`, 2);
+  const rounds = wholeNumber('--rounds', given.get('rounds') ?? '6', 100);
+  const secondsPerRun = seconds('--duration', given.get('duration') ?? '8s', 1);
+  if (!Number.isInteger(secondsPerRun)) throw new UserError(`--duration ${secondsPerRun}: wrk knows whole seconds only`, 2);
+  const names = chosenNames(positionals, parts.map(({ name }) => name));
+  const chosen = parts.filter(({ name }) => names.includes(name));
   const cores = oneEach(divideCores(allowedCpus(), {}));
   const release = await oneRunAtATime();
   const interrupt = takeSignals(() => console.error('ending the bench'));
   try {
-    const tools = await ensureTools(['k6', 'nginx', 'wrk', 'ab', 'influxd'], thisMachine(), interrupt.signal);
+    const tools = [...new Set(chosen.flatMap((part) => part.tools))];
+    const binaries: Partial<Record<ToolName, string>> = await ensureTools(tools, thisMachine(), interrupt.signal);
     const scratch = await mkdtemp(join(os.tmpdir(), 'bakeoff-bench-'));
+    const store = binaries.influxd === undefined ? null
+      : await openStore({ influxdBinary: binaries.influxd, folder: join(scratch, 'influxdb'), cpus: cores.generatorCpus });
     try {
-      await benchOn(tools, { rounds, duration, cores, nginx: tools.nginx, scratch, signal: interrupt.signal });
+      const bench: Bench = { rounds, duration: secondsPerRun, cores, binaries, store, scratch, signal: interrupt.signal };
+      // Some of it does not replace what was measured of all.
+      await benchOn(chosen, chosen.length === parts.length ? 'bench' : [...new Set(positionals)].sort().join('+'), bench);
     } finally {
+      await store?.close();
       await rm(scratch, { recursive: true, force: true });
     }
     return 0;
@@ -89,143 +157,61 @@ export async function benchCommand(args: readonly string[]): Promise<number> {
   }
 }
 
-/** Measures all, writes results/bench/bench.json and prints the table. */
-async function benchOn(tools: Binaries & { influxd: string }, bench: Bench): Promise<void> {
-  const { cores, rounds } = bench;
-  const store = await openStore({ influxdBinary: tools.influxd, folder: join(bench.scratch, 'influxdb'), cpus: cores.generatorCpus });
-  try {
-    const measured = loadgen(tools.k6);
-    const experiments: Experiment[] = [
-      {
-        load: `keep-alive, ${connections} connections`, keepAlive: true, rounds, arrangements: ['a core each', sharedCore],
-        contenders: [measured, wrk(tools.wrk), stockK6(tools.k6)],
-        // Only with a core each does the server set the pace.
-        limits: (arrangement) => ({ cpu: 1, ...(arrangement === sharedCore ? {} : { rps: 0.98 }) }),
-      },
-      {
-        load: `new connection each, ${connections} at a time`, keepAlive: false, rounds, arrangements: ['a core each', sharedCore],
-        contenders: [measured, ab(tools.ab)], limits: () => ({ cpu: 0.95 }),
-      },
-      {
-        // On one core, with the database on the other: what is billed to k6 is k6's. One percent needs more pairs to be seen.
-        load: 'keep-alive, streaming to InfluxDB', keepAlive: true, rounds: 2 * rounds, arrangements: [sharedCore],
-        contenders: [loadgen(tools.k6, 'loadgen, streaming', store.k6Output()), measured], limits: () => ({ cpu: 1.01 }),
-      },
-    ];
-    const rows: Row[] = [];
-    for (const experiment of experiments) {
-      for (const arrangement of experiment.arrangements) rows.push(...await measure(experiment, arrangement, bench));
-    }
-    const effects = await measureEffect([measured, wrk(tools.wrk), stockK6(tools.k6)], bench);
-    const allocations = await allocationsPerRequest(bench.signal);
-    const environment = readEnvironment(cores, {
-      k6: await versionOf('k6', tools.k6), nginx: await versionOf('nginx', bench.nginx), influxd: store.version,
-    });
-    const folder = join(projectRoot, 'results', 'bench');
-    await mkdir(folder, { recursive: true });
-    await writeWhole(join(folder, 'bench.json'), `${JSON.stringify({ schema: 1, rounds, environment, rows, effects, allocations }, null, 2)}\n`);
-    console.log([
-      `load generators on ${environment.cpuModel}, ${environment.kernel}; nginx ${environment.versions['nginx']}, k6 ${environment.versions['k6']}; ${rounds} rounds`,
-      `server on core ${formatCpuList(cores.serverCpus)}, generator on core ${formatCpuList(cores.generatorCpus)} (one core: both on ${formatCpuList(cores.serverCpus)})`,
-      '',
-      ...tableLines(rows),
-      '',
-      `the effect of ${effect.name}, as each generator sees it`,
-      ...effectLines(effects),
-      '',
-      `allocations per request in the engine's steady state: ${allocations.perRequest} (limit 0: ${allocations.perRequest === 0 ? 'held' : 'NOT HELD'})`,
-      'All samples: results/bench/bench.json',
-    ].join('\n'));
-  } finally {
-    await store.close();
+/**
+ * Measures the parts, prints each when it is done and writes results/bench/NAME.json. When it ends early, what was measured
+ * until then is in NAME.partial.json.
+ */
+async function benchOn(chosen: readonly Part[], name: string, bench: Bench): Promise<void> {
+  const { cores, rounds, binaries } = bench;
+  const environment = readEnvironment(cores, await versions(bench));
+  const folder = join(projectRoot, 'results', 'bench');
+  await mkdir(folder, { recursive: true });
+  const results: Results = { rows: [], effects: [], skipped: [] };
+  const write = (file: string): Promise<void> =>
+    writeWhole(join(folder, file), `${JSON.stringify({ schema: 1, rounds, environment, ...results }, null, 2)}\n`);
+  const expected = chosen.reduce((sum, part) => sum + part.seconds(bench), 0);
+  console.log([
+    `load generators on ${environment.cpuModel}, ${environment.kernel}; ${Object.entries(environment.versions).map((nameAndVersion) => nameAndVersion.join(' ')).join(', ')}`,
+    `server on core ${formatCpuList(cores.serverCpus)}, generator on core ${formatCpuList(cores.generatorCpus)} (one core: both on ${formatCpuList(cores.serverCpus)})`,
+    `${rounds} rounds, about ${duration(expected)}`,
+  ].join('\n'));
+  if (binaries.k6 !== undefined) {
+    results.k6StartCpuSeconds = await k6StartSeconds(bench);
+    console.log(`CPU and memory are those of whole processes: k6's start, in all figures of k6, is ${results.k6StartCpuSeconds.toFixed(2)} CPU seconds`);
   }
+  const partial = `${name}.partial.json`;
+  for (const part of chosen) {
+    for await (const lines of part.run(bench, results)) {
+      console.log(['', ...lines].join('\n'));
+      await write(partial);
+    }
+  }
+  await write(`${name}.json`);
+  await rm(join(folder, partial), { force: true });
+  console.log(`\nAll samples: ${join('results', 'bench', `${name}.json`)}`);
+}
+
+/** How the peers say their versions. */
+const versionQuestions = {
+  wrk: ['-v', /wrk (?:debian\/)?(\S+)/], ab: ['-V', /Version (\S+)/], h2load: ['--version', /nghttp2\/(\S+)/],
+} as const satisfies Partial<Record<ToolName, readonly [string, RegExp]>>;
+
+/** Of the tools that are used, by name. */
+async function versions({ binaries, store }: Bench): Promise<Record<string, string>> {
+  const found: Record<string, string> = {};
+  for (const [tool, binary] of Object.entries(binaries) as [ToolName, string][]) {
+    if (tool === 'k6' || tool === 'nginx' || tool === 'h2o' || tool === 'nghttpd') found[tool] = await versionOf(tool, binary);
+    if (tool === 'influxd' && store !== null) found[tool] = store.version;
+    if (tool === 'wrk' || tool === 'ab' || tool === 'h2load') {
+      const [flag, pattern] = versionQuestions[tool];
+      const { stdout, stderr } = await run({ command: binary, args: [flag] });
+      found[tool] = pattern.exec(stdout + stderr)?.[1] ?? 'of an unknown version';
+    }
+  }
+  return found;
 }
 
 /** One core for each side: a ratio per core is what the articles' effects are seen through. */
 function oneEach(cores: Cores): Cores {
   return { serverCpus: cores.serverCpus.slice(0, 1), generatorCpus: cores.generatorCpus.slice(0, 1) };
-}
-
-interface Bench { rounds: number; duration: number; cores: Cores; nginx: string; scratch: string; signal: AbortSignal }
-
-/** Starts an nginx for the bench, one worker. */
-async function start(spec: ServerSpec, bench: Bench): Promise<RunningServer> {
-  return startServer(spec, {
-    binary: bench.nginx, folder: await mkdtemp(join(bench.scratch, 'nginx-')), cpus: bench.cores.serverCpus, workers: 1, page, connections, signal: bench.signal,
-  });
-}
-
-/** A run without errors, or none: an error is not a request that was served. */
-async function sampleOf(contender: Contender, running: RunningServer, load: BenchLoad, cpus: readonly number[], bench: Bench, where: string): Promise<Measured> {
-  console.error(`${where} · ${contender.name}`);
-  const [before, startedAt] = [running.usage().cpuSeconds, performance.now()];
-  const sample = await contender.run(load, cpus, bench.signal);
-  const serverShare = (running.usage().cpuSeconds - before) / ((performance.now() - startedAt) / 1000);
-  if (sample.errors > 0) throw new UserError(`${contender.name}: ${sample.errors} errors against nginx; the figures would mean nothing`);
-  return { ...sample, serverShare };
-}
-
-/** One server for all rounds; every round runs each contender once, forwards and backwards in turn. */
-async function measure(experiment: Experiment, arrangement: Arrangement, bench: Bench): Promise<Row[]> {
-  const generatorCpus = arrangement === 'a core each' ? bench.cores.generatorCpus : bench.cores.serverCpus;
-  const running = await start(server, bench);
-  try {
-    const load: BenchLoad = {
-      url: `${running.origin}${page.path}`, connections, keepAlive: experiment.keepAlive,
-      seconds: bench.duration, requests: Math.round(bench.duration * newConnectionsPerSecond),
-    };
-    const samples = new Map<Contender, Measured[]>(experiment.contenders.map((contender) => [contender, []]));
-    for (let round = 1; round <= experiment.rounds; round++) {
-      const order = round % 2 === 1 ? experiment.contenders : experiment.contenders.toReversed();
-      for (const contender of order) {
-        samples.get(contender)?.push(await sampleOf(contender, running, load, generatorCpus, bench, `${experiment.load} · ${arrangement} · round ${round} of ${experiment.rounds}`));
-      }
-    }
-    const [measured, peer] = experiment.contenders as [Contender, Contender];
-    const of = (contender: Contender): Measured[] => samples.get(contender) as Measured[];
-    return experiment.contenders.map((contender) => ({
-      load: experiment.load, arrangement, generator: contender.name, samples: of(contender),
-      against: contender === peer ? null : { peer: peer.name, ...compareRounds(of(contender), of(peer)), ...(contender === measured ? { limits: experiment.limits(arrangement) } : {}) },
-    }));
-  } finally {
-    await running.stop();
-  }
-}
-
-/** Both servers stay up, which costs nothing while they are idle; each generator loads one, then the other. */
-async function measureEffect(contenders: readonly Contender[], bench: Bench): Promise<Effect[]> {
-  const servers: RunningServer[] = [];
-  try {
-    for (const spec of [effect.without, effect.with]) servers.push(await start(spec, bench));
-    const effects: Effect[] = contenders.map(({ name }) => ({ generator: name, without: [], with: [] }));
-    for (let round = 1; round <= bench.rounds; round++) {
-      for (const [index, contender] of contenders.entries()) {
-        const sides = [['without', servers[0]], ['with', servers[1]]] as const;
-        for (const [side, one] of round % 2 === 1 ? sides : sides.toReversed()) {
-          const running = one as RunningServer;
-          const load: BenchLoad = { url: `${running.origin}${page.path}`, connections, keepAlive: true, seconds: bench.duration, requests: 0 };
-          const sample = await sampleOf(contender, running, load, bench.cores.generatorCpus, bench, `open_file_cache · ${side} · round ${round} of ${bench.rounds}`);
-          (effects[index] as Effect)[side].push(sample);
-        }
-      }
-    }
-    return effects;
-  } finally {
-    for (const running of servers) await running.stop();
-  }
-}
-
-/** Go's own count, from a benchmark of one request on one of 100 connections. */
-async function allocationsPerRequest(signal: AbortSignal): Promise<{ perRequest: number; output: string }> {
-  console.error('allocations per request');
-  const machine = thisMachine();
-  const { stdout, stderr } = await run({
-    command: (await findGo(machine)).binary, env: goEnvironment(machine.env),
-    args: ['test', '-trimpath', '-buildvcs=false', '-run', '^$', '-bench', '^BenchmarkKeepAlive$', '-benchtime', '300000x', './engine'],
-    cwd: join(projectRoot, 'xk6-loadgen'), signal,
-  });
-  const output = stdout.split('\n').find((line) => line.startsWith('BenchmarkKeepAlive')) ?? '';
-  const perRequest = /(\d+) allocs\/op/.exec(output)?.[1];
-  if (perRequest === undefined) throw new UserError(`go test printed no figure: ${lastLine(stderr) || lastLine(stdout)}`);
-  return { perRequest: Number(perRequest), output };
 }

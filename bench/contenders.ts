@@ -2,121 +2,154 @@
 import { join } from 'node:path';
 import { UserError } from '../lib/errors.ts';
 import { lastLine, run } from '../lib/setup/run.ts';
+import type { Store } from '../lib/store/index.ts';
+import { watchPeakRss } from './peak-rss.ts';
+import { readAb, readH2load, readK6, readWrk, type Printed } from './printed.ts';
 
-/** The same load for all: over HTTP/1, connections kept alive for a time, or a new one for each of a number of requests. */
-export interface BenchLoad { url: string; connections: number; keepAlive: boolean; seconds: number; requests: number }
+/** For a time, or a number of requests; `runs`: so often, one after another (1). */
+export type RunLength = { seconds: number } | { requests: number; runs?: number };
 
-/** What a generator prints of a run. `errors`: everything but 2xx and 3xx. */
-export interface Printed { requests: number; rps: number; errors: number }
+/** The same load for all. */
+export interface BenchLoad {
+  protocol: 'http/1.0' | 'http/1.1' | 'h2';
+  connections: number;
+  /** Concurrent requests per connection. */
+  streams: number;
+  /** false: a new connection for each request. */
+  keepAlive: boolean;
+  length: RunLength;
+}
 
-/** What one run of one contender came to. CPU is that of its whole process, start and end included. */
-export interface Sample extends Printed { cpuMicrosPerRequest: number }
+/** What one run of one contender came to. CPU and memory are those of its whole process, start and end included. */
+export interface Sample extends Printed { cpuMicrosPerRequest: number; peakRssBytes: number }
 
-export interface Contender { name: string; run(load: BenchLoad, cpus: readonly number[], signal: AbortSignal): Promise<Sample> }
+export interface Contender {
+  name: string;
+  tool: 'k6' | 'wrk' | 'ab' | 'h2load';
+  /** Streams its samples to the bench's own InfluxDB. */
+  streaming?: true;
+  command(url: string, load: BenchLoad): Command;
+  /** Throws UserError when that is not what the generator prints. */
+  read(output: string): Printed;
+}
 
-export interface Binaries { k6: string; wrk: string; ab: string }
+interface Command {
+  args: string[];
+  /** Beside the person's own. */
+  env?: Record<string, string>;
+  /** How often it is started, where one run of it is not the whole load. */
+  runs?: number;
+}
 
-/** k6 without reports and downloads, and without what the person's shell says to k6. */
-const k6Environment: NodeJS.ProcessEnv = {
-  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('K6_'))),
-  K6_NO_USAGE_REPORT: 'true', K6_AUTO_EXTENSION_RESOLUTION: 'false',
-};
+/** k6 without reports and downloads. */
+const k6Environment = { K6_NO_USAGE_REPORT: 'true', K6_AUTO_EXTENSION_RESOLUTION: 'false' };
 const k6Flags = ['run', '--quiet', '--no-color', '--address', '', '--log-format', 'raw'];
 
-function script(name: string): string {
-  return join(import.meta.dirname, name);
-}
-
-/** k6 with the load engine; `output` streams its samples to a database. */
-export function loadgen(k6: string, name = 'loadgen', output?: { out: readonly string[]; env: Readonly<Record<string, string>> }): Contender {
-  return {
-    name,
-    async run(load, cpus, signal) {
-      const options = {
-        url: load.url, connections: load.connections, keepAlive: load.keepAlive,
-        ...(load.keepAlive ? { duration: `${load.seconds}s` } : { requests: load.requests, protocol: 'http/1.0' }),
-      };
-      const args = [...k6Flags, '--summary-mode=disabled', ...(output?.out ?? []).flatMap((out) => ['--out', out]), script('loadgen.js')];
+/** k6 with the load engine. */
+export const loadgen: Contender = {
+  name: 'loadgen',
+  tool: 'k6',
+  command(url, { protocol, connections, streams, keepAlive, length }) {
+    const stop = 'seconds' in length ? { duration: `${length.seconds}s` } : { requests: length.requests };
+    const options = { url, protocol, connections, streams, keepAlive, ...stop, ...(url.startsWith('https:') ? { tls: { insecureSkipVerify: true } } : {}) };
+    return {
+      args: [...k6Flags, '--summary-mode=disabled', join(import.meta.dirname, 'loadgen.js')],
       // GOMAXPROCS as the runner sets it for one thread.
-      return timed({ command: k6, args, cpus, env: { ...k6Environment, ...output?.env, GOMAXPROCS: '3', LOAD: JSON.stringify(options) }, signal }, readK6);
-    },
-  };
-}
+      env: { ...k6Environment, GOMAXPROCS: '3', LOAD: JSON.stringify({ options, runs: runsOf(length) }) },
+    };
+  },
+  read: readK6,
+};
+
+export const streamingLoadgen: Contender = { ...loadgen, name: 'loadgen, streaming', streaming: true };
 
 /** k6 as it comes: the reason for the load engine. It has all the threads it wants. */
-export function stockK6(k6: string): Contender {
-  return {
-    name: 'k6/http',
-    async run(load, cpus, signal) {
-      const plan = { url: load.url, connections: load.connections, keepAlive: load.keepAlive, duration: `${load.seconds}s` };
-      return timed({ command: k6, args: [...k6Flags, script('k6-http.js')], cpus, env: { ...k6Environment, LOAD: JSON.stringify(plan) }, signal }, readK6);
-    },
-  };
+export const stockK6: Contender = {
+  name: 'k6/http',
+  tool: 'k6',
+  command: (url, { connections, keepAlive, length }) => ({
+    args: [...k6Flags, join(import.meta.dirname, 'k6-http.js')],
+    env: { ...k6Environment, LOAD: JSON.stringify({ url, connections, keepAlive, duration: `${secondsOf(length)}s` }) },
+  }),
+  read: readK6,
+};
+
+export const wrk: Contender = {
+  name: 'wrk',
+  tool: 'wrk',
+  command: (url, { connections, length }) => ({ args: ['-t', '1', '-c', String(connections), '-d', `${secondsOf(length)}s`, url] }),
+  read: readWrk,
+};
+
+export const ab: Contender = {
+  name: 'ab',
+  tool: 'ab',
+  command: (url, { connections, keepAlive, length }) => ({
+    args: ['-q', ...(keepAlive ? ['-k'] : []), '-c', String(connections), '-n', String(requestsOf(length)), url],
+  }),
+  read: readAb,
+};
+
+/** A new connection for each request is what it makes where there are as many connections as requests. */
+export const h2load: Contender = {
+  name: 'h2load',
+  tool: 'h2load',
+  command: (url, { protocol, connections, streams, length }) => {
+    const stop = 'seconds' in length ? ['-D', String(length.seconds)] : ['-n', String(length.requests)];
+    // Its own list of protocols has HTTP/1.1 too, to which it would fall back without a word.
+    const version = protocol === 'h2' ? '--npn-list=h2' : '--h1';
+    return { args: ['-t', '1', version, '-c', String(connections), '-m', String(streams), ...stop, url], runs: runsOf(length) };
+  },
+  read: readH2load,
+};
+
+function runsOf(length: RunLength): number {
+  return 'runs' in length && length.runs !== undefined ? length.runs : 1;
 }
 
-export function wrk(binary: string): Contender {
-  return {
-    name: 'wrk',
-    run: (load, cpus, signal) => timed({ command: binary, args: ['-t', '1', '-c', String(load.connections), '-d', `${load.seconds}s`, load.url], cpus, env: process.env, signal }, readWrk),
-  };
+function secondsOf(length: RunLength): number {
+  if ('seconds' in length) return length.seconds;
+  throw new Error('this generator runs for a time only');
 }
 
-export function ab(binary: string): Contender {
-  return {
-    name: 'ab',
-    run: (load, cpus, signal) => {
-      const keep = load.keepAlive ? ['-k'] : [];
-      return timed({ command: binary, args: ['-q', ...keep, '-c', String(load.connections), '-n', String(load.requests), load.url], cpus, env: process.env, signal }, readAb);
-    },
-  };
+function requestsOf(length: RunLength): number {
+  if ('requests' in length) return length.requests;
+  throw new Error('this generator makes a number of requests only');
 }
 
-/** Reads what wrk prints. Throws UserError when it is not what wrk 4 prints. */
-export function readWrk(output: string): Printed {
-  const errors = [...output.matchAll(/(?:connect|read|write|timeout|Non-2xx or 3xx responses:) (\d+)/g)];
-  return {
-    requests: Number(match(output, /(\d+) requests in/)),
-    rps: Number(match(output, /Requests\/sec: +([\d.]+)/)),
-    errors: errors.reduce((sum, [, n]) => sum + Number(n), 0),
-  };
+export interface RunOptions {
+  /** Of the contender. */
+  binary: string;
+  cpus: readonly number[];
+  /** For one that streams. */
+  output: ReturnType<Store['k6Output']> | null;
+  signal: AbortSignal;
 }
-
-/** Reads what ab prints; the line on other answers than 2xx is only there when there were some. */
-export function readAb(output: string): Printed {
-  return {
-    requests: Number(match(output, /Complete requests: +(\d+)/)),
-    rps: Number(match(output, /Requests per second: +([\d.]+)/)),
-    errors: Number(match(output, /Failed requests: +(\d+)/)) + Number(/Non-2xx responses: +(\d+)/.exec(output)?.[1] ?? 0),
-  };
-}
-
-/** Both k6 scripts print one line of JSON. */
-export function readK6(output: string): Printed {
-  return JSON.parse(match(output, /BENCH (\{.*\})/)) as Printed;
-}
-
-function match(output: string, pattern: RegExp): string {
-  const found = pattern.exec(output)?.[1];
-  if (found === undefined) throw new UserError(`a load generator printed nothing like ${pattern}: is it another version? ${lastLine(output)}`);
-  return found;
-}
-
-interface Timed { command: string; args: readonly string[]; cpus: readonly number[]; env: NodeJS.ProcessEnv; signal: AbortSignal }
 
 /**
- * Runs a command; bash reports the CPU time of the whole process from the kernel's accounting, in milliseconds. The
- * parent-death signal is set anew below bash: it does not pass to the children of a process.
+ * Runs a contender; bash reports the CPU time of its whole process from the kernel's accounting, in milliseconds. The
+ * parent-death signal is set anew below bash: it does not pass to the children of a process. Throws UserError when it
+ * fails or prints something else, or the signal's reason.
  */
-async function timed({ command, args, cpus, env, signal }: Timed, read: (output: string) => Printed): Promise<Sample> {
+export async function runContender(contender: Contender, url: string, load: BenchLoad, { binary, cpus, output, signal }: RunOptions): Promise<Sample> {
+  const { args, env, runs = 1 } = contender.command(url, load);
+  const stream = contender.streaming === true ? output : null;
+  // What the person's shell says to k6 would change the load or send the samples elsewhere.
+  const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('K6_')));
+  // The limit of open files is per process, and many a shell's is lower than it may be.
+  const script = 'TIMEFORMAT="CPU %3U %3S"; ulimit -Sn hard; runs=$1; shift; ' +
+    'time for ((run = 0; run < runs; run++)); do setpriv --pdeathsig TERM -- "$@" || exit; done';
+  const peak = watchPeakRss();
   const { code, stdout, stderr } = await run({
     command: 'bash',
-    args: ['-c', 'TIMEFORMAT="CPU %3U %3S"; time setpriv --pdeathsig TERM -- "$@"', 'bash', command, ...args],
+    args: ['-c', script, 'bash', String(runs), binary, ...args, ...(stream?.out ?? []).flatMap((out) => ['--out', out])],
     cpus,
-    env: { ...env, LC_ALL: 'C' },
+    env: { ...inherited, ...env, ...stream?.env, LC_ALL: 'C' },
     signal,
-  });
+    started: peak.start,
+  }).finally(peak.stop);
   const times = /^CPU ([\d.]+) ([\d.]+)$/m.exec(stderr);
-  if (code !== 0 || times === null) throw new UserError(`${command} ended with code ${code}: ${lastLine(stderr.replace(/^CPU .*$/m, ''))}`);
-  const printed = read(`${stdout}\n${stderr}`);
-  return { ...printed, cpuMicrosPerRequest: ((Number(times[1]) + Number(times[2])) / printed.requests) * 1e6 };
+  if (code !== 0 || times === null) throw new UserError(`${contender.name} ended with code ${code}: ${lastLine(stderr.replace(/^CPU .*$/m, '')) || lastLine(stdout)}`);
+  const printed = contender.read(`${stdout}\n${stderr}`);
+  return { ...printed, cpuMicrosPerRequest: ((Number(times[1]) + Number(times[2])) / printed.requests) * 1e6, peakRssBytes: peak.bytes() };
 }

@@ -1,9 +1,20 @@
-// One load phase, as wrk and ab do it: the options of loadgen.run come in as JSON.
+// The load as wrk, ab and h2load make it: the options of loadgen.run come in as JSON, with how often to run them.
 import loadgen from 'k6/x/loadgen';
 
 export const options = { scenarios: { bench: { executor: 'per-vu-iterations', vus: 1, iterations: 1, maxDuration: '10m' } } };
 
 export default function () {
-  const { requests, rps, responses, errors } = loadgen.run(JSON.parse(__ENV.LOAD));
-  console.log(`BENCH ${JSON.stringify({ requests, rps, errors: errors.total + responses['4xx'] + responses['5xx'] })}`);
+  const { options, runs } = JSON.parse(__ENV.LOAD);
+  const results = Array.from({ length: runs }, () => loadgen.run(options));
+  const total = (of) => results.reduce((sum, result) => sum + of(result), 0);
+  const [{ tls, errorExample }] = results;
+  console.log(`BENCH ${JSON.stringify({
+    requests: total(({ requests }) => requests),
+    rps: total(({ requests }) => requests) / total(({ seconds }) => seconds),
+    errors: total(({ errors, responses }) => errors.total + responses['4xx'] + responses['5xx']),
+    bodyBytes: total(({ bytes }) => bytes.body),
+    minConnectionRps: Math.min(...results.map(({ perConnectionRps }) => perConnectionRps.min)),
+    ...(errorExample === '' ? {} : { errorExample }),
+    ...(tls === null ? {} : { tls: `${tls.version} ${tls.cipher} ${tls.keyExchange}` }),
+  })}`);
 }

@@ -3,71 +3,121 @@ import { median, ratioInterval, type RatioInterval } from '../lib/analysis/stati
 import { whole } from '../lib/report/format.ts';
 import type { Sample } from './contenders.ts';
 
-/** A generator's figures, and how much of its core the server used meanwhile, 0 to 1. */
-export interface Measured extends Sample { serverShare: number }
+/** A generator's figures, and how much of a core each side used: the server of the load's time, the generator of its own. */
+export interface Measured extends Sample { serverShare: number; generatorShare: number }
 
-/** The most CPU per request, and the fewest requests/s, as multiples of the peer's. */
-export interface Limits { cpu: number; rps?: number }
+/** Server and generator on a core each, or sharing one: then both have all the work that they can do. */
+export type Arrangement = 'a core each' | 'one core';
+
+/** What a generator's CPU is divided by. */
+export type Unit = 'request' | 'handshake' | 'MB of body';
+
+/**
+ * As multiples of the peer's: the most CPU per unit, the fewest requests/s, how far requests/s may be off to either side
+ * where the server is the limit, and the most memory.
+ */
+export interface Limits { cpu?: number; rps?: number; rpsWithin?: number; memory?: number }
 
 /** `ratio` is the geometric mean over rounds with its 95 % interval; min and max are the extreme rounds. */
 export interface Ratio extends RatioInterval { min: number; max: number }
 
+/** CPU per unit, requests/s and peak memory, each by the peer's. */
+export interface Ratios { cpu: Ratio; rps: Ratio; memory: Ratio }
+
+/** Whether the ratios over all rounds are within the limits; 'not judged' where the server was not the limit and has to be. */
+export type Verdict = 'held' | 'NOT HELD' | 'not judged';
+
 export interface Row {
+  experiment: string;
   load: string;
-  arrangement: string;
+  /** e.g. nginx 1.22.1 */
+  server: string;
+  arrangement: Arrangement;
   generator: string;
+  unit: Unit;
   samples: Measured[];
   /** null: this is the peer. */
-  against: { peer: string; cpu: Ratio; rps: Ratio; limits?: Limits } | null;
+  against: Ratios & { peer: string; limits?: Limits; verdict?: Verdict } | null;
 }
 
 /** Samples of one generator on two servers, round by round. */
 export interface Effect { generator: string; without: Sample[]; with: Sample[] }
 
+/** CPU microseconds per unit. */
+export function cpuMicrosPer(unit: Unit, { cpuMicrosPerRequest, requests, bodyBytes = NaN }: Sample): number {
+  // With a new connection for each request there are as many handshakes.
+  return unit === 'MB of body' ? cpuMicrosPerRequest * requests / (bodyBytes / 1e6) : cpuMicrosPerRequest;
+}
+
 /** Compares samples of the same rounds. */
-export function compareRounds(measured: readonly Sample[], peer: readonly Sample[]): { cpu: Ratio; rps: Ratio } {
+export function compareRounds(measured: readonly Sample[], peer: readonly Sample[], unit: Unit): Ratios {
   const compare = (of: (sample: Sample) => number): Ratio => {
     const [a, b] = [measured.map(of), peer.map(of)];
     const ratios = a.map((value, round) => value / (b[round] as number));
     return { ...ratioInterval(b, a), min: Math.min(...ratios), max: Math.max(...ratios) };
   };
-  return { cpu: compare((sample) => sample.cpuMicrosPerRequest), rps: compare((sample) => sample.rps) };
+  return { cpu: compare((sample) => cpuMicrosPer(unit, sample)), rps: compare(({ rps }) => rps), memory: compare(({ peakRssBytes }) => peakRssBytes) };
 }
 
-/** Both sides on one core: neither has it for itself, so a share of it says nothing. */
-export const sharedCore = 'one core';
+/** From this share of its core a server sets the pace. */
+const saturated = 0.95;
 
-/** Whether the ratio over all rounds is within the limits. */
-export function held({ cpu, rps }: { cpu: Ratio; rps: Ratio }, limits: Limits): boolean {
-  return cpu.ratio <= limits.cpu && (limits.rps === undefined || rps.ratio >= limits.rps);
+/** @param sides samples of the generator and of its peer */
+export function judge({ cpu, rps, memory }: Ratios, limits: Limits, sides: readonly (readonly Measured[])[]): Verdict {
+  const serverIsLimit = sides.every((samples) => median(samples.map(({ serverShare }) => serverShare)) >= saturated);
+  if (limits.rpsWithin !== undefined && !serverIsLimit) return 'not judged';
+  const held = cpu.ratio <= (limits.cpu ?? Infinity) && rps.ratio >= (limits.rps ?? 0) && memory.ratio <= (limits.memory ?? Infinity)
+    && Math.abs(rps.ratio - 1) <= (limits.rpsWithin ?? Infinity);
+  return held ? 'held' : 'NOT HELD';
 }
 
-/** The table as text. */
+/** The table of one experiment in one arrangement. */
 export function tableLines(rows: readonly Row[]): string[] {
-  const lines: string[] = [];
-  let last = '';
-  for (const row of rows) {
-    const title = `${row.load} · ${row.arrangement}`;
-    if (title !== last) lines.push(...(last === '' ? [] : ['']), title.padEnd(52) + 'requests/s   CPU µs/request' + (row.arrangement === sharedCore ? '' : '   server'));
-    last = title;
-    const of = (figure: (sample: Measured) => number): number => median(row.samples.map(figure));
-    const server = row.arrangement === sharedCore ? '' : `${Math.round(100 * of((sample) => sample.serverShare))} %`;
-    lines.push(`  ${row.generator.padEnd(50)}${whole(of(({ rps }) => rps)).padStart(10)}${of((sample) => sample.cpuMicrosPerRequest).toFixed(2).padStart(17)}${server.padStart(9)}`);
-    if (row.against === null) continue;
-    const { peer, cpu, rps, limits } = row.against;
-    lines.push(`    CPU per request × ${describe(cpu)} of ${peer}; requests/s × ${describe(rps)}`);
-    if (limits === undefined) continue;
-    const wanted = [`CPU × ${limits.cpu} at most`, ...(limits.rps === undefined ? [] : [`requests/s × ${limits.rps} at least`])].join(', ');
-    lines.push(`    limit: ${wanted}: ${held(row.against, limits) ? 'held' : 'NOT HELD'}`);
-  }
-  return lines;
+  const [first] = rows;
+  if (first === undefined) return [];
+  const { experiment, load, server, arrangement, unit } = first;
+  const tls = first.samples[0]?.tls;
+  const columns = ['requests', 'requests/s', `CPU µs/${unit}`, 'peak MB', 'server', 'generator'];
+  // On one core neither side has it for itself, so a share of it says nothing.
+  const shown = arrangement === 'one core' ? columns.slice(0, -2) : columns;
+  const line = (name: string, cells: readonly string[]): string => name.padEnd(22) + shown.map((column, i) => (cells[i] as string).padStart(Math.max(column.length, 9) + 3)).join('');
+  return [
+    `${experiment} · ${arrangement} · ${load} · ${server}${tls === undefined ? '' : ` · ${tls}`}`,
+    line('', shown),
+    ...rows.flatMap((row) => {
+      const of = (figure: (sample: Measured) => number): number => median(row.samples.map(figure));
+      const percent = (share: number): string => `${Math.round(100 * share)} %`;
+      return [
+        line(`  ${row.generator}`, [
+          whole(of(({ requests }) => requests)), whole(of(({ rps }) => rps)), of((sample) => cpuMicrosPer(unit, sample)).toFixed(2),
+          (of(({ peakRssBytes }) => peakRssBytes) / 1e6).toFixed(1), percent(of(({ serverShare }) => serverShare)), percent(of(({ generatorShare }) => generatorShare)),
+        ]),
+        ...againstLines(row),
+      ];
+    }),
+  ];
+}
+
+function againstLines({ against, unit }: Row): string[] {
+  if (against === null) return [];
+  const { peer, cpu, rps, memory, limits = {}, verdict } = against;
+  const wanted = [
+    ...(limits.cpu === undefined ? [] : [`CPU × ${limits.cpu} at most`]),
+    ...(limits.rps === undefined ? [] : [`requests/s × ${limits.rps} at least`]),
+    ...(limits.rpsWithin === undefined ? [] : [`requests/s × ${1 - limits.rpsWithin} to ${1 + limits.rpsWithin} where the server is the limit (${saturated * 100} % of its core)`]),
+    ...(limits.memory === undefined ? [] : [`memory × ${limits.memory} at most`]),
+  ];
+  return [
+    `    CPU per ${unit} × ${describe(cpu)} of ${peer}; requests/s × ${describe(rps)}; memory × ${describe(memory)}`,
+    ...(verdict === undefined ? [] : [`    limit: ${wanted.join(', ')}: ${verdict}`]),
+  ];
 }
 
 /** One line per generator: how many times faster the server is with the change. */
 export function effectLines(effects: readonly Effect[]): string[] {
   return effects.map((effect) => {
     const rates = [effect.without, effect.with].map((samples) => whole(median(samples.map(({ rps }) => rps))));
-    return `  ${effect.generator.padEnd(20)} ${rates.join(' → ')} requests/s: × ${describe(compareRounds(effect.with, effect.without).rps)}`;
+    return `  ${effect.generator.padEnd(20)} ${rates.join(' → ')} requests/s: × ${describe(compareRounds(effect.with, effect.without, 'request').rps)}`;
   });
 }
 

@@ -54,8 +54,8 @@ export function watchUsage(rootPid: number, sources: UsageSources = { proc: '/pr
   };
 }
 
-/** The process and all its descendants. */
-function processTree(proc: string, root: string): string[] {
+/** The process, then all its descendants. */
+export function processTree(proc: string, root: string): string[] {
   const children = childrenByTask(proc, root) === undefined ? childrenByParent(proc) : undefined;
   const tree = [root];
   for (const pid of tree) {

@@ -6,15 +6,18 @@ export interface RunOptions extends Omit<ChildOptions, 'stdio'> {
   signal?: AbortSignal;
   /** SIGTERM (the default) goes to the whole process group; SIGINT to the command alone, which may finish what it must. */
   stopWith?: 'SIGTERM' | 'SIGINT';
+  /** Called with its process id once it runs. */
+  started?: (pid: number) => void;
 }
 
 export interface Finished { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string }
 
 /** Runs a command to its end, whatever its exit code. Rejects with `signal.reason` when stopped. */
 export async function run(options: RunOptions): Promise<Finished> {
-  const { signal: abort, stopWith = 'SIGTERM', ...rest } = options;
+  const { signal: abort, stopWith = 'SIGTERM', started, ...rest } = options;
   abort?.throwIfAborted();
   const child = await startChild({ ...rest, stdio: ['ignore', 'pipe', 'pipe'] });
+  started?.(child.pid);
   const stop = (): void => {
     try {
       process.kill(stopWith === 'SIGINT' ? child.pid : -child.pid, stopWith);

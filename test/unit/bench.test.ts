@@ -1,6 +1,13 @@
-import { describe, expect, test } from 'vitest';
-import { readAb, readK6, readWrk, type Sample } from '../../bench/contenders.ts';
-import { compareRounds, effectLines, held, tableLines, type Measured } from '../../bench/ratios.ts';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { chosenNames } from '../../bench/bench.ts';
+import { ab, h2load, loadgen, runContender, streamingLoadgen, type BenchLoad, type Contender, type RunOptions, type Sample } from '../../bench/contenders.ts';
+import { experiments } from '../../bench/experiments.ts';
+import { expectedSeconds } from '../../bench/measure.ts';
+import { readAb, readH2load, readK6, readWrk } from '../../bench/printed.ts';
+import { compareRounds, cpuMicrosPer, effectLines, judge, tableLines, type Measured, type Row } from '../../bench/ratios.ts';
 
 const wrkOutput = `Running 4s test @ http://127.0.0.1:18999/
   1 threads and 100 connections
@@ -21,6 +28,24 @@ Requests per second:    15602.20 [#/sec] (mean)
 Time per request:       6.409 [ms] (mean)
 `;
 
+/** As h2load 1.52 prints it, without its progress. */
+const h2loadOutput = `starting benchmark...
+TLS Protocol: TLSv1.3
+Cipher: TLS_AES_128_GCM_SHA256
+Server Temp Key: X25519 253 bits
+Application protocol: h2
+
+finished in 3.01s, 24209.00 req/s, 17.02MB/s
+requests: 72627 total, 82627 started, 72627 done, 72627 succeeded, 0 failed, 0 errored, 0 timeout
+status codes: 72627 2xx, 0 3xx, 0 4xx, 0 5xx
+traffic: 51.05MB (53530999) total, 7.41MB (7771089) headers (space savings 39.55%), 42.39MB (44447724) data
+                     min         max         mean         sd        +/- sd
+time for request:      919us    418.89ms    367.86ms     48.16ms    88.96%
+time for connect:     6.32ms    237.34ms    128.72ms     68.62ms    52.00%
+time to 1st byte:    76.57ms    639.33ms    420.80ms    132.02ms    61.00%
+req/s           :     232.91      299.67      241.86       15.41    75.00%
+`;
+
 describe('what the generators print', () => {
   test('wrk', () => {
     expect(readWrk(wrkOutput)).toEqual({ requests: 318_123, rps: 79_530.75, errors: 0 });
@@ -37,45 +62,185 @@ describe('what the generators print', () => {
     expect(readK6('noise\nBENCH {"requests":10,"rps":5.5,"errors":0}\n')).toEqual({ requests: 10, rps: 5.5, errors: 0 });
   });
 
-  test.each([readWrk, readAb, readK6])('something else is refused', (read) => {
+  test('h2load', () => {
+    expect(readH2load(h2loadOutput)).toEqual({
+      requests: 72_627, rps: 24_209, errors: 0, bodyBytes: 44_447_724, minConnectionRps: 232.91, tls: 'TLSv1.3 TLS_AES_128_GCM_SHA256 X25519',
+    });
+    // Ten not done, five answered with 404 (which h2load counts as failed).
+    const failing = h2loadOutput.replace('72627 done, 72627 succeeded, 0 failed', '72617 done, 72612 succeeded, 15 failed');
+    expect(readH2load(failing).errors).toBe(15);
+    for (const key of ['ECDH P-256', 'ECDH prime256v1']) {
+      expect(readH2load(h2loadOutput.replace('X25519 253 bits', `${key} 256 bits`)).tls).toBe('TLSv1.3 TLS_AES_128_GCM_SHA256 P-256');
+    }
+    expect(readH2load(h2loadOutput.replace(/^(TLS|Cipher|Server|Application).*\n/gm, ''))).not.toHaveProperty('tls');
+    // Numbers with an exponent or a group separator would be another version's.
+    expect(() => readH2load(h2loadOutput.replace('24209.00 req/s', '24,209 req/s'))).toThrow('is it another version?');
+  });
+
+  test('h2load, several runs: as one', () => {
+    // 1000 requests in 2 s, then 1000 in 0.5 s.
+    const run = (rps: string, slowest: string): string => h2loadOutput.replaceAll('72627', '1000').replace('24209.00', rps).replace('44447724', '612000').replace('232.91', slowest);
+    expect(readH2load(run('500.00', '0.44') + run('2000.00', '0.51'))).toMatchObject({ requests: 2000, rps: 800, errors: 0, bodyBytes: 1_224_000, minConnectionRps: 0.44 });
+  });
+
+  test.each([readWrk, readAb, readK6, readH2load])('something else is refused', (read) => {
     expect(() => read('command not found')).toThrow('is it another version?');
   });
 });
 
-function sample(rps: number, cpuMicrosPerRequest: number): Measured {
-  return { requests: 1000, rps, errors: 0, cpuMicrosPerRequest, serverShare: 0.97 };
+const load: BenchLoad = { protocol: 'h2', connections: 100, streams: 10, keepAlive: true, length: { seconds: 8 } };
+const url = 'https://127.0.0.1:8443/';
+
+describe('the command lines', () => {
+  test('of h2load never fall back to another protocol', () => {
+    expect(h2load.command(url, load)).toEqual({ args: ['-t', '1', '--npn-list=h2', '-c', '100', '-m', '10', '-D', '8', url], runs: 1 });
+    expect(h2load.command(url, { ...load, protocol: 'http/1.1', streams: 1 }).args).toEqual(['-t', '1', '--h1', '-c', '100', '-m', '1', '-D', '8', url]);
+    expect(h2load.command(url, { ...load, connections: 1000, streams: 1, length: { requests: 1000, runs: 8 } }))
+      .toEqual({ args: ['-t', '1', '--npn-list=h2', '-c', '1000', '-m', '1', '-n', '1000', url], runs: 8 });
+  });
+
+  test('of k6 have the load as JSON, and all its runs in one process', () => {
+    const { env, runs } = loadgen.command(url, { ...load, length: { requests: 1000, runs: 8 } });
+    expect(runs).toBeUndefined();
+    expect(JSON.parse(env?.LOAD as string)).toEqual({
+      runs: 8, options: { url, protocol: 'h2', connections: 100, streams: 10, keepAlive: true, requests: 1000, tls: { insecureSkipVerify: true } },
+    });
+    expect(JSON.parse(loadgen.command('http://127.0.0.1/', load).env?.LOAD as string).options).toMatchObject({ duration: '8s' });
+    expect(loadgen.command('http://127.0.0.1/', load).env?.LOAD).not.toContain('tls');
+  });
+
+  test('ab makes a number of requests only', () => {
+    expect(ab.command('http://127.0.0.1/', { ...load, keepAlive: false, length: { requests: 60 } }).args).toEqual(['-q', '-c', '100', '-n', '60', 'http://127.0.0.1/']);
+    expect(() => ab.command('http://127.0.0.1/', load)).toThrow('a number of requests only');
+  });
+});
+
+describe('a contender\'s run', () => {
+  let folder: string;
+  beforeEach(async () => { folder = await mkdtemp(join(tmpdir(), 'bench-test-')); });
+  afterEach(async () => { await rm(folder, { recursive: true }); });
+
+  /** A contender that runs a Node script instead of a generator; what it prints is wrk's. */
+  async function scripted(script: string, more: Partial<Contender> = {}, options: Partial<RunOptions> = {}): Promise<Sample> {
+    const file = join(folder, 'script.mjs');
+    await writeFile(file, script);
+    const contender: Contender = { name: 'scripted', tool: 'wrk', command: () => ({ args: [file] }), read: readWrk, ...more };
+    return runContender(contender, url, load, { binary: process.execPath, cpus: [0], output: null, signal: new AbortController().signal, ...options });
+  }
+  const wrkLines = 'console.log("1000 requests in 1s\\nRequests/sec: 1000");';
+
+  test('has the CPU of the whole process, of all its runs', async () => {
+    const busy = `const spent = () => process.cpuUsage().user + process.cpuUsage().system; while (spent() < 150_000); ${wrkLines}`;
+    const once = await scripted(busy);
+    expect(once).toMatchObject({ requests: 1000, rps: 1000, errors: 0 });
+    expect(once.cpuMicrosPerRequest).toBeGreaterThan(150);
+    const thrice = await scripted(busy, { command: () => ({ args: [join(folder, 'script.mjs')], runs: 3 }) });
+    expect(thrice.cpuMicrosPerRequest).toBeGreaterThan(450);
+  });
+
+  test('has the peak of its memory, and not what it has at its end', async () => {
+    const held = `let memory = Buffer.alloc(200e6, 1); setTimeout(() => { memory = null; globalThis.gc(); setTimeout(() => { ${wrkLines} }, 600); }, 600);`;
+    const { peakRssBytes } = await scripted(held, { command: () => ({ args: ['--expose-gc', join(folder, 'script.mjs')] }) });
+    expect(peakRssBytes).toBeGreaterThan(200e6);
+    expect(peakRssBytes).toBeLessThan(400e6);
+  });
+
+  test('may open as many files as the hard limit allows', async () => {
+    const printed: string[] = [];
+    const limits = 'import { readFileSync } from "node:fs"; console.log(readFileSync("/proc/self/limits", "latin1"));' + wrkLines;
+    await scripted(limits, { read: (output) => { printed.push(output); return readWrk(output); } });
+    const [, soft, hard] = /^Max open files +(\d+) +(\d+)/m.exec(printed[0] as string) ?? [];
+    expect(soft).toBe(hard);
+  });
+
+  test('gets the store\'s output where it streams, and nothing that the shell says to k6', async () => {
+    process.env['K6_OUT'] = 'json=elsewhere';
+    try {
+      const seen: string[] = [];
+      const more: Partial<Contender> = { read: (output) => { seen.push(output); return readWrk(output); } };
+      const script = `console.log(JSON.stringify([process.argv.slice(2), process.env.K6_OUT ?? null, process.env.TOKEN ?? null]));${wrkLines}`;
+      const output = { out: ['influxdb=url'], env: { TOKEN: 'x' } };
+      await scripted(script, more, { output });
+      await scripted(script, { ...more, streaming: true }, { output });
+      expect(seen.map((text) => text.split('\n')[0])).toEqual(['[[],null,null]', '[["--out","influxdb=url"],null,"x"]']);
+      expect(streamingLoadgen.streaming).toBe(true);
+    } finally {
+      delete process.env['K6_OUT'];
+    }
+  });
+
+  test('that fails is told with its name and last line, at its first run', async () => {
+    const failing = scripted('console.error("CPU? no:\\ncannot connect"); process.exitCode = 3;', { command: () => ({ args: [join(folder, 'script.mjs')], runs: 100 }) });
+    await expect(failing).rejects.toThrow('scripted ended with code 3: cannot connect');
+  });
+});
+
+function sample(rps: number, cpuMicrosPerRequest: number, more: Partial<Measured> = {}): Measured {
+  return { requests: 1000, rps, errors: 0, cpuMicrosPerRequest, peakRssBytes: 60e6, serverShare: 0.97, generatorShare: 0.5, ...more };
 }
 
 describe('ratios', () => {
   const measured = [sample(110, 4), sample(90, 9)];
-  const peer = [sample(100, 8), sample(100, 8)];
+  const peer = [sample(100, 8, { peakRssBytes: 120e6 }), sample(100, 8, { peakRssBytes: 30e6 })];
+  const ratios = compareRounds(measured, peer, 'request'); // CPU 0.750, requests/s 0.995, memory 1
+  const sides = [measured, peer];
 
   test('are the measured figure over the peer\'s, round by round', () => {
-    const { cpu, rps } = compareRounds(measured, peer);
-    expect([cpu.min, cpu.max, rps.min, rps.max]).toEqual([0.5, 1.125, 0.9, 1.1]);
+    const { cpu, rps, memory } = ratios;
+    expect([cpu.min, cpu.max, rps.min, rps.max, memory.min, memory.max]).toEqual([0.5, 1.125, 0.9, 1.1, 0.5, 2]);
     expect(cpu.ratio).toBeCloseTo(Math.sqrt(0.5 * 1.125), 12);
   });
 
-  test('hold a limit on both sides of it', () => {
-    const { cpu, rps } = compareRounds(measured, peer); // 0.750 and 0.995
-    expect(held({ cpu, rps }, { cpu: 0.76 })).toBe(true);
-    expect(held({ cpu, rps }, { cpu: 0.74 })).toBe(false);
-    expect(held({ cpu, rps }, { cpu: 1, rps: 0.98 })).toBe(true);
-    expect(held({ cpu, rps }, { cpu: 1, rps: 1 })).toBe(false);
+  test('of CPU are per unit of work', () => {
+    // 1000 requests of 2 MB each, at 10 µs a request.
+    expect(cpuMicrosPer('MB of body', sample(100, 10, { bodyBytes: 2e9 }))).toBe(5);
+    expect(cpuMicrosPer('handshake', sample(100, 10, { bodyBytes: 2e9 }))).toBe(10);
+    // The same CPU for half the bytes is twice the cost.
+    expect(compareRounds([sample(100, 10, { bodyBytes: 1e9 })], [sample(100, 10, { bodyBytes: 2e9 })], 'MB of body').cpu.ratio).toBeCloseTo(2, 12);
+  });
+
+  test.each([
+    [{ cpu: 0.76 }, 'held'], [{ cpu: 0.74 }, 'NOT HELD'],
+    [{ cpu: 1, rps: 0.99 }, 'held'], [{ cpu: 1, rps: 1 }, 'NOT HELD'],
+    [{ memory: 1.01 }, 'held'], [{ memory: 0.99 }, 'NOT HELD'],
+    [{ rpsWithin: 0.006 }, 'held'], [{ rpsWithin: 0.004 }, 'NOT HELD'],
+    [{ cpu: 0.74, memory: 1.01 }, 'NOT HELD'],
+  ] as const)('within %j: %s', (limits, verdict) => {
+    expect(judge(ratios, limits, sides)).toBe(verdict);
+  });
+
+  test('agree in both directions, and only where the server is the limit', () => {
+    const verdictOf = (a: Measured, b: Measured): string => judge(compareRounds([a], [b], 'request'), { rpsWithin: 0.03 }, [[a], [b]]);
+    const against = (rps: number): string => verdictOf(sample(rps, 1), sample(100, 1));
+    expect([96, 98, 102, 104].map(against)).toEqual(['NOT HELD', 'held', 'held', 'NOT HELD']);
+    // On one side only is not enough.
+    const idle = { serverShare: 0.94 };
+    expect([verdictOf(sample(104, 1), sample(100, 1, idle)), verdictOf(sample(102, 1, idle), sample(100, 1))]).toEqual(['not judged', 'not judged']);
+    // Of CPU and memory the server's share says nothing.
+    expect(judge(ratios, { cpu: 0.76 }, sides.map((samples) => samples.map((one) => ({ ...one, ...idle }))))).toBe('held');
   });
 
   test('stand in a table with the limit and whether it was held', () => {
-    const lines = tableLines([
-      { load: 'keep-alive', arrangement: 'a core each', generator: 'loadgen', samples: [sample(98_000, 8), sample(98_000, 8)],
-        against: { peer: 'wrk', ...compareRounds([sample(98_000, 8), sample(98_000, 8)], [sample(100_000, 10), sample(100_000, 10)]), limits: { cpu: 0.7 } } },
-      { load: 'keep-alive', arrangement: 'a core each', generator: 'wrk', samples: [sample(100_000, 10)], against: null },
-    ]);
-    expect(lines).toEqual([
-      'keep-alive · a core each                            requests/s   CPU µs/request   server',
-      '  loadgen                                               98,000             8.00     97 %',
-      '    CPU per request × 0.800 [0.800, 0.800] (rounds 0.800 to 0.800) of wrk; requests/s × 0.980 [0.980, 0.980] (rounds 0.980 to 0.980)',
+    const row = { experiment: 'http1', load: 'HTTP/1.1', server: 'nginx 1.22.1', arrangement: 'a core each', unit: 'request' } as const;
+    const [one, other] = [[sample(98_000, 8), sample(98_000, 8)], [sample(100_000, 10), sample(100_000, 10)]];
+    const rows: Row[] = [
+      { ...row, generator: 'loadgen', samples: one, against: { peer: 'wrk', ...compareRounds(one, other, 'request'), limits: { cpu: 0.7 }, verdict: 'NOT HELD' } },
+      { ...row, generator: 'wrk', samples: other, against: null },
+    ];
+    expect(tableLines(rows)).toEqual([
+      'http1 · a core each · HTTP/1.1 · nginx 1.22.1',
+      '                          requests   requests/s   CPU µs/request     peak MB      server   generator',
+      '  loadgen                    1,000       98,000             8.00        60.0        97 %        50 %',
+      '    CPU per request × 0.800 [0.800, 0.800] (rounds 0.800 to 0.800) of wrk; requests/s × 0.980 [0.980, 0.980] (rounds 0.980 to 0.980); memory × 1.000 [1.000, 1.000] (rounds 1.000 to 1.000)',
       '    limit: CPU × 0.7 at most: NOT HELD',
-      '  wrk                                                  100,000            10.00     97 %',
+      '  wrk                        1,000      100,000            10.00        60.0        97 %        50 %',
+    ]);
+    const tls = 'TLSv1.3 TLS_AES_128_GCM_SHA256 X25519';
+    const shared = tableLines(rows.map((each): Row => ({ ...each, arrangement: 'one core', unit: 'MB of body', samples: [sample(100, 10, { bodyBytes: 2e9, tls })] })));
+    expect(shared.slice(0, 3)).toEqual([
+      `http1 · one core · HTTP/1.1 · nginx 1.22.1 · ${tls}`,
+      '                          requests   requests/s   CPU µs/MB of body     peak MB',
+      '  loadgen                    1,000          100                5.00        60.0',
     ]);
   });
 
@@ -84,5 +249,43 @@ describe('ratios', () => {
     expect(effectLines([{ generator: 'wrk', without: rates(50_000, 50_000), with: rates(65_000, 65_000) }])).toEqual([
       '  wrk                  50,000 → 65,000 requests/s: × 1.300 [1.300, 1.300] (rounds 1.300 to 1.300)',
     ]);
+  });
+});
+
+describe('experiments', () => {
+  const limitsOf = (name: string): unknown[] => {
+    const found = experiments.find((experiment) => experiment.name === name);
+    return found?.arrangements.map((arrangement) => ({ [arrangement]: found.limits(arrangement) })) ?? [];
+  };
+
+  test.each<[string, unknown[]]>([
+    ['h2-100x100', [{ 'a core each': { cpu: 1 } }, { 'one core': { cpu: 0.5 } }]],
+    ['h2-100x1', [{ 'a core each': { cpu: 1 } }, { 'one core': { cpu: 0.75 } }]],
+    ['tls-http1', [{ 'a core each': { cpu: 1 } }, { 'one core': { cpu: 0.9 } }]],
+    ['tls-handshakes', [{ 'a core each': { cpu: 1 } }, { 'one core': { cpu: 1 } }]],
+    ['h2-body', [{ 'a core each': { cpu: 1 } }, { 'one core': { cpu: 1 } }]],
+    ['h2-memory', [{ 'a core each': { memory: 0.7 } }]],
+    ...['nginx', 'h2o', 'nghttpd'].flatMap((server) => ['page', 'body'].map((what) => (
+      [`agreement-${server}-${what}`, [{ 'a core each': { rpsWithin: 0.03 } }]] as [string, unknown[]]))),
+  ])('%s has the limits that it was given', (name, limits) => {
+    expect(limitsOf(name)).toEqual(limits);
+  });
+
+  test('have names of their own, and a known time', () => {
+    const names = experiments.map(({ name }) => name);
+    expect(new Set(names).size).toBe(names.length);
+    const memory = experiments.find(({ name }) => name === 'h2-memory') as (typeof experiments)[number];
+    // Two rounds of two generators, each 40 s long whatever is asked for, and its start.
+    expect(expectedSeconds(memory, { rounds: 6, duration: 8 })).toBeCloseTo(2 * 2 * 40.3, 6);
+  });
+
+  test('are chosen by name or by its beginning', () => {
+    const names = ['h2-body', 'h2-memory', 'tls-http1', 'allocations'];
+    expect(chosenNames([], names)).toEqual(names);
+    expect(chosenNames(['h2'], names)).toEqual(['h2-body', 'h2-memory']);
+    expect(chosenNames(['allocations', 'h2-memory', 'h2-memory'], names)).toEqual(['h2-memory', 'allocations']);
+    // Half a word is no word.
+    expect(() => chosenNames(['h2', 'h2-mem'], names)).toThrow('there is no experiment "h2-mem": did you mean h2-memory?');
+    expect(() => chosenNames([''], names)).toThrow('there is no experiment ""');
   });
 });

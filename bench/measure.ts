@@ -1,0 +1,168 @@
+// Runs what is compared: servers, rounds, generators.
+import { mkdtemp } from 'node:fs/promises';
+import { join } from 'node:path';
+import { median } from '../lib/analysis/statistics.ts';
+import { UserError } from '../lib/errors.ts';
+import type { Cores } from '../lib/runner/cores.ts';
+import type { Page, ServerSpec } from '../lib/scenario/model.ts';
+import { startServer, type RunningServer } from '../lib/servers/index.ts';
+import { findGo, goEnvironment } from '../lib/setup/k6.ts';
+import { thisMachine } from '../lib/setup/machine.ts';
+import { projectRoot } from '../lib/setup/paths.ts';
+import { lastLine, run } from '../lib/setup/run.ts';
+import type { ToolName } from '../lib/setup/tools.ts';
+import type { Store } from '../lib/store/index.ts';
+import { loadgen, runContender, type BenchLoad, type Contender } from './contenders.ts';
+import { effect, type Experiment } from './experiments.ts';
+import { compareRounds, judge, type Arrangement, type Effect, type Measured, type Row } from './ratios.ts';
+
+export interface Bench {
+  rounds: number;
+  /** Seconds that a run is to take. */
+  duration: number;
+  /** One on each side. */
+  cores: Cores;
+  binaries: Partial<Record<ToolName, string>>;
+  /** null: nothing that is measured streams. */
+  store: Store | null;
+  /** An empty folder that is removed afterwards. */
+  scratch: string;
+  signal: AbortSignal;
+}
+
+/** Seconds beside the load, of a run: start and end of the generator. */
+const overheadSeconds = 0.3;
+
+/** About how long an experiment takes. */
+export function expectedSeconds({ length, rounds = (n) => n, contenders, arrangements }: Experiment, bench: Pick<Bench, 'rounds' | 'duration'>): number {
+  const stop = length(bench.duration);
+  const seconds = ('seconds' in stop ? stop.seconds : bench.duration) + overheadSeconds;
+  return arrangements.length * rounds(bench.rounds) * contenders.length * seconds;
+}
+
+/** The same for what measureEffect does. */
+export function expectedEffectSeconds({ rounds, duration }: Pick<Bench, 'rounds' | 'duration'>): number {
+  return effect.contenders.length * rounds * 2 * (duration + overheadSeconds);
+}
+
+/**
+ * One server for all rounds; every round runs each contender once, forwards and backwards in turn. Throws UserError when a
+ * generator fails, has errors, leaves connections without an answer or negotiates another TLS than the others.
+ */
+export async function measure(experiment: Experiment, arrangement: Arrangement, bench: Bench): Promise<Row[]> {
+  const { contenders, unit } = experiment;
+  const cpus = arrangement === 'a core each' ? bench.cores.generatorCpus : bench.cores.serverCpus;
+  const load: BenchLoad = { ...experiment.load, length: experiment.length(bench.duration) };
+  const rounds = experiment.rounds?.(bench.rounds) ?? bench.rounds;
+  const running = await start(experiment.server, experiment.page, load.connections, bench);
+  try {
+    const samples = new Map<Contender, Measured[]>(contenders.map((contender) => [contender, []]));
+    for (let round = 1; round <= rounds; round++) {
+      for (const contender of round % 2 === 1 ? contenders : contenders.toReversed()) {
+        const where = `${experiment.name} · ${arrangement} · round ${round} of ${rounds}`;
+        samples.get(contender)?.push(await sampleOf(contender, running, experiment.page, load, cpus, bench, where));
+      }
+    }
+    requireSameTls(experiment.name, samples);
+    const [measured, peer] = contenders;
+    const of = (contender: Contender): Measured[] => samples.get(contender) as Measured[];
+    return contenders.map((contender): Row => {
+      const row = { experiment: experiment.name, load: experiment.title, server: `${running.name} ${running.version}`, arrangement, generator: contender.name, unit, samples: of(contender) };
+      if (contender === peer) return { ...row, against: null };
+      const ratios = { peer: peer.name, ...compareRounds(of(contender), of(peer), unit) };
+      if (contender !== measured) return { ...row, against: ratios };
+      const limits = experiment.limits(arrangement);
+      return { ...row, against: { ...ratios, limits, verdict: judge(ratios, limits, [of(measured), of(peer)]) } };
+    });
+  } finally {
+    await running.stop();
+  }
+}
+
+/** Both servers stay up, which costs nothing while they are idle; each generator loads one, then the other. */
+export async function measureEffect(bench: Bench): Promise<Effect[]> {
+  const servers: RunningServer[] = [];
+  try {
+    for (const spec of [effect.without, effect.with]) servers.push(await start(spec, effect.page, effect.load.connections, bench));
+    const [without, withIt] = servers as [RunningServer, RunningServer];
+    const load: BenchLoad = { ...effect.load, length: { seconds: bench.duration } };
+    const effects: Effect[] = effect.contenders.map(({ name }) => ({ generator: name, without: [], with: [] }));
+    for (let round = 1; round <= bench.rounds; round++) {
+      for (const [index, contender] of effect.contenders.entries()) {
+        const sides = [['without', without], ['with', withIt]] as const;
+        for (const [side, running] of round % 2 === 1 ? sides : sides.toReversed()) {
+          const where = `${effect.name} · ${side} · round ${round} of ${bench.rounds}`;
+          (effects[index] as Effect)[side].push(await sampleOf(contender, running, effect.page, load, bench.cores.generatorCpus, bench, where));
+        }
+      }
+    }
+    return effects;
+  } finally {
+    for (const running of servers) await running.stop();
+  }
+}
+
+/** CPU seconds of a k6 that makes a single request: of its start and end, which are in all of loadgen's figures. */
+export async function k6StartSeconds(bench: Bench): Promise<number> {
+  const running = await start(effect.with, effect.page, 1, bench);
+  try {
+    const load: BenchLoad = { ...effect.load, connections: 1, length: { requests: 1 } };
+    const seconds: number[] = [];
+    // The first one also reads the binary from disk.
+    for (let round = 0; round <= 3; round++) {
+      const { cpuMicrosPerRequest } = await sampleOf(loadgen, running, effect.page, load, bench.cores.generatorCpus, bench, 'k6\'s start');
+      if (round > 0) seconds.push(cpuMicrosPerRequest / 1e6);
+    }
+    return median(seconds);
+  } finally {
+    await running.stop();
+  }
+}
+
+/** Starts a server for the bench, one worker. */
+async function start(spec: ServerSpec, page: Page, connections: number, bench: Bench): Promise<RunningServer> {
+  return startServer(spec, {
+    binary: bench.binaries[spec.name] as string, folder: await mkdtemp(join(bench.scratch, `${spec.name}-`)),
+    cpus: bench.cores.serverCpus, workers: 1, page, connections, signal: bench.signal,
+  });
+}
+
+/** A run without errors, or none: an error is not a request that was served. */
+async function sampleOf(
+  contender: Contender, running: RunningServer, page: Page, load: BenchLoad, cpus: readonly number[], bench: Bench, where: string,
+): Promise<Measured> {
+  console.error(`${where} · ${contender.name}`);
+  const [before, startedAt] = [running.usage().cpuSeconds, performance.now()];
+  const sample = await runContender(contender, `${running.origin}${page.path}`, load, {
+    binary: bench.binaries[contender.tool] as string, cpus, output: bench.store?.k6Output() ?? null, signal: bench.signal,
+  });
+  const seconds = (performance.now() - startedAt) / 1000;
+  const serverCpuSeconds = running.usage().cpuSeconds - before;
+  const { requests, rps, errors, errorExample, minConnectionRps } = sample;
+  if (errors > 0) throw new UserError(`${where}: ${contender.name} had ${errors} errors against ${running.name}${errorExample === undefined ? '' : ` (${errorExample})`}; the figures would mean nothing`);
+  if (requests === 0 || minConnectionRps === 0) {
+    throw new UserError(`${where}: ${contender.name} had connections without a single answer, so not all ${load.connections} were open at once: end what else uses the machine, or give it more time with --duration`);
+  }
+  return { ...sample, serverShare: serverCpuSeconds / (requests / rps), generatorShare: sample.cpuMicrosPerRequest * requests / 1e6 / seconds };
+}
+
+/** Another version, suite or curve is another amount of work. */
+function requireSameTls(name: string, samples: ReadonlyMap<Contender, readonly Measured[]>): void {
+  const seen = new Map([...samples].flatMap(([contender, list]) => list.map(({ tls }) => [tls, contender.name] as const)));
+  if (seen.size > 1) throw new UserError(`${name}: not the same TLS on both sides: ${[...seen].map(([tls, generator]) => `${generator} has ${tls}`).join(', ')}`);
+}
+
+/** Go's own count, from a benchmark of one request on one of 100 connections. Throws UserError when it prints none. */
+export async function allocationsPerRequest(signal: AbortSignal): Promise<{ perRequest: number; output: string }> {
+  console.error('allocations per request');
+  const machine = thisMachine();
+  const { stdout, stderr } = await run({
+    command: (await findGo(machine)).binary, env: goEnvironment(machine.env),
+    args: ['test', '-trimpath', '-buildvcs=false', '-run', '^$', '-bench', '^BenchmarkKeepAlive$', '-benchtime', '300000x', './engine'],
+    cwd: join(projectRoot, 'xk6-loadgen'), signal,
+  });
+  const output = stdout.split('\n').find((line) => line.startsWith('BenchmarkKeepAlive')) ?? '';
+  const perRequest = /(\d+) allocs\/op/.exec(output)?.[1];
+  if (perRequest === undefined) throw new UserError(`go test printed no figure: ${lastLine(stderr) || lastLine(stdout)}`);
+  return { perRequest: Number(perRequest), output };
+}
