@@ -15,6 +15,8 @@ import { countGoTests, countVitest, type Counts, type VitestReport } from './tes
 const parts = ['unit', 'integration', 'go'] as const;
 type Part = (typeof parts)[number];
 
+const integrationTools = ['k6', 'nginx', 'h2o', 'nghttpd', 'h2load', 'openssl', 'influxd'] as const;
+
 /** `output` is shown when something failed. */
 interface Outcome extends Counts { output: string }
 
@@ -58,7 +60,7 @@ class TestRun {
 
   /** `toolsReady`: the integration tests are wanted and can be run. */
   async #toolsAndGo(chosen: ReadonlySet<Part>): Promise<{ toolsReady: boolean }> {
-    const tools = chosen.has('integration') ? await this.#ready(() => ensureTools(['k6', 'nginx', 'influxd'], this.#machine, this.#signal)) : undefined;
+    const tools = chosen.has('integration') ? await this.#ready(() => ensureTools(integrationTools, this.#machine, this.#signal)) : undefined;
     if (chosen.has('go')) {
       const compilers = await this.#ready(async () => ({ go: await findGo(this.#machine), ...await ensureTools(['gcc'], this.#machine, this.#signal) }));
       if (compilers !== undefined) await this.#goModule(compilers);
