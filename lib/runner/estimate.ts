@@ -11,7 +11,7 @@ const overheadSeconds = 0.5;
  * small pages at 20,000 requests/s (10,000 with a connection for each), large ones at the rate of their bytes, and a TLS
  * handshake's time for each connection.
  */
-const assumed = { rps: 20_000, rpsWithoutKeepAlive: 10_000, bytesPerSecond: 400e6, handshakeSeconds: 0.002 };
+const assumed = { rps: 20_000, rpsWithoutKeepAlive: 10_000, bytesPerSecond: 500e6, handshakeSeconds: 0.002 };
 
 /** Estimated seconds of one load phase, its warm-up included. */
 export function expectedSeconds(load: Load, page: Pick<Page, 'bodyBytes'>): number {
