@@ -173,7 +173,7 @@ async function benchOn(chosen: readonly Part[], name: string, bench: Bench): Pro
   console.log([
     `load generators on ${environment.cpuModel}, ${environment.kernel}; ${Object.entries(environment.versions).map((nameAndVersion) => nameAndVersion.join(' ')).join(', ')}`,
     `server on core ${formatCpuList(cores.serverCpus)}, generator on core ${formatCpuList(cores.generatorCpus)} (one core: both on ${formatCpuList(cores.serverCpus)})`,
-    `${rounds} rounds, about ${duration(expected)}`,
+    `${rounds === 1 ? '1 round' : `${rounds} rounds`}, about ${duration(expected)}`,
   ].join('\n'));
   if (binaries.k6 !== undefined) {
     results.k6StartCpuSeconds = await k6StartSeconds(bench);
@@ -193,7 +193,7 @@ async function benchOn(chosen: readonly Part[], name: string, bench: Bench): Pro
 
 /** How the peers say their versions. */
 const versionQuestions = {
-  wrk: ['-v', /wrk (?:debian\/)?(\S+)/], ab: ['-V', /Version (\S+)/], h2load: ['--version', /nghttp2\/(\S+)/],
+  wrk: ['-v', /wrk \D*([\d.]+)/], ab: ['-V', /Version (\S+)/], h2load: ['--version', /nghttp2\/(\S+)/],
 } as const satisfies Partial<Record<ToolName, readonly [string, RegExp]>>;
 
 /** Of the tools that are used, by name. */

@@ -96,9 +96,8 @@ export const h2load: Contender = {
   tool: 'h2load',
   command: (url, { protocol, connections, streams, length }) => {
     const stop = 'seconds' in length ? ['-D', String(length.seconds)] : ['-n', String(length.requests)];
-    // Its own list of protocols has HTTP/1.1 too, to which it would fall back without a word.
-    const version = protocol === 'h2' ? '--npn-list=h2' : '--h1';
-    return { args: ['-t', '1', version, '-c', String(connections), '-m', String(streams), ...stop, url], runs: runsOf(length) };
+    const version = protocol === 'h2' ? [] : ['--h1'];
+    return { args: ['-t', '1', ...version, '-c', String(connections), '-m', String(streams), ...stop, url], runs: runsOf(length) };
   },
   read: readH2load,
 };

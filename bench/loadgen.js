@@ -15,6 +15,6 @@ export default function () {
     bodyBytes: total(({ bytes }) => bytes.body),
     minConnectionRps: Math.min(...results.map(({ perConnectionRps }) => perConnectionRps.min)),
     ...(errorExample === '' ? {} : { errorExample }),
-    ...(tls === null ? {} : { tls: `${tls.version} ${tls.cipher} ${tls.keyExchange}` }),
+    ...(tls === null ? {} : { tls: `${tls.version} ${tls.cipher} ${tls.keyExchange} ${options.protocol}` }),
   })}`);
 }

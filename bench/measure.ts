@@ -146,9 +146,12 @@ async function sampleOf(
   return { ...sample, serverShare: serverCpuSeconds / (requests / rps), generatorShare: sample.cpuMicrosPerRequest * requests / 1e6 / seconds };
 }
 
-/** Another version, suite or curve is another amount of work. */
-function requireSameTls(name: string, samples: ReadonlyMap<Contender, readonly Measured[]>): void {
-  const seen = new Map([...samples].flatMap(([contender, list]) => list.map(({ tls }) => [tls, contender.name] as const)));
+/**
+ * Throws UserError when not all negotiated the same: another version, suite or curve is another amount of work, and h2load
+ * falls back to HTTP/1.1 without a word.
+ */
+export function requireSameTls(name: string, samples: ReadonlyMap<Pick<Contender, 'name'>, readonly Pick<Measured, 'tls'>[]>): void {
+  const seen = new Map([...samples].flatMap(([contender, list]) => list.map(({ tls = 'none' }) => [tls, contender.name] as const)));
   if (seen.size > 1) throw new UserError(`${name}: not the same TLS on both sides: ${[...seen].map(([tls, generator]) => `${generator} has ${tls}`).join(', ')}`);
 }
 

@@ -14,7 +14,7 @@ export interface Printed {
   bodyBytes?: number;
   /** Requests/s of the connection that had the fewest: above 0, all of them were open and answered. */
   minConnectionRps?: number;
-  /** As negotiated: version, cipher and key exchange in OpenSSL's names. */
+  /** As negotiated: version, cipher and key exchange in OpenSSL's names, and the protocol. */
   tls?: string;
 }
 
@@ -45,8 +45,8 @@ export function readH2load(output: string): Printed {
   const figures = (pattern: RegExp): number[] => matches(output, pattern).map(Number);
   const totals = figures(/^requests: (\d+) total/m);
   const rates = figures(/^finished in [^,]+, ([\d.]+) req\/s/m);
-  const tls = [/^TLS Protocol: (\S+)/m, /^Cipher: (\S+)/m, /^Server Temp Key: (?:ECDH )?(\S+)/m].flatMap((pattern) => pattern.exec(output)?.[1] ?? [])
-    .map((name) => curveNames[name] ?? name);
+  const tls = [/^TLS Protocol: (\S+)/m, /^Cipher: (\S+)/m, /^Server Temp Key: (?:ECDH )?(\S+)/m, /^Application protocol: (\S+)/m]
+    .flatMap((pattern) => pattern.exec(output)?.[1] ?? []).map((name) => curveNames[name] ?? name);
   return {
     requests: sum(totals),
     // A run's time is its requests by its rate: in "finished in" the end of a timed run counts too.

@@ -108,7 +108,7 @@ function againstLines({ against, unit }: Row): string[] {
     ...(limits.memory === undefined ? [] : [`memory × ${limits.memory} at most`]),
   ];
   return [
-    `    CPU per ${unit} × ${describe(cpu)} of ${peer}; requests/s × ${describe(rps)}; memory × ${describe(memory)}`,
+    `    CPU per ${unit} × ${describe(cpu)} of ${peer}; requests/s × ${describe(rps)}${limits.memory === undefined ? '' : `; memory × ${describe(memory)}`}`,
     ...(verdict === undefined ? [] : [`    limit: ${wanted.join(', ')}: ${verdict}`]),
   ];
 }

@@ -1,13 +1,15 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { chosenNames } from '../../bench/bench.ts';
 import { ab, h2load, loadgen, runContender, streamingLoadgen, type BenchLoad, type Contender, type RunOptions, type Sample } from '../../bench/contenders.ts';
 import { experiments } from '../../bench/experiments.ts';
-import { expectedSeconds } from '../../bench/measure.ts';
+import { expectedSeconds, requireSameTls } from '../../bench/measure.ts';
 import { readAb, readH2load, readK6, readWrk } from '../../bench/printed.ts';
 import { compareRounds, cpuMicrosPer, effectLines, judge, tableLines, type Measured, type Row } from '../../bench/ratios.ts';
+import { main } from '../../lib/cli/main.ts';
+import { allowedCpus } from '../../lib/runner/cores.ts';
 
 const wrkOutput = `Running 4s test @ http://127.0.0.1:18999/
   1 threads and 100 connections
@@ -64,13 +66,13 @@ describe('what the generators print', () => {
 
   test('h2load', () => {
     expect(readH2load(h2loadOutput)).toEqual({
-      requests: 72_627, rps: 24_209, errors: 0, bodyBytes: 44_447_724, minConnectionRps: 232.91, tls: 'TLSv1.3 TLS_AES_128_GCM_SHA256 X25519',
+      requests: 72_627, rps: 24_209, errors: 0, bodyBytes: 44_447_724, minConnectionRps: 232.91, tls: 'TLSv1.3 TLS_AES_128_GCM_SHA256 X25519 h2',
     });
     // Ten not done, five answered with 404 (which h2load counts as failed).
     const failing = h2loadOutput.replace('72627 done, 72627 succeeded, 0 failed', '72617 done, 72612 succeeded, 15 failed');
     expect(readH2load(failing).errors).toBe(15);
     for (const key of ['ECDH P-256', 'ECDH prime256v1']) {
-      expect(readH2load(h2loadOutput.replace('X25519 253 bits', `${key} 256 bits`)).tls).toBe('TLSv1.3 TLS_AES_128_GCM_SHA256 P-256');
+      expect(readH2load(h2loadOutput.replace('X25519 253 bits', `${key} 256 bits`)).tls).toBe('TLSv1.3 TLS_AES_128_GCM_SHA256 P-256 h2');
     }
     expect(readH2load(h2loadOutput.replace(/^(TLS|Cipher|Server|Application).*\n/gm, ''))).not.toHaveProperty('tls');
     // Numbers with an exponent or a group separator would be another version's.
@@ -92,11 +94,11 @@ const load: BenchLoad = { protocol: 'h2', connections: 100, streams: 10, keepAli
 const url = 'https://127.0.0.1:8443/';
 
 describe('the command lines', () => {
-  test('of h2load never fall back to another protocol', () => {
-    expect(h2load.command(url, load)).toEqual({ args: ['-t', '1', '--npn-list=h2', '-c', '100', '-m', '10', '-D', '8', url], runs: 1 });
+  test('of h2load are for a time, or one for each run', () => {
+    expect(h2load.command(url, load)).toEqual({ args: ['-t', '1', '-c', '100', '-m', '10', '-D', '8', url], runs: 1 });
     expect(h2load.command(url, { ...load, protocol: 'http/1.1', streams: 1 }).args).toEqual(['-t', '1', '--h1', '-c', '100', '-m', '1', '-D', '8', url]);
     expect(h2load.command(url, { ...load, connections: 1000, streams: 1, length: { requests: 1000, runs: 8 } }))
-      .toEqual({ args: ['-t', '1', '--npn-list=h2', '-c', '1000', '-m', '1', '-n', '1000', url], runs: 8 });
+      .toEqual({ args: ['-t', '1', '-c', '1000', '-m', '1', '-n', '1000', url], runs: 8 });
   });
 
   test('of k6 have the load as JSON, and all its runs in one process', () => {
@@ -125,7 +127,7 @@ describe('a contender\'s run', () => {
     const file = join(folder, 'script.mjs');
     await writeFile(file, script);
     const contender: Contender = { name: 'scripted', tool: 'wrk', command: () => ({ args: [file] }), read: readWrk, ...more };
-    return runContender(contender, url, load, { binary: process.execPath, cpus: [0], output: null, signal: new AbortController().signal, ...options });
+    return runContender(contender, url, load, { binary: process.execPath, cpus: allowedCpus().slice(0, 1), output: null, signal: new AbortController().signal, ...options });
   }
   const wrkLines = 'console.log("1000 requests in 1s\\nRequests/sec: 1000");';
 
@@ -231,9 +233,15 @@ describe('ratios', () => {
       'http1 · a core each · HTTP/1.1 · nginx 1.22.1',
       '                          requests   requests/s   CPU µs/request     peak MB      server   generator',
       '  loadgen                    1,000       98,000             8.00        60.0        97 %        50 %',
-      '    CPU per request × 0.800 [0.800, 0.800] (rounds 0.800 to 0.800) of wrk; requests/s × 0.980 [0.980, 0.980] (rounds 0.980 to 0.980); memory × 1.000 [1.000, 1.000] (rounds 1.000 to 1.000)',
+      '    CPU per request × 0.800 [0.800, 0.800] (rounds 0.800 to 0.800) of wrk; requests/s × 0.980 [0.980, 0.980] (rounds 0.980 to 0.980)',
       '    limit: CPU × 0.7 at most: NOT HELD',
       '  wrk                        1,000      100,000            10.00        60.0        97 %        50 %',
+    ]);
+    // Memory by the peer's is said where it has a limit.
+    const memory = rows.map((each): Row => (each.against === null ? each : { ...each, against: { ...each.against, limits: { memory: 0.7 } } }));
+    expect(tableLines(memory).slice(3, 5)).toEqual([
+      expect.stringMatching(/^ {4}CPU per request × .*; memory × 1\.000 \[1\.000, 1\.000\] \(rounds 1\.000 to 1\.000\)$/),
+      '    limit: memory × 0.7 at most: NOT HELD',
     ]);
     const tls = 'TLSv1.3 TLS_AES_128_GCM_SHA256 X25519';
     const shared = tableLines(rows.map((each): Row => ({ ...each, arrangement: 'one core', unit: 'MB of body', samples: [sample(100, 10, { bodyBytes: 2e9, tls })] })));
@@ -287,5 +295,30 @@ describe('experiments', () => {
     // Half a word is no word.
     expect(() => chosenNames(['h2', 'h2-mem'], names)).toThrow('there is no experiment "h2-mem": did you mean h2-memory?');
     expect(() => chosenNames([''], names)).toThrow('there is no experiment ""');
+  });
+
+  test('need the same TLS and protocol on both sides, in every round', () => {
+    const h2 = { tls: 'TLSv1.3 TLS_AES_128_GCM_SHA256 X25519 h2' };
+    const http1 = { tls: 'TLSv1.3 TLS_AES_128_GCM_SHA256 X25519 http/1.1' };
+    requireSameTls('one', new Map([[loadgen, [h2, h2]], [h2load, [h2, h2]]]));
+    requireSameTls('without TLS', new Map([[loadgen, [{}]], [ab, [{}]]]));
+    expect(() => requireSameTls('one', new Map([[loadgen, [h2, h2]], [h2load, [h2, http1]]])))
+      .toThrow(`one: not the same TLS on both sides: h2load has ${h2.tls}, h2load has ${http1.tls}`);
+    expect(() => requireSameTls('one', new Map([[loadgen, [h2]], [h2load, [{}]]]))).toThrow('h2load has none');
+  });
+
+  test.each([
+    [['h3'], 'there is no experiment "h3": did you mean h2-body?'],
+    [['h2', '--round', '1'], 'there is no flag "--round": did you mean --rounds?'],
+    [['--duration', '1.5'], '--duration 1.5: wrk knows whole seconds only'],
+    [['--duration', '0.5'], '--duration 0.5: give a time from 1 s to 24 h, such as 10s or 2m'],
+  ])('wrong words %j end with code 2 and one line, before anything starts', async (words, line) => {
+    const complaint = vi.spyOn(console, 'error').mockImplementation(() => undefined);
+    try {
+      expect(await main(['bench', ...words])).toBe(2);
+      expect(complaint.mock.calls).toEqual([[line]]);
+    } finally {
+      complaint.mockRestore();
+    }
   });
 });
