@@ -29,9 +29,14 @@ func (l *loop) startSoon(c *conn) {
 	}
 }
 
-// startSome lets the first of them start; the others follow in the next turns.
+// startSome lets the first of them start; the others follow in the next turns. With TLS all of them start, since that is
+// a connect only.
 func (l *loop) startSome() {
-	for range min(l.starting.len, startsPerTurn) {
+	starts := l.starting.len
+	if l.tls == nil {
+		starts = min(starts, startsPerTurn)
+	}
+	for range starts {
 		c := l.starting.pop()
 		c.queued = false
 		l.clock = l.shared.now()

@@ -88,6 +88,11 @@ func (c *conn) connect() {
 		c.fail(ErrConnect, "connect: "+errno.Error())
 		return
 	}
+	if c.secure != nil {
+		// Its handshake can wait for the event: first all connections are opened that are to be, as h2load does.
+		c.watch(true)
+		return
+	}
 	generation := c.generation
 	c.tryTransport()
 	if c.generation == generation && c.fd >= 0 {

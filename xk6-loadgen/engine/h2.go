@@ -90,6 +90,8 @@ type h2 struct {
 	opened, plain, sayPlain bool
 	// draining: no stream is opened any more. answered: a response came in.
 	draining, answered bool
+	// goAwayCode is the reason the server gave for taking no more streams.
+	goAwayCode http2.ErrCode
 	// tolerant: we have given up streams of which the server may not know yet, so late frames are no fault.
 	tolerant bool
 	// uploading is the number of streams whose request is not wholly sent.
@@ -267,7 +269,7 @@ func (s *h2) finish() {
 	c := s.conn
 	if !s.answered && len(s.waiting) > 0 {
 		// Without this a server that turns everything away would be asked for ever.
-		c.fail(ErrRead, "the server sent GOAWAY before it answered a request")
+		c.fail(ErrRead, "the server sent GOAWAY ("+s.goAwayCode.String()+") before it answered a request")
 		return
 	}
 	c.loop.out = c.loop.out[:0]

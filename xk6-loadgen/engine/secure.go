@@ -21,6 +21,8 @@ type secure struct {
 	in, out   half
 	// partial is the beginning of a record whose end has not come in yet.
 	partial []byte
+	// keyUpdates since the last content.
+	keyUpdates int
 	// messages are TLS 1.3's handshake messages after the handshake, which may span records.
 	messages []byte
 }
@@ -232,6 +234,7 @@ func (s *secure) open(record []byte) {
 	switch kind {
 	case recordApplicationData:
 		if len(content) > 0 {
+			s.keyUpdates = 0
 			c.deliver(content)
 		}
 	case recordAlert:
@@ -270,6 +273,8 @@ const (
 	messageKeyUpdate = 24
 	// maxMessageBytes bounds a session ticket with its extensions.
 	maxMessageBytes = 128 << 10
+	// maxKeyUpdates in a row serve no purpose but to keep the client busy.
+	maxKeyUpdates = 100
 )
 
 // handshakeMessages acts on whole messages after a TLS 1.3 handshake: session tickets are not kept, key updates are made.
@@ -291,6 +296,10 @@ func (s *secure) handshakeMessages() {
 		}
 		if len(body) != 1 || body[0] > 1 || len(s.messages) > 0 {
 			c.fail(ErrTLS, "a key update is malformed")
+			return
+		}
+		if s.keyUpdates++; s.keyUpdates > maxKeyUpdates {
+			c.fail(ErrTLS, "the server updates its keys without end")
 			return
 		}
 		if err := s.updateKeys(body[0] == 1); err != nil {

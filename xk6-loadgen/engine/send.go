@@ -39,21 +39,32 @@ func (c *conn) write(p []byte) {
 // pump hands on what is waiting, as much as the kernel takes.
 func (c *conn) pump() {
 	if c.secure != nil && c.state == established {
-		for len(c.unsent) > 0 && (len(c.backlog) == 0 || !c.watchesOut) {
-			p := c.unsent[:min(len(c.unsent), sealBytes)]
-			c.unsent = c.unsent[len(p):]
-			if c.write(p); c.fd < 0 {
-				return
-			}
-		}
+		c.pumpSealed()
+		return
 	}
-	if len(c.backlog) > 0 && !c.pumpBacklog() || c.secure != nil || len(c.unsent) == 0 {
+	if len(c.backlog) > 0 && !c.pumpBacklog() || len(c.unsent) == 0 {
 		return
 	}
 	if n, ok := c.transmit(c.unsent); ok {
 		c.loop.current.SentBytes += int64(n)
 		if c.unsent = c.unsent[n:]; len(c.unsent) > 0 {
 			c.watchWrites()
+		}
+	}
+}
+
+// pumpSealed encrypts what is unsent piece by piece. The first goes out together with what the handshake has left.
+func (c *conn) pumpSealed() {
+	for {
+		for len(c.unsent) > 0 && len(c.backlog) < sealBytes {
+			p := c.unsent[:min(len(c.unsent), sealBytes)]
+			c.unsent = c.unsent[len(p):]
+			if c.write(p); c.fd < 0 {
+				return
+			}
+		}
+		if len(c.backlog) > 0 && !c.pumpBacklog() || len(c.unsent) == 0 {
+			return
 		}
 	}
 }

@@ -14,11 +14,11 @@ type TLSOptions struct {
 	InsecureSkipVerify bool
 	// MinVersion and MaxVersion are "TLSv1.2" or "TLSv1.3"; empty: both are offered.
 	MinVersion, MaxVersion string
-	// Ciphers are those of TLS 1.2 in OpenSSL's names, in order of preference; empty: all of cipherSuites. TLS 1.3's are
-	// not for the client to choose in Go.
+	// Ciphers are those of TLS 1.2 in OpenSSL's names; empty: all of cipherSuites. Their order is crypto/tls's own, and
+	// TLS 1.3's are not for the client to choose in Go.
 	Ciphers []string
-	// Curves for the key exchange, in order of preference: X25519, P-256, P-384, P-521 (OpenSSL's prime256v1, secp384r1
-	// and secp521r1 are understood); empty: these four, as h2load offers them.
+	// Curves for the key exchange: X25519, P-256, P-384, P-521 (OpenSSL's prime256v1, secp384r1 and secp521r1 are
+	// understood); empty: these four, as h2load offers them. Their order is crypto/tls's own.
 	Curves []string
 }
 
@@ -29,7 +29,7 @@ func (t TLSOptions) isZero() bool {
 // TLSState is what a handshake came to, in OpenSSL's names.
 type TLSState struct{ Version, Cipher, KeyExchange string }
 
-// cipherSuites are the AEAD suites of TLS 1.2 that Go and the record layer speak, in the order they are offered.
+// cipherSuites are the AEAD suites of TLS 1.2 that Go and the record layer speak.
 var cipherSuites = []struct {
 	name string
 	id   uint16
@@ -42,7 +42,7 @@ var cipherSuites = []struct {
 	{"ECDHE-RSA-CHACHA20-POLY1305", tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256},
 }
 
-// curves are h2load's defaults, in its order. Go would add key shares of 1.2 kB for post-quantum ones.
+// curves are h2load's defaults. Go would add key shares of 1.2 kB for post-quantum ones.
 var curves = []struct {
 	name, alias string
 	id          tls.CurveID

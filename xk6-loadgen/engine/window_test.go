@@ -50,6 +50,8 @@ func TestKeptConnectionsMakeTheSameNumberOfRequests(t *testing.T) {
 	o := options(s.url)
 	o.Connections, o.Threads, o.Requests = 6, 2, 100
 	load(t, context.Background(), o)
+	mu.Lock()
+	defer mu.Unlock()
 	counts := slices.Sorted(maps.Values(made))
 	if want := []int{16, 16, 17, 17, 17, 17}; !slices.Equal(counts, want) {
 		t.Errorf("the connections made %v requests, want %v", counts, want)
