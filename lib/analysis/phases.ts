@@ -1,6 +1,7 @@
 // What h2load and vegeta print of a run, over the rounds of a variant.
-import type { BucketShare, LoadResult, Phase, PhaseResult, Round, StatusClass, Traffic, VariantResult } from '../runner/result.ts';
+import type { LoadResult, Phase, PhaseResult, Round, StatusClass, Traffic, VariantResult } from '../runner/result.ts';
 import type { Published } from '../scenario/model.ts';
+import { measuredBuckets } from './buckets.ts';
 import { median, total } from './statistics.ts';
 
 /** How many rounds the variants have that were run; those that are published only have none. */
@@ -77,7 +78,7 @@ function phaseResult(index: number, rounds: readonly Round[]): PhaseResult {
     unsent: total(phases, (phase) => phase.unsent),
     typicalRound: typical.round,
     latencyMs, connectMs, firstByteMs, sendDelayMs, perConnectionRps, perThreadRps,
-    buckets: bucketShares(phases),
+    buckets: measuredBuckets(phases),
     tls: tls ?? phases.find((phase) => phase.tls !== null)?.tls ?? null,
   };
 }
@@ -93,12 +94,4 @@ function summed<Name extends StatusClass | keyof LoadResult['errors']>(counts: r
   const sum = { ...counts[0] as Record<Name, number> };
   for (const more of counts.slice(1)) for (const name of Object.keys(sum) as Name[]) sum[name] += more[name];
   return sum;
-}
-
-function bucketShares(phases: readonly Phase[]): BucketShare[] {
-  const all = total(phases, (phase) => total(phase.buckets, (bucket) => bucket.count));
-  return (phases[0]?.buckets ?? []).map(({ fromMs, toMs }, index) => {
-    const count = total(phases, (phase) => phase.buckets[index]?.count ?? 0);
-    return { fromMs, toMs, count, share: all === 0 ? 0 : count / all };
-  });
 }

@@ -1,5 +1,5 @@
 // How much of one variant's effect another one has alone.
-import { confidence } from './statistics.ts';
+import { confidence, mean } from './statistics.ts';
 import { studentQuantile } from './student.ts';
 import { minimumRounds } from './verdict.ts';
 
@@ -31,8 +31,4 @@ export function effectShare(baseline: readonly number[], variant: readonly numbe
   if (a <= 0) return { share, ci95: null };
   const root = Math.sqrt(Math.max(0, b ** 2 - a * c));
   return { share, ci95: [(b - root) / a, (b + root) / a] };
-}
-
-function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }

@@ -10,6 +10,11 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[half - 1] as number) + upper) / 2;
 }
 
+/** The arithmetic mean; NaN of nothing. */
+export function mean(values: readonly number[]): number {
+  return total(values, (value) => value) / values.length;
+}
+
 /** The sum of a figure of each. */
 export function total<T>(items: readonly T[], of: (item: T) => number): number {
   return items.reduce((sum, item) => sum + of(item), 0);
@@ -34,10 +39,10 @@ export function ratioInterval(baseline: readonly number[], variant: readonly num
   if (n === 0 || n !== variant.length) throw new RangeError(`${n} rounds of the baseline, ${variant.length} of the variant`);
   const logs = baseline.map((rps, round) => Math.log((variant[round] as number) / rps));
   if (!logs.every(Number.isFinite)) throw new RangeError('a ratio needs figures above 0');
-  const mean = logs.reduce((sum, d) => sum + d, 0) / n;
-  if (n === 1) return { ratio: Math.exp(mean), interval: [Math.exp(mean), Math.exp(mean)] };
-  const variance = logs.reduce((sum, d) => sum + (d - mean) ** 2, 0) / (n - 1);
+  const middle = mean(logs);
+  if (n === 1) return { ratio: Math.exp(middle), interval: [Math.exp(middle), Math.exp(middle)] };
+  const variance = total(logs, (d) => (d - middle) ** 2) / (n - 1);
   const alpha = (1 - confidence) / comparisons;
   const half = studentQuantile(1 - alpha / 2, n - 1) * Math.sqrt(variance / n);
-  return { ratio: Math.exp(mean), interval: [Math.exp(mean - half), Math.exp(mean + half)] };
+  return { ratio: Math.exp(middle), interval: [Math.exp(middle - half), Math.exp(middle + half)] };
 }

@@ -1,5 +1,5 @@
 // From requests/s per round to a verdict on one variant against its baseline.
-import type { Comparison } from '../runner/result.ts';
+import type { Comparison, VariantResult } from '../runner/result.ts';
 import { percent } from '../report/format.ts';
 import { ratioInterval } from './statistics.ts';
 
@@ -32,6 +32,11 @@ export function comparePublished(baseline: Contender, variant: Contender): Compa
     metric: 'rps', variant: variant.name, baseline: baseline.name, ratio: 0, ci95: [0, 0], verdict: 'none', why: 'published only',
     publishedRatio: publishedRatio(baseline, variant),
   };
+}
+
+/** Whether the comparison is one of requests/s measured here: where the load sets them, its ratio says nothing. */
+export function comparable(variant: VariantResult | undefined, comparison: Comparison | undefined): comparison is Comparison {
+  return comparison !== undefined && variant !== undefined && variant.rounds.length > 0 && variant.load.rate === undefined;
 }
 
 function publishedRatio(baseline: Contender, variant: Contender): number | null {

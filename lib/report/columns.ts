@@ -1,9 +1,9 @@
 // The article's table, published beside measured.
+import { comparable } from '../analysis/verdict.ts';
 import type { Comparison, Result, VariantResult } from '../runner/result.ts';
 import type { Published } from '../scenario/model.ts';
 import { kilobytes, perMillion, perSecond, short, success, times } from './format.ts';
 import { publishedQuantile } from './histogram.ts';
-import { isOpenModel } from './loads.ts';
 import { figure, tableOf, type Cell, type Column, type Table } from './table.ts';
 
 interface Row { variant: VariantResult; comparison: Comparison | undefined }
@@ -48,8 +48,8 @@ function publishedColumns(withHeaders: boolean): Column<Row>[] {
     column('ratio', 'left', (_, { comparison }) => figure(comparison?.publishedRatio, times)),
     ...(withHeaders ? [column('headers kB', 'right', ({ headerBytes }) => figure(headerBytes, kilobytes))] : []),
     // Of a histogram it is known between which two latencies they lie.
-    column('p50', 'right', ({ buckets }) => publishedQuantile(buckets, 0.5)),
-    column('p99', 'right', ({ buckets }) => publishedQuantile(buckets, 0.99)),
+    column('p50', 'right', (published) => publishedQuantile(published, 0.5)),
+    column('p99', 'right', (published) => publishedQuantile(published, 0.99)),
   ];
 }
 
@@ -60,11 +60,6 @@ function measuredColumn(title: string, cell: (variant: VariantResult) => string)
 function againstTitle({ comparisons }: Result): string {
   const baselines = new Set(comparisons.map(({ baseline }) => baseline));
   return baselines.size === 1 ? `against ${[...baselines][0]}` : 'against its baseline';
-}
-
-/** Whether the comparison is one of requests/s measured here. */
-export function comparable(variant: VariantResult | undefined, comparison: Comparison | undefined): comparison is Comparison {
-  return comparison !== undefined && variant !== undefined && variant.rounds.length > 0 && !isOpenModel(variant);
 }
 
 /** Ratio, interval and verdict, or why there is none; then the interval says nothing (of two rounds it may reach into the millions). */

@@ -1,6 +1,6 @@
 // What h2load prints of a run, for every variant and load phase, published above measured.
-import { publishedPhases } from '../analysis/phases.ts';
-import type { Distribution, PhaseResult, Result, StatusClass, VariantResult } from '../runner/result.ts';
+import { phasePairs } from '../analysis/phases.ts';
+import type { Distribution, PhaseResult, Result, StatusClass } from '../runner/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
 import { exactPercent, hundredths, scaledBytesPerSecond, scaledTime, success, whole } from './format.ts';
 import { figure, tableOf, type Column, type Table } from './table.ts';
@@ -60,7 +60,7 @@ export function lineTables(result: Result): Table[] {
 
 /** As negotiated: one row for all phases, since they all come to the same. */
 function tlsTable(result: Result): Table {
-  const runs = result.variants.flatMap((variant) => pairs(variant).slice(0, 1).map((pair) => ({ variant, ...pair })));
+  const runs = result.variants.flatMap((variant) => phasePairs(variant).slice(0, 1).map((pair) => ({ variant, ...pair })));
   const width = widestName(result);
   const rows = runs.flatMap(({ variant, published, measured }) => [
     { name: `${variant.name.padEnd(width)}  published`, tls: published?.tls, application: '' },
@@ -102,19 +102,14 @@ function runTable(runs: readonly Run[], title: string, columns: readonly Column<
 function runsOf(result: Result): Run[] {
   const { variants } = result;
   const width = widestName(result);
-  const several = variants.some((variant) => pairs(variant).length > 1);
-  return variants.flatMap((variant) => pairs(variant).flatMap(({ published, measured }, index) => {
-    const name = `${variant.name.padEnd(width)}  ${several ? `${index + 1}  ` : ''}`;
+  const several = variants.some((variant) => phasePairs(variant).length > 1);
+  return variants.flatMap((variant) => phasePairs(variant).flatMap(({ phase, published, measured }) => {
+    const name = `${variant.name.padEnd(width)}  ${several ? `${phase}  ` : ''}`;
     return [
       ...(published === undefined ? [] : [publishedRun(`${name}published`, published)]),
       ...(measured === undefined ? [] : [measuredRun(`${name}here`, measured)]),
     ];
   }));
-}
-
-function pairs({ published, phases }: VariantResult): { published: Published | undefined; measured: PhaseResult | undefined }[] {
-  const inArticle = publishedPhases(published);
-  return Array.from({ length: Math.max(phases.length, inArticle.length) }, (_, index) => ({ published: inArticle[index], measured: phases[index] }));
 }
 
 function publishedRun(name: string, published: Published): Run {

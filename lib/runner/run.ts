@@ -232,7 +232,8 @@ function roundPoints(plan: Plan, { round, outcomes }: KeptRound, comparisons: Re
         run: plan.run, scenario: plan.scenario.name, variant: variant.name, round: String(round), phase: String(index + 1),
         server: variant.server.name, protocol: load.protocol,
       };
-      const baselinePhase = baseline === undefined ? undefined : phasesOf(baseline)[index];
+      // Where the load sets requests/s, their ratio says nothing.
+      const baselinePhase = baseline === undefined || load.rate !== undefined ? undefined : phasesOf(baseline)[index];
       const published = publishedPhases(variant.published ?? null)[index];
       const context = { tags, position: plan.shown.indexOf(variant), publishedRps: published?.rps, ratio: baselinePhase && roundRps([phase]) / roundRps([baselinePhase]) };
       return roundPoint(context, phase);

@@ -1,7 +1,9 @@
 // Writes bakeoff's own points by the catalogue in schema.ts.
-import { headerSavingsPercent, phasePairs } from '../analysis/phases.ts';
+import { publishedBuckets, sameBucket } from '../analysis/buckets.ts';
+import { headerSavingsPercent, phasePairs, successRatioOf } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
-import { bucketLabel, sameBucket } from '../report/histogram.ts';
+import { comparable } from '../analysis/verdict.ts';
+import { bucketLabel } from '../report/histogram.ts';
 import type { Comparison, Distribution, Integrity, LoadResult, Phase, PhaseResult, Result, VariantResult } from '../runner/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
 import { line, toNanoseconds } from './line-protocol.ts';
@@ -59,7 +61,7 @@ export function roundPoint(context: RoundContext, phase: Phase): string {
     seconds: phase.seconds,
     errors: phase.errors.total,
     errors_per_million: (phase.errors.total / requests) * 1e6,
-    success_ratio: (phase.responses['2xx'] + phase.responses['3xx']) / requests,
+    success_ratio: successRatioOf([phase]),
     server_cpu_micros_per_request: (phase.serverCpuSeconds / requests) * 1e6,
     generator_cpu_micros_per_request: (phase.generatorCpuSeconds / requests) * 1e6,
     p50_ms: phase.latencyMs.p50,
@@ -109,16 +111,15 @@ function comparisonFields(variant: VariantResult, position: number, comparison: 
   const { published, traffic } = variant;
   const phases = variant.rounds.flatMap((round) => round.phases);
   const requests = total(phases, (phase) => phase.requests);
-  // Where the rate is set the ratio says nothing.
-  const compared = comparison !== undefined && variant.rounds.length > 0 && variant.load.rate === undefined;
+  const measured = comparable(variant, comparison) ? comparison : undefined;
   return {
     position,
     published_rps: published?.rps,
     published_ratio: comparison?.publishedRatio,
     measured_rps: variant.rps?.median,
-    ratio: compared ? comparison.ratio : null,
-    ci_low: compared ? comparison.ci95[0] : null,
-    ci_high: compared ? comparison.ci95[1] : null,
+    ratio: measured?.ratio,
+    ci_low: measured?.ci95[0],
+    ci_high: measured?.ci95[1],
     verdict: comparison?.verdict,
     why: comparison?.why ?? variant.publishedOnly,
     note: variant.note,
@@ -204,18 +205,14 @@ interface BucketPoint { label: string; fields: Omit<Fields<typeof benchBucket>, 
 
 /** The buckets as measured, or as published where nothing was measured. */
 function bucketsOf(published: Published | undefined, measured: PhaseResult | undefined): BucketPoint[] {
-  const inArticle = (published?.buckets ?? []).map(({ fromSeconds, toSeconds, count }) => (
-    { fromMs: fromSeconds * 1000, toMs: toSeconds === null ? null : toSeconds * 1000, count }
-  ));
-  const all = total(inArticle, ({ count }) => count);
-  const here = measured?.buckets ?? [];
+  const [inArticle, here] = [publishedBuckets(published), measured?.buckets ?? []];
   return (here.length > 0 ? here : inArticle).map((bucket) => {
     const [article, mine] = [inArticle.find((one) => sameBucket(one, bucket)), here.find((one) => sameBucket(one, bucket))];
     return {
       label: bucketLabel(bucket),
       fields: {
         from_ms: bucket.fromMs, to_ms: bucket.toMs,
-        published_count: article?.count, published_share: article && article.count / all,
+        published_count: article?.count, published_share: article?.share,
         count: mine?.count, share: mine?.share,
       },
     };
