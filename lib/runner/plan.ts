@@ -1,10 +1,9 @@
 // What a run will do, decided before anything is installed or started.
-import { UserError } from '../errors.ts';
 import type { LoadOptions, LoadPlan } from '../k6/load-plan.ts';
 import { fitVariantLoad, isRunnable, type RunnableVariant } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
 import type { Scenario, ServerSpec, Variant } from '../scenario/model.ts';
-import { hardFilesLimit } from '../servers/files-limit.ts';
+import { hardFilesLimit, requireFiles } from '../servers/files-limit.ts';
 import type { Cores } from './cores.ts';
 import { expectedSeconds } from './estimate.ts';
 
@@ -57,17 +56,11 @@ export function makePlan(scenario: Scenario, shown: readonly Variant[], cores: C
       generatorCores: cores.generatorCpus.length, exact, quick, ...(durationSeconds === undefined ? {} : { durationSeconds }),
     }),
   }));
-  for (const { variant, load } of variants) checkFilesLimit(variant.name, load.connections, filesLimit);
+  for (const { variant: { name }, load: { connections } } of variants) {
+    const needed = connections + otherFiles;
+    requireFiles(needed, filesLimit, `${name}: ${connections} connections of the load generator need ${needed} open files`);
+  }
   return { scenario, shown, variants, cores, rounds: options.rounds ?? (quick ? Math.min(quickRounds, usual) : usual), quick, exact };
-}
-
-function checkFilesLimit(name: string, connections: number, limit: number): void {
-  const needed = connections + otherFiles;
-  if (needed <= limit) return;
-  throw new UserError(
-    `${name}: ${connections} connections of the load generator need ${needed} open files, but the hard limit here is ${limit}: `
-      + `raise it as root with "prlimit --nofile=${needed}:${needed} --pid $$" in this shell`,
-  );
 }
 
 /** e.g. 2026-11-20T08-15-30-nginx-open-file-cache, in UTC. */

@@ -19,12 +19,12 @@ export function hardFilesLimit(): number {
  */
 export function fileLimitFor(name: string, asked: number | undefined, connections: number, hardLimit: number): number {
   const needed = asked ?? connections + otherFiles;
-  if (needed > hardLimit) {
-    const what = asked === undefined ? `${connections} connections` : 'its variant';
-    throw new UserError(
-      `${name} needs ${needed} open files for ${what}, but the hard limit here is ${hardLimit}: ` +
-        `raise it as root with "prlimit --nofile=${needed}:${needed} --pid $$" in this shell`,
-    );
-  }
+  requireFiles(needed, hardLimit, `${name} needs ${needed} open files for ${asked === undefined ? `${connections} connections` : 'its variant'}`);
   return asked ?? hardLimit;
+}
+
+/** Throws UserError when more files are needed than may be open. `why` begins its line: who needs how many, and what for. */
+export function requireFiles(needed: number, hardLimit: number, why: string): void {
+  if (needed <= hardLimit) return;
+  throw new UserError(`${why}, but the hard limit here is ${hardLimit}: raise it as root with "prlimit --nofile=${needed}:${needed} --pid $$" in this shell`);
 }
