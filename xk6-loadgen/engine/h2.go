@@ -161,6 +161,12 @@ func (s *h2) fill() {
 		}
 		s.open(a)
 	}
+	if s.limit == 0 && len(s.waiting) == 0 {
+		// A server may forbid streams for a while: an attempt waits for that, and times out.
+		if due, taken := c.loop.take(c); taken {
+			s.waiting = append(s.waiting, attempt{begun: c.loop.clock, due: due})
+		}
+	}
 }
 
 // open sends a request on a stream of its own.
@@ -373,6 +379,8 @@ func (s *h2) closedByPeer() {
 	switch {
 	case s.active == 0 && len(s.waiting) == 0:
 		c.close()
+		// The last response and the close may have come in together: then there may be more to do.
+		c.loop.startSoon(c)
 	case s.active == 0 && s.draining:
 		s.finish()
 	case !s.greeted && s.frames.isTLSAlert():

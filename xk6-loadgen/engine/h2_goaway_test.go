@@ -239,3 +239,37 @@ func TestASilentServer(t *testing.T) {
 	o.Requests, o.Timeout = 10, 80*time.Millisecond
 	wantErrors(t, load(t, context.Background(), o), ErrTimeout, 10)
 }
+
+func TestAServerThatClosesWithItsAnswerIsConnectedToAgain(t *testing.T) {
+	s := serveH2(t, func(p *h2peer) {
+		p.settings()
+		for range 3 {
+			hello(p, p.next())
+		}
+		p.close()
+	})
+	o := h2Options(s)
+	o.Connections, o.Streams, o.Requests = 2, 1, 20
+	if r := load(t, context.Background(), o); r.Responses[0] == 0 || s.connections.Load() < 4 {
+		t.Errorf("%d connections, responses %v, errors %v: %s", s.connections.Load(), r.Responses, r.Errors, r.ErrorExample)
+	}
+}
+
+func TestAServerThatForbidsStreamsTimesOut(t *testing.T) {
+	s := serveH2(t, func(p *h2peer) {
+		p.settings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 0})
+		for range p.gather(1) {
+			hello(p, p.next())
+		}
+		for {
+			p.read()
+		}
+	})
+	o := h2Options(s)
+	o.Connections, o.Streams, o.Requests, o.Timeout = 1, 1, 3, 100*time.Millisecond
+	r := load(t, context.Background(), o)
+	// Each connection's first stream is opened before the limit is known.
+	if r.Responses[0] != 2 || r.Errors[ErrTimeout] != 1 {
+		t.Errorf("responses %v, errors %v: %s", r.Responses, r.Errors, r.ErrorExample)
+	}
+}

@@ -59,6 +59,7 @@ func (s *http1) received(p []byte) {
 	if !s.busy {
 		// Bytes that nobody asked for: the connection can't be trusted any more. No attempt is under way to blame.
 		s.conn.close()
+		s.conn.loop.startSoon(s.conn)
 		return
 	}
 	used, done, fault := s.parser.feed(p, &s.conn.loop.lastHead)
@@ -100,6 +101,7 @@ func (s *http1) closedByPeer() {
 	switch {
 	case !s.busy:
 		s.conn.close()
+		s.conn.loop.startSoon(s.conn)
 	case s.parser.endsAtClose():
 		s.complete()
 		// The response's end was the connection's: there is nothing to wait for.
