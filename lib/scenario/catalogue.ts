@@ -9,6 +9,7 @@ import { fromCallersFolder, projectRoot } from '../setup/paths.ts';
 import { defineScenario } from './define-scenario.ts';
 import type { Scenario, Variant } from './model.ts';
 import { unknownWord } from './nearest.ts';
+import { isObject } from './shape.ts';
 import { isRunnable } from './variants.ts';
 
 export { baselineName, fitVariantLoad, isRunnable, loadOf, type RunnableVariant } from './variants.ts';
@@ -69,7 +70,7 @@ async function loadScenarioFile(file: string): Promise<Scenario> {
     exported = module.default;
     // The default export of a CommonJS module is one level down.
     if (isObject(exported) && 'default' in exported) exported = exported.default;
-    if (isScenario(exported)) return defineScenario(exported);
+    if (isObject(exported) && 'variants' in exported) return defineScenario(exported as unknown as Scenario);
   } catch (error) {
     throw new UserError(`${file}: ${oneLine(error instanceof Error ? error.message : String(error))}`);
   }
@@ -80,21 +81,4 @@ async function loadScenarioFile(file: string): Promise<Scenario> {
 function oneLine(message: string): string {
   const [first = '', second = ''] = message.split('\n');
   return first.endsWith(':') ? `${first} ${second}` : first;
-}
-
-/** Whether it has the shape without which nothing can be said about it; defineScenario checks the rest. */
-function isScenario(value: unknown): value is Scenario {
-  return (
-    isObject(value) && typeof value.name === 'string' && typeof value.title === 'string' &&
-    isObject(value.load) && isObject(value.page) && Array.isArray(value.variants) && value.variants.every(isVariant)
-  );
-}
-
-function isVariant(value: unknown): boolean {
-  if (!isObject(value) || typeof value.name !== 'string') return false;
-  return typeof value.server === 'string' || (isObject(value.server) && Array.isArray(value.server.config));
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
 }

@@ -1,11 +1,12 @@
 // Checks a scenario when its file is loaded, so that a mistake shows before anything is installed or started.
 import type { LoadProfile, Page, Scenario, ServerSpec, TlsOffer, Variant } from './model.ts';
+import { problemOfShape } from './shape.ts';
 import { baselineName, isRunnable, loadOf } from './variants.ts';
 
 /** Checks a scenario and returns it unchanged. Throws an Error that names the field when something is wrong. */
 export function defineScenario(scenario: Scenario): Scenario {
-  const problem = problemOf(scenario);
-  if (problem !== undefined) throw new Error(`scenario ${quotedUnlessName(scenario.name)}: ${problem}`);
+  const problem = problemOfShape(scenario) ?? problemOf(scenario);
+  if (problem !== undefined) throw new Error(`scenario ${quotedUnlessName(String(scenario.name))}: ${problem}`);
   return scenario;
 }
 
@@ -41,7 +42,7 @@ function problemOf(scenario: Scenario): string | undefined {
 }
 
 function problemOfPage({ docroot, path, bodyBytes }: Page): string | undefined {
-  if (typeof docroot !== 'string' || docroot === '') return 'docroot is missing: name a folder of server-configs/www/, or an absolute path';
+  if (docroot === '') return 'docroot is empty: name a folder of server-configs/www/, or an absolute path';
   if (!path.startsWith('/')) return `path "${path}" has to begin with /`;
   if (!Number.isSafeInteger(bodyBytes) || bodyBytes < 0) return `bodyBytes ${bodyBytes} has to be a whole number`;
   return undefined;

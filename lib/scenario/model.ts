@@ -124,7 +124,8 @@ export interface Scenario {
   name: string;
   /** One line for the list of scenarios. */
   title: string;
-  article: { id: '000' | '001' | '002' | '003' | '004'; title: string; year: number };
+  /** Absent for a comparison of your own. */
+  article?: { id: '000' | '001' | '002' | '003' | '004'; title: string; year: number };
   /** The knob in words, for the sentence under the table: "open_file_cache". */
   knob: string;
   load: LoadProfile;

@@ -64,12 +64,12 @@ describe('findScenario', () => {
   test.each([
     ['nothing.ts', undefined, /there is no scenario file .*nothing\.ts$/, 2],
     ['no-default.ts', 'export const name = 1;', /no-default\.ts has no scenario as its default export/, 1],
-    ['half.ts', 'export default { name: "half", variants: [] };', /half\.ts has no scenario as its default export/, 1],
+    ['half.ts', 'export default { name: "half", variants: [] };', /half\.ts: scenario half: title is missing$/, 1],
     ['broken.ts', source('broken').replace('-c 1 -n 10', '-c 1 -t 10'), /broken\.ts: ab: -t cannot be honoured/, 1],
     ['twice.ts', source('twice').replace('variants: [', 'variants: [{ name: "only", server: nginx([], {}) },'), /twice\.ts: .*two variants are named "only"/, 1],
     ['no-docroot.ts', source('no-docroot').replace("docroot: 'nginx', ", ''), /no-docroot\.ts: scenario no-docroot: page: docroot is missing/, 1],
     ['unchecked.ts', source('unchecked').replace('defineScenario(', '(').replace("'nginx'", "''"), /unchecked\.ts: scenario unchecked: page: docroot/, 1],
-    ['number.ts', source('number').replace(/server: nginx\(.*?\}\)/, 'server: 1'), /number\.ts: scenario number: variant "only" is of a server "undefined"/, 1],
+    ['number.ts', source('number').replace(/server: nginx\(.*?\}\)/, 'server: 1'), /number\.ts: scenario number: variant "only": server has to be a text or an object$/, 1],
     ['throws.ts', 'throw new Error("first line\\nsecond line");', /throws\.ts: first line$/, 1],
   ])('%s is refused in one line', async (file, text, message, exitCode) => {
     if (text !== undefined) await writeFile(path.join(folder, file), text);

@@ -45,7 +45,7 @@ describe('is refused, with the field named:', () => {
     ['a baseline that cannot be run', { ...good, variants: [first, gone, { ...second, against: 'gone' }] }, /variant "second" is against "gone", which is published only/],
     ['a first variant that cannot be run', { ...good, variants: [gone, first] }, /variant "first" is against "gone", which is published only/],
     ['a variant against itself', { ...good, variants: [first, { ...second, against: 'second' }] }, /variant "second" is against itself/],
-    ['a page without a folder', { ...good, page: { ...page, docroot: '' } }, /page: docroot is missing/],
+    ['a page without a folder', { ...good, page: { ...page, docroot: '' } }, /page: docroot is empty/],
     ['a page without a path', { ...good, page: { ...page, path: 'index.html' } }, /page: path "index\.html" has to begin with \//],
     ['a page of -1 bytes', { ...good, page: { ...page, bodyBytes: -1 } }, /page: bodyBytes -1/],
     ['no phase', { ...good, phases: { count: 0, pauseSeconds: 5 } }, /phases\.count 0/],
@@ -114,5 +114,31 @@ describe('a variant', () => {
     expect(counts({})).toEqual([100, 1000, 1000, 3000, '10 s', 1000]);
     expect(counts({ quick: true })).toEqual([80, 400, 400, 300, '2 s', 200]);
     expect(counts({ quick: true, durationSeconds: 3 })).toEqual(['3 s', '3 s', '3 s', '3 s', '3 s', 300]);
+  });
+});
+
+describe('where TypeScript was not asked, is refused with the field named:', () => {
+  const without = (field: string): object => Object.fromEntries(Object.entries(good).filter(([name]) => name !== field));
+  test.each<[string, object, string]>([
+    ['no name', without('name'), 'scenario undefined: name is missing'],
+    ['no title', without('title'), 'scenario good: title is missing'],
+    ['no knob', without('knob'), 'scenario good: knob is missing'],
+    ['no page', without('page'), 'scenario good: page is missing'],
+    ['no variants', without('variants'), 'scenario good: variants is missing'],
+    ['a command line as the load', { ...good, load: '-n 100' }, 'scenario good: load has to be an object'],
+    ['a load of the wrong words', { ...good, load: { requests: 100 } }, 'scenario good: load: command is missing'],
+    ['a number as a path', { ...good, page: { ...page, path: 5 } }, 'scenario good: page: path has to be a text'],
+    ['one variant', { ...good, variants: first }, 'scenario good: variants has to be a list'],
+    ['a variant without a name', { ...good, variants: [first, { server: second.server }] }, 'scenario good: variant 2: name is missing'],
+    ['a hole among the variants', { ...good, variants: [first, null] }, 'scenario good: variant 2: has to be an object'],
+    ['a variant without a server', { ...good, variants: [{ name: 'first' }] }, 'scenario good: variant "first": server is missing'],
+    ['a load of a variant', { ...good, variants: [{ ...first, load: {} }] }, 'scenario good: variant "first": load: command is missing'],
+    ['one config', { ...good, variants: [{ ...first, server: { name: 'nginx', config: 'base', workers: 1 } }] }, 'scenario good: variant "first": server: config has to be a list of texts'],
+  ])('%s', (_, scenario, message) => {
+    expect(() => defineScenario(scenario as Scenario)).toThrow(expect.objectContaining({ message }) as Error);
+  });
+  test('an article is not asked for', () => {
+    const own = without('article') as Scenario;
+    expect(defineScenario(own)).toBe(own);
   });
 });

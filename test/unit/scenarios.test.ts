@@ -7,7 +7,7 @@ import type { Published } from '../../lib/scenario/model.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 
 const scenarios = await loadScenarios();
-const ladder = scenarios.filter((scenario) => scenario.article.id === '000');
+const ladder = scenarios.filter((scenario) => scenario.article?.id === '000');
 const article = publishedFigures(path.join(projectRoot, 'test/fixtures/article-000.md'));
 
 test('these are shipped, in the order of their names', () => {
