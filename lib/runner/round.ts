@@ -1,6 +1,6 @@
 // One variant in one round: the server anew, the load on it, what both used, and whether every sample was stored.
 import { once } from 'node:events';
-import { mkdir } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
@@ -38,8 +38,6 @@ export interface VariantRound {
 export interface Attempt {
   /** Names it, in folders and tags. */
   round: number;
-  /** Whether this run has measured every variant before: a server that does not come up is then no fault of its config. */
-  proven: boolean;
   /** Called about twice a second with requests/s of the last second, null before the first. */
   onLoad(rps: number | null): void;
 }
@@ -48,29 +46,36 @@ export interface Attempt {
 export class RoundFailure extends Error {}
 
 /**
+ * Starts every server of the plan once and ends it again, so that a config, page or port that is not right shows before
+ * anything is measured. What it wrote stays in the folder `check` when one does not start.
+ * @throws UserError when a server does not start, Interrupted after a signal
+ */
+export async function tryServers(context: RunContext): Promise<void> {
+  const folder = join(context.folder, 'check');
+  // Variants may differ in their load alone.
+  const distinct = new Map(context.plan.variants.map((planned) => {
+    const { variant: { server }, load: { protocol, connections } } = planned;
+    return [JSON.stringify([server, protocol, connections]), planned];
+  }));
+  for (const planned of distinct.values()) {
+    const server = await serverOf(context, planned, join(folder, planned.variant.name));
+    await server.stop();
+  }
+  await rm(folder, { recursive: true, force: true });
+}
+
+/**
  * Runs one variant in one round. Everything it started has ended when it returns or throws.
- * @throws RoundFailure when the server or k6 ended early, or a server that is proven does not start
+ * @throws RoundFailure when the server or k6 ended early, or the server does not start: it did before, so it is not its config's fault
  * @throws Interrupted after a signal
- * @throws UserError when the server does not start at all, e.g. with a broken config
  */
 export async function runVariantRound(context: RunContext, planned: PlannedVariant, attempt: Attempt): Promise<VariantRound> {
-  const { plan, interrupt } = context;
-  const { variant, load } = planned;
+  const { variant } = planned;
   const folder = join(context.folder, `round-${attempt.round}`, variant.name);
-  await mkdir(folder, { recursive: true });
-  const server = await startServer(variant.server, {
-    binary: context.tools.servers[variant.server.name] as string,
-    folder,
-    cpus: plan.cores.serverCpus,
-    workers: workersFor(variant.server, plan.cores.serverCpus.length, plan.exact),
-    page: plan.scenario.page,
-    protocol: load.protocol,
-    connections: load.connections,
-    signal: interrupt.signal,
-  }).catch((error: unknown) => {
-    throw attempt.proven && error instanceof UserError ? new RoundFailure(error.message.replaceAll('\n', ' ')) : error;
+  const server = await serverOf(context, planned, folder).catch((error: unknown) => {
+    throw error instanceof UserError ? new RoundFailure(error.message.replaceAll('\n', ' ')) : error;
   });
-  const unguard = interrupt.guard(server.pid);
+  const unguard = context.interrupt.guard(server.pid);
   try {
     const measurement = await underLoad(context, server, planned, attempt, folder);
     await server.stop();
@@ -82,6 +87,20 @@ export async function runVariantRound(context: RunContext, planned: PlannedVaria
     await server.stop();
     unguard();
   }
+}
+
+/** Starts the variant's server, with its config and logs in `folder`. */
+function serverOf({ plan, tools, interrupt }: RunContext, { variant, load }: PlannedVariant, folder: string): Promise<RunningServer> {
+  return startServer(variant.server, {
+    binary: tools.servers[variant.server.name] as string,
+    folder,
+    cpus: plan.cores.serverCpus,
+    workers: workersFor(variant.server, plan.cores.serverCpus.length, plan.exact),
+    page: plan.scenario.page,
+    protocol: load.protocol,
+    connections: load.connections,
+    signal: interrupt.signal,
+  });
 }
 
 /** How long k6 may take beyond its own limit, e.g. for a database that hangs. */

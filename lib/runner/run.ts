@@ -15,7 +15,7 @@ import { orderOfRound } from './order.ts';
 import type { Plan } from './plan.ts';
 import type { Environment, Integrity, Phase, Result, Round } from './result.ts';
 import { writeWhole } from './results-folder.ts';
-import { RoundFailure, runVariantRound, type Attempt, type RunContext, type VariantRound } from './round.ts';
+import { RoundFailure, runVariantRound, tryServers, type Attempt, type RunContext, type VariantRound } from './round.ts';
 
 /** What a person may want to see while it runs. */
 export interface RunEvents {
@@ -72,11 +72,12 @@ export async function runRounds(context: RunContext, environment: Environment, e
 
   try {
     await save('partial', false);
+    await tryServers(context);
     while (kept.length < plan.rounds) {
       const place = kept.length + 1;
       attempts++;
       try {
-        const outcomes = await runRound(context, events, place, { round: attempts, proven: kept.length > 0 });
+        const outcomes = await runRound(context, events, place, { round: attempts });
         kept.push({ round: attempts, outcomes });
         lastFailed = false;
         for (const { integrity } of outcomes.values()) {

@@ -87,6 +87,7 @@ describe('a whole run', () => {
     const [state] = await store.query(`SELECT "state", "rounds", "lost" FROM "bench_run" WHERE "run" = '${result.run}'`);
     expect(state?.values.map((row) => row.slice(1))).toEqual([['complete', 2, 0]]);
 
+    expect(readdirSync(runFolder(out)).sort()).toEqual(['result.json', 'round-1', 'round-2', 'script.js', 'table.md']);
     expect(readFileSync(join(runFolder(out), 'table.md'), 'utf8')).toMatch(/\| workers \| 624,639 \|/);
     expect(readFileSync(join(runFolder(out), 'round-2', 'open-file-cache', 'nginx.conf'), 'utf8')).toMatch(/open_file_cache max=100 inactive=20s;/);
     expect(run.stderr()).toMatch(/^round 2 of 2 · open-file-cache · [\d,]+ requests\/s · 0 errors$/m);
@@ -266,7 +267,7 @@ describe('when a part fails', () => {
     expect(run.stdout()).toMatch(/of them written again, 0 lost/);
   }, testLimitMs);
 
-  test('a config that nginx refuses is shown in nginx\'s words', async () => {
+  test('a config that nginx refuses is shown in nginx\'s words, before anything is measured', async () => {
     const out = newOut();
     const folder = join(out, '..');
     writeFileSync(join(folder, 'broken.conf'), 'http {\n    sendfile perhaps;\n}\n');
@@ -275,12 +276,14 @@ describe('when a part fails', () => {
       export default defineScenario({
         name: 'broken', title: 'broken', article: { id: '000', title: 'none', year: 2015 }, knob: 'sendfile', load: wrk('-c 10 -t 1 -d 1'),
         page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
-        variants: [{ name: 'broken', server: nginx(['base', ${JSON.stringify(join(folder, 'broken.conf'))}], { workers: 1, articleWorkers: 1 }) }],
+        variants: [{ name: 'good', server: nginx(['base'], { workers: 1 }) }, { name: 'broken', server: nginx(['base', ${JSON.stringify(join(folder, 'broken.conf'))}], { workers: 1, articleWorkers: 1 }) }],
       });`);
     const run = start([join(folder, 'broken.mts'), '--store', 'none', '--out', out]);
     expect(await run.ended).toBe(1);
     expect(run.stderr()).toContain('invalid value "perhaps" in "sendfile" directive');
     expect(run.stderr()).not.toContain(' at ');
+    expect(readdirSync(runFolder(out)).sort()).toEqual(['check', 'result.json', 'script.js']);
+    expect(readResult(out)).toMatchObject({ state: 'partial', variants: [{ rounds: [] }, { rounds: [] }] });
   }, testLimitMs);
 });
 
