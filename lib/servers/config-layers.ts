@@ -23,6 +23,7 @@ async function readLayer(server: string, name: string): Promise<ConfigLayer> {
     });
     return { origin: path.basename(name), text };
   }
+  if (name.includes('/')) throw new UserError(`${server} config ${name}: a config of your own is named by its absolute path`);
   const folder = path.join(shippedConfigs, server);
   const shipped = (await readdir(folder)).map((file) => path.basename(file, '.conf'));
   if (!shipped.includes(name)) throw unknownWord(`${server} config`, name, shipped);

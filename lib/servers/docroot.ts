@@ -24,6 +24,7 @@ export async function copyDocroot(docroot: string, target: string): Promise<void
   }
   const folder = path.isAbsolute(docroot) ? docroot : path.join(shippedPages, docroot);
   if (!path.isAbsolute(docroot)) {
+    if (docroot.includes('/')) throw new UserError(`docroot ${docroot}: a folder of your own is named by its absolute path`);
     const shipped = [...(await readdir(shippedPages)), generated];
     if (!shipped.includes(docroot)) throw unknownWord('docroot', docroot, shipped);
   }

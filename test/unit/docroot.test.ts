@@ -63,6 +63,10 @@ describe("a person's own folder", () => {
     expect([own, join(own, 'closed/a.html'), secret].map(modeOf)).toEqual([0o700, 0o600, 0o600]);
   });
 
+  it('is named by its absolute path', async () => {
+    await expect(copied('./www')).rejects.toThrow('docroot ./www: a folder of your own is named by its absolute path');
+  });
+
   it('that is not there, or no folder, is refused in one line', async () => {
     await expect(copied('/nowhere/www')).rejects.toThrow(/^cannot copy the docroot \/nowhere\/www: ENOENT[^\n]*$/);
     const file = join(newFolder(), 'page.html');

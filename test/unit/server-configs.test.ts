@@ -219,6 +219,7 @@ describe('h2o', () => {
 
   it('offers the nearest file for one that is not there', async () => {
     await expect(compose(['h2-tunned'])).rejects.toThrow('there is no h2o config "h2-tunned": did you mean h2-tuned?');
+    await expect(compose(['./mine.conf'])).rejects.toThrow('h2o config ./mine.conf: a config of your own is named by its absolute path');
   });
 });
 
