@@ -12,10 +12,12 @@ import type { Part } from './table.ts';
 /** The article's table and what belongs to it: phases, histogram, requests/s by streams. */
 export function tableParts(result: Result): Part[] {
   const variants = variantTable(result);
+  // In a terminal it stands below h2load's many tables.
+  const title = hasHttp2(result) ? 'In short:' : '';
   return [
     ...(hasPhases(result)
-      ? [{ title: '', tables: [finishTable(result, 'variant, phase')], below: [] }, { title: 'All phases together:', tables: [variants], below: [] }]
-      : [{ title: '', tables: [variants], below: [] }]),
+      ? [{ title, tables: [finishTable(result, 'variant, phase')], below: [] }, { title: 'All phases together:', tables: [variants], below: [] }]
+      : [{ title, tables: [variants], below: [] }]),
     ...histogramPart(result),
     ...streamsPart(result),
   ];
