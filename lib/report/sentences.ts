@@ -121,8 +121,9 @@ function sweepSentence({ line, curve }: StreamSweep, { comparisons }: Result): s
   const publishedRatio = comparisonOf(most)?.publishedRatio ?? null;
   const firstNotFaster = curve.findIndex((point) => comparisonOf(point)?.verdict !== 'faster');
   const lastFaster = firstNotFaster === -1 ? fewest : curve[firstNotFaster - 1];
-  return `With ${streams(most)} per connection HTTP/2 does ${times(most.ratio)} the requests/s of ${name}`
-    + `${publishedRatio === null ? '' : ` (the article saw ${times(publishedRatio)})`}, with ${streams(fewest)} ${times(fewest.ratio)}`
+  const timesAsMany = (ratio: number): string => `${ratio.toFixed(2)} times`;
+  return `With ${streams(most)} per connection HTTP/2 makes ${timesAsMany(most.ratio)} the requests/s of ${name}`
+    + `${publishedRatio === null ? '' : ` (the article saw ${timesAsMany(publishedRatio)})`}, with ${streams(fewest)} ${timesAsMany(fewest.ratio)}`
     + `${lastFaster === undefined ? '' : `; it is faster from ${streams(lastFaster)} on`}.`;
 }
 

@@ -231,7 +231,7 @@ describe('requests/s by streams', () => {
 
   test('are one sentence', async () => {
     expect((await findings(sweep))[0]).toBe(
-      'With 100 streams per connection HTTP/2 does ×2.52 the requests/s of nginx-http1 (the article saw ×2.83), with 1 stream ×0.98; it is faster from 2 streams on.',
+      'With 100 streams per connection HTTP/2 makes 2.52 times the requests/s of nginx-http1 (the article saw 2.83 times), with 1 stream 0.98 times; it is faster from 2 streams on.',
     );
     const slow = await h2Result('h2-stream-sweep', { ...sweepFigures, 'nginx-http1': about(200_000) });
     expect((await findings(slow))[0]).toMatch(/with 1 stream ×0\.30\.$/);
