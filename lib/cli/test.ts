@@ -10,6 +10,7 @@ import { thisMachine, type Machine } from '../setup/machine.ts';
 import { projectRoot } from '../setup/paths.ts';
 import { run, type RunOptions } from '../setup/run.ts';
 import { ensureTools } from '../setup/tools.ts';
+import { fuzz, fuzzSeconds, fuzzTargets, type GoPackage } from './fuzz.ts';
 import { countGoTests, countVitest, type Counts, type VitestReport } from './test-counts.ts';
 
 const parts = ['unit', 'integration', 'go'] as const;
@@ -82,6 +83,14 @@ class TestRun {
       args: ['test', '-json', ...flags, '-race', './engine/...'],
       env: { ...inModule.env, CGO_ENABLED: '1', CC: gcc },
     }));
+    await this.#fuzz({ command: go.binary, module: inModule.cwd, folder: './engine', flags, env: inModule.env, signal: this.#signal });
+  }
+
+  async #fuzz(engine: GoPackage): Promise<void> {
+    const { targets, output } = await fuzzTargets(engine);
+    // A change of names must not leave them out unnoticed.
+    if (targets.length === 0) await this.#check('fuzz targets', async () => ({ passed: 0, failed: 1, output: `there are none in ${engine.folder}\n${output}` }));
+    for (const target of targets) await this.#check(`fuzz ${target}`, () => fuzz(target, fuzzSeconds(targets.length), engine));
   }
 
   async #typesAndUnit(chosen: ReadonlySet<Part>): Promise<void> {

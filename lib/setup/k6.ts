@@ -2,7 +2,7 @@
 // it was built from.
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative, sep } from 'node:path';
 import { UserError } from '../errors.ts';
 import { makeFolder } from '../make-folder.ts';
 import { withLock } from './lock.ts';
@@ -39,7 +39,8 @@ export async function findGo(machine: Machine): Promise<Go> {
 /** Where the binary for the present sources and this Go lies, or will lie. */
 export async function k6Path(machine: Machine, go: Go): Promise<string> {
   const entries = await readdir(machine.k6Sources, { recursive: true, withFileTypes: true });
-  const files = entries.filter((entry) => entry.isFile() && !entry.name.endsWith('_test.go'))
+  // What only tests read, fuzzing's finds among it, is not in the binary.
+  const files = entries.filter((entry) => entry.isFile() && !entry.name.endsWith('_test.go') && !relative(machine.k6Sources, entry.parentPath).split(sep).includes('testdata'))
     .map((entry) => join(entry.parentPath, entry.name)).sort();
   const contents = await Promise.all(files.map((file) => readFile(file)));
   const hash = createHash('sha256').update(`${go.version} ${go.architecture}\n`);
