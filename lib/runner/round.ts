@@ -4,6 +4,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
+import type { Load } from '../scenario/load.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 import { startServer, workersFor, type RunningServer } from '../servers/index.ts';
 import { checkRound, serverSamplePoints, type RoundIntegrity, type ServerSample, type Store } from '../store/index.ts';
@@ -79,7 +80,7 @@ export async function runVariantRound(context: RunContext, planned: PlannedVaria
   try {
     const measurement = await underLoad(context, server, planned, attempt, folder);
     await server.stop();
-    const phases = phasesOf(measurement);
+    const phases = phasesOf(measurement, planned.load);
     const integrity = await storeSamples(context, planned, attempt.round, measurement, phases);
     const { name, version, workers } = server;
     return { server: { name, version, workers, config: variant.server.config }, phases, integrity };
@@ -155,9 +156,11 @@ async function underLoad(
 }
 
 /** Puts the engine's results and the server's usage within their windows together. */
-function phasesOf({ results, samples }: Measurement): Phase[] {
+function phasesOf({ results, samples }: Measurement, { warmupSeconds }: Load): Phase[] {
   return results.map((result) => {
-    const { cpuSeconds, rssBytes } = usageBetween(samples, Date.parse(result.startedAt), Date.parse(result.endedAt));
+    const { cpuSeconds, rssBytes } = usageBetween(samples, {
+      fromMs: Date.parse(result.startedAt), toMs: Date.parse(result.endedAt), idleBefore: warmupSeconds === 0,
+    });
     return { ...result, serverCpuSeconds: cpuSeconds, serverRssBytes: rssBytes, generatorCpuSeconds: result.cpuSeconds };
   });
 }

@@ -30,18 +30,28 @@ export function sampleUsage(server: RunningServer): UsageSampler {
   };
 }
 
+/** `idleBefore`: no load comes before the window, so that the server does nothing until it begins. */
+export interface UsageWindow { fromMs: number; toMs: number; idleBefore: boolean }
+
 /**
- * CPU seconds used between two instants, and the highest memory seen there. At the start, within steady load, a straight
- * line lies between the samples around it; at the end, where the load stops, the rate before it goes on for the rest.
+ * CPU seconds used within a window, and the highest memory seen there. Where the server is idle before and after it, the
+ * samples around it say exactly what was used, however short it is. After a warm-up, within steady load, a straight line
+ * lies between the samples around the start, and at the end, where the load stops, the rate before it goes on for the rest.
  * Instants outside of the samples count as the nearest one.
  * @param samples in order of time, at least one
  */
-export function usageBetween(samples: readonly ServerSample[], fromMs: number, toMs: number): { cpuSeconds: number; rssBytes: number } {
+export function usageBetween(samples: readonly ServerSample[], { fromMs, toMs, idleBefore }: UsageWindow): { cpuSeconds: number; rssBytes: number } {
   const inside = samples.filter((sample) => sample.atMs >= fromMs && sample.atMs <= toMs);
   return {
-    cpuSeconds: cpuAtEnd(samples, toMs) - cpuAt(samples, fromMs),
+    cpuSeconds: idleBefore ? cpuAround(samples, fromMs, toMs) : cpuAtEnd(samples, toMs) - cpuAt(samples, fromMs),
     rssBytes: Math.max(...(inside.length > 0 ? inside : samples).map((sample) => sample.rssBytes)),
   };
+}
+
+function cpuAround(samples: readonly ServerSample[], fromMs: number, toMs: number): number {
+  const before = samples.findLast((sample) => sample.atMs <= fromMs) ?? samples[0] as ServerSample;
+  const after = samples.find((sample) => sample.atMs >= toMs) ?? samples.at(-1) as ServerSample;
+  return after.cpuSeconds - before.cpuSeconds;
 }
 
 function cpuAt(samples: readonly ServerSample[], atMs: number): number {

@@ -194,13 +194,19 @@ describe('usageBetween', () => {
 
   test.each([
     [1000, 1300, 0.15], [1100, 1200, 0.1], [1050, 1150, 0.05], [1100, 1250, 0.1], [0, 1050, 0.025], [1250, 9999, 0], [5, 6, 0],
-  ])('from %i to %i is %f s', (from, to, expected) => {
-    expect(usageBetween(samples, from, to).cpuSeconds).toBeCloseTo(expected, 12);
+  ])('in steady load from %i to %i is %f s', (fromMs, toMs, expected) => {
+    expect(usageBetween(samples, { fromMs, toMs, idleBefore: false }).cpuSeconds).toBeCloseTo(expected, 12);
+  });
+
+  test.each([
+    [1000, 1300, 0.15], [1050, 1060, 0.05], [1110, 1190, 0.1], [1050, 1250, 0.15], [0, 50, 0], [1250, 9999, 0],
+  ])('with idleness around it from %i to %i is %f s', (fromMs, toMs, expected) => {
+    expect(usageBetween(samples, { fromMs, toMs, idleBefore: true }).cpuSeconds).toBeCloseTo(expected, 12);
   });
 
   test('takes the most memory of the window', () => {
-    expect(usageBetween(samples, 1000, 1200).rssBytes).toBe(30);
-    expect(usageBetween(samples, 1110, 1120).rssBytes).toBe(90);
+    expect(usageBetween(samples, { fromMs: 1000, toMs: 1200, idleBefore: false }).rssBytes).toBe(30);
+    expect(usageBetween(samples, { fromMs: 1110, toMs: 1120, idleBefore: true }).rssBytes).toBe(90);
   });
 });
 
