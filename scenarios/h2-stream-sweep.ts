@@ -13,7 +13,7 @@ function withStreams(streams: number): Variant {
 
 export default defineScenario({
   name: 'h2-stream-sweep',
-  title: '21 bytes over HTTP/2 with 100 to 1 requests at once per connection, against HTTP/1.1',
+  title: '21 bytes over HTTP/2 with 100 to 1 requests at once, against HTTP/1.1',
   article,
   knob: 'HTTP/2',
   load: h2load('-n100000 -c100 -m100', { tls }),

@@ -46,7 +46,7 @@ export const footnotes = [
 
 export default defineScenario({
   name: 'http1-vs-h2-small-file',
-  title: '21 bytes over HTTP/1.1, over SPDY/3.1 (published only) and over HTTP/2 with 100 streams',
+  title: '21 bytes over HTTP/1.1, SPDY/3.1 (published only) and HTTP/2 with 100 streams',
   article,
   knob: 'HTTP/2',
   load: h2load('-n100000 -c100 -m100', { tls }),

@@ -66,7 +66,7 @@ const workers = { workers: 'server-cores', articleWorkers: 1 } as const;
 
 export default defineScenario({
   name: 'nghttpd-img',
-  title: 'nghttpd over HTTP/2 on a page of 525 kB, three times without a restart, and what its file limit does',
+  title: 'nghttpd over HTTP/2 on 525 kB, three times without a restart; its file limit',
   article: { id: '002', title: 'nghttpd over HTTP/2', year: 2015 },
   knob: 'the file limit',
   load: h2load('-n 100000 -c 1020 -m 1020', { tls }),
@@ -112,6 +112,7 @@ export default defineScenario({
   ],
   footnotes: [
     "The article gives no cause for its 4xx answers. That the server's file limit is one is our explanation: 1,020 connections leave a limit of 1024 no room for files.",
+    'nghttpd keeps a page open until 2 s after its last connection, and the check that it is ready has opened it: phase 1 finds it open and has no 4xx. In the pause it is closed, and in phases 2 and 3 the connections take the last descriptors: it cannot be opened, and is answered with 404, until a connection ends.',
     '4xx answers are quick: requests/s counts them too and says nothing without the success ratio.',
     "The article's network was full (1 Gbit/s, about 111 MB/s), and its server had one core; here both sides are on one machine, over loopback.",
     'A phase at full size moves 52.5 GB, so there is one round unless --rounds says otherwise.',

@@ -5,7 +5,7 @@ const tls = { maxVersion: 'TLSv1.2', ciphers: [cipher], curves: ['P-256'] } as c
 
 export default defineScenario({
   name: 'nghttpd-index',
-  title: 'nghttpd over HTTP/2 on 612 bytes, 50 requests at once per connection; nginx and h2o beside it',
+  title: 'nghttpd over HTTP/2 on 612 bytes, 50 requests at once; nginx and h2o beside it',
   article: { id: '002', title: 'nghttpd over HTTP/2', year: 2015 },
   knob: 'the server',
   load: h2load('-n 100000 -c 50 -m 50', { tls }),
