@@ -58,7 +58,7 @@ func (l *loop) mayStart() bool {
 	if l.plan.Requests == 0 {
 		return l.schedule.nextDue() < l.phaseEnd
 	}
-	return l.phase == warming || l.phase == measuring && (l.allowance > 0 || l.shared.quota.Load() > 0)
+	return l.phase == warming || l.phase == measuring && l.allowance > 0
 }
 
 // take allows the slot to start one attempt, and counts it as under way. due is when it was to start: now, or in the

@@ -316,6 +316,8 @@ func (c *conn) close() {
 		return
 	}
 	sysClose(c.fd)
+	// What its session has gathered is not to leave on another connection.
+	c.loop.out = c.loop.out[:0]
 	if c.secure != nil {
 		c.secure.close()
 	}
@@ -326,8 +328,10 @@ func (c *conn) close() {
 // sweep ends what took too long and lets a slot that paused try again.
 func (c *conn) sweep() {
 	l := c.loop
+	before := l.clock - int64(l.plan.Timeout)
 	switch {
 	case c.retryAt != 0:
+		c.session.expire(before)
 		if l.clock >= c.retryAt {
 			c.retryAt = 0
 			l.backingOff--
@@ -339,11 +343,9 @@ func (c *conn) sweep() {
 			l.startSoon(c)
 		}
 	case c.fd >= 0:
-		before := l.clock - int64(l.plan.Timeout)
 		switch {
-		case c.state == established:
+		case c.state == established || c.openedAt >= before:
 			c.session.expire(before)
-		case c.openedAt >= before:
 		case c.state == connecting:
 			c.fail(ErrConnect, "connect: no answer within the timeout")
 		default:

@@ -71,7 +71,7 @@ func Run(ctx context.Context, options Options, onSecond func(Second)) (Result, e
 	}
 	// Loops hand over at most their two intervals and the last one: they never wait for the collector.
 	s := &shared{intervals: make(chan *interval, 3*p.Threads)}
-	if !p.divided {
+	if !p.divided && p.Rate == 0 {
 		s.quota.Store(p.Requests)
 	}
 	loops := make([]*loop, p.Threads)

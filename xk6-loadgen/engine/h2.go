@@ -24,6 +24,8 @@ const (
 	maxBlockFrames = 64
 	// maxUnreadBytes bounds what waits for a server that asks for answers and does not read them.
 	maxUnreadBytes = 1 << 20
+	// maxTurnedAway connections in a row may end before an answer without an error: a server that is reloaded does that.
+	maxTurnedAway = 3
 	// uploadBytes of request bodies are sent at a time, before others have their turn.
 	uploadBytes = 256 << 10
 )
@@ -72,6 +74,8 @@ type h2 struct {
 	turn int
 	// waiting were taken and have no stream; they go first.
 	waiting []attempt
+	// turnedAway is how many connections in a row were ended by GOAWAY before an answer.
+	turnedAway int
 
 	// All below belongs to the connection.
 	decoder hpackDecoder
@@ -135,7 +139,7 @@ func (s *h2) connected() {
 	l := s.conn.loop
 	clear(s.streams)
 	*s = h2{
-		conn: s.conn, turn: s.turn, waiting: s.waiting, decoder: newHpackDecoder(&l.strings), streams: s.streams,
+		conn: s.conn, turn: s.turn, waiting: s.waiting, turnedAway: s.turnedAway, decoder: newHpackDecoder(&l.strings), streams: s.streams,
 		nextID: 1, limit: min(l.plan.Streams, assumedStreams), sendWindow: initialWindowBytes, initialWindow: initialWindowBytes,
 		lastReceived: l.clock, frames: frameReader{kept: s.frames.kept[:0]},
 	}
@@ -265,7 +269,6 @@ func (s *h2) refill() {
 		return
 	}
 	if s.underWay() == 0 && s.conn.hasMadeItsShare() {
-		s.conn.loop.out = s.conn.loop.out[:0]
 		s.conn.close()
 	}
 }
@@ -273,12 +276,13 @@ func (s *h2) refill() {
 // finish closes a connection that is drained; another one follows.
 func (s *h2) finish() {
 	c := s.conn
-	if !s.answered && len(s.waiting) > 0 {
+	if s.answered {
+		s.turnedAway = 0
+	} else if s.turnedAway++; len(s.waiting) > 0 && (s.turnedAway > maxTurnedAway || s.goAwayCode != http2.ErrCodeNo) {
 		// Without this a server that turns everything away would be asked for ever.
 		c.fail(ErrRead, "the server sent GOAWAY ("+s.goAwayCode.String()+") before it answered a request")
 		return
 	}
-	c.loop.out = c.loop.out[:0]
 	c.close()
 	c.loop.startSoon(c)
 }
@@ -393,7 +397,6 @@ func (s *h2) closedByPeer() {
 // abort ends what is under way. When no stream was, the attempt for which the connection was opened is used up.
 func (s *h2) abort(kind ErrorKind, example string) {
 	l := s.conn.loop
-	l.out = l.out[:0]
 	if s.active == 0 && len(s.waiting) > 0 {
 		s.waiting = s.waiting[:copy(s.waiting, s.waiting[1:])]
 		l.failure(kind, example)
@@ -434,7 +437,7 @@ func (s *h2) expire(before int64) {
 	if late == 0 {
 		return
 	}
-	if s.lastReceived < before {
+	if c.state == established && s.lastReceived < before {
 		c.fail(ErrTimeout, example)
 		return
 	}
@@ -444,6 +447,9 @@ func (s *h2) expire(before int64) {
 		}
 		return a.begun < before
 	})
+	if c.state != established {
+		return
+	}
 	for i := range s.streams {
 		if st := &s.streams[i]; st.id != 0 && st.begun < before {
 			s.reset(st.id, http2.ErrCodeCancel)

@@ -27,7 +27,7 @@ func fine(asked) answer { return answer{status: 200, body: "hello"} }
 // wantWire checks what the engine counted against what the peer did. All bytes must have been read on both sides.
 func wantWire(t *testing.T, s *peerServer, r outcome) {
 	t.Helper()
-	waitFor(t, func() bool { return s.received.Load() >= r.SentBytes })
+	waitFor(t, func() bool { return s.received.Load() >= r.SentBytes && s.sent.Load() >= r.ReceivedBytes })
 	for _, c := range []struct {
 		what      string
 		got, want int64

@@ -126,7 +126,7 @@ func (s *http1) abort(kind ErrorKind, example string) {
 func (s *http1) flush() {}
 
 func (s *http1) expire(before int64) {
-	if s.busy && s.begun < before {
+	if s.busy && s.begun < before && s.conn.state == established {
 		s.conn.fail(ErrTimeout, "no complete response within the timeout")
 	}
 }

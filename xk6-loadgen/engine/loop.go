@@ -12,6 +12,8 @@ const (
 	// One read takes what a server sends in a burst; more than this is read in turns.
 	readBufferBytes = 64 << 10
 	eventsPerWait   = 512
+	// A handshake takes up to a millisecond: with more of them in one turn a stop or the window's end would be late.
+	eventsWithHandshakes = 16
 	// Loops draw attempts from the shared quota in chunks of at most this, so that they rarely touch the same cache line.
 	longestChunk = 32
 	// startsPerTurn bounds how long opening connections keeps a loop from reading: ten thousand at once would put the
@@ -92,6 +94,8 @@ type loop struct {
 	tls      *tls.Config
 	keys     *keyLog
 	tlsState *TLSState
+	// handshakes are under way.
+	handshakes int
 	// maxConcurrentStreams is the least that the server has allowed; 0: it named no limit.
 	maxConcurrentStreams int64
 
@@ -100,7 +104,7 @@ type loop struct {
 	nextTick, nextSweep, nextSample  int64
 	phase                            phase
 	phaseEnd, windowStart, windowEnd int64
-	// allowance is what is left of the chunk drawn last, or of the connections' shares.
+	// allowance is what is left of the chunk drawn last, of the connections' shares, or of the loop's in the open model.
 	allowance, chunk int64
 	outstanding      int64
 	open             int
@@ -151,8 +155,6 @@ func newLoop(p *plan, s *shared, number int) (*loop, error) {
 	if p.Rate > 0 {
 		l.sendDelays, l.idle = newRecorder(), newConnRing(connections)
 		l.schedule = schedule{rate: p.Rate, offset: int64(number), step: int64(p.Threads)}
-		// A loop takes an attempt when it is due, never a stock of them: another one may be idle.
-		l.chunk = 1
 	}
 	l.current = &interval{loop: l, latency: newRecorder()}
 	l.spare <- &interval{loop: l, latency: newRecorder()}
@@ -194,7 +196,11 @@ func (l *loop) run() {
 	}
 	l.setTimer()
 	for !l.ended() {
-		n := sysEpollPoll(l.epoll, l.events[:])
+		events := l.events[:]
+		if l.handshakes > 0 {
+			events = events[:eventsWithHandshakes]
+		}
+		n := sysEpollPoll(l.epoll, events)
 		if n == 0 && l.starting.len == 0 {
 			n = l.wait()
 		}
@@ -308,7 +314,11 @@ func (l *loop) beginWindow() {
 			l.allowance += c.left
 		}
 	}
-	l.schedule.begin(l.clock)
+	if l.plan.Rate > 0 {
+		// Each loop makes those that its schedule has: the others have no part in what it could not send in time.
+		l.allowance = share(l.plan.Requests, l.plan.Threads, l.number)
+		l.schedule.begin(l.clock)
+	}
 	l.startAll()
 }
 

@@ -73,7 +73,7 @@ func (k *keyLog) Write(line []byte) (int, error) {
 
 var (
 	errHandshakeCancelled = errors.New("the handshake was cancelled")
-	errNoH2               = errors.New("the server does not offer HTTP/2 (h2) on this port")
+	errNoProtocol         = errors.New("the server does not offer the protocol on this port (ALPN); for h2 its config has to turn HTTP/2 on")
 )
 
 // handshakeConn is the connection as crypto/tls sees it. The methods it does not have are not called.
@@ -108,6 +108,7 @@ func (handshakeConn) Close() error { return nil }
 func (s *secure) begin() {
 	c, h := s.conn, &handshake{}
 	*s = secure{conn: c, handshake: h, partial: s.partial[:0]}
+	c.loop.handshakes++
 	h.tls = tls.Client(handshakeConn{conn: c, handshake: h}, c.loop.tls)
 	h.resume, h.cancel = iter.Pull(iter.Seq[struct{}](func(pause func(struct{}) bool) {
 		h.pause = pause
@@ -150,7 +151,7 @@ func (s *secure) takeOver() error {
 		return err
 	}
 	if l.plan.Protocol == H2 && state.NegotiatedProtocol != "h2" {
-		return errNoH2
+		return errNoProtocol
 	}
 	if len(h.record) > 0 {
 		return errors.New("a record goes on after the handshake's end")
@@ -170,6 +171,7 @@ func (s *secure) takeOver() error {
 		l.tlsState = stateOf(state)
 	}
 	s.handshake = nil
+	l.handshakes--
 	return nil
 }
 
@@ -265,7 +267,7 @@ func (s *secure) alert(content []byte) {
 		c.peerClosed = true
 	case content[1] == alertUserCancelled:
 	default:
-		c.fail(ErrTLS, explainTLS(tls.AlertError(content[1])))
+		c.fail(ErrTLS, "the server ended the TLS session: "+strings.TrimPrefix(tls.AlertError(content[1]).Error(), "tls: "))
 	}
 }
 
@@ -326,28 +328,36 @@ func (s *secure) updateKeys(answer bool) (err error) {
 
 // close ends a handshake that is under way.
 func (s *secure) close() {
-	if h := s.handshake; h != nil && h.cancel != nil {
-		h.cancel()
+	h := s.handshake
+	if h == nil {
+		return
 	}
 	s.handshake = nil
+	s.conn.loop.handshakes--
+	if h.cancel != nil {
+		h.cancel()
+	}
 }
 
 // explainTLS makes one line of a handshake's error that says what to do where that is known.
 func explainTLS(err error) string {
-	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "remote error: "), "tls: ")
+	text := strings.TrimPrefix(err.Error(), "tls: ")
+	// crypto/tls has no exported type for an alert during the handshake.
+	alert, isAlert := strings.CutPrefix(text, "remote error: tls: ")
 	var unknownAuthority x509.UnknownAuthorityError
 	var hostname x509.HostnameError
 	var record tls.RecordHeaderError
 	var invalid x509.CertificateInvalidError
-	var alert tls.AlertError
 	switch {
+	case isAlert && alert == "no application protocol":
+		return errNoProtocol.Error()
+	case isAlert:
+		return "the server ended the TLS session: " + alert
 	case errors.As(err, &unknownAuthority), errors.As(err, &hostname), errors.As(err, &invalid):
 		return "the server's certificate is not accepted (" + strings.TrimPrefix(text, "failed to verify certificate: ") + "); set tls.insecureSkipVerify to take any"
 	case errors.As(err, &record):
 		return "the server does not speak TLS on this port; use http://"
-	case errors.As(err, &alert):
-		return "the server ended the TLS session: " + text
-	case errors.Is(err, errNoH2):
+	case errors.Is(err, errNoProtocol):
 		return text
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "the connection was closed during the TLS handshake"

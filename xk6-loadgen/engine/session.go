@@ -20,7 +20,8 @@ type session interface {
 	closedByPeer()
 	// abort ends every attempt under way as an error of this kind; the connection is closed already.
 	abort(kind ErrorKind, example string)
-	// expire ends the attempts that began before this time as timed out.
+	// expire ends the attempts that began before this time as timed out. While the connection is being opened, only those
+	// that had another one before: the connection has the same time.
 	expire(before int64)
 	// underWay is the number of attempts not yet answered.
 	underWay() int64
