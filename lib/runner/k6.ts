@@ -24,10 +24,13 @@ export interface RunningK6 {
   /** k6's own record of samples, one JSON object per line, written while it runs. */
   recordFile: string;
   /**
-   * The results of the phases, once k6 has ended. Throws an Error with k6's last line when it failed or some are missing.
+   * The results of the phases, once k6 has ended. Throws an Error with its error, or last line, when it failed or some are missing.
    */
   results(): Promise<LoadResult[]>;
 }
+
+/** Begins what k6 logs of an error of the module's. */
+const scriptError = 'GoError: ';
 
 /** What k6 hears of TERM is "stop and flush"; its outputs may need this long where the database is slow. */
 export const k6GraceMs = 10_000;
@@ -64,7 +67,10 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
       const results = await readPhaseResults(consoleFile);
       if (code === 0 && results.length === loadPlan.phases.length) return results;
       const how = signal === null ? `code ${code}` : `signal ${signal}`;
-      throw new Error(`k6 ended with ${how}: ${(await lastLines(logFile)).at(-1) ?? 'it said nothing'}`);
+      const lines = await lastLines(logFile);
+      // A phase that fails does not fail k6, which sums up behind its error.
+      const error = lines.find((line) => line.startsWith(scriptError))?.slice(scriptError.length);
+      throw new Error(`k6 ended with ${how}: ${error ?? lines.at(-1) ?? 'it said nothing'}`);
     },
   };
 }

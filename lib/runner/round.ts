@@ -53,13 +53,16 @@ export class RoundFailure extends Error {}
  */
 export async function tryServers(context: RunContext): Promise<void> {
   const folder = join(context.folder, 'check');
-  // Variants may differ in their load alone.
-  const distinct = new Map(context.plan.variants.map((planned) => {
-    const { variant: { server }, load: { protocol, connections } } = planned;
-    return [JSON.stringify([server, protocol, connections]), planned];
-  }));
-  for (const planned of distinct.values()) {
-    const server = await serverOf(context, planned, join(folder, planned.variant.name));
+  const tried = new Set<string>();
+  for (const planned of context.plan.variants) {
+    const { variant: { name, server: spec }, load: { protocol, tls, connections } } = planned;
+    // Variants may differ in their load alone.
+    const setup = JSON.stringify([spec, protocol, tls, connections]);
+    if (tried.has(setup)) continue;
+    tried.add(setup);
+    const server = await serverOf(context, planned, join(folder, name)).catch((error: unknown) => {
+      throw error instanceof UserError ? new UserError(`${name}: ${error.message}`) : error;
+    });
     await server.stop();
   }
   await rm(folder, { recursive: true, force: true });
@@ -99,6 +102,7 @@ function serverOf({ plan, tools, interrupt }: RunContext, { variant, load }: Pla
     workers: workersFor(variant.server, plan.cores.serverCpus.length, plan.exact),
     page: plan.scenario.page,
     protocol: load.protocol,
+    tls: load.tls,
     connections: load.connections,
     signal: interrupt.signal,
   });

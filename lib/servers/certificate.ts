@@ -72,7 +72,7 @@ async function make(file: string, machine: Machine, signal: AbortSignal): Promis
     signal,
   });
   if (code !== 0 || !await isValid(unfinished)) {
-    throw new UserError(`${openssl} could not make a certificate (${lastLine(stderr)}): set OPENSSL_BIN to OpenSSL 1.1.1 or newer`);
+    throw new UserError(`${openssl} could not make a certificate (${lastLine(stderr) || 'it says nothing'}): set OPENSSL_BIN to OpenSSL 1.1.1 or newer`);
   }
   await chmod(unfinished, 0o600);
   await rename(unfinished, file);

@@ -78,7 +78,7 @@ function keyOf({ key }: Pair): string {
 function parse({ origin, text }: ConfigLayer): YAMLMap | undefined {
   const document = parseDocument(text, { logLevel: 'silent' });
   const [error] = document.errors;
-  if (error !== undefined) throw new UserError(`h2o config ${origin}:${error.linePos?.[0].line ?? 1}: ${error.message.split('\n')[0]}`);
+  if (error !== undefined) throw new UserError(`h2o config ${origin}:${error.linePos?.[0].line ?? 1}: ${error.message.split('\n')[0]?.replace(/ at line \d+, column \d+:?$/, '')}`);
   if (document.contents === null) return undefined;
   if (!isMap(document.contents)) throw new UserError(`h2o config ${origin}:1: is not a YAML mapping, as h2o's configs are`);
   visit(document.contents, {

@@ -4,7 +4,9 @@ import { get as getPlain, type IncomingMessage } from 'node:http';
 import { connect } from 'node:http2';
 import { get as getSecure } from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { ConnectionOptions } from 'node:tls';
 import { UserError } from '../errors.ts';
+import type { TlsOffer } from '../scenario/model.ts';
 import type { Protocol, StartOptions } from './server.ts';
 
 const retryMs = 20;
@@ -18,6 +20,8 @@ export interface ReadyCheck {
   origin: string;
   page: Pick<StartOptions['page'], 'path' | 'bodyBytes'>;
   protocol: Protocol;
+  /** What is offered; all that Node can when absent. */
+  tls?: TlsOffer | undefined;
 }
 
 /**
@@ -25,7 +29,7 @@ export interface ReadyCheck {
  * refused or broken are tried again until `limitMs` have passed; a wrong answer or protocol is an error at once, since a
  * server does not grow out of it. Throws UserError, or the signal's reason.
  */
-export async function waitUntilReady({ origin, page, protocol }: ReadyCheck, signal: AbortSignal, limitMs = 10_000): Promise<void> {
+export async function waitUntilReady({ origin, page, protocol, tls }: ReadyCheck, signal: AbortSignal, limitMs = 10_000): Promise<void> {
   const url = origin + page.path;
   requireFit(url, protocol);
   const timeout = AbortSignal.timeout(limitMs);
@@ -34,7 +38,7 @@ export async function waitUntilReady({ origin, page, protocol }: ReadyCheck, sig
   let last = '';
   for (;;) {
     try {
-      const { status, bytes } = await ask(url, either);
+      const { status, bytes } = await ask(url, either, secureOptions(tls));
       if (status === 200 && bytes === page.bodyBytes) return;
       throw new UserError(
         status === 200
@@ -62,16 +66,31 @@ function requireFit(url: string, protocol: Protocol): void {
 
 interface Answer { status: number; bytes: number }
 
+type SecureOptions = ConnectionOptions & { rejectUnauthorized: false };
+
+function secureOptions({ minVersion, maxVersion, ciphers, curves }: TlsOffer = {}): SecureOptions {
+  return {
+    rejectUnauthorized: false,
+    ...(minVersion === undefined ? {} : { minVersion }),
+    ...(maxVersion === undefined ? {} : { maxVersion }),
+    // Node would leave TLS 1.3 out if none of its suites were among them.
+    ...(ciphers === undefined ? {} : { ciphers: [...tls13Suites, ...ciphers].join(':') }),
+    ...(curves === undefined ? {} : { ecdhCurve: curves.join(':') }),
+  };
+}
+
+const tls13Suites = ['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256'];
+
 /** On a connection of its own, as the next one too, so that none stays open when the load starts. */
-async function askHttp1(url: string, signal: AbortSignal): Promise<Answer> {
+async function askHttp1(url: string, signal: AbortSignal, secure: SecureOptions): Promise<Answer> {
   const options = { agent: false, signal, headers: { 'user-agent': readyUserAgent } };
-  const request = url.startsWith('https:') ? getSecure(url, { ...options, rejectUnauthorized: false }) : getPlain(url, options);
+  const request = url.startsWith('https:') ? getSecure(url, { ...options, ...secure }) : getPlain(url, options);
   const [response] = (await once(request, 'response')) as [IncomingMessage];
   return { status: response.statusCode ?? 0, bytes: await lengthOf(response) };
 }
 
-async function askHttp2(url: string, signal: AbortSignal): Promise<Answer> {
-  const session = connect(url, { rejectUnauthorized: false });
+async function askHttp2(url: string, signal: AbortSignal, secure: SecureOptions): Promise<Answer> {
+  const session = connect(url, secure);
   // One that comes when nobody waits for it is told by the stream too.
   session.on('error', () => undefined);
   try {
@@ -100,7 +119,7 @@ const noHttp2 = Object.assign(new Error('no ALPN'), { code: 'ERR_SSL_NO_APPLICAT
 function wrongProtocol({ code = '', message }: NodeJS.ErrnoException, protocol: Protocol): string | undefined {
   if (code.endsWith('NO_APPLICATION_PROTOCOL')) return 'does not speak HTTP/2 over TLS: its config leaves it out of ALPN (in nginx: http2)';
   if (/wrong.version.number|packet.length.too.long/i.test(code + message)) return 'answers without TLS, where TLS is expected';
-  if (code.startsWith('ERR_SSL_') || code === 'EPROTO') return `has no TLS that fits: ${message.trim().split('\n')[0]}`;
+  if (code.startsWith('ERR_SSL_') || code === 'EPROTO' || code === 'ERR_CRYPTO_OPERATION_FAILED') return `has no TLS that fits: ${message.trim().split('\n')[0]}`;
   if (code.startsWith('HPE_')) return 'does not answer in HTTP/1.1: it may expect TLS, or speak HTTP/2 only';
   if (code === 'ERR_HTTP2_ERROR') return `does not speak HTTP/2${protocol === 'h2c' ? ' without TLS (h2c)' : ''}`;
   return undefined;

@@ -1,5 +1,5 @@
 // What the runner sees of a running web server, whichever it is, and what each kind of server does its own way.
-import type { LoadProfile, Page, ServerSpec } from '../scenario/model.ts';
+import type { LoadProfile, Page, ServerSpec, TlsOffer } from '../scenario/model.ts';
 
 export type Protocol = LoadProfile['protocol'];
 
@@ -33,6 +33,8 @@ export interface StartOptions {
   page: Page;
   /** The load's: the page has to be served over it. Default: HTTP/2 where the config speaks it, or else HTTP/1.1. */
   protocol?: Protocol;
+  /** What the load's client offers: the server has to take it. */
+  tls?: TlsOffer | undefined;
   /** For tests. Default: a free loopback port. */
   port?: number;
   /** Connections that the load opens: a limit of open files that is too low for them is refused. */

@@ -71,7 +71,7 @@ async function startOn(port: number, kind: ServerKind, spec: ServerSpec, options
   const origin = `${config.tls ? 'https' : 'http'}://127.0.0.1:${port}`;
   const { died, stop } = watchLifecycle(name, child, files.log, scratch.remove);
   try {
-    const check = { origin, page: options.page, protocol: options.protocol ?? config.protocol };
+    const check = { origin, page: options.page, protocol: options.protocol ?? config.protocol, tls: options.tls };
     await untilServing(check, port, child.pid, died, signal);
   } catch (error) {
     await stop();

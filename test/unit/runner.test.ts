@@ -9,6 +9,7 @@ import { goDuration, loadPlanFor, makePlan, runName, serversOf, type PlannedVari
 import { readPhaseResults, RecordTail } from '../../lib/runner/record.ts';
 import { checkResultsFolder, createRunFolder, folderError, writeWhole } from '../../lib/runner/results-folder.ts';
 import { compileScript } from '../../lib/runner/script.ts';
+import { startK6 } from '../../lib/runner/k6.ts';
 import { usageBetween } from '../../lib/runner/server-usage.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 import type { LoadProfile, Scenario, ServerSpec } from '../../lib/scenario/model.ts';
@@ -212,6 +213,18 @@ describe('usageBetween', () => {
 
 describe('what k6 writes', () => {
   const point = (metric: string, value: number) => `{"metric":"${metric}","type":"Point","data":{"time":"2026-11-20T08:15:31Z","value":${value},"tags":{}}}\n`;
+
+  test.each([
+    ['the error of a phase, which does not fail it', 'GoError: loadgen.run: no such cipher\\n\\tat runPhases\\n\\n  TOTAL\\n    data_sent: 0 B', 0, 'k6 ended with code 0: loadgen.run: no such cipher'],
+    ['its last line where it failed itself', 'starting\\nno space left\\n', 107, 'k6 ended with code 107: no space left'],
+    ['nothing', '', 3, 'k6 ended with code 3: it said nothing'],
+  ])('is told when phases are missing: %s', async (_, said, code, message) => {
+    const binary = join(folder, 'k6');
+    writeFileSync(binary, `#!/bin/sh\nprintf '${said}' >&2\nexit ${code}\n`, { mode: 0o755 });
+    const loadPlan = { scenario: 'x', tags: {}, maxDurationSeconds: 1, phases: [{ protocol: 'h2' as const, connections: 1 }] };
+    const k6 = await startK6({ binary, script: 'script.js', folder, cpus: [0], loadPlan, output: null });
+    await expect(k6.results()).rejects.toThrow(new Error(message));
+  });
 
   test('is followed while it grows, half lines included', () => {
     const file = join(folder, 'record.ndjson');
