@@ -167,10 +167,12 @@ describe('a real run over HTTP/2 at a constant rate', () => {
     result = await run(['h2o-vs-nginx-h2-rate', '--rounds', '1', '--duration', '1s']);
   });
 
-  it('answers every query of the dashboard', async () => {
+  it('answers every query of the dashboard but that for ratios, which the rate has set', async () => {
     for (const { from, query } of queriesOf(dashboard)) {
       const answers = await ask(interpolate(query, { scenario: result.scenario, run: result.run, variant: 'h2o' }));
-      expect(answers.flatMap(({ rows }) => rows), from).not.toEqual([]);
+      const rows = answers.flatMap((answer) => answer.rows);
+      if (from === 'panel 2') expect(rows).toEqual([]);
+      else expect(rows, from).not.toEqual([]);
     }
   });
 
