@@ -55,6 +55,18 @@ export function positiveCount(flag: string, text: string): number {
   return count;
 }
 
+/** Throws UserError with fewer requests (-n) than connections (-c). */
+export function requireRequestEach(tool: string, requests: number, connections: number): void {
+  if (requests >= connections) return;
+  throw new UserError(`${tool}: -n ${requests} is less than -c ${connections}: every connection needs a request, give at least -n ${connections}`);
+}
+
+/** Throws UserError with fewer connections (-c) than threads (-t). */
+export function requireConnectionEach(tool: string, connections: number, threads: number): void {
+  if (connections >= threads) return;
+  throw new UserError(`${tool}: -c ${connections} is less than -t ${threads}: every thread needs a connection, give at least -c ${threads}`);
+}
+
 const secondsPerUnit = { ms: 1e-3, s: 1, m: 60, h: 3600 };
 
 /** Seconds of `10`, `10s`, `2m` or `1h`, and of other whole numbers with one of `units`. Throws UserError for all else, and for 0. */

@@ -1,7 +1,7 @@
 // h2load, the generator of nghttp2: HTTP/2, and HTTP/1.1 beside it.
 import { UserError } from '../../errors.ts';
 import type { LoadProfile, TlsOffer } from '../model.ts';
-import { commandOf, parseFlags, positiveCount, positiveTime } from './command-line.ts';
+import { commandOf, parseFlags, positiveCount, positiveTime, requireConnectionEach, requireRequestEach } from './command-line.ts';
 import { endlessTimeoutSeconds } from './timeouts.ts';
 
 /** What an h2load command line cannot say. */
@@ -34,9 +34,7 @@ export function h2load(line: string, { tls }: H2loadOptions = {}): LoadProfile {
   });
   const connections = positiveCount('h2load -c', flags.get('clients') ?? '1');
   const threads = positiveCount('h2load -t', flags.get('threads') ?? '1');
-  if (connections < threads) {
-    throw new UserError(`h2load: -c ${connections} is less than -t ${threads}: every thread needs a connection, give at least -c ${threads}`);
-  }
+  requireConnectionEach('h2load', connections, threads);
   const streams = positiveCount('h2load -m', flags.get('max-concurrent-streams') ?? '1');
   const protocol = protocolOf(flags);
   if (protocol === 'http/1.1' && streams > 1) {
@@ -68,9 +66,7 @@ function length(flags: ReadonlyMap<string, string>, connections: number): Pick<L
   if (duration === undefined) {
     if (warmup !== undefined) throw new UserError('h2load: --warm-up-time needs a -D');
     const requests = positiveCount('h2load -n', flags.get('requests') ?? '1');
-    if (requests < connections) {
-      throw new UserError(`h2load: -n ${requests} is less than -c ${connections}: every connection needs a request, give at least -n ${connections}`);
-    }
+    requireRequestEach('h2load', requests, connections);
     return { requests };
   }
   if (flags.has('requests')) throw new UserError('h2load: -n and -D do not go together (-D would ignore -n): leave one out');

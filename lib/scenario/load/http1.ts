@@ -1,7 +1,7 @@
 // The generators of HTTP/1: wrk, ab and weighttp.
 import { UserError } from '../../errors.ts';
 import type { LoadProfile } from '../model.ts';
-import { commandOf, parseFlags, positiveCount, positiveTime } from './command-line.ts';
+import { commandOf, parseFlags, positiveCount, positiveTime, requireConnectionEach, requireRequestEach } from './command-line.ts';
 import { endlessTimeoutSeconds } from './timeouts.ts';
 
 /** The articles' URLs: accepted and left out, since the address of the server that is started takes their place. */
@@ -25,9 +25,7 @@ export function wrk(line: string): LoadProfile {
   });
   const connections = positiveCount('wrk -c', flags.get('connections') ?? '10');
   const threads = positiveCount('wrk -t', flags.get('threads') ?? '2');
-  if (connections < threads) {
-    throw new UserError(`wrk: -c ${connections} is less than -t ${threads}: every thread needs a connection, give at least -c ${threads}`);
-  }
+  requireConnectionEach('wrk', connections, threads);
   const durationSeconds = positiveTime('wrk -d', flags.get('duration') ?? '10');
   return { command: commandOf('wrk', line), protocol: 'http/1.1', connections, threads, keepAlive: true, durationSeconds };
 }
@@ -50,9 +48,7 @@ export function ab(line: string): LoadProfile {
   });
   const connections = positiveCount('ab -c', flags.get('c') ?? '1');
   const requests = positiveCount('ab -n', flags.get('n') ?? '1');
-  if (requests < connections) {
-    throw new UserError(`ab: -n ${requests} is less than -c ${connections}: every connection needs a request, give at least -n ${connections}`);
-  }
+  requireRequestEach('ab', requests, connections);
   return { command: commandOf('ab', line), protocol: 'http/1.0', connections, threads: 1, keepAlive: flags.has('k'), requests };
 }
 
@@ -77,12 +73,8 @@ export function weighttp(line: string): LoadProfile {
   const requests = positiveCount('weighttp -n', asked);
   const connections = positiveCount('weighttp -c', flags.get('c') ?? '1');
   const threads = positiveCount('weighttp -t', flags.get('t') ?? '1');
-  if (requests < connections) {
-    throw new UserError(`weighttp: -n ${requests} is less than -c ${connections}: every connection needs a request, give at least -n ${connections}`);
-  }
-  if (connections < threads) {
-    throw new UserError(`weighttp: -c ${connections} is less than -t ${threads}: every thread needs a connection, give at least -c ${threads}`);
-  }
+  requireRequestEach('weighttp', requests, connections);
+  requireConnectionEach('weighttp', connections, threads);
   return {
     command: commandOf('weighttp', line), protocol: 'http/1.1', connections, threads, keepAlive: flags.has('k'), requests,
     timeoutSeconds: endlessTimeoutSeconds,
