@@ -49,6 +49,7 @@ func (l *loop) startDue() {
 	for l.idle.len > 0 && l.schedule.nextDue() <= l.clock && l.mayStart() {
 		c := l.idle.pop()
 		c.idle = false
+		l.clock = l.shared.now()
 		c.start()
 	}
 }

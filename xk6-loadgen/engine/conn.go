@@ -48,8 +48,12 @@ type conn struct {
 	peerClosed bool
 	// queued: the slot is in the loop's list of those about to start; idle: in that of those that could.
 	queued, idle bool
-	// writeBroken: the peer takes no more bytes; what it had sent before may still be a response.
+	// writeBroken: the peer takes no more bytes, for the reason that writeErrno is; what it had sent before may still be a
+	// response.
 	writeBroken bool
+	writeErrno  syscall.Errno
+	// reading: what was read is being acted on, in the loop's buffer.
+	reading bool
 	// generation tells connections of one slot apart; descriptors are reused at once.
 	generation uint32
 	openedAt   int64
@@ -81,6 +85,9 @@ func (c *conn) connect() {
 	c.answered, c.peerClosed, c.writeBroken, c.registered, c.watchesOut = false, false, false, false, false
 	c.generation++
 	l.open++
+	if c.secure != nil {
+		l.handshakes++
+	}
 	if l.plan.noDelay {
 		syscall.SetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1) //nolint:errcheck // slower without, not wrong
 	}
@@ -144,6 +151,7 @@ func (c *conn) isUp() {
 
 // handshakeDone lets the session speak. What the handshake has left to send goes out with its first bytes.
 func (c *conn) handshakeDone() {
+	c.loop.handshakes--
 	c.isUp()
 	c.session.connected()
 }
@@ -169,10 +177,39 @@ func (c *conn) ready(events uint32) {
 	}
 }
 
-// read takes all that is readable. When the peer's FIN was there before the first read (events has RDHUP), a read that
+// read takes all that is readable, and sends what that led to.
+func (c *conn) read(events uint32) {
+	c.reading = true
+	if c.readAll(events); c.fd >= 0 && c.state == established {
+		c.session.flush()
+	}
+	c.reading = false
+	if c.fd >= 0 && c.writeBroken {
+		c.readLast()
+	}
+}
+
+// readLast is for a connection that takes no more bytes: a server may answer (413, say) and close before it has taken the
+// whole request.
+func (c *conn) readLast() {
+	generation := c.generation
+	c.reading = true
+	c.readAll(0)
+	c.reading = false
+	switch {
+	case c.generation != generation || c.fd < 0:
+	case c.session.underWay() > 0:
+		c.fail(ErrWrite, "write: "+c.writeErrno.Error())
+	default:
+		c.close()
+		c.loop.startSoon(c)
+	}
+}
+
+// readAll reads until nothing is left, or others have to have their turn. When the peer's FIN was there before the first read (events has RDHUP), a read that
 // does not fill the buffer has taken the last byte. A reset sets RDHUP too, but what came before it may be half a
 // response: then only the next read tells.
-func (c *conn) read(events uint32) {
+func (c *conn) readAll(events uint32) {
 	l := c.loop
 	generation := c.generation
 	c.peerClosed = events&(epollRdHup|epollError) != 0
@@ -184,7 +221,7 @@ func (c *conn) read(events uint32) {
 		}
 		n, errno := sysRecv(c.fd, l.buffer[kept:])
 		if errno == syscall.EAGAIN {
-			break
+			return
 		}
 		if errno != 0 && c.state != lingering {
 			c.fail(ErrRead, "read: "+errno.Error())
@@ -208,18 +245,14 @@ func (c *conn) read(events uint32) {
 			// Edge-triggered: what comes later is a new event.
 			if c.peerClosed {
 				c.endOfStream()
-				return
 			}
-			break
+			return
 		}
 		if reads == readsPerTurn {
 			// Registering again is answered with an event when there is more.
 			c.watch(c.watchesOut)
-			break
+			return
 		}
-	}
-	if c.fd >= 0 && c.state == established {
-		c.session.flush()
 	}
 }
 
@@ -320,6 +353,9 @@ func (c *conn) close() {
 	c.loop.out = c.loop.out[:0]
 	if c.secure != nil {
 		c.secure.close()
+		if c.state == connecting || c.state == handshaking {
+			c.loop.handshakes--
+		}
 	}
 	c.fd, c.state, c.unsent, c.backlog = -1, closed, nil, nil
 	c.loop.open--

@@ -94,7 +94,8 @@ type h2 struct {
 	opened, plain, sayPlain bool
 	// draining: no stream is opened any more. answered: a response came in.
 	draining, answered bool
-	// goAwayCode is the reason the server gave for taking no more streams.
+	// goneAway: the server takes no more streams, for this reason.
+	goneAway   bool
 	goAwayCode http2.ErrCode
 	// tolerant: we have given up streams of which the server may not know yet, so late frames are no fault.
 	tolerant bool
@@ -278,7 +279,7 @@ func (s *h2) finish() {
 	c := s.conn
 	if s.answered {
 		s.turnedAway = 0
-	} else if s.turnedAway++; len(s.waiting) > 0 && (s.turnedAway > maxTurnedAway || s.goAwayCode != http2.ErrCodeNo) {
+	} else if s.turnedAway++; len(s.waiting) > 0 && s.goneAway && (s.turnedAway > maxTurnedAway || s.goAwayCode != http2.ErrCodeNo) {
 		// Without this a server that turns everything away would be asked for ever.
 		c.fail(ErrRead, "the server sent GOAWAY ("+s.goAwayCode.String()+") before it answered a request")
 		return
@@ -438,8 +439,12 @@ func (s *h2) expire(before int64) {
 		return
 	}
 	if c.state == established && s.lastReceived < before {
-		c.fail(ErrTimeout, example)
-		return
+		if int64(late) == s.underWay() {
+			c.fail(ErrTimeout, example)
+			return
+		}
+		// It may be dead: those that are younger have their time still, and no other one is sent on it.
+		s.draining = true
 	}
 	s.waiting = slices.DeleteFunc(s.waiting, func(a attempt) bool {
 		if a.begun < before {

@@ -147,7 +147,7 @@ func (s *h2) goAway(f *frame) string {
 	}
 	last := binary.BigEndian.Uint32(f.payload) & lastStreamID
 	s.draining, s.tolerant = true, true
-	s.goAwayCode = http2.ErrCode(binary.BigEndian.Uint32(f.payload[4:]))
+	s.goneAway, s.goAwayCode = true, http2.ErrCode(binary.BigEndian.Uint32(f.payload[4:]))
 	for i := range s.streams {
 		if st := &s.streams[i]; st.id > last {
 			s.requeue(st)

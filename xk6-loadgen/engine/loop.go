@@ -19,6 +19,12 @@ const (
 	// startsPerTurn bounds how long opening connections keeps a loop from reading: ten thousand at once would put the
 	// generator's own queue into the latencies.
 	startsPerTurn = 64
+	// While this many requests or more are under way on multiplexed connections, a loop that finds nothing to read rests for
+	// a moment in which no event wakes it, before it waits for one. A server has work for much longer than that; what it is
+	// spared is waking the reader for each response, which is billed to it: with 100 connections of 100 streams nginx spends
+	// 11.7 µs on a request without the rest and 9.2 with it, beside 9.6 under h2load, which is too busy to ever sleep.
+	manyUnderWay = 100
+	restFor      = int64(25 * time.Microsecond)
 	// Time-outs are looked for this often.
 	sweepEvery = int64(100 * time.Millisecond)
 	// wrk samples requests/s per thread at this interval.
@@ -94,7 +100,7 @@ type loop struct {
 	tls      *tls.Config
 	keys     *keyLog
 	tlsState *TLSState
-	// handshakes are under way.
+	// handshakes are under way, or will be when TCP's is over.
 	handshakes int
 	// maxConcurrentStreams is the least that the server has allowed; 0: it named no limit.
 	maxConcurrentStreams int64
@@ -177,9 +183,8 @@ func newLoop(p *plan, s *shared, number int) (*loop, error) {
 func (l *loop) run() {
 	// Never unlocked: the thread ends with the loop, and its scheduling policy with it.
 	runtime.LockOSThread()
-	if l.plan.Rate > 0 {
-		setTimerSlack()
-	} else {
+	setTimerSlack()
+	if l.plan.Rate == 0 {
 		setBatchPolicy()
 	}
 	defer sysClose(l.epoll)
@@ -243,6 +248,12 @@ func (l *loop) wait() int {
 			wait = min(wait, l.schedule.nextDue()-l.shared.now())
 		}
 		return sysEpollWaitExact(l.epoll, l.events[:], max(0, wait))
+	}
+	if l.plan.Streams > 1 && l.outstanding >= manyUnderWay {
+		sysRest(restFor)
+		if n := sysEpollPoll(l.epoll, l.events[:]); n > 0 {
+			return n
+		}
 	}
 	// Rounded up: a wait of 0 would spin through the last millisecond.
 	return sysEpollWait(l.epoll, l.events[:], int(max(0, (wait+int64(time.Millisecond)-1)/int64(time.Millisecond))))
@@ -395,6 +406,9 @@ func (l *loop) finish() {
 	l.windowEnd = l.clock
 	if l.phase == measuring {
 		l.unsent = l.schedule.dueBefore(l.unsentUntil()) - l.schedule.taken
+		if l.plan.Requests > 0 {
+			l.unsent = min(l.unsent, l.allowance)
+		}
 	}
 	if l.plan.Requests > 0 && !l.shared.stop.Load() && l.requests > 0 {
 		// In count mode the window ends with the last response, not when the loop has noticed that it was the last.

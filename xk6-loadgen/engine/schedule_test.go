@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -36,9 +37,10 @@ func TestAStalledThreadOwesItsOwnRequests(t *testing.T) {
 	// Two threads share the rate. The connection of one stalls until the other has made its half: what the first could not
 	// send in time is still its own, with the latency that it has by then.
 	stalled := make(chan struct{})
+	var one atomic.Bool
 	s := serveH2(t, func(p *h2peer) {
 		p.settings()
-		if p.server.connections.Load() == 1 {
+		if one.CompareAndSwap(false, true) {
 			r := p.next()
 			<-stalled
 			hello(p, r)

@@ -108,7 +108,6 @@ func (handshakeConn) Close() error { return nil }
 func (s *secure) begin() {
 	c, h := s.conn, &handshake{}
 	*s = secure{conn: c, handshake: h, partial: s.partial[:0]}
-	c.loop.handshakes++
 	h.tls = tls.Client(handshakeConn{conn: c, handshake: h}, c.loop.tls)
 	h.resume, h.cancel = iter.Pull(iter.Seq[struct{}](func(pause func(struct{}) bool) {
 		h.pause = pause
@@ -171,7 +170,6 @@ func (s *secure) takeOver() error {
 		l.tlsState = stateOf(state)
 	}
 	s.handshake = nil
-	l.handshakes--
 	return nil
 }
 
@@ -333,7 +331,6 @@ func (s *secure) close() {
 		return
 	}
 	s.handshake = nil
-	s.conn.loop.handshakes--
 	if h.cancel != nil {
 		h.cancel()
 	}

@@ -121,17 +121,8 @@ func (c *conn) sendFailed(errno syscall.Errno) {
 		c.fail(ErrConnect, "connect: "+errno.Error())
 		return
 	}
-	// A server may answer (413, say) and close before it has taken the whole request: read what there is first.
-	c.writeBroken, c.unsent, c.backlog = true, nil, nil
-	generation := c.generation
-	c.read(0)
-	if c.generation != generation || c.fd < 0 {
-		return
-	}
-	if c.session.underWay() > 0 {
-		c.fail(ErrWrite, "write: "+errno.Error())
-	} else {
-		c.close()
-		c.loop.startSoon(c)
+	c.writeBroken, c.writeErrno, c.unsent, c.backlog = true, errno, nil, nil
+	if !c.reading {
+		c.readLast()
 	}
 }

@@ -137,6 +137,12 @@ func sysEpollWaitExact(epfd int, events []syscall.EpollEvent, nanoseconds int64)
 	return int(n)
 }
 
+// sysRest sleeps for some nanoseconds. It is raw: for so short a time the scheduler need not know.
+func sysRest(nanoseconds int64) {
+	time := syscall.NsecToTimespec(nanoseconds)
+	syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&time)), 0, 0)
+}
+
 // hasExactWait tells whether the kernel has epoll_pwait2.
 func hasExactWait() bool {
 	_, _, errno := syscall.RawSyscall6(sysEpollPwait2, ^uintptr(0), 0, 0, 0, 0, 0)
