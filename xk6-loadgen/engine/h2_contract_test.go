@@ -18,7 +18,10 @@ import (
 // onAll runs a test for every transport.
 func onAll(t *testing.T, test func(t *testing.T, x transport)) {
 	for _, x := range transports {
-		t.Run(x.name, func(t *testing.T) { test(t, x) })
+		t.Run(x.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, x)
+		})
 	}
 }
 
@@ -27,7 +30,7 @@ func fine(asked) answer { return answer{status: 200, body: "hello"} }
 // wantWire checks what the engine counted against what the peer did. All bytes must have been read on both sides.
 func wantWire(t *testing.T, s *peerServer, r outcome) {
 	t.Helper()
-	waitFor(t, func() bool { return s.received.Load() >= r.SentBytes && s.sent.Load() >= r.ReceivedBytes })
+	waitFor(t, func() bool { return s.received.Load() >= r.SentBytes })
 	for _, c := range []struct {
 		what      string
 		got, want int64
@@ -76,24 +79,32 @@ func TestContractCountsAreExact(t *testing.T) {
 
 func TestContractWindowAndWarmup(t *testing.T) {
 	onAll(t, func(t *testing.T, x transport) {
-		s := x.serve(t, fine)
-		o := x.options(s.url)
-		o.Requests, o.Warmup, o.Threads = 300, 50*time.Millisecond, 2
-		r := load(t, context.Background(), o)
-		if got := s.requests.Load(); got != r.Requests+r.WarmupRequests || r.WarmupRequests == 0 || r.InFlight != 0 {
-			t.Errorf("count: the peer saw %d, the engine %d + %d, in flight %d", got, r.Requests, r.WarmupRequests, r.InFlight)
-		}
-
-		s = x.serve(t, fine)
-		o = x.options(s.url)
-		o.Duration, o.Warmup = 100*time.Millisecond, 50*time.Millisecond
-		r = load(t, context.Background(), o)
-		// The peer reads a request before the engine closes the socket, or never.
-		if total := r.Requests + r.WarmupRequests + r.InFlight; s.requests.Load() > total || s.requests.Load() < total-r.InFlight || r.Requests == 0 || r.ErrorTotal() != 0 {
-			t.Errorf("duration: the peer saw %d, the engine %d + %d + %d: %s", s.requests.Load(), r.Requests, r.WarmupRequests, r.InFlight, r.ErrorExample)
-		}
-		if r.InFlight > int64(4*x.streams) || r.WarmupRequests == 0 {
-			t.Errorf("duration: in flight %d, warm-up %d", r.InFlight, r.WarmupRequests)
+		for _, counts := range []bool{true, false} {
+			// On a busy machine a short time can pass without a response: then it is tried again.
+			for attempt := 1; ; attempt++ {
+				s := x.serve(t, fine)
+				o := x.options(s.url)
+				o.Warmup, o.Threads = 50*time.Millisecond, 2
+				if counts {
+					o.Requests = 300
+				} else {
+					o.Duration = 100 * time.Millisecond
+				}
+				r := load(t, context.Background(), o)
+				// The peer reads a request before the engine closes the socket, or never.
+				if total := r.Requests + r.WarmupRequests + r.InFlight; s.requests.Load() > total || s.requests.Load() < total-r.InFlight || r.ErrorTotal() != 0 {
+					t.Fatalf("the peer saw %d, the engine %d + %d + %d: %s", s.requests.Load(), r.Requests, r.WarmupRequests, r.InFlight, r.ErrorExample)
+				}
+				if most := int64(4 * x.streams); counts && r.InFlight != 0 || r.InFlight > most {
+					t.Fatalf("in flight %d", r.InFlight)
+				}
+				if r.WarmupRequests > 0 && r.Requests > 0 {
+					break
+				}
+				if attempt == 5 {
+					t.Fatalf("requests %d, warm-up %d", r.Requests, r.WarmupRequests)
+				}
+			}
 		}
 	})
 }
@@ -207,7 +218,7 @@ func TestContractURLsInTurn(t *testing.T) {
 
 func TestContractMethodsHeadersAndBodies(t *testing.T) {
 	onAll(t, func(t *testing.T, x transport) {
-		body := bytes.Repeat([]byte("0123456789abcdef"), 5000)
+		body := bytes.Repeat([]byte("0123456789abcdef"), 2000)
 		for _, method := range []string{"GET", "POST", "HEAD"} {
 			t.Run(method, func(t *testing.T) {
 				s := x.serve(t, func(r asked) answer {
@@ -220,14 +231,14 @@ func TestContractMethodsHeadersAndBodies(t *testing.T) {
 					return answer{status: 200, body: string(r.body)}
 				})
 				o := x.options(s.url)
-				o.Requests, o.Method, o.Body = 24, method, body
+				o.Requests, o.Method, o.Body = 16, method, body
 				o.Headers = []Header{{"X-Test", "some value"}, {"Host", "example.test"}, {"User-Agent", "bakeoff"}}
 				r := load(t, context.Background(), o)
-				want := int64(24 * len(body))
+				want := int64(16 * len(body))
 				if method == "HEAD" {
 					want = 0
 				}
-				if r.Responses[0] != 24 || r.BodyBytes != want || r.SentBytes < int64(24*len(body)) {
+				if r.Responses[0] != 16 || r.BodyBytes != want || r.SentBytes < int64(16*len(body)) {
 					t.Errorf("responses %v, %d bytes of body, %d sent: %s", r.Responses, r.BodyBytes, r.SentBytes, r.ErrorExample)
 				}
 				wantWire(t, s, r)
@@ -264,9 +275,9 @@ func TestContractLargeBodies(t *testing.T) {
 				return answer{status: 200, body: big}
 			}, http2.Setting{ID: http2.SettingInitialWindowSize, Val: window})
 			o := x.options(s.url)
-			o.Requests, o.Connections, o.Method, o.Body = 3, 2, "PUT", []byte(big)
+			o.Requests, o.Connections, o.Method, o.Body = 2, 2, "PUT", []byte(big)
 			r := load(t, context.Background(), o)
-			if r.Responses[0] != 3 || r.BodyBytes != 3<<20 || r.SentBytes < 3<<20 {
+			if r.Responses[0] != 2 || r.BodyBytes != 2<<20 || r.SentBytes < 2<<20 {
 				t.Errorf("window %d: responses %v, %d bytes down, %d sent: %s", window, r.Responses, r.BodyBytes, r.SentBytes, r.ErrorExample)
 			}
 			if wantWire(t, s, r); !x.isH2() {

@@ -3,8 +3,7 @@ package engine
 import (
 	"bytes"
 	"context"
-
-	"net"
+	"crypto/tls"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -23,9 +22,9 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// flood repeats frames until the client closes, and has the heap measured now and then.
+// flood repeats frames until the client closes, reads nothing more, and measures the heap now and then.
 func (p *h2peer) flood(most *atomic.Int64, write func(framer *http2.Framer)) {
-	p.flush()
+	p.deafen()
 	var unit bytes.Buffer
 	for unit.Len() < 64<<10 {
 		write(http2.NewFramer(&unit, nil))
@@ -59,8 +58,8 @@ func TestFloodsEndInBoundedTimeAndMemory(t *testing.T) {
 		"CONTINUATION of 16 KiB":  {sendFrame(http2.FrameHeaders, 0, openBlock), frame(http2.FrameContinuation, 0, 1, make([]byte, 16384)...), []ErrorKind{ErrProtocol}},
 		"1xx":                     {nil, frame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, 1, 0x08, 3, '1', '0', '3'), []ErrorKind{ErrProtocol}},
 		"1xx with large headers":  {nil, frame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, 1, append([]byte{0x08, 3, '1', '0', '3', 0x00, 1, 'x', 0x7f, 0x81, 0x4e}, make([]byte, 10_112)...)...), []ErrorKind{ErrProtocol}},
-		"PING, not reading":       {nil, frame(http2.FramePing, 0, 0, make([]byte, 8)...), []ErrorKind{ErrProtocol, ErrTimeout}},
-		"SETTINGS, not reading":   {nil, frame(http2.FrameSettings, 0, 0), []ErrorKind{ErrProtocol, ErrTimeout}},
+		"PING":                    {nil, frame(http2.FramePing, 0, 0, make([]byte, 8)...), []ErrorKind{ErrProtocol, ErrTimeout}},
+		"SETTINGS":                {nil, frame(http2.FrameSettings, 0, 0), []ErrorKind{ErrProtocol, ErrTimeout}},
 		"empty DATA":              {sendBlock200, frame(http2.FrameData, 0, 1), []ErrorKind{ErrProtocol, ErrTimeout}},
 		"DATA":                    {sendBlock200, frame(http2.FrameData, 0, 1, make([]byte, 16384)...), []ErrorKind{ErrProtocol, ErrTimeout}},
 		"padding":                 {sendBlock200, frame(http2.FrameData, http2.FlagDataPadded, 1, append([]byte{255}, make([]byte, 255)...)...), []ErrorKind{ErrProtocol, ErrTimeout}},
@@ -84,12 +83,10 @@ func TestFloodsEndInBoundedTimeAndMemory(t *testing.T) {
 				if test.begin != nil {
 					test.begin(p, r)
 				}
-				// Whoever does not read must not fill his own memory either.
-				p.conn.(*net.TCPConn).SetReadBuffer(4096)
 				p.flood(&most, test.frame)
 			})
 			o := h2Options(s)
-			o.Connections, o.Streams, o.Requests, o.Timeout = 1, 1, 1, 200*time.Millisecond
+			o.Connections, o.Streams, o.Requests, o.Timeout = 1, 1, 1, 120*time.Millisecond
 			r := load(t, context.Background(), o)
 			counted := int64(0)
 			for _, kind := range test.kinds {
@@ -109,6 +106,7 @@ func TestFloodsEndInBoundedTimeAndMemory(t *testing.T) {
 func sendBlock200(p *h2peer, r *h2stream) { p.headers(r, false, ":status", "200") }
 
 func TestAFloodDoesNotKeepOthersWaiting(t *testing.T) {
+	t.Parallel()
 	// One of two connections on a thread is flooded with what is legal; the other one has to go on.
 	var answered, most atomic.Int64
 	s := serveH2(t, func(p *h2peer) {
@@ -132,6 +130,7 @@ func TestAFloodDoesNotKeepOthersWaiting(t *testing.T) {
 }
 
 func TestALargeAnswerWithManyHeadersIsCountedExactly(t *testing.T) {
+	t.Parallel()
 	// A block that decodes to 40 times its size, as often as there are requests, is legal.
 	var block bytes.Buffer
 	encoder := hpack.NewEncoder(&block)
@@ -155,6 +154,7 @@ func TestALargeAnswerWithManyHeadersIsCountedExactly(t *testing.T) {
 }
 
 func TestManyPingsAndSettingsAreAnswered(t *testing.T) {
+	t.Parallel()
 	s := serveH2(t, answering(func(p *h2peer, r *h2stream) {
 		for range 500 {
 			p.ping()
@@ -173,6 +173,7 @@ func TestManyPingsAndSettingsAreAnswered(t *testing.T) {
 }
 
 func TestAServerThatReadsLateGetsEverything(t *testing.T) {
+	t.Parallel()
 	var total atomic.Int64
 	s := serveH2(t, func(p *h2peer) {
 		p.settings(windowSetting(1 << 30))
@@ -188,5 +189,59 @@ func TestAServerThatReadsLateGetsEverything(t *testing.T) {
 	o.Method, o.Body, o.Requests = "POST", make([]byte, 1<<20), 20
 	if r := load(t, context.Background(), o); r.Responses[0] != 20 || total.Load() != 20<<20 {
 		t.Errorf("responses %v, %d bytes arrived: %s", r.Responses, total.Load(), r.ErrorExample)
+	}
+}
+
+func TestFloodsOfRecordsEndInBoundedTimeAndMemory(t *testing.T) {
+	config := serverTLS(ecdsaKey)
+	config.MinVersion = tls.VersionTLS13
+	for name, record := range map[string]func(c *recordConn) []byte{
+		"key updates that ask for one": func(c *recordConn) []byte { return c.update(1) },
+		"key updates":                  func(c *recordConn) []byte { return c.update(0) },
+		"empty records":                func(c *recordConn) []byte { return c.record(recordApplicationData) },
+		"warnings":                     func(c *recordConn) []byte { return c.record(recordAlert, 1, alertUserCancelled) },
+		"session tickets":              func(c *recordConn) []byte { return c.record(recordHandshake, harmless(true)...) },
+		"an endless message": func(c *recordConn) []byte {
+			return c.record(recordHandshake, append([]byte{4, 1, 0, 0}, make([]byte, 16000)...)...)
+		},
+		"PINGs in them": func(c *recordConn) []byte {
+			var unit bytes.Buffer
+			for framer := http2.NewFramer(&unit, nil); unit.Len() < 16000; {
+				framer.WritePing(false, [8]byte{})
+			}
+			return c.record(recordApplicationData, unit.Bytes()...)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var most atomic.Int64
+			before := heap()
+			s := serveRecords(t, config, func(p *h2peer, c *recordConn) {
+				p.settings()
+				p.next()
+				p.deafen()
+				for sent, measured := 0, 0; ; {
+					var unit []byte
+					for len(unit) < 32<<10 {
+						unit = append(unit, record(c)...)
+					}
+					if c.send(unit) != nil {
+						panic(gone{})
+					}
+					if sent += len(unit); sent-measured > 4<<20 {
+						measured = sent
+						most.Store(max(most.Load(), heap()))
+					}
+				}
+			})
+			o := h2Options(s)
+			o.Connections, o.Streams, o.Requests, o.Timeout = 1, 1, 1, 120*time.Millisecond
+			r := load(t, context.Background(), o)
+			if r.Errors[ErrTLS]+r.Errors[ErrTimeout]+r.Errors[ErrProtocol] != 1 || r.Seconds > 5 {
+				t.Errorf("errors %v after %f s: %s", r.Errors, r.Seconds, r.ErrorExample)
+			}
+			if grown := most.Load() - before; grown > 16<<20 {
+				t.Errorf("the heap grew by %d MiB", grown>>20)
+			}
+		})
 	}
 }

@@ -40,6 +40,7 @@ func TestTheServersStreamLimitIsRespected(t *testing.T) {
 }
 
 func TestAHundredStreamsAreOpenedBeforeTheServersSettings(t *testing.T) {
+	t.Parallel()
 	s := serveH2(t, func(p *h2peer) {
 		for len(p.ready) < 100 {
 			p.read()
@@ -62,6 +63,7 @@ func TestAHundredStreamsAreOpenedBeforeTheServersSettings(t *testing.T) {
 }
 
 func TestTheStreamLimitChangesUnderLoad(t *testing.T) {
+	t.Parallel()
 	s := serveH2(t, func(p *h2peer) {
 		// 0 for a while is allowed, and no reason to give up.
 		for _, limit := range []uint32{0, 2, 8, 1, 5} {
@@ -159,6 +161,7 @@ func TestRequestBodiesKeepToTheWindows(t *testing.T) {
 		"frames may be large": answering(echo, windowSetting(1<<20), http2.Setting{ID: http2.SettingMaxFrameSize, Val: 1<<24 - 1}),
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := serveH2(t, func(p *h2peer) { script(p) })
 			o := h2Options(s)
 			o.Method, o.Body, o.Requests = "POST", body, 20
@@ -173,6 +176,7 @@ func TestRequestBodiesKeepToTheWindows(t *testing.T) {
 func TestAnAnswerBeforeTheWholeBodyIsAResponse(t *testing.T) {
 	for name, reset := range map[string]bool{"with RST_STREAM NO_ERROR": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := serveH2(t, func(p *h2peer) {
 				p.refill = false
 				p.settings()
@@ -206,6 +210,7 @@ func TestAnAnswerBeforeTheWholeBodyIsAResponse(t *testing.T) {
 }
 
 func TestHeadersAreIndexedFromTheSecondRequestOn(t *testing.T) {
+	t.Parallel()
 	var first, later atomic.Int64
 	s := serveH2(t, func(p *h2peer) {
 		answering(func(p *h2peer, r *h2stream) {
@@ -232,6 +237,7 @@ func TestTheServersHeaderTableSizeIsRespected(t *testing.T) {
 	headers := []Header{{"User-Agent", "bakeoff"}, {"X-Long", strings.Repeat("x", 500)}}
 	for _, sizes := range [][]uint32{{0}, {64}, {700}, {4096}, {65536}, {1<<32 - 1}, {0, 4096}, {4096, 0}, {100, 0, 50, 4096, 0}} {
 		t.Run(fmt.Sprint(sizes), func(t *testing.T) {
+			t.Parallel()
 			s := serveH2(t, func(p *h2peer) {
 				p.settings(tableSetting(sizes[0]))
 				for i := 0; ; i++ {
@@ -269,6 +275,7 @@ func TestRequestHeadersBeyondTheTable(t *testing.T) {
 }
 
 func TestTheClientsWindowsAreRenewed(t *testing.T) {
+	t.Parallel()
 	// One body that is longer than the windows opened at first, of the stream and of the connection.
 	var chunk bytes.Buffer
 	s := serveH2(t, answering(func(p *h2peer, r *h2stream) {

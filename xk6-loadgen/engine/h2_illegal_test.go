@@ -93,6 +93,7 @@ var illegalAnswers = map[string]func(p *h2peer, r *h2stream){
 	"HTTP/1.1 in the middle of it all":    sendRaw("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"),
 	"no :status":                          sendFields("content-length", "0"),
 	"an empty header block":               sendBlock(),
+	"no :status, then a response":         func(p *h2peer, r *h2stream) { p.headers(r, false, "server", "x"); hello(p, r) },
 	"two :status":                         sendFields(":status", "200", ":status", "200"),
 	":status after another field":         sendFields("server", "x", ":status", "200"),
 	":status of letters":                  sendFields(":status", "abc"),
@@ -179,6 +180,7 @@ func unended(then func(*h2peer, *h2stream)) func(*h2peer, *h2stream) {
 func TestIllegalAnswersAreProtocolErrors(t *testing.T) {
 	for name, answer := range illegalAnswers {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := serveH2(t, answering(answer))
 			o := h2Options(s)
 			o.Connections, o.Streams, o.Requests = 3, 1, 3
@@ -194,6 +196,7 @@ func TestIllegalAnswersAreProtocolErrors(t *testing.T) {
 func TestAMalformedResponseLeavesTheOthersAlone(t *testing.T) {
 	for _, name := range []string{"no :status", "a name in upper case", "less than content-length", "more than content-length", "1xx that ends the stream", "trailers with a pseudo-header"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			var bad atomic.Int64
 			s := serveH2(t, answering(func(p *h2peer, r *h2stream) {
 				if r.id%8 == 1 {
@@ -223,6 +226,7 @@ func TestFramesAfterTheEndOfAStream(t *testing.T) {
 		"HEADERS that end": sendBlock(0x88, 0x80),
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := serveH2(t, answering(func(p *h2peer, r *h2stream) {
 				hello(p, r)
 				if r.id%8 == 1 {
@@ -253,6 +257,7 @@ func TestAServerThatDoesNotSpeakHTTP2(t *testing.T) {
 		"a response at first": {func(p *h2peer) { hello(p, p.next()) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := serveH2(t, func(p *h2peer) {
 				p.greeted = true
 				test.script(p)
@@ -286,6 +291,7 @@ func TestConnectionsThatEndTooSoonAreReadErrors(t *testing.T) {
 		"by a reset": answering(func(p *h2peer, r *h2stream) { p.headers(r, false, okHead...); p.reset() }),
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := serveH2(t, script)
 			o := h2Options(s)
 			o.Connections, o.Streams, o.Requests = 3, 1, 3
@@ -300,6 +306,7 @@ func TestHalfAFrameIsWaitedFor(t *testing.T) {
 	// Bytes that never become a frame are a time-out, whatever they begin.
 	for name, bytes := range map[string]string{"head": "\x00\x00", "payload": "\x00\x00\x08\x06\x00\x00\x00\x00\x00\x01\x02", "block": "\x00\x00\x01\x01\x00\x00\x00\x00\x01\x88"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := serveH2(t, func(p *h2peer) {
 				p.settings()
 				p.gather(5)

@@ -21,6 +21,7 @@ func TestTheScriptedPeerAgainstGoClient(t *testing.T) {
 	for name, over := range map[string]*tls.Config{"h2c": nil, "h2": serverTLS(rsaKey)} {
 		for _, pieces := range []int{0, 1000} {
 			t.Run(fmt.Sprintf("%s, pieces of %d", name, pieces), func(t *testing.T) {
+				t.Parallel()
 				s := serveH2TLS(t, over, func(p *h2peer) {
 					p.pieces = pieces
 					answering(func(p *h2peer, r *h2stream) {

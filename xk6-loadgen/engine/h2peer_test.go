@@ -2,149 +2,15 @@ package engine
 
 import (
 	"bytes"
-	"crypto/tls"
 	"io"
 	"net"
 	"slices"
 	"strconv"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 )
-
-// wire is what a peer has sent and received, as it counted itself; the engine must agree. With TLS it is plaintext.
-type wire struct {
-	// headers are header blocks as sent, decoded their names and values, body the content of DATA frames.
-	headers, decoded, body, sent, received atomic.Int64
-}
-
-// peerServer is a scripted HTTP/2 server: its script runs once per connection.
-type peerServer struct {
-	*testServer
-	wire
-	mu sync.Mutex
-	// answered are the requests whose last frame the peer has sent; dropped are streams that the client has reset.
-	answered, dropped atomic.Int64
-	// mostOpen is the greatest number of streams that were open on one connection.
-	mostOpen atomic.Int64
-	// flooded is for the one connection of a script that is treated differently.
-	flooded atomic.Bool
-	states  []tls.ConnectionState
-	goAways []http2.ErrCode
-}
-
-// serveH2 starts a server for h2c with prior knowledge.
-func serveH2(t testing.TB, script func(p *h2peer)) *peerServer {
-	return serveH2TLS(t, nil, script)
-}
-
-// serveH2TLS starts a server over TLS; nil is h2c. After the script the connection is served until the client closes it.
-func serveH2TLS(t testing.TB, config *tls.Config, script func(p *h2peer)) *peerServer {
-	t.Helper()
-	return servePeer(t, config != nil, func(s *peerServer, raw net.Conn) {
-		c := raw
-		if config != nil {
-			over := tls.Server(raw, config)
-			if over.Handshake() != nil {
-				return
-			}
-			s.mu.Lock()
-			s.states = append(s.states, over.ConnectionState())
-			s.mu.Unlock()
-			c = over
-			defer over.Close()
-		}
-		s.peer(t, c).play(script)
-	})
-}
-
-// servePeer starts a server for HTTP or HTTPS that counts as a peer does. No connection lasts longer than 30 s.
-func servePeer(t testing.TB, isTLS bool, handler func(s *peerServer, c net.Conn)) *peerServer {
-	t.Helper()
-	s, complete := &peerServer{}, make(chan struct{})
-	s.testServer = serve(t, func(_ *testServer, c net.Conn) {
-		c.SetDeadline(time.Now().Add(30 * time.Second))
-		<-complete
-		handler(s, c)
-	})
-	if isTLS {
-		s.url = strings.Replace(s.url, "http:", "https:", 1)
-	}
-	close(complete)
-	return s
-}
-
-// peer makes the server's end of a connection.
-func (s *peerServer) peer(t testing.TB, c net.Conn) *h2peer {
-	p := &h2peer{
-		t: t, server: s, conn: c, streams: map[uint32]*h2stream{}, resets: map[uint32]http2.ErrCode{},
-		window: 65535, theirInitial: 65535, receive: 65535, initial: 65535, limit: 100, refill: true, clientTable: 4096,
-	}
-	p.Framer = http2.NewFramer(&p.out, &pump{source: countingReader{c, &s.received}})
-	p.AllowIllegalWrites = true
-	p.SetMaxReadFrameSize(16384)
-	p.encoder = hpack.NewEncoder(&p.block)
-	p.decoder = hpack.NewDecoder(4096, nil)
-	return p
-}
-
-type countingReader struct {
-	r io.Reader
-	n *atomic.Int64
-}
-
-func (c countingReader) Read(p []byte) (int, error) {
-	n, err := c.r.Read(p)
-	c.n.Add(int64(n))
-	return n, err
-}
-
-// pump reads ahead without a bound, from its first Read on: a peer that is busy writing still takes what the client sends,
-// as servers do, and one that never reads takes nothing.
-type pump struct {
-	source io.Reader
-	start  sync.Once
-	mu     sync.Mutex
-	more   sync.Cond
-	data   bytes.Buffer
-	err    error
-}
-
-func (p *pump) Read(b []byte) (int, error) {
-	p.start.Do(func() {
-		p.more.L = &p.mu
-		go p.run()
-	})
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for p.data.Len() == 0 && p.err == nil {
-		p.more.Wait()
-	}
-	if p.data.Len() == 0 {
-		return 0, p.err
-	}
-	return p.data.Read(b)
-}
-
-func (p *pump) run() {
-	buffer := make([]byte, 32<<10)
-	for {
-		n, err := p.source.Read(buffer)
-		p.mu.Lock()
-		p.data.Write(buffer[:n])
-		p.err = err
-		p.more.Signal()
-		p.mu.Unlock()
-		if err != nil {
-			return
-		}
-	}
-}
 
 // h2stream is one request as the peer saw it.
 type h2stream struct {
@@ -176,6 +42,7 @@ type h2peer struct {
 	t       testing.TB
 	server  *peerServer
 	conn    net.Conn
+	pump    *pump
 	out     bytes.Buffer
 	block   bytes.Buffer
 	encoder *hpack.Encoder
@@ -284,12 +151,18 @@ func (p *h2peer) flush() {
 	}
 }
 
+// deafen sends what was written, and reads no more.
+func (p *h2peer) deafen() {
+	p.flush()
+	p.pump.deaf.Store(true)
+}
+
 // reset closes the connection with a reset.
 func (p *h2peer) reset() {
 	p.flush()
 	c, isTCP := p.conn.(*net.TCPConn)
 	if !isTCP {
-		c = p.conn.(*tls.Conn).NetConn().(*net.TCPConn)
+		c = p.conn.(interface{ NetConn() net.Conn }).NetConn().(*net.TCPConn)
 	}
 	c.SetLinger(0)
 	c.Close()
@@ -429,9 +302,7 @@ func (p *h2peer) read() {
 		delete(p.streams, f.StreamID)
 		p.ready = slices.DeleteFunc(p.ready, func(r *h2stream) bool { return r.id == f.StreamID })
 	case *http2.GoAwayFrame:
-		p.server.mu.Lock()
-		p.server.goAways = append(p.server.goAways, f.ErrCode)
-		p.server.mu.Unlock()
+		p.server.goAways.Add(1)
 	case *http2.PriorityFrame:
 	default:
 		p.wrong("%v", frame)

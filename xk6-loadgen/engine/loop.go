@@ -24,7 +24,7 @@ const (
 	// spared is waking the reader for each response, which is billed to it: with 100 connections of 100 streams nginx spends
 	// 11.7 µs on a request without the rest and 9.2 with it, beside 9.6 under h2load, which is too busy to ever sleep.
 	manyUnderWay = 100
-	restFor      = int64(25 * time.Microsecond)
+	restFor      = int64(30 * time.Microsecond)
 	// Time-outs are looked for this often.
 	sweepEvery = int64(100 * time.Millisecond)
 	// wrk samples requests/s per thread at this interval.
