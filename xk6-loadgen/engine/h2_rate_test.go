@@ -1,0 +1,285 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// onSome runs a test for transports that differ in what they have of sessions, streams and TLS.
+func onSome(t *testing.T, test func(t *testing.T, x transport)) {
+	onAll(t, func(t *testing.T, x transport) {
+		if x.name == "http1.1" || x.name == "http1.1 over TLS" || x.name == "h2c" || x.name == "h2, 8 streams" {
+			test(t, x)
+		}
+	})
+}
+
+// arrivals are the times at which a peer saw its requests.
+type arrivals struct {
+	mu    sync.Mutex
+	times []time.Time
+}
+
+func (a *arrivals) note() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.times = append(a.times, time.Now())
+}
+
+func TestOpenModelStartsAreEvenlySpread(t *testing.T) {
+	onSome(t, func(t *testing.T, x transport) {
+		const rate, requests = 400, 100
+		for attempt := 1; ; attempt++ {
+			var seen arrivals
+			s := x.serve(t, func(asked) answer {
+				seen.note()
+				return answer{status: 200, body: "hello"}
+			})
+			o := x.options(s.url)
+			o.Rate, o.Requests, o.Threads = rate, requests, 2
+			started := time.Now()
+			r := load(t, context.Background(), o)
+			if r.Responses[0] != requests || s.requests.Load() != requests || r.Unsent != 0 || r.InFlight != 0 {
+				t.Fatalf("responses %v, the peer saw %d, unsent %d, in flight %d: %s", r.Responses, s.requests.Load(), r.Unsent, r.InFlight, r.ErrorExample)
+			}
+			wantWire(t, s, r)
+			// A busy machine can make a request late; nothing makes one early. The k-th is due at k/rate.
+			slices.SortFunc(seen.times, time.Time.Compare)
+			for k, at := range seen.times {
+				if due := started.Add(time.Duration(k) * time.Second / rate); at.Before(due) {
+					t.Fatalf("request %d came %s early", k, due.Sub(at))
+				}
+			}
+			if r.Seconds < (requests-1.0)/rate || r.SendDelayMs.Max == 0 || r.SendDelayMs.Min < 0 {
+				t.Errorf("%f s, send delay %+v", r.Seconds, r.SendDelayMs)
+			}
+			// Not all of them at the end, unless the machine was busy in every attempt.
+			half := seen.times[requests/2].Sub(started)
+			if half.Seconds() < 0.85*r.Seconds {
+				return
+			}
+			if attempt == 5 {
+				t.Fatalf("half of the requests came after %s of %f s", half, r.Seconds)
+			}
+		}
+	})
+}
+
+func TestOpenModelLatencyRunsFromTheIntendedStart(t *testing.T) {
+	// One at a time and 50 ms each, due every 20 ms: the k-th is answered at (k+1)·50 ms at the earliest, and leaves at
+	// k·50 ms.
+	onSome(t, func(t *testing.T, x transport) {
+		x.streams = 1
+		const requests, busy = 8, 50
+		s := x.serve(t, func(asked) answer {
+			time.Sleep(busy * time.Millisecond) // what is measured
+			return answer{status: 200, body: "hello"}
+		})
+		o := x.options(s.url)
+		o.Rate, o.Requests, o.Connections = 50, requests, 1
+		r := load(t, context.Background(), o)
+		const lastSent, lastDue = (requests - 1) * busy, (requests - 1) * 20
+		if r.Responses[0] != requests || r.LatencyMs.Min < busy || r.LatencyMs.Max < lastSent+busy-lastDue || r.SendDelayMs.Max < lastSent-lastDue {
+			t.Errorf("responses %v, latency %+v, send delay %+v", r.Responses, r.LatencyMs, r.SendDelayMs)
+		}
+		// The mean of what each has to wait is half of the last one's.
+		if r.SendDelayMs.Mean < (lastSent-lastDue)/2 || r.LatencyMs.Mean < (lastSent-lastDue)/2+busy {
+			t.Errorf("mean latency %f, mean send delay %f ms", r.LatencyMs.Mean, r.SendDelayMs.Mean)
+		}
+	})
+}
+
+func TestOpenModelStreamsDoNotWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	// The peer answers none before it has all: only an open model sends them.
+	s := serveH2(t, func(p *h2peer) {
+		p.settings()
+		p.gather(20)
+		for range 20 {
+			hello(p, p.next())
+		}
+	})
+	o := h2Options(s)
+	o.Connections, o.Streams, o.Requests, o.Rate = 1, 100, 20, 200
+	r := load(t, context.Background(), o)
+	if r.Responses[0] != 20 || s.connections.Load() != 1 || r.LatencyMs.Max < 19*5 || r.LatencyMs.Max < r.LatencyMs.Min+18*5 {
+		t.Errorf("responses %v on %d connections, latency %+v: %s", r.Responses, s.connections.Load(), r.LatencyMs, r.ErrorExample)
+	}
+}
+
+func TestOpenModelCountsWhatItCouldNotSend(t *testing.T) {
+	onSome(t, func(t *testing.T, x transport) {
+		for _, threads := range []int{1, 2} {
+			s := x.serve(t, func(asked) answer { return answer{ending: stalling} })
+			o := x.options(s.url)
+			o.Rate, o.Duration, o.Connections, o.Threads = 200, 150*time.Millisecond, 2, threads
+			r := load(t, context.Background(), o)
+			// Due at 0, 5, 10 … 145 ms.
+			if r.Requests+r.InFlight+r.Unsent != 30 || r.InFlight != int64(2*x.streams) || r.ErrorTotal() != 0 {
+				t.Errorf("%d threads: requests %d, in flight %d, unsent %d, errors %v: %s", threads, r.Requests, r.InFlight, r.Unsent, r.Errors, r.ErrorExample)
+			}
+		}
+	})
+}
+
+func TestOpenModelDurationsCountAllThatWasDue(t *testing.T) {
+	onSome(t, func(t *testing.T, x transport) {
+		s := x.serve(t, fine)
+		o := x.options(s.url)
+		o.Rate, o.Duration, o.Warmup, o.Threads = 300, 200*time.Millisecond, 40*time.Millisecond, 2
+		r := load(t, context.Background(), o)
+		// What the warm-up left under way ends in the window.
+		if total := r.Requests + r.InFlight + r.Unsent; total < 60 || total > 60+int64(4*x.streams) || r.ErrorTotal() != 0 {
+			t.Errorf("requests %d, in flight %d, unsent %d, warm-up %d: %s", r.Requests, r.InFlight, r.Unsent, r.WarmupRequests, r.ErrorExample)
+		}
+		if r.WarmupRequests > 12 || s.requests.Load() > r.Requests+r.WarmupRequests+r.InFlight || s.requests.Load() < r.Requests+r.WarmupRequests {
+			t.Errorf("the peer saw %d, the engine %d + %d + %d", s.requests.Load(), r.Requests, r.WarmupRequests, r.InFlight)
+		}
+	})
+}
+
+func TestOpenModelErrorsUseUpWhatIsDue(t *testing.T) {
+	onSome(t, func(t *testing.T, x transport) {
+		s := x.serve(t, func(asked) answer { return answer{ending: closing} })
+		o := x.options(s.url)
+		o.Rate, o.Requests, o.KeepAlive, o.Streams = 500, 20, true, 1
+		r := load(t, context.Background(), o)
+		if r.Errors[ErrRead]+r.Errors[ErrWrite] != 20 || r.LatencyMs.Max != 0 {
+			t.Errorf("errors %v, latency %+v: %s", r.Errors, r.LatencyMs, r.ErrorExample)
+		}
+	})
+}
+
+func TestOpenModelNewConnections(t *testing.T) {
+	onSome(t, func(t *testing.T, x transport) {
+		x.streams = 1
+		s := x.serve(t, fine)
+		o := x.options(s.url)
+		o.Rate, o.Requests, o.KeepAlive = 300, 30, false
+		r := load(t, context.Background(), o)
+		if r.Responses[0] != 30 || s.connections.Load() != 30 || r.LatencyMs.Min < r.ConnectMs.Min {
+			t.Errorf("responses %v on %d connections, latency %f, connect %f ms: %s", r.Responses, s.connections.Load(), r.LatencyMs.Min, r.ConnectMs.Min, r.ErrorExample)
+		}
+	})
+}
+
+func TestOpenModelStop(t *testing.T) {
+	onSome(t, func(t *testing.T, x transport) {
+		s := x.serve(t, fine)
+		o := x.options(s.url)
+		o.Rate, o.Duration = 2000, time.Minute
+		ctx, cancel := context.WithCancel(context.Background())
+		go func() {
+			waitFor(t, func() bool { return s.requests.Load() >= 20 })
+			cancel()
+		}()
+		r := load(t, ctx, o)
+		due := int64(r.Seconds*o.Rate) + 1
+		if total := r.Requests + r.InFlight + r.Unsent; total > due || total < due-1 || r.Seconds > 20 {
+			t.Errorf("requests %d, in flight %d, unsent %d after %f s, %d were due", r.Requests, r.InFlight, r.Unsent, r.Seconds, due)
+		}
+	})
+}
+
+func TestOpenModelBeyondWhatCanBeDone(t *testing.T) {
+	t.Parallel()
+	// A count is made whole, however late; nothing is dropped.
+	s := serveH2(t, answering(hello))
+	o := h2Options(s)
+	o.Requests, o.Rate = 3000, 5_000_000
+	r := load(t, context.Background(), o)
+	if r.Responses[0] != 3000 || s.requests.Load() != 3000 || r.Unsent != 0 || r.SendDelayMs.Max <= 0 || r.LatencyMs.Max < r.SendDelayMs.Max {
+		t.Errorf("responses %v, the peer saw %d, unsent %d, send delay %+v", r.Responses, s.requests.Load(), r.Unsent, r.SendDelayMs)
+	}
+}
+
+func TestOpenModelServerThatGoesAway(t *testing.T) {
+	t.Parallel()
+	s := serveH2(t, func(p *h2peer) {
+		p.settings()
+		for range 5 {
+			hello(p, p.next())
+		}
+		p.WriteGoAway(p.lastID, http2.ErrCodeNo, nil)
+		for len(p.ready) > 0 {
+			hello(p, p.next())
+		}
+	})
+	o := h2Options(s)
+	o.Requests, o.Rate = 60, 1000
+	r := load(t, context.Background(), o)
+	if r.Responses[0] != 60 || s.answered.Load() != 60 || s.connections.Load() < 8 {
+		t.Errorf("responses %v, the peer answered %d on %d connections: %s", r.Responses, s.answered.Load(), s.connections.Load(), r.ErrorExample)
+	}
+}
+
+func TestLatencyBucketsAreHalfOpen(t *testing.T) {
+	ends := []time.Duration{150 * time.Microsecond, 300 * time.Microsecond, time.Millisecond}
+	for latency, want := range map[time.Duration]int{
+		0: 0, 1: 0, 149_999: 0, 150_000: 1, 150_001: 1, 299_999: 1, 300_000: 2, 999_999: 2, 1_000_000: 3, time.Hour: 3,
+	} {
+		if got := bucketOf(ends, int64(latency)); got != want {
+			t.Errorf("%s is in bucket %d, want %d", latency, got, want)
+		}
+	}
+}
+
+func TestLatencyBucketsHoldEveryResponse(t *testing.T) {
+	onSome(t, func(t *testing.T, x transport) {
+		// Every fourth connection is closed without an answer: errors are in no bucket.
+		slow := make(chan struct{}, 1000)
+		s := x.serve(t, func(r asked) answer {
+			if strings.HasSuffix(r.path, "slow") {
+				time.Sleep(20 * time.Millisecond) // what is measured
+				slow <- struct{}{}
+			} else if strings.HasSuffix(r.path, "not") {
+				return answer{ending: closing}
+			}
+			return answer{status: 200, body: "hello"}
+		})
+		o := x.options(s.url)
+		o.URLs = []string{s.url, s.url + "slow", s.url + "not"}
+		o.Requests, o.Streams, o.Connections, o.Warmup = 30, 1, 2, time.Millisecond
+		o.Buckets = []time.Duration{20 * time.Millisecond, 10 * time.Second}
+		before := len(slow)
+		r := load(t, context.Background(), o)
+		if len(r.Buckets) != 3 {
+			t.Fatalf("buckets %v", r.Buckets)
+		}
+		sum := int64(0)
+		for i, b := range r.Buckets {
+			want := [][2]time.Duration{{0, o.Buckets[0]}, {o.Buckets[0], o.Buckets[1]}, {o.Buckets[1], 0}}[i]
+			if b.From != want[0] || b.To != want[1] {
+				t.Errorf("bucket %d is from %s to %s", i, b.From, b.To)
+			}
+			sum += b.Count
+		}
+		if sum != r.Responses[0] || r.Responses[0] == 0 || r.ErrorTotal() == 0 || r.Buckets[1].Count < 5 || r.Buckets[2].Count != 0 {
+			t.Errorf("buckets %v, %d slow answers; responses %v, errors %v", r.Buckets, len(slow)-before, r.Responses, r.Errors)
+		}
+	})
+}
+
+func TestASecondIsHandedOutInTheOpenModelToo(t *testing.T) {
+	t.Parallel()
+	s := serveH2(t, answering(hello))
+	o := h2Options(s)
+	o.Requests, o.Rate, o.Duration = 0, 100, 1200*time.Millisecond
+	r := load(t, context.Background(), o)
+	if len(r.seconds) != 2 || r.Requests+r.InFlight+r.Unsent != 120 {
+		t.Errorf("%d seconds, requests %d, in flight %d, unsent %d", len(r.seconds), r.Requests, r.InFlight, r.Unsent)
+	}
+	if first := r.seconds[0]; first.Requests < 50 || first.Requests > 101 {
+		t.Errorf("%d requests in the first second", first.Requests)
+	}
+	if fmt.Sprint(r.Buckets) != "[]" {
+		t.Errorf("buckets %v", r.Buckets)
+	}
+}

@@ -1,0 +1,267 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// recordProtections are TLS 1.3, and TLS 1.2 with both kinds of nonce.
+var recordProtections = map[string]func(*tls.Config){
+	"TLS 1.3": func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 },
+	"TLS 1.2, AES-GCM": func(c *tls.Config) {
+		c.MaxVersion, c.CipherSuites = tls.VersionTLS12, []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}
+	},
+	"TLS 1.2, ChaCha20": func(c *tls.Config) {
+		c.MaxVersion, c.CipherSuites = tls.VersionTLS12, []uint16{tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256}
+	},
+}
+
+func onProtections(t *testing.T, test func(t *testing.T, config *tls.Config)) {
+	for name, change := range recordProtections {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config := serverTLS(ecdsaKey)
+			change(config)
+			test(t, config)
+		})
+	}
+}
+
+func TestRecordsOfAnyShape(t *testing.T) {
+	ticket := func(size int) []byte {
+		return append([]byte{4, byte(size >> 16), byte(size >> 8), byte(size)}, make([]byte, size)...)
+	}
+	onProtections(t, func(t *testing.T, config *tls.Config) {
+		for name, set := range map[string]func(c *recordConn){
+			"a byte in each":          func(c *recordConn) { c.size = 1 },
+			"full":                    func(c *recordConn) { c.size = 16384 },
+			"sent byte by byte":       func(c *recordConn) { c.pieces = 1 },
+			"sent in odd pieces":      func(c *recordConn) { c.size, c.pieces = 100, 7 },
+			"with empty ones between": func(c *recordConn) { c.size, c.before = 50, func() []byte { return c.record(recordApplicationData) } },
+			"with warnings between":   func(c *recordConn) { c.before = func() []byte { return c.record(recordAlert, 1, alertUserCancelled) } },
+			"with handshake messages": func(c *recordConn) {
+				c.before = func() []byte { return c.record(recordHandshake, harmless(c.is13)...) }
+			},
+			"with large session tickets": func(c *recordConn) {
+				if c.is13 {
+					// One ticket over several records.
+					message := ticket(40_000)
+					c.before = func() (out []byte) {
+						for rest := message; len(rest) > 0; {
+							n := min(len(rest), 9999)
+							out = append(out, c.record(recordHandshake, rest[:n]...)...)
+							rest = rest[n:]
+						}
+						return out
+					}
+				}
+			},
+			"padded": func(c *recordConn) {
+				if c.is13 {
+					// The content's type, then zeros; sealOne adds one more.
+					c.before = func() []byte {
+						return c.out.sealOne(nil, 0, append([]byte{byte(recordApplicationData)}, make([]byte, 1000)...))
+					}
+				}
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				body := strings.Repeat("0123456789", 2000)
+				if name == "sent byte by byte" || name == "a byte in each" {
+					body = "0123456789"
+				}
+				s := serveRecords(t, config, func(p *h2peer, c *recordConn) {
+					set(c)
+					answering(func(p *h2peer, r *h2stream) { p.respond(r, 200, body) })(p)
+				})
+				o := h2Options(s)
+				o.Requests = 10
+				r := load(t, context.Background(), o)
+				if r.Responses[0] != 10 || s.connections.Load() != 2 {
+					t.Errorf("responses %v on %d connections: %s", r.Responses, s.connections.Load(), r.ErrorExample)
+				}
+				wantWire(t, s, r)
+			})
+		}
+	})
+}
+
+// harmless is a handshake message that a client may get and ignore: a HelloRequest, or a session ticket.
+func harmless(is13 bool) []byte {
+	if is13 {
+		return append([]byte{4, 0, 0, 200}, make([]byte, 200)...)
+	}
+	return []byte{0, 0, 0, 0}
+}
+
+func TestKeyUpdates(t *testing.T) {
+	config := serverTLS(ecdsaKey)
+	for name, test := range map[string]struct{ every, asks byte }{"not asking for one": {1, 0}, "asking for one": {1, 1}, "some": {5, 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var sent, answered atomic.Int64
+			s := serveRecords(t, config, func(p *h2peer, c *recordConn) {
+				c.updates = &answered
+				answering(func(p *h2peer, r *h2stream) {
+					if byte(r.id/2)%test.every == 0 {
+						p.flush()
+						c.send(c.update(test.asks))
+						sent.Add(1)
+					}
+					hello(p, r)
+				})(p)
+			})
+			o := h2Options(s)
+			o.Requests = 200
+			r := load(t, context.Background(), o)
+			if r.Responses[0] != 200 || s.connections.Load() != 2 || sent.Load() < 200/5 {
+				t.Errorf("responses %v on %d connections, %d updates: %s", r.Responses, s.connections.Load(), sent.Load(), r.ErrorExample)
+			}
+			// The last ones' answers may have come after the last request.
+			if got := answered.Load(); test.asks == 0 && got != 0 || test.asks == 1 && (got < sent.Load()/2 || got > sent.Load()) {
+				t.Errorf("%d of %d updates were answered", got, sent.Load())
+			}
+		})
+	}
+}
+
+func TestCloseNotify(t *testing.T) {
+	onProtections(t, func(t *testing.T, config *tls.Config) {
+		s := serveRecords(t, config, func(p *h2peer, c *recordConn) {
+			p.settings()
+			p.next()
+			p.flush()
+			c.send(c.record(recordAlert, 1, alertCloseNotify))
+			io.Copy(io.Discard, c.Conn)
+		})
+		o := h2Options(s)
+		o.Streams, o.Requests, o.Timeout = 1, 4, 2*time.Second
+		wantErrors(t, load(t, context.Background(), o), ErrRead, 4)
+
+		// It takes the place of the FIN that an announced close has.
+		answers := func(answer string, corks bool) func(*peerServer, net.Conn) {
+			return func(s *peerServer, raw net.Conn) {
+				c := takeRecords(t, raw, config)
+				if corks {
+					cork(t, raw)
+				}
+				once(answer)(s.testServer, c)
+				c.send(c.record(recordAlert, 1, alertCloseNotify))
+				if corks {
+					raw.(*net.TCPConn).CloseWrite()
+				}
+				io.Copy(io.Discard, raw)
+			}
+		}
+		for name, handler := range map[string]func(*peerServer, net.Conn){
+			"announced, without a FIN":                        answers("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello", false),
+			"not announced, in one segment with body and FIN": answers(ok, true),
+		} {
+			s = servePeer(t, true, handler)
+			o = options(s.url)
+			o.Requests, o.TLS.InsecureSkipVerify = 8, true
+			if r := load(t, context.Background(), o); r.Responses[0] != 8 || s.connections.Load() != 8 {
+				t.Errorf("%s: responses %v on %d connections, errors %v: %s", name, r.Responses, s.connections.Load(), r.Errors, r.ErrorExample)
+			}
+		}
+	})
+}
+
+// cork holds what is written back until a segment is full or the connection is closed.
+func cork(t *testing.T, c net.Conn) {
+	raw, err := c.(*net.TCPConn).SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) { syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_CORK, 1) })
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestIllegalRecordsAreTLSErrors(t *testing.T) {
+	flip := func(record []byte, at int) []byte {
+		record[(at+len(record))%len(record)] ^= 1
+		return record
+	}
+	onProtections(t, func(t *testing.T, config *tls.Config) {
+		for name, illegal := range map[string]func(c *recordConn) []byte{
+			"a bit of the content flipped": func(c *recordConn) []byte { return flip(c.record(recordApplicationData, make([]byte, 50)...), 20) },
+			"a bit of the tag flipped":     func(c *recordConn) []byte { return flip(c.record(recordApplicationData, 1, 2, 3), -1) },
+			"another type":                 func(c *recordConn) []byte { return flip(c.record(recordApplicationData, 1, 2, 3), 0) },
+			"no type of TLS":               func(*recordConn) []byte { return []byte("\x63\x03\x03\x00\x05hello") },
+			"HTTP in the middle of it":     func(*recordConn) []byte { return []byte("HTTP/1.1 200 OK\r\n\r\n") },
+			"not encrypted":                func(*recordConn) []byte { return []byte("\x17\x03\x03\x00\x20" + strings.Repeat("x", 32)) },
+			"too short for a tag":          func(*recordConn) []byte { return []byte("\x17\x03\x03\x00\x05hello") },
+			"empty":                        func(*recordConn) []byte { return []byte("\x17\x03\x03\x00\x00") },
+			"longer than TLS allows":       func(*recordConn) []byte { return []byte("\x17\x03\x03\xff\xff") },
+			"content longer than 16 KiB":   func(c *recordConn) []byte { return c.record(recordApplicationData, make([]byte, 16385)...) },
+			"one twice": func(c *recordConn) []byte {
+				record := c.record(recordApplicationData)
+				return append(bytes.Clone(record), record...)
+			},
+			"one left out":              func(c *recordConn) []byte { c.out.seq++; return c.record(recordApplicationData) },
+			"a change of ciphers":       func(c *recordConn) []byte { return c.record(recordChangeCipherSpec, 1) },
+			"an alert of one byte":      func(c *recordConn) []byte { return c.record(recordAlert, 2) },
+			"an alert of three bytes":   func(c *recordConn) []byte { return c.record(recordAlert, 2, 80, 0) },
+			"the alert internal_error":  func(c *recordConn) []byte { return c.record(recordAlert, 2, 80) },
+			"an alert nobody knows":     func(c *recordConn) []byte { return c.record(recordAlert, 2, 199) },
+			"a huge handshake message":  func(c *recordConn) []byte { return only13(c, c.record(recordHandshake, 4, 0xff, 0xff, 0xff, 0)) },
+			"a key update of two bytes": func(c *recordConn) []byte { return only13(c, c.record(recordHandshake, 24, 0, 0, 2, 0, 0)) },
+			"a key update of no kind":   func(c *recordConn) []byte { return only13(c, c.record(recordHandshake, 24, 0, 0, 1, 7)) },
+			"a key update and more":     func(c *recordConn) []byte { return only13(c, c.record(recordHandshake, 24, 0, 0, 1, 0, 4, 0, 0, 0)) },
+			"padding only":              func(c *recordConn) []byte { return only13(c, c.out.sealOne(nil, 0, make([]byte, 100))) },
+		} {
+			t.Run(name, func(t *testing.T) {
+				s := serveRecords(t, config, func(p *h2peer, c *recordConn) {
+					p.settings()
+					p.next()
+					p.flush()
+					c.send(illegal(c))
+				})
+				o := h2Options(s)
+				o.Streams, o.Requests, o.Timeout = 1, 2, 2*time.Second
+				r := load(t, context.Background(), o)
+				wantErrors(t, r, ErrTLS, 2)
+				if r.ErrorExample == "" {
+					t.Error("no example of the error")
+				}
+			})
+		}
+	})
+}
+
+// only13 is the record in TLS 1.3, and one that does not decrypt in TLS 1.2, which knows nothing like it.
+func only13(c *recordConn, record []byte) []byte {
+	if !c.is13 {
+		record[len(record)-1] ^= 1
+	}
+	return record
+}
+
+func TestARecordThatIsCutOffIsAnError(t *testing.T) {
+	onProtections(t, func(t *testing.T, config *tls.Config) {
+		for _, n := range []int{1, 4, 5, 20, 50} {
+			s := serveRecords(t, config, func(p *h2peer, c *recordConn) {
+				p.settings()
+				p.next()
+				p.flush()
+				c.send(c.record(recordApplicationData, make([]byte, 100)...)[:n])
+				c.Conn.(*net.TCPConn).CloseWrite()
+				io.Copy(io.Discard, c.Conn)
+			})
+			o := h2Options(s)
+			o.Streams, o.Requests = 1, 2
+			if r := load(t, context.Background(), o); r.Errors[ErrRead]+r.Errors[ErrTLS] != 2 {
+				t.Errorf("%d bytes: errors %v: %s", n, r.Errors, r.ErrorExample)
+			}
+		}
+	})
+}

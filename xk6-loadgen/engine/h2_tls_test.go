@@ -1,0 +1,185 @@
+package engine
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestWhatTLSNegotiates(t *testing.T) {
+	type want struct{ version, cipher, keyExchange string }
+	tests := map[string]struct {
+		key    func() tls.Certificate
+		server func(*tls.Config)
+		client TLSOptions
+		want   want
+	}{
+		"server has TLS 1.2 only": {rsaKey, func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }, TLSOptions{}, want{"TLSv1.2", "", "X25519"}},
+		"client has TLS 1.2 only": {rsaKey, nil, TLSOptions{MaxVersion: "TLSv1.2"}, want{"TLSv1.2", "", "X25519"}},
+		"server has TLS 1.3 only": {rsaKey, func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }, TLSOptions{}, want{"TLSv1.3", "", "X25519"}},
+		"client has TLS 1.3 only": {ecdsaKey, nil, TLSOptions{MinVersion: "TLSv1.3"}, want{"TLSv1.3", "", "X25519"}},
+		"both":                    {rsaKey, nil, TLSOptions{MinVersion: "TLSv1.2", MaxVersion: "TLSv1.3"}, want{"TLSv1.3", "", "X25519"}},
+		"tickets and cipher for new connections": {ecdsaKey, nil, TLSOptions{MaxVersion: "TLSv1.2", Ciphers: []string{"ecdhe-ecdsa-chacha20-poly1305"}},
+			want{"TLSv1.2", "ECDHE-ECDSA-CHACHA20-POLY1305", "X25519"}},
+	}
+	for kind, key := range map[string]func() tls.Certificate{"RSA": rsaKey, "ECDSA": ecdsaKey} {
+		for _, cipher := range []string{"AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305"} {
+			name := "ECDHE-" + kind + "-" + cipher
+			tests["client's "+name] = struct {
+				key    func() tls.Certificate
+				server func(*tls.Config)
+				client TLSOptions
+				want   want
+			}{key, nil, TLSOptions{MaxVersion: "TLSv1.2", Ciphers: []string{name}}, want{"TLSv1.2", name, "X25519"}}
+		}
+	}
+	for name, id := range map[string]tls.CurveID{"X25519": tls.X25519, "P-256": tls.CurveP256, "P-384": tls.CurveP384, "P-521": tls.CurveP521} {
+		for version, most := range map[string]uint16{"TLSv1.2": tls.VersionTLS12, "TLSv1.3": tls.VersionTLS13} {
+			test := tests["both"]
+			test.client = TLSOptions{Curves: []string{name}, MaxVersion: version}
+			test.want = want{version, "", name}
+			tests["client's "+name+", "+version] = test
+			test.client = TLSOptions{}
+			test.server = func(c *tls.Config) { c.CurvePreferences, c.MaxVersion = []tls.CurveID{id}, most }
+			tests["server's "+name+", "+version] = test
+		}
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config := serverTLS(test.key)
+			if test.server != nil {
+				test.server(config)
+			}
+			s := serveH2TLS(t, config, answering(hello))
+			o := h2Options(s)
+			o.Streams, o.Requests = 1, 6
+			o.KeepAlive = !strings.Contains(name, "new connections")
+			o.TLS = test.client
+			o.TLS.InsecureSkipVerify = true
+			r := load(t, context.Background(), o)
+			if r.Responses[0] != 6 || r.TLS == nil {
+				t.Fatalf("responses %v, TLS %v: %s", r.Responses, r.TLS, r.ErrorExample)
+			}
+			got := want{r.TLS.Version, r.TLS.Cipher, r.TLS.KeyExchange}
+			if test.want.cipher == "" {
+				// The server's choice; it says which.
+				test.want.cipher = openSSLName(s.handshakes()[0].CipherSuite)
+			}
+			if got != test.want {
+				t.Errorf("negotiated %+v, want %+v", got, test.want)
+			}
+			for _, state := range s.handshakes() {
+				if state.DidResume {
+					t.Error("a session was resumed")
+				}
+			}
+			if wantConnections := map[bool]int{true: 2, false: 6}[o.KeepAlive]; len(s.handshakes()) != wantConnections {
+				t.Errorf("%d handshakes", len(s.handshakes()))
+			}
+		})
+	}
+}
+
+// openSSLName is a suite's name as OpenSSL has it.
+func openSSLName(id uint16) string {
+	name := tls.CipherSuiteName(id)
+	if strings.HasPrefix(name, "TLS_ECDHE") {
+		name = strings.NewReplacer("TLS_", "", "_WITH_", "_", "AES_", "AES", "CHACHA20_POLY1305_SHA256", "CHACHA20_POLY1305").Replace(name)
+		name = strings.ReplaceAll(name, "_", "-")
+	}
+	return name
+}
+
+// wantTLSFailure runs against the server, and checks that each attempt is an error of TLS with this in its text.
+func wantTLSFailure(t *testing.T, o Options, hint string) {
+	t.Helper()
+	o.Connections, o.Streams, o.Requests = 3, 1, 3
+	r := load(t, context.Background(), o)
+	wantErrors(t, r, ErrTLS, 3)
+	if !strings.Contains(r.ErrorExample, hint) || strings.Contains(r.ErrorExample, "\n") {
+		t.Errorf("example %q, want one line with %q", r.ErrorExample, hint)
+	}
+	if r.TLS != nil || r.ConnectMs.Max != 0 {
+		t.Errorf("TLS %+v, connect %+v", r.TLS, r.ConnectMs)
+	}
+}
+
+func TestHandshakesThatCannotSucceed(t *testing.T) {
+	for name, test := range map[string]struct {
+		server   func(*tls.Config)
+		protocol Protocol
+		client   TLSOptions
+		hint     string
+	}{
+		"a certificate nobody knows":    {nil, H2, TLSOptions{}, "certificate"},
+		"client wants TLS 1.3":          {func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }, H2, TLSOptions{MinVersion: "TLSv1.3", InsecureSkipVerify: true}, "version"},
+		"client has TLS 1.2":            {func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }, HTTP11, TLSOptions{MaxVersion: "TLSv1.2", InsecureSkipVerify: true}, "version"},
+		"no curve in common":            {func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.CurveP256} }, H2, TLSOptions{Curves: []string{"P-521"}, InsecureSkipVerify: true}, ""},
+		"no cipher in common":           {func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }, H2, TLSOptions{Ciphers: []string{"ECDHE-ECDSA-AES128-GCM-SHA256"}, InsecureSkipVerify: true}, ""},
+		"server does not know ALPN":     {func(c *tls.Config) { c.NextProtos = nil }, H2, TLSOptions{InsecureSkipVerify: true}, "h2"},
+		"server has HTTP/1.1 only":      {func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }, H2, TLSOptions{InsecureSkipVerify: true}, ""},
+		"server wants a certificate":    {func(c *tls.Config) { c.ClientAuth, c.MaxVersion = tls.RequireAnyClientCert, tls.VersionTLS12 }, H2, TLSOptions{InsecureSkipVerify: true}, ""},
+		"server is out of certificates": {func(c *tls.Config) { c.Certificates = nil }, H2, TLSOptions{InsecureSkipVerify: true}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config := serverTLS(rsaKey)
+			if test.server != nil {
+				test.server(config)
+			}
+			if config.Certificates == nil {
+				config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, io.EOF }
+			}
+			s := serveH2TLS(t, config, answering(hello))
+			o := h2Options(s)
+			o.Protocol, o.TLS = test.protocol, test.client
+			wantTLSFailure(t, o, test.hint)
+		})
+	}
+}
+
+func TestHTTP1OverTLSNeedsNoALPN(t *testing.T) {
+	config := serverTLS(rsaKey)
+	config.NextProtos = nil
+	s := servePeer(t, true, func(s *peerServer, c net.Conn) { always(ok)(s.testServer, tls.Server(c, config)) })
+	o := options(s.url)
+	o.Requests, o.TLS.InsecureSkipVerify = 10, true
+	if r := load(t, context.Background(), o); r.Responses[0] != 10 || r.TLS == nil {
+		t.Errorf("responses %v: %s", r.Responses, r.ErrorExample)
+	}
+}
+
+func TestPlainHTTPToATLSPort(t *testing.T) {
+	for _, protocol := range []Protocol{HTTP11, H2C} {
+		t.Run(string(protocol), func(t *testing.T) {
+			t.Parallel()
+			s := serveH2TLS(t, serverTLS(rsaKey), answering(hello))
+			o := options(strings.Replace(s.url, "https:", "http:", 1))
+			o.Protocol, o.Requests = protocol, 4
+			r := load(t, context.Background(), o)
+			if r.Errors[ErrProtocol]+r.Errors[ErrRead] != 4 || protocol == H2C && r.Errors[ErrProtocol] > 0 && !strings.Contains(r.ErrorExample, "https") {
+				t.Errorf("errors %v: %s", r.Errors, r.ErrorExample)
+			}
+		})
+	}
+}
+
+func TestConnectTimeIncludesTheHandshake(t *testing.T) {
+	t.Parallel()
+	const delay = 60 * time.Millisecond
+	s := servePeer(t, true, func(s *peerServer, c net.Conn) {
+		time.Sleep(delay) // what is measured
+		always(ok)(s.testServer, tls.Server(c, serverTLS(rsaKey)))
+	})
+	o := options(s.url)
+	o.Requests, o.TLS.InsecureSkipVerify = 20, true
+	r := load(t, context.Background(), o)
+	if r.Responses[0] != 20 || r.ConnectMs.Min < 60 || r.FirstByteMs.Min < 60 || r.LatencyMs.Min >= 60 || r.Seconds < 0.06 {
+		t.Errorf("responses %v, connect %f, first byte %f, latency %f ms", r.Responses, r.ConnectMs.Min, r.FirstByteMs.Min, r.LatencyMs.Min)
+	}
+}
