@@ -30,7 +30,11 @@ func fine(asked) answer { return answer{status: 200, body: "hello"} }
 // wantWire checks what the engine counted against what the peer did. All bytes must have been read on both sides.
 func wantWire(t *testing.T, s *peerServer, r outcome) {
 	t.Helper()
-	waitFor(t, func() bool { return s.received.Load() >= r.SentBytes })
+	// The peer counts what it sent once the call has returned: the engine may have read it by then.
+	waitFor(t, func() bool {
+		return s.received.Load() >= r.SentBytes && s.sent.Load() >= r.ReceivedBytes && s.body.Load() >= r.BodyBytes &&
+			s.headers.Load() >= r.HeaderBytes && s.decoded.Load() >= r.HeadersDecodedBytes
+	})
 	for _, c := range []struct {
 		what      string
 		got, want int64
