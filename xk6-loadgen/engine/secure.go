@@ -37,8 +37,8 @@ type handshake struct {
 	result error
 	// record is what has not been read of the record at hand.
 	record []byte
-	// serverRandom is of the ServerHello, for TLS 1.2's keys.
-	serverRandom []byte
+	// hello is the beginning of the ServerHello, which may span records; its random is needed for TLS 1.2's keys.
+	hello []byte
 	// The secrets as the key log has them: client random and master secret for TLS 1.2, the two others for 1.3.
 	clientRandom, master, clientSecret, serverSecret []byte
 }
@@ -116,17 +116,15 @@ func (s *secure) begin() {
 	s.advance(nil)
 }
 
-const (
-	// serverHello is the type of that handshake message (RFC 8446, section 4); its random follows type, length and version.
-	serverHello                    = 2
-	serverRandomStart, randomBytes = recordHeaderBytes + 4 + 2, 32
-)
+// helloBytes of the server's first message hold its random: after type, length and version (RFC 5246, section 7.4.1.3).
+const randomStart, helloBytes = 1 + 3 + 2, 1 + 3 + 2 + 32
 
 // advance lets the handshake go on with a record. When it fails the connection does.
 func (s *secure) advance(record []byte) {
 	h, l := s.handshake, s.conn.loop
-	if h.serverRandom == nil && len(record) >= serverRandomStart+randomBytes && record[recordHeaderBytes] == serverHello {
-		h.serverRandom = bytes.Clone(record[serverRandomStart:][:randomBytes])
+	if missing := helloBytes - len(h.hello); missing > 0 && len(record) > 0 && recordType(record[0]) == recordHandshake {
+		content := record[recordHeaderBytes:]
+		h.hello = append(h.hello, content[:min(missing, len(content))]...)
 	}
 	h.record, l.keys.current = record, h
 	if _, waits := h.resume(); waits {
@@ -161,7 +159,7 @@ func (s *secure) takeOver() error {
 		}
 		s.out, err = newHalf13(suite, h.clientSecret)
 	} else {
-		s.in, s.out, err = newHalves12(suite, h.master, h.clientRandom, h.serverRandom)
+		s.in, s.out, err = newHalves12(suite, h.master, h.clientRandom, h.hello[randomStart:])
 	}
 	if err != nil {
 		return err
