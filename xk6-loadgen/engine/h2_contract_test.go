@@ -1,9 +1,13 @@
 package engine
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
+	"io"
+	"net"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -287,6 +291,31 @@ func TestContractLargeBodies(t *testing.T) {
 			if wantWire(t, s, r); !x.isH2() {
 				return
 			}
+		}
+	})
+}
+
+func TestContractAnswerBeforeTheWholeBody(t *testing.T) {
+	onAll(t, func(t *testing.T, x transport) {
+		if x.isH2() {
+			return // TestAnAnswerBeforeTheWholeBodyIsAResponse
+		}
+		s := servePeer(t, x.isTLS, func(s *peerServer, raw net.Conn) {
+			c := raw
+			if x.isTLS {
+				c = tls.Server(raw, x.config())
+			}
+			if s.readRequest(bufio.NewReader(c)) {
+				io.WriteString(c, "HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno")
+				c.(interface{ CloseWrite() error }).CloseWrite()
+				io.Copy(io.Discard, io.LimitReader(c, 1<<20))
+			}
+		})
+		o := x.options(s.url)
+		o.Requests, o.Method, o.Body = 8, "POST", make([]byte, 16<<20)
+		r := load(t, context.Background(), o)
+		if r.Responses[2] != 8 || s.requests.Load() != 8 {
+			t.Errorf("responses %v, errors %v: %s", r.Responses, r.Errors, r.ErrorExample)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -100,4 +101,55 @@ func (c *cutConn) Write(p []byte) (int, error) {
 		return 0, io.ErrShortWrite
 	}
 	return c.Conn.Write(p[:n])
+}
+
+func TestAHandshakeInManyRecords(t *testing.T) {
+	// Messages may be cut into records anywhere (RFC 8446, section 5.1; RFC 5246, section 6.2.1).
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		for _, size := range []int{1, 3, 30, 70, 200} {
+			t.Run(fmt.Sprintf("%x, records of %d bytes", version, size), func(t *testing.T) {
+				t.Parallel()
+				config := serverTLS(ecdsaKey)
+				config.MaxVersion = version
+				s := servePeer(t, true, func(s *peerServer, raw net.Conn) {
+					c := tls.Server(&cuttingConn{Conn: raw, size: size}, config)
+					if c.Handshake() == nil {
+						s.peer(t, c).play(answering(hello))
+					}
+				})
+				o := h2Options(s)
+				o.Requests = 10
+				if r := load(t, context.Background(), o); r.Responses[0] != 10 {
+					t.Errorf("responses %v, errors %v: %s", r.Responses, r.Errors, r.ErrorExample)
+				}
+			})
+		}
+	}
+}
+
+// cuttingConn cuts the handshake records that are not encrypted into smaller ones.
+type cuttingConn struct {
+	net.Conn
+	size      int
+	encrypted bool
+}
+
+func (c *cuttingConn) Write(p []byte) (int, error) {
+	var out []byte
+	for rest := p; len(rest) >= 5; {
+		n := 5 + int(rest[3])<<8 + int(rest[4])
+		record := rest[:n]
+		rest = rest[n:]
+		if c.encrypted = c.encrypted || record[0] != byte(recordHandshake); c.encrypted {
+			out = append(out, record...)
+			continue
+		}
+		for content := record[5:]; len(content) > 0; {
+			n := min(len(content), c.size)
+			out = append(append(out, record[0], record[1], record[2], 0, byte(n)), content[:n]...)
+			content = content[n:]
+		}
+	}
+	_, err := c.Conn.Write(out)
+	return len(p), err
 }

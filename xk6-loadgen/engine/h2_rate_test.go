@@ -188,6 +188,20 @@ func TestOpenModelStop(t *testing.T) {
 	})
 }
 
+func TestOpenModelStopOfACount(t *testing.T) {
+	t.Parallel()
+	// Due are 100 in the time that it takes to stop, and asked for are 50: more than that cannot be left unsent.
+	s := serveH2(t, func(p *h2peer) { p.settings(); p.gather(100) })
+	o := h2Options(s)
+	o.Requests, o.Rate, o.Timeout = 50, 1000, time.Minute
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	r := load(t, ctx, o)
+	if r.Requests != 0 || r.InFlight > 10 || r.InFlight+r.Unsent > 50 || r.Seconds > 0.06 && r.InFlight+r.Unsent != 50 {
+		t.Errorf("requests %d, in flight %d, unsent %d after %f s", r.Requests, r.InFlight, r.Unsent, r.Seconds)
+	}
+}
+
 func TestOpenModelBeyondWhatCanBeDone(t *testing.T) {
 	t.Parallel()
 	// A count is made whole, however late; nothing is dropped.
