@@ -25,6 +25,8 @@ const (
 	// 11.7 µs on a request without the rest and 9.2 with it, beside 9.6 under h2load, which is too busy to ever sleep.
 	manyUnderWay = 100
 	restFor      = int64(30 * time.Microsecond)
+	// In the open model a loop is awake this long before the next start is due.
+	awakeBefore = int64(60 * time.Microsecond)
 	// Time-outs are looked for this often.
 	sweepEvery = int64(100 * time.Millisecond)
 	// wrk samples requests/s per thread at this interval.
@@ -245,9 +247,13 @@ func (l *loop) wait() int {
 	wait := min(l.nextTimer-l.shared.now(), longestWait)
 	if l.plan.Rate > 0 {
 		if l.idle.len > 0 && l.mayStart() {
-			wait = min(wait, l.schedule.nextDue()-l.shared.now())
+			// A sleeping core takes a while to wake up: the last moment before a start is spent awake.
+			wait = min(wait, l.schedule.nextDue()-l.shared.now()-awakeBefore)
 		}
-		return sysEpollWaitExact(l.epoll, l.events[:], max(0, wait))
+		if wait <= 0 {
+			return 0
+		}
+		return sysEpollWaitExact(l.epoll, l.events[:], wait)
 	}
 	if l.plan.Streams > 1 && l.outstanding >= manyUnderWay {
 		sysRest(restFor)
