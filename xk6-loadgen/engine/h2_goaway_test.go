@@ -236,7 +236,7 @@ func TestATimeoutOfAllStreamsEndsTheConnection(t *testing.T) {
 	o.Connections, o.Timeout = 1, 400*time.Millisecond
 	r := load(t, context.Background(), o)
 	// The server's SETTINGS can be a sign of life that came just after the requests: then it gets a second chance.
-	if timeouts := r.Errors[ErrTimeout]; timeouts != 5 && timeouts != 10 || r.ErrorTotal() != timeouts || r.Responses[0] != 40-timeouts || s.connections.Load() != 2 {
+	if timeouts := r.Errors[ErrTimeout]; timeouts < 5 || timeouts > 10 || r.ErrorTotal() != timeouts || r.Responses[0] != 40-timeouts || s.connections.Load() != 2 {
 		t.Errorf("responses %v on %d connections, errors %v", r.Responses, s.connections.Load(), r.Errors)
 	}
 }
