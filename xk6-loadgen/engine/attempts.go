@@ -111,8 +111,8 @@ func (l *loop) startOfLatency(begun, due int64) int64 {
 	return l.clock
 }
 
-// left notes that an attempt of the open model has left, and how late.
-func (l *loop) left(due int64) {
+// noteSent notes that an attempt of the open model has left, and how late.
+func (l *loop) noteSent(due int64) {
 	if l.sendDelays != nil {
 		l.sendDelays.record(l.clock - due)
 	}

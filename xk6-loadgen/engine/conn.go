@@ -206,9 +206,9 @@ func (c *conn) readLast() {
 	}
 }
 
-// readAll reads until nothing is left, or others have to have their turn. When the peer's FIN was there before the first read (events has RDHUP), a read that
-// does not fill the buffer has taken the last byte. A reset sets RDHUP too, but what came before it may be half a
-// response: then only the next read tells.
+// readAll reads until nothing is left, or others have to have their turn. When the peer's FIN was there before the first
+// read (events has RDHUP), a read that does not fill the buffer has taken the last byte. A reset sets RDHUP too, but what
+// came before it may be half a response: then only the next read tells.
 func (c *conn) readAll(events uint32) {
 	l := c.loop
 	generation := c.generation

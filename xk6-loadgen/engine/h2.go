@@ -43,29 +43,6 @@ var preface = func() []byte {
 	return b.Bytes()
 }()
 
-// attempt is one that was taken and has no stream: not yet, or not any more.
-type attempt struct {
-	begun, due int64
-	// start is where its latency begins when it had a stream before; otherwise 0.
-	start int64
-}
-
-// stream is an attempt under way. id 0: the place is free.
-type stream struct {
-	attempt
-	id uint32
-	// status is that of the final response's headers; 0: they have not come in.
-	status int32
-	// headerBytes, decodedBytes and bodyBytes came in; length is what content-length says, -1: nothing.
-	headerBytes, decodedBytes int64
-	bodyBytes, length         int64
-	// flow is what came in since the last update of this stream's window.
-	flow int64
-	// sent of the request's body, and the server's window for the rest.
-	sent   int
-	window int64
-}
-
 // h2 is HTTP/2 (RFC 9113): many requests at a time on a connection. Frames that leave are gathered in the loop's out
 // until flush.
 type h2 struct {
@@ -124,14 +101,9 @@ func (s *h2) next() {
 	case established:
 		s.fill()
 	case closed:
-		if len(s.waiting) == 0 {
-			due, taken := c.loop.take(c)
-			if !taken {
-				return
-			}
-			s.waiting = append(s.waiting, attempt{begun: c.loop.clock, due: due})
+		if s.haveWaiting() {
+			c.connect()
 		}
-		c.connect()
 	}
 }
 
@@ -152,25 +124,12 @@ func (s *h2) connected() {
 // fill opens as many streams as may be under way.
 func (s *h2) fill() {
 	c := s.conn
-	for s.active < s.limit && !s.draining && !c.peerClosed && !c.writeBroken {
-		var a attempt
-		if len(s.waiting) > 0 {
-			a = s.waiting[0]
-			s.waiting = s.waiting[:copy(s.waiting, s.waiting[1:])]
-		} else {
-			due, taken := c.loop.take(c)
-			if !taken {
-				return
-			}
-			a = attempt{begun: c.loop.clock, due: due}
-		}
-		s.open(a)
+	for s.active < s.limit && !s.draining && !c.peerClosed && !c.writeBroken && s.haveWaiting() {
+		s.open(s.nextWaiting())
 	}
-	if s.limit == 0 && len(s.waiting) == 0 {
+	if s.limit == 0 {
 		// A server may forbid streams for a while: an attempt waits for that, and times out.
-		if due, taken := c.loop.take(c); taken {
-			s.waiting = append(s.waiting, attempt{begun: c.loop.clock, due: due})
-		}
+		s.haveWaiting()
 	}
 }
 
@@ -179,7 +138,7 @@ func (s *h2) open(a attempt) {
 	l := s.conn.loop
 	if a.start == 0 {
 		a.start = l.startOfLatency(a.begun, a.due)
-		l.left(a.due)
+		l.noteSent(a.due)
 	}
 	if s.active == len(s.streams) {
 		s.grow()
@@ -226,39 +185,6 @@ func (s *h2) open(a attempt) {
 	if s.nextID > lastStreamID-2*uint32(len(s.streams)) || !l.plan.KeepAlive {
 		s.draining = true
 	}
-}
-
-func (s *h2) place(id uint32) *stream { return &s.streams[int(id>>1)&(len(s.streams)-1)] }
-
-// grow doubles the ring. Streams that had different places still have.
-func (s *h2) grow() {
-	old := s.streams
-	s.streams = make([]stream, max(1, 2*len(old)))
-	for i := range old {
-		if old[i].id != 0 {
-			*s.place(old[i].id) = old[i]
-		}
-	}
-}
-
-// find is the stream under way with this identifier, or nil.
-func (s *h2) find(id uint32) *stream {
-	if len(s.streams) == 0 {
-		return nil
-	}
-	if st := s.place(id); st.id == id && id != 0 {
-		return st
-	}
-	return nil
-}
-
-// remove frees the stream's place.
-func (s *h2) remove(st *stream) {
-	if st.sent < len(s.conn.loop.plan.Body) {
-		s.uploading--
-	}
-	st.id = 0
-	s.active--
 }
 
 // refill goes on after a stream has ended.
@@ -322,12 +248,6 @@ func (s *h2) fault(st *stream, example string) {
 	s.conn.loop.failure(ErrProtocol, example)
 	s.remove(st)
 	s.refill()
-}
-
-// requeue takes a stream back that the server has not looked at.
-func (s *h2) requeue(st *stream) {
-	s.waiting = append(s.waiting, st.attempt)
-	s.remove(st)
 }
 
 func (s *h2) flush() {
@@ -399,7 +319,7 @@ func (s *h2) closedByPeer() {
 func (s *h2) abort(kind ErrorKind, example string) {
 	l := s.conn.loop
 	if s.active == 0 && len(s.waiting) > 0 {
-		s.waiting = s.waiting[:copy(s.waiting, s.waiting[1:])]
+		s.nextWaiting()
 		l.failure(kind, example)
 	}
 	for i := range s.streams {

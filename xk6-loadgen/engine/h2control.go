@@ -23,10 +23,7 @@ func (s *h2) rstStream(f *frame) string {
 	}
 	st := s.find(f.id)
 	if st == nil {
-		if f.id%2 == 0 || f.id >= s.nextID {
-			return "a frame on a stream that was never opened"
-		}
-		return ""
+		return s.unopened(f.id)
 	}
 	code := http2.ErrCode(binary.BigEndian.Uint32(f.payload))
 	if code == http2.ErrCodeRefusedStream && f.id < s.earlyID {
@@ -40,21 +37,19 @@ func (s *h2) rstStream(f *frame) string {
 	return ""
 }
 
-// resetExample names the code; its texts are constant, so that a flood of resets allocates nothing.
-func resetExample(code http2.ErrCode) string {
-	switch code {
-	case http2.ErrCodeRefusedStream:
-		return "the server reset the stream (REFUSED_STREAM)"
-	case http2.ErrCodeCancel:
-		return "the server reset the stream (CANCEL)"
-	case http2.ErrCodeInternal:
-		return "the server reset the stream (INTERNAL_ERROR)"
-	case http2.ErrCodeProtocol:
-		return "the server reset the stream (PROTOCOL_ERROR)"
-	case http2.ErrCodeEnhanceYourCalm:
-		return "the server reset the stream (ENHANCE_YOUR_CALM)"
+// resetExamples are the texts of RST_STREAM by its code (RFC 9113, section 7), made once: a flood of them allocates nothing.
+var resetExamples = func() (texts [http2.ErrCodeHTTP11Required + 1]string) {
+	for code := range texts {
+		texts[code] = "the server reset the stream (" + http2.ErrCode(code).String() + ")"
 	}
-	return "the server reset the stream"
+	return texts
+}()
+
+func resetExample(code http2.ErrCode) string {
+	if int64(code) < int64(len(resetExamples)) {
+		return resetExamples[code]
+	}
+	return "the server reset the stream for a reason that HTTP/2 does not know"
 }
 
 func (s *h2) settings(f *frame) string {
@@ -65,6 +60,10 @@ func (s *h2) settings(f *frame) string {
 		return ""
 	}
 	l := s.conn.loop
+	if !s.greeted {
+		// Without a word on it, the server takes any number of streams.
+		s.greeted, s.earlyID, s.limit = true, s.nextID, l.plan.Streams
+	}
 	for p := f.payload; len(p) > 0; p = p[6:] {
 		value := binary.BigEndian.Uint32(p[2:])
 		switch http2.SettingID(binary.BigEndian.Uint16(p)) {
@@ -95,24 +94,8 @@ func (s *h2) settings(f *frame) string {
 		}
 	}
 	l.out = appendFrameHeader(l.out, 0, http2.FrameSettings, http2.FlagSettingsAck, 0)
-	if !s.greeted {
-		s.greeted, s.earlyID = true, s.nextID
-		if !s.namesLimit(f.payload) {
-			s.limit = l.plan.Streams
-		}
-	}
 	s.refill()
 	return ""
-}
-
-// namesLimit tells whether SETTINGS say how many streams there may be.
-func (s *h2) namesLimit(p []byte) bool {
-	for ; len(p) > 0; p = p[6:] {
-		if http2.SettingID(binary.BigEndian.Uint16(p)) == http2.SettingMaxConcurrentStreams {
-			return true
-		}
-	}
-	return false
 }
 
 // setInitialWindow changes the windows of all streams by the difference (RFC 9113, section 6.9.2).
@@ -171,9 +154,7 @@ func (s *h2) windowUpdate(f *frame) string {
 	st := s.find(f.id)
 	switch {
 	case st == nil:
-		if f.id%2 == 0 || f.id >= s.nextID {
-			return "a frame on a stream that was never opened"
-		}
+		return s.unopened(f.id)
 	case more == 0 || st.window+more > maxWindowBytes:
 		s.fault(st, "a stream's window is not raised as allowed")
 	default:

@@ -56,7 +56,7 @@ func (r *frameReader) needed(p []byte) int {
 
 // next takes a frame off p, or keeps p for the next call. The frame is valid until then.
 func (r *frameReader) next(p []byte) (f frame, rest []byte, whole bool) {
-	raw := p
+	var raw []byte
 	if len(r.kept) > 0 {
 		for len(r.kept) < r.needed(r.kept) {
 			missing := r.needed(r.kept) - len(r.kept)
@@ -70,9 +70,6 @@ func (r *frameReader) next(p []byte) (f frame, rest []byte, whole bool) {
 		r.kept = r.kept[:0]
 	} else {
 		n := r.needed(p)
-		if len(p) >= frameHeaderBytes {
-			n = r.needed(p)
-		}
 		if len(p) < n {
 			r.kept = append(r.kept, p...)
 			return f, nil, false

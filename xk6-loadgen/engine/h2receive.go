@@ -139,15 +139,20 @@ func (s *h2) dataEnded() {
 	}
 }
 
-// late judges a frame for a stream that is not under way.
-func (s *h2) late(id uint32) string {
+// unopened is the fault of a frame for a stream that never was.
+func (s *h2) unopened(id uint32) string {
 	if id%2 == 0 || id >= s.nextID {
 		return "a frame on a stream that was never opened"
 	}
-	if !s.tolerant {
-		return "a frame on a stream that had ended"
-	}
 	return ""
+}
+
+// late judges a frame that may come only while its stream is under way, which it is not.
+func (s *h2) late(id uint32) string {
+	if fault := s.unopened(id); fault != "" || s.tolerant {
+		return fault
+	}
+	return "a frame on a stream that had ended"
 }
 
 func (s *h2) headers(f *frame) string {

@@ -50,7 +50,7 @@ func (s *http1) connected() {
 	generation := c.generation
 	c.send(s.request)
 	if c.generation == generation && c.state == established {
-		c.loop.left(s.due)
+		c.loop.noteSent(s.due)
 	}
 }
 

@@ -1,0 +1,85 @@
+package engine
+
+import "slices"
+
+// attempt is one that was taken and has no stream: not yet, or not any more.
+type attempt struct {
+	begun, due int64
+	// start is where its latency begins when it had a stream before; otherwise 0.
+	start int64
+}
+
+// stream is an attempt under way. id 0: the place is free.
+type stream struct {
+	attempt
+	id uint32
+	// status is that of the final response's headers; 0: they have not come in.
+	status int32
+	// headerBytes, decodedBytes and bodyBytes came in; length is what content-length says, -1: nothing.
+	headerBytes, decodedBytes int64
+	bodyBytes, length         int64
+	// flow is what came in since the last update of this stream's window.
+	flow int64
+	// sent of the request's body, and the server's window for the rest.
+	sent   int
+	window int64
+}
+
+// haveWaiting takes an attempt to wait for a stream, unless one does, and tells whether there is one.
+func (s *h2) haveWaiting() bool {
+	if len(s.waiting) > 0 {
+		return true
+	}
+	l := s.conn.loop
+	due, taken := l.take(s.conn)
+	if taken {
+		s.waiting = append(s.waiting, attempt{begun: l.clock, due: due})
+	}
+	return taken
+}
+
+// nextWaiting takes the first of those that wait off the list.
+func (s *h2) nextWaiting() attempt {
+	first := s.waiting[0]
+	s.waiting = slices.Delete(s.waiting, 0, 1)
+	return first
+}
+
+func (s *h2) place(id uint32) *stream { return &s.streams[int(id>>1)&(len(s.streams)-1)] }
+
+// grow doubles the ring. Streams that had different places still have.
+func (s *h2) grow() {
+	old := s.streams
+	s.streams = make([]stream, max(1, 2*len(old)))
+	for i := range old {
+		if old[i].id != 0 {
+			*s.place(old[i].id) = old[i]
+		}
+	}
+}
+
+// find is the stream under way with this identifier, or nil.
+func (s *h2) find(id uint32) *stream {
+	if len(s.streams) == 0 {
+		return nil
+	}
+	if st := s.place(id); st.id == id && id != 0 {
+		return st
+	}
+	return nil
+}
+
+// remove frees the stream's place.
+func (s *h2) remove(st *stream) {
+	if st.sent < len(s.conn.loop.plan.Body) {
+		s.uploading--
+	}
+	st.id = 0
+	s.active--
+}
+
+// requeue takes a stream back that the server has not looked at.
+func (s *h2) requeue(st *stream) {
+	s.waiting = append(s.waiting, st.attempt)
+	s.remove(st)
+}
