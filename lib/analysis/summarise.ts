@@ -1,6 +1,6 @@
 // From the rounds of a run to the figures of its table: the one place where they are computed.
 import type { Published, Scenario } from '../scenario/model.ts';
-import type { Comparison, Phase, Round, Share, VariantResult } from '../runner/result.ts';
+import type { Ceiling, Comparison, NoiseFloor, Phase, Round, Share, VariantResult } from '../runner/result.ts';
 import { usableCores } from './limit.ts';
 import { phaseResults, successRatioOf, trafficOf } from './phases.ts';
 import { effectShare } from './shares.ts';
@@ -18,6 +18,7 @@ export interface MeasuredVariant {
   note?: string;
   /** The variant that its ratio is taken against; absent for a baseline. */
   against?: string;
+  needsServerCores?: number;
   rounds: Round[];
   /** As in Contender; what the variant comes down to on this machine. */
   setup: string;
@@ -31,9 +32,16 @@ export interface RunFacts {
   cores: number;
   loadAverage: number;
   quick: boolean;
+  /** As in Result. */
+  looks: readonly number[];
+  sameWithin: number;
+  ceilings: readonly Ceiling[];
 }
 
-export interface Summary { variants: VariantResult[]; comparisons: Comparison[]; shares: Share[]; warnings: Warning[] }
+/** What a scenario asks of its figures beside the rows' own. */
+export type Asked = Pick<Scenario, 'shareOf' | 'alsoCompare' | 'control'>;
+
+export interface Summary { variants: VariantResult[]; comparisons: Comparison[]; shares: Share[]; noiseFloor: NoiseFloor | null; warnings: Warning[] }
 
 /** Computes all figures of the table. Order of the variants as given. */
 export function summarise(facts: RunFacts, measured: readonly MeasuredVariant[], shareAsked?: Scenario['shareOf']): Summary {

@@ -8,8 +8,12 @@ import type { Cores } from './cores.ts';
 import { expectedSeconds } from './estimate.ts';
 
 export interface PlanOptions {
-  /** Instead of the scenario's, or of the default. */
-  rounds?: number;
+  /** Instead of the scenario's, or of the default. 'auto': as many as the verdicts need. */
+  rounds?: number | 'auto';
+  /** No round begins that would not end within this. */
+  maxTimeSeconds?: number;
+  /** See Result.sameWithin. */
+  sameWithin?: number;
   /** Seconds of a round's measured window instead of the article's. */
   durationSeconds?: number;
   quick: boolean;
@@ -28,7 +32,12 @@ export interface Plan {
   /** Those of them that are run. */
   variants: readonly PlannedVariant[];
   cores: Cores;
+  /** At most. */
   rounds: number;
+  /** See Result.looks: ascending, the last is `rounds`. */
+  looks: readonly number[];
+  maxTimeSeconds?: number;
+  sameWithin: number;
   quick: boolean;
   exact: boolean;
 }

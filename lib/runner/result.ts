@@ -48,11 +48,26 @@ export interface LoadResult {
   cpuSeconds: number;
 }
 
+/** What else used the machine within a phase's window. Shares of 0 to 1 of the time of the side's cores; null where the kernel does not tell. */
+export interface Noise {
+  /** Taken by the hypervisor for others. */
+  serverStealShare: number;
+  generatorStealShare: number;
+  /** Used by what is neither the server nor the kernel's idle time, on the server's cores. */
+  serverOthersShare: number;
+  /** One minute's, at the window's end. */
+  loadAverage: number;
+  /** The mean clock of the server's cores at the window's begin and end; null where it is not told. */
+  serverMhz: [begin: number, end: number] | null;
+}
+
 /** One load phase of a round. `serverCpuSeconds`: whole process tree, within the engine's window. */
 export interface Phase extends LoadResult {
   serverCpuSeconds: number;
   serverRssBytes: number;
   generatorCpuSeconds: number;
+  /** null where /proc/stat does not tell. */
+  noise: Noise | null;
 }
 
 export interface Round { round: number; phases: Phase[] }
@@ -101,7 +116,11 @@ export interface PhaseResult extends Traffic {
 export interface VariantResult {
   name: string;
   /** null: published only. */
-  server: { name: string; version: string; workers: number; config: readonly string[] } | null;
+  server: {
+    name: string; version: string; workers: number; config: readonly string[];
+    /** What of a person's own config runs otherwise than it says, one line each; empty for shipped ones. */
+    redirections: readonly string[];
+  } | null;
   /** Why nobody can run it here; only where `server` is null. */
   publishedOnly?: string;
   /** What the engine was asked to do, as fitted here; of a variant that is published only, the article's. `rate`: open model. */
@@ -118,6 +137,8 @@ export interface VariantResult {
   /** Median share of the cores that it can use (one per worker, one per thread) that each side used; 1 is all. */
   serverShare: number | null;
   generatorShare: number | null;
+  /** requests/s (median) by what the generator can do at most with this load on this machine; null where that was not measured. */
+  ceilingShare: number | null;
   /** Of whole rounds, so over all phases; null when the variant was not run here. */
   traffic: Traffic | null;
   /** One per load phase, in order; empty when the variant was not run here. */
@@ -139,6 +160,16 @@ export interface Comparison {
   verdict: Verdict;
   why: string;
   publishedRatio: number | null;
+  /** The server's CPU time per request by the baseline's, as `ratio` and `ci95`; no verdict of its own. null where a round has none. */
+  cpu: { ratio: number; ci95: [number, number] } | null;
+  /** `ratio` of each round, in the order of the rounds. Empty where nothing can be compared. */
+  roundRatios: number[];
+  /** Numbers of the rounds whose ratio lies far from the others'. They count like all others. */
+  outliers: number[];
+  /** Of an inconclusive one: how many rounds would probably decide. null otherwise, and where it would take too many. */
+  roundsNeeded: number | null;
+  /** Where requests/s and CPU per request say different things: why that may be. '' where they agree. */
+  disagreement: string;
 }
 
 /**
@@ -147,6 +178,19 @@ export interface Comparison {
  * verdicts need, or `of` itself may be without an effect. `words`: what the variant stands for, e.g. "the curve".
  */
 export interface Share { variant: string; of: string; baseline: string; words: string; share: number; ci95: [number, number] | null }
+
+/** What the generator can do at most here with a load, found against a responder that does nothing else. */
+export interface Ceiling {
+  /** Variants that are loaded so. */
+  variants: string[];
+  /** requests/s of the responder, by the share of its cores that the generator used for them. */
+  rps: number;
+  /** That share, 0 to 1. Below 0.9 the responder was the limit, and `rps` is what the CPU time per request comes to. */
+  generatorShare: number;
+}
+
+/** The smallest effect that is told from noise with so many rounds, as a ratio above 1; seen in a comparison of one config with itself. */
+export interface NoiseFloor { rounds: number; ratio: number }
 
 export interface Integrity { requests: number; stored: number; backfilled: number; lost: number }
 
@@ -158,6 +202,9 @@ export interface Environment {
   kernel: string;
   os: string;
   governor: string | null;
+  /** When the machine was started, ISO 8601, and the kernel's name for this boot: a verdict holds for this one. */
+  bootedAt: string;
+  bootId: string;
   loadAverage: [number, number, number];
   serverCpus: number[];
   generatorCpus: number[];
@@ -179,6 +226,14 @@ export interface Result {
   comparisons: Comparison[];
   /** Empty where the scenario asks for none. */
   shares: Share[];
+  /** After how many rounds the verdicts are looked at: one number, or several with `--rounds auto`, each with its part of the 5 %. */
+  looks: number[];
+  /** Within this of 1 two variants are the same; 0.01 unless told. */
+  sameWithin: number;
+  /** Of a scenario that compares a config with itself; null otherwise, and with too few rounds. */
+  noiseFloor: NoiseFloor | null;
+  /** One per load that differs; empty where it was not measured. */
+  ceilings: Ceiling[];
   /** null with `--store none`. */
   integrity: Integrity | null;
   warnings: string[];

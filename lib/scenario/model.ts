@@ -20,6 +20,11 @@ export interface ServerSpec {
   minWorkers?: number;
   /** The server's limit of open files (soft and hard); default: as many as its connections need. */
   fileLimit?: number;
+  /**
+   * `config` is one file, a whole config of a person's own: it runs as it is, but for what cannot be used here. `port` says
+   * which one is loaded where it listens on several. `workers` are those it asks for.
+   */
+  asIs?: { port?: number };
 }
 
 /** A load profile as parsed from an article's command line, before it is fitted to this machine. */
@@ -47,6 +52,10 @@ export interface LoadProfile {
   /** One of the two is set; with `rate` it is `requests`, rate times duration, and all of them are awaited. */
   durationSeconds?: number;
   requests?: number;
+  /** Default: GET without a body. */
+  method?: string;
+  headers?: Readonly<Record<string, string>>;
+  body?: string;
 }
 
 export interface TlsOffer {
@@ -106,16 +115,22 @@ export interface Variant {
   onRequest?: boolean;
   /** The variant its ratio is taken against; default: the scenario's first variant. */
   against?: string;
+  /** With fewer cores for the server the variant comes to the same as the one it is taken against: no verdict then. */
+  needsServerCores?: number;
+  /** Default: the scenario's page. Where two configs of a person's own answer differently. */
+  page?: Page;
   /** One sentence shown with the row, e.g. why it stands here. */
   note?: string;
 }
 
 /** The page that is asked for. */
 export interface Page {
-  /** The folder of `server-configs/www/` that the server serves, or an absolute path. */
-  docroot: string;
-  /** The path of its URL; `/` is index.html. */
+  /** The folder of `server-configs/www/` that the server serves, or an absolute path; absent: what its own config says (`asIs`). */
+  docroot?: string;
+  /** The path of its URL, with the query if it has one; `/` is index.html. */
   path: string;
+  /** Of its URL, as the request's Host or :authority says it; absent: the server's address. */
+  host?: string;
   /** The exact length that its body must have. */
   bodyBytes: number;
 }
@@ -140,6 +155,12 @@ export interface Scenario {
    * the same baseline. `words` name what `variant` changes: "the curve".
    */
   shareOf?: { variant: string; of: string; words: string };
+  /** Comparisons beside those of the rows, e.g. the last step of one server with the last one of another. */
+  alsoCompare?: readonly { variant: string; against: string }[];
+  /** All variants are the same on purpose: what differs is noise, and the result states this machine's noise floor. */
+  control?: true;
+  /** Server and generator run on all cores, as the article's did, instead of on cores of their own. */
+  sharedCores?: true;
   /** Things a reader of the table has to know, e.g. kernel settings of the article that are not applied here. */
   footnotes?: readonly string[];
 }

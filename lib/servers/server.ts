@@ -11,6 +11,10 @@ export interface RunningServer {
   /** e.g. http://127.0.0.1:18080 or https://127.0.0.1:18443 (no trailing slash). */
   origin: string;
   workers: number;
+  /** What of a person's own config runs otherwise than it says, one line each: "listen 80 → 127.0.0.1:40123". Empty for shipped ones. */
+  redirections: readonly string[];
+  /** Of the page's body, as answered. */
+  bodyBytes: number;
   /** The composed config as it runs, and the server's own log. */
   configFile: string;
   logFile: string;
@@ -30,7 +34,8 @@ export interface StartOptions {
   folder: string;
   cpus: readonly number[];
   workers: number;
-  page: Page;
+  /** `bodyBytes` absent: any length is right. */
+  page: Omit<Page, 'bodyBytes'> & { bodyBytes?: number };
   /** The load's: the page has to be served over it. Default: HTTP/2 where the config speaks it, or else HTTP/1.1. */
   protocol?: Protocol;
   /** What the load's client offers: the server has to take it. */
@@ -63,6 +68,16 @@ export interface Place {
   certificateFile(): Promise<string>;
 }
 
+/** Where a person's own config is to run. */
+export interface AdoptPlace extends Omit<Place, 'docroot' | 'workers' | 'certificateFile'> {
+  /** Server cores: what `auto` comes to. */
+  cores: number;
+  /** Of those that the config listens on: the one that becomes `port`. Absent: the only one. */
+  listen: number | undefined;
+  /** Another free port of 127.0.0.1, for each further address that the config listens on. */
+  nextPort(): Promise<number>;
+}
+
 /** A config that is ready to run. */
 export interface ComposedConfig {
   text: string;
@@ -71,6 +86,12 @@ export interface ComposedConfig {
   protocol: Protocol;
   /** The server's arguments, once the text is in `configFile`. */
   args(configFile: string): string[];
+}
+
+/** A person's own, with what of it is different. */
+export interface AdoptedConfig extends ComposedConfig {
+  workers: number;
+  redirections: readonly string[];
 }
 
 /** How to ask a binary who it is. */
@@ -90,6 +111,11 @@ export interface ServerKind {
   configFileName: string;
   /** Throws UserError when a file is missing or cannot be composed. */
   compose(names: readonly string[], place: Place, build: Build): Promise<ComposedConfig>;
+  /**
+   * Makes a person's own whole config run here: addresses, logs, pid file and all that would meet a server that runs already
+   * are redirected, each in a line; the file itself is not touched. Throws UserError when it cannot be read or used.
+   */
+  adopt(file: string, place: AdoptPlace, build: Build): Promise<AdoptedConfig>;
   /** It answers nothing else. */
   http2Only?: true;
   /** What is put before its arguments to have it check the config and end; absent where it has no such mode. */
