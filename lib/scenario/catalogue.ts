@@ -12,7 +12,7 @@ import { unknownWord } from './nearest.ts';
 import { isObject } from './shape.ts';
 import { isRunnable } from './variants.ts';
 
-export { baselineName, fitVariantLoad, isRunnable, loadOf, type RunnableVariant } from './variants.ts';
+export { baselineName, fitVariantLoad, isRunnable, loadOf, pageOf, type RunnableVariant } from './variants.ts';
 
 const scenariosFolder = path.join(projectRoot, 'scenarios');
 

@@ -1,6 +1,6 @@
 // What a variant takes from its scenario.
 import { fitLoad, type FitOptions, type Load } from './load/fit.ts';
-import type { LoadProfile, Scenario, ServerSpec, Variant } from './model.ts';
+import type { LoadProfile, Page, Scenario, ServerSpec, Variant } from './model.ts';
 
 /** A variant that can be measured here. */
 export interface RunnableVariant extends Variant { server: ServerSpec }
@@ -19,6 +19,11 @@ export function baselineName(scenario: Scenario, variant: Variant): string | und
 /** The variant's own load, or the scenario's. */
 export function loadOf(scenario: Scenario, variant: Variant): LoadProfile {
   return variant.load ?? scenario.load;
+}
+
+/** The variant's own page, or the scenario's. */
+export function pageOf(scenario: Scenario, variant: Variant): Page {
+  return variant.page ?? scenario.page;
 }
 
 /**
