@@ -5,7 +5,7 @@ import os from 'node:os';
 import { join } from 'node:path';
 import { flagLines, readWords, seconds, wholeNumber, type Flag } from '../lib/cli/words.ts';
 import { UserError } from '../lib/errors.ts';
-import { duration } from '../lib/report/format.ts';
+import { duration } from '../lib/format.ts';
 import { allowedCpus, divideCores, formatCpuList, type Cores } from '../lib/runner/cores.ts';
 import { readEnvironment } from '../lib/runner/environment.ts';
 import { takeSignals } from '../lib/runner/interrupt.ts';

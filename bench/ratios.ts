@@ -1,6 +1,6 @@
 // Ratios of a generator to its peer, round by round, and the table of them.
 import { median, ratioInterval, type RatioInterval } from '../lib/analysis/statistics.ts';
-import { whole } from '../lib/report/format.ts';
+import { whole } from '../lib/format.ts';
 import type { Sample } from './contenders.ts';
 
 /** A generator's figures, and how much of a core each side used: the server of the load's time, the generator of its own. */

@@ -1,6 +1,6 @@
 // From requests/s per round to a verdict on one variant against its baseline.
 import type { Comparison, VariantResult } from '../runner/result.ts';
-import { percent } from '../report/format.ts';
+import { percent } from '../format.ts';
 import { ratioInterval } from './statistics.ts';
 
 /** Fewer rounds than this give no verdict: with 3 the interval is as wide as any effect. */

@@ -1,5 +1,5 @@
 // The closed list of what a reader of the table has to know before trusting it, and how it is found.
-import { percent, short, whole } from '../report/format.ts';
+import { percent, short, whole } from '../format.ts';
 import type { LoadResult, Phase, VariantResult } from '../runner/result.ts';
 import { limitOf } from './limit.ts';
 import { wholeRounds } from './phases.ts';

@@ -8,7 +8,7 @@ import { roundRps } from '../analysis/summarise.ts';
 import { markdownReport } from '../report/markdown.ts';
 import { createRunProgress, type RunProgress } from '../report/run-progress.ts';
 import { findingLines, headingLines, loadText, storedLine, type Heading } from '../report/sentences.ts';
-import { duration, success, whole } from '../report/format.ts';
+import { duration, success, whole } from '../format.ts';
 import { terminalReport, wrapLines } from '../report/terminal.ts';
 import { allowedCpus, divideCores, formatCpuList } from '../runner/cores.ts';
 import { readEnvironment } from '../runner/environment.ts';

@@ -1,8 +1,8 @@
 // The article's table, published beside measured.
 import { comparable } from '../analysis/verdict.ts';
+import { kilobytes, perMillion, perSecond, short, success, times } from '../format.ts';
 import type { Comparison, Result, VariantResult } from '../runner/result.ts';
 import type { Published } from '../scenario/model.ts';
-import { kilobytes, perMillion, perSecond, short, success, times } from './format.ts';
 import { publishedQuantile } from './histogram.ts';
 import { figure, tableOf, type Cell, type Column, type Table } from './table.ts';
 

@@ -1,8 +1,8 @@
 // What h2load prints of a run, for every variant and load phase, published above measured.
 import { phasePairs } from '../analysis/phases.ts';
+import { exactPercent, hundredths, scaledBytesPerSecond, scaledTime, success, whole } from '../format.ts';
 import type { Distribution, PhaseResult, Result, StatusClass } from '../runner/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
-import { exactPercent, hundredths, scaledBytesPerSecond, scaledTime, success, whole } from './format.ts';
 import { figure, tableOf, type Column, type Table } from './table.ts';
 
 /** The lines of one run; what an article did not print is undefined. */

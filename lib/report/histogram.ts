@@ -1,8 +1,8 @@
 // Responses per latency bucket, as vegeta prints them: the servers side by side, published beside measured.
 import { publishedBuckets, quantileBucket, sameBucket } from '../analysis/buckets.ts';
+import { bar, bucketLabel, exactPercent, whole } from '../format.ts';
 import type { BucketShare, Result } from '../runner/result.ts';
 import type { Published } from '../scenario/model.ts';
-import { bar, exactPercent, scaledTime, whole } from './format.ts';
 import { tableOf, type Column, type Table } from './table.ts';
 
 interface Series { title: string; buckets: readonly BucketShare[] }
@@ -38,18 +38,4 @@ export function histogramTable(result: Result): Table | undefined {
 export function publishedQuantile(published: Published, quantile: number): string {
   const bucket = quantileBucket(publishedBuckets(published), quantile);
   return bucket === undefined ? '' : bucketLabel(bucket);
-}
-
-/** "300–450 µs", "900 µs–1 ms", "over 5 ms". */
-export function bucketLabel({ fromMs, toMs }: Pick<BucketShare, 'fromMs' | 'toMs'>): string {
-  if (toMs === null) return `over ${tick(fromMs)}`;
-  const [from, to] = [tick(fromMs), tick(toMs)];
-  const unit = to.slice(to.indexOf(' '));
-  return `${fromMs === 0 ? '0' : from.endsWith(unit) ? from.slice(0, -unit.length) : from}–${to}`;
-}
-
-/** The end of a bucket, with no more decimals than it has. */
-function tick(ms: number): string {
-  const [value, unit] = scaledTime(ms).split(' ');
-  return `${Number(value)} ${unit}`;
 }

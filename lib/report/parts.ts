@@ -1,8 +1,8 @@
 // What a report shows beside sentences, in the terminal and in Markdown alike.
 import { wholeRounds } from '../analysis/phases.ts';
+import { scaledTime } from '../format.ts';
 import type { Result, VariantResult } from '../runner/result.ts';
 import { hasPhases, variantTable } from './columns.ts';
-import { scaledTime } from './format.ts';
 import { finishTable, lineTables } from './h2load.ts';
 import { histogramTable } from './histogram.ts';
 import { hasHttp2, isOpenModel } from './loads.ts';

@@ -1,5 +1,5 @@
 // Live progress on stderr: one line that is rewritten on a terminal, plain lines in a pipe.
-import { whole } from './format.ts';
+import { whole } from '../format.ts';
 
 export interface Running {
   /** e.g. "round 2 of 6 · open-file-cache". */

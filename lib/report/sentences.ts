@@ -1,13 +1,13 @@
 // What stands around the table in words. The same lines in the terminal and in Markdown.
 import { limitOf, usableCores } from '../analysis/limit.ts';
 import { comparable } from '../analysis/verdict.ts';
+import { change, duration, percent, scaledTime, times, whole } from '../format.ts';
 import { formatCpuList } from '../runner/cores.ts';
 import type { Comparison, Integrity, Result, Share, VariantResult } from '../runner/result.ts';
 import { findVariants } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
 import type { LoadProfile, Scenario } from '../scenario/model.ts';
 import { comparesProtocols } from './columns.ts';
-import { change, duration, percent, scaledTime, times, whole } from './format.ts';
 import { isOpenModel, protocolNames, streamsOf } from './loads.ts';
 import { streamSweep, type Point, type StreamSweep } from './streams.ts';
 

@@ -1,6 +1,6 @@
 // requests/s by concurrent streams per connection, against the line of HTTP/1.1.
+import { bar, perSecond, times } from '../format.ts';
 import type { Result, VariantResult } from '../runner/result.ts';
-import { bar, perSecond, times } from './format.ts';
 import { isHttp2, streamsOf } from './loads.ts';
 import { tableOf, type Part } from './table.ts';
 

@@ -3,7 +3,7 @@ import { publishedBuckets, sameBucket } from '../analysis/buckets.ts';
 import { headerSavingsPercent, phasePairs, successRatioOf } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { comparable } from '../analysis/verdict.ts';
-import { bucketLabel } from '../report/histogram.ts';
+import { bucketLabel } from '../format.ts';
 import type { Comparison, Distribution, Integrity, LoadResult, Phase, PhaseResult, Result, VariantResult } from '../runner/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
 import { line, toNanoseconds } from './line-protocol.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import * as format from '../../lib/report/format.ts';
+import * as format from '../../lib/format.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';
 import { createRunProgress } from '../../lib/report/run-progress.ts';
 import { findingLines, headingLines, loadText, noteLines, storedLine } from '../../lib/report/sentences.ts';

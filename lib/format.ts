@@ -22,6 +22,20 @@ export function scaledTime(ms: number): string {
   return Math.round(ms * 100) < 100_000 ? `${ms.toFixed(2)} ms` : `${(ms / 1000).toFixed(2)} s`;
 }
 
+/** A latency bucket by its ends: "300–450 µs", "900 µs–1 ms", "over 5 ms". */
+export function bucketLabel({ fromMs, toMs }: { fromMs: number; toMs: number | null }): string {
+  if (toMs === null) return `over ${tick(fromMs)}`;
+  const [from, to] = [tick(fromMs), tick(toMs)];
+  const unit = to.slice(to.indexOf(' '));
+  return `${fromMs === 0 ? '0' : from.endsWith(unit) ? from.slice(0, -unit.length) : from}–${to}`;
+}
+
+/** The end of a bucket, with no more decimals than it has. */
+function tick(ms: number): string {
+  const [value, unit] = scaledTime(ms).split(' ');
+  return `${Number(value)} ${unit}`;
+}
+
 /** h2load and wrk count in steps of 1024 and write MB; with the unit's own name the figures stay as they print them. */
 export function scaledBytesPerSecond(bytesPerSecond: number): string {
   let value = bytesPerSecond;
