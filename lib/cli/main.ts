@@ -7,12 +7,13 @@ interface Command { help: string; run(args: string[]): Promise<number> }
 
 const commands: Record<string, Command> = {
   scenario: { help: 'run a comparison, or list them', run: async (args) => (await import('./scenario.ts')).scenarioCommand(args) },
+  compare: { help: 'compare two configs of your own', run: async (args) => (await import('./compare.ts')).compareCommand(args) },
   test: { help: 'run the project\'s tests', run: async (args) => (await import('./test.ts')).testCommand(args) },
   bench: { help: 'measure the load generator itself', run: async (args) => (await import('../../bench/bench.ts')).benchCommand(args) },
 };
 
 /**
- * Runs a command and returns the exit code: 0 done, 1 not done, 2 wrong words, 130 interrupted. Prints one line when
+ * Runs a command and returns the exit code: 0 done, 1 not done, 2 wrong words, 3 `--fail-if` held, 130 interrupted. Prints one line when
  * something went wrong.
  */
 export async function main(argv: string[]): Promise<number> {

@@ -16,11 +16,19 @@ export function readEnvironment(cores: Cores, versions: Record<string, string>):
     kernel: `${os.type()} ${os.release()}`,
     os: /^PRETTY_NAME="?([^"\n]*)"?$/m.exec(readOrEmpty('/etc/os-release'))?.[1] ?? os.platform(),
     governor: readOrEmpty('/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor').trim() || null,
+    bootedAt: new Date(bootedAtSeconds() * 1000).toISOString(),
+    bootId: readOrEmpty('/proc/sys/kernel/random/boot_id').trim(),
     loadAverage: os.loadavg() as [number, number, number],
     serverCpus: cores.serverCpus,
     generatorCpus: cores.generatorCpus,
     versions: { node: process.versions.node, ...versions },
   };
+}
+
+/** Unix time, by the kernel; where it does not tell, by the time that it has been up. */
+function bootedAtSeconds(): number {
+  const told = /^btime (\d+)$/m.exec(readOrEmpty('/proc/stat'))?.[1];
+  return told === undefined ? Math.round(Date.now() / 1000 - os.uptime()) : Number(told);
 }
 
 function readOrEmpty(file: string): string {

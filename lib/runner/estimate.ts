@@ -29,7 +29,12 @@ export function secondsPerVariant({ scenario }: PlanDraft, { load }: PlannedVari
   return count * expectedSeconds(load, scenario.page) + (count - 1) * pauseSeconds + overheadSeconds;
 }
 
-/** Estimated seconds of the whole run. */
+/** Estimated seconds of one round: every variant once. */
+export function secondsPerRound(plan: PlanDraft): number {
+  return plan.variants.reduce((sum, variant) => sum + secondsPerVariant(plan, variant), 0);
+}
+
+/** Estimated seconds of the whole run, with as many rounds as it may come to. */
 export function estimatedSeconds(plan: PlanDraft): number {
-  return plan.rounds * plan.variants.reduce((sum, variant) => sum + secondsPerVariant(plan, variant), 0);
+  return plan.rounds * secondsPerRound(plan);
 }

@@ -1,11 +1,14 @@
 // What a run will do, decided before anything is installed or started.
+import { minimumRounds } from '../analysis/verdict.ts';
+import { UserError } from '../errors.ts';
+import { duration } from '../format.ts';
 import type { LoadOptions, LoadPlan } from '../k6/load-plan.ts';
 import { fitVariantLoad, isRunnable, type RunnableVariant } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
 import type { Scenario, ServerSpec, Variant } from '../scenario/model.ts';
 import { hardFilesLimit, requireFiles } from '../servers/files-limit.ts';
 import type { Cores } from './cores.ts';
-import { expectedSeconds } from './estimate.ts';
+import { expectedSeconds, secondsPerRound } from './estimate.ts';
 
 export interface PlanOptions {
   /** Instead of the scenario's, or of the default. 'auto': as many as the verdicts need. */
@@ -14,11 +17,16 @@ export interface PlanOptions {
   maxTimeSeconds?: number;
   /** See Result.sameWithin. */
   sameWithin?: number;
+  /** The verdict that the person asks about: a plan with too few rounds for any is refused. */
+  failIf?: FailIf;
   /** Seconds of a round's measured window instead of the article's. */
   durationSeconds?: number;
   quick: boolean;
   exact: boolean;
 }
+
+/** 'different': either of the two. */
+export type FailIf = 'slower' | 'faster' | 'different';
 
 /** A variant that is run, and its load as fitted to this machine. */
 export interface PlannedVariant { variant: RunnableVariant; load: Load }
@@ -48,13 +56,19 @@ export type PlanDraft = Omit<Plan, 'run'>;
 const defaultRounds = 6;
 const quickRounds = 4;
 
+/** With `--rounds auto` verdicts are looked at after so many rounds: looking after every one would find effects that are none. */
+const autoLooks = [5, 10, 20];
+
+const defaultSameWithin = 0.01;
+
 /** Descriptors of k6 beside the connections, as the engine counts them. */
 const otherFiles = 64;
 
 /**
  * @param shown as findVariants gives them
  * @param filesLimit of this process and what it starts: the hard limit, to which Node and Go raise their own
- * @throws UserError for a load that cannot be fitted, or with more connections than files may be open
+ * @throws UserError for a load that cannot be fitted, with more connections than files may be open, for a time that no round
+ * fits into, or fewer rounds than the verdict takes that is asked about
  */
 export function makePlan(scenario: Scenario, shown: readonly Variant[], cores: Cores, options: PlanOptions, filesLimit = hardFilesLimit()): PlanDraft {
   const { quick, exact, durationSeconds } = options;
@@ -69,7 +83,27 @@ export function makePlan(scenario: Scenario, shown: readonly Variant[], cores: C
     const needed = connections + otherFiles;
     requireFiles(needed, filesLimit, `${name}: ${connections} connections of the load generator need ${needed} open files`);
   }
-  return { scenario, shown, variants, cores, rounds: options.rounds ?? (quick ? Math.min(quickRounds, usual) : usual), quick, exact };
+  const looks = options.rounds === 'auto' ? autoLooks : [options.rounds ?? (quick ? Math.min(quickRounds, usual) : usual)];
+  const draft: PlanDraft = {
+    scenario, shown, variants, cores, looks, rounds: looks.at(-1) as number, sameWithin: options.sameWithin ?? defaultSameWithin, quick, exact,
+    ...(options.maxTimeSeconds === undefined ? {} : { maxTimeSeconds: options.maxTimeSeconds }),
+  };
+  requireTime(draft);
+  if (options.failIf !== undefined) requireVerdict(draft);
+  return draft;
+}
+
+function requireTime(draft: PlanDraft): void {
+  const needed = secondsPerRound(draft);
+  if (draft.maxTimeSeconds === undefined || draft.maxTimeSeconds >= needed) return;
+  throw new UserError(`--max-time ${duration(draft.maxTimeSeconds)} is shorter than one round, which takes about ${duration(needed)}: give more, or a shorter --duration`, 2);
+}
+
+function requireVerdict(draft: PlanDraft): void {
+  if (draft.rounds < minimumRounds) throw new UserError(`--fail-if asks for a verdict, which takes ${minimumRounds} rounds: --rounds ${minimumRounds} or more`, 2);
+  const needed = minimumRounds * secondsPerRound(draft);
+  if (draft.maxTimeSeconds === undefined || draft.maxTimeSeconds >= needed) return;
+  throw new UserError(`--fail-if asks for a verdict, which takes ${minimumRounds} rounds, about ${duration(needed)}: give a --max-time above that`, 2);
 }
 
 /** e.g. 2026-11-20T08-15-30-nginx-open-file-cache, in UTC. */

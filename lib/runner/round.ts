@@ -85,8 +85,8 @@ export async function runVariantRound(context: RunContext, planned: PlannedVaria
     await server.stop();
     const phases = phasesOf(measurement, planned.load);
     const integrity = await storeSamples(context, planned, attempt.round, measurement, phases);
-    const { name, version, workers } = server;
-    return { server: { name, version, workers, config: variant.server.config }, phases, integrity };
+    const { name, version, workers, redirections } = server;
+    return { server: { name, version, workers, config: variant.server.config, redirections }, phases, integrity };
   } finally {
     await server.stop();
     unguard();
@@ -165,7 +165,7 @@ function phasesOf({ results, samples }: Measurement, { warmupSeconds }: Load): P
     const { cpuSeconds, rssBytes } = usageBetween(samples, {
       fromMs: Date.parse(result.startedAt), toMs: Date.parse(result.endedAt), idleBefore: warmupSeconds === 0,
     });
-    return { ...result, serverCpuSeconds: cpuSeconds, serverRssBytes: rssBytes, generatorCpuSeconds: result.cpuSeconds };
+    return { ...result, serverCpuSeconds: cpuSeconds, serverRssBytes: rssBytes, generatorCpuSeconds: result.cpuSeconds, noise: null };
   });
 }
 

@@ -139,8 +139,11 @@ function buildResult(
     cores: environment.cores,
     loadAverage: environment.loadAverage[0],
     quick: plan.quick,
+    looks: plan.looks,
+    sameWithin: plan.sameWithin,
+    ceilings: [],
   };
-  const { variants, comparisons, shares, warnings } = summarise(facts, measured, scenario.shareOf);
+  const { variants, comparisons, shares, noiseFloor, warnings } = summarise(facts, measured, scenario);
   return {
     schema: 1,
     run: plan.run,
@@ -154,6 +157,10 @@ function buildResult(
     variants,
     comparisons,
     shares,
+    looks: [...plan.looks],
+    sameWithin: plan.sameWithin,
+    noiseFloor,
+    ceilings: facts.ceilings,
     integrity: store === null ? null : totalIntegrity(kept),
     warnings: [...warnings, ...notes].map(warningText),
     footnotes: [...(scenario.footnotes ?? [])],
@@ -180,7 +187,7 @@ function tableVariant(plan: Plan, variant: Variant, kept: readonly KeptRound[]):
   const workers = workersFor(spec, plan.cores.serverCpus.length, plan.exact);
   return {
     ...about,
-    server: outcomes.at(-1)?.outcome.server ?? { name: spec.name, version: '', workers, config: spec.config },
+    server: outcomes.at(-1)?.outcome.server ?? { name: spec.name, version: '', workers, config: spec.config, redirections: [] },
     load: { ...load, ...page },
     rounds: outcomes.map(({ round, outcome }): Round => ({ round, phases: outcome.phases })),
     setup: setupOf(spec, workers, load),

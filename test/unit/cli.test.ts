@@ -32,12 +32,30 @@ describe('wrong words end with code 2 and one line, before anything starts', () 
       '--variants nginx-spdy: published only, so there is nothing to run; name another one too',
     ],
     [['scenario', 'nginx-open-file-cache', '--variants='], '--variants needs a value: --variants a,b'],
-    [['scenario', 'nginx-open-file-cache', '--rounds', '0'], '--rounds 0: give a whole number from 1 to 1000'],
-    [['scenario', 'nginx-open-file-cache', '--rounds', '2.5'], '--rounds 2.5: give a whole number from 1 to 1000'],
-    [['scenario', 'nginx-open-file-cache', '--rounds', '1e3'], '--rounds 1e3: give a whole number from 1 to 1000'],
-    [['scenario', 'nginx-open-file-cache', '--rounds', '--quick'], '--rounds needs a value: --rounds N'],
-    [['scenario', 'nginx-open-file-cache', '--rounds'], '--rounds needs a value: --rounds N'],
+    [['scenario', 'nginx-open-file-cache', '--rounds', '0'], '--rounds 0: give a whole number from 1 to 1000, or auto'],
+    [['scenario', 'nginx-open-file-cache', '--rounds', '2.5'], '--rounds 2.5: give a whole number from 1 to 1000, or auto'],
+    [['scenario', 'nginx-open-file-cache', '--rounds', '1e3'], '--rounds 1e3: give a whole number from 1 to 1000, or auto'],
+    [['scenario', 'nginx-open-file-cache', '--rounds', '--quick'], '--rounds needs a value: --rounds N|auto'],
+    [['scenario', 'nginx-open-file-cache', '--rounds'], '--rounds needs a value: --rounds N|auto'],
     [['scenario', 'nginx-open-file-cache', '--rounds', '3', '--rounds', '4'], '--rounds is given twice'],
+    [['scenario', 'nginx-open-file-cache', '--rounds', 'automatic'], '--rounds automatic: give a whole number from 1 to 1000, or auto'],
+    [['scenario', 'nginx-open-file-cache', '--max-time', '0'], '--max-time 0: give a time from 1 s to 24 h, such as 10s or 2m'],
+    [
+      ['scenario', 'nginx-open-file-cache', '--max-time', '10s'],
+      '--max-time 10 s is shorter than one round, which takes about 23 s: give more, or a shorter --duration',
+    ],
+    [['scenario', 'nginx-open-file-cache', '--same-within', '0.01'], '--same-within 0.01: give a percentage from 0.01% to 50%, such as 1% or 0.5%'],
+    [['scenario', 'nginx-open-file-cache', '--same-within', '0%'], /^--same-within 0%: /],
+    [['scenario', 'nginx-open-file-cache', '--same-within', '51%'], /^--same-within 51%: /],
+    [['scenario', 'nginx-open-file-cache', '--fail-if', 'slow'], 'there is no --fail-if "slow": did you mean slower?'],
+    [
+      ['scenario', 'nginx-open-file-cache', '--fail-if', 'slower', '--rounds', '3'],
+      '--fail-if asks for a verdict, which takes 4 rounds: --rounds 4 or more',
+    ],
+    [
+      ['scenario', 'nginx-open-file-cache', '--fail-if', 'slower', '--max-time', '1m'],
+      '--fail-if asks for a verdict, which takes 4 rounds, about 1 min 32 s: give a --max-time above that',
+    ],
     [['scenario', 'nginx-open-file-cache', '--duration', 'abc'], '--duration abc: give a time from 0.1 s to 24 h, such as 10s or 2m'],
     [['scenario', 'nginx-open-file-cache', '--duration', '0'], '--duration 0: give a time from 0.1 s to 24 h, such as 10s or 2m'],
     [['scenario', 'nginx-open-file-cache', '--duration', '-5s'], /^--duration/],
@@ -63,7 +81,7 @@ test('without a name the scenarios are listed, one line each, and the flags', as
   expect(await main(['scenario'])).toBe(0);
   const lines = printed.join('\n').split('\n');
   expect(lines.filter((line) => line.startsWith('  nginx-open-file-cache  '))).toHaveLength(1);
-  expect(lines.filter((line) => line.startsWith('  --rounds N '))).toHaveLength(1);
+  expect(lines.filter((line) => line.startsWith('  --rounds N|auto '))).toHaveLength(1);
   expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(110);
 });
 
@@ -86,11 +104,15 @@ describe('options', () => {
     vi.stubEnv('INIT_CWD', '/home/anna');
     expect(readScenarioOptions([
       '--rounds=8', '--duration', '1500ms', '--variants', 'b,a', '--quick', '--exact', '--server-cpus', '2-3', '--generator-cpus', '0,1',
-      '--influx', 'http://localhost:8086', '--out', 'here', '--json', 'name',
+      '--influx', 'http://localhost:8086', '--out', 'here', '--json', '--max-time', '10m', '--same-within', '0.5%', '--fail-if', 'different', 'name',
     ])).toEqual({
-      name: 'name', help: false, rounds: 8, durationSeconds: 1.5, variants: ['b', 'a'], quick: true, exact: true, serverCpus: [2, 3], generatorCpus: [0, 1],
+      name: 'name', help: false, rounds: 8, maxTimeSeconds: 600, sameWithin: 0.005, failIf: 'different', durationSeconds: 1.5, variants: ['b', 'a'], quick: true, exact: true, serverCpus: [2, 3], generatorCpus: [0, 1],
       store: { url: 'http://localhost:8086' }, out: '/home/anna/here', json: true,
     });
+  });
+
+  test('--rounds auto leaves their number to the verdicts', () => {
+    expect(readScenarioOptions(['--rounds', 'auto']).rounds).toBe('auto');
   });
 
   test.each([['10', 10], ['10s', 10], ['2m', 120], ['0.5h', 1800], ['250ms', 0.25], ['24h', 86_400]])('--duration %s is %f s', (text, seconds) => {

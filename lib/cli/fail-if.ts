@@ -1,0 +1,28 @@
+// What --fail-if makes of a result, for CI.
+import { UserError } from '../errors.ts';
+import type { FailIf } from '../runner/plan.ts';
+import type { Comparison, Result } from '../runner/result.ts';
+
+const verdicts: Record<FailIf, readonly Comparison['verdict'][]> = { slower: ['slower'], faster: ['faster'], different: ['faster', 'slower'] };
+
+/**
+ * The exit code: 3 when a row's verdict is the one asked about, 0 when none is.
+ * @param say gets the line that says which
+ * @throws UserError when a row that was run has no verdict, so that the question is not answered
+ */
+export function failIfCode(result: Result, failIf: FailIf, say: (line: string) => void): 0 | 3 {
+  const rows = rowComparisons(result);
+  const held = rows.filter(({ verdict }) => verdicts[failIf].includes(verdict));
+  if (held.length > 0) {
+    say(`--fail-if ${failIf}: ${held.map(({ variant, verdict, baseline }) => `${variant} is ${verdict} than ${baseline}`).join(', ')}`);
+    return 3;
+  }
+  const open = rows.find(({ verdict }) => verdict === 'none');
+  if (open !== undefined) throw new UserError(`--fail-if ${failIf} cannot be told: no verdict on ${open.variant} against ${open.baseline}, ${open.why}`);
+  return 0;
+}
+
+/** Of the rows that were run, each once: further comparisons of a variant stand behind its own. */
+function rowComparisons({ variants, comparisons }: Result): Comparison[] {
+  return variants.filter(({ rounds }) => rounds.length > 0).flatMap(({ name }) => comparisons.find(({ variant }) => variant === name) ?? []);
+}

@@ -1,0 +1,119 @@
+// From a plan to its report: what the commands that run a comparison share.
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { createRunProgress } from '../report/run-progress.ts';
+import { headingLines } from '../report/sentences.ts';
+import { wrapLines } from '../report/terminal.ts';
+import { formatCpuList, type Cores } from '../runner/cores.ts';
+import { readEnvironment } from '../runner/environment.ts';
+import { estimatedSeconds } from '../runner/estimate.ts';
+import { takeSignals, type Interrupt } from '../runner/interrupt.ts';
+import { oneRunAtATime } from '../runner/one-run.ts';
+import { runName, type Plan, type PlanDraft } from '../runner/plan.ts';
+import { checkResultsFolder, createRunFolder, explainFailure } from '../runner/results-folder.ts';
+import type { RunContext } from '../runner/round.ts';
+import { runRounds } from '../runner/run.ts';
+import { compileScript } from '../runner/script.ts';
+import { versionsOf } from '../runner/versions.ts';
+import type { ServerSpec } from '../scenario/model.ts';
+import { thisMachine } from '../setup/machine.ts';
+import { bakeoffFolder } from '../setup/paths.ts';
+import { ensureTools } from '../setup/tools.ts';
+import { openStore } from '../store/index.ts';
+import type { RunOptions } from './run-options.ts';
+import { headingOf, outputWidth, progressEvents, report, shorterLine } from './run-output.ts';
+
+/** Paths of the servers' binaries. */
+export type ServerBinaries = RunContext['tools']['servers'];
+
+export interface Work {
+  /** Servers that are needed, each once. */
+  servers: readonly ServerSpec['name'][];
+  cores: Cores;
+  /**
+   * Makes the plan, once the servers are there and this process runs on the generator's cores. Whatever it starts has ended
+   * when it returns.
+   */
+  prepare(binaries: ServerBinaries, signal: AbortSignal): Promise<PlanDraft>;
+}
+
+/**
+ * Gets the tools, runs the plan and prints its report; signals end it in order. Returns the exit code: 0, or 3 when
+ * `--fail-if` held. Throws UserError and Interrupted.
+ */
+export async function perform(work: Work, options: RunOptions): Promise<number> {
+  await checkResultsFolder(options.out, leastBytes);
+  const interrupt = takeSignals(() => console.error(`${process.stderr.isTTY ? '\n' : ''}ending the run in order; again to end it at once`));
+  try {
+    return await withTools(work, options, interrupt);
+  } catch (error) {
+    // What a signal cut short fails in its own way.
+    interrupt.signal.throwIfAborted();
+    throw error;
+  } finally {
+    interrupt.release();
+  }
+}
+
+async function withTools({ servers: needed, cores, prepare }: Work, options: RunOptions, interrupt: Interrupt): Promise<number> {
+  const release = await oneRunAtATime();
+  try {
+    const { k6, influxd, ...servers } = await ensureTools(
+      ['k6', ...needed, ...(options.store === 'local' ? ['influxd' as const] : [])], thisMachine(), interrupt.signal,
+    );
+    interrupt.signal.throwIfAborted();
+    await runOn(cores.generatorCpus);
+    const draft = await prepare(servers, interrupt.signal);
+    interrupt.signal.throwIfAborted();
+    await checkResultsFolder(options.out, neededBytes(draft));
+    const store = options.store === 'none' ? null : await openStore({
+      ...(options.store === 'local' ? { influxdBinary: influxd } : { url: options.store.url }),
+      folder: join(bakeoffFolder, 'influxdb'),
+      cpus: cores.generatorCpus,
+    });
+    try {
+      interrupt.signal.throwIfAborted();
+      return await measure(draft, options, { tools: { k6, servers }, store, interrupt });
+    } finally {
+      await store?.close();
+    }
+  } finally {
+    release();
+  }
+}
+
+/** The run itself, with everything there that it needs. */
+async function measure(draft: PlanDraft, options: RunOptions, { tools, store, interrupt }: Pick<RunContext, 'tools' | 'store' | 'interrupt'>): Promise<number> {
+  const print = options.json ? console.error : console.log;
+  const versions = await versionsOf({ k6: tools.k6, ...tools.servers }, interrupt.signal);
+  const startedAt = new Date();
+  const { run, folder } = await createRunFolder(options.out, runName(draft.scenario, startedAt));
+  const plan: Plan = { ...draft, run };
+  try {
+    const script = join(folder, 'script.js');
+    await compileScript(script);
+    const environment = readEnvironment(plan.cores, { ...versions, ...(store === null ? {} : { influxdb: store.version }) });
+    const heading = headingOf(plan, environment);
+    print(wrapLines([...headingLines(heading), ...shorterLine(draft, options)], outputWidth(options)).join('\n'));
+    const progress = createRunProgress(process.stderr);
+    const outcome = await runRounds({ plan, tools, folder, script, store, interrupt }, environment, progressEvents(plan, progress), startedAt);
+    progress.clear();
+    return await report(outcome, plan, folder, options, print, { ...heading, estimated: false, seconds: (Date.now() - startedAt.getTime()) / 1000 });
+  } catch (error) {
+    throw await explainFailure(folder, error);
+  }
+}
+
+/** Pins this process, with all its threads, to the generator's cores: the server's are for the server alone. */
+async function runOn(cpus: readonly number[]): Promise<void> {
+  await promisify(execFile)('taskset', ['-a', '-c', '-p', formatCpuList(cpus), String(process.pid)]);
+}
+
+/** Of a run's files, whatever its plan. */
+const leastBytes = 1e6;
+
+/** k6's record takes most: about 60 series a second, 300 B each. */
+function neededBytes(plan: PlanDraft): number {
+  return leastBytes + plan.rounds * plan.variants.length * 250e3 + estimatedSeconds(plan) * 20e3;
+}

@@ -1,0 +1,95 @@
+// The flags of every command that runs a comparison, read and checked before anything is installed or started.
+import { UserError } from '../errors.ts';
+import { parseCpuList } from '../runner/cores.ts';
+import type { FailIf, PlanOptions } from '../runner/plan.ts';
+import { unknownWord } from '../scenario/nearest.ts';
+import { fromCallersFolder } from '../setup/paths.ts';
+import { parseInfluxUrl } from '../store/index.ts';
+import { seconds, wholeNumber, type Flag } from './words.ts';
+
+export const runFlags = {
+  'rounds': { value: 'N|auto', help: 'rounds, each with every variant once (6, or the scenario\'s); auto: 5, 10 or 20, until all is told' },
+  'max-time': { value: '10m', help: 'begin no round that would not end within this time' },
+  'duration': { value: '10s', help: 'measured time per variant and round (the load\'s)' },
+  'quick': { help: 'at most 4 short rounds, for a first look' },
+  'same-within': { value: '1%', help: 'how far apart two variants may be and still be the same (1%)' },
+  'fail-if': { value: 'VERDICT', help: 'exit with 3 when one is slower, faster, or different (either)' },
+  'server-cpus': { value: '1', help: 'cores of the server, e.g. 2-3 (the upper half)' },
+  'generator-cpus': { value: '0', help: 'cores of the load generator, InfluxDB and the rest (the lower half)' },
+  'store': { value: 'influx|none', help: 'where samples go (influx)' },
+  'influx': { value: 'URL', help: 'an InfluxDB 1.x or 2.x that runs already, instead of a local one' },
+  'out': { value: 'DIR', help: 'folder of the results (results)' },
+  'json': { help: 'the result as JSON on stdout, everything else on stderr' },
+  'help': { help: 'this text' },
+} as const satisfies Record<string, Flag>;
+
+/** What every run is told; a command adds its own. They go to makePlan as they are. */
+export interface RunOptions extends Omit<PlanOptions, 'exact'> {
+  help: boolean;
+  serverCpus?: number[];
+  generatorCpus?: number[];
+  /** 'local': an influxd of our own. */
+  store: 'local' | 'none' | { url: string };
+  /** Absolute. */
+  out: string;
+  json: boolean;
+}
+
+const stores = ['influx', 'none'];
+
+/**
+ * @param flags as readWords gives them
+ * @throws UserError (exit code 2) for words that are wrong or do not go together
+ */
+export function readRunOptions(flags: ReadonlyMap<string, string>): RunOptions {
+  const given = <T>(flag: keyof typeof runFlags, read: (text: string) => T): T | undefined => {
+    const text = flags.get(flag);
+    return text === undefined ? undefined : read(text);
+  };
+  return {
+    ...present({
+      rounds: given('rounds', (text) => (text === 'auto' ? text : wholeNumber('--rounds', text, 1000, ', or auto'))),
+      maxTimeSeconds: given('max-time', (text) => seconds('--max-time', text, 1)),
+      sameWithin: given('same-within', readSameWithin),
+      failIf: given('fail-if', readFailIf),
+      durationSeconds: given('duration', (text) => seconds('--duration', text, 0.1)),
+      serverCpus: given('server-cpus', (text) => parseCpuList(text, '--server-cpus')),
+      generatorCpus: given('generator-cpus', (text) => parseCpuList(text, '--generator-cpus')),
+    }),
+    help: flags.has('help'),
+    quick: flags.has('quick'),
+    store: readStore(flags.get('store'), flags.get('influx')),
+    out: fromCallersFolder(flags.get('out') ?? 'results'),
+    json: flags.has('json'),
+  };
+}
+
+/** The least and the most that `same` may mean, in percent. */
+const sameRange = { least: 0.01, most: 50 };
+
+function readSameWithin(text: string): number {
+  const percent = Number(/^(\d+(?:\.\d+)?)%$/.exec(text)?.[1]);
+  if (percent >= sameRange.least && percent <= sameRange.most) return percent / 100;
+  throw new UserError(`--same-within ${text}: give a percentage from ${sameRange.least}% to ${sameRange.most}%, such as 1% or 0.5%`, 2);
+}
+
+const failures = ['slower', 'faster', 'different'] as const;
+
+function readFailIf(text: string): FailIf {
+  const found = failures.find((one) => one === text);
+  if (found === undefined) throw unknownWord('--fail-if', text, failures);
+  return found;
+}
+
+function readStore(store: string | undefined, influx: string | undefined): RunOptions['store'] {
+  if (store !== undefined && !stores.includes(store)) throw unknownWord('store', store, stores);
+  if (influx === undefined) return store === 'none' ? 'none' : 'local';
+  if (store === 'none') throw new UserError('--store none and --influx do not go together: leave one out', 2);
+  parseInfluxUrl(influx);
+  return { url: influx };
+}
+
+/** The properties that have a value: exactOptionalPropertyTypes tells absent from undefined. */
+function present<T extends object>(properties: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(properties).filter(([, value]) => value !== undefined)) as { [K in keyof T]?: Exclude<T[K], undefined> };
+}

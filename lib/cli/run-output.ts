@@ -1,0 +1,110 @@
+// What a run prints: its heading, its progress, and its report.
+import { join } from 'node:path';
+import { successRatioOf, wholeRounds } from '../analysis/phases.ts';
+import { total } from '../analysis/statistics.ts';
+import { roundRps } from '../analysis/summarise.ts';
+import { duration, success, whole } from '../format.ts';
+import { markdownReport } from '../report/markdown.ts';
+import type { RunProgress } from '../report/run-progress.ts';
+import { findingLines, headingLines, loadText, storedLine, type Heading } from '../report/sentences.ts';
+import { terminalReport } from '../report/terminal.ts';
+import { estimatedSeconds } from '../runner/estimate.ts';
+import { makePlan, serversOf, type Plan, type PlanDraft } from '../runner/plan.ts';
+import type { Environment, Result } from '../runner/result.ts';
+import { writeWhole } from '../runner/results-folder.ts';
+import type { RunEvents, RunOutcome } from '../runner/run.ts';
+import { loadOf } from '../scenario/catalogue.ts';
+import { failIfCode } from './fail-if.ts';
+import type { RunOptions } from './run-options.ts';
+
+/** What stands above the table, with the time estimated. */
+export function headingOf(plan: Plan, environment: Environment): Heading {
+  const { scenario, variants, cores, rounds } = plan;
+  const { k6, ...others } = environment.versions;
+  return {
+    scenario: scenario.name,
+    load: listed(variants.map(({ variant, load }) => loadText(loadOf(scenario, variant), load))),
+    bodyBytes: scenario.page.bodyBytes,
+    protocol: listed(variants.map(({ load }) => load.protocol)),
+    rounds,
+    seconds: estimatedSeconds(plan),
+    estimated: true,
+    server: serversOf(plan).map((name) => `${name} ${others[name]}`).join(', '),
+    k6: `k6 ${k6}`,
+    serverCpus: cores.serverCpus,
+    generatorCpus: cores.generatorCpus,
+    kernel: environment.kernel,
+    cpuModel: environment.cpuModel,
+  };
+}
+
+/** Each text once; more than two are too many for a heading. */
+function listed(texts: readonly string[]): string {
+  const [first, second, ...more] = new Set(texts);
+  if (second === undefined) return first ?? '';
+  return more.length === 0 ? `${first} and ${second}` : `${first} and ${more.length + 1} others`;
+}
+
+/** A run longer than this says how to make it shorter. */
+const longSeconds = 300;
+
+/** How to make a long run shorter; nothing for a short one. */
+export function shorterLine(plan: PlanDraft, options: RunOptions): string[] {
+  if (estimatedSeconds(plan) <= longSeconds) return [];
+  const quick = makePlan(plan.scenario, plan.shown, plan.cores, { ...options, quick: true, exact: plan.exact });
+  const first = plan.quick ? [] : [`--quick (about ${duration(estimatedSeconds(quick))})`];
+  return [`To make it shorter: ${[...first, ...(plan.rounds > 1 ? ['fewer --rounds'] : []), 'fewer --variants'].join(', ')}.`];
+}
+
+/** Tells the person what goes on. */
+export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
+  return {
+    load({ round, variant, rps, secondsLeft }) {
+      progress.running({ what: `round ${round} of ${plan.rounds} · ${variant}`, rps, secondsLeft });
+    },
+    measured({ round, variant, outcome: { phases } }) {
+      const ratio = successRatioOf(phases) ?? 0;
+      const errors = `${whole(total(phases, (phase) => phase.errors.total))} errors${ratio === 1 ? '' : `, ${success(ratio)} succeeded`}`;
+      progress.finished(`round ${round} of ${plan.rounds} · ${variant} · ${whole(roundRps(phases))} requests/s · ${errors}`);
+    },
+    repeated({ round, why }) {
+      progress.say(`round ${round} is dropped and repeated: ${why}`);
+    },
+  };
+}
+
+/** Prints what there is and returns the exit code. Throws what ended the run early. */
+export async function report(
+  outcome: RunOutcome, plan: Plan, folder: string, options: RunOptions, print: (text: string) => void, heading: Heading,
+): Promise<number> {
+  const { result, ended } = outcome;
+  const measured = wholeRounds(result.variants) > 0;
+  if (measured) {
+    const lines = [...partialLine(result, plan), ...findingLines(result, plan.scenario)];
+    const stored = `${storedLine(result.integrity)} · ${folder}`;
+    const width = outputWidth(options);
+    const colour = width !== Infinity && process.env['NO_COLOR'] === undefined;
+    print(['', ...terminalReport(result, [...lines, stored], { width, colour })].join('\n'));
+    await writeTable(folder, markdownReport(result, { heading: headingLines(heading), findings: [...lines, storedLine(result.integrity)] }), ended);
+  }
+  if (options.json && measured) process.stdout.write(`${JSON.stringify(result, null, 2)}\n`);
+  if (ended !== undefined) throw ended;
+  return options.failIf === undefined ? 0 : failIfCode(result, options.failIf, console.error);
+}
+
+/** Characters per line where the person reads; Infinity in a pipe. */
+export function outputWidth({ json }: RunOptions): number {
+  const stream = json ? process.stderr : process.stdout;
+  return stream.isTTY ? stream.columns : Infinity;
+}
+
+function partialLine(result: Result, plan: Plan): string[] {
+  return result.state === 'complete' ? [] : [`Ended early: ${wholeRounds(result.variants)} of ${plan.rounds} rounds are whole and count here.`];
+}
+
+/** When the run has failed already, e.g. on a full disk, that is what the person has to hear. */
+async function writeTable(folder: string, text: string, ended: unknown): Promise<void> {
+  await writeWhole(join(folder, 'table.md'), text).catch((error: unknown) => {
+    if (ended === undefined) throw error;
+  });
+}
