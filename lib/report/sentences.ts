@@ -23,6 +23,8 @@ export interface Heading {
   /** An estimate before the run, what it took after it. */
   seconds: number;
   estimated: boolean;
+  /** Before a run that may take more rounds than `rounds`, when its verdicts need them: what it comes to at most. */
+  atMost?: { rounds: number; seconds: number };
   server: string;
   k6: string;
   serverCpus: readonly number[];
@@ -33,11 +35,12 @@ export interface Heading {
 
 /** Two lines: what is measured, and on what. */
 export function headingLines(heading: Heading): string[] {
-  const { rounds } = heading;
-  const took = `${heading.estimated ? 'about ' : ''}${duration(heading.seconds)}`;
+  const { rounds, atMost } = heading;
+  const many = `${rounds}${atMost === undefined ? '' : ` to ${atMost.rounds}`} ${rounds === 1 && atMost === undefined ? 'round' : 'rounds'}`;
+  const took = `${heading.estimated ? 'about ' : ''}${duration(heading.seconds)}${atMost === undefined ? '' : ` to ${duration(atMost.seconds)}`}`;
   return [
     [heading.scenario, heading.load, `${whole(heading.bodyBytes)} B over ${protocolNames(heading.protocol)}`,
-      `${rounds} ${rounds === 1 ? 'round' : 'rounds'}, ${took}`].join(' · '),
+      `${many}, ${took}`].join(' · '),
     [`${heading.server} on ${cores(heading.serverCpus)}, ${heading.k6} on ${cores(heading.generatorCpus)}`, heading.kernel, heading.cpuModel].join(' · '),
   ];
 }
