@@ -6,11 +6,16 @@ const limit = 0.9;
 
 export type Limit = 'server' | 'generator' | 'both' | 'neither';
 
+/** @param share of the cores that a side can use, or of what it can do at most, 0 to 1; null is not */
+export function atLimit(share: number | null): boolean {
+  return share !== null && share >= limit;
+}
+
 /** Who was at its limit, by shares of 0 to 1; null for a variant that was not measured. */
 export function limitOf({ serverShare, generatorShare }: Pick<VariantResult, 'serverShare' | 'generatorShare'>): Limit | null {
   if (serverShare === null || generatorShare === null) return null;
-  if (serverShare >= limit) return generatorShare >= limit ? 'both' : 'server';
-  return generatorShare >= limit ? 'generator' : 'neither';
+  if (atLimit(serverShare)) return atLimit(generatorShare) ? 'both' : 'server';
+  return atLimit(generatorShare) ? 'generator' : 'neither';
 }
 
 /** How many of its cores each side can use at most: a worker or a thread runs on one at a time. Published only: all. */

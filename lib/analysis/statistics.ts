@@ -1,4 +1,16 @@
 // Plain statistics over the rounds of a run.
+//
+// What is taken from where:
+// - Georges, Buytaert & Eeckhout, Statistically Rigorous Java Performance Evaluation (OOPSLA 2007): a mean over few repeated
+//   fresh starts, each of them one observation, with the confidence interval of Student's t; two alternatives differ where the
+//   interval of their difference leaves out "no difference". Theirs is of two independent samples; here rounds are pairs.
+// - Kalibera & Jones, Rigorous Benchmarking in Reasonable Time (ISMM 2013): the result is the size of the effect, as a ratio
+//   with its interval, not a test of significance; what is repeated is the highest level that varies (here the start of the
+//   server, so a round and not a second of it). Their intervals of a ratio are other ones (Fieller's, or a bootstrap).
+// - Bonferroni's inequality, as in Dunn, Multiple Comparisons Among Means (J. Am. Stat. Assoc. 56, 1961): α is divided by the
+//   number of comparisons, and by the number of looks.
+// - Habits: hyperfine shows outliers and never drops them; benchstat says that there is no clear difference, and how many
+//   runs it would need.
 import { studentQuantile } from './student.ts';
 
 /** The middle value, or the mean of the two middle ones. @throws RangeError when there is none */
@@ -15,34 +27,63 @@ export function mean(values: readonly number[]): number {
   return total(values, (value) => value) / values.length;
 }
 
+/** The sample's variance, by n − 1; NaN of fewer than two. */
+export function variance(values: readonly number[]): number {
+  const middle = mean(values);
+  return values.length < 2 ? NaN : total(values, (value) => (value - middle) ** 2) / (values.length - 1);
+}
+
 /** The sum of a figure of each. */
 export function total<T>(items: readonly T[], of: (item: T) => number): number {
   return items.reduce((sum, item) => sum + of(item), 0);
 }
 
-/** Confidence that all the intervals of one table hold together. */
+/** Confidence that all the intervals against one baseline hold together, at every look. */
 export const confidence = 0.95;
+
+/** α of one of so many comparisons with one baseline, at one of so many looks: 5 % by both. */
+export function alphaOf(comparisons: number, looks: number): number {
+  return (1 - confidence) / Math.max(1, comparisons) / Math.max(1, looks);
+}
+
+/** ln(variant / baseline) of each round. @throws RangeError on lists that do not match or on figures that are not above 0 */
+export function logRatios(baseline: readonly number[], variant: readonly number[]): number[] {
+  if (baseline.length !== variant.length) throw new RangeError(`${baseline.length} rounds of the baseline, ${variant.length} of the variant`);
+  const logs = baseline.map((figure, round) => Math.log(variant[round] as number) - Math.log(figure));
+  if (!logs.every(Number.isFinite)) throw new RangeError('a ratio needs figures above 0');
+  return logs;
+}
+
+/**
+ * mean ± t(n−1, 1−α/2) · s/√n. One value has no spread: `half` is 0 then.
+ * @param values at least one
+ */
+export function meanInterval(values: readonly number[], alpha: number): { middle: number; half: number } {
+  const n = values.length;
+  const half = n === 1 ? 0 : studentQuantile(1 - alpha / 2, n - 1) * Math.sqrt(variance(values) / n);
+  return { middle: mean(values), half };
+}
 
 export interface RatioInterval { ratio: number; interval: [low: number, high: number] }
 
 /**
- * How much faster the variant is, with its confidence interval. The unit is the round: d = ln(variant / baseline) within
- * one, the ratio is exp(mean d), the interval exp(mean d ± t(n−1, 1−α/2) · s/√n). With k comparisons against the same
- * baseline α is 5 % / k (Bonferroni). One round has no spread: the interval is then the ratio itself, twice.
- * @param baseline requests/s per round, each above 0
- * @param variant requests/s of the same rounds, each above 0
- * @param comparisons k, how many variants are compared with this baseline
- * @throws RangeError on lists that do not match or on figures that are not above 0
+ * How many times the variant's figure is the baseline's, with its confidence interval. The unit is the round: d =
+ * ln(variant / baseline) within one, so that what changes both sides of a round alike takes no part; the ratio is exp(mean d),
+ * the interval exp(mean d ± t(n−1, 1−α/2) · s/√n). One round has no spread: the interval is then the ratio itself, twice.
+ * No bootstrap: the percentiles of resampled means of 5 rounds are too narrow by far (test/unit/simulation.test.ts).
+ * @param baseline a figure per round, each above 0
+ * @param variant of the same rounds, each above 0
+ * @param alpha the chance that the interval misses, e.g. alphaOf
+ * @throws RangeError on no rounds, lists that do not match or figures that are not above 0
  */
-export function ratioInterval(baseline: readonly number[], variant: readonly number[], comparisons = 1): RatioInterval {
-  const n = baseline.length;
-  if (n === 0 || n !== variant.length) throw new RangeError(`${n} rounds of the baseline, ${variant.length} of the variant`);
-  const logs = baseline.map((rps, round) => Math.log((variant[round] as number) / rps));
-  if (!logs.every(Number.isFinite)) throw new RangeError('a ratio needs figures above 0');
-  const middle = mean(logs);
-  if (n === 1) return { ratio: Math.exp(middle), interval: [Math.exp(middle), Math.exp(middle)] };
-  const variance = total(logs, (d) => (d - middle) ** 2) / (n - 1);
-  const alpha = (1 - confidence) / comparisons;
-  const half = studentQuantile(1 - alpha / 2, n - 1) * Math.sqrt(variance / n);
-  return { ratio: Math.exp(middle), interval: [Math.exp(middle - half), Math.exp(middle + half)] };
+export function ratioInterval(baseline: readonly number[], variant: readonly number[], alpha = alphaOf(1, 1)): RatioInterval {
+  const logs = logRatios(baseline, variant);
+  if (logs.length === 0) throw new RangeError('a ratio needs a round');
+  const { middle, half } = meanInterval(logs, alpha);
+  return { ratio: exp(middle), interval: [exp(middle - half), exp(middle + half)] };
+}
+
+/** Two rounds far apart have an interval beyond all numbers, and JSON has no infinity. */
+function exp(value: number): number {
+  return Math.min(Math.exp(value), Number.MAX_VALUE);
 }

@@ -1,10 +1,13 @@
 // From the rounds of a run to the figures of its table: the one place where they are computed.
 import type { Published, Scenario } from '../scenario/model.ts';
 import type { Ceiling, Comparison, NoiseFloor, Phase, Round, Share, VariantResult } from '../runner/result.ts';
+import type { Use } from './disagreement.ts';
 import { usableCores } from './limit.ts';
+import { noiseOf, type RoundNoise } from './noise.ts';
 import { phaseResults, successRatioOf, trafficOf } from './phases.ts';
+import { noiseFloorOf } from './rounds-needed.ts';
 import { effectShare } from './shares.ts';
-import { median, total } from './statistics.ts';
+import { alphaOf, median, total } from './statistics.ts';
 import { compare, comparePublished, type Contender } from './verdict.ts';
 import { warningsOf, type Warning } from './warnings.ts';
 
@@ -43,14 +46,17 @@ export type Asked = Pick<Scenario, 'shareOf' | 'alsoCompare' | 'control'>;
 
 export interface Summary { variants: VariantResult[]; comparisons: Comparison[]; shares: Share[]; noiseFloor: NoiseFloor | null; warnings: Warning[] }
 
-/** Computes all figures of the table. Order of the variants as given. */
-export function summarise(facts: RunFacts, measured: readonly MeasuredVariant[], shareAsked?: Scenario['shareOf']): Summary {
+/** Computes all figures of the table. Order of the variants as given; the rows' comparisons stand before those asked for beside. */
+export function summarise(facts: RunFacts, measured: readonly MeasuredVariant[], asked: Asked = {}): Summary {
   const variants = measured.map((variant) => variantResult(facts, variant));
+  const comparisons = comparisonsOf(facts, measured, variants, asked);
+  const controls = asked.control === true ? comparisons.filter(({ verdict }) => verdict !== 'none') : [];
   return {
     variants,
-    comparisons: measured.flatMap((variant) => comparisonOf(facts, measured, variant) ?? []),
-    shares: shareAsked === undefined ? [] : sharesOf(measured, shareAsked),
-    warnings: warningsOf(facts, measured, variants),
+    comparisons,
+    shares: asked.shareOf === undefined ? [] : sharesOf(measured, asked.shareOf),
+    noiseFloor: noiseFloorOf(controls.map(({ roundRatios }) => roundRatios.map(Math.log))),
+    warnings: warningsOf(facts, measured, variants, comparisons),
   };
 }
 
@@ -73,16 +79,18 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
   if (rounds.length === 0) {
     return {
       ...about, rps: null, serverCpuMicrosPerRequest: null, latencyMs: null, errorsPerMillion: null, successRatio: null,
-      serverShare: null, generatorShare: null, traffic: null, phases: [],
+      serverShare: null, generatorShare: null, ceilingShare: null, traffic: null, phases: [],
     };
   }
   const phases = rounds.flatMap((round) => round.phases);
   const requests = total(phases, (phase) => phase.requests);
   const cores = usableCores(variant, { server: facts.serverCores, generator: facts.generatorCores });
   const answered = rounds.filter((round) => total(round.phases, (phase) => phase.requests) > 0);
+  const rps = median(rounds.map((round) => roundRps(round.phases)));
+  const ceiling = facts.ceilings.find((one) => one.variants.includes(variant.name))?.rps ?? 0;
   return {
     ...about,
-    rps: { median: median(rounds.map((round) => roundRps(round.phases))) },
+    rps: { median: rps },
     serverCpuMicrosPerRequest: answered.length === 0 ? null : {
       median: median(answered.map((round) => per(round, (phase) => phase.serverCpuSeconds * 1e6, (phase) => phase.requests))),
     },
@@ -95,29 +103,72 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
     successRatio: successRatioOf(phases),
     serverShare: median(rounds.map((round) => per(round, (phase) => phase.serverCpuSeconds, (phase) => phase.seconds * cores.server))),
     generatorShare: median(rounds.map((round) => per(round, (phase) => phase.generatorCpuSeconds, (phase) => phase.seconds * cores.generator))),
+    ceilingShare: ceiling > 0 ? rps / ceiling : null,
     traffic: trafficOf(rounds),
     phases: phaseResults(rounds),
   };
 }
 
-function comparisonOf(facts: RunFacts, measured: readonly MeasuredVariant[], variant: MeasuredVariant): Comparison | undefined {
-  const baseline = measured.find((one) => one.name === variant.against);
-  if (baseline === undefined) return undefined;
-  if (variant.server === null) return comparePublished(contender(baseline), contender(variant));
-  if (variant.rounds.length === 0 || baseline.rounds.length === 0) return undefined;
-  const siblings = measured.filter((one) => one.against === variant.against && one.rounds.length > 0).length;
-  return compare(contender(baseline), contender(variant), siblings, facts.serverCores);
+interface Pair { variant: string; against: string; needsServerCores: number }
+
+/** Of the rows first, in their order. A pair of the rows is not compared twice. */
+function pairsOf(measured: readonly MeasuredVariant[], { alsoCompare = [] }: Asked): Pair[] {
+  const rows = measured.flatMap(({ name, against, needsServerCores = 1 }) => (against === undefined ? [] : [{ variant: name, against, needsServerCores }]));
+  const beside = alsoCompare.filter((pair) => !rows.some((row) => row.variant === pair.variant && row.against === pair.against));
+  return [...rows, ...beside.map((pair) => ({ ...pair, needsServerCores: 1 }))];
 }
 
-function contender(variant: MeasuredVariant): Contender {
+function comparisonsOf(facts: RunFacts, measured: readonly MeasuredVariant[], variants: readonly VariantResult[], asked: Asked): Comparison[] {
+  const contenders = new Map(measured.map((variant, index) => [variant.name, contender(facts, variant, variants[index] as VariantResult)]));
+  const pairs = pairsOf(measured, asked).flatMap(({ variant, against, needsServerCores }) => {
+    const [one, baseline] = [contenders.get(variant), contenders.get(against)];
+    return one === undefined || baseline === undefined ? [] : [{ variant: one, baseline, needsServerCores }];
+  });
+  const wasRun = ({ variant, baseline }: (typeof pairs)[number]): boolean => variant.rounds.length > 0 && baseline.rounds.length > 0;
+  return pairs.flatMap((pair) => {
+    const { variant, baseline, needsServerCores } = pair;
+    if (measured.some(({ name, server }) => name === variant.name && server === null)) return [comparePublished(baseline, variant)];
+    if (!wasRun(pair)) return [];
+    const siblings = pairs.filter((one) => one.baseline === baseline && wasRun(one)).length;
+    return [compare(baseline, variant, {
+      alpha: alphaOf(siblings, facts.looks.length),
+      sameWithin: facts.sameWithin,
+      serverCores: facts.serverCores,
+      needsServerCores,
+      control: asked.control === true,
+    })];
+  });
+}
+
+function contender(facts: RunFacts, variant: MeasuredVariant, result: VariantResult): Contender {
   return {
     name: variant.name,
+    rounds: variant.rounds.map(({ round }) => round),
     rps: rpsPerRound(variant),
+    cpu: variant.rounds.map((round) => per(round, (phase) => phase.serverCpuSeconds, (phase) => phase.requests)),
     successRatio: successRatioOf(variant.rounds.flatMap((round) => round.phases)) ?? 0,
     rateIsSet: variant.load.rate !== undefined,
     setup: variant.setup,
     publishedRps: variant.published?.rps ?? null,
+    use: useOf(facts, variant, result),
   };
+}
+
+function useOf(facts: RunFacts, variant: MeasuredVariant, { name, serverShare, generatorShare }: VariantResult): Use {
+  const noise = variant.rounds.flatMap((round) => noiseOf(round) ?? []);
+  const typical = (of: (one: RoundNoise) => number): number | null => (noise.length === 0 ? null : median(noise.map(of)));
+  return {
+    name, serverShare, generatorShare,
+    serverCores: usableCores(variant, { server: facts.serverCores, generator: facts.generatorCores }).server,
+    stealShare: typical((one) => one.serverStealShare),
+    othersShare: typical((one) => one.serverOthersShare),
+    sharedCores: coresAreShared(facts),
+  };
+}
+
+/** Whether server and generator ran on the same cores: there are not as many as the two have together. */
+export function coresAreShared({ serverCores, generatorCores, cores }: RunFacts): boolean {
+  return serverCores + generatorCores > cores;
 }
 
 /** None while one of the three variants was not run. */

@@ -1,13 +1,13 @@
 // From requests/s per round to a verdict on one variant against its baseline.
+import { percent, whole } from '../format.ts';
 import type { Comparison, VariantResult } from '../runner/result.ts';
-import { percent } from '../format.ts';
-import { ratioInterval } from './statistics.ts';
+import { disagreementOf, type Use } from './disagreement.ts';
+import { outliersOf } from './outliers.ts';
+import { mostRounds, roundsNeeded } from './rounds-needed.ts';
+import { logRatios, ratioInterval } from './statistics.ts';
 
 /** Fewer rounds than this give no verdict: with 3 the interval is as wide as any effect. */
 export const minimumRounds = 4;
-
-/** Within this of 1 two variants are the same for every practical purpose: what one machine repeats itself to. */
-const sameWithin = 0.01;
 
 /** More failed requests than this and requests/s no longer say how fast the server answers. */
 const tolerableFailures = 0.01;
@@ -15,8 +15,12 @@ const tolerableFailures = 0.01;
 /** What a comparison needs to know of one variant. */
 export interface Contender {
   name: string;
-  /** requests/s per round; the same rounds in the same order for both contenders. */
+  /** Numbers of the rounds, the same for both contenders. */
+  rounds: readonly number[];
+  /** requests/s per round. */
   rps: readonly number[];
+  /** CPU seconds of the server per request, per round. */
+  cpu: readonly number[];
   /** 2xx and 3xx per request, over all rounds. */
   successRatio: number;
   /** Open model: the load sets requests/s, not the server. */
@@ -24,14 +28,26 @@ export interface Contender {
   /** The files of its config and its workers, as text: two that are equal in it cannot differ in speed. */
   setup: string;
   publishedRps: number | null;
+  use: Use;
+}
+
+/** How a comparison is judged. */
+export interface Rules {
+  /** See alphaOf. */
+  alpha: number;
+  /** See Result.sameWithin. */
+  sameWithin: number;
+  /** Cores that the servers ran on. */
+  serverCores: number;
+  /** With fewer the two come to the same. */
+  needsServerCores: number;
+  /** Variants that are the same are judged: the scenario asks for it. */
+  control: boolean;
 }
 
 /** The comparison of a variant that nobody can run here: the article's ratio alone. */
 export function comparePublished(baseline: Contender, variant: Contender): Comparison {
-  return {
-    metric: 'rps', variant: variant.name, baseline: baseline.name, ratio: 0, ci95: [0, 0], verdict: 'none', why: 'published only',
-    publishedRatio: publishedRatio(baseline, variant),
-  };
+  return { ...without(baseline, variant), verdict: 'none', why: 'published only' };
 }
 
 /** Whether the comparison is one of requests/s measured here: where the load sets them, its ratio says nothing. */
@@ -39,46 +55,81 @@ export function comparable(variant: VariantResult | undefined, comparison: Compa
   return comparison !== undefined && variant !== undefined && variant.rounds.length > 0 && variant.load.rate === undefined;
 }
 
-function publishedRatio(baseline: Contender, variant: Contender): number | null {
-  return variant.publishedRps !== null && baseline.publishedRps !== null ? variant.publishedRps / baseline.publishedRps : null;
+/** Whether there is nothing to wait for: no comparison is inconclusive. Those without a verdict get none by more rounds. */
+export function decided(comparisons: readonly Comparison[]): boolean {
+  return comparisons.every(({ verdict }) => verdict !== 'inconclusive');
+}
+
+/** Without any ratio measured here. */
+function without(baseline: Contender, variant: Contender): Omit<Comparison, 'verdict' | 'why'> {
+  const publishedRatio = variant.publishedRps !== null && baseline.publishedRps !== null ? variant.publishedRps / baseline.publishedRps : null;
+  return {
+    metric: 'rps', variant: variant.name, baseline: baseline.name, ratio: 0, ci95: [0, 0], publishedRatio,
+    cpu: null, roundRatios: [], outliers: [], roundsNeeded: null, disagreement: '',
+  };
 }
 
 /**
- * Compares a variant with its baseline. A ratio that cannot be computed (nothing answered at all) is 0 with the interval
- * [0, 0] and no verdict.
- * @param comparisons how many variants are compared with this baseline (the interval is widened for it)
- * @param serverCores cores that the servers ran on, for the words when scaling took the difference away
+ * Compares a variant with its baseline, over at least one round. A ratio that cannot be computed (nothing answered at all)
+ * is 0 with the interval [0, 0] and no verdict.
+ *
+ * `same` is an interval wholly between 1 / (1 + sameWithin) and 1 + sameWithin, so that it does not matter which of the two
+ * is the baseline; it goes before faster and slower, since a difference that nobody would notice is none. A verdict holds for
+ * this machine in this boot: where memory came to lie, for one, is the same in all rounds of a run and another in the next.
  */
-export function compare(baseline: Contender, variant: Contender, comparisons: number, serverCores: number): Comparison {
-  const measurable = [...baseline.rps, ...variant.rps].every((rps) => rps > 0);
-  const { ratio, interval } = measurable
-    ? ratioInterval(baseline.rps, variant.rps, comparisons)
-    : { ratio: 0, interval: [0, 0] as [number, number] };
+export function compare(baseline: Contender, variant: Contender, rules: Rules): Comparison {
+  const nothing = without(baseline, variant);
+  if (!measurable(baseline.rps) || !measurable(variant.rps)) return { ...nothing, verdict: 'none', why: 'nothing was answered in a whole round' };
+  const { ratio, interval } = ratioInterval(baseline.rps, variant.rps, rules.alpha);
+  const logs = logRatios(baseline.rps, variant.rps);
+  const hasCpu = measurable(baseline.cpu) && measurable(variant.cpu);
+  const cpu = hasCpu ? ratioInterval(baseline.cpu, variant.cpu, rules.alpha) : null;
+  const why = obstacle(baseline, variant, rules);
+  const rateIsSet = baseline.rateIsSet || variant.rateIsSet;
   return {
-    metric: 'rps',
-    variant: variant.name,
-    baseline: baseline.name,
+    ...nothing,
     ratio,
     ci95: interval,
-    ...judge(),
-    publishedRatio: publishedRatio(baseline, variant),
+    cpu: cpu === null ? null : { ratio: cpu.ratio, ci95: cpu.interval },
+    roundRatios: baseline.rps.map((rps, round) => (variant.rps[round] as number) / rps),
+    outliers: rateIsSet ? [] : outliersOf(logs).map((index) => variant.rounds[index] as number),
+    disagreement: hasCpu && !rateIsSet && logs.length >= minimumRounds ? disagreement() : '',
+    ...(why === undefined ? judge(logs, interval, rules) : { verdict: 'none', why }),
   };
 
-  function judge(): Pick<Comparison, 'verdict' | 'why'> {
-    if (!measurable) return { verdict: 'none', why: 'nothing was answered in a whole round' };
-    if (baseline.rateIsSet || variant.rateIsSet) return { verdict: 'none', why: 'the load sets requests/s: compare latencies' };
-    const failing = [baseline, variant].find((one) => 1 - one.successRatio > tolerableFailures);
-    if (failing !== undefined) {
-      return { verdict: 'none', why: `${percent(1 - failing.successRatio)} of the requests of ${failing.name} failed` };
-    }
-    if (baseline.setup === variant.setup) {
-      return { verdict: 'none', why: serverCores < 2 ? 'needs 2 server cores' : 'the same config and workers on this machine' };
-    }
-    if (baseline.rps.length < minimumRounds) return { verdict: 'none', why: `needs ${minimumRounds} rounds` };
-    const [low, high] = interval;
-    if (low >= 1 - sameWithin && high <= 1 + sameWithin) return { verdict: 'same', why: 'the whole interval is within 1 % of equal' };
-    if (low > 1) return { verdict: 'faster', why: 'the whole interval is above 1' };
-    if (high < 1) return { verdict: 'slower', why: 'the whole interval is below 1' };
-    return { verdict: 'inconclusive', why: 'the interval includes 1: more rounds or a quieter machine would narrow it' };
+  function disagreement(): string {
+    const cpuLogs = logRatios(baseline.cpu, variant.cpu);
+    return disagreementOf(baseline.use, variant.use, logs.map((d, round) => d + (cpuLogs[round] as number)), rules.alpha);
   }
+}
+
+function measurable(figures: readonly number[]): boolean {
+  return figures.every((figure) => figure > 0 && Number.isFinite(figure));
+}
+
+/** Why there is no verdict, whatever the figures; undefined where there is one. */
+function obstacle(baseline: Contender, variant: Contender, { serverCores, needsServerCores, control }: Rules): string | undefined {
+  if (baseline.rateIsSet || variant.rateIsSet) return 'the load sets requests/s: compare latencies';
+  const failing = [baseline, variant].find((one) => 1 - one.successRatio > tolerableFailures);
+  if (failing !== undefined) return `${percent(1 - failing.successRatio)} of the requests of ${failing.name} failed`;
+  if (serverCores < needsServerCores) return `needs ${needsServerCores} server cores`;
+  if (baseline.setup === variant.setup && !control) return serverCores < 2 ? 'needs 2 server cores' : 'the same config and workers on this machine';
+  if (baseline.rps.length < minimumRounds) return `needs ${minimumRounds} rounds`;
+  return undefined;
+}
+
+function judge(
+  logs: readonly number[], [low, high]: readonly [number, number], { alpha, sameWithin }: Rules,
+): Pick<Comparison, 'verdict' | 'why'> & Partial<Comparison> {
+  if (low >= 1 / (1 + sameWithin) && high <= 1 + sameWithin) {
+    return { verdict: 'same', why: `the whole interval is within ${Number((sameWithin * 100).toPrecision(3))} % of equal` };
+  }
+  if (low > 1) return { verdict: 'faster', why: 'the whole interval is above 1' };
+  if (high < 1) return { verdict: 'slower', why: 'the whole interval is below 1' };
+  const needed = roundsNeeded(logs, alpha, sameWithin);
+  return {
+    verdict: 'inconclusive',
+    why: `the interval includes 1: ${needed === null ? `even ${whole(mostRounds)} rounds would probably not decide, a quieter machine may` : `about ${needed} rounds would probably decide`}`,
+    roundsNeeded: needed,
+  };
 }

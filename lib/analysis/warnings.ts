@@ -1,6 +1,6 @@
 // The closed list of what a reader of the table has to know before trusting it, and how it is found.
 import { percent, short, whole } from '../format.ts';
-import type { LoadResult, Phase, VariantResult } from '../runner/result.ts';
+import type { Comparison, LoadResult, Phase, VariantResult } from '../runner/result.ts';
 import { limitOf } from './limit.ts';
 import { wholeRounds } from './phases.ts';
 import { median, total } from './statistics.ts';
@@ -27,7 +27,9 @@ export type Warning =
 const busyPerCore = 0.5;
 
 /** What the figures themselves give reason to say. `variants` are those of `measured`, in the same order. */
-export function warningsOf(facts: RunFacts, measured: readonly MeasuredVariant[], variants: readonly VariantResult[]): Warning[] {
+export function warningsOf(
+  facts: RunFacts, measured: readonly MeasuredVariant[], variants: readonly VariantResult[], _comparisons: readonly Comparison[],
+): Warning[] {
   const rounds = wholeRounds(variants);
   return [
     ...(facts.quick ? [{ kind: 'quick' } as const] : []),

@@ -58,7 +58,7 @@ describe('ratioInterval', () => {
   });
 
   test('is wider for two comparisons: t(3, 0.9875) = 4.176535', () => {
-    const { ratio, interval } = ratioInterval(baseline, variant, 2);
+    const { ratio, interval } = ratioInterval(baseline, variant, 0.025);
     expect(ratio).toBeCloseTo(1.244977, 6);
     expect(interval[0]).toBeCloseTo(1.002353, 6);
     expect(interval[1]).toBeCloseTo(1.546329, 5);

@@ -4,12 +4,12 @@ import { warningText } from '../../lib/analysis/warnings.ts';
 import type { Phase } from '../../lib/runner/result.ts';
 import { latency, phase } from '../fixtures/phase.ts';
 
-const facts: RunFacts = { serverCores: 1, generatorCores: 1, cores: 2, loadAverage: 0.3, quick: false };
+const facts: RunFacts = { serverCores: 1, generatorCores: 1, cores: 2, loadAverage: 0.3, quick: false, looks: [6], sameWithin: 0.01, ceilings: [] };
 
 function variant(name: string, phases: readonly Phase[], changes: Partial<MeasuredVariant> = {}): MeasuredVariant {
   return {
     name,
-    server: { name: 'nginx', version: '1.22.1', workers: 2, config: ['base', name] },
+    server: { name: 'nginx', version: '1.22.1', workers: 2, config: ['base', name], redirections: [] },
     load: { protocol: 'http/1.1', threads: 4 },
     published: null,
     rounds: phases.map((one, index) => ({ round: index + 1, phases: [one] })),
@@ -51,7 +51,7 @@ describe('figures of a variant', () => {
   ])('are shares of what workers and threads can use: %j', ({ workers, threads }, serverShare, generatorShare) => {
     const [one] = summarise({ ...facts, serverCores: 8, generatorCores: 4 }, [variant('workers', [
       phase({ requests: 1000, serverCpuSeconds: 5, generatorCpuSeconds: 10 }),
-    ], { server: { name: 'nginx', version: '', workers, config: [] }, load: { protocol: 'http/1.1', threads } })]).variants;
+    ], { server: { name: 'nginx', version: '', workers, config: [], redirections: [] }, load: { protocol: 'http/1.1', threads } })]).variants;
     expect(one).toMatchObject({ serverShare, generatorShare });
   });
 
@@ -175,6 +175,7 @@ describe('a variant that is published only', () => {
     expect(variants[1]).toMatchObject({ server: null, publishedOnly: 'SPDY is gone', rps: null });
     expect(comparisons).toEqual([{
       metric: 'rps', variant: 'spdy', baseline: 'workers', ratio: 0, ci95: [0, 0], verdict: 'none', why: 'published only', publishedRatio: 1.74,
+      cpu: null, roundRatios: [], outliers: [], roundsNeeded: null, disagreement: '',
     }]);
   });
 
@@ -298,7 +299,7 @@ describe('TLS and streams', () => {
 });
 
 describe('the share of an effect', () => {
-  const asked = { variant: 'nginx-p256', of: 'h2o', words: 'the curve' };
+  const asked = { shareOf: { variant: 'nginx-p256', of: 'h2o', words: 'the curve' } };
   const variants = (p256: readonly number[], h2o: readonly number[], nginx = [100, 100, 100, 100]): MeasuredVariant[] => [
     variant('nginx', counts(nginx)), variant('h2o', counts(h2o), { against: 'nginx' }), variant('nginx-p256', counts(p256), { against: 'nginx' }),
   ];
