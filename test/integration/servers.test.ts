@@ -8,7 +8,6 @@ import { loadScenarios } from '../../lib/scenario/catalogue.ts';
 import { h2o, nghttpd, nginx } from '../../lib/scenario/index.ts';
 import type { ServerSpec } from '../../lib/scenario/model.ts';
 import { imagePage } from '../../lib/servers/image-page.ts';
-import { workersFor } from '../../lib/servers/index.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { getPage, negotiate } from '../fixtures/page.ts';
 import { isRunning } from '../fixtures/processes.ts';
@@ -32,7 +31,7 @@ describe('what is shipped', async () => {
   });
 
   it.each(distinct)('$title serves its page on the cores it was given, and leaves nothing', async ({ server: spec, page }) => {
-    const server = await test.start(spec, { page, workers: workersFor(spec, 2, false) });
+    const server = await test.start(spec, { page, workers: 2 });
     const { status, type, body } = await getPage(server.origin + page.path, server.origin.startsWith('http:'));
     expect({ status, type }).toEqual({ status: 200, type: 'text/html' });
     expect(body.equals(page.docroot === 'images' ? Buffer.from(imagePage()) : await shippedPage(page.docroot))).toBe(true);

@@ -1,5 +1,5 @@
 // What the shipped configs say, against the articles' own text; and how h2o's and nghttpd's are composed.
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -8,6 +8,7 @@ import { composeYaml, h2oKind, textOf } from '../../lib/servers/h2o.ts';
 import { composeFlags, nghttpdKind } from '../../lib/servers/nghttpd.ts';
 import { nginxKind } from '../../lib/servers/nginx.ts';
 import type { Build, ComposedConfig, Place } from '../../lib/servers/server.ts';
+import { projectRoot } from '../../lib/setup/paths.ts';
 
 const place: Place = {
   port: 8099, workers: 3, fileLimit: 4096, docroot: '/www', temp: '/t', logFile: '/log', certificateFile: async () => '/tls.pem',
@@ -28,6 +29,54 @@ describe('nginx', () => {
   /** The lines of what is shipped, without those that depend on the machine. */
   const shippedLines = async (...names: string[]): Promise<string[]> =>
     codeLines((await compose(...names)).text.split('\n').filter((line) => !line.endsWith('# this machine')).join('\n'));
+
+  it('base has the lines of article 000, and beside them only the defaults of 1.8.0', async () => {
+    const article = `
+      events {
+      worker_connections 1024;
+      }
+      http {
+      default_type application/octet-stream;
+      access_log off;
+      sendfile on;
+      keepalive_timeout 65;
+      server {
+      server_name localhost;
+      location / {
+      index index.html index.htm;
+      }
+      }
+      }`;
+    const ours = ['accept_mutex on;', 'keepalive_requests 100;', 'types {', 'text/html html htm;', '}'];
+    expect((await shippedLines('base')).toSorted()).toEqual([...codeLines(article), ...ours].toSorted());
+    const { text, tls, protocol } = await compose('base');
+    expect({ tls, protocol }).toEqual({ tls: false, protocol: 'http/1.1' });
+    expect(codeLines(text)).toEqual(expect.arrayContaining(['listen 127.0.0.1:8099;', 'root "/www";', 'worker_processes 3;']));
+  });
+
+  // The lines that each step of article 000 adds, and those that go.
+  it.each([
+    [['workers'], ['worker_connections 10240;'], ['worker_connections 1024;']],
+    [['workers', 'open-file-cache'], ['open_file_cache max=100 inactive=20s;'], []],
+    [['workers', 'open-file-cache', 'accept-mutex-delay'], ['accept_mutex_delay 100ms;'], []],
+    [['workers', 'open-file-cache', 'accept-mutex-delay', 'tcp-nopush'], ['tcp_nopush on;'], []],
+    [['workers', 'connections-1024'], ['worker_connections 1024;'], ['worker_connections 10240;']],
+    [['workers', 'connections-640'], ['worker_connections 640;'], ['worker_connections 10240;']],
+    [['workers', 'keepalive-unlimited'], ['keepalive_requests 2147483647;'], ['keepalive_requests 100;']],
+  ])('base + %s: the last one adds %j and takes %j away', async (names, added, gone) => {
+    const [before, after] = [await shippedLines('base', ...names.slice(0, -1)), await shippedLines('base', ...names)];
+    expect(after.filter((line) => !before.includes(line))).toEqual(added);
+    expect(before.filter((line) => !after.includes(line))).toEqual(gone);
+    expect(after).toHaveLength(before.length + added.length - gone.length);
+  });
+
+  it("base and workers name the article's workers, which the machine replaces", async () => {
+    for (const [name, workers] of [['base', 1], ['workers', 16]] as const) {
+      const text = await readFile(path.join(projectRoot, 'server-configs/nginx', `${name}.conf`), 'utf8');
+      expect(codeLines(text)).toContain(`worker_processes ${workers};`);
+      expect((await compose('base', name)).text.match(/worker_processes.*/g)).toEqual(['worker_processes 3;  # this machine']);
+    }
+  });
 
   it('h2-tuned has the lines of article 001, and beside them only what 1.10.3 had by default or on the wire', async () => {
     const ours = ['accept_mutex on;', 'keepalive_requests 2147483647;', 'server_tokens off;', 'types {', 'text/html html htm;', '}'];
@@ -154,6 +203,21 @@ describe('nginx', () => {
 describe('h2o', () => {
   const compose = (names: string[], at: Partial<Place> = {}): Promise<ComposedConfig> => h2oKind.compose(names, { ...place, ...at }, build);
   const yaml = async (names: string[], at: Partial<Place> = {}): Promise<unknown> => parse((await compose(names, at)).text);
+
+  it("base and tuned are article 000's first and last h2o.conf, word by word", async () => {
+    const shipped = async (name: string): Promise<unknown> => parse(await readFile(path.join(projectRoot, 'server-configs/h2o', `${name}.conf`), 'utf8'));
+    expect(await shipped('base')).toEqual(parse('listen: 80\nhosts:\n  "127.0.0.1:80":\n    paths:\n      /:\n        file.dir: /usr/local/nginx/html\n'));
+    expect(await shipped('tuned')).toEqual(parse('num-threads: 16\nnum-name-resolution-threads: 1\nmax-connections: 10240\n'));
+  });
+
+  it('base and tuned listen in plain at the place they are given', async () => {
+    const machine = {
+      listen: { host: '127.0.0.1', port: 8099 }, hosts: { '127.0.0.1:80': { paths: { '/': { 'file.dir': '/www' } } } }, 'num-threads': 3, 'error-log': '/log',
+    };
+    expect(await yaml(['base'])).toEqual(machine);
+    expect(await yaml(['base', 'tuned'])).toEqual({ ...machine, 'num-name-resolution-threads': 1, 'max-connections': 10240 });
+    expect(await compose(['base', 'tuned'])).toMatchObject({ tls: false, protocol: 'http/1.1' });
+  });
 
   it("h2-tuned is article 001's, with the lines of the machine", async () => {
     expect(await yaml(['h2-tuned'], { user: { name: 'nobody', group: 'nogroup' } })).toEqual({
