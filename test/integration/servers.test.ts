@@ -16,7 +16,7 @@ import { imagesPage, processesOf, servers, titleOf, useServers } from '../fixtur
 const test = useServers();
 const smallPage = { docroot: 'small', path: '/index.html', bodyBytes: 21 };
 
-const shippedPage = (docroot: string): Promise<Buffer> => readFile(new URL(`../../server-configs/www/${docroot}/index.html`, import.meta.url));
+const shippedPage = (docroot?: string): Promise<Buffer> => readFile(new URL(`../../server-configs/www/${docroot}/index.html`, import.meta.url));
 
 describe('what is shipped', async () => {
   const variants = (await loadScenarios()).flatMap(({ page, variants }) =>
