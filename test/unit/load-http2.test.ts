@@ -64,8 +64,8 @@ describe('h2load', () => {
     ['-p spdy', /^h2load -p spdy has to be h2c or http\/1\.1/],
     ['--h1=yes', /^h2load: --h1=yes cannot be honoured/],
     ['-n 10 https://127.0.0.1/', /^h2load: leave "https:\/\/127\.0\.0\.1\/" out/],
-    ...['-T 10', '-N 10', '-r 5', '-i urls.txt', '-H x:y', '-d body', '-w 16', '-W 16', '-f 16K', '-B http://a', '-v', '--rps=5', '--ciphers=X', '--groups=P-256', '--npn-list=h2', '--header-table-size=0']
-      .map((line): [string, RegExp] => [line, new RegExp(`^h2load: ${/^--?[\w-]+/.exec(line)?.[0]} cannot be honoured here; these can: -n -c -t -m -D -p --warm-up-time --h1$`)]),
+    ...['-T 10', '-N 10', '-r 5', '-i urls.txt', '-w 16', '-W 16', '-f 16K', '-B http://a', '-v', '--rps=5', '--ciphers=X', '--groups=P-256', '--npn-list=h2', '--header-table-size=0']
+      .map((line): [string, RegExp] => [line, new RegExp(`^h2load: ${/^--?[\w-]+/.exec(line)?.[0]} cannot be honoured here; these can: -n -c -t -m -D -p -H -d --warm-up-time --h1$`)]),
   ])('"%s" is refused in one line', refused(h2load));
 });
 
@@ -87,6 +87,12 @@ describe('vegeta', () => {
     ['-rate=100 -duration=.29s', { requests: 29 }],
     ['-rate=3 -duration=500ms', { requests: 1 }],
     ['-rate=1000000 -duration=1h -connections=10000', { requests: 3_600_000_000, connections: 1 }],
+    ['-duration=1s -h2c', { protocol: 'h2c', connections: 1, streams: 100 }],
+    ['-duration=1s -http2=true -h2c=false', { protocol: 'h2' }],
+    ['-duration=10s -http2=false', { protocol: 'http/1.1', connections: 100, keepAlive: true }],
+    ['-duration=1s -http2=false -keepalive=false -max-connections=20', { protocol: 'http/1.1', connections: 20, keepAlive: false }],
+    ['-duration=1s -rate=3 -http2=false', { connections: 3, requests: 3 }],
+    ["-duration=1s -header 'X-A: b' -header=X-C:d -name=first -output=o.bin", { headers: { 'X-A': 'b', 'X-C': 'd' } }],
   ])('"%s" is %o', (line, profile) => {
     expect(vegeta(line)).toMatchObject(profile);
   });
@@ -120,9 +126,12 @@ describe('vegeta', () => {
     ['-duration=1s -connections=0', /^vegeta -connections 0/],
     ['-duration=1s -rate', /^vegeta: -rate needs a value/],
     ['-duration=1s -duration=2s', /^vegeta: -duration is given twice/],
-    ['-http2=false -duration=1s', /^vegeta: -http2=false cannot be honoured here; these can: -http2 -insecure -duration -rate -connections -timeout$/],
+    ['-http2=no -duration=1s', /^vegeta: -http2=no cannot be honoured here; these can: -http2 -h2c -insecure -keepalive -duration -rate -connections /],
     ['-duration=1s -workers=5', /^vegeta: -workers cannot be honoured/],
-    ['-duration=1s -h2c', /^vegeta: -h2c cannot be honoured/],
+    ['-duration=1s -targets=list.txt', /^vegeta: -targets cannot be honoured/],
+    ['-duration=1s -h2c -http2=false', /^vegeta: -h2c and -http2=false do not go together/],
+    ['-duration=1s -keepalive=false', /^vegeta: -keepalive=false cannot be honoured with HTTP\/2/],
+    ['-duration=1s -max-connections=0', /^vegeta -max-connections 0/],
     ['-duration=1s | vegeta report', /^vegeta: leave "\|" out/],
   ])('"%s" is refused in one line', refused((line) => vegeta(line)));
 });

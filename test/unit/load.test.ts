@@ -15,21 +15,40 @@ describe('wrk', () => {
     ['  -d 1h   -c 3 -t 3 http://127.0.0.1/', 3, 3, 3600],
     ['--latency', 10, 2, 10],
     ['', 10, 2, 10],
+    ['-c 1k -t 2 -d 5', 1000, 2, 5],
   ])('"%s" is %i connections, %i threads, %i s', (line, connections, threads, durationSeconds) => {
     expect(wrk(line)).toMatchObject({ connections, threads, durationSeconds });
   });
 
+  test('takes headers, of which Connection says whether connections are kept, and a time-out', () => {
+    expect(wrk(`-H 'Accept-Encoding: gzip' --header="X-A: 'b'" -H Cookie:a=1 -H 'cookie: b=2' -H X-L:1 -H X-L:2 --timeout 3s`)).toEqual({
+      command: `wrk -H 'Accept-Encoding: gzip' --header="X-A: 'b'" -H Cookie:a=1 -H 'cookie: b=2' -H X-L:1 -H X-L:2 --timeout 3s`,
+      protocol: 'http/1.1', connections: 10, threads: 2, keepAlive: true, durationSeconds: 10, timeoutSeconds: 3,
+      headers: { 'Accept-Encoding': 'gzip', 'X-A': "'b'", 'Cookie': 'a=1; b=2', 'X-L': '1, 2' },
+    });
+    const closing = wrk('-H "Connection: Close" -H X-Empty:');
+    expect(closing).toMatchObject({ keepAlive: false, headers: { 'X-Empty': '' } });
+    expect(wrk('-H connection:keep-alive')).toMatchObject({ keepAlive: true });
+    expect(wrk('-H connection:keep-alive')).not.toHaveProperty('headers');
+  });
+
   test.each([
     ['-c 100 -s post.lua', /^wrk: -s cannot be honoured/],
-    ['-H Accept:x', /^wrk: -H cannot be honoured/],
     ['-R 1000', /^wrk: -R cannot be honoured/],
-    ['--timeout 2s', /^wrk: --timeout cannot be honoured/],
+    ['--timeout 2ms', /^wrk --timeout 2ms has to be a time/],
+    ['-H Accept', /^wrk -H "Accept" has to be a header such as/],
+    ['-H ": x"', /^wrk -H ": x" has to be a header/],
+    ['-H "a b: x"', /^wrk -H "a b: x": "a b" is not a header name/],
+    ['-H Content-Length:5', /^wrk -H "Content-Length:5": Content-Length is set by the load generator/],
+    ['-H "Connection: Upgrade"', /Connection is set by/],
+    ['-H Host:a -H host:b', /^wrk -H "host:b": Host is given twice/],
     ['--latency=yes', /^wrk: --latency=yes cannot be honoured/],
     ['-c 5 -t 10', /-c 5 is less than -t 10/],
     ['-c 0', /-c 0 has to be a whole number above 0/],
     ['-c -5', /-c/],
     ['-t 1.5', /-t 1\.5/],
-    ['-c 1k', /-c 1k/],
+    ['-c 1x', /-c 1x/],
+    ['-c 0k', /-c 0 has to be/],
     ['-c 99999999999999999999', /-c 99999999999999999999/],
     ['-d 0', /-d 0 has to be a time/],
     ['-d 10ms', /-d 10ms/],
@@ -53,8 +72,14 @@ describe('ab', () => {
 
   test.each([
     ['-c 10 -n 5', /-n 5 is less than -c 10/],
-    ['-t 10', /^ab: -t cannot be honoured/],
-    ['-n 10 -H X:y', /^ab: -H cannot be honoured/],
+    ['-t 10 -n 10', /^ab: -n and -t do not go together/],
+    ['-t 10s', /^ab -t 10s has to be a whole number/],
+    ['-n 1 -X proxy:80', /^ab: -X cannot be honoured/],
+    ['-n 1 -m get', /^ab -m get has to be a method/],
+    ['-n 1 -i -p nothing', /^ab: -i and -p do not go together/],
+    ['-n 1 -T text/html', /^ab: -T is for a body/],
+    ['-n 1 -p nothing.json', /^ab -p nothing\.json: there is no such file/],
+    ['-n 1 -p .', /^ab -p \.: illegal operation on a directory/],
     ['-n 0', /-n 0/],
   ])('"%s" is refused in one line', refused(ab));
 });
@@ -75,8 +100,8 @@ describe('weighttp', () => {
     ['-k -c 100', /^weighttp: give the number of requests/],
     ['-n 99 -c 100', /-n 99 is less than -c 100/],
     ['-n 100 -c 2 -t 3', /-c 2 is less than -t 3/],
-    ['-6 -n 1', /^weighttp: -6 cannot be honoured here; these can: -n -c -t -k$/],
-    ['-n 1 -H X:y', /^weighttp: -H cannot be honoured/],
+    ['-6 -n 1', /^weighttp: -6 cannot be honoured here; these can: -n -c -t -k -H$/],
+    ['-n 1 -H X', /^weighttp -H "X" has to be a header/],
     ['-n 0', /-n 0 has to be a whole number above 0/],
   ])('"%s" is refused in one line', refused(weighttp));
 });

@@ -1,87 +1,95 @@
-// Reads the command lines of the articles' load generators: the flags that the engine can honour, the rest refused by name.
+// Reads the command lines of load generators: the flags that the engine can honour, the rest refused by name.
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { UserError } from '../../errors.ts';
+import type { LoadProfile } from '../model.ts';
+import { shellPipeline, type ShellWord } from './shell-words.ts';
 
 export type FlagOptions = NonNullable<ParseArgsConfig['options']>;
 
-export interface CommandLine {
+/** What a line asks for, without the line itself. */
+export type LoadOfFlags = Omit<LoadProfile, 'command'>;
+
+/** What of a command line is not a flag: the scheme of its URL, and what it asks for there (vegeta's method). */
+export interface Target { scheme?: 'http' | 'https' | undefined; method?: string | undefined }
+
+/** A load generator, as its command lines are read. */
+export interface Generator {
   /** The program's name, which starts every message. */
-  tool: string;
-  /** What stands behind the name, e.g. `-c 100 -t 10`. */
-  line: string;
+  name: string;
+  /** Those that are honoured, and those that change nothing about the load. `multiple`: may be given several times. */
   options: FlagOptions;
-  /** Words that are no flags and are left out silently. */
-  leftOut?: readonly string[];
+  /** The program's command, where it has several. */
+  subcommand?: string;
   /** Go's notation: long flags have one dash. */
   oneDash?: boolean;
+  /** It takes addresses without http:// too. */
+  bareAddresses?: boolean;
+  /** Throws UserError naming what cannot be honoured. Where there is no target, what it asks for is the scenario's to say. */
+  load(flags: Flags, target: Target): LoadOfFlags;
 }
 
-/** The flags by their names in `options`; switches have the value ''. Throws UserError naming what cannot be honoured. */
-export function parseFlags({ tool, line, options, leftOut = [], oneDash = false }: CommandLine): Map<string, string> {
-  const words = wordsOf(line);
-  const args = oneDash ? words.map((word) => word.replace(/^-(?=[a-z])/, '--')) : words;
+/** The flags of a line by their names in `options`. */
+export class Flags {
+  readonly #values: ReadonlyMap<string, readonly string[]>;
+
+  constructor(values: ReadonlyMap<string, readonly string[]>) {
+    this.#values = values;
+  }
+
+  has(name: string): boolean {
+    return this.#values.has(name);
+  }
+
+  /** '' for a switch that is given; in Go's notation it may be 'true' or 'false' too. */
+  get(name: string): string | undefined {
+    return this.#values.get(name)?.[0];
+  }
+
+  all(name: string): readonly string[] {
+    return this.#values.get(name) ?? [];
+  }
+}
+
+/** The flags, and the words that are none. Throws UserError naming what cannot be honoured. */
+export function parseFlags({ name: tool, options, oneDash = false }: Generator, words: readonly string[]): { flags: Flags; others: string[] } {
+  const args = oneDash ? words.map((word) => word.replace(/^-(?=[a-z])/, '--')) : [...words];
   const { tokens } = parseArgs({ args, options, strict: false, allowPositionals: true, tokens: true });
-  const flags = new Map<string, string>();
+  const flags = new Map<string, string[]>();
+  const others: string[] = [];
   for (const token of tokens) {
-    if (token.kind === 'positional') {
-      if (leftOut.includes(token.value)) continue;
-      throw new UserError(`${tool}: leave "${token.value}" out: bakeoff starts the server itself and knows its address`);
-    }
-    if (token.kind === 'option-terminator') continue;
-    const type = options[token.name]?.type;
+    if (token.kind === 'positional') others.push(token.value);
+    if (token.kind !== 'option') continue;
+    const { type, multiple } = options[token.name] ?? {};
     const name = oneDash ? token.rawName.replace(/^--/, '-') : token.rawName;
-    if (type === undefined || (type === 'boolean' && token.value !== undefined)) {
+    if (type === undefined || (type === 'boolean' && token.value !== undefined && !(oneDash && /^(true|false)$/.test(token.value)))) {
       const given = type === undefined ? name : `${name}=${token.value}`;
       throw new UserError(`${tool}: ${given} cannot be honoured here; these can: ${spellings(options, oneDash)}`);
     }
-    if (flags.has(token.name)) throw new UserError(`${tool}: ${name} is given twice`);
+    const before = flags.get(token.name) ?? [];
+    if (before.length > 0 && multiple !== true) throw new UserError(`${tool}: ${name} is given twice`);
     if (type === 'string' && token.value === undefined) throw new UserError(`${tool}: ${name} needs a value`);
-    flags.set(token.name, token.value ?? '');
+    flags.set(token.name, [...before, token.value ?? '']);
   }
-  return flags;
+  return { flags: new Flags(flags), others };
 }
 
-/** The command as it is shown: the program's name and the line, blanks made even. */
-export function commandOf(tool: string, line: string): string {
-  return [tool, ...wordsOf(line)].join(' ');
+/** The articles' URLs: accepted and left out, since the address of the server that is started takes their place. */
+const articleUrls = ['http://127.0.0.1/', 'http://127.0.0.1'];
+
+/** The load of a line without the program's name, as scenarios have it. Throws UserError naming what cannot be honoured. */
+export function loadOfFlags(generator: Generator, line: string): LoadProfile {
+  const { name, subcommand } = generator;
+  const [words = [], second] = shellPipeline(line, name);
+  const own = words[0]?.text === subcommand ? words.slice(1) : words;
+  const { flags, others } = parseFlags(generator, own.map(({ text }) => text));
+  const wrong = second === undefined ? others.find((word) => !articleUrls.includes(word)) : '|';
+  if (wrong !== undefined) throw new UserError(`${name}: leave "${wrong}" out: bakeoff starts the server itself and knows its address`);
+  return { command: [name, ...(subcommand === undefined ? [] : [subcommand]), ...own.map(({ written }) => written)].join(' '), ...generator.load(flags, {}) };
 }
 
-/** Throws UserError unless `text` is a whole number above 0. `flag` as the person wrote it, e.g. `wrk -c`. */
-export function positiveCount(flag: string, text: string): number {
-  const count = Number(text);
-  if (!/^\d+$/.test(text) || !Number.isSafeInteger(count) || count < 1) {
-    throw new UserError(`${flag} ${text} has to be a whole number above 0`);
-  }
-  return count;
-}
-
-/** Throws UserError with fewer requests (-n) than connections (-c). */
-export function requireRequestEach(tool: string, requests: number, connections: number): void {
-  if (requests >= connections) return;
-  throw new UserError(`${tool}: -n ${requests} is less than -c ${connections}: every connection needs a request, give at least -n ${connections}`);
-}
-
-/** Throws UserError with fewer connections (-c) than threads (-t). */
-export function requireConnectionEach(tool: string, connections: number, threads: number): void {
-  if (connections >= threads) return;
-  throw new UserError(`${tool}: -c ${connections} is less than -t ${threads}: every thread needs a connection, give at least -c ${threads}`);
-}
-
-const secondsPerUnit = { ms: 1e-3, s: 1, m: 60, h: 3600 };
-
-/** Seconds of `10`, `10s`, `2m` or `1h`, and of other whole numbers with one of `units`. Throws UserError for all else, and for 0. */
-export function positiveTime(flag: string, text: string, units: readonly (keyof typeof secondsPerUnit)[] = ['s', 'm', 'h']): number {
-  const [, digits, unit = 's'] = /^(\d+)([a-z]+)?$/.exec(text) ?? [];
-  const known = units.find((one) => one === unit);
-  const count = Number(digits);
-  if (known === undefined || !Number.isSafeInteger(count) || count < 1) {
-    throw new UserError(`${flag} ${text} has to be a time such as 10, ${units.map((one) => `10${one}`).join(', ')}`);
-  }
-  return known === 'ms' ? count / 1000 : count * secondsPerUnit[known];
-}
-
-function wordsOf(line: string): string[] {
-  return line.split(/\s+/).filter((word) => word !== '');
+/** The line as it is shown: blanks made even. */
+export function commandOf(pipeline: readonly (readonly ShellWord[])[]): string {
+  return pipeline.map((words) => words.map(({ written }) => written).join(' ')).join(' | ');
 }
 
 function spellings(options: FlagOptions, oneDash: boolean): string {

@@ -19,6 +19,10 @@ export type Load = {
   warmupSeconds: number;
   tls?: TlsOffer;
   bucketSeconds?: readonly number[];
+  /** As in LoadProfile. */
+  method?: string;
+  headers?: Readonly<Record<string, string>>;
+  body?: string;
 } & (
   | { durationSeconds: number; requests?: never; rate?: never }
   /** With a rate (requests/s) the load lasts requests / rate seconds, and the answers to the last ones. */
@@ -68,6 +72,9 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
     timeoutSeconds: profile.timeoutSeconds ?? defaultTimeoutSeconds,
     ...(profile.tls === undefined ? {} : { tls: profile.tls }),
     ...(profile.bucketSeconds === undefined ? {} : { bucketSeconds: profile.bucketSeconds }),
+    ...(profile.method === undefined ? {} : { method: profile.method }),
+    ...(profile.headers === undefined ? {} : { headers: profile.headers }),
+    ...(profile.body === undefined ? {} : { body: profile.body }),
   };
   const { rate, requests } = profile;
   if (rate !== undefined && requests !== undefined) {

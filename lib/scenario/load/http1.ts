@@ -1,55 +1,108 @@
 // The generators of HTTP/1: wrk, ab and weighttp.
 import { UserError } from '../../errors.ts';
 import type { LoadProfile } from '../model.ts';
-import { commandOf, parseFlags, positiveCount, positiveTime, requireConnectionEach, requireRequestEach } from './command-line.ts';
+import { loadOfFlags, type Flags, type Generator, type LoadOfFlags } from './command-line.ts';
+import { headersOf } from './headers.ts';
 import { endlessTimeoutSeconds } from './timeouts.ts';
-
-/** The articles' URLs: accepted and left out, since the address of the server that is started takes their place. */
-const leftOut = ['http://127.0.0.1/', 'http://127.0.0.1'];
+import { bodyOfFile, metricCount, positiveCount, positiveTime, requestMethod, requireConnectionEach, requireRequestEach } from './values.ts';
 
 /**
  * The load of a wrk command line without the word "wrk", e.g. `-c 100 -t 10 -d 10`: HTTP/1.1, connections kept alive.
  * Flags that are left out have wrk's defaults (10 connections, 2 threads, 10 s). Throws UserError naming what cannot be honoured.
  */
 export function wrk(line: string): LoadProfile {
-  const flags = parseFlags({
-    tool: 'wrk',
-    line,
-    leftOut,
-    options: {
-      connections: { type: 'string', short: 'c' },
-      threads: { type: 'string', short: 't' },
-      duration: { type: 'string', short: 'd' },
-      latency: { type: 'boolean' }, // Percentiles are always shown.
-    },
-  });
-  const connections = positiveCount('wrk -c', flags.get('connections') ?? '10');
-  const threads = positiveCount('wrk -t', flags.get('threads') ?? '2');
-  requireConnectionEach('wrk', connections, threads);
-  const durationSeconds = positiveTime('wrk -d', flags.get('duration') ?? '10');
-  return { command: commandOf('wrk', line), protocol: 'http/1.1', connections, threads, keepAlive: true, durationSeconds };
+  return loadOfFlags(wrkGenerator, line);
 }
+
+export const wrkGenerator: Generator = {
+  name: 'wrk',
+  options: {
+    connections: { type: 'string', short: 'c' },
+    threads: { type: 'string', short: 't' },
+    duration: { type: 'string', short: 'd' },
+    header: { type: 'string', short: 'H', multiple: true },
+    timeout: { type: 'string' },
+    latency: { type: 'boolean' }, // Percentiles are always shown.
+  },
+  load(flags) {
+    const connections = metricCount('wrk -c', flags.get('connections') ?? '10');
+    const threads = metricCount('wrk -t', flags.get('threads') ?? '2');
+    requireConnectionEach('wrk', connections, threads);
+    const durationSeconds = positiveTime('wrk -d', flags.get('duration') ?? '10');
+    const timeout = flags.get('timeout');
+    return {
+      protocol: 'http/1.1', connections, threads, keepAlive: true, durationSeconds,
+      ...(timeout === undefined ? {} : { timeoutSeconds: positiveTime('wrk --timeout', timeout) }),
+      ...headersOf('wrk -H', flags.all('header'), 'http/1.1'),
+    };
+  },
+};
 
 /**
  * The load of an ab command line without the word "ab", e.g. `-c 10 -n 1000 -k`: HTTP/1.0, a new connection for each
  * request unless -k. -r is what the engine does anyway (it goes on after errors). Throws UserError naming what cannot be honoured.
  */
 export function ab(line: string): LoadProfile {
-  const flags = parseFlags({
-    tool: 'ab',
-    line,
-    leftOut,
-    options: {
-      c: { type: 'string', short: 'c' },
-      n: { type: 'string', short: 'n' },
-      k: { type: 'boolean', short: 'k' },
-      r: { type: 'boolean', short: 'r' },
-    },
-  });
-  const connections = positiveCount('ab -c', flags.get('c') ?? '1');
-  const requests = positiveCount('ab -n', flags.get('n') ?? '1');
-  requireRequestEach('ab', requests, connections);
-  return { command: commandOf('ab', line), protocol: 'http/1.0', connections, threads: 1, keepAlive: flags.has('k'), requests };
+  return loadOfFlags(abGenerator, line);
+}
+
+/** A flag of one letter, as ab and weighttp have them. */
+const letter = (short: string): { type: 'string'; short: string } => ({ type: 'string', short });
+const toggle = (short: string): { type: 'boolean'; short: string } => ({ type: 'boolean', short });
+
+export const abGenerator: Generator = {
+  name: 'ab',
+  bareAddresses: true,
+  options: {
+    c: letter('c'), n: letter('n'), t: letter('t'), s: letter('s'), k: toggle('k'),
+    H: { ...letter('H'), multiple: true }, C: { ...letter('C'), multiple: true }, A: letter('A'),
+    m: letter('m'), i: toggle('i'), p: letter('p'), u: letter('u'), T: letter('T'),
+    r: toggle('r'),
+    // They are about the answers' lengths and the output.
+    l: toggle('l'), q: toggle('q'), d: toggle('d'), S: toggle('S'), w: toggle('w'),
+  },
+  load(flags) {
+    const connections = positiveCount('ab -c', flags.get('c') ?? '1');
+    const timeout = flags.get('s');
+    return {
+      protocol: 'http/1.0', connections, threads: 1, keepAlive: flags.has('k'), ...lengthOfAb(flags, connections),
+      ...(timeout === undefined ? {} : { timeoutSeconds: positiveCount('ab -s', timeout) }),
+      ...requestOfAb(flags),
+    };
+  },
+};
+
+function lengthOfAb(flags: Flags, connections: number): Pick<LoadOfFlags, 'requests' | 'durationSeconds'> {
+  const limit = flags.get('t');
+  if (limit === undefined) {
+    const requests = positiveCount('ab -n', flags.get('n') ?? '1');
+    requireRequestEach('ab', requests, connections);
+    return { requests };
+  }
+  if (flags.has('n')) throw new UserError('ab: -n and -t do not go together (ab ends with whichever comes first): leave one out');
+  return { durationSeconds: positiveCount('ab -t', limit) };
+}
+
+function requestOfAb(flags: Flags): Pick<LoadOfFlags, 'method' | 'headers' | 'body'> {
+  const [post, put] = [flags.get('p'), flags.get('u')];
+  const ways = ['i', 'p', 'u'].filter((flag) => flags.has(flag));
+  if (ways.length > 1) throw new UserError(`ab: -${ways[0]} and -${ways[1]} do not go together: leave one out`);
+  const [flag, file] = post === undefined ? ['-u', put] : ['-p', post];
+  const type = flags.get('T');
+  if (type !== undefined && file === undefined) throw new UserError('ab: -T is for a body: give one with -p or -u, or leave it out');
+  const custom = flags.get('m');
+  const method = custom === undefined ? { i: 'HEAD', p: 'POST', u: 'PUT' }[ways[0] ?? ''] : requestMethod('ab -m', custom);
+  const [account, lines] = [flags.get('A'), flags.all('H')];
+  return {
+    ...(method === undefined ? {} : { method }),
+    ...headersOf('ab -H', [
+      ...lines,
+      ...flags.all('C').map((cookie) => `Cookie: ${cookie}`),
+      ...(account === undefined ? [] : [`Authorization: Basic ${Buffer.from(account).toString('base64')}`]),
+      ...(file === undefined || lines.some((line) => /^\s*content-type\s*:/i.test(line)) ? [] : [`Content-Type: ${type ?? 'text/plain'}`]),
+    ], 'http/1.0'),
+    ...(file === undefined ? {} : { body: bodyOfFile(`ab ${flag}`, file) }),
+  };
 }
 
 /**
@@ -57,26 +110,24 @@ export function ab(line: string): LoadProfile {
  * for each request unless -k; 1 connection and 1 thread unless told. Throws UserError naming what cannot be honoured.
  */
 export function weighttp(line: string): LoadProfile {
-  const flags = parseFlags({
-    tool: 'weighttp',
-    line,
-    leftOut,
-    options: {
-      n: { type: 'string', short: 'n' },
-      c: { type: 'string', short: 'c' },
-      t: { type: 'string', short: 't' },
-      k: { type: 'boolean', short: 'k' },
-    },
-  });
-  const asked = flags.get('n');
-  if (asked === undefined) throw new UserError('weighttp: give the number of requests, such as -n 100000');
-  const requests = positiveCount('weighttp -n', asked);
-  const connections = positiveCount('weighttp -c', flags.get('c') ?? '1');
-  const threads = positiveCount('weighttp -t', flags.get('t') ?? '1');
-  requireRequestEach('weighttp', requests, connections);
-  requireConnectionEach('weighttp', connections, threads);
-  return {
-    command: commandOf('weighttp', line), protocol: 'http/1.1', connections, threads, keepAlive: flags.has('k'), requests,
-    timeoutSeconds: endlessTimeoutSeconds,
-  };
+  return loadOfFlags(weighttpGenerator, line);
 }
+
+export const weighttpGenerator: Generator = {
+  name: 'weighttp',
+  bareAddresses: true,
+  options: { n: letter('n'), c: letter('c'), t: letter('t'), k: toggle('k'), H: { ...letter('H'), multiple: true } },
+  load(flags) {
+    const asked = flags.get('n');
+    if (asked === undefined) throw new UserError('weighttp: give the number of requests, such as -n 100000');
+    const requests = positiveCount('weighttp -n', asked);
+    const connections = positiveCount('weighttp -c', flags.get('c') ?? '1');
+    const threads = positiveCount('weighttp -t', flags.get('t') ?? '1');
+    requireRequestEach('weighttp', requests, connections);
+    requireConnectionEach('weighttp', connections, threads);
+    return {
+      protocol: 'http/1.1', connections, threads, keepAlive: flags.has('k'), requests, timeoutSeconds: endlessTimeoutSeconds,
+      ...headersOf('weighttp -H', flags.all('H'), 'http/1.1'),
+    };
+  },
+};

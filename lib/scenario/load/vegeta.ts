@@ -1,7 +1,9 @@
 // vegeta: requests at a constant rate, whether or not earlier ones are answered.
 import { UserError } from '../../errors.ts';
 import type { LoadProfile, TlsOffer } from '../model.ts';
-import { commandOf, parseFlags, positiveCount } from './command-line.ts';
+import { loadOfFlags, type Flags, type Generator, type Target } from './command-line.ts';
+import { headersOf } from './headers.ts';
+import { bodyOfFile, positiveCount } from './values.ts';
 
 /** What stands in other places than vegeta's attack command. */
 export interface VegetaOptions {
@@ -12,47 +14,80 @@ export interface VegetaOptions {
 }
 
 /** Its HTTP/2 client sends all on one connection, and keeps to the server's own limit, which is 100 to 128 in the servers here. */
-const connections = 1;
-const streams = 100;
+const http2Connections = { connections: 1, streams: 100 };
+
+/** Over HTTP/1.1 it opens another connection whenever all are busy; here they are there from the start, and this is the most unless -max-connections says so. */
+const mostConnections = 100;
 
 /**
  * The load of a vegeta command line without the words "vegeta attack", e.g. `-http2 -rate=1000 -duration=10s`: HTTP/2 over
- * TLS, rate × duration requests in all, every one awaited. Left out, -rate is 50 and -timeout 30s, as in vegeta. -http2 and
- * -insecure are what happens anyway; -connections bounds idle connections, and one is never more than that. Throws
- * UserError naming what cannot be honoured.
+ * TLS, rate × duration requests in all, every one awaited. Left out, -rate is 50 and -timeout 30s, as in vegeta. -insecure
+ * is what happens anyway; -connections bounds idle connections, and there are never that many. Throws UserError naming what
+ * cannot be honoured.
  */
 export function vegeta(line: string, { buckets, tls }: VegetaOptions = {}): LoadProfile {
-  const flags = parseFlags({
-    tool: 'vegeta',
-    line,
-    leftOut: ['attack'],
-    oneDash: true,
-    options: {
-      http2: { type: 'boolean' },
-      insecure: { type: 'boolean' },
-      duration: { type: 'string' },
-      rate: { type: 'string' },
-      connections: { type: 'string' },
-      timeout: { type: 'string' },
-    },
-  });
-  const duration = flags.get('duration');
-  if (duration === undefined) throw new UserError('vegeta: give a -duration such as -duration=10s: without one it never ends');
-  const rate = requestsPerSecond(flags.get('rate') ?? '50');
-  const idle = flags.get('connections');
-  if (idle !== undefined) positiveCount('vegeta -connections', idle);
-  // Whole nanoseconds: 100/s for .29s are 29, which 100 * .29 is not.
-  const requests = Math.floor((rate * Math.round(positiveSeconds('vegeta -duration', duration) * 1e9)) / 1e9);
-  if (requests < 1 || !Number.isSafeInteger(requests)) {
-    throw new UserError(`vegeta: -rate=${rate} for -duration=${duration} is ${requests < 1 ? 'no request at all' : 'more requests than can be counted'}`);
-  }
   return {
-    command: commandOf('vegeta attack', line.replace(/^\s*attack\b/, '')), protocol: 'h2', connections, streams, rate,
+    ...loadOfFlags(vegetaGenerator, line),
     ...(buckets === undefined ? {} : { bucketSeconds: upperEnds(buckets) }),
     ...(tls === undefined ? {} : { tls }),
-    timeoutSeconds: positiveSeconds('vegeta -timeout', flags.get('timeout') ?? '30s'),
-    threads: 1, keepAlive: true, requests,
   };
+}
+
+export const vegetaGenerator: Generator = {
+  name: 'vegeta',
+  subcommand: 'attack',
+  oneDash: true,
+  options: {
+    'http2': { type: 'boolean' },
+    'h2c': { type: 'boolean' },
+    'insecure': { type: 'boolean' },
+    'keepalive': { type: 'boolean' },
+    'duration': { type: 'string' },
+    'rate': { type: 'string' },
+    'connections': { type: 'string' },
+    'max-connections': { type: 'string' },
+    'timeout': { type: 'string' },
+    'header': { type: 'string', multiple: true },
+    'body': { type: 'string' },
+    // They are about its output.
+    'name': { type: 'string' },
+    'output': { type: 'string' },
+  },
+  load(flags, target) {
+    const duration = flags.get('duration');
+    if (duration === undefined) throw new UserError('vegeta: give a -duration such as -duration=10s: without one it never ends');
+    const rate = requestsPerSecond(flags.get('rate') ?? '50');
+    const idle = flags.get('connections');
+    if (idle !== undefined) positiveCount('vegeta -connections', idle);
+    const most = flags.get('max-connections');
+    // Whole nanoseconds: 100/s for .29s are 29, which 100 * .29 is not.
+    const requests = Math.floor((rate * Math.round(positiveSeconds('vegeta -duration', duration) * 1e9)) / 1e9);
+    if (requests < 1 || !Number.isSafeInteger(requests)) {
+      throw new UserError(`vegeta: -rate=${rate} for -duration=${duration} is ${requests < 1 ? 'no request at all' : 'more requests than can be counted'}`);
+    }
+    const protocol = protocolOf(flags, target);
+    const keepAlive = flags.get('keepalive') !== 'false';
+    if (protocol !== 'http/1.1' && !keepAlive) throw new UserError('vegeta: -keepalive=false cannot be honoured with HTTP/2: add -http2=false, or leave it out');
+    const connections = Math.min(requests, most === undefined ? mostConnections : positiveCount('vegeta -max-connections', most));
+    const body = flags.get('body');
+    return {
+      protocol, ...(protocol === 'http/1.1' ? { connections } : http2Connections), rate,
+      timeoutSeconds: positiveSeconds('vegeta -timeout', flags.get('timeout') ?? '30s'),
+      threads: 1, keepAlive, requests,
+      ...(target.method === undefined || target.method === 'GET' ? {} : { method: target.method }),
+      ...headersOf('vegeta -header', flags.all('header'), protocol),
+      ...(body === undefined ? {} : { body: bodyOfFile('vegeta -body', body) }),
+    };
+  },
+};
+
+/** As Go's client does: HTTP/2 where there is TLS, and without it only with -h2c. */
+function protocolOf(flags: Flags, { scheme }: Target): LoadProfile['protocol'] {
+  const off = flags.get('http2') === 'false';
+  const plain = flags.has('h2c') && flags.get('h2c') !== 'false';
+  if (plain && off) throw new UserError('vegeta: -h2c and -http2=false do not go together: leave one out');
+  if (scheme === 'http' || (scheme === undefined && plain)) return plain ? 'h2c' : 'http/1.1';
+  return off ? 'http/1.1' : 'h2';
 }
 
 function requestsPerSecond(text: string): number {
@@ -71,7 +106,7 @@ function positiveSeconds(flag: string, text: string): number {
  * The upper ends, in seconds, of vegeta's buckets: all numbers but the 0 that the first bucket begins with. Like vegeta it
  * puts that 0 in where it is missing.
  */
-function upperEnds(text: string): number[] {
+export function upperEnds(text: string): number[] {
   const [, list] = /^(?:hist)?\[(.*)\]$/.exec(text.trim()) ?? [];
   const bounds = list?.split(',').map((bound) => goDurationSeconds(bound.trim())) ?? [];
   const ends = bounds[0] === 0 ? bounds.slice(1) : bounds;

@@ -1,0 +1,28 @@
+// What a URL of a person's says of a page here: the address itself is the server's that bakeoff starts.
+import { isIP } from 'node:net';
+import { UserError } from '../errors.ts';
+
+export interface UrlParts {
+  scheme: 'http' | 'https';
+  /** As the request's Host says it, with a port that is not the scheme's; absent for an address and localhost. */
+  host?: string;
+  /** As written, or else the scheme's. */
+  port: number;
+  /** Begins with /; with the query. */
+  path: string;
+}
+
+/** `where` starts the message. Throws UserError for what is no URL of http or https, and with a user name in it. */
+export function urlParts(text: string, where: string): UrlParts {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^https?:\/\/[^/]/i.test(text)) throw new UserError(`${where}: "${text}" is no URL such as http://localhost/index.html`);
+  if (url.username !== '' || url.password !== '') throw new UserError(`${where}: a user name in a URL cannot be honoured here: give a header, Authorization: Basic …`);
+  const scheme = url.protocol === 'https:' ? 'https' : 'http';
+  const named = isIP(url.hostname.replace(/^\[|\]$/g, '')) === 0 && !/(^|\.)localhost$/.test(url.hostname);
+  return {
+    scheme,
+    ...(named ? { host: url.host } : {}),
+    port: url.port === '' ? { http: 80, https: 443 }[scheme] : Number(url.port),
+    path: url.pathname + url.search,
+  };
+}
