@@ -2,6 +2,7 @@
 import { Document, isMap, isScalar, isSeq, parseDocument, stringify, visit, type Pair, type YAMLMap } from 'yaml';
 import { UserError } from '../errors.ts';
 import { composedOf, readLayers, type ConfigLayer } from './config-layers.ts';
+import { adoptH2o } from './own/h2o.ts';
 import type { ComposedConfig, Place, ServerKind } from './server.ts';
 
 export const h2oKind: ServerKind = {
@@ -13,6 +14,7 @@ export const h2oKind: ServerKind = {
   },
   configFileName: 'h2o.conf',
   compose,
+  adopt: adoptH2o,
   checkArgs: ['-t'],
   complaint: /^\[[^\]]+:\d+\]|failed|refusing/i,
   complaintLine: /(?:^\[[^\]]+:|line )(\d+)/,

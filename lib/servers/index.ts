@@ -7,6 +7,8 @@ import { nginxKind } from './nginx.ts';
 import type { RunningServer, ServerKind, StartOptions } from './server.ts';
 import { start } from './start.ts';
 
+export { readOwnConfig } from './own/own-config.ts';
+export type { Listen, OwnConfig } from './own/listens.ts';
 export type { RunningServer, StartOptions } from './server.ts';
 
 const kinds: Record<ServerSpec['name'], ServerKind> = { nginx: nginxKind, h2o: h2oKind, nghttpd: nghttpdKind };

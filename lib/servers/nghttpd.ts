@@ -1,6 +1,7 @@
 // nghttpd has flags only: a config of ours is a file with one of them a line, and the composed one is its command line.
 import { UserError } from '../errors.ts';
 import { composedOf, readLayers, type ConfigLayer } from './config-layers.ts';
+import { adoptNghttpd } from './own/nghttpd.ts';
 import type { ComposedConfig, Place, ServerKind } from './server.ts';
 
 export const nghttpdKind: ServerKind = {
@@ -13,6 +14,7 @@ export const nghttpdKind: ServerKind = {
   configFileName: 'nghttpd.conf',
   http2Only: true,
   compose,
+  adopt: adoptNghttpd,
   complaint: /nghttpd:|invalid|bad value|failed|could not|in use|error/i,
   complaintLine: /(?!)/,
 };

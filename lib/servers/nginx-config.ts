@@ -1,6 +1,7 @@
 // Composes one nginx.conf of a base, its knobs and the lines that depend on the machine.
 import { UserError } from '../errors.ts';
 import type { ConfigLayer } from './config-layers.ts';
+import type { Build } from './server.ts';
 
 /** A directive with its place of origin. `block` is there when it has braces. */
 export interface Directive {
@@ -11,6 +12,8 @@ export interface Directive {
   /** Comment lines about it, `#` included. */
   comments: readonly string[];
   origin: string;
+  /** Of its first word, in what it comes from. */
+  line: number;
 }
 
 /**
@@ -42,6 +45,16 @@ export function findDirectives(directives: readonly Directive[], name: string): 
     ...(directive.name === name ? [directive] : []),
     ...findDirectives(directive.block ?? [], name),
   ]);
+}
+
+/** A word as nginx's grammar has it, whatever it contains. */
+export function quoted(text: string): string {
+  return `"${text.replace(/["\\]/g, '\\$&')}"`;
+}
+
+/** What of a build keeps temporary files: each has a directive NAME_temp_path. */
+export function tempModules({ answer }: Build): string[] {
+  return ['client_body', ...['proxy', 'fastcgi', 'uwsgi', 'scgi'].filter((module) => !answer.includes(`--without-http_${module}_module`))];
 }
 
 function merge(base: readonly Directive[], layer: readonly Directive[]): Directive[] {
@@ -79,13 +92,15 @@ function isSameBlock(a: Directive, b: Directive): boolean {
 /** One token of nginx's grammar: a comment, one of `{ } ;`, or a word (quoted, or bare with `${name}` in it). */
 const tokenPattern = /#[^\n]*|[{};]|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|(?:\\.|\$\{[^}]*\}|[^\s{};"'\\])(?:\\.|\$\{[^}]*\}|[^\s{};\\])*|\S/gs;
 
-function parseConfig({ origin, text }: ConfigLayer): Directive[] {
+/** The directives of one text, as they stand. Throws UserError as composeConfig does. */
+export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
   const top: Directive[] = [];
   const open: Directive[][] = [top];
   let words: string[] = [];
   let comments: string[] = [];
   let last: Directive | undefined;
   let line = 1;
+  let begin = 1;
   let scanned = 0;
   const fail = (problem: string): never => {
     throw new UserError(`nginx config ${origin}:${line}: ${problem}`);
@@ -103,7 +118,8 @@ function parseConfig({ origin, text }: ConfigLayer): Directive[] {
       comments.push(token.trimEnd());
     } else if (token === ';' || token === '{') {
       const [name = fail(`"${token}" without a directive`), ...args] = words;
-      const directive: Directive = { name, args, comments, origin };
+      if (token === '{' && name.endsWith('_by_lua_block')) fail(`${name}: Lua blocks cannot be read here; put the code into a file and name it with ${name.replace('_block', '_file')}`);
+      const directive: Directive = { name, args, comments, origin, line: begin };
       open.at(-1)?.push(directive);
       last = directive;
       if (token === '{') open.push((directive.block = []));
@@ -117,6 +133,8 @@ function parseConfig({ origin, text }: ConfigLayer): Directive[] {
     } else if (token === '"' || token === "'") {
       fail(`${token} without its end`);
     } else {
+      if (words.length === 0) begin = line;
+      if (token.includes('\uFFFD')) fail('is not UTF-8 text');
       words.push(token);
     }
   }

@@ -3,7 +3,8 @@ import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { atLeast } from '../setup/version.ts';
 import { composedOf, readLayers } from './config-layers.ts';
-import { composeConfig, findDirectives, printConfig, type Directive } from './nginx-config.ts';
+import { composeConfig, findDirectives, printConfig, quoted, tempModules, type Directive } from './nginx-config.ts';
+import { adoptNginx } from './own/nginx.ts';
 import type { Build, ComposedConfig, Place, ServerKind } from './server.ts';
 
 export const nginxKind: ServerKind = {
@@ -15,6 +16,7 @@ export const nginxKind: ServerKind = {
   },
   configFileName: 'nginx.conf',
   compose,
+  adopt: adoptNginx,
   checkArgs: ['-t', '-q'],
   complaint: /\[(emerg|alert|crit|error)\]/,
   complaintLine: /:(\d+)$/,
@@ -44,9 +46,8 @@ async function compose(names: readonly string[], place: Place, build: Build): Pr
 }
 
 /** @param listen the parameters after the address */
-async function machineLines(listen: readonly string[], tls: boolean, place: Place, { answer }: Build): Promise<string> {
+async function machineLines(listen: readonly string[], tls: boolean, place: Place, build: Build): Promise<string> {
   const certificate = tls ? quoted(await place.certificateFile()) : '';
-  const tempModules = ['proxy', 'fastcgi', 'uwsgi', 'scgi'].filter((module) => !answer.includes(`--without-http_${module}_module`));
   return `
     # In the foreground, so that its end is seen.
     daemon off;
@@ -58,7 +59,7 @@ async function machineLines(listen: readonly string[], tls: boolean, place: Plac
     # Starts, stops and crashes of workers; requests write nothing at this level.
     error_log ${quoted(place.logFile)} notice;
     http {
-      ${['client_body', ...tempModules].map((module) => `${module}_temp_path ${quoted(path.join(place.temp, module))};`).join('\n')}
+      ${tempModules(build).map((module) => `${module}_temp_path ${quoted(path.join(place.temp, module))};`).join('\n')}
       server {
         listen ${[`127.0.0.1:${place.port}`, ...listen].join(' ')};
         ${tls ? `ssl_certificate ${certificate};\n ssl_certificate_key ${certificate};` : ''}
@@ -83,8 +84,4 @@ function requireOneAddress(config: readonly Directive[], names: readonly string[
 
 function isOn(config: readonly Directive[], name: string): boolean {
   return findDirectives(config, name).some(({ args }) => args[0] === 'on');
-}
-
-function quoted(text: string): string {
-  return `"${text.replace(/["\\]/g, '\\$&')}"`;
 }

@@ -1,8 +1,9 @@
 // Waits until a started server answers as it should.
 import { once } from 'node:events';
 import { get as getPlain, type IncomingMessage } from 'node:http';
-import { connect } from 'node:http2';
+import { connect, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from 'node:http2';
 import { get as getSecure } from 'node:https';
+import { isIP } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ConnectionOptions } from 'node:tls';
 import { UserError } from '../errors.ts';
@@ -18,18 +19,19 @@ export const readyUserAgent = 'bakeoff-ready';
 export interface ReadyCheck {
   /** Of this machine: certificates are not checked. */
   origin: string;
-  page: Pick<StartOptions['page'], 'path' | 'bodyBytes'>;
+  page: StartOptions['page'];
   protocol: Protocol;
   /** What is offered; all that Node can when absent. */
   tls?: TlsOffer | undefined;
 }
 
 /**
- * Returns once the page is answered with status 200 and a body of the exact length over the protocol. Connections that are
+ * Returns the length of the page's body in bytes once it is answered with status 200, and with the page's length where that
+ * is known, over the protocol. Connections that are
  * refused or broken are tried again until `limitMs` have passed; a wrong answer or protocol is an error at once, since a
  * server does not grow out of it. Throws UserError, or the signal's reason.
  */
-export async function waitUntilReady({ origin, page, protocol, tls }: ReadyCheck, signal: AbortSignal, limitMs = 10_000): Promise<void> {
+export async function waitUntilReady({ origin, page, protocol, tls }: ReadyCheck, signal: AbortSignal, limitMs = 10_000): Promise<number> {
   const url = origin + page.path;
   requireFit(url, protocol);
   const timeout = AbortSignal.timeout(limitMs);
@@ -38,13 +40,9 @@ export async function waitUntilReady({ origin, page, protocol, tls }: ReadyCheck
   let last = '';
   for (;;) {
     try {
-      const { status, bytes } = await ask(url, either, secureOptions(tls));
-      if (status === 200 && bytes === page.bodyBytes) return;
-      throw new UserError(
-        status === 200
-          ? `${url} answers with ${bytes} bytes instead of ${page.bodyBytes}: it is not the page that is to be measured`
-          : `${url} answers with status ${status} instead of 200`,
-      );
+      const answer = await ask(url, page.host, either, secureOptions(tls, page.host));
+      requireRight(answer, url, page);
+      return answer.bytes;
     } catch (error) {
       if (error instanceof UserError) throw error;
       signal.throwIfAborted();
@@ -57,6 +55,15 @@ export async function waitUntilReady({ origin, page, protocol, tls }: ReadyCheck
   }
 }
 
+function requireRight({ status, bytes, location }: Answer, url: string, { docroot, host, bodyBytes }: StartOptions['page']): void {
+  if (status === 200 && (bodyBytes ?? bytes) === bytes) return;
+  const asked = host === undefined ? url : `${url} (host ${host})`;
+  if (status === 200) throw new UserError(`${asked} answers with ${bytes} bytes instead of ${bodyBytes}: it is not the page that is to be measured`);
+  const where = location === undefined ? '' : ` to ${location}`;
+  // What is shipped serves its page; of a config of one's own the page is the person's to say.
+  throw new UserError(`${asked} answers with status ${status}${where}${docroot === undefined ? ': give a page that it answers with 200, by --url' : ' instead of 200'}`);
+}
+
 /** Whether there is TLS is the config's to say, and h2 and h2c each mean one of the two. */
 function requireFit(url: string, protocol: Protocol): void {
   const secure = url.startsWith('https:');
@@ -64,13 +71,16 @@ function requireFit(url: string, protocol: Protocol): void {
   if (protocol === 'h2c' && secure) throw new UserError(`the load is HTTP/2 without TLS (h2c), and the server's config has TLS: choose a config without it, or the protocol h2`);
 }
 
-interface Answer { status: number; bytes: number }
+interface Answer { status: number; bytes: number; location: string | undefined }
 
 type SecureOptions = ConnectionOptions & { rejectUnauthorized: false };
 
-function secureOptions({ minVersion, maxVersion, ciphers, curves }: TlsOffer = {}): SecureOptions {
+/** @param host that is asked for: its name, when it is one, is the one that TLS asks for too (SNI) */
+function secureOptions({ minVersion, maxVersion, ciphers, curves }: TlsOffer = {}, host?: string): SecureOptions {
+  const name = host?.replace(/:\d+$/, '') ?? '';
   return {
     rejectUnauthorized: false,
+    ...(name === '' || name.startsWith('[') || isIP(name) ? {} : { servername: name }),
     ...(minVersion === undefined ? {} : { minVersion }),
     ...(maxVersion === undefined ? {} : { maxVersion }),
     // Node would leave TLS 1.3 out if none of its suites were among them.
@@ -82,14 +92,14 @@ function secureOptions({ minVersion, maxVersion, ciphers, curves }: TlsOffer = {
 const tls13Suites = ['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256'];
 
 /** On a connection of its own, as the next one too, so that none stays open when the load starts. */
-async function askHttp1(url: string, signal: AbortSignal, secure: SecureOptions): Promise<Answer> {
-  const options = { agent: false, signal, headers: { 'user-agent': readyUserAgent } };
+async function askHttp1(url: string, host: string | undefined, signal: AbortSignal, secure: SecureOptions): Promise<Answer> {
+  const options = { agent: false, signal, headers: { 'user-agent': readyUserAgent, ...(host === undefined ? {} : { host }) } };
   const request = url.startsWith('https:') ? getSecure(url, { ...options, ...secure }) : getPlain(url, options);
   const [response] = (await once(request, 'response')) as [IncomingMessage];
-  return { status: response.statusCode ?? 0, bytes: await lengthOf(response) };
+  return { status: response.statusCode ?? 0, bytes: await lengthOf(response), location: response.headers.location };
 }
 
-async function askHttp2(url: string, signal: AbortSignal, secure: SecureOptions): Promise<Answer> {
+async function askHttp2(url: string, host: string | undefined, signal: AbortSignal, secure: SecureOptions): Promise<Answer> {
   const session = connect(url, secure);
   // One that comes when nobody waits for it is told by the stream too.
   session.on('error', () => undefined);
@@ -97,11 +107,12 @@ async function askHttp2(url: string, signal: AbortSignal, secure: SecureOptions)
     await once(session, 'connect', { signal });
     // Node goes on without ALPN; the load will not.
     if (url.startsWith('https:') && session.alpnProtocol !== 'h2') throw noHttp2;
-    const stream = session.request({ ':path': new URL(url).pathname, 'user-agent': readyUserAgent }, { signal });
+    const { pathname, search } = new URL(url);
+    const stream = session.request({ ':path': pathname + search, ...(host === undefined ? {} : { ':authority': host }), 'user-agent': readyUserAgent }, { signal });
     const closed = once(stream, 'close').then(() => { throw new Error('the connection was closed'); });
     closed.catch(() => undefined); // It also closes after the answer.
-    const [headers] = (await Promise.race([once(stream, 'response'), closed])) as [{ ':status'?: number }];
-    return { status: headers[':status'] ?? 0, bytes: await lengthOf(stream) };
+    const [headers] = (await Promise.race([once(stream, 'response'), closed])) as [IncomingHttpHeaders & IncomingHttpStatusHeader];
+    return { status: headers[':status'] ?? 0, bytes: await lengthOf(stream), location: headers.location };
   } finally {
     session.destroy();
   }

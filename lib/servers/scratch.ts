@@ -6,7 +6,7 @@ import { copyDocroot } from './docroot.ts';
 
 /** What a server needs on disk while it runs and nobody needs afterwards. */
 export interface Scratch {
-  /** A copy of the folder that is served, readable for all. */
+  /** A copy of the folder that is served, readable for all; not there when the server's own config says which. */
   docroot: string;
   /** For the server's temporary files. */
   temp: string;
@@ -28,16 +28,16 @@ async function removeLeftOvers(): Promise<void> {
 /**
  * Makes it in a new folder below the system's temporary one. The folder of the run will not do: workers that have dropped
  * root answer 403 when any folder above the page is closed to them, as /root is.
- * @param docroot as in Page. Throws UserError when it cannot be copied.
+ * @param docroot as in Page; undefined: nothing is copied. Throws UserError when it cannot be copied.
  */
-export async function makeScratch(docroot: string): Promise<Scratch> {
+export async function makeScratch(docroot: string | undefined): Promise<Scratch> {
   await removeLeftOvers();
   const folder = await mkdtemp(path.join(tmpdir(), `${prefix}${process.pid}-`));
   const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
   try {
     const [copy, temp] = [path.join(folder, 'www'), path.join(folder, 'temp')];
     await mkdir(temp);
-    await copyDocroot(docroot, copy);
+    if (docroot !== undefined) await copyDocroot(docroot, copy);
     // mkdtemp's mode is 0700, and a checkout's modes and the umask may be as closed.
     for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
       await chmod(path.join(entry.parentPath, entry.name), entry.isDirectory() ? 0o755 : 0o644);

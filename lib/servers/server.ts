@@ -69,7 +69,7 @@ export interface Place {
 }
 
 /** Where a person's own config is to run. */
-export interface AdoptPlace extends Omit<Place, 'docroot' | 'workers' | 'certificateFile'> {
+export interface AdoptPlace extends Omit<Place, 'docroot' | 'workers'> {
   /** Server cores: what `auto` comes to. */
   cores: number;
   /** Of those that the config listens on: the one that becomes `port`. Absent: the only one. */
@@ -92,6 +92,8 @@ export interface ComposedConfig {
 export interface AdoptedConfig extends ComposedConfig {
   workers: number;
   redirections: readonly string[];
+  /** Where the server has to stand for the relative paths in it to keep their meaning; absent: anywhere. */
+  workingFolder?: string;
 }
 
 /** How to ask a binary who it is. */

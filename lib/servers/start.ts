@@ -12,10 +12,11 @@ import { askBuild } from './build.ts';
 import { machineCertificate } from './certificate.ts';
 import { fileLimitFor, hardFilesLimit } from './files-limit.ts';
 import { watchLifecycle } from './lifecycle.ts';
+import { ownComplaint } from './own/complaint.ts';
 import { freePort, listensOn, portProblem } from './ports.ts';
 import { waitUntilReady, type ReadyCheck } from './ready.ts';
 import { makeScratch } from './scratch.ts';
-import type { Build, ComposedConfig, Place, RunningServer, ServerKind, StartOptions } from './server.ts';
+import type { AdoptedConfig, Build, Place, RunningServer, ServerKind, StartOptions } from './server.ts';
 import { watchUsage } from './usage.ts';
 
 /** Free ports to try: another process may take one between the look and the server's start. */
@@ -51,17 +52,20 @@ async function startOn(port: number, kind: ServerKind, spec: ServerSpec, options
   const files = filesIn(kind, options);
   const fileLimit = fileLimitFor(name, spec.fileLimit, options.connections ?? 0, hardFilesLimit());
   const logStart = await stat(files.log).then(({ size }) => size, () => 0);
-  const scratch = await makeScratch(options.page.docroot);
-  let config: ComposedConfig;
+  requireDocroot(spec, options);
+  const scratch = await makeScratch(spec.asIs === undefined ? options.page.docroot : undefined);
+  let config: AdoptedConfig;
   let child: Child;
   try {
-    const place: Place = {
-      port, fileLimit, workers: options.workers, docroot: scratch.docroot, temp: scratch.temp,
-      logFile: files.log, accessLogFile: files.accessLog, user: await unprivilegedUser(name), certificateFile: () => machineCertificate(signal),
+    const place = {
+      port, fileLimit, temp: scratch.temp, logFile: files.log, accessLogFile: files.accessLog,
+      user: await unprivilegedUser(name), certificateFile: () => machineCertificate(signal),
     };
-    config = await kind.compose(spec.config, place, build);
+    config = spec.asIs === undefined
+      ? { ...await kind.compose(spec.config, { ...place, workers: options.workers, docroot: scratch.docroot }, build), workers: options.workers, redirections: [] }
+      : await kind.adopt(spec.config[0] as string, { ...place, cores: options.cpus.length, listen: spec.asIs.port, nextPort: otherPorts(port) }, build);
     await writeFile(files.config, config.text);
-    await checkConfig(kind, options, files, config);
+    await checkConfig(kind, build, spec, options, files, config);
     signal.throwIfAborted();
     child = await startProcess(options, files, fileLimit, config);
   } catch (error) {
@@ -69,10 +73,11 @@ async function startOn(port: number, kind: ServerKind, spec: ServerSpec, options
     throw error;
   }
   const origin = `${config.tls ? 'https' : 'http'}://127.0.0.1:${port}`;
+  let bodyBytes: number;
   const { died, stop } = watchLifecycle(name, child, files.log, scratch.remove);
   try {
     const check = { origin, page: options.page, protocol: options.protocol ?? config.protocol, tls: options.tls };
-    await untilServing(check, port, child.pid, died, signal);
+    bodyBytes = await untilServing(check, port, child.pid, died, signal);
   } catch (error) {
     await stop();
     throw await explained(error, kind, name, port, files.log, logStart);
@@ -82,13 +87,31 @@ async function startOn(port: number, kind: ServerKind, spec: ServerSpec, options
     version: build.version,
     pid: child.pid,
     origin,
-    workers: options.workers,
+    workers: config.workers,
+    redirections: config.redirections,
+    bodyBytes,
     configFile: files.config,
     logFile: files.log,
     ...(files.accessLog === undefined ? {} : { accessLogFile: files.accessLog }),
     usage: watchUsage(child.pid),
     died,
     stop,
+  };
+}
+
+/** What is shipped serves what it is told to; a config of one's own says itself what it serves. */
+function requireDocroot({ name, config, asIs }: ServerSpec, { page }: StartOptions): void {
+  if (asIs === undefined && page.docroot === undefined) throw new UserError(`${name} ${config.join(' + ')}: the page has no docroot, which only a whole config of one's own can do without`);
+}
+
+/** Gives free ports that are neither `port` nor one that it gave before. */
+function otherPorts(port: number): () => Promise<number> {
+  const given = new Set([port]);
+  return async () => {
+    let next = port;
+    while (given.has(next)) next = await freePort();
+    given.add(next);
+    return next;
   };
 }
 
@@ -122,19 +145,20 @@ function portInUse(port: number): UserError {
 }
 
 /** Has the server read its config. Throws UserError with the server's own words, the file, and the line that they are about. */
-async function checkConfig(kind: ServerKind, options: StartOptions, files: Files, config: ComposedConfig): Promise<void> {
+async function checkConfig(kind: ServerKind, build: Build, spec: ServerSpec, options: StartOptions, files: Files, config: AdoptedConfig): Promise<void> {
   if (kind.checkArgs === undefined) return;
   const args = [...kind.checkArgs, ...config.args(files.config)];
-  const { code, stdout, stderr } = await run({ command: options.binary, args, ...(options.signal === undefined ? {} : { signal: options.signal }) });
+  const { code, stdout, stderr } = await run({ command: options.binary, args, cwd: folderOf(files, config), ...(options.signal === undefined ? {} : { signal: options.signal }) });
   if (code === 0) return;
   const complaints = stderr.split('\n').filter((line) => kind.complaint.test(line));
   const number = complaints.map((line) => kind.complaintLine.exec(line)?.[1]).find((found) => found !== undefined);
+  if (spec.asIs !== undefined) throw new UserError(ownComplaint(complaints[0] ?? lastLine(stderr + stdout), number, config.text, `${spec.name} ${build.version}`, spec));
   const line = number === undefined ? [] : [`line ${number}: ${config.text.split('\n')[Number(number) - 1]?.trim()}`];
   const said = complaints.length > 0 ? complaints : [lastLine(stderr + stdout)];
   throw new UserError([`${kind.question.name} does not accept its config ${files.config}:`, ...said, ...line].join('\n'));
 }
 
-async function startProcess(options: StartOptions, files: Files, fileLimit: number, config: ComposedConfig): Promise<Child> {
+async function startProcess(options: StartOptions, files: Files, fileLimit: number, config: AdoptedConfig): Promise<Child> {
   const log = openSync(files.log, 'a');
   try {
     return await startChild({
@@ -142,7 +166,7 @@ async function startProcess(options: StartOptions, files: Files, fileLimit: numb
       command: 'prlimit',
       args: [`--nofile=${fileLimit}:${fileLimit}`, '--', options.binary, ...config.args(files.config)],
       cpus: options.cpus,
-      cwd: path.dirname(files.config),
+      cwd: folderOf(files, config),
       stdio: ['ignore', log, log],
     });
   } finally {
@@ -150,15 +174,23 @@ async function startProcess(options: StartOptions, files: Files, fileLimit: numb
   }
 }
 
-async function untilServing(check: ReadyCheck, port: number, pid: number, died: Promise<string>, aborted: AbortSignal): Promise<void> {
+function folderOf(files: Files, { workingFolder }: AdoptedConfig): string {
+  return workingFolder ?? path.dirname(files.config);
+}
+
+/** Returns what the body had, in bytes. */
+async function untilServing(check: ReadyCheck, port: number, pid: number, died: Promise<string>, aborted: AbortSignal): Promise<number> {
   const over = new AbortController();
   const signal = AbortSignal.any([over.signal, aborted]);
-  const ended = died.then((line) => {
+  const ended = died.then((line): never => {
     throw new UserError(line);
   });
-  const serving = waitUntilReady(check, signal).then(() => untilItHasThePort(port, pid, signal));
+  const serving = waitUntilReady(check, signal).then(async (bytes) => {
+    await untilItHasThePort(port, pid, signal);
+    return bytes;
+  });
   try {
-    await Promise.race([serving, ended]);
+    return await Promise.race([serving, ended]);
   } finally {
     over.abort();
   }
@@ -177,5 +209,7 @@ async function explained(error: unknown, kind: ServerKind, name: string, port: n
   if (!(error instanceof UserError)) return error;
   if ((await portProblem(port))?.code === 'EADDRINUSE') return new AddressInUse();
   const last = (await lastLines(log, logStart)).filter((line) => kind.complaint.test(line)).at(-1);
+  // Of a config of one's own that listens on several.
+  if (last !== undefined && /address already in use/i.test(last)) return new AddressInUse();
   return last === undefined || error.message.includes(last) ? error : new UserError(`${error.message}; ${name}'s log: ${last}`);
 }

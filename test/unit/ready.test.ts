@@ -3,7 +3,7 @@ import { createServer, type RequestListener } from 'node:http';
 import { createServer as createHttp2Server } from 'node:http2';
 import { createServer as createTcpServer, type AddressInfo, type Server } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { UserError } from '../../lib/errors.ts';
 import { freePort, listensOn, portProblem } from '../../lib/servers/ports.ts';
 import { waitUntilReady } from '../../lib/servers/ready.ts';
@@ -29,10 +29,10 @@ async function closedPort(): Promise<number> {
 
 const answering = (listener: RequestListener): Server => createServer(listener);
 const never = new AbortController().signal;
-const page = { path: '/', bodyBytes: 5 };
+const page = { docroot: 'nginx', path: '/', bodyBytes: 5 };
 
 /** Asks what is at that address of this machine, over HTTP/1.1 unless said. */
-const ready = (address: string, { protocol = 'http/1.1' as Protocol, signal = never, limitMs = 10_000 } = {}): Promise<void> =>
+const ready = (address: string, { protocol = 'http/1.1' as Protocol, signal = never, limitMs = 10_000 } = {}): Promise<number> =>
   waitUntilReady({ origin: `http://${address}`, page, protocol }, signal, limitMs);
 
 it('waits until the server is there', async () => {
@@ -47,10 +47,34 @@ it('waits until the server is there', async () => {
 });
 
 it('tells a wrong status and a wrong length at once', async () => {
-  const wrong = async (listener: RequestListener): Promise<void> => ready(`127.0.0.1:${await listening(answering(listener))}`);
+  const wrong = async (listener: RequestListener): Promise<number> => ready(`127.0.0.1:${await listening(answering(listener))}`);
   await expect(wrong((_, response) => { response.statusCode = 403; response.end('12345'); })).rejects.toThrow(/answers with status 403 instead of 200$/);
   await expect(wrong((_, response) => { response.end('123456'); })).rejects.toThrow(/answers with 6 bytes instead of 5: /);
   await expect(wrong((_, response) => { response.end(); })).rejects.toThrow(/answers with 0 bytes instead of 5: /);
+});
+
+describe("of a config of one's own", () => {
+  const ask = async (listener: RequestListener, own: { path: string; host?: string }, protocol: Protocol = 'http/1.1'): Promise<number> => {
+    const server = protocol === 'h2c' ? createHttp2Server(listener as never) : answering(listener);
+    return waitUntilReady({ origin: `http://127.0.0.1:${await listening(server)}`, page: own, protocol }, never);
+  };
+
+  it('takes any length, and says which', async () => {
+    expect(await ask((_, response) => { response.end('1234567'); }, { path: '/' })).toBe(7);
+    expect(await ask((_, response) => { response.end(); }, { path: '/' })).toBe(0);
+  });
+
+  it.each(['http/1.1', 'h2c'] as const)('asks for path, query and host over %s', async (protocol) => {
+    const echo: RequestListener = ({ url, headers }, response) => { response.end(`${url} ${headers.host ?? headers[':authority']}`); };
+    expect(await ask(echo, { path: '/a?b=c', host: 'example.org:81' }, protocol)).toBe('/a?b=c example.org:81'.length);
+  });
+
+  it.each(['http/1.1', 'h2c'] as const)('says where a page over %s has gone', async (protocol) => {
+    const moved: RequestListener = (_, response) => { response.writeHead(301, { location: 'https://example.org/' }).end(); };
+    await expect(ask(moved, { path: '/', host: 'example.org' }, protocol)).rejects.toThrow(
+      /^http:\/\/127\.0\.0\.1:\d+\/ \(host example\.org\) answers with status 301 to https:\/\/example\.org\/: give a page that it answers with 200, by --url$/,
+    );
+  });
 });
 
 it('gives up after its limit on a server that never answers, and on one that is not there', async () => {

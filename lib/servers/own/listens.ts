@@ -1,0 +1,35 @@
+// The addresses that a config listens on.
+import { UserError } from '../../errors.ts';
+
+/** What one port of a config serves. */
+export interface Listen {
+  port: number;
+  tls: boolean;
+  http2: boolean;
+  /** The names of its hosts, as the config has them. */
+  hosts: readonly string[];
+}
+
+/** What a config says before anything is started. */
+export interface OwnConfig {
+  server: 'nginx' | 'h2o' | 'nghttpd';
+  /** Absolute. */
+  file: string;
+  /** Those it asks for; 'server-cores' where it asks for one per core. */
+  workers: number | 'server-cores';
+  /** One per port, in the order of the config. */
+  listens: readonly Listen[];
+}
+
+/**
+ * The one that is loaded.
+ * @param asked its port; absent: there is one only
+ * @throws UserError when there is none like that, or more than one
+ */
+export function chooseListen<T extends Listen>({ file, listens }: { file: string; listens: readonly T[] }, asked: number | undefined): T {
+  const ports = listens.map(({ port }) => port).join(', ');
+  const chosen = asked === undefined ? listens[0] : listens.find(({ port }) => port === asked);
+  if (chosen === undefined) throw new UserError(`${file} ${ports === '' ? 'listens on no TCP port' : `does not listen on port ${asked}; it does on ${ports}`}`);
+  if (asked === undefined && listens.length > 1) throw new UserError(`${file} listens on the ports ${ports}: say which one is to be loaded`);
+  return chosen;
+}

@@ -1,0 +1,45 @@
+// A person's nginx config with all that it includes, as one.
+import { realpath } from 'node:fs/promises';
+import path from 'node:path';
+import { UserError } from '../../errors.ts';
+import { parseConfig, type Directive } from '../nginx-config.ts';
+import { glob, isGlob } from './glob.ts';
+import { fromLine } from './origin.ts';
+import { readText } from './read-text.ts';
+
+/**
+ * Reads it with its includes in their places. The origin of each directive says file and line. Throws UserError for what
+ * cannot be read, and for files that include themselves.
+ * @param text of the file, when it has been read already
+ */
+export async function readNginxConfig(file: string, text: string): Promise<Directive[]> {
+  return withIncludes(parseConfig({ origin: file, text }), file, path.dirname(file), [await realpath(file)]);
+}
+
+/** @param folder of the config itself: names in included files are relative to it too */
+async function withIncludes(directives: readonly Directive[], file: string, folder: string, open: readonly string[]): Promise<Directive[]> {
+  const parts = await Promise.all(directives.map(async (directive): Promise<Directive[]> => {
+    const { name, args: [pattern], block, line } = directive;
+    if (name === 'include' && block === undefined && pattern !== undefined) return included(path.resolve(folder, bareWord(pattern)), `${file}:${line}`, folder, open);
+    const here = { ...directive, origin: fromLine(file, line) };
+    return [block === undefined ? here : { ...here, block: await withIncludes(block, file, folder, open) }];
+  }));
+  return parts.flat();
+}
+
+async function included(pattern: string, from: string, folder: string, open: readonly string[]): Promise<Directive[]> {
+  const files = isGlob(pattern) ? await glob(pattern) : [pattern];
+  const parts = await Promise.all(files.map(async (file) => {
+    const text = await readText(file, from);
+    const real = await realpath(file);
+    if (open.includes(real)) throw new UserError(`${from}: includes ${file}, which includes this file again`);
+    return withIncludes(parseConfig({ origin: file, text }), file, folder, [...open, real]);
+  }));
+  return parts.flat();
+}
+
+/** What nginx reads: without quotes, escapes of quotes and backslashes undone. */
+export function bareWord(word: string): string {
+  const inner = /^(["'])(.*)\1$/s.exec(word)?.[2] ?? word;
+  return inner.replace(/\\(["'\\])/g, '$1');
+}

@@ -1,0 +1,179 @@
+// A person's own nginx.conf, made to run here: what would meet a server that runs already, or cannot be used, is redirected.
+import path from 'node:path';
+import { run } from '../../setup/run.ts';
+import { atLeast } from '../../setup/version.ts';
+import { printConfig, quoted, tempModules, type Directive } from '../nginx-config.ts';
+import type { AdoptPlace, AdoptedConfig, Build } from '../server.ts';
+import { chooseListen } from './listens.ts';
+import { ListenLines, moveAddresses } from './nginx-addresses.ts';
+import { bareWord, readNginxConfig } from './nginx-includes.ts';
+import { httpServers, nginxListens, nginxWorkers, placeOf } from './nginx-listens.ts';
+import { readText } from './read-text.ts';
+import { localTarget, type Moved } from './upstream.ts';
+
+/** ServerKind.adopt. */
+export async function adoptNginx(file: string, place: AdoptPlace, build: Build): Promise<AdoptedConfig> {
+  const config = await readNginxConfig(file, await readText(file));
+  const workers = nginxWorkers(config);
+  const { port, tls, http2 } = chooseListen({ file, listens: nginxListens(config, file) }, place.listen);
+  const servers = httpServers(config, file);
+  const moved = await moveAddresses(servers, port, place);
+  const here: Here = {
+    place, build, moved, folder: path.dirname(file), listenLines: new ListenLines(moved), said: [],
+    upstreams: new Set(blocksIn(config, 'http').flatMap(({ block = [] }) => blocksIn(block, 'upstream').map(({ args }) => bareWord(args[0] ?? '')))),
+    hasStaple: JSON.stringify(config).includes('"ssl_stapling_file"'), user: await userHere(config, place), accessLogs: new Map(), folders: new Map(),
+  };
+  const runs = withBuiltIns(change(config, '', here), here);
+  return {
+    text: `# ${file} as it runs here: with what it includes, and with addresses, logs and the like redirected.\n${printConfig(runs, '')}`,
+    tls,
+    protocol: http2 ? (tls ? 'h2' : 'h2c') : 'http/1.1',
+    workers: workers === 'server-cores' ? place.cores : workers,
+    redirections: [...new Set([...here.listenLines.moves, ...here.listenLines.said, ...here.said])],
+    // Relative paths keep their meaning: those below the build's prefix as they are, the others by absolutePaths.
+    args: (configFile) => [...(atLeast(build.version, oldestWithLogOption) ? ['-e', place.logFile] : []), '-c', configFile],
+  };
+}
+
+/** Until the config is read, messages would go to the build's own log. */
+const oldestWithLogOption = '1.19.5';
+
+interface Here {
+  place: AdoptPlace;
+  build: Build;
+  moved: Moved;
+  /** Of the config. */
+  folder: string;
+  listenLines: ListenLines;
+  said: string[];
+  upstreams: ReadonlySet<string>;
+  hasStaple: boolean;
+  /** What becomes of the line `user`. */
+  user: { args: readonly string[]; why: string } | undefined;
+  /** As the config names them → their files here. */
+  accessLogs: Map<string, string>;
+  folders: Map<string, string>;
+}
+
+function blocksIn(block: readonly Directive[], wanted: string): Directive[] {
+  return block.filter(({ name, block: inner }) => name === wanted && inner !== undefined);
+}
+
+/** Their lines are data, whatever their first words are. */
+const dataBlocks = new Set(['map', 'geo', 'types', 'split_clients', 'charset_map', 'match']);
+
+function change(directives: readonly Directive[], parent: string, here: Here): Directive[] {
+  return directives.flatMap((directive) => {
+    const { name, block } = directive;
+    if (block === undefined) return changeLine(directive, parent, here);
+    if (parent === '' && (name === 'stream' || name === 'mail')) {
+      here.said.push(`${name} { } at ${placeOf(directive)}: left out, only HTTP is compared`);
+      return [];
+    }
+    if (dataBlocks.has(name)) return [directive];
+    const server = parent === 'http' && name === 'server' ? here.listenLines.rewrite(directive) : directive;
+    if (server === undefined) {
+      here.said.push(`server { } at ${placeOf(directive)}: left out, it listens to HTTP/3 only`);
+      return [];
+    }
+    return [{ ...server, block: change(server.block ?? [], name, here) }];
+  });
+}
+
+/** Paths that nginx takes from the config's folder; all other relative ones are below the build's prefix. */
+const besideConfig = /^(?:(?:\w+_)?ssl_(?:certificate|certificate_key|client_certificate|trusted_certificate|crl|dhparam|password_file|session_ticket_key|stapling_file)|auth_basic_user_file|quic_host_key)$/;
+
+function changeLine(directive: Directive, parent: string, here: Here): Directive[] {
+  const { name, args } = directive;
+  const { place, said } = here;
+  const first = bareWord(args[0] ?? '');
+  const with_ = (...changed: string[]): Directive[] => [{ ...directive, args: changed }];
+  const instead = (first: string, where: string): Directive[] => {
+    said.push(`${name} ${args[0]} → ${where}`);
+    return with_(first, ...args.slice(1));
+  };
+  switch (name) {
+    case 'daemon':
+      return first === 'off' ? [directive] : instead('off', 'off, so that its end is seen');
+    case 'pid': case 'lock_file':
+      return instead(quoted(path.join(place.temp, name)), temporary);
+    case 'user':
+      if (here.user === undefined) return [directive];
+      said.push(`user ${args.join(' ')} → ${here.user.why}`);
+      return here.user.args.length === 0 ? [] : with_(...here.user.args);
+    case 'worker_processes':
+      return first === 'auto' ? instead(String(place.cores), `${place.cores}, the number of server cores`) : [directive];
+    case 'worker_cpu_affinity':
+      said.push(`${name} ${args.join(' ')}: left out, the workers run on the server's cores`);
+      return [];
+    case 'worker_rlimit_nofile':
+      if (place.user !== undefined || Number(first) <= place.fileLimit) return [directive];
+      return instead(String(place.fileLimit), `${place.fileLimit}, the hard limit here`);
+    case 'error_log':
+      return first === 'stderr' || first === '/dev/null' || first.startsWith('memory:') ? [directive] : instead(quoted(place.logFile), `${path.basename(place.logFile)} of this run`);
+    case 'access_log':
+      return first === 'off' || first === '/dev/null' ? [directive] : instead(quoted(accessLogFor(first, here)), temporary);
+    case 'ssl_stapling':
+      return first !== 'on' || here.hasStaple ? [directive] : instead('off', 'off, since it would ask another machine');
+    case 'server':
+      return parent === 'upstream' && !args.includes('down') ? with_(targetOf(directive, new Set(), here), ...args.slice(1)) : [directive];
+  }
+  if (/_pass$/.test(name)) return with_(targetOf(directive, here.upstreams, here), ...args.slice(1));
+  if (/_(?:temp|cache)_path$/.test(name)) return instead(quoted(folderFor(`${name} ${first}`, name, here)), temporary);
+  if (besideConfig.test(name) && !/^(?:\/|\$|data:|engine:|store:)/.test(first)) return with_(quoted(path.join(here.folder, first)), ...args.slice(1));
+  return [directive];
+}
+
+const temporary = 'a temporary file';
+
+function targetOf(directive: Directive, upstreams: ReadonlySet<string>, { moved }: Here): string {
+  const word = directive.args[0] ?? '';
+  const target = localTarget(bareWord(word), upstreams, moved, `${placeOf(directive)}: ${directive.name} ${word}`);
+  return target === bareWord(word) ? word : quoted(target);
+}
+
+/** Each log of the config has one of its own here too: nginx refuses different settings for the same file. */
+function accessLogFor(log: string, { accessLogs, place }: Here): string {
+  const number = accessLogs.size + 1;
+  const file = accessLogs.get(log) ?? (number === 1 && place.accessLogFile !== undefined ? place.accessLogFile : path.join(place.temp, `access-${number}.log`));
+  accessLogs.set(log, file);
+  return file;
+}
+
+function folderFor(original: string, name: string, { folders, place }: Here): string {
+  const folder = folders.get(original) ?? path.join(place.temp, `${name}-${folders.size + 1}`);
+  folders.set(original, folder);
+  return folder;
+}
+
+/** Adds what the config leaves to the build, and what would then meet the build's own server. */
+function withBuiltIns(config: readonly Directive[], here: Here): Directive[] {
+  const { place, build } = here;
+  const line = (name: string, ...args: string[]): Directive => ({ name, args, comments: [], origin: 'this machine', line: 0 });
+  const lacks = (block: readonly Directive[]) => ({ name: wanted }: Directive): boolean => !block.some(({ name }) => name === wanted);
+  const main = [
+    line('daemon', 'off'), line('error_log', quoted(place.logFile)), line('pid', quoted(path.join(place.temp, 'pid'))), line('lock_file', quoted(path.join(place.temp, 'lock_file'))),
+  ].filter(lacks(config));
+  const added: string[] = main.map(({ name }) => name);
+  const withHttp = config.map((directive): Directive => {
+    if (directive.name !== 'http' || directive.block === undefined) return directive;
+    const lines = [
+      ...tempModules(build).map((module) => line(`${module}_temp_path`, quoted(path.join(place.temp, module)))),
+      line('access_log', quoted(accessLogFor('', here)), 'combined'),
+    ].filter(lacks(directive.block));
+    added.push(...lines.map(({ name }) => name));
+    return { ...directive, block: [...lines, ...directive.block] };
+  });
+  const files = added.filter((name) => name !== 'daemon');
+  if (files.length > 0) here.said.push(`what it leaves to nginx's build → ${temporary} each: ${files.join(', ')}`);
+  return [...main, ...withHttp];
+}
+
+/** undefined when the user can be kept. */
+async function userHere(config: readonly Directive[], { user }: AdoptPlace): Promise<Here['user']> {
+  const [name, group = name] = (config.find((directive) => directive.name === 'user')?.args ?? []).map(bareWord);
+  if (name === undefined || group === undefined) return undefined;
+  if (user === undefined) return { args: [], why: 'whoever starts bakeoff, since it takes root to become another one' };
+  const found = await Promise.all([run({ command: 'getent', args: ['passwd', name] }), run({ command: 'getent', args: ['group', group] })]);
+  return found.every(({ code }) => code === 0) ? undefined : { args: [user.name, user.group], why: `${user.name} ${user.group}, since ${found[0].code === 0 ? `the group ${group}` : name} is not there` };
+}
