@@ -58,9 +58,11 @@ export function short(value: number): string {
   return value.toFixed(value < 0.995 ? 2 : value < 99.95 ? 1 : 0);
 }
 
-/** ×1.33; with the interval: ×1.33 [1.31, 1.35]. */
+/** ×1.33; with the interval: ×1.33 [1.31, 1.35]. Three decimals where an end is so near to 1 that two could hide on which side: ×1.006 [1.002, 1.010]. */
 export function times(ratio: number, interval?: readonly [number, number]): string {
-  return `×${ratio.toFixed(2)}${interval === undefined ? '' : ` [${interval[0].toFixed(2)}, ${interval[1].toFixed(2)}]`}`;
+  if (interval === undefined) return `×${ratio.toFixed(2)}`;
+  const decimals = interval.some((end) => end.toFixed(2) === '1.00') ? 3 : 2;
+  return `×${ratio.toFixed(decimals)} [${interval.map((end) => end.toFixed(decimals)).join(', ')}]`;
 }
 
 /** The change that a ratio means: 1.33 is "+33 %", 0.998 is "−0.2 %". Below 10 % with one decimal. */
@@ -90,10 +92,20 @@ export function percent(share: number): string {
   return `${share < 0 ? '−' : ''}${Math.abs(share * 100).toFixed(Math.abs(share) < 0.0995 ? 1 : 0)} %`;
 }
 
+/** A share as a person gives it, with no more decimals than it has: 1 %, 0.25 %. */
+export function tolerance(share: number): string {
+  return `${Number((share * 100).toPrecision(3))} %`;
+}
+
 /** A bar of blocks, `width` characters long for a share of 1; what is not nothing can be seen. */
 export function bar(share: number, width: number): string {
   const eighths = share > 0 ? Math.max(1, Math.round(share * width * 8)) : 0;
   return '█'.repeat(eighths >> 3) + ' ▏▎▍▌▋▊▉'.charAt(eighths & 7).trim();
+}
+
+/** ["5", "10", "20"] and "or" are "5, 10 or 20". */
+export function enumeration(texts: readonly (string | number)[], last: 'and' | 'or' = 'and'): string {
+  return texts.length < 2 ? texts.join('') : `${texts.slice(0, -1).join(', ')} ${last} ${texts.at(-1)}`;
 }
 
 /** 140 is "2 min 20 s". */

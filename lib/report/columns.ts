@@ -1,10 +1,12 @@
 // The article's table, published beside measured.
 import { comparable } from '../analysis/verdict.ts';
-import { kilobytes, perMillion, perSecond, short, success, times } from '../format.ts';
+import { kilobytes, percent, perMillion, perSecond, short, success, times } from '../format.ts';
 import type { Comparison, Result, VariantResult } from '../runner/result.ts';
 import type { Published } from '../scenario/model.ts';
 import { publishedQuantile } from './histogram.ts';
+import { ladderOf } from './ladder.ts';
 import { figure, tableOf, type Cell, type Column, type Table } from './table.ts';
+import { cpuCell, verdictCell } from './verdict-cell.ts';
 
 interface Row { variant: VariantResult; comparison: Comparison | undefined }
 
@@ -17,6 +19,7 @@ export function variantTable(result: Result): Table {
   }));
   const phases = hasPhases(result);
   const withHeaders = comparesProtocols(result);
+  const against = againstColumn(result);
   const successColumn = measuredColumn('success', ({ successRatio }) => figure(successRatio, success));
   return tableOf(rows, [
     { group: '', title: 'variant', align: 'left', cell: ({ variant }) => variant.name },
@@ -28,14 +31,16 @@ export function variantTable(result: Result): Table {
     },
     // Where it may differ from phase to phase it stands beside requests/s on any terminal.
     ...(phases ? [successColumn] : []),
-    { group: here, title: againstTitle(result), align: 'left', cell: ({ variant, comparison }) => (comparable(variant, comparison) ? comparisonCell(comparison) : '') },
+    { group: here, title: against.title, align: 'left', cell: against.cell },
     ...(withHeaders ? [measuredColumn('headers kB', ({ traffic }) => figure(traffic?.bytes.headers, kilobytes))] : []),
     measuredColumn('CPU µs/req', ({ serverCpuMicrosPerRequest }) => figure(serverCpuMicrosPerRequest?.median, (value) => value.toFixed(1))),
+    { group: here, title: 'CPU ratio', align: 'left', joined: true, cell: ({ comparison }) => (comparison === undefined ? '' : cpuCell(comparison)) },
+    measuredColumn('of ceiling', ({ ceilingShare }) => figure(ceilingShare, percent)),
     measuredColumn('p50 ms', ({ latencyMs }) => figure(latencyMs?.p50, short)),
-    measuredColumn('p99 ms', ({ latencyMs }) => figure(latencyMs?.p99, short)),
-    measuredColumn('max ms', ({ latencyMs }) => figure(latencyMs?.max, short)),
+    joined(measuredColumn('p99 ms', ({ latencyMs }) => figure(latencyMs?.p99, short))),
+    joined(measuredColumn('max ms', ({ latencyMs }) => figure(latencyMs?.max, short))),
     measuredColumn('errors/M', ({ errorsPerMillion }) => figure(errorsPerMillion, perMillion)),
-    ...(phases ? [] : [successColumn]),
+    ...(phases ? [] : [joined(successColumn)]),
   ]);
 }
 
@@ -57,15 +62,23 @@ function measuredColumn(title: string, cell: (variant: VariantResult) => string)
   return { group: here, title, align: 'right', cell: ({ variant }) => cell(variant) };
 }
 
-function againstTitle({ comparisons }: Result): string {
-  const baselines = new Set(comparisons.map(({ baseline }) => baseline));
-  return baselines.size === 1 ? `against ${[...baselines][0]}` : 'against its baseline';
+function joined(column: Column<Row>): Column<Row> {
+  return { ...column, joined: true };
 }
 
-/** Ratio, interval and verdict, or why there is none; then the interval says nothing (of two rounds it may reach into the millions). */
-function comparisonCell({ ratio, ci95, verdict, why }: Comparison): Cell {
-  if (verdict === 'none') return { text: `${ratio === 0 ? '–' : times(ratio)} ${why}`, part: why, verdict };
-  return { text: `${times(ratio, ci95)} ${verdict}`, part: verdict, verdict };
+/** Each row's comparison; where the baselines differ and the row before is not it, its name. */
+function againstColumn(result: Result): Pick<Column<Row>, 'title' | 'cell'> {
+  const baselines = new Set(result.comparisons.map(({ baseline }) => baseline));
+  const steps = new Set(ladderOf(result).map(({ step }) => step));
+  const isLadder = steps.size > 0;
+  return {
+    title: isLadder ? 'against the row before' : baselines.size === 1 ? `against ${[...baselines][0]}` : 'against its baseline',
+    cell({ variant, comparison }): Cell {
+      if (!comparable(variant, comparison)) return '';
+      const cell = verdictCell(comparison, result);
+      return isLadder && !steps.has(comparison) ? { ...cell, text: `${cell.text} (against ${comparison.baseline})` } : cell;
+    },
+  };
 }
 
 /** Header bytes are what differs between protocols: they stand in the article's table where it compares these. */

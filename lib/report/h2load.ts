@@ -1,13 +1,13 @@
 // What h2load prints of a run, for every variant and load phase, published above measured.
 import { phasePairs } from '../analysis/phases.ts';
 import { exactPercent, hundredths, scaledBytesPerSecond, scaledTime, success, whole } from '../format.ts';
-import type { Distribution, PhaseResult, Result, StatusClass } from '../runner/result.ts';
+import type { PhaseResult, Result, StatusClass } from '../runner/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
+import { column, distribution, runsOf, runTable, widestName } from './runs.ts';
 import { figure, tableOf, type Column, type Table } from './table.ts';
 
 /** The lines of one run; what an article did not print is undefined. */
 interface Run {
-  name: string;
   seconds: number | undefined;
   rps: number | undefined;
   successRatio: number | undefined;
@@ -23,7 +23,7 @@ interface Run {
 
 /** "finished in …, … req/s, … MB/s", and with it the share that succeeded. */
 export function finishTable(result: Result, title = 'finished'): Table {
-  return runTable(runsOf(result), title, [
+  return runTable(runsOf(result.variants, readings), title, [
     column('time', ({ seconds }) => figure(seconds, (value) => scaledTime(value * 1000))),
     column('requests/s', ({ rps }) => figure(rps, hundredths)),
     column('success', ({ successRatio }) => figure(successRatio, success)),
@@ -33,7 +33,7 @@ export function finishTable(result: Result, title = 'finished'): Table {
 
 /** The other lines, a table each: requests, status codes, TLS, traffic, and four distributions. Those with nothing in them are left out. */
 export function lineTables(result: Result): Table[] {
-  const runs = runsOf(result);
+  const runs = runsOf(result.variants, readings);
   const times = [['request', 'latencyMs'], ['connect', 'connectMs'], ['1st byte', 'firstByteMs']] as const;
   return [
     runTable(runs, 'requests', [
@@ -61,7 +61,7 @@ export function lineTables(result: Result): Table[] {
 /** As negotiated: one row for all phases, since they all come to the same. */
 function tlsTable(result: Result): Table {
   const runs = result.variants.flatMap((variant) => phasePairs(variant).slice(0, 1).map((pair) => ({ variant, ...pair })));
-  const width = widestName(result);
+  const width = widestName(result.variants);
   const rows = runs.flatMap(({ variant, published, measured }) => [
     { name: `${variant.name.padEnd(width)}  published`, tls: published?.tls, application: '' },
     { name: `${variant.name.padEnd(width)}  here`, tls: measured?.tls ?? undefined, application: variant.load.protocol },
@@ -77,10 +77,6 @@ function tlsTable(result: Result): Table {
   ]);
 }
 
-function widestName({ variants }: Result): number {
-  return Math.max(...variants.map(({ name }) => name.length));
-}
-
 function distributionColumns(of: (run: Run) => PublishedDistribution | undefined, format: (value: number) => string): Column<Run>[] {
   return [
     column('min', (run) => figure(of(run)?.min, format)),
@@ -91,31 +87,11 @@ function distributionColumns(of: (run: Run) => PublishedDistribution | undefined
   ];
 }
 
-function column(title: string, cell: (run: Run) => string): Column<Run> {
-  return { group: '', title, align: 'right', cell };
-}
+const readings = { published: publishedRun, measured: measuredRun };
 
-function runTable(runs: readonly Run[], title: string, columns: readonly Column<Run>[]): Table {
-  return tableOf(runs, [{ group: '', title, align: 'left', cell: ({ name }) => name }, ...columns]);
-}
-
-function runsOf(result: Result): Run[] {
-  const { variants } = result;
-  const width = widestName(result);
-  const several = variants.some((variant) => phasePairs(variant).length > 1);
-  return variants.flatMap((variant) => phasePairs(variant).flatMap(({ phase, published, measured }) => {
-    const name = `${variant.name.padEnd(width)}  ${several ? `${phase}  ` : ''}`;
-    return [
-      ...(published === undefined ? [] : [publishedRun(`${name}published`, published)]),
-      ...(measured === undefined ? [] : [measuredRun(`${name}here`, measured)]),
-    ];
-  }));
-}
-
-function publishedRun(name: string, published: Published): Run {
+function publishedRun(published: Published): Run {
   const { requests, successRatio, responses } = published;
   return {
-    name,
     seconds: published.seconds,
     rps: published.rps,
     successRatio,
@@ -135,11 +111,10 @@ function publishedRun(name: string, published: Published): Run {
   };
 }
 
-function measuredRun(name: string, phase: PhaseResult): Run {
+function measuredRun(phase: PhaseResult): Run {
   const { responses, errors, bytes } = phase;
   const succeeded = responses['2xx'] + responses['3xx'];
   return {
-    name,
     seconds: phase.seconds,
     rps: phase.rps.median,
     successRatio: phase.successRatio ?? undefined,
@@ -152,9 +127,4 @@ function measuredRun(name: string, phase: PhaseResult): Run {
     firstByteMs: distribution(phase.firstByteMs),
     perConnectionRps: distribution(phase.perConnectionRps),
   };
-}
-
-/** Of nothing it is all zeros. */
-function distribution({ min, mean, sd, max, withinSd }: Distribution): PublishedDistribution | undefined {
-  return max === 0 ? undefined : { min, mean, sd, max, withinSdPercent: withinSd * 100 };
 }

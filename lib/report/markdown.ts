@@ -4,7 +4,7 @@ import { lineParts, tableParts } from './parts.ts';
 import { noteLines } from './sentences.ts';
 import { textOf, type Heading, type Part, type Table } from './table.ts';
 
-/** The whole file, with h2load's lines last. The lists may be empty. */
+/** The whole file, with the load tools' lines last. The lists may be empty. */
 export function markdownReport(result: Result, lines: { heading: readonly string[]; findings: readonly string[] }): string {
   const notes = noteLines(result);
   return [

@@ -5,36 +5,48 @@ import type { Result, VariantResult } from '../runner/result.ts';
 import { hasPhases, variantTable } from './columns.ts';
 import { finishTable, lineTables } from './h2load.ts';
 import { histogramTable } from './histogram.ts';
+import { ladderPart } from './ladder.ts';
 import { hasHttp2, isOpenModel } from './loads.ts';
+import { rowLines } from './row-lines.ts';
 import { streamsPart } from './streams.ts';
 import type { Part } from './table.ts';
+import { wrkTables } from './wrk.ts';
 
-/** The article's table and what belongs to it: phases, histogram, requests/s by streams. */
+/** The article's table and what belongs to it: phases, histogram, the ladder, requests/s by streams. */
 export function tableParts(result: Result): Part[] {
-  const variants = variantTable(result);
-  // In a terminal it stands below h2load's many tables.
-  const title = hasHttp2(result) ? 'In short:' : '';
+  const variants = { tables: [variantTable(result)], below: rowLines(result) };
   return [
     ...(hasPhases(result)
-      ? [{ title, tables: [finishTable(result, 'variant, phase')], below: [] }, { title: 'All phases together:', tables: [variants], below: [] }]
-      : [{ title, tables: [variants], below: [] }]),
+      ? [{ title: '', tables: [finishTable(result, 'variant, phase')], below: [] }, { title: 'All phases together:', ...variants }]
+      : [{ title: '', ...variants }]),
     ...histogramPart(result),
+    ...ladderPart(result),
     ...streamsPart(result),
   ];
 }
 
-/** h2load's lines; nothing for results without HTTP/2. */
+/** The lines of the load tool that the articles used: h2load's where there is HTTP/2, wrk's for what is over HTTP/1. */
 export function lineParts(result: Result): Part[] {
+  return [...h2loadPart(result), ...wrkPart(result)];
+}
+
+function h2loadPart(result: Result): Part[] {
   if (!hasHttp2(result)) return [];
   const finish = hasPhases(result) ? [] : [finishTable(result)];
-  return [{ title: `h2load's lines${ofRounds(result)}:`, tables: [...finish, ...lineTables(result)], below: [] }];
+  const medians = 'medians; requests and status codes are sums; times and req/s per client are those of the round with the median requests/s';
+  return [{ title: `h2load's lines${ofRounds(result, medians)}:`, tables: [...finish, ...lineTables(result)], below: [] }];
+}
+
+function wrkPart(result: Result): Part[] {
+  const tables = wrkTables(result);
+  const medians = 'medians; errors are sums; latency and Req/Sec are those of the round with the median requests/s';
+  return tables.length === 0 ? [] : [{ title: `wrk's lines${ofRounds(result, medians)}:`, tables, below: [] }];
 }
 
 /** How figures of several rounds became one line. */
-function ofRounds({ variants }: Result): string {
+function ofRounds({ variants }: Result, how: string): string {
   const rounds = wholeRounds(variants);
-  return rounds < 2 ? '' : `, here of ${rounds} rounds: medians; requests and status codes are sums; times and req/s per client are those of `
-    + 'the round with the median requests/s';
+  return rounds < 2 ? '' : `, here of ${rounds} rounds: ${how}`;
 }
 
 function histogramPart(result: Result): Part[] {

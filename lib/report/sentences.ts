@@ -1,13 +1,14 @@
 // What stands around the table in words. The same lines in the terminal and in Markdown.
-import { limitOf, usableCores } from '../analysis/limit.ts';
 import { comparable } from '../analysis/verdict.ts';
-import { change, duration, percent, scaledTime, times, whole } from '../format.ts';
-import { formatCpuList } from '../runner/cores.ts';
+import { change, duration, enumeration, percent, scaledTime, times, tolerance, whole } from '../format.ts';
 import type { Comparison, Integrity, Result, Share, VariantResult } from '../runner/result.ts';
 import { findVariants } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
 import type { LoadProfile, Scenario } from '../scenario/model.ts';
+import { noiseFloorLines, roundsLines, roundsNeeded, scopeLines, undecidedLines } from './certainty.ts';
 import { comparesProtocols } from './columns.ts';
+import { ladderOf } from './ladder.ts';
+import { ceilingLines, coresText, limitLines, sharesCores } from './limits.ts';
 import { isOpenModel, protocolNames, streamsOf } from './loads.ts';
 import { streamSweep, type Point, type StreamSweep } from './streams.ts';
 
@@ -16,7 +17,8 @@ export interface Heading {
   scenario: string;
   /** As loadText. */
   load: string;
-  bodyBytes: number;
+  /** Several where the variants' pages differ. */
+  bodyBytes: number | readonly number[];
   /** The model's names, in words when there are several: "http/1.1 and h2". */
   protocol: string;
   rounds: number;
@@ -35,14 +37,23 @@ export interface Heading {
 
 /** Two lines: what is measured, and on what. */
 export function headingLines(heading: Heading): string[] {
-  const { rounds, atMost } = heading;
-  const many = `${rounds}${atMost === undefined ? '' : ` to ${atMost.rounds}`} ${rounds === 1 && atMost === undefined ? 'round' : 'rounds'}`;
-  const took = `${heading.estimated ? 'about ' : ''}${duration(heading.seconds)}${atMost === undefined ? '' : ` to ${duration(atMost.seconds)}`}`;
+  const { server, k6, serverCpus, generatorCpus } = heading;
+  const sizes = [...new Set([heading.bodyBytes].flat())].map((bytes) => `${whole(bytes)} B`);
   return [
-    [heading.scenario, heading.load, `${whole(heading.bodyBytes)} B over ${protocolNames(heading.protocol)}`,
-      `${many}, ${took}`].join(' · '),
-    [`${heading.server} on ${cores(heading.serverCpus)}, ${heading.k6} on ${cores(heading.generatorCpus)}`, heading.kernel, heading.cpuModel].join(' · '),
+    [heading.scenario, heading.load, `${enumeration(sizes)} over ${protocolNames(heading.protocol)}`, `${roundsText(heading)}, ${timeText(heading)}`].join(' · '),
+    [
+      sharesCores(heading) ? `${server} and ${k6} on ${coresText(serverCpus)}, shared` : `${server} on ${coresText(serverCpus)}, ${k6} on ${coresText(generatorCpus)}`,
+      heading.kernel, heading.cpuModel,
+    ].join(' · '),
   ];
+}
+
+function roundsText({ rounds, atMost }: Heading): string {
+  return `${rounds}${atMost === undefined ? '' : ` to ${atMost.rounds}`} ${rounds === 1 && atMost === undefined ? 'round' : 'rounds'}`;
+}
+
+function timeText({ seconds, estimated, atMost }: Heading): string {
+  return `${estimated ? 'about ' : ''}${duration(seconds)}${atMost === undefined ? '' : ` to ${duration(atMost.seconds)}`}`;
 }
 
 /** The article's command line, and what of it is different here. */
@@ -55,52 +66,95 @@ export function loadText(profile: LoadProfile, load: Load): string {
   return here.length === 0 ? load.command : `${load.command} (here ${here.join(', ')})`;
 }
 
-/** What was found: one sentence per comparison, what a curve or a histogram shows instead, then who was the limit. */
+/**
+ * What was found: one sentence per comparison, or what a curve, a ladder or a histogram leaves to say; then who was the limit,
+ * and how far all that goes.
+ */
 export function findingLines(result: Result, scenario: Scenario): string[] {
-  const sweep = streamSweep(result);
   return [
-    ...(sweep === undefined ? comparisonLines(result, scenario) : [sweepSentence(sweep, result)]),
+    ...comparisonLines(result, scenario),
     ...result.shares.map((share) => shareSentence(share, result)),
     ...latencyLines(result.variants.filter((variant) => isOpenModel(variant) && variant.latencyMs !== null)),
     ...headerLines(result),
     ...limitLines(result),
+    ...ceilingLines(result),
+    ...noiseFloorLines(result),
+    ...roundsLines(result),
+    ...scopeLines(result),
   ];
 }
 
+/** Rows that stand in a curve or a ladder are told of there. */
 function comparisonLines(result: Result, scenario: Scenario): string[] {
-  return result.comparisons
-    .filter((comparison) => comparable(variantOf(result, comparison.variant), comparison))
-    .map((comparison) => comparisonSentence(comparison, isOnlyStep(comparison, result, scenario) ? scenario.knob : undefined));
+  const sweep = streamSweep(result);
+  const shown = new Set<Comparison | null>([
+    ...ladderOf(result).map(({ step }) => step),
+    ...(sweep === undefined ? [] : result.comparisons.filter(({ baseline }) => baseline === sweep.line.variant.name)),
+  ]);
+  return [
+    ...(sweep === undefined ? [] : [sweepSentence(sweep, result)]),
+    ...undecidedLines(result.comparisons.filter((comparison) => shown.has(comparison))),
+    ...result.comparisons
+      .filter((comparison) => !shown.has(comparison) && comparable(variantOf(result, comparison.variant), comparison))
+      .map((comparison) => sentenceOn(comparison, result, scenario)),
+  ];
+}
+
+function sentenceOn(comparison: Comparison, result: Result, scenario: Scenario): string {
+  if (scenario.control === true) return controlSentence(comparison);
+  return comparisonSentence(comparison, isOnlyStep(comparison, result, scenario) ? scenario.knob : undefined, result);
 }
 
 function variantOf({ variants }: Result, name: string): VariantResult | undefined {
   return variants.find((variant) => variant.name === name);
 }
 
-/** Whether the comparison is the article's one step on one server, and all there is: then it can go by the knob's name. */
+/** Whether the comparison is the scenario's one step on one server, and all there is: then it can go by the knob's name. */
 function isOnlyStep({ variant, baseline }: Comparison, result: Result, scenario: Scenario): boolean {
-  const article = findVariants(scenario).map(({ name }) => name);
+  const variants = findVariants(scenario);
   const servers = new Set([variant, baseline].map((name) => variantOf(result, name)?.server?.name));
-  return result.comparisons.length === 1 && servers.size === 1 && article.length === 2 && article[0] === baseline && article[1] === variant;
+  // Whole configs of a person's own may differ in more than one knob.
+  const own = variants.some(({ server }) => typeof server !== 'string' && server.asIs !== undefined);
+  return !own && result.comparisons.length === 1 && servers.size === 1
+    && variants.length === 2 && variants[0]?.name === baseline && variants[1]?.name === variant;
 }
 
-function comparisonSentence(comparison: Comparison, knob: string | undefined): string {
-  const { variant, baseline, ratio, ci95, verdict, why, publishedRatio } = comparison;
+function comparisonSentence(comparison: Comparison, knob: string | undefined, { sameWithin }: Result): string {
+  const { variant, baseline, ratio, verdict, why, publishedRatio } = comparison;
   const subject = knob ?? variant;
   const versus = knob === undefined ? ` than ${baseline}` : '';
   const article = publishedRatio === null ? '.' : `; the article saw ${change(publishedRatio)}.`;
-  const measured = `${change(ratio)} (95 % interval ${change(ci95[0])} to ${change(ci95[1])})`;
+  const measured = measuredChange(comparison);
   switch (verdict) {
     case 'faster':
     case 'slower':
       return `${subject} is ${verdict}${versus} here: ${measured}${article}`;
     case 'same':
-      return `${subject} is as fast as ${knob === undefined ? baseline : 'without'} here: ${measured}${article}`;
+      return `${subject} is as fast as ${knob === undefined ? baseline : 'without'} here, within ${tolerance(sameWithin)}: ${measured}${article}`;
     case 'inconclusive':
-      return `Whether ${subject} is faster${versus} cannot be told from this: ${measured}${article}`;
+      return `Whether ${subject} is faster${versus} cannot be told from this: ${measured}; ${roundsNeeded(comparison)}${article}`;
     case 'none':
       return `No verdict on ${subject}${knob === undefined ? ` against ${baseline}` : ''}: ${why}${ratio === 0 ? '' : ` (measured ${change(ratio)})`}${article}`;
   }
+}
+
+/** One config against itself: every difference is noise. */
+function controlSentence(comparison: Comparison): string {
+  const { variant, baseline, ratio, verdict, why } = comparison;
+  switch (verdict) {
+    case 'faster':
+    case 'slower':
+      return `${variant} is called ${verdict} than ${baseline}, and they are the same: ${measuredChange(comparison)}. Of 20 such runs one may say so; more of them mean noise from outside.`;
+    case 'same':
+    case 'inconclusive':
+      return `${variant} and ${baseline} are the same, and not called different: ${measuredChange(comparison)}.`;
+    case 'none':
+      return `No verdict on ${variant} against ${baseline}: ${why}${ratio === 0 ? '' : ` (measured ${change(ratio)})`}.`;
+  }
+}
+
+function measuredChange({ ratio, ci95 }: Comparison): string {
+  return `${change(ratio)} (95 % interval ${change(ci95[0])} to ${change(ci95[1])})`;
 }
 
 /** e.g. "The curve alone makes 93 % of the difference between h2o and nginx: ×1.57 of ×1.62 (95 % interval 88 % to 99 %)." */
@@ -149,30 +203,6 @@ function headerLines(result: Result): string[] {
   return [`Header bytes here are those of ${whole(first.traffic?.requests ?? 0)} requests, the published ones of ${whole(first.published?.requests ?? 0)}.`];
 }
 
-function limitLines(result: Result): string[] {
-  const measured = result.variants.filter((variant) => limitOf(variant) !== null);
-  const [first] = measured;
-  if (first === undefined) return [];
-  const { serverCpus, generatorCpus } = result.environment;
-  const coresOf = (variant: VariantResult): { server: number; generator: number } => (
-    usableCores(variant, { server: serverCpus.length, generator: generatorCpus.length })
-  );
-  const servers = [...new Set(measured.map(({ server }) => server?.name))];
-  const serverShares = servers.map((name) => {
-    const variants = measured.filter(({ server }) => server?.name === name);
-    return `${name} at ${range(variants.map(({ serverShare }) => serverShare as number))} of its ${coreWord(coresOf(variants[0] as VariantResult).server)}`;
-  });
-  const generatorShare = `the generator at ${range(measured.map((variant) => variant.generatorShare as number))} of its ${coreWord(coresOf(first).generator)}`;
-  const shares = [...serverShares, generatorShare].join(', ');
-  const limits = measured.map(limitOf);
-  const serverBound = limits.every((one) => one === 'server' || one === 'both');
-  const generatorBound = limits.every((one) => one === 'generator' || one === 'both');
-  if (serverBound && generatorBound) return [`Both sides were at their limit: ${shares}.`];
-  if (serverBound) return [`${servers.length === 1 ? `${servers[0]} was` : 'The servers were'} the limit: ${shares}.`];
-  if (generatorBound) return [`The generator was the limit: ${shares}.`];
-  return [`Use of the cores: ${shares}.`];
-}
-
 /** How much of what was sent is in the database. */
 export function storedLine(integrity: Integrity | null): string {
   if (integrity === null) return 'Not stored in InfluxDB (--store none)';
@@ -180,30 +210,28 @@ export function storedLine(integrity: Integrity | null): string {
   return `Stored ${whole(integrity.stored)} of ${whole(integrity.requests)} requests in InfluxDB${again}, ${whole(integrity.lost)} lost`;
 }
 
-/** What a reader has to know beside the figures: warnings, why a variant stands there, and the scenario's footnotes. */
-export function noteLines(result: Result): string[] {
-  const notes = new Map<string, string[]>();
-  for (const { name, note } of result.variants) {
-    if (note !== undefined) notes.set(note, [...(notes.get(note) ?? []), name]);
-  }
+/**
+ * What a reader has to know beside the figures: warnings, what of a person's own config runs otherwise than it says, why a
+ * variant stands there, and the scenario's footnotes.
+ */
+export function noteLines({ warnings, variants, footnotes }: Result): string[] {
   return [
-    ...result.warnings.map((warning) => `Note: ${warning}`),
-    ...result.variants.flatMap(({ name, publishedOnly }) => (publishedOnly === undefined ? [] : [`${name} is published only: ${publishedOnly}`])),
-    ...[...notes].map(([note, names]) => `${names.join(', ')}: ${note}`),
-    ...result.footnotes,
+    ...warnings.map((warning) => `Note: ${warning}`),
+    ...byText(variants, ({ server }) => (server ?? { redirections: [] }).redirections.join('; ')).map(([text, names]) => (
+      `${names} ${names.includes(',') ? 'run' : 'runs'} here with: ${text}. The ${names.includes(',') ? 'files themselves are' : 'file itself is'} not changed.`
+    )),
+    ...variants.flatMap(({ name, publishedOnly }) => (publishedOnly === undefined ? [] : [`${name} is published only: ${publishedOnly}`])),
+    ...byText(variants, ({ note }) => note ?? '').map(([note, names]) => `${names}: ${note}`),
+    ...footnotes,
   ];
 }
 
-function range(shares: readonly number[]): string {
-  const low = percent(Math.min(...shares));
-  const high = percent(Math.max(...shares));
-  return low === high ? low : `${low.replace(' %', '')} to ${high}`;
-}
-
-function coreWord(count: number): string {
-  return count === 1 ? 'core' : `${count} cores`;
-}
-
-function cores(cpus: readonly number[]): string {
-  return `${cpus.length === 1 ? 'core' : 'cores'} ${formatCpuList(cpus)}`;
+/** Each text once, with the names of all variants that it is of. */
+function byText(variants: readonly VariantResult[], textOf: (variant: VariantResult) => string): [text: string, names: string][] {
+  const texts = new Map<string, string[]>();
+  for (const variant of variants) {
+    const text = textOf(variant);
+    if (text !== '') texts.set(text, [...(texts.get(text) ?? []), variant.name]);
+  }
+  return [...texts].map(([text, names]) => [text, names.join(', ')]);
 }

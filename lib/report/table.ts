@@ -9,6 +9,8 @@ export interface Heading {
   group: string;
   title: string;
   align: 'left' | 'right';
+  /** Says little without the column before it, and is not parted from that where a table goes on below. */
+  joined?: true;
 }
 
 export interface Column<Row> extends Heading { cell(row: Row): Cell }
@@ -23,7 +25,7 @@ export function tableOf<Row>(rows: readonly Row[], columns: readonly Column<Row>
   const told = rows.filter((row) => others.some((column) => textOf(column.cell(row)) !== ''));
   const shown = [name, ...others.filter((column) => told.some((row) => textOf(column.cell(row)) !== ''))];
   return {
-    columns: shown.map(({ group, title, align }) => ({ group, title, align })),
+    columns: shown.map(({ cell: _, ...heading }) => heading),
     rows: told.map((row) => shown.map((column) => column.cell(row))),
   };
 }

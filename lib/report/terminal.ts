@@ -15,10 +15,13 @@ const verdictColours: Readonly<Record<Verdict, number>> = { faster: 32, slower: 
 const gap = '  ';
 const narrowest = 80;
 
-/** All of it. What matters most comes last, where a terminal stands still: h2load's lines, the tables, `lines`, the notes. */
+/** All of it. What matters most comes last, where a terminal stands still: the tools' lines, the tables, `lines`, the notes. */
 export function terminalReport(result: Result, lines: readonly string[], options: TerminalOptions): string[] {
+  const tools = lineParts(result);
   return [
-    ...[...lineParts(result), ...tableParts(result)].flatMap((part) => [...partLines(part, options), '']),
+    ...tools.flatMap((part) => [...partLines(part, options), '']),
+    ...(tools.length === 0 ? [] : ['In short:']),
+    ...tableParts(result).flatMap((part) => [...partLines(part, options), '']),
     ...wrapLines([...lines, ...noteLines(result)], options.width),
   ];
 }
@@ -72,7 +75,7 @@ function besideEachOther(left: readonly string[], right: readonly string[], left
 
 /**
  * A table as lines. Columns that do not fit the width go into a second (third …) table below, which repeats the first
- * column: no figure is left out.
+ * column: no figure is left out. Joined columns go together.
  */
 export function terminalTable(table: Table, { width, colour }: TerminalOptions): string[] {
   const [name, ...others] = table.columns.map((heading, index) => measure(heading, table.rows, index));
@@ -80,15 +83,26 @@ export function terminalTable(table: Table, { width, colour }: TerminalOptions):
   const available = Math.max(narrowest, width);
   const tables: Measured[][] = [];
   let current: Measured[] = [];
-  for (const column of others) {
-    if (current.length > 0 && lineWidth([name, ...current, column]) > available) {
+  for (const block of blocksOf(others)) {
+    if (current.length > 0 && lineWidth([name, ...current, ...block]) > available) {
       tables.push(current);
       current = [];
     }
-    current.push(column);
+    current.push(...block);
   }
   tables.push(current);
   return tables.flatMap((columns, index) => [...(index === 0 ? [] : ['']), ...tableLines([name, ...columns], table.rows, colour)]);
+}
+
+/** Columns that are joined, together. */
+function blocksOf(columns: readonly Measured[]): Measured[][] {
+  const blocks: Measured[][] = [];
+  for (const column of columns) {
+    const before = blocks.at(-1);
+    if (column.joined === true && before !== undefined) before.push(column);
+    else blocks.push([column]);
+  }
+  return blocks;
 }
 
 interface Measured extends Heading { index: number; width: number }

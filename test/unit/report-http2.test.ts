@@ -103,10 +103,13 @@ describe('h2load\'s lines', () => {
     expect(titles).not.toContain('time for connect');
   });
 
-  test('stay out of HTTP/1.1\'s report, which is its table and its sentences', () => {
-    const both = result([workers, openFileCache]);
-    expect(lineParts(both)).toEqual([]);
-    expect(terminalReport(both, ['One.', 'Two.'], plain)).toEqual([...terminalTable(variantTable(both), plain), '', 'One.', 'Two.']);
+  test('stay out of HTTP/1.1\'s report, and wrk\'s out of HTTP/2\'s; a mixed one has both', () => {
+    const tools = (of: Result) => lineParts(of).map(({ title }) => title.split(',')[0]);
+    expect(tools(result([workers, openFileCache]))).toEqual(['wrk\'s lines']);
+    expect(tools(curve)).toEqual(['h2load\'s lines']);
+    expect(tools(small)).toEqual(['h2load\'s lines', 'wrk\'s lines']);
+    // wrk's are of what is over HTTP/1 alone.
+    expect(new Set(lineParts(small)[1]?.tables.flatMap(({ rows }) => rows.map((row) => textOf(row[0] ?? '').split(' ')[0])))).toEqual(new Set(['nginx-http1']));
   });
 
   test('stand beside each other where the terminal has room, one below the other in a pipe', () => {
@@ -126,9 +129,9 @@ describe('a load at a constant rate', () => {
   test('has latencies in its table, and no ratio of requests/s', () => {
     expect(terminalTable(variantTable(rate), plain)).toEqual([
       '          published                   here',
-      'variant         p50        p99  requests/s  CPU µs/req  p50 ms  p99 ms  max ms  errors/M  success',
-      'nginx    600–750 µs  over 5 ms       1,000       970.0    0.31     1.9     9.4         0    100 %',
-      'h2o      450–600 µs     1–2 ms       1,000       970.0    0.22    0.70     4.4         0    100 %',
+      'variant         p50        p99  requests/s  CPU µs/req  CPU ratio  p50 ms  p99 ms  max ms  errors/M  success',
+      'nginx    600–750 µs  over 5 ms       1,000       970.0               0.31     1.9     9.4         0    100 %',
+      'h2o      450–600 µs     1–2 ms       1,000       970.0  ×1.00        0.22    0.70     4.4         0    100 %',
     ]);
   });
 
@@ -189,7 +192,7 @@ describe('several phases on one server', () => {
 describe('protocols against each other', () => {
   test('have header bytes in the table, and SPDY as it was published', () => {
     const lines = terminalTable(variantTable(small), plain);
-    expect(lines.map((line) => line.replace(/ +CPU.*| +\d+\.\d +70\.0.*/, ''))).toEqual([
+    expect(lines.map((line) => line.replace(/ +CPU.*| +\d+\.\d( +×0.*)? +70\.0.*/, ''))).toEqual([
       '              published                               here',
       'variant      requests/s  ratio  headers kB      requests/s  against nginx-http1        headers kB',
       'nginx-http1      44,326             23,600          61,291                                 23,600',
@@ -256,6 +259,7 @@ describe('servers against each other, in words', () => {
       'nginx-p256 is faster than nginx here: +56 % (95 % interval +56 % to +56 %).',
       'The curve alone makes 92 % of the difference between h2o and nginx: ×1.56 of ×1.62 (95 % interval 92 % to 92 %).',
       'The servers were the limit: nginx at 97 % of its core, h2o at 97 % of its core, the generator at 60 % of its core.',
+      'Verdicts hold for this machine in this boot (since 2026-11-19 07:00 UTC).',
     ]);
   });
 
@@ -271,7 +275,7 @@ describe('servers against each other, in words', () => {
   test('have no verdict on each other, but a reason', async () => {
     expect((await findings(images))[0]).toBe('No verdict on nghttpd-4096 against nghttpd-1024: 74 % of the requests of nghttpd-1024 failed (measured −39 %).');
     const two = await h2Result('nghttpd-index', { nghttpd: about(50_000), h2o: about(50_000) });
-    expect((await findings(two))[0]).toBe('h2o is as fast as nghttpd here: ±0 % (95 % interval ±0 % to ±0 %).');
+    expect((await findings(two))[0]).toBe('h2o is as fast as nghttpd here, within 1 %: ±0 % (95 % interval ±0 % to ±0 %).');
   });
 
   test('have their protocol written out', () => {

@@ -1,0 +1,102 @@
+// Who set the pace, and how far the generator could have gone.
+import { limitOf, usableCores } from '../analysis/limit.ts';
+import { enumeration, percent, whole } from '../format.ts';
+import { formatCpuList } from '../runner/cores.ts';
+import type { Environment, Result, VariantResult } from '../runner/result.ts';
+
+/** Server and generator on the same cores, as a scenario may ask. */
+export function sharesCores({ serverCpus, generatorCpus }: { serverCpus: readonly number[]; generatorCpus: readonly number[] }): boolean {
+  return formatCpuList(serverCpus) === formatCpuList(generatorCpus);
+}
+
+/** "core 1", "cores 4-7". */
+export function coresText(cpus: readonly number[]): string {
+  return `${cpus.length === 1 ? 'core' : 'cores'} ${formatCpuList(cpus)}`;
+}
+
+/** One sentence on who was at its limit. */
+export function limitLines(result: Result): string[] {
+  const measured = result.variants.filter((variant) => limitOf(variant) !== null);
+  if (measured.length === 0) return [];
+  return [sharesCores(result.environment) ? sharedSentence(measured, result.environment) : ownCoresSentence(measured, result.environment)];
+}
+
+function ownCoresSentence(measured: readonly VariantResult[], environment: Environment): string {
+  const { serverShares, generatorShare } = sharesOf(measured, environment);
+  const shares = [
+    ...serverShares.map(({ server, share, cores }) => `${server} at ${share} of its ${coreWord(cores)}`),
+    `the generator at ${generatorShare.share} of its ${coreWord(generatorShare.cores)}`,
+  ].join(', ');
+  const limits = measured.map(limitOf);
+  const serverBound = limits.every((one) => one === 'server' || one === 'both');
+  const generatorBound = limits.every((one) => one === 'generator' || one === 'both');
+  if (serverBound && generatorBound) return `Both sides were at their limit: ${shares}.`;
+  if (serverBound) return `${serverShares.length === 1 ? `${serverShares[0]?.server} was` : 'The servers were'} the limit: ${shares}.`;
+  if (generatorBound) return `The generator was the limit: ${shares}.`;
+  return `Use of the cores: ${shares}.`;
+}
+
+/** From this share of shared cores on there is nothing left of them; the kernel takes some for neither side. */
+const allOfThem = 0.9;
+
+/** On shared cores each side takes what the other one leaves: the sum says whether they were used up. */
+function sharedSentence(measured: readonly VariantResult[], { serverCpus, generatorCpus }: Environment): string {
+  const all = { server: serverCpus.length, generator: generatorCpus.length };
+  // Shares are by the cores that a side can use; here by all of them, so that they add up.
+  const used = measured.map((variant) => {
+    const usable = usableCores(variant, all);
+    return {
+      server: ((variant.serverShare as number) * usable.server) / all.server, generator: ((variant.generatorShare as number) * usable.generator) / all.generator,
+    };
+  });
+  const words = used.every(({ server, generator }) => server + generator >= allOfThem) ? 'and used them up' : 'and did not use them up';
+  const servers = [...new Set(measured.map(({ server }) => server?.name))];
+  return `Server and generator shared ${coresText(serverCpus)} ${words}: ${enumeration(servers.map(String))} took ${range(used.map(({ server }) => server))}, `
+    + `the generator ${range(used.map(({ generator }) => generator))}.`;
+}
+
+interface SideShare { share: string; cores: number }
+
+function sharesOf(measured: readonly VariantResult[], { serverCpus, generatorCpus }: Environment): { serverShares: (SideShare & { server: string })[]; generatorShare: SideShare } {
+  const coresOf = (variant: VariantResult): { server: number; generator: number } => (
+    usableCores(variant, { server: serverCpus.length, generator: generatorCpus.length })
+  );
+  const servers = [...new Set(measured.map(({ server }) => server?.name ?? ''))];
+  return {
+    serverShares: servers.map((server) => {
+      const variants = measured.filter((one) => one.server?.name === server);
+      return { server, share: range(variants.map(({ serverShare }) => serverShare as number)), cores: coresOf(variants[0] as VariantResult).server };
+    }),
+    generatorShare: { share: range(measured.map(({ generatorShare }) => generatorShare as number)), cores: coresOf(measured[0] as VariantResult).generator },
+  };
+}
+
+/** Below this the responder was what limited the generator; see Ceiling. */
+const generatorsOwn = 0.9;
+
+/** What the generator can do here with each load, by its check against a responder that does nothing else. */
+export function ceilingLines({ ceilings, variants }: Result): string[] {
+  const [first] = ceilings;
+  if (first === undefined) return [];
+  const measured = variants.filter(({ rounds }) => rounds.length > 0);
+  const one = ceilings.length === 1 && measured.every(({ name }) => first.variants.includes(name));
+  const each = ceilings.map(({ rps, variants: names }) => `${whole(rps)} requests/s with the load of ${enumeration(names)}`);
+  const derived = ceilings.filter(({ generatorShare }) => generatorShare < generatorsOwn);
+  return [
+    `The generator can do ${one ? `${whole(first.rps)} requests/s with this load` : each.join('; ')} on this machine (checked against a responder that does nothing else).`,
+    ...(derived.length === 0 ? [] : [
+      `The responder was the limit of that check${one ? '' : ` with the load of ${enumeration(derived.flatMap(({ variants: names }) => names))}`} `
+      + `(generator at ${range(derived.map(({ generatorShare }) => generatorShare))} of its cores): the figure is what the generator's CPU time per request comes to.`,
+    ]),
+  ];
+}
+
+function range(shares: readonly number[]): string {
+  const low = percent(Math.min(...shares));
+  const high = percent(Math.max(...shares));
+  return low === high ? low : `${low.replace(' %', '')} to ${high}`;
+}
+
+function coreWord(count: number): string {
+  return count === 1 ? 'core' : `${count} cores`;
+}
