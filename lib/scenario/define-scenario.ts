@@ -1,7 +1,9 @@
 // Checks a scenario when its file is loaded, so that a mistake shows before anything is installed or started.
+import path from 'node:path';
+import { problemOfHeader } from './load/headers.ts';
 import type { LoadProfile, Page, Scenario, ServerSpec, TlsOffer, Variant } from './model.ts';
 import { problemOfShape } from './shape.ts';
-import { baselineName, isRunnable, loadOf } from './variants.ts';
+import { baselineName, isRunnable, loadOf, pageOf } from './variants.ts';
 
 /** Checks a scenario and returns it unchanged. Throws an Error that names the field when something is wrong. */
 export function defineScenario(scenario: Scenario): Scenario {
@@ -38,12 +40,14 @@ function problemOf(scenario: Scenario): string | undefined {
     if (found !== undefined) return `variant "${variant.name}" ${found}`;
   }
   if (!variants.some(isRunnable)) return 'has published figures only: nothing of it can be run';
-  return problemOfShare(scenario);
+  return problemOfShare(scenario) ?? problemOfFurtherComparisons(scenario);
 }
 
-function problemOfPage({ docroot, path, bodyBytes }: Page): string | undefined {
+function problemOfPage({ docroot, path, host, bodyBytes }: Page): string | undefined {
   if (docroot === '') return 'docroot is empty: name a folder of server-configs/www/, or an absolute path';
   if (!path.startsWith('/')) return `path "${path}" has to begin with /`;
+  if (/[\s#\0]/.test(path)) return `path "${path}" has a blank or a # in it: write it as %20 or %23`;
+  if (host !== undefined && !/^[^\s/\0]+$/.test(host)) return `host "${host}" has to be a name such as www.example.com`;
   if (!Number.isSafeInteger(bodyBytes) || bodyBytes < 0) return `bodyBytes ${bodyBytes} has to be a whole number`;
   return undefined;
 }
@@ -52,11 +56,15 @@ function problemOfVariant(scenario: Scenario, variant: Variant): string | undefi
   const { server, published } = variant;
   const loadProblem = variant.load === undefined ? undefined : problemOfLoad(variant.load);
   if (loadProblem !== undefined) return `load: ${loadProblem}`;
+  const pageProblem = variant.page === undefined ? undefined : problemOfPage(variant.page);
+  if (pageProblem !== undefined) return `page: ${pageProblem}`;
+  const { needsServerCores } = variant;
+  if (needsServerCores !== undefined && !isCount(needsServerCores)) return `has needsServerCores ${needsServerCores}, which has to be a whole number above 0`;
   if (typeof server === 'string') {
     if (server.trim() === '') return 'has an empty text as its server: write why nobody can run it here';
     if (published === undefined) return 'is published only, and has no published figures';
   } else {
-    const serverProblem = problemOfServer(server, loadOf(scenario, variant));
+    const serverProblem = problemOfServer(server, loadOf(scenario, variant)) ?? problemOfConfig(server, pageOf(scenario, variant));
     if (serverProblem !== undefined) return serverProblem;
   }
   const phases = scenario.phases?.count ?? 1;
@@ -68,12 +76,24 @@ function problemOfVariant(scenario: Scenario, variant: Variant): string | undefi
 
 function problemOfServer(server: ServerSpec, load: LoadProfile): string | undefined {
   if (!['nginx', 'h2o', 'nghttpd'].includes(server.name)) return `is of a server "${server.name}", which bakeoff does not know: nginx, h2o or nghttpd`;
-  if (server.config.length === 0) return `has no config: name files of server-configs/${server.name}/, the base first`;
   if (server.name === 'nghttpd' && load.protocol !== 'h2' && load.protocol !== 'h2c') return `asks nghttpd for ${load.protocol}, and it speaks HTTP/2 only`;
   for (const field of ['articleWorkers', 'minWorkers', 'fileLimit'] as const) {
     if (server[field] !== undefined && !isCount(server[field])) return `has ${field} ${server[field]}, which has to be a whole number above 0`;
   }
   if (server.workers !== 'server-cores' && !isCount(server.workers)) return `has workers ${server.workers}, which has to be a whole number above 0 or 'server-cores'`;
+  return undefined;
+}
+
+function problemOfConfig({ name, config, asIs }: ServerSpec, { docroot }: Page): string | undefined {
+  if (asIs === undefined) {
+    if (config.length === 0) return `has no config: name files of server-configs/${name}/, the base first`;
+    return docroot === undefined ? 'has a page without docroot: name a folder of server-configs/www/, or an absolute path' : undefined;
+  }
+  const [file, ...others] = config;
+  if (file === undefined || others.length > 0 || !path.isAbsolute(file)) return 'is asIs: its config has to be one file, named by its absolute path';
+  if (docroot !== undefined) return 'is asIs: what it serves is in its config, so its page must not have a docroot';
+  const { port } = asIs;
+  if (port !== undefined && !(isCount(port) && port < 65_536)) return `has asIs.port ${port}, which has to be from 1 to 65535`;
   return undefined;
 }
 
@@ -102,6 +122,19 @@ function problemOfShare(scenario: Scenario): string | undefined {
   return undefined;
 }
 
+function problemOfFurtherComparisons({ alsoCompare = [], variants }: Scenario): string | undefined {
+  for (const { variant, against } of alsoCompare) {
+    for (const name of [variant, against]) {
+      const found = variants.find((one) => one.name === name);
+      if (found === undefined) return `alsoCompare names "${name}", which is not there`;
+      if (!isRunnable(found)) return `alsoCompare names "${name}", which is published only`;
+    }
+    if (variant === against) return `alsoCompare compares "${variant}" with itself`;
+    if (alsoCompare.filter((one) => one.variant === variant && one.against === against).length > 1) return `alsoCompare names "${variant}" against "${against}" twice`;
+  }
+  return undefined;
+}
+
 /** Loads are mostly what the readers of command lines return; a scenario may change fields of them, or write its own. */
 function problemOfLoad(load: LoadProfile): string | undefined {
   const { protocol, requests, durationSeconds, streams, rate, bucketSeconds, tls } = load;
@@ -125,7 +158,13 @@ function problemOfLoad(load: LoadProfile): string | undefined {
     const ascending = bucketSeconds.every((end, index) => Number.isFinite(end) && end > (bucketSeconds[index - 1] ?? 0));
     if (bucketSeconds.length === 0 || !ascending) return 'bucketSeconds have to be above 0 and ascending';
   }
-  return tls === undefined ? undefined : problemOfTls(tls, protocol);
+  return problemOfRequest(load) ?? (tls === undefined ? undefined : problemOfTls(tls, protocol));
+}
+
+function problemOfRequest({ method, headers = {}, protocol }: LoadProfile): string | undefined {
+  if (method !== undefined && (!/^[A-Z]+$/.test(method) || method === 'CONNECT')) return `method "${method}" has to be one such as GET or POST`;
+  const [problem] = Object.entries(headers).flatMap(([name, value]) => problemOfHeader(name, value, protocol) ?? []);
+  return problem === undefined ? undefined : `headers: ${problem}`;
 }
 
 function problemOfTls({ minVersion, maxVersion }: TlsOffer, protocol: LoadProfile['protocol']): string | undefined {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { fitVariantLoad, isRunnable, loadOf } from '../../lib/scenario/catalogue.ts';
+import { fitVariantLoad, isRunnable, loadOf, pageOf } from '../../lib/scenario/catalogue.ts';
 import { ab, defineScenario, h2load, h2o, nghttpd, nginx, vegeta, wrk, type LoadProfile, type Scenario, type Variant } from '../../lib/scenario/index.ts';
 
 const workers = { workers: 1 };
@@ -22,6 +22,20 @@ test('a good one comes back as it is', () => {
   expect(() => defineScenario({ ...good, variants: [{ ...first, load: wrk('-c 2') }, { ...second, load: vegeta('-duration=1s', { buckets: '[0,1ms]', tls: { minVersion: 'TLSv1.3' } }) }] })).not.toThrow();
 });
 
+test('configs of a person\'s own, a page per variant, controls and further comparisons are taken', () => {
+  const own: Variant = { name: 'own', server: nginx(['/etc/nginx/nginx.conf'], { workers: 'server-cores', asIs: { port: 80 } }), page: { path: '/?a=1', host: 'a.example:81', bodyBytes: 1 }, needsServerCores: 2 };
+  const mixed: Scenario = {
+    ...good, variants: [first, second, own], control: true, sharedCores: true, alsoCompare: [{ variant: 'own', against: 'second' }, { variant: 'second', against: 'own' }],
+  };
+  expect(defineScenario(mixed)).toBe(mixed);
+  expect(pageOf(mixed, own).path).toBe('/?a=1');
+  expect(pageOf(mixed, first)).toBe(page);
+  const alone = { ...good, page: { path: '/', bodyBytes: 0 }, variants: [{ ...own, server: nghttpd(['/a'], { workers: 1, asIs: {} }) }] };
+  expect(defineScenario(alone)).toBe(alone);
+  const asked = { ...good, load: { ...load, method: 'POST', headers: { 'Accept-Encoding': 'gzip' }, body: 'x' } };
+  expect(defineScenario(asked)).toBe(asked);
+});
+
 test('servers are what their names say', () => {
   expect(nghttpd(['h2', 'streams-1024'], { workers: 'server-cores', articleWorkers: 2, fileLimit: 1024 })).toEqual({
     name: 'nghttpd', config: ['h2', 'streams-1024'], workers: 'server-cores', articleWorkers: 2, fileLimit: 1024,
@@ -33,7 +47,36 @@ test('servers are what their names say', () => {
 describe('is refused, with the field named:', () => {
   const withLoad = (change: object): Scenario => ({ ...good, load: { ...load, ...change } as LoadProfile });
   const withServer = (change: object): Scenario => ({ ...good, variants: [{ ...first, server: { ...nginx(['base'], workers), ...change } }] });
+  const { docroot: _, ...ownPage } = page;
+  const withOwn = (server: object, more: object = {}): Scenario => ({
+    ...good, variants: [{ name: 'first', server: { ...nginx(['/a.conf'], { workers: 1, asIs: {} }), ...server }, page: ownPage, ...more }],
+  });
+  const comparing = (...alsoCompare: object[]): Scenario => ({ ...good, alsoCompare } as Scenario);
   test.each<[string, Scenario, RegExp]>([
+    ['a config of its own by a relative path', withOwn({ config: ['a.conf'] }), /variant "first" is asIs: its config has to be one file, named by its absolute path/],
+    ['two configs of its own', withOwn({ config: ['/a.conf', '/b.conf'] }), /variant "first" is asIs: its config has to be one file/],
+    ['none', withOwn({ config: [] }), /variant "first" is asIs: its config has to be one file/],
+    ['a config of its own with a docroot', withOwn({}, { page }), /variant "first" is asIs: what it serves is in its config/],
+    ["one with the scenario's docroot", withOwn({}, { page: undefined }), /variant "first" is asIs: what it serves is in its config/],
+    ['port 0', withOwn({ asIs: { port: 0 } }), /variant "first" has asIs\.port 0/],
+    ['port 65536', withOwn({ asIs: { port: 65_536 } }), /variant "first" has asIs\.port 65536/],
+    ['a page without a folder to serve', { ...good, page: ownPage }, /variant "first" has a page without docroot/],
+    ["a variant's page without a path", { ...good, variants: [{ ...first, page: { ...page, path: '' } }] }, /variant "first" page: path ""/],
+    ['a page with a blank', { ...good, page: { ...page, path: '/a b' } }, /page: path "\/a b" has a blank/],
+    ['a page with a fragment', { ...good, page: { ...page, path: '/#a' } }, /page: path "\/#a" has a blank or a #/],
+    ['a host with a path', { ...good, page: { ...page, host: 'a/b' } }, /page: host "a\/b"/],
+    ['no host', { ...good, page: { ...page, host: '' } }, /page: host ""/],
+    ['half a server core', { ...good, variants: [first, { ...second, needsServerCores: 1.5 }] }, /variant "second" has needsServerCores 1\.5/],
+    ['a comparison of nobody', comparing({ variant: 'third', against: 'nobody' }), /alsoCompare names "nobody", which is not there/],
+    ['a comparison with what cannot be run', comparing({ variant: 'gone', against: 'first' }), /alsoCompare names "gone", which is published only/],
+    ['a comparison with itself', comparing({ variant: 'third', against: 'third' }), /alsoCompare compares "third" with itself/],
+    ['a comparison twice', comparing({ variant: 'third', against: 'second' }, { variant: 'third', against: 'second' }), /alsoCompare names "third" against "second" twice/],
+    ['a method of the wrong letters', withLoad({ method: 'post' }), /load: method "post" has to be/],
+    ['CONNECT', withLoad({ method: 'CONNECT' }), /load: method "CONNECT" has to be/],
+    ['a header without a name', withLoad({ headers: { '': 'x' } }), /load: headers: "" is not a header name/],
+    ['a header of two lines', withLoad({ headers: { A: 'x\ny' } }), /load: headers: the value of A has a line break/],
+    ['a length of its own', withLoad({ headers: { 'content-length': '5' } }), /load: headers: content-length is set by the load generator/],
+    ['an upgrade of HTTP/2', withLoad({ headers: { Upgrade: 'x' } }), /load: headers: Upgrade is not allowed in HTTP\/2/],
     ['a bad name', { ...good, name: 'Good one' }, /^scenario "Good one": a name may have a-z, 0-9 and - only$/],
     ['no variants', { ...good, variants: [] }, /^scenario good: has no variants$/],
     ['two of a name', { ...good, variants: [first, first] }, /two variants are named "first"/],
@@ -133,6 +176,17 @@ describe('where TypeScript was not asked, is refused with the field named:', () 
     ['a hole among the variants', { ...good, variants: [first, null] }, 'scenario good: variant 2: has to be an object'],
     ['a variant without a server', { ...good, variants: [{ name: 'first' }] }, 'scenario good: variant "first": server is missing'],
     ['a load of a variant', { ...good, variants: [{ ...first, load: {} }] }, 'scenario good: variant "first": load: command is missing'],
+    ['a number as a host', { ...good, page: { ...page, host: 1 } }, 'scenario good: page: host has to be a text'],
+    ["a variant's page", { ...good, variants: [{ ...first, page: '/' }] }, 'scenario good: variant "first": page: has to be an object'],
+    ['asIs alone', { ...good, variants: [{ ...first, server: { ...nginx(['base'], workers), asIs: true } }] }, 'scenario good: variant "first": server: asIs has to be an object'],
+    ['a list of headers', { ...good, load: { ...load, headers: ['a: b'] } }, 'scenario good: load: headers has to be an object of texts'],
+    ['a number as a header', { ...good, load: { ...load, headers: { a: 1 } } }, 'scenario good: load: headers has to be an object of texts'],
+    ['an object as a body', { ...good, load: { ...load, body: {} } }, 'scenario good: load: body has to be a text'],
+    ['a control that is none', { ...good, control: false }, 'scenario good: control has to be true, or left out'],
+    ['cores that are not shared', { ...good, sharedCores: 'no' }, 'scenario good: sharedCores has to be true, or left out'],
+    ['one further comparison', { ...good, alsoCompare: { variant: 'third', against: 'first' } }, 'scenario good: alsoCompare has to be a list'],
+    ['half a comparison', { ...good, alsoCompare: [{ variant: 'third' }] }, 'scenario good: alsoCompare 1: against is missing'],
+    ['one footnote', { ...good, footnotes: 'x' }, 'scenario good: footnotes has to be a list of texts'],
     ['one config', { ...good, variants: [{ ...first, server: { name: 'nginx', config: 'base', workers: 1 } }] }, 'scenario good: variant "first": server: config has to be a list of texts'],
   ])('%s', (_, scenario, message) => {
     expect(() => defineScenario(scenario as Scenario)).toThrow(expect.objectContaining({ message }) as Error);
