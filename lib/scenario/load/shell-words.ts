@@ -53,7 +53,7 @@ function readWord(line: string, start: number, tool: string): ShellWord {
   for (; at < line.length; at++) {
     const char = line.charAt(at);
     const next = line.charAt(at + 1);
-    if (quote !== "'" && (char === '`' || (char === '$' && /[\w({'"]/.test(next)))) {
+    if (quote !== "'" && (char === '`' || (char === '$' && (quote === '' ? /[\w({'"]/ : /[\w({]/).test(next)))) {
       throw new UserError(`${tool}: ${char === '`' ? char : char + next} is for a shell: write what stands for it, or put '…' around it`);
     }
     if (quote === '') {

@@ -1,0 +1,186 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test, vi } from 'vitest';
+import { ab, fitLoad, h2load, loadOfLine, vegeta, weighttp, wrk } from '../../lib/scenario/load.ts';
+import { refused } from '../fixtures/refused.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'load-line-'));
+writeFileSync(join(folder, 'body.json'), '{"a":1}');
+writeFileSync(join(folder, 'large'), 'x'.repeat(16 * 1024 + 1));
+writeFileSync(join(folder, 'binary'), Buffer.from([0xff, 0xfe, 0x00]));
+writeFileSync(join(folder, 'empty'), '');
+vi.stubEnv('INIT_CWD', folder);
+afterAll(() => {
+  vi.unstubAllEnvs();
+  rmSync(folder, { recursive: true });
+});
+
+describe("the articles' lines are what the scenarios have", () => {
+  test.each([
+    ['./wrk -c 100 -t 10 -d 10 http://127.0.0.1/', wrk('-c 100 -t 10 -d 10')],
+    ['$ ab -c 10000 -n 1000000 -r http://172.31.20.18/', ab('-c 10000 -n 1000000 -r')],
+    ['$ weighttp -k -c 100 -n 100000 http://127.0.0.1:81/index.html', weighttp('-k -c 100 -n 100000')],
+    ['h2load -n 100000 -c 1000 https://www.example.com -t 16', h2load('-n 100000 -c 1000 -t 16')],
+    ['h2load -n100000 -c100 -m100 https://127.0.0.1:8081/index.html', h2load('-n100000 -c100 -m100')],
+    [
+      'echo "GET https://a.example:8443" | vegeta attack -http2 -insecure -duration=10s -rate=1000 | tee result.nginx.bin'
+      + ' | vegeta report -reporter="hist[0,.15ms,.3ms,.45ms,.6ms,.75ms,.9ms,1ms,2ms,5ms]"',
+      vegeta('-http2 -insecure -duration=10s -rate=1000', { buckets: 'hist[0,.15ms,.3ms,.45ms,.6ms,.75ms,.9ms,1ms,2ms,5ms]' }),
+    ],
+  ])('%s', (line, { command: _, ...profile }) => {
+    const { command, ...load } = loadOfLine(line).load;
+    expect(load).toEqual(profile);
+    expect(command).toBe(line.replace('$ ', ''));
+  });
+});
+
+describe('the line', () => {
+  test.each([
+    ['wrk', 'wrk'],
+    ['  /usr/local/bin/wrk   -t4\t-c100 ', '/usr/local/bin/wrk -t4 -c100'],
+    ['time sudo wrk -H "A:  b"', 'time sudo wrk -H "A:  b"'],
+    ['wrk -t4 -c8 \\\n  -d 5', 'wrk -t4 -c8 -d 5'],
+    ['wrk -d 5 # as in production', 'wrk -d 5'],
+    ['wrk -d 5 > out.txt 2>&1', 'wrk -d 5'],
+    ['wrk -d 5 2> errors >>out.txt', 'wrk -d 5'],
+    ['ab -n 10 http://localhost/ 2>&1 | tee log | grep Requests', 'ab -n 10 http://localhost/ | tee log | grep Requests'],
+  ])('"%s" is shown as %s', (line, command) => {
+    expect(loadOfLine(line).load.command).toBe(command);
+  });
+
+  test('is quoted as for a shell', () => {
+    const line = String.raw`wrk -H 'A: $HOME \ "x"' -H "B: 'y' \"z\" \$5 \n" -H C:\ d\'e -H "D: "'f'g 'http://localhost/?a=1&b=2'`;
+    expect(loadOfLine(line)).toMatchObject({
+      load: { headers: { A: String.raw`$HOME \ "x"`, B: String.raw`'y' "z" $5 \n`, C: "d'e", D: 'fg' }, command: line },
+      url: { path: '/?a=1&b=2' },
+    });
+    expect(loadOfLine('wrk -H "A: cost$"').load.headers).toEqual({ A: 'cost$' });
+  });
+
+  test.each([
+    ['', /^give the command line of a load generator, such as "wrk -c 100 -d 10": wrk, h2load, ab, weighttp, vegeta$/],
+    ['   ', /^give the command line/],
+    ['time', /^give the command line/],
+    ['# wrk -c 1', /^give the command line/],
+    ['-c 100 -d 10', /^there is no load generator "-c" here: did you mean \w+\? There are wrk, h2load, ab, weighttp, vegeta$/],
+    ['wrk2 -c 100 -R 1000', /^there is no load generator "wrk2" here: did you mean wrk\?/],
+    ['/opt/bin/h2laod -n 1', /^there is no load generator "h2laod" here: did you mean h2load\?/],
+    ['hey -z 10s http://localhost/wrk', /^there is no load generator "hey" here/],
+    ['taskset -c 1 wrk -c 100', /^leave "taskset -c 1" out: the line begins with wrk \(cores are given with --generator-cpus\)$/],
+    ['sudo -u www /usr/bin/wrk -c 100', /^leave "sudo -u www" out: the line begins with \/usr\/bin\/wrk/],
+    ['A=1 wrk', /^leave "A=1" out/],
+    ['docker run --rm williamyeh/wrk -c 10', /^leave "docker run --rm" out/],
+    ['wrk -c 10; wrk -c 20', /^the load: ; is for a shell: give one command line$/],
+    ['wrk -c 10\nwrk -c 20', /^the load: give one command line, not several$/],
+    ['wrk -c 10 && ab', /^the load: && is for a shell/],
+    ['wrk http://localhost/?a=1&b=2', /^the load: & is for a shell: give one command line, with quotes around what has & in it$/],
+    ['(wrk)', /^the load: \( is for a shell/],
+    ['vegeta attack < targets', /^the load: < is for a shell/],
+    ['wrk -c $CONNECTIONS', /^the load: \$C is for a shell/],
+    ['wrk -c "$(nproc)"', /^the load: \$\( is for a shell/],
+    ['wrk -c `nproc`', /^the load: ` is for a shell/],
+    ["wrk -H 'A: b", /^the load: a ' is open to the end of the line/],
+    ['cat urls | wrk', /^wrk: leave "cat … \|" out/],
+    ['cat a | sort | vegeta attack', /^there is no load generator "cat" here/],
+    ['wrk -c 100 -s post.lua http://localhost/', /^wrk: -s cannot be honoured here; these can: -c -t -d -H --timeout --latency$/],
+    ['wrk http://a/ http://b/', /^wrk: "http:\/\/a\/" and "http:\/\/b\/": one URL at a time$/],
+    ['wrk 100', /^wrk: "100" is no URL/],
+    ['wrk ftp://a/', /^wrk: "ftp:\/\/a\/" is no URL/],
+    ['wrk http://', /^wrk: "http:\/\/" is no URL/],
+    ['wrk http://a:99999/', /is no URL/],
+    ['wrk http://me:secret@a/', /^wrk: a user name in a URL cannot be honoured here/],
+    ['h2load -i urls.txt', /^h2load: -i cannot be honoured/],
+    ['vegeta report', /^vegeta: only "vegeta attack" makes load/],
+    ['vegeta', /^vegeta: only "vegeta attack" makes load/],
+    ['vegeta attack http://a/ -duration=1s', /^vegeta: "http:\/\/a\/": write the URL as echo/],
+    ['vegeta attack -targets=list -duration=1s', /^vegeta: -targets cannot be honoured/],
+    ['cat targets | vegeta attack -duration=1s', /^vegeta: targets from cat cannot be honoured here: write echo "GET URL" \| vegeta attack …$/],
+    ['echo http://a/ | vegeta attack -duration=1s', /^vegeta: "http:\/\/a\/" has to be one method and URL/],
+    ['echo | vegeta attack -duration=1s', /^vegeta: "" has to be one method/],
+    ['echo get http://a/ | vegeta attack -duration=1s', /^vegeta: get has to be a method/],
+    [String.raw`echo -e "GET http://a/\nX: y" | vegeta attack -duration=1s`, /^vegeta: "GET http:\/\/a\/ X: y" has to be one method and URL/],
+    ['echo "GET http://a/" | vegeta attack -duration=1s | vegeta report -type="hist[1,2]"', /^vegeta: buckets have to be/],
+    ['h2load -d large', /^h2load -d large has 16385 bytes: a body of at most 16384/],
+    ['h2load -d binary', /^h2load -d binary is not text in UTF-8/],
+    ['h2load -H "TE: trailers"', /^h2load -H "TE: trailers": TE is not allowed in HTTP\/2$/],
+    ['h2load -H "connection: close"', /connection is set by the load generator/],
+    ['h2load -H ":method: POST"', /^h2load -H ":method: POST" has to be a header/],
+  ])('"%s" is refused in one line', refused((line) => loadOfLine(line)));
+});
+
+describe('the URL', () => {
+  test.each([
+    ['wrk -d 1 http://localhost:8080/a%20b?q=%2F', { scheme: 'http', port: 8080, path: '/a%20b?q=%2F' }],
+    ['wrk http://127.0.0.1', { scheme: 'http', port: 80, path: '/' }],
+    ['wrk https://[::1]:8443/#top', { scheme: 'https', port: 8443, path: '/' }],
+    ['wrk https://WWW.Example.com/a', { scheme: 'https', host: 'www.example.com', port: 443, path: '/a' }],
+    ['wrk http://www.example.com:8080', { scheme: 'http', host: 'www.example.com:8080', port: 8080, path: '/' }],
+    ['wrk "http://a.localhost/ä?x y"', { scheme: 'http', port: 80, path: '/%C3%A4?x%20y' }],
+    ['ab -n 1 www.example.com/', { scheme: 'http', host: 'www.example.com', port: 80, path: '/' }],
+    ['weighttp -n 1 127.0.0.1:81/index.html', { scheme: 'http', port: 81, path: '/index.html' }],
+    ['printf "GET https://a.example/b\\n" | vegeta attack -duration=1s', { scheme: 'https', host: 'a.example', port: 443, path: '/b' }],
+  ])('of "%s" is %o', (line, url) => {
+    const found = loadOfLine(line);
+    expect(found.url).toEqual(url);
+    expect(found.host).toBe('host' in url ? url.host : undefined);
+  });
+
+  test('may be left out; a header says the host better', () => {
+    expect(loadOfLine('wrk -c 2')).not.toHaveProperty('url');
+    expect(loadOfLine('wrk -c 2 -H "host: b.example" -H A:b http://a.example/')).toMatchObject({ host: 'b.example', load: { headers: { A: 'b' } } });
+    expect(loadOfLine('wrk -c 2 -H Host:b.example')).toMatchObject({ host: 'b.example' });
+    expect(loadOfLine('wrk -c 2 -H Host:b.example').load).not.toHaveProperty('headers');
+  });
+
+  test.each<[string, 'http' | 'https' | undefined, object]>([
+    ['h2load -n 1', undefined, { protocol: 'h2' }],
+    ['h2load -n 1', 'http', { protocol: 'h2c' }],
+    ['h2load -n 1', 'https', { protocol: 'h2' }],
+    ['h2load -n 1 http://localhost/', 'https', { protocol: 'h2c' }],
+    ['h2load -n 1 -p http/1.1 http://localhost/', undefined, { protocol: 'http/1.1' }],
+    ['h2load -n 1 -p http/1.1 https://localhost/', undefined, { protocol: 'h2' }],
+    ['h2load -n 1 -p http/1.1', 'https', { protocol: 'h2' }],
+    ['h2load -n 1 --h1', 'https', { protocol: 'http/1.1' }],
+    ['vegeta attack -duration=1s', 'http', { protocol: 'http/1.1', connections: 50, requests: 50 }],
+    ['vegeta attack -duration=1s -h2c', 'http', { protocol: 'h2c', connections: 1 }],
+    ['vegeta attack -duration=1s -h2c', 'https', { protocol: 'h2' }],
+    ['echo "GET http://localhost/" | vegeta attack -duration=1s -rate=500 -max-connections 7', 'https', { protocol: 'http/1.1', connections: 7 }],
+    ['echo "GET https://localhost/" | vegeta attack -duration=1s -http2=false', undefined, { protocol: 'http/1.1' }],
+    ['wrk', 'https', { protocol: 'http/1.1' }],
+  ])('says with "%s" (server: %s) which protocol it is', (line, scheme, load) => {
+    expect(loadOfLine(line, scheme).load).toMatchObject(load);
+  });
+});
+
+describe('what is asked', () => {
+  test.each([
+    ['ab -n 1 -i http://localhost/', { method: 'HEAD' }],
+    ['ab -n 1 -m DELETE http://localhost/', { method: 'DELETE' }],
+    ['ab -n 1 -p body.json -T application/json http://localhost/', { method: 'POST', body: '{"a":1}', headers: { 'Content-Type': 'application/json' } }],
+    ['ab -n 1 -u body.json -H "content-type: a/b" http://localhost/', { method: 'PUT', body: '{"a":1}', headers: { 'content-type': 'a/b' } }],
+    ['ab -n 1 -m PATCH -p empty http://localhost/', { method: 'PATCH', body: '', headers: { 'Content-Type': 'text/plain' } }],
+    ['ab -n 1 -C a=1 -C b=2 -A me:secret http://localhost/', { headers: { Cookie: 'a=1; b=2', Authorization: 'Basic bWU6c2VjcmV0' } }],
+    ['h2load -n 1 -d body.json -H "A: b" https://localhost/', { method: 'POST', body: '{"a":1}', headers: { A: 'b' } }],
+    ['echo "POST https://localhost/" | vegeta attack -duration=1s -body body.json -header "A: b"', { method: 'POST', body: '{"a":1}', headers: { A: 'b' } }],
+    ['weighttp -n 1 -H "A: b" http://localhost/', { headers: { A: 'b' } }],
+  ])('by "%s" is %o, and comes with the load that is fitted', (line, request) => {
+    const { load } = loadOfLine(line);
+    expect(load).toMatchObject(request);
+    expect(fitLoad(load, { generatorCores: 1, exact: false, quick: true })).toMatchObject(request);
+  });
+
+  test.each([
+    ['wrk http://localhost/'],
+    ['echo "GET https://localhost/" | vegeta attack -duration=1s'],
+  ])('is GET without more by "%s"', (line) => {
+    const load = fitLoad(loadOfLine(line).load, { generatorCores: 1, exact: false });
+    for (const field of ['method', 'headers', 'body']) expect(load).not.toHaveProperty(field);
+  });
+
+  test('for how long: ab -t and -s', () => {
+    const { load } = loadOfLine('ab -t 30 -s 5 -c 4 -k -l -q -d -S http://localhost/');
+    expect(load).toMatchObject({ durationSeconds: 30, timeoutSeconds: 5, connections: 4, keepAlive: true });
+    expect(load).not.toHaveProperty('requests');
+  });
+});
