@@ -8,13 +8,13 @@ export const mostRounds = 1000;
 
 /**
  * How many rounds would probably decide: the n with n ≥ (2 · t(n−1, 1−α/2) · s / δ)². Half the interval is then half of the
- * distance δ that has to be resolved, so that it is decided in about 97 of 100 cases, if mean and spread stay what they are.
+ * distance δ that has to be resolved, so that it is decided in 95 of 100 cases or more, if mean and spread are what they seem.
  * Of the two decisions the one that needs fewer rounds is taken: that the interval leaves out 1 (δ = |mean d|) or that it
  * lies within the limits of what counts as the same (δ = ln(1 + sameWithin) − |mean d|).
  * @param logs d = ln(variant / baseline) per round, at least two
  * @returns null for more than 1000 rounds
  */
-export function roundsNeeded(logs: readonly number[], alpha: number, sameWithin: number): number | null {
+export function roundsToDecide(logs: readonly number[], alpha: number, sameWithin: number): number | null {
   const middle = Math.abs(mean(logs));
   const distance = Math.max(middle, Math.log1p(sameWithin) - middle);
   const enough = (n: number): boolean => n >= (2 * studentQuantile(1 - alpha / 2, n - 1)) ** 2 * variance(logs) / distance ** 2;

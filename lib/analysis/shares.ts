@@ -1,18 +1,19 @@
 // How much of one variant's effect another one has alone.
-import { confidence, mean } from './statistics.ts';
+import { mean } from './statistics.ts';
 import { studentQuantile } from './student.ts';
 import { minimumRounds } from './verdict.ts';
 
 export interface EffectShare { share: number; ci95: [low: number, high: number] | null }
 
 /**
- * mean ln(variant / baseline) by mean ln(of / baseline), with Fieller's 95 % interval of a quotient of means (E. C. Fieller,
+ * mean ln(variant / baseline) by mean ln(of / baseline), with Fieller's interval of a quotient of means (E. C. Fieller,
  * Some problems in interval estimation, J. R. Stat. Soc. B 16, 1954, 175–185): all θ for which the mean over rounds of
  * ln(variant / baseline) − θ · ln(of / baseline) may be 0 by Student's t. It is null with fewer rounds than a verdict needs
  * and where it has no end, since `of` may be without an effect. Returns null when a round has no requests/s, or `of` no effect.
  * @param baseline requests/s per round; of the others in the same order
+ * @param alpha the chance that the interval misses; it is no verdict, so only the looks divide it
  */
-export function effectShare(baseline: readonly number[], variant: readonly number[], of: readonly number[]): EffectShare | null {
+export function effectShare(baseline: readonly number[], variant: readonly number[], of: readonly number[], alpha: number): EffectShare | null {
   const n = baseline.length;
   const part = baseline.map((rps, round) => Math.log((variant[round] as number) / rps));
   const whole = baseline.map((rps, round) => Math.log((of[round] as number) / rps));
@@ -21,7 +22,7 @@ export function effectShare(baseline: readonly number[], variant: readonly numbe
   if (!Number.isFinite(share)) return null;
   if (n < minimumRounds) return { share, ci95: null };
   // t² times the variances of the means and their covariance.
-  const tSquared = studentQuantile(1 - (1 - confidence) / 2, n - 1) ** 2;
+  const tSquared = studentQuantile(1 - alpha / 2, n - 1) ** 2;
   const [parts, wholes] = [part.map((d) => d - meanPart), whole.map((d) => d - meanWhole)];
   const spread = (x: readonly number[], y: readonly number[]): number => (tSquared * mean(x.map((d, round) => d * (y[round] as number)))) / (n - 1);
   // a θ² − 2 b θ + c ≤ 0

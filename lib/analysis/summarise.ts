@@ -2,7 +2,7 @@
 import type { Published, Scenario } from '../scenario/model.ts';
 import type { Ceiling, Comparison, NoiseFloor, Phase, Round, Share, VariantResult } from '../runner/result.ts';
 import type { Use } from './disagreement.ts';
-import { usableCores } from './limit.ts';
+import { coresAreShared, usableCores } from './limit.ts';
 import { noiseOf, type RoundNoise } from './noise.ts';
 import { phaseResults, successRatioOf, trafficOf } from './phases.ts';
 import { noiseFloorOf } from './rounds-needed.ts';
@@ -54,7 +54,7 @@ export function summarise(facts: RunFacts, measured: readonly MeasuredVariant[],
   return {
     variants,
     comparisons,
-    shares: asked.shareOf === undefined ? [] : sharesOf(measured, asked.shareOf),
+    shares: asked.shareOf === undefined ? [] : sharesOf(facts, measured, asked.shareOf),
     noiseFloor: noiseFloorOf(controls.map(({ roundRatios }) => roundRatios.map(Math.log))),
     warnings: warningsOf(facts, measured, variants, comparisons),
   };
@@ -166,18 +166,13 @@ function useOf(facts: RunFacts, variant: MeasuredVariant, { name, serverShare, g
   };
 }
 
-/** Whether server and generator ran on the same cores: there are not as many as the two have together. */
-export function coresAreShared({ serverCores, generatorCores, cores }: RunFacts): boolean {
-  return serverCores + generatorCores > cores;
-}
-
 /** None while one of the three variants was not run. */
-function sharesOf(measured: readonly MeasuredVariant[], { variant, of, words }: NonNullable<Scenario['shareOf']>): Share[] {
+function sharesOf({ looks }: RunFacts, measured: readonly MeasuredVariant[], { variant, of, words }: NonNullable<Scenario['shareOf']>): Share[] {
   const named = (name: string | undefined): MeasuredVariant | undefined => measured.find((one) => one.name === name && one.rounds.length > 0);
   const [part, whole] = [named(variant), named(of)];
   const baseline = named(whole?.against);
   if (part === undefined || whole === undefined || baseline === undefined) return [];
-  const share = effectShare(rpsPerRound(baseline), rpsPerRound(part), rpsPerRound(whole));
+  const share = effectShare(rpsPerRound(baseline), rpsPerRound(part), rpsPerRound(whole), alphaOf(1, looks.length));
   return share === null ? [] : [{ variant, of, baseline: baseline.name, words, ...share }];
 }
 

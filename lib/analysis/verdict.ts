@@ -1,10 +1,10 @@
 // From requests/s per round to a verdict on one variant against its baseline.
-import { percent, whole } from '../format.ts';
-import type { Comparison, VariantResult } from '../runner/result.ts';
+import { percent, tolerance, whole } from '../format.ts';
+import type { Comparison, Verdict, VariantResult } from '../runner/result.ts';
 import { disagreementOf, type Use } from './disagreement.ts';
 import { outliersOf } from './outliers.ts';
-import { mostRounds, roundsNeeded } from './rounds-needed.ts';
-import { logRatios, ratioInterval } from './statistics.ts';
+import { mostRounds, roundsToDecide } from './rounds-needed.ts';
+import { logRatios, ratioInterval, type RatioInterval } from './statistics.ts';
 
 /** Fewer rounds than this give no verdict: with 3 the interval is as wide as any effect. */
 export const minimumRounds = 4;
@@ -71,11 +71,8 @@ function without(baseline: Contender, variant: Contender): Omit<Comparison, 'ver
 
 /**
  * Compares a variant with its baseline, over at least one round. A ratio that cannot be computed (nothing answered at all)
- * is 0 with the interval [0, 0] and no verdict.
- *
- * `same` is an interval wholly between 1 / (1 + sameWithin) and 1 + sameWithin, so that it does not matter which of the two
- * is the baseline; it goes before faster and slower, since a difference that nobody would notice is none. A verdict holds for
- * this machine in this boot: where memory came to lie, for one, is the same in all rounds of a run and another in the next.
+ * is 0 with the interval [0, 0] and no verdict. A verdict holds for this machine in this boot: rounds repeat what varies from
+ * one start of a server to the next, and not what varies from one boot to the next.
  */
 export function compare(baseline: Contender, variant: Contender, rules: Rules): Comparison {
   const nothing = without(baseline, variant);
@@ -85,15 +82,14 @@ export function compare(baseline: Contender, variant: Contender, rules: Rules): 
   const hasCpu = measurable(baseline.cpu) && measurable(variant.cpu);
   const cpu = hasCpu ? ratioInterval(baseline.cpu, variant.cpu, rules.alpha) : null;
   const why = obstacle(baseline, variant, rules);
-  const rateIsSet = baseline.rateIsSet || variant.rateIsSet;
   return {
     ...nothing,
     ratio,
     ci95: interval,
     cpu: cpu === null ? null : { ratio: cpu.ratio, ci95: cpu.interval },
     roundRatios: baseline.rps.map((rps, round) => (variant.rps[round] as number) / rps),
-    outliers: rateIsSet ? [] : outliersOf(logs).map((index) => variant.rounds[index] as number),
-    disagreement: hasCpu && !rateIsSet && logs.length >= minimumRounds ? disagreement() : '',
+    outliers: rateIsSet(baseline, variant) ? [] : outliersOf(logs).map((index) => variant.rounds[index] as number),
+    disagreement: hasCpu && why === undefined ? disagreement() : '',
     ...(why === undefined ? judge(logs, interval, rules) : { verdict: 'none', why }),
   };
 
@@ -103,13 +99,17 @@ export function compare(baseline: Contender, variant: Contender, rules: Rules): 
   }
 }
 
+function rateIsSet(baseline: Contender, variant: Contender): boolean {
+  return baseline.rateIsSet || variant.rateIsSet;
+}
+
 function measurable(figures: readonly number[]): boolean {
   return figures.every((figure) => figure > 0 && Number.isFinite(figure));
 }
 
 /** Why there is no verdict, whatever the figures; undefined where there is one. */
 function obstacle(baseline: Contender, variant: Contender, { serverCores, needsServerCores, control }: Rules): string | undefined {
-  if (baseline.rateIsSet || variant.rateIsSet) return 'the load sets requests/s: compare latencies';
+  if (rateIsSet(baseline, variant)) return 'the load sets requests/s: compare latencies';
   const failing = [baseline, variant].find((one) => 1 - one.successRatio > tolerableFailures);
   if (failing !== undefined) return `${percent(1 - failing.successRatio)} of the requests of ${failing.name} failed`;
   if (serverCores < needsServerCores) return `needs ${needsServerCores} server cores`;
@@ -118,18 +118,29 @@ function obstacle(baseline: Contender, variant: Contender, { serverCores, needsS
   return undefined;
 }
 
-function judge(
-  logs: readonly number[], [low, high]: readonly [number, number], { alpha, sameWithin }: Rules,
-): Pick<Comparison, 'verdict' | 'why'> & Partial<Comparison> {
-  if (low >= 1 / (1 + sameWithin) && high <= 1 + sameWithin) {
-    return { verdict: 'same', why: `the whole interval is within ${Number((sameWithin * 100).toPrecision(3))} % of equal` };
+function judge(logs: readonly number[], interval: RatioInterval['interval'], { alpha, sameWithin }: Rules): Pick<Comparison, 'verdict' | 'why' | 'roundsNeeded'> {
+  const verdict = verdictOf(interval, sameWithin);
+  const roundsNeeded = verdict === 'inconclusive' ? roundsToDecide(logs, alpha, sameWithin) : null;
+  return { verdict, why: why(), roundsNeeded };
+
+  function why(): string {
+    switch (verdict) {
+      case 'same': return `the whole interval is within ${tolerance(sameWithin)} of equal`;
+      case 'faster': return 'the whole interval is above 1';
+      case 'slower': return 'the whole interval is below 1';
+      case 'inconclusive': return roundsNeeded === null
+        ? `the interval includes 1: even ${whole(mostRounds)} rounds would probably not decide, a quieter machine may`
+        : `the interval includes 1: about ${roundsNeeded} rounds would probably decide`;
+    }
   }
-  if (low > 1) return { verdict: 'faster', why: 'the whole interval is above 1' };
-  if (high < 1) return { verdict: 'slower', why: 'the whole interval is below 1' };
-  const needed = roundsNeeded(logs, alpha, sameWithin);
-  return {
-    verdict: 'inconclusive',
-    why: `the interval includes 1: ${needed === null ? `even ${whole(mostRounds)} rounds would probably not decide, a quieter machine may` : `about ${needed} rounds would probably decide`}`,
-    roundsNeeded: needed,
-  };
+}
+
+/**
+ * What an interval of the ratio says. `same` lies wholly between 1 / (1 + sameWithin) and 1 + sameWithin, so that it does not
+ * matter which of the two is the baseline; it goes before faster and slower, since a difference that nobody would notice is none.
+ */
+export function verdictOf([low, high]: RatioInterval['interval'], sameWithin: number): Exclude<Verdict, 'none'> {
+  if (low >= 1 / (1 + sameWithin) && high <= 1 + sameWithin) return 'same';
+  if (low > 1) return 'faster';
+  return high < 1 ? 'slower' : 'inconclusive';
 }

@@ -1,7 +1,8 @@
 // The closed list of what a reader of the table has to know before trusting it, and how it is found.
 import { percent, short, whole } from '../format.ts';
 import type { Comparison, LoadResult, Phase, VariantResult } from '../runner/result.ts';
-import { limitOf } from './limit.ts';
+import { atLimit, limitOf } from './limit.ts';
+import { busyPerCore, noiseText, noiseWarnings, type NoiseWarning } from './noise-warnings.ts';
 import { wholeRounds } from './phases.ts';
 import { median, total } from './statistics.ts';
 import type { MeasuredVariant, RunFacts } from './summarise.ts';
@@ -10,7 +11,7 @@ import { minimumRounds } from './verdict.ts';
 type Tls = NonNullable<LoadResult['tls']>;
 
 export type Warning =
-  | { kind: 'generator-limit'; variant: string; generatorShare: number; serverShare: number }
+  | { kind: 'generator-limit'; variant: string; generatorShare: number; serverShare: number; ceilingShare: number | null }
   | { kind: 'failures'; variant: string; requests: number; errors: number; not2xx: number; example: string }
   | { kind: 'unsent'; variant: string; requests: number; unsent: number }
   | { kind: 'late-sends'; variant: string; p99Ms: number; bucketMs: number }
@@ -20,21 +21,23 @@ export type Warning =
   | { kind: 'few-rounds'; rounds: number; needed: number }
   | { kind: 'quick' }
   | { kind: 'no-baseline'; variant: string; baseline: string }
+  | { kind: 'no-ceiling'; why: string }
   | { kind: 'repeated'; round: number; why: string }
-  | { kind: 'not-stored'; problem: string };
-
-/** A load average above this many per core at the start is worth a warning. */
-const busyPerCore = 0.5;
+  | { kind: 'dropped'; round: number; why: string }
+  | { kind: 'time-over'; rounds: number; most: number }
+  | { kind: 'not-stored'; problem: string }
+  | NoiseWarning;
 
 /** What the figures themselves give reason to say. `variants` are those of `measured`, in the same order. */
 export function warningsOf(
-  facts: RunFacts, measured: readonly MeasuredVariant[], variants: readonly VariantResult[], _comparisons: readonly Comparison[],
+  facts: RunFacts, measured: readonly MeasuredVariant[], variants: readonly VariantResult[], comparisons: readonly Comparison[],
 ): Warning[] {
   const rounds = wholeRounds(variants);
   return [
     ...(facts.quick ? [{ kind: 'quick' } as const] : []),
     ...(rounds > 0 && rounds < minimumRounds ? [{ kind: 'few-rounds', rounds, needed: minimumRounds } as const] : []),
     ...(facts.loadAverage > busyPerCore * facts.cores ? [{ kind: 'load-average', perMinute: facts.loadAverage, cores: facts.cores } as const] : []),
+    ...noiseWarnings(facts, measured, comparisons),
     ...variants.flatMap(variantWarnings),
     ...streamWarnings(variants),
     ...tlsWarnings(variants),
@@ -43,11 +46,8 @@ export function warningsOf(
 }
 
 function variantWarnings(variant: VariantResult): Warning[] {
-  const { name, generatorShare, serverShare } = variant;
-  const warnings: Warning[] = [];
-  if (limitOf(variant) === 'generator' && generatorShare !== null && serverShare !== null) {
-    warnings.push({ kind: 'generator-limit', variant: name, generatorShare, serverShare });
-  }
+  const { name } = variant;
+  const warnings = generatorLimit(variant);
   const phases = variant.rounds.flatMap((round) => round.phases);
   const requests = total(phases, (phase) => phase.requests);
   const errors = total(phases, (phase) => phase.errors.total);
@@ -59,6 +59,14 @@ function variantWarnings(variant: VariantResult): Warning[] {
   const unsent = total(phases, (phase) => phase.unsent);
   if (unsent > 0) warnings.push({ kind: 'unsent', variant: name, requests, unsent });
   return [...warnings, ...lateSends(name, phases)];
+}
+
+/** By its CPU time or by what it was seen to do at most: a thread can wait for others' interrupts and be at its limit below 100 %. */
+function generatorLimit(variant: VariantResult): Warning[] {
+  const { name, generatorShare, serverShare, ceilingShare } = variant;
+  const limit = limitOf(variant);
+  if (serverShare === null || generatorShare === null || !(limit === 'generator' || (limit === 'neither' && atLimit(ceilingShare)))) return [];
+  return [{ kind: 'generator-limit', variant: name, generatorShare, serverShare, ceilingShare }];
 }
 
 /** From here on one request in a hundred is counted a whole bucket too high, which is the generator's doing. */
@@ -106,7 +114,7 @@ function baselineWarning(measured: readonly MeasuredVariant[], { name, against }
 export function warningText(warning: Warning): string {
   switch (warning.kind) {
     case 'generator-limit':
-      return `${warning.variant}: the generator was at its limit (${percent(warning.generatorShare)} of the cores that it can use) and the server was not `
+      return `${warning.variant}: the generator was at its limit (${percent(warning.generatorShare)} of the cores that it can use${ceilingPart(warning.ceilingShare)}) and the server was not `
         + `(${percent(warning.serverShare)}): the server can do more than this; give the generator more cores with --generator-cpus`;
     case 'failures':
       return `${warning.variant}: ${failures(warning)} among ${whole(warning.requests)} requests: requests/s alone do not compare`;
@@ -130,9 +138,21 @@ export function warningText(warning: Warning): string {
       return `${warning.variant} is compared with ${warning.baseline}, which was not run: name both with --variants for a ratio`;
     case 'repeated':
       return `round ${warning.round} was dropped and repeated: ${warning.why}`;
+    case 'dropped':
+      return `round ${warning.round} was dropped, and there was no time to repeat it: ${warning.why}`;
+    case 'time-over':
+      return `--max-time ended the run after ${warning.rounds} of at most ${warning.most} rounds`;
+    case 'no-ceiling':
+      return `what the generator can do at most here was not measured: ${warning.why}`;
     case 'not-stored':
       return warning.problem;
+    default:
+      return noiseText(warning);
   }
+}
+
+function ceilingPart(share: number | null): string {
+  return share === null ? '' : `, ${percent(Math.min(1, share))} of the requests/s that it can make with this load`;
 }
 
 const tlsParts: Record<keyof Tls, string> = { version: 'TLS version', cipher: 'TLS cipher', keyExchange: 'TLS key exchange' };

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { studentQuantile } from '../../lib/analysis/student.ts';
-import { median, ratioInterval } from '../../lib/analysis/statistics.ts';
+import { outliersOf } from '../../lib/analysis/outliers.ts';
+import { noiseFloorOf, roundsToDecide } from '../../lib/analysis/rounds-needed.ts';
+import { alphaOf, logRatios, meanInterval, median, ratioInterval, variance } from '../../lib/analysis/statistics.ts';
 
 describe('studentQuantile', () => {
   // NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2, upper critical values.
@@ -84,7 +86,131 @@ describe('ratioInterval', () => {
     expect(interval).toEqual([ratio, ratio]);
   });
 
-  test.each([[[], []], [[1], [1, 2]], [[0], [1]], [[1], [0]]])('refuses %j and %j', (one, other) => {
+  test('all the same have no width', () => {
+    const { ratio, interval } = ratioInterval([100, 100, 100, 100, 100], [100, 100, 100, 100, 100], alphaOf(7, 3));
+    expect([ratio, ...interval]).toEqual([1, 1, 1]);
+  });
+
+  test('far apart in two rounds stay numbers that JSON has', () => {
+    const { ratio, interval } = ratioInterval([1, 1e9], [1e9, 1], alphaOf(10, 3));
+    expect(ratio).toBeCloseTo(1, 9);
+    expect(interval).toEqual([0, Number.MAX_VALUE]);
+  });
+
+  test('takes as many rounds as there are', () => {
+    const { ratio, interval } = ratioInterval(Array.from({ length: 50_000 }, () => 100), Array.from({ length: 50_000 }, (_, round) => (round % 2 === 0 ? 100 : 121)));
+    expect(ratio).toBeCloseTo(1.1, 12);
+    // By hand, with the normal distribution's quantile: ln 1.21 / 2 = 0.09531 on either side of the mean.
+    expect(interval[1] / ratio).toBeCloseTo(Math.exp(1.959964 * 0.0953102 / Math.sqrt(50_000)), 6);
+  });
+
+  test.each([[[], []], [[1], [1, 2]], [[0], [1]], [[1], [0]], [[1], [Infinity]], [[Infinity], [1]], [[1], [NaN]], [[1], [-1]], [[Infinity], [Infinity]]])('refuses %j and %j', (one, other) => {
     expect(() => ratioInterval(one, other)).toThrow(RangeError);
   });
+});
+
+describe('alphaOf', () => {
+  test.each([[1, 1, 0.05], [2, 1, 0.025], [1, 3, 0.05 / 3], [5, 3, 0.05 / 15], [0, 0, 0.05]])('%i comparisons at %i looks have %f', (comparisons, looks, alpha) => {
+    expect(alphaOf(comparisons, looks)).toBeCloseTo(alpha, 12);
+  });
+});
+
+describe('variance and meanInterval', () => {
+  test('are by n − 1', () => {
+    expect(variance([1, 2, 3, 4])).toBeCloseTo(5 / 3, 12);
+    expect(variance([1])).toBeNaN();
+    // t(3, 0.975) = 3.182446
+    expect(meanInterval([1, 2, 3, 4], 0.05)).toEqual({ middle: 2.5, half: expect.closeTo(3.182446 * Math.sqrt(5 / 12), 5) as number });
+    expect(meanInterval([7], 0.05)).toEqual({ middle: 7, half: 0 });
+  });
+});
+
+describe('roundsToDecide', () => {
+  /** Two values with this mean and standard deviation. */
+  const logs = (mean: number, sd: number): number[] => [mean - sd / Math.SQRT2, mean + sd / Math.SQRT2];
+
+  test.each([
+    // By hand: n = 35 with t(34) = 2.0322: (2 · 2.0322 · 1.45)² = 34.73; n = 34 with t(33) = 2.0345: 34.81.
+    [0.02, 0.029, 35],
+    [-0.02, 0.029, 35],
+    // Much larger than the noise: n = 4 with t(3) = 3.182: 2.53; n = 3 with t(2) = 4.303: 4.63.
+    [0.04, 0.01, 4],
+    // No difference: what has to be resolved is ln 1.01 = 0.00995. n = 19 with t(18) = 2.101: 17.83; 18 with t(17) = 2.110: 17.98; 17 with t(16) = 2.120: 18.15.
+    [0, 0.01, 18],
+    // Between the two the one that needs fewer: 0.00995 − 0.001 is more than 0.001.
+    [0.001, 0.008_995, 18],
+  ])('mean %f with a spread of %f: %i', (mean, sd, rounds) => {
+    expect(roundsToDecide(logs(mean, sd), 0.05, 0.01)).toBe(rounds);
+  });
+
+  test('are more for a smaller α, fewer where less counts as the same, and null for more than 1000', () => {
+    const usual = roundsToDecide(logs(0.001, 0.02), 0.05, 0.01) as number;
+    expect(roundsToDecide(logs(0.001, 0.02), 0.05 / 3, 0.01)).toBeGreaterThan(usual);
+    expect(roundsToDecide(logs(0.001, 0.02), 0.05, 0.03)).toBeLessThan(usual);
+    expect(roundsToDecide(logs(0.001, 0.2), 0.05, 0.01)).toBeNull();
+    expect(roundsToDecide(logs(0, 0.01), 0.05, 0)).toBeNull();
+    expect(roundsToDecide([0.1], 0.05, 0.01)).toBeNull();
+  });
+
+  test('are more than there were, wherever the verdict was inconclusive', () => {
+    for (const mean of [0, 0.004, 0.009, 0.02]) {
+      for (const n of [4, 5, 10]) {
+        const values = Array.from({ length: n }, (_, index) => mean + (index % 2 === 0 ? 0.04 : -0.04));
+        const { middle, half } = meanInterval(values, 0.05);
+        if (Math.abs(middle) > half) continue;
+        expect(roundsToDecide(values, 0.05, 0.01)).toBeGreaterThan(n);
+      }
+    }
+  });
+});
+
+describe('noiseFloorOf', () => {
+  test('is half the interval of 6 rounds: t(5, 0.975) = 2.570582', () => {
+    const logs = [0.01, -0.01, 0.02, -0.02];
+    const s = Math.sqrt(0.001 / 3);
+    expect(noiseFloorOf([logs])).toEqual({ rounds: 6, ratio: expect.closeTo(Math.exp(2.570582 * s / Math.sqrt(6)), 8) as number });
+  });
+
+  test('takes several comparisons together by their degrees of freedom', () => {
+    const pooled = noiseFloorOf([[0.01, -0.01, 0.02, -0.02], [0, 0, 0, 0, 0, 0, 0]])?.ratio as number;
+    expect(Math.log(pooled)).toBeCloseTo(2.570582 * Math.sqrt(0.001 / 9 / 6), 8);
+  });
+
+  test('is nothing without noise and unknown without comparisons', () => {
+    expect(noiseFloorOf([[0.3, 0.3, 0.3, 0.3]])?.ratio).toBe(1);
+    expect(noiseFloorOf([])).toBeNull();
+  });
+});
+
+describe('outliersOf', () => {
+  const logs = (ratios: readonly number[]): number[] => ratios.map(Math.log);
+
+  test.each([
+    ['one far above', [1.42, 1.45, 1.40, 1.80, 1.50, 1.44], [3]],
+    ['one far below', [0.7, 1.01, 1, 1, 0.99], [0]],
+    ['two of ten', [1, 1.01, 1.02, 1, 2, 1.01, 0.5, 1, 1.02, 1.01], [4, 6]],
+    ['an even spread', [1.1, 1.2, 1.3, 1.4, 1.5], []],
+    ['all the same', [1.3, 1.3, 1.3, 1.3, 1.3], []],
+    ['all the same but for one', [1.3, 1.3, 1.3, 1.3, 1.4], [4]],
+    // Closer than anybody would notice, however close together the others are.
+    ['all the same but for one by 0.9 %', [1.3, 1.3, 1.3, 1.3, 1.3 * 1.009], []],
+    ['three rounds', [1, 1, 5], []],
+    ['one round', [1], []],
+    ['no rounds', [], []],
+  ])('%s', (_, ratios, expected) => {
+    expect(outliersOf(logs(ratios))).toEqual(expected);
+  });
+
+  test('are fewer than the MAD of few values alone would say', () => {
+    // Quantiles of the normal distribution, as even a sample as there is.
+    expect(outliersOf([-1.5, -0.67, 0, 0.67, 1.5].map((z) => 0.05 * z))).toEqual([]);
+    // |d − median| / MAD is 6: beyond 3.5 / 0.6745 = 5.19, not beyond 1.206 times that.
+    expect(outliersOf([-0.05, 0, 0.05, 0.06, 0.35].map((d) => d - 0.05))).toEqual([]);
+    expect(outliersOf([-0.05, 0, 0.05, 0.06, 0.40].map((d) => d - 0.05))).toEqual([4]);
+  });
+});
+
+test('logRatios are those of each round', () => {
+  expect(logRatios([1, 2], [Math.E, 2])).toEqual([1, 0]);
+  expect(logRatios([], [])).toEqual([]);
 });

@@ -1,0 +1,163 @@
+import { describe, expect, test } from 'vitest';
+import { noiseOf } from '../../lib/analysis/noise.ts';
+import { summarise, type MeasuredVariant, type RunFacts } from '../../lib/analysis/summarise.ts';
+import { warningText } from '../../lib/analysis/warnings.ts';
+import type { Noise, Phase } from '../../lib/runner/result.ts';
+import { phase } from '../fixtures/phase.ts';
+
+const facts: RunFacts = { serverCores: 1, generatorCores: 1, cores: 2, loadAverage: 0.3, quick: false, looks: [6], sameWithin: 0.01, ceilings: [] };
+
+const quiet: Noise = { serverStealShare: 0, generatorStealShare: 0, serverOthersShare: 0.01, loadAverage: 2, serverMhz: [2400, 2400] };
+
+/** A round per change to a quiet one. */
+function variant(name: string, noises: readonly (Partial<Noise> | null)[], changes: Partial<MeasuredVariant> = {}, requests: readonly number[] = []): MeasuredVariant {
+  return {
+    name,
+    server: { name: 'nginx', version: '1.22.1', workers: 1, config: ['base', name], redirections: [] },
+    load: { protocol: 'http/1.1', threads: 1 },
+    published: null,
+    rounds: noises.map((noise, index): { round: number; phases: Phase[] } => (
+      { round: index + 1, phases: [phase({ requests: requests[index] ?? 100_000, noise: noise === null ? null : { ...quiet, ...noise } })] })),
+    setup: name,
+    ...(name === 'workers' ? {} : { against: 'workers' }),
+    ...changes,
+  };
+}
+
+const texts = (variants: readonly MeasuredVariant[], run: Partial<RunFacts> = {}): string[] => summarise({ ...facts, ...run }, variants).warnings.map(warningText);
+const four = (noise: Partial<Noise> | null): (Partial<Noise> | null)[] => Array.from({ length: 4 }, () => noise);
+
+describe('the noise of a round', () => {
+  test('is that of its phases by their time, with the lowest clock at an end and the highest at all', () => {
+    const phases = [
+      phase({ requests: 1, seconds: 3, noise: { serverStealShare: 0.1, generatorStealShare: 0, serverOthersShare: 0.2, loadAverage: 1, serverMhz: [800, 3000] } }),
+      phase({ requests: 1, seconds: 1, noise: { serverStealShare: 0.5, generatorStealShare: 0.4, serverOthersShare: 0, loadAverage: 3, serverMhz: [3100, 2900] } }),
+    ];
+    expect(noiseOf({ round: 1, phases })).toEqual({
+      serverStealShare: expect.closeTo(0.2, 12) as number, generatorStealShare: expect.closeTo(0.1, 12) as number,
+      serverOthersShare: expect.closeTo(0.15, 12) as number, loadAverage: 3, mhz: { lowest: 2900, highest: 3100 },
+    });
+  });
+
+  test('is not known where a phase has none, and has no clock where none is told', () => {
+    expect(noiseOf({ round: 1, phases: [phase({ requests: 1, noise: quiet }), phase({ requests: 1, noise: null })] })).toBeNull();
+    expect(noiseOf({ round: 1, phases: [] })).toBeNull();
+    expect(noiseOf({ round: 1, phases: [phase({ requests: 1, noise: { ...quiet, serverMhz: null } })] })?.mhz).toBeNull();
+    expect(noiseOf({ round: 1, phases: [phase({ requests: 0, seconds: 0, noise: quiet })] })?.serverStealShare).toBe(0);
+  });
+});
+
+describe('noise is said', () => {
+  test('not where there is little, none is known, or nothing was run', () => {
+    expect(texts([variant('workers', four({ serverStealShare: 0.019, generatorStealShare: 0.019, serverOthersShare: 0.049, loadAverage: 3.9 })), variant('cache', four({ serverMhz: [2300, 2300] }))])).toEqual([]);
+    expect(texts([variant('workers', four(null)), variant('cache', four(null))])).toEqual([]);
+    expect(texts([variant('workers', []), variant('cache', [])])).toEqual([]);
+  });
+
+  test('where the host gave time to others: the worst of it, and in which rounds', () => {
+    const steal = { serverStealShare: 0.12 };
+    expect(texts([variant('workers', [{}, { serverStealShare: 0.02 }, {}, steal]), variant('cache', [{}, {}, {}, steal])])).toEqual([
+      "steal time: the host gave others up to 12 % of the server's core in rounds 2 and 4: run again when it is quieter, or on a machine of your own",
+    ]);
+    expect(texts([variant('workers', four({ generatorStealShare: 0.031 }))], { generatorCores: 2, cores: 4 })).toEqual([
+      "steal time: the host gave others up to 3.1 % of the generator's cores in every round: run again when it is quieter, or on a machine of your own",
+    ]);
+    expect(texts([variant('workers', [steal, steal, steal, steal, {}])])[0]).toContain('in 4 of 5 rounds');
+    expect(texts([variant('workers', [{}, {}, {}, {}]), variant('cache', [{}, {}, steal, {}])])[0]).toContain('in round 3:');
+  });
+
+  test('where others used the server\'s cores, unless the generator is on them too', () => {
+    const variants = [variant('workers', [{}, { serverOthersShare: 0.08 }, {}, {}])];
+    expect(texts(variants)).toEqual(["others used up to 8.0 % of the server's core in round 2: end what else runs on this machine and run again"]);
+    expect(texts(variants, { serverCores: 2, generatorCores: 2 })).toEqual([]);
+  });
+
+  test('where the clock was held back, not where it rose because the load began', () => {
+    expect(texts([variant('workers', [{}, { serverMhz: [800, 2400] }, {}, {}])])).toEqual([]);
+    expect(texts([variant('workers', [{}, { serverMhz: [2400, 2100] }, {}, {}])])).toEqual([
+      "the server's cores ran at 2,100 to 2,400 MHz: the clock is part of the differences between rounds; hold it with `cpupower frequency-set -g performance`",
+    ]);
+    expect(texts([variant('workers', four({})), variant('cache', four({ serverMhz: [3000, 3000] }))])[0]).toContain('2,400 to 3,000 MHz');
+  });
+
+  test('where the load average is more than the run itself comes to', () => {
+    const loaded = (loadAverage: number, workers = 1): MeasuredVariant => (
+      variant('workers', [{}, {}, {}, { loadAverage }], { server: { name: 'nginx', version: '', workers, config: [], redirections: [] } }));
+    expect(texts([loaded(4.1)])).toEqual(['load average 4.1 in round 4, of which the run itself explains 3: something else used the machine; run again to be sure']);
+    expect(texts([loaded(4.1, 16)])).toEqual([]);
+    // The one before may still be in one minute's average.
+    expect(texts([loaded(4.1), { ...loaded(1, 16), name: 'sixteen' }])).toEqual([]);
+  });
+});
+
+describe('a round that lies apart', () => {
+  const requests = [100_000, 100_000, 100_000, 100_000, 100_000, 100_000];
+  const apart = [140_000, 145_000, 150_000, 180_000, 142_000, 144_000];
+  const six = (place: number, noise: Partial<Noise>): Partial<Noise>[] => Array.from({ length: 6 }, (_, index) => (index === place ? noise : {}));
+  const pair = (atBaseline: Partial<Noise>, atVariant: Partial<Noise> = {}, run: Partial<RunFacts> = {}): string | undefined => (
+    texts([variant('workers', six(3, atBaseline), {}, requests), variant('cache', six(3, atVariant), {}, apart)], run).find((text) => text.includes('lies apart')));
+
+  test('names what was seen then', () => {
+    expect(pair({ serverStealShare: 0.12 }))
+      .toBe("cache: round 4 lies apart: ×1.80, the others ×1.40 to ×1.50; 12 % of the server's core were stolen then (workers)");
+    expect(pair({}, { generatorStealShare: 0.3 })).toContain("; 30 % of the generator's core were stolen then (cache)");
+    expect(pair({ serverOthersShare: 0.2 })).toContain("; others used 20 % of the server's core then (workers)");
+    expect(pair({ serverMhz: [2400, 1200] })).toContain("; the server's cores ran at 1,200 MHz then, otherwise at 2,400 (workers)");
+    expect(pair({ loadAverage: 9 })).toContain('; the load average was 9.0 then (workers)');
+  });
+
+  test('names the most of it', () => {
+    expect(pair({ serverStealShare: 0.03 }, { serverOthersShare: 0.5 })).toContain("; others used 50 % of the server's core then (cache)");
+  });
+
+  test('says so when nothing was seen, or no more than in other rounds', () => {
+    const nothing = 'cache: round 4 lies apart: ×1.80, the others ×1.40 to ×1.50; nothing that was watched explains it, and it counts like all others';
+    expect(pair({})).toBe(nothing);
+    expect(pair({ serverOthersShare: 0.05 })).toBe(nothing);
+    expect(pair({ serverOthersShare: 0.5 }, {}, { serverCores: 2, generatorCores: 2 })).toBe(nothing);
+    const always = [variant('workers', four({ serverStealShare: 0.1 }), {}, [1000, 1000, 1000, 1000]), variant('cache', four({ serverStealShare: 0.1 }), {}, [1000, 1000, 1000, 2000])];
+    expect(texts(always).at(-1)).toBe('cache: round 4 lies apart: ×2.00, the others ×1.00; nothing that was watched explains it, and it counts like all others');
+    const unknown = always.map((one) => ({ ...one, rounds: one.rounds.map(({ round, phases }) => ({ round, phases: phases.map((its) => ({ ...its, noise: null })) })) }));
+    expect(texts(unknown).at(-1)).toContain('nothing that was watched explains it');
+  });
+
+  test('names a generator that was at its limit in it alone', () => {
+    const variants = [variant('workers', six(0, {}), {}, requests), variant('cache', six(0, {}), {}, apart)];
+    const cache = variants[1] as MeasuredVariant;
+    (cache.rounds[3]?.phases[0] as Phase).generatorCpuSeconds = 9.7;
+    expect(texts(variants)).toEqual([expect.stringContaining('; the generator was at 97 % of what it can use then (cache)')]);
+  });
+
+  test('is one line where several are compared with what was disturbed', () => {
+    const variants = [
+      variant('workers', six(3, { serverStealShare: 0.5 }), {}, [100, 100, 100, 50, 100, 100].map((one) => one * 1000)),
+      variant('cache', six(0, {}), {}, requests), variant('nopush', six(0, {}), {}, requests),
+    ];
+    expect(texts(variants).filter((text) => text.includes('lies apart'))).toEqual([
+      "round 4 lies apart in 2 comparisons with workers (cache, nopush); 50 % of the server's core were stolen then (workers)",
+    ]);
+  });
+});
+
+describe("a generator at its ceiling", () => {
+  const used = (serverShare: number, generatorShare: number, ceiling: number | null): string[] => texts(
+    [variant('workers', four({}), { rounds: four(null).map((_, index) => (
+      { round: index + 1, phases: [phase({ requests: 1000, serverCpuSeconds: serverShare * 10, generatorCpuSeconds: generatorShare * 10 })] })) })],
+    { ceilings: ceiling === null ? [] : [{ variants: ['workers'], rps: 100 / ceiling, generatorShare: 0.95 }] },
+  );
+
+  test('is one warning, by its CPU time, by its ceiling, or both', () => {
+    const line = (share: string, ceiling: string): string => `workers: the generator was at its limit (${share} of the cores that it can use${ceiling}) and the server was not (70 %): `
+      + 'the server can do more than this; give the generator more cores with --generator-cpus';
+    expect(used(0.7, 0.95, null)).toEqual([line('95 %', '')]);
+    expect(used(0.7, 0.95, 0.93)).toEqual([line('95 %', ', 93 % of the requests/s that it can make with this load')]);
+    expect(used(0.7, 0.8, 0.9)).toEqual([line('80 %', ', 90 % of the requests/s that it can make with this load')]);
+    expect(used(0.7, 0.8, 1.04)).toEqual([line('80 %', ', 100 % of the requests/s that it can make with this load')]);
+  });
+
+  test('is none below it, or when the server is at its limit as well', () => {
+    expect(used(0.7, 0.8, 0.89)).toEqual([]);
+    expect(used(0.95, 0.8, 0.97)).toEqual([]);
+    expect(used(0.95, 0.95, 0.97)).toEqual([]);
+  });
+});

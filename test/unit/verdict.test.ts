@@ -1,0 +1,280 @@
+import { describe, expect, test } from 'vitest';
+import { summarise, type Asked, type MeasuredVariant, type RunFacts } from '../../lib/analysis/summarise.ts';
+import { decided, verdictOf } from '../../lib/analysis/verdict.ts';
+import type { Comparison, Noise, Phase } from '../../lib/runner/result.ts';
+import { phase } from '../fixtures/phase.ts';
+
+const facts: RunFacts = { serverCores: 1, generatorCores: 1, cores: 2, loadAverage: 0.3, quick: false, looks: [6], sameWithin: 0.01, ceilings: [] };
+
+function variant(name: string, phases: readonly Phase[], changes: Partial<MeasuredVariant> = {}): MeasuredVariant {
+  return {
+    name,
+    server: { name: 'nginx', version: '1.22.1', workers: 1, config: ['base', name], redirections: [] },
+    load: { protocol: 'http/1.1', threads: 1 },
+    published: null,
+    rounds: phases.map((one, index) => ({ round: index + 1, phases: [one] })),
+    setup: name,
+    ...(name === 'a' ? {} : { against: 'a' }),
+    ...changes,
+  };
+}
+
+/** A second with so many requests. */
+const second = (requests: number, serverCpuSeconds = 0.99, generatorCpuSeconds = 0.7, changes: Partial<Phase> = {}): Phase => (
+  phase({ requests, seconds: 1, rps: requests, serverCpuSeconds, generatorCpuSeconds, ...changes }));
+const rounds = (requests: readonly number[]): Phase[] => requests.map((count) => second(count));
+const a = variant('a', rounds([1000, 1010, 990, 1000]));
+
+const compare = (variants: readonly MeasuredVariant[], run: Partial<RunFacts> = {}, asked: Asked = {}): Comparison[] => (
+  summarise({ ...facts, ...run }, variants, asked).comparisons);
+const one = (variants: readonly MeasuredVariant[], run: Partial<RunFacts> = {}, asked: Asked = {}): Comparison => {
+  const [comparison] = compare(variants, run, asked);
+  if (comparison === undefined) throw new Error('no comparison');
+  return comparison;
+};
+
+describe('verdictOf', () => {
+  test.each([
+    [[1.001, 1.2], 'faster'], [[0.8, 0.999], 'slower'], [[0.99, 1.02], 'inconclusive'], [[1, 1.02], 'inconclusive'], [[0.98, 1], 'inconclusive'],
+    [[1.001, 1.01], 'same'], [[1 / 1.01, 1.01], 'same'], [[1, 1], 'same'],
+    // Within 1 % below 1, but not within 1 % as seen from the other side.
+    [[0.9901, 1.0101], 'inconclusive'], [[0.990, 0.9999], 'slower'],
+  ] as const)('%j is %s', (interval, verdict) => {
+    expect(verdictOf([...interval], 0.01)).toBe(verdict);
+  });
+
+  test('is the opposite from the other side', () => {
+    const opposite = { faster: 'slower', slower: 'faster', same: 'same', inconclusive: 'inconclusive' };
+    for (const [low, high] of [[1.001, 1.2], [0.99, 1.02], [0.995, 1.0099], [0.9902, 1.0099], [1.002, 1.0101]] as const) {
+      expect(verdictOf([1 / high, 1 / low], 0.01)).toBe(opposite[verdictOf([low, high], 0.01)]);
+    }
+  });
+
+  test('has as much room as asked for', () => {
+    expect(verdictOf([0.98, 1.03], 0.05)).toBe('same');
+    expect(verdictOf([1, 1], 0)).toBe('same');
+    expect(verdictOf([1.0001, 1.0002], 0)).toBe('faster');
+  });
+});
+
+describe('the rules of a run', () => {
+  test('say what counts as the same, also in words', () => {
+    const b = variant('b', rounds([1020, 1031, 1009, 1021]));
+    expect(one([a, b])).toMatchObject({ verdict: 'faster', why: 'the whole interval is above 1' });
+    expect(one([a, b], { sameWithin: 0.05 })).toMatchObject({ verdict: 'same', why: 'the whole interval is within 5 % of equal' });
+    expect(one([a, b], { sameWithin: 0.025 }).why).toBe('the whole interval is within 2.5 % of equal');
+    // Narrower than the noise: nothing is the same within it.
+    expect(one([a, variant('b', rounds([1000, 1011, 990, 1001]))], { sameWithin: 0.0001 }).verdict).toBe('inconclusive');
+  });
+
+  test('divide α by the comparisons with a baseline, those asked for beside the rows included, and by the looks', () => {
+    const b = variant('b', rounds([1100, 1120, 1080, 1130]));
+    const c = variant('c', rounds([1000, 1000, 1000, 1000]));
+    const d = variant('d', rounds([1, 1, 1, 1]), { against: 'c' });
+    const width = ([low, high]: [number, number]): number => Math.log(high / low);
+    const base = width(one([a, b, d]).ci95);
+    const twice = width(one([a, b, c]).ci95);
+    // t(3): 0.975 is 3.182446, 0.9875 is 4.176535, 1 − 0.05 / 6 is 4.856656, 1 − 0.05 / 12 is 6.231527
+    expect(twice / base).toBeCloseTo(4.176535 / 3.182446, 5);
+    // d has a baseline of its own.
+    expect(width(one([a, b, c, d]).ci95)).toBeCloseTo(twice, 12);
+    expect(width(one([a, b, c, d], {}, { alsoCompare: [{ variant: 'd', against: 'a' }] }).ci95)).toBeGreaterThan(twice);
+    expect(width(one([a, b], { looks: [5, 10, 20] }).ci95) / base).toBeCloseTo(4.856656 / 3.182446, 5);
+    expect(width(one([a, b, c], { looks: [5, 10, 20] }).ci95) / base).toBeCloseTo(6.231527 / 3.182446, 5);
+  });
+
+  test('give no verdict where too few server cores make two variants equal', () => {
+    const b = variant('b', rounds([1100, 1120, 1080, 1130]), { needsServerCores: 4 });
+    expect(one([a, b], { serverCores: 3 })).toMatchObject({ verdict: 'none', why: 'needs 4 server cores', ratio: expect.closeTo(1.107, 3) as number });
+    expect(one([a, b], { serverCores: 4 }).verdict).toBe('faster');
+  });
+});
+
+describe('comparisons asked for beside the rows', () => {
+  const b = variant('b', rounds([1100, 1120, 1080, 1130]));
+  const c = variant('c', rounds([2000, 2020, 1980, 2000]), { needsServerCores: 2, published: { rps: 300 } });
+
+  test('stand after those of the rows', () => {
+    const found = compare([a, b, c], {}, { alsoCompare: [{ variant: 'c', against: 'b' }, { variant: 'a', against: 'c' }] });
+    expect(found.map(({ variant: name, baseline }) => `${name} ${baseline}`)).toEqual(['b a', 'c a', 'c b', 'a c']);
+    // What a row's step needs, a comparison with another variant does not.
+    expect(found.map(({ verdict }) => verdict)).toEqual(['faster', 'none', 'faster', 'slower']);
+  });
+
+  test('are left out while one of the two was not run, and when a row has them', () => {
+    expect(compare([a, b, variant('c', [])], {}, { alsoCompare: [{ variant: 'c', against: 'b' }] })).toHaveLength(1);
+    expect(compare([a, b], {}, { alsoCompare: [{ variant: 'c', against: 'b' }] })).toHaveLength(1);
+    expect(compare([a, b], {}, { alsoCompare: [{ variant: 'b', against: 'a' }] })).toEqual(compare([a, b]));
+  });
+
+  test('have the article\'s ratio where one of the two is published only', () => {
+    const spdy = variant('spdy', [], { server: null, publishedOnly: 'gone', published: { rps: 150 } });
+    expect(compare([a, c, spdy], {}, { alsoCompare: [{ variant: 'spdy', against: 'c' }] }).at(-1)).toMatchObject({
+      variant: 'spdy', baseline: 'c', verdict: 'none', why: 'published only', publishedRatio: 0.5,
+    });
+  });
+});
+
+describe('a control', () => {
+  const again = variant('again', rounds([1001, 1009, 990, 1002]), { setup: 'a' });
+
+  test('is judged although nothing differs, and states the noise floor', () => {
+    const summary = summarise(facts, [a, again], { control: true });
+    expect(summary.comparisons[0]).toMatchObject({ verdict: 'same' });
+    // By hand: ln ratios 0.0009995, −0.0009906, 0, 0.0019980; s = 0.0012865.
+    expect(summary.noiseFloor).toEqual({ rounds: 6, ratio: expect.closeTo(Math.exp(2.570582 * 0.001_286_5 / Math.sqrt(6)), 6) as number });
+    expect(summarise(facts, [a, again]).comparisons[0]).toMatchObject({ verdict: 'none', why: 'needs 2 server cores' });
+    expect(summarise({ ...facts, serverCores: 2 }, [a, again]).comparisons[0]?.why).toBe('the same config and workers on this machine');
+  });
+
+  test('states none with too few rounds, without answers, and in a scenario that is none', () => {
+    const cut = (all: MeasuredVariant): MeasuredVariant => ({ ...all, rounds: all.rounds.slice(0, 3) });
+    expect(summarise(facts, [a, again]).noiseFloor).toBeNull();
+    expect(summarise(facts, [cut(a), cut(again)], { control: true })).toMatchObject({ noiseFloor: null, comparisons: [{ why: 'needs 4 rounds' }] });
+    expect(summarise(facts, [a, variant('again', rounds([0, 0, 0, 0]))], { control: true }).noiseFloor).toBeNull();
+    expect(summarise(facts, [{ ...a, rounds: [] }, { ...again, rounds: [] }], { control: true })).toMatchObject({ noiseFloor: null, comparisons: [] });
+    const atRate = (name: string): MeasuredVariant => variant(name, rounds([1, 1, 1, 1]), { load: { protocol: 'h2', threads: 1, rate: 1 } });
+    expect(summarise(facts, [atRate('a'), atRate('again')], { control: true }).noiseFloor).toBeNull();
+  });
+});
+
+describe('what stands beside a verdict', () => {
+  test('are the rounds\' ratios and the number of one that lies apart', () => {
+    const b = variant('b', rounds([1400, 1520, 1420, 3000]));
+    const renumbered = (all: MeasuredVariant): MeasuredVariant => ({ ...all, rounds: all.rounds.map((round, index) => ({ ...round, round: [1, 2, 4, 7][index] as number })) });
+    const comparison = one([renumbered(a), renumbered(b)]);
+    expect(comparison.roundRatios.map((ratio) => ratio.toFixed(4))).toEqual(['1.4000', '1.5050', '1.4343', '3.0000']);
+    expect(comparison.outliers).toEqual([7]);
+    // It counts like all others.
+    expect(comparison.ratio).toBeCloseTo((1.4 * 1520 / 1010 * 1420 / 990 * 3) ** 0.25, 9);
+  });
+
+  test('is the ratio of CPU per request with an interval of the same α', () => {
+    const cpu = (name: string, micros: readonly number[]): MeasuredVariant => variant(name, micros.map((one, index) => {
+      const requests = [1000, 1010, 990, 1000][index] as number;
+      return second(requests, (one * requests) / 1e6);
+    }));
+    const { cpu: found, ci95 } = one([cpu('a', [10, 10, 10, 10]), cpu('b', [8.8, 9.6, 10.4, 11.2])]);
+    // ln of 0.88, 0.96, 1.04, 1.12: mean −0.0040258, s = 0.103802 (as for 1.1, 1.2, 1.3 and 1.4), t(3, 0.975) = 3.182446.
+    expect(found?.ratio).toBeCloseTo(0.8 * 1.244977, 5);
+    expect(found?.ci95[0]).toBeCloseTo(0.8 * 1.055426, 5);
+    expect(found?.ci95[1]).toBeCloseTo(0.8 * 1.468570, 5);
+    expect(ci95[0]).toBeCloseTo(1, 12);
+  });
+
+  test('is no ratio of CPU where a round has none', () => {
+    expect(one([a, variant('b', [second(1000, 0), ...rounds([1, 1, 1])])])).toMatchObject({ cpu: null, disagreement: '' });
+  });
+
+  test('is how many rounds would probably decide, of an inconclusive one only', () => {
+    const noisy = variant('b', rounds([1040, 1000, 1030, 1050]));
+    const comparison = one([a, noisy]);
+    expect(comparison).toMatchObject({ verdict: 'inconclusive', why: `the interval includes 1: about ${comparison.roundsNeeded} rounds would probably decide` });
+    // By hand: ln ratios 0.039221, −0.009950, 0.039609, 0.048790; mean 0.029417, s = 0.026595; n = 16 with t(15) = 2.131: 14.85; n = 15 with t(14) = 2.145: 15.04.
+    expect(comparison.roundsNeeded).toBe(16);
+    expect(one([a, variant('b', rounds([1100, 1120, 1080, 1130]))]).roundsNeeded).toBeNull();
+    expect(one([a, variant('b', rounds([2000, 500, 2000, 502]))])).toMatchObject({
+      roundsNeeded: null, why: 'the interval includes 1: even 1,000 rounds would probably not decide, a quieter machine may',
+    });
+  });
+
+  test.each([
+    ['0', [0, 0, 0, 0]], ['once 0', [1000, 0, 1000, 1000]],
+  ])('is nothing at all where requests/s are %s', (_, requests) => {
+    expect(one([a, variant('b', rounds(requests))])).toMatchObject({
+      ratio: 0, ci95: [0, 0], verdict: 'none', cpu: null, roundRatios: [], outliers: [], roundsNeeded: null, disagreement: '',
+    });
+    expect(one([variant('a', rounds(requests)), variant('b', rounds([1, 1, 1, 1]))])).toMatchObject({ ratio: 0, verdict: 'none' });
+  });
+
+  test('is nothing at all where a round took no time', () => {
+    const noTime = second(1000, 0.9, 0.7, { seconds: 0 });
+    expect(one([a, variant('b', [noTime, noTime, noTime, noTime])])).toMatchObject({ ratio: 0, ci95: [0, 0], verdict: 'none', roundRatios: [] });
+  });
+
+  test('is a point for one round and all the same, without a verdict for the first', () => {
+    expect(one([{ ...a, rounds: a.rounds.slice(0, 1) }, variant('b', rounds([1200]))])).toMatchObject({
+      ratio: expect.closeTo(1.2, 12) as number, ci95: [expect.closeTo(1.2, 12), expect.closeTo(1.2, 12)], verdict: 'none', why: 'needs 4 rounds',
+      roundRatios: [1.2], outliers: [], roundsNeeded: null, disagreement: '',
+    });
+    const same = [1000, 1000, 1000, 1000, 1000];
+    expect(one([variant('a', rounds(same)), variant('b', rounds(same))])).toMatchObject({ ratio: 1, ci95: [1, 1], verdict: 'same', outliers: [] });
+  });
+});
+
+describe('a disagreement', () => {
+  const times = (n: number, of: Phase): Phase[] => Array.from({ length: n }, () => of);
+  const quiet: Noise = { serverStealShare: 0, generatorStealShare: 0, serverOthersShare: 0.01, loadAverage: 2, serverMhz: null };
+  const measured = (name: string, serverCpu: number, generatorCpu: number, noise: Partial<Noise> = {}, changes: Partial<MeasuredVariant> = {}): MeasuredVariant => (
+    variant(name, times(4, second(1000, serverCpu, generatorCpu, { noise: { ...quiet, ...noise } })), changes));
+  const words = (first: MeasuredVariant, next: MeasuredVariant, run: Partial<RunFacts> = {}): string => one([first, next], run).disagreement;
+
+  test('is none where the server was used as much with both, and for less than a few percent', () => {
+    expect(words(measured('a', 0.99, 0.7), measured('b', 0.99, 0.4))).toBe('');
+    expect(words(measured('a', 0.99, 0.7), measured('b', 0.945, 0.7))).toBe('');
+    expect(words(measured('a', 0.99, 0.7), measured('b', 0.93, 0.95))).not.toBe('');
+  });
+
+  test('is none where its own noise may be all of it', () => {
+    const cpus = (of: readonly number[]): Phase[] => of.map((cpu) => second(1000, cpu));
+    expect(words(variant('a', cpus([0.9, 0.9, 0.9, 0.9])), variant('b', cpus([0.99, 0.6, 0.95, 0.5])))).toBe('');
+    expect(words(variant('a', cpus([0.9, 0.9, 0.9, 0.9])), variant('b', cpus([0.7, 0.6, 0.7, 0.6])))).not.toBe('');
+  });
+
+  test('says which side was at its limit, from either side', () => {
+    expect(words(measured('a', 1, 0.7), measured('b', 0.75, 0.98)))
+      .toBe('with b the server used 25 % less CPU time than with a: the generator was at its limit there (98 %)');
+    expect(words(measured('a', 0.75, 0.98), measured('b', 1, 0.7)))
+      .toBe('with a the server used 25 % less CPU time than with b: the generator was at its limit there (98 %)');
+    expect(words(measured('a', 1, 0.7), measured('b', 0.75, 0.5)))
+      .toBe('with b the server used 25 % less CPU time than with a: neither side was at its limit there (the server at 75 %, the generator at 50 %)');
+    expect(words(measured('a', 1, 0.7), measured('b', 0.92, 0.5)))
+      .toBe('with b the server used 8.0 % less CPU time than with a: its cores were full all the same (the server at 92 %, the generator at 50 %)');
+  });
+
+  test('says what was stolen or used by others, where that differs', () => {
+    expect(words(measured('a', 1, 0.7), measured('b', 0.85, 0.5, { serverStealShare: 0.12 })))
+      .toBe('with b the server used 15 % less CPU time than with a: 12 % of its cores were stolen there');
+    expect(words(measured('a', 1, 0.7, { serverStealShare: 0.11 }), measured('b', 0.8, 0.5, { serverStealShare: 0.12 }))).toContain('neither side');
+    expect(words(measured('a', 1, 0.7), measured('b', 0.85, 0.5, { serverOthersShare: 0.15 }))).toContain('others used 15 % of its cores there');
+  });
+
+  test('says where worker numbers differ, and where cores are shared', () => {
+    const workers = (count: number): Partial<MeasuredVariant> => ({ server: { name: 'nginx', version: '', workers: count, config: [], redirections: [] } });
+    expect(words(measured('a', 1, 0.7, {}, workers(1)), measured('b', 1.9, 0.7, {}, workers(4)), { serverCores: 2, cores: 4 }))
+      .toBe('with a the server used 47 % less CPU time than with b: it can use 1 of its cores there, and 2 with b');
+    expect(words(measured('a', 1.2, 0.7), measured('b', 0.8, 1.1), { serverCores: 2, generatorCores: 2, cores: 2 }))
+      .toBe('with b the server used 33 % less CPU time than with a: it shares its cores with the generator, which takes what the server leaves');
+  });
+
+  test('is none where there is no verdict: with few rounds, failures, or a rate', () => {
+    const few = (all: MeasuredVariant): MeasuredVariant => ({ ...all, rounds: all.rounds.slice(0, 3) });
+    expect(words(few(measured('a', 1, 0.7)), few(measured('b', 0.5, 0.7)))).toBe('');
+    const failing = second(1000, 0.5, 0.7, { responses: { '2xx': 900, '3xx': 0, '4xx': 100, '5xx': 0 } });
+    expect(words(measured('a', 1, 0.7), variant('b', times(4, failing)))).toBe('');
+    const load: MeasuredVariant['load'] = { protocol: 'h2', threads: 1, rate: 1000 };
+    expect(words(measured('a', 1, 0.7, {}, { load }), measured('b', 0.5, 0.7, {}, { load }))).toBe('');
+  });
+});
+
+test('decided is a run without an inconclusive comparison', () => {
+  const b = variant('b', rounds([1100, 1120, 1080, 1130]));
+  const noisy = variant('c', rounds([1040, 1000, 1030, 1050]));
+  expect(decided([])).toBe(true);
+  expect(decided(compare([a, b]))).toBe(true);
+  expect(decided(compare([a, b, noisy]))).toBe(false);
+  expect(decided(compare([a, { ...b, setup: 'a' }]))).toBe(true);
+});
+
+describe('the generator\'s ceiling', () => {
+  const shares = (rps: number, run: Partial<RunFacts>): (number | null)[] => (
+    summarise({ ...facts, ...run }, [variant('a', times4(rps)), variant('b', [])]).variants.map(({ ceilingShare }) => ceilingShare));
+  const times4 = (rps: number): Phase[] => rounds([rps, rps, rps, rps]);
+
+  test('is that of the load that the variant has', () => {
+    const ceilings = [{ variants: ['x'], rps: 1, generatorShare: 1 }, { variants: ['a', 'b'], rps: 4000, generatorShare: 0.95 }];
+    expect(shares(1000, { ceilings })).toEqual([0.25, null]);
+    expect(shares(1000, {})).toEqual([null, null]);
+    expect(shares(1000, { ceilings: [{ variants: ['a'], rps: 0, generatorShare: 0 }] })).toEqual([null, null]);
+  });
+});
