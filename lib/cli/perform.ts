@@ -22,7 +22,7 @@ import { bakeoffFolder } from '../setup/paths.ts';
 import { ensureTools } from '../setup/tools.ts';
 import { openStore } from '../store/index.ts';
 import type { RunOptions } from './run-options.ts';
-import { headingOf, outputWidth, progressEvents, report, shorterLine } from './run-output.ts';
+import { finishedHeading, headingOf, outputWidth, progressEvents, report, shorterLine } from './run-output.ts';
 
 /** Paths of the servers' binaries. */
 export type ServerBinaries = RunContext['tools']['servers'];
@@ -74,7 +74,7 @@ async function withTools({ servers: needed, cores, prepare }: Work, options: Run
     });
     try {
       interrupt.signal.throwIfAborted();
-      return await measure(draft, options, { tools: { k6, servers }, store, interrupt });
+      return await measure(draft, options, { tools: { k6, responder: undefined, servers }, store, interrupt });
     } finally {
       await store?.close();
     }
@@ -99,7 +99,7 @@ async function measure(draft: PlanDraft, options: RunOptions, { tools, store, in
     const progress = createRunProgress(process.stderr);
     const outcome = await runRounds({ plan, tools, folder, script, store, interrupt }, environment, progressEvents(plan, progress), startedAt);
     progress.clear();
-    return await report(outcome, plan, folder, options, print, { ...heading, estimated: false, seconds: (Date.now() - startedAt.getTime()) / 1000 });
+    return await report(outcome, plan, folder, options, print, finishedHeading(heading, outcome.result, startedAt));
   } catch (error) {
     throw await explainFailure(folder, error);
   }

@@ -8,7 +8,7 @@ import { parseInfluxUrl } from '../store/index.ts';
 import { seconds, wholeNumber, type Flag } from './words.ts';
 
 export const runFlags = {
-  'rounds': { value: 'N|auto', help: 'rounds, each with every variant once (6, or the scenario\'s); auto: 5, 10 or 20, until all is told' },
+  'rounds': { value: 'N|auto', help: 'rounds, each with every variant once (6, or the scenario\'s); auto: 5, 10 or 20' },
   'max-time': { value: '10m', help: 'begin no round that would not end within this time' },
   'duration': { value: '10s', help: 'measured time per variant and round (the load\'s)' },
   'quick': { help: 'at most 4 short rounds, for a first look' },

@@ -8,27 +8,32 @@ import { markdownReport } from '../report/markdown.ts';
 import type { RunProgress } from '../report/run-progress.ts';
 import { findingLines, headingLines, loadText, storedLine, type Heading } from '../report/sentences.ts';
 import { terminalReport } from '../report/terminal.ts';
-import { estimatedSeconds } from '../runner/estimate.ts';
+import { ceilingSeconds } from '../runner/ceiling.ts';
+import { estimatedSeconds, expectedRounds } from '../runner/estimate.ts';
 import { makePlan, serversOf, type Plan, type PlanDraft } from '../runner/plan.ts';
 import type { Environment, Result } from '../runner/result.ts';
 import { writeWhole } from '../runner/results-folder.ts';
 import type { RunEvents, RunOutcome } from '../runner/run.ts';
-import { loadOf } from '../scenario/catalogue.ts';
+import { loadOf, pageOf } from '../scenario/catalogue.ts';
 import { failIfCode } from './fail-if.ts';
 import type { RunOptions } from './run-options.ts';
 
 /** What stands above the table, with the time estimated. */
 export function headingOf(plan: Plan, environment: Environment): Heading {
-  const { scenario, variants, cores, rounds } = plan;
+  const { scenario, variants, cores } = plan;
   const { k6, ...others } = environment.versions;
+  const { fewest, most } = expectedRounds(plan);
+  const secondsOf = (rounds: number): number => ceilingSeconds(plan) + estimatedSeconds(plan, rounds);
+  const [first] = variants;
   return {
     scenario: scenario.name,
     load: listed(variants.map(({ variant, load }) => loadText(loadOf(scenario, variant), load))),
-    bodyBytes: scenario.page.bodyBytes,
+    bodyBytes: (first === undefined ? scenario.page : pageOf(scenario, first.variant)).bodyBytes,
     protocol: listed(variants.map(({ load }) => load.protocol)),
-    rounds,
-    seconds: estimatedSeconds(plan),
+    rounds: fewest,
+    seconds: secondsOf(fewest),
     estimated: true,
+    ...(most === fewest ? {} : { atMost: { rounds: most, seconds: secondsOf(most) } }),
     server: serversOf(plan).map((name) => `${name} ${others[name]}`).join(', '),
     k6: `k6 ${k6}`,
     serverCpus: cores.serverCpus,
@@ -36,6 +41,11 @@ export function headingOf(plan: Plan, environment: Environment): Heading {
     kernel: environment.kernel,
     cpuModel: environment.cpuModel,
   };
+}
+
+/** The same once the run is over. */
+export function finishedHeading({ atMost, ...heading }: Heading, result: Result, startedAt: Date): Heading {
+  return { ...heading, rounds: wholeRounds(result.variants), estimated: false, seconds: (Date.now() - startedAt.getTime()) / 1000 };
 }
 
 /** Each text once; more than two are too many for a heading. */
@@ -58,17 +68,34 @@ export function shorterLine(plan: PlanDraft, options: RunOptions): string[] {
 
 /** Tells the person what goes on. */
 export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
+  const roundOf = (round: number): string => {
+    const look = plan.looks.find((one) => one >= round) ?? plan.rounds;
+    return `round ${round} of ${look}${look === plan.rounds ? '' : ` to ${plan.rounds}`}`;
+  };
   return {
+    checking({ number, of }) {
+      const secondsLeft = ceilingSeconds(plan) * (1 - (number - 1) / of) + estimatedSeconds(plan, plan.looks[0]);
+      progress.running({ what: `what the generator can do · load ${number} of ${of}`, rps: null, secondsLeft });
+    },
+    checked({ variants, rps }) {
+      progress.finished(`the generator can do ${whole(rps)} requests/s with the load of ${variants.join(', ')}`);
+    },
     load({ round, variant, rps, secondsLeft }) {
-      progress.running({ what: `round ${round} of ${plan.rounds} · ${variant}`, rps, secondsLeft });
+      progress.running({ what: `${roundOf(round)} · ${variant}`, rps, secondsLeft });
     },
     measured({ round, variant, outcome: { phases } }) {
       const ratio = successRatioOf(phases) ?? 0;
       const errors = `${whole(total(phases, (phase) => phase.errors.total))} errors${ratio === 1 ? '' : `, ${success(ratio)} succeeded`}`;
-      progress.finished(`round ${round} of ${plan.rounds} · ${variant} · ${whole(roundRps(phases))} requests/s · ${errors}`);
+      progress.finished(`${roundOf(round)} · ${variant} · ${whole(roundRps(phases))} requests/s · ${errors}`);
     },
     repeated({ round, why }) {
       progress.say(`round ${round} is dropped and repeated: ${why}`);
+    },
+    undecided({ rounds, variants, next }) {
+      progress.say(`after ${rounds} rounds ${variants.join(', ')} ${variants.length === 1 ? 'is' : 'are'} inconclusive: going on to ${next}`);
+    },
+    timeOver({ rounds }) {
+      progress.say(`after ${rounds} ${rounds === 1 ? 'round' : 'rounds'} there is no time for another one (--max-time)`);
     },
   };
 }
@@ -99,7 +126,7 @@ export function outputWidth({ json }: RunOptions): number {
 }
 
 function partialLine(result: Result, plan: Plan): string[] {
-  return result.state === 'complete' ? [] : [`Ended early: ${wholeRounds(result.variants)} of ${plan.rounds} rounds are whole and count here.`];
+  return result.state === 'complete' ? [] : [`Ended early: ${wholeRounds(result.variants)} of ${plan.looks.length > 1 ? 'at most ' : ''}${plan.rounds} rounds are whole and count here.`];
 }
 
 /** When the run has failed already, e.g. on a full disk, that is what the person has to hear. */

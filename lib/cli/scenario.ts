@@ -15,7 +15,7 @@ export async function scenarioCommand(args: readonly string[]): Promise<number> 
   }
   const scenario = await findScenario(options.name);
   const variants = findVariants(scenario, options.variants);
-  const cores = divideCores(allowedCpus(), { server: options.serverCpus, generator: options.generatorCpus });
+  const cores = divideCores(allowedCpus(), { server: options.serverCpus, generator: options.generatorCpus }, scenario);
   const draft = makePlan(scenario, variants, cores, options);
   return perform({ servers: serversOf(draft), cores, prepare: () => Promise.resolve(draft) }, options);
 }

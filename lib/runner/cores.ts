@@ -1,8 +1,14 @@
 // Which cores the server and the generator get.
 import { readFileSync } from 'node:fs';
 import { UserError } from '../errors.ts';
+import type { Scenario } from '../scenario/model.ts';
 
 export interface Cores { serverCpus: number[]; generatorCpus: number[] }
+
+/** Whether server and generator run on some of the same cores. */
+export function sharesCores({ serverCpus, generatorCpus }: Cores): boolean {
+  return serverCpus.some((cpu) => generatorCpus.includes(cpu));
+}
 
 /**
  * Parses a list of cores as taskset and the kernel write it: "0-3,5". Sorted, each once.
@@ -29,12 +35,19 @@ export function allowedCpus(): number[] {
 
 /**
  * Divides the cores: half and half unless told, the server gets the upper half, the generator the odd one (the runner and
- * InfluxDB run on its cores as well). When one side is told, the other gets the rest.
+ * InfluxDB run on its cores as well). When one side is told, the other gets the rest. A scenario with `sharedCores` gives
+ * both all of them unless told, and they may be told the same ones.
  * @throws UserError on an overlap, on cores that are not there or not allowed, and when one core is all there is
  */
-export function divideCores(allowed: readonly number[], asked: { server?: readonly number[] | undefined; generator?: readonly number[] | undefined }): Cores {
+export function divideCores(
+  allowed: readonly number[], asked: { server?: readonly number[] | undefined; generator?: readonly number[] | undefined },
+  { sharedCores }: Pick<Scenario, 'sharedCores'> = {},
+): Cores {
   check(asked.server, '--server-cpus');
   check(asked.generator, '--generator-cpus');
+  if (sharedCores && (asked.server === undefined) === (asked.generator === undefined)) {
+    return { serverCpus: [...(asked.server ?? allowed)], generatorCpus: [...(asked.generator ?? allowed)] };
+  }
   const shared = asked.server?.filter((cpu) => asked.generator?.includes(cpu)) ?? [];
   if (shared.length > 0) {
     throw new UserError(`--server-cpus and --generator-cpus share core ${formatCpuList(shared)}: give each its own`, 2);

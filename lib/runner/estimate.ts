@@ -1,4 +1,5 @@
 // How long a run takes, as far as it can be told before it starts.
+import { pageOf } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
 import type { Page } from '../scenario/model.ts';
 import type { PlanDraft, PlannedVariant } from './plan.ts';
@@ -11,7 +12,7 @@ const overheadSeconds = 0.5;
  * small pages at 20,000 requests/s (10,000 with a connection for each), large ones at the rate of their bytes, and a TLS
  * handshake's time for each connection.
  */
-const assumed = { rps: 20_000, rpsWithoutKeepAlive: 10_000, bytesPerSecond: 500e6, handshakeSeconds: 0.002 };
+export const assumed = { rps: 20_000, rpsWithoutKeepAlive: 10_000, bytesPerSecond: 500e6, handshakeSeconds: 0.002 };
 
 /** Estimated seconds of one load phase, its warm-up included. */
 export function expectedSeconds(load: Load, page: Pick<Page, 'bodyBytes'>): number {
@@ -24,9 +25,9 @@ export function expectedSeconds(load: Load, page: Pick<Page, 'bodyBytes'>): numb
 }
 
 /** Estimated seconds of one variant in one round: all its phases and the pauses between them. */
-export function secondsPerVariant({ scenario }: PlanDraft, { load }: PlannedVariant): number {
+export function secondsPerVariant({ scenario }: PlanDraft, { variant, load }: PlannedVariant): number {
   const { count, pauseSeconds } = scenario.phases ?? { count: 1, pauseSeconds: 0 };
-  return count * expectedSeconds(load, scenario.page) + (count - 1) * pauseSeconds + overheadSeconds;
+  return count * expectedSeconds(load, pageOf(scenario, variant)) + (count - 1) * pauseSeconds + overheadSeconds;
 }
 
 /** Estimated seconds of one round: every variant once. */
@@ -34,7 +35,13 @@ export function secondsPerRound(plan: PlanDraft): number {
   return plan.variants.reduce((sum, variant) => sum + secondsPerVariant(plan, variant), 0);
 }
 
-/** Estimated seconds of the whole run, with as many rounds as it may come to. */
-export function estimatedSeconds(plan: PlanDraft): number {
-  return plan.rounds * secondsPerRound(plan);
+/** Estimated seconds of the rounds, by default as many as the run may come to. */
+export function estimatedSeconds(plan: PlanDraft, rounds = expectedRounds(plan).most): number {
+  return rounds * secondsPerRound(plan);
+}
+
+/** How many rounds a run comes to at least and at most, as far as it can be told before it starts. */
+export function expectedRounds(plan: PlanDraft): { fewest: number; most: number } {
+  const inTime = plan.maxTimeSeconds === undefined ? Infinity : Math.max(1, Math.floor(plan.maxTimeSeconds / secondsPerRound(plan)));
+  return { fewest: Math.min(plan.looks[0] as number, inTime), most: Math.min(plan.rounds, inTime) };
 }

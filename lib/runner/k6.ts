@@ -1,10 +1,13 @@
 // Starts k6 on one load plan and reads what came out.
+import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { loadPlanVariable, type LoadPlan } from '../k6/load-plan.ts';
 import { startChild, type Child } from '../process.ts';
 import { lastLines } from '../log-file.ts';
+import type { Interrupt } from './interrupt.ts';
 import { readPhaseResults } from './record.ts';
 import type { LoadResult } from './result.ts';
 
@@ -33,7 +36,54 @@ export interface RunningK6 {
 const scriptError = 'GoError: ';
 
 /** What k6 hears of TERM is "stop and flush"; its outputs may need this long where the database is slow. */
-export const k6GraceMs = 10_000;
+const k6GraceMs = 10_000;
+
+/** The load did not come to its end; the message says why in one line. */
+export class LoadFailure extends Error {}
+
+/** What goes on beside k6. */
+export interface Beside {
+  interrupt: Interrupt;
+  /** Settles when what is loaded ends by itself, with one line that says how. */
+  peerDied: Promise<string>;
+  /** Called when k6 runs; what it returns is called once k6 has ended. */
+  watch?(k6: RunningK6): () => void;
+}
+
+/** How long k6 may take beyond its own limit, e.g. for a database that hangs. */
+const patienceSeconds = 30;
+
+/**
+ * Runs k6 until it has ended, and returns the results of its phases. k6 is ended when its peer dies or the person interrupts.
+ * @throws LoadFailure, Interrupted after a signal
+ */
+export async function runK6(options: K6Options, { interrupt, peerDied, watch }: Beside): Promise<LoadResult[]> {
+  interrupt.signal.throwIfAborted();
+  const k6 = await startK6(options);
+  // From here on all that runs is ended below.
+  const unwatch = watch?.(k6);
+  const unguard = interrupt.guard(k6.child.pid);
+  const over = new AbortController();
+  try {
+    interrupt.signal.throwIfAborted();
+    const failure = await Promise.race([
+      k6.child.exited.then(() => undefined),
+      peerDied,
+      once(interrupt.signal, 'abort', { signal: over.signal }).then(() => undefined, () => undefined),
+      delay((options.loadPlan.maxDurationSeconds + patienceSeconds) * 1000, 'k6 did not end in time', { signal: over.signal }).catch(() => undefined),
+    ]);
+    if (failure !== undefined) throw new LoadFailure(failure);
+    interrupt.signal.throwIfAborted();
+    return await k6.results().catch((error: Error) => {
+      throw new LoadFailure(error.message);
+    });
+  } finally {
+    over.abort();
+    unwatch?.();
+    await k6.child.stop(k6GraceMs);
+    unguard();
+  }
+}
 
 /** Starts k6, pinned. Its plan is kept as load.json, its summary as k6-summary.json, its messages as k6.log. */
 export async function startK6(options: K6Options): Promise<RunningK6> {

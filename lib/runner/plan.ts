@@ -3,9 +3,9 @@ import { minimumRounds } from '../analysis/verdict.ts';
 import { UserError } from '../errors.ts';
 import { duration } from '../format.ts';
 import type { LoadOptions, LoadPlan } from '../k6/load-plan.ts';
-import { fitVariantLoad, isRunnable, type RunnableVariant } from '../scenario/catalogue.ts';
+import { fitVariantLoad, isRunnable, pageOf, type RunnableVariant } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
-import type { Scenario, ServerSpec, Variant } from '../scenario/model.ts';
+import type { Page, Scenario, ServerSpec, Variant } from '../scenario/model.ts';
 import { hardFilesLimit, requireFiles } from '../servers/files-limit.ts';
 import type { Cores } from './cores.ts';
 import { expectedSeconds, secondsPerRound } from './estimate.ts';
@@ -124,18 +124,21 @@ export function loadPlanFor(plan: Plan, planned: PlannedVariant, round: number, 
   const { scenario } = plan;
   const { variant, load } = planned;
   const { count: phases, pauseSeconds } = scenario.phases ?? { count: 1, pauseSeconds: 0 };
-  const longest = expectedSeconds(load, scenario.page) * (load.durationSeconds === undefined ? patience : 1) + load.timeoutSeconds;
+  const page = pageOf(scenario, variant);
+  const longest = expectedSeconds(load, page) * (load.durationSeconds === undefined ? patience : 1) + load.timeoutSeconds;
   return {
     scenario: scenario.name,
     tags: { run: plan.run, variant: variant.name, round: String(round), server: variant.server.name, protocol: load.protocol },
     maxDurationSeconds: Math.ceil(phases * longest + (phases - 1) * pauseSeconds) + 10,
-    phases: Array.from({ length: phases }, (_, index) => phaseOptions(load, url, String(index + 1))),
+    phases: Array.from({ length: phases }, (_, index) => ({ ...loadOptions(load, url, page), tags: { phase: String(index + 1) } })),
     ...(pauseSeconds === 0 ? {} : { pauseSeconds }),
   };
 }
 
-function phaseOptions(load: Load, url: string, phase: string): LoadOptions {
-  const { rate, bucketSeconds, tls } = load;
+/** What the engine is asked for. `page`: the one at `url`. */
+export function loadOptions(load: Load, url: string, page: Pick<Page, 'host'>): LoadOptions {
+  const { rate, bucketSeconds, tls, method, body } = load;
+  const headers = headersOf(load, page);
   return {
     url,
     protocol: load.protocol,
@@ -150,8 +153,16 @@ function phaseOptions(load: Load, url: string, phase: string): LoadOptions {
     ...(load.warmupSeconds === 0 ? {} : { warmup: goDuration(load.warmupSeconds) }),
     // The servers' certificates are made on this machine and nobody has signed them.
     ...(url.startsWith('https:') ? { tls: { insecureSkipVerify: true, ...tls } } : {}),
-    tags: { phase },
+    ...(method === undefined ? {} : { method }),
+    ...(headers === undefined ? {} : { headers }),
+    ...(body === undefined ? {} : { body }),
   };
+}
+
+/** Of the load, and the page's host (:authority with HTTP/2) unless the load names one itself. */
+function headersOf({ headers }: Load, { host }: Pick<Page, 'host'>): Load['headers'] {
+  if (host === undefined || Object.keys(headers ?? {}).some((name) => name.toLowerCase() === 'host')) return headers;
+  return { Host: host, ...headers };
 }
 
 const goUnits = [['s', 1e9], ['ms', 1e6], ['us', 1e3], ['ns', 1]] as const;

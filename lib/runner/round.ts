@@ -1,25 +1,27 @@
 // One variant in one round: the server anew, the load on it, what both used, and whether every sample was stored.
-import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
+import { pageOf } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 import { startServer, workersFor, type RunningServer } from '../servers/index.ts';
-import { checkRound, serverSamplePoints, type RoundIntegrity, type ServerSample, type Store } from '../store/index.ts';
+import { checkRound, serverSamplePoints, type RoundIntegrity, type Store } from '../store/index.ts';
+import { sharesCores, type Cores } from './cores.ts';
 import type { Interrupt } from './interrupt.ts';
-import { k6GraceMs, startK6 } from './k6.ts';
+import { LoadFailure, runK6 } from './k6.ts';
+import { interruptsApart, watchMachine, watchProcess } from './machine-usage.ts';
+import { noiseBetween, type NoiseCores } from './noise.ts';
 import { loadPlanFor, type Plan, type PlannedVariant } from './plan.ts';
 import { RecordTail } from './record.ts';
 import type { LoadResult, Phase, VariantResult } from './result.ts';
-import { sampleUsage, usageBetween } from './server-usage.ts';
+import { sampleUsage, usageBetween, type UsageSample } from './server-usage.ts';
 
 /** What every round of a run has in common. */
 export interface RunContext {
   plan: Plan;
-  /** Paths of the binaries: k6 and the plan's servers. */
-  tools: { k6: string; servers: Partial<Record<ServerSpec['name'], string>> };
+  /** Paths of the binaries: k6, what the generator's own ceiling is found with, where there is one, and the plan's servers. */
+  tools: { k6: string; responder: string | undefined; servers: Partial<Record<ServerSpec['name'], string>> };
   /** results/<run> */
   folder: string;
   script: string;
@@ -46,26 +48,42 @@ export interface Attempt {
 /** The round has to be repeated; the message says why in one line. */
 export class RoundFailure extends Error {}
 
+/** What a server said of itself when it was tried. */
+export interface Tried { server: VariantRound['server']; origin: string; bodyBytes: number }
+
 /**
  * Starts every server of the plan once and ends it again, so that a config, page or port that is not right shows before
- * anything is measured. What it wrote stays in the folder `check` when one does not start.
+ * anything is measured. Returns what it found, by variant. What it wrote stays in the folder `check` when one does not start.
  * @throws UserError when a server does not start, Interrupted after a signal
  */
-export async function tryServers(context: RunContext): Promise<void> {
+export async function tryServers(context: RunContext): Promise<ReadonlyMap<string, Tried>> {
+  const { plan: { scenario, variants } } = context;
   const folder = join(context.folder, 'check');
-  const tried = new Set<string>();
-  for (const planned of context.plan.variants) {
-    const { variant: { name, server: spec }, load: { protocol, tls, connections } } = planned;
+  const bySetup = new Map<string, Tried>();
+  const found = new Map<string, Tried>();
+  for (const planned of variants) {
+    const { variant, load: { protocol, tls, connections } } = planned;
     // Variants may differ in their load alone.
-    const setup = JSON.stringify([spec, protocol, tls, connections]);
-    if (tried.has(setup)) continue;
-    tried.add(setup);
-    const server = await serverOf(context, planned, join(folder, name)).catch((error: unknown) => {
-      throw error instanceof UserError ? new UserError(`${name}: ${error.message}`) : error;
-    });
-    await server.stop();
+    const setup = JSON.stringify([variant.server, pageOf(scenario, variant), protocol, tls, connections]);
+    const tried = bySetup.get(setup) ?? await tryServer(context, planned, join(folder, variant.name));
+    bySetup.set(setup, tried);
+    found.set(variant.name, tried);
   }
   await rm(folder, { recursive: true, force: true });
+  return found;
+}
+
+async function tryServer(context: RunContext, planned: PlannedVariant, folder: string): Promise<Tried> {
+  const server = await serverOf(context, planned, folder).catch((error: unknown) => {
+    throw error instanceof UserError ? new UserError(`${planned.variant.name}: ${error.message}`) : error;
+  });
+  await server.stop();
+  return { server: serverFacts(planned, server), origin: server.origin, bodyBytes: server.bodyBytes };
+}
+
+/** What the result says of a server. */
+function serverFacts({ variant }: PlannedVariant, { name, version, workers, redirections }: RunningServer): VariantRound['server'] {
+  return { name, version, workers, config: variant.server.config, redirections };
 }
 
 /**
@@ -83,10 +101,9 @@ export async function runVariantRound(context: RunContext, planned: PlannedVaria
   try {
     const measurement = await underLoad(context, server, planned, attempt, folder);
     await server.stop();
-    const phases = phasesOf(measurement, planned.load);
+    const phases = phasesOf(measurement, planned.load, context.plan.cores);
     const integrity = await storeSamples(context, planned, attempt.round, measurement, phases);
-    const { name, version, workers, redirections } = server;
-    return { server: { name, version, workers, config: variant.server.config, redirections }, phases, integrity };
+    return { server: serverFacts(planned, server), phases, integrity };
   } finally {
     await server.stop();
     unguard();
@@ -100,7 +117,7 @@ function serverOf({ plan, tools, interrupt }: RunContext, { variant, load }: Pla
     folder,
     cpus: plan.cores.serverCpus,
     workers: workersFor(variant.server, plan.cores.serverCpus.length, plan.exact),
-    page: plan.scenario.page,
+    page: pageOf(plan.scenario, variant),
     protocol: load.protocol,
     tls: load.tls,
     connections: load.connections,
@@ -108,64 +125,54 @@ function serverOf({ plan, tools, interrupt }: RunContext, { variant, load }: Pla
   });
 }
 
-/** How long k6 may take beyond its own limit, e.g. for a database that hangs. */
-const k6PatienceSeconds = 30;
-
 /** What k6 and the server left to be put together. */
-interface Measurement { results: LoadResult[]; samples: readonly ServerSample[]; recordFile: string }
+interface Measurement { results: LoadResult[]; samples: readonly UsageSample[]; recordFile: string }
 
-/** Runs k6 against the server until it ends, or ends it when the server dies or the person interrupts. */
+/** Runs k6 against the server, and samples what both use. */
 async function underLoad(
   context: RunContext, server: RunningServer, planned: PlannedVariant, { round, onLoad }: Attempt, folder: string,
 ): Promise<Measurement> {
-  const { plan, store, interrupt } = context;
-  const loadPlan = loadPlanFor(plan, planned, round, server.origin + plan.scenario.page.path);
-  interrupt.signal.throwIfAborted();
-  const k6 = await startK6({
+  const { plan: { cores, scenario }, store, interrupt } = context;
+  let samples: readonly UsageSample[] = [];
+  let recordFile = '';
+  const results = await runK6({
     binary: context.tools.k6,
     script: context.script,
     folder,
-    cpus: plan.cores.generatorCpus,
-    loadPlan,
+    cpus: cores.generatorCpus,
+    loadPlan: loadPlanFor(context.plan, planned, round, server.origin + pageOf(scenario, planned.variant).path),
     output: store?.k6Output() ?? null,
+  }, {
+    interrupt,
+    peerDied: server.died,
+    watch(k6) {
+      const sampler = sampleUsage({
+        server: server.usage, generator: watchProcess(k6.child.pid), machine: watchMachine(cores.serverCpus, cores.generatorCpus),
+      });
+      samples = sampler.samples;
+      recordFile = k6.recordFile;
+      const tail = new RecordTail(k6.recordFile);
+      const ticker = setInterval(() => onLoad(tail.requestsPerSecond()), 500);
+      return () => {
+        clearInterval(ticker);
+        sampler.stop();
+      };
+    },
+  }).catch((error: unknown) => {
+    throw error instanceof LoadFailure ? new RoundFailure(error.message) : error;
   });
-  // From here on all that runs is ended below.
-  const sampler = sampleUsage(server);
-  const unguard = interrupt.guard(k6.child.pid);
-  const tail = new RecordTail(k6.recordFile);
-  const ticker = setInterval(() => onLoad(tail.requestsPerSecond()), 500);
-  const over = new AbortController();
-  try {
-    interrupt.signal.throwIfAborted();
-    const failure = await Promise.race([
-      k6.child.exited.then(() => undefined),
-      server.died,
-      once(interrupt.signal, 'abort', { signal: over.signal }).then(() => undefined, () => undefined),
-      delay((loadPlan.maxDurationSeconds + k6PatienceSeconds) * 1000, 'k6 did not end in time', { signal: over.signal }).catch(() => undefined),
-    ]);
-    if (failure !== undefined) throw new RoundFailure(failure);
-    interrupt.signal.throwIfAborted();
-    sampler.stop();
-    const results = await k6.results().catch((error: Error) => {
-      throw new RoundFailure(error.message);
-    });
-    return { results, samples: sampler.samples, recordFile: k6.recordFile };
-  } finally {
-    over.abort();
-    clearInterval(ticker);
-    sampler.stop();
-    await k6.child.stop(k6GraceMs);
-    unguard();
-  }
+  return { results, samples, recordFile };
 }
 
-/** Puts the engine's results and the server's usage within their windows together. */
-function phasesOf({ results, samples }: Measurement, { warmupSeconds }: Load): Phase[] {
+/** Puts the engine's results and what was sampled within their windows together. */
+function phasesOf({ results, samples }: Measurement, { warmupSeconds }: Load, cores: Cores): Phase[] {
+  const counts: NoiseCores = { server: cores.serverCpus.length, generator: cores.generatorCpus.length, shared: sharesCores(cores), interruptsApart: interruptsApart() };
   return results.map((result) => {
-    const { cpuSeconds, rssBytes } = usageBetween(samples, {
-      fromMs: Date.parse(result.startedAt), toMs: Date.parse(result.endedAt), idleBefore: warmupSeconds === 0,
-    });
-    return { ...result, serverCpuSeconds: cpuSeconds, serverRssBytes: rssBytes, generatorCpuSeconds: result.cpuSeconds, noise: null };
+    const window = { fromMs: Date.parse(result.startedAt), toMs: Date.parse(result.endedAt) };
+    const { cpuSeconds, rssBytes } = usageBetween(samples, { ...window, idleBefore: warmupSeconds === 0 });
+    return {
+      ...result, serverCpuSeconds: cpuSeconds, serverRssBytes: rssBytes, generatorCpuSeconds: result.cpuSeconds, noise: noiseBetween(samples, window, counts),
+    };
   });
 }
 

@@ -1,20 +1,42 @@
-// Samples what a server uses while it is under load.
+// Samples what a server, the generator and everything else use while there is load.
 import type { RunningServer } from '../servers/index.ts';
 import type { ServerSample } from '../store/index.ts';
+import type { MachineReading } from './machine-usage.ts';
 
 const intervalMs = 100;
 
+/** All of one instant. CPU seconds are sums since some start. */
+export interface UsageSample extends ServerSample {
+  /** Of k6 and of this process. */
+  generatorCpuSeconds: number;
+  machine: MachineReading;
+}
+
 export interface UsageSampler {
-  samples: readonly ServerSample[];
+  samples: readonly UsageSample[];
   /** Takes a last sample and ends. May be called twice. */
   stop(): void;
 }
 
+/** What is sampled. */
+export interface UsageReaders {
+  server: RunningServer['usage'];
+  /** CPU seconds of k6. */
+  generator(): number;
+  machine(): MachineReading;
+}
+
 /** Samples 10 times a second from now on, the first at once. */
-export function sampleUsage(server: RunningServer): UsageSampler {
-  const samples: ServerSample[] = [];
+export function sampleUsage(readers: UsageReaders): UsageSampler {
+  const samples: UsageSample[] = [];
   const take = (): void => {
-    samples.push({ atMs: Date.now(), ...server.usage() });
+    const own = process.cpuUsage();
+    samples.push({
+      atMs: Date.now(),
+      ...readers.server(),
+      generatorCpuSeconds: readers.generator() + (own.user + own.system) / 1e6,
+      machine: readers.machine(),
+    });
   };
   take();
   const timer = setInterval(take, intervalMs);
@@ -43,9 +65,20 @@ export interface UsageWindow { fromMs: number; toMs: number; idleBefore: boolean
 export function usageBetween(samples: readonly ServerSample[], { fromMs, toMs, idleBefore }: UsageWindow): { cpuSeconds: number; rssBytes: number } {
   const inside = samples.filter((sample) => sample.atMs >= fromMs && sample.atMs <= toMs);
   return {
-    cpuSeconds: idleBefore ? cpuAround(samples, fromMs, toMs) : cpuAtEnd(samples, toMs) - cpuAt(samples, fromMs),
+    cpuSeconds: idleBefore ? cpuAround(samples, fromMs, toMs) : cpuAtEnd(samples, toMs) - valueAt(samples, fromMs, cpuOf),
     rssBytes: Math.max(...(inside.length > 0 ? inside : samples).map((sample) => sample.rssBytes)),
   };
+}
+
+const cpuOf = ({ cpuSeconds }: ServerSample): number => cpuSeconds;
+
+/** A figure at an instant, on a straight line between the samples around it; outside of them that of the nearest one. */
+export function valueAt<S extends { atMs: number }>(samples: readonly S[], atMs: number, of: (sample: S) => number): number {
+  const next = samples.findIndex((sample) => sample.atMs >= atMs);
+  const after = samples[next] ?? (samples.at(-1) as S);
+  const before = samples[next - 1];
+  if (next <= 0 || before === undefined || after.atMs === before.atMs) return of(after);
+  return of(before) + rate(before, after, of) * (atMs - before.atMs);
 }
 
 function cpuAround(samples: readonly ServerSample[], fromMs: number, toMs: number): number {
@@ -54,23 +87,15 @@ function cpuAround(samples: readonly ServerSample[], fromMs: number, toMs: numbe
   return after.cpuSeconds - before.cpuSeconds;
 }
 
-function cpuAt(samples: readonly ServerSample[], atMs: number): number {
-  const next = samples.findIndex((sample) => sample.atMs >= atMs);
-  const after = samples[next] ?? (samples.at(-1) as ServerSample);
-  const before = samples[next - 1];
-  if (next <= 0 || before === undefined || after.atMs === before.atMs) return after.cpuSeconds;
-  return before.cpuSeconds + rate(before, after) * (atMs - before.atMs);
-}
-
 function cpuAtEnd(samples: readonly ServerSample[], atMs: number): number {
   const next = samples.findIndex((sample) => sample.atMs >= atMs);
   const [earlier, before, after] = [samples[next - 2], samples[next - 1], samples[next]];
-  if (earlier === undefined || before === undefined || after === undefined) return cpuAt(samples, atMs);
+  if (earlier === undefined || before === undefined || after === undefined) return valueAt(samples, atMs, cpuOf);
   if (after.atMs === atMs || earlier.atMs === before.atMs) return after.cpuSeconds;
-  return Math.min(after.cpuSeconds, before.cpuSeconds + rate(earlier, before) * (atMs - before.atMs));
+  return Math.min(after.cpuSeconds, before.cpuSeconds + rate(earlier, before, cpuOf) * (atMs - before.atMs));
 }
 
-/** CPU seconds per millisecond. */
-function rate(from: ServerSample, to: ServerSample): number {
-  return (to.cpuSeconds - from.cpuSeconds) / (to.atMs - from.atMs);
+/** Per millisecond. */
+function rate<S extends { atMs: number }>(from: S, to: S, of: (sample: S) => number): number {
+  return (of(to) - of(from)) / (to.atMs - from.atMs);
 }

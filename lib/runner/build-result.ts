@@ -1,0 +1,106 @@
+// What a run knows so far, as its result.
+import { summarise, type MeasuredVariant } from '../analysis/summarise.ts';
+import { warningText, type Warning } from '../analysis/warnings.ts';
+import { baselineName, loadOf, pageOf } from '../scenario/catalogue.ts';
+import type { Load } from '../scenario/load.ts';
+import type { Page, ServerSpec, Variant } from '../scenario/model.ts';
+import { workersFor } from '../servers/index.ts';
+import type { Plan } from './plan.ts';
+import type { Ceiling, Environment, Integrity, Result, Round } from './result.ts';
+import type { RunContext, Tried, VariantRound } from './round.ts';
+
+/** A round that counts: every variant once. `round` names it. */
+export interface KeptRound { round: number; outcomes: ReadonlyMap<string, VariantRound> }
+
+/** All that a run has come to. */
+export interface Known {
+  kept: readonly KeptRound[];
+  notes: readonly Warning[];
+  /** Empty until the servers were tried. */
+  tried: ReadonlyMap<string, Tried>;
+  ceilings: readonly Ceiling[];
+}
+
+export function buildResult({ plan, store }: RunContext, environment: Environment, known: Known, startedAt: Date, state: Result['state']): Result {
+  const { scenario } = plan;
+  const measured = plan.shown.map((variant) => tableVariant(plan, variant, known));
+  const facts = {
+    serverCores: plan.cores.serverCpus.length,
+    generatorCores: plan.cores.generatorCpus.length,
+    cores: environment.cores,
+    loadAverage: environment.loadAverage[0],
+    quick: plan.quick,
+    looks: plan.looks,
+    sameWithin: plan.sameWithin,
+    ceilings: known.ceilings,
+  };
+  const { variants, comparisons, shares, noiseFloor, warnings } = summarise(facts, measured, scenario);
+  return {
+    schema: 1,
+    run: plan.run,
+    scenario: scenario.name,
+    title: scenario.title,
+    startedAt: startedAt.toISOString(),
+    endedAt: new Date().toISOString(),
+    state,
+    quick: plan.quick,
+    environment,
+    variants,
+    comparisons,
+    shares,
+    looks: [...plan.looks],
+    sameWithin: plan.sameWithin,
+    noiseFloor,
+    ceilings: [...known.ceilings],
+    integrity: store === null ? null : totalIntegrity(known.kept),
+    warnings: [...warnings, ...known.notes].map(warningText),
+    footnotes: [...(scenario.footnotes ?? [])],
+  };
+}
+
+/** What the table says of a variant, whether or not it is run. */
+function tableVariant(plan: Plan, variant: Variant, { kept, tried }: Known): MeasuredVariant {
+  const { scenario } = plan;
+  const against = baselineName(scenario, variant);
+  const page = pageOf(scenario, variant);
+  const about = {
+    name: variant.name,
+    published: variant.published ?? null,
+    ...(variant.note === undefined ? {} : { note: variant.note }),
+    ...(against === undefined ? {} : { against }),
+    ...(variant.needsServerCores === undefined ? {} : { needsServerCores: variant.needsServerCores }),
+  };
+  const asked = { page: page.path, ...(page.host === undefined ? {} : { host: page.host }), bodyBytes: page.bodyBytes };
+  const planned = plan.variants.find((one) => one.variant === variant);
+  if (planned === undefined) {
+    return { ...about, server: null, publishedOnly: String(variant.server), load: { ...loadOf(scenario, variant), ...asked }, rounds: [], setup: '' };
+  }
+  const { variant: { server: spec }, load } = planned;
+  const outcomes = kept.map(({ round, outcomes: byName }) => ({ round, outcome: byName.get(variant.name) as VariantRound }));
+  const server = outcomes.at(-1)?.outcome.server ?? tried.get(variant.name)?.server ?? {
+    name: spec.name, version: '', workers: workersFor(spec, plan.cores.serverCpus.length, plan.exact), config: spec.config, redirections: [],
+  };
+  return {
+    ...about,
+    server,
+    load: { ...load, ...asked },
+    rounds: outcomes.map(({ round, outcome }): Round => ({ round, phases: outcome.phases })),
+    setup: setupOf(spec, server.workers, load, page),
+  };
+}
+
+/** All that makes a variant what it is here, as text. */
+function setupOf({ name, config, fileLimit, asIs }: ServerSpec, workers: number, { command, ...load }: Load, page: Page): string {
+  return JSON.stringify({ name, config, fileLimit, asIs, workers, load, page });
+}
+
+function totalIntegrity(kept: readonly KeptRound[]): Integrity {
+  const total: Integrity = { requests: 0, stored: 0, backfilled: 0, lost: 0 };
+  for (const { outcomes } of kept) {
+    for (const { integrity } of outcomes.values()) {
+      if (integrity === null) continue;
+      for (const key of Object.keys(total) as (keyof Integrity)[]) total[key] += integrity[key];
+    }
+  }
+  return total;
+}

@@ -1,0 +1,117 @@
+// What the kernel says of the machine's cores: who used them, and how fast they run.
+import { readFileSync } from 'node:fs';
+import os from 'node:os';
+import { gunzipSync } from 'node:zlib';
+import { statFields } from '../servers/usage.ts';
+
+/** Seconds of some cores together, since the machine was started. */
+export interface CoreSeconds {
+  /** Processes, whoever's. */
+  processes: number;
+  /** Interrupts and what follows from them, such as received packets. */
+  interrupts: number;
+  /** Taken by the hypervisor for others. */
+  steal: number;
+  idle: number;
+}
+
+/** An instant of the machine; null where the kernel does not tell. */
+export interface MachineReading {
+  server: CoreSeconds | null;
+  generator: CoreSeconds | null;
+  /** One minute's. */
+  loadAverage: number;
+  /** The mean clock of the server's cores; undefined when it was not looked up this time. */
+  serverMhz: number | null | undefined;
+}
+
+/** Where the kernel's file systems are, and the clock; tests have their own. */
+export interface MachineSources { proc: string; sys: string; nowMs: () => number }
+
+const realSources: MachineSources = { proc: '/proc', sys: '/sys', nowMs: () => performance.now() };
+
+/** The clock is looked up at most this often: /proc/cpuinfo takes long to read where there are many cores. */
+const clockEveryMs = 500;
+
+/** Returns a function that reads the machine now; it never throws. */
+export function watchMachine(serverCpus: readonly number[], generatorCpus: readonly number[], sources: MachineSources = realSources): () => MachineReading {
+  let clockAtMs = -Infinity;
+  return () => {
+    const stat = read(`${sources.proc}/stat`);
+    const clockIsDue = sources.nowMs() - clockAtMs >= clockEveryMs;
+    if (clockIsDue) clockAtMs = sources.nowMs();
+    return {
+      server: coreSeconds(stat, serverCpus),
+      generator: coreSeconds(stat, generatorCpus),
+      loadAverage: os.loadavg()[0] as number,
+      serverMhz: clockIsDue ? meanMhz(serverCpus, sources) : undefined,
+    };
+  };
+}
+
+/** /proc/stat counts in USER_HZ, which is 100 on every Linux that Node runs on. */
+const ticksPerSecond = 100;
+
+/** Returns a function that tells the CPU seconds of a process, all its threads and those that have ended; the last ones when it has ended. */
+export function watchProcess(pid: number, proc = '/proc'): () => number {
+  let cpuSeconds = 0;
+  return () => {
+    const fields = statFields(`${proc}/${pid}`);
+    if (fields !== undefined) cpuSeconds = (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
+    return cpuSeconds;
+  };
+}
+
+/**
+ * Whether the kernel keeps interrupts out of the CPU time of the process that they interrupt (CONFIG_IRQ_TIME_ACCOUNTING);
+ * undefined where it does not say how it was built.
+ */
+export function interruptsApart(sources: { proc: string; boot: string } = { proc: '/proc', boot: '/boot' }): boolean | undefined {
+  const config = gunzipped(`${sources.proc}/config.gz`) ?? read(`${sources.boot}/config-${os.release()}`);
+  return config === undefined ? undefined : /^CONFIG_IRQ_TIME_ACCOUNTING=y$/m.test(config);
+}
+
+function gunzipped(file: string): string | undefined {
+  try {
+    return gunzipSync(readFileSync(file)).toString('latin1');
+  } catch {
+    return undefined;
+  }
+}
+
+function coreSeconds(stat: string | undefined, cpus: readonly number[]): CoreSeconds | null {
+  const sum: CoreSeconds = { processes: 0, interrupts: 0, steal: 0, idle: 0 };
+  for (const cpu of cpus) {
+    const line = new RegExp(`^cpu${cpu} (.*)$`, 'm').exec(stat ?? '')?.[1];
+    // proc(5). Time of guests, behind these, is in user and nice already.
+    const [user, nice, system, idle, iowait, irq, softirq, steal = 0] = (line ?? '').trim().split(/\s+/).map((ticks) => Number(ticks) / ticksPerSecond);
+    if (user === undefined || nice === undefined || system === undefined || idle === undefined || iowait === undefined || irq === undefined || softirq === undefined) return null;
+    sum.processes += user + nice + system;
+    sum.interrupts += irq + softirq;
+    sum.steal += steal;
+    sum.idle += idle + iowait;
+  }
+  return sum;
+}
+
+function meanMhz(cpus: readonly number[], { proc, sys }: MachineSources): number | null {
+  const scaled = cpus.map((cpu) => Number(read(`${sys}/devices/system/cpu/cpu${cpu}/cpufreq/scaling_cur_freq`) ?? NaN) / 1000);
+  const clocks = scaled.every((mhz) => mhz > 0) ? scaled : clocksOfCpuinfo(cpus, read(`${proc}/cpuinfo`) ?? '');
+  return clocks.every((mhz) => mhz > 0) ? clocks.reduce((sum, mhz) => sum + mhz, 0) / clocks.length : null;
+}
+
+/** NaN for a core that has none there. */
+function clocksOfCpuinfo(cpus: readonly number[], text: string): number[] {
+  const byCpu = new Map(text.split('\n\n').map((block) => [
+    Number(/^processor\s*:\s*(\d+)$/m.exec(block)?.[1]), Number(/^cpu MHz\s*:\s*([\d.]+)$/m.exec(block)?.[1]),
+  ]));
+  return cpus.map((cpu) => byCpu.get(cpu) ?? NaN);
+}
+
+function read(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'latin1');
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,73 @@
+// What else used the machine while a phase was measured.
+import type { CoreSeconds } from './machine-usage.ts';
+import type { Noise } from './result.ts';
+import { valueAt, type UsageSample } from './server-usage.ts';
+
+/** Of the time there is: what the kernel's ticks may be wrong by. */
+const tickError = 0.02;
+
+/** How many cores each side has. */
+export interface NoiseCores {
+  server: number;
+  generator: number;
+  /** They are the same ones: what the generator used there is no other's. */
+  shared: boolean;
+  /** As interruptsApart tells. */
+  interruptsApart: boolean | undefined;
+}
+
+/**
+ * The noise within a window, a straight line lying between two samples; null where the kernel does not tell.
+ * @param samples in order of time, at least one
+ */
+export function noiseBetween(
+  samples: readonly UsageSample[], { fromMs, toMs }: { fromMs: number; toMs: number }, cores: NoiseCores,
+): Noise | null {
+  const seconds = (toMs - fromMs) / 1000;
+  const server = secondsOf('server');
+  const generator = secondsOf('generator');
+  const last = samples.findLast(({ atMs }) => atMs <= toMs) ?? (samples[0] as UsageSample);
+  if (server === null || generator === null || !(seconds > 0)) return null;
+  // Where time is counted at all, each of these passes.
+  if (server.processes + server.interrupts + server.steal + server.idle <= 0) return null;
+  const ours = between(({ cpuSeconds }) => cpuSeconds) + (cores.shared ? between(({ generatorCpuSeconds }) => generatorCpuSeconds) : 0);
+  return {
+    serverStealShare: share(server.steal, cores.server),
+    generatorStealShare: share(generator.steal, cores.generator),
+    serverOthersShare: share(othersSeconds(server, ours, seconds * cores.server, cores.interruptsApart), cores.server),
+    loadAverage: last.machine.loadAverage,
+    serverMhz: clocks(samples, fromMs, toMs),
+  };
+
+  function between(of: (sample: UsageSample) => number): number {
+    return valueAt(samples, toMs, of) - valueAt(samples, fromMs, of);
+  }
+
+  function secondsOf(side: 'server' | 'generator'): CoreSeconds | null {
+    if (samples.some(({ machine }) => machine[side] === null)) return null;
+    const of = (part: keyof CoreSeconds): number => between(({ machine }) => (machine[side] as CoreSeconds)[part]);
+    return { processes: of('processes'), interrupts: of('interrupts'), steal: of('steal'), idle: of('idle') };
+  }
+
+  function share(part: number, count: number): number {
+    return Math.min(1, Math.max(0, part / (seconds * count)));
+  }
+}
+
+/**
+ * What was used and is not ours. Where interrupts are in the CPU time of the processes that they interrupt, they are in ours,
+ * too. Where that is not known, ours can come to more than all processes only then; otherwise the figure is the least it can be.
+ */
+function othersSeconds({ processes, interrupts }: CoreSeconds, ours: number, available: number, apart: boolean | undefined): number {
+  const others = processes - ours;
+  return apart ?? others >= -tickError * available ? others : others + interrupts;
+}
+
+/** The first clock looked up within the window and the last one; outside of it the server may be idle, and its cores slow. */
+function clocks(samples: readonly UsageSample[], fromMs: number, toMs: number): Noise['serverMhz'] {
+  const known = samples.flatMap(({ atMs, machine }) => (typeof machine.serverMhz === 'number' ? [{ atMs, mhz: machine.serverMhz }] : []));
+  const inside = known.filter(({ atMs }) => atMs >= fromMs && atMs <= toMs);
+  const [first, last] = inside.length > 0 ? [inside[0], inside.at(-1)] : [known.at(-1), known.at(-1)];
+  return first === undefined || last === undefined ? null : [first.mhz, last.mhz];
+}
+

@@ -1,0 +1,52 @@
+// The wide points of a run: what the dashboards select.
+import { publishedPhases, wholeRounds } from '../analysis/phases.ts';
+import { roundRps } from '../analysis/summarise.ts';
+import { UserError } from '../errors.ts';
+import { roundPoint, runPoint, tablePoints } from '../store/index.ts';
+import type { KeptRound } from './build-result.ts';
+import type { Plan } from './plan.ts';
+import type { Phase, Result } from './result.ts';
+import type { RunContext } from './round.ts';
+
+/**
+ * Writes the wide points: those of the newest round, the table's rows and the run's state. Written again they replace
+ * the ones before. Returns what the database would not take, in one line; the run goes on without it.
+ */
+export async function storeResult(context: RunContext, result: Result, newest: KeptRound | undefined, ended: boolean): Promise<string | null> {
+  const { plan, store } = context;
+  if (store === null) return null;
+  const { run, scenario, title, startedAt, endedAt, integrity } = result;
+  const state = runPoint({
+    run, scenario, title, startedAt, integrity, rounds: wholeRounds(result.variants),
+    ...(ended ? { state: result.state, endedAt } : { state: 'running' }),
+  });
+  try {
+    await store.write([...(newest === undefined ? [] : [...roundPoints(plan, newest, result.comparisons), ...tablePoints(result)]), state]);
+    return null;
+  } catch (error) {
+    if (error instanceof UserError) return error.message;
+    throw error;
+  }
+}
+
+function roundPoints(plan: Plan, { round, outcomes }: KeptRound, comparisons: Result['comparisons']): string[] {
+  return plan.variants.flatMap(({ variant, load }) => {
+    const phases = phasesOf(variant.name);
+    const baseline = comparisons.find((comparison) => comparison.variant === variant.name)?.baseline;
+    return phases.map((phase, index) => {
+      const tags = {
+        run: plan.run, scenario: plan.scenario.name, variant: variant.name, round: String(round), phase: String(index + 1),
+        server: variant.server.name, protocol: load.protocol,
+      };
+      // Where the load sets requests/s, their ratio says nothing.
+      const baselinePhase = baseline === undefined || load.rate !== undefined ? undefined : phasesOf(baseline)[index];
+      const published = publishedPhases(variant.published ?? null)[index];
+      const context = { tags, position: plan.shown.indexOf(variant), publishedRps: published?.rps, ratio: baselinePhase && roundRps([phase]) / roundRps([baselinePhase]) };
+      return roundPoint(context, phase);
+    });
+  });
+
+  function phasesOf(name: string): readonly Phase[] {
+    return outcomes.get(name)?.phases ?? [];
+  }
+}
