@@ -1,5 +1,5 @@
 // The k6 binary: stock k6 with the module k6/x/loadgen in it, built once from xk6-loadgen/ and kept under a hash of what
-// it was built from.
+// it was built from; beside it the responder, which shows the ceiling of k6/x/loadgen.
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
@@ -50,9 +50,16 @@ export async function k6Path(machine: Machine, go: Go): Promise<string> {
   return join(machine.bakeoffFolder, 'k6', hash.digest('hex').slice(0, 16), 'k6');
 }
 
+/** The responder that was built with this k6; undefined beside a k6 of the person's own. */
+export async function responderPath(k6: string): Promise<string | undefined> {
+  const path = join(dirname(k6), 'responder');
+  return await isExecutableFile(path) ? path : undefined;
+}
+
 /**
- * Builds k6 to `target` unless that is there by now. It is built under another name and moved, so that what stands
- * at `target` is always whole; of two builds at once the second waits and finds the first one's result.
+ * Builds k6 to `target`, and the responder beside it, unless that is there by now. They are built in another folder, which
+ * is moved, so that what stands at `target` is always whole; of two builds at once the second waits and finds the first
+ * one's result.
  * Throws UserError with Go's last line when the build fails.
  */
 export async function buildK6(machine: Machine, go: Go, target: string, signal: AbortSignal): Promise<void> {
@@ -67,18 +74,20 @@ export async function buildK6(machine: Machine, go: Go, target: string, signal: 
     // Go's own temporary files too, so that an interrupted build leaves nothing that the next one doesn't remove.
     const unfinished = join(cache, 'unfinished');
     await rm(unfinished, { recursive: true, force: true });
-    await mkdir(unfinished);
+    const programs = join(unfinished, 'programs');
+    await mkdir(programs, { recursive: true });
     try {
       const build = await run({
         command: go.binary,
-        args: ['build', '-trimpath', '-buildvcs=false', '-o', join(unfinished, 'k6'), './cmd/k6'],
+        args: ['build', '-trimpath', '-buildvcs=false', '-o', `${programs}/`, './cmd/...'],
         cwd: machine.k6Sources,
         env: { ...goEnvironment(machine.env), GOTMPDIR: unfinished },
         signal,
       });
       if (build.code !== 0) throw new UserError(`k6 could not be built from ${machine.k6Sources}: ${lastLine(build.stderr)}`);
-      await mkdir(dirname(target), { recursive: true });
-      await rename(join(unfinished, 'k6'), target);
+      // A folder without k6 is what someone has left of a build.
+      await rm(dirname(target), { recursive: true, force: true });
+      await rename(programs, dirname(target));
     } finally {
       await rm(unfinished, { recursive: true, force: true });
     }

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test, vi } from 'vitest';
+import { responderPath } from '../../lib/setup/k6.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { realPath, script, source, testMachine, tinyK6, type TestMachine } from '../fixtures/machine.ts';
@@ -25,7 +26,7 @@ function useRealGo(machine: TestMachine): void {
   symlinkSync(realGo, join(machine.binFolder, 'go'));
 }
 
-/** Puts a `go` on PATH that runs `onBuild`, shell text in which $out is the file to be built, instead of a build. */
+/** Puts a `go` on PATH that runs `onBuild`, shell text in which $out is the folder for what is built, instead of a build. */
 function fakeBuild(machine: TestMachine, onBuild: string): void {
   script(machine, 'go', `[ "$1" = build ] || exec ${realGo} "$@"\nwhile [ "$1" != -o ]; do shift; done; out=$2\n${onBuild}`);
 }
@@ -39,6 +40,7 @@ test('k6 is built once, again when its sources change, and not for a changed tes
   const machine = goMachine();
   const { k6 } = await ensureTools(['k6'], machine);
   expect(k6Says(k6)).toBe('one');
+  expect(k6Says(await responderPath(k6) ?? '')).toBe('one');
   expect(k6.startsWith(`${machine.bakeoffFolder}/k6/`)).toBe(true);
   const built = statSync(k6).ino;
   const printed = machine.printed();
@@ -60,7 +62,7 @@ test('k6 is built once, again when its sources change, and not for a changed tes
 
 test('the two builds used last are kept', async () => {
   const machine = goMachine();
-  fakeBuild(machine, 'echo "#!/bin/sh" >"$out"; chmod 755 "$out"');
+  fakeBuild(machine, 'echo "#!/bin/sh" >"$out/k6"; chmod 755 "$out/k6"');
   symlinkSync(realPath('chmod'), join(machine.binFolder, 'chmod'));
   const build = async (answer: string): Promise<string> => {
     tinyK6(machine, answer);
@@ -77,10 +79,19 @@ test('the two builds used last are kept', async () => {
   expect(readdirSync(join(machine.bakeoffFolder, 'k6')).sort()).toEqual(['lock', ...[one, three].map((path) => dirname(path).split('/').at(-1) as string)].sort());
 });
 
+test('what someone has left of a build is built again, whole', async () => {
+  const machine = goMachine();
+  const { k6 } = await ensureTools(['k6'], machine);
+  rmSync(k6);
+  writeFileSync(join(dirname(k6), 'responder'), 'not a program');
+  expect(await ensureTools(['k6'], machine)).toEqual({ k6 });
+  expect([k6Says(k6), k6Says(await responderPath(k6) ?? '')]).toEqual(['one', 'one']);
+});
+
 test('two at once: one builds, the other waits and takes the same', async () => {
   const machine = goMachine();
   const builds = join(machine.folder, 'builds');
-  fakeBuild(machine, `echo build >>${builds}; exec ${realGo} build -trimpath -buildvcs=false -o "$out" ./cmd/k6`);
+  fakeBuild(machine, `echo build >>${builds}; exec ${realGo} build -trimpath -buildvcs=false -o "$out" ./cmd/...`);
   const [one, two] = await Promise.all([ensureTools(['k6'], machine), ensureTools(['k6'], machine)]);
   expect(one).toEqual(two);
   expect(k6Says(one.k6)).toBe('one');
@@ -93,7 +104,7 @@ test.each([
   const machine = goMachine();
   const pidFile = join(machine.folder, 'pid');
   for (const command of ['sleep', 'chmod']) symlinkSync(realPath(command), join(machine.binFolder, command));
-  fakeBuild(machine, `echo half >"$out"; chmod 755 "$out"; echo $$ >${pidFile}; exec sleep 60`);
+  fakeBuild(machine, `echo half >"$out/k6"; chmod 755 "$out/k6"; echo $$ >${pidFile}; exec sleep 60`);
   const child = startEnsureTool('k6', machine);
   const buildPid = await pidIn(pidFile);
   child.process.kill(name);
@@ -106,10 +117,10 @@ test.each([
   expect(readdirSync(join(machine.bakeoffFolder, 'k6')).sort()).toEqual([dirname(k6).split('/').at(-1), 'lock'].sort());
 });
 
-test('a build that fails shows Go\'s last line and leaves no binary', async () => {
+test.each(['k6', 'responder'])('a build of which %s fails shows Go\'s last line and leaves no binary', async (command) => {
   const machine = goMachine();
-  source(machine, 'cmd/k6/main.go', 'package main\n\nfunc main() { undefinedName() }\n');
-  await expect(ensureTools(['k6'], machine)).rejects.toThrow(`k6 could not be built from ${machine.k6Sources}: cmd/k6/main.go:3:15: undefined: undefinedName`);
+  source(machine, `cmd/${command}/main.go`, 'package main\n\nfunc main() { undefinedName() }\n');
+  await expect(ensureTools(['k6'], machine)).rejects.toThrow(`k6 could not be built from ${machine.k6Sources}: cmd/${command}/main.go:3:15: undefined: undefinedName`);
   expect(readdirSync(join(machine.bakeoffFolder, 'k6'))).toEqual(['lock']);
   expect(machine.printed()).toMatch(/\nk6: failed, .* s\n$/);
 });

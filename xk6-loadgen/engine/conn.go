@@ -4,6 +4,9 @@ import (
 	"io"
 	"syscall"
 	"time"
+	"unsafe"
+
+	"bakeoff/xk6-loadgen/internal/linux"
 )
 
 type connState uint8
@@ -76,7 +79,7 @@ type conn struct {
 // returns, and trying is cheaper than being told by an event.
 func (c *conn) connect() {
 	l := c.loop
-	fd, errno := sysSocket(l.plan.target.family)
+	fd, errno := linux.Socket(l.plan.target.family)
 	if errno != 0 {
 		c.fail(ErrConnect, "socket: "+errno.Error())
 		return
@@ -91,7 +94,7 @@ func (c *conn) connect() {
 	if l.plan.noDelay {
 		syscall.SetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1) //nolint:errcheck // slower without, not wrong
 	}
-	if errno := sysConnect(fd, &l.plan.target); errno != 0 && errno != syscall.EINPROGRESS {
+	if errno := linux.Connect(fd, unsafe.Pointer(&l.plan.target.raw), l.plan.target.size); errno != 0 && errno != syscall.EINPROGRESS {
 		c.fail(ErrConnect, "connect: "+errno.Error())
 		return
 	}
@@ -133,12 +136,12 @@ func (c *conn) watch(out bool) {
 	if c.registered {
 		operation = syscall.EPOLL_CTL_MOD
 	}
-	event := syscall.EpollEvent{Events: epollIn | epollRdHup | epollEdge, Fd: c.slot}
+	event := syscall.EpollEvent{Events: linux.EpollIn | linux.EpollRdHup | linux.EpollEdge, Fd: c.slot}
 	if out {
-		event.Events |= epollOut
+		event.Events |= linux.EpollOut
 	}
 	c.registered, c.watchesOut = true, out
-	if errno := sysEpollCtl(c.loop.epoll, operation, c.fd, &event); errno != 0 {
+	if errno := linux.EpollCtl(c.loop.epoll, operation, c.fd, &event); errno != 0 {
 		c.fail(ErrConnect, "epoll_ctl: "+errno.Error())
 	}
 }
@@ -162,17 +165,17 @@ func (c *conn) ready(events uint32) {
 		return
 	}
 	if c.state == connecting {
-		if events&epollError != 0 {
+		if events&linux.EpollError != 0 {
 			c.fail(ErrConnect, "connect: "+socketError(c.fd).Error())
 			return
 		}
 		c.tryTransport()
-	} else if events&epollOut != 0 && c.sending() {
+	} else if events&linux.EpollOut != 0 && c.sending() {
 		if c.pump(); c.fd >= 0 && !c.sending() && c.state == established {
 			c.session.flush()
 		}
 	}
-	if events&^epollOut != 0 && c.fd >= 0 && c.state != connecting {
+	if events&^linux.EpollOut != 0 && c.fd >= 0 && c.state != connecting {
 		c.read(events)
 	}
 }
@@ -212,14 +215,14 @@ func (c *conn) readLast() {
 func (c *conn) readAll(events uint32) {
 	l := c.loop
 	generation := c.generation
-	c.peerClosed = events&(epollRdHup|epollError) != 0
-	wasReset := events&epollError != 0
+	c.peerClosed = events&(linux.EpollRdHup|linux.EpollError) != 0
+	wasReset := events&linux.EpollError != 0
 	for reads := 1; ; reads++ {
 		kept := 0
 		if c.secure != nil {
 			kept = copy(l.buffer[:], c.secure.partial)
 		}
-		n, errno := sysRecv(c.fd, l.buffer[kept:])
+		n, errno := linux.Recv(c.fd, l.buffer[kept:])
 		if errno == syscall.EAGAIN {
 			return
 		}
@@ -348,7 +351,7 @@ func (c *conn) close() {
 	if c.fd < 0 {
 		return
 	}
-	sysClose(c.fd)
+	linux.Close(c.fd)
 	// What its session has gathered is not to leave on another connection.
 	c.loop.out = c.loop.out[:0]
 	if c.secure != nil {

@@ -10,6 +10,8 @@ import (
 	"context"
 	"runtime"
 	"time"
+
+	"bakeoff/xk6-loadgen/internal/linux"
 )
 
 // Second is what happened in one whole second of the window, on all threads (the last one may be shorter). The sums over
@@ -78,7 +80,7 @@ func Run(ctx context.Context, options Options, onSecond func(Second)) (Result, e
 	for i := range loops {
 		if loops[i], err = newLoop(p, s, i); err != nil {
 			for _, l := range loops[:i] {
-				sysClose(l.epoll)
+				linux.Close(l.epoll)
 			}
 			return Result{}, err
 		}

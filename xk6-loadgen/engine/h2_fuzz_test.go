@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"bakeoff/xk6-loadgen/internal/linux"
 )
 
 // packed are byte strings in one, each with its length before it; unpack undoes it.
@@ -205,7 +207,7 @@ func FuzzH2Frames(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Cleanup(func() { sysClose(l.epoll) })
+		f.Cleanup(func() { linux.Close(l.epoll) })
 		return l
 	}
 	get := newIdleLoop()

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"bakeoff/xk6-loadgen/internal/linux"
 )
 
 const (
@@ -191,7 +193,7 @@ func (l *loop) run() {
 	if l.plan.Rate == 0 {
 		setBatchPolicy()
 	}
-	defer sysClose(l.epoll)
+	defer linux.Close(l.epoll)
 
 	l.clock = l.shared.now()
 	l.nextSweep = l.clock + l.sweepInterval()
@@ -209,7 +211,7 @@ func (l *loop) run() {
 		if l.handshakes > 0 {
 			l.eventsAtATime = eventsWithHandshakes
 		}
-		n := sysEpollPoll(l.epoll, l.events[:l.eventsAtATime])
+		n := linux.EpollPoll(l.epoll, l.events[:l.eventsAtATime])
 		if n == 0 && l.starting.len == 0 {
 			n = l.wait()
 		}
@@ -248,12 +250,12 @@ func (l *loop) wait() int {
 	}
 	if l.plan.Streams > 1 && l.outstanding >= manyUnderWay {
 		sysRest(restFor)
-		if n := sysEpollPoll(l.epoll, events); n > 0 {
+		if n := linux.EpollPoll(l.epoll, events); n > 0 {
 			return n
 		}
 	}
 	// Rounded up: a wait of 0 would spin through the last millisecond.
-	return sysEpollWait(l.epoll, events, int(max(0, (wait+int64(time.Millisecond)-1)/int64(time.Millisecond))))
+	return linux.EpollWait(l.epoll, events, int(max(0, (wait+int64(time.Millisecond)-1)/int64(time.Millisecond))))
 }
 
 // ended tells whether the loop is through: by the clock, by the count, or because it was told to stop.

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"syscall"
+
+	"bakeoff/xk6-loadgen/internal/linux"
 )
 
 // send hands p to the transport; what it does not take follows when it can, so p must stay as it is until the response.
@@ -91,7 +93,7 @@ func (c *conn) sending() bool { return len(c.unsent) > 0 || len(c.backlog) > 0 }
 // transmit hands p to the kernel and returns how much it took, which is nothing while the connection is not up. When the
 // connection fails it is false.
 func (c *conn) transmit(p []byte) (int, bool) {
-	n, errno := sysSend(c.fd, p)
+	n, errno := linux.Send(c.fd, p)
 	if errno == syscall.EAGAIN {
 		return 0, true
 	}

@@ -10,18 +10,6 @@ import (
 	"unsafe"
 )
 
-// The system calls of the hot path are raw: the Go scheduler does not see them, which saves it the bookkeeping of a
-// call that could block. None of these can: the sockets are non-blocking.
-
-const (
-	epollIn    = syscall.EPOLLIN
-	epollOut   = syscall.EPOLLOUT
-	epollError = syscall.EPOLLERR | syscall.EPOLLHUP
-	epollRdHup = syscall.EPOLLRDHUP
-	// syscall.EPOLLET is a negative constant, which does not fit EpollEvent.Events.
-	epollEdge = 1 << 31
-)
-
 // sockaddr is an address in the kernel's form.
 type sockaddr struct {
 	family int
@@ -64,71 +52,13 @@ func zoneIndex(zone string) (uint32, error) {
 	return uint32(n), nil
 }
 
-func sysSocket(family int) (int, syscall.Errno) {
-	fd, _, errno := syscall.RawSyscall(syscall.SYS_SOCKET, uintptr(family), syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC, 0)
-	return int(fd), errno
-}
-
-func sysConnect(fd int, to *sockaddr) syscall.Errno {
-	for {
-		_, _, errno := syscall.RawSyscall(syscall.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&to.raw)), to.size)
-		if errno != syscall.EINTR {
-			return errno
-		}
-	}
-}
-
-func sysClose(fd int) { syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(fd), 0, 0) }
-
-// sysRecv reads once; EINTR (the runtime preempts by signal) is tried again.
-func sysRecv(fd int, p []byte) (int, syscall.Errno) {
-	for {
-		n, _, errno := syscall.RawSyscall6(syscall.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), 0, 0, 0)
-		if errno != syscall.EINTR {
-			return int(n), errno
-		}
-	}
-}
-
-// sysSend writes once. MSG_NOSIGNAL: a closed peer is an error here, never a SIGPIPE.
-func sysSend(fd int, p []byte) (int, syscall.Errno) {
-	for {
-		n, _, errno := syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), syscall.MSG_NOSIGNAL, 0, 0)
-		if errno != syscall.EINTR {
-			return int(n), errno
-		}
-	}
-}
-
-func sysEpollCtl(epfd, op, fd int, event *syscall.EpollEvent) syscall.Errno {
-	_, _, errno := syscall.RawSyscall6(syscall.SYS_EPOLL_CTL, uintptr(epfd), uintptr(op), uintptr(fd), uintptr(unsafe.Pointer(event)), 0, 0)
-	return errno
-}
-
-// sysEpollPoll returns what is ready now, without waiting.
-func sysEpollPoll(epfd int, events []syscall.EpollEvent) int {
-	n, _, errno := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0)
-	if errno != 0 {
-		return 0
-	}
-	return int(n)
-}
-
-// sysEpollWait waits, and tells the scheduler so: a raw wait would keep k6's own goroutines from running.
-func sysEpollWait(epfd int, events []syscall.EpollEvent, milliseconds int) int {
-	n, err := syscall.EpollWait(epfd, events, milliseconds)
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
 // sysEpollPwait2 is epoll_pwait2, since Linux 5.11; its number is the same on all architectures.
 const sysEpollPwait2 = 441
 
 // sysEpollWaitExact waits for at most this many nanoseconds, where epoll_wait has milliseconds.
 func sysEpollWaitExact(epfd int, events []syscall.EpollEvent, nanoseconds int64) int {
-	timeout := syscall.NsecToTimespec(nanoseconds)
+	// The kernel's own time, which has 64 bits on all architectures.
+	timeout := [2]int64{nanoseconds / 1e9, nanoseconds % 1e9}
 	n, _, errno := syscall.Syscall6(sysEpollPwait2, uintptr(epfd), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)),
 		uintptr(unsafe.Pointer(&timeout)), 0, 0)
 	if errno != 0 {

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"bakeoff/xk6-loadgen/internal/linux"
 )
 
 func TestWarmupLeavesNoTraceInTheWindow(t *testing.T) {
@@ -108,7 +110,7 @@ func idleLoop(t *testing.T, o Options) *loop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { sysClose(l.epoll) })
+	t.Cleanup(func() { linux.Close(l.epoll) })
 	return l
 }
 

@@ -1,0 +1,94 @@
+// Package linux has the system calls of hot paths, raw: the Go scheduler does not see them, which saves it the bookkeeping
+// of a call that could block. None of these can, but for EpollWait: the sockets are non-blocking.
+package linux
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// What epoll reports, and is asked for.
+const (
+	EpollIn    = syscall.EPOLLIN
+	EpollOut   = syscall.EPOLLOUT
+	EpollError = syscall.EPOLLERR | syscall.EPOLLHUP
+	EpollRdHup = syscall.EPOLLRDHUP
+	// EpollEdge: syscall.EPOLLET is a negative constant, which does not fit EpollEvent.Events.
+	EpollEdge = 1 << 31
+)
+
+// Socket makes a stream socket of an address family.
+func Socket(family int) (int, syscall.Errno) {
+	fd, _, errno := syscall.RawSyscall(unix.SYS_SOCKET, uintptr(family), syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC, 0)
+	return int(fd), errno
+}
+
+// Connect begins to connect to an address in the kernel's form, of which size bytes count.
+func Connect(fd int, address unsafe.Pointer, size uintptr) syscall.Errno {
+	for {
+		_, _, errno := syscall.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(address), size)
+		if errno != syscall.EINTR {
+			return errno
+		}
+	}
+}
+
+// Accept takes a connection off a listening socket.
+func Accept(listener int) (int, syscall.Errno) {
+	for {
+		fd, _, errno := syscall.RawSyscall6(unix.SYS_ACCEPT4, uintptr(listener), 0, 0, syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC, 0, 0)
+		if errno != syscall.EINTR {
+			return int(fd), errno
+		}
+	}
+}
+
+// Close closes a descriptor.
+func Close(fd int) { syscall.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0) }
+
+// Recv reads once; EINTR (the runtime preempts by signal) is tried again.
+func Recv(fd int, p []byte) (int, syscall.Errno) {
+	for {
+		n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), 0, 0, 0)
+		if errno != syscall.EINTR {
+			return int(n), errno
+		}
+	}
+}
+
+// Send writes once. MSG_NOSIGNAL: a closed peer is an error here, never a SIGPIPE.
+func Send(fd int, p []byte) (int, syscall.Errno) {
+	for {
+		n, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), syscall.MSG_NOSIGNAL, 0, 0)
+		if errno != syscall.EINTR {
+			return int(n), errno
+		}
+	}
+}
+
+// EpollCtl adds, changes or removes what epoll watches.
+func EpollCtl(epfd, op, fd int, event *syscall.EpollEvent) syscall.Errno {
+	_, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(epfd), uintptr(op), uintptr(fd), uintptr(unsafe.Pointer(event)), 0, 0)
+	return errno
+}
+
+// EpollPoll returns what is ready now, without waiting.
+func EpollPoll(epfd int, events []syscall.EpollEvent) int {
+	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0)
+	if errno != 0 {
+		return 0
+	}
+	return int(n)
+}
+
+// EpollWait waits, for ever when milliseconds is -1, and tells the scheduler so: a raw wait would keep other goroutines
+// from running.
+func EpollWait(epfd int, events []syscall.EpollEvent, milliseconds int) int {
+	n, err := syscall.EpollWait(epfd, events, milliseconds)
+	if err != nil {
+		return 0
+	}
+	return n
+}
