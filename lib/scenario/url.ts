@@ -6,8 +6,8 @@ export interface UrlParts {
   scheme: 'http' | 'https';
   /** As the request's Host says it, with a port that is not the scheme's; absent for an address and localhost. */
   host?: string;
-  /** As written, or else the scheme's. */
-  port: number;
+  /** Absent where it is the scheme's. */
+  port?: number;
   /** Begins with /; with the query. */
   path: string;
 }
@@ -22,7 +22,7 @@ export function urlParts(text: string, where: string): UrlParts {
   return {
     scheme,
     ...(named ? { host: url.host } : {}),
-    port: url.port === '' ? { http: 80, https: 443 }[scheme] : Number(url.port),
+    ...(url.port === '' ? {} : { port: Number(url.port) }),
     path: url.pathname + url.search,
   };
 }

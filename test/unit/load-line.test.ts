@@ -112,14 +112,14 @@ describe('the line', () => {
 describe('the URL', () => {
   test.each([
     ['wrk -d 1 http://localhost:8080/a%20b?q=%2F', { scheme: 'http', port: 8080, path: '/a%20b?q=%2F' }],
-    ['wrk http://127.0.0.1', { scheme: 'http', port: 80, path: '/' }],
+    ['wrk http://127.0.0.1', { scheme: 'http', path: '/' }],
     ['wrk https://[::1]:8443/#top', { scheme: 'https', port: 8443, path: '/' }],
-    ['wrk https://WWW.Example.com/a', { scheme: 'https', host: 'www.example.com', port: 443, path: '/a' }],
+    ['wrk https://WWW.Example.com/a', { scheme: 'https', host: 'www.example.com', path: '/a' }],
     ['wrk http://www.example.com:8080', { scheme: 'http', host: 'www.example.com:8080', port: 8080, path: '/' }],
-    ['wrk "http://a.localhost/ä?x y"', { scheme: 'http', port: 80, path: '/%C3%A4?x%20y' }],
-    ['ab -n 1 www.example.com/', { scheme: 'http', host: 'www.example.com', port: 80, path: '/' }],
+    ['wrk "http://a.localhost/ä?x y"', { scheme: 'http', path: '/%C3%A4?x%20y' }],
+    ['ab -n 1 www.example.com/', { scheme: 'http', host: 'www.example.com', path: '/' }],
     ['weighttp -n 1 127.0.0.1:81/index.html', { scheme: 'http', port: 81, path: '/index.html' }],
-    ['printf "GET https://a.example/b\\n" | vegeta attack -duration=1s', { scheme: 'https', host: 'a.example', port: 443, path: '/b' }],
+    ['printf "GET https://a.example/b\\n" | vegeta attack -duration=1s', { scheme: 'https', host: 'a.example', path: '/b' }],
   ])('of "%s" is %o', (line, url) => {
     const found = loadOfLine(line);
     expect(found.url).toEqual(url);
