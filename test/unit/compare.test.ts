@@ -1,0 +1,196 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { compareCommand } from '../../lib/cli/compare.ts';
+import { comparisonOf, namesOf, type Tried } from '../../lib/cli/compare-scenario.ts';
+import { sidesOf, type Asked, type Given, type Side } from '../../lib/cli/compare-sides.ts';
+import { isRunnable } from '../../lib/scenario/catalogue.ts';
+import type { Listen, OwnConfig } from '../../lib/servers/index.ts';
+
+const plain: Listen = { port: 80, tls: false, http2: false, hosts: [] };
+const tls: Listen = { port: 443, tls: true, http2: false, hosts: [] };
+const h2: Listen = { ...tls, http2: true };
+const config = (server: OwnConfig['server'], ...listens: Listen[]): OwnConfig => ({ server, file: `/etc/${server}.conf`, workers: 1, listens });
+const a = (of: OwnConfig): Given => ({ given: 'a.conf', config: { ...of, file: '/x/a.conf' } });
+const b = (of: OwnConfig): Given => ({ given: 'b.conf', config: { ...of, file: '/x/b.conf' } });
+const sides = (one: OwnConfig, other: OwnConfig, asked: Asked = {}, threads = 1): [Side, Side] => sidesOf([a(one), b(other)], asked, threads);
+const nginx = config('nginx', plain);
+const nginxH2 = config('nginx', h2);
+const nghttpd = config('nghttpd', { ...plain, port: 8080, http2: true });
+const both = config('nginx', plain, h2);
+
+describe('without a load of the person\'s', () => {
+  test.each<[string, OwnConfig, OwnConfig, string[], string[]]>([
+    ['HTTP/1.1', nginx, nginx, ['wrk -c 100 -t 3 -d 10', 'http/1.1'], ['wrk -c 100 -t 3 -d 10', 'http/1.1']],
+    ['HTTP/1.1 over TLS', config('nginx', tls), config('h2o', tls), ['wrk -c 100 -t 3 -d 10', 'http/1.1'], ['wrk -c 100 -t 3 -d 10', 'http/1.1']],
+    ['HTTP/2 where both speak it', nginxH2, config('h2o', h2), ['h2load -c 100 -m 10 -t 3 -D 10', 'h2'], ['h2load -c 100 -m 10 -t 3 -D 10', 'h2']],
+    ['HTTP/2 without TLS', nghttpd, config('nginx', { ...plain, http2: true }), ['h2load -c 100 -m 10 -t 3 -D 10', 'h2c'], ['h2load -c 100 -m 10 -t 3 -D 10', 'h2c']],
+    ['HTTP/2 over TLS, and without', nghttpd, nginxH2, ['h2load -c 100 -m 10 -t 3 -D 10', 'h2c'], ['h2load -c 100 -m 10 -t 3 -D 10', 'h2']],
+    ['one request at a time where one speaks it', nginx, nginxH2, ['wrk -c 100 -t 3 -d 10', 'http/1.1'], ['h2load -c 100 -m 1 -t 3 -D 10', 'h2']],
+    ['HTTP/1.1 with h2o, which takes h2c too', config('h2o', { ...plain, http2: true }), nginx, ['wrk -c 100 -t 3 -d 10', 'http/1.1'], ['wrk -c 100 -t 3 -d 10', 'http/1.1']],
+  ])('it is %s', (_, one, other, ...expected) => {
+    expect(sides(one, other, {}, 3).map(({ load }) => [load.command, load.protocol])).toEqual(expected);
+  });
+});
+
+describe('the address is', () => {
+  test.each<[string, OwnConfig, Asked, number]>([
+    ['the only one', nginx, {}, 80],
+    ['the only one, with a path', nginx, { url: '/a' }, 80],
+    ['the only one, whatever port the URL has', nginx, { url: 'http://localhost:8080/' }, 80],
+    ["that of the URL's port", both, { url: 'https://localhost:443/' }, 443],
+    ["that of the scheme's port", both, { url: 'http://localhost/' }, 80],
+    ['the only one of that scheme', config('nginx', { ...plain, port: 8080 }, { ...tls, port: 8443 }), { url: 'https://localhost/' }, 8443],
+    ['one of many', config('nginx', plain, { ...plain, port: 81 }, { ...plain, port: 82 }), { url: 'http://localhost:81' }, 81],
+    ["that of the load's URL", both, { load: 'wrk http://localhost/' }, 80],
+  ])('%s', (_, one, asked, port) => {
+    expect(sides(one, one, asked).map(({ listen }) => listen.port)).toEqual([port, port]);
+  });
+
+  test.each<[OwnConfig, Asked, RegExp]>([
+    [both, {}, /^a\.conf listens on the ports 80, 443 \(TLS\): say which one is to be loaded, such as --url http:\/\/localhost:80\/$/],
+    [both, { url: '/index.html' }, /^a\.conf listens on the ports 80, 443 \(TLS\)/],
+    [both, { load: 'wrk -c 1 -t 1' }, /^a\.conf listens on the ports 80, 443 \(TLS\)/],
+    [both, { url: 'http://localhost:81/' }, /^--url says port 81 over http, and a\.conf listens on the ports 80, 443 \(TLS\): name one of them, such as --url http:\/\/localhost:80\/$/],
+    [both, { url: 'http://localhost:443/' }, /^--url says port 443 over http/],
+    [nginx, { url: 'https://localhost/' }, /^--url says https:\/\/, and a\.conf has no TLS on port 80: write http:\/\/$/],
+    [nginxH2, { load: 'h2load -n 1 http://localhost/' }, /^--load says http:\/\/, and a\.conf has TLS on port 443: write https:\/\/$/],
+    [config('nginx'), {}, /^a\.conf listens on no TCP port/],
+    [nginx, { url: 'index.html' }, /^--url: "index\.html" is no URL such as http:\/\/localhost\/index\.html, and no path such as \/index\.html$/],
+    [nginx, { url: 'ftp://localhost/' }, /^--url: "ftp:\/\/localhost\/" is no URL/],
+    [nginx, { url: '/a', load: 'wrk http://localhost/b' }, /^--url and the URL in --load: leave one of them out$/],
+    [nginx, { load: 'wrk2 -c 100' }, /^--load: there is no load generator "wrk2" here: did you mean wrk\?/],
+    [nginx, { load: 'wrk -s a.lua' }, /^--load: wrk: -s cannot be honoured here/],
+    [nginx, { load: 'h2load -n 1' }, /^--load: h2load -n 1 is HTTP\/2 without TLS, and a\.conf does not speak HTTP\/2 on port 80: take wrk, or h2load --h1$/],
+    [config('h2o', tls), { load: 'h2load -n 1' }, /^--load: h2load -n 1 is HTTP\/2 over TLS, and a\.conf does not speak HTTP\/2 on port 443/],
+    [nghttpd, { load: 'wrk -c 5' }, /^--load: wrk -c 5 is HTTP\/1\.1, and a\.conf is nghttpd's, which speaks HTTP\/2 only: take h2load$/],
+  ])('wanted, or refused in one line: %#', (one, asked, message) => {
+    const error = expect.objectContaining({ message: expect.stringMatching(message), exitCode: one.listens.length === 0 ? 1 : 2 }) as Error;
+    expect(() => sides(one, nginx, asked)).toThrow(error);
+    expect(String(message)).not.toContain('\n');
+  });
+});
+
+test('what is asked for: path, query and host of the URL; a Host header is stronger', () => {
+  const pageOf = (asked: Asked): object => sides(nginx, nginx, asked)[1].page;
+  expect(pageOf({})).toEqual({ path: '/' });
+  expect(pageOf({ url: '/a b?c=1#d' })).toEqual({ path: '/a%20b?c=1' });
+  expect(pageOf({ url: 'http://www.example.com:8080/a' })).toEqual({ path: '/a', host: 'www.example.com:8080' });
+  expect(pageOf({ load: 'wrk http://www.example.com/a' })).toEqual({ path: '/a', host: 'www.example.com' });
+  expect(pageOf({ url: 'http://www.example.com/a', load: 'wrk -H Host:b.example' })).toEqual({ path: '/a', host: 'b.example' });
+  expect(pageOf({ url: 'http://10.0.0.1/a' })).toEqual({ path: '/a' });
+});
+
+test('a load goes to each side over what it speaks', () => {
+  expect(sides(nghttpd, nginxH2, { load: 'h2load -n 5 -H a:b' }).map(({ load }) => [load.protocol, load.headers])).toEqual([['h2c', { a: 'b' }], ['h2', { a: 'b' }]]);
+});
+
+describe('names', () => {
+  test.each([
+    [['/x/a.conf', '/x/b.conf'], ['a', 'b']],
+    [['/etc/nginx/nginx.conf', '/home/me/My Nginx_2.conf.new'], ['nginx', 'my-nginx-2-conf']],
+    [['/old/nginx.conf', '/new/nginx.conf'], ['old-nginx', 'new-nginx']],
+    [['/x/nginx.conf', '/x/nginx.yaml'], ['nginx-a', 'nginx-b']],
+    [['/x/Ä.conf', '/y/ö.conf'], ['x-config', 'y-config']],
+    [['/conf', '/x/conf.d'], ['conf', 'x-conf']],
+  ])('of %j are %j', (files, names) => {
+    expect(namesOf(files as string[])).toEqual(names);
+  });
+});
+
+describe('the scenario', () => {
+  const tried = (one: OwnConfig, other: OwnConfig, [bytesA, bytesB]: [number, number], [saidA, saidB]: [string[], string[]] = [[], []]): [Tried, Tried] => {
+    const [sideA, sideB] = sides(one, other);
+    return [{ ...sideA, bodyBytes: bytesA, redirections: saidA }, { ...sideB, bodyBytes: bytesB, redirections: saidB }];
+  };
+
+  test('has both as they are', () => {
+    const { scenario, said } = comparisonOf(tried(nginx, nginx, [615, 615]), false);
+    expect(scenario).toMatchObject({
+      name: 'compare', title: 'a.conf against b.conf', page: { path: '/', bodyBytes: 615 }, footnotes: [],
+      variants: [
+        { name: 'a', server: { name: 'nginx', config: ['/x/a.conf'], workers: 1, asIs: {} } },
+        { name: 'b', server: { name: 'nginx', config: ['/x/b.conf'], workers: 1, asIs: {} } },
+      ],
+    });
+    expect(scenario).not.toHaveProperty('control');
+    expect(scenario.variants[1]).not.toHaveProperty('load');
+    expect(scenario.variants[1]).not.toHaveProperty('page');
+    expect(said).toEqual([]);
+  });
+
+  test('says which of several ports it is, that bodies and protocols differ, and that both are the same', () => {
+    const two = config('nginx', { ...plain, port: 81 }, h2);
+    const [one, other] = sidesOf([a(two), b(nginx)], { load: 'wrk -c 3 http://localhost:81/' }, 1);
+    const { scenario } = comparisonOf([{ ...one, bodyBytes: 10_000, redirections: [] }, { ...other, bodyBytes: 1, redirections: [] }], true);
+    expect(scenario.variants.filter(isRunnable).map(({ server }) => server.asIs)).toEqual([{ port: 81 }, {}]);
+    expect(scenario).toMatchObject({ control: true, page: { bodyBytes: 10_000 }, variants: [{}, { page: { path: '/', bodyBytes: 1 } }] });
+    expect(scenario.footnotes).toEqual([
+      'Both files are the same, byte for byte: what differs is noise.',
+      'The bodies differ: a.conf answers with 10,000 B, b.conf with 1 B; part of what is seen is theirs.',
+    ]);
+    const mixed = comparisonOf(tried(nginxH2, nginx, [5, 5]), false).scenario;
+    expect(mixed.variants[1]?.load?.protocol).toBe('http/1.1');
+    expect(mixed.footnotes).toEqual([
+      'The protocols differ: a.conf is loaded over HTTP/2 over TLS, b.conf is loaded over HTTP/1.1; part of what is seen is theirs.',
+      'Only a.conf encrypts (TLS): part of what is seen is its cost.',
+    ]);
+  });
+
+  test('redirections are said once where they are equal but for the port', () => {
+    const { said } = comparisonOf(tried(nginx, nginx, [1, 1], [['listen 80 → 127.0.0.1:40001', 'user x → nobody'], ['listen 80 → 127.0.0.1:40002']]), false);
+    expect(said).toEqual(['a, b: listen 80 → 127.0.0.1, a free port', 'a: user x → nobody']);
+  });
+});
+
+describe('words that are wrong', () => {
+  let folder = '';
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'compare-'));
+    const text = 'events { }\nhttp { server { listen 8080; } }\n';
+    writeFileSync(join(folder, 'a.conf'), text);
+    writeFileSync(join(folder, 'b.conf'), text);
+    writeFileSync(join(folder, 'empty.conf'), '');
+    writeFileSync(join(folder, 'apache.conf'), '<VirtualHost *:80>\n  DocumentRoot "/var/www"\n</VirtualHost>\n');
+    symlinkSync('a.conf', join(folder, 'link.conf'));
+    mkdirSync(join(folder, 'folder'));
+    vi.stubEnv('INIT_CWD', folder);
+  });
+  afterAll(() => {
+    vi.unstubAllEnvs();
+    rmSync(folder, { recursive: true });
+  });
+
+  test.each<[string[], RegExp, 1 | 2]>([
+    [['a.conf'], /^compare wants two configs, and a\.conf is one: npm run compare -- A\.conf B\.conf$/, 2],
+    [['--quick'], /^compare wants two configs: npm run/, 2],
+    [['a.conf', 'b.conf', 'c.conf'], /^two configs at a time: "c\.conf" is one word too many$/, 2],
+    [['a.conf', 'a.conf'], /^a\.conf and a\.conf are the same file/, 2],
+    [['a.conf', './link.conf'], /^a\.conf and \.\/link\.conf are the same file/, 2],
+    [['a.conf', 'emtpy.conf'], /^there is no file .*\/emtpy\.conf: did you mean empty\.conf\?$/, 2],
+    [['nowhere/a.conf', 'b.conf'], /^there is no file .*\/nowhere\/a\.conf$/, 2],
+    [['a.conf', 'folder'], /folder is a folder, not a file$/, 1],
+    [['a.conf', 'empty.conf'], /empty\.conf/, 1],
+    [['a.conf', 'apache.conf'], /apache\.conf.*Apache/, 1],
+    [['a.conf', 'b.conf', '--lod', 'wrk'], /^there is no flag "--lod": did you mean --load\?$/, 2],
+    [['a.conf', 'b.conf', '--load', 'wrk -c x'], /^--load: wrk -c x has to be a whole number above 0$/, 2],
+    [['a.conf', 'b.conf', '--load='], /^--load needs a value/, 2],
+    [['a.conf', 'b.conf', '--url', 'https://localhost/'], /^--url says https:\/\/, and a\.conf has no TLS on port 8080/, 2],
+    [['a.conf', 'b.conf', '--variants', 'a'], /^there is no flag "--variants"/, 2],
+  ])('%j are refused in one line', async (args, message, exitCode) => {
+    const error = await compareCommand(args).then(() => undefined, (thrown: unknown) => thrown);
+    expect(error).toMatchObject({ message: expect.stringMatching(message), exitCode });
+    expect((error as Error).message).not.toContain('\n');
+  });
+
+  test('no words show the help, with exit code 2; --help is 0', async () => {
+    const print = vi.spyOn(console, 'log').mockImplementation(() => undefined);
+    expect(await compareCommand([])).toBe(2);
+    expect(await compareCommand(['--help'])).toBe(0);
+    expect(print.mock.calls[0]).toEqual(print.mock.calls[1]);
+    expect(String(print.mock.calls[0])).toMatch(/^npm run compare -- A\.conf B\.conf \[flags\]\n/);
+    for (const flag of ['--url URL', '--load "wrk', '--rounds', '--fail-if']) expect(String(print.mock.calls[0])).toContain(flag);
+    print.mockRestore();
+  });
+});
