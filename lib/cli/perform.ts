@@ -17,6 +17,7 @@ import { runRounds } from '../runner/run.ts';
 import { compileScript } from '../runner/script.ts';
 import { versionsOf } from '../runner/versions.ts';
 import type { ServerSpec } from '../scenario/model.ts';
+import { responderPath } from '../setup/k6.ts';
 import { thisMachine } from '../setup/machine.ts';
 import { bakeoffFolder } from '../setup/paths.ts';
 import { ensureTools } from '../setup/tools.ts';
@@ -74,7 +75,7 @@ async function withTools({ servers: needed, cores, prepare }: Work, options: Run
     });
     try {
       interrupt.signal.throwIfAborted();
-      return await measure(draft, options, { tools: { k6, responder: undefined, servers }, store, interrupt });
+      return await measure(draft, options, { tools: { k6, responder: await responderPath(k6), servers }, store, interrupt });
     } finally {
       await store?.close();
     }
