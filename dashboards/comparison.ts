@@ -3,9 +3,10 @@ import {
   DashboardBuilder, DashboardCursorSync, QueryVariableBuilder, RowBuilder, VariableHide, VariableRefresh, VariableSort, type Dashboard,
 } from '@grafana/grafana-foundation-sdk/dashboard';
 import { benchBucket, benchComparison, benchRun } from '../lib/store/schema.ts';
+import { noiseFloorPanel, roundsPanel, surenessPanel } from './certainty.ts';
 import { loadgenMeasurement, pickedRun, tagValues } from './influxql.ts';
-import { h2loadPanels, histogramPanel, phasesPanel, trafficPanel } from './load-phases.ts';
-import { colours, datasource, nullAs, ratioBarsPanel, tablePanel, timeSeriesPanel } from './panels.ts';
+import { histogramPanel, phasesPanel, toolPanels, trafficPanel } from './load-phases.ts';
+import { barsPanel, colours, datasource, nullAs, tablePanel, timeSeriesPanel } from './panels.ts';
 
 const uid = 'bakeoff-comparison';
 
@@ -22,7 +23,7 @@ const articleTable = tablePanel({
     + 'with its 95 % interval: the article and this machine compare by their ratios, not by their requests/s. '
     + '"errors" are attempts without a response per million; "success" is the share of requests that were answered with 2xx or 3xx; '
     + '"CPU" is the server\'s CPU time per request.',
-  grid: { x: 0, y: 0, w: 24, h: 7 },
+  grid: { x: 0, y: 0, w: 24, h: 9 },
   from: benchComparison,
   where: pickedRun,
   columns: [
@@ -52,11 +53,28 @@ const articleTable = tablePanel({
   ],
 });
 
-const ratioBars = ratioBarsPanel({
+const requestBars = barsPanel({
+  id: 17,
+  title: 'Requests/s, row by row',
+  description: 'What was measured here, in the order of the table: where each row builds on the one before it, a bar is a step. The article\'s '
+    + 'requests/s are those of another machine and stand in the table only.',
+  grid: { x: 0, y: 9, w: 12, h: 9 },
+  from: benchComparison,
+  where: pickedRun,
+  category: 'variant',
+  noBars: 'Nothing was measured: all rows are published only.',
+  bars: [{ name: 'measured_rps', title: 'measured', color: 'orange' }],
+  axis: 'requests/s',
+  unit: 'locale',
+  decimals: 0,
+});
+
+const ratioBars = barsPanel({
   id: 2,
   title: 'Ratio to the baseline: published beside measured',
-  description: 'How many times the baseline\'s requests/s each variant reached, in the article and here. The dashed line is the baseline.',
-  grid: { x: 0, y: 7, w: 9, h: 9 },
+  description: 'How many times the baseline\'s requests/s each variant reached, in the article and here: the effect of a step where its baseline is '
+    + 'the row before it. The dashed line is the baseline.',
+  grid: { x: 12, y: 9, w: 12, h: 9 },
   from: benchComparison,
   where: { ...pickedRun, has: 'baseline' },
   category: 'variant',
@@ -66,6 +84,9 @@ const ratioBars = ratioBarsPanel({
     { name: 'ratio', title: 'measured', color: 'orange' },
   ],
   axis: 'ratio to the baseline',
+  unit: 'prefix:×',
+  decimals: 2,
+  lineAt: 1,
 });
 
 const requestsOverTime = timeSeriesPanel({
@@ -73,7 +94,7 @@ const requestsOverTime = timeSeriesPanel({
   title: 'Requests/s over time',
   description: 'Requests that ended in each second; rounds of the variants take turns. If it lies outside of the dashboard\'s '
     + 'time range, "Zoom to data" or a click on the run in the list below brings it here.',
-  grid: { x: 9, y: 7, w: 15, h: 9 },
+  grid: { x: 0, y: 26, w: 20, h: 9 },
   from: loadgenMeasurement('loadgen_requests'),
   where: pickedRun,
   field: 'value',
@@ -89,7 +110,7 @@ const behindTheFigures = tablePanel({
   title: 'Behind the figures',
   description: 'Against which baseline and why the verdict is what it is; how busy the server\'s and the generator\'s cores were '
     + '(a generator near 100 % with a server below it measures the generator); bytes received per request.',
-  grid: { x: 0, y: 30, w: 24, h: 6 },
+  grid: { x: 0, y: 50, w: 24, h: 6 },
   from: benchComparison,
   where: pickedRun,
   columns: [
@@ -113,7 +134,7 @@ const runs = tablePanel({
   title: 'Runs of ${scenario}',
   description: 'The newest 100 runs, newest first. A click on a run shows it, at its time. "lost" are requests that k6 counted '
     + 'and the database does not hold. A run that was ended before its first whole round has no table to show.',
-  grid: { x: 0, y: 36, w: 24, h: 7 },
+  grid: { x: 0, y: 56, w: 24, h: 7 },
   from: benchRun,
   where: { equal: { scenario: 'scenario' } },
   newest: 100,
@@ -187,12 +208,16 @@ export function comparisonDashboard(): Dashboard {
     .withVariable(runVariable)
     .withVariable(variantVariable)
     .withPanel(articleTable)
+    .withPanel(requestBars)
     .withPanel(ratioBars)
+    .withPanel(surenessPanel)
     .withPanel(requestsOverTime)
+    .withPanel(noiseFloorPanel)
     .withPanel(phasesPanel)
     .withPanel(trafficPanel)
-    .withRow(closedRow(14, 'Answers by latency bucket (loads at a constant rate)', 28, [histogramPanel]))
-    .withRow(closedRow(15, 'Times, requests/s per client, TLS: what else h2load prints', 29, h2loadPanels))
+    .withRow(closedRow(14, 'Answers by latency bucket (loads at a constant rate)', 47, [histogramPanel]))
+    .withRow(closedRow(15, 'Times, requests/s per client and thread, TLS: what else h2load and wrk print', 48, toolPanels))
+    .withRow(closedRow(22, 'Round by round: ratios, and what else used the machine', 49, [roundsPanel]))
     .withPanel(behindTheFigures)
     .withPanel(runs)
     .build();

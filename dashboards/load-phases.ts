@@ -1,4 +1,4 @@
-// Panels on the load phases of a run: what h2load and vegeta print, published beside measured.
+// Panels on the load phases of a run: what h2load, wrk and vegeta print, published beside measured.
 import { benchBucket, benchPhase, type DistributionPart } from '../lib/store/schema.ts';
 import { pickedRun } from './influxql.ts';
 import { tablePanel, type Column } from './panels.ts';
@@ -19,7 +19,7 @@ export const phasesPanel = tablePanel({
   description: 'One row per variant and load phase; most scenarios have one phase, nghttpd-img has three on one server that is not '
     + 'restarted. requests/s say nothing without the share that succeeded: 4xx answers are quick. MiB are 1024² bytes, which '
     + 'h2load and wrk write MB.',
-  grid: { x: 0, y: 16, w: 24, h: 6 },
+  grid: { x: 0, y: 35, w: 24, h: 6 },
   from: benchPhase,
   where: pickedRun,
   noRows: noFigures,
@@ -43,7 +43,7 @@ export const trafficPanel = tablePanel({
   description: 'What the generator received: header bytes as sent, so compressed with HTTP/2; what HPACK saved of the headers\' own '
     + 'size; all bytes, framing included; data bytes. With TLS it is what was in its records. Medians over the rounds; they grow with the '
     + 'number of requests, which --quick cuts.',
-  grid: { x: 0, y: 22, w: 24, h: 6 },
+  grid: { x: 0, y: 41, w: 24, h: 6 },
   from: benchPhase,
   where: pickedRun,
   noRows: noFigures,
@@ -67,7 +67,7 @@ export const histogramPanel = tablePanel({
   title: 'Answers by latency: ${variant}',
   description: 'Answers per latency bucket, as the article\'s vegeta counted them, published beside measured. Measured counts are those of '
     + 'all rounds. Latencies run from the moment at which a request was due.',
-  grid: { x: 0, y: 29, w: 24, h: 13 },
+  grid: { x: 0, y: 48, w: 24, h: 13 },
   from: benchBucket,
   where: { equal: { ...pickedRun.equal, variant: 'variant' } },
   noRows: 'This scenario counts no latency buckets: only loads at a constant rate do.',
@@ -81,18 +81,19 @@ export const histogramPanel = tablePanel({
   ],
 });
 
-/** The panels of one row: time for request, connect, first byte, requests/s per client, and what was negotiated. */
-export const h2loadPanels = [
-  distributionPanel({ id: 9, y: 30, title: 'Time for a request', prefix: 'request_ms' }),
-  distributionPanel({ id: 10, y: 36, title: 'Time to connect, TLS included', prefix: 'connect_ms' }),
-  distributionPanel({ id: 11, y: 42, title: 'Time to first byte, from the start of a connection', prefix: 'first_byte_ms' }),
-  distributionPanel({ id: 12, y: 48, title: 'Requests/s per client (connection)', prefix: 'client_rps' }),
+/** The panels of one row: time for request, connect, first byte, requests/s per client and per thread, and what was negotiated. */
+export const toolPanels = [
+  distributionPanel({ id: 9, y: 49, title: 'Time for a request', prefix: 'request_ms' }),
+  distributionPanel({ id: 10, y: 55, title: 'Time to connect, TLS included', prefix: 'connect_ms' }),
+  distributionPanel({ id: 11, y: 61, title: 'Time to first byte, from the start of a connection', prefix: 'first_byte_ms' }),
+  distributionPanel({ id: 12, y: 67, title: 'Requests/s per client (connection)', prefix: 'client_rps' }),
+  distributionPanel({ id: 20, y: 73, title: 'Requests/s per thread of the generator, sampled each 100 ms as wrk does', prefix: 'thread_rps' }),
   tablePanel({
     id: 13,
     title: 'TLS as negotiated, and what did not succeed',
     description: 'TLS version, cipher and key exchange: they decide much of a handshake\'s cost, so compared servers should have the same. '
       + '"unsent" are requests that were due and could not leave (constant rate only). Counts are those of all rounds.',
-    grid: { x: 0, y: 54, w: 24, h: 6 },
+    grid: { x: 0, y: 79, w: 24, h: 6 },
     from: benchPhase,
     where: pickedRun,
     noRows: noFigures,
@@ -109,13 +110,13 @@ export const h2loadPanels = [
 ];
 
 function distributionPanel({ id, y, title, prefix }: {
-  id: number; y: number; title: string; prefix: 'request_ms' | 'connect_ms' | 'first_byte_ms' | 'client_rps';
+  id: number; y: number; title: string; prefix: 'request_ms' | 'connect_ms' | 'first_byte_ms' | 'client_rps' | 'thread_rps';
 }): ReturnType<typeof tablePanel<typeof benchPhase>> {
   const parts: readonly [part: DistributionPart, title: string][] = [['min', 'min'], ['max', 'max'], ['mean', 'mean'], ['sd', 'sd'], ['within_sd', '±sd']];
   return tablePanel({
     id,
     title,
-    description: 'As h2load prints it: lowest, highest, mean, standard deviation, and the share within one standard deviation of the mean. Measured: '
+    description: 'As h2load prints it (wrk: without the lowest): lowest, highest, mean, standard deviation, and the share within one standard deviation of the mean. Measured: '
       + 'those of the round with the median requests/s.',
     grid: { x: 0, y, w: 24, h: 6 },
     from: benchPhase,

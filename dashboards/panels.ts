@@ -3,7 +3,7 @@
 import * as barchart from '@grafana/grafana-foundation-sdk/barchart';
 import type { Builder, Dataquery } from '@grafana/grafana-foundation-sdk/cog';
 import {
-  GraphThresholdsStyleConfigBuilder, GraphThresholdsStyleMode, LegendDisplayMode, LegendPlacement, SortOrder,
+  BigValueColorMode, BigValueGraphMode, GraphThresholdsStyleConfigBuilder, GraphThresholdsStyleMode, LegendDisplayMode, LegendPlacement, SortOrder,
   TooltipDisplayMode, VisibilityMode, VizLegendOptionsBuilder, VizOrientation, VizTooltipOptionsBuilder,
   type DataSourceRef,
 } from '@grafana/grafana-foundation-sdk/common';
@@ -11,6 +11,7 @@ import {
   FieldColorBuilder, FieldColorModeId, MappingType, SpecialValueMatch, ThresholdsConfigBuilder, ThresholdsMode,
   type DynamicConfigValue, type GridPos, type ValueMapping,
 } from '@grafana/grafana-foundation-sdk/dashboard';
+import * as stat from '@grafana/grafana-foundation-sdk/stat';
 import * as table from '@grafana/grafana-foundation-sdk/table';
 import * as timeseries from '@grafana/grafana-foundation-sdk/timeseries';
 import { select, type FieldName, type Measurement, type TagName, type Where } from './influxql.ts';
@@ -51,6 +52,8 @@ const grafanaUnits: Readonly<Record<string, { unit: string; decimals?: number }>
   requests: { unit: 'locale', decimals: 0 },
   responses: { unit: 'locale', decimals: 0 },
   errors: { unit: 'locale', decimals: 0 },
+  number: { unit: 'none', decimals: 2 },
+  MHz: { unit: 'suffix: MHz', decimals: 0 },
   rounds: { unit: 'none', decimals: 0 },
   ratio: { unit: 'prefix:×', decimals: 2 },
   'errors/million': { unit: 'ppm', decimals: 0 },
@@ -68,6 +71,11 @@ const grafanaUnits: Readonly<Record<string, { unit: string; decimals?: number }>
 export function nullAs(text: string, color?: string): ValueMapping {
   const result = color === undefined ? { text } : { text, color };
   return { type: MappingType.SpecialValue, options: { match: SpecialValueMatch.Null, result } };
+}
+
+/** What a cell says that holds a 0 for nothing. */
+export function zeroAs(text: string): ValueMapping {
+  return { type: MappingType.ValueToText, options: { 0: { text, index: 0 } } };
 }
 
 /** Text values and the colours they are shown in. */
@@ -97,14 +105,18 @@ export function tablePanel<M extends Measurement>(
   return builder;
 }
 
-/** Bars of several ratios side by side, a group per value of the tag `category`, with a line where the ratio is 1. */
-export function ratioBarsPanel<M extends Measurement>(
-  { category, bars, noBars, axis, ...panel }: Panel<M> & {
+/** Bars side by side, a group per value of the tag `category`, in the order of time; all in one unit. */
+export function barsPanel<M extends Measurement>(
+  { category, bars, noBars, axis, unit, decimals, lineAt, ...panel }: Panel<M> & {
     category: TagName<M>;
     /** What it says where there are none. */
     noBars: string;
     bars: readonly { name: FieldName<M>; title: string; color: string }[];
     axis: string;
+    unit: string;
+    decimals: number;
+    /** A dashed line across the bars. */
+    lineAt?: number;
   },
 ): barchart.PanelBuilder {
   const { from, where } = panel;
@@ -121,15 +133,15 @@ export function ratioBarsPanel<M extends Measurement>(
     .fillOpacity(80)
     .legend(legend())
     .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.None))
-    .unit('prefix:×')
-    .decimals(2)
+    .unit(unit)
+    .decimals(decimals)
     .axisLabel(axis)
-    .axisSoftMin(0)
-    .thresholds(new ThresholdsConfigBuilder().mode(ThresholdsMode.Absolute).steps([
-      { value: null, color: 'transparent' },
-      { value: 1, color: 'text' },
-    ]))
-    .thresholdsStyle(new GraphThresholdsStyleConfigBuilder().mode(GraphThresholdsStyleMode.Dashed));
+    .axisSoftMin(0);
+  if (lineAt !== undefined) {
+    builder
+      .thresholds(new ThresholdsConfigBuilder().mode(ThresholdsMode.Absolute).steps([{ value: null, color: 'transparent' }, { value: lineAt, color: 'text' }]))
+      .thresholdsStyle(new GraphThresholdsStyleConfigBuilder().mode(GraphThresholdsStyleMode.Dashed));
+  }
   for (const bar of bars) {
     builder.overrideByName(bar.name, [
       { id: 'displayName', value: bar.title },
@@ -137,6 +149,26 @@ export function ratioBarsPanel<M extends Measurement>(
     ]);
   }
   return builder;
+}
+
+/** One figure in large type. */
+export function statPanel<M extends Measurement>(
+  { field, noFigure, unit, decimals, ...panel }: Panel<M> & {
+    field: FieldName<M>;
+    /** What it says where there is none. */
+    noFigure: string;
+    unit: string;
+    decimals: number;
+  },
+): stat.PanelBuilder {
+  const query = select({ columns: [field], from: panel.from, where: panel.where });
+  return framed(new stat.PanelBuilder(), panel, tableQuery(query))
+    .withTransformation(withoutTime)
+    .noValue(noFigure)
+    .unit(unit)
+    .decimals(decimals)
+    .colorMode(BigValueColorMode.None)
+    .graphMode(BigValueGraphMode.None);
 }
 
 /**

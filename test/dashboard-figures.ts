@@ -1,5 +1,5 @@
 // What result.json says of each column of the dashboards' tables, to be compared with what the database answers.
-import type { Phase, PhaseResult, Result, VariantResult } from '../lib/runner/result.ts';
+import type { Phase, PhaseResult, Result, Round, VariantResult } from '../lib/runner/result.ts';
 import type { Published, PublishedDistribution } from '../lib/scenario/model.ts';
 
 export type Cell = string | number | null;
@@ -15,7 +15,16 @@ const figures: Record<string, (variant: VariantResult, result: Result) => Cell |
   ci_high: (variant, result) => comparisonOf(variant, result)?.ci95[1],
   verdict: (variant, result) => comparisonOf(variant, result)?.verdict,
   baseline: (variant, result) => comparisonOf(variant, result)?.baseline,
-  why: (variant, result) => comparisonOf(variant, result)?.why,
+  why: (variant, result) => comparisonOf(variant, result)?.why ?? variant.publishedOnly,
+  rounds_needed: (variant, result) => measuredOf(variant, result).map(({ roundsNeeded }) => roundsNeeded ?? 0)[0],
+  looks: (_, result) => result.looks.join(', '),
+  outliers: (variant, result) => measuredOf(variant, result).map((one) => one.outliers.join(', '))[0],
+  cpu_ratio: (variant, result) => comparisonOf(variant, result)?.cpu?.ratio,
+  cpu_ci_low: (variant, result) => comparisonOf(variant, result)?.cpu?.ci95[0],
+  cpu_ci_high: (variant, result) => comparisonOf(variant, result)?.cpu?.ci95[1],
+  disagreement: (variant, result) => measuredOf(variant, result).map((one) => one.disagreement)[0],
+  ceiling_rps: (variant, result) => result.ceilings.find(({ variants }) => variants.includes(variant.name))?.rps,
+  ceiling_share: (variant) => variant.ceilingShare,
   note: (variant) => variant.note,
   server: (variant) => variant.server?.name,
   server_version: (variant) => variant.server?.version,
@@ -76,9 +85,10 @@ const phaseFigures: Record<string, (row: PhaseRow) => Cell | undefined> = {
   ...distributionFigures('connect_ms', 'connectMs'),
   ...distributionFigures('first_byte_ms', 'firstByteMs'),
   ...distributionFigures('client_rps', 'perConnectionRps'),
+  ...distributionFigures('thread_rps', 'perThreadRps'),
 };
 
-function distributionFigures(prefix: string, key: 'latencyMs' | 'connectMs' | 'firstByteMs' | 'perConnectionRps'): typeof phaseFigures {
+function distributionFigures(prefix: string, key: 'latencyMs' | 'connectMs' | 'firstByteMs' | 'perConnectionRps' | 'perThreadRps'): typeof phaseFigures {
   const parts = ['min', 'max', 'mean', 'sd'] as const;
   const published = ({ published }: PhaseRow): PublishedDistribution | undefined => published?.[key];
   return {
@@ -114,6 +124,42 @@ export function expectedPhaseRows(columns: readonly string[], result: Result): R
   }).filter((row) => Object.entries(row).some(([column, cell]) => !['variant', 'phase', 'protocol'].includes(column) && cell !== null));
 }
 
+/** A load phase of a round of a variant. */
+interface RoundRow { variant: VariantResult; round: Round; index: number; phase: Phase }
+
+/** What each column of the table of rounds has to say, from result.json alone. */
+const roundFigures: Record<string, (row: RoundRow, result: Result) => Cell | undefined> = {
+  round: ({ round }) => String(round.round),
+  phase: ({ index }) => String(index + 1),
+  variant: ({ variant }) => variant.name,
+  measured_rps: ({ phase }) => phase.rps,
+  ratio: ({ variant, round, index, phase }, result) => {
+    const baseline = result.variants.find(({ name }) => name === comparisonOf(variant, result)?.baseline);
+    const other = baseline?.rounds.find((one) => one.round === round.round)?.phases[index];
+    return other && (phase.requests / phase.seconds) / (other.requests / other.seconds);
+  },
+  server_cpu_micros_per_request: ({ phase }) => (phase.serverCpuSeconds / phase.requests) * 1e6,
+  generator_share: ({ variant, phase }, { environment: { generatorCpus } }) => (
+    phase.generatorCpuSeconds / (phase.seconds * Math.min(variant.load.threads, generatorCpus.length))
+  ),
+  server_steal_share: ({ phase }) => phase.noise?.serverStealShare,
+  generator_steal_share: ({ phase }) => phase.noise?.generatorStealShare,
+  server_others_share: ({ phase }) => phase.noise?.serverOthersShare,
+  load_average: ({ phase }) => phase.noise?.loadAverage,
+  server_mhz_begin: ({ phase }) => phase.noise?.serverMhz?.[0],
+  server_mhz_end: ({ phase }) => phase.noise?.serverMhz?.[1],
+};
+
+/** A row per round, variant and load phase, in the order in which they began. */
+export function expectedRoundRows(columns: readonly string[], result: Result): Record<string, Cell>[] {
+  const rows = result.variants.flatMap((variant) => variant.rounds.flatMap((round) => round.phases.map((phase, index) => ({ variant, round, index, phase }))));
+  return rows.toSorted((a, b) => a.phase.startedAt.localeCompare(b.phase.startedAt)).map((row) => Object.fromEntries(columns.map((column) => {
+    const figure = roundFigures[column];
+    if (figure === undefined) throw new Error(`a panel shows ${column}, which this test cannot check`);
+    return [column, figure(row, result) ?? null];
+  })));
+}
+
 /** What the histogram of a variant has to show. */
 export function expectedBuckets({ phases, published }: VariantResult): Record<string, Cell>[] {
   const all = (published?.buckets ?? []).reduce((sum, { count }) => sum + count, 0);
@@ -125,6 +171,12 @@ export function expectedBuckets({ phases, published }: VariantResult): Record<st
 
 function comparisonOf(variant: VariantResult, result: Result): Result['comparisons'][number] | undefined {
   return result.comparisons.find((comparison) => comparison.variant === variant.name);
+}
+
+/** Its comparison of requests/s, where these were measured and not set; one or none. */
+function measuredOf(variant: VariantResult, result: Result): Result['comparisons'] {
+  const comparison = comparisonOf(variant, result);
+  return comparison === undefined || variant.rounds.length === 0 || variant.load.rate !== undefined ? [] : [comparison];
 }
 
 /** A figure of all phases of all rounds. */

@@ -10,7 +10,7 @@ export interface Panel {
   gridPos: { x: number; y: number; w: number; h: number };
   datasource: { type: string; uid: string };
   targets: { refId: string; query: string; alias?: string; datasource: { type: string; uid: string } }[];
-  fieldConfig: { defaults: { unit?: string; noValue?: string; mappings?: unknown[]; custom: { axisLabel?: string; minWidth?: number } }; overrides: Override[] };
+  fieldConfig: { defaults: { unit?: string; noValue?: string; mappings?: unknown[]; custom?: { axisLabel?: string; minWidth?: number } }; overrides: Override[] };
   options: { xField?: string };
   /** The variable for each of whose values there is a panel. */
   repeat?: string;

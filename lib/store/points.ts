@@ -4,7 +4,7 @@ import { headerSavingsPercent, phasePairs, successRatioOf } from '../analysis/ph
 import { total } from '../analysis/statistics.ts';
 import { comparable } from '../analysis/verdict.ts';
 import { bucketLabel } from '../format.ts';
-import type { Comparison, Distribution, Integrity, LoadResult, Phase, PhaseResult, Result, VariantResult } from '../runner/result.ts';
+import type { Comparison, Distribution, Integrity, LoadResult, NoiseFloor, Phase, PhaseResult, Result, VariantResult } from '../runner/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
 import { line, toNanoseconds } from './line-protocol.ts';
 import {
@@ -47,11 +47,13 @@ export interface RoundContext {
   position: number;
   publishedRps?: number | undefined;
   ratio?: number | undefined;
+  /** That the generator can use, for its share of them. */
+  generatorCores?: number | undefined;
 }
 
 /** The bench_round point of one phase. Written twice (later with the ratio) it stays one point. */
 export function roundPoint(context: RoundContext, phase: Phase): string {
-  const { requests } = phase;
+  const { requests, noise } = phase;
   return pointOf(benchRound, context.tags, {
     position: context.position,
     published_rps: context.publishedRps,
@@ -79,6 +81,13 @@ export function roundPoint(context: RoundContext, phase: Phase): string {
     total_bytes: phase.bytes.received,
     bytes_per_second: phase.bytes.received / phase.seconds,
     server_rss_bytes: phase.serverRssBytes,
+    generator_share: context.generatorCores === undefined ? null : phase.generatorCpuSeconds / (phase.seconds * context.generatorCores),
+    server_steal_share: noise?.serverStealShare,
+    generator_steal_share: noise?.generatorStealShare,
+    server_others_share: noise?.serverOthersShare,
+    load_average: noise?.loadAverage,
+    server_mhz_begin: noise?.serverMhz?.[0],
+    server_mhz_end: noise?.serverMhz?.[1],
   }, toNanoseconds(phase.startedAt));
 }
 
@@ -92,7 +101,7 @@ export function tablePoints(result: Result): string[] {
   const comparisons = result.variants.map((variant, position) => {
     const comparison = result.comparisons.find((one) => one.variant === variant.name && one.metric === 'rps');
     const tags = { run, scenario, variant: variant.name, server: variant.server?.name, baseline: comparison?.baseline };
-    return pointOf(benchComparison, tags, comparisonFields(variant, position, comparison), start + BigInt(position));
+    return pointOf(benchComparison, tags, comparisonFields(result, variant, position, comparison), start + BigInt(position));
   });
   const phases = result.variants.flatMap((variant, position) => phasePairs(variant).map((pair) => ({ variant, position, ...pair })));
   const tagsOf = ({ variant, phase }: typeof phases[number]) => ({ run, scenario, variant: variant.name, phase: String(phase), server: variant.server?.name });
@@ -107,7 +116,9 @@ export function tablePoints(result: Result): string[] {
   ];
 }
 
-function comparisonFields(variant: VariantResult, position: number, comparison: Comparison | undefined): Fields<typeof benchComparison> {
+function comparisonFields(
+  { looks, ceilings }: Result, variant: VariantResult, position: number, comparison: Comparison | undefined,
+): Fields<typeof benchComparison> {
   const { published, traffic } = variant;
   const phases = variant.rounds.flatMap((round) => round.phases);
   const requests = total(phases, (phase) => phase.requests);
@@ -122,6 +133,14 @@ function comparisonFields(variant: VariantResult, position: number, comparison: 
     ci_high: measured?.ci95[1],
     verdict: comparison?.verdict,
     why: comparison?.why ?? variant.publishedOnly,
+    // Written anew after each round: what a later round takes back must not be left out, or the database would keep it.
+    rounds_needed: measured && (measured.roundsNeeded ?? 0),
+    looks: looks.join(', '),
+    outliers: measured?.outliers.join(', '),
+    cpu_ratio: comparison?.cpu?.ratio,
+    cpu_ci_low: comparison?.cpu?.ci95[0],
+    cpu_ci_high: comparison?.cpu?.ci95[1],
+    disagreement: measured?.disagreement,
     note: variant.note,
     rounds: variant.rounds.length,
     requests,
@@ -143,6 +162,8 @@ function comparisonFields(variant: VariantResult, position: number, comparison: 
     total_bytes_per_request: total(phases, (phase) => phase.bytes.received) / requests,
     server_share: variant.serverShare,
     generator_share: variant.generatorShare,
+    ceiling_rps: ceilings.find(({ variants }) => variants.includes(variant.name))?.rps,
+    ceiling_share: variant.ceilingShare,
     server_version: variant.server?.version,
   };
 }
@@ -174,6 +195,7 @@ function phaseFields(position: number, published: Published | undefined, measure
     ...distributionValues('connect_ms', published?.connectMs, measured?.connectMs),
     ...distributionValues('first_byte_ms', published?.firstByteMs, measured?.firstByteMs),
     ...distributionValues('client_rps', published?.perConnectionRps, measured?.perConnectionRps),
+    ...distributionValues('thread_rps', published?.perThreadRps, measured?.perThreadRps),
     p50_ms: measured?.latencyMs.p50,
     p99_ms: measured?.latencyMs.p99,
     send_delay_p99_ms: measured?.sendDelayMs.p99,
@@ -228,7 +250,7 @@ function tlsText(tls: LoadResult['tls'] | undefined): string | null {
   return tls ? `${tls.version} ${tls.cipher} ${tls.keyExchange}` : null;
 }
 
-/** What a bench_run point says; `ended` and `integrity` come with the run's end. */
+/** What a bench_run point says; `endedAt`, `integrity` and `noiseFloor` come with the run's end. */
 export interface RunState {
   run: string;
   scenario: string;
@@ -239,6 +261,7 @@ export interface RunState {
   endedAt?: string;
   rounds?: number;
   integrity?: Integrity | null;
+  noiseFloor?: NoiseFloor | null;
 }
 
 /** The bench_run point. Writing it again with the same startedAt replaces the fields of the one before. */
@@ -253,5 +276,7 @@ export function runPoint(run: RunState): string {
     stored: run.integrity?.stored,
     backfilled: run.integrity?.backfilled,
     lost: run.integrity?.lost,
+    noise_floor: run.noiseFloor && run.noiseFloor.ratio - 1,
+    noise_floor_rounds: run.noiseFloor?.rounds,
   }, toNanoseconds(run.startedAt));
 }

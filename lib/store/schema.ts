@@ -64,6 +64,13 @@ export const benchRound = {
     total_bytes: { unit: 'bytes', about: 'all bytes received' },
     bytes_per_second: { unit: 'bytes/s', about: 'all bytes received per second' },
     server_rss_bytes: { unit: 'bytes', about: 'resident memory of the server\'s process tree' },
+    generator_share: { unit: 'ratio', about: 'share of the cores it can use that the generator used' },
+    server_steal_share: { unit: 'ratio', about: 'share of the server\'s cores that the hypervisor gave to others' },
+    generator_steal_share: { unit: 'ratio', about: 'share of the generator\'s cores that the hypervisor gave to others' },
+    server_others_share: { unit: 'ratio', about: 'share of the server\'s cores that others than the server used' },
+    load_average: { unit: 'number', about: 'one minute\'s load average at the window\'s end' },
+    server_mhz_begin: { unit: 'MHz', about: 'mean clock of the server\'s cores at the window\'s begin' },
+    server_mhz_end: { unit: 'MHz', about: 'mean clock of the server\'s cores at the window\'s end' },
   },
 } as const satisfies Measurement;
 
@@ -84,6 +91,13 @@ export const benchComparison = {
     ci_high: { unit: 'ratio', about: 'upper end of the ratio\'s 95 % interval' },
     verdict: { unit: 'text', about: 'faster, slower, same, inconclusive or none; left out for a baseline' },
     why: { unit: 'text', about: 'why that verdict' },
+    rounds_needed: { unit: 'rounds', about: 'how many rounds would probably decide an inconclusive comparison; 0 where it is decided, or no number would' },
+    looks: { unit: 'text', about: 'after how many rounds the verdicts were to be looked at, e.g. 5, 10, 20' },
+    outliers: { unit: 'text', about: 'numbers of the rounds whose ratio lies far from the others\'; they count like all others' },
+    cpu_ratio: { unit: 'ratio', about: 'the server\'s CPU time per request by the baseline\'s, within rounds; left out for a baseline' },
+    cpu_ci_low: { unit: 'ratio', about: 'lower end of that ratio\'s 95 % interval' },
+    cpu_ci_high: { unit: 'ratio', about: 'upper end of that ratio\'s 95 % interval' },
+    disagreement: { unit: 'text', about: 'why requests/s and CPU per request may say different things; empty where they agree' },
     note: { unit: 'text', about: 'why the variant stands in the table' },
     rounds: { unit: 'rounds', about: 'rounds measured here' },
     requests: { unit: 'requests', about: 'responses and errors in all rounds' },
@@ -105,6 +119,8 @@ export const benchComparison = {
     total_bytes_per_request: { unit: 'bytes', about: 'all bytes received per request' },
     server_share: { unit: 'ratio', about: 'median share of its cores that the server used' },
     generator_share: { unit: 'ratio', about: 'median share of its core that the generator used' },
+    ceiling_rps: { unit: 'requests/s', about: 'what the generator can do at most with this load on this machine' },
+    ceiling_share: { unit: 'ratio', about: 'measured requests/s by that ceiling' },
     server_version: { unit: 'text', about: 'version of the server' },
   },
 } as const satisfies Measurement;
@@ -127,7 +143,7 @@ function distributionFields<Prefix extends string>(prefix: Prefix, unit: string,
   return Object.fromEntries(entries) as DistributionFields<Prefix>;
 }
 
-/** One point per variant and load phase of a run, most runs have one phase: all that h2load prints, published beside measured. */
+/** One point per variant and load phase of a run, most runs have one phase: all that h2load and wrk print, published beside measured. */
 export const benchPhase = {
   measurement: 'bench_phase',
   tags: ['run', 'scenario', 'variant', 'phase', 'server', 'protocol'],
@@ -157,6 +173,7 @@ export const benchPhase = {
     ...distributionFields('connect_ms', 'ms', 'time to connect, TLS included'),
     ...distributionFields('first_byte_ms', 'ms', 'time from the start of a connection to its first byte'),
     ...distributionFields('client_rps', 'requests/s', 'requests/s of a connection'),
+    ...distributionFields('thread_rps', 'requests/s', 'requests/s of a thread of the generator in a tenth of a second'),
     p50_ms: { unit: 'ms', about: 'median latency of the round with the median requests/s' },
     p99_ms: { unit: 'ms', about: '99th percentile of latency of the round with the median requests/s' },
     send_delay_p99_ms: { unit: 'ms', about: '99th percentile of how late requests left, of the round with the median requests/s; open model only' },
@@ -194,6 +211,8 @@ export const benchRun = {
     stored: { unit: 'requests', about: 'requests that the database holds' },
     backfilled: { unit: 'requests', about: 'requests that had to be written again' },
     lost: { unit: 'requests', about: 'requests that the database does not hold' },
+    noise_floor: { unit: 'ratio', about: 'of a config against itself: the smallest effect that is told from noise, as a share of requests/s' },
+    noise_floor_rounds: { unit: 'rounds', about: 'with how many rounds' },
   },
 } as const satisfies Measurement;
 

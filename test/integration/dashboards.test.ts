@@ -9,7 +9,7 @@ import type { Result, VariantResult } from '../../lib/runner/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { openStore, runPoint, tablePoints, type Store } from '../../lib/store/index.ts';
-import { expectedBuckets, expectedPhaseRows, expectedRows, total, type Cell } from '../dashboard-figures.ts';
+import { expectedBuckets, expectedPhaseRows, expectedRoundRows, expectedRows, total, type Cell } from '../dashboard-figures.ts';
 import { h2Result } from '../fixtures/h2-result.ts';
 import { phase } from '../fixtures/phase.ts';
 import { openFileCache, result as madeUp, workers } from '../fixtures/result.ts';
@@ -85,7 +85,10 @@ async function run(args: readonly string[]): Promise<Result> {
   return JSON.parse(stdout) as Result;
 }
 
-const phasePanels = [6, 7, 9, 10, 11, 12, 13];
+const phasePanels = [6, 7, 9, 10, 11, 12, 13, 20];
+
+/** A row per variant: the article's table, what is behind it, how sure it is; and its bars. */
+const variantPanels = [1, 4, 16, 17];
 
 const articleBuckets = [
   '0–150 µs', '150–300 µs', '300–450 µs', '450–600 µs', '600–750 µs', '750–900 µs', '900 µs–1 ms', '1–2 ms', '2–5 ms', 'over 5 ms',
@@ -119,8 +122,8 @@ describe('a real run over HTTP/1.1', () => {
     expect(await choices('run', result)).toEqual([result.run]);
     for (const { from, query } of queriesOf(dashboard)) {
       const answers = await ask(interpolate(query, { scenario: result.scenario, run: result.run, variant: 'workers' }));
-      // wrk counts no latency buckets.
-      const empty = query.includes('FROM "bench_bucket"');
+      // wrk counts no latency buckets, and only a config against itself shows a noise floor.
+      const empty = query.includes('FROM "bench_bucket"') || query.includes('"noise_floor"');
       expect(answers.flatMap(({ rows }) => rows).length > 0, from).toBe(!empty);
     }
   });
@@ -129,10 +132,16 @@ describe('a real run over HTTP/1.1', () => {
     expect(await rowsOf(id, result)).toEqual(expectedPhaseRows(columnsOf(id), result));
   });
 
-  it.each([1, 4])('has the values of result.json in panel %i', async (id) => {
+  it.each(variantPanels)('has the values of result.json in panel %i', async (id) => {
     const rows = await rowsOf(id, result);
     expect(rows).toEqual(expectedRows(columnsOf(id), result));
     expect(rows.map((row) => row['variant'])).toEqual(['workers', 'open-file-cache']);
+  });
+
+  it('has every round by itself, in the order of time', async () => {
+    const rows = await rowsOf(21, result);
+    expect(rows).toEqual(expectedRoundRows(columnsOf(21), result));
+    expect(rows).toHaveLength(4);
   });
 
   it('has the ratios of result.json as bars', async () => {
@@ -167,11 +176,11 @@ describe('a real run over HTTP/2 at a constant rate', () => {
     result = await run(['h2o-vs-nginx-h2-rate', '--rounds', '1', '--duration', '1s']);
   });
 
-  it('answers every query of the dashboard but that for ratios, which the rate has set', async () => {
+  it('answers every query of the dashboard but those for ratios, which the rate has set, and for the noise floor', async () => {
     for (const { from, query } of queriesOf(dashboard)) {
       const answers = await ask(interpolate(query, { scenario: result.scenario, run: result.run, variant: 'h2o' }));
       const rows = answers.flatMap((answer) => answer.rows);
-      if (from === 'panel 2') expect(rows).toEqual([]);
+      if (from === 'panel 2' || from === 'panel 18') expect(rows).toEqual([]);
       else expect(rows, from).not.toEqual([]);
     }
   });
@@ -205,7 +214,7 @@ describe('made-up runs of scenarios with variants of every kind', () => {
     expect(await choices('run', other)).toEqual([other.run]);
   });
 
-  it.each([1, 4])('shows the picked run in panel %i, a row per variant in the order of the scenario', async (id) => {
+  it.each(variantPanels)('shows the picked run in panel %i, a row per variant in the order of the scenario', async (id) => {
     for (const result of [older, newer]) expect(await rowsOf(id, result)).toEqual(expectedRows(columnsOf(id), result));
   });
 

@@ -41,11 +41,16 @@ describe.each(files)('%s', (file) => {
   });
 
   it('has a unit and a label on every axis', () => {
-    const charts = panels.filter((panel) => panel.type !== 'table');
+    const charts = panels.filter((panel) => panel.type !== 'table' && panel.type !== 'stat');
     expect(charts).not.toEqual([]);
     for (const { title, fieldConfig: { defaults } } of charts) {
-      expect([title, defaults.unit, defaults.custom.axisLabel]).toEqual([title, expect.any(String), expect.any(String)]);
+      expect([title, defaults.unit, defaults.custom?.axisLabel]).toEqual([title, expect.any(String), expect.any(String)]);
     }
+  });
+
+  it('has a unit for every single figure', () => {
+    const stats = panels.filter((panel) => panel.type === 'stat');
+    expect(stats.map(({ fieldConfig: { defaults } }) => defaults.unit)).toEqual(['percentunit']);
   });
 
   it('overrides only columns that are selected', () => {
@@ -73,8 +78,11 @@ describe.each(files)('%s', (file) => {
   });
 
   it('says why where a panel may have nothing to show, and has a dash for a figure that is not there', () => {
-    const mayBeEmpty = panels.filter(({ type, targets }) => type === 'barchart' || targets.some(({ query }) => /FROM "bench_(phase|bucket)"/.test(query)));
-    expect(mayBeEmpty.length).toBeGreaterThan(5);
+    const mayBeEmpty = panels.filter(({ type, targets }) => (
+      type === 'barchart' || type === 'stat' || targets.some(({ query }) => /FROM "bench_(phase|bucket|round)"/.test(query))
+    ));
+    expect(mayBeEmpty.map(({ type }) => type)).toEqual(expect.arrayContaining(['barchart', 'stat', 'table']));
+    expect(mayBeEmpty.length).toBeGreaterThan(10);
     for (const { title, type, fieldConfig: { defaults } } of mayBeEmpty) {
       expect(defaults.noValue, title).toMatch(/^[A-Z].+\.$/);
       if (type === 'table') expect(defaults.mappings, title).toEqual([{ type: 'special', options: { match: 'null', result: { text: '–' } } }]);

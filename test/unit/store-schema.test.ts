@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { summarise, type MeasuredVariant } from '../../lib/analysis/summarise.ts';
-import type { Result } from '../../lib/runner/result.ts';
+import type { Noise, Result } from '../../lib/runner/result.ts';
 import { roundPoint, runPoint, serverSamplePoints, tablePoints } from '../../lib/store/points.ts';
 import { benchBucket, benchComparison, benchPhase, benchRound, loadgenMeasurements, measurements } from '../../lib/store/schema.ts';
 import { latency, phase as phaseOf } from '../fixtures/phase.ts';
@@ -12,11 +12,12 @@ const phase = phaseOf({
   bytes: { received: 850_000, headers: 60_000, headersDecoded: 240_000, body: 610_000, sent: 40_000 },
   latencyMs: latency(1.5, 2.5, 9), connectMs: latency(5, 6, 7), firstByteMs: latency(8, 9, 10), sendDelayMs: latency(0.1, 0.2, 0.3), unsent: 4, startedAt: '2026-01-02T03:04:05.678Z', endedAt: '2026-01-02T03:04:07.678Z',
   serverCpuSeconds: 0.01, serverRssBytes: 4096, generatorCpuSeconds: 0.02,
+  noise: { serverStealShare: 0.01, generatorStealShare: 0.02, serverOthersShare: 0.03, loadAverage: 1.5, serverMhz: [2000, 2500] },
 });
 
-/** Field names of a line; no text of these tests holds a comma or an equals sign. */
+/** Field names of a line. */
 function fieldsOf(line: string): string[] {
-  const fields = /^(?:\\ |\S)+ (.*) \d+$/.exec(line)?.[1] ?? '';
+  const fields = /^(?:\\ |\S)+ (.*) \d+$/.exec(line.replaceAll(/"[^"]*"/g, '""'))?.[1] ?? '';
   return fields.split(',').map((field) => field.slice(0, field.indexOf('=')));
 }
 
@@ -29,13 +30,15 @@ it('names every measurement once', () => {
 it('writes a phase as one wide point', () => {
   const point = roundPoint({
     tags: { run: 'r 1', scenario: 's', variant: 'v', round: '2', phase: '1', server: 'nginx', protocol: 'http/1.1' },
-    position: 1, publishedRps: 700, ratio: 1.25,
+    position: 1, publishedRps: 700, ratio: 1.25, generatorCores: 2,
   }, phase);
   expect(point).toBe('bench_round,phase=1,protocol=http/1.1,round=2,run=r\\ 1,scenario=s,server=nginx,variant=v '
     + 'position=1,published_rps=700,measured_rps=500,ratio=1.25,requests=1000,seconds=2,errors=5,errors_per_million=5000,success_ratio=0.99,'
     + 'server_cpu_micros_per_request=10,generator_cpu_micros_per_request=20,p50_ms=1.5,p99_ms=2.5,max_ms=9,'
     + 'connect_mean_ms=5,connect_max_ms=7,first_byte_mean_ms=8,first_byte_max_ms=10,send_delay_p99_ms=0.2,unsent=4,'
-    + 'header_bytes=60000,header_savings=0.75,body_bytes=610000,total_bytes=850000,bytes_per_second=425000,server_rss_bytes=4096 1767323045678000000');
+    + 'header_bytes=60000,header_savings=0.75,body_bytes=610000,total_bytes=850000,bytes_per_second=425000,server_rss_bytes=4096,'
+    + 'generator_share=0.005,server_steal_share=0.01,generator_steal_share=0.02,server_others_share=0.03,load_average=1.5,'
+    + 'server_mhz_begin=2000,server_mhz_end=2500 1767323045678000000');
   expect(fieldsOf(point)).toEqual(Object.keys(benchRound.fields));
 });
 
@@ -47,15 +50,26 @@ it('leaves out what a phase without requests has no figure for', () => {
   expect(fields).not.toContain('server_cpu_micros_per_request');
 });
 
-const facts = { serverCores: 1, generatorCores: 1, cores: 2, loadAverage: 0, quick: false };
+it('leaves out the noise of a phase where the kernel tells nothing of it', () => {
+  const tags = { run: 'r', scenario: 's', variant: 'v', round: '2', phase: '1', server: 'nginx', protocol: 'h2' };
+  const withoutNoise = fieldsOf(roundPoint({ tags, position: 0 }, { ...phase, noise: null }));
+  expect(withoutNoise.filter((field) => /steal|others|load_average|mhz|generator_share/.test(field))).toEqual([]);
+  const withoutClock = fieldsOf(roundPoint({ tags, position: 0 }, { ...phase, noise: { ...phase.noise as Noise, serverMhz: null } }));
+  expect(withoutClock.filter((field) => /steal|others|load_average|mhz/.test(field))).toEqual(['server_steal_share', 'generator_steal_share', 'server_others_share', 'load_average']);
+});
+
+const facts = {
+  serverCores: 1, generatorCores: 1, cores: 2, loadAverage: 0, quick: false, looks: [5, 10, 20], sameWithin: 0.01,
+  ceilings: [{ variants: ['initial', 'tuned'], rps: 2000, generatorShare: 1 }],
+};
 
 /** Lines of a measurement in the points of a table. */
 function linesOf(measurement: string, ...variants: MeasuredVariant[]): string[] {
-  const result = { run: 'r', scenario: 's', startedAt: '2026-01-02T03:04:05.678Z', ...summarise(facts, variants) } as unknown as Result;
+  const result = { run: 'r', scenario: 's', startedAt: '2026-01-02T03:04:05.678Z', ...facts, ...summarise(facts, variants, {}) } as unknown as Result;
   return tablePoints(result).filter((line) => line.startsWith(`${measurement},`));
 }
 
-const server = { name: 'nginx', version: '1.22.1', workers: 1, config: ['base'] };
+const server = { name: 'nginx', version: '1.22.1', workers: 1, config: ['base'], redirections: [] };
 const load = { protocol: 'h2', threads: 1 } as const;
 const publishedOnly: MeasuredVariant = {
   name: 'spdy', server: null, publishedOnly: 'SPDY is gone', load, published: { rps: 600, headerBytes: 10, headerSavingsPercent: 40, receivedBytes: 90 },
@@ -67,20 +81,29 @@ const tuned: MeasuredVariant = { ...initial, name: 'tuned', published: { ...publ
 it('writes one row of the table per variant, a nanosecond apart, with what is there', () => {
   const [, first, second] = linesOf('bench_comparison', initial, publishedOnly, tuned) as [string, string, string];
   expect(first).toBe('bench_comparison,baseline=initial,run=r,scenario=s,variant=spdy '
-    + 'position=1,published_rps=600,published_ratio=2,verdict="none",why="published only",rounds=0,requests=0,'
+    + 'position=1,published_rps=600,published_ratio=2,verdict="none",why="published only",looks="5, 10, 20",rounds=0,requests=0,'
     + 'published_header_bytes=10,published_header_savings=0.4,published_total_bytes=90 1767323045678000001');
   expect(second).toBe('bench_comparison,baseline=initial,run=r,scenario=s,server=nginx,variant=tuned '
-    + 'position=2,published_rps=900,published_ratio=3,measured_rps=500,ratio=1,ci_low=1,ci_high=1,verdict="none",why="1.0 % of the requests of initial failed",note="ours",'
-    + 'rounds=2,requests=2000,errors_per_million=5000,success_ratio=0.99,server_cpu_micros_per_request=10,p50_ms=1.5,p99_ms=2.5,max_ms=9,'
+    + 'position=2,published_rps=900,published_ratio=3,measured_rps=500,ratio=1,ci_low=1,ci_high=1,verdict="none",why="1.0 % of the requests of initial failed",'
+    + 'rounds_needed=0,looks="5, 10, 20",outliers="",cpu_ratio=1,cpu_ci_low=1,cpu_ci_high=1,disagreement="",note="ours",rounds=2,requests=2000,errors_per_million=5000,success_ratio=0.99,server_cpu_micros_per_request=10,p50_ms=1.5,p99_ms=2.5,max_ms=9,'
     + 'published_header_bytes=10,header_bytes=60000,published_header_savings=0.4,header_savings=0.75,body_bytes=610000,published_total_bytes=90,'
     + 'total_bytes=850000,bytes_per_second=425000,header_bytes_per_request=60,total_bytes_per_request=850,'
-    + 'server_share=0.005,generator_share=0.01,server_version="1.22.1" 1767323045678000002');
+    + 'server_share=0.005,generator_share=0.01,ceiling_rps=2000,ceiling_share=0.25,server_version="1.22.1" 1767323045678000002');
   expect(fieldsOf(second)).toEqual(Object.keys(benchComparison.fields));
+});
+
+it('takes back what a later round has decided: a field that is left out would stay in the database', () => {
+  const at = (rps: readonly number[]): MeasuredVariant['rounds'] => rps.map((one, index) => ({ round: index + 1, phases: [{ ...phase, responses: { '2xx': one, '3xx': 0, '4xx': 0, '5xx': 0 }, requests: one, seconds: 1, rps: one }] }));
+  const steady = { ...initial, rounds: at([1000, 1000, 1000, 1000]) };
+  const [, open] = linesOf('bench_comparison', steady, { ...tuned, rounds: at([1000, 1010, 1020, 1030]) });
+  expect(open).toMatch(/verdict="inconclusive".*,rounds_needed=[1-9]/);
+  const [, decided] = linesOf('bench_comparison', steady, { ...tuned, rounds: at([1100, 1101, 1102, 1103]) });
+  expect(decided).toMatch(/verdict="faster".*,rounds_needed=0,.*,outliers="",.*,disagreement="/);
 });
 
 it('has no ratio where the load sets requests/s', () => {
   const [, second] = linesOf('bench_comparison', initial, { ...tuned, load: { ...load, rate: 1000 } });
-  expect(fieldsOf(second as string)).toEqual(Object.keys(benchComparison.fields).filter((name) => !['ratio', 'ci_low', 'ci_high'].includes(name)));
+  expect(fieldsOf(second as string)).toEqual(Object.keys(benchComparison.fields).filter((name) => !['ratio', 'ci_low', 'ci_high', 'rounds_needed', 'outliers', 'disagreement'].includes(name)));
 });
 
 it('writes what h2load prints of each phase, published beside measured', () => {
@@ -88,7 +111,7 @@ it('writes what h2load prints of each phase, published beside measured', () => {
   const tls = { version: 'TLSv1.2', cipher: 'AES', keyExchange: 'P-256' };
   const figures = {
     rps: 1, seconds: 2, successRatio: 0.15, transferBytesPerSecond: 3, receivedBytes: 4, headerBytes: 5, headerSavingsPercent: 60, bodyBytes: 7, tls,
-    latencyMs: distribution(11), connectMs: distribution(12), firstByteMs: distribution(13), perConnectionRps: distribution(14),
+    latencyMs: distribution(11), connectMs: distribution(12), firstByteMs: distribution(13), perConnectionRps: distribution(14), perThreadRps: distribution(15),
   };
   const measured = { ...phase, tls };
   const [first, second, third, ...others] = linesOf('bench_phase', {
@@ -100,7 +123,7 @@ it('writes what h2load prints of each phase, published beside measured', () => {
   for (const field of [
     'published_success_ratio=0.15', 'success_ratio=0.99', 'responses_4xx=2', 'errors=5', 'unsent=4', 'header_savings=0.75', 'published_header_savings=0.6',
     'request_ms_mean=1.5', 'published_request_ms_mean=11', 'connect_ms_max=7', 'published_connect_ms_mean=12', 'first_byte_ms_min=0.1',
-    'published_first_byte_ms_mean=13', 'client_rps_mean=1', 'published_client_rps_mean=14', 'client_rps_within_sd=1', 'published_client_rps_within_sd=0.5',
+    'published_first_byte_ms_mean=13', 'client_rps_mean=1', 'published_client_rps_mean=14', 'client_rps_within_sd=1', 'published_client_rps_within_sd=0.5', 'thread_rps_mean=1', 'published_thread_rps_mean=15',
     'tls="TLSv1.2 AES P-256"', 'published_tls="TLSv1.2 AES P-256"',
   ]) expect(first.split(/[ ,](?=[a-z]|\d+$)/)).toContain(field);
   expect(second).toBe('bench_phase,phase=2,protocol=h2,run=r,scenario=s,server=nginx,variant=initial position=0,published_rps=8 1767323045678000001');
@@ -152,6 +175,6 @@ it('gives a server\'s memory at every sample and its cores between samples', () 
 it('keeps a run at the same point from start to end', () => {
   const run = { run: 'r', scenario: 's', title: 'Is it faster?', startedAt: '1970-01-01T00:00:01.000Z' };
   expect(runPoint({ ...run, state: 'running' })).toBe('bench_run,run=r,scenario=s title="Is it faster?",state="running",started=1000 1000000000');
-  expect(runPoint({ ...run, state: 'complete', endedAt: '1970-01-01T00:00:02.000Z', rounds: 6, integrity: { requests: 5, stored: 4, backfilled: 3, lost: 1 } }))
-    .toBe('bench_run,run=r,scenario=s title="Is it faster?",state="complete",started=1000,ended=2000,rounds=6,requests=5,stored=4,backfilled=3,lost=1 1000000000');
+  expect(runPoint({ ...run, state: 'complete', endedAt: '1970-01-01T00:00:02.000Z', rounds: 6, integrity: { requests: 5, stored: 4, backfilled: 3, lost: 1 }, noiseFloor: { rounds: 6, ratio: 1.25 } }))
+    .toBe('bench_run,run=r,scenario=s title="Is it faster?",state="complete",started=1000,ended=2000,rounds=6,requests=5,stored=4,backfilled=3,lost=1,noise_floor=0.25,noise_floor_rounds=6 1000000000');
 });

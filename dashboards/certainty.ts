@@ -1,0 +1,73 @@
+// Panels on how sure a table is: the noise floor, CPU time as a second witness, and every round by itself.
+import { benchComparison, benchRound, benchRun } from '../lib/store/schema.ts';
+import { pickedRun } from './influxql.ts';
+import { nullAs, statPanel, tablePanel, zeroAs } from './panels.ts';
+
+/** Of a control, which compares a config with itself. */
+export const noiseFloorPanel = statPanel({
+  id: 18,
+  title: 'Noise floor',
+  description: 'The smallest effect on requests/s that this machine can show with as many rounds as the run had, from a config against itself.',
+  grid: { x: 20, y: 26, w: 4, h: 9 },
+  from: benchRun,
+  where: pickedRun,
+  field: 'noise_floor',
+  noFigure: 'Only a config against itself shows it: run aa.',
+  unit: 'percentunit',
+  decimals: 1,
+});
+
+/** CPU time per request and the generator's ceiling beside what is still undecided. */
+export const surenessPanel = tablePanel({
+  id: 16,
+  title: 'CPU per request, the generator\'s ceiling, and how sure the verdicts are',
+  description: '"CPU" is the server\'s CPU time per request and its ratio to the baseline\'s within the same round, with the 95 % interval: it needs no '
+    + 'saturated server. "generator can do" is what the generator reaches with this load against a responder that does nothing else, "of ceiling" how '
+    + 'near the row is to it. "rounds needed" would probably decide an inconclusive row. "looks" are the rounds after which verdicts were to be made; '
+    + 'rounds that lie apart count like all others.',
+  grid: { x: 0, y: 18, w: 24, h: 8 },
+  from: benchComparison,
+  where: pickedRun,
+  noRows: 'This run has no figures yet.',
+  columns: [
+    { name: 'variant', title: 'variant' },
+    { name: 'server_cpu_micros_per_request', title: 'CPU', width: 75 },
+    { name: 'cpu_ratio', title: 'CPU ratio', width: 85 },
+    { name: 'cpu_ci_low', title: '95 % low', width: 78 },
+    { name: 'cpu_ci_high', title: '95 % high', width: 82 },
+    { name: 'ceiling_rps', title: 'generator can do', width: 125 },
+    { name: 'ceiling_share', title: 'of ceiling', width: 85, percent: true },
+    { name: 'rounds', title: 'rounds', width: 70 },
+    { name: 'looks', title: 'looks', width: 85 },
+    { name: 'rounds_needed', title: 'rounds needed', width: 112, mappings: [zeroAs('–'), nullAs('–')] },
+    { name: 'outliers', title: 'rounds apart', width: 105 },
+    { name: 'disagreement', title: 'where requests/s and CPU disagree' },
+  ],
+});
+
+/** Every round by itself: its ratio, and what else used the machine. */
+export const roundsPanel = tablePanel({
+  id: 21,
+  title: 'Round by round, in the order in which they were run',
+  description: '"ratio" is that to the baseline of the same round. "steal" is what the hypervisor took of the server\'s cores and of the generator\'s; '
+    + '"others" what else used the server\'s cores; clocks are those of the server\'s cores at begin and end.',
+  grid: { x: 0, y: 50, w: 24, h: 14 },
+  from: benchRound,
+  where: pickedRun,
+  noRows: 'This run has no whole round yet.',
+  columns: [
+    { name: 'round', title: 'round', width: 65 },
+    { name: 'phase', title: 'phase', width: 65 },
+    { name: 'variant', title: 'variant' },
+    { name: 'measured_rps', title: 'measured req/s', width: 118 },
+    { name: 'ratio', title: 'ratio', width: 75, decimals: 3 },
+    { name: 'server_cpu_micros_per_request', title: 'CPU', width: 75 },
+    { name: 'generator_share', title: 'generator busy', width: 115, percent: true },
+    { name: 'server_steal_share', title: 'steal, server', width: 105, percent: true, decimals: 1 },
+    { name: 'generator_steal_share', title: 'steal, generator', width: 120, percent: true, decimals: 1 },
+    { name: 'server_others_share', title: 'others', width: 80, percent: true, decimals: 1 },
+    { name: 'load_average', title: 'load average', width: 100 },
+    { name: 'server_mhz_begin', title: 'clock at begin', width: 110 },
+    { name: 'server_mhz_end', title: 'clock at end', width: 105 },
+  ],
+});
