@@ -15,9 +15,9 @@ import type { RunContext } from './round.ts';
 export async function storeResult(context: RunContext, result: Result, newest: KeptRound | undefined, ended: boolean): Promise<string | null> {
   const { plan, store } = context;
   if (store === null) return null;
-  const { run, scenario, title, startedAt, endedAt, integrity } = result;
+  const { run, scenario, title, startedAt, endedAt, integrity, noiseFloor } = result;
   const state = runPoint({
-    run, scenario, title, startedAt, integrity, rounds: wholeRounds(result.variants),
+    run, scenario, title, startedAt, integrity, noiseFloor, rounds: wholeRounds(result.variants),
     ...(ended ? { state: result.state, endedAt } : { state: 'running' }),
   });
   try {
@@ -41,8 +41,9 @@ function roundPoints(plan: Plan, { round, outcomes }: KeptRound, comparisons: Re
       // Where the load sets requests/s, their ratio says nothing.
       const baselinePhase = baseline === undefined || load.rate !== undefined ? undefined : phasesOf(baseline)[index];
       const published = publishedPhases(variant.published ?? null)[index];
-      const context = { tags, position: plan.shown.indexOf(variant), publishedRps: published?.rps, ratio: baselinePhase && roundRps([phase]) / roundRps([baselinePhase]) };
-      return roundPoint(context, phase);
+      const ratio = baselinePhase && roundRps([phase]) / roundRps([baselinePhase]);
+      const generatorCores = Math.min(load.threads, plan.cores.generatorCpus.length);
+      return roundPoint({ tags, position: plan.shown.indexOf(variant), publishedRps: published?.rps, ratio, generatorCores }, phase);
     });
   });
 
