@@ -79,8 +79,9 @@ async function startOn(port: number, kind: ServerKind, spec: ServerSpec, options
     const check = { origin, page: options.page, protocol: options.protocol ?? config.protocol, tls: options.tls };
     bodyBytes = await untilServing(check, port, child.pid, died, signal);
   } catch (error) {
+    const own = spec.asIs !== undefined && child.hasExited();
     await stop();
-    throw await explained(error, kind, name, port, files.log, logStart);
+    throw await explained(error, kind, port, files.log, logStart, own ? (said) => ownComplaint(kind, said, config.text, build, spec) : undefined);
   }
   return {
     name,
@@ -151,8 +152,8 @@ async function checkConfig(kind: ServerKind, build: Build, spec: ServerSpec, opt
   const { code, stdout, stderr } = await run({ command: options.binary, args, cwd: folderOf(files, config), ...(options.signal === undefined ? {} : { signal: options.signal }) });
   if (code === 0) return;
   const complaints = stderr.split('\n').filter((line) => kind.complaint.test(line));
+  if (spec.asIs !== undefined) throw new UserError(ownComplaint(kind, complaints[0] ?? lastLine(stderr + stdout), config.text, build, spec));
   const number = complaints.map((line) => kind.complaintLine.exec(line)?.[1]).find((found) => found !== undefined);
-  if (spec.asIs !== undefined) throw new UserError(ownComplaint(complaints[0] ?? lastLine(stderr + stdout), number, config.text, `${spec.name} ${build.version}`, spec));
   const line = number === undefined ? [] : [`line ${number}: ${config.text.split('\n')[Number(number) - 1]?.trim()}`];
   const said = complaints.length > 0 ? complaints : [lastLine(stderr + stdout)];
   throw new UserError([`${kind.question.name} does not accept its config ${files.config}:`, ...said, ...line].join('\n'));
@@ -204,12 +205,16 @@ async function untilItHasThePort(port: number, pid: number, signal: AbortSignal)
   }
 }
 
-/** Adds what the server's log says about it. The server has ended by now: who still has the port is another one. */
-async function explained(error: unknown, kind: ServerKind, name: string, port: number, log: string, logStart: number): Promise<unknown> {
+/**
+ * Adds what the server's log says about it. The server has ended by now: who still has the port is another one.
+ * @param own says it of a person's own config that the server ended by itself with
+ */
+async function explained(error: unknown, kind: ServerKind, port: number, log: string, logStart: number, own: ((said: string) => string) | undefined): Promise<unknown> {
   if (!(error instanceof UserError)) return error;
   if ((await portProblem(port))?.code === 'EADDRINUSE') return new AddressInUse();
   const last = (await lastLines(log, logStart)).filter((line) => kind.complaint.test(line)).at(-1);
-  // Of a config of one's own that listens on several.
-  if (last !== undefined && /address already in use/i.test(last)) return new AddressInUse();
-  return last === undefined || error.message.includes(last) ? error : new UserError(`${error.message}; ${name}'s log: ${last}`);
+  if (last === undefined) return error;
+  // A config of one's own may listen on more ports than this one.
+  if (own !== undefined) return /address already in use/i.test(last) ? new AddressInUse() : new UserError(own(last));
+  return error.message.includes(last) ? error : new UserError(`${error.message}; ${kind.question.name}'s log: ${last}`);
 }

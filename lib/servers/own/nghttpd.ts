@@ -1,11 +1,93 @@
+// A person's own flags of nghttpd, made to run here. Port, key and certificate may stand on a line of their own, as on its command line.
+import { access } from 'node:fs/promises';
+import path from 'node:path';
 import { UserError } from '../../errors.ts';
+import { composeFlags, printFlags, wordOf, type Flag } from '../nghttpd-flags.ts';
 import type { AdoptPlace, AdoptedConfig } from '../server.ts';
-import type { Listen, OwnConfig } from './listens.ts';
+import { chooseListen, type Listen, type OwnConfig } from './listens.ts';
+import { fromLine } from './origin.ts';
+import { readText } from './read-text.ts';
 
-export function readNghttpd(file: string, _text: string): Promise<{ workers: OwnConfig['workers']; listens: readonly Listen[] }> {
-  return Promise.reject(new UserError(`${file}: configs of nghttpd cannot be run as they are`));
+/** What the flags say. Throws UserError with file and line. */
+export async function readNghttpd(file: string, text: string): Promise<Pick<OwnConfig, 'workers' | 'listens'>> {
+  const { flags, listen } = parse(file, text);
+  return { workers: workersOf(flags), listens: [listen] };
 }
 
-export function adoptNghttpd(file: string, _place: AdoptPlace): Promise<AdoptedConfig> {
-  return Promise.reject(new UserError(`${file}: configs of nghttpd cannot be run as they are`));
+/** ServerKind.adopt. */
+export async function adoptNghttpd(file: string, place: AdoptPlace): Promise<AdoptedConfig> {
+  if (place.accessLogFile !== undefined) throw new UserError('nghttpd has no access log: count requests at nginx or h2o');
+  const { flags, listen, words } = parse(file, await readText(file));
+  const { port, tls } = chooseListen({ file, listens: [listen] }, place.listen);
+  const folder = path.dirname(file);
+  const said: string[] = [];
+  const kept = flags.flatMap((flag): Flag[] => {
+    const from = { ...flag, origin: fromLine(file, flag.line) };
+    if (flag.name === 'address') return [];
+    if (flag.name === 'daemon') {
+      said.push('--daemon: left out, so that its end is seen');
+      return [];
+    }
+    return [pathFlags.has(flag.name) && flag.value !== undefined ? { ...from, value: path.resolve(folder, flag.value) } : from];
+  });
+  if (!kept.some(({ name }) => name === 'htdocs')) {
+    kept.push({ name: 'htdocs', value: folder, comments: [], origin: 'this machine', line: 0 });
+    said.push(`htdocs (where it is started) → ${folder}`);
+  }
+  const address = flags.find(({ name }) => name === 'address')?.value;
+  const was = [address, words === undefined ? '(none there)' : String(port)].filter((part) => part !== undefined).join(':');
+  said.unshift(`port ${was} → 127.0.0.1:${place.port}`);
+  if (tls && words?.pair === undefined) said.push('key and certificate (none there) → those of this machine');
+  const pair = tls ? await keyAndCertificate(file, words, place) : [];
+  const last = [String(place.port), ...pair];
+  return {
+    text: `# ${file} as it runs here.\n${printFlags(kept, '')}--address=127.0.0.1  # this machine\n# Port, key and certificate.\n${last.join(' ')}\n`,
+    tls,
+    protocol: tls ? 'h2' : 'h2c',
+    workers: workersOf(flags),
+    redirections: said,
+    args: () => [...kept.map(wordOf), '--address=127.0.0.1', ...last],
+  };
+}
+
+async function keyAndCertificate(file: string, words: Words | undefined, place: AdoptPlace): Promise<string[]> {
+  if (words?.pair === undefined) {
+    const both = await place.certificateFile();
+    return [both, both];
+  }
+  return Promise.all(words.pair.map(async (name) => {
+    const found = path.resolve(path.dirname(file), name);
+    await access(found).catch(() => { throw new UserError(`${file}:${words.line}: the key or certificate ${found} is not there, or closed to this user`); });
+    return found;
+  }));
+}
+
+/** Relative ones are relative to the folder of the file. */
+const pathFlags = new Set(['htdocs', 'dh-param-file', 'mime-types-file']);
+
+interface Words { port: number; pair: readonly [key: string, certificate: string] | undefined; line: number }
+
+/** `port` of the listen where the file names none: the protocol's own. */
+function parse(file: string, text: string): { flags: Flag[]; words: Words | undefined; listen: Listen } {
+  const found: Words[] = [];
+  const flagLines = text.split('\n').map((line, index) => {
+    const [, port, key, certificate] = /^\s*(\d+)(?:\s+(\S+)\s+(\S+))?\s*(?:#.*)?$/.exec(line) ?? [];
+    if (port === undefined) return line;
+    found.push({ port: Number(port), pair: key === undefined || certificate === undefined ? undefined : [key, certificate], line: index + 1 });
+    return '#';
+  });
+  const [words, second] = found;
+  if (second !== undefined) throw new UserError(`${file}:${second.line}: a second port; nghttpd listens on one`);
+  if (words !== undefined && !(words.port >= 1 && words.port <= 65_535)) throw new UserError(`${file}:${words.line}: ${words.port} is no port`);
+  const flags = composeFlags([{ origin: file, text: flagLines.join('\n') }]);
+  const tls = !flags.some(({ name }) => name === 'no-tls');
+  return { flags, words, listen: { port: words?.port ?? (tls ? 443 : 80), tls, http2: true, hosts: [] } };
+}
+
+/** One where the flags do not say. */
+function workersOf(flags: readonly Flag[]): number {
+  const workers = flags.findLast(({ name }) => name === 'workers');
+  const count = Number(workers?.value ?? 1);
+  if (!Number.isSafeInteger(count) || count < 1) throw new UserError(`${workers?.origin}:${workers?.line}: ${workers?.value ?? 'nothing'} is not a number of workers`);
+  return count;
 }

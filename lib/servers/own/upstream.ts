@@ -13,6 +13,9 @@ export function isLoopback(host: string): boolean {
   return /^(?:localhost|127(?:\.\d{1,3}){3}|\[(?:::1|(?:0+:){7}0*1)\])$/i.test(host);
 }
 
+/** What is wrong with a target elsewhere. */
+export const leaving = 'leaves this machine, and only loopback addresses may be loaded: pass it to 127.0.0.1, or take it out of a copy of the config';
+
 const defaultPorts: Record<string, number> = { 'http:': 80, 'https:': 443, 'grpc:': 80, 'grpcs:': 443 };
 
 /**
@@ -31,7 +34,7 @@ export function localTarget(target: string, names: ReadonlySet<string>, moved: M
     throw new UserError(`${directive} may leave this machine, a variable says to where: name an address of 127.0.0.1`);
   }
   if (names.has(host)) return target;
-  if (!isLoopback(host)) throw new UserError(`${directive} leaves this machine: only loopback addresses are loaded; pass it to 127.0.0.1, or take it out of a copy of the config`);
+  if (!isLoopback(host)) throw new UserError(`${directive} ${leaving}`);
   const movedTo = moved.ports.get(Number(port ?? defaultPorts[scheme.replace('//', '')] ?? 80));
   return movedTo === undefined ? target : `${scheme}127.0.0.1:${movedTo}${rest}`;
 }

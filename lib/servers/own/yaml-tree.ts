@@ -1,0 +1,117 @@
+// A person's h2o config with the files that it names by !file, as one tree that remembers where each part stands.
+import { realpath } from 'node:fs/promises';
+import path from 'node:path';
+import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, type Document, type Node } from 'yaml';
+import { UserError } from '../../errors.ts';
+import { fromLine } from './origin.ts';
+import { readText } from './read-text.ts';
+
+/** As h2o reads it: all scalars are text. `from` as fromLine gives it; empty for what is ours. */
+export type Tree = { from: string } & (
+  | { kind: 'text'; text: string; tag?: string }
+  | { kind: 'list'; items: Tree[] }
+  | { kind: 'map'; pairs: Pair[] }
+);
+
+/** A key may stand several times in a mapping: h2o takes them one after another. `from`: the key's. */
+export interface Pair { key: string; from: string; value: Tree }
+
+export type MapTree = Extract<Tree, { kind: 'map' }>;
+
+/** Names in !file are relative to where h2o is started: the config's own folder here. Throws UserError with file and line. */
+export async function readYaml(file: string, text: string): Promise<MapTree> {
+  const tree = await treeOf(file, text, path.dirname(file), [await realpath(file)]);
+  if (tree.kind !== 'map') throw new UserError(`h2o config ${file}:1: is not a YAML mapping, as h2o's configs are`);
+  return tree;
+}
+
+async function treeOf(file: string, text: string, folder: string, open: readonly string[]): Promise<Tree> {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { schema: 'failsafe', uniqueKeys: false, logLevel: 'silent', lineCounter: lines });
+  const [error] = document.errors;
+  if (error !== undefined) {
+    throw new UserError(`h2o config ${file}:${error.linePos?.[0].line ?? 1}: ${error.message.split('\n')[0]?.replace(/ at line \d+, column \d+:?$/, '')}`);
+  }
+  const lineOf = (node: Node): number => lines.linePos(node.range?.[0] ?? 0).line;
+  return document.contents === null ? { kind: 'text', text: '', from: fromLine(file, 1) } : convert(document.contents, 1);
+
+  /** @param above the line of what holds it, for what is empty */
+  async function convert(node: Node, above: number): Promise<Tree> {
+    const line = node.range?.[0] === node.range?.[1] ? above : lineOf(node);
+    const from = fromLine(file, line);
+    if (isAlias(node)) {
+      const meant = node.resolve(document as Document);
+      if (meant === undefined) throw new UserError(`h2o config ${file}:${line}: *${node.source} stands for nothing above it`);
+      return convert(meant, line);
+    }
+    if (isMap(node)) {
+      const pairs: Pair[] = [];
+      for (const { key, value } of node.items as { key: Node; value: Node | null }[]) {
+        if (!isScalar(key)) throw new UserError(`h2o config ${file}:${lineOf(key)}: a key has to be a word`);
+        const keyFrom = fromLine(file, lineOf(key));
+        const tree: Tree = value === null ? { kind: 'text', text: '', from: keyFrom } : await convert(value, lineOf(key));
+        pairs.push({ key: String(key.value), from: keyFrom, value: tree });
+      }
+      return { kind: 'map', pairs: merged(pairs), from };
+    }
+    if (isSeq(node)) {
+      const items: Tree[] = [];
+      for (const item of node.items as Node[]) items.push(await convert(item, line));
+      return { kind: 'list', items, from };
+    }
+    const value = isScalar(node) ? String(node.value ?? '') : '';
+    if (value.includes('\uFFFD')) throw new UserError(`h2o config ${file}:${line}: is not UTF-8 text`);
+    return node.tag === '!file' ? included(value, line) : { kind: 'text', text: value, from, ...(node.tag === undefined || !node.tag.startsWith('!') ? {} : { tag: node.tag }) };
+  }
+
+  async function included(name: string, line: number): Promise<Tree> {
+    const other = path.resolve(folder, name);
+    const inside = await readText(other, `${file}:${line}`);
+    const real = await realpath(other);
+    if (open.includes(real)) throw new UserError(`${file}:${line}: includes ${other}, which includes this file again`);
+    return treeOf(other, inside, folder, [...open, real]);
+  }
+}
+
+/** With what the merge keys (<<) bring, where it is not there already. */
+function merged(pairs: readonly Pair[]): Pair[] {
+  const own = new Set(pairs.map(({ key }) => key));
+  return pairs.flatMap((pair) => {
+    if (pair.key !== '<<') return [pair];
+    const brought = (pair.value.kind === 'list' ? pair.value.items : [pair.value]).flatMap((one) => one.kind === 'map' ? one.pairs : []);
+    return brought.filter(({ key }) => {
+      const fresh = !own.has(key);
+      own.add(key);
+      return fresh;
+    });
+  });
+}
+
+/** YAML, one value a line, with the comment that says where it comes from. */
+export function printYaml(tree: Tree, indent = ''): string {
+  if (tree.kind === 'text') return `${indent}${wordOf(tree)}${commentOf(tree)}\n`;
+  const parts = tree.kind === 'list'
+    ? tree.items.map((value) => ({ begin: '-', from: value.from, value }))
+    : tree.pairs.map(({ key, from, value }) => ({ begin: `${quotedKey(key)}:`, from, value }));
+  return parts.map(({ begin, from, value }) => {
+    if (value.kind === 'text') return `${indent}${begin} ${wordOf(value)}${commentOf(value)}\n`;
+    const isEmpty = (value.kind === 'list' ? value.items : value.pairs).length === 0;
+    if (isEmpty) return `${indent}${begin} ${value.kind === 'list' ? '[]' : '{}'}${commentOf({ from })}\n`;
+    return `${indent}${begin}${commentOf({ from })}\n${printYaml(value, `${indent}  `)}`;
+  }).join('');
+}
+
+function commentOf({ from }: Pick<Tree, 'from'>): string {
+  return `  # ${from || 'this machine'}`;
+}
+
+const plain = /^[\w/][\w./@+-]*$/;
+
+function quotedKey(key: string): string {
+  return plain.test(key) ? key : JSON.stringify(key);
+}
+
+/** All of YAML's double-quoted strings are JSON's, and h2o takes what is quoted as what is not. */
+function wordOf({ text, tag }: Extract<Tree, { kind: 'text' }>): string {
+  return `${tag === undefined ? '' : `${tag} `}${plain.test(text) ? text : JSON.stringify(text)}`;
+}
