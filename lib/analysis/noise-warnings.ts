@@ -82,21 +82,21 @@ function busyWarnings({ cores }: RunFacts, measured: readonly MeasuredVariant[],
 
 /** One per round and baseline: what disturbs the baseline is seen in all that are compared with it. */
 function outlierWarnings(facts: RunFacts, measured: readonly MeasuredVariant[], comparisons: readonly Comparison[]): NoiseWarning[] {
-  const found = new Map<string, NoiseWarning & { kind: 'outlier' }>();
+  const roundsOf = (name: string): number[] => measured.find((one) => one.name === name)?.rounds.map(({ round }) => round) ?? [];
+  const found = new Map<string, Omit<NoiseWarning & { kind: 'outlier' }, 'kind' | 'noise'>>();
   for (const { variant, baseline, roundRatios, outliers } of comparisons) {
-    const sides = [baseline, variant].flatMap((name) => measured.find((one) => one.name === name) ?? []);
-    const numbers = sides[0]?.rounds.map(({ round }) => round) ?? [];
+    const numbers = roundsOf(variant);
     const others = roundRatios.filter((_, index) => !outliers.includes(numbers[index] as number));
     for (const round of outliers) {
-      const earlier = found.get(`${baseline} ${round}`);
       const ratios = { ratio: roundRatios[numbers.indexOf(round)] as number, lowest: Math.min(...others), highest: Math.max(...others) };
-      const noise = noiseOfRound(facts, sides, round);
-      found.set(`${baseline} ${round}`, {
-        kind: 'outlier', baseline, round, ratios, ...earlier, variants: [...earlier?.variants ?? [], variant], noise: earlier?.noise || noise,
-      });
+      const { variants, ...first } = found.get(`${baseline} ${round}`) ?? { variants: [], baseline, round, ratios };
+      found.set(`${baseline} ${round}`, { ...first, variants: [...variants, variant] });
     }
   }
-  return [...found.values()];
+  return [...found.values()].map((one): NoiseWarning => {
+    const sides = measured.filter(({ name }) => name === one.baseline || one.variants.includes(name));
+    return { kind: 'outlier', ...one, noise: noiseOfRound(facts, sides, one.round) };
+  });
 }
 
 /** The noise by which the round differs most from the others of the same variant, in words; '' where there was none. */

@@ -6,7 +6,8 @@
 //   interval of their difference leaves out "no difference". Theirs is of two independent samples; here rounds are pairs.
 // - Kalibera & Jones, Rigorous Benchmarking in Reasonable Time (ISMM 2013): the result is the size of the effect, as a ratio
 //   with its interval, not a test of significance; what is repeated is the highest level that varies (here the start of the
-//   server, so a round and not a second of it). Their intervals of a ratio are other ones (Fieller's, or a bootstrap).
+//   server, so a round and not a second of it). Their interval is another one: of a quotient of two means, without pairs.
+// - Logarithms, so that a ratio and its reciprocal are treated alike, are neither's: it is Student's paired t on d.
 // - Bonferroni's inequality, as in Dunn, Multiple Comparisons Among Means (J. Am. Stat. Assoc. 56, 1961): α is divided by the
 //   number of comparisons, and by the number of looks.
 // - Habits: hyperfine shows outliers and never drops them; benchstat says that there is no clear difference, and how many
@@ -70,6 +71,8 @@ export interface RatioInterval { ratio: number; interval: [low: number, high: nu
  * How many times the variant's figure is the baseline's, with its confidence interval. The unit is the round: d =
  * ln(variant / baseline) within one, so that what changes both sides of a round alike takes no part; the ratio is exp(mean d),
  * the interval exp(mean d ± t(n−1, 1−α/2) · s/√n). One round has no spread: the interval is then the ratio itself, twice.
+ * Noise that both sides have is symmetric in d, however skewed it is; where one side alone has it (delays now and then), the
+ * interval covers less than it says: 89 % instead of 95 with exponential delays and 6 rounds.
  * No bootstrap: the percentiles of resampled means of 5 rounds are too narrow by far (test/unit/simulation.test.ts).
  * @param baseline a figure per round, each above 0
  * @param variant of the same rounds, each above 0
