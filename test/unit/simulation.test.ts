@@ -75,7 +75,7 @@ describe.each(Object.entries(noises))('%s noise', (_, noise) => {
   test.each([5, 6, 10, 20])('is covered by the interval of %i rounds in 94 % of runs or more', (rounds) => {
     const random = uniform(rounds);
     const effect = Math.log(1.2);
-    expect(frequency(10_000, () => {
+    expect(frequency(6000, () => {
       const { baseline, variants: [variant = []] } = run(noise, random, rounds, [effect]);
       const { interval: [low, high] } = ratioInterval(baseline, variant);
       return low <= 1.2 && 1.2 <= high;
@@ -86,7 +86,7 @@ describe.each(Object.entries(noises))('%s noise', (_, noise) => {
 test('one side that is much more skewed than the other is covered less often: what the interval does not promise', () => {
   const random = uniform(7);
   // Exponential delays of the variant alone; the mean of the logarithm is then sd lower.
-  const covered = frequency(10_000, () => {
+  const covered = frequency(6000, () => {
     const d = Array.from({ length: 6 }, () => sd * (Math.log(1 - random()) + 1 + 0.2 * normal(random)));
     const { middle, half } = meanInterval(d, 0.05);
     return Math.abs(middle) <= half;
@@ -96,7 +96,7 @@ test('one side that is much more skewed than the other is covered less often: wh
 });
 
 describe.each(Object.entries(noises))('a config against itself under %s noise', (_, noise) => {
-  const trials = 12_000;
+  const trials = 8000;
 
   test.each([4, 6, 10, 20])('is called different after %i rounds in one run of twenty at most', (rounds) => {
     const random = uniform(rounds);
@@ -157,7 +157,7 @@ describe('what is not done, and why', () => {
   test('the percentile bootstrap\'s 95 % interval of 5 rounds covers less than 90 %', () => {
     const random = uniform(6);
     const resamples = 500;
-    const covered = frequency(3000, () => {
+    const covered = frequency(1500, () => {
       const { baseline, variants: [variant = []] } = run(noises.normal as Noise, random, 5, [0]);
       const logs = logRatios(baseline, variant);
       const means = Float64Array.from({ length: resamples }, () => {
