@@ -67,7 +67,8 @@ function othersSeconds({ processes, interrupts }: CoreSeconds, ours: number, ava
 function clocks(samples: readonly UsageSample[], fromMs: number, toMs: number): Noise['serverMhz'] {
   const known = samples.flatMap(({ atMs, machine }) => (typeof machine.serverMhz === 'number' ? [{ atMs, mhz: machine.serverMhz }] : []));
   const inside = known.filter(({ atMs }) => atMs >= fromMs && atMs <= toMs);
-  const [first, last] = inside.length > 0 ? [inside[0], inside.at(-1)] : [known.at(-1), known.at(-1)];
+  const nearest = known.findLast(({ atMs }) => atMs <= fromMs) ?? known[0];
+  const [first, last] = inside.length > 0 ? [inside[0], inside.at(-1)] : [nearest, nearest];
   return first === undefined || last === undefined ? null : [first.mhz, last.mhz];
 }
 

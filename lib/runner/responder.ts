@@ -57,7 +57,7 @@ export async function startResponder(options: ResponderOptions): Promise<Respond
     signal.throwIfAborted();
     const lines = createInterface({ input: child.process.stdout as NodeJS.ReadableStream });
     const line = await Promise.race([
-      once(lines, 'line', { signal: over.signal }).then(([text]) => text as string, () => ''),
+      once(lines, 'line', { signal: over.signal }).then(([text]) => answered(text as string), () => ''),
       died,
       once(signal, 'abort', { signal: over.signal }).then(() => '', () => ''),
       delay(startSeconds * 1000, 'the responder does not say where it listens', { signal: over.signal }).catch(() => ''),
@@ -72,4 +72,8 @@ export async function startResponder(options: ResponderOptions): Promise<Respond
   } finally {
     over.abort();
   }
+}
+
+function answered(line: string): string {
+  return listening.test(line) ? line : `the responder says ${JSON.stringify(line)} instead of where it listens`;
 }

@@ -2,17 +2,18 @@ import { mkdtempSync, writeFileSync, appendFileSync, rmSync, existsSync, readdir
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { divideCores, formatCpuList, parseCpuList } from '../../lib/runner/cores.ts';
+import { UserError } from '../../lib/errors.ts';
+import { divideCores, formatCpuList, parseCpuList, sharesCores } from '../../lib/runner/cores.ts';
 import { orderOfRound } from '../../lib/runner/order.ts';
-import { estimatedSeconds, expectedSeconds } from '../../lib/runner/estimate.ts';
-import { goDuration, loadPlanFor, makePlan, runName, serversOf, type PlannedVariant } from '../../lib/runner/plan.ts';
+import { estimatedSeconds, expectedRounds, expectedSeconds } from '../../lib/runner/estimate.ts';
+import { goDuration, loadPlanFor, makePlan, runName, serversOf, type PlanDraft, type PlannedVariant, type PlanOptions } from '../../lib/runner/plan.ts';
 import { readPhaseResults, RecordTail } from '../../lib/runner/record.ts';
 import { checkResultsFolder, createRunFolder, folderError, writeWhole } from '../../lib/runner/results-folder.ts';
 import { compileScript } from '../../lib/runner/script.ts';
 import { startK6 } from '../../lib/runner/k6.ts';
 import { usageBetween } from '../../lib/runner/server-usage.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
-import type { LoadProfile, Scenario, ServerSpec } from '../../lib/scenario/model.ts';
+import type { LoadProfile, Scenario, ServerSpec, Variant } from '../../lib/scenario/model.ts';
 
 let folder: string;
 beforeEach(() => { folder = mkdtempSync(join(tmpdir(), 'bakeoff-test-')); });
@@ -45,6 +46,23 @@ describe('divideCores', () => {
     [[0, 1, 2, 3], { server: [3], generator: [1] }, [3], [1]],
   ])('%j with %j', (allowed, asked, serverCpus, generatorCpus) => {
     expect(divideCores(allowed, asked)).toEqual({ serverCpus, generatorCpus });
+  });
+
+  test.each([
+    [[0, 1, 2], {}, [0, 1, 2], [0, 1, 2]],
+    [[3], {}, [3], [3]],
+    [[0, 1], { server: [1], generator: [1] }, [1], [1]],
+    [[0, 1, 2], { server: [0, 1], generator: [1, 2] }, [0, 1], [1, 2]],
+    [[0, 1, 2], { server: [2] }, [2], [0, 1]],
+    [[0, 1, 2], { generator: [2] }, [0, 1], [2]],
+  ])('%j with %j where the scenario shares cores', (allowed, asked, serverCpus, generatorCpus) => {
+    const cores = divideCores(allowed, asked, { sharedCores: true });
+    expect(cores).toEqual({ serverCpus, generatorCpus });
+    expect(sharesCores(cores)).toBe(serverCpus.some((cpu) => generatorCpus.includes(cpu)));
+  });
+
+  test('refuses cores that are not there where the scenario shares them, too', () => {
+    expect(() => divideCores([0, 1], { server: [2], generator: [2] }, { sharedCores: true })).toThrow(/^--server-cpus: core 2 is not there/);
   });
 
   test.each([
@@ -108,6 +126,49 @@ describe('a plan', async () => {
     [{ rounds: 8 }, true, undefined, 4], [{ rounds: 1 }, true, 3, 3],
   ])('has the rounds of the person, else of the scenario, else 6, quick ones at most 4: %j, quick %s, --rounds %s', (own, quick, asked, rounds) => {
     expect(makePlan({ ...scenario, ...own }, variants, cores, { quick, exact: false, ...(asked === undefined ? {} : { rounds: asked }) }).rounds).toBe(rounds);
+  });
+
+  test.each<[PlanOptions['rounds'], boolean, number[]]>([[undefined, false, [6]], [3, false, [3]], ['auto', false, [5, 10, 20]], ['auto', true, [5, 10, 20]]])(
+    'looks at the verdicts at the end, or with --rounds auto three times: %s, quick %s', (rounds, quick, looks) => {
+      const plan = makePlan(scenario, variants, cores, { quick, exact: false, ...(rounds === undefined ? {} : { rounds }) });
+      expect(plan).toMatchObject({ looks, rounds: looks.at(-1), sameWithin: 0.01 });
+      expect(expectedRounds(plan)).toEqual({ fewest: looks[0], most: looks.at(-1) });
+    },
+  );
+
+  test('has as many rounds as the time has, one at least', () => {
+    const options = { quick: false, exact: false, durationSeconds: 8.5, rounds: 'auto' as const, sameWithin: 0.02 };
+    const [long, short] = [150, 20].map((maxTimeSeconds) => makePlan(scenario, variants, cores, { ...options, maxTimeSeconds })) as [PlanDraft, PlanDraft];
+    expect(expectedRounds(long)).toEqual({ fewest: 5, most: 7 });
+    expect(expectedRounds(short)).toEqual({ fewest: 1, most: 1 });
+    expect(short).toMatchObject({ maxTimeSeconds: 20, sameWithin: 0.02, looks: [5, 10, 20] });
+    expect(() => makePlan(scenario, variants, cores, { ...options, maxTimeSeconds: 19 })).toThrow(
+      new UserError('--max-time 19 s is shorter than one round, which takes about 20 s: give more, or a shorter --duration', 2),
+    );
+  });
+
+  test.each<[Partial<PlanOptions>, RegExp | null]>([
+    [{ rounds: 4 }, null], [{ rounds: 'auto' }, null], [{ quick: true }, null], [{ rounds: 4, maxTimeSeconds: 92 }, null],
+    [{ rounds: 3 }, /^--fail-if asks for a verdict, which takes 4 rounds: --rounds 4 or more$/],
+    [{ rounds: 'auto', maxTimeSeconds: 91 }, /^--fail-if asks for a verdict, which takes 4 rounds, about 1 min 32 s: give a --max-time above that$/],
+  ])('has the rounds that the verdict asked about takes: %j', (options, message) => {
+    const make = (): PlanDraft => makePlan(scenario, variants, cores, { quick: false, exact: false, failIf: 'slower', ...options });
+    if (message === null) expect(make().variants).toHaveLength(2);
+    else expect(make).toThrow(message);
+  });
+
+  test('takes page, host, headers, method and body of each variant to the engine; a Host of the load is stronger', () => {
+    const page = { docroot: 'nginx', path: '/a?b=c', host: 'example.org', bodyBytes: 5 };
+    const load = { ...scenario.load, method: 'POST', headers: { Accept: 'text/html' }, body: 'x=1' };
+    const own = { ...(variants[0] as Variant), page };
+    const [plain] = variants as [Variant];
+    const phasesOf = (variant: Variant) => {
+      const plan = makePlan({ ...scenario, load }, [variant], cores, { quick: false, exact: false });
+      return loadPlanFor({ ...plan, run }, plan.variants[0] as PlannedVariant, 1, 'http://127.0.0.1:8080/').phases;
+    };
+    expect(phasesOf(own)).toMatchObject([{ method: 'POST', headers: { Host: 'example.org', Accept: 'text/html' }, body: 'x=1' }]);
+    expect(phasesOf(plain)).toMatchObject([{ headers: { Accept: 'text/html' } }]);
+    expect(phasesOf({ ...own, load: { ...load, headers: { hOST: 'other' } } })[0]?.headers).toEqual({ hOST: 'other' });
   });
 
   test('refuses more connections than files may be open, in one line', () => {

@@ -1,0 +1,115 @@
+import { describe, expect, test } from 'vitest';
+import { failIfCode } from '../../lib/cli/fail-if.ts';
+import { finishedHeading, headingOf, progressEvents } from '../../lib/cli/run-output.ts';
+import { UserError } from '../../lib/errors.ts';
+import { headingLines } from '../../lib/report/sentences.ts';
+import { makePlan, type FailIf, type Plan, type PlanOptions } from '../../lib/runner/plan.ts';
+import type { Comparison, Verdict } from '../../lib/runner/result.ts';
+import { findScenario } from '../../lib/scenario/catalogue.ts';
+import { openFileCache, result, workers } from '../fixtures/result.ts';
+
+const scenario = await findScenario('nginx-open-file-cache');
+const planOf = (options: Partial<PlanOptions>): Plan => ({
+  ...makePlan(scenario, scenario.variants.slice(0, 2), { serverCpus: [1], generatorCpus: [0] }, { quick: false, exact: false, ...options }), run: 'run',
+});
+
+describe('the heading', () => {
+  const whole = result([workers, openFileCache]);
+  const headOf = (options: Partial<PlanOptions>): string => {
+    const environment = { ...whole.environment, versions: { k6: '2.2.0', nginx: '1.22.1' } };
+    return headingLines(headingOf(planOf(options), environment))[0]?.split(' · ').at(-1) ?? '';
+  };
+
+  test.each<[Partial<PlanOptions>, string]>([
+    [{}, '6 rounds, about 2 min 20 s'],
+    [{ rounds: 1 }, '1 round, about 25 s'],
+    [{ rounds: 'auto' }, '5 to 20 rounds, about 1 min 57 s to 7 min 42 s'],
+    [{ rounds: 'auto', maxTimeSeconds: 200 }, '5 to 8 rounds, about 1 min 57 s to 3 min 6 s'],
+    [{ rounds: 'auto', maxTimeSeconds: 30 }, '1 round, about 25 s'],
+    [{ rounds: 12, maxTimeSeconds: 100 }, '4 rounds, about 1 min 34 s'],
+  ])('says how many rounds it may come to, the look at the generator included: %j', (options, text) => {
+    expect(headOf(options)).toBe(text);
+  });
+
+  test('says what it came to when the run is over', () => {
+    const environment = { ...whole.environment, versions: { k6: '2.2.0', nginx: '1.22.1' } };
+    const finished = finishedHeading(headingOf(planOf({ rounds: 'auto' }), environment), whole, new Date(Date.now() - 90_000));
+    expect(headingLines(finished)[0]).toMatch(/ · 6 rounds, 1 min 30 s$/);
+  });
+});
+
+describe('progress', () => {
+  function printed(options: Partial<PlanOptions>, tell: (events: ReturnType<typeof progressEvents>) => void): string[] {
+    const lines: string[] = [];
+    const line = (text: string): void => { lines.push(text); };
+    tell(progressEvents(planOf(options), { running: ({ what }) => line(what), finished: line, say: line, clear: () => undefined }));
+    return lines;
+  }
+
+  test('says which round of how many', () => {
+    const round = (number: number) => (events: ReturnType<typeof progressEvents>) => events.load({ round: number, variant: 'x', rps: null, secondsLeft: 1 });
+    expect(printed({}, round(3))).toEqual(['round 3 of 6 · x']);
+    expect(printed({ rounds: 'auto' }, round(3))).toEqual(['round 3 of 5 to 20 · x']);
+    expect(printed({ rounds: 'auto' }, round(6))).toEqual(['round 6 of 10 to 20 · x']);
+    expect(printed({ rounds: 'auto' }, round(11))).toEqual(['round 11 of 20 · x']);
+  });
+
+  test('says what a look left open, and when the time is over', () => {
+    expect(printed({ rounds: 'auto' }, (events) => {
+      events.undecided({ rounds: 5, variants: ['x'], next: 10 });
+      events.undecided({ rounds: 10, variants: ['x', 'y'], next: 20 });
+      events.timeOver({ rounds: 1 });
+      events.timeOver({ rounds: 11 });
+    })).toEqual([
+      'after 5 rounds x is inconclusive: going on to 10',
+      'after 10 rounds x, y are inconclusive: going on to 20',
+      'after 1 round there is no time for another one (--max-time)',
+      'after 11 rounds there is no time for another one (--max-time)',
+    ]);
+  });
+});
+
+describe('--fail-if', () => {
+  function codeOf(failIf: FailIf, verdict: Verdict, more: readonly Comparison[] = []): { code: number; said: string[] } {
+    const whole = result([workers, openFileCache]);
+    const [comparison] = whole.comparisons as [Comparison];
+    const said: string[] = [];
+    const code = failIfCode({ ...whole, comparisons: [{ ...comparison, verdict, why: 'so' }, ...more] }, failIf, (line) => said.push(line));
+    return { code, said };
+  }
+
+  test.each<[FailIf, Verdict, number]>([
+    ['slower', 'slower', 3], ['faster', 'faster', 3], ['different', 'slower', 3], ['different', 'faster', 3],
+    ['slower', 'faster', 0], ['faster', 'slower', 0], ['slower', 'same', 0], ['different', 'same', 0], ['different', 'inconclusive', 0],
+  ])('%s with %s is %i', (failIf, verdict, code) => {
+    expect(codeOf(failIf, verdict)).toEqual({ code, said: code === 0 ? [] : [`--fail-if ${failIf}: open-file-cache is ${verdict} than workers`] });
+  });
+
+  test('asks the rows alone, not what is compared beside them', () => {
+    const [comparison] = result([workers, openFileCache]).comparisons as [Comparison];
+    expect(codeOf('slower', 'same', [{ ...comparison, baseline: 'other', verdict: 'slower' }]).code).toBe(0);
+  });
+
+  test('is not answered by a row without a verdict, unless another one is what it asks about', () => {
+    expect(() => codeOf('slower', 'none')).toThrow(new UserError('--fail-if slower cannot be told: no verdict on open-file-cache against workers, so'));
+    const { variants, comparisons, ...rest } = result([workers, openFileCache]);
+    const [comparison, second] = [comparisons[0] as Comparison, variants[1]];
+    if (second === undefined) throw new Error('no variant');
+    const both = {
+      ...rest, variants: [...variants, { ...second, name: 'b' }],
+      comparisons: [{ ...comparison, verdict: 'none' as const }, { ...comparison, variant: 'b', verdict: 'slower' as const }],
+    };
+    expect(failIfCode(both, 'slower', () => undefined)).toBe(3);
+  });
+
+  test('passes over rows that are published only', () => {
+    const { variants, comparisons, ...rest } = result([workers, openFileCache]);
+    const [comparison, second] = [comparisons[0] as Comparison, variants[1]];
+    if (second === undefined) throw new Error('no variant');
+    const published = {
+      ...rest, variants: [...variants, { ...second, name: 'spdy', server: null, rounds: [] }],
+      comparisons: [{ ...comparison, verdict: 'same' as const }, { ...comparison, variant: 'spdy', verdict: 'none' as const }],
+    };
+    expect(failIfCode(published, 'slower', () => undefined)).toBe(0);
+  });
+});

@@ -1,0 +1,165 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import os, { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { interruptsApart, watchMachine, watchProcess, type CoreSeconds, type MachineReading } from '../../lib/runner/machine-usage.ts';
+import { noiseBetween, type NoiseCores } from '../../lib/runner/noise.ts';
+import type { UsageSample } from '../../lib/runner/server-usage.ts';
+
+let folder: string;
+beforeEach(() => { folder = mkdtempSync(join(tmpdir(), 'bakeoff-test-')); });
+afterEach(() => rmSync(folder, { recursive: true }));
+
+function write(file: string, text: string | Buffer): void {
+  mkdirSync(join(folder, file, '..'), { recursive: true });
+  writeFileSync(join(folder, file), text);
+}
+
+describe('watchMachine', () => {
+  let nowMs = 0;
+  const watch = (serverCpus: readonly number[], generatorCpus: readonly number[]) => (
+    watchMachine(serverCpus, generatorCpus, { proc: join(folder, 'proc'), sys: join(folder, 'sys'), nowMs: () => nowMs })
+  );
+
+  test('sums the cores of each side, in seconds', () => {
+    write('proc/stat', [
+      'cpu  9 9 9 9 9 9 9 9 9 9', 'cpu0 100 200 300 400 500 600 700 800 50 60', 'cpu1 1 2 3 4 5 6 7 8 0 0', 'cpu10 1000 0 0 0 0 0 0 0 0 0', 'btime 1', '',
+    ].join('\n'));
+    const { server, generator } = watch([1, 10], [0])();
+    expect(generator).toEqual({ processes: 6, interrupts: 13, steal: 8, idle: 9 });
+    expect(server?.processes).toBeCloseTo(10.06, 9);
+    expect(server).toMatchObject({ interrupts: 0.13, steal: 0.08, idle: 0.09 });
+  });
+
+  test.each([
+    ['no file', undefined, [0]], ['a core that is not there', 'cpu0 1 1 1 1 1 1 1 1\n', [0, 1]], ['fields that are missing', 'cpu0 1 1 1\n', [0]], ['an empty file', '', [0]],
+  ])('tells nothing with %s', (_, stat, cpus) => {
+    if (stat !== undefined) write('proc/stat', stat);
+    const reading = watch(cpus, cpus)();
+    expect(reading).toMatchObject({ server: null, generator: null, serverMhz: null });
+    expect(reading.loadAverage).toBeGreaterThanOrEqual(0);
+  });
+
+  test('counts no steal where the kernel is too old to tell any', () => {
+    write('proc/stat', 'cpu0 1 1 1 1 1 1 1\n');
+    expect(watch([0], [0])().server?.steal).toBe(0);
+  });
+
+  test('looks the clock up at most twice a second: cpufreq\'s, or else /proc/cpuinfo\'s', () => {
+    nowMs = 1000;
+    write('proc/cpuinfo', 'processor\t: 0\ncpu MHz\t\t: 1000.5\n\nprocessor\t: 1\ncpu MHz\t\t: 3000.5\n\n');
+    const read = watch([0, 1], [0]);
+    expect(read().serverMhz).toBe(2000.5);
+    nowMs = 1499;
+    expect(read().serverMhz).toBeUndefined();
+    for (const [cpu, khz] of [[0, '2500000\n'], [1, '3500000\n']] as const) write(`sys/devices/system/cpu/cpu${cpu}/cpufreq/scaling_cur_freq`, khz);
+    nowMs = 1500;
+    expect(read().serverMhz).toBe(3000);
+    write('sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq', '<unknown>\n');
+    write('proc/cpuinfo', 'processor : 0\n\nprocessor : 1\n\n');
+    nowMs = 2000;
+    expect(read().serverMhz).toBeNull();
+  });
+
+  test('reads the real machine, whose cores go on', () => {
+    const read = watchMachine([0], [0]);
+    const { server } = read();
+    const sum = (seconds: CoreSeconds | null): number => (seconds === null ? NaN : seconds.processes + seconds.interrupts + seconds.steal + seconds.idle);
+    expect(sum(server)).toBeGreaterThan(0);
+    expect(sum(read().server)).toBeGreaterThanOrEqual(sum(server));
+  });
+});
+
+describe('interruptsApart', () => {
+  const asked = (): boolean | undefined => interruptsApart({ proc: join(folder, 'proc'), boot: join(folder, 'boot') });
+
+  test('is what the running kernel was built with', () => {
+    expect(asked()).toBeUndefined();
+    write(`boot/config-${os.release()}`, 'CONFIG_A=y\nCONFIG_IRQ_TIME_ACCOUNTING=y\n');
+    expect(asked()).toBe(true);
+    write('proc/config.gz', gzipSync('# CONFIG_IRQ_TIME_ACCOUNTING is not set\nCONFIG_HAVE_IRQ_TIME_ACCOUNTING=y\n'));
+    expect(asked()).toBe(false);
+  });
+});
+
+test('watchProcess keeps what a process used when it has ended', () => {
+  write('proc/7/stat', '7 (k6 (x) y) S 1 7 7 0 -1 0 0 0 0 0 150 50 0 0 20 0 9 0 1 1 1\n');
+  const used = watchProcess(7, join(folder, 'proc'));
+  expect(used()).toBe(2);
+  rmSync(join(folder, 'proc/7'), { recursive: true });
+  expect(used()).toBe(2);
+  expect(watchProcess(8, join(folder, 'proc'))()).toBe(0);
+  expect(watchProcess(process.pid)()).toBeGreaterThan(0);
+});
+
+describe('noiseBetween', () => {
+  const nothing: CoreSeconds = { processes: 0, interrupts: 0, steal: 0, idle: 0 };
+  const apart: NoiseCores = { server: 1, generator: 1, shared: false, interruptsApart: true };
+  const window = { fromMs: 1000, toMs: 3000 };
+
+  /** At 0 s, 1 s, …: what was used since the second before, the same in each, and the machine as it is then. */
+  function samples(perSecond: { server?: Partial<CoreSeconds>; generator?: Partial<CoreSeconds>; ours?: number; generatorCpu?: number }, machine: Partial<MachineReading> = {}): UsageSample[] {
+    const times = (second: number, part: Partial<CoreSeconds> = {}): CoreSeconds => {
+      const { processes, interrupts, steal, idle } = { ...nothing, idle: 0.1, ...part };
+      return { processes: processes * second, interrupts: interrupts * second, steal: steal * second, idle: idle * second };
+    };
+    return [0, 1, 2, 3, 4].map((second) => ({
+      atMs: second * 1000,
+      cpuSeconds: (perSecond.ours ?? 0) * second,
+      rssBytes: 1,
+      generatorCpuSeconds: (perSecond.generatorCpu ?? 0) * second,
+      machine: {
+        server: times(second, perSecond.server), generator: times(second, perSecond.generator), loadAverage: second, serverMhz: 2000 + second, ...machine,
+      },
+    }));
+  }
+
+  test('gives shares of each side\'s cores, the load average at the end, and the clock within the window', () => {
+    const noise = noiseBetween(samples({ server: { processes: 1.5, steal: 0.2 }, generator: { steal: 0.3 }, ours: 1 }), window, { ...apart, server: 2, generator: 3 });
+    expect(noise?.serverStealShare).toBeCloseTo(0.1, 9);
+    expect(noise?.generatorStealShare).toBeCloseTo(0.1, 9);
+    expect(noise?.serverOthersShare).toBeCloseTo(0.25, 9);
+    expect(noise).toMatchObject({ loadAverage: 3, serverMhz: [2001, 2003] });
+  });
+
+  test('lies on a straight line between samples', () => {
+    const uneven = samples({});
+    (uneven[1] as UsageSample).machine.server = { ...nothing, idle: 1 };
+    (uneven[2] as UsageSample).machine.server = { ...nothing, idle: 1, processes: 0.8 };
+    for (const later of uneven.slice(3)) later.machine.server = { ...nothing, idle: 1, processes: 0.8 };
+    expect(noiseBetween(uneven, { fromMs: 1500, toMs: 2500 }, apart)?.serverOthersShare).toBeCloseTo(0.4, 9);
+    expect(noiseBetween(uneven, { fromMs: 1250, toMs: 1750 }, apart)?.serverOthersShare).toBeCloseTo(0.8, 9);
+  });
+
+  test.each([
+    ['counted apart', true, 0.9, 0.6, 0.3], ['in ours', false, 0.7, 0.6, 0.3], ['in ours, and others none', false, 0.4, 0.6, 0],
+    ['unknown, so the least that it can be', undefined, 0.9, 0.6, 0.3], ['unknown, and seen to be in ours', undefined, 0.55, 0.6, 0.15],
+    ['unknown, ours more by what ticks are wrong by', undefined, 0.59, 0.6, 0],
+  ])('with interrupts (0.2 of the time) %s', (_, interruptsApart, processes, ours, others) => {
+    const noise = noiseBetween(samples({ server: { processes, interrupts: 0.2 }, ours }), window, { ...apart, interruptsApart });
+    expect(noise?.serverOthersShare).toBeCloseTo(others, 9);
+  });
+
+  test('on shared cores the generator is no other', () => {
+    const used = samples({ server: { processes: 1.2 }, ours: 0.5, generatorCpu: 0.6 });
+    expect(noiseBetween(used, window, { ...apart, shared: true })?.serverOthersShare).toBeCloseTo(0.1, 9);
+    expect(noiseBetween(used, window, apart)?.serverOthersShare).toBeCloseTo(0.7, 9);
+  });
+
+  test('stays between 0 and 1', () => {
+    expect(noiseBetween(samples({ server: { processes: 0.5, steal: 7 }, ours: 1 }), window, apart)).toMatchObject({ serverOthersShare: 0, serverStealShare: 1 });
+  });
+
+  test('knows no clock where none was told, and takes the nearest where the window is too short for one', () => {
+    expect(noiseBetween(samples({}, { serverMhz: null }), window, apart)?.serverMhz).toBeNull();
+    expect(noiseBetween(samples({}), { fromMs: 1100, toMs: 1200 }, apart)?.serverMhz).toEqual([2001, 2001]);
+  });
+
+  test('is null where the kernel does not tell, or counts no time', () => {
+    expect(noiseBetween(samples({}, { server: null }), window, apart)).toBeNull();
+    expect(noiseBetween(samples({}, { generator: null }), window, apart)).toBeNull();
+    expect(noiseBetween(samples({ server: { idle: 0 } }), window, apart)).toBeNull();
+    expect(noiseBetween(samples({}), { fromMs: 1000, toMs: 1000 }, apart)).toBeNull();
+  });
+});
