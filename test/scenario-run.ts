@@ -1,4 +1,4 @@
-// Runs the `scenario` command as a person does, in a process of its own.
+// Runs the `scenario` command, and others like it, as a person does: in a process of its own.
 import { spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -47,7 +47,12 @@ export interface ScenarioRun {
 
 /** Starts a run; what is left of it when the test is over is ended. */
 export function startScenario(args: readonly string[], env: Readonly<Record<string, string>>): ScenarioRun {
-  const child = spawn(process.execPath, ['bin/bakeoff.mjs', 'scenario', ...args], {
+  return startCommand(['scenario', ...args], env);
+}
+
+/** As startScenario, for any command. */
+export function startCommand(args: readonly string[], env: Readonly<Record<string, string>>): ScenarioRun {
+  const child = spawn(process.execPath, ['bin/bakeoff.mjs', ...args], {
     cwd: projectRoot, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'],
   });
   let stdout = '';

@@ -58,7 +58,7 @@ const help = [
   'npm run compare -- A.conf B.conf [flags]',
   '',
   'Compares two configs of nginx, h2o or nghttpd as they are. What cannot be used here (addresses, logs, pid file, user) is',
-  'redirected and said; the files are not touched. B is faster or slower than A. A config of nghttpd is its command line.',
+  'redirected and said; the files are not touched. B is faster or slower than A. A config of nghttpd has one flag a line.',
   '',
   ...flagLines(compareFlags),
 ];
