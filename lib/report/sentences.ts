@@ -217,21 +217,26 @@ export function storedLine(integrity: Integrity | null): string {
 export function noteLines({ warnings, variants, footnotes }: Result): string[] {
   return [
     ...warnings.map((warning) => `Note: ${warning}`),
-    ...byText(variants, ({ server }) => (server ?? { redirections: [] }).redirections.join('; ')).map(([text, names]) => (
-      `${names} ${names.includes(',') ? 'run' : 'runs'} here with: ${text}. The ${names.includes(',') ? 'files themselves are' : 'file itself is'} not changed.`
-    )),
+    ...redirectionLines(variants.map(({ name, server }) => ({ name, redirections: server?.redirections ?? [] }))),
     ...variants.flatMap(({ name, publishedOnly }) => (publishedOnly === undefined ? [] : [`${name} is published only: ${publishedOnly}`])),
-    ...byText(variants, ({ note }) => note ?? '').map(([note, names]) => `${names}: ${note}`),
+    ...byText(variants.flatMap(({ name, note }) => (note === undefined ? [] : [{ name, text: note }]))),
     ...footnotes,
   ];
 }
 
-/** Each text once, with the names of all variants that it is of. */
-function byText(variants: readonly VariantResult[], textOf: (variant: VariantResult) => string): [text: string, names: string][] {
-  const texts = new Map<string, string[]>();
-  for (const variant of variants) {
-    const text = textOf(variant);
-    if (text !== '') texts.set(text, [...(texts.get(text) ?? []), variant.name]);
-  }
-  return [...texts].map(([text, names]) => [text, names.join(', ')]);
+/**
+ * What of each config runs otherwise than it says: equal lines once, with all names. An address here is another one for each
+ * start of a server.
+ */
+export function redirectionLines(configs: readonly { name: string; redirections: readonly string[] }[]): string[] {
+  return byText(configs.flatMap(({ name, redirections }) => (
+    redirections.map((line) => ({ name, text: line.replaceAll(/\b127\.0\.0\.1:\d+/g, '127.0.0.1, a free port') }))
+  )));
+}
+
+/** Each text once, after the names of all that it is of. */
+function byText(texts: readonly { name: string; text: string }[]): string[] {
+  const names = new Map<string, string[]>();
+  for (const { name, text } of texts) names.set(text, [...(names.get(text) ?? []), name]);
+  return [...names].map(([text, of]) => `${of.join(', ')}: ${text}`);
 }
