@@ -87,7 +87,7 @@ const keepsConnections = 'Closes no connection after a number of requests, while
 
 export default defineScenario({
   name: 'h2o-vs-nginx',
-  title: "h2o against nginx over HTTP/1.1, untuned and tuned: the article's seven rows, step by step",
+  title: "h2o against nginx over HTTP/1.1, tuned step by step: the article's seven rows",
   article,
   knob: 'tuning',
   load,

@@ -20,7 +20,7 @@ describe.each(scenarios.map((scenario) => [scenario.name, scenario] as const))('
   });
 
   test('is one line of the list', () => {
-    expect(scenario.title).toMatch(/^.{20,110}$/);
+    expect(scenario.title).toMatch(/^.{20,82}$/);
   });
 
   test('says what it adds to the article', () => {
