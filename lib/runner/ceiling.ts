@@ -11,6 +11,7 @@ import { startResponder } from './responder.ts';
 import type { Ceiling, LoadResult } from './result.ts';
 import type { RunContext } from './round.ts';
 
+/** At most; no longer than a round is. */
 const measuredSeconds = { full: 1, quick: 0.5 };
 /** Before that, beside the time of the handshakes. */
 const warmupSeconds = 0.2;
@@ -50,7 +51,7 @@ function shortened({ connections, requests: _requests, ...load }: Load, tls: boo
     ...load,
     connections,
     timeoutSeconds,
-    durationSeconds: quick ? measuredSeconds.quick : measuredSeconds.full,
+    durationSeconds: Math.min(quick ? measuredSeconds.quick : measuredSeconds.full, load.durationSeconds ?? Infinity),
     warmupSeconds: warmupSeconds + (tls ? connections * assumed.handshakeSeconds : 0),
   } as Load;
 }

@@ -54,6 +54,12 @@ describe('a whole run', () => {
     expect(result.variants.map((variant) => variant.name)).toEqual(['workers', 'open-file-cache']);
     expect(result.comparisons).toMatchObject([{ variant: 'open-file-cache', baseline: 'workers', verdict: 'none', why: 'needs 4 rounds' }]);
 
+    expect(result).toMatchObject({ looks: [2], sameWithin: 0.01, noiseFloor: null, ceilings: [{ variants: ['workers', 'open-file-cache'] }] });
+    const [ceiling] = result.ceilings;
+    for (const { rps, ceilingShare } of result.variants) expect(ceilingShare).toBeCloseTo((rps?.median ?? NaN) / (ceiling?.rps ?? NaN), 9);
+    expect(result.environment.bootId).toBe(readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim());
+    expect(Date.parse(result.environment.bootedAt)).toBeLessThan(Date.parse(result.startedAt));
+
     const rows = result.variants.flatMap((variant) => variant.rounds.map(({ round, phases }) => ({ variant: variant.name, round, phases })));
     expect(rows.map(({ round, phases }) => [round, phases.length])).toEqual([[1, 1], [2, 1], [1, 1], [2, 1]]);
     const requests = sum(rows.flatMap(({ phases }) => phases.map((phase) => phase.requests)));
@@ -69,6 +75,11 @@ describe('a whole run', () => {
       expect(phase.seconds).toBeLessThan(1.5);
       expect(phase.serverCpuSeconds).toBeGreaterThan(0);
       expect(phase.serverCpuSeconds).toBeLessThan(phase.seconds * 1.5);
+      for (const share of ['serverStealShare', 'generatorStealShare', 'serverOthersShare'] as const) {
+        expect(phase.noise?.[share]).toBeGreaterThanOrEqual(0);
+        expect(phase.noise?.[share]).toBeLessThanOrEqual(1);
+      }
+      expect(phase.noise?.loadAverage).toBeGreaterThan(0);
       const summary = JSON.parse(readFileSync(join(runFolder(out), `round-${round}`, variant, 'k6-summary.json'), 'utf8')) as { metrics: Record<string, { count: number }> };
       expect(summary.metrics['loadgen_requests']?.count).toBe(phase.requests);
       const where = `"run" = '${result.run}' AND "scenario" = '${name}' AND "variant" = '${variant}' AND "round" = '${round}'`;
