@@ -1,6 +1,7 @@
 // The scenario that two configs of a person's own come to.
 import path from 'node:path';
 import { whole } from '../format.ts';
+import { redirectionLines } from '../report/sentences.ts';
 import { defineScenario } from '../scenario/define-scenario.ts';
 import type { Page, Scenario, ServerSpec, Variant } from '../scenario/model.ts';
 import { differences, type Side } from './compare-sides.ts';
@@ -50,7 +51,7 @@ export function comparisonOf(sides: readonly [Tried, Tried], same: boolean): { s
     ...(same ? { control: true } : {}),
     footnotes: [...control, ...lengths, ...differences(sides)],
   });
-  return { scenario, said: redirectionLines(sides, names) };
+  return { scenario, said: redirectionLines(sides.map(({ redirections }, index) => ({ name: names[index] as string, redirections }))) };
 }
 
 /**
@@ -66,15 +67,4 @@ export function namesOf(files: readonly string[]): string[] {
 
 function asName(text: string): string {
   return text.toLowerCase().replace(/[^a-z0-9]+/g, '-').replace(/^-|-$/g, '');
-}
-
-/** What of each config runs otherwise than it says: equal lines once, with both names. Ports here are new in each round. */
-function redirectionLines(sides: readonly Tried[], names: readonly string[]): string[] {
-  const lines = new Map<string, string[]>();
-  sides.forEach(({ redirections }, index) => {
-    for (const line of redirections.map((one) => one.replace(/\b127\.0\.0\.1:\d+/g, '127.0.0.1, a free port'))) {
-      lines.set(line, [...(lines.get(line) ?? []), names[index] as string]);
-    }
-  });
-  return [...lines].map(([line, of]) => `${of.join(', ')}: ${line}`);
 }

@@ -56,6 +56,7 @@ describe('the line', () => {
       url: { path: '/?a=1&b=2' },
     });
     expect(loadOfLine('wrk -H "A: cost$"').load.headers).toEqual({ A: 'cost$' });
+    expect(Object.entries(loadOfLine('wrk -H __proto__:x').load.headers ?? {})).toEqual([['__proto__', 'x']]);
   });
 
   test.each([
@@ -80,6 +81,8 @@ describe('the line', () => {
     ['wrk -c $CONNECTIONS', /^the load: \$C is for a shell/],
     ['wrk -c "$(nproc)"', /^the load: \$\( is for a shell/],
     ['wrk -c `nproc`', /^the load: ` is for a shell/],
+    ['| wrk', /^the load: a \| has nothing on one side of it$/],
+    ['wrk |', /^the load: a \| has nothing/],
     ["wrk -H 'A: b", /^the load: a ' is open to the end of the line/],
     ['cat urls | wrk', /^wrk: leave "cat … \|" out/],
     ['cat a | sort | vegeta attack', /^there is no load generator "cat" here/],

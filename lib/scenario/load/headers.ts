@@ -11,7 +11,7 @@ type Headers = Readonly<Record<string, string>>;
  * @param flag as the person wrote it, e.g. `wrk -H`
  */
 export function headersOf(flag: string, lines: readonly string[], protocol: LoadProfile['protocol']): { headers?: Headers; keepAlive?: boolean } {
-  const headers: Record<string, string> = {};
+  const headers = new Map<string, string>();
   let keepAlive: boolean | undefined;
   for (const line of lines) {
     const colon = line.indexOf(':');
@@ -23,12 +23,12 @@ export function headersOf(flag: string, lines: readonly string[], protocol: Load
     }
     const problem = problemOfHeader(name, value, protocol);
     if (problem !== undefined) throw new UserError(`${flag} "${line}": ${problem}`);
-    const before = Object.keys(headers).find((one) => one.toLowerCase() === name.toLowerCase());
+    const before = [...headers.keys()].find((one) => one.toLowerCase() === name.toLowerCase());
     if (before !== undefined && name.toLowerCase() === 'host') throw new UserError(`${flag} "${line}": Host is given twice`);
-    if (before === undefined) headers[name] = value;
-    else headers[before] = [headers[before], value].join(name.toLowerCase() === 'cookie' ? '; ' : ', ');
+    if (before === undefined) headers.set(name, value);
+    else headers.set(before, [headers.get(before), value].join(name.toLowerCase() === 'cookie' ? '; ' : ', '));
   }
-  return { ...(Object.keys(headers).length === 0 ? {} : { headers }), ...(keepAlive === undefined ? {} : { keepAlive }) };
+  return { ...(headers.size === 0 ? {} : { headers: Object.fromEntries(headers) }), ...(keepAlive === undefined ? {} : { keepAlive }) };
 }
 
 /** Why the engine cannot send it, in words; undefined when it can. */

@@ -42,6 +42,7 @@ export function shellPipeline(text: string, tool: string): Pipeline {
     else throw new UserError(`${tool}: ${operator} is for a shell: give one command line${operator === '&' ? ', with quotes around what has & in it' : ''}`);
     at += operator.length;
   }
+  if (pipeline.length > 1 && pipeline.some((words) => words.length === 0)) throw new UserError(`${tool}: a | has nothing on one side of it`);
   return pipeline;
 }
 
