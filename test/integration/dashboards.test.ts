@@ -87,8 +87,8 @@ async function run(args: readonly string[]): Promise<Result> {
 
 const phasePanels = [6, 7, 9, 10, 11, 12, 13, 20];
 
-/** A row per variant: the article's table, what is behind it, how sure it is; and its bars. */
-const variantPanels = [1, 4, 16, 17];
+/** A row per variant: the article's table, what is behind it, and how sure it is. */
+const variantPanels = [1, 4, 16];
 
 const articleBuckets = [
   '0–150 µs', '150–300 µs', '300–450 µs', '450–600 µs', '600–750 µs', '750–900 µs', '900 µs–1 ms', '1–2 ms', '2–5 ms', 'over 5 ms',
@@ -144,7 +144,8 @@ describe('a real run over HTTP/1.1', () => {
     expect(rows).toHaveLength(4);
   });
 
-  it('has the ratios of result.json as bars', async () => {
+  it('has the requests/s and the ratios of result.json as bars', async () => {
+    expect(await rowsOf(17, result)).toEqual(expectedRows(columnsOf(17), result));
     expect(await rowsOf(2, result)).toEqual(expectedRows(columnsOf(2), result, result.variants.slice(1)));
   });
 
@@ -218,7 +219,8 @@ describe('made-up runs of scenarios with variants of every kind', () => {
     for (const result of [older, newer]) expect(await rowsOf(id, result)).toEqual(expectedRows(columnsOf(id), result));
   });
 
-  it('shows bars of those variants that have a baseline', async () => {
+  it('shows bars of those variants that were measured, and ratios of those that have a baseline', async () => {
+    expect(await rowsOf(17, newer)).toEqual(expectedRows(columnsOf(17), newer, newer.variants.slice(0, 2)));
     expect(await rowsOf(2, newer)).toEqual(expectedRows(columnsOf(2), newer, newer.variants.slice(1, 2)));
   });
 
@@ -256,6 +258,46 @@ describe('made-up runs of the HTTP/2 scenarios', () => {
     const spdy = (await rowsOf(1, small)).find(({ variant }) => variant === 'nginx-spdy');
     expect(spdy).toMatchObject({ published_rps: 77_331, published_ratio: 77_331 / 44_326, measured_rps: null, ratio: null });
     expect((await rowsOf(7, small)).find(({ variant }) => variant === 'nginx-spdy')).toMatchObject({ published_header_bytes: 1_511_000, header_bytes: null });
+  });
+});
+
+describe('made-up runs of a ladder and of a config against itself', () => {
+  const about = (rps: number) => ({ rps: [-0.01, 0.004, 0.011, -0.002, 0.006, -0.009].map((off) => rps * (1 + off)) });
+  let ladder: Result;
+  let control: Result;
+
+  beforeAll(async () => {
+    ladder = await h2Result('h2o-vs-nginx', {
+      'h2o-initial': about(100_000), 'h2o-tuned': about(101_000), 'nginx-initial': about(57_000), 'nginx-workers': about(57_500),
+      'nginx-open-file-cache': about(92_000), 'nginx-accept-mutex-delay': { rps: [92_000, 93_000, 91_500, 92_500, 90_500, 92_600] }, 'nginx-tcp-nopush': about(105_000),
+    }, {}, { ceilings: [{ variants: ['h2o-initial', 'h2o-tuned', 'nginx-tcp-nopush'], rps: 140_000, generatorShare: 0.8 }] });
+    control = await h2Result('aa', { a: about(100_000), again: { rps: [99_500, 100_300, 101_000, 99_900, 100_400, 99_700] } });
+    for (const result of [ladder, control]) await store.write([...tablePoints(result), runPoint(result)]);
+  });
+
+  it.each(variantPanels)('show what result.json says in panel %i', async (id) => {
+    for (const result of [ladder, control]) expect(await rowsOf(id, result)).toEqual(expectedRows(columnsOf(id), result));
+  });
+
+  it('show the ladder\'s bars in its order, the effect of each step published beside measured', async () => {
+    const names = ladder.variants.map(({ name }) => name);
+    expect((await rowsOf(17, ladder)).map(({ variant }) => variant)).toEqual(names);
+    expect(await rowsOf(17, ladder)).toEqual(expectedRows(columnsOf(17), ladder));
+    expect(await rowsOf(2, ladder)).toEqual(expectedRows(columnsOf(2), ladder, ladder.variants.slice(1)));
+    expect((await rowsOf(2, ladder)).at(-1)).toEqual({ variant: 'nginx-tcp-nopush', published_ratio: 824_799.77 / 714_511.56, ratio: expect.closeTo(1.14, 2) });
+  });
+
+  it('say what is undecided, and how far the generator\'s ceiling is', async () => {
+    const row = (await rowsOf(16, ladder)).find(({ variant }) => variant === 'nginx-accept-mutex-delay');
+    expect(row).toMatchObject({ rounds_needed: expect.any(Number), ceiling_rps: null, ceiling_share: null, looks: '6' });
+    expect(row?.['rounds_needed']).toBeGreaterThan(6);
+    expect((await rowsOf(16, ladder))[0]).toMatchObject({ ceiling_rps: 140_000, ceiling_share: expect.closeTo(0.715, 3), rounds_needed: null });
+  });
+
+  it('have a noise floor where it is a config against itself, and none elsewhere', async () => {
+    expect(await rowsOf(18, control)).toEqual([{ noise_floor: (control.noiseFloor?.ratio ?? 0) - 1 }]);
+    const query = interpolate(panel(18).targets[0]?.query ?? '', { scenario: ladder.scenario, run: ladder.run });
+    expect(await ask(query)).toEqual([]);
   });
 });
 
