@@ -1,12 +1,12 @@
 // table.md: the same tables and lines as in the terminal, to be pasted anywhere.
 import type { Result } from '../runner/result.ts';
 import { lineParts, tableParts } from './parts.ts';
-import { noteLines } from './sentences.ts';
+import { footnoteLines, warningLines } from './sentences.ts';
 import { textOf, type Heading, type Part, type Table } from './table.ts';
 
 /** The whole file, with the load tools' lines last. The lists may be empty. */
 export function markdownReport(result: Result, lines: { heading: readonly string[]; findings: readonly string[] }): string {
-  const notes = noteLines(result);
+  const notes = [...warningLines(result), ...footnoteLines(result)];
   return [
     `# ${result.title}`,
     '',

@@ -210,13 +210,14 @@ export function storedLine(integrity: Integrity | null): string {
   return `Stored ${whole(integrity.stored)} of ${whole(integrity.requests)} requests in InfluxDB${again}, ${whole(integrity.lost)} lost`;
 }
 
-/**
- * What a reader has to know beside the figures: warnings, what of a person's own config runs otherwise than it says, why a
- * variant stands there, and the scenario's footnotes.
- */
-export function noteLines({ warnings, variants, footnotes }: Result): string[] {
+/** What a reader has to know before trusting the figures. */
+export function warningLines({ warnings }: Result): string[] {
+  return warnings.map((warning) => `Note: ${warning}`);
+}
+
+/** What of a person's own config runs otherwise than it says, why a variant stands in the table, and the scenario's footnotes. */
+export function footnoteLines({ variants, footnotes }: Result): string[] {
   return [
-    ...warnings.map((warning) => `Note: ${warning}`),
     ...redirectionLines(variants.map(({ name, server }) => ({ name, redirections: server?.redirections ?? [] }))),
     ...variants.flatMap(({ name, publishedOnly }) => (publishedOnly === undefined ? [] : [`${name} is published only: ${publishedOnly}`])),
     ...byText(variants.flatMap(({ name, note }) => (note === undefined ? [] : [{ name, text: note }]))),

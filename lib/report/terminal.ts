@@ -1,7 +1,7 @@
 // The report for a terminal.
 import type { Result, Verdict } from '../runner/result.ts';
 import { lineParts, tableParts } from './parts.ts';
-import { noteLines } from './sentences.ts';
+import { footnoteLines, warningLines } from './sentences.ts';
 import { textOf, type Cell, type Heading, type Part, type Table } from './table.ts';
 
 export interface TerminalOptions {
@@ -15,14 +15,17 @@ const verdictColours: Readonly<Record<Verdict, number>> = { faster: 32, slower: 
 const gap = '  ';
 const narrowest = 80;
 
-/** All of it. What matters most comes last, where a terminal stands still: the tools' lines, the tables, `lines`, the notes. */
+/** All of it. What matters most comes last, where a terminal stands still: the tools' lines, the tables, footnotes, warnings, `lines`. */
 export function terminalReport(result: Result, lines: readonly string[], options: TerminalOptions): string[] {
   const tools = lineParts(result);
+  const footnotes = footnoteLines(result);
   return [
     ...tools.flatMap((part) => [...partLines(part, options), '']),
     ...(tools.length === 0 ? [] : ['In short:']),
     ...tableParts(result).flatMap((part) => [...partLines(part, options), '']),
-    ...wrapLines([...lines, ...noteLines(result)], options.width),
+    ...wrapLines(footnotes, options.width),
+    ...(footnotes.length === 0 ? [] : ['']),
+    ...wrapLines([...warningLines(result), ...lines], options.width),
   ];
 }
 

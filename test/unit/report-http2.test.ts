@@ -5,7 +5,7 @@ import { hasPhases, variantTable } from '../../lib/report/columns.ts';
 import { lineTables } from '../../lib/report/h2load.ts';
 import { markdownReport, markdownTable } from '../../lib/report/markdown.ts';
 import { lineParts, tableParts } from '../../lib/report/parts.ts';
-import { findingLines, headingLines, noteLines } from '../../lib/report/sentences.ts';
+import { findingLines, footnoteLines, headingLines } from '../../lib/report/sentences.ts';
 import { terminalReport, terminalTable, wrapLines } from '../../lib/report/terminal.ts';
 import { textOf, type Table } from '../../lib/report/table.ts';
 import { h2Result, shippedScenario, type Figures } from '../fixtures/h2-result.ts';
@@ -201,7 +201,7 @@ describe('protocols against each other', () => {
       'nginx-h2                                            83,183  ×1.36 [1.36, 1.36] faster       1,200',
       'h2o-h2                                             143,243  ×2.34 [2.34, 2.34] faster       1,200',
     ]);
-    expect(noteLines(small)[0]).toBe('nginx-spdy is published only: SPDY was taken out of nginx in 1.9.5, and of every client since');
+    expect(footnoteLines(small)[0]).toBe('nginx-spdy is published only: SPDY was taken out of nginx in 1.9.5, and of every client since');
   });
 
   test('say so when the header bytes are of another number of requests', async () => {

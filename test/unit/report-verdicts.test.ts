@@ -5,7 +5,7 @@ import { variantTable } from '../../lib/report/columns.ts';
 import { ladderOf, ladderPart } from '../../lib/report/ladder.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';
 import { tableParts } from '../../lib/report/parts.ts';
-import { findingLines, headingLines, noteLines, type Heading } from '../../lib/report/sentences.ts';
+import { findingLines, footnoteLines, headingLines, type Heading } from '../../lib/report/sentences.ts';
 import { textOf } from '../../lib/report/table.ts';
 import { terminalReport, terminalTable } from '../../lib/report/terminal.ts';
 import type { MeasuredVariant } from '../../lib/analysis/summarise.ts';
@@ -289,11 +289,20 @@ describe('server and generator on the same cores', () => {
 });
 
 describe('around the table', () => {
+  test('a terminal ends with what was found; footnotes stand below their table, Markdown has them last', () => {
+    const noted = { ...both, warnings: ['quick run'], footnotes: ['Kernel settings are not applied.'] };
+    const lines = terminalReport(noted, ['One.', 'Two.'], plain);
+    expect(lines.slice(-5)).toEqual(['Kernel settings are not applied.', '', 'Note: quick run', 'One.', 'Two.']);
+    expect(lines[lines.indexOf('In short:') + 2]).toMatch(/^variant +requests\/s +ratio/);
+    const text = markdownReport(noted, { heading: [], findings: ['One.', 'Two.'] });
+    expect(text).toContain('\nOne.\n\nTwo.\n\n- Note: quick run\n- Kernel settings are not applied.\n\nwrk\'s lines');
+  });
+
   test('what of a person\'s own config runs otherwise than it says stands once', () => {
     const own = (name: string, redirections: readonly string[]): MeasuredVariant => (
       { ...workers, name, server: { name: 'nginx', version: '1.22.1', workers: 1, config: ['/etc/nginx/nginx.conf'], redirections } }
     );
-    expect(noteLines(result([
+    expect(footnoteLines(result([
       own('nginx', ['listen 80 → 127.0.0.1:40123', 'pid /run/nginx.pid → a temporary file']), own('copy', ['listen 80 → 127.0.0.1:40999']), own('plain', []),
     ]))).toEqual(['nginx, copy: listen 80 → 127.0.0.1, a free port', 'nginx: pid /run/nginx.pid → a temporary file']);
   });

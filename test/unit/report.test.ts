@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import * as format from '../../lib/format.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';
 import { createRunProgress } from '../../lib/report/run-progress.ts';
-import { findingLines, headingLines, loadText, noteLines, storedLine } from '../../lib/report/sentences.ts';
+import { findingLines, footnoteLines, headingLines, loadText, storedLine, warningLines } from '../../lib/report/sentences.ts';
 import { variantTable } from '../../lib/report/columns.ts';
 import { terminalTable } from '../../lib/report/terminal.ts';
 import type { MeasuredVariant } from '../../lib/analysis/summarise.ts';
@@ -68,7 +68,7 @@ describe('the table', () => {
       'workers     624,639                 60,411        15.9     1.6     2.1     8.4         0    100 %',
       'spdy        700,324  ×1.12  published only',
     ]);
-    expect(noteLines(result([workers, spdy]))).toEqual(['spdy is published only: it is gone']);
+    expect(footnoteLines(result([workers, spdy]))).toEqual(['spdy is published only: it is gone']);
     const { published: _, ...ours } = workers;
     expect(terminalTable(variantTable(result([{ ...ours, published: null }])), plain)[1]).toMatch(/^variant +requests\/s +CPU/);
   });
@@ -151,9 +151,10 @@ describe('in words', () => {
   test('what a reader has to know: warnings, notes of variants, footnotes', () => {
     const note = 'Beyond the article.';
     const noted = result([{ ...workers, note }, openFileCache, { ...openFileCache, name: 'ours', note }], { footnotes: ['A footnote.'] }, { quick: true });
-    const others = (of: Result) => noteLines(of).filter((line) => !line.includes('lies apart'));
-    expect(others(noted)).toEqual(['Note: quick run with short rounds: a first look, not a measurement', 'workers, ours: Beyond the article.', 'A footnote.']);
-    expect(others(both)).toEqual([]);
+    const warnings = (of: Result) => warningLines(of).filter((line) => !line.includes('lies apart'));
+    expect(warnings(noted)).toEqual(['Note: quick run with short rounds: a first look, not a measurement']);
+    expect(footnoteLines(noted)).toEqual(['workers, ours: Beyond the article.', 'A footnote.']);
+    expect([...warnings(both), ...footnoteLines(both)]).toEqual([]);
   });
 
   test.each([
