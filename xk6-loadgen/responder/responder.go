@@ -62,6 +62,7 @@ type Responder struct {
 	conns                   []atomic.Pointer[conn]
 	open                    atomic.Int64
 	running                 sync.WaitGroup
+	closed                  sync.Once
 
 	secure *secure
 }
@@ -92,17 +93,23 @@ func Start(o Options) (*Responder, error) {
 			return s
 		}
 	}
+	start := r.startLoops
 	if o.Certificate != "" {
-		return r, r.startSecure(o)
+		start = r.startSecure
 	}
-	return r, r.startLoops(o.Threads)
+	if err := start(o); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // Address is host and port.
 func (r *Responder) Address() string { return r.address.String() }
 
 // Close ends all connections and returns when nothing is left running.
-func (r *Responder) Close() {
+func (r *Responder) Close() { r.closed.Do(r.close) }
+
+func (r *Responder) close() {
 	if r.secure != nil {
 		r.secure.close()
 	} else {
@@ -140,7 +147,7 @@ func (r *Responder) startSecure(o Options) error {
 	return nil
 }
 
-func (r *Responder) startLoops(threads int) error {
+func (r *Responder) startLoops(o Options) error {
 	var err error
 	if r.listener, r.address, err = listen(); err != nil {
 		return fmt.Errorf("cannot listen on 127.0.0.1: %w", err)
@@ -151,15 +158,15 @@ func (r *Responder) startLoops(threads int) error {
 	}
 	r.stop, r.stopper = pipe[0], pipe[1]
 	r.conns = make([]atomic.Pointer[conn], fileLimit())
-	for range threads {
+	for range o.Threads {
 		l, err := newLoop(r)
 		if err != nil {
 			return err
 		}
 		r.loops = append(r.loops, l)
 	}
-	if runtime.GOMAXPROCS(0) < threads+1 {
-		runtime.GOMAXPROCS(threads + 1)
+	if runtime.GOMAXPROCS(0) < o.Threads+1 {
+		runtime.GOMAXPROCS(o.Threads + 1)
 	}
 	for _, l := range r.loops {
 		r.running.Go(l.run)
