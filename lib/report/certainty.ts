@@ -1,20 +1,19 @@
 // How far the verdicts go: after how many rounds they were made, what would decide the open ones, and for what they hold.
 import { wholeRounds } from '../analysis/phases.ts';
+import { decided } from '../analysis/verdict.ts';
 import { enumeration, percent, whole } from '../format.ts';
 import type { Comparison, Result } from '../runner/result.ts';
 
-/** How the number of rounds came about, where the verdicts or the time decided on it; a run that ended early says so itself. */
+/** After how many rounds the verdicts were looked at, with `--rounds auto`. A warning says so where the time ended it. */
 export function roundsLines({ variants, comparisons, looks, state }: Result): string[] {
   const done = wholeRounds(variants);
-  const most = looks.at(-1) ?? done;
-  if (state === 'partial') return [];
-  if (looks.length < 2) return done < most ? [`${done} of ${most} rounds were run: there was no time for more (--max-time).`] : [];
+  // A run that ended early says so itself.
+  if (state === 'partial' || looks.length < 2) return [];
+  const run = `${done} ${done === 1 ? 'round was' : 'rounds were'} run (--rounds auto)`;
   const passed = looks.filter((look) => look <= done);
-  const run = `${done} ${done === 1 ? 'round was' : 'rounds were'} run (--rounds auto), with a look at the verdicts after ${enumeration(passed)}`;
-  if (passed.length === 0) return [`${run.slice(0, run.indexOf(','))}: there was no time for a first look after ${looks[0]} (--max-time).`];
-  const undecided = comparisons.some(({ verdict }) => verdict === 'inconclusive');
-  if (done === passed.at(-1) && !undecided) return [`${run}: nothing was left undecided.`];
-  return [`${run}: ${done === most ? 'that is the most' : 'there was no time for more (--max-time)'}.`];
+  if (passed.length === 0) return [`${run}, before the first look at the verdicts after ${looks[0]}.`];
+  const ended = done !== passed.at(-1) ? '' : decided(comparisons) ? ': nothing was left undecided' : done === looks.at(-1) ? ': that is the most' : '';
+  return [`${run}, with a look at the verdicts after ${enumeration(passed)}${ended}.`];
 }
 
 /** What would decide an inconclusive comparison. */

@@ -202,14 +202,14 @@ describe('how many rounds it took', () => {
 
   test.each([
     ['all that were planned', 6, { looks: [6] }, []],
-    ['fewer, for want of time', 4, { looks: [6] }, ['4 of 6 rounds were run: there was no time for more (--max-time).']],
+    ['fewer, of which a warning tells', 4, { looks: [6] }, []],
     ['an end that another line tells of', 4, { looks: [6], state: 'partial' as const }, []],
     ['the first look', 5, { looks: auto }, ['5 rounds were run (--rounds auto), with a look at the verdicts after 5: nothing was left undecided.']],
     ['the second look', 10, { looks: auto }, ['10 rounds were run (--rounds auto), with a look at the verdicts after 5 and 10: nothing was left undecided.']],
     ['the last look', 20, { looks: auto, ...undecided }, ['20 rounds were run (--rounds auto), with a look at the verdicts after 5, 10 and 20: that is the most.']],
-    ['time between looks', 8, { looks: auto }, ['8 rounds were run (--rounds auto), with a look at the verdicts after 5: there was no time for more (--max-time).']],
-    ['time at a look', 10, { looks: auto, ...undecided }, ['10 rounds were run (--rounds auto), with a look at the verdicts after 5 and 10: there was no time for more (--max-time).']],
-    ['time before a look', 1, { looks: auto }, ['1 round was run (--rounds auto): there was no time for a first look after 5 (--max-time).']],
+    ['time between looks', 8, { looks: auto }, ['8 rounds were run (--rounds auto), with a look at the verdicts after 5.']],
+    ['time at a look', 10, { looks: auto, ...undecided }, ['10 rounds were run (--rounds auto), with a look at the verdicts after 5 and 10.']],
+    ['time before a look', 1, { looks: auto }, ['1 round was run (--rounds auto), before the first look at the verdicts after 5.']],
   ])('%s', (_what, count, changes, lines) => {
     expect(took(count, changes)).toEqual(lines);
   });
