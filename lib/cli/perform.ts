@@ -32,6 +32,8 @@ export interface Work {
   /** Servers that are needed, each once. */
   servers: readonly ServerSpec['name'][];
   cores: Cores;
+  /** What else makes a run of this command shorter: "fewer --variants". */
+  shorterBy?: readonly string[];
   /**
    * Makes the plan, once the servers are there and this process runs on the generator's cores. Whatever it starts has ended
    * when it returns.
@@ -57,7 +59,7 @@ export async function perform(work: Work, options: RunOptions): Promise<number> 
   }
 }
 
-async function withTools({ servers: needed, cores, prepare }: Work, options: RunOptions, interrupt: Interrupt): Promise<number> {
+async function withTools({ servers: needed, cores, shorterBy, prepare }: Work, options: RunOptions, interrupt: Interrupt): Promise<number> {
   const release = await oneRunAtATime();
   try {
     const { k6, influxd, ...servers } = await ensureTools(
@@ -75,7 +77,7 @@ async function withTools({ servers: needed, cores, prepare }: Work, options: Run
     });
     try {
       interrupt.signal.throwIfAborted();
-      return await measure(draft, options, { tools: { k6, responder: await responderPath(k6), servers }, store, interrupt });
+      return await measure(draft, options, shorterBy ?? [], { tools: { k6, responder: await responderPath(k6), servers }, store, interrupt });
     } finally {
       await store?.close();
     }
@@ -85,7 +87,9 @@ async function withTools({ servers: needed, cores, prepare }: Work, options: Run
 }
 
 /** The run itself, with everything there that it needs. */
-async function measure(draft: PlanDraft, options: RunOptions, { tools, store, interrupt }: Pick<RunContext, 'tools' | 'store' | 'interrupt'>): Promise<number> {
+async function measure(
+  draft: PlanDraft, options: RunOptions, shorterBy: readonly string[], { tools, store, interrupt }: Pick<RunContext, 'tools' | 'store' | 'interrupt'>,
+): Promise<number> {
   const print = options.json ? console.error : console.log;
   const versions = await versionsOf({ k6: tools.k6, ...tools.servers }, interrupt.signal);
   const startedAt = new Date();
@@ -96,7 +100,7 @@ async function measure(draft: PlanDraft, options: RunOptions, { tools, store, in
     await compileScript(script);
     const environment = readEnvironment(plan.cores, { ...versions, ...(store === null ? {} : { influxdb: store.version }) });
     const heading = headingOf(plan, environment);
-    print(wrapLines([...headingLines(heading), ...shorterLine(draft, options)], outputWidth(options)).join('\n'));
+    print(wrapLines([...headingLines(heading), ...shorterLine(draft, options, shorterBy)], outputWidth(options)).join('\n'));
     const progress = createRunProgress(process.stderr);
     const outcome = await runRounds({ plan, tools, folder, script, store, interrupt }, environment, progressEvents(plan, progress), startedAt);
     progress.clear();

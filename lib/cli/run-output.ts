@@ -58,12 +58,12 @@ function listed(texts: readonly string[]): string {
 /** A run longer than this says how to make it shorter. */
 const longSeconds = 300;
 
-/** How to make a long run shorter; nothing for a short one. */
-export function shorterLine(plan: PlanDraft, options: RunOptions): string[] {
+/** How to make a long run shorter; nothing for a short one. `ownWays`: those of the command, in words. */
+export function shorterLine(plan: PlanDraft, options: RunOptions, ownWays: readonly string[]): string[] {
   if (estimatedSeconds(plan) <= longSeconds) return [];
   const quick = makePlan(plan.scenario, plan.shown, plan.cores, { ...options, quick: true, exact: plan.exact });
   const first = plan.quick ? [] : [`--quick (about ${duration(estimatedSeconds(quick))})`];
-  return [`To make it shorter: ${[...first, ...(plan.rounds > 1 ? ['fewer --rounds'] : []), 'fewer --variants'].join(', ')}.`];
+  return [`To make it shorter: ${[...first, ...(plan.rounds > 1 ? ['fewer --rounds', 'a --max-time'] : []), ...ownWays].join(', ')}.`];
 }
 
 /** Tells the person what goes on. */

@@ -17,7 +17,7 @@ export async function scenarioCommand(args: readonly string[]): Promise<number> 
   const variants = findVariants(scenario, options.variants);
   const cores = divideCores(allowedCpus(), { server: options.serverCpus, generator: options.generatorCpus }, scenario);
   const draft = makePlan(scenario, variants, cores, options);
-  return perform({ servers: serversOf(draft), cores, prepare: () => Promise.resolve(draft) }, options);
+  return perform({ servers: serversOf(draft), cores, shorterBy: ['fewer --variants'], prepare: () => Promise.resolve(draft) }, options);
 }
 
 async function overview(): Promise<string[]> {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { failIfCode } from '../../lib/cli/fail-if.ts';
-import { finishedHeading, headingOf, progressEvents } from '../../lib/cli/run-output.ts';
+import { finishedHeading, headingOf, progressEvents, shorterLine } from '../../lib/cli/run-output.ts';
 import { UserError } from '../../lib/errors.ts';
 import { headingLines } from '../../lib/report/sentences.ts';
 import { makePlan, type FailIf, type Plan, type PlanOptions } from '../../lib/runner/plan.ts';
@@ -36,6 +36,16 @@ describe('the heading', () => {
     const finished = finishedHeading(headingOf(planOf({ rounds: 'auto' }), environment), whole, new Date(Date.now() - 90_000));
     expect(headingLines(finished)[0]).toMatch(/ · 6 rounds, 1 min 30 s$/);
   });
+});
+
+test('a long run says how to make it shorter, with what it has', () => {
+  const options = { help: false, quick: false, store: 'none', out: '/', json: false } as const;
+  expect(shorterLine(planOf({}), options, [])).toEqual([]);
+  expect(shorterLine(planOf({ durationSeconds: 60 }), { ...options, durationSeconds: 60 }, [])).toEqual([
+    'To make it shorter: --quick (about 8 min 8 s), fewer --rounds, a --max-time.',
+  ]);
+  const one = { ...planOf({ rounds: 1, durationSeconds: 300 }), quick: true };
+  expect(shorterLine(one, options, ['fewer --variants'])).toEqual(['To make it shorter: fewer --variants.']);
 });
 
 describe('progress', () => {
