@@ -126,6 +126,8 @@ export function barsPanel<M extends Measurement>(
     .noValue(noBars)
     .xField(category)
     .xTickLabelMaxLength(60)
+    // The names of a ladder's seven rows do not fit beside each other.
+    .xTickLabelRotation(-30)
     .orientation(VizOrientation.Auto)
     .showValue(VisibilityMode.Always)
     .groupWidth(0.6)
