@@ -106,15 +106,16 @@ export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
     throw new UserError(`nginx config ${origin}:${line}: ${problem}`);
   };
   for (const { 0: token, index } of text.matchAll(tokenPattern)) {
-    line += text.slice(scanned, index).split('\n').length - 1;
-    scanned = index;
+    const breaks = text.slice(scanned, index).split('\n').length - 1;
+    line += breaks;
+    scanned = index + token.length;
     if (token.startsWith('#')) {
-      if (last !== undefined && words.length === 0 && !text.slice(0, index).split('\n').at(-1)?.match(/^\s*$/)) {
+      if (last !== undefined && words.length === 0 && breaks === 0) {
         last.comments = [...last.comments, token.trimEnd()]; // At the end of the line of what it is about.
         continue;
       }
       // A blank line above parts what is said about the file, or the block, from what is said about the next directive.
-      if (/\n\s*\n\s*$/.test(text.slice(0, index))) comments = [];
+      if (breaks > 1) comments = [];
       comments.push(token.trimEnd());
     } else if (token === ';' || token === '{') {
       const [name = fail(`"${token}" without a directive`), ...args] = words;
@@ -134,6 +135,7 @@ export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
       fail(`${token} without its end`);
     } else {
       if (words.length === 0) begin = line;
+      line += token.split('\n').length - 1;
       if (token.includes('\uFFFD')) fail('is not UTF-8 text');
       words.push(token);
     }

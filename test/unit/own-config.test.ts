@@ -63,6 +63,11 @@ describe('of nginx', () => {
     expect((await read('include sub/a;', { 'sub/a': 'include sub/b;', 'sub/b': 'http { server { listen 7; } }' })).listens).toHaveLength(1);
   });
 
+  it('may be long', async () => {
+    const lines = Array.from({ length: 30_000 }, (_, index) => `/a/${index} /b/${index}; # moved\n# note\n`).join('');
+    expect((await read(`http { map $uri $x {\n${lines}}\nserver { listen 80; } }`)).listens).toHaveLength(1);
+  });
+
   it('leaves data alone that looks like directives', async () => {
     expect((await read('http { map $uri $x { listen 1; server 2; include 3x; default 4; } server { listen 80; } }', { '3x': '/a 5;' })).listens.map(({ port }) => port)).toEqual([80]);
   });
@@ -126,6 +131,7 @@ describe('of h2o', () => {
 describe('of nghttpd', () => {
   it.each([
     ['--no-tls\n-n 4\n8080\n', 4, { port: 8080, tls: false, http2: true, hosts: [] }],
+    ['--no-tls\r\n8080 # mine\r\n', 1, { port: 8080, tls: false, http2: true, hosts: [] }],
     ['# mine\n-d /srv\n 8443 key.pem cert.pem # all\n', 1, { port: 8443, tls: true, http2: true, hosts: [] }],
     ['--htdocs=/srv\n', 1, { port: 443, tls: true, http2: true, hosts: [] }],
   ])('are those of %j', async (text, workers, listen) => {

@@ -2,9 +2,10 @@
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import type { AdoptPlace, AdoptedConfig } from '../server.ts';
-import { chooseListen, type Listen, type OwnConfig } from './listens.ts';
+import { chooseListen, listensByPort, type Listen, type OwnConfig } from './listens.ts';
+import { AccessLogs, moveAddresses, temporary, type Address, type Moved } from './moved.ts';
 import { readText } from './read-text.ts';
-import { isLoopback, leaving, localTarget, type Moved } from './upstream.ts';
+import { isLoopback, leaving, localTarget } from './upstream.ts';
 import { printYaml, readYaml, type MapTree, type Pair, type Tree } from './yaml-tree.ts';
 
 /** What the config says. Throws UserError with file and line. */
@@ -18,8 +19,8 @@ export async function adoptH2o(file: string, place: AdoptPlace): Promise<Adopted
   const config = await readYaml(file, await readText(file));
   const { port, tls } = chooseListen({ file, listens: listensOf(config) }, place.listen);
   const workers = workersOf(config);
-  const moved = await moveAddresses(config, port, place);
-  const here: Here = { place, moved, user: textOf(get(config, 'user')), moves: new Map(), said: [], accessLogs: new Map() };
+  const moved = await moveAddresses(entriesOf(config).map(({ entry }) => entry.address), port, place);
+  const here: Here = { place, moved, user: textOf(get(config, 'user')), moves: new Map(), said: [], accessLogs: new AccessLogs(place) };
   const changed = changeMap(config, '', here);
   const ours: Pair[] = [
     // It would start a thread for each core of the machine, also for those that it may not use.
@@ -27,7 +28,7 @@ export async function adoptH2o(file: string, place: AdoptPlace): Promise<Adopted
     ...(get(config, 'error-log') === undefined ? [pairOf('error-log', place.logFile)] : []),
     // As in the composed configs: with a change of user h2o would lose its parent-death signal, and outlive a bakeoff that is killed.
     ...(place.user === undefined ? [] : [pairOf('user', 'root')]),
-    ...(place.accessLogFile !== undefined && here.accessLogs.size === 0 ? [pairOf('access-log', place.accessLogFile)] : []),
+    ...(place.accessLogFile !== undefined && here.accessLogs.isEmpty ? [pairOf('access-log', place.accessLogFile)] : []),
   ];
   return {
     text: `# ${file} as it runs here: with what it includes, and with addresses, logs and the like redirected.\n${printYaml({ ...changed, pairs: [...ours, ...changed.pairs] })}`,
@@ -54,8 +55,7 @@ interface Here {
   /** By new address: what it was. */
   moves: Map<string, Set<string>>;
   said: string[];
-  /** As the config names them → their files here. */
-  accessLogs: Map<string, string>;
+  accessLogs: AccessLogs;
 }
 
 function get(tree: Tree | undefined, wanted: string): Tree | undefined {
@@ -85,7 +85,7 @@ function workersOf(config: MapTree): OwnConfig['workers'] {
 }
 
 /** One thing that `listen` says. */
-interface Entry { address: { port: number } | { socket: string }; tls: boolean; isQuic: boolean }
+interface Entry { address: Address; tls: boolean; isQuic: boolean }
 
 function entryOf(tree: Tree): Entry {
   const word = textOf(tree) ?? textOf(get(tree, 'port')) ?? '';
@@ -94,7 +94,7 @@ function entryOf(tree: Tree): Entry {
   if (type === 'unix') return { address: { socket: word }, ...about };
   const port = /^\d+$/.test(word) ? Number(word) : 0;
   if (port < 1 || port > 65_535) throw new UserError(`${commandAt('listen', tree)}: "${word}" is no port`);
-  return { address: { port }, ...about };
+  return { address: { ports: [port] }, ...about };
 }
 
 const each = (tree: Tree): Tree[] => tree.kind === 'list' ? tree.items : [tree];
@@ -110,24 +110,8 @@ function entriesOf(config: MapTree): { entry: Entry; hosts: string[] }[] {
 
 /** One per port. HTTP/2 comes with TLS. */
 function listensOf(config: MapTree): Listen[] {
-  const found = new Map<number, { port: number; tls: boolean; http2: boolean; hosts: string[] }>();
-  for (const { entry: { address, tls }, hosts } of entriesOf(config)) {
-    if ('socket' in address) continue;
-    const listen = found.get(address.port) ?? { port: address.port, tls, http2: tls, hosts: [] };
-    listen.hosts.push(...hosts.filter((host) => !listen.hosts.includes(host)));
-    found.set(address.port, listen);
-  }
-  return [...found.values()];
-}
-
-async function moveAddresses(config: MapTree, loaded: number, place: AdoptPlace): Promise<Moved> {
-  const ports = new Map([[loaded, place.port]]);
-  const sockets = new Map<string, string>();
-  for (const { entry: { address } } of entriesOf(config)) {
-    if ('socket' in address) sockets.set(address.socket, sockets.get(address.socket) ?? path.join(place.temp, `${sockets.size + 1}.sock`));
-    else if (!ports.has(address.port)) ports.set(address.port, await place.nextPort());
-  }
-  return { ports, sockets };
+  return listensByPort(entriesOf(config).flatMap(({ entry: { address, tls }, hosts }) =>
+    'ports' in address ? address.ports.map((port) => ({ port, tls, http2: tls, hosts })) : []));
 }
 
 /** What is passed on as it is: the words in it are not commands. */
@@ -198,8 +182,9 @@ function changeListen(tree: Tree, here: Here): Tree[] {
     here.said.push(`listen ${textOf(get(tree, 'port'))} of type quic: left out, HTTP/3 is not compared`);
     return [];
   }
-  const was = 'socket' in address ? address.socket : [textOf(get(tree, 'host')), address.port].filter((part) => part !== undefined).join(':');
-  const to = 'socket' in address ? here.moved.sockets.get(address.socket) as string : String(here.moved.ports.get(address.port));
+  const [port = 0] = 'ports' in address ? address.ports : [];
+  const was = 'socket' in address ? address.socket : [textOf(get(tree, 'host')), port].filter((part) => part !== undefined).join(':');
+  const to = 'socket' in address ? here.moved.sockets.get(address.socket) as string : String(here.moved.ports.get(port));
   const shown = 'socket' in address ? to : `127.0.0.1:${to}`;
   const same = here.moves.get(shown);
   here.moves.set(shown, new Set([...same ?? [], was]));
@@ -221,12 +206,8 @@ function changeLog(tree: Tree, here: Here): Tree {
   if (tree.kind === 'list') return { ...tree, items: tree.items.map((item) => changeLog(item, here)) };
   if (tree.kind === 'map') return { ...tree, pairs: tree.pairs.map((pair) => pair.key === 'path' ? { ...pair, value: changeLog(pair.value, here) } : pair) };
   if (tree.text === '/dev/null') return tree;
-  const { accessLogs, place } = here;
-  const number = accessLogs.size + 1;
-  const file = accessLogs.get(tree.text) ?? (number === 1 && place.accessLogFile !== undefined ? place.accessLogFile : path.join(place.temp, `access-${number}.log`));
-  accessLogs.set(tree.text, file);
-  here.said.push(`access-log ${tree.text} → a temporary file`);
-  return { ...tree, text: file };
+  here.said.push(`access-log ${tree.text} → ${temporary}`);
+  return { ...tree, text: here.accessLogs.fileFor(tree.text) };
 }
 
 function mapTexts(tree: Tree, change: (text: string) => string): Tree {

@@ -33,3 +33,13 @@ export function chooseListen<T extends Listen>({ file, listens }: { file: string
   if (asked === undefined && listens.length > 1) throw new UserError(`${file} listens on the ports ${ports}: say which one is to be loaded`);
   return chosen;
 }
+
+/** One per port, of what the config says in one place or another. */
+export function listensByPort(entries: readonly Listen[]): Listen[] {
+  const found = new Map<number, Listen>();
+  for (const { port, tls, http2, hosts } of entries) {
+    const before = found.get(port) ?? { port, tls: false, http2: false, hosts: [] };
+    found.set(port, { port, tls: before.tls || tls, http2: before.http2 || http2, hosts: [...new Set([...before.hosts, ...hosts])] });
+  }
+  return [...found.values()];
+}

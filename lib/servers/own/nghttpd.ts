@@ -70,7 +70,7 @@ interface Words { port: number; pair: readonly [key: string, certificate: string
 /** `port` of the listen where the file names none: the protocol's own. */
 function parse(file: string, text: string): { flags: Flag[]; words: Words | undefined; listen: Listen } {
   const found: Words[] = [];
-  const flagLines = text.split('\n').map((line, index) => {
+  const flagLines = text.split(/\r?\n/).map((line, index) => {
     const [, port, key, certificate] = /^\s*(\d+)(?:\s+(\S+)\s+(\S+))?\s*(?:#.*)?$/.exec(line) ?? [];
     if (port === undefined) return line;
     found.push({ port: Number(port), pair: key === undefined || certificate === undefined ? undefined : [key, certificate], line: index + 1 });

@@ -1,23 +1,7 @@
 // The listen lines of a person's nginx config, moved to free ports of 127.0.0.1.
-import path from 'node:path';
 import type { Directive } from '../nginx-config.ts';
-import type { AdoptPlace } from '../server.ts';
-import { defaultListen, isQuic, listensOf, parseAddress, placeOf } from './nginx-listens.ts';
-import type { Moved } from './upstream.ts';
-
-/** Gives each port and socket that the servers listen on another one; `loaded` gets the place's port. */
-export async function moveAddresses(servers: readonly Directive[], loaded: number, place: AdoptPlace): Promise<Moved> {
-  const ports = new Map([[loaded, place.port]]);
-  const sockets = new Map<string, string>();
-  for (const address of servers.flatMap((server) => listensOf(server).map(parseAddress))) {
-    if ('socket' in address) {
-      if (!sockets.has(address.socket)) sockets.set(address.socket, path.join(place.temp, `${sockets.size + 1}.sock`));
-    } else {
-      for (const port of address.ports) if (!ports.has(port)) ports.set(port, await place.nextPort());
-    }
-  }
-  return { ports, sockets };
-}
+import type { Moved } from './moved.ts';
+import { defaultListen, isQuic, parseAddress, placeOf } from './nginx-listens.ts';
 
 /** Words of a listen line that each server may say for the same address; others are the socket's, and may be said once. */
 const perServer = new Set(['ssl', 'http2', 'spdy', 'proxy_protocol']);

@@ -1,11 +1,9 @@
 // What a person's nginx config listens on.
 import { UserError } from '../../errors.ts';
 import type { Directive } from '../nginx-config.ts';
-import type { Listen } from './listens.ts';
+import { listensByPort, type Listen } from './listens.ts';
+import type { Address } from './moved.ts';
 import { bareWord } from './nginx-includes.ts';
-
-/** Ports of a TCP address, or the path of a socket. */
-export type Address = { ports: number[] } | { socket: string };
 
 /** Ports in one range; each becomes a port of its own here. */
 const mostPorts = 100;
@@ -53,24 +51,18 @@ export function listensOf(server: Directive): Directive[] {
 
 /** One per port. */
 export function nginxListens(config: readonly Directive[], file: string): Listen[] {
-  const found = new Map<number, { port: number; tls: boolean; http2: boolean; hosts: string[] }>();
   const shared = config.filter(({ name }) => name === 'http').flatMap(({ block }) => block ?? []);
-  for (const server of httpServers(config, file)) {
+  return listensByPort(httpServers(config, file).flatMap((server) => {
     const hosts = (server.block ?? []).filter(({ name }) => name === 'server_name').flatMap(({ args }) => args.map(bareWord));
     const isOn = (name: string): boolean => (findLast(server.block ?? [], name) ?? findLast(shared, name)) === 'on';
-    for (const listen of listensOf(server)) {
+    return listensOf(server).flatMap((listen) => {
       const address = parseAddress(listen);
-      for (const port of 'ports' in address ? address.ports : []) {
-        const entry = found.get(port) ?? { port, tls: false, http2: false, hosts: [] };
-        found.set(port, entry);
-        entry.tls ||= listen.args.includes('ssl') || isOn('ssl');
-        // The directive `http2 on` leaves HTTP/1.1 on ports without TLS; the word in a listen line does not.
-        entry.http2 ||= listen.args.includes('http2') || (isOn('http2') && listen.args.includes('ssl'));
-        entry.hosts.push(...hosts.filter((host) => !entry.hosts.includes(host)));
-      }
-    }
-  }
-  return [...found.values()];
+      const tls = listen.args.includes('ssl') || isOn('ssl');
+      // The directive `http2 on` leaves HTTP/1.1 on ports without TLS; the word in a listen line does not.
+      const http2 = listen.args.includes('http2') || (isOn('http2') && tls);
+      return ('ports' in address ? address.ports : []).map((port) => ({ port, tls, http2, hosts }));
+    });
+  }));
 }
 
 function findLast(block: readonly Directive[], wanted: string): string | undefined {

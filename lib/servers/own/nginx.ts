@@ -2,26 +2,26 @@
 import path from 'node:path';
 import { run } from '../../setup/run.ts';
 import { atLeast } from '../../setup/version.ts';
-import { printConfig, quoted, tempModules, type Directive } from '../nginx-config.ts';
+import { findDirectives, printConfig, quoted, tempModules, type Directive } from '../nginx-config.ts';
 import type { AdoptPlace, AdoptedConfig, Build } from '../server.ts';
 import { chooseListen } from './listens.ts';
-import { ListenLines, moveAddresses } from './nginx-addresses.ts';
+import { AccessLogs, moveAddresses, temporary, type Moved } from './moved.ts';
+import { ListenLines } from './nginx-addresses.ts';
 import { bareWord, readNginxConfig } from './nginx-includes.ts';
-import { httpServers, nginxListens, nginxWorkers, placeOf } from './nginx-listens.ts';
+import { httpServers, listensOf, nginxListens, nginxWorkers, parseAddress, placeOf } from './nginx-listens.ts';
 import { readText } from './read-text.ts';
-import { localTarget, type Moved } from './upstream.ts';
+import { localTarget } from './upstream.ts';
 
 /** ServerKind.adopt. */
 export async function adoptNginx(file: string, place: AdoptPlace, build: Build): Promise<AdoptedConfig> {
   const config = await readNginxConfig(file, await readText(file));
   const workers = nginxWorkers(config);
   const { port, tls, http2 } = chooseListen({ file, listens: nginxListens(config, file) }, place.listen);
-  const servers = httpServers(config, file);
-  const moved = await moveAddresses(servers, port, place);
+  const moved = await moveAddresses(httpServers(config, file).flatMap(listensOf).map(parseAddress), port, place);
   const here: Here = {
     place, build, moved, folder: path.dirname(file), listenLines: new ListenLines(moved), said: [],
     upstreams: new Set(blocksIn(config, 'http').flatMap(({ block = [] }) => blocksIn(block, 'upstream').map(({ args }) => bareWord(args[0] ?? '')))),
-    hasStaple: JSON.stringify(config).includes('"ssl_stapling_file"'), user: await userHere(config, place), accessLogs: new Map(), folders: new Map(),
+    hasStaple: findDirectives(config, 'ssl_stapling_file').length > 0, user: await userHere(config, place), accessLogs: new AccessLogs(place), folders: new Map(),
   };
   const runs = withBuiltIns(change(config, '', here), here);
   return {
@@ -50,8 +50,8 @@ interface Here {
   hasStaple: boolean;
   /** What becomes of the line `user`. */
   user: { args: readonly string[]; why: string } | undefined;
-  /** As the config names them → their files here. */
-  accessLogs: Map<string, string>;
+  accessLogs: AccessLogs;
+  /** As the config names them → those here. */
   folders: Map<string, string>;
 }
 
@@ -87,10 +87,10 @@ function changeLine(directive: Directive, parent: string, here: Here): Directive
   const { name, args } = directive;
   const { place, said } = here;
   const first = bareWord(args[0] ?? '');
-  const with_ = (...changed: string[]): Directive[] => [{ ...directive, args: changed }];
+  const having = (...changed: string[]): Directive[] => [{ ...directive, args: changed }];
   const instead = (first: string, where: string): Directive[] => {
     said.push(`${name} ${args[0]} → ${where}`);
-    return with_(first, ...args.slice(1));
+    return having(first, ...args.slice(1));
   };
   switch (name) {
     case 'daemon':
@@ -100,7 +100,7 @@ function changeLine(directive: Directive, parent: string, here: Here): Directive
     case 'user':
       if (here.user === undefined) return [directive];
       said.push(`user ${args.join(' ')} → ${here.user.why}`);
-      return here.user.args.length === 0 ? [] : with_(...here.user.args);
+      return here.user.args.length === 0 ? [] : having(...here.user.args);
     case 'worker_processes':
       return first === 'auto' ? instead(String(place.cores), `${place.cores}, the number of server cores`) : [directive];
     case 'worker_cpu_affinity':
@@ -112,32 +112,22 @@ function changeLine(directive: Directive, parent: string, here: Here): Directive
     case 'error_log':
       return first === 'stderr' || first === '/dev/null' || first.startsWith('memory:') ? [directive] : instead(quoted(place.logFile), `${path.basename(place.logFile)} of this run`);
     case 'access_log':
-      return first === 'off' || first === '/dev/null' ? [directive] : instead(quoted(accessLogFor(first, here)), temporary);
+      return first === 'off' || first === '/dev/null' ? [directive] : instead(quoted(here.accessLogs.fileFor(first)), temporary);
     case 'ssl_stapling':
       return first !== 'on' || here.hasStaple ? [directive] : instead('off', 'off, since it would ask another machine');
     case 'server':
-      return parent === 'upstream' && !args.includes('down') ? with_(targetOf(directive, new Set(), here), ...args.slice(1)) : [directive];
+      return parent === 'upstream' && !args.includes('down') ? having(targetOf(directive, new Set(), here), ...args.slice(1)) : [directive];
   }
-  if (/_pass$/.test(name)) return with_(targetOf(directive, here.upstreams, here), ...args.slice(1));
+  if (/_pass$/.test(name)) return having(targetOf(directive, here.upstreams, here), ...args.slice(1));
   if (/_(?:temp|cache)_path$/.test(name)) return instead(quoted(folderFor(`${name} ${first}`, name, here)), temporary);
-  if (besideConfig.test(name) && !/^(?:\/|\$|data:|engine:|store:)/.test(first)) return with_(quoted(path.join(here.folder, first)), ...args.slice(1));
+  if (besideConfig.test(name) && !/^(?:\/|\$|data:|engine:|store:)/.test(first)) return having(quoted(path.join(here.folder, first)), ...args.slice(1));
   return [directive];
 }
-
-const temporary = 'a temporary file';
 
 function targetOf(directive: Directive, upstreams: ReadonlySet<string>, { moved }: Here): string {
   const word = directive.args[0] ?? '';
   const target = localTarget(bareWord(word), upstreams, moved, `${placeOf(directive)}: ${directive.name} ${word}`);
   return target === bareWord(word) ? word : quoted(target);
-}
-
-/** Each log of the config has one of its own here too: nginx refuses different settings for the same file. */
-function accessLogFor(log: string, { accessLogs, place }: Here): string {
-  const number = accessLogs.size + 1;
-  const file = accessLogs.get(log) ?? (number === 1 && place.accessLogFile !== undefined ? place.accessLogFile : path.join(place.temp, `access-${number}.log`));
-  accessLogs.set(log, file);
-  return file;
 }
 
 function folderFor(original: string, name: string, { folders, place }: Here): string {
@@ -159,7 +149,7 @@ function withBuiltIns(config: readonly Directive[], here: Here): Directive[] {
     if (directive.name !== 'http' || directive.block === undefined) return directive;
     const lines = [
       ...tempModules(build).map((module) => line(`${module}_temp_path`, quoted(path.join(place.temp, module)))),
-      line('access_log', quoted(accessLogFor('', here)), 'combined'),
+      line('access_log', quoted(here.accessLogs.fileFor('')), 'combined'),
     ].filter(lacks(directive.block));
     added.push(...lines.map(({ name }) => name));
     return { ...directive, block: [...lines, ...directive.block] };

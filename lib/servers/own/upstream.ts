@@ -1,12 +1,6 @@
 // Where a config passes requests on to: that has to be this machine, since what is loaded loads it too.
 import { UserError } from '../../errors.ts';
-
-/** What of a config's own addresses has moved. */
-export interface Moved {
-  /** Ports of the config → those of 127.0.0.1 that have taken their places. */
-  ports: ReadonlyMap<number, number>;
-  sockets: ReadonlyMap<string, string>;
-}
+import type { Moved } from './moved.ts';
 
 /** Whether an address, as a URL or a config has it, is of this machine only. */
 export function isLoopback(host: string): boolean {
