@@ -197,7 +197,7 @@ func TestALargeBodyForASlowReader(t *testing.T) {
 }
 
 func TestABodyLongerThanMemory(t *testing.T) {
-	const bodyBytes = 500 << 20
+	const bodyBytes = 300 << 20
 	before := heapBytes()
 	for _, w := range []way{ways[2], ways[3], ways[4], ways[6]} {
 		r := w.start(t, bodyBytes, 1)

@@ -26,8 +26,8 @@ type conn struct {
 	speaker speaker
 	// unread came in and was not taken yet.
 	unread []byte
-	// registered: a loop's epoll knows it.
-	registered bool
+	// registered: a loop's epoll knows it. watchesOut: it is to report when the socket takes bytes again.
+	registered, watchesOut bool
 }
 
 // loop is an event loop on a thread of its own. All loops accept; a connection goes to the one that has the fewest.
@@ -61,8 +61,13 @@ func (l *loop) watch(fd int, events uint32) syscall.Errno {
 	return linux.EpollCtl(l.epoll, syscall.EPOLL_CTL_ADD, fd, &syscall.EpollEvent{Events: events, Fd: int32(fd)})
 }
 
-// connectionEvents are asked for once in a connection's life: edge-triggered, they come when something changes.
-const connectionEvents = linux.EpollIn | linux.EpollOut | linux.EpollRdHup | linux.EpollEdge
+// events are edge-triggered: they come when something changes. Few connections ever wait for a socket to take bytes.
+func (c *conn) events() uint32 {
+	if c.watchesOut {
+		return linux.EpollIn | linux.EpollRdHup | linux.EpollEdge | linux.EpollOut
+	}
+	return linux.EpollIn | linux.EpollRdHup | linux.EpollEdge
+}
 
 // epollExclusive wakes one of the loops that wait for a connection.
 const epollExclusive = 1 << 28
@@ -161,7 +166,7 @@ func (l *loop) begin(fd int) {
 	c.registered = true
 	r.conns[fd].Store(c)
 	// From here on it is its owner's.
-	if owner.watch(fd, connectionEvents) != 0 {
+	if owner.watch(fd, c.events()) != 0 {
 		owner.open.Add(-1)
 		l.open.Add(1)
 		l.close(c)
@@ -180,12 +185,17 @@ func (l *loop) serve(c *conn, events uint32) bool {
 		for p := c.speaker.pending(w); len(p) > 0; p = c.speaker.pending(w) {
 			if bytes > bytesPerTurn {
 				c.speaker.hold(w)
-				l.yield(c)
+				c.watchesOut = true
+				l.again(c)
 				return true
 			}
 			n, errno := linux.Send(c.fd, p)
 			if errno == syscall.EAGAIN {
 				c.speaker.hold(w)
+				if !c.watchesOut {
+					c.watchesOut = true
+					l.again(c)
+				}
 				return true
 			}
 			if errno != 0 {
@@ -208,7 +218,7 @@ func (l *loop) serve(c *conn, events uint32) bool {
 			return true
 		}
 		if turn >= readsPerTurn {
-			l.yield(c)
+			l.again(c)
 			return true
 		}
 		n, errno := linux.Recv(c.fd, l.buffer[:])
@@ -227,10 +237,10 @@ func (l *loop) serve(c *conn, events uint32) bool {
 	}
 }
 
-// yield lets the other connections have their turn. Registering again is answered with an event when there is more to do.
-func (l *loop) yield(c *conn) {
+// again registers a connection anew, which is answered with an event when there is something to do already.
+func (l *loop) again(c *conn) {
 	if c.registered {
-		event := syscall.EpollEvent{Events: connectionEvents, Fd: int32(c.fd)}
+		event := syscall.EpollEvent{Events: c.events(), Fd: int32(c.fd)}
 		linux.EpollCtl(l.epoll, syscall.EPOLL_CTL_MOD, c.fd, &event)
 	}
 }
@@ -243,6 +253,7 @@ func (l *loop) close(c *conn) {
 	}
 	linux.Close(c.fd)
 	l.workspace.clear()
+	c.watchesOut = false
 	c.unread = emptied(c.unread)
 	c.speaker.reset()
 	if len(l.free) < maxFree {

@@ -1,0 +1,5 @@
+//go:build race
+
+package responder
+
+const raceEnabled = true
