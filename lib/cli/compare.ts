@@ -114,6 +114,7 @@ async function tryOnce(side: Side, cores: Cores, binaries: ServerBinaries, signa
       workers: workersFor(spec, cores.serverCpus.length, false),
       page,
       protocol: load.protocol,
+      request: load,
       tls: load.tls,
       connections: load.connections,
       signal,

@@ -24,11 +24,10 @@ export function headingOf(plan: Plan, environment: Environment): Heading {
   const { k6, ...others } = environment.versions;
   const { fewest, most } = expectedRounds(plan);
   const secondsOf = (rounds: number): number => ceilingSeconds(plan) + estimatedSeconds(plan, rounds);
-  const [first] = variants;
   return {
     scenario: scenario.name,
     load: listed(variants.map(({ variant, load }) => loadText(loadOf(scenario, variant), load))),
-    bodyBytes: (first === undefined ? scenario.page : pageOf(scenario, first.variant)).bodyBytes,
+    bodyBytes: [...new Set(variants.map(({ variant }) => pageOf(scenario, variant).bodyBytes))],
     protocol: listed(variants.map(({ load }) => load.protocol)),
     rounds: fewest,
     seconds: secondsOf(fewest),

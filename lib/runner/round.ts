@@ -119,6 +119,7 @@ function serverOf({ plan, tools, interrupt }: RunContext, { variant, load }: Pla
     workers: workersFor(variant.server, plan.cores.serverCpus.length, plan.exact),
     page: pageOf(plan.scenario, variant),
     protocol: load.protocol,
+    request: load,
     tls: load.tls,
     connections: load.connections,
     signal: interrupt.signal,

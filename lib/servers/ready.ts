@@ -1,8 +1,8 @@
 // Waits until a started server answers as it should.
 import { once } from 'node:events';
-import { get as getPlain, type IncomingMessage } from 'node:http';
+import { request as requestPlain, type IncomingMessage } from 'node:http';
 import { connect, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from 'node:http2';
-import { get as getSecure } from 'node:https';
+import { request as requestSecure } from 'node:https';
 import { isIP } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ConnectionOptions } from 'node:tls';
@@ -21,17 +21,18 @@ export interface ReadyCheck {
   origin: string;
   page: StartOptions['page'];
   protocol: Protocol;
+  /** As the load makes it; default: a GET without a body. */
+  request?: StartOptions['request'] | undefined;
   /** What is offered; all that Node can when absent. */
   tls?: TlsOffer | undefined;
 }
 
 /**
  * Returns the length of the page's body in bytes once it is answered with status 200, and with the page's length where that
- * is known, over the protocol. Connections that are
- * refused or broken are tried again until `limitMs` have passed; a wrong answer or protocol is an error at once, since a
- * server does not grow out of it. Throws UserError, or the signal's reason.
+ * is known, over the protocol. Connections that are refused or broken are tried again until `limitMs` have passed; a wrong
+ * answer or protocol is an error at once, since a server does not grow out of it. Throws UserError, or the signal's reason.
  */
-export async function waitUntilReady({ origin, page, protocol, tls }: ReadyCheck, signal: AbortSignal, limitMs = 10_000): Promise<number> {
+export async function waitUntilReady({ origin, page, protocol, request = {}, tls }: ReadyCheck, signal: AbortSignal, limitMs = 10_000): Promise<number> {
   const url = origin + page.path;
   requireFit(url, protocol);
   const timeout = AbortSignal.timeout(limitMs);
@@ -40,7 +41,7 @@ export async function waitUntilReady({ origin, page, protocol, tls }: ReadyCheck
   let last = '';
   for (;;) {
     try {
-      const answer = await ask(url, page.host, either, secureOptions(tls, page.host));
+      const answer = await ask({ url, host: page.host, ...request }, either, secureOptions(tls, page.host));
       requireRight(answer, url, page);
       return answer.bytes;
     } catch (error) {
@@ -71,6 +72,8 @@ function requireFit(url: string, protocol: Protocol): void {
   if (protocol === 'h2c' && secure) throw new UserError(`the load is HTTP/2 without TLS (h2c), and the server's config has TLS: choose a config without it, or the protocol h2`);
 }
 
+interface Question extends NonNullable<StartOptions['request']> { url: string; host: string | undefined }
+
 interface Answer { status: number; bytes: number; location: string | undefined }
 
 type SecureOptions = ConnectionOptions & { rejectUnauthorized: false };
@@ -92,14 +95,15 @@ function secureOptions({ minVersion, maxVersion, ciphers, curves }: TlsOffer = {
 const tls13Suites = ['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256'];
 
 /** On a connection of its own, as the next one too, so that none stays open when the load starts. */
-async function askHttp1(url: string, host: string | undefined, signal: AbortSignal, secure: SecureOptions): Promise<Answer> {
-  const options = { agent: false, signal, headers: { 'user-agent': readyUserAgent, ...(host === undefined ? {} : { host }) } };
-  const request = url.startsWith('https:') ? getSecure(url, { ...options, ...secure }) : getPlain(url, options);
+async function askHttp1({ url, host, method = 'GET', headers, body }: Question, signal: AbortSignal, secure: SecureOptions): Promise<Answer> {
+  const options = { agent: false, signal, method, headers: { ...(host === undefined ? {} : { host }), ...headers, 'user-agent': readyUserAgent } };
+  const request = url.startsWith('https:') ? requestSecure(url, { ...options, ...secure }) : requestPlain(url, options);
+  request.end(body);
   const [response] = (await once(request, 'response')) as [IncomingMessage];
   return { status: response.statusCode ?? 0, bytes: await lengthOf(response), location: response.headers.location };
 }
 
-async function askHttp2(url: string, host: string | undefined, signal: AbortSignal, secure: SecureOptions): Promise<Answer> {
+async function askHttp2({ url, host, method = 'GET', headers: asked, body }: Question, signal: AbortSignal, secure: SecureOptions): Promise<Answer> {
   const session = connect(url, secure);
   // One that comes when nobody waits for it is told by the stream too.
   session.on('error', () => undefined);
@@ -108,7 +112,11 @@ async function askHttp2(url: string, host: string | undefined, signal: AbortSign
     // Node goes on without ALPN; the load will not.
     if (url.startsWith('https:') && session.alpnProtocol !== 'h2') throw noHttp2;
     const { pathname, search } = new URL(url);
-    const stream = session.request({ ':path': pathname + search, ...(host === undefined ? {} : { ':authority': host }), 'user-agent': readyUserAgent }, { signal });
+    const stream = session.request({
+      ':method': method, ':path': pathname + search, ...(host === undefined ? {} : { ':authority': host }),
+      ...http2Headers(asked), 'user-agent': readyUserAgent,
+    }, { signal, endStream: body === undefined });
+    if (body !== undefined) stream.end(body);
     const closed = once(stream, 'close').then(() => { throw new Error('the connection was closed'); });
     closed.catch(() => undefined); // It also closes after the answer.
     const [headers] = (await Promise.race([once(stream, 'response'), closed])) as [IncomingHttpHeaders & IncomingHttpStatusHeader];
@@ -116,6 +124,11 @@ async function askHttp2(url: string, host: string | undefined, signal: AbortSign
   } finally {
     session.destroy();
   }
+}
+
+/** Names in lower case, as HTTP/2 wants them; a Host is its :authority. */
+function http2Headers(headers: Question['headers'] = {}): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [/^host$/i.test(name) ? ':authority' : name.toLowerCase(), value]));
 }
 
 async function lengthOf(body: AsyncIterable<unknown>): Promise<number> {

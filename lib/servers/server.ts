@@ -38,6 +38,8 @@ export interface StartOptions {
   page: Omit<Page, 'bodyBytes'> & { bodyBytes?: number };
   /** The load's: the page has to be served over it. Default: HTTP/2 where the config speaks it, or else HTTP/1.1. */
   protocol?: Protocol;
+  /** The load's: what it asks in other words than a plain GET. */
+  request?: Pick<LoadProfile, 'method' | 'headers' | 'body'>;
   /** What the load's client offers: the server has to take it. */
   tls?: TlsOffer | undefined;
   /** For tests. Default: a free loopback port. */

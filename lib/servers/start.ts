@@ -76,7 +76,7 @@ async function startOn(port: number, kind: ServerKind, spec: ServerSpec, options
   let bodyBytes: number;
   const { died, stop } = watchLifecycle(name, child, files.log, scratch.remove);
   try {
-    const check = { origin, page: options.page, protocol: options.protocol ?? config.protocol, tls: options.tls };
+    const check = { origin, page: options.page, protocol: options.protocol ?? config.protocol, request: options.request, tls: options.tls };
     bodyBytes = await untilServing(check, port, child.pid, died, signal);
   } catch (error) {
     const own = spec.asIs !== undefined && child.hasExited();

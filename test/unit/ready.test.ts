@@ -53,6 +53,20 @@ it('tells a wrong status and a wrong length at once', async () => {
   await expect(wrong((_, response) => { response.end(); })).rejects.toThrow(/answers with 0 bytes instead of 5: /);
 });
 
+it.each(['http/1.1', 'h2c'] as const)('asks as the load does, over %s', async (protocol) => {
+  // Answers with what came: a page that takes POST only, from one host, with a header.
+  const echo: RequestListener = (asked, response) => {
+    const right = asked.method === 'POST' && (asked.headers.host ?? asked.headers[':authority']) === 'example.org' && asked.headers['x-key'] === 'k';
+    if (!right) response.statusCode = 405;
+    asked.pipe(response);
+  };
+  const server = protocol === 'h2c' ? createHttp2Server(echo as never) : answering(echo);
+  const origin = `http://127.0.0.1:${await listening(server)}`;
+  const asking = (request?: { method?: string; headers?: Record<string, string>; body?: string }): Promise<number> => waitUntilReady({ origin, page: { path: '/' }, protocol, request }, never);
+  expect(await asking({ method: 'POST', headers: { Host: 'example.org', 'X-Key': 'k' }, body: '1234567' })).toBe(7);
+  await expect(asking()).rejects.toThrow('status 405');
+});
+
 describe("of a config of one's own", () => {
   const ask = async (listener: RequestListener, own: { path: string; host?: string }, protocol: Protocol = 'http/1.1'): Promise<number> => {
     const server = protocol === 'h2c' ? createHttp2Server(listener as never) : answering(listener);
