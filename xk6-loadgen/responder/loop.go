@@ -164,9 +164,10 @@ func (l *loop) begin(fd int) {
 	l.open.Add(-1)
 	owner.open.Add(1)
 	c.registered = true
+	events := c.events()
 	r.conns[fd].Store(c)
 	// From here on it is its owner's.
-	if owner.watch(fd, c.events()) != 0 {
+	if owner.watch(fd, events) != 0 {
 		owner.open.Add(-1)
 		l.open.Add(1)
 		l.close(c)
