@@ -39,9 +39,8 @@ export async function findGo(machine: Machine): Promise<Go> {
 /** Where the binary for the present sources and this Go lies, or will lie. */
 export async function k6Path(machine: Machine, go: Go): Promise<string> {
   const entries = await readdir(machine.k6Sources, { recursive: true, withFileTypes: true });
-  // What only tests read, fuzzing's finds among it, is not in the binary.
-  const files = entries.filter((entry) => entry.isFile() && !entry.name.endsWith('_test.go') && !relative(machine.k6Sources, entry.parentPath).split(sep).includes('testdata'))
-    .map((entry) => join(entry.parentPath, entry.name)).sort();
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
+    .filter((file) => isBuiltFrom(relative(machine.k6Sources, file))).sort();
   const contents = await Promise.all(files.map((file) => readFile(file)));
   const hash = createHash('sha256').update(`${go.version} ${go.architecture}\n`);
   for (const [index, content] of contents.entries()) {
@@ -54,6 +53,11 @@ export async function k6Path(machine: Machine, go: Go): Promise<string> {
 export async function responderPath(k6: string): Promise<string | undefined> {
   const path = join(dirname(k6), 'responder');
   return await isExecutableFile(path) ? path : undefined;
+}
+
+/** What only tests read, fuzzing's finds among it, and what people read is not in the binary. */
+function isBuiltFrom(file: string): boolean {
+  return !file.endsWith('_test.go') && !file.endsWith('.md') && !file.split(sep).includes('testdata');
 }
 
 /**
