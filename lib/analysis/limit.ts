@@ -24,8 +24,3 @@ export function usableCores(
 ): { server: number; generator: number } {
   return { server: Math.min(variant.server?.workers ?? cores.server, cores.server), generator: Math.min(variant.load.threads, cores.generator) };
 }
-
-/** Whether server and generator ran on the same cores: the machine has not as many as the two have together. */
-export function coresAreShared({ serverCores, generatorCores, cores }: { serverCores: number; generatorCores: number; cores: number }): boolean {
-  return serverCores + generatorCores > cores;
-}

@@ -1,7 +1,7 @@
 // What the run saw of others' use of the machine, said where it matters to the figures.
 import { enumeration, percent, times, whole } from '../format.ts';
 import type { Comparison, Round } from '../runner/result.ts';
-import { atLimit, coresAreShared, usableCores } from './limit.ts';
+import { atLimit, usableCores } from './limit.ts';
 import { clockMatters, noiseOf, othersMatter, stealMatters, type RoundNoise } from './noise.ts';
 import { median, total } from './statistics.ts';
 import type { MeasuredVariant, RunFacts } from './summarise.ts';
@@ -59,7 +59,7 @@ function stealWarnings({ serverCores, generatorCores }: RunFacts, seen: readonly
 
 /** On shared cores the generator itself is one of the others. */
 function othersWarnings(facts: RunFacts, seen: readonly Seen[]): NoiseWarning[] {
-  const found = coresAreShared(facts) ? null : worst(seen, (noise) => noise.serverOthersShare, othersMatter);
+  const found = facts.sharedCores ? null : worst(seen, (noise) => noise.serverOthersShare, othersMatter);
   if (found === null) return [];
   const { highest: share, rounds, ofRounds } = found;
   return [{ kind: 'others', cores: facts.serverCores, share, rounds, ofRounds }];
@@ -135,7 +135,7 @@ function causesIn(facts: RunFacts, { name, server, load, rounds }: MeasuredVaria
     ...generator,
     steal('server', facts.serverCores, (one) => one.serverStealShare),
     steal('generator', facts.generatorCores, (one) => one.generatorStealShare),
-    ...(coresAreShared(facts) ? [] : [more(
+    ...(facts.sharedCores ? [] : [more(
       (one) => one.serverOthersShare, othersMatter, `others used ${percent(noise.serverOthersShare)} of the ${coresOf('server', facts.serverCores)}`,
     )]),
     ...(clock === undefined || usualClock.length === 0 ? [] : [{

@@ -2,7 +2,7 @@
 import type { Published, Scenario } from '../scenario/model.ts';
 import type { Ceiling, Comparison, NoiseFloor, Phase, Round, Share, VariantResult } from '../runner/result.ts';
 import type { Use } from './disagreement.ts';
-import { coresAreShared, usableCores } from './limit.ts';
+import { usableCores } from './limit.ts';
 import { noiseOf, type RoundNoise } from './noise.ts';
 import { phaseResults, successRatioOf, trafficOf } from './phases.ts';
 import { noiseFloorOf } from './rounds-needed.ts';
@@ -31,6 +31,8 @@ export interface MeasuredVariant {
 export interface RunFacts {
   serverCores: number;
   generatorCores: number;
+  /** They are the same ones. */
+  sharedCores: boolean;
   /** Of the machine, and its one-minute load average before the first round. */
   cores: number;
   loadAverage: number;
@@ -162,7 +164,7 @@ function useOf(facts: RunFacts, variant: MeasuredVariant, { name, serverShare, g
     serverCores: usableCores(variant, { server: facts.serverCores, generator: facts.generatorCores }).server,
     stealShare: typical((one) => one.serverStealShare),
     othersShare: typical((one) => one.serverOthersShare),
-    sharedCores: coresAreShared(facts),
+    sharedCores: facts.sharedCores,
   };
 }
 

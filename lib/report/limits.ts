@@ -1,13 +1,8 @@
 // Who set the pace, and how far the generator could have gone.
 import { limitOf, usableCores } from '../analysis/limit.ts';
 import { enumeration, percent, whole } from '../format.ts';
-import { formatCpuList } from '../runner/cores.ts';
+import { formatCpuList, sharesCores } from '../runner/cores.ts';
 import type { Environment, Result, VariantResult } from '../runner/result.ts';
-
-/** Server and generator on the same cores, as a scenario may ask. */
-export function sharesCores({ serverCpus, generatorCpus }: { serverCpus: readonly number[]; generatorCpus: readonly number[] }): boolean {
-  return formatCpuList(serverCpus) === formatCpuList(generatorCpus);
-}
 
 /** "core 1", "cores 4-7". */
 export function coresText(cpus: readonly number[]): string {

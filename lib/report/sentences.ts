@@ -1,6 +1,7 @@
 // What stands around the table in words. The same lines in the terminal and in Markdown.
 import { comparable } from '../analysis/verdict.ts';
 import { change, duration, enumeration, percent, scaledTime, times, tolerance, whole } from '../format.ts';
+import { sharesCores } from '../runner/cores.ts';
 import type { Comparison, Integrity, Result, Share, VariantResult } from '../runner/result.ts';
 import { findVariants } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
@@ -8,7 +9,7 @@ import type { LoadProfile, Scenario } from '../scenario/model.ts';
 import { noiseFloorLines, roundsLines, roundsNeeded, scopeLines, undecidedLines } from './certainty.ts';
 import { comparesProtocols } from './columns.ts';
 import { ladderOf } from './ladder.ts';
-import { ceilingLines, coresText, limitLines, sharesCores } from './limits.ts';
+import { ceilingLines, coresText, limitLines } from './limits.ts';
 import { isOpenModel, protocolNames, streamsOf } from './loads.ts';
 import { streamSweep, type Point, type StreamSweep } from './streams.ts';
 

@@ -5,6 +5,7 @@ import { baselineName, loadOf, pageOf } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
 import type { Page, ServerSpec, Variant } from '../scenario/model.ts';
 import { workersFor } from '../servers/index.ts';
+import { sharesCores } from './cores.ts';
 import type { Plan } from './plan.ts';
 import type { Ceiling, Environment, Integrity, Result, Round } from './result.ts';
 import type { RunContext, Tried, VariantRound } from './round.ts';
@@ -27,6 +28,7 @@ export function buildResult({ plan, store }: RunContext, environment: Environmen
   const facts = {
     serverCores: plan.cores.serverCpus.length,
     generatorCores: plan.cores.generatorCpus.length,
+    sharedCores: sharesCores(plan.cores),
     cores: environment.cores,
     loadAverage: environment.loadAverage[0],
     quick: plan.quick,

@@ -5,8 +5,8 @@ import type { Scenario } from '../scenario/model.ts';
 
 export interface Cores { serverCpus: number[]; generatorCpus: number[] }
 
-/** Whether server and generator run on some of the same cores. */
-export function sharesCores({ serverCpus, generatorCpus }: Cores): boolean {
+/** Whether server and generator run on the same cores; if on some of them, then on all. */
+export function sharesCores({ serverCpus, generatorCpus }: { serverCpus: readonly number[]; generatorCpus: readonly number[] }): boolean {
   return serverCpus.some((cpu) => generatorCpus.includes(cpu));
 }
 
@@ -37,7 +37,7 @@ export function allowedCpus(): number[] {
  * Divides the cores: half and half unless told, the server gets the upper half, the generator the odd one (the runner and
  * InfluxDB run on its cores as well). When one side is told, the other gets the rest. A scenario with `sharedCores` gives
  * both all of them unless told, and they may be told the same ones.
- * @throws UserError on an overlap, on cores that are not there or not allowed, and when one core is all there is
+ * @throws UserError on an overlap (of a scenario with `sharedCores`: on one in part), on cores that are not there or not allowed, and when one core is all there is
  */
 export function divideCores(
   allowed: readonly number[], asked: { server?: readonly number[] | undefined; generator?: readonly number[] | undefined },
@@ -45,12 +45,12 @@ export function divideCores(
 ): Cores {
   check(asked.server, '--server-cpus');
   check(asked.generator, '--generator-cpus');
-  if (sharedCores && (asked.server === undefined) === (asked.generator === undefined)) {
-    return { serverCpus: [...(asked.server ?? allowed)], generatorCpus: [...(asked.generator ?? allowed)] };
-  }
   const shared = asked.server?.filter((cpu) => asked.generator?.includes(cpu)) ?? [];
+  const bothSame = asked.server?.join() === asked.generator?.join();
+  if (sharedCores && bothSame) return { serverCpus: [...(asked.server ?? allowed)], generatorCpus: [...(asked.server ?? allowed)] };
   if (shared.length > 0) {
-    throw new UserError(`--server-cpus and --generator-cpus share core ${formatCpuList(shared)}: give each its own`, 2);
+    const inPart = sharedCores ? 'both the same ones, or each its own' : 'each its own';
+    throw new UserError(`--server-cpus and --generator-cpus share core ${formatCpuList(shared)}: give ${inPart}`, 2);
   }
   if (allowed.length < 2) {
     throw new UserError(`a comparison needs 2 cores, one for the server and one for the generator; only core ${formatCpuList(allowed)} is allowed here`);

@@ -4,8 +4,7 @@ import { summarise, type MeasuredVariant, type RunFacts } from '../../lib/analys
 import { warningText } from '../../lib/analysis/warnings.ts';
 import type { Noise, Phase } from '../../lib/runner/result.ts';
 import { phase } from '../fixtures/phase.ts';
-
-const facts: RunFacts = { serverCores: 1, generatorCores: 1, cores: 2, loadAverage: 0.3, quick: false, looks: [6], sameWithin: 0.01, ceilings: [] };
+import { facts } from '../fixtures/result.ts';
 
 const quiet: Noise = { serverStealShare: 0, generatorStealShare: 0, serverOthersShare: 0.01, loadAverage: 2, serverMhz: [2400, 2400] };
 
@@ -69,7 +68,7 @@ describe('noise is said', () => {
   test('where others used the server\'s cores, unless the generator is on them too', () => {
     const variants = [variant('workers', [{}, { serverOthersShare: 0.08 }, {}, {}])];
     expect(texts(variants)).toEqual(["others used up to 8.0 % of the server's core in round 2: end what else runs on this machine and run again"]);
-    expect(texts(variants, { serverCores: 2, generatorCores: 2 })).toEqual([]);
+    expect(texts(variants, { sharedCores: true })).toEqual([]);
   });
 
   test('where the clock was held back, not where it rose because the load began', () => {
@@ -114,7 +113,7 @@ describe('a round that lies apart', () => {
     const nothing = 'cache: round 4 lies apart: ×1.80, the others ×1.40 to ×1.50; nothing that was watched explains it, and it counts like all others';
     expect(pair({})).toBe(nothing);
     expect(pair({ serverOthersShare: 0.05 })).toBe(nothing);
-    expect(pair({ serverOthersShare: 0.5 }, {}, { serverCores: 2, generatorCores: 2 })).toBe(nothing);
+    expect(pair({ serverOthersShare: 0.5 }, {}, { sharedCores: true })).toBe(nothing);
     const always = [variant('workers', four({ serverStealShare: 0.1 }), {}, [1000, 1000, 1000, 1000]), variant('cache', four({ serverStealShare: 0.1 }), {}, [1000, 1000, 1000, 2000])];
     expect(texts(always).at(-1)).toBe('cache: round 4 lies apart: ×2.00, the others ×1.00; nothing that was watched explains it, and it counts like all others');
     const unknown = always.map((one) => ({ ...one, rounds: one.rounds.map(({ round, phases }) => ({ round, phases: phases.map((its) => ({ ...its, noise: null })) })) }));

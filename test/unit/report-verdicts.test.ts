@@ -278,7 +278,7 @@ describe('server and generator on the same cores', () => {
       };
       // One worker can use half of the two cores.
       const one = { ...variant, name: 'one', server: { ...variant.server, workers: 1 }, rounds: rounds([600_000, 600_000, 600_000, 600_000], cpuMicros / 1.1, 1, 2, 3, generatorCpuSeconds * 1.1) };
-      const said = result([variant, one], {}, { serverCores: 2, generatorCores: 2 });
+      const said = result([variant, one], {}, { serverCores: 2, generatorCores: 2, sharedCores: true });
       said.environment.serverCpus = [0, 1];
       said.environment.generatorCpus = [0, 1];
       return findings(said);

@@ -52,7 +52,7 @@ describe('divideCores', () => {
     [[0, 1, 2], {}, [0, 1, 2], [0, 1, 2]],
     [[3], {}, [3], [3]],
     [[0, 1], { server: [1], generator: [1] }, [1], [1]],
-    [[0, 1, 2], { server: [0, 1], generator: [1, 2] }, [0, 1], [1, 2]],
+    [[0, 1, 2], { server: [0], generator: [1, 2] }, [0], [1, 2]],
     [[0, 1, 2], { server: [2] }, [2], [0, 1]],
     [[0, 1, 2], { generator: [2] }, [0, 1], [2]],
   ])('%j with %j where the scenario shares cores', (allowed, asked, serverCpus, generatorCpus) => {
@@ -61,8 +61,10 @@ describe('divideCores', () => {
     expect(sharesCores(cores)).toBe(serverCpus.some((cpu) => generatorCpus.includes(cpu)));
   });
 
-  test('refuses cores that are not there where the scenario shares them, too', () => {
+  test('refuses cores that are not there, or shared in part, where the scenario shares them', () => {
     expect(() => divideCores([0, 1], { server: [2], generator: [2] }, { sharedCores: true })).toThrow(/^--server-cpus: core 2 is not there/);
+    expect(() => divideCores([0, 1, 2], { server: [0, 1], generator: [1, 2] }, { sharedCores: true }))
+      .toThrow('--server-cpus and --generator-cpus share core 1: give both the same ones, or each its own');
   });
 
   test.each([

@@ -59,7 +59,7 @@ it('leaves out the noise of a phase where the kernel tells nothing of it', () =>
 });
 
 const facts = {
-  serverCores: 1, generatorCores: 1, cores: 2, loadAverage: 0, quick: false, looks: [5, 10, 20], sameWithin: 0.01,
+  serverCores: 1, generatorCores: 1, sharedCores: false, cores: 2, loadAverage: 0, quick: false, looks: [5, 10, 20], sameWithin: 0.01,
   ceilings: [{ variants: ['initial', 'tuned'], rps: 2000, generatorShare: 1 }],
 };
 

@@ -3,8 +3,7 @@ import { summarise, type MeasuredVariant, type RunFacts } from '../../lib/analys
 import { warningText } from '../../lib/analysis/warnings.ts';
 import type { Phase } from '../../lib/runner/result.ts';
 import { latency, phase } from '../fixtures/phase.ts';
-
-const facts: RunFacts = { serverCores: 1, generatorCores: 1, cores: 2, loadAverage: 0.3, quick: false, looks: [6], sameWithin: 0.01, ceilings: [] };
+import { facts } from '../fixtures/result.ts';
 
 function variant(name: string, phases: readonly Phase[], changes: Partial<MeasuredVariant> = {}): MeasuredVariant {
   return {

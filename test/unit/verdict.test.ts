@@ -3,8 +3,7 @@ import { summarise, type Asked, type MeasuredVariant, type RunFacts } from '../.
 import { decided, verdictOf } from '../../lib/analysis/verdict.ts';
 import type { Comparison, Noise, Phase } from '../../lib/runner/result.ts';
 import { phase } from '../fixtures/phase.ts';
-
-const facts: RunFacts = { serverCores: 1, generatorCores: 1, cores: 2, loadAverage: 0.3, quick: false, looks: [6], sameWithin: 0.01, ceilings: [] };
+import { facts } from '../fixtures/result.ts';
 
 function variant(name: string, phases: readonly Phase[], changes: Partial<MeasuredVariant> = {}): MeasuredVariant {
   return {
@@ -243,7 +242,7 @@ describe('a disagreement', () => {
     const workers = (count: number): Partial<MeasuredVariant> => ({ server: { name: 'nginx', version: '', workers: count, config: [], redirections: [] } });
     expect(words(measured('a', 1, 0.7, {}, workers(1)), measured('b', 1.9, 0.7, {}, workers(4)), { serverCores: 2, cores: 4 }))
       .toBe('with a the server used 47 % less CPU time than with b: it can use 1 of its cores there, and 2 with b');
-    expect(words(measured('a', 1.2, 0.7), measured('b', 0.8, 1.1), { serverCores: 2, generatorCores: 2, cores: 2 }))
+    expect(words(measured('a', 1.2, 0.7), measured('b', 0.8, 1.1), { serverCores: 2, generatorCores: 2, sharedCores: true }))
       .toBe('with b the server used 33 % less CPU time than with a: it shares its cores with the generator, which takes what the server leaves');
   });
 
