@@ -61,10 +61,11 @@ export async function runK6(options: K6Options, { interrupt, peerDied, watch }: 
   interrupt.signal.throwIfAborted();
   const k6 = await startK6(options);
   // From here on all that runs is ended below.
-  const unwatch = watch?.(k6);
   const unguard = interrupt.guard(k6.child.pid);
   const over = new AbortController();
+  let unwatch: (() => void) | undefined;
   try {
+    unwatch = watch?.(k6);
     interrupt.signal.throwIfAborted();
     const failure = await Promise.race([
       k6.child.exited.then(() => undefined),
