@@ -137,7 +137,7 @@ export function warningText(warning: Warning): string {
     case 'no-baseline':
       return `${warning.variant} is compared with ${warning.baseline}, which was not run: name both with --variants for a ratio`;
     case 'repeated':
-      return `round ${warning.round} was dropped and repeated: ${warning.why}`;
+      return `round ${warning.round} was dropped and repeated as round ${warning.round + 1}: ${warning.why}`;
     case 'dropped':
       return `round ${warning.round} was dropped, and there was no time to repeat it: ${warning.why}`;
     case 'time-over':

@@ -209,7 +209,7 @@ describe('when a part fails', () => {
     expect(result.state).toBe('complete');
     expect(result.variants.map((variant) => variant.rounds.map(({ round }) => round))).toEqual([[2], [2]]);
     expect(result.integrity).toMatchObject({ lost: 0 });
-    expect(result.warnings).toContainEqual(expect.stringMatching(/^round 1 was dropped and repeated: nginx \(pid \d+\) ended by SIGKILL/));
+    expect(result.warnings).toContainEqual(expect.stringMatching(/^round 1 was dropped and repeated as round 2: nginx \(pid \d+\) ended by SIGKILL/));
     expect(run.stderr()).toMatch(/^round 1 is dropped and repeated: nginx/m);
   }, testLimitMs);
 
@@ -238,7 +238,7 @@ describe('when a part fails', () => {
     const result = readResult(out);
     expect(result.state).toBe('complete');
     expect(result.variants.map((variant) => variant.rounds.map(({ round }) => round))).toEqual([[1, 3], [1, 3]]);
-    expect(result.warnings).toContainEqual(expect.stringMatching(/^round 2 was dropped and repeated: nginx \(pid \d+\) ended with code 9/));
+    expect(result.warnings).toContainEqual(expect.stringMatching(/^round 2 was dropped and repeated as round 3: nginx \(pid \d+\) ended with code 9/));
   }, testLimitMs);
 
   test('a database that hangs when a round is over does not cost that round', async () => {
