@@ -8,8 +8,7 @@ import { markdownReport } from '../report/markdown.ts';
 import type { RunProgress } from '../report/run-progress.ts';
 import { findingLines, headingLines, loadText, storedLine, type Heading } from '../report/sentences.ts';
 import { terminalReport } from '../report/terminal.ts';
-import { ceilingSeconds } from '../runner/ceiling.ts';
-import { estimatedSeconds, expectedRounds } from '../runner/estimate.ts';
+import { ceilingSeconds, estimatedSeconds, expectedRounds } from '../runner/estimate.ts';
 import { makePlan, serversOf, type Plan, type PlanDraft } from '../runner/plan.ts';
 import type { Environment, Result } from '../runner/result.ts';
 import { writeWhole } from '../runner/results-folder.ts';
@@ -23,16 +22,15 @@ export function headingOf(plan: Plan, environment: Environment): Heading {
   const { scenario, variants, cores } = plan;
   const { k6, ...others } = environment.versions;
   const { fewest, most } = expectedRounds(plan);
-  const secondsOf = (rounds: number): number => ceilingSeconds(plan) + estimatedSeconds(plan, rounds);
   return {
     scenario: scenario.name,
     load: listed(variants.map(({ variant, load }) => loadText(loadOf(scenario, variant), load))),
     bodyBytes: [...new Set(variants.map(({ variant }) => pageOf(scenario, variant).bodyBytes))],
     protocol: listed(variants.map(({ load }) => load.protocol)),
     rounds: fewest,
-    seconds: secondsOf(fewest),
+    seconds: estimatedSeconds(plan, fewest),
     estimated: true,
-    ...(most === fewest ? {} : { atMost: { rounds: most, seconds: secondsOf(most) } }),
+    ...(most === fewest ? {} : { atMost: { rounds: most, seconds: estimatedSeconds(plan, most) } }),
     server: serversOf(plan).map((name) => `${name} ${others[name]}`).join(', '),
     k6: `k6 ${k6}`,
     serverCpus: cores.serverCpus,
@@ -62,7 +60,7 @@ export function shorterLine(plan: PlanDraft, options: RunOptions, ownWays: reado
   if (estimatedSeconds(plan) <= longSeconds) return [];
   const quick = makePlan(plan.scenario, plan.shown, plan.cores, { ...options, quick: true, exact: plan.exact });
   const first = plan.quick ? [] : [`--quick (about ${duration(estimatedSeconds(quick))})`];
-  return [`To make it shorter: ${[...first, ...(plan.rounds > 1 ? ['fewer --rounds', 'a --max-time'] : []), ...ownWays].join(', ')}.`];
+  return [`To make it shorter: ${[...first, ...(plan.rounds > 1 ? ['fewer --rounds', plan.maxTimeSeconds === undefined ? 'a --max-time' : 'a shorter --max-time'] : []), ...ownWays].join(', ')}.`];
 }
 
 /** Tells the person what goes on. */
@@ -73,7 +71,7 @@ export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
   };
   return {
     checking({ number, of }) {
-      const secondsLeft = ceilingSeconds(plan) * (1 - (number - 1) / of) + estimatedSeconds(plan, plan.looks[0]);
+      const secondsLeft = estimatedSeconds(plan, expectedRounds(plan).fewest) - (ceilingSeconds(plan) * (number - 1)) / of;
       progress.running({ what: `what the generator can do · load ${number} of ${of}`, rps: null, secondsLeft });
     },
     checked({ variants, rps }) {

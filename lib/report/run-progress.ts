@@ -6,7 +6,7 @@ export interface Running {
   what: string;
   /** requests/s in the last second; null before the first. */
   rps: number | null;
-  /** Of the whole run. */
+  /** Until the run ends, or verdicts may end it. */
   secondsLeft: number;
 }
 

@@ -1,68 +1,17 @@
 // What the generator can do at most here with each load of a plan: it is measured against a responder that does nothing else.
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { pageOf } from '../scenario/catalogue.ts';
-import type { Load } from '../scenario/load.ts';
+import { UserError } from '../errors.ts';
 import { machineCertificate } from '../servers/certificate.ts';
-import { assumed } from './estimate.ts';
+import { ceilingLoads, type CeilingLoad } from './ceiling-loads.ts';
 import { LoadFailure, runK6 } from './k6.ts';
-import { loadOptions, type PlanDraft, type PlannedVariant } from './plan.ts';
+import { loadOptions, type PlannedVariant } from './plan.ts';
 import { startResponder } from './responder.ts';
 import type { Ceiling, LoadResult } from './result.ts';
 import type { RunContext } from './round.ts';
 
-/** At most; no longer than a round is. */
-const measuredSeconds = { full: 1, quick: 0.5 };
-/** Before that, beside the time of the handshakes. */
-const warmupSeconds = 0.2;
-/** Start and end of the responder and k6. */
-const overheadSeconds = 0.5;
-const timeoutSeconds = 5;
-
 /** From this share of answers with 2xx on, the rest does not matter for what the generator can do. */
 const fewestAnswered = 0.99;
-
-/** A load as it is laid on the responder, and who has it. */
-export interface CeilingLoad {
-  variants: string[];
-  load: Load;
-  tls: boolean;
-  page: ReturnType<typeof pageOf>;
-}
-
-/** Each load that differs, once. Those with a rate are left out: they ask for no more than it. */
-export function ceilingLoads(plan: PlanDraft, overTls: (planned: PlannedVariant) => boolean): CeilingLoad[] {
-  const found = new Map<string, CeilingLoad>();
-  for (const planned of plan.variants) {
-    if (planned.load.rate !== undefined) continue;
-    const tls = overTls(planned);
-    const page = pageOf(plan.scenario, planned.variant);
-    const load = shortened(planned.load, tls, plan.quick);
-    const key = JSON.stringify([loadOptions(load, urlOf(tls ? 'https://' : 'http://', page), page), page.bodyBytes]);
-    const known = found.get(key);
-    if (known === undefined) found.set(key, { variants: [planned.variant.name], load, tls, page });
-    else known.variants.push(planned.variant.name);
-  }
-  return [...found.values()];
-}
-
-function shortened({ connections, requests: _requests, ...load }: Load, tls: boolean, quick: boolean): Load {
-  return {
-    ...load,
-    connections,
-    timeoutSeconds,
-    durationSeconds: Math.min(quick ? measuredSeconds.quick : measuredSeconds.full, load.durationSeconds ?? Infinity),
-    warmupSeconds: warmupSeconds + (tls ? connections * assumed.handshakeSeconds : 0),
-  } as Load;
-}
-
-const urlOf = (origin: string, { path }: Pick<CeilingLoad['page'], 'path'>): string => origin + path;
-
-/** Estimated seconds of findCeilings. */
-export function ceilingSeconds(plan: PlanDraft): number {
-  const loads = ceilingLoads(plan, ({ load }) => load.protocol === 'h2');
-  return loads.reduce((sum, { load }) => sum + load.warmupSeconds + (load.durationSeconds ?? 0) + overheadSeconds, 0);
-}
 
 export interface CeilingEvents {
   /** Before each load. */
@@ -96,7 +45,8 @@ export async function findCeilings(
       events.checked(ceiling);
     } catch (error) {
       context.interrupt.signal.throwIfAborted();
-      if (!(error instanceof LoadFailure)) throw error;
+      // The latter says that there is no certificate for it.
+      if (!(error instanceof LoadFailure || error instanceof UserError)) throw error;
       problems.push(`${one.variants.join(', ')}: ${error.message}`);
     }
   }
@@ -116,7 +66,7 @@ async function measure(context: RunContext, binary: string, { variants, load, tl
     interrupt,
   });
   try {
-    const url = urlOf(`${tls ? 'https' : 'http'}://${responder.address}`, page);
+    const url = `${tls ? 'https' : 'http'}://${responder.address}${page.path}`;
     const [result] = await runK6({
       binary: tools.k6,
       script,
@@ -125,7 +75,7 @@ async function measure(context: RunContext, binary: string, { variants, load, tl
       loadPlan: {
         scenario: scenario.name,
         tags: { run, check: 'ceiling' },
-        maxDurationSeconds: Math.ceil(load.warmupSeconds + (load.durationSeconds ?? 0) + timeoutSeconds) + 10,
+        maxDurationSeconds: Math.ceil(load.warmupSeconds + load.durationSeconds + load.timeoutSeconds) + 10,
         phases: [loadOptions(load, url, page)],
       },
       output: null,

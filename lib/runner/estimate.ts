@@ -2,17 +2,12 @@
 import { pageOf } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
 import type { Page } from '../scenario/model.ts';
+import { assumed } from './assumed.ts';
+import { ceilingLoads } from './ceiling-loads.ts';
 import type { PlanDraft, PlannedVariant } from './plan.ts';
 
 /** Start and stop of server and k6, and the check of what was stored, for one variant in one round. Seen on 2 cores: 0.3 to 1 s. */
 const overheadSeconds = 0.5;
-
-/**
- * What a count of requests is taken to last where nobody knows, from what one server core and one generator core did here:
- * small pages at 20,000 requests/s (10,000 with a connection for each), large ones at the rate of their bytes, and a TLS
- * handshake's time for each connection.
- */
-export const assumed = { rps: 20_000, rpsWithoutKeepAlive: 10_000, bytesPerSecond: 500e6, handshakeSeconds: 0.002 };
 
 /** Estimated seconds of one load phase, its warm-up included. */
 export function expectedSeconds(load: Load, page: Pick<Page, 'bodyBytes'>): number {
@@ -35,13 +30,25 @@ export function secondsPerRound(plan: PlanDraft): number {
   return plan.variants.reduce((sum, variant) => sum + secondsPerVariant(plan, variant), 0);
 }
 
-/** Estimated seconds of the rounds, by default as many as the run may come to. */
+/** Estimated seconds of the look at what the generator can do, before the first round. */
+export function ceilingSeconds(plan: PlanDraft): number {
+  return ceilingLoads(plan).reduce((sum, { load }) => sum + load.warmupSeconds + load.durationSeconds + overheadSeconds, 0);
+}
+
+/** Estimated seconds of a run of so many rounds, by default as many as it may come to, with what goes before them. */
 export function estimatedSeconds(plan: PlanDraft, rounds = expectedRounds(plan).most): number {
-  return rounds * secondsPerRound(plan);
+  return ceilingSeconds(plan) + rounds * secondsPerRound(plan);
 }
 
 /** How many rounds a run comes to at least and at most, as far as it can be told before it starts. */
 export function expectedRounds(plan: PlanDraft): { fewest: number; most: number } {
-  const inTime = plan.maxTimeSeconds === undefined ? Infinity : Math.max(1, Math.floor(plan.maxTimeSeconds / secondsPerRound(plan)));
+  const { maxTimeSeconds = Infinity } = plan;
+  const inTime = Math.max(1, Math.floor((maxTimeSeconds - ceilingSeconds(plan)) / secondsPerRound(plan)));
   return { fewest: Math.min(plan.looks[0] as number, inTime), most: Math.min(plan.rounds, inTime) };
+}
+
+/** How many rounds there are from this one on until the verdicts are looked at, or the time is over. @param place of the round, from 1 */
+export function roundsToLook(plan: PlanDraft, place: number): number {
+  const look = plan.looks.find((one) => one >= place) ?? plan.rounds;
+  return Math.max(1, Math.min(look, expectedRounds(plan).most) - place + 1);
 }

@@ -8,7 +8,7 @@ import type { Load } from '../scenario/load.ts';
 import type { Page, Scenario, ServerSpec, Variant } from '../scenario/model.ts';
 import { hardFilesLimit, requireFiles } from '../servers/files-limit.ts';
 import type { Cores } from './cores.ts';
-import { expectedSeconds, secondsPerRound } from './estimate.ts';
+import { estimatedSeconds, expectedSeconds, secondsPerRound } from './estimate.ts';
 
 export interface PlanOptions {
   /** Instead of the scenario's, or of the default. 'auto': as many as the verdicts need. */
@@ -101,7 +101,7 @@ function requireTime(draft: PlanDraft): void {
 
 function requireVerdict(draft: PlanDraft): void {
   if (draft.rounds < minimumRounds) throw new UserError(`--fail-if asks for a verdict, which takes ${minimumRounds} rounds: --rounds ${minimumRounds} or more`, 2);
-  const needed = minimumRounds * secondsPerRound(draft);
+  const needed = estimatedSeconds(draft, minimumRounds);
   if (draft.maxTimeSeconds === undefined || draft.maxTimeSeconds >= needed) return;
   throw new UserError(`--fail-if asks for a verdict, which takes ${minimumRounds} rounds, about ${duration(needed)}: give a --max-time above that`, 2);
 }

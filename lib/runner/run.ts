@@ -5,7 +5,7 @@ import { warningText, type Warning } from '../analysis/warnings.ts';
 import { UserError } from '../errors.ts';
 import { buildResult, type KeptRound, type Known } from './build-result.ts';
 import { findCeilings, type CeilingEvents } from './ceiling.ts';
-import { secondsPerRound, secondsPerVariant } from './estimate.ts';
+import { roundsToLook, secondsPerRound, secondsPerVariant } from './estimate.ts';
 import { Interrupted } from './interrupt.ts';
 import { orderOfRound } from './order.ts';
 import type { Ceiling, Environment, Result } from './result.ts';
@@ -15,7 +15,7 @@ import { storeResult } from './store-result.ts';
 
 /** What a person may want to see while it runs. */
 export interface RunEvents extends CeilingEvents {
-  /** `rps` of the last second, null before the first; `secondsLeft` until the next look at the verdicts, estimated. */
+  /** `rps` of the last second, null before the first; `secondsLeft` until the next look at the verdicts or the end, estimated. */
   load(what: { round: number; variant: string; rps: number | null; secondsLeft: number }): void;
   /** A variant of a round is over. */
   measured(what: { round: number; variant: string; outcome: VariantRound }): void;
@@ -129,10 +129,9 @@ export async function runRounds(context: RunContext, environment: Environment, e
     await prepare();
     while (kept.length < plan.rounds) {
       const failure = await tryRound();
-      const round = kept.length + 1;
       if (failure === undefined && (kept.length === plan.rounds || verdictsAreThere())) break;
       if (timeIsOver()) {
-        if (failure !== undefined) note({ kind: 'dropped', round, why: failure.message });
+        if (failure !== undefined) note({ kind: 'dropped', round: attempts, why: failure.message });
         note({ kind: 'time-over', rounds: kept.length, most: plan.rounds });
         events.timeOver({ rounds: kept.length });
         break;
@@ -141,8 +140,8 @@ export async function runRounds(context: RunContext, environment: Environment, e
         await save('partial', false);
         continue;
       }
-      note({ kind: 'repeated', round, why: failure.message });
-      events.repeated({ round, why: failure.message });
+      note({ kind: 'repeated', round: attempts, why: failure.message });
+      events.repeated({ round: kept.length + 1, why: failure.message });
     }
     return { result: await save('complete', true) };
   } catch (error) {
@@ -158,7 +157,7 @@ async function runRound(context: RunContext, events: RunEvents, place: number, a
   const { plan } = context;
   const outcomes = new Map<string, VariantRound>();
   const order = orderOfRound(plan.variants, place, plan.run);
-  let laterSeconds = secondsPerRound(plan) * ((plan.looks.find((look) => look >= place) ?? plan.rounds) - place + 1);
+  let laterSeconds = secondsPerRound(plan) * roundsToLook(plan, place);
   for (const planned of order) {
     const { name } = planned.variant;
     const [seconds, startedAtMs] = [secondsPerVariant(plan, planned), performance.now()];

@@ -54,7 +54,7 @@ describe('wrong words end with code 2 and one line, before anything starts', () 
     ],
     [
       ['scenario', 'nginx-open-file-cache', '--fail-if', 'slower', '--max-time', '1m'],
-      '--fail-if asks for a verdict, which takes 4 rounds, about 1 min 32 s: give a --max-time above that',
+      '--fail-if asks for a verdict, which takes 4 rounds, about 1 min 34 s: give a --max-time above that',
     ],
     [['scenario', 'nginx-open-file-cache', '--duration', 'abc'], '--duration abc: give a time from 0.1 s to 24 h, such as 10s or 2m'],
     [['scenario', 'nginx-open-file-cache', '--duration', '0'], '--duration 0: give a time from 0.1 s to 24 h, such as 10s or 2m'],

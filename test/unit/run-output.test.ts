@@ -42,7 +42,7 @@ test('a long run says how to make it shorter, with what it has', () => {
   const options = { help: false, quick: false, store: 'none', out: '/', json: false } as const;
   expect(shorterLine(planOf({}), options, [])).toEqual([]);
   expect(shorterLine(planOf({ durationSeconds: 60 }), { ...options, durationSeconds: 60 }, [])).toEqual([
-    'To make it shorter: --quick (about 8 min 8 s), fewer --rounds, a --max-time.',
+    'To make it shorter: --quick (about 8 min 9 s), fewer --rounds, a --max-time.',
   ]);
   const one = { ...planOf({ rounds: 1, durationSeconds: 300 }), quick: true };
   expect(shorterLine(one, options, ['fewer --variants'])).toEqual(['To make it shorter: fewer --variants.']);

@@ -2,7 +2,9 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { ceilingLoads, ceilingOf, ceilingSeconds, findCeilings } from '../../lib/runner/ceiling.ts';
+import { ceilingLoads } from '../../lib/runner/ceiling-loads.ts';
+import { ceilingOf, findCeilings } from '../../lib/runner/ceiling.ts';
+import { ceilingSeconds } from '../../lib/runner/estimate.ts';
 import { Interrupted } from '../../lib/runner/interrupt.ts';
 import { LoadFailure } from '../../lib/runner/k6.ts';
 import { makePlan, type Plan } from '../../lib/runner/plan.ts';
