@@ -6,8 +6,8 @@ import type { Comparison, Result } from '../runner/result.ts';
 const verdicts: Record<FailIf, readonly Comparison['verdict'][]> = { slower: ['slower'], faster: ['faster'], different: ['faster', 'slower'] };
 
 /**
- * The exit code: 3 when a row's verdict is the one asked about, 0 when none is.
- * @param say gets the line that says which
+ * The exit code: 3 when a row's verdict is the one asked about, 0 when none is, also where it is left open.
+ * @param say gets the line that says which, or which are left open
  * @throws UserError when a row that was run has no verdict, so that the question is not answered
  */
 export function failIfCode(result: Result, failIf: FailIf, say: (line: string) => void): 0 | 3 {
@@ -17,8 +17,10 @@ export function failIfCode(result: Result, failIf: FailIf, say: (line: string) =
     say(`--fail-if ${failIf}: ${held.map(({ variant, verdict, baseline }) => `${variant} is ${verdict} than ${baseline}`).join(', ')}`);
     return 3;
   }
-  const open = rows.find(({ verdict }) => verdict === 'none');
-  if (open !== undefined) throw new UserError(`--fail-if ${failIf} cannot be told: no verdict on ${open.variant} against ${open.baseline}, ${open.why}`);
+  const unknown = rows.find(({ verdict }) => verdict === 'none');
+  if (unknown !== undefined) throw new UserError(`--fail-if ${failIf} cannot be told: no verdict on ${unknown.variant} against ${unknown.baseline}, ${unknown.why}`);
+  const open = rows.filter(({ verdict }) => verdict === 'inconclusive');
+  if (open.length > 0) say(`--fail-if ${failIf} was not shown: ${open.map(({ variant, baseline }) => `${variant} against ${baseline}`).join(', ')} is inconclusive`);
   return 0;
 }
 

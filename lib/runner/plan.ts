@@ -3,7 +3,7 @@ import { minimumRounds } from '../analysis/verdict.ts';
 import { UserError } from '../errors.ts';
 import { duration } from '../format.ts';
 import type { LoadOptions, LoadPlan } from '../k6/load-plan.ts';
-import { fitVariantLoad, isRunnable, pageOf, type RunnableVariant } from '../scenario/catalogue.ts';
+import { baselineName, fitVariantLoad, isRunnable, pageOf, type RunnableVariant } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
 import type { Page, Scenario, ServerSpec, Variant } from '../scenario/model.ts';
 import { hardFilesLimit, requireFiles } from '../servers/files-limit.ts';
@@ -68,7 +68,7 @@ const otherFiles = 64;
  * @param shown as findVariants gives them
  * @param filesLimit of this process and what it starts: the hard limit, to which Node and Go raise their own
  * @throws UserError for a load that cannot be fitted, with more connections than files may be open, for a time that no round
- * fits into, or fewer rounds than the verdict takes that is asked about
+ * fits into, or a plan that cannot come to the verdict that is asked about
  */
 export function makePlan(scenario: Scenario, shown: readonly Variant[], cores: Cores, options: PlanOptions, filesLimit = hardFilesLimit()): PlanDraft {
   const { quick, exact, durationSeconds } = options;
@@ -100,6 +100,10 @@ function requireTime(draft: PlanDraft): void {
 }
 
 function requireVerdict(draft: PlanDraft): void {
+  const compared = draft.variants.filter(({ variant }) => draft.variants.some((one) => one.variant.name === baselineName(draft.scenario, variant)));
+  if (compared.length === 0) throw new UserError('--fail-if asks for a verdict, and nothing is compared: name a variant and its baseline with --variants', 2);
+  const open = compared.find(({ load }) => load.rate !== undefined);
+  if (open !== undefined) throw new UserError(`--fail-if asks for a verdict on requests/s, and ${open.load.command} sets them itself: take a load without a rate`, 2);
   if (draft.rounds < minimumRounds) throw new UserError(`--fail-if asks for a verdict, which takes ${minimumRounds} rounds: --rounds ${minimumRounds} or more`, 2);
   const needed = estimatedSeconds(draft, minimumRounds);
   if (draft.maxTimeSeconds === undefined || draft.maxTimeSeconds >= needed) return;

@@ -168,6 +168,15 @@ describe('a plan', async () => {
     else expect(make).toThrow(message);
   });
 
+  test('has a comparison of requests/s where a verdict is asked about', async () => {
+    const options = { quick: false, exact: false, failIf: 'different' as const };
+    expect(() => makePlan(scenario, variants.slice(1), cores, options)).toThrow(
+      new UserError('--fail-if asks for a verdict, and nothing is compared: name a variant and its baseline with --variants', 2),
+    );
+    const atRate = await findScenario('h2o-vs-nginx-h2-rate');
+    expect(() => makePlan(atRate, atRate.variants, cores, options)).toThrow(/^--fail-if asks for a verdict on requests\/s, and vegeta .* sets them itself: take a load without a rate$/);
+  });
+
   test('takes page, host, headers, method and body of each variant to the engine; a Host of the load is stronger', () => {
     const page = { docroot: 'nginx', path: '/a?b=c', host: 'example.org', bodyBytes: 5 };
     const load = { ...scenario.load, method: 'POST', headers: { Accept: 'text/html' }, body: 'x=1' };
