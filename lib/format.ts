@@ -58,17 +58,19 @@ export function short(value: number): string {
   return value.toFixed(value < 0.995 ? 2 : value < 99.95 ? 1 : 0);
 }
 
-/** ×1.33; with the interval: ×1.33 [1.31, 1.35]. Three decimals where an end is so near to 1 that two could hide on which side: ×1.006 [1.002, 1.010]. */
+/** ×1.33; with the interval: ×1.33 [1.31, 1.35]. Where an end is so near to 1 that two decimals could hide on which side, up to five: ×1.006 [1.002, 1.010]. */
 export function times(ratio: number, interval?: readonly [number, number]): string {
   if (interval === undefined) return `×${ratio.toFixed(2)}`;
-  const decimals = interval.some((end) => end.toFixed(2) === '1.00') ? 3 : 2;
+  const near = interval.some((end) => end.toFixed(2) === '1.00') ? [3, 4, 5] : [2];
+  const decimals = near.find((count) => interval.every((end) => end === 1 || Number(end.toFixed(count)) !== 1)) ?? 5;
   return `×${ratio.toFixed(decimals)} [${interval.map((end) => end.toFixed(decimals)).join(', ')}]`;
 }
 
-/** The change that a ratio means: 1.33 is "+33 %", 0.998 is "−0.2 %". Below 10 % with one decimal. */
+/** The change that a ratio means: 1.33 is "+33 %", 0.998 is "−0.2 %". Below 10 % with one decimal; with up to three rather than "±0 %". */
 export function change(ratio: number): string {
   const percent = (ratio - 1) * 100;
-  const size = Math.abs(percent).toFixed(Math.abs(percent) < 9.95 ? 1 : 0);
+  const decimals = [1, 2, 3].find((count) => Number(Math.abs(percent).toFixed(count)) > 0) ?? 0;
+  const size = Math.abs(percent).toFixed(Math.abs(percent) < 9.95 ? decimals : 0);
   return `${Number(size) === 0 ? '±' : percent < 0 ? '−' : '+'}${size.replace(/\.0$/, '')} %`;
 }
 

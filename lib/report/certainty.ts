@@ -9,16 +9,16 @@ export function roundsLines({ variants, comparisons, looks, state }: Result): st
   const done = wholeRounds(variants);
   // A run that ended early says so itself.
   if (state === 'partial' || looks.length < 2) return [];
-  const run = `${done} ${done === 1 ? 'round was' : 'rounds were'} run (--rounds auto)`;
-  const passed = looks.filter((look) => look <= done);
-  if (passed.length === 0) return [`${run}, before the first look at the verdicts after ${looks[0]}.`];
-  const ended = done !== passed.at(-1) ? '' : decided(comparisons) ? ': nothing was left undecided' : done === looks.at(-1) ? ': that is the most' : '';
-  return [`${run}, with a look at the verdicts after ${enumeration(passed)}${ended}.`];
+  // Where the time ends a run, that is a look of its own: the verdicts shown are those of all rounds.
+  const looked = [...looks.filter((look) => look < done), done];
+  const ended = !looks.includes(done) ? ', when the time was over'
+    : decided(comparisons) ? ': nothing was left undecided' : done === looks.at(-1) ? ': auto runs no more' : '';
+  return [`${done} ${done === 1 ? 'round was' : 'rounds were'} run (--rounds auto), with a look at the verdicts after ${enumeration(looked)}${ended}.`];
 }
 
 /** What would decide an inconclusive comparison. */
 export function roundsNeeded({ roundsNeeded: rounds }: Comparison): string {
-  return rounds === null ? 'no reasonable number of rounds would decide' : `about ${whole(rounds)} rounds would decide`;
+  return rounds === null ? 'no reasonable number of rounds would decide' : `about ${whole(rounds)} rounds would probably decide`;
 }
 
 /** One line for comparisons that have no sentence of their own. */
@@ -30,7 +30,9 @@ export function undecidedLines(comparisons: readonly Comparison[]): string[] {
 /** What a control says of the machine. */
 export function noiseFloorLines({ noiseFloor }: Result): string[] {
   if (noiseFloor === null) return [];
-  return [`With ${noiseFloor.rounds} rounds this machine shows effects from ±${percent(noiseFloor.ratio - 1)} on.`];
+  return [
+    `Noise floor: with ${noiseFloor.rounds} such rounds this machine shows effects from about ±${percent(noiseFloor.ratio - 1)} on (one of just that size in about half of all runs).`,
+  ];
 }
 
 /** For what the verdicts hold; nothing where there is none. */

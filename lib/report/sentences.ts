@@ -145,7 +145,7 @@ function controlSentence(comparison: Comparison): string {
   switch (verdict) {
     case 'faster':
     case 'slower':
-      return `${variant} is called ${verdict} than ${baseline}, and they are the same: ${measuredChange(comparison)}. Of 20 such runs one may say so; more of them mean noise from outside.`;
+      return `${variant} is called ${verdict} than ${baseline}, and they are the same: ${measuredChange(comparison)}. Chance alone does so in about one of 20 runs; where it happens often, something else disturbs this machine.`;
     case 'same':
     case 'inconclusive':
       return `${variant} and ${baseline} are the same, and not called different: ${measuredChange(comparison)}.`;

@@ -70,7 +70,7 @@ describe('a ladder', () => {
   test('has no sentence per step: those left undecided share one, what is beside the ladder has its own', async () => {
     const lines = findings(ladder, await shippedScenario('h2o-vs-nginx'));
     expect(lines.slice(0, 4)).toEqual([
-      expect.stringMatching(/^Not decided: nginx-accept-mutex-delay against nginx-open-file-cache \(about \d+ rounds would decide\)\.$/),
+      expect.stringMatching(/^Not decided: nginx-accept-mutex-delay against nginx-open-file-cache \(about \d+ rounds would probably decide\)\.$/),
       'nginx-initial is slower than h2o-initial here: −43 % (95 % interval −43 % to −43 %); the article saw −91 %.',
       'nginx-tcp-nopush is faster than h2o-tuned here: +4 % (95 % interval +4 % to +4 %); the article saw +16 %.',
       'nginx-tcp-nopush is faster than nginx-workers here: +83 % (95 % interval +83 % to +83 %); the article saw +32 %.',
@@ -133,7 +133,7 @@ describe('the verdict\'s words', () => {
   });
 
   test.each([
-    [24, 'about 24 rounds would decide'], [1234, 'about 1,234 rounds would decide'], [null, 'no reasonable number of rounds would decide'],
+    [24, 'about 24 rounds would probably decide'], [1234, 'about 1,234 rounds would probably decide'], [null, 'no reasonable number of rounds would decide'],
   ])('say what would decide: %j', (roundsNeeded, words) => {
     const open = compared({ ratio: 1.01, ci95: [0.98, 1.04], verdict: 'inconclusive', roundsNeeded });
     expect(findings(open)[0]).toBe(`Whether open_file_cache is faster cannot be told from this: +1 % (95 % interval −2 % to +4 %); ${words}; the article saw +12 %.`);
@@ -141,6 +141,7 @@ describe('the verdict\'s words', () => {
 
   test.each([
     [[1.002, 1.01], '×1.006 [1.002, 1.010]'], [[0.991, 0.996], '×1.006 [0.991, 0.996]'], [[1.02, 1.04], '×1.01 [1.02, 1.04]'], [[0.98, 1.04], '×1.01 [0.98, 1.04]'],
+    [[1.0003, 1.02], '×1.0060 [1.0003, 1.0200]'], [[1, 1.02], '×1.006 [1.000, 1.020]'], [[1 + 1e-9, 1.02], '×1.00600 [1.00000, 1.02000]'],
   ] as const)('have decimals enough to see on which side of 1 the interval %j is', (interval, text) => {
     expect(times(1.006, interval)).toBe(text);
   });
@@ -206,10 +207,10 @@ describe('how many rounds it took', () => {
     ['an end that another line tells of', 4, { looks: [6], state: 'partial' as const }, []],
     ['the first look', 5, { looks: auto }, ['5 rounds were run (--rounds auto), with a look at the verdicts after 5: nothing was left undecided.']],
     ['the second look', 10, { looks: auto }, ['10 rounds were run (--rounds auto), with a look at the verdicts after 5 and 10: nothing was left undecided.']],
-    ['the last look', 20, { looks: auto, ...undecided }, ['20 rounds were run (--rounds auto), with a look at the verdicts after 5, 10 and 20: that is the most.']],
-    ['time between looks', 8, { looks: auto }, ['8 rounds were run (--rounds auto), with a look at the verdicts after 5.']],
+    ['the last look', 20, { looks: auto, ...undecided }, ['20 rounds were run (--rounds auto), with a look at the verdicts after 5, 10 and 20: auto runs no more.']],
+    ['time between looks', 8, { looks: auto }, ['8 rounds were run (--rounds auto), with a look at the verdicts after 5 and 8, when the time was over.']],
     ['time at a look', 10, { looks: auto, ...undecided }, ['10 rounds were run (--rounds auto), with a look at the verdicts after 5 and 10.']],
-    ['time before a look', 1, { looks: auto }, ['1 round was run (--rounds auto), before the first look at the verdicts after 5.']],
+    ['time before a look', 1, { looks: auto }, ['1 round was run (--rounds auto), with a look at the verdicts after 1, when the time was over.']],
   ])('%s', (_what, count, changes, lines) => {
     expect(took(count, changes)).toEqual(lines);
   });
@@ -247,12 +248,12 @@ describe('a config against itself', () => {
     const quiet = await h2Result('aa', { a: about(100_000), again: about(100_500, uneven) });
     expect(findings(quiet, scenario).filter((line) => !line.includes('limit'))).toEqual([
       expect.stringMatching(/^again and a are the same, and not called different: \+0\.5 % \(95 % interval −\d.* % to \+\d.* %\)\.$/),
-      expect.stringMatching(/^With 6 rounds this machine shows effects from ±\d\.\d % on\.$/),
+      expect.stringMatching(/^Noise floor: with 6 such rounds this machine shows effects from about ±\d\.\d % on \(one of just that size in about half of all runs\)\.$/),
     ]);
     const floor = quiet.noiseFloor?.ratio ?? 0;
-    expect(findings(quiet, scenario)).toContain(`With 6 rounds this machine shows effects from ±${((floor - 1) * 100).toFixed(1)} % on.`);
+    expect(findings(quiet, scenario)).toContainEqual(expect.stringContaining(`effects from about ±${((floor - 1) * 100).toFixed(1)} % on (`));
     const loud = await h2Result('aa', { a: about(100_000), again: about(104_000) });
-    expect(findings(loud, scenario)[0]).toMatch(/^again is called faster than a, and they are the same: \+4 % \(95 % interval .*\)\. Of 20 such runs one may say so; /);
+    expect(findings(loud, scenario)[0]).toMatch(/^again is called faster than a, and they are the same: \+4 % \(95 % interval .*\)\. Chance alone does so in about one of 20 runs; /);
     const short = await h2Result('aa', { a: { rps: [1000] }, again: { rps: [1010] } });
     expect(findings(short, scenario)[0]).toBe('No verdict on again against a: needs 4 rounds (measured +1 %).');
     expect(findings(short, scenario).join(' ')).not.toContain('shows effects');
