@@ -11,7 +11,7 @@ import { minimumRounds } from './verdict.ts';
 type Tls = NonNullable<LoadResult['tls']>;
 
 export type Warning =
-  | { kind: 'generator-limit'; variant: string; generatorShare: number; serverShare: number; ceilingShare: number | null }
+  | { kind: 'generator-limit'; variant: string; generatorShare: number; serverShare: number; ceilingShare: number | null; hasOtherCores: boolean }
   | { kind: 'failures'; variant: string; requests: number; errors: number; not2xx: number; example: string }
   | { kind: 'unsent'; variant: string; requests: number; unsent: number }
   | { kind: 'late-sends'; variant: string; p99Ms: number; bucketMs: number }
@@ -38,16 +38,16 @@ export function warningsOf(
     ...(rounds > 0 && rounds < minimumRounds ? [{ kind: 'few-rounds', rounds, needed: minimumRounds } as const] : []),
     ...(facts.loadAverage > busyPerCore * facts.cores ? [{ kind: 'load-average', perMinute: facts.loadAverage, cores: facts.cores } as const] : []),
     ...noiseWarnings(facts, measured, comparisons),
-    ...variants.flatMap(variantWarnings),
+    ...variants.flatMap((variant) => variantWarnings(facts, variant)),
     ...streamWarnings(variants),
     ...tlsWarnings(variants),
     ...measured.flatMap((variant) => baselineWarning(measured, variant)),
   ];
 }
 
-function variantWarnings(variant: VariantResult): Warning[] {
+function variantWarnings(facts: RunFacts, variant: VariantResult): Warning[] {
   const { name } = variant;
-  const warnings = generatorLimit(variant);
+  const warnings = generatorLimit(facts, variant);
   const phases = variant.rounds.flatMap((round) => round.phases);
   const requests = total(phases, (phase) => phase.requests);
   const errors = total(phases, (phase) => phase.errors.total);
@@ -62,11 +62,11 @@ function variantWarnings(variant: VariantResult): Warning[] {
 }
 
 /** By its CPU time or by what it was seen to do at most: a thread can wait for others' interrupts and be at its limit below 100 %. */
-function generatorLimit(variant: VariantResult): Warning[] {
-  const { name, generatorShare, serverShare, ceilingShare } = variant;
+function generatorLimit({ generatorCores }: RunFacts, variant: VariantResult): Warning[] {
+  const { name, load, generatorShare, serverShare, ceilingShare } = variant;
   const limit = limitOf(variant);
   if (serverShare === null || generatorShare === null || !(limit === 'generator' || (limit === 'neither' && atLimit(ceilingShare)))) return [];
-  return [{ kind: 'generator-limit', variant: name, generatorShare, serverShare, ceilingShare }];
+  return [{ kind: 'generator-limit', variant: name, generatorShare, serverShare, ceilingShare, hasOtherCores: load.threads < generatorCores }];
 }
 
 /** From here on one request in a hundred is counted a whole bucket too high, which is the generator's doing. */
@@ -115,7 +115,7 @@ export function warningText(warning: Warning): string {
   switch (warning.kind) {
     case 'generator-limit':
       return `${warning.variant}: the generator was at its limit (${percent(warning.generatorShare)} of the cores that it can use${ceilingPart(warning.ceilingShare)}) and the server was not `
-        + `(${percent(warning.serverShare)}): the server can do more than this; give the generator more cores with --generator-cpus`;
+        + `(${percent(warning.serverShare)}): the server can do more than this; ${warning.hasOtherCores ? 'a load with more threads (-t) would use the generator\'s other cores' : 'give the generator more cores with --generator-cpus'}`;
     case 'failures':
       return `${warning.variant}: ${failures(warning)} among ${whole(warning.requests)} requests: requests/s alone do not compare`;
     case 'unsent':
@@ -152,7 +152,7 @@ export function warningText(warning: Warning): string {
 }
 
 function ceilingPart(share: number | null): string {
-  return share === null ? '' : `, ${percent(Math.min(1, share))} of the requests/s that it can make with this load`;
+  return share === null ? '' : `, ${percent(share)} of the requests/s that its check gave`;
 }
 
 const tlsParts: Record<keyof Tls, string> = { version: 'TLS version', cipher: 'TLS cipher', keyExchange: 'TLS key exchange' };

@@ -1,5 +1,5 @@
 // Who set the pace, and how far the generator could have gone.
-import { limitOf, usableCores } from '../analysis/limit.ts';
+import { atLimit, limitOf, usableCores } from '../analysis/limit.ts';
 import { enumeration, percent, whole } from '../format.ts';
 import { formatCpuList, sharesCores } from '../runner/cores.ts';
 import type { Environment, Result, VariantResult } from '../runner/result.ts';
@@ -16,17 +16,23 @@ export function limitLines(result: Result): string[] {
   return [sharesCores(result.environment) ? sharedSentence(measured, result.environment) : ownCoresSentence(measured, result.environment)];
 }
 
-function ownCoresSentence(measured: readonly VariantResult[], environment: Environment): string {
-  const { serverShares, generatorShare } = sharesOf(measured, environment);
+function ownCoresSentence(measured: readonly VariantResult[], { serverCpus, generatorCpus }: Environment): string {
+  const usable = (variant: VariantResult): { server: number; generator: number } => (
+    usableCores(variant, { server: serverCpus.length, generator: generatorCpus.length })
+  );
+  const servers = [...new Set(measured.map(({ server }) => server?.name ?? ''))];
   const shares = [
-    ...serverShares.map(({ server, share, cores }) => `${server} at ${share} of its ${coreWord(cores)}`),
-    `the generator at ${generatorShare.share} of its ${coreWord(generatorShare.cores)}`,
+    ...servers.map((name) => {
+      const its = measured.filter(({ server }) => server?.name === name);
+      return `${name} at ${range(its.map(({ serverShare }) => serverShare as number))} of ${coresOf(its.map((one) => usable(one).server))}`;
+    }),
+    `the generator at ${range(measured.map(({ generatorShare }) => generatorShare as number))} of ${coresOf(measured.map((one) => usable(one).generator))}`,
   ].join(', ');
   const limits = measured.map(limitOf);
   const serverBound = limits.every((one) => one === 'server' || one === 'both');
   const generatorBound = limits.every((one) => one === 'generator' || one === 'both');
   if (serverBound && generatorBound) return `Both sides were at their limit: ${shares}.`;
-  if (serverBound) return `${serverShares.length === 1 ? `${serverShares[0]?.server} was` : 'The servers were'} the limit: ${shares}.`;
+  if (serverBound) return `${servers.length === 1 ? `${servers[0]} was` : 'The servers were'} the limit: ${shares}.`;
   if (generatorBound) return `The generator was the limit: ${shares}.`;
   return `Use of the cores: ${shares}.`;
 }
@@ -50,25 +56,6 @@ function sharedSentence(measured: readonly VariantResult[], { serverCpus, genera
     + `the generator ${range(used.map(({ generator }) => generator))}.`;
 }
 
-interface SideShare { share: string; cores: number }
-
-function sharesOf(measured: readonly VariantResult[], { serverCpus, generatorCpus }: Environment): { serverShares: (SideShare & { server: string })[]; generatorShare: SideShare } {
-  const coresOf = (variant: VariantResult): { server: number; generator: number } => (
-    usableCores(variant, { server: serverCpus.length, generator: generatorCpus.length })
-  );
-  const servers = [...new Set(measured.map(({ server }) => server?.name ?? ''))];
-  return {
-    serverShares: servers.map((server) => {
-      const variants = measured.filter((one) => one.server?.name === server);
-      return { server, share: range(variants.map(({ serverShare }) => serverShare as number)), cores: coresOf(variants[0] as VariantResult).server };
-    }),
-    generatorShare: { share: range(measured.map(({ generatorShare }) => generatorShare as number)), cores: coresOf(measured[0] as VariantResult).generator },
-  };
-}
-
-/** Below this the responder was what limited the generator; see Ceiling. */
-const generatorsOwn = 0.9;
-
 /** What the generator can do here with each load, by its check against a responder that does nothing else. */
 export function ceilingLines({ ceilings, variants }: Result): string[] {
   const [first] = ceilings;
@@ -76,12 +63,12 @@ export function ceilingLines({ ceilings, variants }: Result): string[] {
   const measured = variants.filter(({ rounds }) => rounds.length > 0);
   const one = ceilings.length === 1 && measured.every(({ name }) => first.variants.includes(name));
   const each = ceilings.map(({ rps, variants: names }) => `${whole(rps)} requests/s with the load of ${enumeration(names)}`);
-  const derived = ceilings.filter(({ generatorShare }) => generatorShare < generatorsOwn);
+  const derived = ceilings.filter(({ generatorShare }) => !atLimit(generatorShare));
   return [
     `The generator can do ${one ? `${whole(first.rps)} requests/s with this load` : each.join('; ')} on this machine (checked against a responder that does nothing else).`,
     ...(derived.length === 0 ? [] : [
       `The responder was the limit of that check${one ? '' : ` with the load of ${enumeration(derived.flatMap(({ variants: names }) => names))}`} `
-      + `(generator at ${range(derived.map(({ generatorShare }) => generatorShare))} of its cores): the figure is what the generator's CPU time per request comes to.`,
+      + `(generator at ${range(derived.map(({ generatorShare }) => generatorShare))} of its cores): the figure is an estimate from the generator's CPU time per request.`,
     ]),
   ];
 }
@@ -92,6 +79,9 @@ function range(shares: readonly number[]): string {
   return low === high ? low : `${low.replace(' %', '')} to ${high}`;
 }
 
-function coreWord(count: number): string {
-  return count === 1 ? 'core' : `${count} cores`;
+/** @param counts of the cores that it can use, one per variant */
+function coresOf(counts: readonly number[]): string {
+  const [count, ...others] = new Set(counts);
+  if (others.length > 0) return 'the cores that it can use';
+  return count === 1 ? 'its core' : `its ${count} cores`;
 }

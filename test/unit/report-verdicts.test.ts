@@ -228,14 +228,14 @@ describe('the generator\'s ceiling', () => {
 
   test('is reckoned where the responder was the limit', () => {
     expect(ceiling({ variants: ['workers', 'open-file-cache'], rps: 110_000, generatorShare: 0.8 })[1]).toBe(
-      'The responder was the limit of that check (generator at 80 % of its cores): the figure is what the generator\'s CPU time per request comes to.',
+      'The responder was the limit of that check (generator at 80 % of its cores): the figure is an estimate from the generator\'s CPU time per request.',
     );
   });
 
   test('has a figure for each load where they differ', () => {
     expect(ceiling({ variants: ['workers'], rps: 110_000, generatorShare: 0.97 }, { variants: ['open-file-cache'], rps: 90_000, generatorShare: 0.5 })).toEqual([
       'The generator can do 110,000 requests/s with the load of workers; 90,000 requests/s with the load of open-file-cache on this machine (checked against a responder that does nothing else).',
-      'The responder was the limit of that check with the load of open-file-cache (generator at 50 % of its cores): the figure is what the generator\'s CPU time per request comes to.',
+      'The responder was the limit of that check with the load of open-file-cache (generator at 50 % of its cores): the figure is an estimate from the generator\'s CPU time per request.',
     ]);
     // A load that was left out, such as one at a constant rate, is not this one.
     expect(ceiling({ variants: ['workers'], rps: 110_000, generatorShare: 0.97 })[0]).toContain('with the load of workers on this machine');

@@ -140,6 +140,10 @@ describe('in words', () => {
     said.environment.serverCpus = [4, 5, 6, 7, 8, 9, 10, 11];
     said.environment.generatorCpus = [0, 1, 2, 3];
     expect(findingLines(said, scenario)).toEqual(['Use of the cores: nginx at 48 % of its 2 cores, the generator at 66 % of its core.']);
+    const four = { ...workers, name: 'four', server: { name: 'nginx', version: '1.22.1', workers: 4, config: [], redirections: [] }, against: 'workers' };
+    const both = result([workers, four], {}, { serverCores: 8, generatorCores: 4 });
+    both.environment.serverCpus = said.environment.serverCpus;
+    expect(findingLines(both, scenario)).toContain('Use of the cores: nginx at 24 to 96 % of the cores that it can use, the generator at 66 % of its core.');
   });
 
   test('what is stored', () => {
