@@ -1,5 +1,6 @@
 // What of two configs is compared: which of their addresses, over which protocol, under which load.
 import { UserError } from '../errors.ts';
+import { isHttp2, protocolNames } from '../report/loads.ts';
 import { loadOfLine } from '../scenario/load.ts';
 import type { LoadProfile, Page } from '../scenario/model.ts';
 import { urlParts, type UrlParts } from '../scenario/url.ts';
@@ -100,13 +101,9 @@ function defaultLoad(side: Listening, streams: number, threads: number): LoadPro
 function loadFor({ given, config, listen }: Listening, line: string): LoadProfile {
   const { load } = ofLoad(() => loadOfLine(line, listen.tls ? 'https' : 'http'));
   const problem = problemOfProtocol(load.protocol, config, listen);
-  if (problem !== undefined) throw new UserError(`--load: ${load.command} is ${protocolWords[load.protocol]}, and ${given} ${problem}`, 2);
+  if (problem !== undefined) throw new UserError(`--load: ${load.command} is ${protocolNames(load.protocol)}, and ${given} ${problem}`, 2);
   return load;
 }
-
-const protocolWords: Readonly<Record<LoadProfile['protocol'], string>> = {
-  'http/1.0': 'HTTP/1.0', 'http/1.1': 'HTTP/1.1', 'h2': 'HTTP/2 over TLS', 'h2c': 'HTTP/2 without TLS',
-};
 
 function problemOfProtocol(protocol: LoadProfile['protocol'], { server }: OwnConfig, { port, http2 }: Listen): string | undefined {
   if (protocol === 'http/1.0' || protocol === 'http/1.1') return server === 'nghttpd' ? 'is nghttpd\'s, which speaks HTTP/2 only: take h2load' : undefined;
@@ -116,13 +113,9 @@ function problemOfProtocol(protocol: LoadProfile['protocol'], { server }: OwnCon
 
 /** What a reader has to know of two sides that are not loaded alike. */
 export function differences([a, b]: readonly [Side, Side]): string[] {
-  const over = ({ given, load }: Side): string => `${given} is loaded over ${protocolWords[load.protocol]}`;
+  const over = ({ given, load }: Side): string => `${given} is loaded over ${protocolNames(load.protocol)}`;
   return [
     ...(isHttp2(a) === isHttp2(b) ? [] : [`The protocols differ: ${over(a)}, ${over(b)}; part of what is seen is theirs.`]),
     ...(a.listen.tls === b.listen.tls ? [] : [`Only ${(a.listen.tls ? a : b).given} encrypts (TLS): part of what is seen is its cost.`]),
   ];
-}
-
-function isHttp2({ load: { protocol } }: Side): boolean {
-  return protocol === 'h2' || protocol === 'h2c';
 }

@@ -19,7 +19,7 @@ export function variantTable(result: Result): Table {
   }));
   const phases = hasPhases(result);
   const withHeaders = comparesProtocols(result);
-  const against = againstColumn(result);
+  const against = againstColumn(result, rows);
   const successColumn = measuredColumn('success', ({ successRatio }) => figure(successRatio, success));
   return tableOf(rows, [
     { group: '', title: 'variant', align: 'left', cell: ({ variant }) => variant.name },
@@ -66,17 +66,18 @@ function joined(column: Column<Row>): Column<Row> {
   return { ...column, joined: true };
 }
 
-/** Each row's comparison; where the baselines differ and the row before is not it, its name. */
-function againstColumn(result: Result): Pick<Column<Row>, 'title' | 'cell'> {
-  const baselines = new Set(result.comparisons.map(({ baseline }) => baseline));
+/** Each row's comparison. The title says with what, or the cell where that is not the same for all. */
+function againstColumn(result: Result, rows: readonly Row[]): Pick<Column<Row>, 'title' | 'cell'> {
+  const [first, ...others] = new Set(rows.flatMap(({ comparison }) => comparison?.baseline ?? []));
   const steps = new Set(ladderOf(result).map(({ step }) => step));
   const isLadder = steps.size > 0;
   return {
-    title: isLadder ? 'against the row before' : baselines.size === 1 ? `against ${[...baselines][0]}` : 'against its baseline',
+    title: isLadder ? 'against the row before' : others.length === 0 ? `against ${first}` : 'against its baseline',
     cell({ variant, comparison }): Cell {
       if (!comparable(variant, comparison)) return '';
       const cell = verdictCell(comparison, result);
-      return isLadder && !steps.has(comparison) ? { ...cell, text: `${cell.text} (against ${comparison.baseline})` } : cell;
+      const isTold = isLadder ? steps.has(comparison) : others.length === 0;
+      return isTold ? cell : { ...cell, text: `${cell.text} (against ${comparison.baseline})` };
     },
   };
 }

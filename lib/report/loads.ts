@@ -7,7 +7,7 @@ export function isOpenModel({ load }: VariantResult): boolean {
   return load.rate !== undefined;
 }
 
-export function isHttp2({ load }: VariantResult): boolean {
+export function isHttp2({ load }: { load: Pick<LoadProfile, 'protocol'> }): boolean {
   return load.protocol === 'h2' || load.protocol === 'h2c';
 }
 
@@ -22,7 +22,7 @@ export function streamsOf({ load }: VariantResult): number {
 }
 
 const names: Readonly<Record<LoadProfile['protocol'], string>> = {
-  'http/1.0': 'HTTP/1.0', 'http/1.1': 'HTTP/1.1', h2: 'HTTP/2 over TLS', h2c: 'HTTP/2',
+  'http/1.0': 'HTTP/1.0', 'http/1.1': 'HTTP/1.1', h2: 'HTTP/2 over TLS', h2c: 'HTTP/2 without TLS',
 };
 
 /** Writes out the protocols that a text names: "http/1.1 and h2" is "HTTP/1.1 and HTTP/2 over TLS". */

@@ -125,6 +125,24 @@ describe('beside requests/s', () => {
   });
 });
 
+describe('what a row is compared with', () => {
+  const against = (of: Result): string[] => {
+    const { columns, rows } = variantTable(of);
+    const at = columns.findIndex(({ title }) => title.startsWith('against'));
+    return [columns[at]?.title ?? '', ...rows.map((row) => textOf(row[at] ?? '').replace(/^.*\] /, ''))];
+  };
+
+  test('is the heading\'s where it is the same for all rows, whatever is compared beside them', async () => {
+    const threads = { 'threads-1': about(1000), 'threads-16': about(900, uneven), 'threads-36': about(800, uneven) };
+    expect(against(await h2Result('h2o-num-threads', threads))).toEqual(['against threads-1', '', 'slower', 'slower']);
+  });
+
+  test('stands in each row where it is not', () => {
+    const other = { ...openFileCache, name: 'other', against: 'open-file-cache', rounds: workers.rounds };
+    expect(against(result([workers, openFileCache, other]))).toEqual(['against its baseline', '', 'faster (against workers)', 'slower (against open-file-cache)']);
+  });
+});
+
 describe('the verdict\'s words', () => {
   test('say within what two are the same', () => {
     const same = compared({ ratio: 1.001, ci95: [0.9985, 1.0034], verdict: 'same' }, { sameWithin: 0.005 });
