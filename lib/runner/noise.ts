@@ -71,4 +71,3 @@ function clocks(samples: readonly UsageSample[], fromMs: number, toMs: number): 
   const [first, last] = inside.length > 0 ? [inside[0], inside.at(-1)] : [nearest, nearest];
   return first === undefined || last === undefined ? null : [first.mhz, last.mhz];
 }
-

@@ -1,11 +1,12 @@
 // The wide points of a run: what the dashboards select.
+import { usableCores } from '../analysis/limit.ts';
 import { publishedPhases, wholeRounds } from '../analysis/phases.ts';
 import { roundRps } from '../analysis/summarise.ts';
 import { UserError } from '../errors.ts';
 import { roundPoint, runPoint, tablePoints } from '../store/index.ts';
 import type { KeptRound } from './build-result.ts';
 import type { Plan } from './plan.ts';
-import type { Phase, Result } from './result.ts';
+import type { Phase, Result, VariantResult } from './result.ts';
 import type { RunContext } from './round.ts';
 
 /**
@@ -21,7 +22,7 @@ export async function storeResult(context: RunContext, result: Result, newest: K
     ...(ended ? { state: result.state, endedAt } : { state: 'running' }),
   });
   try {
-    await store.write([...(newest === undefined ? [] : [...roundPoints(plan, newest, result.comparisons), ...tablePoints(result)]), state]);
+    await store.write([...(newest === undefined ? [] : [...roundPoints(plan, newest, result), ...tablePoints(result)]), state]);
     return null;
   } catch (error) {
     if (error instanceof UserError) return error.message;
@@ -29,7 +30,8 @@ export async function storeResult(context: RunContext, result: Result, newest: K
   }
 }
 
-function roundPoints(plan: Plan, { round, outcomes }: KeptRound, comparisons: Result['comparisons']): string[] {
+function roundPoints(plan: Plan, { round, outcomes }: KeptRound, { variants, comparisons }: Result): string[] {
+  const cores = { server: plan.cores.serverCpus.length, generator: plan.cores.generatorCpus.length };
   return plan.variants.flatMap(({ variant, load }) => {
     const phases = phasesOf(variant.name);
     const baseline = comparisons.find((comparison) => comparison.variant === variant.name)?.baseline;
@@ -42,8 +44,9 @@ function roundPoints(plan: Plan, { round, outcomes }: KeptRound, comparisons: Re
       const baselinePhase = baseline === undefined || load.rate !== undefined ? undefined : phasesOf(baseline)[index];
       const published = publishedPhases(variant.published ?? null)[index];
       const ratio = baselinePhase && roundRps([phase]) / roundRps([baselinePhase]);
-      const generatorCores = Math.min(load.threads, plan.cores.generatorCpus.length);
-      return roundPoint({ tags, position: plan.shown.indexOf(variant), publishedRps: published?.rps, ratio, generatorCores }, phase);
+      const position = plan.shown.indexOf(variant);
+      const generatorCores = usableCores(variants[position] as VariantResult, cores).generator;
+      return roundPoint({ tags, position, publishedRps: published?.rps, ratio, generatorCores }, phase);
     });
   });
 

@@ -250,7 +250,7 @@ function tlsText(tls: LoadResult['tls'] | undefined): string | null {
   return tls ? `${tls.version} ${tls.cipher} ${tls.keyExchange}` : null;
 }
 
-/** What a bench_run point says; `endedAt`, `integrity` and `noiseFloor` come with the run's end. */
+/** What a bench_run point says; `endedAt` comes with the run's end. */
 export interface RunState {
   run: string;
   scenario: string;
