@@ -7,7 +7,7 @@ import { nullAs, statPanel, tablePanel, zeroAs } from './panels.ts';
 export const noiseFloorPanel = statPanel({
   id: 18,
   title: 'Noise floor',
-  description: 'The smallest effect on requests/s that this machine can show with as many rounds as the run had, from a config against itself.',
+  description: 'The smallest effect on requests/s that 6 such rounds can show on this machine, by a config against itself. An effect of just that size is seen in about half of all runs.',
   grid: { x: 20, y: 26, w: 4, h: 9 },
   from: benchRun,
   where: pickedRun,
@@ -23,7 +23,7 @@ export const surenessPanel = tablePanel({
   title: 'CPU per request, the generator\'s ceiling, and how sure the verdicts are',
   description: '"CPU" is the server\'s CPU time per request and its ratio to the baseline\'s within the same round, with the 95 % interval: it needs no '
     + 'saturated server. "generator can do" is what the generator reaches with this load against a responder that does nothing else, "of ceiling" how '
-    + 'near the row is to it. "rounds needed" would probably decide an inconclusive row. "looks" are the rounds after which verdicts were to be made; '
+    + 'near the row comes to that. "rounds needed" would probably decide an inconclusive row. "looks" are the rounds after which verdicts were to be made; '
     + 'rounds that lie apart count like all others.',
   grid: { x: 0, y: 18, w: 24, h: 8 },
   from: benchComparison,

@@ -20,7 +20,7 @@ const articleTable = tablePanel({
   title: '${scenario}: published beside measured',
   description: 'One row per variant, in the order of the scenario. "published" is what the article printed, on its machine; '
     + '"measured" is the median over the rounds of this run. "ratio" is that of the variant to its baseline within the same round, '
-    + 'with its 95 % interval: the article and this machine compare by their ratios, not by their requests/s. '
+    + 'with its 95 % interval: the article and this machine compare by their ratios, not by their requests/s. A verdict holds for this machine in this boot. '
     + '"errors" are attempts without a response per million; "success" is the share of requests that were answered with 2xx or 3xx; '
     + '"CPU" is the server\'s CPU time per request.',
   grid: { x: 0, y: 0, w: 24, h: 9 },

@@ -24,8 +24,8 @@ export default defineScenario({
   // Its step: fewer threads, so that the generator has cores to itself.
   alsoCompare: [{ variant: 'threads-16', against: 'threads-36' }],
   footnotes: [
-    'Server and generator run on all cores together, as in the article, which had 36: more threads than the generator leaves cores for did not make it faster there.',
-    'h2o closes no connection after a number of requests: which thread has how many of the 100 is settled once in a round, by which one was first to accept.',
+    'Server and generator run on all cores together, as in the article, which had 36: more threads than the generator left cores for did not make it faster.',
+    'h2o keeps connections open: how many of the 100 each thread has is settled once in a round, by which thread was first to accept.',
     kernelSettings,
   ],
 });

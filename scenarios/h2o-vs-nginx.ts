@@ -82,8 +82,8 @@ export const published = {
 // As many as in the later steps, so that each step changes one thing; with one worker nginx takes no accept mutex.
 const workers = { workers: 'server-cores', articleWorkers: 16, minWorkers: 2 } as const;
 
-const keepsConnections = 'Closes no connection after a number of requests, while the nginx of the article closes each one after 100 (keepalive_requests): '
-  + 'what reconnecting costs is in the rows of nginx only, which weighs in every comparison of the two.';
+const keepsConnections = "h2o keeps connections open, and the article's nginx closes each one after 100 requests (keepalive_requests): "
+  + 'only nginx has the cost of reconnecting, which is part of every comparison of the two.';
 
 export default defineScenario({
   name: 'h2o-vs-nginx',
@@ -155,7 +155,7 @@ export default defineScenario({
   footnotes: [
     kernelSettings,
     "The article's servers shared 36 virtual cores with wrk; here server and generator have cores of their own, and no number of threads takes any from the generator. h2o-num-threads and nginx-workers run both on all cores.",
-    'h2o by itself starts a thread for each core of the machine, 36 in the article, and in h2o-initial here too, whichever cores it is given.',
+    'Without num-threads h2o starts a thread for each core of the machine (36 in the article). h2o-initial does so here, too, whichever cores it is given.',
     'accept_mutex is on in all rows of nginx, as it was by default in 1.8.0, and from nginx-workers on there are at least 2 workers: with one, nginx leaves it out.',
   ],
 });

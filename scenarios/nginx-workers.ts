@@ -23,7 +23,7 @@ export default defineScenario({
   ],
   footnotes: [
     'Server and generator run on all cores together, as in the article, which had 36: with more workers than the generator leaves cores for, the two fight for the CPU.',
-    'nginx closes a connection after 100 requests (keepalive_requests), so which worker has how many of the 100 is settled anew all the time: hundreds of times a second at 60,000 requests/s.',
+    'nginx closes a connection after 100 requests (keepalive_requests), so connections move from worker to worker all the time: at 60,000 requests/s hundreds of times a second.',
     'accept_mutex is on, as it was by default in nginx 1.8.0: one worker at a time accepts. A single worker takes no mutex.',
     kernelSettings,
   ],

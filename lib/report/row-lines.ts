@@ -7,7 +7,7 @@ export function rowLines({ variants, comparisons }: Result): string[] {
   const measured = comparisons.filter((one) => comparable(variants.find(({ name }) => name === one.variant), one));
   const shown = measured.filter(({ outliers, verdict }) => outliers.length > 0 || verdict === 'inconclusive');
   return [
-    ...measured.filter(({ disagreement }) => disagreement !== '').map(({ disagreement, ...one }) => `${nameOf(one)}: ${disagreement}.`),
+    ...measured.filter(({ disagreement }) => disagreement !== '').map(({ disagreement, ...one }) => `${nameOf(one)}, where requests/s and CPU per request disagree: ${disagreement}.`),
     ...shown.map((one) => `${nameOf(one)}, rounds${one.outliers.length > 0 ? ' (! lies apart)' : ''}: ${roundRatios(one, roundsOf(one.variant))}`),
   ];
 

@@ -205,7 +205,10 @@ describe('under the table', () => {
     const quiet = { ...own, outliers: [] };
     const disagreement = 'with workers the server used 12 % less CPU time than with open-file-cache: the generator was at its limit there (97 %)';
     const beside = { ...both, comparisons: [{ ...quiet, disagreement }, { ...quiet, baseline: 'another', disagreement: 'so it is' }] };
-    expect(below(beside)).toEqual([`open-file-cache: ${disagreement}.`, 'open-file-cache against another: so it is.']);
+    expect(below(beside)).toEqual([
+      `open-file-cache, where requests/s and CPU per request disagree: ${disagreement}.`,
+      'open-file-cache against another, where requests/s and CPU per request disagree: so it is.',
+    ]);
   });
 });
 

@@ -88,7 +88,7 @@ describe('the ladder', () => {
   });
 
   test('says who closes connections: the rows of h2o, and one without it on request', () => {
-    for (const name of ['h2o-initial', 'h2o-tuned']) expect(runnable(ladder, name)?.note).toMatch(/Closes no connection .* 100 \(keepalive_requests\)/);
+    for (const name of ['h2o-initial', 'h2o-tuned']) expect(runnable(ladder, name)?.note).toMatch(/h2o keeps connections open, .* 100 requests \(keepalive_requests\)/);
     const last = runnable(ladder, 'nginx-tcp-nopush');
     expect(runnable(ladder, 'nginx-tcp-nopush-unlimited')).toMatchObject({
       onRequest: true, against: 'h2o-tuned', server: { ...last?.server, config: [...(last?.server.config ?? []), 'keepalive-unlimited'] },
