@@ -6,7 +6,7 @@ const limit = 0.9;
 
 export type Limit = 'server' | 'generator' | 'both' | 'neither';
 
-/** @param share of the cores that a side can use, or of what it can do at most, 0 to 1; null is not */
+/** @param share of the cores that a side can use, or of what it can do at most, 0 to 1; null where it is not known: then it is not */
 export function atLimit(share: number | null): boolean {
   return share !== null && share >= limit;
 }

@@ -105,7 +105,7 @@ function noiseOfRound(facts: RunFacts, sides: readonly MeasuredVariant[], round:
   return causes.filter(({ weight }) => weight >= 1).toSorted((a, b) => b.weight - a.weight)[0]?.words ?? '';
 }
 
-/** `weight`: how much more than in the other rounds, by what is worth a word. */
+/** `weight`: how much more than in the other rounds, divided by what is worth a word. */
 interface Cause { weight: number; words: string }
 
 function causesIn(facts: RunFacts, { name, server, load, rounds }: MeasuredVariant, round: number): Cause[] {

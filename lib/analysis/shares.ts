@@ -6,7 +6,7 @@ import { minimumRounds } from './verdict.ts';
 export interface EffectShare { share: number; ci95: [low: number, high: number] | null }
 
 /**
- * mean ln(variant / baseline) by mean ln(of / baseline), with Fieller's interval of a quotient of means (E. C. Fieller,
+ * mean ln(variant / baseline) / mean ln(of / baseline), with Fieller's interval of a quotient of means (E. C. Fieller,
  * Some problems in interval estimation, J. R. Stat. Soc. B 16, 1954, 175–185): all θ for which the mean over rounds of
  * ln(variant / baseline) − θ · ln(of / baseline) may be 0 by Student's t. It is null with fewer rounds than a verdict needs
  * and where it has no end, since `of` may be without an effect. Returns null when a round has no requests/s, or `of` no effect.

@@ -42,7 +42,7 @@ export function total<T>(items: readonly T[], of: (item: T) => number): number {
 /** Confidence that all the intervals against one baseline hold together, at every look. */
 export const confidence = 0.95;
 
-/** α of one of so many comparisons with one baseline, at one of so many looks: 5 % by both. */
+/** α of one of so many comparisons with one baseline, at one of so many looks: 5 % divided by both. */
 export function alphaOf(comparisons: number, looks: number): number {
   return (1 - confidence) / Math.max(1, comparisons) / Math.max(1, looks);
 }

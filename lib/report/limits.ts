@@ -57,18 +57,19 @@ function sharedSentence(measured: readonly VariantResult[], { serverCpus, genera
 }
 
 /** What the generator can do here with each load, by its check against a responder that does nothing else. */
-export function ceilingLines({ ceilings, variants }: Result): string[] {
+export function ceilingLines({ ceilings, variants, environment }: Result): string[] {
   const [first] = ceilings;
   if (first === undefined) return [];
   const measured = variants.filter(({ rounds }) => rounds.length > 0);
   const one = ceilings.length === 1 && measured.every(({ name }) => first.variants.includes(name));
   const each = ceilings.map(({ rps, variants: names }) => `${whole(rps)} requests/s with the load of ${enumeration(names)}`);
   const derived = ceilings.filter(({ generatorShare }) => !atLimit(generatorShare));
+  const of = one ? '' : ` with the load of ${enumeration(derived.flatMap(({ variants: names }) => names))}`;
+  const cause = sharesCores(environment) ? `The responder had its part of the cores in that check${of}` : `The responder was the limit of that check${of}`;
   return [
     `The generator can do ${one ? `${whole(first.rps)} requests/s with this load` : each.join('; ')} on this machine (checked against a responder that does nothing else).`,
     ...(derived.length === 0 ? [] : [
-      `The responder was the limit of that check${one ? '' : ` with the load of ${enumeration(derived.flatMap(({ variants: names }) => names))}`} `
-      + `(generator at ${range(derived.map(({ generatorShare }) => generatorShare))} of its cores): the figure is an estimate from the generator's CPU time per request.`,
+      `${cause} (generator at ${range(derived.map(({ generatorShare }) => generatorShare))} of its cores): the figure is an estimate from the generator's CPU time per request.`,
     ]),
   ];
 }

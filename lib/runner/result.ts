@@ -53,7 +53,7 @@ export interface Noise {
   /** Taken by the hypervisor for others. */
   serverStealShare: number;
   generatorStealShare: number;
-  /** Used by what is neither the server nor the kernel's idle time, on the server's cores. */
+  /** Used on the server's cores by others than the server, and than the generator where it runs on them, too. */
   serverOthersShare: number;
   /** One minute's, at the window's end. */
   loadAverage: number;
@@ -137,7 +137,7 @@ export interface VariantResult {
   /** Median share of the cores that it can use (one per worker, one per thread) that each side used; 1 is all. */
   serverShare: number | null;
   generatorShare: number | null;
-  /** requests/s (median) by what the generator can do at most with this load on this machine; null where that was not measured. */
+  /** requests/s (median) divided by what the generator can do at most with this load on this machine (`ceilings`); null where that was not measured. */
   ceilingShare: number | null;
   /** Of whole rounds, so over all phases; null when the variant was not run here. */
   traffic: Traffic | null;
@@ -148,7 +148,8 @@ export interface VariantResult {
 export type Verdict = 'faster' | 'slower' | 'same' | 'inconclusive' | 'none';
 
 /**
- * `ratio` is exp(mean ln(variant / baseline)) over rounds; it need not equal the quotient of the medians. It is 0, with the
+ * `ratio` is exp(mean ln(variant / baseline)) over rounds; it need not equal the quotient of the medians. `ci95` are wide
+ * enough to hold all together, with 95 %, for all comparisons with this baseline and at all looks. `ratio` is 0, with the
  * interval [0, 0] and no verdict, where nothing can be compared: nothing was answered, or the variant is published only.
  */
 export interface Comparison {
@@ -160,7 +161,7 @@ export interface Comparison {
   verdict: Verdict;
   why: string;
   publishedRatio: number | null;
-  /** The server's CPU time per request by the baseline's, as `ratio` and `ci95`; no verdict of its own. null where a round has none. */
+  /** The server's CPU time per request divided by the baseline's, as `ratio` and `ci95`; no verdict of its own. null where a round has none. */
   cpu: { ratio: number; ci95: [number, number] } | null;
   /** `ratio` of each round, in the order of the rounds. Empty where nothing can be compared. */
   roundRatios: number[];
@@ -173,7 +174,7 @@ export interface Comparison {
 }
 
 /**
- * How much of one variant's effect another one has alone: ln(variant / baseline) by ln(of / baseline), each the mean over
+ * How much of one variant's effect another one has alone: ln(variant / baseline) / ln(of / baseline), each the mean over
  * rounds. 1 is all of it; it may be more, and below 0. `ci95` is null when the rounds do not bound it: fewer than the
  * verdicts need, or `of` itself may be without an effect. `words`: what the variant stands for, e.g. "the curve".
  */
@@ -183,9 +184,9 @@ export interface Share { variant: string; of: string; baseline: string; words: s
 export interface Ceiling {
   /** Variants that are loaded so. */
   variants: string[];
-  /** requests/s of the responder, by the share of its cores that the generator used for them. */
+  /** requests/s that the responder answered, divided by `generatorShare`. */
   rps: number;
-  /** That share, 0 to 1. Below 0.9 the responder was the limit, and `rps` is what the CPU time per request comes to. */
+  /** The share of its cores that the generator used for them, 0 to 1. Below 0.9 the responder was the limit, and `rps` is what the CPU time per request comes to. */
   generatorShare: number;
 }
 

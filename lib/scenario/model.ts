@@ -151,7 +151,7 @@ export interface Scenario {
   rounds?: number;
   variants: readonly Variant[];
   /**
-   * Asks how much of one variant's effect another one has alone: ln(ratio of `variant`) by ln(ratio of `of`), both against
+   * Asks how much of one variant's effect another one has alone: ln(ratio of `variant`) / ln(ratio of `of`), both against
    * the same baseline. `words` name what `variant` changes: "the curve".
    */
   shareOf?: { variant: string; of: string; words: string };

@@ -1,8 +1,10 @@
 // The command `compare` as a person runs it, with configs of their own and the real servers.
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
 import { makeHome, newOut, readResult, startCommand, type Home, type ScenarioRun } from '../scenario-run.ts';
 
@@ -128,4 +130,27 @@ describe('what does not run is refused in one line, before anything is measured'
     expect(run.stdout()).toBe('');
     expect(existsSync(out) ? readdirSync(out) : []).toEqual([]);
   });
+});
+
+test('Ctrl-C while a config is tried ends its server, and leaves no file behind', async () => {
+  // It takes connections and never answers, so that the server never gets ready.
+  const mute = createServer((socket) => { socket.on('error', () => undefined); }).listen(0, '127.0.0.1');
+  await once(mute, 'listening');
+  onTestFinished(() => { mute.close(); });
+  const { port } = mute.address() as AddressInfo;
+  writeFileSync(join(configs, 'mute.conf'), `events { }\nhttp { server { listen 8080; location / { proxy_pass http://127.0.0.1:${port}; } } }\n`);
+  const trials = (): string[] => readdirSync(home.folder).filter((name) => name.startsWith('bakeoff-'));
+  const before = trials();
+  const asked = once(mute, 'connection');
+  const run = compare('mute.conf', 'fast.conf', ...short, '--out', newOut());
+  const [connection] = await asked as [Socket];
+  const started = descendants(run.pid);
+  expect(started.map(({ command }) => command)).toContain('nginx');
+  expect(trials()).not.toEqual(before);
+  run.kill('SIGINT');
+  expect(await run.ended, run.stderr()).toBe(130);
+  connection.destroy();
+  expect(stillRunning(started)).toEqual([]);
+  expect(trials()).toEqual(before);
+  expect(run.stdout()).toBe('');
 });

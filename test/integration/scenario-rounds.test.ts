@@ -64,7 +64,7 @@ test('a scenario that shares the cores gives them all to both sides; --fail-if t
   expect(environment).toMatchObject({ serverCpus: allowedCpus(), generatorCpus: allowedCpus() });
   expect(variants[0]?.load.threads).toBe(Math.min(4, allowedCpus().length));
   expect(comparisons[0]?.verdict).not.toBe('faster');
-  for (const { noise } of variants.flatMap(({ rounds }) => rounds.flatMap(({ phases }) => phases))) expect(noise?.serverOthersShare).toBeLessThanOrEqual(1);
+  for (const { noise } of variants.flatMap(({ rounds }) => rounds.flatMap(({ phases }) => phases))) expect(noise).not.toBeNull();
 }, testLimitMs);
 
 test('Ctrl-C while the generator is looked at ends everything', async () => {

@@ -66,9 +66,16 @@ describe('the address is', () => {
     [config('h2o', tls), { load: 'h2load -n 1' }, /^--load: h2load -n 1 is HTTP\/2 over TLS, and a\.conf does not speak HTTP\/2 on port 443/],
     [nghttpd, { load: 'wrk -c 5' }, /^--load: wrk -c 5 is HTTP\/1\.1, and a\.conf is nghttpd's, which speaks HTTP\/2 only: take h2load$/],
   ])('wanted, or refused in one line: %#', (one, asked, message) => {
-    const error = expect.objectContaining({ message: expect.stringMatching(message), exitCode: one.listens.length === 0 ? 1 : 2 }) as Error;
-    expect(() => sides(one, nginx, asked)).toThrow(error);
-    expect(String(message)).not.toContain('\n');
+    const refusal = (): Error | undefined => {
+      try {
+        sides(one, nginx, asked);
+        return undefined;
+      } catch (error) {
+        return error as Error;
+      }
+    };
+    expect(refusal()).toMatchObject({ message: expect.stringMatching(message), exitCode: one.listens.length === 0 ? 1 : 2 });
+    expect(refusal()?.message).not.toContain('\n');
   });
 });
 

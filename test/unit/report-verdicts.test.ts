@@ -253,6 +253,13 @@ describe('the generator\'s ceiling', () => {
     );
   });
 
+  test('is reckoned where the two shared the cores', () => {
+    const shared = { ...both, environment: { ...both.environment, serverCpus: [0, 1], generatorCpus: [0, 1] }, ceilings: [{ variants: ['workers', 'open-file-cache'], rps: 110_000, generatorShare: 0.45 }] };
+    expect(findings(shared)).toContain(
+      'The responder had its part of the cores in that check (generator at 45 % of its cores): the figure is an estimate from the generator\'s CPU time per request.',
+    );
+  });
+
   test('has a figure for each load where they differ', () => {
     expect(ceiling({ variants: ['workers'], rps: 110_000, generatorShare: 0.97 }, { variants: ['open-file-cache'], rps: 90_000, generatorShare: 0.5 })).toEqual([
       'The generator can do 110,000 requests/s with the load of workers; 90,000 requests/s with the load of open-file-cache on this machine (checked against a responder that does nothing else).',
