@@ -2,6 +2,7 @@
 import { percent, tolerance, whole } from '../format.ts';
 import type { Comparison, Verdict, VariantResult } from '../runner/result.ts';
 import { disagreementOf, type Use } from './disagreement.ts';
+import { limitOf } from './limit.ts';
 import { outliersOf } from './outliers.ts';
 import { mostRounds, roundsToDecide } from './rounds-needed.ts';
 import { logRatios, ratioInterval, type RatioInterval } from './statistics.ts';
@@ -90,8 +91,14 @@ export function compare(baseline: Contender, variant: Contender, rules: Rules): 
     roundRatios: baseline.rps.map((rps, round) => (variant.rps[round] as number) / rps),
     outliers: rateIsSet(baseline, variant) ? [] : outliersOf(logs).map((index) => variant.rounds[index] as number),
     disagreement: hasCpu && why === undefined ? disagreement() : '',
-    ...(why === undefined ? judge(logs, interval, rules) : { verdict: 'none', why }),
+    ...(why === undefined ? judged() : { verdict: 'none', why }),
   };
+
+  function judged(): Judgement {
+    const judgement = judge(logs, interval, rules);
+    const held = rules.control ? undefined : heldBack(judgement.verdict, baseline, variant);
+    return held === undefined ? judgement : { verdict: 'none', why: `the generator was the limit with ${held.name}`, roundsNeeded: null };
+  }
 
   function disagreement(): string {
     const cpuLogs = logRatios(baseline.cpu, variant.cpu);
@@ -118,7 +125,18 @@ function obstacle(baseline: Contender, variant: Contender, { serverCores, needsS
   return undefined;
 }
 
-function judge(logs: readonly number[], interval: RatioInterval['interval'], { alpha, sameWithin }: Rules): Pick<Comparison, 'verdict' | 'why' | 'roundsNeeded'> {
+/**
+ * Where the generator was the limit, requests/s are the least that a server can do: it may be faster than another one all the
+ * same, and not slower, or as fast. Of a config against itself no server is asked.
+ */
+function heldBack(verdict: Verdict, baseline: Contender, variant: Contender): Contender | undefined {
+  const sides = { faster: [baseline], slower: [variant], same: [baseline, variant], inconclusive: [], none: [] }[verdict];
+  return sides.find(({ use }) => limitOf(use) === 'generator');
+}
+
+type Judgement = Pick<Comparison, 'verdict' | 'why' | 'roundsNeeded'>;
+
+function judge(logs: readonly number[], interval: RatioInterval['interval'], { alpha, sameWithin }: Rules): Judgement {
   const verdict = verdictOf(interval, sameWithin);
   const roundsNeeded = verdict === 'inconclusive' ? roundsToDecide(logs, alpha, sameWithin) : null;
   return { verdict, why: why(), roundsNeeded };

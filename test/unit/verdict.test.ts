@@ -201,6 +201,32 @@ describe('what stands beside a verdict', () => {
   });
 });
 
+describe('a generator at its limit', () => {
+  /** Four rounds in which the generator had all of its core, and the server only a part of its own. */
+  const held = (name: string, requests: readonly number[]): MeasuredVariant => variant(name, requests.map((count) => second(count, 0.7, 0.97)));
+  const free = (name: string, requests: readonly number[]): MeasuredVariant => variant(name, rounds(requests));
+  const [usual, more] = [[1000, 1001, 999, 1000], [1100, 1101, 1099, 1100]];
+  const none = (name: string): object => ({ verdict: 'none', why: `the generator was the limit with ${name}`, roundsNeeded: null });
+
+  test('makes requests/s the least that a server can do', () => {
+    expect(one([free('a', usual), held('b', more)]).verdict).toBe('faster');
+    expect(one([held('a', usual), free('b', more)])).toMatchObject({ ...none('a'), ratio: expect.closeTo(1.1, 3) as number });
+    expect(one([held('a', more), free('b', usual)]).verdict).toBe('slower');
+    expect(one([free('a', more), held('b', usual)])).toMatchObject(none('b'));
+    expect(one([held('a', usual), free('b', usual)])).toMatchObject(none('a'));
+    expect(one([free('a', usual), held('b', usual)])).toMatchObject(none('b'));
+    expect(one([held('a', usual), held('b', usual)])).toMatchObject(none('a'));
+  });
+
+  test('changes nothing where the server was at its own as well, nothing was decided, or no server is asked about', () => {
+    const both = (name: string, requests: readonly number[]): MeasuredVariant => variant(name, requests.map((count) => second(count, 0.97, 0.97)));
+    expect(one([both('a', usual), both('b', more)]).verdict).toBe('faster');
+    expect(one([held('a', usual), held('b', [1100, 950, 1040, 1000])]).verdict).toBe('inconclusive');
+    const again = { ...held('again', usual), setup: 'a' };
+    expect(summarise(facts, [held('a', usual), again], { control: true })).toMatchObject({ comparisons: [{ verdict: 'same' }], noiseFloor: { rounds: 6 } });
+  });
+});
+
 describe('a disagreement', () => {
   const times = (n: number, of: Phase): Phase[] => Array.from({ length: n }, () => of);
   const quiet: Noise = { serverStealShare: 0, generatorStealShare: 0, serverOthersShare: 0.01, loadAverage: 2, serverMhz: null };
