@@ -3,7 +3,7 @@ import { pageOf } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
 import type { Page } from '../scenario/model.ts';
 import { assumed } from './assumed.ts';
-import { ceilingLoads } from './ceiling-loads.ts';
+import { attempts, ceilingLoads } from './ceiling-loads.ts';
 import type { PlanDraft, PlannedVariant } from './plan.ts';
 
 /** Start and stop of server and k6, and the check of what was stored, for one variant in one round. Seen on 2 cores: 0.3 to 1 s. */
@@ -32,7 +32,7 @@ export function secondsPerRound(plan: PlanDraft): number {
 
 /** Estimated seconds of the look at what the generator can do, before the first round. */
 export function ceilingSeconds(plan: PlanDraft): number {
-  return ceilingLoads(plan).reduce((sum, { load }) => sum + load.warmupSeconds + load.durationSeconds + overheadSeconds, 0);
+  return ceilingLoads(plan).reduce((sum, { load }) => sum + attempts * (load.warmupSeconds + load.durationSeconds) + overheadSeconds, 0);
 }
 
 /** Estimated seconds of a run of so many rounds, by default as many as it may come to, with what goes before them. */

@@ -106,8 +106,8 @@ describe('a plan', async () => {
     const plan = makePlan(scenario, variants, cores, { quick: false, exact: false });
     expect(run).toBe('2026-11-20T08-15-30-nginx-open-file-cache');
     expect(plan.variants.map(({ load }) => load)).toMatchObject(Array(2).fill({ connections: 100, threads: 1, durationSeconds: 10, keepAlive: true }));
-    // The look at the generator before the rounds takes 0.2 s of warm-up and 1 s, and 0.5 s to start and end.
-    expect(estimatedSeconds(plan)).toBeCloseTo(1.7 + 12 * (10 + 1 + 0.5), 9);
+    // The look at the generator before the rounds takes twice 0.2 s of warm-up and 0.5 s, and 0.5 s to start and end.
+    expect(estimatedSeconds(plan)).toBeCloseTo(1.9 + 12 * (10 + 1 + 0.5), 9);
     expect(serversOf(plan)).toEqual(['nginx']);
   });
 
