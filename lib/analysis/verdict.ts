@@ -126,8 +126,8 @@ function obstacle(baseline: Contender, variant: Contender, { serverCores, needsS
 }
 
 /**
- * Where the generator was the limit, requests/s are the least that a server can do: it may be faster than another one all the
- * same, and not slower, or as fast. Of a config against itself no server is asked.
+ * On whose requests/s a verdict cannot rest; undefined where it can. With the generator at its limit a server did as many as
+ * it was asked, and can do more: enough to call it faster than another one, not to call it slower, or as fast.
  */
 function heldBack(verdict: Verdict, baseline: Contender, variant: Contender): Contender | undefined {
   const sides = { faster: [baseline], slower: [variant], same: [baseline, variant], inconclusive: [], none: [] }[verdict];

@@ -45,7 +45,7 @@ export async function findCeilings(
       events.checked(ceiling);
     } catch (error) {
       context.interrupt.signal.throwIfAborted();
-      // The latter says that there is no certificate for it.
+      // A UserError says that there is no certificate for the responder.
       if (!(error instanceof LoadFailure || error instanceof UserError)) throw error;
       problems.push(`${one.variants.join(', ')}: ${error.message}`);
     }
