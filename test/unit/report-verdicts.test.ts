@@ -138,7 +138,7 @@ describe('what a row is compared with', () => {
   });
 
   test('stands in each row where it is not', () => {
-    const other = { ...openFileCache, name: 'other', against: 'open-file-cache', rounds: workers.rounds };
+    const other = { ...openFileCache, name: 'other', against: 'open-file-cache', rounds: workers.rounds, setup: 'other' };
     expect(against(result([workers, openFileCache, other]))).toEqual(['against its baseline', '', 'faster (against workers)', 'slower (against open-file-cache)']);
   });
 });
@@ -296,7 +296,7 @@ describe('server and generator on the same cores', () => {
 
   test('are said in the heading', () => {
     expect(headingLines(heading)[1]).toBe('nginx 1.22.1 and k6 2.2.0 on cores 0-1, shared · Linux 6.18 · Xeon');
-    expect(headingLines({ ...heading, generatorCpus: [0] })[1]).toBe('nginx 1.22.1 on cores 0-1, k6 2.2.0 on core 0 · Linux 6.18 · Xeon');
+    expect(headingLines({ ...heading, generatorCpus: [2] })[1]).toBe('nginx 1.22.1 on cores 0-1, k6 2.2.0 on core 2 · Linux 6.18 · Xeon');
   });
 
   test('have shares that add up', () => {
