@@ -196,8 +196,6 @@ heading
 | workers | 624,639 |  | 60,411 |  | 15.9 |  | 1.6 | 2.1 | 8.4 | 0 | 100 % |
 | open-file-cache | 700,324 | ×1.12 | 80,275 | ×1.33 [1.31, 1.34] faster | 11.8 | ×0.74 [0.74, 0.74] | 1.2 | 1.7 | 206 | 0 | 100 % |
 
-open-file-cache, rounds (! lies apart): ×1.31! ×1.35! ×1.33 ×1.33 ×1.32 ×1.33
-
 open_file_cache is faster here.
 
 Stored all.

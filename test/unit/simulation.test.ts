@@ -1,6 +1,7 @@
 // Whether verdicts are right as often as they say: simulated runs whose true ratio is known. All seeds are fixed.
 import { describe, expect, test } from 'vitest';
 import { alphaOf, logRatios, mean, meanInterval, ratioInterval } from '../../lib/analysis/statistics.ts';
+import { outliersOf } from '../../lib/analysis/outliers.ts';
 import { noiseFloorOf, roundsToDecide } from '../../lib/analysis/rounds-needed.ts';
 import { verdictOf } from '../../lib/analysis/verdict.ts';
 
@@ -129,6 +130,21 @@ function endsDifferent(noise: Noise, random: () => number, variants: number, loo
   }
   return false;
 }
+
+describe('a round that lies apart', () => {
+  const share = (rounds: number, disturb: (logs: number[]) => number[]): number => {
+    const random = uniform(rounds);
+    return frequency(5000, () => outliersOf(disturb(Array.from({ length: rounds }, () => sd * normal(random)))).length > 0);
+  };
+
+  test.each([[4, 0.07], [5, 0.1], [6, 0.06], [10, 0.05], [20, 0.03]])('is found in few comparisons of %i undisturbed rounds', (rounds, most) => {
+    expect(share(rounds, (logs) => logs)).toBeLessThanOrEqual(most);
+  });
+
+  test.each([5, 6, 10, 20])('is found in nine of ten comparisons of %i rounds where one is off by twenty times the noise', (rounds) => {
+    expect(share(rounds, ([first = 0, ...others]) => [first + 20 * sd, ...others])).toBeGreaterThan(0.9);
+  });
+});
 
 describe('what is not done, and why', () => {
   const everyRound = Array.from({ length: 16 }, (_, index) => index + 5);

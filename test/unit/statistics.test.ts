@@ -204,9 +204,9 @@ describe('outliersOf', () => {
   test('are fewer than the MAD of few values alone would say', () => {
     // Quantiles of the normal distribution, as even a sample as there is.
     expect(outliersOf([-1.5, -0.67, 0, 0.67, 1.5].map((z) => 0.05 * z))).toEqual([]);
-    // |d − median| / MAD is 6: beyond 3.5 / 0.6745 = 5.19, not beyond 1.206 times that.
-    expect(outliersOf([-0.05, 0, 0.05, 0.06, 0.35].map((d) => d - 0.05))).toEqual([]);
-    expect(outliersOf([-0.05, 0, 0.05, 0.06, 0.40].map((d) => d - 0.05))).toEqual([4]);
+    // |d − median| / MAD is 8.6: beyond 5 / 0.6745 = 7.41, not beyond 1.206 times that, 8.94.
+    expect(outliersOf([-0.05, 0, 0.05, 0.06, 0.48].map((d) => d - 0.05))).toEqual([]);
+    expect(outliersOf([-0.05, 0, 0.05, 0.06, 0.52].map((d) => d - 0.05))).toEqual([4]);
   });
 });
 
