@@ -86,7 +86,7 @@ describe('the line', () => {
     ["wrk -H 'A: b", /^the load: a ' is open to the end of the line/],
     ['cat urls | wrk', /^wrk: leave "cat … \|" out/],
     ['cat a | sort | vegeta attack', /^there is no load generator "cat" here/],
-    ['wrk -c 100 -s post.lua http://localhost/', /^wrk: -s cannot be honoured here; these can: -c -t -d -H --timeout --latency$/],
+    ['wrk -c 100 -s post.lua http://localhost/', /^wrk: -s cannot be honoured here; these can: -c -t -d -H --timeout --latency -T -L$/],
     ['wrk http://a/ http://b/', /^wrk: "http:\/\/a\/" and "http:\/\/b\/": one URL at a time$/],
     ['wrk 100', /^wrk: "100" is no URL/],
     ['wrk ftp://a/', /^wrk: "ftp:\/\/a\/" is no URL/],
@@ -104,6 +104,10 @@ describe('the line', () => {
     ['echo get http://a/ | vegeta attack -duration=1s', /^vegeta: get has to be a method/],
     [String.raw`echo -e "GET http://a/\nX: y" | vegeta attack -duration=1s`, /^vegeta: "GET http:\/\/a\/ X: y" has to be one method and URL/],
     ['echo "GET http://a/" | vegeta attack -duration=1s | vegeta report -type="hist[1,2]"', /^vegeta: buckets have to be/],
+    ['h2load --ciphers=HIGH', /^h2load --ciphers HIGH cannot be honoured here; these can: ECDHE-ECDSA-AES128-GCM-SHA256 /],
+    ['h2load --groups X25519:X448', /^h2load --groups X448 cannot be honoured here; these can: X25519 P-256 P-384 P-521$/],
+    ['h2load --alpn-list=h3,h2', /^h2load --alpn-list h3 cannot be honoured here: the first one has to be h2 or http\/1\.1$/],
+    ['ab -n 1 -f SSL3 http://a/', /^ab -f SSL3 cannot be honoured here: TLS1\.2, TLS1\.3 or ALL$/],
     ['h2load -d large', /^h2load -d large has 16385 bytes: a body of at most 16384/],
     ['h2load -d binary', /^h2load -d binary is not text in UTF-8/],
     ['h2load -H "TE: trailers"', /^h2load -H "TE: trailers": TE is not allowed in HTTP\/2$/],
@@ -179,6 +183,23 @@ describe('what is asked', () => {
   ])('is GET without more by "%s"', (line) => {
     const load = fitLoad(loadOfLine(line).load, { generatorCores: 1, exact: false });
     for (const field of ['method', 'headers', 'body']) expect(load).not.toHaveProperty(field);
+  });
+
+  test.each([
+    ['wrk -c 2 -t 2 -d 5S -T 3s -L', wrk('-c 2 -t 2 -d 5s --timeout 3s --latency')],
+    ['ab -n 10 -c 2 -g plot.tsv -e out.csv -v 2 -x a -y b -z c http://a/', ab('-n 10 -c 2')],
+    ['weighttp -6 -n 10 -k http://a/', weighttp('-n 10 -k')],
+    ['h2load -n 10 -v --log-file=log --connect-to=127.0.0.1:8443 https://a/', h2load('-n 10')],
+    ['h2load -n 10 --npn-list=http/1.1,h2 https://a/', h2load('-n 10 --h1')],
+    ['h2load -n 10 --npn-list=http/1.1 http://a/', h2load('-n 10 -p h2c')],
+    ['h2load -n 10 --ciphers=ECDHE-RSA-AES128-GCM-SHA256 --groups=P-256:X25519 https://a/', h2load('-n 10', { tls: { ciphers: ['ECDHE-RSA-AES128-GCM-SHA256'], curves: ['P-256', 'X25519'] } })],
+    ['h2load -n 10 --groups=P-256 http://a/', h2load('-n 10 -p h2c')],
+    ['ab -n 10 -f TLS1.3 https://a/', { ...ab('-n 10'), tls: { minVersion: 'TLSv1.3', maxVersion: 'TLSv1.3' } }],
+    ['ab -n 10 -f ALL https://a/', ab('-n 10')],
+    ['echo "GET http://a/" | vegeta attack -duration=1s -workers=5 -lazy', vegeta('-duration=1s -http2=false')],
+  ])('"%s" is honoured, with what changes nothing about the load left out', (line, { command: _, ...profile }) => {
+    const { command: __, ...load } = loadOfLine(line).load;
+    expect(load).toEqual(profile);
   });
 
   test('for how long: ab -t and -s', () => {

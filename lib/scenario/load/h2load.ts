@@ -36,6 +36,14 @@ export const h2loadGenerator: Generator = {
     'data': { type: 'string', short: 'd' },
     'warm-up-time': { type: 'string' },
     'h1': { type: 'boolean' },
+    'npn-list': { type: 'string' },
+    'alpn-list': { type: 'string' },
+    'ciphers': { type: 'string' },
+    'groups': { type: 'string' },
+    // They are about its output, and about the address, which is the server's here.
+    'verbose': { type: 'boolean', short: 'v' },
+    'log-file': { type: 'string' },
+    'connect-to': { type: 'string' },
   },
   load(flags, target) {
     const connections = positiveCount('h2load -c', flags.get('clients') ?? '1');
@@ -52,6 +60,7 @@ export const h2loadGenerator: Generator = {
       ...(protocol === 'http/1.1' ? {} : { streams }),
       threads, keepAlive: true, ...length(flags, connections), timeoutSeconds: endlessTimeoutSeconds,
       ...headersOf('h2load -H', flags.all('header'), protocol),
+      ...tlsOf(flags, protocol),
       ...(data === undefined ? {} : { method: 'POST', body: bodyOfFile('h2load -d', data) }),
     };
   },
@@ -65,8 +74,33 @@ function protocolOf(flags: Flags, { scheme }: Target): LoadProfile['protocol'] {
     if (plain === 'h2c') throw new UserError('h2load: --h1 and -p h2c do not go together: leave one out');
     return 'http/1.1';
   }
-  if (scheme === 'https') return 'h2';
-  return plain ?? (scheme === 'http' ? 'h2c' : 'h2');
+  if (scheme === 'http' || (scheme === undefined && plain !== undefined)) return plain ?? 'h2c';
+  return offered(flags);
+}
+
+/** With TLS: the first protocol of its list, which the server then takes or not. */
+function offered(flags: Flags): 'h2' | 'http/1.1' {
+  const name = flags.has('alpn-list') ? 'alpn-list' : 'npn-list'; // Its name until 1.58.
+  const [first = 'h2'] = flags.get(name)?.split(',') ?? [];
+  if (first === 'h2' || first === 'http/1.1') return first;
+  throw new UserError(`h2load --${name} ${first} cannot be honoured here: the first one has to be h2 or http/1.1`);
+}
+
+/** What the engine can offer, in OpenSSL's names. */
+const known = {
+  ciphers: ['AES128-GCM-SHA256', 'AES256-GCM-SHA384', 'CHACHA20-POLY1305'].flatMap((cipher) => [`ECDHE-ECDSA-${cipher}`, `ECDHE-RSA-${cipher}`]),
+  groups: ['X25519', 'P-256', 'P-384', 'P-521'],
+};
+
+function tlsOf(flags: Flags, protocol: LoadProfile['protocol']): Pick<LoadOfFlags, 'tls'> {
+  const [ciphers, curves] = (['ciphers', 'groups'] as const).map((name) => {
+    const list = flags.get(name)?.split(':');
+    const strange = list?.find((one) => !known[name].includes(one));
+    if (strange !== undefined) throw new UserError(`h2load --${name} ${strange} cannot be honoured here; these can: ${known[name].join(' ')}`);
+    return list;
+  });
+  if (protocol === 'h2c' || (ciphers === undefined && curves === undefined)) return {};
+  return { tls: { ...(ciphers === undefined ? {} : { ciphers }), ...(curves === undefined ? {} : { curves }) } };
 }
 
 /** How long: a number of requests, or -D. */

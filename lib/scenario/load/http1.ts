@@ -23,13 +23,16 @@ export const wrkGenerator: Generator = {
     header: { type: 'string', short: 'H', multiple: true },
     timeout: { type: 'string' },
     latency: { type: 'boolean' }, // Percentiles are always shown.
+    // Short for these two, which its help leaves out.
+    T: { type: 'string', short: 'T' },
+    L: { type: 'boolean', short: 'L' },
   },
   load(flags) {
     const connections = metricCount('wrk -c', flags.get('connections') ?? '10');
     const threads = metricCount('wrk -t', flags.get('threads') ?? '2');
     requireConnectionEach('wrk', connections, threads);
     const durationSeconds = positiveTime('wrk -d', flags.get('duration') ?? '10');
-    const timeout = flags.get('timeout');
+    const timeout = flags.get('timeout') ?? flags.get('T');
     return {
       protocol: 'http/1.1', connections, threads, keepAlive: true, durationSeconds,
       ...(timeout === undefined ? {} : { timeoutSeconds: positiveTime('wrk --timeout', timeout) }),
@@ -58,19 +61,28 @@ export const abGenerator: Generator = {
     H: { ...letter('H'), multiple: true }, C: { ...letter('C'), multiple: true }, A: letter('A'),
     m: letter('m'), i: toggle('i'), p: letter('p'), u: letter('u'), T: letter('T'),
     r: toggle('r'),
+    f: letter('f'),
     // They are about the answers' lengths and the output.
     l: toggle('l'), q: toggle('q'), d: toggle('d'), S: toggle('S'), w: toggle('w'),
+    e: letter('e'), g: letter('g'), v: letter('v'), x: letter('x'), y: letter('y'), z: letter('z'),
   },
   load(flags) {
     const connections = positiveCount('ab -c', flags.get('c') ?? '1');
-    const timeout = flags.get('s');
     return {
       protocol: 'http/1.0', connections, threads: 1, keepAlive: flags.has('k'), ...lengthOfAb(flags, connections),
-      ...(timeout === undefined ? {} : { timeoutSeconds: positiveCount('ab -s', timeout) }),
+      timeoutSeconds: positiveCount('ab -s', flags.get('s') ?? '30'),
       ...requestOfAb(flags),
+      ...tlsOfAb(flags.get('f')),
     };
   },
 };
+
+function tlsOfAb(version: string | undefined): Pick<LoadOfFlags, 'tls'> {
+  if (version === undefined || version === 'ALL') return {};
+  const only = ({ 'TLS1.2': 'TLSv1.2', 'TLS1.3': 'TLSv1.3' } as const)[version];
+  if (only === undefined) throw new UserError(`ab -f ${version} cannot be honoured here: TLS1.2, TLS1.3 or ALL`);
+  return { tls: { minVersion: only, maxVersion: only } };
+}
 
 function lengthOfAb(flags: Flags, connections: number): Pick<LoadOfFlags, 'requests' | 'durationSeconds'> {
   const limit = flags.get('t');
@@ -116,7 +128,10 @@ export function weighttp(line: string): LoadProfile {
 export const weighttpGenerator: Generator = {
   name: 'weighttp',
   bareAddresses: true,
-  options: { n: letter('n'), c: letter('c'), t: letter('t'), k: toggle('k'), H: { ...letter('H'), multiple: true } },
+  options: {
+    n: letter('n'), c: letter('c'), t: letter('t'), k: toggle('k'), H: { ...letter('H'), multiple: true },
+    6: toggle('6'), // The address is the server's here.
+  },
   load(flags) {
     const asked = flags.get('n');
     if (asked === undefined) throw new UserError('weighttp: give the number of requests, such as -n 100000');

@@ -38,7 +38,7 @@ const secondsPerUnit = { ms: 1e-3, s: 1, m: 60, h: 3600 };
 
 /** Seconds of `10`, `10s`, `2m` or `1h`, and of other whole numbers with one of `units`. Throws UserError for all else, and for 0. */
 export function positiveTime(flag: string, text: string, units: readonly (keyof typeof secondsPerUnit)[] = ['s', 'm', 'h']): number {
-  const [, digits, unit = 's'] = /^(\d+)([a-z]+)?$/.exec(text) ?? [];
+  const [, digits, unit = 's'] = /^(\d+)([a-z]+)?$/.exec(text.toLowerCase()) ?? [];
   const known = units.find((one) => one === unit);
   const count = Number(digits);
   if (known === undefined || !Number.isSafeInteger(count) || count < 1) {

@@ -49,9 +49,11 @@ export const vegetaGenerator: Generator = {
     'timeout': { type: 'string' },
     'header': { type: 'string', multiple: true },
     'body': { type: 'string' },
-    // They are about its output.
+    // They are about its output, and about how it begins: it takes as many workers as it needs, and one target as it stands.
     'name': { type: 'string' },
     'output': { type: 'string' },
+    'workers': { type: 'string' },
+    'lazy': { type: 'boolean' },
   },
   load(flags, target) {
     const duration = flags.get('duration');
