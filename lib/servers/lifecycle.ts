@@ -11,12 +11,14 @@ export interface Lifecycle {
   stop(): Promise<void>;
 }
 
+/** What a server leaves behind may end by itself, in order: h2o's keeper of keys removes its folder in /tmp then. */
+const groupEndsItselfMs = 300;
 /** How long the kernel may take to end a killed group. */
 const groupEndLimitMs = 2000;
 const groupEndPollMs = 10;
 
 /**
- * `died` and `stop` of a RunningServer. However the child ends, the rest of its process group is killed at once (workers
+ * `died` and `stop` of a RunningServer. However the child ends, the rest of its process group is ended (workers
  * outlive a master that was killed, and keep its port), and `cleanUp` runs.
  */
 export function watchLifecycle(name: string, child: Child, logFile: string, cleanUp: () => Promise<void>): Lifecycle {
@@ -46,10 +48,11 @@ export function watchLifecycle(name: string, child: Child, logFile: string, clea
 }
 
 async function endGroup(group: number): Promise<void> {
-  const deadline = performance.now() + groupEndLimitMs;
+  const killAt = performance.now() + groupEndsItselfMs;
+  const deadline = killAt + groupEndLimitMs;
   try {
     while (groupRuns(group) && performance.now() < deadline) {
-      process.kill(-group, 'SIGKILL');
+      if (performance.now() >= killAt) process.kill(-group, 'SIGKILL');
       await delay(groupEndPollMs);
     }
   } catch {
