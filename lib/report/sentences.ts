@@ -232,7 +232,7 @@ export function footnoteLines({ variants, footnotes }: Result): string[] {
  */
 export function redirectionLines(configs: readonly { name: string; redirections: readonly string[] }[]): string[] {
   return byText(configs.flatMap(({ name, redirections }) => (
-    redirections.map((line) => ({ name, text: line.replaceAll(/\b127\.0\.0\.1:\d+/g, '127.0.0.1, a free port') }))
+    redirections.map((line) => ({ name, text: line.replaceAll(/(→ |left out, )127\.0\.0\.1:\d+/g, '$1127.0.0.1, a free port') }))
   )));
 }
 
