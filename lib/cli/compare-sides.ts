@@ -85,9 +85,9 @@ function listenOf({ given, config: { listens } }: Given, { scheme, port, flag }:
   return found;
 }
 
-/** Whether it is HTTP/2 that browsers would speak with it: h2o takes it without TLS too, where they speak HTTP/1.1. */
-function prefersHttp2({ config, listen }: Listening): boolean {
-  return listen.http2 && (listen.tls || config.server !== 'h2o');
+/** Whether it is HTTP/2 that browsers would speak with it: without TLS they speak HTTP/1.1 where they can. */
+function prefersHttp2({ listen }: Listening): boolean {
+  return listen.http2 && (listen.tls || listen.http2Only === true);
 }
 
 function defaultLoad(side: Listening, streams: number, threads: number): LoadProfile {
@@ -98,15 +98,15 @@ function defaultLoad(side: Listening, streams: number, threads: number): LoadPro
 }
 
 /** The load of a line, if the config speaks its protocol. */
-function loadFor({ given, config, listen }: Listening, line: string): LoadProfile {
+function loadFor({ given, listen }: Listening, line: string): LoadProfile {
   const { load } = ofLoad(() => loadOfLine(line, listen.tls ? 'https' : 'http'));
-  const problem = problemOfProtocol(load.protocol, config, listen);
+  const problem = problemOfProtocol(load.protocol, listen);
   if (problem !== undefined) throw new UserError(`--load: ${load.command} is ${protocolNames(load.protocol)}, and ${given} ${problem}`, 2);
   return load;
 }
 
-function problemOfProtocol(protocol: LoadProfile['protocol'], { server }: OwnConfig, { port, http2 }: Listen): string | undefined {
-  if (protocol === 'http/1.0' || protocol === 'http/1.1') return server === 'nghttpd' ? 'is nghttpd\'s, which speaks HTTP/2 only: take h2load' : undefined;
+function problemOfProtocol(protocol: LoadProfile['protocol'], { port, http2, http2Only }: Listen): string | undefined {
+  if (protocol === 'http/1.0' || protocol === 'http/1.1') return http2Only ? `speaks HTTP/2 only on port ${port}: take h2load` : undefined;
   if (http2) return undefined;
   return `does not speak HTTP/2 on port ${port}: take wrk, or h2load --h1`;
 }

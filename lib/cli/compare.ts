@@ -1,14 +1,13 @@
 // npm run compare: two configs of a person's own, as they are.
 import { existsSync } from 'node:fs';
-import { mkdtemp, readdir, readFile, realpath, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, realpath, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { allowedCpus, divideCores, type Cores } from '../runner/cores.ts';
 import { makePlan } from '../runner/plan.ts';
 import { nearest } from '../scenario/nearest.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
-import { readOwnConfig, startServer, workersFor } from '../servers/index.ts';
+import { readOwnConfig, startServer, temporaryFolder, workersFor } from '../servers/index.ts';
 import { comparisonOf, serverOf, type Tried } from './compare-scenario.ts';
 import { sidesOf, type Given, type Side } from './compare-sides.ts';
 import { perform, type ServerBinaries } from './perform.ts';
@@ -97,15 +96,16 @@ async function isSame([a, b]: readonly [Side, Side]): Promise<boolean> {
   if (realA === realB) throw new UserError(`${a.given} and ${b.given} are the same file: to see what noise alone does here, compare it with a copy of it`, 2);
   const [bytesA, bytesB] = await Promise.all(files.map((file) => readFile(file)));
   if (bytesA === undefined || bytesB === undefined || !bytesA.equals(bytesB) || a.listen.port !== b.listen.port) return false;
-  // What they include may differ, where its path is relative to them.
-  return path.dirname(files[0]) === path.dirname(files[1]) || !/\binclude\s+["']?[^/\s"']|!file\s+["']?[^/\s"']/.test(bytesA.toString('utf8'));
+  if (path.dirname(files[0]) === path.dirname(files[1])) return true;
+  // Elsewhere, what is relative to them may be something else: what nginx includes, and all that the others serve.
+  return a.config.server === 'nginx' && !/\binclude\s+["']?[^/\s"']/.test(bytesA.toString('utf8'));
 }
 
 /** Starts the config once, to see that it runs here and what it answers. Throws UserError that names it. */
 async function tryOnce(side: Side, cores: Cores, binaries: ServerBinaries, signal: AbortSignal): Promise<Tried> {
   const { given, config: { server: name, file }, load, page } = side;
   const spec = serverOf(side);
-  const folder = await mkdtemp(path.join(tmpdir(), 'bakeoff-compare-'));
+  const folder = await temporaryFolder();
   try {
     const server = await startServer(spec, {
       binary: binaries[name] as string,

@@ -9,6 +9,8 @@ export interface Directive {
   /** As written, quotes included. */
   args: readonly string[];
   block?: Directive[];
+  /** What stands between the braces of a block that is code (Lua), as it is. */
+  code?: string;
   /** Comment lines about it, `#` included. */
   comments: readonly string[];
   origin: string;
@@ -33,6 +35,7 @@ export function printConfig(directives: readonly Directive[], base: string, dept
       const comments = directive.comments.map((comment) => `${indent}${comment}\n`).join('');
       const words = [directive.name, ...directive.args].join(' ');
       const origin = directive.origin === base ? '' : `  # ${directive.origin}`;
+      if (directive.code !== undefined) return `${comments}${indent}${words} {${directive.code}}${origin}\n`;
       if (directive.block === undefined) return `${comments}${indent}${words};${origin}\n`;
       return `${comments}${indent}${words} {${origin}\n${printConfig(directive.block, base, depth + 1)}${indent}}\n`;
     })
@@ -89,8 +92,26 @@ function isSameBlock(a: Directive, b: Directive): boolean {
   return b.block !== undefined && a.name === b.name && a.args.join(' ') === b.args.join(' ');
 }
 
-/** One token of nginx's grammar: a comment, one of `{ } ;`, or a word (quoted, or bare with `${name}` in it). */
-const tokenPattern = /#[^\n]*|[{};]|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|(?:\\.|\$\{[^}]*\}|[^\s{};"'\\])(?:\\.|\$\{[^}]*\}|[^\s{};\\])*|\S/gs;
+/**
+ * One token of nginx's grammar: a comment, one of `{ } ;`, or a word (quoted, or bare with `${name}` in it; a bare one may
+ * have `}` in it, which does not end it). Only these four are blanks: a no-break space is a part of a word.
+ */
+const tokenPattern = /#[^\n]*|[{};]|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|(?:\\.|\$\{[^}]*\}|[^ \t\r\n{};"'\\])(?:\\.|\$\{[^}]*\}|[^ \t\r\n{;\\])*|[^ \t\r\n]/gs;
+
+/** What of Lua's grammar may have braces, and the braces themselves. */
+const luaPattern = /--\[(=*)\[.*?\]\1\]|--[^\n]*|\[(=*)\[.*?\]\2\]|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[{}]/gs;
+
+/** The place of the brace that closes a Lua block whose text begins at `start`; -1 where none does. */
+function endOfLua(text: string, start: number): number {
+  const parts = new RegExp(luaPattern);
+  parts.lastIndex = start;
+  let depth = 1;
+  for (let found = parts.exec(text); found !== null; found = parts.exec(text)) {
+    if (found[0] === '{') depth++;
+    if (found[0] === '}' && --depth === 0) return found.index;
+  }
+  return -1;
+}
 
 /** The directives of one text, as they stand. Throws UserError as composeConfig does. */
 export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
@@ -105,7 +126,9 @@ export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
   const fail = (problem: string): never => {
     throw new UserError(`nginx config ${origin}:${line}: ${problem}`);
   };
-  for (const { 0: token, index } of text.matchAll(tokenPattern)) {
+  const tokens = new RegExp(tokenPattern);
+  for (let found = tokens.exec(text); found !== null; found = tokens.exec(text)) {
+    const { 0: token, index } = found;
     const breaks = text.slice(scanned, index).split('\n').length - 1;
     line += breaks;
     scanned = index + token.length;
@@ -119,11 +142,18 @@ export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
       comments.push(token.trimEnd());
     } else if (token === ';' || token === '{') {
       const [name = fail(`"${token}" without a directive`), ...args] = words;
-      if (token === '{' && name.endsWith('_by_lua_block')) fail(`${name}: Lua blocks cannot be read here; put the code into a file and name it with ${name.replace('_block', '_file')}`);
       const directive: Directive = { name, args, comments, origin, line: begin };
       open.at(-1)?.push(directive);
       last = directive;
-      if (token === '{') open.push((directive.block = []));
+      if (token === '{' && name.endsWith('_by_lua_block')) {
+        const end = endOfLua(text, scanned);
+        if (end < 0) fail('"{" without its "}"');
+        directive.code = text.slice(scanned, end);
+        line += directive.code.split('\n').length - 1;
+        scanned = tokens.lastIndex = end + 1;
+      } else if (token === '{') {
+        open.push((directive.block = []));
+      }
       words = [];
       comments = [];
     } else if (token === '}') {

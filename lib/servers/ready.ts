@@ -23,6 +23,10 @@ export interface ReadyCheck {
   protocol: Protocol;
   /** As the load makes it; default: a GET without a body. */
   request?: StartOptions['request'] | undefined;
+  /** The page may have another length than it had. */
+  anyLength?: true;
+  /** Names that the server has, to be offered where it does not answer as it should without one. */
+  hosts?: readonly string[];
   /** What is offered; all that Node can when absent. */
   tls?: TlsOffer | undefined;
 }
@@ -32,7 +36,8 @@ export interface ReadyCheck {
  * is known, over the protocol. Connections that are refused or broken are tried again until `limitMs` have passed; a wrong
  * answer or protocol is an error at once, since a server does not grow out of it. Throws UserError, or the signal's reason.
  */
-export async function waitUntilReady({ origin, page, protocol, request = {}, tls }: ReadyCheck, signal: AbortSignal, limitMs = 10_000): Promise<number> {
+export async function waitUntilReady(check: ReadyCheck, signal: AbortSignal, limitMs = 10_000): Promise<number> {
+  const { origin, page, protocol, request = {}, tls } = check;
   const url = origin + page.path;
   requireFit(url, protocol);
   const timeout = AbortSignal.timeout(limitMs);
@@ -42,27 +47,34 @@ export async function waitUntilReady({ origin, page, protocol, request = {}, tls
   for (;;) {
     try {
       const answer = await ask({ url, host: page.host, ...request }, either, secureOptions(tls, page.host));
-      requireRight(answer, url, page);
+      requireRight(answer, url, check);
       return answer.bytes;
     } catch (error) {
       if (error instanceof UserError) throw error;
       signal.throwIfAborted();
-      if (timeout.aborted) throw new UserError(`${url} did not answer over ${protocol} within ${limitMs / 1000} s${last}`);
+      if (timeout.aborted) throw new UserError(`${url} did not answer over ${protocol} within ${limitMs / 1000} s${last}${withName(check)}`);
       const problem = wrongProtocol(error as NodeJS.ErrnoException, protocol);
-      if (problem !== undefined) throw new UserError(`${url} ${problem}`);
+      if (problem !== undefined) throw new UserError(`${url} ${problem}${withName(check)}`);
       last = `: ${(error as Error).message}`;
     }
     await delay(retryMs);
   }
 }
 
-function requireRight({ status, bytes, location }: Answer, url: string, { docroot, host, bodyBytes }: StartOptions['page']): void {
-  if (status === 200 && (bodyBytes ?? bytes) === bytes) return;
+function requireRight({ status, bytes, location }: Answer, url: string, check: ReadyCheck): void {
+  const { page: { docroot, host, bodyBytes }, anyLength } = check;
+  if (status === 200 && (anyLength || (bodyBytes ?? bytes) === bytes)) return;
   const asked = host === undefined ? url : `${url} (host ${host})`;
   if (status === 200) throw new UserError(`${asked} answers with ${bytes} bytes instead of ${bodyBytes}: it is not the page that is to be measured`);
   const where = location === undefined ? '' : ` to ${location}`;
   // What is shipped serves its page; of a config of one's own the page is the person's to say.
-  throw new UserError(`${asked} answers with status ${status}${where}${docroot === undefined ? ': give a page that it answers with 200, by --url' : ' instead of 200'}`);
+  throw new UserError(`${asked} answers with status ${status}${where}${docroot === undefined ? `: give a page that it answers with 200, by --url${withName(check)}` : ' instead of 200'}`);
+}
+
+/** Where no name was asked for, and the server has one: how to ask for it. Its first server may be there to turn others away. */
+function withName({ origin, page, hosts = [] }: ReadyCheck): string {
+  const name = page.host === undefined ? hosts.map((host) => host.replace(/:\d+$/, '')).find((host) => /^[\w-]+(?:\.[\w-]+)+$/.test(host)) : undefined;
+  return name === undefined ? '' : ` (it serves ${name}: --url ${origin.split(':')[0]}://${name}${page.path})`;
 }
 
 /** Whether there is TLS is the config's to say, and h2 and h2c each mean one of the two. */

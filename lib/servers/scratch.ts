@@ -15,6 +15,11 @@ export interface Scratch {
 
 const prefix = 'bakeoff-server-';
 
+/** A new folder below the system's temporary one, closed to others. Who is killed before removing it leaves that to the next server's start. */
+export function temporaryFolder(): Promise<string> {
+  return mkdtemp(path.join(tmpdir(), `${prefix}${process.pid}-`));
+}
+
 /** Removes the folders of processes that were killed before they could. */
 async function removeLeftOvers(): Promise<void> {
   for (const name of await readdir(tmpdir())) {
@@ -32,13 +37,13 @@ async function removeLeftOvers(): Promise<void> {
  */
 export async function makeScratch(docroot: string | undefined): Promise<Scratch> {
   await removeLeftOvers();
-  const folder = await mkdtemp(path.join(tmpdir(), `${prefix}${process.pid}-`));
+  const folder = await temporaryFolder();
   const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
   try {
     const [copy, temp] = [path.join(folder, 'www'), path.join(folder, 'temp')];
     await mkdir(temp);
     if (docroot !== undefined) await copyDocroot(docroot, copy);
-    // mkdtemp's mode is 0700, and a checkout's modes and the umask may be as closed.
+    // The folder's mode is 0700, and a checkout's modes and the umask may be as closed.
     for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
       await chmod(path.join(entry.parentPath, entry.name), entry.isDirectory() ? 0o755 : 0o644);
     }

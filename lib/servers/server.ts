@@ -94,6 +94,8 @@ export interface ComposedConfig {
 export interface AdoptedConfig extends ComposedConfig {
   workers: number;
   redirections: readonly string[];
+  /** The names that it serves at the port, as the config has them. */
+  hosts: readonly string[];
   /** Where the server has to stand for the relative paths in it to keep their meaning; absent: anywhere. */
   workingFolder?: string;
 }

@@ -62,9 +62,10 @@ async function startOn(port: number, kind: ServerKind, spec: ServerSpec, options
       user: await unprivilegedUser(name), certificateFile: () => machineCertificate(signal),
     };
     config = spec.asIs === undefined
-      ? { ...await kind.compose(spec.config, { ...place, workers: options.workers, docroot: scratch.docroot }, build), workers: options.workers, redirections: [] }
+      ? { ...await kind.compose(spec.config, { ...place, workers: options.workers, docroot: scratch.docroot }, build), workers: options.workers, redirections: [], hosts: [] }
       : await kind.adopt(spec.config[0] as string, { ...place, cores: options.cpus.length, listen: spec.asIs.port, nextPort: otherPorts(port) }, build);
-    await writeFile(files.config, config.text);
+    // A person's own may have secrets in it, and their file may be closed to others.
+    await writeFile(files.config, config.text, spec.asIs === undefined ? {} : { mode: 0o600 });
     await checkConfig(kind, build, spec, options, files, config);
     signal.throwIfAborted();
     child = await startProcess(options, files, fileLimit, config);
@@ -76,7 +77,11 @@ async function startOn(port: number, kind: ServerKind, spec: ServerSpec, options
   let bodyBytes: number;
   const { died, stop } = watchLifecycle(name, child, files.log, scratch.remove);
   try {
-    const check = { origin, page: options.page, protocol: options.protocol ?? config.protocol, request: options.request, tls: options.tls };
+    const check: ReadyCheck = {
+      origin, page: options.page, protocol: options.protocol ?? config.protocol, request: options.request, tls: options.tls,
+      // What a config of one's own serves may be as long as it likes each time: a date, a name of its own for each request …
+      ...(spec.asIs === undefined ? {} : { anyLength: true, hosts: config.hosts }),
+    };
     bodyBytes = await untilServing(check, port, child.pid, died, signal);
   } catch (error) {
     const own = spec.asIs !== undefined && child.hasExited();

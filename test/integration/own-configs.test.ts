@@ -1,8 +1,8 @@
 // Whole configs of a person's own, run by the real servers: as they are, but for what would meet what runs already.
 import { execFileSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, realpath, stat, symlink } from 'node:fs/promises';
+import { chmod, mkdir, readdir, readFile, realpath, stat, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -62,6 +62,13 @@ async function takePort80(): Promise<void> {
   onTestFinished(() => void other.close());
 }
 
+/** The machine's certificate, its key with a password. */
+async function lockedPem(): Promise<string> {
+  const pem = await readFile(await machineCertificate(new AbortController().signal), 'utf8');
+  const key = createPrivateKey(pem).export({ type: 'pkcs8', format: 'pem', cipher: 'aes-128-cbc', passphrase: 'secret' });
+  return `${String(key)}${new X509Certificate(pem).toString()}`;
+}
+
 describe('nginx', () => {
   const packaged = '/etc/nginx/nginx.conf';
 
@@ -101,13 +108,15 @@ describe('nginx', () => {
     expect(server).toMatchObject({ workers: 2, bodyBytes: 'bb b.org b.org 1'.length });
     expect(server.origin).toMatch(/^https:/);
     expect((await negotiate(server.origin, {})).alpn).toBe('h2');
-    expect(server.redirections.filter((line) => /^(listen|stream)/.test(line)).map((line) => line.replace(/(→ 127.0.0.1:)\d+$/, '$1N').replace(/→ unix:.*/, '→ S').replace(folder, ''))).toEqual([
-      'listen 443, [::]:443 → 127.0.0.1:N', 'listen 8080 → 127.0.0.1:N', 'listen unix:/run/nobody-has-this.sock → S', 'listen 80 → 127.0.0.1:N',
+    expect(server.redirections.filter((line) => /^(listen|stream)/.test(line)).map((line) => line.replace(/(→ 127.0.0.1:)\d+$/, '$1N').replace(folder, ''))).toEqual([
+      'listen 443, [::]:443 → 127.0.0.1:N', 'listen 8080 → 127.0.0.1:N', 'listen unix:/run/nobody-has-this.sock → a temporary socket', 'listen 80 → 127.0.0.1:N',
       'stream { } at /nginx.conf:2: left out, only HTTP is compared',
     ]);
     await endsClean(server);
     // Its own other port has moved, and what passes on to it with it.
-    await endsClean(await startOwn(file, { port: 443, page: { path: '/app', host: 'b.org', bodyBytes: 'the app'.length } }));
+    const passing = await startOwn(file, { port: 443, page: { path: '/app', host: 'b.org' } });
+    expect(passing.bodyBytes).toBe('the app'.length);
+    await endsClean(passing);
     expect(await refusal(file, { port: 80, page: { path: '/', host: 'a.org' } })).toMatch(
       /^http:\/\/127\.0\.0\.1:\d+\/ \(host a\.org\) answers with status 301 to https:\/\/a\.org\/: give a page that it answers with 200, by --url$/,
     );
@@ -125,9 +134,10 @@ describe('nginx', () => {
     ['a certificate that is missing', inServer('ssl_certificate gone.pem;\nssl_certificate_key gone.key;').replace('80', '443 ssl'),
       /^FILE:5: nginx \S+ does not accept it: cannot load certificate "\S+\/gone\.pem": .*No such file/],
     ['a certificate that is not named', inServer('').replace('80', '443 ssl'), /^FILE.*: nginx \S+ does not accept it: no "ssl_certificate" is defined/],
+    ['a key with a password', inServer('ssl_certificate locked.pem;\nssl_certificate_key locked.pem;').replace('80', '443 ssl'), /^FILE:\d: .*; the key has a password: name a file with it by ssl_password_file$/],
     ['the same location twice', inServer('location /a { }\nlocation /a { }'), /^FILE:6: nginx \S+ does not accept it: duplicate location "\/a"$/],
   ])('says in one line, by file and line, what is wrong: %s', async (_, text, message) => {
-    const folder = await ownFiles({ 'nginx.conf': text, inc: '\nroot;\nserver { }' });
+    const folder = await ownFiles({ 'nginx.conf': text, inc: '\nroot;\nserver { }', 'locked.pem': await lockedPem() });
     const file = path.join(folder, 'nginx.conf');
     expect((await refusal(file)).replaceAll(file, 'FILE')).toMatch(message);
   });
@@ -166,7 +176,38 @@ describe('nginx', () => {
     const folder = await ownFiles({ 'real/site': 'server { listen 80; return 200 xyz; }', 'etc/nginx.conf': inHttp('include sites/*;'), 'etc/none': '' });
     await mkdir(path.join(folder, 'etc/sites'));
     await symlink('../../real/site', path.join(folder, 'etc/sites/site'));
-    await endsClean(await startOwn(path.join(folder, 'etc/nginx.conf'), { page: { path: '/', bodyBytes: 3 } }));
+    const server = await startOwn(path.join(folder, 'etc/nginx.conf'));
+    expect(server.bodyBytes).toBe(3);
+    await endsClean(server);
+  });
+
+  it('keeps what is in it to itself, and may answer with another length each time', async () => {
+    const folder = await ownFiles({ 'nginx.conf': inServer('proxy_set_header Authorization "Basic secret"; return 200 x;') });
+    const server = await startOwn(path.join(folder, 'nginx.conf'), { page: { path: '/', bodyBytes: 1000 } });
+    expect((await stat(server.configFile)).mode & 0o777).toBe(0o600);
+    await endsClean(server);
+  });
+
+  it('says of a server that turns strangers away which name to ask for', async () => {
+    const folder = await ownFiles({ 'nginx.conf': inHttp('server { listen 80 default_server; return 404; } server { listen 80; server_name _ www.a.org; return 200 x; }') });
+    const file = path.join(folder, 'nginx.conf');
+    expect(await refusal(file)).toMatch(/answers with status 404: give a page that it answers with 200, by --url \(it serves www\.a\.org: --url http:\/\/www\.a\.org\/\)$/);
+    await endsClean(await startOwn(file, { page: { path: '/', host: 'www.a.org' } }));
+  });
+
+  it('stores nothing among the files that it serves', async () => {
+    const folder = await ownFiles({
+      'nginx.conf': inHttp('server { listen 81; return 200 fetched; } server { listen 80; root WWW; location / { error_page 404 = @fetch; } location @fetch { proxy_store on; proxy_pass http://127.0.0.1:81; } }'),
+      'www/x': '',
+    });
+    const file = path.join(folder, 'nginx.conf');
+    await writeFile(file, (await readFile(file, 'utf8')).replace('WWW', path.join(folder, 'www')));
+    await chmod(path.join(folder, 'www'), 0o777);
+    await chmod(folder, 0o755);
+    const server = await startOwn(file, { port: 80, page: { path: '/new' } });
+    expect(server.bodyBytes).toBe('fetched'.length);
+    await endsClean(server);
+    expect(await readdir(path.join(folder, 'www'))).toEqual(['x']);
   });
 });
 
@@ -200,6 +241,19 @@ describe('h2o', () => {
     await endsClean(server);
     expect(await readdir(folder)).toEqual(['a.yaml', 'h2o.conf', 'pem', 'www']);
     expect(await refusal(file, { port: 80 })).toMatch(/ answers with status 302 to https:\/\/b\.org\/: give a page/);
+  });
+
+  it('leaves no folder of its keeper of keys behind, and takes HTTP/2 without TLS', async () => {
+    const keepers = async (): Promise<string[]> => (await readdir('/tmp')).filter((name) => name.startsWith('openssl-privsep.'));
+    const pem = await readFile(await machineCertificate(new AbortController().signal));
+    const folder = await ownFiles({
+      'h2o.conf': 'hosts:\n  a:\n    listen: {port: 443, ssl: {certificate-file: pem, key-file: pem}}\n    listen: 80\n    paths: {/: {file.dir: www}}\n', pem, 'www/index.html': 'hello',
+    });
+    const before = await keepers();
+    const server = await startOwn(path.join(folder, 'h2o.conf'), { port: 80, options: { protocol: 'h2c' } });
+    expect((await keepers()).length).toBeGreaterThan(before.length);
+    await endsClean(server);
+    expect((await keepers()).filter((name) => !before.includes(name))).toEqual([]);
   });
 
   it.each([

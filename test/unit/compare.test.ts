@@ -17,7 +17,7 @@ const b = (of: OwnConfig): Given => ({ given: 'b.conf', config: { ...of, file: '
 const sides = (one: OwnConfig, other: OwnConfig, asked: Asked = {}, threads = 1): [Side, Side] => sidesOf([a(one), b(other)], asked, threads);
 const nginx = config('nginx', plain);
 const nginxH2 = config('nginx', h2);
-const nghttpd = config('nghttpd', { ...plain, port: 8080, http2: true });
+const nghttpd = config('nghttpd', { ...plain, port: 8080, http2: true, http2Only: true });
 const both = config('nginx', plain, h2);
 
 describe('without a load of the person\'s', () => {
@@ -25,7 +25,7 @@ describe('without a load of the person\'s', () => {
     ['HTTP/1.1', nginx, nginx, ['wrk -c 100 -t 3 -d 10', 'http/1.1'], ['wrk -c 100 -t 3 -d 10', 'http/1.1']],
     ['HTTP/1.1 over TLS', config('nginx', tls), config('h2o', tls), ['wrk -c 100 -t 3 -d 10', 'http/1.1'], ['wrk -c 100 -t 3 -d 10', 'http/1.1']],
     ['HTTP/2 where both speak it', nginxH2, config('h2o', h2), ['h2load -c 100 -m 10 -t 3 -D 10', 'h2'], ['h2load -c 100 -m 10 -t 3 -D 10', 'h2']],
-    ['HTTP/2 without TLS', nghttpd, config('nginx', { ...plain, http2: true }), ['h2load -c 100 -m 10 -t 3 -D 10', 'h2c'], ['h2load -c 100 -m 10 -t 3 -D 10', 'h2c']],
+    ['HTTP/2 without TLS', nghttpd, config('nginx', { ...plain, http2: true, http2Only: true }), ['h2load -c 100 -m 10 -t 3 -D 10', 'h2c'], ['h2load -c 100 -m 10 -t 3 -D 10', 'h2c']],
     ['HTTP/2 over TLS, and without', nghttpd, nginxH2, ['h2load -c 100 -m 10 -t 3 -D 10', 'h2c'], ['h2load -c 100 -m 10 -t 3 -D 10', 'h2']],
     ['one request at a time where one speaks it', nginx, nginxH2, ['wrk -c 100 -t 3 -d 10', 'http/1.1'], ['h2load -c 100 -m 1 -t 3 -D 10', 'h2']],
     ['HTTP/1.1 with h2o, which takes h2c too', config('h2o', { ...plain, http2: true }), nginx, ['wrk -c 100 -t 3 -d 10', 'http/1.1'], ['wrk -c 100 -t 3 -d 10', 'http/1.1']],
@@ -64,7 +64,7 @@ describe('the address is', () => {
     [nginx, { load: 'wrk -s a.lua' }, /^--load: wrk: -s cannot be honoured here/],
     [nginx, { load: 'h2load -n 1' }, /^--load: h2load -n 1 is HTTP\/2 without TLS, and a\.conf does not speak HTTP\/2 on port 80: take wrk, or h2load --h1$/],
     [config('h2o', tls), { load: 'h2load -n 1' }, /^--load: h2load -n 1 is HTTP\/2 over TLS, and a\.conf does not speak HTTP\/2 on port 443/],
-    [nghttpd, { load: 'wrk -c 5' }, /^--load: wrk -c 5 is HTTP\/1\.1, and a\.conf is nghttpd's, which speaks HTTP\/2 only: take h2load$/],
+    [nghttpd, { load: 'wrk -c 5' }, /^--load: wrk -c 5 is HTTP\/1\.1, and a\.conf speaks HTTP\/2 only on port 8080: take h2load$/],
   ])('wanted, or refused in one line: %#', (one, asked, message) => {
     const refusal = (): Error | undefined => {
       try {
@@ -148,6 +148,8 @@ describe('the scenario', () => {
   test('redirections are said once where they are equal but for the port', () => {
     const { said } = comparisonOf(tried(nginx, nginx, [1, 1], [['listen 80 → 127.0.0.1:40001', 'user x → nobody'], ['listen 80 → 127.0.0.1:40002']]), false);
     expect(said).toEqual(['a, b: listen 80 → 127.0.0.1, a free port', 'a: user x → nobody']);
+    const other = comparisonOf(tried(nginx, nginx, [1, 1], [['proxy_pass http://127.0.0.1:3000: what runs there is loaded too', 'listen 127.0.0.1:80 → 127.0.0.1:40001'], []]), false);
+    expect(other.said).toEqual(['a: proxy_pass http://127.0.0.1:3000: what runs there is loaded too', 'a: listen 127.0.0.1:80 → 127.0.0.1, a free port']);
   });
 });
 

@@ -58,7 +58,7 @@ describe('nginx', () => {
   /** Lines and redirections that there are beside those of `http { server { listen 80; } }`. */
   async function beside(main: string, server = '', place?: Partial<AdoptPlace>): Promise<{ lines: string[]; said: string[] }> {
     const plain = await nginx('http { server { listen 80; } }', place);
-    const changed = await nginx(`${main}\nhttp { server { listen 80; ${server} } }`, place);
+    const changed = await nginx(`${main}\nhttp { server { listen 80; ${server} } }`, place, { 'x.js': '' });
     return {
       lines: changed.lines.filter((line) => !plain.lines.includes(line)),
       said: changed.redirections.filter((line) => !plain.redirections.includes(line) && !line.startsWith('what it leaves')),
@@ -83,6 +83,8 @@ describe('nginx', () => {
     ['load_module modules/x.so;', ['load_module modules/x.so;'], []],
     ['stream { server { listen 53 udp; proxy_pass 10.0.0.1:53; } }', [], ['stream { } at ~/own.conf:1: left out, only HTTP is compared']],
     ['mail { server { listen 25; } }', [], ['mail { } at ~/own.conf:1: left out, only HTTP is compared']],
+    ['rtmp { server { listen 1935; application live { push rtmp://10.0.0.1/live; } } }', [], ['rtmp { } at ~/own.conf:1: left out, only HTTP is compared']],
+    ['google_perftools_profiles /var/log/p;', [], ['google_perftools_profiles /var/log/p: left out']],
   ])('has %j with what is said', async (main, lines, said) => {
     expect(await beside(main)).toEqual({ lines, said });
   });
@@ -103,9 +105,16 @@ describe('nginx', () => {
     ['ssl_certificate a.pem; ssl_certificate_key "ssl/a.key"; ssl_dhparam /etc/dh; ssl_certificate data:$x; ssl_certificate $y;',
       ['ssl_certificate "~/a.pem";', 'ssl_certificate_key "~/ssl/a.key";', 'ssl_dhparam /etc/dh;', 'ssl_certificate data:$x;', 'ssl_certificate $y;'], []],
     ['location / { auth_basic_user_file htpasswd; root html; proxy_ssl_trusted_certificate sub/ca; }',
-      ['location / {', 'auth_basic_user_file "~/htpasswd";', 'root html;', 'proxy_ssl_trusted_certificate "~/sub/ca";'], []],
+      ['location / {', 'auth_basic_user_file "~/htpasswd";', 'root html;', 'proxy_ssl_trusted_certificate "~/sub/ca";'], ["relative paths begin at /usr/local/nginx, this nginx's own prefix"]],
     ['ssl_stapling on;', ['ssl_stapling off;'], ['ssl_stapling on → off, since it would ask another machine']],
     ['ssl_stapling on; ssl_stapling_file s;', ['ssl_stapling on;', 'ssl_stapling_file "~/s";'], []],
+    ['proxy_store on; proxy_store_access user:rw;', ['proxy_store off;', 'proxy_store_access user:rw;'], ['proxy_store on → off, since it would write among the files that are served']],
+    ['fastcgi_store /data$uri; scgi_store off;', ['fastcgi_store off;', 'scgi_store off;'], ['fastcgi_store /data$uri → off, since it would write among the files that are served']],
+    ['js_path "sub"; js_import x.js; js_import y from /abs/y.js; js_import z from z.js;',
+      ['js_path "~/sub";', 'js_import "~/x.js";', 'js_import y from /abs/y.js;', 'js_import z from z.js;'], ['js_import: runs as it is, the files that it writes and the addresses that it calls are not redirected']],
+    ['set_by_lua_block $a { -- }\n return "}" .. [[}]] .. \'\\\'}\' } add_header X a}b;', ['set_by_lua_block $a { -- }', 'return "}" .. [[}]] .. \'\\\'}\' }', 'add_header X a}b;'],
+      ['set_by_lua_block: runs as it is, the files that it writes and the addresses that it calls are not redirected']],
+    ['add_header X a\u00a0b;', ['add_header X a\u00a0b;'], []],
   ].map(([server, lines, said]) => [server, lines, said] as [string, string[], string[]]))('has in its server %j with what is said', async (server, lines, said) => {
     expect(await beside('', server)).toEqual({ lines, said });
   });
@@ -135,7 +144,14 @@ describe('nginx', () => {
     it('of several ports, ranges and sockets are all moved; the one that is loaded gets the port', async () => {
       expect(await listens('server { listen 80; listen unix:/run/a.sock; } server { listen 443 ssl http2; listen 8000-8001; }', { listen: 443 })).toEqual({
         lines: ['listen 127.0.0.1:9001;', 'listen unix:/t/1.sock;', 'listen 127.0.0.1:9000 ssl http2;', 'listen 127.0.0.1:9002;', 'listen 127.0.0.1:9003;'],
-        said: ['listen 80 → 127.0.0.1:9001', 'listen unix:/run/a.sock → unix:/t/1.sock', 'listen 443 → 127.0.0.1:9000', 'listen 8000 → 127.0.0.1:9002', 'listen 8001 → 127.0.0.1:9003'],
+        said: ['listen 80 → 127.0.0.1:9001', 'listen unix:/run/a.sock → a temporary socket', 'listen 443 → 127.0.0.1:9000', 'listen 8000 → 127.0.0.1:9002', 'listen 8001 → 127.0.0.1:9003'],
+      });
+    });
+
+    it('do not expect the PROXY protocol, which load generators do not speak', async () => {
+      expect(await listens('server { listen 80 proxy_protocol; listen 443 ssl proxy_protocol backlog=9; }', { listen: 443 })).toEqual({
+        lines: ['listen 127.0.0.1:9001;', 'listen 127.0.0.1:9000 ssl backlog=9;'],
+        said: ['listen 80 → 127.0.0.1:9001', 'listen 443 → 127.0.0.1:9000', 'proxy_protocol at ~/own.conf:1: left out, load generators do not speak it'],
       });
     });
 
@@ -178,8 +194,23 @@ describe('nginx', () => {
       ]);
     });
 
+    it('have names in any case, and sockets in all their notations', async () => {
+      expect(await passes(`upstream App { server unix:///run/app.sock; } upstream own { server unix:///run/own; }
+        server { listen 80; location / { proxy_pass http://aPP; } location /a { uwsgi_pass unix:///run/u.sock; } location /b { proxy_pass http://127.0.0.1\${uri}; } }`)).toEqual([
+        'server unix:///run/app.sock;', 'server "unix:/t/1.sock";', 'proxy_pass http://aPP;', 'uwsgi_pass unix:///run/u.sock;', 'proxy_pass "http://127.0.0.1:9000${uri}";',
+      ]);
+    });
+
+    it("are somebody else's at a port of 127.0.0.1 that the config has at another address only, and loaded too", async () => {
+      const { lines, redirections } = await nginx('http { server { listen 10.0.0.1:80; location / { proxy_pass http://127.0.0.1; } location /a { proxy_pass http://localhost:3000; } location /b { proxy_pass http://localhost:3000; } } }');
+      expect(lines.filter((line) => line.startsWith('proxy_pass'))).toEqual(['proxy_pass http://127.0.0.1;', 'proxy_pass http://localhost:3000;', 'proxy_pass http://localhost:3000;']);
+      expect(redirections.filter((line) => line.startsWith('proxy_pass'))).toEqual(['proxy_pass http://127.0.0.1: what runs there is loaded too', 'proxy_pass http://localhost:3000: what runs there is loaded too']);
+    });
+
     it.each([
       ['upstream app { server 10.0.0.5:80; }', 'server 10.0.0.5:80'],
+      ['otel_exporter { endpoint otel:4317; }', 'endpoint otel:4317'],
+      ['acme_issuer a { uri https://acme.example/; }', 'acme_issuer'],
       ['server { location / { proxy_pass https://example.org/; } }', 'proxy_pass https://example.org/'],
       ['server { location / { if ($x) { fastcgi_pass php:9000; } } }', 'fastcgi_pass php:9000'],
       ['server { location / { grpc_pass grpc://[2001:db8::1]:1; } }', 'grpc_pass grpc://[2001:db8::1]:1'],
@@ -191,7 +222,7 @@ describe('nginx', () => {
       );
     });
 
-    it.each(['http://$host', 'http://app$suffix', '$scheme://127.0.0.1', 'http://127.0.0.1:$port'])('that a variable names are refused: %s', async (target) => {
+    it.each(['http://$host', 'http://127.0.0.1$args', 'http://app$suffix', '$scheme://127.0.0.1', 'http://127.0.0.1:$port'])('that a variable names are refused: %s', async (target) => {
       expect(await refusal(nginxKind, `http { upstream app { server 127.0.0.1:1; } server { listen 80; location / { proxy_pass ${target}; } } }`)).toBe(
         `own.conf:1: proxy_pass ${target} may leave this machine, a variable says to where: name an address of 127.0.0.1`,
       );
@@ -234,7 +265,10 @@ describe('h2o', () => {
       hosts: { 'a:b': { paths: { '/': { 'file.dir': 'www', 'mruby.handler': '|env|\n [200, {}, ["#"]]\n' }, '/x': [{ redirect: 'http://example.org/' }, { status: 'ON' }], '/e': {}, '/l': [] } } },
       setenv: { listen: '80', A: '' },
     });
-    expect(redirections).toEqual(['listen 80 → 127.0.0.1:9000', threads, root, 'relative paths begin at ~, as if h2o were started there']);
+    expect(redirections).toEqual([
+      'listen 80 → 127.0.0.1:9000', threads, root, 'mruby.handler: runs as it is, the files that it writes and the addresses that it calls are not redirected',
+      'relative paths begin at ~, as if h2o were started there',
+    ]);
     expect({ tls, protocol, workers, workingFolder }).toEqual({ tls: false, protocol: 'http/1.1', workers: 2, workingFolder: folder });
   });
 
@@ -247,6 +281,8 @@ describe('h2o', () => {
     ['access-log: {path: /var/log/a, format: "%h"}', { 'access-log': { path: '/t/access-1.log', format: '%h' } }, ['access-log /var/log/a → a temporary file']],
     ['access-log: [/a, {path: /b}, /a]', { 'access-log': ['/t/access-1.log', { path: '/t/access-2.log' }, '/t/access-1.log'] }, ['access-log /a → a temporary file', 'access-log /b → a temporary file']],
     ['access-log: /dev/null', { 'access-log': '/dev/null' }, []],
+    ['reproxy: OFF', { reproxy: 'OFF' }, []],
+    ['reproxy: ON', { reproxy: 'ON' }, ['reproxy: runs as it is, the files that it writes and the addresses that it calls are not redirected']],
   ])('has %j with what is said', async (line, expected, said) => {
     const { yaml, redirections } = await h2o(`listen: 80\nhosts: {a: {paths: {}}}\n${line}\n`);
     expect(yaml).toEqual({ ...plain, listen: { host: '127.0.0.1', port: '9000' }, hosts: { a: { paths: {} } }, ...expected });
@@ -268,21 +304,32 @@ describe('h2o', () => {
     expect(text).toMatch(/minimum-version: TLSv1\.2 /);
     expect({ tls, protocol }).toEqual({ tls: true, protocol: 'h2' });
     expect(redirections.filter((line) => /^(listen|ocsp)/.test(line))).toEqual([
-      'listen 0.0.0.0:443, :::443 → 127.0.0.1:9000', 'listen 80 → 127.0.0.1:9001', 'listen /run/a → /t/1.sock', 'ocsp-update-interval → 0, since it would ask another machine',
+      'listen 0.0.0.0:443, :::443 → 127.0.0.1:9000', 'listen 80 → 127.0.0.1:9001', 'listen /run/a → a temporary socket', 'ocsp-update-interval → 0, since it would ask another machine',
     ]);
   });
 
+  it('does not expect the PROXY protocol', async () => {
+    const { yaml, redirections } = await h2o('listen: {port: 80, proxy-protocol: ON}\nhosts: {a: {paths: {}}}');
+    expect(yaml['listen']).toEqual({ host: '127.0.0.1', port: '9000' });
+    expect(redirections).toContain('proxy-protocol: left out, load generators do not speak it');
+  });
+
   it('passes on to this machine only, and follows what has moved', async () => {
-    const paths = '/a: {proxy.reverse.url: "http://127.0.0.1:8080/x"}\n      /b: {proxy.reverse.url: "http://localhost:3000/"}\n      /c: {proxy.reverse.url: "http://[unix:/run/own]/y"}\n      /d: {fastcgi.connect: {port: /run/own, type: unix}}\n      /e: {fastcgi.connect: 9000}';
-    const { yaml } = await h2o(`listen: 80\nlisten: 8080\nlisten: {type: unix, port: /run/own}\nhosts:\n  a:\n    paths:\n      ${paths}`, { listen: 80 });
+    const paths = '/a: {proxy.reverse.url: "http://127.0.0.1:8080/x"}\n      /b: {proxy.reverse.url: "http://localhost:3000/"}\n      /c: {proxy.reverse.url: "http://[unix:/run/own]/y"}\n      /d: {fastcgi.connect: {port: /run/own, type: unix}}\n      /e: {fastcgi.connect: 9000}\n      /f: {proxy.reverse.url: [{url: "http://127.0.0.1:8080/"}, "http://[::1]:1/"]}\n      /g: {proxy.reverse.url: {balancer: least-conn, backends: ["http://127.0.0.1:8080/"]}}';
+    const { yaml, redirections } = await h2o(`listen: 80\nlisten: 8080\nlisten: {type: unix, port: /run/own}\nhosts:\n  a:\n    paths:\n      ${paths}`, { listen: 80 });
     expect(yaml['hosts']).toEqual({ a: { paths: {
       '/a': { 'proxy.reverse.url': 'http://127.0.0.1:9001/x' }, '/b': { 'proxy.reverse.url': 'http://localhost:3000/' }, '/c': { 'proxy.reverse.url': 'http://[unix:/t/1.sock]/y' },
       '/d': { 'fastcgi.connect': { port: '/t/1.sock', type: 'unix' } }, '/e': { 'fastcgi.connect': '9000' },
+      '/f': { 'proxy.reverse.url': [{ url: 'http://127.0.0.1:9001/' }, 'http://[::1]:1/'] }, '/g': { 'proxy.reverse.url': { balancer: 'least-conn', backends: ['http://127.0.0.1:9001/'] } },
     } } });
+    expect(redirections.filter((line) => line.includes('loaded too'))).toEqual(
+      ['proxy.reverse.url http://localhost:3000/', 'fastcgi.connect 9000', 'proxy.reverse.url http://[::1]:1/'].map((words) => `${words}: what runs there is loaded too`),
+    );
   });
 
   it.each([
-    ['proxy.reverse.url: http://10.0.0.1/', 'proxy.reverse.url http://10.0.0.1/'], ['fastcgi.connect: {host: php, port: 9000}', 'fastcgi.connect php'],
+    ['proxy.reverse.url: http://10.0.0.1/', 'proxy.reverse.url http://10.0.0.1/'],
+    ['proxy.reverse.url: {backends: [{url: "http://10.0.0.1/"}]}', 'proxy.reverse.url http://10.0.0.1/'], ['fastcgi.connect: {host: php, port: 9000}', 'fastcgi.connect php'],
     ['file.custom-handler: {extension: .php, fastcgi.connect: {host: php, port: 9000}}', 'fastcgi.connect php'],
   ])('refuses to pass on elsewhere: %s', async (handler, words) => {
     expect(await refusal(h2oKind, `listen: 80\nhosts:\n  a:\n    paths:\n      /: {${handler}}`)).toBe(

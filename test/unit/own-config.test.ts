@@ -1,5 +1,6 @@
 // What is read from a person's own config before anything is started.
-import { mkdir, symlink } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { UserError } from '../../lib/errors.ts';
@@ -33,8 +34,8 @@ describe('of nginx', () => {
         { port: 8443, tls: true, http2: true, hosts: ['b.org', 'more.org'] },
         { port: 80, tls: false, http2: false, hosts: ['b.org', 'more.org', 'a.org', 'www.a.org'] },
         { port: 443, tls: true, http2: true, hosts: [] },
-        { port: 9000, tls: false, http2: false, hosts: [] },
-        { port: 9001, tls: false, http2: false, hosts: [] },
+        { port: 9000, tls: false, http2: true, hosts: [] },
+        { port: 9001, tls: false, http2: true, hosts: [] },
       ],
     });
   });
@@ -56,7 +57,8 @@ describe('of nginx', () => {
     const of = async (http: string): Promise<unknown> => (await read(`http { ${http} }`)).listens.map(({ tls, http2 }) => [tls, http2]);
     expect(await of('server { listen 443; ssl on; }')).toEqual([[true, false]]);
     expect(await of('http2 on; server { listen 443 ssl; } server { listen 444 ssl; http2 off; }')).toEqual([[true, true], [true, false]]);
-    expect(await of('server { listen 80 http2; } server { listen 81; http2 on; }')).toEqual([[false, true], [false, false]]);
+    expect(await of('server { listen 80 http2; } server { listen 81; http2 on; }')).toEqual([[false, true], [false, true]]);
+    expect((await read('http { server { listen 80 http2; } server { listen 81; http2 on; } server { listen 80; listen 443 ssl http2; } }')).listens.map(({ http2Only }) => http2Only)).toEqual([true, undefined, undefined]);
   });
 
   it('takes names in included files from the folder of the config itself', async () => {
@@ -68,12 +70,22 @@ describe('of nginx', () => {
     expect((await read(`http { map $uri $x {\n${lines}}\nserver { listen 80; } }`)).listens).toHaveLength(1);
   });
 
+  it('says what it said at first, also when it is changed meanwhile', async () => {
+    const folder = await ownFiles({ 'own.conf': 'http { include c/*; }', 'c/a': 'server { listen 80; }' });
+    const listens = async (): Promise<number[]> => (await readOwnConfig(path.join(folder, 'own.conf'))).listens.map(({ port }) => port);
+    expect(await listens()).toEqual([80]);
+    await writeFile(path.join(folder, 'c/a'), 'server { listen 81; }');
+    await writeFile(path.join(folder, 'c/b'), 'server { listen 82; }');
+    expect(await listens()).toEqual([80]);
+  });
+
   it('leaves data alone that looks like directives', async () => {
     expect((await read('http { map $uri $x { listen 1; server 2; include 3x; default 4; } server { listen 80; } }', { '3x': '/a 5;' })).listens.map(({ port }) => port)).toEqual([80]);
   });
 
   it.each([
-    ['http { include gone.conf; }', "/own.conf:1: includes /gone.conf, which is not there"],
+    ['http { include gone.conf; }', '/own.conf:1: includes /gone.conf, which is not there: what it names begins at its own folder, so keep a copy beside the original'],
+    ['http { include /nowhere/gone.conf; }', '/own.conf:1: includes /nowhere/gone.conf, which is not there'],
     ['events {}\nhttp {\n include sub; }', '/own.conf:3: includes /sub, which is a folder, not a file'],
     ['http {\n server { listen 80;\n', 'nginx config /own.conf:2: "{" without its "}"'],
     ['http {\n include broken; }', 'nginx config /broken:2: "}" without its "{"'],
@@ -83,8 +95,7 @@ describe('of nginx', () => {
     ['http { server { listen a:b; } }', '/own.conf:1: listen a:b is no address'],
     ['http { server { listen 1-60000; } }', '/own.conf:1: listen 1-60000 has 60000 ports, more than the 100 that can be given others here'],
     ['\nworker_processes many;\nhttp { server {} }', '/own.conf:2: worker_processes many is not a number of processes'],
-    ['http { server {\n location / {\n  content_by_lua_block { ngx.say("}") } } } }',
-      'nginx config /own.conf:3: content_by_lua_block: Lua blocks cannot be read here; put the code into a file and name it with content_by_lua_file'],
+    ['http { server {\n listen 80; location / {\n  content_by_lua_block { ngx.say("}") } }', 'nginx config /own.conf:3: "{" without its "}"'],
   ])('refuses %j', async (text, message) => {
     expect(await refusal(text, { 'sub/x': '', broken: 'a 1;\n}', loop: 'include own.conf;' })).toBe(message);
   });
@@ -104,7 +115,7 @@ describe('of h2o', () => {
     );
     expect(config).toEqual({
       server: 'h2o', workers: 2, listens: [
-        { port: 80, tls: false, http2: false, hosts: ['a.org', 'b.org'] }, { port: 8081, tls: false, http2: false, hosts: ['a.org', 'b.org'] },
+        { port: 80, tls: false, http2: true, hosts: ['a.org', 'b.org'] }, { port: 8081, tls: false, http2: true, hosts: ['a.org', 'b.org'] },
         { port: 8443, tls: true, http2: true, hosts: ['a.org'] }, { port: 443, tls: true, http2: true, hosts: ['b.org'] },
       ],
     });
@@ -112,7 +123,7 @@ describe('of h2o', () => {
 
   it('has as many threads as cores where it does not say, and resolves anchors and merges', async () => {
     const { workers, listens } = await read('hosts:\n  a: &a {listen: {port: 1}, paths: {}}\n  b: {<<: *a, paths: {/: {}}}\n  c: *a\n');
-    expect({ workers, listens }).toEqual({ workers: 'server-cores', listens: [{ port: 1, tls: false, http2: false, hosts: ['a', 'b', 'c'] }] });
+    expect({ workers, listens }).toEqual({ workers: 'server-cores', listens: [{ port: 1, tls: false, http2: true, hosts: ['a', 'b', 'c'] }] });
   });
 
   it.each([
@@ -122,6 +133,7 @@ describe('of h2o', () => {
     ['listen: http\nhosts: {}', '/own.conf:1: listen: "http" is no port'],
     ['num-threads: 0\nhosts: {}', '/own.conf:1: num-threads is not a number of threads'],
     ['listen: 80\nhosts: *gone', 'h2o config /own.conf:2: *gone stands for nothing above it'],
+    ['listen: 80\nhosts: &h\n  a: *h', '/own.conf:3: *h stands inside of what it stands for'],
     ['listen: 80\nhosts: !file bad.yaml', 'h2o config /bad.yaml:2: '],
   ])('refuses %j', async (text, message) => {
     expect(await refusal(text, { 'loop.yaml': '\npaths: !file own.conf', 'bad.yaml': 'a: 1\nb: {' })).toContain(message);
@@ -130,10 +142,10 @@ describe('of h2o', () => {
 
 describe('of nghttpd', () => {
   it.each([
-    ['--no-tls\n-n 4\n8080\n', 4, { port: 8080, tls: false, http2: true, hosts: [] }],
-    ['--no-tls\r\n8080 # mine\r\n', 1, { port: 8080, tls: false, http2: true, hosts: [] }],
-    ['# mine\n-d /srv\n 8443 key.pem cert.pem # all\n', 1, { port: 8443, tls: true, http2: true, hosts: [] }],
-    ['--htdocs=/srv\n', 1, { port: 443, tls: true, http2: true, hosts: [] }],
+    ['--no-tls\n-n 4\n8080\n', 4, { port: 8080, tls: false, http2: true, http2Only: true, hosts: [] }],
+    ['--no-tls\r\n8080 # mine\r\n', 1, { port: 8080, tls: false, http2: true, http2Only: true, hosts: [] }],
+    ['# mine\n-d /srv\n 8443 key.pem cert.pem # all\n', 1, { port: 8443, tls: true, http2: true, http2Only: true, hosts: [] }],
+    ['--htdocs=/srv\n', 1, { port: 443, tls: true, http2: true, http2Only: true, hosts: [] }],
   ])('are those of %j', async (text, workers, listen) => {
     expect(await read(text)).toMatchObject({ server: 'nghttpd', workers, listens: [listen] });
   });
@@ -178,6 +190,12 @@ describe('what is none of these', () => {
     expect(await refusal(Buffer.from('http { server { server_name b\xfccher.org; } }', 'latin1'))).toBe('nginx config /own.conf:1: is not UTF-8 text');
     // In a comment nobody minds.
     expect((await read(Buffer.from('http { server { listen 80; # b\xfccher\n } }', 'latin1'))).listens).toHaveLength(1);
+  });
+
+  it('that is a pipe is refused, before it is waited for', async () => {
+    const folder = await ownFiles({ x: '' });
+    execFileSync('mkfifo', [path.join(folder, 'pipe')]);
+    await expect(readOwnConfig(path.join(folder, 'pipe'))).rejects.toThrow(new UserError(`the config ${folder}/pipe is a pipe or device: save it to a file`));
   });
 
   it('that is not there, a folder, or closed is refused', async () => {

@@ -78,6 +78,26 @@ describe("of a config of one's own", () => {
     expect(await ask((_, response) => { response.end(); }, { path: '/' })).toBe(0);
   });
 
+  it('takes another length than it had', async () => {
+    const server = await listening(answering((_, response) => { response.end('1234567'); }));
+    expect(await waitUntilReady({ origin: `http://127.0.0.1:${server}`, page, protocol: 'http/1.1', anyLength: true }, never)).toBe(7);
+  });
+
+  it('offers a name that it serves where none was asked for', async () => {
+    const refusing = async (own: { path: string; host?: string }, hosts: string[], listener: RequestListener): Promise<string> => {
+      const port = await listening(answering(listener));
+      const asked = waitUntilReady({ origin: `http://127.0.0.1:${port}`, page: own, protocol: 'http/1.1', hosts }, never, 200);
+      return asked.then(() => expect.fail('it was taken'), (error: Error) => error.message.replace(/^\S+ /, ''));
+    };
+    const closed: RequestListener = (_, response) => { response.statusCode = 404; response.end(); };
+    const silent: RequestListener = ({ socket }) => { socket.destroy(); };
+    const hint = ' (it serves a.org: --url http://a.org/x)';
+    expect(await refusing({ path: '/x' }, ['_', '*.b.org', '~^c', '', 'a.org:8080', 'd.org'], closed)).toBe(`answers with status 404: give a page that it answers with 200, by --url${hint}`);
+    expect(await refusing({ path: '/x' }, ['a.org'], silent)).toBe(`did not answer over http/1.1 within 0.2 s: socket hang up${hint}`);
+    expect(await refusing({ path: '/x' }, ['_', 'localhost'], closed)).toBe('answers with status 404: give a page that it answers with 200, by --url');
+    expect(await refusing({ path: '/x', host: 'b.org' }, ['a.org'], closed)).toBe('(host b.org) answers with status 404: give a page that it answers with 200, by --url');
+  });
+
   it.each(['http/1.1', 'h2c'] as const)('asks for path, query and host over %s', async (protocol) => {
     const echo: RequestListener = ({ url, headers }, response) => { response.end(`${url} ${headers.host ?? headers[':authority']}`); };
     expect(await ask(echo, { path: '/a?b=c', host: 'example.org:81' }, protocol)).toBe('/a?b=c example.org:81'.length);

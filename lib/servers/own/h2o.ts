@@ -3,9 +3,9 @@ import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import type { AdoptPlace, AdoptedConfig } from '../server.ts';
 import { chooseListen, listensByPort, type Listen, type OwnConfig } from './listens.ts';
-import { AccessLogs, moveAddresses, temporary, type Address, type Moved } from './moved.ts';
+import { AccessLogs, moveAddresses, temporary, temporarySocket, type Address, type Moved } from './moved.ts';
 import { readText } from './read-text.ts';
-import { isLoopback, leaving, localTarget } from './upstream.ts';
+import { asItIs, isLoopback, leaving, loadedToo, localTarget } from './upstream.ts';
 import { printYaml, readYaml, type MapTree, type Pair, type Tree } from './yaml-tree.ts';
 
 /** What the config says. Throws UserError with file and line. */
@@ -17,7 +17,7 @@ export async function readH2o(file: string, text: string): Promise<Pick<OwnConfi
 /** ServerKind.adopt. */
 export async function adoptH2o(file: string, place: AdoptPlace): Promise<AdoptedConfig> {
   const config = await readYaml(file, await readText(file));
-  const { port, tls } = chooseListen({ file, listens: listensOf(config) }, place.listen);
+  const { port, tls, hosts } = chooseListen({ file, listens: listensOf(config) }, place.listen);
   const workers = workersOf(config);
   const moved = await moveAddresses(entriesOf(config).map(({ entry }) => entry.address), port, place);
   const here: Here = { place, moved, user: textOf(get(config, 'user')), moves: new Map(), said: [], accessLogs: new AccessLogs(place) };
@@ -34,6 +34,7 @@ export async function adoptH2o(file: string, place: AdoptPlace): Promise<Adopted
     text: `# ${file} as it runs here: with what it includes, and with addresses, logs and the like redirected.\n${printYaml({ ...changed, pairs: [...ours, ...changed.pairs] })}`,
     tls,
     protocol: tls ? 'h2' : 'http/1.1',
+    hosts,
     workers: workers === 'server-cores' ? place.cores : workers,
     redirections: [...new Set([
       ...[...here.moves].map(([to, was]) => `listen ${[...was].join(', ')} → ${to}`),
@@ -90,11 +91,12 @@ interface Entry { address: Address; tls: boolean; isQuic: boolean }
 function entryOf(tree: Tree): Entry {
   const word = textOf(tree) ?? textOf(get(tree, 'port')) ?? '';
   const type = textOf(get(tree, 'type'));
+  const host = textOf(get(tree, 'host'));
   const about = { tls: get(tree, 'ssl') !== undefined, isQuic: type === 'quic' };
   if (type === 'unix') return { address: { socket: word }, ...about };
   const port = /^\d+$/.test(word) ? Number(word) : 0;
   if (port < 1 || port > 65_535) throw new UserError(`${commandAt('listen', tree)}: "${word}" is no port`);
-  return { address: { ports: [port] }, ...about };
+  return { address: { ports: [port], host }, ...about };
 }
 
 const each = (tree: Tree): Tree[] => tree.kind === 'list' ? tree.items : [tree];
@@ -108,10 +110,10 @@ function entriesOf(config: MapTree): { entry: Entry; hosts: string[] }[] {
   return [...of(config, pairs.map(({ key }) => key)), ...pairs.flatMap(({ key, value }) => of(value, [key]))].filter(({ entry }) => !entry.isQuic);
 }
 
-/** One per port. HTTP/2 comes with TLS. */
+/** One per port. It takes HTTP/2 everywhere: with TLS where ALPN says so, without where the client begins with it. */
 function listensOf(config: MapTree): Listen[] {
   return listensByPort(entriesOf(config).flatMap(({ entry: { address, tls }, hosts }) =>
-    'ports' in address ? address.ports.map((port) => ({ port, tls, http2: tls, hosts })) : []));
+    'ports' in address ? address.ports.map((port) => ({ port, tls, http2: true, hosts })) : []));
 }
 
 /** What is passed on as it is: the words in it are not commands. */
@@ -137,7 +139,7 @@ function changeTree(tree: Tree, parent: string, here: Here): Tree {
 
 function changePair(pair: Pair, parent: string, here: Here): Pair[] {
   const { key, value } = pair;
-  const { place, moved, said } = here;
+  const { place, said } = here;
   const word = textOf(value);
   const instead = (value: Tree): Pair[] => [{ ...pair, value }];
   switch (key) {
@@ -162,11 +164,14 @@ function changePair(pair: Pair, parent: string, here: Here): Pair[] {
     case 'access-log':
       return instead(changeLog(value, here));
     case 'proxy.reverse.url':
-      return instead(mapTexts(value, (url) => localUrl(url, moved, commandAt(`${key} ${url}`, value))));
+      return instead(changeUrls(value, here));
     case 'fastcgi.connect':
       return instead(changeConnect(value, here));
     case 'fastcgi.spawn':
       return instead(spawnAs(value, here));
+    case 'mruby.handler': case 'mruby.handler-file': case 'mruby.handler_path': case 'reproxy':
+      if (word !== 'OFF') said.push(asItIs(key));
+      break;
     case 'memcached': {
       const host = textOf(get(value, 'host'));
       if (host !== undefined && !isLoopback(host)) throw new UserError(`${commandAt(`memcached ${host}`, value)} ${leaving}`);
@@ -185,11 +190,12 @@ function changeListen(tree: Tree, here: Here): Tree[] {
   const [port = 0] = 'ports' in address ? address.ports : [];
   const was = 'socket' in address ? address.socket : [textOf(get(tree, 'host')), port].filter((part) => part !== undefined).join(':');
   const to = 'socket' in address ? here.moved.sockets.get(address.socket) as string : String(here.moved.ports.get(port));
-  const shown = 'socket' in address ? to : `127.0.0.1:${to}`;
+  const shown = 'socket' in address ? temporarySocket : `127.0.0.1:${to}`;
   const same = here.moves.get(shown);
   here.moves.set(shown, new Set([...same ?? [], was]));
   const pairs = tree.kind === 'map' ? tree.pairs : [];
-  const kept = pairs.filter(({ key }) => key !== 'port' && key !== 'host').map((pair) => pair.key === 'ssl' ? { ...pair, value: withoutOcsp(pair.value, here) } : pair);
+  if (/^on$/i.test(textOf(get(tree, 'proxy-protocol')) ?? '')) here.said.push('proxy-protocol: left out, load generators do not speak it');
+  const kept = pairs.filter(({ key }) => !['port', 'host', 'proxy-protocol'].includes(key)).map((pair) => pair.key === 'ssl' ? { ...pair, value: withoutOcsp(pair.value, here) } : pair);
   const host = 'socket' in address ? [] : [pairOf('host', '127.0.0.1')];
   return [{ kind: 'map', from: tree.from, pairs: [...host, pairOf('port', to), ...kept] }];
 }
@@ -210,27 +216,26 @@ function changeLog(tree: Tree, here: Here): Tree {
   return { ...tree, text: here.accessLogs.fileFor(tree.text) };
 }
 
-function mapTexts(tree: Tree, change: (text: string) => string): Tree {
-  if (tree.kind === 'text') return { ...tree, text: change(tree.text) };
-  if (tree.kind === 'list') return { ...tree, items: tree.items.map((item) => mapTexts(item, change)) };
-  return { ...tree, pairs: tree.pairs.map((pair) => pair.key === 'url' ? { ...pair, value: mapTexts(pair.value, change) } : pair) };
+/** A text, a list of them, or a mapping of newer ones, with `backends` or `url`. */
+function changeUrls(tree: Tree, here: Here): Tree {
+  if (tree.kind === 'list') return { ...tree, items: tree.items.map((item) => changeUrls(item, here)) };
+  if (tree.kind === 'map') return { ...tree, pairs: tree.pairs.map((pair) => ['backends', 'url'].includes(pair.key) ? { ...pair, value: changeUrls(pair.value, here) } : pair) };
+  const words = `proxy.reverse.url ${tree.text}`;
+  // Sockets are [unix:PATH] here.
+  const { text, is } = localTarget(tree.text.replace(/\[unix:([^\]]+)\]/, 'unix:$1:'), new Set(), here.moved, commandAt(words, tree));
+  if (is === 'other') here.said.push(loadedToo(words));
+  return is === 'other' ? tree : { ...tree, text: text.replace(/unix:([^:]+):/, '[unix:$1]') };
 }
 
-function localUrl(url: string, moved: Moved, command: string): string {
-  const [, begin, socket, rest] = /^(\w+:\/\/\[unix:)([^\]]+)(\].*)$/s.exec(url) ?? [];
-  if (socket !== undefined) return `${begin}${moved.sockets.get(socket) ?? socket}${rest}`;
-  return localTarget(url, new Set(), moved, command);
-}
-
-function changeConnect(tree: Tree, { moved }: Here): Tree {
+function changeConnect(tree: Tree, { moved, said }: Here): Tree {
   const host = textOf(get(tree, 'host'));
+  const port = textOf(tree) ?? textOf(get(tree, 'port')) ?? '';
   const isSocket = textOf(get(tree, 'type')) === 'unix';
   if (!isSocket && host !== undefined && !isLoopback(host)) throw new UserError(`${commandAt(`fastcgi.connect ${host}`, tree)} ${leaving}`);
-  if (tree.kind !== 'map' || !isSocket) return tree;
-  return { ...tree, pairs: tree.pairs.map((pair) => {
-    const movedTo = pair.key === 'port' ? moved.sockets.get(textOf(pair.value) ?? '') : undefined;
-    return movedTo === undefined ? pair : { ...pair, value: { kind: 'text', text: movedTo, from: pair.value.from } };
-  }) };
+  const movedTo = isSocket ? moved.sockets.get(port) : undefined;
+  if (movedTo === undefined) said.push(loadedToo(`fastcgi.connect ${port}`));
+  if (tree.kind !== 'map' || movedTo === undefined) return tree;
+  return { ...tree, pairs: tree.pairs.map((pair) => pair.key === 'port' ? { ...pair, value: { kind: 'text', text: movedTo, from: pair.value.from } } : pair) };
 }
 
 /** What it spawns ran as its user, and does so here. */

@@ -6,6 +6,8 @@ export interface Listen {
   port: number;
   tls: boolean;
   http2: boolean;
+  /** HTTP/1.1 is not spoken there. */
+  http2Only?: true;
   /** The names of its hosts, as the config has them. */
   hosts: readonly string[];
 }
@@ -37,9 +39,12 @@ export function chooseListen<T extends Listen>({ file, listens }: { file: string
 /** One per port, of what the config says in one place or another. */
 export function listensByPort(entries: readonly Listen[]): Listen[] {
   const found = new Map<number, Listen>();
-  for (const { port, tls, http2, hosts } of entries) {
-    const before = found.get(port) ?? { port, tls: false, http2: false, hosts: [] };
-    found.set(port, { port, tls: before.tls || tls, http2: before.http2 || http2, hosts: [...new Set([...before.hosts, ...hosts])] });
+  for (const entry of entries) {
+    const { port, tls, http2, http2Only, hosts } = found.get(entry.port) ?? entry;
+    found.set(port, {
+      port, tls: tls || entry.tls, http2: http2 || entry.http2, ...((http2Only ?? entry.http2Only) === true ? { http2Only: true } : {}),
+      hosts: [...new Set([...hosts, ...entry.hosts])],
+    });
   }
   return [...found.values()];
 }

@@ -1,26 +1,41 @@
 // What of a person's own config has another place here.
 import path from 'node:path';
 import type { AdoptPlace } from '../server.ts';
+import { isLoopback } from './upstream.ts';
 
-/** Ports of a TCP address (several where it is a range), or the path of a socket. */
-export type Address = { ports: readonly number[] } | { socket: string };
+/** Ports of a TCP address (several where it is a range) and its host (absent: all), or the path of a socket. */
+export type Address = { ports: readonly number[]; host?: string | undefined } | { socket: string };
 
 /** What of a config's own addresses has moved. */
 export interface Moved {
   /** Ports of the config → those of 127.0.0.1 that have taken their places. */
   ports: ReadonlyMap<number, number>;
+  /** Those of them that were reached at an address of loopback: at others' 127.0.0.1 somebody else may listen. */
+  loopbackPorts: ReadonlySet<number>;
   sockets: ReadonlyMap<string, string>;
 }
 
 /** Gives each port and socket that the config listens on another one; `loaded` gets the place's port. */
 export async function moveAddresses(addresses: readonly Address[], loaded: number, place: AdoptPlace): Promise<Moved> {
   const ports = new Map([[loaded, place.port]]);
+  const loopbackPorts = new Set<number>();
   const sockets = new Map<string, string>();
   for (const address of addresses) {
-    if ('socket' in address) sockets.set(address.socket, sockets.get(address.socket) ?? path.join(place.temp, `${sockets.size + 1}.sock`));
-    else for (const port of address.ports) if (!ports.has(port)) ports.set(port, await place.nextPort());
+    if ('socket' in address) {
+      sockets.set(address.socket, sockets.get(address.socket) ?? path.join(place.temp, `${sockets.size + 1}.sock`));
+      continue;
+    }
+    for (const port of address.ports) {
+      if (!ports.has(port)) ports.set(port, await place.nextPort());
+      if (hasLoopback(address.host)) loopbackPorts.add(port);
+    }
   }
-  return { ports, sockets };
+  return { ports, loopbackPorts, sockets };
+}
+
+/** Whether who listens at that host of a listen line is reached at an address of loopback. */
+function hasLoopback(host: string | undefined): boolean {
+  return host === undefined || ['', '*', '0.0.0.0', '::', '[::]', '::1'].includes(host) || isLoopback(host);
 }
 
 /** Each log of the config has one of its own here: servers refuse different settings for the same file. */
@@ -46,5 +61,6 @@ export class AccessLogs {
   }
 }
 
-/** How a file is called that ends with the run. */
+/** How files and sockets are called that end with the server. */
 export const temporary = 'a temporary file';
+export const temporarySocket = 'a temporary socket';

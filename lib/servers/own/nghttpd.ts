@@ -44,6 +44,7 @@ export async function adoptNghttpd(file: string, place: AdoptPlace): Promise<Ado
     text: `# ${file} as it runs here.\n${printFlags(kept, '')}--address=127.0.0.1  # this machine\n# Port, key and certificate.\n${last.join(' ')}\n`,
     tls,
     protocol: tls ? 'h2' : 'h2c',
+    hosts: [],
     workers: workersOf(flags),
     redirections: said,
     args: () => [...kept.map(wordOf), '--address=127.0.0.1', ...last],
@@ -81,7 +82,7 @@ function parse(file: string, text: string): { flags: Flag[]; words: Words | unde
   if (words !== undefined && !(words.port >= 1 && words.port <= 65_535)) throw new UserError(`${file}:${words.line}: ${words.port} is no port`);
   const flags = composeFlags([{ origin: file, text: flagLines.join('\n') }]);
   const tls = !flags.some(({ name }) => name === 'no-tls');
-  return { flags, words, listen: { port: words?.port ?? (tls ? 443 : 80), tls, http2: true, hosts: [] } };
+  return { flags, words, listen: { port: words?.port ?? (tls ? 443 : 80), tls, http2: true, http2Only: true, hosts: [] } };
 }
 
 /** One where the flags do not say. */

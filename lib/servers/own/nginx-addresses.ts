@@ -1,10 +1,12 @@
 // The listen lines of a person's nginx config, moved to free ports of 127.0.0.1.
 import type { Directive } from '../nginx-config.ts';
-import type { Moved } from './moved.ts';
+import { temporarySocket, type Moved } from './moved.ts';
 import { defaultListen, isQuic, parseAddress, placeOf } from './nginx-listens.ts';
 
 /** Words of a listen line that each server may say for the same address; others are the socket's, and may be said once. */
-const perServer = new Set(['ssl', 'http2', 'spdy', 'proxy_protocol']);
+const perServer = new Set(['ssl', 'http2', 'spdy']);
+/** Words that go: what was moved has one address, of IPv4, and load generators do not speak the PROXY protocol. */
+const leftOut = /^(?:ipv6only=.*|proxy_protocol)$/;
 const defaultWords = new Set(['default_server', 'default']);
 
 /** Rewrites the listen lines of one server after another. Addresses that were different may have become one. */
@@ -26,11 +28,12 @@ export class ListenLines {
     const written = all.filter((listen) => !isQuic(listen));
     if (all.length > 0 && written.length === 0) return undefined;
     const lines = new Map<string, { listen: Directive; words: string[] }>();
+    if (written.some(({ args }) => args.includes('proxy_protocol'))) this.said.push(`proxy_protocol at ${placeOf(server)}: left out, load generators do not speak it`);
     for (const listen of written.length === 0 ? [defaultListen(server)] : written) {
       for (const [address, was] of this.#targets(listen)) {
         this.#entry(address).was.add(written.length === 0 ? `${was} (nginx's own, no listen line at ${placeOf(server)})` : was);
         const words = lines.get(address)?.words ?? [];
-        const fresh = listen.args.slice(1).filter((word) => !word.startsWith('ipv6only=') && !words.includes(word));
+        const fresh = listen.args.slice(1).filter((word) => !leftOut.test(word) && !words.includes(word));
         lines.set(address, { listen: lines.get(address)?.listen ?? listen, words: [...words, ...fresh] });
       }
     }
@@ -41,7 +44,7 @@ export class ListenLines {
 
   /** One line per new address. */
   get moves(): string[] {
-    return [...this.#addresses].map(([address, { was }]) => `listen ${[...was].join(', ')} → ${address}`);
+    return [...this.#addresses].map(([address, { was }]) => `listen ${[...was].join(', ')} → ${address.startsWith('unix:') ? temporarySocket : address}`);
   }
 
   #targets(listen: Directive): [address: string, was: string][] {

@@ -5,7 +5,7 @@ import { UserError } from '../../errors.ts';
 import { parseConfig, type Directive } from '../nginx-config.ts';
 import { glob, isGlob } from './glob.ts';
 import { fromLine } from './origin.ts';
-import { readText } from './read-text.ts';
+import { readText, type Inclusion } from './read-text.ts';
 
 /**
  * Reads it with its includes in their places. The origin of each directive says file and line. Throws UserError for what
@@ -20,19 +20,24 @@ export async function readNginxConfig(file: string, text: string): Promise<Direc
 async function withIncludes(directives: readonly Directive[], file: string, folder: string, open: readonly string[]): Promise<Directive[]> {
   const parts = await Promise.all(directives.map(async (directive): Promise<Directive[]> => {
     const { name, args: [pattern], block, line } = directive;
-    if (name === 'include' && block === undefined && pattern !== undefined) return included(path.resolve(folder, bareWord(pattern)), `${file}:${line}`, folder, open);
+    if (name === 'include' && block === undefined && pattern !== undefined) return included({ from: `${file}:${line}`, name: bareWord(pattern) }, folder, open);
     const here = { ...directive, origin: fromLine(file, line) };
     return [block === undefined ? here : { ...here, block: await withIncludes(block, file, folder, open) }];
   }));
   return parts.flat();
 }
 
-async function included(pattern: string, from: string, folder: string, open: readonly string[]): Promise<Directive[]> {
-  const files = isGlob(pattern) ? await glob(pattern) : [pattern];
+/** By pattern: like what is in the files, their list stays as it was at first. */
+const lists = new Map<string, readonly string[]>();
+
+async function included(by: Inclusion, folder: string, open: readonly string[]): Promise<Directive[]> {
+  const pattern = path.resolve(folder, by.name);
+  const files = lists.get(pattern) ?? (isGlob(pattern) ? await glob(pattern) : [pattern]);
+  lists.set(pattern, files);
   const parts = await Promise.all(files.map(async (file) => {
-    const text = await readText(file, from);
+    const text = await readText(file, by);
     const real = await realpath(file);
-    if (open.includes(real)) throw new UserError(`${from}: includes ${file}, which includes this file again`);
+    if (open.includes(real)) throw new UserError(`${by.from}: includes ${file}, which includes this file again`);
     return withIncludes(parseConfig({ origin: file, text }), file, folder, [...open, real]);
   }));
   return parts.flat();

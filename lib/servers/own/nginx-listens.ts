@@ -1,4 +1,5 @@
 // What a person's nginx config listens on.
+import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import type { Directive } from '../nginx-config.ts';
 import { listensByPort, type Listen } from './listens.ts';
@@ -12,13 +13,13 @@ const mostPorts = 100;
 export function parseAddress(listen: Directive): Address {
   const word = bareWord(listen.args[0] ?? '');
   const socket = /^unix:(.+)$/.exec(word)?.[1];
-  if (socket !== undefined) return { socket };
-  const [, ports] = /^(\d+(?:-\d+)?)$/.exec(word) ?? /^(?:\[[^\]]+\]|[^:]+)(?::(\d+(?:-\d+)?))?$/.exec(word) ?? ['', 'none'];
+  if (socket !== undefined) return { socket: path.posix.normalize(socket) };
+  const { host, ports } = (/^(?<ports>\d+(?:-\d+)?)$/.exec(word) ?? /^(?<host>\[[^\]]+\]|[^:]+)(?::(?<ports>\d+(?:-\d+)?))?$/.exec(word))?.groups ?? { ports: 'none' };
   const [first = NaN, last = first] = (ports ?? '80').split('-').map(Number);
   const count = last - first + 1;
   if (!(first >= 1 && last <= 65_535 && count >= 1)) throw new UserError(`${placeOf(listen)}: listen ${word} is no address`);
   if (count > mostPorts) throw new UserError(`${placeOf(listen)}: listen ${word} has ${count} ports, more than the ${mostPorts} that can be given others here`);
-  return { ports: Array.from({ length: count }, (_, index) => first + index) };
+  return { ports: Array.from({ length: count }, (_, index) => first + index), host };
 }
 
 /** FILE:LINE. */
@@ -58,9 +59,10 @@ export function nginxListens(config: readonly Directive[], file: string): Listen
     return listensOf(server).flatMap((listen) => {
       const address = parseAddress(listen);
       const tls = listen.args.includes('ssl') || isOn('ssl');
-      // The directive `http2 on` leaves HTTP/1.1 on ports without TLS; the word in a listen line does not.
-      const http2 = listen.args.includes('http2') || (isOn('http2') && tls);
-      return ('ports' in address ? address.ports : []).map((port) => ({ port, tls, http2, hosts }));
+      const word = listen.args.includes('http2');
+      // Without TLS, the directive `http2 on` leaves HTTP/1.1 beside it; the word in a listen line does not.
+      const of: Omit<Listen, 'port'> = { tls, http2: word || isOn('http2'), ...(word && !tls ? { http2Only: true } : {}), hosts };
+      return ('ports' in address ? address.ports : []).map((port) => ({ port, ...of }));
     });
   }));
 }

@@ -1,5 +1,7 @@
 // A person's own nginx.conf, made to run here: what would meet a server that runs already, or cannot be used, is redirected.
+import { existsSync } from 'node:fs';
 import path from 'node:path';
+import { UserError } from '../../errors.ts';
 import { run } from '../../setup/run.ts';
 import { atLeast } from '../../setup/version.ts';
 import { findDirectives, printConfig, quoted, tempModules, type Directive } from '../nginx-config.ts';
@@ -10,24 +12,28 @@ import { ListenLines } from './nginx-addresses.ts';
 import { bareWord, readNginxConfig } from './nginx-includes.ts';
 import { httpServers, listensOf, nginxListens, nginxWorkers, parseAddress, placeOf } from './nginx-listens.ts';
 import { readText } from './read-text.ts';
-import { localTarget } from './upstream.ts';
+import { asItIs, leaving, loadedToo, localTarget } from './upstream.ts';
 
 /** ServerKind.adopt. */
 export async function adoptNginx(file: string, place: AdoptPlace, build: Build): Promise<AdoptedConfig> {
   const config = await readNginxConfig(file, await readText(file));
   const workers = nginxWorkers(config);
-  const { port, tls, http2 } = chooseListen({ file, listens: nginxListens(config, file) }, place.listen);
+  const { port, tls, http2, http2Only, hosts } = chooseListen({ file, listens: nginxListens(config, file) }, place.listen);
   const moved = await moveAddresses(httpServers(config, file).flatMap(listensOf).map(parseAddress), port, place);
   const here: Here = {
     place, build, moved, folder: path.dirname(file), listenLines: new ListenLines(moved), said: [],
-    upstreams: new Set(blocksIn(config, 'http').flatMap(({ block = [] }) => blocksIn(block, 'upstream').map(({ args }) => bareWord(args[0] ?? '')))),
-    hasStaple: findDirectives(config, 'ssl_stapling_file').length > 0, user: await userHere(config, place), accessLogs: new AccessLogs(place), folders: new Map(),
+    upstreams: new Set(blocksIn(config, 'http').flatMap(({ block = [] }) => blocksIn(block, 'upstream').map(({ args }) => bareWord(args[0] ?? '').toLowerCase()))),
+    user: await userHere(config, place), accessLogs: new AccessLogs(place), folders: new Map(),
   };
   const runs = withBuiltIns(change(config, '', here), here);
+  if (findDirectives(config, 'root').concat(findDirectives(config, 'alias')).some(({ args }) => /^(?![/$])/.test(bareWord(args[0] ?? '')))) {
+    here.said.push(`relative paths begin at ${/--prefix=(\S+)/.exec(build.answer)?.[1] ?? '/usr/local/nginx'}, this nginx's own prefix`);
+  }
   return {
     text: `# ${file} as it runs here: with what it includes, and with addresses, logs and the like redirected.\n${printConfig(runs, '')}`,
     tls,
-    protocol: http2 ? (tls ? 'h2' : 'h2c') : 'http/1.1',
+    protocol: http2Only ? 'h2c' : http2 && tls ? 'h2' : 'http/1.1',
+    hosts,
     workers: workers === 'server-cores' ? place.cores : workers,
     redirections: [...new Set([...here.listenLines.moves, ...here.listenLines.said, ...here.said])],
     // Relative paths keep their meaning: those below the build's prefix as they are, the others by absolutePaths.
@@ -46,8 +52,8 @@ interface Here {
   folder: string;
   listenLines: ListenLines;
   said: string[];
+  /** Names, in lower case. */
   upstreams: ReadonlySet<string>;
-  hasStaple: boolean;
   /** What becomes of the line `user`. */
   user: { args: readonly string[]; why: string } | undefined;
   accessLogs: AccessLogs;
@@ -61,15 +67,18 @@ function blocksIn(block: readonly Directive[], wanted: string): Directive[] {
 
 /** Their lines are data, whatever their first words are. */
 const dataBlocks = new Set(['map', 'geo', 'types', 'split_clients', 'charset_map', 'match']);
+/** All others at the top (stream, mail, rtmp …) listen, or speak to other machines, in ways of their own. */
+const topBlocks = new Set(['events', 'http']);
 
 function change(directives: readonly Directive[], parent: string, here: Here): Directive[] {
   return directives.flatMap((directive) => {
     const { name, block } = directive;
-    if (block === undefined) return changeLine(directive, parent, here);
-    if (parent === '' && (name === 'stream' || name === 'mail')) {
+    if (block === undefined) return changeLine(directive, parent, directives, here);
+    if (parent === '' && !topBlocks.has(name)) {
       here.said.push(`${name} { } at ${placeOf(directive)}: left out, only HTTP is compared`);
       return [];
     }
+    if (name === 'acme_issuer') throw new UserError(`${placeOf(directive)}: ${name} ${leaving}`);
     if (dataBlocks.has(name)) return [directive];
     const server = parent === 'http' && name === 'server' ? here.listenLines.rewrite(directive) : directive;
     if (server === undefined) {
@@ -81,9 +90,13 @@ function change(directives: readonly Directive[], parent: string, here: Here): D
 }
 
 /** Paths that nginx takes from the config's folder; all other relative ones are below the build's prefix. */
-const besideConfig = /^(?:(?:\w+_)?ssl_(?:certificate|certificate_key|client_certificate|trusted_certificate|crl|dhparam|password_file|session_ticket_key|stapling_file)|auth_basic_user_file|quic_host_key)$/;
+const besideConfig = /^(?:(?:\w+_)?ssl_(?:certificate|certificate_key|client_certificate|trusted_certificate|crl|dhparam|password_file|session_ticket_key|stapling_file)|auth_basic_user_file|auth_jwt_key_file|quic_host_key|js_path)$/;
 
-function changeLine(directive: Directive, parent: string, here: Here): Directive[] {
+/** Code, and rules that name files of their own. */
+const code = /_by_lua(?:_block|_file)?$|^(?:js_import|perl|perl_set|perl_require|modsecurity_rules\w*)$/;
+
+/** @param beside it in its block */
+function changeLine(directive: Directive, parent: string, beside: readonly Directive[], here: Here): Directive[] {
   const { name, args } = directive;
   const { place, said } = here;
   const first = bareWord(args[0] ?? '');
@@ -92,6 +105,7 @@ function changeLine(directive: Directive, parent: string, here: Here): Directive
     said.push(`${name} ${args[0]} → ${where}`);
     return having(first, ...args.slice(1));
   };
+  if (code.test(name)) said.push(asItIs(name));
   switch (name) {
     case 'daemon':
       return first === 'off' ? [directive] : instead('off', 'off, so that its end is seen');
@@ -114,9 +128,19 @@ function changeLine(directive: Directive, parent: string, here: Here): Directive
     case 'access_log':
       return first === 'off' || first === '/dev/null' ? [directive] : instead(quoted(here.accessLogs.fileFor(first)), temporary);
     case 'ssl_stapling':
-      return first !== 'on' || here.hasStaple ? [directive] : instead('off', 'off, since it would ask another machine');
+      if (first !== 'on' || beside.some(({ name }) => name === 'ssl_stapling_file')) return [directive];
+      return instead('off', 'off, since it would ask another machine');
+    case 'proxy_store': case 'fastcgi_store': case 'uwsgi_store': case 'scgi_store':
+      return first === 'off' ? [directive] : instead('off', 'off, since it would write among the files that are served');
+    case 'google_perftools_profiles':
+      said.push(`${name} ${args[0]}: left out`);
+      return [];
     case 'server':
       return parent === 'upstream' && !args.includes('down') ? having(targetOf(directive, new Set(), here), ...args.slice(1)) : [directive];
+    case 'endpoint':
+      return parent === 'otel_exporter' ? having(targetOf(directive, new Set(), here), ...args.slice(1)) : [directive];
+    case 'js_import':
+      return having(...importOf(args, here));
   }
   if (/_pass$/.test(name)) return having(targetOf(directive, here.upstreams, here), ...args.slice(1));
   if (/_(?:temp|cache)_path$/.test(name)) return instead(quoted(folderFor(`${name} ${first}`, name, here)), temporary);
@@ -124,10 +148,18 @@ function changeLine(directive: Directive, parent: string, here: Here): Directive
   return [directive];
 }
 
-function targetOf(directive: Directive, upstreams: ReadonlySet<string>, { moved }: Here): string {
+function targetOf(directive: Directive, upstreams: ReadonlySet<string>, { moved, said }: Here): string {
   const word = directive.args[0] ?? '';
-  const target = localTarget(bareWord(word), upstreams, moved, `${placeOf(directive)}: ${directive.name} ${word}`);
-  return target === bareWord(word) ? word : quoted(target);
+  const words = `${directive.name} ${word}`;
+  const { text, is } = localTarget(bareWord(word), upstreams, moved, `${placeOf(directive)}: ${words}`);
+  if (is === 'other') said.push(loadedToo(words));
+  return text === bareWord(word) ? word : quoted(text);
+}
+
+/** `js_import FILE` or `js_import NAME from FILE`: relative ones are looked for beside the config, then where js_path says. */
+function importOf(args: readonly string[], { folder }: Here): string[] {
+  const beside = path.join(folder, bareWord(args.at(-1) ?? ''));
+  return bareWord(args.at(-1) ?? '/').startsWith('/') || !existsSync(beside) ? [...args] : [...args.slice(0, -1), quoted(beside)];
 }
 
 function folderFor(original: string, name: string, { folders, place }: Here): string {

@@ -1,20 +1,44 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { UserError } from '../../errors.ts';
 
 const why: Record<string, string> = {
   ENOENT: 'is not there', EISDIR: 'is a folder, not a file', EACCES: 'is closed to this user', ELOOP: 'is a link to itself', ENOTDIR: 'is not there',
 };
 
+/** By file. A run of many rounds measures what its configs said at its start, also when somebody edits them meanwhile. */
+const known = new Map<string, string>();
+
 /**
- * The text of a config or of what it includes.
- * @param from FILE:LINE that names it; absent for the config itself
+ * The text of a config or of what it includes, as it was when it was read for the first time.
+ * @param by what includes it; absent for the config itself
  * @throws UserError when it cannot be read or is not text
  */
-export async function readText(file: string, from?: string): Promise<string> {
-  const begin = from === undefined ? `the config ${file}` : `${from}: includes ${file}, which`;
-  const bytes = await readFile(file).catch((error: NodeJS.ErrnoException) => {
-    throw new UserError(`${begin} ${why[error.code ?? ''] ?? `cannot be read: ${error.message}`}`);
-  });
-  if (bytes.includes(0)) throw new UserError(`${begin} is not text`);
-  return bytes.toString('utf8');
+export async function readText(file: string, by?: Inclusion): Promise<string> {
+  const text = known.get(file) ?? await readNow(file, by);
+  known.set(file, text);
+  return text;
+}
+
+export interface Inclusion {
+  /** FILE:LINE */
+  from: string;
+  /** As it is written there. */
+  name: string;
+}
+
+async function readNow(file: string, by: Inclusion | undefined): Promise<string> {
+  const begin = by === undefined ? `the config ${file}` : `${by.from}: includes ${file}, which`;
+  try {
+    const found = await stat(file);
+    // A pipe could be read once, or never.
+    if (!found.isFile() && !found.isDirectory() && file !== '/dev/null') throw new UserError(`${begin} is a pipe or device: save it to a file`);
+    const bytes = await readFile(file);
+    if (bytes.includes(0)) throw new UserError(`${begin} is not text`);
+    return bytes.toString('utf8');
+  } catch (error) {
+    if (error instanceof UserError) throw error;
+    const { code = '', message } = error as NodeJS.ErrnoException;
+    const hint = code === 'ENOENT' && by !== undefined && !by.name.startsWith('/') ? ': what it names begins at its own folder, so keep a copy beside the original' : '';
+    throw new UserError(`${begin} ${why[code] ?? `cannot be read: ${message}`}${hint}`);
+  }
 }

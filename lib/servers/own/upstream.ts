@@ -1,4 +1,5 @@
 // Where a config passes requests on to: that has to be this machine, since what is loaded loads it too.
+import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import type { Moved } from './moved.ts';
 
@@ -12,23 +13,45 @@ export const leaving = 'leaves this machine, and only loopback addresses may be 
 
 const defaultPorts: Record<string, number> = { 'http:': 80, 'https:': 443, 'grpc:': 80, 'grpcs:': 443 };
 
+/** Where requests are passed on to here. */
+export interface Target {
+  text: string;
+  /** The config itself; an upstream block, judged where it stands; or somebody else on this machine. */
+  is: 'own' | 'upstream' | 'other';
+}
+
 /**
  * The target as it has to be here: one that is the config itself follows it to its new address.
  * @param target host:port, a URL, or unix:PATH with or without a scheme
- * @param names of upstream blocks, which are judged where they stand
+ * @param names of upstream blocks, in lower case
  * @param directive with FILE:LINE, for the message
  * @throws UserError when it is another machine, or only a variable says
  */
-export function localTarget(target: string, names: ReadonlySet<string>, moved: Moved, directive: string): string {
-  const { scheme = '', authority = '', rest = '' } = /^(?<scheme>\w+:\/\/)?(?<authority>unix:[^:]+|[^/?$]*)(?<rest>.*)$/s.exec(target)?.groups ?? {};
-  const socket = /^unix:(.+)$/.exec(authority)?.[1];
-  if (socket !== undefined) return `${scheme}unix:${moved.sockets.get(socket) ?? socket}${rest}`;
+export function localTarget(target: string, names: ReadonlySet<string>, moved: Moved, directive: string): Target {
+  const [, before = '', socket, after = ''] = /^((?!unix:)\w+:\/\/)?unix:([^:]+)(.*)$/s.exec(target) ?? [];
+  if (socket !== undefined) {
+    const movedTo = moved.sockets.get(path.posix.normalize(socket));
+    return movedTo === undefined ? { text: target, is: 'other' } : { text: `${before}unix:${movedTo}${after}`, is: 'own' };
+  }
+  const { scheme = '', authority = '', rest = '' } = /^(?<scheme>\w+:\/\/)?(?<authority>[^/?$]*)(?<rest>.*)$/s.exec(target)?.groups ?? {};
   const { host = '', port } = /^(?<host>\[[^\]]*\]|[^:]*)(?::(?<port>\d+))?$/.exec(authority)?.groups ?? {};
-  if (host === '' || (rest.startsWith('$') && !/^\$(?:request_uri|uri|document_uri|is_args|args)\b/.test(rest))) {
+  // Behind the address a variable may only be what begins with / or ?: any other could go on with the name of a host.
+  if (host === '' || (rest.startsWith('$') && !/^\$\{?(?:request_uri|uri|document_uri|is_args)\b/.test(rest))) {
     throw new UserError(`${directive} may leave this machine, a variable says to where: name an address of 127.0.0.1`);
   }
-  if (names.has(host)) return target;
+  if (names.has(host.toLowerCase())) return { text: target, is: 'upstream' };
   if (!isLoopback(host)) throw new UserError(`${directive} ${leaving}`);
-  const movedTo = moved.ports.get(Number(port ?? defaultPorts[scheme.replace('//', '')] ?? 80));
-  return movedTo === undefined ? target : `${scheme}127.0.0.1:${movedTo}${rest}`;
+  const asked = Number(port ?? defaultPorts[scheme.replace('//', '')] ?? 80);
+  const movedTo = moved.loopbackPorts.has(asked) ? moved.ports.get(asked) : undefined;
+  return movedTo === undefined ? { text: target, is: 'other' } : { text: `${scheme}127.0.0.1:${movedTo}${rest}`, is: 'own' };
+}
+
+/** What is said of a target that is somebody else's. */
+export function loadedToo(directive: string): string {
+  return `${directive}: what runs there is loaded too`;
+}
+
+/** What is said of code, and of rules in files of their own. */
+export function asItIs(name: string): string {
+  return `${name}: runs as it is, the files that it writes and the addresses that it calls are not redirected`;
 }

@@ -42,6 +42,8 @@ async function treeOf(file: string, text: string, folder: string, open: readonly
     if (isAlias(node)) {
       const meant = node.resolve(document as Document);
       if (meant === undefined) throw new UserError(`h2o config ${file}:${line}: *${node.source} stands for nothing above it`);
+      // Its anchor ends behind it.
+      if ((meant.range?.[1] ?? 0) > (node.range?.[0] ?? 0)) throw new UserError(`h2o config ${file}:${line}: *${node.source} stands inside of what it stands for`);
       return convert(meant, line);
     }
     if (isMap(node)) {
@@ -66,7 +68,7 @@ async function treeOf(file: string, text: string, folder: string, open: readonly
 
   async function included(name: string, line: number): Promise<Tree> {
     const other = path.resolve(folder, name);
-    const inside = await readText(other, `${file}:${line}`);
+    const inside = await readText(other, { from: `${file}:${line}`, name });
     const real = await realpath(other);
     if (open.includes(real)) throw new UserError(`${file}:${line}: includes ${other}, which includes this file again`);
     return treeOf(other, inside, folder, [...open, real]);
