@@ -87,6 +87,18 @@ export async function query(influx: Influx, influxql: string): Promise<Series[]>
   return (result?.series ?? []).map((series) => ({ ...series, values: series.values ?? [] }));
 }
 
+/** The id of the organization that a 2.x database's bucket belongs to. Throws an InfluxError, also when it is not clear which. */
+export async function organizationId(influx: Influx): Promise<string> {
+  // 2.x takes a token as a password only where it speaks as 1.x.
+  const token = `Token ${influx.credentials?.password ?? ''}`;
+  const { response, text } = await request(influx, 'GET', `/api/v2/buckets?${new URLSearchParams({ name: influx.database })}`, undefined, token);
+  if (!response.ok) throw failure(influx, response, text);
+  const { buckets = [] } = JSON.parse(text) as { buckets?: { orgID: string }[] };
+  const [first, second] = buckets;
+  if (first !== undefined && second === undefined) return first.orgID;
+  throw new InfluxError(`InfluxDB at ${influx.url} shows this token ${buckets.length === 0 ? 'no bucket' : `${buckets.length} buckets`} ${influx.database}: give the token of one organization that has it`, response.status);
+}
+
 /** Writes lines of line protocol, in requests of at most 5000, smaller ones when the server finds them too large. Throws an InfluxError. */
 export async function writeLines(influx: Influx, lines: readonly string[]): Promise<void> {
   for (let from = 0; from < lines.length; from += linesPerRequest) {
@@ -104,13 +116,14 @@ async function writeBatch(influx: Influx, lines: readonly string[]): Promise<voi
   await writeBatch(influx, lines.slice(middle));
 }
 
-async function request(influx: Influx, method: string, path: string, body?: string | URLSearchParams): Promise<{ response: Response; text: string }> {
-  const { credentials } = influx;
+async function request(
+  influx: Influx, method: string, path: string, body?: string | URLSearchParams, authorization = basicAuthorization(influx),
+): Promise<{ response: Response; text: string }> {
   try {
     const response = await fetch(influx.url + path, {
       method,
       body: body ?? null,
-      headers: credentials === null ? {} : { Authorization: `Basic ${Buffer.from(`${credentials.user}:${credentials.password}`).toString('base64')}` },
+      headers: authorization === undefined ? {} : { Authorization: authorization },
       redirect: 'error',
       signal: AbortSignal.timeout(requestTimeoutMs),
     });
@@ -118,6 +131,10 @@ async function request(influx: Influx, method: string, path: string, body?: stri
   } catch (error) {
     throw new InfluxError(`InfluxDB at ${influx.url} does not answer (${reasonOf(error)})`, null);
   }
+}
+
+function basicAuthorization({ credentials }: Influx): string | undefined {
+  return credentials === null ? undefined : `Basic ${Buffer.from(`${credentials.user}:${credentials.password}`).toString('base64')}`;
 }
 
 /** fetch hides what happened in the cause, and that in an AggregateError when a name has several addresses. */

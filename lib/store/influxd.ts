@@ -2,13 +2,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { InfluxError, parseInfluxUrl, ping, query, writeLines, type Influx, type Series } from './client.ts';
+import { chooseK6Output, type K6Output } from './k6-output.ts';
 import { quoteIdentifier } from './line-protocol.ts';
 import { startLocalInfluxd, type LocalInfluxd } from './local.ts';
 
 export type { Influx, Series } from './client.ts';
-
-/** Tags that k6's influxdb output turns into string fields (its default, stated so that nothing else changes it). */
-export const tagsAsFields = ['vu', 'iter', 'url'] as const;
 
 export interface StoreOptions {
   /** Needed without `url`; as lib/setup found it. */
@@ -30,8 +28,8 @@ export interface Store {
   version: string;
   /** Process id of the local influxd as it runs now; null for an external one. */
   pid(): number | null;
-  /** For k6's own influxdb output: values of --out, and the environment. Ask anew for every round: the port may have changed. */
-  k6Output(): { out: string[]; env: Record<string, string> };
+  /** How k6 writes there. Ask anew for every round: the port may have changed. */
+  k6Output(): K6Output;
   /** Writes line protocol (empty lines are skipped). Throws an InfluxError when the database does not take it. */
   write(lines: readonly string[]): Promise<void>;
   /** Runs one InfluxQL statement. Throws an InfluxError. */
@@ -46,11 +44,11 @@ export interface Store {
 export async function openStore(options: StoreOptions): Promise<Store> {
   if (options.url !== undefined) {
     const influx = parseInfluxUrl(options.url, process.env['INFLUX_TOKEN']);
-    return storeOn(influx, await prepare(influx), null, options.retryForMs);
+    return await storeOn(influx, await prepare(influx), null, options.retryForMs);
   }
   const local = await startLocalInfluxd({ binary: options.influxdBinary ?? 'influxd', folder: options.folder, cpus: options.cpus });
   try {
-    return storeOn(local.influx, await prepare(local.influx), local, options.retryForMs);
+    return await storeOn(local.influx, await prepare(local.influx), local, options.retryForMs);
   } catch (error) {
     await local.stop();
     throw error;
@@ -75,7 +73,8 @@ async function prepare(influx: Influx): Promise<string> {
   return version;
 }
 
-function storeOn(influx: Influx, version: string, local: LocalInfluxd | null, retryForMs = 10_000): Store {
+async function storeOn(influx: Influx, version: string, local: LocalInfluxd | null, retryForMs = 10_000): Promise<Store> {
+  const k6Output = await chooseK6Output(influx, version);
   const revive = async (): Promise<boolean> => (local === null ? ping(influx).then(() => true, () => false) : local.revive());
 
   /** A local influxd that has died is started again on the way; both writing and asking twice do no harm. */
@@ -100,18 +99,7 @@ function storeOn(influx: Influx, version: string, local: LocalInfluxd | null, re
     influx,
     version,
     pid: () => local?.pid() ?? null,
-    k6Output: () => ({
-      out: [`influxdb=${influx.url}/${influx.database}`],
-      env: {
-        // In the environment, since every user of the machine may read a command line.
-        K6_INFLUXDB_USERNAME: influx.credentials?.user ?? '',
-        K6_INFLUXDB_PASSWORD: influx.credentials?.password ?? '',
-        K6_INFLUXDB_TAGS_AS_FIELDS: tagsAsFields.join(','),
-        K6_INFLUXDB_PUSH_INTERVAL: '1s',
-        K6_INFLUXDB_PRECISION: 'ns',
-        K6_INFLUXDB_RETENTION: '',
-      },
-    }),
+    k6Output,
     write: async (lines) => {
       const points = lines.filter((line) => line !== '');
       await persistently(() => writeLines(influx, points));

@@ -1,7 +1,7 @@
 // k6's own record of a round: the file of `--out json`, one line per sample, written as it happens.
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { tagsAsFields } from './influxd.ts';
+import { tagsAsFields } from './k6-output.ts';
 import { line, parseGoTime } from './line-protocol.ts';
 
 /** A sample as k6's influxdb output writes it: some tags have become fields, tags without a value are left out. */

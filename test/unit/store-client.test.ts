@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { parseInfluxUrl } from '../../lib/store/client.ts';
 import { openStore } from '../../lib/store/influxd.ts';
 
@@ -66,6 +66,50 @@ it('speaks to InfluxDB 2.x in the forms of 1.x, with the token as password', asy
   const { out, env } = store.k6Output();
   expect(out).toEqual([`influxdb=http://${host}/bakeoff`]);
   expect(env).toMatchObject({ K6_INFLUXDB_USERNAME: 'token', K6_INFLUXDB_PASSWORD: 's3cret', K6_INFLUXDB_TAGS_AS_FIELDS: 'vu,iter,url' });
+});
+
+describe('with BAKEOFF_K6_OUTPUT=xk6-influxdb', () => {
+  beforeEach(() => { vi.stubEnv('BAKEOFF_K6_OUTPUT', 'xk6-influxdb'); });
+  afterEach(() => { vi.unstubAllEnvs(); });
+  const withBuckets = (...buckets: object[]) => fakeInflux(({ path }) => (path.startsWith('/api/v2/buckets') ? { body: JSON.stringify({ buckets }) } : undefined));
+
+  it('k6 writes to 2.x by that output, as the organization of the bucket', async () => {
+    const { host, asked } = await withBuckets({ name: 'bakeoff', orgID: '0123456789abcdef' });
+    const store = await open(`http://s3cret@${host}`);
+    expect(store.k6Output()).toEqual({
+      out: [`xk6-influxdb=http://${host}/bakeoff`],
+      env: {
+        K6_INFLUXDB_ORGANIZATION: '0123456789abcdef', K6_INFLUXDB_TOKEN: 's3cret', K6_INFLUXDB_TAGS_AS_FIELDS: 'vu,iter,url',
+        K6_INFLUXDB_PUSH_INTERVAL: '1s', K6_INFLUXDB_PRECISION: '1ns',
+      },
+    });
+    expect(asked.at(-1)).toMatchObject({ method: 'GET', path: '/api/v2/buckets?name=bakeoff', headers: { authorization: 'Token s3cret' } });
+  });
+
+  it('k6 writes to 1.x by its own', async () => {
+    const { host } = await fakeInflux(({ path }) => (path === '/query' ? { version: '1.8.10', body: databases('bakeoff') } : { status: 204, version: '1.8.10' }));
+    expect((await open(`http://${host}`)).k6Output().out).toEqual([`influxdb=http://${host}/bakeoff`]);
+  });
+
+  it.each([
+    [[], 'no bucket'],
+    [[{ orgID: 'a' }, { orgID: 'b' }], '2 buckets'],
+  ])('says so when it is not clear which organization that is: %j', async (buckets, shown) => {
+    const { host } = await withBuckets(...buckets);
+    await expect(open(`http://t@${host}`)).rejects.toThrow(`InfluxDB at http://${host} shows this token ${shown} bakeoff`);
+  });
+
+  it('says so when the password is no token', async () => {
+    const { host } = await fakeInflux(({ path }) => (path.startsWith('/api/') ? { status: 401, body: '{"message":"unauthorized access"}' } : undefined));
+    await expect(open(`http://me:pw@${host}`)).rejects.toThrow(`InfluxDB at http://${host} refuses the user name and password, or the token`);
+  });
+});
+
+it('refuses an output that there is not', async () => {
+  vi.stubEnv('BAKEOFF_K6_OUTPUT', 'influx2');
+  onTestFinished(() => { vi.unstubAllEnvs(); });
+  const { host } = await fakeInflux();
+  await expect(open(`http://t@${host}`)).rejects.toThrow('BAKEOFF_K6_OUTPUT=influx2 is no output of k6 that bakeoff knows: set it to influxdb or xk6-influxdb, or unset it');
 });
 
 it('takes the token from INFLUX_TOKEN', async () => {
