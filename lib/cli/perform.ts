@@ -23,7 +23,7 @@ import { bakeoffFolder } from '../setup/paths.ts';
 import { ensureTools } from '../setup/tools.ts';
 import { openStore } from '../store/index.ts';
 import type { RunOptions } from './run-options.ts';
-import { finishedHeading, headingOf, outputWidth, progressEvents, report, shorterLine } from './run-output.ts';
+import { headingOf, outputWidth, progressEvents, report, shorterLine } from './run-output.ts';
 
 /** Paths of the servers' binaries. */
 export type ServerBinaries = RunContext['tools']['servers'];
@@ -104,7 +104,7 @@ async function measure(
     const progress = createRunProgress(process.stderr);
     const outcome = await runRounds({ plan, tools, folder, script, store, interrupt }, environment, progressEvents(plan, progress), startedAt);
     progress.clear();
-    return await report(outcome, plan, folder, options, print, finishedHeading(heading, outcome.result, startedAt));
+    return await report(outcome, folder, options, print);
   } catch (error) {
     throw await explainFailure(folder, error);
   }

@@ -4,13 +4,14 @@ import { successRatioOf, wholeRounds } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { roundRps } from '../analysis/summarise.ts';
 import { duration, success, whole } from '../format.ts';
+import { listed, resultHeading } from '../report/heading.ts';
 import { markdownReport } from '../report/markdown.ts';
 import type { RunProgress } from '../report/run-progress.ts';
 import { findingLines, headingLines, loadText, storedLine, type Heading } from '../report/sentences.ts';
 import { terminalReport } from '../report/terminal.ts';
 import { ceilingSeconds, estimatedSeconds, expectedRounds } from '../runner/estimate.ts';
 import { makePlan, serversOf, type Plan, type PlanDraft } from '../runner/plan.ts';
-import type { Environment, Result } from '../runner/result.ts';
+import type { Environment } from '../runner/result.ts';
 import { writeWhole } from '../runner/results-folder.ts';
 import type { RunEvents, RunOutcome } from '../runner/run.ts';
 import { loadOf, pageOf } from '../scenario/catalogue.ts';
@@ -38,18 +39,6 @@ export function headingOf(plan: Plan, environment: Environment): Heading {
     kernel: environment.kernel,
     cpuModel: environment.cpuModel,
   };
-}
-
-/** The same once the run is over. */
-export function finishedHeading({ atMost, ...heading }: Heading, result: Result, startedAt: Date): Heading {
-  return { ...heading, rounds: wholeRounds(result.variants), estimated: false, seconds: (Date.now() - startedAt.getTime()) / 1000 };
-}
-
-/** Each text once; more than two are too many for a heading. */
-function listed(texts: readonly string[]): string {
-  const [first, second, ...more] = new Set(texts);
-  if (second === undefined) return first ?? '';
-  return more.length === 0 ? `${first} and ${second}` : `${first} and ${more.length + 1} others`;
 }
 
 /** A run longer than this says how to make it shorter. */
@@ -99,17 +88,17 @@ export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
 
 /** Prints what there is and returns the exit code. Throws what ended the run early. */
 export async function report(
-  outcome: RunOutcome, plan: Plan, folder: string, options: RunOptions, print: (text: string) => void, heading: Heading,
+  outcome: RunOutcome, folder: string, options: RunOptions, print: (text: string) => void,
 ): Promise<number> {
   const { result, ended } = outcome;
   const measured = wholeRounds(result.variants) > 0;
   if (measured) {
-    const lines = [...partialLine(result, plan), ...findingLines(result, plan.scenario)];
+    const lines = findingLines(result);
     const stored = `${storedLine(result.integrity)} · ${folder}`;
     const width = outputWidth(options);
     const colour = width !== Infinity && process.env['NO_COLOR'] === undefined;
     print(['', ...terminalReport(result, [...lines, stored], { width, colour })].join('\n'));
-    await writeTable(folder, markdownReport(result, { heading: headingLines(heading), findings: [...lines, storedLine(result.integrity)] }), ended);
+    await writeTable(folder, markdownReport(result, { heading: headingLines(resultHeading(result)), findings: [...lines, storedLine(result.integrity)] }), ended);
   }
   if (options.json && measured) process.stdout.write(`${JSON.stringify(result, null, 2)}\n`);
   if (ended !== undefined) throw ended;
@@ -120,10 +109,6 @@ export async function report(
 export function outputWidth({ json }: RunOptions): number {
   const stream = json ? process.stderr : process.stdout;
   return stream.isTTY ? stream.columns : Infinity;
-}
-
-function partialLine(result: Result, plan: Plan): string[] {
-  return result.state === 'complete' ? [] : [`Ended early: ${wholeRounds(result.variants)} of ${plan.looks.length > 1 ? 'at most ' : ''}${plan.rounds} rounds are whole and count here.`];
 }
 
 /** When the run has failed already, e.g. on a full disk, that is what the person has to hear. */

@@ -4,6 +4,11 @@ import { decided } from '../analysis/verdict.ts';
 import { enumeration, percent, whole } from '../format.ts';
 import type { Comparison, Result } from '../runner/result.ts';
 
+/** How far a run came that ended early. */
+export function partialLines({ state, variants, looks }: Result): string[] {
+  return state === 'complete' ? [] : [`Ended early: ${wholeRounds(variants)} of ${looks.length > 1 ? 'at most ' : ''}${looks.at(-1)} rounds are whole and count here.`];
+}
+
 /** After how many rounds the verdicts were looked at, with `--rounds auto`. A warning says so where the time ended it. */
 export function roundsLines({ variants, comparisons, looks, state }: Result): string[] {
   const done = wholeRounds(variants);

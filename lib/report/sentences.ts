@@ -3,10 +3,9 @@ import { comparable } from '../analysis/verdict.ts';
 import { change, duration, enumeration, percent, scaledTime, times, tolerance, whole } from '../format.ts';
 import { sharesCores } from '../runner/cores.ts';
 import type { Comparison, Integrity, Result, Share, VariantResult } from '../runner/result.ts';
-import { findVariants } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
-import type { LoadProfile, Scenario } from '../scenario/model.ts';
-import { noiseFloorLines, roundsLines, roundsNeeded, scopeLines, undecidedLines } from './certainty.ts';
+import type { LoadProfile } from '../scenario/model.ts';
+import { noiseFloorLines, partialLines, roundsLines, roundsNeeded, scopeLines, undecidedLines } from './certainty.ts';
 import { comparesProtocols } from './columns.ts';
 import { ladderOf } from './ladder.ts';
 import { ceilingLines, coresText, limitLines } from './limits.ts';
@@ -58,7 +57,7 @@ function timeText({ seconds, estimated, atMost }: Heading): string {
 }
 
 /** The article's command line, and what of it is different here. */
-export function loadText(profile: LoadProfile, load: Load): string {
+export function loadText(profile: Pick<LoadProfile, 'threads' | 'durationSeconds' | 'requests'>, load: Pick<Load, 'command' | 'threads' | 'durationSeconds' | 'requests'>): string {
   const here = [
     ...(load.threads === profile.threads ? [] : [`${load.threads} ${load.threads === 1 ? 'thread' : 'threads'}`]),
     ...(load.durationSeconds === profile.durationSeconds ? [] : [`${load.durationSeconds} s`]),
@@ -71,9 +70,10 @@ export function loadText(profile: LoadProfile, load: Load): string {
  * What was found: one sentence per comparison, or what a curve, a ladder or a histogram leaves to say; then who was the limit,
  * and how far all that goes.
  */
-export function findingLines(result: Result, scenario: Scenario): string[] {
+export function findingLines(result: Result): string[] {
   return [
-    ...comparisonLines(result, scenario),
+    ...partialLines(result),
+    ...comparisonLines(result),
     ...result.shares.map((share) => shareSentence(share, result)),
     ...latencyLines(result.variants.filter((variant) => isOpenModel(variant) && variant.latencyMs !== null)),
     ...headerLines(result),
@@ -86,7 +86,7 @@ export function findingLines(result: Result, scenario: Scenario): string[] {
 }
 
 /** Rows that stand in a curve or a ladder are told of there. */
-function comparisonLines(result: Result, scenario: Scenario): string[] {
+function comparisonLines(result: Result): string[] {
   const sweep = streamSweep(result);
   const shown = new Set<Comparison | null>([
     ...ladderOf(result).map(({ step }) => step),
@@ -97,27 +97,23 @@ function comparisonLines(result: Result, scenario: Scenario): string[] {
     ...undecidedLines(result.comparisons.filter((comparison) => shown.has(comparison))),
     ...result.comparisons
       .filter((comparison) => !shown.has(comparison) && comparable(variantOf(result, comparison.variant), comparison))
-      .map((comparison) => sentenceOn(comparison, result, scenario)),
+      .map((comparison) => sentenceOn(comparison, result)),
   ];
 }
 
-function sentenceOn(comparison: Comparison, result: Result, scenario: Scenario): string {
-  if (scenario.control === true) return controlSentence(comparison);
-  return comparisonSentence(comparison, isOnlyStep(comparison, result, scenario) ? scenario.knob : undefined, result);
+function sentenceOn(comparison: Comparison, result: Result): string {
+  if (result.control === true) return controlSentence(comparison);
+  return comparisonSentence(comparison, isOnlyStep(comparison, result) ? result.knob : undefined, result);
 }
 
 function variantOf({ variants }: Result, name: string): VariantResult | undefined {
   return variants.find((variant) => variant.name === name);
 }
 
-/** Whether the comparison is the scenario's one step on one server, and all there is: then it can go by the knob's name. */
-function isOnlyStep({ variant, baseline }: Comparison, result: Result, scenario: Scenario): boolean {
-  const variants = findVariants(scenario);
+/** Whether the comparison is the only one, and on one server: then it can go by the knob's name. */
+function isOnlyStep({ variant, baseline }: Comparison, result: Result): boolean {
   const servers = new Set([variant, baseline].map((name) => variantOf(result, name)?.server?.name));
-  // Whole configs of a person's own may differ in more than one knob.
-  const own = variants.some(({ server }) => typeof server !== 'string' && server.asIs !== undefined);
-  return !own && result.comparisons.length === 1 && servers.size === 1
-    && variants.length === 2 && variants[0]?.name === baseline && variants[1]?.name === variant;
+  return result.comparisons.length === 1 && servers.size === 1;
 }
 
 function comparisonSentence(comparison: Comparison, knob: string | undefined, { sameWithin }: Result): string {

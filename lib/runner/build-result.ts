@@ -2,6 +2,7 @@
 import { summarise, type MeasuredVariant } from '../analysis/summarise.ts';
 import { warningText, type Warning } from '../analysis/warnings.ts';
 import { baselineName, loadOf, pageOf } from '../scenario/catalogue.ts';
+import { knobOf } from '../scenario/knob.ts';
 import type { Load } from '../scenario/load.ts';
 import type { Page, ServerSpec, Variant } from '../scenario/model.ts';
 import { workersFor } from '../servers/index.ts';
@@ -37,11 +38,14 @@ export function buildResult({ plan, store }: RunContext, environment: Environmen
     ceilings: known.ceilings,
   };
   const { variants, comparisons, shares, noiseFloor, warnings } = summarise(facts, measured, scenario);
+  const knob = knobOf(scenario, measured);
   return {
     schema: 1,
     run: plan.run,
     scenario: scenario.name,
     title: scenario.title,
+    ...(knob === undefined ? {} : { knob }),
+    ...(scenario.control === true ? { control: true } : {}),
     startedAt: startedAt.toISOString(),
     endedAt: new Date().toISOString(),
     state,
@@ -72,7 +76,11 @@ function tableVariant(plan: Plan, variant: Variant, { kept, tried }: Known): Mea
     ...(against === undefined ? {} : { against }),
     ...(variant.needsServerCores === undefined ? {} : { needsServerCores: variant.needsServerCores }),
   };
-  const asked = { page: page.path, ...(page.host === undefined ? {} : { host: page.host }), bodyBytes: page.bodyBytes };
+  const { threads, durationSeconds, requests } = loadOf(scenario, variant);
+  const asked = {
+    page: page.path, ...(page.host === undefined ? {} : { host: page.host }), bodyBytes: page.bodyBytes,
+    asWritten: { threads, ...(durationSeconds === undefined ? {} : { durationSeconds }), ...(requests === undefined ? {} : { requests }) },
+  };
   const planned = plan.variants.find((one) => one.variant === variant);
   if (planned === undefined) {
     return { ...about, server: null, publishedOnly: String(variant.server), load: { ...loadOf(scenario, variant), ...asked }, rounds: [], setup: '' };

@@ -123,7 +123,10 @@ export interface VariantResult {
   } | null;
   /** Why nobody can run it here; only where `server` is null. */
   publishedOnly?: string;
-  /** What the engine was asked to do, as fitted here; of a variant that is published only, the article's. `rate`: open model. */
+  /**
+   * What the engine was asked to do, as fitted here; of a variant that is published only, the article's. `rate`: open model.
+   * `command` is the load as it is written, `asWritten` what of that may be otherwise here.
+   */
   load: { protocol: LoadProfile['protocol']; threads: number; streams?: number; rate?: number; [detail: string]: unknown };
   published: Published | null;
   note?: string;
@@ -240,3 +243,7 @@ export interface Result {
   warnings: string[];
   footnotes: string[];
 }
+  /** The scenario's knob in words, as knobOf gives it; absent where it does not say what was compared. */
+  knob?: string;
+  /** A config was compared with itself: what differs is noise. */
+  control?: true;

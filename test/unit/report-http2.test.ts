@@ -8,7 +8,7 @@ import { lineParts, tableParts } from '../../lib/report/parts.ts';
 import { findingLines, footnoteLines, headingLines } from '../../lib/report/sentences.ts';
 import { terminalReport, terminalTable, wrapLines } from '../../lib/report/terminal.ts';
 import { textOf, type Table } from '../../lib/report/table.ts';
-import { h2Result, shippedScenario, type Figures } from '../fixtures/h2-result.ts';
+import { h2Result, type Figures } from '../fixtures/h2-result.ts';
 import { latency } from '../fixtures/phase.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 
@@ -42,7 +42,7 @@ const sweep = await h2Result('h2-stream-sweep', sweepFigures);
 const index = await h2Result('nghttpd-index', { nghttpd: about(81_230), nginx: about(54_450), h2o: about(93_100) });
 
 const plain = { width: Infinity, colour: false };
-const findings = async (of: Result) => findingLines(of, await shippedScenario(of.scenario));
+const findings = (of: Result) => findingLines(of);
 const rowsOf = ({ rows }: Table): string[][] => rows.map((row) => row.map(textOf));
 
 /** The lines of a table in the report on 80 columns, found by how its heading begins. */
@@ -121,7 +121,7 @@ describe('h2load\'s lines', () => {
 });
 
 test.each([curve, rate, images, small, sweep, index])('$scenario fits 80 columns', async (of) => {
-  const lines = terminalReport(of, await findings(of), { width: 80, colour: false });
+  const lines = terminalReport(of, findings(of), { width: 80, colour: false });
   expect(lines.filter((line) => line.length > 80)).toEqual([]);
 });
 
@@ -159,8 +159,8 @@ describe('a load at a constant rate', () => {
   });
 
   test('is spoken of by its latencies', async () => {
-    expect((await findings(rate))[0]).toBe('Latency at 1,000 requests/s (p50 and p99): nginx 310 µs and 1.90 ms, h2o 220 µs and 700 µs.');
-    expect((await findings(rate)).join(' ')).not.toMatch(/faster|slower|verdict/);
+    expect(findings(rate)[0]).toBe('Latency at 1,000 requests/s (p50 and p99): nginx 310 µs and 1.90 ms, h2o 220 µs and 700 µs.');
+    expect(findings(rate).join(' ')).not.toMatch(/faster|slower|verdict/);
   });
 });
 
@@ -205,10 +205,10 @@ describe('protocols against each other', () => {
   });
 
   test('say so when the header bytes are of another number of requests', async () => {
-    expect((await findings(small)).join(' ')).not.toContain('Header bytes');
+    expect(findings(small).join(' ')).not.toContain('Header bytes');
     const fewer = structuredClone(small);
     for (const { traffic } of fewer.variants) if (traffic !== null) traffic.requests = 10_000;
-    expect(await findings(fewer)).toContain('Header bytes here are those of 10,000 requests, the published ones of 100,000.');
+    expect(findings(fewer)).toContain('Header bytes here are those of 10,000 requests, the published ones of 100,000.');
   });
 
   test('have all bytes in h2load\'s lines, those that were published only too', () => {
@@ -233,13 +233,13 @@ describe('requests/s by streams', () => {
   });
 
   test('are one sentence', async () => {
-    expect((await findings(sweep))[0]).toBe(
+    expect(findings(sweep)[0]).toBe(
       'With 100 streams per connection HTTP/2 makes 2.52 times the requests/s of nginx-http1 (the article saw 2.83 times), with 1 stream 0.98 times; it is faster from 2 streams on.',
     );
     const slow = await h2Result('h2-stream-sweep', { ...sweepFigures, 'nginx-http1': about(200_000) });
-    expect((await findings(slow))[0]).toMatch(/with 1 stream 0\.30 times\.$/);
+    expect(findings(slow)[0]).toMatch(/with 1 stream 0\.30 times\.$/);
     const fast = await h2Result('h2-stream-sweep', { ...sweepFigures, 'nginx-http1': about(20_000) });
-    expect((await findings(fast))[0]).toMatch(/with 1 stream 3\.00 times; it is faster from 1 stream on\.$/);
+    expect(findings(fast)[0]).toMatch(/with 1 stream 3\.00 times; it is faster from 1 stream on\.$/);
   });
 
   test('are no curve where two numbers of streams were run, or no HTTP/1.1', async () => {
@@ -254,7 +254,7 @@ describe('requests/s by streams', () => {
 
 describe('servers against each other, in words', () => {
   test('go by their names, and the curve by its share', async () => {
-    expect(await findings(curve)).toEqual([
+    expect(findings(curve)).toEqual([
       'h2o is faster than nginx here: +62 % (95 % interval +62 % to +62 %); the article saw +47 %.',
       'nginx-p256 is faster than nginx here: +56 % (95 % interval +56 % to +56 %).',
       'The curve alone makes 92 % of the difference between h2o and nginx: ×1.56 of ×1.62 (95 % interval 92 % to 92 %).',
@@ -269,13 +269,13 @@ describe('servers against each other, in words', () => {
     [{ nginx: about(20_000), h2o: { rps: [29_000, 30_500, 31_000, 30_200, 29_900, 30_100] }, 'nginx-p256': { rps: [19_000, 21_500, 20_100, 20_500, 19_800, 20_900] } },
       /^The curve alone makes \d\.\d % of .+ \(95 % interval −\d\.\d % to 1\d %\)\.$/],
   ])('what the curve makes alone: %j', async (figures, sentence) => {
-    expect((await findings(await h2Result('h2o-vs-nginx-h2', figures)))[2]).toEqual(typeof sentence === 'string' ? sentence : expect.stringMatching(sentence));
+    expect((findings(await h2Result('h2o-vs-nginx-h2', figures)))[2]).toEqual(typeof sentence === 'string' ? sentence : expect.stringMatching(sentence));
   });
 
   test('have no verdict on each other, but a reason', async () => {
-    expect((await findings(images))[0]).toBe('No verdict on nghttpd-4096 against nghttpd-1024: 74 % of the requests of nghttpd-1024 failed (measured −39 %).');
+    expect(findings(images)[0]).toBe('No verdict on nghttpd-4096 against nghttpd-1024: 74 % of the requests of nghttpd-1024 failed (measured −39 %).');
     const two = await h2Result('nghttpd-index', { nghttpd: about(50_000), h2o: about(50_000) });
-    expect((await findings(two))[0]).toBe('h2o is as fast as nghttpd here, within 1 %: ±0 % (95 % interval ±0 % to ±0 %).');
+    expect(findings(two)[0]).toBe('h2o is as fast as nghttpd here, within 1 %: ±0 % (95 % interval ±0 % to ±0 %).');
   });
 
   test('have their protocol written out', () => {
@@ -304,7 +304,7 @@ describe('long lines', () => {
 
 describe('Markdown', () => {
   test('has the same tables, h2load\'s lines last', async () => {
-    const text = markdownReport(rate, { heading: ['heading'], findings: await findings(rate) });
+    const text = markdownReport(rate, { heading: ['heading'], findings: findings(rate) });
     expect(text.indexOf('Latency at')).toBeGreaterThan(text.indexOf('| over 5 ms'));
     expect(text.indexOf('h2load\'s lines:')).toBeGreaterThan(text.indexOf('Latency at'));
     expect(text).toContain('| 450–600 µs | 2,617 26.17 % █████▎ | 5,740 57.40 % ███████████▌ | 1,100 11.00 % ██▎ | 300 3.00 % ▋ |');

@@ -12,7 +12,7 @@ import type { MeasuredVariant } from '../../lib/analysis/summarise.ts';
 import type { Comparison, Result } from '../../lib/runner/result.ts';
 import type { Scenario } from '../../lib/scenario/model.ts';
 import { h2Result, shippedScenario, type Figures } from '../fixtures/h2-result.ts';
-import { openFileCache, result, rounds, workers } from '../fixtures/result.ts';
+import { askedBy, openFileCache, result, rounds, workers } from '../fixtures/result.ts';
 
 const even = [-0.01, 0.004, 0.011, -0.002, 0.006, -0.009];
 const uneven = [0.005, -0.014, 0.003, 0.012, -0.006, 0];
@@ -31,7 +31,7 @@ const plain = { width: Infinity, colour: false };
 const compared = (changes: Partial<Comparison>, more: Partial<Result> = {}): Result => (
   { ...both, comparisons: both.comparisons.map((one) => ({ ...one, ...changes })), ...more }
 );
-const findings = (of: Result, scenario: Scenario = knobScenario): string[] => findingLines(of, scenario);
+const findings = (of: Result, scenario: Scenario = knobScenario): string[] => findingLines(askedBy(scenario, of));
 const below = (of: Result): readonly string[] => tableParts(of)[0]?.below ?? [];
 
 describe('a ladder', () => {

@@ -2,14 +2,15 @@ import { describe, expect, test } from 'vitest';
 import * as format from '../../lib/format.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';
 import { createRunProgress } from '../../lib/report/run-progress.ts';
-import { findingLines, footnoteLines, headingLines, loadText, storedLine, warningLines } from '../../lib/report/sentences.ts';
+import { findingLines as lines, footnoteLines, headingLines, loadText, storedLine, warningLines } from '../../lib/report/sentences.ts';
 import { variantTable } from '../../lib/report/columns.ts';
 import { terminalTable } from '../../lib/report/terminal.ts';
 import type { MeasuredVariant } from '../../lib/analysis/summarise.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
+import type { Scenario } from '../../lib/scenario/model.ts';
 import type { Result } from '../../lib/runner/result.ts';
 import { ab, fitLoad, wrk } from '../../lib/scenario/load.ts';
-import { openFileCache, result, rounds, workers } from '../fixtures/result.ts';
+import { askedBy, openFileCache, result, rounds, workers } from '../fixtures/result.ts';
 
 const scenario = await findScenario('nginx-open-file-cache');
 const plain = { width: Infinity, colour: false };
@@ -20,6 +21,7 @@ const heading = {
 };
 const withRounds = (requests: readonly number[], changes: Partial<MeasuredVariant> = {}): MeasuredVariant => (
   { ...openFileCache, rounds: rounds(requests, 11.8, 1.2, 1.7, 6.9, 7), ...changes });
+const findingLines = (of: Result, by: Scenario) => lines(askedBy(by, of));
 const inWords = (variant: MeasuredVariant) => findingLines(result([workers, variant]), scenario)[0];
 
 describe('the table', () => {

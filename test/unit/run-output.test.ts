@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { failIfCode } from '../../lib/cli/fail-if.ts';
-import { finishedHeading, headingOf, progressEvents, shorterLine } from '../../lib/cli/run-output.ts';
+import { headingOf, progressEvents, shorterLine } from '../../lib/cli/run-output.ts';
 import { UserError } from '../../lib/errors.ts';
+import { resultHeading } from '../../lib/report/heading.ts';
 import { headingLines } from '../../lib/report/sentences.ts';
 import { makePlan, type FailIf, type Plan, type PlanOptions } from '../../lib/runner/plan.ts';
 import type { Comparison, Verdict } from '../../lib/runner/result.ts';
@@ -32,9 +33,13 @@ describe('the heading', () => {
   });
 
   test('says what it came to when the run is over', () => {
-    const environment = { ...whole.environment, versions: { k6: '2.2.0', nginx: '1.22.1' } };
-    const finished = finishedHeading(headingOf(planOf({ rounds: 'auto' }), environment), whole, new Date(Date.now() - 90_000));
-    expect(headingLines(finished)[0]).toMatch(/ · 6 rounds, 1 min 30 s$/);
+    const load = { ...workers.load, bodyBytes: 612, asWritten: { threads: 10 } };
+    const finished = result([{ ...workers, load }, { ...openFileCache, load }], { endedAt: '2026-11-20T08:17:00.000Z' });
+    finished.environment.versions = { k6: '2.2.0', nginx: '1.22.1' };
+    expect(headingLines(resultHeading(finished))).toEqual([
+      'nginx-open-file-cache · wrk -c 100 -t 10 -d 10 (here 1 thread) · 612 B over HTTP/1.1 · 6 rounds, 1 min 30 s',
+      'nginx 1.22.1 on core 1, k6 2.2.0 on core 0 · Linux 6.18 · Xeon',
+    ]);
   });
 });
 

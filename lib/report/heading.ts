@@ -1,0 +1,40 @@
+// The heading of a run that is over, from its result alone.
+import { wholeRounds } from '../analysis/phases.ts';
+import type { Result, VariantResult } from '../runner/result.ts';
+import type { Load } from '../scenario/load.ts';
+import type { LoadProfile } from '../scenario/model.ts';
+import { loadText, type Heading } from './sentences.ts';
+
+/** What stands above the table, with the rounds and the time that it came to. */
+export function resultHeading(result: Result): Heading {
+  const { environment, variants, startedAt, endedAt } = result;
+  const run = variants.filter(({ server }) => server !== null);
+  const servers = [...new Set(run.map(({ server }) => server?.name ?? ''))];
+  return {
+    scenario: result.scenario,
+    load: listed(run.map(({ load }) => writtenLoad(load))),
+    bodyBytes: [...new Set(run.map(({ load }) => Number(load['bodyBytes'])))],
+    protocol: listed(run.map(({ load }) => load.protocol)),
+    rounds: wholeRounds(variants),
+    seconds: (Date.parse(endedAt) - Date.parse(startedAt)) / 1000,
+    estimated: false,
+    server: servers.map((name) => `${name} ${environment.versions[name] ?? ''}`.trim()).join(', '),
+    k6: `k6 ${environment.versions['k6'] ?? ''}`.trim(),
+    serverCpus: environment.serverCpus,
+    generatorCpus: environment.generatorCpus,
+    kernel: environment.kernel,
+    cpuModel: environment.cpuModel,
+  };
+}
+
+/** Each text once; more than two are too many for a heading. */
+export function listed(texts: readonly string[]): string {
+  const [first, second, ...more] = new Set(texts);
+  if (second === undefined) return first ?? '';
+  return more.length === 0 ? `${first} and ${second}` : `${first} and ${more.length + 1} others`;
+}
+
+/** A load that is kept with a result, in the words of loadText. */
+function writtenLoad(load: VariantResult['load']): string {
+  return loadText((load['asWritten'] ?? load) as LoadProfile, load as unknown as Load);
+}
