@@ -1,13 +1,15 @@
 #!/usr/bin/env node
 // The start of every command. On a fresh clone nothing is installed yet, so this file is plain JavaScript that needs
-// Node alone: it makes node_modules when that is missing or older than package-lock.json and hands over to TypeScript.
+// Node alone: it makes node_modules when that is missing or older than package-lock.json and hands over to TypeScript. As
+// somebody's dependency it has no package-lock.json (npm packs none), and whoever installed it has brought its packages.
 // Everything printed here goes to stderr, since stdout belongs to the command (`--json`).
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const projectRoot = fileURLToPath(new URL('..', import.meta.url));
+const lockFile = `${projectRoot}package-lock.json`;
 const stampFile = `${projectRoot}node_modules/.bakeoff-stamp`;
 
 /** What is wrong with this machine, in one line; undefined when nothing is. */
@@ -24,7 +26,7 @@ function unsupported() {
 
 /** What node_modules has to be made from: the lock file, for this processor (some packages are binaries). */
 function wantedStamp() {
-  return createHash('sha256').update(readFileSync(`${projectRoot}package-lock.json`)).update(process.arch).digest('hex');
+  return createHash('sha256').update(readFileSync(lockFile)).update(process.arch).digest('hex');
 }
 
 function installedStamp() {
@@ -81,8 +83,8 @@ async function main() {
     console.error(problem);
     return 1;
   }
-  const stamp = wantedStamp();
-  if (installedStamp() !== stamp) {
+  const stamp = existsSync(lockFile) ? wantedStamp() : undefined;
+  if (stamp !== undefined && installedStamp() !== stamp) {
     console.error('Node packages: installing (npm ci) …');
     const startedAt = Date.now();
     const errors = await installPackages(stamp);
@@ -101,6 +103,7 @@ async function main() {
 main().then((exitCode) => { process.exitCode = exitCode; }, (error) => {
   if (process.env.BAKEOFF_DEBUG === '1') throw error;
   const [line] = String(error?.message ?? error).split('\n');
-  console.error(`bakeoff cannot start: ${line} (remove node_modules and start again; BAKEOFF_DEBUG=1 shows where)`);
+  const remedy = existsSync(lockFile) ? 'remove node_modules and start again' : 'install server-bakeoff anew, e.g. npm ci';
+  console.error(`bakeoff cannot start: ${line} (${remedy}; BAKEOFF_DEBUG=1 shows where)`);
   process.exitCode = 1;
 });

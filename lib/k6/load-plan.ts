@@ -1,37 +1,57 @@
-// What the runner hands to the k6 script, as JSON in the environment variable BAKEOFF_LOAD.
+// What the runner hands to the k6 script, as JSON in the environment variable BAKEOFF_LOAD. LoadOptions are also what any
+// script gives to k6/x/loadgen: they are part of the package's types.
 
-/** Options of `loadgen.run`. Durations are Go's notation: '10s', '500ms'. */
+/**
+ * Options of `loadgen.run`, one load phase. `url` or `urls` has to be there, and `duration` or `requests`. Durations are
+ * Go's notation: '10s', '500ms', '1m30s'. What is unknown, out of range or does not go together is refused by name.
+ */
 export interface LoadOptions {
-  /** One of the two. Several addresses are asked in turn. */
+  /** What to ask for: http:// or https://. */
   url?: string;
+  /** Several addresses, asked in turn; all of one scheme, host and port. */
   urls?: readonly string[];
-  protocol: 'http/1.0' | 'http/1.1' | 'h2' | 'h2c';
-  connections: number;
-  /** Concurrent requests per connection (h2, h2c). The server's own limit holds too. */
+  /**
+   * http/1.0 and http/1.1 go over TLS for https://; h2 is HTTP/2 over TLS, with no fall-back, and h2c HTTP/2 without TLS.
+   * Default: http/1.1.
+   */
+  protocol?: 'http/1.0' | 'http/1.1' | 'h2' | 'h2c';
+  /** Open connections. Default: 1. */
+  connections?: number;
+  /** Requests at once on a connection (h2, h2c). The server's own limit holds too. Default: 1. */
   streams?: number;
-  /** Open model: requests/s, whether or not earlier ones are answered. */
+  /**
+   * Open model: requests/s that start whether or not earlier ones are answered; latency then runs from when a request was
+   * due. Default: none, each connection asks again as soon as it has its answer. Wants Linux 5.11 or newer.
+   */
   rate?: number;
-  /** Upper ends of the latency buckets to count, ascending: '150us', '1ms'. */
+  /** Upper ends of the latency buckets to count, ascending: ['150us', '1ms']; one more takes the rest. Default: none. */
   buckets?: readonly string[];
-  /** For https:// addresses. Ciphers (TLS 1.2's) have OpenSSL's names. */
+  /** For https:// addresses. */
   tls?: {
+    /** true: the server's certificate is not checked. Default: false. */
     insecureSkipVerify?: boolean;
+    /** Default, also as '': TLSv1.2. */
     minVersion?: 'TLSv1.2' | 'TLSv1.3' | '';
+    /** Default, also as '': TLSv1.3. */
     maxVersion?: 'TLSv1.2' | 'TLSv1.3' | '';
+    /** TLS 1.2's, in OpenSSL's names: 'ECDHE-RSA-AES128-GCM-SHA256'. A set: the order is Go's own. Default: all that there are. */
     ciphers?: readonly string[];
+    /** Of X25519, P-256, P-384 and P-521. A set: the order is Go's own. Default: all of these. */
     curves?: readonly string[];
   };
-  /** One of the two: for how long, or how many requests. */
+  /** The length of the measured window. This or `requests`. */
   duration?: string;
+  /** An exact number of requests, which kept connections share evenly. This or `duration`. */
   requests?: number;
-  /** false: a new connection for every request. */
+  /** false: a new connection for each request (HTTP/1). Default: true. */
   keepAlive?: boolean;
-  /** Load before the measured window, counted apart. */
+  /** Load before the measured window, in no figure but `warmupRequests`. Default: none. */
   warmup?: string;
-  /** For an answer; then it is an error of kind timeout. */
+  /** Bounds one request, its connect included; what is above it is an error of kind timeout. Default: '60s'. */
   timeout?: string;
-  /** Event loops, each on a thread of its own. */
+  /** Event loops, each on a thread of its own, that the connections are divided among. Default: 1. */
   threads?: number;
+  /** Default: GET. */
   method?: string;
   headers?: Readonly<Record<string, string>>;
   body?: string | null;

@@ -1,14 +1,12 @@
-// The k6 module of xk6-loadgen as a script sees it.
+// The k6 module of xk6-loadgen as a script sees it. Types are named by import(): what stands in `declare module` may not
+// import from a relative path.
 declare module 'k6/x/loadgen' {
-  import type { LoadOptions } from './load-plan.ts';
-  import type { LoadResult } from '../runner/result.ts';
-
   const loadgen: {
     /**
      * Runs one load phase and returns when it is over. Samples of the loadgen_* metrics go out each second meanwhile.
      * @throws Error on options that are unknown, out of range or do not go together
      */
-    run(options: LoadOptions): LoadResult;
+    run(options: import('./load-plan.ts').LoadOptions): import('../runner/result.ts').LoadResult;
   };
   export default loadgen;
 }

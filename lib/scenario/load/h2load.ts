@@ -23,6 +23,7 @@ export function h2load(line: string, { tls }: H2loadOptions = {}): LoadProfile {
   return { ...loadOfFlags(h2loadGenerator, line), ...(tls === undefined ? {} : { tls }) };
 }
 
+/** @internal */
 export const h2loadGenerator: Generator = {
   name: 'h2load',
   options: {

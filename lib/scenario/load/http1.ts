@@ -14,6 +14,7 @@ export function wrk(line: string): LoadProfile {
   return loadOfFlags(wrkGenerator, line);
 }
 
+/** @internal */
 export const wrkGenerator: Generator = {
   name: 'wrk',
   options: {
@@ -53,6 +54,7 @@ export function ab(line: string): LoadProfile {
 const letter = (short: string): { type: 'string'; short: string } => ({ type: 'string', short });
 const toggle = (short: string): { type: 'boolean'; short: string } => ({ type: 'boolean', short });
 
+/** @internal */
 export const abGenerator: Generator = {
   name: 'ab',
   bareAddresses: true,
@@ -125,6 +127,7 @@ export function weighttp(line: string): LoadProfile {
   return loadOfFlags(weighttpGenerator, line);
 }
 
+/** @internal */
 export const weighttpGenerator: Generator = {
   name: 'weighttp',
   bareAddresses: true,

@@ -33,6 +33,7 @@ export function vegeta(line: string, { buckets, tls }: VegetaOptions = {}): Load
   };
 }
 
+/** @internal */
 export const vegetaGenerator: Generator = {
   name: 'vegeta',
   subcommand: 'attack',

@@ -1,0 +1,320 @@
+// Made of lib/runner/result.ts by `npm run types`.
+import type { LoadProfile, Published } from '../scenario/model.ts';
+export interface Distribution {
+    min: number;
+    mean: number;
+    /** Standard deviation. */
+    sd: number;
+    /** Share of the values within one sd of the mean, 0 to 1. */
+    withinSd: number;
+    max: number;
+}
+/** The percentiles come from an HdrHistogram of 3 digits, so they are within 0.1 %; the rest is exact. */
+export interface LatencyDistribution extends Distribution {
+    p50: number;
+    p75: number;
+    p90: number;
+    p95: number;
+    p99: number;
+    p999: number;
+}
+export type StatusClass = '2xx' | '3xx' | '4xx' | '5xx';
+export type ErrorKind = 'connect' | 'tls' | 'read' | 'write' | 'timeout' | 'protocol';
+/** What `loadgen.run` returns. requests = responses + errors. A distribution over nothing is all zeros. */
+export interface LoadResult {
+    /** Attempts that ended in the window, as a response or as an error. */
+    requests: number;
+    /** They ended in the warm-up and are in no other figure. */
+    warmupRequests: number;
+    /** The window's length; in count mode from the first connect to the last response, handshakes included. */
+    seconds: number;
+    /** Requests/s in the window. */
+    rps: number;
+    /** By class of status code. */
+    responses: Record<StatusClass, number>;
+    /** Attempts that ended without a response, by kind. */
+    errors: Record<ErrorKind | 'total', number>;
+    /** The text of one of the errors, for the person; '' when there was none. */
+    errorExample?: string;
+    /** Unanswered at the deadline; not among `requests`. */
+    inFlight: number;
+    /** Open model: requests that were due in the window and could not leave before its end. In no other figure. */
+    unsent: number;
+    /**
+     * Of the HTTP layer: with TLS, what was in its records. `headers` as received (HPACK's blocks with HTTP/2),
+     * `headersDecoded` the names' and values' own size, `body` without chunks' or frames' headers and without padding,
+     * `received` and `sent` everything, framing included.
+     */
+    bytes: {
+        received: number;
+        headers: number;
+        headersDecoded: number;
+        body: number;
+        sent: number;
+    };
+    /**
+     * Milliseconds from a request's first byte to the last one of its response; with keepAlive false from the connect; with
+     * a rate from when it was due.
+     */
+    latencyMs: LatencyDistribution;
+    /** Milliseconds of a connect, TCP and TLS; one value per connection. */
+    connectMs: LatencyDistribution;
+    /** Milliseconds from the start of the connect to the first response's first byte; one value per connection. */
+    firstByteMs: LatencyDistribution;
+    /** Requests/s of each connection; its time ends with its last response. */
+    perConnectionRps: Distribution;
+    /** Requests/s of each event loop. */
+    perThreadRps: Distribution;
+    /** Open model: milliseconds that requests left late. All zeros otherwise. */
+    sendDelayMs: LatencyDistribution;
+    /** Responses with fromMs ≤ latency < toMs; toMs null: all that is longer. Empty unless asked for. */
+    buckets: {
+        fromMs: number;
+        toMs: number | null;
+        count: number;
+    }[];
+    /** As negotiated, in OpenSSL's names; null without TLS, or when no handshake was completed. */
+    tls: {
+        version: string;
+        cipher: string;
+        keyExchange: string;
+    } | null;
+    /** The server's limit of concurrent requests per connection (HTTP/2); null when it named none. */
+    maxConcurrentStreams: number | null;
+    /** The measured window's begin, ISO 8601 with at least milliseconds. */
+    startedAt: string;
+    /** The measured window's end. */
+    endedAt: string;
+    /** CPU seconds of the whole k6 process within the window. */
+    cpuSeconds: number;
+}
+/** What else used the machine within a phase's window. Shares of 0 to 1 of the time of the side's cores; null where the kernel does not tell. */
+export interface Noise {
+    /** Taken by the hypervisor for others. */
+    serverStealShare: number;
+    generatorStealShare: number;
+    /** Used on the server's cores by others than the server, and than the generator where it runs on them, too. */
+    serverOthersShare: number;
+    /** One minute's, at the window's end. */
+    loadAverage: number;
+    /** The mean clock of the server's cores at the window's begin and end; null where it is not told. */
+    serverMhz: [begin: number, end: number] | null;
+}
+/** One load phase of a round. `serverCpuSeconds`: whole process tree, within the engine's window. */
+export interface Phase extends LoadResult {
+    serverCpuSeconds: number;
+    serverRssBytes: number;
+    generatorCpuSeconds: number;
+    /** null where /proc/stat does not tell. */
+    noise: Noise | null;
+}
+export interface Round {
+    round: number;
+    phases: Phase[];
+}
+/** Responses with fromMs ≤ latency < toMs over all rounds (toMs null: all that is longer); `share` of the responses, 0 to 1. */
+export interface BucketShare {
+    fromMs: number;
+    toMs: number | null;
+    count: number;
+    share: number;
+}
+/** What one round took and brought, each figure the median over the rounds. `bytes` as in LoadResult. */
+export interface Traffic {
+    requests: number;
+    seconds: number;
+    bytes: LoadResult['bytes'];
+    /** `bytes.received` per second. */
+    receivedBytesPerSecond: number;
+    /** What HPACK saved: 100 · (1 − headers / headersDecoded), as h2load's "space savings"; null where no header came. 0 with HTTP/1. */
+    headerSavingsPercent: number | null;
+}
+/**
+ * One load phase over all rounds: what h2load and vegeta print of a run. A distribution cannot be averaged over rounds:
+ * they are those of one of them, `typicalRound`, whose requests/s of this phase are the median (of an even number the
+ * lower of the two in the middle).
+ */
+export interface PhaseResult extends Traffic {
+    /** From 1. */
+    phase: number;
+    rps: {
+        median: number;
+    };
+    /** 2xx and 3xx per request, over all rounds; null when there was no request. */
+    successRatio: number | null;
+    /** Over all rounds. */
+    responses: LoadResult['responses'];
+    errors: LoadResult['errors'];
+    unsent: number;
+    typicalRound: number;
+    latencyMs: LatencyDistribution;
+    connectMs: LatencyDistribution;
+    firstByteMs: LatencyDistribution;
+    sendDelayMs: LatencyDistribution;
+    perConnectionRps: Distribution;
+    perThreadRps: Distribution;
+    /** Empty unless the load asks for them. */
+    buckets: BucketShare[];
+    tls: LoadResult['tls'];
+}
+export interface VariantResult {
+    name: string;
+    /** null: published only. */
+    server: {
+        name: string;
+        version: string;
+        workers: number;
+        config: readonly string[];
+        /** What of a person's own config runs otherwise than it says, one line each; empty for shipped ones. */
+        redirections: readonly string[];
+    } | null;
+    /** Why nobody can run it here; only where `server` is null. */
+    publishedOnly?: string;
+    /**
+     * What the engine was asked to do, as fitted here; of a variant that is published only, the article's. `rate`: open model.
+     * `command` is the load as it is written, `asWritten` what of that may be otherwise here.
+     */
+    load: {
+        protocol: LoadProfile['protocol'];
+        threads: number;
+        streams?: number;
+        rate?: number;
+        [detail: string]: unknown;
+    };
+    published: Published | null;
+    note?: string;
+    rounds: Round[];
+    /** null when the variant was not run here. */
+    rps: {
+        median: number;
+    } | null;
+    serverCpuMicrosPerRequest: {
+        median: number;
+    } | null;
+    latencyMs: {
+        p50: number;
+        p99: number;
+        max: number;
+    } | null;
+    errorsPerMillion: number | null;
+    successRatio: number | null;
+    /** Median share of the cores that it can use (one per worker, one per thread) that each side used; 1 is all. */
+    serverShare: number | null;
+    generatorShare: number | null;
+    /** requests/s (median) divided by what the generator can do at most with this load on this machine (`ceilings`); null where that was not measured. */
+    ceilingShare: number | null;
+    /** Of whole rounds, so over all phases; null when the variant was not run here. */
+    traffic: Traffic | null;
+    /** One per load phase, in order; empty when the variant was not run here. */
+    phases: PhaseResult[];
+}
+export type Verdict = 'faster' | 'slower' | 'same' | 'inconclusive' | 'none';
+/**
+ * `ratio` is exp(mean ln(variant / baseline)) over rounds; it need not equal the quotient of the medians. `ci95` are wide
+ * enough to hold all together, with 95 %, for all comparisons with this baseline and at all looks. `ratio` is 0, with the
+ * interval [0, 0] and no verdict, where nothing can be compared: nothing was answered, or the variant is published only.
+ */
+export interface Comparison {
+    metric: 'rps';
+    variant: string;
+    baseline: string;
+    ratio: number;
+    ci95: [number, number];
+    verdict: Verdict;
+    why: string;
+    publishedRatio: number | null;
+    /** The server's CPU time per request divided by the baseline's, as `ratio` and `ci95`; no verdict of its own. null where a round has none. */
+    cpu: {
+        ratio: number;
+        ci95: [number, number];
+    } | null;
+    /** `ratio` of each round, in the order of the rounds. Empty where nothing can be compared. */
+    roundRatios: number[];
+    /** Numbers of the rounds whose ratio lies far from the others'. They count like all others. */
+    outliers: number[];
+    /** Of an inconclusive one: how many rounds would probably decide. null otherwise, and where it would take too many. */
+    roundsNeeded: number | null;
+    /** Where requests/s and CPU per request say different things: why that may be. '' where they agree. */
+    disagreement: string;
+}
+/**
+ * How much of one variant's effect another one has alone: ln(variant / baseline) / ln(of / baseline), each the mean over
+ * rounds. 1 is all of it; it may be more, and below 0. `ci95` is null when the rounds do not bound it: fewer than the
+ * verdicts need, or `of` itself may be without an effect. `words`: what the variant stands for, e.g. "the curve".
+ */
+export interface Share {
+    variant: string;
+    of: string;
+    baseline: string;
+    words: string;
+    share: number;
+    ci95: [number, number] | null;
+}
+/** What the generator can do at most here with a load, found against a responder that does nothing else. */
+export interface Ceiling {
+    /** Variants that are loaded so. */
+    variants: string[];
+    /** requests/s that the responder answered, divided by `generatorShare`. */
+    rps: number;
+    /** The share of its cores that the generator used for them, 0 to 1. Below 0.9 the responder was the limit, and `rps` is what the CPU time per request comes to. */
+    generatorShare: number;
+}
+/** The smallest effect that is told from noise with so many rounds, as a ratio above 1; seen in a comparison of one config with itself. */
+export interface NoiseFloor {
+    rounds: number;
+    ratio: number;
+}
+export interface Integrity {
+    requests: number;
+    stored: number;
+    backfilled: number;
+    lost: number;
+}
+export interface Environment {
+    bakeoff: string;
+    cpuModel: string;
+    cores: number;
+    memoryBytes: number;
+    kernel: string;
+    os: string;
+    governor: string | null;
+    /** When the machine was started, ISO 8601, and the kernel's name for this boot: a verdict holds for this one. */
+    bootedAt: string;
+    bootId: string;
+    loadAverage: [number, number, number];
+    serverCpus: number[];
+    generatorCpus: number[];
+    versions: Record<string, string>;
+}
+export interface Result {
+    schema: 1;
+    run: string;
+    scenario: string;
+    title: string;
+    /** The scenario's knob in words, as knobOf gives it; absent where it does not say what was compared. */
+    knob?: string;
+    /** A config was compared with itself: what differs is noise. */
+    control?: true;
+    startedAt: string;
+    endedAt: string;
+    /** 'partial': ended early (Ctrl-C, a server that would not come back); the rounds that are there are whole. */
+    state: 'complete' | 'partial';
+    quick: boolean;
+    environment: Environment;
+    variants: VariantResult[];
+    comparisons: Comparison[];
+    /** Empty where the scenario asks for none. */
+    shares: Share[];
+    /** After how many rounds the verdicts are looked at: one number, or several with `--rounds auto`, each with its part of the 5 %. */
+    looks: number[];
+    /** Within this of 1 two variants are the same; 0.01 unless told. */
+    sameWithin: number;
+    /** Of a scenario that compares a config with itself; null otherwise, and with too few rounds. */
+    noiseFloor: NoiseFloor | null;
+    /** One per load that differs; empty where it was not measured. */
+    ceilings: Ceiling[];
+    /** null with `--store none`. */
+    integrity: Integrity | null;
+    warnings: string[];
+    footnotes: string[];
+}

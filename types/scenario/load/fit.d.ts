@@ -1,0 +1,48 @@
+// Made of lib/scenario/load/fit.ts by `npm run types`.
+import type { LoadProfile, TlsOffer } from '../model.ts';
+/** A load fitted to this machine: what the engine is asked to do in every round. */
+export type Load = {
+    /** The article's command line, for the table. */
+    command: string;
+    protocol: LoadProfile['protocol'];
+    connections: number;
+    /** Concurrent requests per connection; 1 with HTTP/1. */
+    streams: number;
+    threads: number;
+    keepAlive: boolean;
+    /** After this an attempt is an error of kind timeout. */
+    timeoutSeconds: number;
+    /** Load before the measured window, in no figure. 0 where requests are counted: there, handshakes belong to the time. */
+    warmupSeconds: number;
+    tls?: TlsOffer;
+    bucketSeconds?: readonly number[];
+    /** As in LoadProfile. */
+    method?: string;
+    headers?: Readonly<Record<string, string>>;
+    body?: string;
+} & ({
+    durationSeconds: number;
+    requests?: never;
+    rate?: never;
+}
+/** With a rate (requests/s) the load lasts requests / rate seconds, and the answers to the last ones. */
+ | {
+    requests: number;
+    rate?: number;
+    durationSeconds?: never;
+});
+export interface FitOptions {
+    /** Cores that the generator may use. */
+    generatorCores: number;
+    /** The article's number of threads, however many cores there are. */
+    exact: boolean;
+    /** Seconds of the measured window instead of the article's duration or number of requests. */
+    durationSeconds?: number;
+    /** Short rounds for a first look; `durationSeconds` is stronger. */
+    quick?: boolean;
+}
+/**
+ * Fits a profile to this machine: one thread per generator core, never more than the article's; connections, streams and
+ * rate stay as published. Throws UserError for numbers that are not positive.
+ */
+export declare function fitLoad(profile: LoadProfile, options: FitOptions): Load;

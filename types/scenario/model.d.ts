@@ -1,0 +1,187 @@
+// Made of lib/scenario/model.ts by `npm run types`.
+/** One web server with its composed config. `config` names files of `server-configs/<name>/`: a base and one per knob. */
+export interface ServerSpec {
+    name: 'nginx' | 'h2o' | 'nghttpd';
+    /**
+     * File names without `.conf`, in the order in which they are composed; the first one is the base. A config of your own
+     * is named by its absolute path. Whether the server speaks TLS is the config's to say.
+     */
+    config: readonly string[];
+    /**
+     * Worker processes: a number, or 'server-cores' (one per server core; the rendered config names the number,
+     * since `auto` ignores affinity).
+     */
+    workers: number | 'server-cores';
+    /** What the article had, and `--exact` runs; absent where it does not say how many: then `workers` holds there too. */
+    articleWorkers?: number;
+    /** The fewest workers under which the variant still means what it says (accept_mutex needs 2); default 1. */
+    minWorkers?: number;
+    /** The server's limit of open files (soft and hard); default: as many as its connections need. */
+    fileLimit?: number;
+    /**
+     * `config` is one file, a whole config of a person's own: it runs as it is, but for what cannot be used here. `port` says
+     * which one is loaded where it listens on several. `workers` are those it asks for.
+     */
+    asIs?: {
+        port?: number;
+    };
+}
+/** A load profile as parsed from an article's command line, before it is fitted to this machine. */
+export interface LoadProfile {
+    /** The command line as the article gives it, e.g. `wrk -c 100 -t 10 -d 10`. */
+    command: string;
+    /** Over TLS or not is the server's to say (`https://` in its origin); h2 is HTTP/2 over TLS, h2c without. */
+    protocol: 'http/1.0' | 'http/1.1' | 'h2' | 'h2c';
+    connections: number;
+    /** Concurrent requests per connection (h2, h2c); default 1. */
+    streams?: number;
+    /** Open model: requests/s that start whether or not earlier ones are answered. */
+    rate?: number;
+    /** Upper ends, in seconds, of the latency buckets that are counted, ascending; one more takes all that is longer. */
+    bucketSeconds?: readonly number[];
+    /** What the client offers; default: TLS 1.2 and 1.3, h2load's curves. Names are OpenSSL's. */
+    tls?: TlsOffer;
+    /** After this an attempt is an error of kind timeout; default 5. */
+    timeoutSeconds?: number;
+    /** Generator threads of the article; fitted to the generator's cores unless `--exact`. */
+    threads: number;
+    keepAlive: boolean;
+    /** Load before the measured window, where the load has a duration; default 1. */
+    warmupSeconds?: number;
+    /** One of the two is set; with `rate` it is `requests`, rate times duration, and all of them are awaited. */
+    durationSeconds?: number;
+    requests?: number;
+    /** Default: GET without a body. */
+    method?: string;
+    headers?: Readonly<Record<string, string>>;
+    body?: string;
+}
+export interface TlsOffer {
+    minVersion?: 'TLSv1.2' | 'TLSv1.3';
+    maxVersion?: 'TLSv1.2' | 'TLSv1.3';
+    /** e.g. ECDHE-RSA-AES128-GCM-SHA256. They choose for TLS 1.2 only. */
+    ciphers?: readonly string[];
+    /** e.g. X25519, P-256, P-384, P-521. */
+    curves?: readonly string[];
+}
+/** min · max · mean · sd · share within one sd, as h2load prints them; wrk leaves min out. */
+export interface PublishedDistribution {
+    min?: number;
+    mean: number;
+    sd: number;
+    max: number;
+    withinSdPercent: number;
+}
+/** Figures that an article printed for one variant. Units are in the names; what it did not print is left out. */
+export interface Published {
+    /** Absent where the load sets the rate and the article prints none. */
+    rps?: number;
+    transferBytesPerSecond?: number;
+    latencyMs?: PublishedDistribution;
+    connectMs?: PublishedDistribution;
+    firstByteMs?: PublishedDistribution;
+    /** h2load's "req/s (client)". */
+    perConnectionRps?: PublishedDistribution;
+    perThreadRps?: PublishedDistribution;
+    requests?: number;
+    /** Everything that the generator read, headers included (with TLS: what was in its records). */
+    receivedBytes?: number;
+    /** As sent, so compressed with HTTP/2. */
+    headerBytes?: number;
+    /** What HPACK saved of the headers' own size. */
+    headerSavingsPercent?: number;
+    bodyBytes?: number;
+    seconds?: number;
+    errorsPerMillion?: number;
+    /** 2xx and 3xx per request, 0 to 1. */
+    successRatio?: number;
+    /** h2load's "status codes"; classes that never came are left out. */
+    responses?: Partial<Record<'2xx' | '3xx' | '4xx' | '5xx', number>>;
+    /** As negotiated, e.g. TLSv1.2, ECDHE-RSA-AES128-GCM-SHA256, P-384. */
+    tls?: {
+        version: string;
+        cipher: string;
+        keyExchange: string;
+    };
+    /** Responses per latency bucket; toSeconds null: all that is longer. */
+    buckets?: readonly {
+        fromSeconds: number;
+        toSeconds: number | null;
+        count: number;
+    }[];
+    /** One entry per phase where the article ran several on one live server; the fields above are then the first one's. */
+    phases?: readonly Omit<Published, 'phases'>[];
+}
+export interface Variant {
+    name: string;
+    /** A text: nobody can run this here any more, for this reason; the figures are published only. */
+    server: ServerSpec | string;
+    /** Default: the scenario's load. */
+    load?: LoadProfile;
+    /** Absent: nobody published this variant (it is ours). */
+    published?: Published;
+    /** Not run unless `--variants` names it: beyond the article. */
+    onRequest?: boolean;
+    /** The variant its ratio is taken against; default: the scenario's first variant. */
+    against?: string;
+    /** With fewer cores for the server the variant comes to the same as the one it is taken against: no verdict then. */
+    needsServerCores?: number;
+    /** Default: the scenario's page. Where two configs of a person's own answer differently. */
+    page?: Page;
+    /** One sentence shown with the row, e.g. why it stands here. */
+    note?: string;
+}
+/** The page that is asked for. */
+export interface Page {
+    /** The folder of `server-configs/www/` that the server serves, or an absolute path; absent: what its own config says (`asIs`). */
+    docroot?: string;
+    /** The path of its URL, with the query if it has one; `/` is index.html. */
+    path: string;
+    /** Of its URL, as the request's Host or :authority says it; absent: the server's address. */
+    host?: string;
+    /** The exact length that its body must have. */
+    bodyBytes: number;
+}
+export interface Scenario {
+    name: string;
+    /** One line for the list of scenarios. */
+    title: string;
+    /** Absent for a comparison of your own. */
+    article?: {
+        id: '000' | '001' | '002' | '003' | '004';
+        title: string;
+        year: number;
+    };
+    /** The knob in words, for the sentence under the table: "open_file_cache". */
+    knob: string;
+    load: LoadProfile;
+    page: Page;
+    /** Load phases one after another on one server that is not restarted; default: one phase. */
+    phases?: {
+        count: number;
+        pauseSeconds: number;
+    };
+    /** Rounds unless the person says otherwise; default: the runner's. 1 where a round is long. */
+    rounds?: number;
+    variants: readonly Variant[];
+    /**
+     * Asks how much of one variant's effect another one has alone: ln(ratio of `variant`) / ln(ratio of `of`), both against
+     * the same baseline. `words` name what `variant` changes: "the curve".
+     */
+    shareOf?: {
+        variant: string;
+        of: string;
+        words: string;
+    };
+    /** Comparisons beside those of the rows, e.g. the last step of one server with the last one of another. */
+    alsoCompare?: readonly {
+        variant: string;
+        against: string;
+    }[];
+    /** All variants are the same on purpose: what differs is noise, and the result states this machine's noise floor. */
+    control?: true;
+    /** Server and generator run on all cores, as the article's did, instead of on cores of their own. */
+    sharedCores?: true;
+    /** Things a reader of the table has to know, e.g. kernel settings of the article that are not applied here. */
+    footnotes?: readonly string[];
+}
