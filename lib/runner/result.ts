@@ -1,40 +1,61 @@
 // The contract of results/<run>/result.json (schema 1), and of what `loadgen.run` in k6 returns.
 import type { LoadProfile, Published } from '../scenario/model.ts';
 
-export interface Distribution { min: number; mean: number; sd: number; withinSd: number; max: number }
+export interface Distribution {
+  min: number;
+  mean: number;
+  /** Standard deviation. */
+  sd: number;
+  /** Share of the values within one sd of the mean, 0 to 1. */
+  withinSd: number;
+  max: number;
+}
+/** The percentiles come from an HdrHistogram of 3 digits, so they are within 0.1 %; the rest is exact. */
 export interface LatencyDistribution extends Distribution { p50: number; p75: number; p90: number; p95: number; p99: number; p999: number }
 
 export type StatusClass = '2xx' | '3xx' | '4xx' | '5xx';
 export type ErrorKind = 'connect' | 'tls' | 'read' | 'write' | 'timeout' | 'protocol';
 
-/**
- * What `loadgen.run` returns. requests = responses + errors. `inFlight` were unanswered at the deadline; `warmupRequests`
- * ended before the window and are in no other figure. Instants are ISO 8601 with at least milliseconds; they bound the
- * measured window. A distribution over nothing is all zeros.
- */
+/** What `loadgen.run` returns. requests = responses + errors. A distribution over nothing is all zeros. */
 export interface LoadResult {
+  /** Attempts that ended in the window, as a response or as an error. */
   requests: number;
+  /** They ended in the warm-up and are in no other figure. */
   warmupRequests: number;
+  /** The window's length; in count mode from the first connect to the last response, handshakes included. */
   seconds: number;
+  /** Requests/s in the window. */
   rps: number;
+  /** By class of status code. */
   responses: Record<StatusClass, number>;
+  /** Attempts that ended without a response, by kind. */
   errors: Record<ErrorKind | 'total', number>;
   /** The text of one of the errors, for the person; '' when there was none. */
   errorExample?: string;
+  /** Unanswered at the deadline; not among `requests`. */
   inFlight: number;
   /** Open model: requests that were due in the window and could not leave before its end. In no other figure. */
   unsent: number;
   /**
    * Of the HTTP layer: with TLS, what was in its records. `headers` as received (HPACK's blocks with HTTP/2),
-   * `headersDecoded` the names' and values' own size, `received` everything, framing included.
+   * `headersDecoded` the names' and values' own size, `body` without chunks' or frames' headers and without padding,
+   * `received` and `sent` everything, framing included.
    */
   bytes: { received: number; headers: number; headersDecoded: number; body: number; sent: number };
+  /**
+   * Milliseconds from a request's first byte to the last one of its response; with keepAlive false from the connect; with
+   * a rate from when it was due.
+   */
   latencyMs: LatencyDistribution;
+  /** Milliseconds of a connect, TCP and TLS; one value per connection. */
   connectMs: LatencyDistribution;
+  /** Milliseconds from the start of the connect to the first response's first byte; one value per connection. */
   firstByteMs: LatencyDistribution;
+  /** Requests/s of each connection; its time ends with its last response. */
   perConnectionRps: Distribution;
+  /** Requests/s of each event loop. */
   perThreadRps: Distribution;
-  /** Open model: how late requests left. Then latencyMs runs from when they should have left. All zeros otherwise. */
+  /** Open model: milliseconds that requests left late. All zeros otherwise. */
   sendDelayMs: LatencyDistribution;
   /** Responses with fromMs ≤ latency < toMs; toMs null: all that is longer. Empty unless asked for. */
   buckets: { fromMs: number; toMs: number | null; count: number }[];
@@ -42,7 +63,9 @@ export interface LoadResult {
   tls: { version: string; cipher: string; keyExchange: string } | null;
   /** The server's limit of concurrent requests per connection (HTTP/2); null when it named none. */
   maxConcurrentStreams: number | null;
+  /** The measured window's begin, ISO 8601 with at least milliseconds. */
   startedAt: string;
+  /** The measured window's end. */
   endedAt: string;
   /** CPU seconds of the whole k6 process within the window. */
   cpuSeconds: number;
@@ -220,6 +243,10 @@ export interface Result {
   run: string;
   scenario: string;
   title: string;
+  /** The scenario's knob in words, as knobOf gives it; absent where it does not say what was compared. */
+  knob?: string;
+  /** A config was compared with itself: what differs is noise. */
+  control?: true;
   startedAt: string;
   endedAt: string;
   /** 'partial': ended early (Ctrl-C, a server that would not come back); the rounds that are there are whole. */
@@ -243,7 +270,3 @@ export interface Result {
   warnings: string[];
   footnotes: string[];
 }
-  /** The scenario's knob in words, as knobOf gives it; absent where it does not say what was compared. */
-  knob?: string;
-  /** A config was compared with itself: what differs is noise. */
-  control?: true;
