@@ -134,7 +134,7 @@ describe('nginx', () => {
     ['a certificate that is missing', inServer('ssl_certificate gone.pem;\nssl_certificate_key gone.key;').replace('80', '443 ssl'),
       /^FILE:5: nginx \S+ does not accept it: cannot load certificate "\S+\/gone\.pem": .*No such file/],
     ['a certificate that is not named', inServer('').replace('80', '443 ssl'), /^FILE.*: nginx \S+ does not accept it: no "ssl_certificate" is defined/],
-    ['a key with a password', inServer('ssl_certificate locked.pem;\nssl_certificate_key locked.pem;').replace('80', '443 ssl'), /^FILE:\d: .*; the key has a password: name a file with it by ssl_password_file$/],
+    ['a key with a password', inServer('ssl_certificate locked.pem;\nssl_certificate_key locked.pem;').replace('80', '443 ssl'), /^FILE:\d: nginx \S+ does not accept it: cannot load certificate key "\S+\/locked\.pem": \S+ failed; where the key has a password, name a file with it by ssl_password_file$/],
     ['the same location twice', inServer('location /a { }\nlocation /a { }'), /^FILE:6: nginx \S+ does not accept it: duplicate location "\/a"$/],
   ])('says in one line, by file and line, what is wrong: %s', async (_, text, message) => {
     const folder = await ownFiles({ 'nginx.conf': text, inc: '\nroot;\nserver { }', 'locked.pem': await lockedPem() });

@@ -5,7 +5,7 @@ import type { Build, ServerKind } from '../server.ts';
 import { originOfLine, originOfWords } from './origin.ts';
 
 const passwordHint: Record<ServerSpec['name'], string> = {
-  nginx: 'name a file with it by ssl_password_file', h2o: 'h2o takes keys without one only', nghttpd: 'nghttpd takes keys without one only',
+  nginx: 'name a file with it by ssl_password_file', h2o: 'give it one without: h2o takes no password', nghttpd: 'give it one without: nghttpd takes no password',
 };
 
 /**
@@ -19,7 +19,8 @@ export function ownComplaint(kind: ServerKind, said: string, text: string, { ver
   const words = said.replace(/^(?:nginx|nghttpd): /, '').replace(/^\[(?:emerg|alert|crit|error|[^\]]+:\d+)\] /, '').replace(/ in \S+:\d+$/, '').trim();
   const unknown = /(?:unknown (?:directive|command):?|unrecognized option) ["']?([^"']+)["']?/.exec(words)?.[1];
   if (unknown !== undefined) return `${origin}: ${name} ${version} does not know "${unknown}": this build lacks its module, or it is misspelt; ${toolVariable(name)} names another build`;
-  const hint = /bad password|getting password|interrupted or cancelled/i.test(said) ? `; the key has a password: ${passwordHint[name]}`
-    : /permission denied/i.test(said) ? '; it is closed to this user: start bakeoff as one who may use it' : '';
+  const [, short = words] = /^(.*?) \(SSL: .*\)$/.exec(words) ?? [];
+  if (/private.?key/i.test(short) && !/no such file|permission denied/i.test(said)) return `${origin}: ${name} ${version} does not accept it: ${short}; where the key has a password, ${passwordHint[name]}`;
+  const hint = /permission denied/i.test(said) ? '; it is closed to this user: start bakeoff as one who may use it' : '';
   return `${origin}: ${name} ${version} does not accept it: ${words}${hint}`;
 }
