@@ -33,7 +33,7 @@ var known = []string{
 	"threads", "method", "headers", "body", "tls", "buckets", "tags",
 }
 
-var knownTLS = []string{"insecureSkipVerify", "minVersion", "maxVersion", "ciphers", "curves"}
+var knownTLS = []string{"insecureSkipVerify", "minVersion", "maxVersion", "ciphers", "curves", "serverName"}
 
 // defaults as a script gets them when it leaves the option out.
 func defaults() engine.Options {
@@ -173,6 +173,8 @@ func tlsOptions(rt *sobek.Runtime, v sobek.Value) (o engine.TLSOptions, err erro
 			o.Ciphers, err = texts(rt, name, value)
 		case "curves":
 			o.Curves, err = texts(rt, name, value)
+		case "serverName":
+			o.ServerName, err = text(name, value)
 		}
 		if err != nil {
 			return o, err

@@ -6,6 +6,7 @@ import type { LoadOptions, LoadPlan } from '../k6/load-plan.ts';
 import { baselineName, fitVariantLoad, isRunnable, pageOf, type RunnableVariant } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
 import type { Page, Scenario, ServerSpec, Variant } from '../scenario/model.ts';
+import { serverNameOf } from '../scenario/url.ts';
 import { hardFilesLimit, requireFiles } from '../servers/files-limit.ts';
 import type { Cores } from './cores.ts';
 import { estimatedSeconds, expectedSeconds, secondsPerRound } from './estimate.ts';
@@ -143,6 +144,7 @@ export function loadPlanFor(plan: Plan, planned: PlannedVariant, round: number, 
 export function loadOptions(load: Load, url: string, page: Pick<Page, 'host'>): LoadOptions {
   const { rate, bucketSeconds, tls, method, body } = load;
   const headers = headersOf(load, page);
+  const serverName = serverNameOf(page.host);
   return {
     url,
     protocol: load.protocol,
@@ -156,7 +158,7 @@ export function loadOptions(load: Load, url: string, page: Pick<Page, 'host'>): 
     ...(load.durationSeconds === undefined ? { requests: load.requests } : { duration: goDuration(load.durationSeconds) }),
     ...(load.warmupSeconds === 0 ? {} : { warmup: goDuration(load.warmupSeconds) }),
     // The servers' certificates are made on this machine and nobody has signed them.
-    ...(url.startsWith('https:') ? { tls: { insecureSkipVerify: true, ...tls } } : {}),
+    ...(url.startsWith('https:') ? { tls: { insecureSkipVerify: true, ...tls, ...(serverName === undefined ? {} : { serverName }) } } : {}),
     ...(method === undefined ? {} : { method }),
     ...(headers === undefined ? {} : { headers }),
     ...(body === undefined ? {} : { body }),

@@ -26,3 +26,9 @@ export function urlParts(text: string, where: string): UrlParts {
     path: url.pathname + url.search,
   };
 }
+
+/** The name that TLS asks for (SNI) where a request says this Host; undefined for an address, which is no name. */
+export function serverNameOf(host: string | undefined): string | undefined {
+  const name = host?.replace(/:\d+$/, '') ?? '';
+  return name === '' || name.startsWith('[') || isIP(name) !== 0 ? undefined : name;
+}

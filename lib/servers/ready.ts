@@ -3,11 +3,11 @@ import { once } from 'node:events';
 import { request as requestPlain, type IncomingMessage } from 'node:http';
 import { connect, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from 'node:http2';
 import { request as requestSecure } from 'node:https';
-import { isIP } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ConnectionOptions } from 'node:tls';
 import { UserError } from '../errors.ts';
 import type { TlsOffer } from '../scenario/model.ts';
+import { serverNameOf } from '../scenario/url.ts';
 import type { Protocol, StartOptions } from './server.ts';
 
 const retryMs = 20;
@@ -92,10 +92,10 @@ type SecureOptions = ConnectionOptions & { rejectUnauthorized: false };
 
 /** @param host that is asked for: its name, when it is one, is the one that TLS asks for too (SNI) */
 function secureOptions({ minVersion, maxVersion, ciphers, curves }: TlsOffer = {}, host?: string): SecureOptions {
-  const name = host?.replace(/:\d+$/, '') ?? '';
+  const servername = serverNameOf(host);
   return {
     rejectUnauthorized: false,
-    ...(name === '' || name.startsWith('[') || isIP(name) ? {} : { servername: name }),
+    ...(servername === undefined ? {} : { servername }),
     ...(minVersion === undefined ? {} : { minVersion }),
     ...(maxVersion === undefined ? {} : { maxVersion }),
     // Node would leave TLS 1.3 out if none of its suites were among them.

@@ -6,7 +6,7 @@ import { UserError } from '../../lib/errors.ts';
 import { divideCores, formatCpuList, parseCpuList, sharesCores } from '../../lib/runner/cores.ts';
 import { orderOfRound } from '../../lib/runner/order.ts';
 import { ceilingSeconds, estimatedSeconds, expectedRounds, expectedSeconds, roundsToLook } from '../../lib/runner/estimate.ts';
-import { goDuration, loadPlanFor, makePlan, runName, serversOf, type PlanDraft, type PlannedVariant, type PlanOptions } from '../../lib/runner/plan.ts';
+import { goDuration, loadOptions, loadPlanFor, makePlan, runName, serversOf, type PlanDraft, type PlannedVariant, type PlanOptions } from '../../lib/runner/plan.ts';
 import { readPhaseResults, RecordTail } from '../../lib/runner/record.ts';
 import { checkResultsFolder, createRunFolder, folderError, writeWhole } from '../../lib/runner/results-folder.ts';
 import { compileScript } from '../../lib/runner/script.ts';
@@ -239,6 +239,9 @@ describe('a plan over HTTP/2', () => {
     expect(plain).not.toHaveProperty('streams');
     const offered = { ...nginx, load: { ...nginx.load, tls: { maxVersion: 'TLSv1.2' as const, curves: ['P-384'] } } };
     expect(loadPlanFor(plan, offered, 1, 'https://127.0.0.1:8443/').phases[0]?.tls).toEqual({ insecureSkipVerify: true, maxVersion: 'TLSv1.2', curves: ['P-384'] });
+    const tlsAt = (host: string): unknown => loadOptions(offered.load, 'https://127.0.0.1:8443/', { host }).tls;
+    expect(tlsAt('a.example:8443')).toMatchObject({ curves: ['P-384'], serverName: 'a.example' });
+    for (const address of ['10.0.0.1', '10.0.0.1:8443', '[::1]:8443']) expect(tlsAt(address)).not.toHaveProperty('serverName');
   });
 
   test('in the open model gives the rate and the buckets to the nanosecond', () => {

@@ -85,6 +85,26 @@ func TestWhatTLSNegotiates(t *testing.T) {
 	}
 }
 
+func TestServerName(t *testing.T) {
+	t.Parallel()
+	s := serveH2TLS(t, serverTLS(ecdsaKey), answering(hello))
+	for _, name := range []string{"", "a.example"} {
+		o := h2Options(s)
+		o.Connections, o.Streams, o.Requests = 1, 1, 1
+		o.TLS = TLSOptions{ServerName: name, InsecureSkipVerify: true}
+		if r := load(t, context.Background(), o); r.Responses[0] != 1 {
+			t.Fatalf("responses %v: %s", r.Responses, r.ErrorExample)
+		}
+		states := s.handshakes()
+		if got := states[len(states)-1].ServerName; got != name {
+			t.Errorf("asked for %q, want %q", got, name)
+		}
+	}
+	o := h2Options(s)
+	o.TLS = TLSOptions{ServerName: "b.example"}
+	wantTLSFailure(t, o, "b.example")
+}
+
 // openSSLName is a suite's name as OpenSSL has it.
 func openSSLName(id uint16) string {
 	name := tls.CipherSuiteName(id)

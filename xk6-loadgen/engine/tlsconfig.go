@@ -20,10 +20,13 @@ type TLSOptions struct {
 	// Curves for the key exchange: X25519, P-256, P-384, P-521 (OpenSSL's prime256v1, secp384r1 and secp521r1 are
 	// understood); empty: these four, as h2load offers them. Their order is crypto/tls's own.
 	Curves []string
+	// ServerName is the name that is asked for (SNI), and that a certificate is checked for; empty: the address's own, which
+	// is none where the address is a number.
+	ServerName string
 }
 
 func (t TLSOptions) isZero() bool {
-	return t.MinVersion == "" && t.MaxVersion == "" && len(t.Ciphers) == 0 && len(t.Curves) == 0
+	return t.MinVersion == "" && t.MaxVersion == "" && len(t.Ciphers) == 0 && len(t.Curves) == 0 && t.ServerName == ""
 }
 
 // TLSState is what a handshake came to, in OpenSSL's names.
@@ -60,6 +63,9 @@ var tlsVersions = []struct {
 
 // config is what all handshakes of a run have in common. Its errors name the option.
 func (t TLSOptions) config(protocol Protocol, host string) (*tls.Config, error) {
+	if t.ServerName != "" {
+		host = t.ServerName
+	}
 	c := &tls.Config{
 		ServerName: host, InsecureSkipVerify: t.InsecureSkipVerify, //nolint:gosec // the person's choice
 		MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS13,
