@@ -6,7 +6,7 @@ import { UserError } from '../errors.ts';
 import { allowedCpus, divideCores, type Cores } from '../runner/cores.ts';
 import { makePlan } from '../runner/plan.ts';
 import { nearest } from '../scenario/nearest.ts';
-import { fromCallersFolder } from '../setup/paths.ts';
+import { fromCallersFolder, typed } from '../setup/paths.ts';
 import { readOwnConfig, startServer, temporaryFolder, workersFor } from '../servers/index.ts';
 import { comparisonOf, serverOf, type Tried } from './compare-scenario.ts';
 import { sidesOf, type Given, type Side } from './compare-sides.ts';
@@ -54,7 +54,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
 }
 
 const help = [
-  'npm run compare -- A.conf B.conf [flags]',
+  `${typed('compare')} A.conf B.conf [flags]`,
   '',
   'Compares two configs of nginx, h2o or nghttpd as they are. What cannot be used here (addresses, logs, pid file, user) is',
   'redirected and said; the files are not touched. B is faster or slower than A. A config of nghttpd has one flag a line.',
@@ -74,7 +74,7 @@ function readCompareOptions(args: readonly string[]): CompareOptions {
 }
 
 function twoFiles([a, b, extra]: readonly string[]): [string, string] {
-  if (a === undefined || b === undefined) throw new UserError(`compare wants two configs${a === undefined ? '' : `, and ${a} is one`}: npm run compare -- A.conf B.conf`, 2);
+  if (a === undefined || b === undefined) throw new UserError(`compare wants two configs${a === undefined ? '' : `, and ${a} is one`}: ${typed('compare')} A.conf B.conf`, 2);
   if (extra !== undefined) throw new UserError(`two configs at a time: "${extra}" is one word too many`, 2);
   return [a, b];
 }

@@ -2,12 +2,14 @@
 import { UserError } from '../errors.ts';
 import { Interrupted } from '../runner/interrupt.ts';
 import { unknownWord } from '../scenario/nearest.ts';
+import { typed } from '../setup/paths.ts';
 
 interface Command { help: string; run(args: string[]): Promise<number> }
 
 const commands: Record<string, Command> = {
   scenario: { help: 'run a comparison, or list them', run: async (args) => (await import('./scenario.ts')).scenarioCommand(args) },
   compare: { help: 'compare two configs of your own', run: async (args) => (await import('./compare.ts')).compareCommand(args) },
+  k6: { help: 'say where the k6 with k6/x/loadgen is', run: async (args) => (await import('./k6.ts')).k6Command(args) },
   test: { help: 'run the project\'s tests', run: async (args) => (await import('./test.ts')).testCommand(args) },
   bench: { help: 'measure the load generator itself', run: async (args) => (await import('../../bench/bench.ts')).benchCommand(args) },
 };
@@ -49,7 +51,7 @@ function onOutputError(error: NodeJS.ErrnoException): void {
 async function runCommand(argv: string[]): Promise<number> {
   const [name, ...args] = argv;
   if (name === undefined || name === '--help') {
-    console.log(['Commands, each as npm run NAME -- …', ...Object.entries(commands).map(([command, { help }]) => `  ${command.padEnd(10)}${help}`)].join('\n'));
+    console.log([`Commands, each as ${typed('NAME')} …`, ...Object.entries(commands).map(([command, { help }]) => `  ${command.padEnd(10)}${help}`)].join('\n'));
     return name === undefined ? 2 : 0;
   }
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined;

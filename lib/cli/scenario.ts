@@ -2,6 +2,7 @@
 import { allowedCpus, divideCores } from '../runner/cores.ts';
 import { makePlan, serversOf } from '../runner/plan.ts';
 import { findScenario, findVariants, loadScenarios } from '../scenario/catalogue.ts';
+import { typed } from '../setup/paths.ts';
 import { perform } from './perform.ts';
 import { readScenarioOptions, scenarioFlags } from './scenario-options.ts';
 import { flagLines } from './words.ts';
@@ -24,7 +25,7 @@ async function overview(): Promise<string[]> {
   const scenarios = await loadScenarios();
   const width = Math.max(...scenarios.map(({ name }) => name.length));
   return [
-    'npm run scenario -- NAME [flags]',
+    `${typed('scenario')} NAME|FILE.ts [flags]`,
     '',
     ...scenarios.map(({ name, title }) => `  ${name.padEnd(width)}  ${title}`),
     '',

@@ -1,4 +1,5 @@
 // npm test: everything that can be checked, on a machine that may have none of the tools yet.
+import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -26,6 +27,7 @@ interface Outcome extends Counts { output: string }
  * stdout has the counts of all runners together. Throws UserError for a part that there is not, Interrupted on Ctrl-C.
  */
 export async function testCommand(args: string[]): Promise<number> {
+  if (!existsSync(join(projectRoot, 'test'))) throw new UserError('the tests are in a checkout of bakeoff, not in the package');
   const wrong = args.find((word) => !parts.includes(word as Part));
   if (wrong !== undefined) throw unknownWord('part of the tests', wrong, parts);
   const chosen = new Set(args.length === 0 ? parts : args as Part[]);

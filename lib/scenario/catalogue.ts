@@ -9,6 +9,7 @@ import { fromCallersFolder, projectRoot } from '../setup/paths.ts';
 import { defineScenario } from './define-scenario.ts';
 import type { Scenario, Variant } from './model.ts';
 import { unknownWord } from './nearest.ts';
+import { withOwnFiles } from './own-files.ts';
 import { isObject } from './shape.ts';
 import { isRunnable } from './variants.ts';
 
@@ -70,9 +71,9 @@ async function loadScenarioFile(file: string): Promise<Scenario> {
     exported = module.default;
     // The default export of a CommonJS module is one level down.
     if (isObject(exported) && 'default' in exported) exported = exported.default;
-    if (isObject(exported) && 'variants' in exported) return defineScenario(exported as unknown as Scenario);
+    if (isObject(exported) && 'variants' in exported) return withOwnFiles(defineScenario(exported as unknown as Scenario), path.dirname(file));
   } catch (error) {
-    throw new UserError(`${file}: ${oneLine(error instanceof Error ? error.message : String(error))}`);
+    throw new UserError(`${file}: ${withRemedy(oneLine(error instanceof Error ? error.message : String(error)))}`);
   }
   throw new UserError(`${file} has no scenario as its default export: write "export default defineScenario({ … })"`);
 }
@@ -81,4 +82,9 @@ async function loadScenarioFile(file: string): Promise<Scenario> {
 function oneLine(message: string): string {
   const [first = '', second = ''] = message.split('\n');
   return first.endsWith(':') ? `${first} ${second}` : first;
+}
+
+/** The package that scenarios import is found in the checkout itself, and where it is installed. */
+function withRemedy(line: string): string {
+  return /^Cannot find (package|module) 'server-bakeoff'/.test(line) ? `${line.split(' imported from ')[0]}: install it there with npm install ${projectRoot}` : line;
 }

@@ -1,7 +1,7 @@
 // Checks a scenario when its file is loaded, so that a mistake shows before anything is installed or started.
-import path from 'node:path';
 import { problemOfHeader } from './load/headers.ts';
 import type { LoadProfile, Page, Scenario, ServerSpec, TlsOffer, Variant } from './model.ts';
+import { isPath } from './own-files.ts';
 import { problemOfShape } from './shape.ts';
 import { baselineName, isRunnable, loadOf, pageOf } from './variants.ts';
 
@@ -44,7 +44,8 @@ function problemOf(scenario: Scenario): string | undefined {
 }
 
 function problemOfPage({ docroot, path, host, bodyBytes }: Page): string | undefined {
-  if (docroot === '') return 'docroot is empty: name a folder of server-configs/www/, or an absolute path';
+  if (docroot === '') return 'docroot is empty: name a folder of server-configs/www/, or a path such as ./www';
+  if (docroot !== undefined && !isPath(docroot) && docroot.includes('/')) return `docroot "${docroot}": write ./${docroot} for a folder beside the scenario`;
   if (!path.startsWith('/')) return `path "${path}" has to begin with /`;
   if (/[\s#\0]/.test(path)) return `path "${path}" has a blank or a # in it: write it as %20 or %23`;
   if (host !== undefined && !/^[^\s/\0]+$/.test(host)) return `host "${host}" has to be a name such as www.example.com`;
@@ -87,10 +88,12 @@ function problemOfServer(server: ServerSpec, load: LoadProfile): string | undefi
 function problemOfConfig({ name, config, asIs }: ServerSpec, { docroot }: Page): string | undefined {
   if (asIs === undefined) {
     if (config.length === 0) return `has no config: name files of server-configs/${name}/, the base first`;
-    return docroot === undefined ? 'has a page without docroot: name a folder of server-configs/www/, or an absolute path' : undefined;
+    const unclear = config.find((file) => !isPath(file) && /\/|\.conf$/.test(file));
+    if (unclear !== undefined) return `has the config "${unclear}": write ./${unclear} for a file beside the scenario, or a name of server-configs/${name}/ without .conf`;
+    return docroot === undefined ? 'has a page without docroot: name a folder of server-configs/www/, or a path such as ./www' : undefined;
   }
   const [file, ...others] = config;
-  if (file === undefined || others.length > 0 || !path.isAbsolute(file)) return 'is asIs: its config has to be one file, named by its absolute path';
+  if (file === undefined || others.length > 0 || !isPath(file)) return 'is asIs: its config has to be one file, named by its path such as ./nginx.conf';
   if (docroot !== undefined) return 'is asIs: what it serves is in its config, so its page must not have a docroot';
   const { port } = asIs;
   if (port !== undefined && !(isCount(port) && port < 65_536)) return `has asIs.port ${port}, which has to be from 1 to 65535`;

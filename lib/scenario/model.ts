@@ -6,7 +6,8 @@ export interface ServerSpec {
   name: 'nginx' | 'h2o' | 'nghttpd';
   /**
    * File names without `.conf`, in the order in which they are composed; the first one is the base. A config of your own
-   * is named by its absolute path. Whether the server speaks TLS is the config's to say.
+   * is named by its path: ./knob.conf, from the scenario's file, or an absolute one. Whether the server speaks TLS is the
+   * config's to say.
    */
   config: readonly string[];
   /**
@@ -125,7 +126,7 @@ export interface Variant {
 
 /** The page that is asked for. */
 export interface Page {
-  /** The folder of `server-configs/www/` that the server serves, or an absolute path; absent: what its own config says (`asIs`). */
+  /** The folder of `server-configs/www/` that the server serves, or a path such as ./www, from the scenario's file; absent: what its own config says (`asIs`). */
   docroot?: string;
   /** The path of its URL, with the query if it has one; `/` is index.html. */
   path: string;

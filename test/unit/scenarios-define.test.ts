@@ -53,7 +53,7 @@ describe('is refused, with the field named:', () => {
   });
   const comparing = (...alsoCompare: object[]): Scenario => ({ ...good, alsoCompare } as Scenario);
   test.each<[string, Scenario, RegExp]>([
-    ['a config of its own by a relative path', withOwn({ config: ['a.conf'] }), /variant "first" is asIs: its config has to be one file, named by its absolute path/],
+    ['a config of its own by a relative path', withOwn({ config: ['a.conf'] }), /variant "first" is asIs: its config has to be one file, named by its path such as/],
     ['two configs of its own', withOwn({ config: ['/a.conf', '/b.conf'] }), /variant "first" is asIs: its config has to be one file/],
     ['none', withOwn({ config: [] }), /variant "first" is asIs: its config has to be one file/],
     ['a config of its own with a docroot', withOwn({}, { page }), /variant "first" is asIs: what it serves is in its config/],

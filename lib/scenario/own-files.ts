@@ -1,0 +1,39 @@
+// Files of a person's own that a scenario names. As in an import, what begins with ./ or ../ is meant from the scenario's
+// file, and a bare name is one that is shipped.
+import { statSync } from 'node:fs';
+import path from 'node:path';
+import type { Page, Scenario, ServerSpec, Variant } from './model.ts';
+
+/** Whether a config or docroot is named by its path. */
+export function isPath(name: string): boolean {
+  return /^(\/|\.{1,2}(\/|$))/.test(name);
+}
+
+/**
+ * The scenario with absolute paths of its configs and docroots.
+ * @param folder the scenario file's; absolute
+ * @throws Error when one is not there
+ */
+export function withOwnFiles(scenario: Scenario, folder: string): Scenario {
+  const pageFrom = (page: Page, where: string): Page => (page.docroot === undefined || !isPath(page.docroot) ? page
+    : { ...page, docroot: found(folder, page.docroot, 'folder', `${where}page: docroot`) });
+  const serverFrom = (server: ServerSpec, where: string): ServerSpec => (
+    { ...server, config: server.config.map((name) => (isPath(name) ? found(folder, name, 'file', `${where}${server.name} config`) : name)) });
+  const variantFrom = (variant: Variant): Variant => {
+    const where = `variant "${variant.name}": `;
+    return {
+      ...variant,
+      server: typeof variant.server === 'string' ? variant.server : serverFrom(variant.server, where),
+      ...(variant.page === undefined ? {} : { page: pageFrom(variant.page, where) }),
+    };
+  };
+  return { ...scenario, page: pageFrom(scenario.page, ''), variants: scenario.variants.map(variantFrom) };
+}
+
+function found(folder: string, name: string, kind: 'file' | 'folder', what: string): string {
+  const full = path.resolve(folder, name);
+  const there = statSync(full, { throwIfNoEntry: false });
+  if (there === undefined) throw new Error(`${what} ${name}: there is no ${kind} ${full}`);
+  if (kind === 'folder' ? !there.isDirectory() : there.isDirectory()) throw new Error(`${what} ${name}: ${full} is no ${kind}`);
+  return full;
+}
