@@ -36,13 +36,19 @@ export function warningsOf(
   return [
     ...(facts.quick ? [{ kind: 'quick' } as const] : []),
     ...(rounds > 0 && rounds < minimumRounds ? [{ kind: 'few-rounds', rounds, needed: minimumRounds } as const] : []),
-    ...(facts.loadAverage > busyPerCore * facts.cores ? [{ kind: 'load-average', perMinute: facts.loadAverage, cores: facts.cores } as const] : []),
+    ...loadAverageWarnings(facts, measured),
     ...noiseWarnings(facts, measured, comparisons),
     ...variants.flatMap((variant) => variantWarnings(facts, variant)),
     ...streamWarnings(variants),
     ...tlsWarnings(variants),
     ...measured.flatMap((variant) => baselineWarning(measured, variant)),
   ];
+}
+
+/** Where the rounds themselves were sampled that says more: what was busy before the first may have been the run before. */
+function loadAverageWarnings({ loadAverage, cores }: RunFacts, measured: readonly MeasuredVariant[]): Warning[] {
+  const sampled = measured.some(({ rounds }) => rounds.some(({ phases }) => phases.some(({ noise }) => noise !== null)));
+  return sampled || loadAverage <= busyPerCore * cores ? [] : [{ kind: 'load-average', perMinute: loadAverage, cores }];
 }
 
 function variantWarnings(facts: RunFacts, variant: VariantResult): Warning[] {
