@@ -9,7 +9,7 @@ export function isLoopback(host: string): boolean {
 }
 
 /** What is wrong with a target elsewhere. */
-export const leaving = 'leaves this machine, and only loopback addresses may be loaded: pass it to 127.0.0.1, or take it out of a copy of the config';
+export const leaving = 'may leave this machine, and only loopback addresses may be loaded: pass it to 127.0.0.1, or take it out of a copy of the config';
 
 const defaultPorts: Record<string, number> = { 'http:': 80, 'https:': 443, 'grpc:': 80, 'grpcs:': 443 };
 
