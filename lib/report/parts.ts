@@ -14,15 +14,15 @@ import { wrkTables } from './wrk.ts';
 
 /** The article's table and what belongs to it: phases, histogram, the ladder, requests/s by streams. */
 export function tableParts(result: Result): Part[] {
+  return [...articleParts(result), ...histogramPart(result), ...ladderPart(result), ...streamsPart(result)];
+}
+
+/** The article's table, with several load phases one of them above it. */
+export function articleParts(result: Result): Part[] {
   const variants = { tables: [variantTable(result)], below: rowLines(result) };
-  return [
-    ...(hasPhases(result)
-      ? [{ title: '', tables: [finishTable(result, 'variant, phase')], below: [] }, { title: 'All phases together:', ...variants }]
-      : [{ title: '', ...variants }]),
-    ...histogramPart(result),
-    ...ladderPart(result),
-    ...streamsPart(result),
-  ];
+  return hasPhases(result)
+    ? [{ title: '', tables: [finishTable(result, 'variant, phase')], below: [] }, { title: 'All phases together:', ...variants }]
+    : [{ title: '', ...variants }];
 }
 
 /** The lines of the load tool that the articles used: h2load's where there is HTTP/2, wrk's for what is over HTTP/1. */
@@ -49,7 +49,8 @@ function ofRounds({ variants }: Result, how: string): string {
   return rounds < 2 ? '' : `, here of ${rounds} rounds: ${how}`;
 }
 
-function histogramPart(result: Result): Part[] {
+/** Answers by latency, of the variants whose load counts them. */
+export function histogramPart(result: Result): Part[] {
   const table = histogramTable(result);
   return table === undefined ? [] : [{ title: 'Answers by latency:', tables: [table], below: sendDelayLine(result.variants.filter(isOpenModel)) }];
 }

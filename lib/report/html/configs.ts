@@ -1,0 +1,73 @@
+// The configs as they ran, and the lines in which they differ.
+import type { Result, VariantResult } from '../../runner/result.ts';
+import { diffLines, type DiffLine } from './line-diff.ts';
+import { html, nothing, type Html } from './markup.ts';
+
+/** A variant's config as it was composed for its first round. */
+export interface ComposedConfig { variant: string; file: string; text: string }
+
+/** Lines around a difference that are shown with it. */
+const context = 2;
+
+export function configsHtml(result: Result, configs: readonly ComposedConfig[]): Html {
+  if (configs.length === 0) return nothing;
+  const own = result.variants.some(({ server }) => server?.config[0]?.startsWith('/') === true);
+  return html`<section><h2>Configs as they ran</h2>
+<p>Each with the lines that differ from its baseline's (+ has it, − has it not). Ports and folders differ in every round and are not marked.${
+  own ? html` <strong>These are a person's own files: look through them before you pass this page on.</strong>` : nothing}</p>
+${configs.map((config) => configHtml(result, config, configs))}</section>`;
+}
+
+function configHtml(result: Result, config: ComposedConfig, configs: readonly ComposedConfig[]): Html {
+  const baseline = baselineOf(result, config.variant, configs);
+  const lines = linesOf(config.text);
+  const diff = baseline === undefined ? undefined : diffLines(linesOf(baseline.text), lines, withoutPlace);
+  const whole = diff ?? lines.map((text): DiffLine => ({ kind: 'same', text }));
+  return html`<section class="config"><h3>${config.variant}</h3>
+${diff === undefined || baseline === undefined ? nothing : differencesHtml(diff, baseline.variant)}<details><summary>${config.file}, ${lines.length} lines</summary>${preHtml(whole.filter(({ kind }) => kind !== 'removed'), `${config.file} of ${config.variant}`)}</details></section>
+`;
+}
+
+function differencesHtml(diff: readonly DiffLine[], baseline: string): Html {
+  const differing = diff.filter(({ kind }) => kind !== 'same').length;
+  if (differing === 0) return html`<p>The same as ${baseline}.</p>`;
+  const near = diff.map((_, index) => diff.slice(Math.max(0, index - context), index + context + 1).some(({ kind }) => kind !== 'same'));
+  const shown = diff.flatMap((line, index): (DiffLine | 'gap')[] => (
+    near[index] === true ? [line] : near[index - 1] === true && near.indexOf(true, index) !== -1 ? ['gap'] : []
+  ));
+  return html`<p>${differing} ${differing === 1 ? 'line differs' : 'lines differ'} from ${baseline}:</p>${preHtml(shown, `differences from ${baseline}`)}`;
+}
+
+const signs = { same: ' ', added: '+', removed: '−' } as const;
+
+function preHtml(lines: readonly (DiffLine | 'gap')[], name: string): Html {
+  return html`<pre class="scroll" tabindex="0" role="region" aria-label="${name}"><code>${lines.map((line) => {
+    if (line === 'gap') return html`<span class="gap">⋯</span>\n`;
+    const { kind, text } = line;
+    if (kind === 'same') return html`<span>${signs.same} ${text}</span>\n`;
+    return kind === 'added' ? html`<ins>${signs.added} ${text}</ins>\n` : html`<del>${signs.removed} ${text}</del>\n`;
+  })}</code></pre>`;
+}
+
+/** The config of the variant that this one is taken against, where it is one of the same server. */
+function baselineOf({ variants, comparisons }: Result, variant: string, configs: readonly ComposedConfig[]): ComposedConfig | undefined {
+  const serverOf = (name: string): string | undefined => variants.find((one: VariantResult) => one.name === name)?.server?.name;
+  const names = comparisons.filter((one) => one.variant === variant).map(({ baseline }) => baseline);
+  const name = names.find((one) => serverOf(one) === serverOf(variant));
+  return configs.find((config) => config.variant === name);
+}
+
+function linesOf(text: string): string[] {
+  return text.replace(/\n$/, '').split('\n');
+}
+
+/** A line without what is another one for each start of a server: its port, its folders. Files that it was composed of are named in it, not in the server. */
+function withoutPlace(line: string): string {
+  return line
+    .replace(/^# Composed of .*/, '# Composed')
+    .replaceAll(/\b127\.0\.0\.1:\d+/g, '127.0.0.1:PORT')
+    .replace(/^(\s*(?:-\s*)?(?:port:|--?port=?)\s*)\d+/, '$1PORT')
+    .replace(/^\d+ (?=\/)/, 'PORT ')
+    .replaceAll(/\/bakeoff-[a-z]+-[\w-]+/g, '/FOLDER')
+    .replaceAll(/\/round-\d+\/[\w.-]+/g, '/ROUND');
+}

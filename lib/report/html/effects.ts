@@ -1,0 +1,68 @@
+// Effects with their intervals, and the rounds that they come from.
+import { comparable, minimumRounds } from '../../analysis/verdict.ts';
+import { percent, times, tolerance } from '../../format.ts';
+import type { Comparison, Result } from '../../runner/result.ts';
+import { tableOf, textOf } from '../table.ts';
+import { verdictCell } from '../verdict-cell.ts';
+import type { Effect, Figure } from './figure.ts';
+
+interface Row { name: string; comparison: Comparison; result: Result; rounds: Effect['rounds'] }
+
+export function effectFigures(result: Result): Figure[] {
+  return effectFigure('Effects and their rounds', [{ result, suffix: '' }]);
+}
+
+/** The comparisons of one or several runs of a scenario, those of one pair of variants below each other. `suffix` tells the runs apart. */
+export function effectFigure(title: string, runs: readonly { result: Result; suffix: string }[]): Figure[] {
+  const perRun = runs.map(({ result, suffix }) => result.comparisons.flatMap((comparison): Row[] => rowOf(comparison, result, suffix)));
+  const keys = [...new Set(perRun.flat().map(pairOf))];
+  const rows = keys.flatMap((key) => perRun.flat().filter((row) => pairOf(row) === key));
+  const [first] = rows;
+  if (first === undefined) return [];
+  const same = Math.max(...runs.map(({ result }) => result.sameWithin));
+  const noises = runs.flatMap(({ result }) => (result.noiseFloor === null ? [] : [result.noiseFloor.ratio - 1]));
+  const noise = noises.length === 0 ? null : Math.max(...noises);
+  return [{
+    title,
+    text: 'A diamond is the ratio of requests/s to the baseline, its line the interval in which it lies with 95 % certainty, '
+      + 'each small mark the ratio within one round (a cross lies apart from the others and counts like them). '
+      + `The grey band is ±${tolerance(same)} around 1: within it two variants are the same.`
+      + `${noise === null ? '' : ` Dotted lines: effects from ±${percent(noise)} on are shown by this machine with so many rounds.`}`,
+    data: { kind: 'effects', effects: rows.map(effectOf), same, noise },
+    tables: [tableOf(rows, [
+      { group: '', title: 'comparison', align: 'left', cell: ({ name }) => name },
+      { group: '', title: 'ratio', align: 'left', cell: ({ comparison, result }) => verdictCell(comparison, result) },
+      ...roundNumbers(rows).map((round) => ({
+        group: 'ratio in round', title: String(round), align: 'right' as const,
+        cell: ({ rounds }: Row) => {
+          const one = rounds.find((other) => other.round === round);
+          return one === undefined ? '' : `${times(one.ratio)}${one.apart ? '!' : ''}`;
+        },
+      })),
+    ])],
+  }];
+}
+
+function rowOf(comparison: Comparison, result: Result, suffix: string): Row[] {
+  const variant = result.variants.find(({ name }) => name === comparison.variant);
+  if (!comparable(variant, comparison) || comparison.ratio === 0) return [];
+  const rounds = comparison.roundRatios.map((ratio, index) => {
+    const round = variant?.rounds[index]?.round ?? index + 1;
+    return { round, ratio, apart: comparison.outliers.includes(round) };
+  });
+  return [{ name: `${comparison.variant} against ${comparison.baseline}${suffix}`, comparison, result, rounds }];
+}
+
+function pairOf({ comparison: { variant, baseline } }: Row): string {
+  return JSON.stringify([variant, baseline]);
+}
+
+function effectOf({ name, comparison, result, rounds }: Row): Effect {
+  const { ratio, ci95, verdict } = comparison;
+  const bounded = rounds.length >= minimumRounds && ci95[0] > 0 && Number.isFinite(ci95[1]);
+  return { name, label: textOf(verdictCell(comparison, result)), ratio, interval: bounded ? [ci95[0], ci95[1]] : null, verdict, rounds };
+}
+
+function roundNumbers(rows: readonly Row[]): number[] {
+  return [...new Set(rows.flatMap(({ rounds }) => rounds.map(({ round }) => round)))].sort((a, b) => a - b);
+}

@@ -1,0 +1,111 @@
+// The frame of a page: all of it in one file, which asks nobody for anything.
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import type { Figure } from './figure.ts';
+import { escapeHtml, html, Html, nothing, scriptJson } from './markup.ts';
+import { tableHtml } from './tables.ts';
+
+/** What the plots' bundle has in it, as its licence asks for. */
+const notice = '/* Observable Plot, Copyright 2020-2025 Observable, Inc.; D3, Copyright 2010-2023 Mike Bostock; both under the ISC License. */\n';
+
+let bundled: Promise<string> | undefined;
+
+/** The script that draws the plots, with the parts of the library that it uses. */
+function plotScript(): Promise<string> {
+  bundled ??= bundle();
+  return bundled;
+}
+
+async function bundle(): Promise<string> {
+  const { outputFiles: [script] } = await build({
+    entryPoints: [fileURLToPath(new URL('plots/main.ts', import.meta.url))],
+    write: false,
+    bundle: true,
+    minify: true,
+    platform: 'browser',
+    format: 'iife',
+    target: 'es2022',
+    charset: 'utf8',
+    legalComments: 'none',
+    logLevel: 'silent',
+  });
+  // esbuild writes "</script" in texts as "<\/script"; a comment's begin would swallow the end, too.
+  return notice + (script?.text ?? '').replaceAll('<!--', '\\x3C!--');
+}
+
+/** Collects the figures of a page while its body is made. */
+export class Figures {
+  readonly #all: Figure[] = [];
+
+  /** The place of a plot, with its words and its figures in a table. */
+  place(figure: Figure): Html {
+    const index = this.#all.push(figure) - 1;
+    const { title, tables } = figure;
+    const text = unbroken(figure.text);
+    return html`<figure><figcaption><h3>${title}</h3><p>${text}</p></figcaption>
+<div class="plot" id="plot-${index}" role="img" aria-label="${title}. ${text} The same figures are in the table below."></div>
+<details class="figures"><summary>The same in figures</summary>${tables.map((table) => tableHtml(table, `${title}, in figures`))}</details></figure>
+`;
+  }
+
+  /** What the page's script draws, in the order of the places. */
+  data(): Html {
+    return scriptJson(this.#all.map(({ data }) => data));
+  }
+
+  get isEmpty(): boolean {
+    return this.#all.length === 0;
+  }
+}
+
+/** A whole page. */
+export async function page(title: string, body: Html, figures: Figures): Promise<string> {
+  const [script, style] = await Promise.all([
+    figures.isEmpty ? '' : plotScript(),
+    readFile(new URL('style.css', import.meta.url), 'utf8'),
+  ]);
+  const hash = createHash('sha256').update(script).digest('base64');
+  // Plot puts style elements of its own into its drawings.
+  const policy = `default-src 'none'; script-src 'sha256-${hash}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'`;
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<link rel="icon" href="data:,">
+<title>${title}</title>
+<style>
+${new Html(style)}</style>
+</head>
+<body>
+<main>
+${body}
+</main>
+${figures.isEmpty ? nothing : html`<svg class="patterns" width="0" height="0" aria-hidden="true"><defs><pattern id="published" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="6" height="6" class="published-ground"/><rect width="2.5" height="6" class="published-line"/></pattern></defs></svg>
+<script type="application/json" id="figures">${figures.data()}</script>
+<script>${new Html(script)}</script>
+`}</body>
+</html>
+`.text;
+}
+
+/** Paragraphs of plain lines. */
+export function paragraphs(lines: readonly string[], className = ''): Html {
+  const attribute = className === '' ? '' : ` class="${escapeHtml(className)}"`;
+  return html`${lines.map((line) => html`<p${new Html(attribute)}>${unbroken(line)}</p>\n`)}`;
+}
+
+/** A list of plain lines; nothing of none. */
+export function list(lines: readonly string[], className: string): Html {
+  return lines.length === 0 ? nothing : html`<ul class="${className}">${lines.map((line) => html`<li>${unbroken(line)}</li>\n`)}</ul>\n`;
+}
+
+/** A figure and its per cent sign stay together. */
+function unbroken(text: string): string {
+  return text.replaceAll(' %', '\u00a0%');
+}

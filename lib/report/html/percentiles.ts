@@ -1,0 +1,50 @@
+// Latency percentiles as HdrHistogram plots them: over 1 / (1 − p), on a log scale.
+import { scaledTime } from '../../format.ts';
+import type { LatencyDistribution, Result, VariantResult } from '../../runner/result.ts';
+import { figure, tableOf } from '../table.ts';
+import type { Figure, Percentile, Percentiles } from './figure.ts';
+
+const known = [['p50', 0.5, '50 %'], ['p75', 0.75, '75 %'], ['p90', 0.9, '90 %'], ['p95', 0.95, '95 %'], ['p99', 0.99, '99 %'], ['p999', 0.999, '99.9 %']] as const;
+
+/** With more variants only one line each can be told apart. */
+const mostWithRounds = 4;
+
+/** A figure per load phase. */
+export function percentileFigures({ variants }: Result): Figure[] {
+  const phases = Math.max(0, ...variants.map((variant) => variant.phases.length));
+  return Array.from({ length: phases }, (_, index) => phaseFigure(variants, index, phases > 1)).flat();
+}
+
+function phaseFigure(variants: readonly VariantResult[], index: number, several: boolean): Figure[] {
+  const shown = variants.filter(({ phases }) => (phases[index]?.latencyMs.max ?? 0) > 0);
+  if (shown.length === 0) return [];
+  const withRounds = shown.length <= mostWithRounds;
+  const lines = shown.flatMap((variant): Percentiles['lines'] => variant.rounds.flatMap(({ round, phases }) => {
+    const phase = phases[index];
+    if (phase === undefined || phase.latencyMs.max === 0) return [];
+    const typical = round === variant.phases[index]?.typicalRound;
+    if (!typical && !withRounds) return [];
+    return [{ name: variant.name, round, typical, points: pointsOf(phase.latencyMs, phase.requests) }];
+  }));
+  return [{
+    title: `Latency by percentile${several ? `, phase ${index + 1}` : ''}`,
+    text: `The round with the median requests/s of each variant, whose figures stand in the tables${withRounds ? '; thin lines are the other rounds' : ''}. The last mark of a line is the longest of all.`,
+    data: { kind: 'percentiles', names: shown.map(({ name }) => name), lines },
+    tables: [tableOf(shown, [
+      { group: '', title: 'variant', align: 'left', cell: ({ name }) => name },
+      ...([['min', 'min'], ...known.map(([key, , name]) => [key, name] as const), ['max', 'max']] as const).map(([key, title]) => ({
+        group: '', title, align: 'right' as const, cell: ({ phases }: VariantResult) => figure(phases[index]?.latencyMs[key], scaledTime),
+      })),
+    ])],
+  }];
+}
+
+/** Of so many requests the longest one is their percentile 1 − 1/n; percentiles beyond that are not known. */
+function pointsOf(latencyMs: LatencyDistribution, requests: number): Percentile[] {
+  const middle = known.map(([key, p, name]): Percentile => ({ at: 1 / (1 - p), name, ms: latencyMs[key] })).filter(({ at }) => at < requests);
+  return [
+    { at: 1, name: 'min', ms: latencyMs.min },
+    ...middle,
+    { at: Math.max(2, requests), name: 'max', ms: latencyMs.max },
+  ].map((point) => ({ ...point, at: Number(point.at.toPrecision(12)) }));
+}

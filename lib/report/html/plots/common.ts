@@ -1,0 +1,44 @@
+// What all plots have in common.
+import { dot, plot, type Plot, type PlotOptions } from '@observablehq/plot';
+
+/** Series are told apart by their symbols, too. */
+export const symbols = ['circle', 'square', 'triangle', 'diamond', 'star', 'wye', 'plus', 'times'] as const;
+
+/** The style sheet has as many colours. */
+const colours = 8;
+
+export function colourOf(index: number): string {
+  return `var(--series-${index % colours})`;
+}
+
+export function symbolOf(index: number): (typeof symbols)[number] {
+  // After the last colour the symbols are others for each of them.
+  return symbols[(index + Math.floor(index / colours) * 3) % symbols.length] ?? 'circle';
+}
+
+/** How wide a text is at most, in pixels of the plots' font. */
+export function textWidth(text: string): number {
+  return text.length * 6.9;
+}
+
+export function drawn(options: PlotOptions): (SVGSVGElement | HTMLElement) & Plot {
+  return plot({ style: { fontFamily: 'inherit', fontSize: '12px', background: 'none', overflow: 'visible' }, ...options });
+}
+
+/** The names of the series with their symbols. */
+export function seriesKey(names: readonly string[]): HTMLElement {
+  return keyOf(names.map((name, index) => ({ name, fill: colourOf(index), symbol: symbolOf(index) })));
+}
+
+/** What the marks mean. */
+export function keyOf(entries: readonly { name: string; fill: string; symbol: (typeof symbols)[number] }[]): HTMLElement {
+  const key = document.createElement('div');
+  key.className = 'key';
+  for (const { name, fill, symbol } of entries) {
+    const entry = document.createElement('span');
+    const mark = dot([name], { frameAnchor: 'middle', r: 5, symbol, fill, stroke: fill });
+    entry.append(drawn({ width: 14, height: 14, margin: 0, marks: [mark] }), name);
+    key.append(entry);
+  }
+  return key;
+}

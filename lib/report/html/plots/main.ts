@@ -1,0 +1,38 @@
+// Draws the plots, in the page. Each takes the width that it finds and is drawn again when that changes. Colours are the
+// style sheet's, so that they follow the colour scheme.
+import type { PlotData } from '../figure.ts';
+import { drawBars } from './bars.ts';
+import { drawEffects } from './effects.ts';
+import { drawPercentiles } from './percentiles.ts';
+import { drawStreams } from './streams.ts';
+import { drawTimeline } from './timeline.ts';
+
+function draw(data: PlotData, width: number): Element[] {
+  switch (data.kind) {
+    case 'bars': return drawBars(data, width);
+    case 'effects': return drawEffects(data, width);
+    case 'percentiles': return drawPercentiles(data, width);
+    case 'timeline': return drawTimeline(data, width);
+    case 'streams': return drawStreams(data, width);
+  }
+}
+
+const all = JSON.parse(document.getElementById('figures')?.textContent ?? '[]') as PlotData[];
+for (const [index, data] of all.entries()) {
+  const place = document.getElementById(`plot-${index}`);
+  if (place === null) continue;
+  let drawn = 0;
+  const redraw = (): void => {
+    const width = Math.floor(place.clientWidth);
+    if (width === drawn || width === 0) return;
+    drawn = width;
+    place.replaceChildren(...draw(data, width));
+  };
+  redraw();
+  new ResizeObserver(redraw).observe(place);
+}
+
+// Paper does not unfold.
+addEventListener('beforeprint', () => {
+  for (const details of document.querySelectorAll('details')) details.open = true;
+});

@@ -1,0 +1,49 @@
+import { axisX, axisY, dot, gridX, gridY, line } from '@observablehq/plot';
+import type { Percentile, Percentiles } from '../figure.ts';
+import { colourOf, drawn, seriesKey, symbolOf } from './common.ts';
+
+type Point = Percentile & { series: number; name: string; round: number; percentile: string };
+
+/** From this quotient of the ends on short latencies would lie on the axis. */
+const wide = 20;
+
+export function drawPercentiles({ names, lines }: Percentiles, width: number): Element[] {
+  const points = (typical: boolean): Point[] => lines.filter((one) => one.typical === typical).flatMap(({ name, round, points: all }) => (
+    all.map((point) => ({ ...point, percentile: point.name, series: names.indexOf(name), name, round }))
+  ));
+  const strong = points(true);
+  const thin = points(false);
+  const shown = [...strong, ...thin];
+  const [shortest, longest] = [Math.min(...strong.map(({ ms }) => ms).filter((ms) => ms > 0)), Math.max(...shown.map(({ ms }) => ms))];
+  const isLog = longest / shortest > wide;
+  const furthest = Math.max(100, ...shown.map(({ at }) => at));
+  const ticks = [1, 2, 10, 100, 1000, 1e4, 1e5, 1e6, 1e7].filter((at) => at <= furthest && (at !== 1 || width > 500));
+  const channels = { x: 'at', y: 'ms', stroke: ({ series }: Point) => colourOf(series), z: ({ name, round }: Point) => `${name} ${round}` } as const;
+  return [seriesKey(names), drawn({
+    width,
+    height: Math.round(Math.min(420, Math.max(280, width * 0.45))),
+    marginLeft: 52,
+    marginRight: 28,
+    marginTop: 22,
+    marginBottom: 42,
+    x: { type: 'log', domain: [1, furthest] },
+    y: isLog ? { type: 'log', domain: [shortest * 0.9, longest * 1.1] } : { domain: [0, longest * 1.04] },
+    marks: [
+      gridX(ticks),
+      gridY({ ticks: 6 }),
+      axisX(ticks, { text: percentileOf, label: 'percentile, on a log scale of 1 / (1 − p)', labelAnchor: 'left', labelArrow: 'none', labelOffset: 38 }),
+      axisY({ ticks: 6, label: `latency, ms${isLog ? ' (log scale)' : ''}`, labelArrow: 'none', tickFormat: (ms: number) => String(Number(ms.toPrecision(3))) }),
+      line(thin, { ...channels, strokeWidth: 1, strokeOpacity: 0.35, className: 'other-round' }),
+      line(strong, { ...channels, strokeWidth: 2, className: 'typical-round' }),
+      dot(strong, {
+        ...channels, fill: channels.stroke, r: 4, symbol: ({ series }: Point) => symbolOf(series), className: 'percentile',
+        title: ({ name, round, percentile, ms }: Point) => `${name}, round ${round}, ${percentile}: ${ms} ms`,
+      }),
+    ],
+  })];
+}
+
+/** 1000 is "99.9 %". */
+function percentileOf(at: number): string {
+  return `${Number((100 * (1 - 1 / at)).toFixed(6))} %`;
+}

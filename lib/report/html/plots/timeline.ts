@@ -1,0 +1,41 @@
+import { axisX, axisY, dot, gridY, line, ruleX, ruleY, text } from '@observablehq/plot';
+import type { Timeline } from '../figure.ts';
+import { colourOf, drawn, seriesKey, symbolOf } from './common.ts';
+
+interface Point { series: number; name: string; round: number; line: number; seconds: number; rps: number }
+
+export function drawTimeline({ names, lines, rounds }: Timeline, width: number): Element[] {
+  const points = lines.flatMap(({ name, round, points: all }, index) => all.map(([seconds, rps]): Point => (
+    { series: names.indexOf(name), name, round, line: index, seconds, rps }
+  )));
+  const times = points.map(({ seconds }) => seconds);
+  const [first, last] = [Math.min(...times), Math.max(...times)];
+  const margin = Math.max(0.5, (last - first) * 0.01);
+  const ticks = Math.max(3, Math.floor(width / 110));
+  const channels = { x: 'seconds', y: 'rps', stroke: ({ series }: Point) => colourOf(series) } as const;
+  // Numbers that would stand on each other are left out.
+  const every = Math.ceil((rounds.length * 22) / width);
+  return [seriesKey(names), drawn({
+    width,
+    height: Math.round(Math.min(360, Math.max(260, width * 0.38))),
+    marginLeft: 58,
+    marginRight: 12,
+    marginTop: 34,
+    marginBottom: 42,
+    x: { domain: [first - margin, last + margin] },
+    y: { domain: [0, Math.max(1, ...points.map(({ rps }) => rps)) * 1.04] },
+    marks: [
+      gridY({ ticks: 5 }),
+      axisX({ ticks, label: 'seconds since the run began', labelAnchor: 'left', labelArrow: 'none', labelOffset: 38 }),
+      axisY({ ticks: 5, label: 'requests/s', labelArrow: 'none', tickFormat: (rps: number) => (rps >= 10_000 ? `${rps / 1000}k` : rps.toLocaleString('en-US')) }),
+      ruleX(rounds, { x: 'seconds', dx: -4, stroke: 'currentColor', strokeOpacity: 0.25, className: 'round-begin' }),
+      text(rounds.filter((_, index) => index % every === 0), { x: 'seconds', frameAnchor: 'top', dy: -8, text: ({ round }: { round: number }) => String(round), fontWeight: 600 }),
+      ruleY([0], { stroke: 'currentColor' }),
+      line(points, { ...channels, z: 'line', strokeWidth: 1.5, className: 'rate' }),
+      dot(points, {
+        ...channels, fill: channels.stroke, r: points.length > 400 ? 2 : 3, symbol: ({ series }: Point) => symbolOf(series), className: 'second',
+        title: ({ name, round, seconds, rps }: Point) => `${name}, round ${round}, at ${seconds.toFixed(1)} s: ${Math.round(rps)} requests/s`,
+      }),
+    ],
+  })];
+}

@@ -1,0 +1,53 @@
+// report.html: a run in one page.
+import type { Result } from '../../runner/result.ts';
+import { resultHeading } from '../heading.ts';
+import { articleParts, lineParts } from '../parts.ts';
+import { findingLines, footnoteLines, headingLines, storedLine } from '../sentences.ts';
+import type { Part } from '../table.ts';
+import { configsHtml, type ComposedConfig } from './configs.ts';
+import { effectFigures } from './effects.ts';
+import { html, nothing, type Html } from './markup.ts';
+import { Figures, list, page, paragraphs } from './page.ts';
+import { percentileFigures } from './percentiles.ts';
+import { ladderFigures, ratioFigures } from './ratios.ts';
+import { histogramFigures, streamFigures } from './shapes.ts';
+import { ceilingTable, environmentTable, noiseTable } from './surroundings.ts';
+import { tableHtml } from './tables.ts';
+import { timelineFigures, type Sample } from './timeline.ts';
+
+/** What is kept beside a result. Both may be empty: then what they are for is left out. */
+export interface RunFiles { samples: readonly Sample[]; configs: readonly ComposedConfig[] }
+
+/** The whole page. Throws only for what is no Result. */
+export function htmlReport(result: Result, { samples, configs }: RunFiles): Promise<string> {
+  const figures = new Figures();
+  const plots = [
+    ...ladderFigures(result), ...ratioFigures(result), ...streamFigures(result), ...effectFigures(result),
+    ...histogramFigures(result), ...percentileFigures(result), ...timelineFigures(result, samples),
+  ];
+  const body = html`<header><h1>${result.title}</h1>
+${paragraphs(headingLines(resultHeading(result)), 'about')}</header>
+<section><h2>What was found</h2>
+${list(findingLines(result), 'findings')}${list(result.warnings, 'warnings')}</section>
+<section><h2>The table</h2>
+${articleParts(result).map((part) => partHtml(part))}${list(footnoteLines(result), 'footnotes')}</section>
+${plots.length === 0 ? nothing : html`<section><h2>Plots</h2>
+<noscript><p>Without JavaScript the plots are not drawn; their figures are in the tables.</p></noscript>
+${plots.map((figure) => figures.place(figure))}</section>`}
+${lineParts(result).map((part) => html`<section><h2>${part.title.split(',')[0]?.replace(/:$/, '') ?? ''}</h2>
+${partHtml(part)}</section>
+`)}${configsHtml(result, configs)}
+<section><h2>Environment</h2>
+${tableHtml(environmentTable([result], ['this run']), 'environment')}${namedTable('What the generator can do here', ceilingTable(result))}${namedTable('What else used the machine', noiseTable(result))}${
+    paragraphs([`${storedLine(result.integrity)}.`])}</section>`;
+  return page(`${result.title} · ${result.run}`, body, figures);
+}
+
+/** Tables with the lines around them. */
+export function partHtml({ title, tables, below }: Part): Html {
+  return html`${paragraphs(title === '' ? [] : [title])}${tables.map((table) => tableHtml(table, title === '' ? 'the table' : title))}${paragraphs(below)}`;
+}
+
+function namedTable(title: string, table: Parameters<typeof tableHtml>[0]): Html {
+  return table.rows.length === 0 ? nothing : html`<h3>${title}</h3>\n${tableHtml(table, title)}`;
+}

@@ -1,0 +1,53 @@
+// The figures of single scenarios: vegeta's histogram, and requests/s by streams.
+import { publishedBuckets } from '../../analysis/buckets.ts';
+import { minimumRounds } from '../../analysis/verdict.ts';
+import { bucketLabel, exactPercent, perSecond, times } from '../../format.ts';
+import type { BucketShare, Comparison, Result } from '../../runner/result.ts';
+import { streamsOf } from '../loads.ts';
+import { histogramPart } from '../parts.ts';
+import { streamsPart, streamSweep } from '../streams.ts';
+import type { Bar, Figure } from './figure.ts';
+
+/** Answers by latency, a panel per variant. */
+export function histogramFigures(result: Result): Figure[] {
+  const [part] = histogramPart(result);
+  if (part === undefined) return [];
+  const bars = (buckets: readonly BucketShare[], published: boolean): Bar[] => buckets.map((bucket) => (
+    { group: bucketLabel(bucket), published, value: 100 * bucket.share, label: exactPercent(100 * bucket.share) }
+  ));
+  const panels = result.variants.map(({ name, published, phases }) => (
+    { title: name, bars: [...bars(publishedBuckets(published), true), ...bars(phases[0]?.buckets ?? [], false)] }
+  ));
+  return [{
+    title: 'Answers by latency, published beside measured',
+    text: ['Shares of all answers within each range of latencies, as vegeta counts them.', ...part.below].join(' '),
+    data: { kind: 'bars', axis: '% of the answers', panels: panels.filter((panel) => panel.bars.length > 0), percent: true },
+    tables: part.tables,
+  }];
+}
+
+/** requests/s by concurrent streams per connection against HTTP/1.1. */
+export function streamFigures(result: Result): Figure[] {
+  const sweep = streamSweep(result);
+  if (sweep === undefined) return [];
+  const { line, curve } = sweep;
+  const comparisonOf = (variant: string): Comparison | undefined => (
+    result.comparisons.find((one) => one.variant === variant && one.baseline === line.variant.name)
+  );
+  return [{
+    title: `requests/s by streams per connection, against ${line.variant.name}`,
+    text: `Ratios: 1 is as many requests/s as ${line.variant.name} makes (${perSecond(line.rps)}). Lines through the marks are 95 % intervals.`,
+    data: {
+      kind: 'streams', line: line.variant.name,
+      points: curve.map(({ variant, rps, ratio }) => {
+        const { ci95, roundRatios, publishedRatio } = comparisonOf(variant.name) ?? { ci95: [0, 0], roundRatios: [], publishedRatio: null };
+        return {
+          streams: streamsOf(variant), ratio, published: publishedRatio,
+          interval: roundRatios.length < minimumRounds ? null : [ci95[0], ci95[1]] as [number, number],
+          label: `${variant.name}: ${times(ratio)}, ${perSecond(rps)} requests/s`,
+        };
+      }),
+    },
+    tables: streamsPart(result).flatMap(({ tables }) => tables),
+  }];
+}

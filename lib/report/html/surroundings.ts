@@ -1,0 +1,81 @@
+// What a run was made on, and what else went on there, as tables.
+import { noiseOf, type RoundNoise } from '../../analysis/noise.ts';
+import { duration, enumeration, percent, whole } from '../../format.ts';
+import { coresText } from '../limits.ts';
+import type { Result, VariantResult } from '../../runner/result.ts';
+import { figure, tableOf, type Column, type Table } from '../table.ts';
+
+interface Fact { name: string; of(result: Result): string }
+
+const facts: readonly Fact[] = [
+  { name: 'run', of: ({ run }) => run },
+  { name: 'began (UTC)', of: ({ startedAt }) => instant(startedAt) },
+  { name: 'took', of: ({ startedAt, endedAt }) => duration((Date.parse(endedAt) - Date.parse(startedAt)) / 1000) },
+  { name: 'rounds', of: ({ variants, state, quick }) => (
+    `${Math.max(0, ...variants.map(({ rounds }) => rounds.length))}${quick ? ', short ones (--quick)' : ''}${state === 'partial' ? ', ended early' : ''}`
+  ) },
+  { name: 'versions', of: ({ environment }) => (
+    [`bakeoff ${environment.bakeoff}`, ...Object.entries(environment.versions).map(([name, version]) => `${name} ${version}`)].join(', ')
+  ) },
+  { name: 'processor', of: ({ environment: { cpuModel, cores } }) => `${cpuModel}, ${cores} ${cores === 1 ? 'core' : 'cores'}` },
+  { name: 'memory', of: ({ environment }) => `${(environment.memoryBytes / 2 ** 30).toFixed(1)} GiB` },
+  { name: 'system', of: ({ environment: { os, kernel } }) => `${os}, ${kernel}` },
+  { name: 'booted (UTC)', of: ({ environment }) => instant(environment.bootedAt) },
+  { name: 'CPU governor', of: ({ environment }) => environment.governor ?? '' },
+  { name: 'servers on', of: ({ environment }) => coresText(environment.serverCpus) },
+  { name: 'generator on', of: ({ environment }) => coresText(environment.generatorCpus) },
+  { name: 'load average before (1, 5, 15 min)', of: ({ environment }) => environment.loadAverage.map((load) => load.toFixed(2)).join(', ') },
+];
+
+/** A row per fact, a column per run. `titles` are those of the columns. */
+export function environmentTable(results: readonly Result[], titles: readonly string[]): Table {
+  return tableOf(facts, [
+    { group: '', title: 'environment', align: 'left', cell: ({ name }) => name },
+    ...results.map((result, index): Column<Fact> => ({ group: '', title: titles[index] ?? '', align: 'left', cell: ({ of }) => of(result) })),
+  ]);
+}
+
+/** The facts in which runs differ, those that always do left out. */
+export function differingFacts(results: readonly Result[]): string[] {
+  const always = ['run', 'began (UTC)', 'took', 'load average before (1, 5, 15 min)'];
+  return facts.filter(({ name, of }) => !always.includes(name) && new Set(results.map(of)).size > 1).map(({ name }) => name);
+}
+
+/** What else used the machine, the most of any round. Empty where the kernel does not tell. */
+export function noiseTable({ variants }: Result): Table {
+  const seen = variants.flatMap((variant) => {
+    const noises = variant.rounds.flatMap((round) => noiseOf(round) ?? []);
+    return noises.length === 0 ? [] : [{ variant, noises }];
+  });
+  type Row = { variant: VariantResult; noises: RoundNoise[] };
+  const most = (title: string, of: (noise: RoundNoise) => number): Column<Row> => (
+    { group: 'most in a round', title, align: 'right', cell: ({ noises }) => percent(Math.max(...noises.map(of))) }
+  );
+  return tableOf<Row>(seen, [
+    { group: '', title: 'variant', align: 'left', cell: ({ variant }) => variant.name },
+    most('taken by the hypervisor, server\'s cores', (noise) => noise.serverStealShare),
+    most('generator\'s cores', (noise) => noise.generatorStealShare),
+    most('used by others, server\'s cores', (noise) => noise.serverOthersShare),
+    { group: 'most in a round', title: 'load average', align: 'right', cell: ({ noises }) => Math.max(...noises.map(({ loadAverage }) => loadAverage)).toFixed(2) },
+    {
+      group: '', title: 'clock of the server\'s cores, MHz', align: 'right',
+      cell: ({ noises }) => {
+        const clocks = noises.flatMap(({ mhz }) => (mhz === null ? [] : [mhz]));
+        return clocks.length === 0 ? '' : `${whole(Math.min(...clocks.map(({ lowest }) => lowest)))} to ${whole(Math.max(...clocks.map(({ highest }) => highest)))}`;
+      },
+    },
+  ]);
+}
+
+/** What the generator can do at most with each load. */
+export function ceilingTable({ ceilings }: Result): Table {
+  return tableOf(ceilings, [
+    { group: '', title: 'load of', align: 'left', cell: ({ variants }) => enumeration(variants) },
+    { group: 'the generator at most', title: 'requests/s', align: 'right', cell: ({ rps }) => whole(rps) },
+    { group: 'the generator at most', title: 'of its cores in the check', align: 'right', cell: ({ generatorShare }) => figure(generatorShare, percent) },
+  ]);
+}
+
+function instant(text: string): string {
+  return text.slice(0, 19).replace('T', ' ');
+}
