@@ -5,13 +5,14 @@ import { total } from '../analysis/statistics.ts';
 import { roundRps } from '../analysis/summarise.ts';
 import { duration, success, whole } from '../format.ts';
 import { listed, resultHeading } from '../report/heading.ts';
+import { writeHtmlReport } from '../report/html/index.ts';
 import { markdownReport } from '../report/markdown.ts';
 import type { RunProgress } from '../report/run-progress.ts';
 import { findingLines, headingLines, loadText, storedLine, type Heading } from '../report/sentences.ts';
 import { terminalReport } from '../report/terminal.ts';
 import { ceilingSeconds, estimatedSeconds, expectedRounds } from '../runner/estimate.ts';
 import { makePlan, serversOf, type Plan, type PlanDraft } from '../runner/plan.ts';
-import type { Environment } from '../runner/result.ts';
+import type { Environment, Result } from '../runner/result.ts';
 import { writeWhole } from '../runner/results-folder.ts';
 import type { RunEvents, RunOutcome } from '../runner/run.ts';
 import { loadOf, pageOf } from '../scenario/catalogue.ts';
@@ -94,7 +95,8 @@ export async function report(
   const measured = wholeRounds(result.variants) > 0;
   if (measured) {
     const lines = findingLines(result);
-    const stored = `${storedLine(result.integrity)} · ${folder}`;
+    const page = await htmlPage(folder, result);
+    const stored = `${storedLine(result.integrity)} · ${page}`;
     const width = outputWidth(options);
     const colour = width !== Infinity && process.env['NO_COLOR'] === undefined;
     print(['', ...terminalReport(result, [...lines, stored], { width, colour })].join('\n'));
@@ -116,4 +118,14 @@ async function writeTable(folder: string, text: string, ended: unknown): Promise
   await writeWhole(join(folder, 'table.md'), text).catch((error: unknown) => {
     if (ended === undefined) throw error;
   });
+}
+
+/** Writes report.html and returns its path; that of the folder when it cannot be written: a run is not lost for its page. */
+async function htmlPage(folder: string, result: Result): Promise<string> {
+  try {
+    return await writeHtmlReport(folder, result);
+  } catch (error) {
+    console.error(`report.html was not written: ${error instanceof Error ? error.message : String(error)}; make it again with: npm run report -- ${folder}`);
+    return folder;
+  }
 }

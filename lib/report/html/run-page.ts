@@ -34,13 +34,19 @@ ${articleParts(result).map((part) => partHtml(part))}${list(footnoteLines(result
 ${plots.length === 0 ? nothing : html`<section><h2>Plots</h2>
 <noscript><p>Without JavaScript the plots are not drawn; their figures are in the tables.</p></noscript>
 ${plots.map((figure) => figures.place(figure))}</section>`}
-${lineParts(result).map((part) => html`<section><h2>${part.title.split(',')[0]?.replace(/:$/, '') ?? ''}</h2>
-${partHtml(part)}</section>
-`)}${configsHtml(result, configs)}
+${lineParts(result).map(linesHtml)}${configsHtml(result, configs)}
 <section><h2>Environment</h2>
-${tableHtml(environmentTable([result], ['this run']), 'environment')}${namedTable('What the generator can do here', ceilingTable(result))}${namedTable('What else used the machine', noiseTable(result))}${
+${tableHtml(environmentTable([result], ['this run']), 'environment', { wraps: true })}${namedTable('What the generator can do here', ceilingTable(result))}${namedTable('What else used the machine, the most in any round', noiseTable(result))}${
     paragraphs([`${storedLine(result.integrity)}.`])}</section>`;
   return page(`${result.title} · ${result.run}`, body, figures);
+}
+
+/** The load tool's own lines: many small tables. */
+function linesHtml({ title, tables, below }: Part): Html {
+  const [, name = '', how = ''] = /^(.*? lines)(?:, (.*))?:$/.exec(title) ?? [];
+  return html`<section><h2>${name}</h2>
+${paragraphs(how === '' ? [] : [`${how.charAt(0).toUpperCase()}${how.slice(1)}.`])}<div class="side-by-side">${tables.map((table) => tableHtml(table, name))}</div>${paragraphs(below)}</section>
+`;
 }
 
 /** Tables with the lines around them. */
@@ -49,5 +55,5 @@ export function partHtml({ title, tables, below }: Part): Html {
 }
 
 function namedTable(title: string, table: Parameters<typeof tableHtml>[0]): Html {
-  return table.rows.length === 0 ? nothing : html`<h3>${title}</h3>\n${tableHtml(table, title)}`;
+  return table.rows.length === 0 ? nothing : html`<h3>${title}</h3>\n${tableHtml(table, title, { wraps: true })}`;
 }

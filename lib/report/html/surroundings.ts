@@ -48,17 +48,17 @@ export function noiseTable({ variants }: Result): Table {
     return noises.length === 0 ? [] : [{ variant, noises }];
   });
   type Row = { variant: VariantResult; noises: RoundNoise[] };
-  const most = (title: string, of: (noise: RoundNoise) => number): Column<Row> => (
-    { group: 'most in a round', title, align: 'right', cell: ({ noises }) => percent(Math.max(...noises.map(of))) }
+  const most = (group: string, title: string, of: (noise: RoundNoise) => number): Column<Row> => (
+    { group, title, align: 'right', cell: ({ noises }) => percent(Math.max(...noises.map(of))) }
   );
   return tableOf<Row>(seen, [
     { group: '', title: 'variant', align: 'left', cell: ({ variant }) => variant.name },
-    most('taken by the hypervisor, server\'s cores', (noise) => noise.serverStealShare),
-    most('generator\'s cores', (noise) => noise.generatorStealShare),
-    most('used by others, server\'s cores', (noise) => noise.serverOthersShare),
-    { group: 'most in a round', title: 'load average', align: 'right', cell: ({ noises }) => Math.max(...noises.map(({ loadAverage }) => loadAverage)).toFixed(2) },
+    most('taken by the hypervisor', 'of the server\'s cores', (noise) => noise.serverStealShare),
+    most('taken by the hypervisor', 'of the generator\'s', (noise) => noise.generatorStealShare),
+    most('used by others', 'of the server\'s cores', (noise) => noise.serverOthersShare),
+    { group: '', title: 'load average', align: 'right', cell: ({ noises }) => Math.max(...noises.map(({ loadAverage }) => loadAverage)).toFixed(2) },
     {
-      group: '', title: 'clock of the server\'s cores, MHz', align: 'right',
+      group: 'clock', title: 'of the server\'s cores, MHz', align: 'right',
       cell: ({ noises }) => {
         const clocks = noises.flatMap(({ mhz }) => (mhz === null ? [] : [mhz]));
         return clocks.length === 0 ? '' : `${whole(Math.min(...clocks.map(({ lowest }) => lowest)))} to ${whole(Math.max(...clocks.map(({ highest }) => highest)))}`;

@@ -2,10 +2,13 @@
 import { textOf, type Cell, type Heading, type Table } from '../table.ts';
 import { html, nothing, type Html } from './markup.ts';
 
-/** A table in a box of its own, which scrolls where the page is too narrow. `name` is for those who hear it; nothing without rows. */
-export function tableHtml({ columns, rows }: Table, name: string): Html {
+/**
+ * A table in a box of its own, which scrolls where the page is too narrow. `name` is for those who hear it; `wraps`: its texts
+ * may take several lines. Nothing without rows.
+ */
+export function tableHtml({ columns, rows }: Table, name: string, { wraps = false } = {}): Html {
   if (rows.length === 0) return nothing;
-  return html`<div class="scroll" role="region" aria-label="${name}" tabindex="0"><table>
+  return html`<div class="scroll" role="region" aria-label="${name}" tabindex="0"><table class="${wraps ? 'wraps' : 'lines'}">
 <thead>${groupRow(columns)}<tr>${columns.map(({ title, align }) => html`<th scope="col" class="${align}">${title}</th>`)}</tr></thead>
 <tbody>${rows.map((row) => html`<tr>${row.map((cell, index) => cellHtml(cell, columns[index]?.align ?? 'left', index === 0))}</tr>
 `)}</tbody></table></div>
@@ -30,8 +33,9 @@ function groupRow(columns: readonly Heading[]): Html {
 const drawn = /[█-▏│]/;
 
 function cellHtml(cell: Cell, align: Heading['align'], isName: boolean): Html {
+  // The parts of a name are aligned, for a terminal.
+  if (isName) return html`<th scope="row" class="${align}">${textOf(cell).trim().replaceAll(/ {2,}/g, ' · ')}</th>`;
   const content = contentOf(cell);
-  if (isName) return html`<th scope="row" class="${align}">${content}</th>`;
   return html`<td class="${align}${drawn.test(textOf(cell)) ? ' drawn' : ''}">${content}</td>`;
 }
 

@@ -1,0 +1,117 @@
+// npm run report: makes the page of a run again, or puts several runs side by side.
+import { existsSync, statSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { UserError } from '../errors.ts';
+import { makeFolder } from '../make-folder.ts';
+import { checkResult } from '../report/html/check-result.ts';
+import { readRunFiles } from '../report/html/read-files.ts';
+import { htmlReport } from '../report/html/run-page.ts';
+import { severalPage } from '../report/html/several-page.ts';
+import { folderError, writeWhole } from '../runner/results-folder.ts';
+import type { Result } from '../runner/result.ts';
+import { unknownWord } from '../scenario/nearest.ts';
+import { fromCallersFolder } from '../setup/paths.ts';
+import { flagLines, readWords, type Flag } from './words.ts';
+
+const reportFlags = {
+  'results': { value: 'DIR', help: 'the folder below which runs are found by their names (results)' },
+  'out': { value: 'FILE', help: 'where the page goes (report.html beside the run, of several runs a file in results)' },
+  'help': { help: 'this text' },
+} as const satisfies Record<string, Flag>;
+
+/** A run that was found: `file` is its result.json. */
+interface Run { file: string; result: Result }
+
+/** Returns the exit code, and prints the path of the page. Throws UserError. */
+export async function reportCommand(args: readonly string[]): Promise<number> {
+  const { positionals, flags } = readWords(args, reportFlags);
+  const results = fromCallersFolder(flags.get('results') ?? 'results');
+  if (positionals.length === 0 || flags.has('help')) {
+    console.log((await help(results)).join('\n'));
+    return 0;
+  }
+  const files = await Promise.all(positionals.map((word) => findResult(word, results)));
+  const twice = positionals.find((_, index) => files.indexOf(files[index] as string) !== index);
+  if (twice !== undefined) throw new UserError(`${twice} is given twice`, 2);
+  const runs = await Promise.all(files.map(async (file): Promise<Run> => ({ file, result: await readResult(file) })));
+  const out = flags.get('out');
+  const page = out === undefined ? defaultPage(runs, results) : fromCallersFolder(out);
+  await write(page, await textOf(runs));
+  console.log(page);
+  return 0;
+}
+
+async function textOf(runs: readonly Run[]): Promise<string> {
+  const [first, ...others] = runs as [Run, ...Run[]];
+  if (others.length > 0) return severalPage(runs.map(({ result }) => result));
+  return htmlReport(first.result, await readRunFiles(path.dirname(first.file), first.result));
+}
+
+async function help(results: string): Promise<string[]> {
+  const runs = await runsIn(results);
+  return [
+    'npm run report -- RUN… [flags]',
+    '',
+    'Makes report.html of a run again, or one page of several, side by side. RUN is a run\'s name, its folder or its result.json.',
+    '',
+    ...(runs.length === 0 ? [`There are no runs in ${results}.`] : runs.map((run) => `  ${run}`)),
+    '',
+    ...flagLines(reportFlags),
+  ];
+}
+
+/** Names of the runs in a folder, oldest first; none where it cannot be read. */
+async function runsIn(results: string): Promise<string[]> {
+  const names = await readdir(results).catch((): string[] => []);
+  return names.filter((name) => existsSync(path.join(results, name, 'result.json'))).sort();
+}
+
+/** The result.json that a word names. Throws UserError (exit code 2) when there is none. */
+async function findResult(word: string, results: string): Promise<string> {
+  for (const place of [fromCallersFolder(word), path.join(results, word)]) {
+    const found = statSync(place, { throwIfNoEntry: false });
+    if (found === undefined) continue;
+    if (!found.isDirectory()) return place;
+    const file = path.join(place, 'result.json');
+    if (existsSync(file)) return file;
+    throw new UserError(`${place} has no result.json: name the folder of a run`, 2);
+  }
+  const runs = await runsIn(results);
+  if (runs.length === 0 || word.includes(path.sep)) throw new UserError(`there is no run ${fromCallersFolder(word)}: name one in ${results}, or a run's folder`, 2);
+  throw unknownWord(`run in ${results}`, word, runs);
+}
+
+async function readResult(file: string): Promise<Result> {
+  let text;
+  try {
+    text = await readFile(file, 'utf8');
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw new UserError(`cannot read ${file}: ${code === 'EACCES' ? 'you may not read it' : code === 'EISDIR' ? 'it is a folder' : message}`);
+  }
+  return checkResult(text, file);
+}
+
+/** A file name may have 255 bytes. */
+const longestName = 200;
+
+function defaultPage(runs: readonly Run[], results: string): string {
+  const [first, ...others] = runs as [Run, ...Run[]];
+  if (others.length === 0) {
+    const { dir, base, name } = path.parse(first.file);
+    return path.join(dir, base === 'result.json' ? 'report.html' : `${name}.html`);
+  }
+  const names = runs.map(({ file, result }) => (path.basename(file) === 'result.json' ? path.basename(path.dirname(file)) : result.run));
+  const joined = names.join('+');
+  return path.join(results, `report-${joined.length <= longestName ? joined : `${names[0]}+${others.length}-more`}.html`);
+}
+
+async function write(page: string, text: string): Promise<void> {
+  try {
+    makeFolder(path.dirname(page));
+    await writeWhole(page, text);
+  } catch (error) {
+    throw folderError(page, error);
+  }
+}

@@ -1,0 +1,117 @@
+// Whether a file holds a result, before anything reads on in it: the file may be anything.
+import { UserError } from '../../errors.ts';
+import type { Result } from '../../runner/result.ts';
+import { isObject } from '../../scenario/shape.ts';
+
+const schema = 1;
+
+/** What has to be there, and of which kind. A list has one entry, the form of all of its entries; `?` before a form: null will do. */
+type Form = 'text' | 'number' | 'boolean' | 'instant' | readonly [Form] | { readonly [field: string]: Form } | { readonly orNull: Form };
+
+const orNull = (form: Form): Form => ({ orNull: form });
+const fieldsOf = (names: string, form: Form): Record<string, Form> => Object.fromEntries(names.split(' ').map((name) => [name, form]));
+
+const distribution: Form = fieldsOf('min mean sd withinSd max', 'number');
+const latency: Form = { ...distribution, ...fieldsOf('p50 p75 p90 p95 p99 p999', 'number') };
+const counts = {
+  responses: fieldsOf('2xx 3xx 4xx 5xx', 'number'),
+  errors: fieldsOf('connect tls read write timeout protocol total', 'number'),
+} satisfies Record<string, Form>;
+const bytes: Form = fieldsOf('received headers headersDecoded body sent', 'number');
+const tls: Form = orNull(fieldsOf('version cipher keyExchange', 'text'));
+const distributions = {
+  latencyMs: latency, connectMs: latency, firstByteMs: latency, sendDelayMs: latency, perConnectionRps: distribution, perThreadRps: distribution,
+} satisfies Record<string, Form>;
+const bucket = { fromMs: 'number', toMs: orNull('number'), count: 'number' } satisfies Record<string, Form>;
+const noise: Form = orNull({
+  ...fieldsOf('serverStealShare generatorStealShare serverOthersShare loadAverage', 'number'), serverMhz: orNull(['number']),
+});
+const phase: Form = {
+  ...fieldsOf('requests seconds rps inFlight unsent serverCpuSeconds generatorCpuSeconds', 'number'),
+  ...counts, bytes, ...distributions, buckets: [bucket], tls, startedAt: 'instant', endedAt: 'instant', noise,
+};
+const traffic = {
+  ...fieldsOf('requests seconds receivedBytesPerSecond', 'number'), bytes, headerSavingsPercent: orNull('number'),
+} satisfies Record<string, Form>;
+const phaseResult: Form = {
+  ...traffic, ...counts, ...distributions, ...fieldsOf('phase unsent typicalRound', 'number'), rps: { median: 'number' },
+  successRatio: orNull('number'), buckets: [{ ...bucket, share: 'number' }], tls,
+};
+const variant: Form = {
+  name: 'text',
+  server: orNull({ name: 'text', version: 'text', workers: 'number', config: ['text'], redirections: ['text'] }),
+  load: { protocol: 'text', threads: 'number', command: 'text' },
+  published: orNull({}),
+  rounds: [{ round: 'number', phases: [phase] }],
+  rps: orNull({ median: 'number' }), serverCpuMicrosPerRequest: orNull({ median: 'number' }), latencyMs: orNull(fieldsOf('p50 p99 max', 'number')),
+  ...fieldsOf('errorsPerMillion successRatio serverShare generatorShare ceilingShare', orNull('number')),
+  traffic: orNull(traffic),
+  phases: [phaseResult],
+};
+const comparison: Form = {
+  ...fieldsOf('variant baseline verdict why disagreement', 'text'), ratio: 'number', ci95: ['number'], publishedRatio: orNull('number'),
+  cpu: orNull({ ratio: 'number', ci95: ['number'] }), roundRatios: ['number'], outliers: ['number'], roundsNeeded: orNull('number'),
+};
+const result: Form = {
+  ...fieldsOf('run scenario title state', 'text'), startedAt: 'instant', endedAt: 'instant', quick: 'boolean',
+  environment: {
+    ...fieldsOf('bakeoff cpuModel kernel os', 'text'), ...fieldsOf('cores memoryBytes', 'number'), governor: orNull('text'), bootedAt: 'instant',
+    loadAverage: ['number'], serverCpus: ['number'], generatorCpus: ['number'], versions: {},
+  },
+  variants: [variant],
+  comparisons: [comparison],
+  shares: [{ ...fieldsOf('variant of baseline words', 'text'), share: 'number', ci95: orNull(['number']) }],
+  looks: ['number'], sameWithin: 'number',
+  noiseFloor: orNull({ rounds: 'number', ratio: 'number' }),
+  ceilings: [{ variants: ['text'], rps: 'number', generatorShare: 'number' }],
+  integrity: orNull(fieldsOf('requests stored backfilled lost', 'number')),
+  warnings: ['text'], footnotes: ['text'],
+};
+
+/**
+ * The file's text as a result.
+ * @throws UserError naming `file`, for what is no JSON, no result, or one of a schema that this bakeoff does not read
+ */
+export function checkResult(text: string, file: string): Result {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new UserError(`${file} is not whole JSON: name a run that ended, or run it again`);
+  }
+  if (!isObject(value) || typeof value['schema'] !== 'number' || !('variants' in value)) throw new UserError(`${file} is no result of bakeoff: name a run's folder or its result.json`);
+  if (value['schema'] > schema) throw new UserError(`${file}: schema ${value['schema']} is of a newer bakeoff, this one reads ${schema}: make its report with that one`);
+  const problem = value['schema'] === schema ? problemOf(value, result, '') : `schema ${value['schema']}`;
+  if (problem !== undefined) throw new UserError(`${file} is of an earlier bakeoff, or was changed (${problem}): run ${String(value['scenario'])} again with this one`);
+  return value as unknown as Result;
+}
+
+/** The first place that has not its form, in words. */
+function problemOf(value: unknown, form: Form, place: string): string | undefined {
+  if (value === undefined) return `${place} is missing`;
+  if (typeof form === 'string') return isOf(value, form) ? undefined : `${place} is no ${form}`;
+  if (isList(form)) {
+    if (!Array.isArray(value)) return `${place} is no list`;
+    return first(value, (entry, index) => problemOf(entry, form[0], `${place}[${index}]`));
+  }
+  if ('orNull' in form) return value === null ? undefined : problemOf(value, form['orNull'] as Form, place);
+  if (!isObject(value)) return `${place} is no object`;
+  return first(Object.entries(form), ([field, inner]) => problemOf(value[field], inner, place === '' ? field : `${place}.${field}`));
+}
+
+function isOf(value: unknown, kind: 'text' | 'number' | 'boolean' | 'instant'): boolean {
+  if (kind === 'instant') return typeof value === 'string' && !Number.isNaN(Date.parse(value));
+  return typeof value === (kind === 'text' ? 'string' : kind);
+}
+
+function isList(form: Form): form is readonly [Form] {
+  return Array.isArray(form);
+}
+
+function first<T>(list: readonly T[], of: (entry: T, index: number) => string | undefined): string | undefined {
+  for (const [index, entry] of list.entries()) {
+    const found = of(entry, index);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}

@@ -1,0 +1,93 @@
+// Several runs in one page: those of one scenario beside each other, different scenarios below each other.
+import { comparable } from '../../analysis/verdict.ts';
+import { perSecond, times } from '../../format.ts';
+import type { Comparison, Result, VariantResult } from '../../runner/result.ts';
+import { findingLines } from '../sentences.ts';
+import { figure, tableOf, type Cell, type Column, type Table } from '../table.ts';
+import { cpuCell, verdictCell } from '../verdict-cell.ts';
+import { effectFigure } from './effects.ts';
+import { html, nothing, type Html } from './markup.ts';
+import { Figures, list, page, paragraphs } from './page.ts';
+import { differingFacts, environmentTable } from './surroundings.ts';
+import { tableHtml } from './tables.ts';
+
+/** @param results at least one, in the order in which they are shown */
+export function severalPage(results: readonly Result[]): Promise<string> {
+  const figures = new Figures();
+  const keys = [...new Set(results.map(keyOf))];
+  const groups = keys.map((key) => results.filter((result) => keyOf(result) === key));
+  const title = `${results.length} runs side by side`;
+  const body = html`<header><h1>${title}</h1>
+${paragraphs([results.map(({ run }) => run).join(' · ')], 'about')}</header>
+${groups.map((group) => groupHtml(group, figures))}`;
+  return page(title, body, figures);
+}
+
+/** Two comparisons of a person's own are of one scenario when they have the same title. */
+function keyOf({ scenario, title }: Result): string {
+  return JSON.stringify([scenario, title]);
+}
+
+function groupHtml(results: readonly Result[], figures: Figures): Html {
+  const titles = runTitles(results);
+  const differing = differingFacts(results);
+  const [first] = results;
+  return html`<section><h2>${first?.title ?? ''}</h2>
+${paragraphs([first?.scenario ?? ''], 'about')}${results.length < 2 ? nothing : paragraphs([differing.length === 0
+    ? 'These runs were made in the same way on the same machine.'
+    : `These runs differ in: ${differing.join(', ')}. Figures of different machines, boots or versions compare by their ratios at most.`])}
+${tableHtml(runsTable(results, titles), `${first?.title ?? ''}, run by run`)}${effectFigure('Effects, run by run', results.map((result, index) => (
+    { result, suffix: results.length < 2 ? '' : `, ${titles[index] ?? ''}` }
+  ))).map((one) => figures.place(one))}
+${results.map((result, index) => html`<h3>Found in ${titles[index] ?? ''}</h3>
+${list(findingLines(result), 'findings')}${list(result.warnings, 'warnings')}`)}
+<h3>Environment</h3>
+${tableHtml(environmentTable(results, titles), 'environment', { wraps: true })}</section>`;
+}
+
+/** What tells runs of one scenario apart: when they began, as far as that differs. */
+function runTitles(results: readonly Result[]): string[] {
+  return results.map(({ run, scenario }) => run.replace(`-${scenario}`, '').replace('T', ' ').replaceAll(/(?<= \d\d)-(\d\d)-(\d\d)/g, ':$1:$2'));
+}
+
+/** A row per variant, a group of columns per run. */
+function runsTable(results: readonly Result[], titles: readonly string[]): Table {
+  const names = [...new Set(results.flatMap(({ variants }) => variants.map(({ name }) => name)))];
+  return tableOf(names, [
+    { group: '', title: 'variant', align: 'left', cell: (name) => name },
+    {
+      group: 'published', title: 'requests/s', align: 'right',
+      cell: (name) => figure(results.map((result) => variantOf(result, name)?.published?.rps).find((rps) => rps !== undefined), perSecond),
+    },
+    {
+      group: 'published', title: 'ratio', align: 'left',
+      cell: (name) => figure(results.map((result) => comparisonOf(result, name)?.publishedRatio).find((ratio) => ratio !== undefined && ratio !== null), times),
+    },
+    ...results.flatMap((result, index) => runColumns(result, titles[index] ?? '')),
+  ]);
+}
+
+function runColumns(result: Result, group: string): Column<string>[] {
+  const column = (title: string, align: Column<string>['align'], cell: (variant: VariantResult, comparison: Comparison | undefined) => Cell): Column<string> => ({
+    group, title, align,
+    cell(name) {
+      const variant = variantOf(result, name);
+      return variant === undefined ? '' : cell(variant, comparisonOf(result, name));
+    },
+  });
+  return [
+    column('requests/s', 'right', ({ rps, server }) => (server === null ? 'published only' : figure(rps?.median, perSecond))),
+    column('against its baseline', 'left', (variant, comparison) => (comparable(variant, comparison) ? verdictCell(comparison, result) : '')),
+    column('CPU µs/req', 'right', ({ serverCpuMicrosPerRequest }) => figure(serverCpuMicrosPerRequest?.median, (value) => value.toFixed(1))),
+    column('CPU ratio', 'left', (_, comparison) => (comparison === undefined ? '' : cpuCell(comparison))),
+  ];
+}
+
+function variantOf({ variants }: Result, name: string): VariantResult | undefined {
+  return variants.find((variant) => variant.name === name);
+}
+
+/** The row's own one. */
+function comparisonOf({ comparisons }: Result, name: string): Comparison | undefined {
+  return comparisons.find(({ variant }) => variant === name);
+}
