@@ -36,6 +36,8 @@ export interface LoadOptions {
         ciphers?: readonly string[];
         /** Of X25519, P-256, P-384 and P-521. A set: the order is Go's own. Default: all of these. */
         curves?: readonly string[];
+        /** The name that is asked for (SNI), and that a certificate is checked for. Default: the address's own; none where that is a number. */
+        serverName?: string;
     };
     /** The length of the measured window. This or `requests`. */
     duration?: string;

@@ -140,7 +140,7 @@ export interface Page {
     path: string;
     /** Of its URL, as the request's Host or :authority says it; absent: the server's address. */
     host?: string;
-    /** The exact length that its body must have. */
+    /** The exact length that its body must have; of a config of a person's own, what it had when it was tried. */
     bodyBytes: number;
 }
 export interface Scenario {

@@ -10,3 +10,5 @@ export interface UrlParts {
 }
 /** `where` starts the message. Throws UserError for what is no URL of http or https, and with a user name in it. */
 export declare function urlParts(text: string, where: string): UrlParts;
+/** The name that TLS asks for (SNI) where a request says this Host; undefined for an address, which is no name. */
+export declare function serverNameOf(host: string | undefined): string | undefined;

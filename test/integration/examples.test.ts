@@ -1,0 +1,175 @@
+// What an outside project sees: the package as it is packed and installed, the examples, the page on scenarios.
+import { createServer } from 'node:http';
+import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { basename, dirname, join } from 'node:path';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import type { Result } from '../../lib/runner/result.ts';
+import { findGo, k6Path } from '../../lib/setup/k6.ts';
+import { thisMachine } from '../../lib/setup/machine.ts';
+import { projectRoot } from '../../lib/setup/paths.ts';
+import { installPackage, inProject, type InstalledPackage } from '../fixtures/installed-package.ts';
+import { makeHome, readResult, runFolder, type Home } from '../scenario-run.ts';
+
+let home: Home;
+let installed: InstalledPackage;
+beforeAll(async () => {
+  home = await makeHome(['k6', 'nginx', 'h2o', 'openssl']);
+  installed = installPackage();
+});
+afterAll(() => {
+  home?.remove();
+  installed?.remove();
+});
+
+const shortest = ['--quick', '--rounds', '1', '--duration', '200ms', '--store', 'none'];
+
+/** Every file below a folder with the time of its last change. */
+function filesOf(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((file) => `${file} ${statSync(join(folder, file)).mtimeMs}`).sort();
+}
+
+function expectMeasured(result: Result, variants: readonly string[]): void {
+  expect(result.variants.map(({ name }) => name)).toEqual(variants);
+  for (const { successRatio, rounds } of result.variants) {
+    expect(successRatio).toBe(1);
+    expect(rounds[0]?.phases[0]?.requests).toBeGreaterThan(0);
+  }
+}
+
+test('an nginx config of one\'s own: from a folder below, results in the project, nothing in node_modules', async () => {
+  const project = installed.project('nginx', {}, 'own-nginx-config');
+  mkdirSync(join(project, 'below'));
+  const before = filesOf(installed.package);
+  // npm runs a script in its package's folder, wherever the person stands.
+  const { code, stdout, stderr } = await inProject(project, ['npm', '--prefix', project, 'run', '-s', 'sendfile', '--', ...shortest], { ...home.env, INIT_CWD: join(project, 'below') });
+  expect({ code, stderr }).toMatchObject({ code: 0 });
+  expect(stdout).toContain('16,384 B over HTTP/1.1');
+  expectMeasured(readResult(join(project, 'results')), ['sendfile', 'no-sendfile']);
+  const config = (variant: string): string => readFileSync(join(runFolder(join(project, 'results')), 'round-1', variant, 'nginx.conf'), 'utf8');
+  expect(config('sendfile')).toMatch(/sendfile on;/);
+  expect(config('no-sendfile')).toMatch(/sendfile off;/);
+  expect(filesOf(installed.package)).toEqual(before);
+});
+
+test('two h2o configs over HTTP/2', async () => {
+  const project = installed.project('h2o', {}, 'h2o-http2');
+  const { code, stderr } = await inProject(project, ['npm', 'run', '-s', 'access-log', '--', ...shortest], home.env);
+  expect({ code, stderr }).toMatchObject({ code: 0 });
+  const result = readResult(join(project, 'results'));
+  expectMeasured(result, ['no-log', 'log']);
+  expect(result.variants.map(({ load, traffic }) => [load.protocol, (traffic?.headerSavingsPercent ?? 0) > 0])).toEqual([['h2', true], ['h2', true]]);
+  expect(readFileSync(join(runFolder(join(project, 'results')), 'round-1/log/h2o.conf'), 'utf8')).toMatch(/^access-log: \/dev\/null/m);
+});
+
+test('a k6 script with two phases and thresholds, which decide the exit code', async () => {
+  const project = installed.project('k6', {}, 'k6-script');
+  let status = 200;
+  const server = createServer((_, response) => response.writeHead(status).end('hello')).listen(0, '127.0.0.1');
+  onTestFinished(() => { server.close(); });
+  await new Promise((resolve) => server.once('listening', resolve));
+  const env = { ...home.env, TARGET: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, DURATION: '300ms' };
+  const load = (): Promise<{ code: number | null; stdout: string; stderr: string }> => inProject(project, ['npm', 'run', '-s', 'load', '--', '--summary-export', 'summary.json'], env);
+
+  const good = await load();
+  expect(good.stdout + good.stderr).toMatch(/steady: \d+ requests\/s, p50 [\d.]+ ms, p99 [\d.]+ ms, 0 errors[^]*full: \d+ requests\/s/);
+  const { metrics } = JSON.parse(readFileSync(join(project, 'summary.json'), 'utf8')) as { metrics: Record<string, { value: number; thresholds?: Record<string, boolean> }> };
+  // How fast it is depends on the machine; that it was looked at does not.
+  expect(metrics['loadgen_latency_ms{phase:steady,stat:p99,scope:run}']).toMatchObject({ value: expect.any(Number), thresholds: { 'value<50': expect.any(Boolean) } });
+  expect(metrics['loadgen_success_ratio{phase:steady}']).toMatchObject({ value: 1, thresholds: { 'value==1': false } });
+
+  status = 500;
+  expect((await load()).code).toBe(99);
+});
+
+test('the scenario of the page on scenarios', async () => {
+  const page = readFileSync(join(projectRoot, 'docs/scenarios.md'), 'utf8');
+  const blocks = [...page.matchAll(/^`([^`]+)`:\n\n```\w+\n([^]*?)^```$/gm)];
+  const project = installed.project('page', Object.fromEntries(blocks.map(([, file, text]) => [file, text])) as Record<string, string>);
+  expect(readdirSync(project).sort()).toEqual(['multi-accept.conf', 'my.scenario.ts', 'node_modules']);
+  // A name such as npm init leaves it: a package without "type" is CommonJS.
+  writeFileSync(join(project, 'package.json'), '{ "name": "page", "main": "index.js" }');
+  const { code, stderr } = await inProject(project, ['bakeoff', 'scenario', './my.scenario.ts', ...shortest], home.env);
+  expect({ code, stderr }).toMatchObject({ code: 0 });
+  expectMeasured(readResult(join(project, 'results')), ['one', 'all']);
+});
+
+const tsconfig = (compilerOptions: object): string => JSON.stringify({ compilerOptions: { target: 'es2023', module: 'nodenext', strict: true, noEmit: true, types: [], ...compilerOptions } });
+
+test('types: strict, with and without skipLibCheck; mistakes are found', async () => {
+  const scenario = `import { defineScenario, h2o, nghttpd, ab, h2load, vegeta, weighttp, wrk, nginx, type LoadResult, type Result, type Scenario } from 'server-bakeoff';
+    const variants = [{ name: 'a', server: nginx(['base'], { workers: 1 }) }];
+    export const loads = [ab('-n 1'), h2load('-n 1'), vegeta('-duration=1s'), weighttp('-n 1'), wrk('-c 2')];
+    export const servers = [h2o(['h2'], { workers: 1 }), nghttpd(['h2'], { workers: 'server-cores' })];
+    export const rpsOf = (result: Result, load: LoadResult): number => (result.variants[0]?.rps?.median ?? 0) + load.rps;
+    const page = { docroot: 'nginx', path: '/', bodyBytes: 612 };
+    const scenario: Scenario = defineScenario({ name: 'x', title: 'x', knob: 'x', load: wrk('-c 2'), page, variants });
+    // @ts-expect-error
+    defineScenario({ name: 'x', title: 'x', knob: 'x', load: wrk('-c 2'), page, variants, round: 3 });
+    // @ts-expect-error
+    nginx('base', { workers: 1 });
+    // @ts-expect-error
+    h2o(['h2'], { workers: 'all' });
+    export default scenario;`;
+  const script = `import loadgen from 'k6/x/loadgen';
+    export default function () {
+      const p99: number = loadgen.run({ url: 'http://127.0.0.1/', duration: '1s' }).latencyMs.p99;
+      // @ts-expect-error
+      loadgen.run({ url: 'http://127.0.0.1/', duration: '1s', conections: 1 });
+      // @ts-expect-error
+      console.log(p99, loadgen.run({ url: 'http://127.0.0.1/', requests: 1 }).latency);
+    }`;
+  const bundler = { module: 'esnext', moduleResolution: 'bundler' };
+  const projects = [
+    ...['own-nginx-config', 'h2o-http2', 'k6-script'].map((example) => installed.project(`types-${example}`, {}, example)),
+    installed.project('types-scenario', { 'package.json': '{ "type": "module" }', 'x.ts': scenario, 'tsconfig.json': tsconfig({ exactOptionalPropertyTypes: true }) }),
+    // tsc has CommonJS import a module, as Node does since 22.12.
+    installed.project('types-commonjs', { 'package.json': '{}', 'x.ts': scenario, 'tsconfig.json': tsconfig({}) }),
+    installed.project('types-bundler', { 'x.ts': scenario, 'script.ts': script, 'tsconfig.json': tsconfig({ ...bundler, types: ['k6', 'server-bakeoff/loadgen'] }) }),
+  ];
+  const checks = projects.flatMap((project) => ['true', 'false'].map(async (skip) => {
+    const { code, stdout } = await inProject(project, ['tsc', '-p', '.', '--skipLibCheck', skip]);
+    return { project: basename(project), skip, code, stdout };
+  }));
+  for (const check of await Promise.all(checks)) expect(check).toMatchObject({ code: 0, stdout: '' });
+});
+
+test('what is kept lies in the person\'s data folder, and the packed sources are all that k6 is built from', async () => {
+  const data = join(installed.folder, 'data');
+  const expected = await k6Path({ ...thisMachine(), bakeoffFolder: join(data, 'bakeoff') }, await findGo(thisMachine()));
+  mkdirSync(dirname(expected), { recursive: true });
+  symlinkSync(home.env['K6_BIN'] as string, expected);
+  const finished = await inProject(installed.folder, ['bakeoff', 'k6'], { XDG_DATA_HOME: data, BAKEOFF_HOME: '', K6_BIN: '' });
+  expect(finished).toMatchObject({ code: 0, stdout: `${expected}\n`, stderr: '' });
+});
+
+test('the commands say how they are typed there, and those of the checkout that they are not here', async () => {
+  const say = async (...words: string[]): Promise<string> => {
+    const { stdout, stderr } = await inProject(installed.folder, ['bakeoff', ...words]);
+    return stdout + stderr;
+  };
+  const [help, scenario, compare, tests, k6] = await Promise.all([say('--help'), say('scenario'), say('compare', 'a.conf'), say('test'), say('k6', 'run', 'x.ts')]);
+  expect(help).toMatch(/^Commands, each as npx bakeoff NAME …\n/);
+  expect(scenario).toMatch(/^npx bakeoff scenario NAME\|FILE\.ts \[flags\]\n[^]*\n  nginx-open-file-cache /);
+  expect(compare).toBe('compare wants two configs, and a.conf is one: npx bakeoff compare A.conf B.conf\n');
+  expect(tests).toBe('the tests are in a checkout of bakeoff, not in the package\n');
+  expect(k6).toBe('k6 prints where k6 is and takes no words, not "run x.ts": $(npx bakeoff k6) run x.ts\n');
+});
+
+test('every command that is packed finds its modules', async () => {
+  const { stdout } = await inProject(installed.folder, ['bakeoff', '--help']);
+  const commands = [...stdout.matchAll(/^  (\w+) /gm)].map(([, name]) => name as string).filter((name) => !['test', 'k6'].includes(name));
+  expect(commands).toContain('bench');
+  const helps = await Promise.all(commands.map(async (name) => ({ name, ...await inProject(installed.folder, ['bakeoff', name, '--help']) })));
+  for (const help of helps) expect(help).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/\S/) });
+});
+
+test.each([
+  ['a module that is not there', "import x from 'no-such-package';\nexport default x;", "Cannot find package 'no-such-package' imported from FILE"],
+  ['a name that is not in the package', "import { ngnix } from 'server-bakeoff';\nexport default ngnix;", "The requested module 'server-bakeoff' does not provide an export named 'ngnix'"],
+])('%s is one line', async (what, text, message) => {
+  const project = installed.project(what.replaceAll(' ', '-'), { 'package.json': '{ "type": "module" }', 'x.ts': text });
+  const finished = await inProject(project, ['bakeoff', 'scenario', './x.ts']);
+  const file = join(project, 'x.ts');
+  expect(finished).toMatchObject({ code: 1, stdout: '', stderr: `${file}: ${message.replace('FILE', file)}\n` });
+});

@@ -1,0 +1,108 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { findScenario } from '../../lib/scenario/catalogue.ts';
+import { fromCallersFolder, projectRoot } from '../../lib/setup/paths.ts';
+import type { ServerSpec } from '../../lib/scenario/model.ts';
+import { declarations, present } from '../../types/build.ts';
+
+const textOf = (file: string): string => readFileSync(join(projectRoot, file), 'utf8');
+
+let folder = '';
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'bakeoff-package-'));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+test('types/ is what `npm run types` makes of lib/', async () => {
+  const made = await declarations();
+  expect(present().sort()).toEqual(Object.keys(made).sort());
+  for (const [file, text] of Object.entries(made)) expect(textOf(`types/${file}`), `types/${file} is stale: npm run types`).toBe(text);
+});
+
+test('the package has what it names, and nothing of tests or of this machine', () => {
+  const [{ files }] = JSON.parse(execFileSync('npm', ['pack', '--dry-run', '--json', '--silent', '--offline', '--ignore-scripts'], { cwd: projectRoot, encoding: 'utf8' })) as [{ files: { path: string }[] }];
+  const packed = files.map(({ path }) => path);
+  const { exports: entries, bin } = JSON.parse(textOf('package.json')) as { exports: Record<string, string | Record<string, string>>; bin: Record<string, string> };
+  const named = [...Object.values(entries).flatMap((entry) => (typeof entry === 'string' ? entry : Object.values(entry))), ...Object.values(bin)];
+  expect(packed).toEqual(expect.arrayContaining(named.map((file) => file.replace(/^\.\//, ''))));
+  expect(packed.filter((file) => /^(test|results|examples|node_modules|\.|.*\/\.)|_test\.go$|testdata|package-lock|\.(pem|key|crt)$/.test(file))).toEqual([]);
+});
+
+// A binding that has an option more than the types, or fewer, is a twin that went its own way.
+test('the types have the options and results that the k6 module has, and so has its page', () => {
+  const [, options = ''] = /var known = \[\]string\{([^}]*)\}/.exec(textOf('xk6-loadgen/params.go')) ?? [];
+  const known = [...options.matchAll(/"(\w+)"/g)].map(([, name]) => name as string).sort();
+  const fieldsOf = (file: string, type: string): string[] => {
+    const [, body = ''] = new RegExp(`export interface ${type} \\{\\n([^]*?)\\n\\}`).exec(textOf(file)) ?? [];
+    return [...body.matchAll(/^ {4}(\w+)\??:/gm)].map(([, name]) => name as string).sort();
+  };
+  expect(known).toContain('connections');
+  expect(fieldsOf('types/k6/load-plan.d.ts', 'LoadOptions')).toEqual(known);
+  const page = textOf('xk6-loadgen/README.md');
+  expect(known.filter((name) => !page.includes(`\`${name}\``))).toEqual([]);
+
+  const [, summary = ''] = /\nfunc summary\([^]*?\n\treturn (map\[string\]any\{[^]*?\n\t\})\n/.exec(textOf('xk6-loadgen/module.go')) ?? [];
+  // The value of `bytes` has fields of its own.
+  const results = [...summary.replace(/"bytes": map\[string\]any\{[^}]*\}/, '"bytes": 0').matchAll(/"(\w+)":/g)].map(([, name]) => name as string).sort();
+  expect(results).toContain('latencyMs');
+  expect(fieldsOf('types/runner/result.d.ts', 'LoadResult')).toEqual(results);
+});
+
+describe('configs and pages of one\'s own', () => {
+  const write = (file: string, config: string, docroot = 'nginx', more = 'workers: 1'): string => {
+    const whole = join(folder, file);
+    writeFileSync(whole, `
+      import { defineScenario, nginx, wrk } from ${JSON.stringify(join(projectRoot, 'lib/index.ts'))};
+      export default defineScenario({ name: 'own', title: 'own', knob: 'own', load: wrk('-c 2 -d 1'),
+        page: { ${docroot === '' ? '' : `docroot: '${docroot}', `}path: '/', bodyBytes: 1 }, variants: [{ name: 'one', server: nginx(${config}, { ${more} }) }] });`);
+    return whole;
+  };
+  beforeAll(() => {
+    mkdirSync(join(folder, 'scenarios/www'), { recursive: true });
+    writeFileSync(join(folder, 'knob.conf'), '');
+    writeFileSync(join(folder, 'scenarios/knob.conf'), '');
+  });
+
+  test('are meant from the scenario\'s file, wherever the person stands', async () => {
+    vi.stubEnv('INIT_CWD', folder);
+    const scenario = await findScenario(write('scenarios/own.ts', `['base', './knob.conf', '../knob.conf', '${folder}/knob.conf']`, './www'));
+    expect((scenario.variants[0]?.server as ServerSpec).config).toEqual(['base', join(folder, 'scenarios/knob.conf'), join(folder, 'knob.conf'), join(folder, 'knob.conf')]);
+    expect(scenario.page.docroot).toBe(join(folder, 'scenarios/www'));
+    vi.unstubAllEnvs();
+  });
+
+  test('a whole config as it is, too', async () => {
+    const scenario = await findScenario(write('as-is.ts', "['./knob.conf']", '', 'workers: 1, asIs: {}'));
+    expect(scenario.variants[0]?.server).toMatchObject({ config: [join(folder, 'knob.conf')], asIs: {} });
+  });
+
+  test.each([
+    ["['base', './none.conf']", undefined, 'variant "one": nginx config ./none.conf: there is no file FOLDER/none.conf'],
+    ["['./scenarios']", undefined, 'variant "one": nginx config ./scenarios: FOLDER/scenarios is no file'],
+    ["['base', 'knob.conf']", undefined, 'scenario own: variant "one" has the config "knob.conf": write ./knob.conf for a file beside the scenario, or a name of server-configs/nginx/ without .conf'],
+    ["['base']", './none', 'page: docroot ./none: there is no folder FOLDER/none'],
+    ["['base']", './knob.conf', 'page: docroot ./knob.conf: FOLDER/knob.conf is no folder'],
+    ["['base']", 'scenarios/www', 'scenario own: page: docroot "scenarios/www": write ./scenarios/www for a folder beside the scenario'],
+  ])('%s with docroot %s is one line', async (config, docroot, message) => {
+    const file = write('wrong.ts', config, docroot);
+    await expect(findScenario(file)).rejects.toThrow(expect.objectContaining({ message: `${file}: ${message.replace('FOLDER', folder)}`, exitCode: 1 }) as Error);
+  });
+
+  test('a file where the package is not installed: the line says how', async () => {
+    const file = join(folder, 'not-installed.ts');
+    writeFileSync(file, "import { wrk } from 'server-bakeoff';\nexport default wrk('-c 2');");
+    await expect(findScenario(file)).rejects.toThrow(`${file}: Cannot find module 'server-bakeoff': install it there with npm install ${projectRoot}`);
+  });
+});
+
+test('INIT_CWD counts in the checkout only: in another folder a path is meant there', () => {
+  vi.stubEnv('INIT_CWD', '/home/anna');
+  expect(fromCallersFolder('x')).toBe('/home/anna/x');
+  vi.spyOn(process, 'cwd').mockReturnValue('/srv/project');
+  expect(fromCallersFolder('x')).toBe('/srv/project/x');
+  vi.unstubAllEnvs();
+  vi.restoreAllMocks();
+});
