@@ -51,9 +51,8 @@ type h2 struct {
 	// held is what was pending when the transport let go; heldSent of it has left.
 	held     []byte
 	heldSent int
-	// current is the DATA frame that has begun to leave; sending is the stream of those after it that data has put together.
+	// current is the DATA frame that has begun to leave.
 	current dataFrame
-	sending uint32
 	ending  bool
 }
 
@@ -149,36 +148,29 @@ func (s *h2) pending(w *workspace) []byte {
 }
 
 // data writes the headers of the DATA frames that follow into the workspace's block and returns their part of it: the rest
-// of the frame that has begun to leave, and those of its stream after it; or those of the first stream that may send.
+// of the frame that has begun to leave, and those of the first stream that may send.
 func (s *h2) data(w *workspace) []byte {
 	if w.frames == nil {
 		w.frames = newFrameBlock()
 	}
 	at, end := 0, 0
-	var st h2stream
-	window := s.window
 	if f := s.current; f.left > 0 {
 		putDataHeader(w.frames, f)
 		end = frameHeaderBytes + f.length
 		at = end - f.left
-		if f.ends || f.length < maxFrameBytes || s.heldSent < len(s.held) || w.outSent < len(w.out) {
+		if f.length < maxFrameBytes || s.heldSent < len(s.held) || w.outSent < len(w.out) {
 			return w.frames[at:end]
 		}
-		place, open := s.find(f.id)
-		if !open {
-			return w.frames[at:end]
-		}
-		st = s.streams[place]
-	} else if next := s.ready(); next != nil {
-		st = *next
 	}
-	s.sending = st.id
-	for n := nextFrame(&st, window); n > 0 && end+slotBytes <= len(w.frames); n = nextFrame(&st, window) {
-		st.left, st.window, window = st.left-n, st.window-n, window-n
-		putDataHeader(w.frames[end:], dataFrame{id: st.id, length: int(n), ends: st.left == 0})
-		end += frameHeaderBytes + int(n)
-		if n < maxFrameBytes {
-			break
+	if ready := s.ready(); ready != nil {
+		st, window := *ready, s.window
+		for n := nextFrame(&st, window); n > 0 && end+slotBytes <= len(w.frames); n = nextFrame(&st, window) {
+			st.left, st.window, window = st.left-n, st.window-n, window-n
+			putDataHeader(w.frames[end:], dataFrame{id: st.id, length: int(n), ends: st.left == 0})
+			end += frameHeaderBytes + int(n)
+			if n < maxFrameBytes {
+				break
+			}
 		}
 	}
 	return w.frames[at:end]
@@ -217,14 +209,15 @@ func (s *h2) sent(w *workspace, n int) {
 	}
 }
 
-// beginFrame begins the DATA frame that data has put at this place.
+// beginFrame begins the DATA frame that data has put at this place: the stream that was ready is so until it has no more to
+// send.
 func (s *h2) beginFrame() {
-	place, _ := s.find(s.sending)
-	st := &s.streams[place]
+	st := s.ready()
 	n := nextFrame(st, s.window)
 	st.left, st.window, s.window = st.left-n, st.window-n, s.window-n
 	s.current = dataFrame{id: st.id, length: int(n), ends: st.left == 0, left: frameHeaderBytes + int(n)}
 	if s.current.ends {
+		place, _ := s.find(st.id)
 		s.streams = slices.Delete(s.streams, place, place+1)
 	}
 }

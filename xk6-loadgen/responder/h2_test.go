@@ -496,6 +496,49 @@ func TestMoreStreamsThanMayBeOpenAreRefused(t *testing.T) {
 	c.wantAll(10)
 }
 
+// What a socket does not take at once follows when it can, byte by byte as it was.
+func TestManyAnswersForASlowReader(t *testing.T) {
+	for _, bodyBytes := range []int{0, 612, maxFrameBytes, 25_000, 100_000} {
+		c := connectH2(t, start(t, Options{Protocol: H2C, BodyBytes: int64(bodyBytes)}), http2.Setting{ID: http2.SettingInitialWindowSize, Val: maxWindow})
+		c.more(0, maxWindow-initialWindow)
+		var all bytes.Buffer
+		f := http2.NewFramer(&all, nil)
+		const n = 900
+		for id := uint32(1); id < 2*n; id += 2 {
+			c.opened(id)
+			f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block("GET"), EndHeaders: true, EndStream: true})
+			f.WritePing(false, [8]byte{1, 2, 3, 4, 5, 6, 7, 8})
+		}
+		c.conn.SetReadBuffer(20_000)
+		go c.conn.Write(all.Bytes())
+		c.wantAll(bodyBytes)
+		c.until(func() bool { return c.pongs == n })
+	}
+}
+
+// What a client that was answered has not taken is nobody else's.
+func TestWhatIsLeftOfAConnectionGoesNowhere(t *testing.T) {
+	r := start(t, Options{Protocol: H2C, BodyBytes: 612})
+	var all bytes.Buffer
+	all.WriteString(http2.ClientPreface)
+	f := http2.NewFramer(&all, nil)
+	f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: maxWindow})
+	f.WriteWindowUpdate(0, maxWindow-initialWindow)
+	for id := uint32(1); id < 3000; id += 2 {
+		f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block("GET"), EndHeaders: true, EndStream: true})
+	}
+	for range 100 {
+		leaving := dial(t, r)
+		leaving.Write(all.Bytes())
+		leaving.SetLinger(0)
+		leaving.Close()
+		c := connectH2(t, r)
+		c.request(1, "GET")
+		c.wantAll(612)
+		c.conn.Close()
+	}
+}
+
 // Floods of what has to be answered, by a client that does not read, cost a bounded amount of memory.
 func TestHTTP2ClientsThatNeverRead(t *testing.T) {
 	for name, bodyBytes := range map[string]int64{"small": 612, "large": 1 << 30} {
@@ -511,10 +554,14 @@ func TestHTTP2ClientsThatNeverRead(t *testing.T) {
 				f := http2.NewFramer(&all, nil)
 				for id := uint32(1); ; all.Reset() {
 					for range 1000 {
-						f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block("GET"), EndHeaders: true, EndStream: true})
-						f.WritePing(false, [8]byte{})
-						f.WriteSettings()
-						id += 2
+						// The shortest requests make the most answers.
+						f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: []byte{0x82}, EndHeaders: true, EndStream: true})
+						f.WriteHeaders(http2.HeadersFrameParam{StreamID: id + 2, BlockFragment: []byte{0x82}, EndHeaders: true, EndStream: true})
+						if id%100 == 1 {
+							f.WritePing(false, [8]byte{})
+							f.WriteSettings()
+						}
+						id += 4
 					}
 					c.conn.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
 					if _, err := c.conn.Write(all.Bytes()); err != nil {
@@ -527,7 +574,7 @@ func TestHTTP2ClientsThatNeverRead(t *testing.T) {
 			})
 		}
 		floods.Wait()
-		if more := heapBytes() - before; more > clients<<20 {
+		if more := heapBytes() - before; more > clients*(2*maxOutBytes+readBufferBytes) {
 			t.Errorf("%s: %d clients cost %d bytes", name, clients, more)
 		}
 		r.Close()

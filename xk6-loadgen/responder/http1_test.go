@@ -129,6 +129,22 @@ func TestAClientThatClosesItsSideIsAnswered(t *testing.T) {
 	}
 }
 
+// A request and the client's end may be there together when the responder looks.
+func TestARequestTogetherWithTheEnd(t *testing.T) {
+	r := start(t, Options{Protocol: HTTP11, BodyBytes: 10})
+	for range 200 {
+		c := dial(t, r)
+		io.WriteString(c, get)
+		mustRead(t, c, answered(10, "keep-alive"))
+		io.WriteString(c, get)
+		c.CloseWrite()
+		if all := mustEnd(t, c); all != answered(10, "keep-alive") {
+			t.Fatalf("answered with %q", all)
+		}
+		c.Close()
+	}
+}
+
 func TestWhatIsNoRequestEndsTheConnection(t *testing.T) {
 	r := start(t, Options{Protocol: HTTP11, BodyBytes: 3})
 	for name, text := range map[string]string{

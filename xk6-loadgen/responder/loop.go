@@ -103,7 +103,7 @@ func (l *loop) run() {
 				l.serve(l.responder.conns[fd].Load(), l.events[i].Events)
 			}
 		}
-		if l.paused && int(l.responder.open.Load()) < len(l.responder.conns)-spareFiles {
+		if l.paused && int(l.responder.open.Load()) < l.responder.maxConnections {
 			if l.listen() != nil {
 				return
 			}
@@ -116,7 +116,7 @@ func (l *loop) run() {
 func (l *loop) accept() {
 	r := l.responder
 	for range acceptsPerTurn {
-		full := int(r.open.Add(1)) > len(r.conns)-spareFiles
+		full := int(r.open.Add(1)) > r.maxConnections
 		fd, errno := -1, syscall.EMFILE
 		if !full {
 			fd, errno = linux.Accept(r.listener)
@@ -211,8 +211,7 @@ func (l *loop) serve(c *conn, events uint32) bool {
 			return false
 		}
 		if len(c.unread) > 0 {
-			n := c.speaker.received(w, c.unread)
-			c.unread = c.unread[:copy(c.unread, c.unread[n:])]
+			c.unread = c.unread[c.speaker.received(w, c.unread):]
 			continue
 		}
 		if drained {

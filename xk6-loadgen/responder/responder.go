@@ -6,6 +6,7 @@
 package responder
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -55,6 +56,8 @@ type Responder struct {
 	protocol   Protocol
 	newSpeaker func() speaker
 	address    net.Addr
+	// maxConnections are open at a time; more wait to be accepted.
+	maxConnections int
 
 	// Without TLS: conns are the connections that loops have, by descriptor; stop is readable when all is to end.
 	listener, stop, stopper int
@@ -81,7 +84,7 @@ func Start(o Options) (*Responder, error) {
 	case o.Protocol == H2C && o.Certificate != "":
 		return nil, errors.New("--protocol h2c is HTTP/2 without TLS: leave --certificate out, or use h2")
 	}
-	r := &Responder{protocol: o.Protocol}
+	r := &Responder{protocol: o.Protocol, maxConnections: max(1, fileLimit()-spareFiles)}
 	if o.Protocol == HTTP11 {
 		all := newHTTP1Answers(o.BodyBytes)
 		r.newSpeaker = func() speaker { return &http1{all: all} }
@@ -136,13 +139,14 @@ func (r *Responder) startSecure(o Options) error {
 	if err != nil {
 		return fmt.Errorf("--certificate %s has no key with its chain in it: %w", o.Certificate, err)
 	}
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	// Without probes, which would cost each connection some calls.
+	listener, err := (&net.ListenConfig{KeepAlive: -1}).Listen(context.Background(), "tcp4", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	runtime.GOMAXPROCS(o.Threads)
 	r.address = listener.Addr()
-	r.secure = newSecure(r, listener, certificate, fileLimit()-spareFiles)
+	r.secure = newSecure(r, listener, certificate)
 	r.running.Go(r.secure.run)
 	return nil
 }

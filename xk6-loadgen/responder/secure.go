@@ -28,7 +28,7 @@ type secure struct {
 	done sync.WaitGroup
 }
 
-func newSecure(r *Responder, listener net.Listener, certificate tls.Certificate, maxConnections int) *secure {
+func newSecure(r *Responder, listener net.Listener, certificate tls.Certificate) *secure {
 	protocol := string(r.protocol)
 	return &secure{
 		responder: r, listener: listener,
@@ -38,7 +38,7 @@ func newSecure(r *Responder, listener net.Listener, certificate tls.Certificate,
 			DynamicRecordSizingDisabled: true, SessionTicketsDisabled: true,
 		},
 		workspaces: sync.Pool{New: func() any { return new(workspace) }},
-		room:       make(chan struct{}, maxConnections),
+		room:       make(chan struct{}, r.maxConnections),
 		open:       map[net.Conn]bool{},
 	}
 }
