@@ -334,7 +334,7 @@ func (c *conn) fail(kind ErrorKind, example string) {
 	if c.state == handshaking && kind != ErrTimeout {
 		kind = ErrTLS
 	}
-	c.close()
+	c.drop()
 	c.failures++
 	c.session.abort(kind, example)
 	l := c.loop
@@ -347,7 +347,16 @@ func (c *conn) fail(kind ErrorKind, example string) {
 	l.sweepSoon()
 }
 
+// close ends the connection in order: nothing was wrong with it.
 func (c *conn) close() {
+	if c.state == established && !c.peerClosed && !c.writeBroken && !c.sending() {
+		c.sayGoodbye()
+	}
+	c.drop()
+}
+
+// drop ends the connection without a word.
+func (c *conn) drop() {
 	if c.fd < 0 {
 		return
 	}

@@ -71,6 +71,11 @@ func Run(ctx context.Context, options Options, onSecond func(Second)) (Result, e
 	if err != nil {
 		return Result{}, err
 	}
+	return p.run(ctx, onSecond)
+}
+
+func (p *plan) run(ctx context.Context, onSecond func(Second)) (Result, error) {
+	var err error
 	// Loops hand over at most their two intervals and the last one: they never wait for the collector.
 	s := &shared{intervals: make(chan *interval, 3*p.Threads)}
 	if !p.divided && p.Rate == 0 {

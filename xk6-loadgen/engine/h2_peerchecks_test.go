@@ -139,7 +139,7 @@ func (p *h2peer) checkFields(fields []hpack.HeaderField) {
 			}
 			pseudo[f.Name] = f.Value
 		case f.Name != strings.ToLower(f.Name), f.Name == "",
-			slices.Contains([]string{"connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"}, f.Name),
+			slices.Contains([]string{"connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade", "host"}, f.Name),
 			f.Name == "te" && f.Value != "trailers":
 			p.wrong("the field %q: %q", f.Name, f.Value)
 		default:

@@ -32,10 +32,10 @@ type peerServer struct {
 	mostOpen atomic.Int64
 	// flooded is for the one connection of a script that is treated differently.
 	flooded atomic.Bool
-	// goAways are those that the client has sent.
-	goAways atomic.Int64
-	mu      sync.Mutex
-	states  []tls.ConnectionState
+	// goAways are those that the client has sent for an error, goodbyes those without one.
+	goAways, goodbyes atomic.Int64
+	mu                sync.Mutex
+	states            []tls.ConnectionState
 }
 
 // serveH2 starts a server for h2c with prior knowledge.

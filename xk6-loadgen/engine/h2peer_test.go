@@ -302,7 +302,11 @@ func (p *h2peer) read() {
 		delete(p.streams, f.StreamID)
 		p.ready = slices.DeleteFunc(p.ready, func(r *h2stream) bool { return r.id == f.StreamID })
 	case *http2.GoAwayFrame:
-		p.server.goAways.Add(1)
+		if f.ErrCode == http2.ErrCodeNo {
+			p.server.goodbyes.Add(1)
+		} else {
+			p.server.goAways.Add(1)
+		}
 	case *http2.PriorityFrame:
 	default:
 		p.wrong("%v", frame)

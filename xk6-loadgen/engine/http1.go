@@ -125,6 +125,9 @@ func (s *http1) abort(kind ErrorKind, example string) {
 // flush has nothing to do: a request leaves when it starts.
 func (s *http1) flush() {}
 
+// goodbye: HTTP/1 has no such thing.
+func (s *http1) goodbye(dst []byte) []byte { return dst }
+
 func (s *http1) expire(before int64) {
 	if s.busy && s.begun < before && s.conn.state == established {
 		s.conn.fail(ErrTimeout, "no complete response within the timeout")

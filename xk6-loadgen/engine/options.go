@@ -84,6 +84,8 @@ type plan struct {
 	isHead bool
 	// divided: each connection has its share of the requests.
 	divided bool
+	// lastStreamID is the greatest identifier that a connection's streams may have.
+	lastStreamID uint32
 	// noDelay is needed where a request can leave in more than one segment, or follow another one.
 	noDelay bool
 }
@@ -95,7 +97,7 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 	}
 	p := &plan{
 		Options: o, isHead: o.Method == http.MethodHead, noDelay: o.KeepAlive || len(o.Body) > 0,
-		divided: o.Requests > 0 && o.KeepAlive && o.Rate == 0,
+		divided: o.Requests > 0 && o.KeepAlive && o.Rate == 0, lastStreamID: lastStreamID,
 	}
 	var urls []*url.URL
 	for _, raw := range o.URLs {
@@ -179,6 +181,7 @@ func (o Options) check() error {
 	if !isToken(o.Method) || o.Method == http.MethodConnect {
 		return fmt.Errorf("method: %q is not a method that asks for a resource", o.Method)
 	}
+	hosts := 0
 	for _, h := range o.Headers {
 		if !isToken(h.Name) {
 			return fmt.Errorf("headers: %q is not a header name", h.Name)
@@ -187,6 +190,10 @@ func (o Options) check() error {
 			return fmt.Errorf("headers: the value of %s has a line break or NUL in it", h.Name)
 		}
 		switch strings.ToLower(h.Name) {
+		case "host":
+			if hosts++; hosts > 1 {
+				return errors.New("headers: Host is given twice; a request has one")
+			}
 		case "connection", "content-length", "transfer-encoding":
 			return fmt.Errorf("headers: %s is set by the engine (from keepAlive and body)", h.Name)
 		case "te", "upgrade", "keep-alive", "proxy-connection":

@@ -158,6 +158,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"has a space or control":              func(o *Options) { o.URLs = []string{"http://127.0.0.1/?a=b c"} },
 		"is not a header name":                func(o *Options) { o.Headers = []Header{{"a b", ""}} },
 		"has a line break":                    func(o *Options) { o.Headers = []Header{{"a", "b\r\nc: d"}} },
+		"Host is given twice":                 func(o *Options) { o.Headers = []Header{{"Host", "a"}, {"host", "b"}} },
 		"Content-Length is set by the engine": func(o *Options) { o.Headers = []Header{{"Content-Length", "1"}} },
 		"no.such.host.invalid":                func(o *Options) { o.URLs = []string{"http://no.such.host.invalid/"} },
 	} {

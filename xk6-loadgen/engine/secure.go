@@ -253,6 +253,9 @@ const (
 	alertUserCancelled = 90
 )
 
+// closeNotify is the alert that ends a session in order (RFC 8446, section 6.1): a warning.
+var closeNotify = []byte{1, alertCloseNotify}
+
 func (s *secure) alert(content []byte) {
 	c := s.conn
 	switch {

@@ -111,6 +111,25 @@ func (c *conn) transmit(p []byte) (int, bool) {
 	return n, true
 }
 
+// sayGoodbye tells the server that the connection's end is meant, as h2load and ab do. What the kernel does not take at
+// once is not said.
+func (c *conn) sayGoodbye() {
+	l := c.loop
+	out := c.session.goodbye(l.out[:0])
+	plain := int64(len(out))
+	if c.secure != nil {
+		l.sealed = c.secure.out.seal(l.sealed[:0], recordApplicationData, out)
+		l.sealed = c.secure.out.seal(l.sealed, recordAlert, closeNotify)
+		out = l.sealed
+	}
+	if len(out) == 0 {
+		return
+	}
+	if _, errno := linux.Send(c.fd, out); errno == 0 {
+		l.current.SentBytes += plain
+	}
+}
+
 // watchWrites asks to be told when the kernel takes more.
 func (c *conn) watchWrites() {
 	if c.registered && !c.watchesOut {

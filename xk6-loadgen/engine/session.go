@@ -23,6 +23,8 @@ type session interface {
 	// expire ends the attempts that began before this time as timed out. While the connection is being opened, only those
 	// that had another one before: the connection has the same time.
 	expire(before int64)
+	// goodbye appends what ends the connection in order to dst.
+	goodbye(dst []byte) []byte
 	// underWay is the number of attempts not yet answered.
 	underWay() int64
 }

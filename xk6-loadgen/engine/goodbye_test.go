@@ -1,0 +1,203 @@
+package engine
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// endings are how a server's connections ended.
+type endings struct {
+	mu     sync.Mutex
+	errors []error
+}
+
+func (e *endings) add(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.errors = append(e.errors, err)
+}
+
+func (e *endings) all() []error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.errors
+}
+
+// tailConn keeps the last bytes that were read.
+type tailConn struct {
+	net.Conn
+	tail []byte
+}
+
+func (c *tailConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.tail = append(c.tail, p[:n]...)
+	c.tail = c.tail[max(0, len(c.tail)-100):]
+	return n, err
+}
+
+var errNoCloseNotify = errors.New("the TLS session ends without close_notify")
+
+// endsWithAlert tells whether the last record that came in is as long as an alert of TLS 1.3 and no longer: crypto/tls takes
+// a connection's end for a session's.
+func (c *tailConn) endsWithAlert() bool {
+	const content = 2 + 1 + tagBytes
+	end := len(c.tail) - recordHeaderBytes - content
+	return end >= 0 && bytes.Equal(c.tail[end:end+recordHeaderBytes], []byte{byte(recordApplicationData), 3, 3, 0, content})
+}
+
+// serveToTheEnd answers, or with stalls does not, and notes how each connection ends.
+func (x transport) serveToTheEnd(t *testing.T, stalls bool) (*peerServer, *endings) {
+	t.Helper()
+	ends := &endings{}
+	return servePeer(t, x.isTLS, func(s *peerServer, raw net.Conn) {
+		c, tail := raw, &tailConn{Conn: raw}
+		if x.isTLS {
+			c = tls.Server(tail, x.config())
+		}
+		end := func(err error) {
+			if x.isTLS && !tail.endsWithAlert() {
+				err = errNoCloseNotify
+			}
+			ends.add(err)
+		}
+		if x.isH2() {
+			p := s.peer(t, c)
+			p.play(answering(func(p *h2peer, r *h2stream) {
+				if !stalls {
+					hello(p, r)
+				}
+			}))
+			p.pump.mu.Lock()
+			defer p.pump.mu.Unlock()
+			end(p.pump.err)
+			return
+		}
+		var err error
+		for r := bufio.NewReader(c); err == nil; {
+			var line []byte
+			if line, err = r.ReadSlice('\n'); len(line) == 2 && err == nil && !stalls {
+				_, err = c.Write([]byte(ok))
+			}
+		}
+		end(err)
+	}), ends
+}
+
+func TestConnectionsEndInOrder(t *testing.T) {
+	onAll(t, func(t *testing.T, x transport) {
+		for name, change := range map[string]func(*Options){
+			"kept":                   func(o *Options) { o.Requests = 100 },
+			"a new one each":         func(o *Options) { o.KeepAlive, o.Streams, o.Requests = false, 1, 20 },
+			"ended with all waiting": func(o *Options) { o.Duration = 200 * time.Millisecond },
+		} {
+			t.Run(name, func(t *testing.T) {
+				s, ends := x.serveToTheEnd(t, name == "ended with all waiting")
+				o := x.options(s.url)
+				change(&o)
+				r := load(t, context.Background(), o)
+				if r.ErrorTotal() > 0 {
+					t.Errorf("%d errors: %s", r.ErrorTotal(), r.ErrorExample)
+				}
+				waitFor(t, func() bool { return int64(len(ends.all())) == s.connections.Load() })
+				for _, err := range ends.all() {
+					if !errors.Is(err, io.EOF) {
+						t.Errorf("a connection ended with: %v", err)
+					}
+				}
+				want := int64(0)
+				if x.isH2() && o.KeepAlive {
+					want = s.connections.Load()
+				}
+				if n := s.goodbyes.Load(); n != want || s.goAways.Load() > 0 {
+					t.Errorf("GOAWAY without an error on %d of %d connections, with one on %d", n, s.connections.Load(), s.goAways.Load())
+				}
+			})
+		}
+	})
+}
+
+// A connection on which something went wrong is dropped: to say that all is well would be a lie.
+func TestNoGoodbyeAfterAFault(t *testing.T) {
+	s := serveH2(t, answering(func(p *h2peer, _ *h2stream) { p.WriteData(0, true, nil) }))
+	o := h2Options(s)
+	r := load(t, context.Background(), o)
+	if r.Errors[ErrProtocol] != o.Requests {
+		t.Errorf("errors %v", r.Errors)
+	}
+	waitFor(t, func() bool { return s.openConnections() == 0 })
+	if n := s.goodbyes.Load(); n > 0 {
+		t.Errorf("%d connections ended with GOAWAY without an error", n)
+	}
+}
+
+// openConnections is how many the server has.
+func (s *testServer) openConnections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.open)
+}
+
+// A connection's identifiers run out after 2^30 streams, in an hour of full load: another one takes its place.
+func TestAConnectionIsReplacedBeforeItsStreamsRunOut(t *testing.T) {
+	for _, streams := range []int{1, 10} {
+		const last = 99
+		s := serveH2(t, answering(func(p *h2peer, r *h2stream) {
+			if r.id > last {
+				t.Errorf("stream %d is used", r.id)
+			}
+			hello(p, r)
+		}))
+		o := h2Options(s)
+		o.Connections, o.Streams, o.Requests = 2, streams, 1000
+		p, err := newPlan(context.Background(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.lastStreamID = last
+		r, err := p.run(context.Background(), nil)
+		if err != nil || r.Responses[0] != 1000 || r.ErrorTotal() > 0 || s.requests.Load() != 1000 {
+			t.Errorf("%d streams at a time: %d of 1000 responses, the peer saw %d requests, %d errors (%s), %v", streams, r.Responses[0],
+				s.requests.Load(), r.ErrorTotal(), r.ErrorExample, err)
+		}
+		// At most 50 streams each; few may be left unused.
+		if n := s.connections.Load(); n < 20 || n > 40 {
+			t.Errorf("%d streams at a time: %d connections", streams, n)
+		}
+	}
+}
+
+// The identifiers end before they wrap around, however many streams are under way.
+func TestTheLastStreamsFitTheirNumber(t *testing.T) {
+	if most := uint64(lastStreamID) + 2*2*maxStreams; most > 1<<32-1 {
+		t.Errorf("%d does not fit 32 bits", most)
+	}
+}
+
+func TestTheHostHeaderReplacesTheAddress(t *testing.T) {
+	onAll(t, func(t *testing.T, x transport) {
+		s := x.serve(t, func(a asked) answer {
+			if a.header["host"] != "example.test" || a.header["x"] != "y" {
+				t.Errorf("the request has %v", a.header)
+			}
+			return fine(a)
+		})
+		o := x.options(s.url)
+		o.Requests = 10
+		for _, name := range []string{"Host", "host", "HOST"} {
+			// The peers refuse a request with two of them.
+			o.Headers = []Header{{"X", "y"}, {name, "example.test"}}
+			if r := load(t, context.Background(), o); r.Responses[0] != o.Requests {
+				t.Errorf("%s: responses %v: %s", name, r.Responses, r.ErrorExample)
+			}
+		}
+	})
+}
