@@ -1,20 +1,49 @@
-// Panels on how sure a table is: the noise floor, CPU time as a second witness, and every round by itself.
+// Panels on how sure a table is: the effect with its interval, the noise floor, CPU time as a second witness, and every
+// round by itself.
 import { benchComparison, benchRound, benchRun } from '../lib/store/schema.ts';
-import { pickedRun } from './influxql.ts';
-import { nullAs, statPanel, tablePanel, zeroAs } from './panels.ts';
+import { timeSeriesPanel } from './charts.ts';
+import { pickedRun, select } from './influxql.ts';
+import { nullAs, statPanel, tablePanel, zeroAs } from './tables.ts';
 
 /** Of a control, which compares a config with itself. */
 export const noiseFloorPanel = statPanel({
   id: 18,
   title: 'Noise floor',
   description: 'The smallest effect on requests/s that 6 such rounds can show on this machine, by a config against itself. An effect of just that size is seen in about half of all runs.',
-  grid: { x: 20, y: 26, w: 4, h: 9 },
+  grid: { x: 20, y: 34, w: 4, h: 9 },
   from: benchRun,
   where: pickedRun,
   field: 'noise_floor',
   noFigure: 'Only a config against itself shows it: run aa.',
   unit: 'percentunit',
   decimals: 1,
+});
+
+/** The effect of one variant, round by round; it is repeated for each that has a baseline. */
+export const effectPanel = timeSeriesPanel({
+  id: 23,
+  title: '${compared}: ratio to its baseline, round by round',
+  description: 'Points are the ratios of requests/s within each round. The line is the ratio over the rounds so far, the band its 95 % interval: '
+    + 'it narrows as rounds are added, and a verdict is there once it leaves out 1 (dashed) or lies within what counts as the same. One round has no interval.',
+  grid: { x: 0, y: 18, w: 24, h: 8 },
+  lines: [{
+    query: select({
+      columns: ['ratio', 'ratio_so_far', 'ci_low', 'ci_high'], from: benchRound, where: { equal: { ...pickedRun.equal, variant: 'compared' } },
+    }),
+    alias: '$col',
+  }],
+  looks: [
+    { name: 'ratio', title: 'within this round', color: 'orange', points: true },
+    { name: 'ratio_so_far', title: 'over the rounds so far', color: 'blue' },
+    { name: 'ci_low', title: '95 % low', color: 'blue', edge: true },
+    { name: 'ci_high', title: '95 % high', color: 'blue', bandTo: '95 % low' },
+  ],
+  noLines: 'No ratios here: it is published only, the load sets requests/s, or no round is whole yet.',
+  unit: 'prefix:×',
+  decimals: 3,
+  axis: 'ratio to the baseline',
+  lineAt: 1,
+  repeat: { variable: 'compared', perRow: 3 },
 });
 
 /** CPU time per request and the generator's ceiling beside what is still undecided. */
@@ -25,7 +54,7 @@ export const surenessPanel = tablePanel({
     + 'saturated server. "generator can do" is what the generator reaches with this load against a responder that does nothing else, "of ceiling" how '
     + 'near the row comes to that. "rounds needed" would probably decide an inconclusive row. "looks" are the rounds after which verdicts were to be made; '
     + 'rounds that lie apart count like all others.',
-  grid: { x: 0, y: 18, w: 24, h: 8 },
+  grid: { x: 0, y: 26, w: 24, h: 8 },
   from: benchComparison,
   where: pickedRun,
   noRows: 'This run has no figures yet.',
@@ -51,7 +80,7 @@ export const roundsPanel = tablePanel({
   title: 'Round by round, in the order in which they were run',
   description: '"ratio" is that to the baseline of the same round. "steal" is what the hypervisor took of the server\'s cores and of the generator\'s; '
     + '"others" what else used the server\'s cores; clocks are those of the server\'s cores at begin and end.',
-  grid: { x: 0, y: 50, w: 24, h: 14 },
+  grid: { x: 0, y: 57, w: 24, h: 14 },
   from: benchRound,
   where: pickedRun,
   noRows: 'This run has no whole round yet.',

@@ -1,18 +1,12 @@
 // The Comparison dashboard: an article's table, published beside measured, for one run of one scenario.
-import {
-  DashboardBuilder, DashboardCursorSync, QueryVariableBuilder, RowBuilder, VariableHide, VariableRefresh, VariableSort, type Dashboard,
-} from '@grafana/grafana-foundation-sdk/dashboard';
-import { benchBucket, benchComparison, benchRun } from '../lib/store/schema.ts';
-import { noiseFloorPanel, roundsPanel, surenessPanel } from './certainty.ts';
-import { loadgenMeasurement, pickedRun, tagValues } from './influxql.ts';
-import { histogramPanel, phasesPanel, toolPanels, trafficPanel } from './load-phases.ts';
-import { barsPanel, colours, datasource, nullAs, tablePanel, timeSeriesPanel } from './panels.ts';
-
-const uid = 'bakeoff-comparison';
-
-/** Picks a run and sets the dashboard's time range to it. */
-const runUrl = `/d/${uid}?var-scenario=\${scenario}&var-run=\${__data.fields.run}`
-  + '&from=${__data.fields.started.numeric}&to=${__data.fields.ended.numeric}';
+import type { Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
+import { benchComparison } from '../lib/store/schema.ts';
+import { board, closedRow, runsPanel, variable } from './board.ts';
+import { effectPanel, noiseFloorPanel, roundsPanel, surenessPanel } from './certainty.ts';
+import { barsPanel, timeSeriesPanel } from './charts.ts';
+import { loadgenMeasurement, pickedRun, select, tagValues } from './influxql.ts';
+import { h2loadPanels, phasesPanel, threadsPanel, tlsPanel, trafficPanel } from './load-phases.ts';
+import { colours, nullAs, tablePanel } from './tables.ts';
 
 // A laptop's screen leaves about 1330 pixels to a panel over the whole width.
 const articleTable = tablePanel({
@@ -94,11 +88,11 @@ const requestsOverTime = timeSeriesPanel({
   title: 'Requests/s over time',
   description: 'Requests that ended in each second; rounds of the variants take turns. If it lies outside of the dashboard\'s '
     + 'time range, "Zoom to data" or a click on the run in the list below brings it here.',
-  grid: { x: 0, y: 26, w: 20, h: 9 },
-  from: loadgenMeasurement('loadgen_requests'),
-  where: pickedRun,
-  field: 'value',
-  series: 'variant',
+  grid: { x: 0, y: 34, w: 20, h: 9 },
+  lines: [{
+    query: select({ columns: ['value'], from: loadgenMeasurement('loadgen_requests'), where: pickedRun, groupBy: ['variant'] }), alias: '$tag_variant',
+  }],
+  noLines: 'No second of this run is stored.',
   // A sample counts the requests of one second.
   unit: 'reqps',
   axis: 'requests/s',
@@ -110,7 +104,7 @@ const behindTheFigures = tablePanel({
   title: 'Behind the figures',
   description: 'Against which baseline and why the verdict is what it is; how busy the server\'s and the generator\'s cores were '
     + '(a generator near 100 % with a server below it measures the generator); bytes received per request.',
-  grid: { x: 0, y: 50, w: 24, h: 6 },
+  grid: { x: 0, y: 57, w: 24, h: 6 },
   from: benchComparison,
   where: pickedRun,
   columns: [
@@ -119,7 +113,7 @@ const behindTheFigures = tablePanel({
     { name: 'why', title: 'why that verdict' },
     { name: 'note', title: 'note' },
     { name: 'server', title: 'server', width: 70 },
-    { name: 'server_version', title: 'version', width: 80 },
+    { name: 'version', title: 'version', width: 80 },
     { name: 'rounds', title: 'rounds', width: 70 },
     { name: 'requests', title: 'requests', width: 100 },
     { name: 'server_share', title: 'server busy', width: 95, percent: true },
@@ -129,96 +123,31 @@ const behindTheFigures = tablePanel({
   ],
 });
 
-const runs = tablePanel({
-  id: 5,
-  title: 'Runs of ${scenario}',
-  description: 'The newest 100 runs, newest first. A click on a run shows it, at its time. "lost" are requests that k6 counted '
-    + 'and the database does not hold. A run that was ended before its first whole round has no table to show.',
-  grid: { x: 0, y: 56, w: 24, h: 7 },
-  from: benchRun,
-  where: { equal: { scenario: 'scenario' } },
-  newest: 100,
-  columns: [
-    { name: 'run', title: 'run', width: 300, link: { title: 'Show this run', url: runUrl } },
-    { name: 'title', title: 'scenario' },
-    {
-      name: 'state',
-      title: 'state',
-      width: 90,
-      coloured: true,
-      mappings: [colours({ complete: 'green', partial: 'orange', running: 'blue' })],
-    },
-    { name: 'started', title: 'started', width: 165 },
-    { name: 'ended', title: 'ended', width: 165 },
-    { name: 'rounds', title: 'rounds', width: 70 },
-    { name: 'requests', title: 'requests', width: 100 },
-    { name: 'stored', title: 'stored', width: 100 },
-    { name: 'backfilled', title: 'backfilled', width: 95 },
-    { name: 'lost', title: 'lost', width: 70 },
-  ],
-});
-
-// A run's name starts with its time, so that the newest one sorts first and is the one that Grafana picks.
 // Both lists come from bench_comparison: a run without a table is not offered.
-const scenarioVariable = new QueryVariableBuilder('scenario')
-  .label('Scenario')
-  .datasource(datasource)
-  .query(tagValues(benchComparison, 'scenario'))
-  .refresh(VariableRefresh.OnTimeRangeChanged)
-  .allowCustomValue(false)
-  .sort(VariableSort.AlphabeticalAsc);
-
-const runVariable = new QueryVariableBuilder('run')
-  .label('Run')
-  .datasource(datasource)
-  .query(tagValues(benchComparison, 'run', { equal: { scenario: 'scenario' } }))
-  .refresh(VariableRefresh.OnTimeRangeChanged)
-  .allowCustomValue(false)
-  .sort(VariableSort.AlphabeticalDesc);
-
-// Not to be picked: the histogram is repeated for each of its values.
-const variantVariable = new QueryVariableBuilder('variant')
-  .datasource(datasource)
-  .query(tagValues(benchBucket, 'variant', pickedRun))
-  .refresh(VariableRefresh.OnTimeRangeChanged)
-  .hide(VariableHide.HideVariable)
-  .multi(true)
-  .includeAll(true)
-  .current({ text: 'All', value: '$__all' })
-  .sort(VariableSort.AlphabeticalAsc);
-
-/** A row that is closed until somebody wants it; its panels ask nothing before. */
-function closedRow(id: number, title: string, y: number, panels: readonly ReturnType<typeof tablePanel>[]): RowBuilder {
-  const row = new RowBuilder(title).id(id).collapsed(true).gridPos({ x: 0, y, w: 24, h: 1 });
-  for (const panel of panels) row.withPanel(panel);
-  return row;
-}
+const variables = [
+  variable({ name: 'scenario', label: 'Scenario', query: tagValues(benchComparison, 'scenario') }),
+  variable({ name: 'run', label: 'Run', query: tagValues(benchComparison, 'run', { equal: { scenario: 'scenario' } }), newestFirst: true }),
+  variable({ name: 'compared', query: tagValues(benchComparison, 'variant', { ...pickedRun, has: 'baseline' }), multi: true }),
+];
 
 /** The dashboard as Grafana reads it from a file. */
 export function comparisonDashboard(): Dashboard {
-  return new DashboardBuilder('Comparison')
-    .uid(uid)
-    .description('An article\'s table, published beside measured, for one run of one scenario.')
-    .tags(['bakeoff'])
-    .editable()
-    .timezone('browser')
-    .tooltip(DashboardCursorSync.Off)
-    .time({ from: 'now-15m', to: 'now' })
-    .withVariable(scenarioVariable)
-    .withVariable(runVariable)
-    .withVariable(variantVariable)
+  return board('comparison', { description: 'An article\'s table, published beside measured, for one run of one scenario.', from: 'now-15m' })
+    .variables(variables)
     .withPanel(articleTable)
     .withPanel(requestBars)
     .withPanel(ratioBars)
+    .withPanel(effectPanel)
     .withPanel(surenessPanel)
     .withPanel(requestsOverTime)
     .withPanel(noiseFloorPanel)
-    .withPanel(phasesPanel)
-    .withPanel(trafficPanel)
-    .withRow(closedRow(14, 'Answers by latency bucket (loads at a constant rate)', 47, [histogramPanel]))
-    .withRow(closedRow(15, 'Times, requests/s per client and thread, TLS: what else h2load and wrk print', 48, toolPanels))
-    .withRow(closedRow(22, 'Round by round: ratios, and what else used the machine', 49, [roundsPanel]))
+    .withPanel(phasesPanel({ id: 6, y: 43 }))
+    .withPanel(trafficPanel({ id: 7, y: 49 }))
+    .withRow(closedRow(15, 'Times, requests/s per client and thread, TLS: what else h2load and wrk print', 55, [
+      ...h2loadPanels({ id: 9, y: 56 }), threadsPanel({ id: 20, y: 80 }), tlsPanel({ id: 13, y: 86 }),
+    ]))
+    .withRow(closedRow(22, 'Round by round: ratios, and what else used the machine', 56, [roundsPanel]))
     .withPanel(behindTheFigures)
-    .withPanel(runs)
+    .withPanel(runsPanel({ id: 5, y: 63, opens: 'comparison', where: { equal: { scenario: 'scenario' } }, title: 'Runs of ${scenario}' }))
     .build();
 }

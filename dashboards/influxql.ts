@@ -1,17 +1,28 @@
 // The InfluxQL of panels and variables. Every name comes from the catalogue that the writers write by, and every
 // identifier is double-quoted, so that a test can read the names back out of the generated JSON.
-// The queries hold to what InfluxDB 1.x and 2.x both answer. None asks for a time range: a run is picked by its name,
-// and its panels show it whatever range the dashboard is at.
+// The queries hold to what InfluxDB 1.x and 2.x both answer. Most ask for no time range: a run is picked by its name, and
+// its panels show it whatever range the dashboard is at.
 import { loadgenMeasurements, type measurements } from '../lib/store/schema.ts';
 
 export type Measurement = (typeof measurements)[number];
 export type FieldName<M extends Measurement> = keyof M['fields'] & string;
 export type TagName<M extends Measurement> = M['tags'][number];
 
-/** Which points: tags that equal a template variable, and a tag that has to be there. */
+/** The template variables of the dashboards; `variants` is what is picked, `variant` and `compared` what panels are repeated for. */
+export type VariableName = 'scenario' | 'run' | 'variant' | 'compared' | 'variants';
+
+/** Which points. */
 export interface Where<M extends Measurement> {
-  equal: Partial<Record<TagName<M>, 'scenario' | 'run' | 'variant'>>;
+  /** Tags that equal a template variable. */
+  equal?: Partial<Record<TagName<M>, VariableName>>;
+  /** Tags that equal one of the values of a template variable that may be "All". */
+  among?: Partial<Record<TagName<M>, VariableName>>;
+  /** Tags that have one of these values; '' for none. */
+  is?: Partial<Record<TagName<M>, readonly string[]>>;
+  /** A tag that has to be there. */
   has?: TagName<M>;
+  /** Only what lies in the dashboard's time range. */
+  inTimeRange?: boolean;
 }
 
 /** The run that is picked. */
@@ -21,9 +32,21 @@ interface Select<M extends Measurement> {
   columns: readonly (FieldName<M> | TagName<M>)[];
   from: M;
   where: Where<M>;
-  groupBy?: TagName<M>;
+  groupBy?: readonly TagName<M>[];
   /** Newest first, and no more than this many rows. */
   newest?: number;
+}
+
+interface SelectEvery<M extends Measurement> {
+  /** What is made of the values in one interval. */
+  of: 'sum' | 'mean' | 'last';
+  field: FieldName<M>;
+  from: M;
+  where: Where<M>;
+  groupBy?: readonly TagName<M>[];
+  every: '1s' | '1h';
+  /** Where an interval has no value: nothing, or the value before. */
+  fill: 'none' | 'previous';
 }
 
 /** The measurement of one of k6's metrics. Throws when xk6-loadgen/metrics.json has none of that name. */
@@ -34,23 +57,34 @@ export function loadgenMeasurement(name: string): Measurement {
 }
 
 /** A query whose columns are fields and tags as they were written: nothing is computed on the way to the panel. */
-export function select<M extends Measurement>({ columns, from, where, groupBy, newest }: Select<M>): string {
+export function select<M extends Measurement>({ columns, from, where, groupBy = [], newest }: Select<M>): string {
   return [
     `SELECT ${columns.map(quote).join(', ')} FROM ${quote(from.measurement)}${whereClause(where)}`,
-    groupBy === undefined ? '' : ` GROUP BY ${quote(groupBy)}`,
+    groupBy.length === 0 ? '' : ` GROUP BY ${groupBy.map(quote).join(', ')}`,
     newest === undefined ? '' : ` ORDER BY time DESC LIMIT ${newest}`,
   ].join('');
 }
 
+/** A query of one value per interval, for what is written more often than that, or by several series at once. */
+export function selectEvery<M extends Measurement>({ of, field, from, where, groupBy = [], every, fill }: SelectEvery<M>): string {
+  return `SELECT ${of}(${quote(field)}) FROM ${quote(from.measurement)}${whereClause(where)} `
+    + `GROUP BY ${[`time(${every})`, ...groupBy.map(quote)].join(', ')} fill(${fill})`;
+}
+
 /** The query of a template variable: every value that a tag has. */
-export function tagValues<M extends Measurement>(from: M, tag: TagName<M>, where: Where<M> = { equal: {} }): string {
+export function tagValues<M extends Measurement>(from: M, tag: TagName<M>, where: Where<M> = {}): string {
   return `SHOW TAG VALUES FROM ${quote(from.measurement)} WITH KEY = ${quote(tag)}${whereClause(where)}`;
 }
 
-// `:raw` because Grafana otherwise escapes some values as for a regular expression, depending on its version.
-function whereClause<M extends Measurement>({ equal, has }: Where<M>): string {
-  const conditions = Object.entries(equal).map(([tag, variable]) => `${quote(tag)} = '\${${variable as string}:raw}'`);
-  if (has !== undefined) conditions.push(`${quote(has)} != ''`);
+function whereClause<M extends Measurement>({ equal = {}, among = {}, is = {}, has, inTimeRange }: Where<M>): string {
+  const conditions = [
+    // `:raw` because Grafana otherwise escapes some values as for a regular expression, depending on its version.
+    ...Object.entries<VariableName | undefined>(equal).map(([tag, variable]) => `${quote(tag)} = '\${${variable}:raw}'`),
+    ...Object.entries<VariableName | undefined>(among).map(([tag, variable]) => `${quote(tag)} =~ /^\${${variable}:regex}$/`),
+    ...Object.entries<readonly string[] | undefined>(is).map(([tag, values]) => `(${(values ?? []).map((value) => `${quote(tag)} = '${value}'`).join(' OR ')})`),
+    ...(has === undefined ? [] : [`${quote(has)} != ''`]),
+    ...(inTimeRange === true ? ['$timeFilter'] : []),
+  ];
   return conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`;
 }
 

@@ -1,9 +1,13 @@
 // Panels on the load phases of a run: what h2load, wrk and vegeta print, published beside measured.
 import { benchBucket, benchPhase, type DistributionPart } from '../lib/store/schema.ts';
 import { pickedRun } from './influxql.ts';
-import { tablePanel, type Column } from './panels.ts';
+import { tablePanel, type Column } from './tables.ts';
 
 type PhaseColumn = Column<typeof benchPhase>;
+type PhasePanel = ReturnType<typeof tablePanel<typeof benchPhase>>;
+
+/** Where a panel is; what it is, is the same wherever it is. */
+export interface Place { id: number; y: number }
 
 const variantAndPhase: readonly PhaseColumn[] = [
   { name: 'variant', title: 'variant' },
@@ -13,13 +17,13 @@ const variantAndPhase: readonly PhaseColumn[] = [
 const noFigures = 'This run has no figures yet.';
 
 /** Time, requests/s, success, bytes/s: a row per variant and load phase. Most scenarios have one phase. */
-export const phasesPanel = tablePanel({
-  id: 6,
+export const phasesPanel = ({ id, y }: Place): PhasePanel => tablePanel({
+  id,
   title: 'Load phases: published beside measured',
   description: 'One row per variant and load phase; most scenarios have one phase, nghttpd-img has three on one server that is not '
     + 'restarted. requests/s say nothing without the share that succeeded: 4xx answers are quick. MiB are 1024² bytes, which '
     + 'h2load and wrk write MB.',
-  grid: { x: 0, y: 35, w: 24, h: 6 },
+  grid: { x: 0, y, w: 24, h: 6 },
   from: benchPhase,
   where: pickedRun,
   noRows: noFigures,
@@ -29,21 +33,21 @@ export const phasesPanel = tablePanel({
     { name: 'seconds', title: 'time', width: 90 },
     { name: 'published_rps', title: 'published req/s', width: 122 },
     { name: 'measured_rps', title: 'measured req/s', width: 120 },
-    { name: 'published_success_ratio', title: 'published success', width: 140, percent: true, decimals: 2 },
-    { name: 'success_ratio', title: 'success', width: 85, percent: true, decimals: 2 },
+    { name: 'published_success_ratio', title: 'published success', width: 160, bar: true, decimals: 2 },
+    { name: 'success_ratio', title: 'success', width: 160, bar: true, decimals: 2 },
     { name: 'published_bytes_per_second', title: 'published bytes/s', width: 140 },
     { name: 'bytes_per_second', title: 'bytes/s', width: 110 },
   ],
 });
 
 /** Header bytes, space savings, total and data bytes. */
-export const trafficPanel = tablePanel({
-  id: 7,
+export const trafficPanel = ({ id, y }: Place): PhasePanel => tablePanel({
+  id,
   title: 'Traffic: published beside measured',
   description: 'What the generator received: header bytes as sent, so compressed with HTTP/2; what HPACK saved of the headers\' own '
     + 'size; all bytes, framing included; data bytes. With TLS it is what was in its records. Medians over the rounds; they grow with the '
     + 'number of requests, which --quick cuts.',
-  grid: { x: 0, y: 41, w: 24, h: 6 },
+  grid: { x: 0, y, w: 24, h: 6 },
   from: benchPhase,
   where: pickedRun,
   noRows: noFigures,
@@ -62,12 +66,12 @@ export const trafficPanel = tablePanel({
 });
 
 /** Answers per latency bucket of one variant; it is repeated, so that the servers stand side by side. */
-export const histogramPanel = tablePanel({
-  id: 8,
+export const histogramPanel = ({ id, y }: Place): ReturnType<typeof tablePanel<typeof benchBucket>> => tablePanel({
+  id,
   title: 'Answers by latency: ${variant}',
   description: 'Answers per latency bucket, as the article\'s vegeta counted them, published beside measured. Measured counts are those of '
     + 'all rounds. Latencies run from the moment at which a request was due.',
-  grid: { x: 0, y: 48, w: 24, h: 13 },
+  grid: { x: 0, y, w: 24, h: 13 },
   from: benchBucket,
   where: { equal: { ...pickedRun.equal, variant: 'variant' } },
   noRows: 'This scenario counts no latency buckets: only loads at a constant rate do.',
@@ -81,44 +85,55 @@ export const histogramPanel = tablePanel({
   ],
 });
 
-/** The panels of one row: time for request, connect, first byte, requests/s per client and per thread, and what was negotiated. */
-export const toolPanels = [
-  distributionPanel({ id: 9, y: 49, title: 'Time for a request', prefix: 'request_ms' }),
-  distributionPanel({ id: 10, y: 55, title: 'Time to connect, TLS included', prefix: 'connect_ms' }),
-  distributionPanel({ id: 11, y: 61, title: 'Time to first byte, from the start of a connection', prefix: 'first_byte_ms' }),
-  distributionPanel({ id: 12, y: 67, title: 'Requests/s per client (connection)', prefix: 'client_rps' }),
-  distributionPanel({ id: 20, y: 73, title: 'Requests/s per thread of the generator, sampled each 100 ms as wrk does', prefix: 'thread_rps' }),
-  tablePanel({
-    id: 13,
-    title: 'TLS as negotiated, and what did not succeed',
-    description: 'TLS version, cipher and key exchange: they decide much of a handshake\'s cost, so compared servers should have the same. '
-      + '"unsent" are requests that were due and could not leave (constant rate only). Counts are those of all rounds.',
-    grid: { x: 0, y: 79, w: 24, h: 6 },
-    from: benchPhase,
-    where: pickedRun,
-    noRows: noFigures,
-    columns: [
-      ...variantAndPhase,
-      { name: 'protocol', title: 'protocol', width: 80 },
-      { name: 'published_tls', title: 'published TLS', width: 325 },
-      { name: 'tls', title: 'TLS', width: 325 },
-      { name: 'responses_4xx', title: '4xx answers', width: 100 },
-      { name: 'errors', title: 'errors', width: 80 },
-      { name: 'unsent', title: 'unsent', width: 80 },
-    ],
-  }),
-];
+/** How high one of the tables below is. */
+const tableHeight = 6;
 
-function distributionPanel({ id, y, title, prefix }: {
-  id: number; y: number; title: string; prefix: 'request_ms' | 'connect_ms' | 'first_byte_ms' | 'client_rps' | 'thread_rps';
-}): ReturnType<typeof tablePanel<typeof benchPhase>> {
+/** Time for a request, to connect, to the first byte, and requests/s per client, as h2load prints them: four panels below each other. */
+export function h2loadPanels({ id, y }: Place): PhasePanel[] {
+  return ([
+    ['Time for a request', 'request_ms'],
+    ['Time to connect, TLS included', 'connect_ms'],
+    ['Time to first byte, from the start of a connection', 'first_byte_ms'],
+    ['Requests/s per client (connection)', 'client_rps'],
+  ] as const).map(([title, prefix], index) => distributionPanel({ id: id + index, y: y + index * tableHeight, title, prefix }));
+}
+
+/** Requests/s per thread, as wrk prints them. */
+export function threadsPanel(place: Place): PhasePanel {
+  return distributionPanel({ ...place, title: 'Requests/s per thread of the generator, sampled each 100 ms as wrk does', prefix: 'thread_rps' });
+}
+
+/** What was negotiated, and what did not succeed. */
+export const tlsPanel = ({ id, y }: Place): PhasePanel => tablePanel({
+  id,
+  title: 'TLS as negotiated, and what did not succeed',
+  description: 'TLS version, cipher and key exchange: they decide much of a handshake\'s cost, so compared servers should have the same. '
+    + '"unsent" are requests that were due and could not leave (constant rate only). Counts are those of all rounds.',
+  grid: { x: 0, y, w: 24, h: tableHeight },
+  from: benchPhase,
+  where: pickedRun,
+  noRows: noFigures,
+  columns: [
+    ...variantAndPhase,
+    { name: 'protocol', title: 'protocol', width: 80 },
+    { name: 'published_tls', title: 'published TLS', width: 325 },
+    { name: 'tls', title: 'TLS', width: 325 },
+    { name: 'responses_4xx', title: '4xx answers', width: 100 },
+    { name: 'errors', title: 'errors', width: 80 },
+    { name: 'unsent', title: 'unsent', width: 80 },
+  ],
+});
+
+function distributionPanel({ id, y, title, prefix }: Place & {
+  title: string; prefix: 'request_ms' | 'connect_ms' | 'first_byte_ms' | 'client_rps' | 'thread_rps';
+}): PhasePanel {
   const parts: readonly [part: DistributionPart, title: string][] = [['min', 'min'], ['max', 'max'], ['mean', 'mean'], ['sd', 'sd'], ['within_sd', '±sd']];
   return tablePanel({
     id,
     title,
     description: 'As h2load prints it (wrk: without the lowest): lowest, highest, mean, standard deviation, and the share within one standard deviation of the mean. Measured: '
       + 'those of the round with the median requests/s.',
-    grid: { x: 0, y, w: 24, h: 6 },
+    grid: { x: 0, y, w: 24, h: tableHeight },
     from: benchPhase,
     where: pickedRun,
     noRows: noFigures,

@@ -1,30 +1,14 @@
-// One function per panel kind. Each takes a measurement of the catalogue and the names of its fields, makes the query
-// from them, and sets the units, so that a panel cannot show anything else than what it selects.
-import * as barchart from '@grafana/grafana-foundation-sdk/barchart';
-import type { Builder, Dataquery } from '@grafana/grafana-foundation-sdk/cog';
-import {
-  BigValueColorMode, BigValueGraphMode, GraphThresholdsStyleConfigBuilder, GraphThresholdsStyleMode, LegendDisplayMode, LegendPlacement, SortOrder,
-  TooltipDisplayMode, VisibilityMode, VizLegendOptionsBuilder, VizOrientation, VizTooltipOptionsBuilder,
-  type DataSourceRef,
-} from '@grafana/grafana-foundation-sdk/common';
-import {
-  FieldColorBuilder, FieldColorModeId, MappingType, SpecialValueMatch, ThresholdsConfigBuilder, ThresholdsMode,
-  type DynamicConfigValue, type GridPos, type ValueMapping,
-} from '@grafana/grafana-foundation-sdk/dashboard';
+// Tables and single figures. A panel takes a measurement of the catalogue and the names of its fields, makes the query
+// from them, and sets the units, so that it cannot show anything else than what it selects.
+import { BigValueColorMode, BigValueGraphMode } from '@grafana/grafana-foundation-sdk/common';
+import { MappingType, SpecialValueMatch, type DynamicConfigValue, type ValueMapping } from '@grafana/grafana-foundation-sdk/dashboard';
 import * as stat from '@grafana/grafana-foundation-sdk/stat';
 import * as table from '@grafana/grafana-foundation-sdk/table';
-import * as timeseries from '@grafana/grafana-foundation-sdk/timeseries';
+import { framed, tableQuery, withoutTime, type Frame, type Repeat } from './frame.ts';
 import { select, type FieldName, type Measurement, type TagName, type Where } from './influxql.ts';
 
-/** The data source of dashboards/provisioning/datasources/bakeoff.yaml. */
-export const datasource: DataSourceRef = { type: 'influxdb', uid: 'bakeoff-influxdb' };
-
-/** What every panel has. Ids stay as they are: links and the memory of people point to them. */
-interface Panel<M extends Measurement> {
-  id: number;
-  title: string;
-  description: string;
-  grid: GridPos;
+/** A panel on one measurement. */
+interface Panel<M extends Measurement> extends Frame {
   from: M;
   where: Where<M>;
 }
@@ -90,66 +74,17 @@ export function colours(colors: Readonly<Record<string, string>>): ValueMapping 
  */
 export function tablePanel<M extends Measurement>(
   { columns, newest, noRows, repeat, ...panel }: Panel<M> & {
-    columns: readonly Column<M>[]; newest?: number; noRows?: string; repeat?: { variable: string; perRow: number };
+    columns: readonly Column<M>[]; newest?: number; noRows?: string; repeat?: Repeat;
   },
 ): table.PanelBuilder {
   const { from, where } = panel;
   const query = select({ columns: columns.map((column) => column.name), from, where, ...(newest !== undefined && { newest }) });
-  const builder = framed(new table.PanelBuilder(), panel, tableQuery(query))
+  const builder = framed(new table.PanelBuilder(), panel, [tableQuery(query)], repeat)
     .noValue(noRows ?? '–')
     .minWidth(60)
     .withTransformation(withoutTime);
   if (noRows !== undefined) builder.mappings([nullAs('–')]);
-  if (repeat !== undefined) builder.repeat(repeat.variable).repeatDirection('h').maxPerRow(repeat.perRow);
   for (const column of columns) builder.overrideByName(column.name, columnProperties(from, column));
-  return builder;
-}
-
-/** Bars side by side, a group per value of the tag `category`, in the order of time; all in one unit. */
-export function barsPanel<M extends Measurement>(
-  { category, bars, noBars, axis, unit, decimals, lineAt, ...panel }: Panel<M> & {
-    category: TagName<M>;
-    /** What it says where there are none. */
-    noBars: string;
-    bars: readonly { name: FieldName<M>; title: string; color: string }[];
-    axis: string;
-    unit: string;
-    decimals: number;
-    /** A dashed line across the bars. */
-    lineAt?: number;
-  },
-): barchart.PanelBuilder {
-  const { from, where } = panel;
-  const query = select({ columns: [category, ...bars.map((bar) => bar.name)], from, where });
-  const builder = framed(new barchart.PanelBuilder(), panel, tableQuery(query))
-    .withTransformation(withoutTime)
-    .noValue(noBars)
-    .xField(category)
-    .xTickLabelMaxLength(60)
-    // The names of a ladder's seven rows do not fit beside each other.
-    .xTickLabelRotation(-30)
-    .orientation(VizOrientation.Auto)
-    .showValue(VisibilityMode.Always)
-    .groupWidth(0.6)
-    .barWidth(0.9)
-    .fillOpacity(80)
-    .legend(legend())
-    .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.None))
-    .unit(unit)
-    .decimals(decimals)
-    .axisLabel(axis)
-    .axisSoftMin(0);
-  if (lineAt !== undefined) {
-    builder
-      .thresholds(new ThresholdsConfigBuilder().mode(ThresholdsMode.Absolute).steps([{ value: null, color: 'transparent' }, { value: lineAt, color: 'text' }]))
-      .thresholdsStyle(new GraphThresholdsStyleConfigBuilder().mode(GraphThresholdsStyleMode.Dashed));
-  }
-  for (const bar of bars) {
-    builder.overrideByName(bar.name, [
-      { id: 'displayName', value: bar.title },
-      { id: 'color', value: new FieldColorBuilder().mode(FieldColorModeId.Fixed).fixedColor(bar.color).build() },
-    ]);
-  }
   return builder;
 }
 
@@ -164,7 +99,7 @@ export function statPanel<M extends Measurement>(
   },
 ): stat.PanelBuilder {
   const query = select({ columns: [field], from: panel.from, where: panel.where });
-  return framed(new stat.PanelBuilder(), panel, tableQuery(query))
+  return framed(new stat.PanelBuilder(), panel, [tableQuery(query)])
     .withTransformation(withoutTime)
     .noValue(noFigure)
     .unit(unit)
@@ -172,33 +107,6 @@ export function statPanel<M extends Measurement>(
     .colorMode(BigValueColorMode.None)
     .graphMode(BigValueGraphMode.None);
 }
-
-/**
- * A field over the real time, a line per value of the tag `series`. A line breaks where nothing was measured for
- * `gapMs`, as between the rounds of a variant.
- */
-export function timeSeriesPanel<M extends Measurement>(
-  { field, series, unit, axis, gapMs, ...panel }: Panel<M> & {
-    field: FieldName<M>; series: TagName<M>; unit: string; axis: string; gapMs: number;
-  },
-): timeseries.PanelBuilder {
-  const { from, where } = panel;
-  const query = select({ columns: [field], from, where, groupBy: series });
-  return framed(new timeseries.PanelBuilder(), panel, new InfluxQLQuery(query, 'time_series', `$tag_${series}`))
-    .legend(legend())
-    .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending))
-    .colorScheme(new FieldColorBuilder().mode(FieldColorModeId.PaletteClassic))
-    .lineWidth(2)
-    .showPoints(VisibilityMode.Auto)
-    .spanNulls(false)
-    .insertNulls(gapMs)
-    .unit(unit)
-    .axisLabel(axis)
-    .axisSoftMin(0);
-}
-
-/** Every InfluxQL answer starts with the time; in a table of figures of a whole run it says nothing. */
-const withoutTime = { id: 'organize', options: { excludeByName: { Time: true }, indexByName: {}, renameByName: {} } };
 
 function columnProperties<M extends Measurement>(from: M, column: Column<M>): DynamicConfigValue[] {
   const catalogued = grafanaUnits[from.fields[column.name]?.unit ?? 'text'];
@@ -217,37 +125,3 @@ function columnProperties<M extends Measurement>(from: M, column: Column<M>): Dy
   return properties;
 }
 
-function legend(): VizLegendOptionsBuilder {
-  return new VizLegendOptionsBuilder().showLegend(true).displayMode(LegendDisplayMode.List).placement(LegendPlacement.Bottom).calcs([]);
-}
-
-interface AnyPanelBuilder<Self> {
-  id(id: number): Self;
-  title(title: string): Self;
-  description(description: string): Self;
-  gridPos(grid: GridPos): Self;
-  datasource(ref: DataSourceRef): Self;
-  withTarget(target: Builder<Dataquery>): Self;
-}
-
-function framed<B extends AnyPanelBuilder<B>, M extends Measurement>(builder: B, panel: Panel<M>, query: Builder<Dataquery>): B {
-  return builder.id(panel.id).title(panel.title).description(panel.description).gridPos(panel.grid).datasource(datasource).withTarget(query);
-}
-
-function tableQuery(query: string): InfluxQLQuery {
-  return new InfluxQLQuery(query, 'table');
-}
-
-/** A raw InfluxQL query; the SDK has no builder of its own for InfluxDB. */
-class InfluxQLQuery implements Builder<Dataquery> {
-  private readonly target: Record<string, unknown>;
-
-  constructor(query: string, resultFormat: 'table' | 'time_series', alias?: string) {
-    this.target = { refId: 'A', datasource, rawQuery: true, resultFormat, query, ...(alias !== undefined && { alias }) };
-  }
-
-  build(): Dataquery {
-    // The method only marks the type; as an own property it would be dropped by JSON.stringify all the same.
-    return { ...this.target, _implementsDataqueryVariant: () => {} };
-  }
-}

@@ -11,7 +11,7 @@ export interface Panel {
   datasource: { type: string; uid: string };
   targets: { refId: string; query: string; alias?: string; datasource: { type: string; uid: string } }[];
   fieldConfig: { defaults: { unit?: string; noValue?: string; mappings?: unknown[]; custom?: { axisLabel?: string; minWidth?: number } }; overrides: Override[] };
-  options: { xField?: string };
+  options: { xField?: string; yAxis?: { unit?: string; axisLabel?: string } };
   /** The variable for each of whose values there is a panel. */
   repeat?: string;
 }
@@ -19,9 +19,22 @@ export interface Panel {
 /** A row that is closed keeps its panels to itself. */
 export interface Row { id: number; type: 'row'; title: string; collapsed: boolean; gridPos: Panel['gridPos']; panels: Panel[] }
 
-export interface Variable { name: string; query: string; datasource: { type: string; uid: string }; sort: number }
+export interface Variable {
+  name: string; query: string; datasource: { type: string; uid: string }; sort: number; multi: boolean; includeAll: boolean; allValue?: string; hide?: number;
+}
 
-export interface Dashboard { uid: string; title: string; panels: (Panel | Row)[]; templating: { list: Variable[] } }
+export interface Link { type: string; url: string; includeVars: boolean; keepTime: boolean; placement?: string }
+
+export interface Dashboard {
+  uid: string;
+  title: string;
+  refresh?: string;
+  timepicker?: { refresh_intervals: string[] };
+  links: Link[];
+  panels: (Panel | Row)[];
+  templating: { list: Variable[] };
+  annotations?: { list?: { name: string; query: string; datasource: Variable['datasource'] }[] };
+}
 
 export const generatedFolder = new URL('../dashboards/generated/', import.meta.url);
 
@@ -39,11 +52,12 @@ export function panelsOf(dashboard: Dashboard): Panel[] {
   return dashboard.panels.flatMap((panel) => (isRow(panel) ? panel.panels : [panel]));
 }
 
-/** Every query of a dashboard, panels and variables, and a name for it to be found by. */
+/** Every query of a dashboard, panels, variables and annotations, and a name for it to be found by. */
 export function queriesOf(dashboard: Dashboard): { from: string; query: string; alias?: string | undefined }[] {
   return [
     ...panelsOf(dashboard).flatMap((panel) => panel.targets.map(({ query, alias }) => ({ from: `panel ${panel.id}`, query, alias }))),
     ...dashboard.templating.list.map((variable) => ({ from: `variable ${variable.name}`, query: variable.query })),
+    ...(dashboard.annotations?.list ?? []).map(({ name, query }) => ({ from: `annotation ${name}`, query })),
   ];
 }
 
@@ -53,13 +67,22 @@ export function selectedColumns(query: string): string[] {
   return [...list.matchAll(/"([^"]+)"/g)].map((match) => match[1] as string);
 }
 
+/** What is picked in a dashboard, and its time range. '.*' stands for "All". */
+export interface Picked { variables: Readonly<Record<string, string>>; fromMs: number; toMs: number }
+
 /**
- * Fills template variables in as Grafana does: `${name:raw}` becomes the value as it is. Throws when something is left
- * that this would send to InfluxDB as it stands and Grafana would not.
+ * Fills in template variables and the time range as Grafana does: `${name:raw}` becomes the value as it is, `${name:regex}`
+ * the value with what means something in a regular expression escaped, but for the text of "All". Throws when something is
+ * left that this would send to InfluxDB as it stands and Grafana would not.
  */
-export function interpolate(query: string, variables: Readonly<Record<string, string>>): string {
-  const filled = query.replace(/\$\{(\w+):raw\}/g, (text, name: string) => variables[name] ?? text);
-  if (filled.includes('$')) throw new Error(`not filled in: ${filled}`);
+export function interpolate(query: string, { variables, fromMs, toMs }: Picked): string {
+  const filled = query
+    .replace(/\$\{(\w+):(raw|regex)\}/g, (text, name: string, format: string) => {
+      const value = variables[name];
+      return value === undefined || format === 'raw' || value === '.*' ? value ?? text : value.replaceAll(/[\\^$*+?.()|[\]{}/]/g, '\\$&');
+    })
+    .replaceAll('$timeFilter', () => `time >= ${Math.floor(fromMs)}ms and time <= ${Math.ceil(toMs)}ms`);
+  if (filled.replaceAll('$/', '').includes('$')) throw new Error(`not filled in: ${filled}`);
   return filled;
 }
 

@@ -2,6 +2,7 @@
 import { usableCores } from '../analysis/limit.ts';
 import { publishedPhases, wholeRounds } from '../analysis/phases.ts';
 import { roundRps } from '../analysis/summarise.ts';
+import { comparable } from '../analysis/verdict.ts';
 import { UserError } from '../errors.ts';
 import { roundPoint, runPoint, tablePoints } from '../store/index.ts';
 import type { KeptRound } from './build-result.ts';
@@ -34,7 +35,9 @@ function roundPoints(plan: Plan, { round, outcomes }: KeptRound, { variants, com
   const cores = { server: plan.cores.serverCpus.length, generator: plan.cores.generatorCpus.length };
   return plan.variants.flatMap(({ variant, load }) => {
     const phases = phasesOf(variant.name);
-    const baseline = comparisons.find((comparison) => comparison.variant === variant.name)?.baseline;
+    const comparison = comparisons.find((one) => one.variant === variant.name);
+    const baseline = comparison?.baseline;
+    const soFar = comparable(variants.find(({ name }) => name === variant.name), comparison) ? comparison : undefined;
     return phases.map((phase, index) => {
       const tags = {
         run: plan.run, scenario: plan.scenario.name, variant: variant.name, round: String(round), phase: String(index + 1),
@@ -46,7 +49,7 @@ function roundPoints(plan: Plan, { round, outcomes }: KeptRound, { variants, com
       const ratio = baselinePhase && roundRps([phase]) / roundRps([baselinePhase]);
       const position = plan.shown.indexOf(variant);
       const generatorCores = usableCores(variants[position] as VariantResult, cores).generator;
-      return roundPoint({ tags, position, publishedRps: published?.rps, ratio, generatorCores }, phase);
+      return roundPoint({ tags, position, publishedRps: published?.rps, ratio, soFar, generatorCores }, phase);
     });
   });
 

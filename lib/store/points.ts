@@ -4,11 +4,13 @@ import { headerSavingsPercent, phasePairs, successRatioOf } from '../analysis/ph
 import { total } from '../analysis/statistics.ts';
 import { comparable } from '../analysis/verdict.ts';
 import { bucketLabel } from '../format.ts';
+import { streamsOf } from '../report/loads.ts';
+import { streamSweep } from '../report/streams.ts';
 import type { Comparison, Distribution, Integrity, LoadResult, NoiseFloor, Phase, PhaseResult, Result, VariantResult } from '../runner/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
 import { line, toNanoseconds } from './line-protocol.ts';
 import {
-  benchBucket, benchComparison, benchPhase, benchRound, benchRun, serverCpu, serverRss, type DistributionPart, type Measurement,
+  benchBucket, benchComparison, benchPhase, benchRound, benchRun, benchStreams, serverCpu, serverRss, type DistributionPart, type Measurement,
 } from './schema.ts';
 
 type Tags<M extends Measurement> = { [T in M['tags'][number]]: string | undefined };
@@ -47,6 +49,8 @@ export interface RoundContext {
   position: number;
   publishedRps?: number | undefined;
   ratio?: number | undefined;
+  /** Over the rounds up to this one. */
+  soFar?: Pick<Comparison, 'ratio' | 'ci95' | 'roundRatios'> | undefined;
   /** That the generator can use, for its share of them. */
   generatorCores?: number | undefined;
 }
@@ -54,11 +58,17 @@ export interface RoundContext {
 /** The bench_round point of one phase. Written twice (later with the ratio) it stays one point. */
 export function roundPoint(context: RoundContext, phase: Phase): string {
   const { requests, noise } = phase;
+  const { soFar, tags: { round, variant } } = context;
+  const interval = soFar !== undefined && soFar.roundRatios.length > 1 ? soFar.ci95 : undefined;
   return pointOf(benchRound, context.tags, {
     position: context.position,
     published_rps: context.publishedRps,
     measured_rps: phase.rps,
     ratio: context.ratio,
+    ratio_so_far: soFar?.ratio,
+    ci_low: interval?.[0],
+    ci_high: interval?.[1],
+    label: `round ${round}: ${variant}`,
     requests,
     seconds: phase.seconds,
     errors: phase.errors.total,
@@ -93,14 +103,14 @@ export function roundPoint(context: RoundContext, phase: Phase): string {
 
 /**
  * The table's points: a bench_comparison point per variant, a bench_phase point per variant and phase, a bench_bucket point
- * per bucket. At the run's start, and a nanosecond later for each, so that they are in the table's order by time.
+ * per bucket, a bench_streams point per number of streams. At the run's start, and a nanosecond later for each, so that they are in the table's order by time.
  */
 export function tablePoints(result: Result): string[] {
   const start = toNanoseconds(result.startedAt);
   const { run, scenario } = result;
   const comparisons = result.variants.map((variant, position) => {
     const comparison = result.comparisons.find((one) => one.variant === variant.name && one.metric === 'rps');
-    const tags = { run, scenario, variant: variant.name, server: variant.server?.name, baseline: comparison?.baseline };
+    const tags = { run, scenario, variant: variant.name, server: variant.server?.name, version: variant.server?.version, baseline: comparison?.baseline };
     return pointOf(benchComparison, tags, comparisonFields(result, variant, position, comparison), start + BigInt(position));
   });
   const phases = result.variants.flatMap((variant, position) => phasePairs(variant).map((pair) => ({ variant, position, ...pair })));
@@ -113,7 +123,18 @@ export function tablePoints(result: Result): string[] {
     ...phases.flatMap((row) => bucketsOf(row.published, row.measured).map(({ label, fields }, position) => (
       pointOf(benchBucket, { ...tagsOf(row), bucket: label }, { position, ...fields }, start + BigInt(position))
     ))),
+    ...streamPoints(result, start),
   ];
+}
+
+function streamPoints(result: Result, start: bigint): string[] {
+  const sweep = streamSweep(result);
+  return (sweep?.curve ?? []).map(({ variant, rps, ratio }, index) => pointOf(
+    benchStreams,
+    { run: result.run, scenario: result.scenario, variant: variant.name, server: variant.server?.name, streams: String(streamsOf(variant)) },
+    { measured_rps: rps, http1_rps: sweep?.line.rps, ratio },
+    start + BigInt(index),
+  ));
 }
 
 function comparisonFields(
@@ -164,7 +185,6 @@ function comparisonFields(
     generator_share: variant.generatorShare,
     ceiling_rps: ceilings.find(({ variants }) => variants.includes(variant.name))?.rps,
     ceiling_share: variant.ceilingShare,
-    server_version: variant.server?.version,
   };
 }
 
@@ -278,5 +298,7 @@ export function runPoint(run: RunState): string {
     lost: run.integrity?.lost,
     noise_floor: run.noiseFloor && run.noiseFloor.ratio - 1,
     noise_floor_rounds: run.noiseFloor?.rounds,
+    noise_low: run.noiseFloor && 1 / run.noiseFloor.ratio,
+    noise_high: run.noiseFloor?.ratio,
   }, toNanoseconds(run.startedAt));
 }

@@ -42,6 +42,10 @@ export const benchRound = {
     published_rps: { unit: 'requests/s', about: 'what the article saw' },
     measured_rps: { unit: 'requests/s', about: 'what was measured here in this round' },
     ratio: { unit: 'ratio', about: 'measured requests/s divided by the baseline\'s of the same round and phase' },
+    ratio_so_far: { unit: 'ratio', about: 'as bench_comparison\'s ratio, over the rounds up to this one' },
+    ci_low: { unit: 'ratio', about: 'lower end of its 95 % interval; left out for one round, which has none' },
+    ci_high: { unit: 'ratio', about: 'upper end of its 95 % interval' },
+    label: { unit: 'text', about: 'round and variant in words, for a mark on a time axis' },
     requests: { unit: 'requests', about: 'responses and errors' },
     seconds: { unit: 's', about: 'length of the measured window' },
     errors: { unit: 'errors', about: 'attempts that ended without a response' },
@@ -80,7 +84,8 @@ export const benchRound = {
  */
 export const benchComparison = {
   measurement: 'bench_comparison',
-  tags: ['run', 'scenario', 'variant', 'server', 'baseline'],
+  // `version` is the server's: a line over runs ends where another version begins.
+  tags: ['run', 'scenario', 'variant', 'server', 'version', 'baseline'],
   fields: {
     position: { unit: 'number', about: 'the variant\'s place in the table, from 0' },
     published_rps: { unit: 'requests/s', about: 'what the article saw' },
@@ -121,7 +126,6 @@ export const benchComparison = {
     generator_share: { unit: 'ratio', about: 'median share of its core that the generator used' },
     ceiling_rps: { unit: 'requests/s', about: 'what the generator can do at most with this load on this machine' },
     ceiling_share: { unit: 'ratio', about: 'measured requests/s divided by that ceiling' },
-    server_version: { unit: 'text', about: 'version of the server' },
   },
 } as const satisfies Measurement;
 
@@ -197,6 +201,17 @@ export const benchBucket = {
   },
 } as const satisfies Measurement;
 
+/** One point per number of streams of a sweep, most streams first; only where a run has such a sweep beside HTTP/1.1. */
+export const benchStreams = {
+  measurement: 'bench_streams',
+  tags: ['run', 'scenario', 'variant', 'server', 'streams'],
+  fields: {
+    measured_rps: { unit: 'requests/s', about: 'median over the rounds measured here' },
+    http1_rps: { unit: 'requests/s', about: 'that of HTTP/1.1 in the same run' },
+    ratio: { unit: 'ratio', about: 'measured requests/s divided by HTTP/1.1\'s' },
+  },
+} as const satisfies Measurement;
+
 /** One point per run, at its start; written again when the run ends. */
 export const benchRun = {
   measurement: 'bench_run',
@@ -213,8 +228,10 @@ export const benchRun = {
     lost: { unit: 'requests', about: 'requests that the database does not hold' },
     noise_floor: { unit: 'ratio', about: 'of a config against itself: the smallest effect that is told from noise, as a share of requests/s' },
     noise_floor_rounds: { unit: 'rounds', about: 'with how many rounds' },
+    noise_low: { unit: 'ratio', about: 'ratios between this and noise_high cannot be told from 1' },
+    noise_high: { unit: 'ratio', about: '1 and the noise floor' },
   },
 } as const satisfies Measurement;
 
 /** All that bakeoff's dashboards may ask for. */
-export const measurements: readonly Measurement[] = [...loadgenMeasurements, serverCpu, serverRss, benchRound, benchComparison, benchPhase, benchBucket, benchRun];
+export const measurements: readonly Measurement[] = [...loadgenMeasurements, serverCpu, serverRss, benchRound, benchComparison, benchPhase, benchBucket, benchStreams, benchRun];

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { generatedFiles } from '../../dashboards/build.ts';
+import { dashboardNames, generatedFile, type DashboardName } from '../../dashboards/names.ts';
 import { measurements } from '../../lib/store/schema.ts';
 import { generatedFolder, isRow, panelsOf, queriesOf, readDashboard, selectedColumns, type Dashboard, type Panel } from '../grafana.ts';
 
@@ -11,21 +12,28 @@ it('commits what dashboards/build.ts makes (else: npm run -s dashboards)', () =>
   expect(committed).toEqual(generatedFiles());
 });
 
+it('has one file per dashboard', () => {
+  const named = Object.entries(dashboardNames).map(([name, { uid, title }]) => ({ file: generatedFile(name as DashboardName), uid, title }));
+  const read = files.map((file) => ({ file, ...readDashboard(file) })).map(({ file, uid, title }) => ({ file, uid, title }));
+  expect(read.toSorted((a, b) => a.file.localeCompare(b.file))).toEqual(named.toSorted((a, b) => a.file.localeCompare(b.file)));
+});
+
+it.each([
+  ['a measurement', '"bench_comparison"', '"bench_comparisons"', 'panel 1: measurement bench_comparisons'],
+  ['a field', '"measured_rps"', '"measured_req_s"', 'panel 1: measured_req_s'],
+  ['a tag', '"scenario" =', '"measured_rps" =', 'panel 1: measured_rps is no tag'],
+])('catches a dashboard that asks for %s that is not written', (_what, written, asked, found) => {
+  const text = JSON.stringify(readDashboard('comparison.json')).replaceAll(JSON.stringify(written).slice(1, -1), JSON.stringify(asked).slice(1, -1));
+  expect(unknownNames(JSON.parse(text) as Dashboard)).toContain(found);
+});
+
 describe.each(files)('%s', (file) => {
   const dashboard = readDashboard(file);
   const panels = panelsOf(dashboard);
 
   it('asks only for measurements, tags and fields that are written', () => {
+    expect(queriesOf(dashboard).length).toBeGreaterThan(panels.length);
     expect(unknownNames(dashboard)).toEqual([]);
-  });
-
-  it.each([
-    ['a measurement', '"bench_comparison"', '"bench_comparisons"', 'panel 1: measurement bench_comparisons'],
-    ['a field', '"measured_rps"', '"measured_req_s"', 'panel 1: measured_req_s'],
-    ['a tag', '"scenario" =', '"measured_rps" =', 'panel 1: measured_rps is no tag'],
-  ])('is caught when it asks for %s that is not written', (_what, written, asked, found) => {
-    const text = JSON.stringify(dashboard).replaceAll(JSON.stringify(written).slice(1, -1), JSON.stringify(asked).slice(1, -1));
-    expect(unknownNames(JSON.parse(text) as Dashboard)).toContain(found);
   });
 
   it('has a unit and a title of its own for every column of a table', () => {
@@ -40,24 +48,37 @@ describe.each(files)('%s', (file) => {
     }
   });
 
-  it('has a unit and a label on every axis', () => {
-    const charts = panels.filter((panel) => panel.type !== 'table' && panel.type !== 'stat');
-    expect(charts).not.toEqual([]);
-    for (const { title, fieldConfig: { defaults } } of charts) {
-      expect([title, defaults.unit, defaults.custom?.axisLabel]).toEqual([title, expect.any(String), expect.any(String)]);
+  it('has a unit and a label on every axis, and a unit for every single figure', () => {
+    const others = panels.filter((panel) => panel.type !== 'table');
+    expect(others).not.toEqual([]);
+    for (const { title, type, fieldConfig: { defaults }, options: { yAxis } } of others) {
+      const [unit, label] = type === 'heatmap' ? [yAxis?.unit, yAxis?.axisLabel] : [defaults.unit, defaults.custom?.axisLabel];
+      expect([title, unit, type === 'stat' ? 'none' : label]).toEqual([title, expect.any(String), expect.any(String)]);
     }
   });
 
-  it('has a unit for every single figure', () => {
-    const stats = panels.filter((panel) => panel.type === 'stat');
-    expect(stats.map(({ fieldConfig: { defaults } }) => defaults.unit)).toEqual(['percentunit']);
-  });
-
-  it('overrides only columns that are selected', () => {
+  it('overrides only columns and lines that are there', () => {
     for (const panel of panels) {
-      const selected = panel.targets.flatMap((target) => selectedColumns(target.query));
+      const selected = panel.targets.flatMap(({ query, alias }) => [...selectedColumns(query), ...(alias === undefined ? [] : [alias])]);
       expect(selected, panel.title).toEqual(expect.arrayContaining(panel.fieldConfig.overrides.map((override) => override.matcher.options)));
       if (panel.options.xField !== undefined) expect(selected).toContain(panel.options.xField);
+    }
+  });
+
+  it('gives every line a name, and every query of a panel a letter of its own', () => {
+    for (const { title, type, targets } of panels) {
+      const letters = targets.map(({ refId }) => refId);
+      expect(letters, title).toEqual([...new Set(letters)]);
+      if (type === 'timeseries' || type === 'heatmap') for (const { alias } of targets) expect(alias, title).toMatch(/\S/);
+    }
+  });
+
+  it('fills bands between lines that are there', () => {
+    for (const { title, fieldConfig: { overrides } } of panels) {
+      const properties = overrides.flatMap((override) => override.properties);
+      const names = properties.flatMap(({ id, value }) => (id === 'displayName' ? [value] : []));
+      const bands = properties.flatMap(({ id, value }) => (id === 'custom.fillBelowTo' ? [value] : []));
+      expect(names, title).toEqual(expect.arrayContaining(bands));
     }
   });
 
@@ -78,27 +99,34 @@ describe.each(files)('%s', (file) => {
   });
 
   it('says why where a panel may have nothing to show, and has a dash for a figure that is not there', () => {
-    const mayBeEmpty = panels.filter(({ type, targets }) => (
-      type === 'barchart' || type === 'stat' || targets.some(({ query }) => /FROM "bench_(phase|bucket|round)"/.test(query))
-    ));
-    expect(mayBeEmpty.map(({ type }) => type)).toEqual(expect.arrayContaining(['barchart', 'stat', 'table']));
-    expect(mayBeEmpty.length).toBeGreaterThan(10);
-    for (const { title, type, fieldConfig: { defaults } } of mayBeEmpty) {
+    // Scenarios and runs are offered where they have rows in these.
+    const neverEmpty = panels.filter(({ type, targets }) => type === 'table' && targets.every(({ query }) => /FROM "bench_(comparison|run)"/.test(query)));
+    for (const panel of panels.filter((one) => !neverEmpty.includes(one))) {
+      const { title, type, fieldConfig: { defaults } } = panel;
       expect(defaults.noValue, title).toMatch(/^[A-Z].+\.$/);
       if (type === 'table') expect(defaults.mappings, title).toEqual([{ type: 'special', options: { match: 'null', result: { text: '–' } } }]);
     }
   });
 
-  it('repeats panels for the values of a variable that it has, all of them', () => {
-    const repeated = panels.flatMap(({ repeat }) => repeat ?? []);
-    expect(repeated).toEqual(['variant']);
-    const variable = dashboard.templating.list.find(({ name }) => name === 'variant');
-    expect(variable).toMatchObject({ multi: true, includeAll: true, current: { value: '$__all' } });
+  it('repeats panels for the values of a hidden variable that it has, all of them', () => {
+    for (const { repeat } of panels.filter((panel) => panel.repeat !== undefined)) {
+      const variable = dashboard.templating.list.find(({ name }) => name === repeat);
+      expect(variable).toMatchObject({ multi: true, includeAll: true, current: { value: '$__all' }, hide: 2 });
+      // A panel for each value, not one for all of them.
+      expect(variable).not.toHaveProperty('allValue');
+    }
   });
 
   it('has panel ids that differ', () => {
     const ids = [...panels, ...dashboard.panels.filter(isRow)].map((panel) => panel.id);
     expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  it('links to the others, with the scenario and the run that are picked', () => {
+    const others = Object.values(dashboardNames).filter(({ uid }) => uid !== dashboard.uid).map(({ uid }) => `/d/${uid}`);
+    expect(dashboard.links.map(({ url }) => url)).toEqual(others);
+    for (const { type, includeVars, placement } of dashboard.links) expect({ type, includeVars, placement }).toEqual({ type: 'link', includeVars: true, placement: undefined });
+    expect(dashboard.templating.list.map(({ name }) => name)).toEqual(expect.arrayContaining(['scenario', 'run']));
   });
 
   it('uses the data source that is provisioned', () => {
@@ -107,17 +135,29 @@ describe.each(files)('%s', (file) => {
     const used = [
       ...panels.flatMap((panel) => [panel.datasource, ...panel.targets.map((target) => target.datasource)]),
       ...dashboard.templating.list.map((variable) => variable.datasource),
+      ...(dashboard.annotations?.list ?? []).map((annotation) => annotation.datasource),
     ];
     for (const datasource of used) expect(datasource).toEqual({ type: 'influxdb', uid });
   });
+});
+
+it('repeats effects per variant in Comparison, and histograms per variant in HTTP/2', () => {
+  expect(files.flatMap((file) => panelsOf(readDashboard(file)).flatMap(({ repeat }) => (repeat === undefined ? [] : [`${file} ${repeat}`]))))
+    .toEqual(['comparison.json compared', 'http2.json variant']);
+});
+
+it('refreshes the live dashboard each second, and asks for no more than its time range then', () => {
+  const { refresh, timepicker, ...live } = readDashboard('live.json');
+  expect([refresh, timepicker?.refresh_intervals[0]]).toEqual(['1s', '1s']);
+  for (const { from, query } of queriesOf(live)) expect([from, query.includes('$timeFilter')]).toEqual([from, !from.startsWith('variable') && !query.includes(' LIMIT ')]);
 });
 
 describe('docker/compose.yaml', () => {
   const lines = readFileSync(new URL('../../docker/compose.yaml', import.meta.url), 'utf8').split('\n');
 
   it('pins images to exact versions', () => {
-    const images = lines.filter((line) => line.includes('image:'));
-    expect(images).toHaveLength(2);
+    const images = lines.filter((line) => line.trim().startsWith('image:'));
+    expect(images.length).toBeGreaterThan(1);
     for (const image of images) expect(image).toMatch(/image: [a-z/]+:\d+\.\d+\.\d+$/);
   });
 
@@ -129,7 +169,7 @@ describe('docker/compose.yaml', () => {
 
   it('takes every secret from the environment', () => {
     const secrets = lines.filter((line) => /(PASSWORD|TOKEN):/.test(line) && !line.startsWith('#'));
-    expect(secrets).toHaveLength(4);
+    expect(secrets.length).toBeGreaterThan(3);
     for (const secret of secrets) expect(secret).toMatch(/: \$\{\w+:\?.+\}$/);
   });
 });
@@ -144,14 +184,15 @@ function columnsOf(panel: Panel): { name: string; title: unknown; unit: unknown;
 
 /** What a dashboard's queries name that lib/store/schema.ts does not. */
 function unknownNames(dashboard: Dashboard): string[] {
-  return queriesOf(dashboard).flatMap(({ from, query, alias }) => {
+  return queriesOf(dashboard).flatMap(({ from, query, alias }): string[] => {
     const asked = /FROM "([^"]+)"/.exec(query)?.[1];
     const written = measurements.find((one) => one.measurement === asked);
     if (written === undefined) return [`${from}: measurement ${asked}`];
     const names = [...query.matchAll(/"([^"]+)"/g)].map((match) => match[1] as string).filter((name) => name !== asked);
     const tags = [
-      ...[...query.matchAll(/"([^"]+)" !?= '/g)].map((match) => match[1] as string),
-      ...[...query.matchAll(/(?:GROUP BY|WITH KEY =) "([^"]+)"/g)].map((match) => match[1] as string),
+      ...[...query.matchAll(/"([^"]+)" (?:!?= '|=~)/g)].map((match) => match[1] as string),
+      ...[...query.matchAll(/WITH KEY = "([^"]+)"/g)].map((match) => match[1] as string),
+      ...[...(/ GROUP BY (.*)/.exec(query)?.[1] ?? '').matchAll(/"([^"]+)"/g)].map((match) => match[1] as string),
       ...[...(alias ?? '').matchAll(/\$tag_(\w+)/g)].map((match) => match[1] as string),
     ];
     return [

@@ -30,16 +30,23 @@ it('names every measurement once', () => {
 it('writes a phase as one wide point', () => {
   const point = roundPoint({
     tags: { run: 'r 1', scenario: 's', variant: 'v', round: '2', phase: '1', server: 'nginx', protocol: 'http/1.1' },
-    position: 1, publishedRps: 700, ratio: 1.25, generatorCores: 2,
+    position: 1, publishedRps: 700, ratio: 1.25, soFar: { ratio: 1.2, ci95: [1.1, 1.3], roundRatios: [1.15, 1.25] }, generatorCores: 2,
   }, phase);
   expect(point).toBe('bench_round,phase=1,protocol=http/1.1,round=2,run=r\\ 1,scenario=s,server=nginx,variant=v '
-    + 'position=1,published_rps=700,measured_rps=500,ratio=1.25,requests=1000,seconds=2,errors=5,errors_per_million=5000,success_ratio=0.99,'
+    + 'position=1,published_rps=700,measured_rps=500,ratio=1.25,ratio_so_far=1.2,ci_low=1.1,ci_high=1.3,label="round 2: v",requests=1000,seconds=2,errors=5,errors_per_million=5000,success_ratio=0.99,'
     + 'server_cpu_micros_per_request=10,generator_cpu_micros_per_request=20,p50_ms=1.5,p99_ms=2.5,max_ms=9,'
     + 'connect_mean_ms=5,connect_max_ms=7,first_byte_mean_ms=8,first_byte_max_ms=10,send_delay_p99_ms=0.2,unsent=4,'
     + 'header_bytes=60000,header_savings=0.75,body_bytes=610000,total_bytes=850000,bytes_per_second=425000,server_rss_bytes=4096,'
     + 'generator_share=0.005,server_steal_share=0.01,generator_steal_share=0.02,server_others_share=0.03,load_average=1.5,'
     + 'server_mhz_begin=2000,server_mhz_end=2500 1767323045678000000');
   expect(fieldsOf(point)).toEqual(Object.keys(benchRound.fields));
+});
+
+it('has no interval after one round', () => {
+  const tags = { run: 'r', scenario: 's', variant: 'v', round: '1', phase: '1', server: 'nginx', protocol: 'h2' };
+  const fields = fieldsOf(roundPoint({ tags, position: 0, soFar: { ratio: 1.2, ci95: [1.2, 1.2], roundRatios: [1.2] } }, phase));
+  expect(fields).toContain('ratio_so_far');
+  expect(fields).not.toContain('ci_low');
 });
 
 it('leaves out what a phase without requests has no figure for', () => {
@@ -83,12 +90,12 @@ it('writes one row of the table per variant, a nanosecond apart, with what is th
   expect(first).toBe('bench_comparison,baseline=initial,run=r,scenario=s,variant=spdy '
     + 'position=1,published_rps=600,published_ratio=2,verdict="none",why="published only",looks="5, 10, 20",rounds=0,requests=0,'
     + 'published_header_bytes=10,published_header_savings=0.4,published_total_bytes=90 1767323045678000001');
-  expect(second).toBe('bench_comparison,baseline=initial,run=r,scenario=s,server=nginx,variant=tuned '
+  expect(second).toBe('bench_comparison,baseline=initial,run=r,scenario=s,server=nginx,variant=tuned,version=1.22.1 '
     + 'position=2,published_rps=900,published_ratio=3,measured_rps=500,ratio=1,ci_low=1,ci_high=1,verdict="none",why="1.0 % of the requests of initial failed",'
     + 'rounds_needed=0,looks="5, 10, 20",outliers="",cpu_ratio=1,cpu_ci_low=1,cpu_ci_high=1,disagreement="",note="ours",rounds=2,requests=2000,errors_per_million=5000,success_ratio=0.99,server_cpu_micros_per_request=10,p50_ms=1.5,p99_ms=2.5,max_ms=9,'
     + 'published_header_bytes=10,header_bytes=60000,published_header_savings=0.4,header_savings=0.75,body_bytes=610000,published_total_bytes=90,'
     + 'total_bytes=850000,bytes_per_second=425000,header_bytes_per_request=60,total_bytes_per_request=850,'
-    + 'server_share=0.005,generator_share=0.01,ceiling_rps=2000,ceiling_share=0.25,server_version="1.22.1" 1767323045678000002');
+    + 'server_share=0.005,generator_share=0.01,ceiling_rps=2000,ceiling_share=0.25 1767323045678000002');
   expect(fieldsOf(second)).toEqual(Object.keys(benchComparison.fields));
 });
 
@@ -157,6 +164,21 @@ it('never gives two points of a table the same measurement, tags and time', () =
   expect(new Set(keys).size).toBe(points.length);
 });
 
+it('writes a point per number of streams, most first, beside HTTP/1.1, and none where there is no sweep', () => {
+  const at = (name: string, streams: number | undefined, rps: number): MeasuredVariant => ({
+    ...initial, name, load: streams === undefined ? { protocol: 'http/1.1', threads: 1 } : { ...load, streams }, against: 'line',
+    rounds: [{ round: 1, phases: [{ ...phase, requests: rps, seconds: 1, rps }] }],
+  });
+  const line = at('line', undefined, 100);
+  const points = linesOf('bench_streams', line, at('few', 1, 90), at('most', 100, 300), at('some', 10, 200));
+  expect(points.map((point) => point.replace(/ratio=([\d.]+)/, (_, ratio) => `ratio=${Math.round(Number(ratio) * 1e9) / 1e9}`))).toEqual([
+    'bench_streams,run=r,scenario=s,server=nginx,streams=100,variant=most measured_rps=300,http1_rps=100,ratio=3 1767323045678000000',
+    'bench_streams,run=r,scenario=s,server=nginx,streams=10,variant=some measured_rps=200,http1_rps=100,ratio=2 1767323045678000001',
+    'bench_streams,run=r,scenario=s,server=nginx,streams=1,variant=few measured_rps=90,http1_rps=100,ratio=0.9 1767323045678000002',
+  ]);
+  expect(linesOf('bench_streams', line, at('few', 1, 90), at('most', 100, 300))).toEqual([]);
+});
+
 it('gives a server\'s memory at every sample and its cores between samples', () => {
   const tags = { run: 'r', scenario: 's', variant: 'v', round: '1', server: 'nginx' };
   expect(serverSamplePoints(tags, [])).toEqual([]);
@@ -176,5 +198,5 @@ it('keeps a run at the same point from start to end', () => {
   const run = { run: 'r', scenario: 's', title: 'Is it faster?', startedAt: '1970-01-01T00:00:01.000Z' };
   expect(runPoint({ ...run, state: 'running' })).toBe('bench_run,run=r,scenario=s title="Is it faster?",state="running",started=1000 1000000000');
   expect(runPoint({ ...run, state: 'complete', endedAt: '1970-01-01T00:00:02.000Z', rounds: 6, integrity: { requests: 5, stored: 4, backfilled: 3, lost: 1 }, noiseFloor: { rounds: 6, ratio: 1.25 } }))
-    .toBe('bench_run,run=r,scenario=s title="Is it faster?",state="complete",started=1000,ended=2000,rounds=6,requests=5,stored=4,backfilled=3,lost=1,noise_floor=0.25,noise_floor_rounds=6 1000000000');
+    .toBe('bench_run,run=r,scenario=s title="Is it faster?",state="complete",started=1000,ended=2000,rounds=6,requests=5,stored=4,backfilled=3,lost=1,noise_floor=0.25,noise_floor_rounds=6,noise_low=0.8,noise_high=1.25 1000000000');
 });

@@ -1,0 +1,120 @@
+// What the dashboards share: variables, links to each other, rows, and the list of runs.
+import {
+  DashboardBuilder, DashboardCursorSync, DashboardLinkType, QueryVariableBuilder, RowBuilder, VariableHide, VariableRefresh, VariableSort,
+  type DashboardLink, type Panel,
+} from '@grafana/grafana-foundation-sdk/dashboard';
+import type { Builder } from '@grafana/grafana-foundation-sdk/cog';
+import { benchRun } from '../lib/store/schema.ts';
+import { datasource } from './frame.ts';
+import type { VariableName, Where } from './influxql.ts';
+import { dashboardNames, type DashboardName } from './names.ts';
+import { colours, tablePanel } from './tables.ts';
+
+/** A dashboard without panels, with links to the others that keep the scenario and the run. */
+export function board(name: DashboardName, { description, from, keepsTime = true }: {
+  description: string;
+  /** Its time range as it opens. */
+  from: string;
+  /** Whether the others open at its time range: not where that is one of weeks. */
+  keepsTime?: boolean;
+}): DashboardBuilder {
+  const { uid, title } = dashboardNames[name];
+  const builder = new DashboardBuilder(title)
+    .uid(uid)
+    .description(description)
+    .tags(['bakeoff'])
+    .editable()
+    .timezone('browser')
+    .tooltip(DashboardCursorSync.Off)
+    .time({ from, to: 'now' });
+  for (const [other, { uid: to, title: text }] of Object.entries(dashboardNames)) {
+    // History is about weeks, the others about a run.
+    if (other !== name) builder.link(link(text, `/d/${to}`, keepsTime && other !== 'history'));
+  }
+  return builder;
+}
+
+/** A link that is always in sight: the SDK's builder puts every one into a menu. */
+function link(title: string, url: string, keepTime: boolean): Builder<DashboardLink> {
+  const options = { tooltip: '', tags: [], asDropdown: false, targetBlank: false, includeVars: true };
+  return { build: () => ({ title, type: DashboardLinkType.Link, icon: 'dashboard', url, keepTime, ...options }) };
+}
+
+interface VariableOptions {
+  name: VariableName;
+  query: string;
+  /** Without one it is not to be seen: it is for links, or panels are repeated for its values. */
+  label?: string;
+  newestFirst?: boolean;
+  /** More than one value may be picked, and all are at first. */
+  multi?: boolean;
+  /** "All" may be picked, and is at first. */
+  all?: boolean;
+}
+
+/** A variable whose choices are in the database. It is asked anew with each change of the time range, and each refresh. */
+export function variable({ name, query, label, newestFirst, multi, all }: VariableOptions): QueryVariableBuilder {
+  const builder = new QueryVariableBuilder(name)
+    .datasource(datasource)
+    .query(query)
+    .refresh(VariableRefresh.OnTimeRangeChanged)
+    .allowCustomValue(false)
+    // A run's name starts with its time.
+    .sort(newestFirst === true ? VariableSort.AlphabeticalDesc : VariableSort.AlphabeticalAsc);
+  if (label === undefined) builder.hide(VariableHide.HideVariable);
+  else builder.label(label);
+  if (multi === true) builder.multi(true);
+  if (multi === true || all === true) builder.includeAll(true).current({ text: 'All', value: '$__all' });
+  // Not the list of all values, which grows with the history. Panels that are repeated need the list.
+  if (all === true) builder.allValue('.*');
+  return builder;
+}
+
+/** A row that is closed until somebody wants it; its panels ask nothing before. */
+export function closedRow(id: number, title: string, y: number, panels: readonly Builder<Panel>[]): RowBuilder {
+  const row = openRow(id, title, y).collapsed(true);
+  for (const panel of panels) row.withPanel(panel);
+  return row;
+}
+
+/** A heading over the panels that follow. */
+export function openRow(id: number, title: string, y: number): RowBuilder {
+  return new RowBuilder(title).id(id).gridPos({ x: 0, y, w: 24, h: 1 });
+}
+
+/** The newest runs; a click on one shows it in a dashboard, at its time. */
+export function runsPanel({ id, y, opens, where, title }: {
+  id: number; y: number; opens: DashboardName; where: Where<typeof benchRun>; title: string;
+}): ReturnType<typeof tablePanel<typeof benchRun>> {
+  const url = `/d/${dashboardNames[opens].uid}?var-scenario=\${__data.fields.scenario}&var-run=\${__data.fields.run}`
+    + '&from=${__data.fields.started.numeric}&to=${__data.fields.ended.numeric}';
+  return tablePanel({
+    id,
+    title,
+    description: 'The newest 100 runs, newest first. A click on a run shows it, at its time. "lost" are requests that k6 counted '
+      + 'and the database does not hold. A run that was ended before its first whole round has no table to show.',
+    grid: { x: 0, y, w: 24, h: 7 },
+    from: benchRun,
+    where,
+    newest: 100,
+    columns: [
+      { name: 'run', title: 'run', width: 280, link: { title: `Show this run in ${dashboardNames[opens].title}`, url } },
+      { name: 'scenario', title: 'scenario', width: 160 },
+      { name: 'title', title: 'what it compares' },
+      {
+        name: 'state',
+        title: 'state',
+        width: 80,
+        coloured: true,
+        mappings: [colours({ complete: 'green', partial: 'orange', running: 'blue' })],
+      },
+      { name: 'started', title: 'started', width: 145 },
+      { name: 'ended', title: 'ended', width: 145 },
+      { name: 'rounds', title: 'rounds', width: 60 },
+      { name: 'requests', title: 'requests', width: 90 },
+      { name: 'stored', title: 'stored', width: 90 },
+      { name: 'backfilled', title: 'backfilled', width: 80 },
+      { name: 'lost', title: 'lost', width: 55 },
+    ],
+  });
+}

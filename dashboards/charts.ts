@@ -1,0 +1,157 @@
+// Bars, lines over time and heatmaps: one function per kind, each with a unit and a label on its axis.
+import * as barchart from '@grafana/grafana-foundation-sdk/barchart';
+import {
+  AxisPlacement, GraphDrawStyle, GraphThresholdsStyleConfigBuilder, GraphThresholdsStyleMode, HeatmapCellLayout, ScaleDistribution,
+  ScaleDistributionConfigBuilder, SortOrder, TooltipDisplayMode, VisibilityMode, VizOrientation, VizTooltipOptionsBuilder,
+} from '@grafana/grafana-foundation-sdk/common';
+import {
+  FieldColorBuilder, FieldColorModeId, ThresholdsConfigBuilder, ThresholdsMode, type DynamicConfigValue,
+} from '@grafana/grafana-foundation-sdk/dashboard';
+import * as heatmap from '@grafana/grafana-foundation-sdk/heatmap';
+import * as timeseries from '@grafana/grafana-foundation-sdk/timeseries';
+import { framed, legend, lineQueries, tableQuery, withoutTime, type Frame, type Lines, type Repeat } from './frame.ts';
+import { select, type FieldName, type Measurement, type TagName, type Where } from './influxql.ts';
+
+/** Bars side by side, a group per value of the tag `category`, in the order of time; all in one unit. */
+export function barsPanel<M extends Measurement>(
+  { from, where, category, bars, noBars, axis, unit, decimals, lineAt, ...frame }: Frame & {
+    from: M;
+    where: Where<M>;
+    category: TagName<M>;
+    /** What it says where there are none. */
+    noBars: string;
+    bars: readonly { name: FieldName<M>; title: string; color: string }[];
+    axis: string;
+    unit: string;
+    decimals: number;
+    /** A dashed line across the bars. */
+    lineAt?: number;
+  },
+): barchart.PanelBuilder {
+  const query = select({ columns: [category, ...bars.map((bar) => bar.name)], from, where });
+  const builder = framed(new barchart.PanelBuilder(), frame, [tableQuery(query)])
+    .withTransformation(withoutTime)
+    .noValue(noBars)
+    .xField(category)
+    .xTickLabelMaxLength(60)
+    // The names of a ladder's seven rows do not fit beside each other.
+    .xTickLabelRotation(-30)
+    .orientation(VizOrientation.Auto)
+    .showValue(VisibilityMode.Always)
+    .groupWidth(0.6)
+    .barWidth(0.9)
+    .fillOpacity(80)
+    .legend(legend())
+    .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.None))
+    .unit(unit)
+    .decimals(decimals)
+    .axisLabel(axis)
+    .axisSoftMin(0);
+  if (lineAt !== undefined) drawLine(builder, lineAt);
+  for (const bar of bars) {
+    builder.overrideByName(bar.name, [{ id: 'displayName', value: bar.title }, fixedColour(bar.color)]);
+  }
+  return builder;
+}
+
+
+/** How one of the lines looks, found by its name (its alias). */
+export interface LineLook {
+  name: string;
+  /** Its name in the legend, where that is another one. */
+  title?: string;
+  color?: string;
+  /** Points without a line between them. */
+  points?: boolean;
+  /** The space between this line and the one called so is filled, and neither line is drawn. */
+  bandTo?: string;
+  /** Drawn as nothing but the edge of a band. */
+  edge?: boolean;
+}
+
+/** Fields over the real time. */
+export function timeSeriesPanel(
+  { lines, looks = [], noLines, unit, decimals, axis, gapMs, lineAt, logarithmic, repeat, ...frame }: Frame & {
+    lines: readonly Lines[];
+    looks?: readonly LineLook[];
+    /** What it says where there are none. */
+    noLines: string;
+    unit: string;
+    decimals?: number;
+    axis: string;
+    /** A line breaks where nothing was measured for this long, as between the rounds of a variant. Without it no line breaks. */
+    gapMs?: number;
+    /** A dashed line across. */
+    lineAt?: number;
+    /** A scale of powers of ten; without it the axis begins at 0 unless there is a line across. */
+    logarithmic?: boolean;
+    repeat?: Repeat;
+  },
+): timeseries.PanelBuilder {
+  const builder = framed(new timeseries.PanelBuilder(), frame, lineQueries(lines), repeat)
+    .noValue(noLines)
+    .legend(legend())
+    .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending))
+    .colorScheme(new FieldColorBuilder().mode(FieldColorModeId.PaletteClassic))
+    .lineWidth(2)
+    .pointSize(6)
+    .showPoints(VisibilityMode.Auto)
+    .spanNulls(gapMs === undefined)
+    .unit(unit)
+    .axisLabel(axis);
+  if (decimals !== undefined) builder.decimals(decimals);
+  if (gapMs !== undefined) builder.insertNulls(gapMs);
+  if (lineAt !== undefined) drawLine(builder, lineAt);
+  else if (logarithmic !== true) builder.axisSoftMin(0);
+  if (logarithmic === true) builder.scaleDistribution(new ScaleDistributionConfigBuilder().type(ScaleDistribution.Log).log(10));
+  for (const look of looks) builder.overrideByName(look.name, lineProperties(look));
+  return builder;
+}
+
+function lineProperties({ title, color, points, bandTo, edge }: LineLook): DynamicConfigValue[] {
+  return [
+    ...(title === undefined ? [] : [{ id: 'displayName', value: title }]),
+    ...(color === undefined ? [] : [fixedColour(color)]),
+    ...(points === true ? [{ id: 'custom.drawStyle', value: GraphDrawStyle.Points }, { id: 'custom.pointSize', value: 8 }] : []),
+    ...(bandTo === undefined ? [] : [{ id: 'custom.fillBelowTo', value: bandTo }, { id: 'custom.fillOpacity', value: 20 }]),
+    ...(edge === true || bandTo !== undefined ? [{ id: 'custom.lineWidth', value: 0 }, { id: 'custom.showPoints', value: VisibilityMode.Never }] : []),
+  ];
+}
+
+/** Counts per bucket over the real time; series are buckets, called by their upper ends in `bucketUnit`. */
+export function heatmapPanel(
+  { lines, noCells, axis, bucketUnit, counted, ...frame }: Frame & {
+    lines: Lines; noCells: string; axis: string; bucketUnit: string;
+    /** What the counts are of. */
+    counted: string;
+  },
+): heatmap.PanelBuilder {
+  return framed(new heatmap.PanelBuilder(), frame, lineQueries([lines]))
+    .noValue(noCells)
+    .calculate(false)
+    .rowsFrame(new heatmap.RowsHeatmapOptionsBuilder().layout(HeatmapCellLayout.Le).value(counted))
+    // Opacity of one colour is readable on light and on dark.
+    .color(new heatmap.HeatmapColorOptionsBuilder()
+      .mode(heatmap.HeatmapColorMode.Opacity).fill('orange').scale(heatmap.HeatmapColorScale.Exponential).exponent(0.5).steps(64))
+    .yAxis(new heatmap.YAxisConfigBuilder().unit(bucketUnit).axisLabel(axis).axisPlacement(AxisPlacement.Left))
+    .cellGap(0)
+    .filterValues(new heatmap.FilterValueRangeBuilder().le(1e-9))
+    .showLegend()
+    .tooltip(new heatmap.HeatmapTooltipBuilder().mode(TooltipDisplayMode.Single).yHistogram(false).showColorScale(true));
+}
+
+function fixedColour(color: string): DynamicConfigValue {
+  return { id: 'color', value: new FieldColorBuilder().mode(FieldColorModeId.Fixed).fixedColor(color).build() };
+}
+
+interface WithThresholds {
+  thresholds(thresholds: ThresholdsConfigBuilder): this;
+  thresholdsStyle(style: GraphThresholdsStyleConfigBuilder): this;
+}
+
+/** A dashed line across the panel. */
+function drawLine(builder: WithThresholds, at: number): void {
+  builder
+    .thresholds(new ThresholdsConfigBuilder().mode(ThresholdsMode.Absolute).steps([{ value: null, color: 'transparent' }, { value: at, color: 'text' }]))
+    .thresholdsStyle(new GraphThresholdsStyleConfigBuilder().mode(GraphThresholdsStyleMode.Dashed));
+}

@@ -1,0 +1,71 @@
+// What every panel has, whatever its kind.
+import type { Builder, Dataquery } from '@grafana/grafana-foundation-sdk/cog';
+import { LegendDisplayMode, LegendPlacement, VizLegendOptionsBuilder, type DataSourceRef } from '@grafana/grafana-foundation-sdk/common';
+import type { GridPos } from '@grafana/grafana-foundation-sdk/dashboard';
+
+/** The data source of dashboards/provisioning/datasources/bakeoff.yaml. */
+export const datasource: DataSourceRef = { type: 'influxdb', uid: 'bakeoff-influxdb' };
+
+/** Ids stay as they are: links and the memory of people point to them. */
+export interface Frame {
+  id: number;
+  title: string;
+  description: string;
+  grid: GridPos;
+}
+
+/** A panel for each value of a variable, side by side. */
+export interface Repeat { variable: string; perRow: number }
+
+interface AnyPanelBuilder<Self> {
+  id(id: number): Self;
+  title(title: string): Self;
+  description(description: string): Self;
+  gridPos(grid: GridPos): Self;
+  datasource(ref: DataSourceRef): Self;
+  targets(targets: Builder<Dataquery>[]): Self;
+  repeat(repeat: string): Self;
+  repeatDirection(direction: 'h' | 'v'): Self;
+  maxPerRow(panels: number): Self;
+}
+
+/** Fills in the frame of a panel and its queries. */
+export function framed<B extends AnyPanelBuilder<B>>(builder: B, { id, title, description, grid }: Frame, queries: Builder<Dataquery>[], repeat?: Repeat): B {
+  builder.id(id).title(title).description(description).gridPos(grid).datasource(datasource).targets(queries);
+  if (repeat !== undefined) builder.repeat(repeat.variable).repeatDirection('h').maxPerRow(repeat.perRow);
+  return builder;
+}
+
+export function legend(): VizLegendOptionsBuilder {
+  return new VizLegendOptionsBuilder().showLegend(true).displayMode(LegendDisplayMode.List).placement(LegendPlacement.Bottom).calcs([]);
+}
+
+/** The query of a table: columns and rows as they are answered. */
+export function tableQuery(query: string): Builder<Dataquery> {
+  return new InfluxQLQuery('A', query, 'table');
+}
+
+/** A line per series of the answer, called as `alias` says: `$tag_NAME` is a tag's value, `$col` the column. */
+export interface Lines { query: string; alias: string }
+
+/** The queries of lines over time. */
+export function lineQueries(lines: readonly Lines[]): Builder<Dataquery>[] {
+  return lines.map(({ query, alias }, index) => new InfluxQLQuery(String.fromCharCode('A'.charCodeAt(0) + index), query, 'time_series', alias));
+}
+
+/** Every InfluxQL answer starts with the time; in a table of figures of a whole run it says nothing. */
+export const withoutTime = { id: 'organize', options: { excludeByName: { Time: true }, indexByName: {}, renameByName: {} } };
+
+/** A raw InfluxQL query; the SDK has no builder of its own for InfluxDB. */
+class InfluxQLQuery implements Builder<Dataquery> {
+  private readonly target: Record<string, unknown>;
+
+  constructor(refId: string, query: string, resultFormat: 'table' | 'time_series', alias?: string) {
+    this.target = { refId, datasource, rawQuery: true, resultFormat, query, ...(alias !== undefined && { alias }) };
+  }
+
+  build(): Dataquery {
+    // The method only marks the type; as an own property it would be dropped by JSON.stringify all the same.
+    return { ...this.target, _implementsDataqueryVariant: () => {} };
+  }
+}

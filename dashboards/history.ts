@@ -1,0 +1,138 @@
+// The History dashboard: one scenario over its runs and over the servers' versions.
+import type { Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
+import { benchComparison, benchRun } from '../lib/store/schema.ts';
+import { board, runsPanel, variable } from './board.ts';
+import { timeSeriesPanel } from './charts.ts';
+import { select, selectEvery, tagValues, type FieldName, type Where } from './influxql.ts';
+import { colours, nullAs, tablePanel } from './tables.ts';
+import type { Lines } from './frame.ts';
+
+type Figures = typeof benchComparison;
+
+const rows: Where<Figures> = { equal: { scenario: 'scenario' }, among: { variant: 'variants' } };
+const comparedRows: Where<Figures> = { ...rows, has: 'baseline' };
+
+/** A figure of each variant over the runs; another version of its server is another line. */
+function overRuns(field: FieldName<Figures>, where: Where<Figures>): Lines {
+  return { query: select({ columns: [field], from: benchComparison, where, groupBy: ['variant', 'server', 'version'] }), alias: '$tag_variant, $tag_server $tag_version' };
+}
+
+/** One end of the noise floor, from each control run on until the next. */
+function noiseFloor(field: 'noise_low' | 'noise_high'): Lines {
+  return { query: selectEvery({ of: 'last', field, from: benchRun, where: { inTimeRange: true }, every: '1h', fill: 'previous' }), alias: field };
+}
+
+const ratios = timeSeriesPanel({
+  id: 1,
+  title: '${scenario}: ratio to the baseline, run by run',
+  description: 'The ratio of requests/s to the baseline\'s in each run. The grey band is the noise floor as the last run of a config against itself '
+    + '(scenario aa) showed it: a ratio within it cannot be told from 1. Without a band no such run lies in the time range.',
+  grid: { x: 0, y: 0, w: 24, h: 10 },
+  lines: [overRuns('ratio', comparedRows), noiseFloor('noise_high'), noiseFloor('noise_low')],
+  looks: [
+    { name: 'noise_low', title: 'noise floor, lower end', color: 'text', edge: true },
+    { name: 'noise_high', title: 'noise floor, upper end', color: 'text', bandTo: 'noise floor, lower end' },
+  ],
+  noLines: 'No ratios: one variant only, or a load at a constant rate, which sets requests/s.',
+  unit: 'prefix:×',
+  decimals: 3,
+  axis: 'ratio to the baseline',
+  lineAt: 1,
+});
+
+const requests = timeSeriesPanel({
+  id: 2,
+  title: 'Requests/s, run by run',
+  description: 'The median over the rounds of each run. From one boot to the next the whole machine may be faster or slower: ratios are the steadier.',
+  grid: { x: 0, y: 10, w: 12, h: 9 },
+  lines: [overRuns('measured_rps', rows)],
+  noLines: 'Nothing was measured: all rows are published only.',
+  unit: 'reqps',
+  axis: 'requests/s',
+});
+
+const cpu = timeSeriesPanel({
+  id: 3,
+  title: 'The server\'s CPU time per request, run by run',
+  description: 'The median over the rounds of each run. It needs no saturated server.',
+  grid: { x: 12, y: 10, w: 12, h: 9 },
+  lines: [overRuns('server_cpu_micros_per_request', rows)],
+  noLines: 'Nothing was measured: all rows are published only.',
+  unit: 'µs',
+  axis: 'CPU time per request',
+});
+
+const latency = timeSeriesPanel({
+  id: 4,
+  title: '99th percentile of latency, run by run',
+  description: 'Of all rounds of each run.',
+  grid: { x: 0, y: 19, w: 12, h: 9 },
+  lines: [overRuns('p99_ms', rows)],
+  noLines: 'Nothing was measured: all rows are published only.',
+  unit: 'ms',
+  axis: 'latency',
+});
+
+const noise = timeSeriesPanel({
+  id: 5,
+  title: 'Noise floor of this machine, run by run',
+  description: 'The smallest effect on requests/s that a run of a config against itself could tell from noise: the more rounds, the smaller.',
+  grid: { x: 12, y: 19, w: 12, h: 9 },
+  lines: [{ query: select({ columns: ['noise_floor'], from: benchRun, where: {}, groupBy: ['scenario'] }), alias: '$tag_scenario' }],
+  noLines: 'Only a config against itself shows it: run aa.',
+  unit: 'percentunit',
+  decimals: 1,
+  axis: 'effect',
+});
+
+const everyRow = tablePanel({
+  id: 6,
+  title: 'Every run\'s rows, newest first',
+  description: 'The newest 200 rows of the tables, with the versions of the servers.',
+  grid: { x: 0, y: 28, w: 24, h: 10 },
+  from: benchComparison,
+  where: rows,
+  newest: 200,
+  noRows: 'No run of this scenario has a table yet.',
+  columns: [
+    { name: 'run', title: 'run', width: 290 },
+    { name: 'variant', title: 'variant' },
+    { name: 'server', title: 'server', width: 75 },
+    { name: 'version', title: 'version', width: 85 },
+    { name: 'rounds', title: 'rounds', width: 70 },
+    { name: 'measured_rps', title: 'measured req/s', width: 120 },
+    { name: 'ratio', title: 'ratio', width: 80, decimals: 3 },
+    { name: 'ci_low', title: '95 % low', width: 85, decimals: 3 },
+    { name: 'ci_high', title: '95 % high', width: 85, decimals: 3 },
+    {
+      name: 'verdict',
+      title: 'verdict',
+      width: 105,
+      coloured: true,
+      mappings: [colours({ faster: 'green', slower: 'red', same: 'blue', inconclusive: 'orange', none: 'text' }), nullAs('–', 'text')],
+    },
+    { name: 'server_cpu_micros_per_request', title: 'CPU', width: 80 },
+    { name: 'success_ratio', title: 'success', width: 85, percent: true, decimals: 2 },
+  ],
+});
+
+const variables = [
+  variable({ name: 'scenario', label: 'Scenario', query: tagValues(benchComparison, 'scenario') }),
+  variable({ name: 'variants', label: 'Variants', query: tagValues(benchComparison, 'variant', { equal: { scenario: 'scenario' } }), multi: true, all: true }),
+  // Not used here: the links to the other dashboards keep it.
+  variable({ name: 'run', query: tagValues(benchComparison, 'run', { equal: { scenario: 'scenario' } }), newestFirst: true }),
+];
+
+/** The dashboard as Grafana reads it from a file. */
+export function historyDashboard(): Dashboard {
+  return board('history', { description: 'One scenario over its runs and over the servers\' versions.', from: 'now-90d', keepsTime: false })
+    .variables(variables)
+    .withPanel(ratios)
+    .withPanel(requests)
+    .withPanel(cpu)
+    .withPanel(latency)
+    .withPanel(noise)
+    .withPanel(everyRow)
+    .withPanel(runsPanel({ id: 7, y: 38, opens: 'comparison', where: { equal: { scenario: 'scenario' } }, title: 'Runs of ${scenario}: a click opens the Comparison' }))
+    .build();
+}

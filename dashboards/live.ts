@@ -1,0 +1,172 @@
+// The Live run dashboard: what a load does while it goes on, or did at the time of another run. Its panels, unlike those
+// of the others, ask for no more than the time range, since they are asked each second.
+import { TimePickerBuilder, type AnnotationQuery, type Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
+import type { Builder } from '@grafana/grafana-foundation-sdk/cog';
+import { benchRound, serverCpu } from '../lib/store/schema.ts';
+import { board, runsPanel, variable } from './board.ts';
+import { heatmapPanel, timeSeriesPanel } from './charts.ts';
+import { datasource } from './frame.ts';
+import { loadgenMeasurement, select, selectEvery, tagValues } from './influxql.ts';
+
+const requests = loadgenMeasurement('loadgen_requests');
+
+/** What ran in the time range; of one run or scenario where one is picked. */
+const picked = { among: { scenario: 'scenario', run: 'run' }, inTimeRange: true } as const;
+
+const nothingHere = 'Nothing was measured in this time range: start a run, or click on one in the list below.';
+/** Samples are a second apart. */
+const gapMs = 2500;
+
+const requestsOverTime = timeSeriesPanel({
+  id: 1,
+  title: 'Requests/s',
+  description: 'Requests that ended in each second; rounds of the variants take turns. A mark is where a load of a round that is whole began.',
+  grid: { x: 0, y: 0, w: 15, h: 8 },
+  lines: [{ query: select({ columns: ['value'], from: requests, where: picked, groupBy: ['variant'] }), alias: '$tag_variant' }],
+  noLines: nothingHere,
+  unit: 'reqps',
+  axis: 'requests/s',
+  gapMs,
+});
+
+const cpu = timeSeriesPanel({
+  id: 2,
+  title: 'CPU: 100 % is one core',
+  description: 'CPU time per second of the generator (all of k6) and of the server\'s processes. A generator at its limit with a server '
+    + 'below its own measures the generator.',
+  grid: { x: 15, y: 0, w: 9, h: 8 },
+  lines: [
+    { query: select({ columns: ['value'], from: loadgenMeasurement('loadgen_generator_cpu'), where: picked }), alias: 'generator' },
+    {
+      // The runner samples it ten times a second.
+      query: selectEvery({ of: 'mean', field: 'value', from: serverCpu, where: picked, groupBy: ['server', 'variant'], every: '1s', fill: 'none' }),
+      alias: 'server, $tag_variant',
+    },
+  ],
+  noLines: nothingHere,
+  unit: 'percentunit',
+  decimals: 0,
+  axis: 'share of a core',
+  gapMs,
+});
+
+const latencies = heatmapPanel({
+  id: 3,
+  title: 'Latency of each second\'s answers',
+  description: 'How many answers of each second took how long: the fuller the colour, the more.',
+  grid: { x: 0, y: 8, w: 12, h: 9 },
+  lines: {
+    query: selectEvery({ of: 'sum', field: 'value', from: loadgenMeasurement('loadgen_latency_bucket'), where: picked, groupBy: ['le'], every: '1s', fill: 'none' }),
+    alias: '$tag_le',
+  },
+  noCells: nothingHere,
+  axis: 'up to',
+  // The buckets are called by their ends in seconds.
+  bucketUnit: 's',
+  counted: 'answers',
+});
+
+const percentiles = timeSeriesPanel({
+  id: 4,
+  title: 'Latency percentiles of each second',
+  description: 'Of the answers of each second. The scale is logarithmic. With a constant rate latency runs from the moment at which a request was due.',
+  grid: { x: 12, y: 8, w: 12, h: 9 },
+  lines: [{
+    query: select({
+      columns: ['value'],
+      from: loadgenMeasurement('loadgen_latency_ms'),
+      // Those of the whole phase, written at its end, have a scope.
+      where: { ...picked, is: { stat: ['p50', 'p90', 'p99', 'max'], scope: [''] } },
+      groupBy: ['stat'],
+    }),
+    alias: '$tag_stat',
+  }],
+  noLines: nothingHere,
+  unit: 'ms',
+  axis: 'latency',
+  gapMs,
+  logarithmic: true,
+});
+
+const failures = timeSeriesPanel({
+  id: 5,
+  title: 'What did not succeed, per second',
+  description: 'Attempts without a response by kind of error, and answers with a status of 4xx or 5xx, which are quick and raise requests/s.',
+  grid: { x: 0, y: 17, w: 8, h: 8 },
+  lines: [
+    { query: select({ columns: ['value'], from: loadgenMeasurement('loadgen_errors'), where: picked, groupBy: ['kind'] }), alias: 'error: $tag_kind' },
+    {
+      query: select({ columns: ['value'], from: loadgenMeasurement('loadgen_responses'), where: { ...picked, is: { class: ['4xx', '5xx'] } }, groupBy: ['class'] }),
+      alias: '$tag_class answers',
+    },
+  ],
+  noLines: 'No errors in this time range, and no answers of 4xx or 5xx.',
+  unit: 'suffix: /s',
+  axis: 'per second',
+  gapMs,
+});
+
+const connections = timeSeriesPanel({
+  id: 6,
+  title: 'Connections',
+  description: 'Open connections at the end of each second.',
+  grid: { x: 8, y: 17, w: 8, h: 8 },
+  lines: [{ query: select({ columns: ['value'], from: loadgenMeasurement('loadgen_connections'), where: picked, groupBy: ['variant'] }), alias: '$tag_variant' }],
+  noLines: nothingHere,
+  unit: 'none',
+  decimals: 0,
+  axis: 'connections',
+  gapMs,
+});
+
+const traffic = timeSeriesPanel({
+  id: 7,
+  title: 'Bytes/s',
+  description: 'Received header and body bytes, and all bytes sent, in each second. With TLS it is what was in its records.',
+  grid: { x: 16, y: 17, w: 8, h: 8 },
+  lines: [{
+    query: select({ columns: ['value'], from: loadgenMeasurement('loadgen_bytes'), where: picked, groupBy: ['direction', 'part'] }), alias: '$tag_direction, $tag_part',
+  }],
+  noLines: nothingHere,
+  unit: 'binBps',
+  axis: 'bytes/s',
+  gapMs,
+});
+
+/** Grafana takes an annotation's text from one column of the answer. Not the SDK's builder: it knows no queries of InfluxDB. */
+const rounds: Builder<AnnotationQuery> = {
+  build: () => ({
+    name: 'Rounds',
+    datasource,
+    enable: true,
+    hide: false,
+    iconColor: 'text',
+    query: select({ columns: ['label'], from: benchRound, where: picked }),
+    textColumn: 'label',
+    // Left empty, some versions take every column for tags.
+    tagsColumn: 'tags',
+  }),
+};
+
+const variables = [
+  variable({ name: 'scenario', label: 'Scenario', query: tagValues(requests, 'scenario'), all: true }),
+  variable({ name: 'run', label: 'Run', query: tagValues(requests, 'run', { among: { scenario: 'scenario' } }), newestFirst: true, all: true }),
+];
+
+/** The dashboard as Grafana reads it from a file. */
+export function liveDashboard(): Dashboard {
+  return board('live', { description: 'What a load does while it goes on. At another time range: what it did then.', from: 'now-5m' })
+    .refresh('1s')
+    .timepicker(new TimePickerBuilder().refreshIntervals(['1s', '5s', '10s', '30s', '1m']))
+    .variables(variables)
+    .annotation(rounds)
+    .withPanel(requestsOverTime)
+    .withPanel(cpu)
+    .withPanel(latencies)
+    .withPanel(percentiles)
+    .withPanel(failures)
+    .withPanel(connections)
+    .withPanel(traffic)
+    .withPanel(runsPanel({ id: 8, y: 25, opens: 'live', where: { among: { scenario: 'scenario' } }, title: 'Runs' }))
+    .build();
+}

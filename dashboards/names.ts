@@ -1,0 +1,15 @@
+// What each dashboard is called. A uid stays as it is: links and the memory of people point to it.
+
+export const dashboardNames = {
+  comparison: { uid: 'bakeoff-comparison', title: 'Comparison' },
+  live: { uid: 'bakeoff-live', title: 'Live run' },
+  http2: { uid: 'bakeoff-http2', title: 'HTTP/2' },
+  history: { uid: 'bakeoff-history', title: 'History' },
+} as const;
+
+export type DashboardName = keyof typeof dashboardNames;
+
+/** The committed file that Grafana reads a dashboard from, in dashboards/generated. */
+export function generatedFile(name: DashboardName): string {
+  return `${name}.json`;
+}

@@ -1,0 +1,116 @@
+// A real influxd, asked as Grafana asks it for the panels and variables of a dashboard.
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { generatedFile, type DashboardName } from '../dashboards/names.ts';
+import type { Result } from '../lib/runner/result.ts';
+import { projectRoot } from '../lib/setup/paths.ts';
+import { ensureTools, toolVariable } from '../lib/setup/tools.ts';
+import { openStore, type Store } from '../lib/store/index.ts';
+import type { Cell } from './dashboard-figures.ts';
+import { interpolate, panelsOf, readDashboard, selectedColumns, sorted, type Dashboard, type Panel, type Picked } from './grafana.ts';
+
+export interface Answer { tags: Record<string, string> | undefined; rows: Record<string, Cell>[] }
+
+/** What is picked of a dashboard's variables; the time range is that of the run. */
+export type Choice = Pick<Result, 'scenario' | 'run' | 'startedAt' | 'endedAt'> & { variant?: string };
+
+/** The variables and the time range of a dashboard that shows a run. */
+export function pickedOf({ scenario, run, variant = '', startedAt, endedAt }: Choice): Picked {
+  // All variants where they can be picked.
+  return { variables: { scenario, run, variant, compared: variant, variants: '.*' }, fromMs: Date.parse(startedAt), toMs: Date.parse(endedAt) };
+}
+
+/** What the runs here need. */
+const runTools = ['k6', 'nginx', 'h2o'] as const;
+
+export class DashboardDatabase {
+  readonly store: Store;
+  readonly #folder: string;
+
+  private constructor(store: Store, folder: string) {
+    this.store = store;
+    this.#folder = folder;
+  }
+
+  static async open(): Promise<DashboardDatabase> {
+    const folder = await mkdtemp(join(tmpdir(), 'bakeoff-dashboards-'));
+    const { influxd } = await ensureTools(['influxd']);
+    return new DashboardDatabase(await openStore({ influxdBinary: influxd, folder: join(folder, 'influxd') }), folder);
+  }
+
+  async close(): Promise<void> {
+    await this.store.close();
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+
+  /** Runs a scenario into the database. */
+  async run(args: readonly string[]): Promise<Result> {
+    const tools = await ensureTools(runTools);
+    const { stdout } = await promisify(execFile)(process.execPath, [
+      'bin/bakeoff.mjs', 'scenario', ...args, '--json', '--influx', this.store.influx.url, '--out', join(this.#folder, 'results'),
+    ], {
+      cwd: projectRoot, maxBuffer: 2 ** 26, timeout: 90_000,
+      // A bakeoff of its own: the person's may be measuring.
+      env: { ...process.env, BAKEOFF_HOME: this.#folder, ...Object.fromEntries(runTools.map((tool) => [toolVariable(tool), tools[tool]])) },
+    });
+    return JSON.parse(stdout) as Result;
+  }
+
+  /** One query, over GET with epoch=ms and a token's header, as dashboards/provisioning has Grafana ask. */
+  async ask(query: string): Promise<Answer[]> {
+    const parameters = new URLSearchParams({ db: this.store.influx.database, epoch: 'ms', q: query });
+    const response = await fetch(`${this.store.influx.url}/query?${parameters}`, { headers: { Authorization: 'Token unused' } });
+    const answer = await response.json() as { error?: string; results?: [{ error?: string; series?: { tags?: Record<string, string>; columns: string[]; values: Cell[][] }[] }] };
+    const result = answer.results?.[0];
+    if (result === undefined || result.error !== undefined) throw new Error(`${query}: ${answer.error ?? result?.error}`);
+    return (result.series ?? []).map(({ tags, columns, values }) => ({
+      tags, rows: values.map((value) => Object.fromEntries(columns.map((column, index) => [column, value[index] ?? null]))),
+    }));
+  }
+
+  /** What the queries of a panel answer, in the order of its queries. */
+  async panel(name: DashboardName, id: number, choice: Choice): Promise<Answer[][]> {
+    return Promise.all(panelOf(name, id).targets.map(({ query }) => this.ask(interpolate(query, pickedOf(choice)))));
+  }
+
+  /** The rows of a table or of bars: one series, columns as selected. */
+  async rows(name: DashboardName, id: number, choice: Choice): Promise<Record<string, Cell>[]> {
+    const [answers = [], ...others] = await this.panel(name, id, choice);
+    if (others.length > 0 || answers.length !== 1) throw new Error(`panel ${id} has ${others.length + 1} queries, the first with ${answers.length} series`);
+    const columns = columnsOf(name, id);
+    return (answers[0]?.rows ?? []).map(({ time: _time, ...row }) => {
+      if (Object.keys(row).join() !== columns.join()) throw new Error(`panel ${id} answers ${Object.keys(row).join()}`);
+      return row;
+    });
+  }
+
+  /** What Grafana's picker offers, the one it picks first. */
+  async choices(name: DashboardName, variableName: string, choice: Choice): Promise<string[]> {
+    const variable = dashboardOf(name).templating.list.find((one) => one.name === variableName);
+    if (variable === undefined) throw new Error(`no variable ${variableName}`);
+    const answers = await this.ask(interpolate(variable.query, pickedOf(choice)));
+    return sorted(variable, answers.flatMap(({ rows }) => rows.map((row) => String(row['value']))));
+  }
+}
+
+const read = new Map<DashboardName, Dashboard>();
+
+export function dashboardOf(name: DashboardName): Dashboard {
+  const dashboard = read.get(name) ?? readDashboard(generatedFile(name));
+  read.set(name, dashboard);
+  return dashboard;
+}
+
+export function panelOf(name: DashboardName, id: number): Panel {
+  const found = panelsOf(dashboardOf(name)).find((one) => one.id === id);
+  if (found === undefined) throw new Error(`no panel ${id} in ${name}`);
+  return found;
+}
+
+/** What a panel's first query selects. */
+export function columnsOf(name: DashboardName, id: number): string[] {
+  return selectedColumns(panelOf(name, id).targets[0]?.query ?? '');
+}

@@ -1,0 +1,254 @@
+// The dashboards' queries, sent to a real influxd that holds made-up runs of every scenario, written as real ones are:
+// what takes too long to run, or differs from run to run.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { DashboardName } from '../../dashboards/names.ts';
+import { comparable } from '../../lib/analysis/verdict.ts';
+import type { Result, VariantResult } from '../../lib/runner/result.ts';
+import { findVariants, isRunnable } from '../../lib/scenario/catalogue.ts';
+import type { Scenario } from '../../lib/scenario/model.ts';
+import { roundPoint, runPoint, tablePoints } from '../../lib/store/index.ts';
+import { columnsOf, DashboardDatabase, dashboardOf, type Choice } from '../dashboard-database.ts';
+import { expectedBuckets, expectedPhaseRows, expectedRows, type Cell } from '../dashboard-figures.ts';
+import { h2Result, shippedScenarios, type Figures } from '../fixtures/h2-result.ts';
+import { phase } from '../fixtures/phase.ts';
+import { openFileCache, result as madeUp, workers } from '../fixtures/result.ts';
+import { panelsOf } from '../grafana.ts';
+
+const startedAtMs = Date.parse('2026-02-03T04:05:06.000Z');
+
+let database: DashboardDatabase;
+beforeAll(async () => {
+  database = await DashboardDatabase.open();
+}, 300_000);
+afterAll(() => database?.close());
+
+/** Writes all wide points of a result, as the runner does when a run ends; the effect so far only of the last round. */
+async function store(result: Result): Promise<Result> {
+  const rounds = result.variants.flatMap((variant, position) => variant.rounds.flatMap(({ round, phases }, index) => phases.map((one, at) => {
+    const comparison = result.comparisons.find((other) => other.variant === variant.name);
+    const tags = { run: result.run, scenario: result.scenario, variant: variant.name, round: String(round), phase: String(at + 1), server: variant.server?.name ?? '', protocol: variant.load.protocol };
+    const compared = comparable(variant, comparison);
+    return roundPoint({
+      tags, position,
+      ratio: compared ? comparison.roundRatios[index] : undefined,
+      soFar: compared && index === variant.rounds.length - 1 ? comparison : undefined,
+    }, { ...one, startedAt: new Date(Date.parse(result.startedAt) + 1000 * (10 * index + position + at)).toISOString() });
+  })));
+  await database.store.write([...tablePoints(result), ...rounds, runPoint({ ...result, rounds: 1 })]);
+  return result;
+}
+
+const articleBuckets = [0, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1, 2, 5];
+const latencies = { buckets: articleBuckets.map((fromMs, index, all) => ({ fromMs, toMs: all[index + 1] ?? null, count: 1000 + index })) };
+
+/** A run of a shipped scenario with six rounds of all that it runs unless told otherwise. */
+async function runOf(scenario: Scenario, startedAt: number): Promise<Result> {
+  const { name, phases = { count: 1 } } = scenario;
+  const figures = findVariants(scenario).filter(isRunnable).map((variant, index): [string, Figures] => {
+    const rps = [-0.01, 0.004, 0.011, -0.002, 0.006, -0.009].map((off, round) => (60_000 + 9000 * index + 10 * round) * (1 + off));
+    return [variant.name, { rps, phases: Array.from({ length: phases.count }, () => (scenario.load.bucketSeconds === undefined ? {} : latencies)) }];
+  });
+  const at = new Date(startedAt).toISOString();
+  return h2Result(name, Object.fromEntries(figures), { run: `${at.slice(0, 19).replaceAll(':', '-')}-${name}`, startedAt: at, endedAt: new Date(startedAt + 120_000).toISOString() });
+}
+
+describe('a run of every scenario', () => {
+  let scenarios: Scenario[];
+  const results = new Map<string, Result>();
+
+  beforeAll(async () => {
+    scenarios = await shippedScenarios();
+    for (const [index, scenario] of scenarios.entries()) results.set(scenario.name, await store(await runOf(scenario, startedAtMs + 600_000 * index)));
+  });
+
+  function resultOf(scenario: string): Result {
+    const result = results.get(scenario);
+    if (result === undefined) throw new Error(`no run of ${scenario}`);
+    return result;
+  }
+
+  it('is offered by every dashboard that can show it', async () => {
+    const all = scenarios.map(({ name }) => name);
+    const overHttp2 = all.filter((name) => resultOf(name).variants.some(({ load }) => load.protocol === 'h2'));
+    const any = resultOf('aa');
+    expect(await database.choices('comparison', 'scenario', any)).toEqual(all);
+    expect(await database.choices('history', 'scenario', any)).toEqual(all);
+    expect(overHttp2.length).toBeGreaterThan(4);
+    expect(await database.choices('http2', 'scenario', any)).toEqual(overHttp2);
+    // Nothing of it was measured second by second.
+    expect(await database.choices('live', 'scenario', any)).toEqual([]);
+  });
+
+  it.each(['comparison', 'http2', 'history'] as const)('has an answer to every query of %s, or a panel that says why not', async (name) => {
+    const offered = await database.choices(name, 'scenario', resultOf('aa'));
+    for (const scenario of offered) {
+      const result = resultOf(scenario);
+      // The runs of the control lie within the history's range.
+      const range = name === 'history' ? { startedAt: '2026-02-01T00:00:00.000Z', endedAt: '2026-02-05T00:00:00.000Z' } : {};
+      const empty = await emptyPanels(name, { ...result, ...range });
+      expect([scenario, empty.map(({ id }) => id)]).toEqual([scenario, notApplicable(name, result)]);
+      for (const { title, noValue } of empty) expect(noValue, title).toMatch(/\.$/);
+    }
+  });
+
+  it.each([1, 4, 16])('shows the values of result.json in panel %i of Comparison', async (id) => {
+    for (const result of results.values()) expect(await database.rows('comparison', id, result)).toEqual(expectedRows(columnsOf('comparison', id), result));
+  });
+
+  it.each([1, 2, 4, 5, 6, 7, 8])('shows what h2load prints, a row per variant and phase, in panel %i of HTTP/2', async (id) => {
+    for (const scenario of await database.choices('http2', 'scenario', resultOf('aa'))) {
+      expect(await database.rows('http2', id, resultOf(scenario))).toEqual(expectedPhaseRows(columnsOf('http2', id), resultOf(scenario)));
+    }
+    const rounds = (await database.rows('http2', id, resultOf('nghttpd-img'))).map(({ variant, phase: number }) => `${variant} ${number}`);
+    expect(rounds.slice(0, 3)).toEqual(['nghttpd-1024 1', 'nghttpd-1024 2', 'nghttpd-1024 3']);
+  });
+
+  it('shows the article\'s success ratios beside those measured', async () => {
+    const rows = await database.rows('http2', 1, resultOf('nghttpd-img'));
+    expect(rows.filter(({ variant }) => variant === 'nghttpd-1024').map(({ published_success_ratio: published, success_ratio: measured }) => [published, measured]))
+      .toEqual([[1, 1], [0.153_86, 1], [0.552_72, 1]]);
+  });
+
+  it('shows the sweep of streams beside HTTP/1.1, most streams first, equal to result.json', async () => {
+    const sweep = resultOf('h2-stream-sweep');
+    const rps = (name: string): number | undefined => sweep.variants.find((variant) => variant.name === name)?.rps?.median;
+    expect(await database.rows('http2', 10, sweep)).toEqual([100, 50, 20, 10, 5, 2, 1].map((streams) => (
+      { streams: String(streams), measured_rps: rps(`streams-${streams}`), http1_rps: rps('nginx-http1') }
+    )));
+  });
+
+  it('shows a histogram of each server, in the article\'s buckets', async () => {
+    const rate = resultOf('h2o-vs-nginx-h2-rate');
+    expect(await database.choices('http2', 'variant', rate)).toEqual(['h2o', 'nginx']);
+    expect(await database.choices('http2', 'variant', resultOf('http1-vs-h2-small-file'))).toEqual([]);
+    for (const variant of rate.variants) {
+      const rows = await database.rows('http2', 3, { ...rate, variant: variant.name });
+      expect(rows.map(({ bucket }) => bucket)).toEqual([
+        '0–150 µs', '150–300 µs', '300–450 µs', '450–600 µs', '600–750 µs', '750–900 µs', '900 µs–1 ms', '1–2 ms', '2–5 ms', 'over 5 ms',
+      ]);
+      expect(rows.map(({ bucket: _, ...figures }) => figures)).toEqual(expectedBuckets(variant));
+    }
+  });
+
+  it('shows what is published only in the tables, with its ratio and the reason', async () => {
+    const small = resultOf('http1-vs-h2-small-file');
+    const spdy = (rows: Record<string, Cell>[]): Record<string, Cell> | undefined => rows.find(({ variant }) => variant === 'nginx-spdy');
+    expect(spdy(await database.rows('comparison', 1, small))).toMatchObject({ published_rps: 77_331, published_ratio: 77_331 / 44_326, measured_rps: null, ratio: null });
+    expect(spdy(await database.rows('http2', 2, small))).toMatchObject({ published_header_bytes: 1_511_000, header_bytes: null });
+  });
+
+  it('shows a ladder\'s bars in its order, and the effect of each step', async () => {
+    const ladder = resultOf('h2o-vs-nginx');
+    expect((await database.rows('comparison', 17, ladder)).map(({ variant }) => variant)).toEqual(ladder.variants.map(({ name }) => name));
+    const compared = ladder.variants.slice(1);
+    expect(await database.rows('comparison', 2, ladder)).toEqual(expectedRows(columnsOf('comparison', 2), ladder, compared));
+    expect(await database.choices('comparison', 'compared', ladder)).toEqual(compared.map(({ name }) => name).toSorted());
+    for (const { name } of compared) {
+      const comparison = ladder.comparisons.find(({ variant }) => variant === name);
+      const rows = await database.rows('comparison', 23, { ...ladder, variant: name });
+      expect(rows.map(({ ratio }) => ratio)).toEqual(comparison?.roundRatios);
+      expect(rows.at(-1)).toMatchObject({ ratio_so_far: comparison?.ratio, ci_low: comparison?.ci95[0], ci_high: comparison?.ci95[1] });
+    }
+  });
+
+  it('shows the noise floor of a config against itself, and none elsewhere', async () => {
+    const control = resultOf('aa');
+    expect(await database.rows('comparison', 18, control)).toEqual([{ noise_floor: (control.noiseFloor?.ratio ?? 0) - 1 }]);
+  });
+
+  it('shows the noise floor over the history as a band, from the control run on', async () => {
+    const control = resultOf('aa');
+    const range = { ...resultOf('nginx-tcp-nopush'), startedAt: '2026-02-03T00:00:00.000Z', endedAt: '2026-02-03T09:00:00.000Z' };
+    const [ratios = [], high = [], low = []] = await database.panel('history', 1, range);
+    expect(ratios.map(({ rows }) => rows.length)).toEqual([1]);
+    const ends = (answers: typeof high): Cell[] => (answers[0]?.rows ?? []).map(({ last }) => last ?? null);
+    const { ratio = NaN } = control.noiseFloor ?? {};
+    // By the hour: the run is of 04:05.
+    expect(ends(high)).toEqual([null, null, null, null, ratio, ratio, ratio, ratio, ratio, ratio]);
+    expect(ends(low).at(-1)).toBe(1 / ratio);
+  });
+});
+
+describe('runs of one scenario', () => {
+  const older = madeUpResult('2026-01-31T23-59-59-made-up', '2026-01-31T23:59:59.000Z', '1.22.1');
+  const newer = madeUpResult('2026-02-01T00-00-00-made-up', '2026-02-01T00:00:00.000Z', '1.30.0');
+  const other = { ...madeUpResult('2026-03-01T00-00-00-another', '2026-03-01T00:00:00.000Z', '1.22.1'), scenario: 'another' };
+
+  beforeAll(async () => {
+    for (const result of [newer, other, older]) await store(result);
+  });
+
+  it('are offered by every dashboard, the newest first', async () => {
+    for (const name of ['comparison', 'history'] as const) {
+      expect(await database.choices(name, 'scenario', newer)).toEqual(expect.arrayContaining(['another', 'made-up']));
+      expect(await database.choices(name, 'run', newer)).toEqual([newer.run, older.run]);
+      expect(await database.choices(name, 'run', other)).toEqual([other.run]);
+    }
+  });
+
+  it.each([1, 4, 16])('are shown each by itself in panel %i, a row per variant in the order of the scenario', async (id) => {
+    for (const result of [older, newer]) expect(await database.rows('comparison', id, result)).toEqual(expectedRows(columnsOf('comparison', id), result));
+  });
+
+  it('are bars of those variants that were measured, and ratios of those that have a baseline', async () => {
+    expect(await database.rows('comparison', 17, newer)).toEqual(expectedRows(columnsOf('comparison', 17), newer, newer.variants.slice(0, 2)));
+    expect(await database.rows('comparison', 2, newer)).toEqual(expectedRows(columnsOf('comparison', 2), newer, newer.variants.slice(1, 2)));
+  });
+
+  it.each(['comparison', 'history'] as const)('are listed in %s, newest first', async (name) => {
+    const list = { comparison: 5, history: 7 }[name];
+    expect((await database.rows(name, list, newer)).map((row) => row['run'])).toEqual([newer.run, older.run]);
+  });
+
+  it('are points of a line each, one per version of the server, in History', async () => {
+    const [answers = []] = await database.panel('history', 2, newer);
+    expect(answers.map(({ tags, rows }) => [tags?.['variant'], tags?.['version'], rows.length])).toEqual([
+      ['knob', '1.22.1', 1], ['knob', '1.30.0', 1], ['workers', '1.22.1', 1], ['workers', '1.30.0', 1],
+    ]);
+    const rows = await database.rows('history', 6, newer);
+    expect(rows.map(({ run, variant, version }) => [run, variant, version])).toEqual([newer, older].flatMap(({ run, variants }) => (
+      variants.toReversed().map(({ name, server }) => [run, name, server?.version])
+    )));
+  });
+});
+
+/** The panels of a dashboard that have nothing to show of a run. */
+async function emptyPanels(name: DashboardName, result: Result): Promise<{ id: number; title: string; noValue: string | undefined }[]> {
+  const empty: { id: number; title: string; noValue: string | undefined }[] = [];
+  for (const { id, title, repeat, fieldConfig } of panelsOf(dashboardOf(name))) {
+    // Without any value of its variable Grafana shows one panel, of none.
+    const values = repeat === undefined ? [''] : await database.choices(name, repeat, result);
+    const choices = (values.length === 0 ? [''] : values).map((variant): Choice => ({ ...result, variant }));
+    const rows = (await Promise.all(choices.map((choice) => database.panel(name, id, choice)))).flat(2).flatMap((answer) => answer.rows);
+    if (rows.length === 0) empty.push({ id, title, noValue: fieldConfig.defaults.noValue });
+  }
+  return empty;
+}
+
+/** Ids of the panels that have nothing to show of a scenario's run, in their order. */
+function notApplicable(name: DashboardName, result: Result): number[] {
+  const compared = result.comparisons.some((one) => comparable(result.variants.find((variant) => variant.name === one.variant), one));
+  const counted = result.variants.some(({ phases }) => (phases[0]?.buckets ?? []).length > 0);
+  const swept = new Set(result.variants.filter(({ load, rounds }) => load.protocol === 'h2' && rounds.length > 0).map(({ load }) => load.streams)).size > 2;
+  switch (name) {
+    // Nothing of these runs was measured second by second, as panel 3 has it.
+    case 'comparison': return [...(compared ? [] : [2, 23]), 3, ...(result.noiseFloor === null ? [18] : [])];
+    case 'http2': return [...(counted ? [] : [3]), ...(swept ? [] : [10])];
+    // The ratios' panel has the noise floor in any case.
+    default: return [];
+  }
+}
+
+/** A run of a baseline with errors, a variant, and one that is published only; names in no alphabetical order. */
+function madeUpResult(run: string, startedAt: string, version: string): Result {
+  const failing = phase({
+    requests: 3000, seconds: 1, rps: 3000, startedAt,
+    responses: { '2xx': 2990, '3xx': 0, '4xx': 0, '5xx': 3 },
+    errors: { connect: 0, tls: 0, read: 7, write: 0, timeout: 0, protocol: 0, total: 7 },
+  });
+  const server = { name: 'nginx', version, workers: 1, config: ['base'], redirections: [] } satisfies VariantResult['server'];
+  const knob = { ...openFileCache, name: 'knob', server, note: 'it\'s "the" knob, \\ and all', rounds: [{ round: 1, phases: [phase({ requests: 40_005, startedAt })] }] };
+  return madeUp([
+    { ...workers, server, rounds: [{ round: 1, phases: [failing] }] }, knob, { ...openFileCache, server, name: 'gone', rounds: [] },
+  ], { run, scenario: 'made-up', title: 'Made up', startedAt, endedAt: startedAt });
+}
