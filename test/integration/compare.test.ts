@@ -92,12 +92,13 @@ describe('--fail-if', () => {
     expect(bodyOf(slow)).toBeLessThan(30_000);
   });
 
-  test('slower ends with 0 where it is faster: nginx against h2o', async () => {
+  test('slower ends with 0 where it is not: nginx against h2o', async () => {
     const out = newOut();
     const run = compare('slow.conf', 'h2o.yaml', ...largeLoad, ...short, '--fail-if', 'slower', '--out', out);
     expect(await run.ended, run.stderr()).toBe(0);
     const result = readResult(out);
-    expect(result.comparisons).toMatchObject([{ variant: 'h2o', baseline: 'slow', verdict: 'faster' }]);
+    // Many times faster; on a machine that is busy enough it may stay open, which is no failure either.
+    expect(result.comparisons).toMatchObject([{ variant: 'h2o', baseline: 'slow', verdict: expect.stringMatching(/^(faster|inconclusive)$/) }]);
     expect(result.variants.map(({ server }) => server?.name)).toEqual(['nginx', 'h2o']);
   });
 });
