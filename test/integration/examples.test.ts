@@ -1,6 +1,6 @@
 // What an outside project sees: the package as it is packed and installed, the examples, the page on scenarios.
 import { createServer } from 'node:http';
-import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
@@ -8,6 +8,7 @@ import type { Result } from '../../lib/runner/result.ts';
 import { findGo, k6Path } from '../../lib/setup/k6.ts';
 import { thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
+import type { Finished } from '../../lib/setup/run.ts';
 import { installPackage, inProject, type InstalledPackage } from '../fixtures/installed-package.ts';
 import { makeHome, readResult, runFolder, type Home } from '../scenario-run.ts';
 
@@ -69,7 +70,7 @@ test('a k6 script with two phases and thresholds, which decide the exit code', a
   onTestFinished(() => { server.close(); });
   await new Promise((resolve) => server.once('listening', resolve));
   const env = { ...home.env, TARGET: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, DURATION: '300ms' };
-  const load = (): Promise<{ code: number | null; stdout: string; stderr: string }> => inProject(project, ['npm', 'run', '-s', 'load', '--', '--summary-export', 'summary.json'], env);
+  const load = (): Promise<Finished> => inProject(project, ['npm', 'run', '-s', 'load', '--', '--summary-export', 'summary.json'], env);
 
   const good = await load();
   expect(good.stdout + good.stderr).toMatch(/steady: \d+ requests\/s, p50 [\d.]+ ms, p99 [\d.]+ ms, 0 errors[^]*full: \d+ requests\/s/);
@@ -143,33 +144,30 @@ test('what is kept lies in the person\'s data folder, and the packed sources are
   expect(finished).toMatchObject({ code: 0, stdout: `${expected}\n`, stderr: '' });
 });
 
-test('the commands say how they are typed there, and those of the checkout that they are not here', async () => {
-  const say = async (...words: string[]): Promise<string> => {
-    const { stdout, stderr } = await inProject(installed.folder, ['bakeoff', ...words]);
-    return stdout + stderr;
-  };
-  const [help, scenario, compare, tests, k6] = await Promise.all([say('--help'), say('scenario'), say('compare', 'a.conf'), say('test'), say('k6', 'run', 'x.ts')]);
-  expect(help).toMatch(/^Commands, each as npx bakeoff NAME …\n/);
-  expect(scenario).toMatch(/^npx bakeoff scenario NAME\|FILE\.ts \[flags\]\n[^]*\n  nginx-open-file-cache /);
-  expect(compare).toBe('compare wants two configs, and a.conf is one: npx bakeoff compare A.conf B.conf\n');
-  expect(tests).toBe('the tests are in a checkout of bakeoff, not in the package\n');
-  expect(k6).toBe('k6 prints where k6 is and takes no words, not "run x.ts": $(npx bakeoff k6) run x.ts\n');
+test('the commands: each that is packed finds its modules and says how it is typed there', async () => {
+  const say = (...words: string[]): Promise<Finished> => inProject(installed.folder, ['bakeoff', ...words]);
+  const { stdout: list } = await say('--help');
+  expect(list).toMatch(/^Commands, each as npx bakeoff NAME …\n/);
+  // A checkout's tests are not packed, and k6 takes no words.
+  const commands = [...list.matchAll(/^ {2}(\w+) /gm)].map(([, name]) => name as string).filter((name) => name !== 'test' && name !== 'k6');
+  expect(commands).toEqual(expect.arrayContaining(['scenario', 'compare', 'bench']));
+  const [tests, k6, ...helps] = await Promise.all([say('test'), say('k6', 'run', 'x.ts'), ...commands.map((name) => say(name, '--help'))]);
+  expect(tests).toMatchObject({ code: 1, stderr: 'the tests are in a checkout of bakeoff, not in the package\n' });
+  expect(k6).toMatchObject({ code: 2, stderr: 'k6 prints where k6 is and takes no words, not "run x.ts": $(npx bakeoff k6) run x.ts\n' });
+  for (const [index, help] of helps.entries()) expect(help, commands[index]).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/\S/) });
+  expect(helps[commands.indexOf('scenario')]?.stdout).toMatch(/^npx bakeoff scenario NAME\|FILE\.ts \[flags\]\n[^]*\n {2}nginx-open-file-cache /);
 });
 
-test('every command that is packed finds its modules', async () => {
-  const { stdout } = await inProject(installed.folder, ['bakeoff', '--help']);
-  const commands = [...stdout.matchAll(/^  (\w+) /gm)].map(([, name]) => name as string).filter((name) => !['test', 'k6'].includes(name));
-  expect(commands).toContain('bench');
-  const helps = await Promise.all(commands.map(async (name) => ({ name, ...await inProject(installed.folder, ['bakeoff', name, '--help']) })));
-  for (const help of helps) expect(help).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/\S/) });
-});
-
-test.each([
-  ['a module that is not there', "import x from 'no-such-package';\nexport default x;", "Cannot find package 'no-such-package' imported from FILE"],
-  ['a name that is not in the package', "import { ngnix } from 'server-bakeoff';\nexport default ngnix;", "The requested module 'server-bakeoff' does not provide an export named 'ngnix'"],
-])('%s is one line', async (what, text, message) => {
-  const project = installed.project(what.replaceAll(' ', '-'), { 'package.json': '{ "type": "module" }', 'x.ts': text });
+test('an import that is not in the package is one line', async () => {
+  const project = installed.project('wrong-import', { 'package.json': '{ "type": "module" }', 'x.ts': "import { ngnix } from 'server-bakeoff';\nexport default ngnix;" });
   const finished = await inProject(project, ['bakeoff', 'scenario', './x.ts']);
-  const file = join(project, 'x.ts');
-  expect(finished).toMatchObject({ code: 1, stdout: '', stderr: `${file}: ${message.replace('FILE', file)}\n` });
+  expect(finished).toMatchObject({ code: 1, stdout: '', stderr: `${project}/x.ts: The requested module 'server-bakeoff' does not provide an export named 'ngnix'\n` });
+});
+
+test('packages of it that are missing are one line', async () => {
+  rmSync(join(installed.folder, 'node_modules/tsx'));
+  const { code, stderr } = await inProject(installed.folder, ['bakeoff', 'scenario']);
+  expect({ code, stderr }).toEqual({
+    code: 1, stderr: expect.stringMatching(/^bakeoff cannot start: Cannot find package 'tsx' imported from .* \(install server-bakeoff anew, e\.g\. npm ci; .*\)\n$/),
+  });
 });

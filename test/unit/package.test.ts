@@ -91,10 +91,12 @@ describe('configs and pages of one\'s own', () => {
     await expect(findScenario(file)).rejects.toThrow(expect.objectContaining({ message: `${file}: ${message.replace('FOLDER', folder)}`, exitCode: 1 }) as Error);
   });
 
-  test('a file where the package is not installed: the line says how', async () => {
+  test('a file that imports what is not there, the package among it: the line says how to install that', async () => {
     const file = join(folder, 'not-installed.ts');
     writeFileSync(file, "import { wrk } from 'server-bakeoff';\nexport default wrk('-c 2');");
     await expect(findScenario(file)).rejects.toThrow(`${file}: Cannot find module 'server-bakeoff': install it there with npm install ${projectRoot}`);
+    writeFileSync(file, "import { x } from './none.ts';\nexport default x;");
+    await expect(findScenario(file)).rejects.toThrow(expect.objectContaining({ message: `${file}: Cannot find module './none.ts'` }) as Error);
   });
 });
 
