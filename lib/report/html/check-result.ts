@@ -5,8 +5,17 @@ import { isObject } from '../../scenario/shape.ts';
 
 const schema = 1;
 
-/** What has to be there, and of which kind. A list has one entry, the form of all of its entries; `?` before a form: null will do. */
-type Form = 'text' | 'number' | 'boolean' | 'instant' | readonly [Form] | { readonly [field: string]: Form } | { readonly orNull: Form };
+const kinds = {
+  text: (value: unknown) => typeof value === 'string',
+  number: (value: unknown) => typeof value === 'number',
+  boolean: (value: unknown) => typeof value === 'boolean',
+  instant: (value: unknown) => typeof value === 'string' && !Number.isNaN(Date.parse(value)),
+  interval: (value: unknown) => Array.isArray(value) && value.length === 2 && value.every((end) => typeof end === 'number'),
+  verdict: (value: unknown) => ['faster', 'slower', 'same', 'inconclusive', 'none'].includes(value as string),
+} satisfies Record<string, (value: unknown) => boolean>;
+
+/** What has to be there, and of which kind. A list has one entry, the form of all of its entries. */
+type Form = keyof typeof kinds | readonly [Form] | { readonly [field: string]: Form } | { readonly orNull: Form };
 
 const orNull = (form: Form): Form => ({ orNull: form });
 const fieldsOf = (names: string, form: Form): Record<string, Form> => Object.fromEntries(names.split(' ').map((name) => [name, form]));
@@ -24,7 +33,7 @@ const distributions = {
 } satisfies Record<string, Form>;
 const bucket = { fromMs: 'number', toMs: orNull('number'), count: 'number' } satisfies Record<string, Form>;
 const noise: Form = orNull({
-  ...fieldsOf('serverStealShare generatorStealShare serverOthersShare loadAverage', 'number'), serverMhz: orNull(['number']),
+  ...fieldsOf('serverStealShare generatorStealShare serverOthersShare loadAverage', 'number'), serverMhz: orNull('interval'),
 });
 const phase: Form = {
   ...fieldsOf('requests seconds rps inFlight unsent serverCpuSeconds generatorCpuSeconds', 'number'),
@@ -49,8 +58,8 @@ const variant: Form = {
   phases: [phaseResult],
 };
 const comparison: Form = {
-  ...fieldsOf('variant baseline verdict why disagreement', 'text'), ratio: 'number', ci95: ['number'], publishedRatio: orNull('number'),
-  cpu: orNull({ ratio: 'number', ci95: ['number'] }), roundRatios: ['number'], outliers: ['number'], roundsNeeded: orNull('number'),
+  ...fieldsOf('variant baseline why disagreement', 'text'), verdict: 'verdict', ratio: 'number', ci95: 'interval', publishedRatio: orNull('number'),
+  cpu: orNull({ ratio: 'number', ci95: 'interval' }), roundRatios: ['number'], outliers: ['number'], roundsNeeded: orNull('number'),
 };
 const result: Form = {
   ...fieldsOf('run scenario title state', 'text'), startedAt: 'instant', endedAt: 'instant', quick: 'boolean',
@@ -60,7 +69,7 @@ const result: Form = {
   },
   variants: [variant],
   comparisons: [comparison],
-  shares: [{ ...fieldsOf('variant of baseline words', 'text'), share: 'number', ci95: orNull(['number']) }],
+  shares: [{ ...fieldsOf('variant of baseline words', 'text'), share: 'number', ci95: orNull('interval') }],
   looks: ['number'], sameWithin: 'number',
   noiseFloor: orNull({ rounds: 'number', ratio: 'number' }),
   ceilings: [{ variants: ['text'], rps: 'number', generatorShare: 'number' }],
@@ -89,7 +98,7 @@ export function checkResult(text: string, file: string): Result {
 /** The first place that has not its form, in words. */
 function problemOf(value: unknown, form: Form, place: string): string | undefined {
   if (value === undefined) return `${place} is missing`;
-  if (typeof form === 'string') return isOf(value, form) ? undefined : `${place} is no ${form}`;
+  if (typeof form === 'string') return kinds[form](value) ? undefined : `${place} is no ${form}`;
   if (isList(form)) {
     if (!Array.isArray(value)) return `${place} is no list`;
     return first(value, (entry, index) => problemOf(entry, form[0], `${place}[${index}]`));
@@ -97,11 +106,6 @@ function problemOf(value: unknown, form: Form, place: string): string | undefine
   if ('orNull' in form) return value === null ? undefined : problemOf(value, form['orNull'] as Form, place);
   if (!isObject(value)) return `${place} is no object`;
   return first(Object.entries(form), ([field, inner]) => problemOf(value[field], inner, place === '' ? field : `${place}.${field}`));
-}
-
-function isOf(value: unknown, kind: 'text' | 'number' | 'boolean' | 'instant'): boolean {
-  if (kind === 'instant') return typeof value === 'string' && !Number.isNaN(Date.parse(value));
-  return typeof value === (kind === 'text' ? 'string' : kind);
 }
 
 function isList(form: Form): form is readonly [Form] {

@@ -28,7 +28,7 @@ function phaseFigure(variants: readonly VariantResult[], index: number, several:
   }));
   return [{
     title: `Latency by percentile${several ? `, phase ${index + 1}` : ''}`,
-    text: `The round with the median requests/s of each variant, whose figures stand in the tables${withRounds ? '; thin lines are the other rounds' : ''}. The last mark of a line is the longest of all.`,
+    text: `The round with the median requests/s of each variant, whose figures stand in the load tool\'s lines${withRounds ? '; thin lines are the other rounds' : ''}. The last mark of a line is the longest of all.`,
     data: { kind: 'percentiles', names: shown.map(({ name }) => name), lines },
     tables: [tableOf(shown, [
       { group: '', title: 'variant', align: 'left', cell: ({ name }) => name },

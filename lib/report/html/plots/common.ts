@@ -16,9 +16,9 @@ export function symbolOf(index: number): (typeof symbols)[number] {
   return symbols[(index + Math.floor(index / colours) * 3) % symbols.length] ?? 'circle';
 }
 
-/** How wide a text is at most, in pixels of the plots' font. */
+/** How wide a text is, bold or not, in pixels of the plots' font; a little more than most fonts take. */
 export function textWidth(text: string): number {
-  return text.length * 6.9;
+  return text.length * 7.6;
 }
 
 export function drawn(options: PlotOptions): (SVGSVGElement | HTMLElement) & Plot {

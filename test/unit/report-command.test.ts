@@ -1,0 +1,181 @@
+// npm run report: which run it finds, where the page goes, and what it says of files that are none.
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { main } from '../../lib/cli/main.ts';
+import { UserError } from '../../lib/errors.ts';
+import { checkResult } from '../../lib/report/html/check-result.ts';
+import { htmlReport } from '../../lib/report/html/run-page.ts';
+import type { Result } from '../../lib/runner/result.ts';
+import { openFileCache, result, workers } from '../fixtures/result.ts';
+
+const both = result([workers, openFileCache]);
+
+let home: string;
+let printed: string[];
+let complained: string[];
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'bakeoff-report-'));
+  vi.stubEnv('INIT_CWD', home);
+  printed = [];
+  complained = [];
+  vi.spyOn(console, 'log').mockImplementation((text: string) => { printed.push(text); });
+  vi.spyOn(console, 'error').mockImplementation((text: string) => { complained.push(text); });
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+  vi.unstubAllEnvs();
+  rmSync(home, { recursive: true, force: true });
+});
+
+/** Makes the folder of a run in `results`. */
+function aRun(name: string, text = JSON.stringify({ ...both, run: name })): string {
+  const folder = join(home, 'results', name);
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'result.json'), text);
+  return folder;
+}
+
+async function refused(args: string[], code: number): Promise<string> {
+  expect(await main(['report', ...args])).toBe(code);
+  expect(printed).toEqual([]);
+  expect(complained).toHaveLength(1);
+  expect(complained[0]).not.toContain('\n');
+  return complained[0] ?? '';
+}
+
+describe('one run', () => {
+  test.each([['its name', 'one'], ['its folder', 'results/one'], ['its result.json', './results/one/result.json']])('by %s: its page is made again', async (_, word) => {
+    const folder = aRun('one');
+    writeFileSync(join(folder, 'report.html'), 'old');
+    expect(await main(['report', word]), complained.join()).toBe(0);
+    expect(printed).toEqual([join(folder, 'report.html')]);
+    expect(readFileSync(join(folder, 'report.html'), 'utf8')).toContain('open-file-cache is faster');
+    expect(readdirSync(folder).sort()).toEqual(['report.html', 'result.json']);
+  });
+
+  test('by a file that --json gave: the page has its name', async () => {
+    writeFileSync(join(home, 'mine.json'), JSON.stringify(both));
+    expect(await main(['report', 'mine.json'])).toBe(0);
+    expect(printed).toEqual([join(home, 'mine.html')]);
+  });
+
+  test('goes to --out, whose folder is made', async () => {
+    aRun('one');
+    expect(await main(['report', 'one', '--out', 'new/page.html'])).toBe(0);
+    expect(readFileSync(join(home, 'new', 'page.html'), 'utf8')).toContain('<!doctype html>');
+    expect(existsSync(join(home, 'results', 'one', 'report.html'))).toBe(false);
+  });
+
+  test('is found below --results', async () => {
+    mkdirSync(join(home, 'elsewhere', 'two'), { recursive: true });
+    writeFileSync(join(home, 'elsewhere', 'two', 'result.json'), JSON.stringify(both));
+    expect(await main(['report', 'two', '--results', 'elsewhere'])).toBe(0);
+    expect(printed).toEqual([join(home, 'elsewhere', 'two', 'report.html')]);
+  });
+});
+
+test('several runs are one page in the results', async () => {
+  aRun('one');
+  aRun('two');
+  expect(await main(['report', 'one', 'two'])).toBe(0);
+  const file = join(home, 'results', 'report-one+two.html');
+  expect(printed).toEqual([file]);
+  expect(readFileSync(file, 'utf8')).toContain('2 runs side by side');
+});
+
+test('a page of very many runs has a name that a file may have', async () => {
+  const names = Array.from({ length: 12 }, (_, index) => `2026-11-20T08-15-${10 + index}-nginx-open-file-cache`);
+  for (const name of names) aRun(name);
+  expect(await main(['report', ...names])).toBe(0);
+  expect(printed).toEqual([join(home, 'results', `report-${names[0]}+11-more.html`)]);
+});
+
+test('without a run the runs are listed', async () => {
+  aRun('one');
+  expect(await main(['report'])).toBe(0);
+  expect(printed[0]?.split('\n')).toContain('  one');
+});
+
+describe('says in one line', () => {
+  test('which run is not there, and the nearest', async () => {
+    aRun('2026-nginx');
+    aRun('2026-h2o');
+    expect(await refused(['2026-nginy'], 2)).toMatch(/^there is no run in .*\/results "2026-nginy": did you mean 2026-nginx\?$/);
+  });
+
+  test('that there are no runs at all', async () => {
+    expect(await refused(['one'], 2)).toBe(`there is no run ${home}/one: name one in ${home}/results, or a run's folder`);
+  });
+
+  test('that a folder has no result', async () => {
+    mkdirSync(join(home, 'results', 'empty'), { recursive: true });
+    expect(await refused(['empty'], 2)).toBe(`${home}/results/empty has no result.json: name the folder of a run`);
+  });
+
+  test.each([
+    ['half a file', JSON.stringify(both).slice(0, 1000), /is not whole JSON: name a run that ended/],
+    ['nothing', '', /is not whole JSON/],
+    ['a foreign file', '{"name":"server-bakeoff","version":"0.1.0"}', /is no result of bakeoff/],
+    ['a list', '[1,2]', /is no result of bakeoff/],
+    ['a newer schema', JSON.stringify({ ...both, schema: 2 }), /: schema 2 is of a newer bakeoff, this one reads 1/],
+    ['an older form', JSON.stringify({ ...both, looks: undefined }), /is of an earlier bakeoff, or was changed \(looks is missing\): run nginx-open-file-cache again/],
+    ['a wrong field', JSON.stringify({ ...both, environment: { ...both.environment, bootedAt: 'yesterday' } }), /\(environment.bootedAt is no instant\)/],
+  ])('what is wrong with %s', async (_, text, words) => {
+    const file = join(aRun('odd', text), 'result.json');
+    const line = await refused(['odd'], 1);
+    expect(line.startsWith(file)).toBe(true);
+    expect(line).toMatch(words);
+  });
+
+  test('that it is a folder', async () => {
+    mkdirSync(join(home, 'results', 'deep', 'result.json'), { recursive: true });
+    expect(await refused(['deep'], 1)).toBe(`cannot read ${home}/results/deep/result.json: it is a folder`);
+  });
+
+  // Root may read everything.
+  test.skipIf(process.getuid?.() === 0)('that it may not be read', async () => {
+    chmodSync(join(aRun('closed'), 'result.json'), 0);
+    expect(await refused(['closed'], 1)).toBe(`cannot read ${home}/results/closed/result.json: you may not read it`);
+  });
+
+  test('that the page cannot go where it should', async () => {
+    aRun('one');
+    expect(await refused(['one', '--out', 'results'], 1)).toMatch(/results: there is a folder where a file has to be; .*--out$/);
+    complained = [];
+    expect(await refused(['one', '--out', 'results/one/result.json/page.html'], 1)).toMatch(/: there is a file of that name; .*--out$/);
+  });
+
+  test('that a run is given twice', async () => {
+    aRun('one');
+    expect(await refused(['one', 'results/one'], 2)).toBe('results/one is given twice');
+  });
+});
+
+test('a result that lacks anything is refused, or its page is made without it', async () => {
+  // All places of a result with two rounds: the others are alike.
+  const whole = result([workers, openFileCache].map((variant) => ({ ...variant, rounds: variant.rounds.slice(0, 2) })));
+  const places = (value: unknown, at: readonly string[]): string[][] => (
+    typeof value !== 'object' || value === null ? [] : Object.keys(value).flatMap((key) => [[...at, key], ...places((value as Record<string, unknown>)[key], [...at, key])])
+  );
+  const all = places(whole, []);
+  expect(all.length).toBeGreaterThan(500);
+  for (const change of [undefined, null, 'text', 7, []]) {
+    for (const place of all) {
+      const odd = structuredClone(whole) as unknown as Record<string, unknown>;
+      const last = place.at(-1) as string;
+      const owner = place.slice(0, -1).reduce((value, key) => value[key] as Record<string, unknown>, odd);
+      if (change === undefined) delete owner[last];
+      else owner[last] = change;
+      let checked: Result;
+      try {
+        checked = checkResult(JSON.stringify(odd), 'file');
+      } catch (error) {
+        expect(error).toBeInstanceOf(UserError);
+        continue;
+      }
+      await expect(htmlReport(checked, { samples: [], configs: [] }), `${place.join('.')} = ${String(change)}`).resolves.toContain('</html>');
+    }
+  }
+});

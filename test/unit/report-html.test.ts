@@ -1,0 +1,261 @@
+// The page of a run as text: what stands in it, and that nothing in it can break out of it or reach anyone.
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { configsHtml } from '../../lib/report/html/configs.ts';
+import { effectFigures } from '../../lib/report/html/effects.ts';
+import type { Bars, Effects, Figure, Percentiles, PlotData, Streams, Timeline } from '../../lib/report/html/figure.ts';
+import { writeHtmlReport } from '../../lib/report/html/index.ts';
+import { diffLines } from '../../lib/report/html/line-diff.ts';
+import { html, Html, scriptJson } from '../../lib/report/html/markup.ts';
+import { percentileFigures } from '../../lib/report/html/percentiles.ts';
+import { ladderFigures, ratioFigures } from '../../lib/report/html/ratios.ts';
+import { htmlReport } from '../../lib/report/html/run-page.ts';
+import { severalPage } from '../../lib/report/html/several-page.ts';
+import { histogramFigures, streamFigures } from '../../lib/report/html/shapes.ts';
+import { tableHtml } from '../../lib/report/html/tables.ts';
+import { timelineFigures, type Sample } from '../../lib/report/html/timeline.ts';
+import { tableParts } from '../../lib/report/parts.ts';
+import { textOf } from '../../lib/report/table.ts';
+import type { Result } from '../../lib/runner/result.ts';
+import { h2Result } from '../fixtures/h2-result.ts';
+import { latency, phase } from '../fixtures/phase.ts';
+import { openFileCache, result, workers } from '../fixtures/result.ts';
+
+const both = result([workers, openFileCache]);
+const about = (rps: number): { rps: number[] } => ({ rps: [0.99, 1, 1.01, 1.005].map((off) => rps * off) });
+const none = { samples: [], configs: [] };
+
+const dataOf = <T extends PlotData>([figure]: readonly Figure[]): T => {
+  if (figure === undefined) throw new Error('no figure');
+  return figure.data as T;
+};
+
+describe('markup', () => {
+  test('escapes all that is not HTML already, in content and in attributes', () => {
+    const text = '<script>"&\'';
+    expect(html`<p title="${text}">${text}${[text, new Html('<b>')]}${1.5}</p>`.text)
+      .toBe('<p title="&lt;script&gt;&quot;&amp;\'">&lt;script&gt;&quot;&amp;\'&lt;script&gt;&quot;&amp;\'<b>1.5</p>');
+  });
+
+  test('JSON in a script element cannot end it', () => {
+    const value = { name: '</script><!--<script>\u2028' };
+    const { text } = scriptJson(value);
+    expect(text).not.toMatch(/</);
+    expect(JSON.parse(text)).toEqual(value);
+  });
+
+  test('a table has the cells of the terminal\'s, headings with their scope, and marked verdicts', () => {
+    const [part] = tableParts(both);
+    const table = part?.tables[0];
+    if (table === undefined) throw new Error('no table');
+    const { text } = tableHtml(table, 'the table');
+    const plain = text.replaceAll(/<[^>]+>/g, '\n').replaceAll('&lt;', '<');
+    for (const cell of table.rows.flat().map(textOf).filter((one) => one !== '')) expect(plain.replaceAll('\n', '')).toContain(cell);
+    expect(text).toContain('<th scope="colgroup" colspan="2" class="group">published</th>');
+    expect(text.match(/<th scope="col" /g)).toHaveLength(table.columns.length);
+    expect(text.match(/<th scope="row" /g)).toHaveLength(2);
+    expect(text).toContain('×1.33 [1.31, 1.34] <span class="verdict faster">faster</span>');
+    expect(tableHtml({ columns: table.columns, rows: [] }, 'empty').text).toBe('');
+  });
+});
+
+describe('a line diff', () => {
+  const signs = { same: ' ', added: '+', removed: '-' };
+  const diff = (before: string, after: string, keyOf?: (line: string) => string): string => (
+    diffLines(before.split(''), after.split(''), keyOf).map(({ kind, text }) => signs[kind] + text).join('')
+  );
+  test.each([
+    ['', '', ''], ['abc', 'abc', ' a b c'], ['abc', 'axc', ' a-b+x c'], ['abc', 'ac', ' a-b c'], ['ac', 'abc', ' a+b c'],
+    ['abcd', 'bcda', '-a b c d+a'], ['ab', 'cd', '-a-b+c+d'], ['aab', 'ab', ' a-a b'], ['', 'a', '+a'], ['a', '', '-a'],
+  ])('%j → %j', (before, after, expected) => {
+    expect(diff(before, after)).toBe(expected);
+  });
+
+  test('shows the lines of the second where the keys are the same', () => {
+    expect(diff('aXb', 'aYc', (line) => (/[XY]/.test(line) ? 'Z' : line))).toBe(' a Y-b+c');
+  });
+
+  test('takes long texts in little time: what is beyond its means counts as different', () => {
+    const long = (mark: string): string[] => Array.from({ length: 5000 }, (_, index) => `${mark}${index % 7}`);
+    const lines = diffLines(['head', ...long('a'), 'tail'], ['head', ...long('b'), 'tail']);
+    expect(lines).toHaveLength(10_002);
+    expect(lines.filter(({ kind }) => kind === 'same').map(({ text }) => text)).toEqual(['head', 'tail']);
+  });
+});
+
+describe('configs', () => {
+  const config = (port: number, folder: string, line: string): string => `# Composed of x\nlisten 127.0.0.1:${port};\nroot /tmp/bakeoff-server-${folder}/www;\n${line}\nkeep <this>;\n`;
+  const configs = [
+    { variant: 'workers', file: 'nginx.conf', text: config(1234, '1-aB', 'sendfile on;') },
+    { variant: 'open-file-cache', file: 'nginx.conf', text: config(4321, '1-cD', 'open_file_cache max=100;') },
+  ];
+  test('are shown with the lines in which they differ, ports and folders aside', () => {
+    const { text } = configsHtml(both, configs);
+    expect(text.match(/<ins>/g)).toHaveLength(2); // In the differences and in the whole.
+    expect(text).toContain('<p>2 lines differ from workers:</p>');
+    expect(text).toContain('<del>− sendfile on;</del>\n<ins>+ open_file_cache max=100;</ins>');
+    expect(text).toContain('keep &lt;this&gt;;');
+    expect(text).not.toContain('own files');
+  });
+
+  test('that are the same say so; a person\'s own are pointed out', () => {
+    const same = configs.map((one) => ({ ...one, text: configs[0]?.text ?? '' }));
+    const own = structuredClone(both);
+    Object.assign(own.variants[0]?.server ?? {}, { config: ['/home/anna/nginx.conf'] });
+    const { text } = configsHtml(own, same);
+    expect(text).toContain('<p>The same as workers.</p>');
+    expect(text).toContain('own files');
+    expect(text).not.toContain('<ins>');
+  });
+});
+
+describe('figures', () => {
+  test('bars are the ratios of the result, published beside measured', () => {
+    const { panels: [panel], reference } = dataOf<Bars>(ratioFigures(both));
+    expect(reference).toBe(1);
+    expect(panel?.bars).toEqual([
+      { group: 'open-file-cache', published: true, value: both.comparisons[0]?.publishedRatio, label: '×1.12' },
+      { group: 'open-file-cache', published: false, value: both.comparisons[0]?.ratio, label: '×1.33' },
+    ]);
+    // Nothing to stand beside.
+    expect(ratioFigures(result([{ ...workers, published: null }, { ...openFileCache, published: null }]))).toEqual([]);
+  });
+
+  test('effects have their interval and all rounds, those that lie apart marked', () => {
+    const changed: Result = { ...both, comparisons: both.comparisons.map((one) => ({ ...one, outliers: [2] })) };
+    const { effects, same } = dataOf<Effects>(effectFigures(changed));
+    const [comparison] = both.comparisons;
+    expect(same).toBe(0.01);
+    expect(effects).toMatchObject([{ name: 'open-file-cache against workers', ratio: comparison?.ratio, interval: comparison?.ci95, verdict: 'faster' }]);
+    expect(effects[0]?.rounds).toEqual(comparison?.roundRatios.map((ratio, index) => ({ round: index + 1, ratio, apart: index === 1 })));
+  });
+
+  test('of so few rounds that there is no verdict have no interval', () => {
+    const two = result([workers, openFileCache].map((variant) => ({ ...variant, rounds: variant.rounds.slice(0, 2) })));
+    expect(dataOf<Effects>(effectFigures(two)).effects).toMatchObject([{ interval: null, verdict: 'none', rounds: [{ round: 1 }, { round: 2 }] }]);
+  });
+
+  test('percentiles end with the longest of so many requests', () => {
+    const few = result([{ ...workers, rounds: [{ round: 3, phases: [phase({ requests: 50, latencyMs: latency(2, 5, 9) })] }] }]);
+    const [line] = dataOf<Percentiles>(percentileFigures(few)).lines;
+    expect(line).toMatchObject({ name: 'workers', round: 3, typical: true });
+    expect(line?.points).toEqual([
+      { at: 1, name: 'min', ms: 0.1 }, { at: 2, name: '50 %', ms: 2 }, { at: 4, name: '75 %', ms: 2 }, { at: 10, name: '90 %', ms: 5 },
+      { at: 20, name: '95 %', ms: 5 }, { at: 50, name: 'max', ms: 9 },
+    ]);
+    expect(dataOf<Percentiles>(percentileFigures(both)).lines.filter(({ typical }) => typical)).toHaveLength(2);
+  });
+
+  test('of several load phases are one each; of an unanswered variant none', async () => {
+    const images = await h2Result('nghttpd-img', { 'nghttpd-1024': { rps: [1330], phases: [{}, {}, {}] }, 'nghttpd-4096': { rps: [800], phases: [{}, {}, {}] } });
+    expect(percentileFigures(images).map(({ title }) => title)).toEqual([1, 2, 3].map((number) => `Latency by percentile, phase ${number}`));
+    const dead = result([{ ...workers, rounds: [{ round: 1, phases: [phase({ requests: 0, latencyMs: latency(0, 0, 0, { min: 0 }) })] }] }]);
+    expect(percentileFigures(dead)).toEqual([]);
+  });
+
+  test('rates over time are requests by the time they took, from the phase\'s begin', () => {
+    const beganMs = Date.parse(workers.rounds[0]?.phases[0]?.startedAt ?? '');
+    const sample = (atMs: number, requests: number): Sample => ({ variant: 'workers', round: 1, phase: 1, atMs: beganMs + atMs, requests });
+    const { lines, rounds } = dataOf<Timeline>(timelineFigures(both, [sample(1000, 500), sample(2000, 700), sample(2500, 300), sample(2510, 1)]));
+    expect(lines).toEqual([{ name: 'workers', round: 1, points: [[2, 500], [3, 700], [3.5, 600]] }]);
+    expect(rounds).toEqual([{ round: 1, seconds: 2 }]);
+    expect(timelineFigures(both, [])).toEqual([]);
+  });
+
+  test('of a day\'s samples are means of several seconds', () => {
+    const beganMs = Date.parse(workers.rounds[0]?.phases[0]?.startedAt ?? '');
+    const samples = Array.from({ length: 86_400 }, (_, index): Sample => ({ variant: 'workers', round: 1, phase: 1, atMs: beganMs + 1000 * (index + 1), requests: 100 + (index % 2) }));
+    const [line] = dataOf<Timeline>(timelineFigures(both, samples)).lines;
+    expect(line?.points.length).toBeLessThanOrEqual(4000);
+    expect(line?.points[10]?.[1]).toBeCloseTo(100.5, 5);
+  });
+
+  test('a ladder is by its first row, published and measured', async () => {
+    const ladder = await h2Result('h2o-vs-nginx', {
+      'h2o-initial': about(100_000), 'h2o-tuned': about(101_000), 'nginx-initial': about(57_000), 'nginx-workers': about(58_000),
+      'nginx-open-file-cache': about(92_000), 'nginx-accept-mutex-delay': about(93_000), 'nginx-tcp-nopush': about(105_000),
+    });
+    const bars = dataOf<Bars>(ladderFigures(ladder)).panels[0]?.bars ?? [];
+    expect(bars).toHaveLength(14);
+    expect(bars.find(({ group, published }) => group === 'nginx-tcp-nopush' && !published)?.value).toBeCloseTo(1.05, 9);
+    expect(bars.find(({ group, published }) => group === 'nginx-tcp-nopush' && published)?.value).toBeCloseTo(824_799.77 / 582_269.87, 4);
+    // Its steps are not shown a second time.
+    const groups = dataOf<Bars>(ratioFigures(ladder)).panels[0]?.bars.map(({ group }) => group);
+    expect(groups).not.toContain('h2o-tuned against h2o-initial');
+    expect(ladderFigures(both)).toEqual([]);
+  });
+
+  test('a histogram has a panel per variant with the shares of both sources', async () => {
+    const buckets = [0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1, 2, 5].map((toMs, index, all) => ({ fromMs: all[index - 1] ?? 0, toMs, count: index === 2 ? 30 : 10 }));
+    const rate = await h2Result('h2o-vs-nginx-h2-rate', { nginx: { rps: [1000], phases: [{ buckets: [...buckets, { fromMs: 5, toMs: null, count: 0 }] }] }, h2o: { rps: [1000] } });
+    const { panels } = dataOf<Bars>(histogramFigures(rate));
+    expect(panels.map(({ title }) => title)).toEqual(['nginx', 'h2o']);
+    const nginx = panels[0]?.bars ?? [];
+    expect(nginx.filter(({ published }) => !published).map(({ value }) => Math.round(value * 100) / 100)).toEqual([9.09, 9.09, 27.27, 9.09, 9.09, 9.09, 9.09, 9.09, 9.09, 0]);
+    expect(nginx.filter(({ published }) => published)).toHaveLength(10);
+    // The load sets requests/s: their ratio is no effect.
+    expect([...effectFigures(rate), ...ratioFigures(rate)]).toEqual([]);
+  });
+
+  test('a sweep is requests/s by streams', async () => {
+    const sweep = await h2Result('h2-stream-sweep', {
+      'nginx-http1': about(60_000), 'streams-100': about(150_000), 'streams-10': about(110_000), 'streams-2': about(72_000), 'streams-1': about(54_000),
+    });
+    const { line, points } = dataOf<Streams>(streamFigures(sweep));
+    expect(line).toBe('nginx-http1');
+    expect(points.map(({ streams, ratio }) => [streams, Math.round(ratio * 100) / 100])).toEqual([[100, 2.5], [10, 1.83], [2, 1.2], [1, 0.9]]);
+    expect(streamFigures(both)).toEqual([]);
+  });
+});
+
+describe('the page', () => {
+  test('is one file that may reach nobody, with its own script alone', async () => {
+    const text = await htmlReport(both, none);
+    const policy = /http-equiv="Content-Security-Policy" content="([^"]+)"/.exec(text)?.[1] ?? '';
+    expect(policy).toMatch(/^default-src 'none'; /);
+    const scripts = [...text.matchAll(/<script>([\s\S]*?)<\/script>/g)].map((match) => match[1] ?? '');
+    expect(scripts).toHaveLength(1);
+    expect(policy).toContain(`script-src 'sha256-${createHash('sha256').update(scripts[0] ?? '').digest('base64')}'`);
+    expect(text).not.toMatch(/<(?:link|img|iframe|script)[^>]*(?:src|href)="(?!data:)/);
+    expect(text.length).toBeLessThan(700_000);
+  });
+
+  test('says all that the terminal says, without its script', async () => {
+    const text = (await htmlReport(both, none)).replaceAll(/<script[\s\S]*?<\/script>/g, '').replaceAll('\u00a0', ' ');
+    for (const words of ['nginx remembers open files', 'open-file-cache is faster than workers here: +33 %', '×1.33 [1.31, 1.34]', 'Stored 7,034,450 of 7,034,450', 'Linux 6.18']) {
+      expect(text).toContain(words);
+    }
+    expect(text).toContain('<noscript>');
+  });
+
+  test('of a run with warnings, a hostile title and no figures at all still holds', async () => {
+    const odd = result([{ ...workers, server: null, publishedOnly: 'it is gone', rounds: [], published: {} }], { title: '</title><script>alert(1)</script>', warnings: ['<b>mind</b>'], state: 'partial', looks: [6] });
+    const text = await htmlReport(odd, none);
+    expect(text).not.toContain('<script');
+    expect(text).toContain('&lt;b&gt;mind&lt;/b&gt;');
+    expect(text).toContain('Ended early: 0 of 6 rounds');
+  });
+
+  test('of several runs has a group of columns for each, and says in what they differ', async () => {
+    const later = { ...both, run: '2026-11-21T09-00-00-nginx-open-file-cache', environment: { ...both.environment, kernel: 'Linux 6.19' } };
+    const other = await h2Result('nghttpd-index', { nghttpd: about(80_000), nginx: about(54_000), h2o: about(93_000) });
+    const text = await severalPage([both, later, other]);
+    expect(text.match(/<th scope="colgroup" colspan="4" class="group">2026-11-2[01] \d\d:\d\d:\d\d<\/th>/g)).toHaveLength(3);
+    expect(text).toContain('These runs differ in: system.');
+    expect(text.match(/<h2>/g)).toHaveLength(2);
+    const [effects] = (JSON.parse(/id="figures">(.*?)<\/script>/.exec(text)?.[1] ?? '[]') as Effects[]);
+    expect(effects?.effects.map(({ name }) => name)).toEqual(['open-file-cache against workers, 2026-11-20 08:15:30', 'open-file-cache against workers, 2026-11-21 09:00:00']);
+  });
+
+  test('is written whole beside the run', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'bakeoff-page-'));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const file = await writeHtmlReport(folder, both);
+    expect(file).toBe(join(folder, 'report.html'));
+    expect(readFileSync(file, 'utf8')).toMatch(/^<!doctype html>[\s\S]*<\/html>\n$/);
+    await expect(writeHtmlReport(join(folder, 'gone'), both)).rejects.toThrow(/ENOENT/);
+  });
+});
