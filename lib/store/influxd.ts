@@ -4,7 +4,7 @@ import { UserError } from '../errors.ts';
 import { InfluxError, parseInfluxUrl, ping, query, writeLines, type Influx, type Series } from './client.ts';
 import { chooseK6Output, type K6Output } from './k6-output.ts';
 import { quoteIdentifier } from './line-protocol.ts';
-import { startLocalInfluxd, type LocalInfluxd } from './local.ts';
+import { startLocalInfluxd, type LocalInfluxd, type Purpose } from './local.ts';
 
 export type { Influx, Series } from './client.ts';
 
@@ -17,6 +17,10 @@ export interface StoreOptions {
   folder: string;
   /** Cores for the local influxd: the generator's. */
   cpus?: readonly number[];
+  /** 'run' unless told: what only looks shares a local influxd with a run, and makes no database in somebody's InfluxDB. */
+  purpose?: Purpose;
+  /** Told when close() waits for a run that uses the influxd started here. */
+  onWait?: () => void;
   /** How long a request is tried again while the database restarts or is busy; default 10 s. */
   retryForMs?: number;
 }
@@ -40,23 +44,25 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** Opens the store, its database made where needed. Throws a UserError: no influxd, folder in use, unreachable, no access, no bucket. */
+/** Opens the store, its database made where needed (not to look at somebody's). Throws a UserError: no influxd, folder in use, unreachable, no access, no bucket. */
 export async function openStore(options: StoreOptions): Promise<Store> {
+  const { purpose = 'run' } = options;
   if (options.url !== undefined) {
     const influx = parseInfluxUrl(options.url, process.env['INFLUX_TOKEN']);
-    return await storeOn(influx, await prepare(influx), null, options.retryForMs);
+    return await storeOn(influx, await prepare(influx, purpose === 'run'), null, options.retryForMs);
   }
-  const local = await startLocalInfluxd({ binary: options.influxdBinary ?? 'influxd', folder: options.folder, cpus: options.cpus });
+  const { influxdBinary: binary = 'influxd', folder, cpus, onWait } = options;
+  const local = await startLocalInfluxd({ binary, folder, purpose, cpus, onWait });
   try {
-    return await storeOn(local.influx, await prepare(local.influx), local, options.retryForMs);
+    return await storeOn(local.influx, await prepare(local.influx, true), local, options.retryForMs);
   } catch (error) {
     await local.stop();
     throw error;
   }
 }
 
-/** Makes sure that the database is there and may be read. Returns the version. */
-async function prepare(influx: Influx): Promise<string> {
+/** Makes sure that the database is there and may be read; makes it when `mayMake`. Returns the version. */
+async function prepare(influx: Influx, mayMake: boolean): Promise<string> {
   const version = await ping(influx);
   const name = influx.database;
   const databases = await query(influx, 'SHOW DATABASES');
@@ -64,6 +70,7 @@ async function prepare(influx: Influx): Promise<string> {
   if (!version.startsWith('1.')) {
     throw new UserError(`InfluxDB ${version} at ${influx.url} shows this token no bucket ${name}: make it (influx bucket create --name ${name}), or give a token that may read and write it`);
   }
+  if (!mayMake) throw new UserError(`InfluxDB ${version} at ${influx.url} has no database ${name} yet: run a scenario into it first (npm run scenario -- NAME --influx URL)`);
   try {
     await query(influx, `CREATE DATABASE ${quoteIdentifier(name)}`);
   } catch (error) {

@@ -1,14 +1,18 @@
-// The influxd that bakeoff runs itself: one folder, one influxd on it, ended with the run.
+// The influxd that bakeoff runs itself: one folder, one influxd on it, ended with its last user.
 //
-// Two locks keep it that way. `run.lock` is held by the runner: a second run is refused. `influxd.lock` is held by
-// influxd itself (it inherits the descriptor), since influxd does not notice a second one on the same folders: when a
+// Three locks keep it that way. `run.lock` is held by what measures and `view.lock` by what only looks: of each there is
+// one at a time, and the two share an influxd. `influxd.lock` is held by influxd itself (it inherits the descriptor), since
+// influxd does not notice a second one on the same folders: who gets it starts influxd, and the other one joins. When a
 // runner was killed, the next one waits here until the old influxd has ended.
+import { execFile } from 'node:child_process';
 import { closeSync, openSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { UserError } from '../errors.ts';
 import { startChild, type Child } from '../process.ts';
 import { ping, type Influx } from './client.ts';
+import { influxdConfig } from './influxd-config.ts';
 import { holder, lockFile, writeHolder } from '../lock-file.ts';
 import { makeFolder } from '../make-folder.ts';
 import { database } from './schema.ts';
@@ -17,18 +21,24 @@ export interface LocalInfluxd {
   /** Where it listens now; another port after a revival only when somebody else has taken the old one. */
   influx: Influx;
   pid(): number;
-  /** Starts it again when it has died. Whether it answers; when not, `failure()` says why. */
+  /** Starts it again when it has ended, or joins the one that is there. Whether it answers; when not, `failure()` says why. */
   revive(): Promise<boolean>;
   failure(): string | null;
-  /** Ends influxd and gives the folder free. May be called twice. */
+  /** Gives the folder free, and ends influxd if it was started here: what looks waits for a run to end before. May be called twice. */
   stop(): Promise<void>;
 }
+
+/** What the database is opened for: to measure, or to look at what is or will be measured. */
+export type Purpose = 'run' | 'view';
 
 export interface LocalOptions {
   binary: string;
   /** Data, config, log and locks go below it; made when it is not there. */
   folder: string;
+  purpose: Purpose;
   cpus?: readonly number[] | undefined;
+  /** Told when stop() has to wait for a run. */
+  onWait?: (() => void) | undefined;
 }
 
 /** How long a start may take: influxd opens every shard of the history before it listens. */
@@ -36,30 +46,56 @@ const startTimeoutMs = 120_000;
 /** How long the influxd of a killed runner may take to end. */
 const endingSeconds = 20;
 
-/** Starts influxd. Throws a UserError when another run has the folder, or when influxd does not start. */
+/** Starts influxd, or joins the other purpose's. Throws a UserError when its own purpose has the folder already, or when influxd does not start. */
 export async function startLocalInfluxd(options: LocalOptions): Promise<LocalInfluxd> {
-  const runLock = await takeRunLock(options.folder);
+  const { folder, purpose } = options;
+  const ownLock = await takeLock(folder, purpose);
   const influx: Influx = { url: '', database, credentials: null };
-  let child: Child;
+  /** Null when somebody else has started it. */
+  let child: Child | null = null;
+  let pid = 0;
   let failure: string | null = null;
   let stopped = false;
   let reviving: Promise<boolean> | null = null;
 
-  async function launch(address: string, keepLog: boolean): Promise<void> {
-    const started = await launchInfluxd(options, address, keepLog);
-    child = started.child;
-    influx.url = `http://${started.address}`;
+  /** `oldAddress` first, where there is one: others go on using it. */
+  async function startOrJoin(oldAddress: string | undefined, keepLog: boolean): Promise<void> {
+    const deadline = performance.now() + startTimeoutMs;
+    for (;;) {
+      const shared = await isHeld(folder, otherPurpose(purpose));
+      const lock = await lockFile(join(folder, lockName), shared ? 0 : endingSeconds);
+      if (lock !== null) {
+        const started = await launchInfluxd(options, lock, shared ? oldAddress ?? lastAddress(folder) : oldAddress, keepLog);
+        child = started.child;
+        pid = child.pid;
+        influx.url = `http://${started.address}`;
+        return;
+      }
+      const address = lastAddress(folder);
+      if (shared && address !== undefined && await answers({ ...influx, url: `http://${address}` })) {
+        child = null;
+        pid = Number(readFileSync(join(folder, lockName), 'utf8'));
+        influx.url = `http://${address}`;
+        if (purpose === 'run' && options.cpus !== undefined) await pin(pid, options.cpus);
+        return;
+      }
+      if (!shared || performance.now() > deadline) {
+        throw new UserError(`influxd${holder(join(folder, lockName))} of an earlier run has not ended yet and still uses ${folder}: end it, then start again`);
+      }
+      await delay(50);
+    }
   }
 
   async function revive(): Promise<boolean> {
     if (stopped) return false;
     if (await answers(influx)) return true;
-    // The kernel refuses connections to a killed process a moment before we hear of its end.
-    await Promise.race([child.exited, delay(2000, undefined, { ref: false })]);
-    if (!child.hasExited()) return answers(influx);
+    if (child !== null) {
+      // The kernel refuses connections to a killed process a moment before we hear of its end.
+      await Promise.race([child.exited, delay(2000, undefined, { ref: false })]);
+      if (!child.hasExited()) return answers(influx);
+    }
     try {
-      // The old port first: k6 goes on writing to it.
-      await launch(new URL(influx.url).host, true).catch(() => launch('127.0.0.1:0', true));
+      await startOrJoin(new URL(influx.url).host, true);
       failure = null;
       return true;
     } catch (error) {
@@ -69,33 +105,46 @@ export async function startLocalInfluxd(options: LocalOptions): Promise<LocalInf
   }
 
   try {
-    await launch('127.0.0.1:0', false);
+    await startOrJoin(undefined, false);
   } catch (error) {
-    closeSync(runLock);
-    throw error;
+    closeSync(ownLock);
+    throw fileError(error, folder);
   }
   return {
     influx,
-    pid: () => child.pid,
+    pid: () => pid,
     failure: () => failure,
     revive: () => (reviving ??= revive().finally(() => { reviving = null; })),
     stop: async () => {
       if (stopped) return;
       stopped = true;
       await reviving;
-      await child.stop(10_000);
-      closeSync(runLock);
+      if (purpose === 'view' && child !== null && await isHeld(folder, 'run')) {
+        options.onWait?.();
+        while (!child.hasExited() && await isHeld(folder, 'run')) await delay(250);
+      }
+      await child?.stop(10_000);
+      closeSync(ownLock);
     },
   };
 }
 
-async function takeRunLock(folder: string): Promise<number> {
+const lockName = 'influxd.lock';
+
+function otherPurpose(purpose: Purpose): Purpose {
+  return purpose === 'run' ? 'view' : 'run';
+}
+
+async function takeLock(folder: string, purpose: Purpose): Promise<number> {
   try {
     makeFolder(folder);
-    const file = join(folder, 'run.lock');
-    const lock = await lockFile(file);
+    const file = join(folder, `${purpose}.lock`);
+    // isHeld has it for a moment.
+    const lock = await lockFile(file, 1);
     if (lock === null) {
-      throw new UserError(`another run of bakeoff${holder(file)} is using ${folder}: wait until it is done, or end it`);
+      throw new UserError(purpose === 'run'
+        ? `another run of bakeoff${holder(file)} is using ${folder}: wait until it is done, or end it`
+        : `the database in ${folder} is being shown already${holder(file)}: look there, or end it`);
     }
     writeHolder(lock, process.pid);
     return lock;
@@ -104,14 +153,33 @@ async function takeRunLock(folder: string): Promise<number> {
   }
 }
 
-/** Starts influxd on an address with port 0 for any free one, and returns when it answers. */
-async function launchInfluxd(options: LocalOptions, address: string, keepLog: boolean): Promise<{ child: Child; address: string }> {
-  const { folder } = options;
-  const [configFile, logFile, lockName] = [join(folder, 'influxd.conf'), join(folder, 'influxd.log'), join(folder, 'influxd.lock')];
-  const lock = await lockFile(lockName, endingSeconds);
-  if (lock === null) {
-    throw new UserError(`influxd${holder(lockName)} of an earlier run has not ended yet and still uses ${folder}: end it, then start again`);
+/** Whether somebody uses the folder for that purpose. */
+async function isHeld(folder: string, purpose: Purpose): Promise<boolean> {
+  const lock = await lockFile(join(folder, `${purpose}.lock`));
+  if (lock !== null) closeSync(lock);
+  return lock === null;
+}
+
+/** Moves a running influxd, with all its threads: it must not take the server's cores. */
+async function pin(pid: number, cpus: readonly number[]): Promise<void> {
+  await promisify(execFile)('taskset', ['-a', '-c', '-p', cpus.join(','), String(pid)]);
+}
+
+/** Starts influxd on an address, or on any free port where there is none or it is taken. It takes over the lock. */
+async function launchInfluxd(options: LocalOptions, lock: number, address: string | undefined, keepLog: boolean): Promise<{ child: Child; address: string }> {
+  try {
+    const anyPort = '127.0.0.1:0';
+    if (address === undefined) return await launchOn(options, lock, anyPort, keepLog);
+    return await launchOn(options, lock, address, keepLog).catch(() => launchOn(options, lock, anyPort, true));
+  } finally {
+    closeSync(lock);
   }
+}
+
+/** Returns when it answers. */
+async function launchOn(options: LocalOptions, lock: number, address: string, keepLog: boolean): Promise<{ child: Child; address: string }> {
+  const { folder } = options;
+  const [configFile, logFile] = [join(folder, 'influxd.conf'), join(folder, logName)];
   let child: Child;
   let logStart = 0;
   try {
@@ -133,8 +201,6 @@ async function launchInfluxd(options: LocalOptions, address: string, keepLog: bo
     writeHolder(lock, child.pid);
   } catch (error) {
     throw fileError(error, folder);
-  } finally {
-    closeSync(lock);
   }
   const readLog = (): string => readFileSync(logFile).subarray(logStart).toString();
   try {
@@ -145,13 +211,28 @@ async function launchInfluxd(options: LocalOptions, address: string, keepLog: bo
   }
 }
 
+const logName = 'influxd.log';
+
+/** Where the influxd of this folder said last that it listens; undefined where none ever did. */
+function lastAddress(folder: string): string | undefined {
+  try {
+    return addressIn(readFileSync(join(folder, logName), 'utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+function addressIn(log: string): string | undefined {
+  return [...log.matchAll(/msg="Listening on HTTP".* addr=(127\.0\.0\.1:\d+)/g)].at(-1)?.[1];
+}
+
 /** The address from influxd's own log: it picks a free port itself, so nobody can take it in between. */
 async function listening(child: Child, readLog: () => string, logFile: string): Promise<string> {
   const deadline = performance.now() + startTimeoutMs;
   for (;;) {
     const exited = child.hasExited();
     const log = readLog();
-    const address = /msg="Listening on HTTP".* addr=(127\.0\.0\.1:\d+)/.exec(log)?.[1];
+    const address = addressIn(log);
     if (exited) {
       // With a full disk it cannot write its last words either.
       const reason = lastComplaint(log) ?? (statfsSync(logFile).bavail === 0 ? 'the disk is full' : 'it ended without a word');
@@ -179,54 +260,4 @@ function fileError(error: unknown, folder: string): unknown {
   if (error instanceof UserError || code === undefined) return error;
   const reason = code === 'ENOSPC' ? 'the disk is full' : (error as Error).message;
   return new UserError(`cannot use ${folder} for InfluxDB's data: ${reason}`);
-}
-
-/** Keys that a version does not know are ignored by it (Debian's 1.6 says reporting-enabled, others reporting-disabled). */
-function influxdConfig(folder: string, address: string): string {
-  const path = (name: string): string => JSON.stringify(join(folder, name));
-  return `# Written by bakeoff at every start.
-reporting-disabled = true
-reporting-enabled = false
-# RPC, for backups.
-bind-address = "127.0.0.1:0"
-
-[meta]
-  dir = ${path('meta')}
-
-[data]
-  dir = ${path('data')}
-  wal-dir = ${path('wal')}
-  # On disk, so that a long history of runs costs neither memory nor a slow start.
-  index-version = "tsi1"
-  # For inmem only, if somebody changes the line above: runs are tags, so series grow with the history.
-  max-series-per-database = 0
-  max-values-per-tag = 0
-  query-log-enabled = false
-
-[http]
-  bind-address = ${JSON.stringify(address)}
-  log-enabled = false
-  pprof-enabled = false
-  # k6 sends what it has in one request, however large.
-  max-body-size = 0
-
-[logging]
-  format = "logfmt"
-  suppress-logo = true
-
-[monitor]
-  store-enabled = false
-
-[continuous_queries]
-  enabled = false
-
-[retention]
-  enabled = false
-
-[shard-precreation]
-  enabled = false
-
-[subscriber]
-  enabled = false
-`;
 }

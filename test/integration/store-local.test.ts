@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { beforeAll, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { startChild } from '../../lib/process.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { openStore, type Store } from '../../lib/store/index.ts';
@@ -190,4 +190,77 @@ it('says that a folder cannot be used', async () => {
   const folder = newFolder();
   writeFileSync(folder, 'a file');
   await expect(openStore({ influxdBinary, folder })).rejects.toThrow(new RegExp(`^cannot use ${folder} for InfluxDB's data: EEXIST`));
+});
+
+describe('what only looks', () => {
+  async function view(folder: string, onWait?: () => void): Promise<Store> {
+    const store = await openStore({ influxdBinary, folder, purpose: 'view', ...(onWait && { onWait }) });
+    onTestFinished(() => store.close());
+    return store;
+  }
+
+  it('shares the influxd of a run, and starts it again at the same place when the run ends it', async () => {
+    const folder = newFolder();
+    const run = await open(folder);
+    const look = await view(folder);
+    expect([look.influx.url, pidOf(look)]).toEqual([run.influx.url, pidOf(run)]);
+    await run.write(['m value=1 1']);
+    const { url } = look.influx;
+    await run.close();
+    expect((await look.query('SELECT value FROM m'))[0]?.values).toHaveLength(1);
+    expect(look.influx.url).toBe(url);
+    expect(pidOf(look)).not.toBe(pidOf(run));
+  });
+
+  it('lets runs come and go, whose cores its influxd is moved to, and waits for the last of them', async () => {
+    const folder = newFolder();
+    const told = vi.fn();
+    const look = await view(folder, told);
+    const first = await open(folder);
+    await first.write(['m value=1 1']);
+    await first.close();
+    expect(isRunning(pidOf(look))).toBe(true);
+
+    const second = await openStore({ influxdBinary, folder, cpus: [0] });
+    onTestFinished(() => second.close());
+    expect(pidOf(second)).toBe(pidOf(look));
+    expect(/^Cpus_allowed_list:\s*(.*)$/m.exec(readFileSync(`/proc/${pidOf(look)}/status`, 'utf8'))?.[1]).toBe('0');
+    const closing = look.close();
+    await vi.waitFor(() => expect(told).toHaveBeenCalledOnce());
+    await second.write(['m value=2 2']);
+    expect((await second.query('SELECT value FROM m'))[0]?.values).toHaveLength(2);
+    await second.close();
+    await closing;
+    expect(isRunning(pidOf(look))).toBe(false);
+  });
+
+  it('does not take a run down with it: the run starts an influxd of its own', async () => {
+    const folder = newFolder();
+    const look = await view(folder);
+    const run = await open(folder);
+    const { url } = run.influx;
+    const killed = pidOf(look);
+    process.kill(killed, 'SIGKILL');
+    await run.write(['m value=1 1']);
+    expect((await look.query('SELECT value FROM m'))[0]?.values).toHaveLength(1);
+    expect([run.influx.url, look.influx.url]).toEqual([url, url]);
+    expect(pidOf(run)).not.toBe(killed);
+    await look.close();
+    expect(isRunning(pidOf(run))).toBe(true);
+  });
+
+  it('is there once, and says so', async () => {
+    const folder = newFolder();
+    await view(folder);
+    await expect(openStore({ influxdBinary, folder, purpose: 'view' })).rejects.toThrow(`the database in ${folder} is being shown already (process ${process.pid}): look there, or end it`);
+  });
+
+  it('makes no database in somebody\'s InfluxDB', async () => {
+    const somebodys = await open(newFolder());
+    await somebodys.query('DROP DATABASE bakeoff');
+    const { url } = somebodys.influx;
+    await expect(openStore({ url, folder: newFolder(), purpose: 'view' })).rejects.toThrow(/has no database bakeoff yet: run a scenario into it first/);
+    await (await openStore({ url, folder: newFolder() })).close();
+    await (await openStore({ url, folder: newFolder(), purpose: 'view' })).close();
+  });
 });
