@@ -19,6 +19,9 @@ type Part = (typeof parts)[number];
 
 const integrationTools = ['k6', 'nginx', 'h2o', 'nghttpd', 'h2load', 'openssl', 'influxd'] as const;
 
+/** What runs in a browser has other types. */
+const typeProjects = [['types', '.'], ['types of the plots', 'lib/report/html/plots']] as const;
+
 /** `output` is shown when something failed. */
 interface Outcome extends Counts { output: string }
 
@@ -64,6 +67,7 @@ class TestRun {
   /** `toolsReady`: the integration tests are wanted and can be run. */
   async #toolsAndGo(chosen: ReadonlySet<Part>): Promise<{ toolsReady: boolean }> {
     const tools = chosen.has('integration') ? await this.#ready(() => ensureTools(integrationTools, this.#machine, this.#signal)) : undefined;
+    if (chosen.has('integration')) await this.#getBrowser();
     if (chosen.has('go')) {
       const compilers = await this.#ready(async () => ({ go: await findGo(this.#machine), ...await ensureTools(['gcc'], this.#machine, this.#signal) }));
       if (compilers !== undefined) await this.#goModule(compilers);
@@ -97,7 +101,9 @@ class TestRun {
 
   async #typesAndUnit(chosen: ReadonlySet<Part>): Promise<void> {
     if (!chosen.has('unit')) return;
-    await this.#check('types', () => this.#command({ command: process.execPath, args: ['node_modules/typescript/bin/tsc', '--noEmit'], cwd: projectRoot }));
+    for (const [name, project] of typeProjects) {
+      await this.#check(name, () => this.#command({ command: process.execPath, args: ['node_modules/typescript/bin/tsc', '--noEmit', '--project', project], cwd: projectRoot }));
+    }
     await this.#check('unit tests', () => this.#vitest('unit'));
   }
 
@@ -111,6 +117,17 @@ class TestRun {
       this.#total.failed++;
       this.#machine.progress.print(error.message);
       return undefined;
+    }
+  }
+
+  /** The tests in a browser are left out, and say so, where there is none to be had; everything else holds without. */
+  async #getBrowser(): Promise<void> {
+    try {
+      await ensureTools(['chromium'], this.#machine, this.#signal);
+    } catch (error) {
+      this.#signal.throwIfAborted();
+      if (!(error instanceof UserError)) throw error;
+      this.#machine.progress.print(`SKIPPED, the tests in a browser: ${error.message}`);
     }
   }
 

@@ -1,7 +1,7 @@
 // Which package of which system brings a tool.
 import { find, type Machine } from './machine.ts';
 
-export type PackagedTool = 'nginx' | 'h2o' | 'nghttpd' | 'openssl' | 'influxd' | 'wrk' | 'ab' | 'h2load' | 'gcc';
+export type PackagedTool = 'nginx' | 'h2o' | 'nghttpd' | 'openssl' | 'influxd' | 'wrk' | 'ab' | 'h2load' | 'gcc' | 'chromium';
 
 interface PackageManager {
   command: string;
@@ -16,30 +16,30 @@ const packageManagers: readonly PackageManager[] = [
     install: 'apt-get install --no-install-recommends',
     packages: {
       nginx: 'nginx', h2o: 'h2o', nghttpd: 'nghttp2-server', openssl: 'openssl', influxd: 'influxdb',
-      wrk: 'wrk', ab: 'apache2-utils', h2load: 'nghttp2-client', gcc: 'gcc libc6-dev',
+      wrk: 'wrk', ab: 'apache2-utils', h2load: 'nghttp2-client', gcc: 'gcc libc6-dev', chromium: 'chromium',
     },
   },
   {
     command: 'dnf',
     install: 'dnf install',
-    packages: { nginx: 'nginx', nghttpd: 'nghttp2', openssl: 'openssl', wrk: 'wrk', ab: 'httpd-tools', h2load: 'nghttp2', gcc: 'gcc' },
+    packages: { nginx: 'nginx', nghttpd: 'nghttp2', openssl: 'openssl', wrk: 'wrk', ab: 'httpd-tools', h2load: 'nghttp2', gcc: 'gcc', chromium: 'chromium' },
   },
   {
     command: 'pacman',
     install: 'pacman -S',
-    packages: { nginx: 'nginx', openssl: 'openssl', influxd: 'influxdb', wrk: 'wrk', ab: 'apache', gcc: 'gcc' },
+    packages: { nginx: 'nginx', openssl: 'openssl', influxd: 'influxdb', wrk: 'wrk', ab: 'apache', gcc: 'gcc', chromium: 'chromium' },
   },
   {
     command: 'zypper',
     install: 'zypper install',
-    packages: { nginx: 'nginx', nghttpd: 'nghttp2', openssl: 'openssl', wrk: 'wrk', ab: 'apache2-utils', h2load: 'nghttp2', gcc: 'gcc' },
+    packages: { nginx: 'nginx', nghttpd: 'nghttp2', openssl: 'openssl', wrk: 'wrk', ab: 'apache2-utils', h2load: 'nghttp2', gcc: 'gcc', chromium: 'chromium' },
   },
   {
     command: 'apk',
     install: 'apk add',
     packages: {
       nginx: 'nginx', h2o: 'h2o', nghttpd: 'nghttp2', openssl: 'openssl', influxd: 'influxdb',
-      wrk: 'wrk', ab: 'apache2-utils', h2load: 'nghttp2', gcc: 'gcc musl-dev',
+      wrk: 'wrk', ab: 'apache2-utils', h2load: 'nghttp2', gcc: 'gcc musl-dev', chromium: 'chromium',
     },
   },
 ];
@@ -54,6 +54,7 @@ const homePages: Record<PackagedTool, string> = {
   ab: 'https://httpd.apache.org',
   h2load: 'https://nghttp2.org',
   gcc: 'https://gcc.gnu.org',
+  chromium: 'https://www.chromium.org',
 };
 
 /** The names of a tool's packages on a system with apt. */
