@@ -101,6 +101,15 @@ describe('configs', () => {
     expect(text).not.toContain('own files');
   });
 
+  test('of a person\'s own differ in what they say, not in where it comes from', () => {
+    const own = (file: string, more: string): string => `# /a/${file} as it runs here: with what it includes\nhttp {  # from /a/${file}:3\n${more}    listen 127.0.0.1:1;  # from /a b/${file}:12\n}\n`;
+    const { text } = configsHtml(both, [
+      { variant: 'workers', file: 'nginx.conf', text: own('one.conf', '') }, { variant: 'open-file-cache', file: 'nginx.conf', text: own('two.conf', 'sendfile on;  # from /a/two.conf:4\n') },
+    ]);
+    expect(text).toContain('<p>1 line differs from workers:</p>');
+    expect(text).toContain('<ins>+ sendfile on;  # from /a/two.conf:4</ins>');
+  });
+
   test('that are the same say so; a person\'s own are pointed out', () => {
     const same = configs.map((one) => ({ ...one, text: configs[0]?.text ?? '' }));
     const own = structuredClone(both);

@@ -13,7 +13,7 @@ export function configsHtml(result: Result, configs: readonly ComposedConfig[]):
   if (configs.length === 0) return nothing;
   const own = result.variants.some(({ server }) => server?.config[0]?.startsWith('/') === true);
   return html`<section><h2>Configs as they ran</h2>
-<p>Each with the lines that differ from its baseline's (+ has it, − has it not). Ports and folders differ in every round and are not marked.${
+<p>Each with the lines that differ from its baseline's (+ has it, − has it not). Ports and folders differ in every round, remarks say where a line comes from: neither is marked.${
   own ? html` <strong>These are a person's own files: look through them before you pass this page on.</strong>` : nothing}</p>
 ${configs.map((config) => configHtml(result, config, configs))}</section>`;
 }
@@ -61,10 +61,11 @@ function linesOf(text: string): string[] {
   return text.replace(/\n$/, '').split('\n');
 }
 
-/** A line without what is another one for each start of a server: its port, its folders. Files that it was composed of are named in it, not in the server. */
+/** A line without what is another one for each start of a server, its port and its folders, and without the remark on where it comes from. */
 function withoutPlace(line: string): string {
   return line
-    .replace(/^# Composed of .*/, '# Composed')
+    .replace(/^# (?:Composed of .*|.* as it runs here[:.].*)/, '')
+    .replace(/ *# (?:from \/.*:\d+|this machine|[\w.-]+\.conf)$/, '')
     .replaceAll(/\b127\.0\.0\.1:\d+/g, '127.0.0.1:PORT')
     .replace(/^(\s*(?:-\s*)?(?:port:|--?port=?)\s*)\d+/, '$1PORT')
     .replace(/^\d+ (?=\/)/, 'PORT ')

@@ -27,7 +27,7 @@ export function effectFigure(title: string, runs: readonly { result: Result; suf
     text: 'A diamond is the ratio of requests/s to the baseline, its line the interval in which it lies with 95 % certainty, '
       + 'each small mark the ratio within one round (a cross lies apart from the others and counts like them). '
       + `The grey band is ±${tolerance(same)} around 1: within it two variants are the same.`
-      + `${noise === null ? '' : ` Dotted lines: effects from ±${percent(noise)} on are shown by this machine with so many rounds.`}`,
+      + `${noise === null ? '' : ` Dotted lines are at ±${percent(noise)}: the noise floor${noises.length > 1 ? ', the highest of these runs' : ''}.`}`,
     data: { kind: 'effects', effects: rows.map(effectOf), same, noise },
     tables: [tableOf(rows, [
       { group: '', title: 'comparison', align: 'left', cell: ({ name }) => name },
