@@ -11,6 +11,7 @@ const commands: Record<string, Command> = {
   compare: { help: 'compare two configs of your own', run: async (args) => (await import('./compare.ts')).compareCommand(args) },
   k6: { help: 'say where the k6 with k6/x/loadgen is', run: async (args) => (await import('./k6.ts')).k6Command(args) },
   report: { help: 'make the page of a run, or of several', run: async (args) => (await import('./report.ts')).reportCommand(args) },
+  grafana: { help: 'show the dashboards of all runs, until Ctrl-C', run: async (args) => (await import('./grafana.ts')).grafanaCommand(args) },
   test: { help: 'run the project\'s tests', run: async (args) => (await import('./test.ts')).testCommand(args) },
   bench: { help: 'measure the load generator itself', run: async (args) => (await import('../../bench/bench.ts')).benchCommand(args) },
 };

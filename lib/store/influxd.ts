@@ -1,6 +1,7 @@
 // Opens the database of a run: a local influxd by default, or somebody's InfluxDB 1.x or 2.x with --influx.
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
+import { typed } from '../setup/paths.ts';
 import { InfluxError, parseInfluxUrl, ping, query, writeLines, type Influx, type Series } from './client.ts';
 import { chooseK6Output, type K6Output } from './k6-output.ts';
 import { quoteIdentifier } from './line-protocol.ts';
@@ -70,7 +71,7 @@ async function prepare(influx: Influx, mayMake: boolean): Promise<string> {
   if (!version.startsWith('1.')) {
     throw new UserError(`InfluxDB ${version} at ${influx.url} shows this token no bucket ${name}: make it (influx bucket create --name ${name}), or give a token that may read and write it`);
   }
-  if (!mayMake) throw new UserError(`InfluxDB ${version} at ${influx.url} has no database ${name} yet: run a scenario into it first (npm run scenario -- NAME --influx URL)`);
+  if (!mayMake) throw new UserError(`InfluxDB ${version} at ${influx.url} has no database ${name} yet: run a scenario into it first (${typed('scenario')} NAME --influx URL)`);
   try {
     await query(influx, `CREATE DATABASE ${quoteIdentifier(name)}`);
   } catch (error) {
