@@ -1,0 +1,105 @@
+// npm run grafana: the dashboards, in a Grafana of its own, until Ctrl-C.
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { UserError } from '../errors.ts';
+import { dashboardUrl, newestRun } from '../grafana/address.ts';
+import { findGrafana } from '../grafana/find.ts';
+import { firstPort, startGrafana, type RunningGrafana } from '../grafana/start.ts';
+import { allowedCpus, divideCores } from '../runner/cores.ts';
+import { takeSignals, type Interrupt } from '../runner/interrupt.ts';
+import { thisMachine } from '../setup/machine.ts';
+import { bakeoffFolder, typed } from '../setup/paths.ts';
+import { ensureTools } from '../setup/tools.ts';
+import { openStore, parseInfluxUrl, type Store } from '../store/index.ts';
+import { runFlags } from './run-options.ts';
+import { flagLines, readWords } from './words.ts';
+
+const grafanaFlags = { influx: runFlags.influx, help: runFlags.help };
+
+/**
+ * Starts Grafana on the figures of all runs and prints the address of the newest one's Comparison. Returns 0 when Ctrl-C has
+ * ended it. Throws UserError and, when interrupted before Grafana is there, Interrupted.
+ */
+export async function grafanaCommand(args: readonly string[]): Promise<number> {
+  const { positionals: [word], flags } = readWords(args, grafanaFlags);
+  if (word !== undefined) throw new UserError(`grafana takes no name, and got ${word}: pick the run in the dashboards`, 2);
+  if (flags.has('help')) {
+    console.log([`${typed('grafana')} [flags]`, '', ...flagLines(grafanaFlags)].join('\n'));
+    return 0;
+  }
+  const url = flags.get('influx');
+  if (url !== undefined) parseInfluxUrl(url);
+  const interrupt = takeSignals(() => console.error(`${process.stderr.isTTY ? '\n' : ''}ending Grafana; again to end it at once`));
+  try {
+    await show(url, interrupt);
+    return 0;
+  } catch (error) {
+    // What a signal cut short fails in its own way.
+    interrupt.signal.throwIfAborted();
+    throw error;
+  } finally {
+    interrupt.release();
+  }
+}
+
+async function show(url: string | undefined, interrupt: Interrupt): Promise<void> {
+  const machine = thisMachine();
+  const { signal } = interrupt;
+  const program = await findGrafana(machine, signal);
+  // The server's cores are for the server of a run that may begin meanwhile.
+  const cpus = quietCores();
+  const store = await openStore({
+    ...(url === undefined ? { influxdBinary: (await ensureTools(['influxd'], machine, signal)).influxd } : { url }),
+    folder: join(bakeoffFolder, 'influxdb'),
+    cpus,
+    purpose: 'view',
+    onWait: () => console.error('a run still uses the InfluxDB that was started here, which ends with it'),
+  });
+  try {
+    const grafana = await machine.progress.step('Grafana', 'starting', () => startGrafana({
+      program, influx: store.influx, folder: join(bakeoffFolder, 'grafana'), cpus, env: machine.env, signal,
+    }));
+    const release = interrupt.guard(grafana.pid);
+    try {
+      await announce(grafana, store);
+      await watch(grafana, store, url === undefined, signal);
+    } finally {
+      await grafana.stop();
+      release();
+    }
+  } finally {
+    await store.close();
+  }
+}
+
+/** Those that a run's server does not get unless told otherwise; with one core there is no choice. */
+function quietCores(): number[] {
+  const allowed = allowedCpus();
+  return allowed.length < 2 ? allowed : divideCores(allowed, {}).generatorCpus;
+}
+
+async function announce({ origin, port, files }: RunningGrafana, store: Store): Promise<void> {
+  const shown = await newestRun(store);
+  if (port !== firstPort) console.log(`Port ${firstPort} is taken, this is ${port}.`);
+  console.log(`Grafana: ${dashboardUrl(origin, 'comparison', shown)}`);
+  console.log(shown === null
+    ? `  No run has a table yet: ${typed('scenario')} NAME makes one.`
+    : `  It shows ${shown.run}, the newest run; the list at its end has the others.`);
+  console.log(`  A run while it goes on: ${dashboardUrl(origin, 'live')}`);
+  if (files.newPassword !== null) console.log(`  Anyone on this machine may look. To change things: admin, ${files.newPassword} (kept in ${files.passwordFile})`);
+  console.log('Ctrl-C ends it.');
+}
+
+/** Returns at the signal. A local influxd that a run has ended is started again. Throws a UserError when Grafana ends, or InfluxDB is somewhere else. */
+async function watch(grafana: RunningGrafana, store: Store, isLocal: boolean, signal: AbortSignal): Promise<void> {
+  const { url } = store.influx;
+  let why: string | undefined;
+  void grafana.ended.then((reason) => { why = reason; });
+  while (!signal.aborted) {
+    await delay(500, undefined, { signal }).catch(() => {});
+    if (signal.aborted) return;
+    if (why !== undefined) throw new UserError(`Grafana has ended: ${why}`);
+    if (isLocal) await store.revive();
+    if (store.influx.url !== url) throw new UserError('the port of InfluxDB was taken by something else while it was not running: start Grafana again');
+  }
+}
