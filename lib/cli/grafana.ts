@@ -59,13 +59,14 @@ async function show(url: string | undefined, interrupt: Interrupt): Promise<void
     const grafana = await machine.progress.step('Grafana', 'starting', () => startGrafana({
       program, influx: store.influx, folder: join(bakeoffFolder, 'grafana'), cpus, env: machine.env, signal,
     }));
-    const release = interrupt.guard(grafana.pid);
+    // Docker's command passes on the TERM that our end sends it; killed, it would leave the container.
+    const release = program.kind === 'native' ? interrupt.guard(grafana.pid) : undefined;
     try {
       await announce(grafana, store);
       await watch(grafana, store, url === undefined, signal);
     } finally {
       await grafana.stop();
-      release();
+      release?.();
     }
   } finally {
     await store.close();

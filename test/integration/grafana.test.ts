@@ -1,0 +1,192 @@
+// npm run grafana, with a real influxd and a stand-in for Grafana.
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { createServer as createTcpServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
+import { parse } from 'yaml';
+import { find, thisMachine } from '../../lib/setup/machine.ts';
+import { projectRoot } from '../../lib/setup/paths.ts';
+import { openStore, runPoint, tablePoints } from '../../lib/store/index.ts';
+import { fakeGrafana, type FakeGrafana } from '../fixtures/fake-grafana.ts';
+import { isRunning } from '../fixtures/processes.ts';
+import { openFileCache, result, workers } from '../fixtures/result.ts';
+import { makeHome, startCommand, type Home, type ScenarioRun } from '../scenario-run.ts';
+
+const shown = result([workers, openFileCache]);
+const older = result([workers, openFileCache], { run: '2026-11-19T08-15-30-nginx-open-file-cache' });
+
+/** It would be taken before Docker is. */
+const hasGrafana = await find('grafana', thisMachine()) !== undefined || await find('grafana-server', thisMachine()) !== undefined;
+
+let home: Home;
+beforeAll(async () => {
+  home = await makeHome(['influxd']);
+  const store = await openStore({ influxdBinary: home.env['INFLUXD_BIN'] as string, folder: join(home.folder, 'influxdb') });
+  for (const one of [shown, older]) await store.write([...tablePoints(one), runPoint({ ...one, rounds: 6 })]);
+  await store.close();
+}, 120_000);
+afterAll(() => home?.remove());
+
+/** Only what is named is there, not this machine's own Grafana or Docker. */
+function start(args: readonly string[], grafana: FakeGrafana | null, env: Readonly<Record<string, string>> = {}): ScenarioRun {
+  return startCommand(['grafana', ...args], { ...home.env, ...(grafana && { GRAFANA_HOME: grafana.home }), ...env });
+}
+
+async function announced(command: ScenarioRun): Promise<void> {
+  await vi.waitFor(() => {
+    if (command.hasEnded()) throw new Error(command.stderr());
+    expect(command.stdout()).toContain('Ctrl-C ends it.');
+  }, { timeout: 30_000, interval: 50 });
+}
+
+it('shows the newest run at its time, gives a free port, and ends all with Ctrl-C', async () => {
+  // Whether it was free or not, it is taken now.
+  const squatter = createTcpServer().listen(3000, '127.0.0.1');
+  await Promise.race([once(squatter, 'listening'), once(squatter, 'error').catch(() => {})]).catch(() => {});
+  onTestFinished(() => { squatter.close(); });
+  const grafana = fakeGrafana();
+  const command = start([], grafana, { GF_SERVER_HTTP_ADDR: '0.0.0.0' });
+  await announced(command);
+
+  const [origin = '', port] = /http:\/\/127\.0\.0\.1:(\d+)/.exec(command.stdout()) ?? [];
+  expect(Number(port)).toBeGreaterThan(3000);
+  const [taken, address, runLine, live, admin] = command.stdout().split('\n');
+  expect(taken).toBe(`Port 3000 is taken, this is ${port}.`);
+  expect(address).toBe(`Grafana: ${origin}/d/bakeoff-comparison?var-scenario=nginx-open-file-cache&var-run=${shown.run}&from=${Date.parse(shown.startedAt)}&to=${Date.parse(shown.endedAt)}`);
+  expect(runLine).toBe(`  It shows ${shown.run}, the newest run; the list at its end has the others.`);
+  expect(live).toBe(`  A run while it goes on: ${origin}/d/bakeoff-live`);
+  const passwordFile = join(home.folder, 'grafana/data/admin-password');
+  expect(admin).toBe(`  Anyone on this machine may look. To change things: admin, ${readFileSync(passwordFile, 'utf8')} (kept in ${passwordFile})`);
+  expect((await fetch(`${origin}/api/health`)).status).toBe(200);
+
+  const { args, env, cpus, pid } = grafana.started();
+  expect(args).toEqual(['server', '--homepath', grafana.home, '--config', join(home.folder, 'grafana/grafana.ini')]);
+  expect(Object.keys(env).filter((name) => name.startsWith('GF_'))).toEqual([]);
+  expect(cpus).not.toBe(/^Cpus_allowed_list:\s*(\S+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]);
+
+  // What it provisions is what it has started: an InfluxDB with these runs.
+  const { datasources: [source] } = parse(readFileSync(join(home.folder, 'grafana/provisioning/datasources/bakeoff.yaml'), 'utf8')) as { datasources: [{ url: string; jsonData: { dbName: string } }] };
+  const answer = await fetch(`${source.url}/query?${new URLSearchParams({ db: source.jsonData.dbName, q: 'SELECT "run" FROM (SELECT "run", "title" FROM "bench_run")' })}`);
+  expect(await answer.text()).toContain(shown.run);
+
+  command.kill('SIGINT');
+  expect(await command.ended).toBe(0);
+  expect(isRunning(pid)).toBe(false);
+  await expect(fetch(`${source.url}/ping`)).rejects.toThrow();
+
+  // The second time Grafana has its data, and its password.
+  const again = start([], grafana);
+  await announced(again);
+  expect(again.stdout()).not.toContain('admin,');
+  again.kill('SIGTERM');
+  expect(await again.ended).toBe(0);
+});
+
+it('goes on when a run has come and gone', async () => {
+  const command = start([], fakeGrafana());
+  const run = await openStore({ influxdBinary: home.env['INFLUXD_BIN'] as string, folder: join(home.folder, 'influxdb') });
+  onTestFinished(() => run.close());
+  await announced(command);
+  const { url } = run.influx;
+  await run.close();
+  await vi.waitFor(async () => expect((await fetch(`${url}/ping`)).status).toBe(204), { timeout: 15_000, interval: 100 });
+  expect(command.hasEnded()).toBe(false);
+  command.kill('SIGINT');
+  expect(await command.ended).toBe(0);
+});
+
+it('says so in a line when Grafana does not start, or ends', async () => {
+  const failing = start([], fakeGrafana(), { FAKE_GRAFANA: 'fails' });
+  expect(await failing.ended).toBe(1);
+  expect(lastLine(failing)).toBe(`Grafana does not start: logger=server level=error msg="Server shutdown" error="database is locked" (its log: ${join(home.folder, 'grafana/grafana.log')})`);
+
+  const grafana = fakeGrafana();
+  const command = start([], grafana);
+  await announced(command);
+  process.kill(grafana.started().pid, 'SIGKILL');
+  expect(await command.ended).toBe(1);
+  expect(lastLine(command)).toMatch(/^Grafana has ended: /);
+});
+
+it('says in a line what is wrong with an InfluxDB: not there, no access, no database', async () => {
+  const grafana = fakeGrafana();
+  const server = createServer((request, response) => {
+    if (request.url === '/ping') response.writeHead(204, { 'X-Influxdb-Version': 'v2.7.12' }).end();
+    else if (request.headers.authorization === `Basic ${Buffer.from('token:right').toString('base64')}`) response.end(JSON.stringify({ results: [{ series: [{ name: 'databases', columns: ['name'], values: [['other']] }] }] }));
+    else response.writeHead(401).end(JSON.stringify({ message: 'unauthorized access' }));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => { server.close(); });
+  const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const closed = createTcpServer().listen(0, '127.0.0.1');
+  await once(closed, 'listening');
+  const nobody = (closed.address() as AddressInfo).port;
+  closed.close();
+  const cases: [url: string, message: RegExp, code: number][] = [
+    [`http://127.0.0.1:${nobody}`, /^InfluxDB at http:\/\/127\.0\.0\.1:\d+ does not answer \(.*ECONNREFUSED.*\)\n$/, 1],
+    [`http://wrong@${host}`, /^InfluxDB at http:\/\/127\.0\.0\.1:\d+ refuses the user name and password, or the token: give them in --influx .*\n$/, 1],
+    [`http://right@${host}`, /^InfluxDB 2\.7\.12 at http:\/\/127\.0\.0\.1:\d+ shows this token no bucket bakeoff: make it .*\n$/, 1],
+    ['8086', /^--influx takes a URL such as .*\n$/, 2],
+  ];
+  const commands = cases.map(([url]) => start(['--influx', url], grafana, { INFLUX_TOKEN: '' }));
+  for (const [index, [url, message, code]] of cases.entries()) {
+    const command = commands[index] as ScenarioRun;
+    expect([url, await command.ended]).toEqual([url, code]);
+    expect(command.stderr()).toMatch(message);
+    expect(command.stdout()).toBe('');
+  }
+  expect(existsSync(join(grafana.home, 'started.json'))).toBe(false);
+});
+
+it.skipIf(hasGrafana)('runs the image of the compose file where Docker works, with the same files at the same places', async () => {
+  const grafana = fakeGrafana();
+  const folder = join(grafana.home, 'path');
+  mkdirSync(folder);
+  // Docker's own flags, the image, and what is given to Grafana.
+  writeFileSync(join(folder, 'docker'), `#!/bin/sh
+[ "$1" = info ] && exit 0
+echo "$@" >'${grafana.home}/docker-args'
+while [ "\${1#grafana/}" = "$1" ]; do shift; done
+[ "$2 $3 $4 $5" = "server --homepath /usr/share/grafana --config" ] || exit 1
+exec '${grafana.home}/bin/grafana' server --homepath '${grafana.home}' --config "$6"
+`, { mode: 0o755 });
+  const command = start([], null, { PATH: `${folder}:${process.env['PATH']}`, GRAFANA_HOME: '' });
+  await announced(command);
+  const given = readFileSync(join(grafana.home, 'docker-args'), 'utf8');
+  const files = join(home.folder, 'grafana');
+  expect(given).toMatch(/^run --rm --init --network host --cpuset-cpus [\d,]+ --user \d+:\d+ /);
+  expect(given).toContain(` --volume ${files}:${files} --volume ${projectRoot}/dashboards:${projectRoot}/dashboards:ro `);
+  expect(given).toMatch(/ grafana\/grafana:\d+\.\d+\.\d+ server /);
+  command.kill('SIGINT');
+  expect(await command.ended).toBe(0);
+  expect(isRunning(grafana.started().pid)).toBe(false);
+});
+
+it('refuses words that it does not know, and a folder without a Grafana', async () => {
+  const empty = join(home.folder, 'tls-or-nothing');
+  const commands = [start(['aa'], null), start(['--inflix', 'x'], null), start([], null, { GRAFANA_HOME: empty })];
+  expect(await Promise.all(commands.map(({ ended }) => ended))).toEqual([2, 2, 1]);
+  expect(commands.map((command) => command.stderr().trim())).toEqual([
+    'grafana takes no name, and got aa: pick the run in the dashboards',
+    expect.stringMatching(/--inflix.*--influx/),
+    `GRAFANA_HOME=${empty} has no Grafana in it (bin/grafana and conf/defaults.ini): name the folder it was unpacked to, or unset it`,
+  ]);
+});
+
+it('leaves nothing running', () => {
+  const left = readdirSync('/proc').filter((name) => /^\d+$/.test(name)).filter((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(home.folder);
+    } catch {
+      return false;
+    }
+  });
+  expect(left).toEqual([]);
+});
+
+/** The last line on stderr. */
+function lastLine(command: ScenarioRun): string | undefined {
+  return command.stderr().trim().split('\n').at(-1);
+}

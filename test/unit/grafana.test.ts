@@ -1,0 +1,147 @@
+// Which Grafana is found, and the files that it reads.
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { parse } from 'yaml';
+import { dashboardUrl } from '../../lib/grafana/address.ts';
+import { findGrafana } from '../../lib/grafana/find.ts';
+import { writeGrafanaFiles } from '../../lib/grafana/settings.ts';
+import { script, testMachine, type TestMachine } from '../fixtures/machine.ts';
+
+const ways = [
+  '  unpack it from https://grafana.com/grafana/download?platform=linux and set GRAFANA_HOME to its folder',
+  '  install its package (https://grafana.com/docs/grafana/latest/setup-grafana/installation/), so that grafana is on PATH',
+];
+
+/** The version that docker/compose.yaml pins. */
+const image = /image: (grafana\/grafana:\S+)/.exec(readFileSync(new URL('../../docker/compose.yaml', import.meta.url), 'utf8'))?.[1];
+
+/** Unpacks something like Grafana. */
+function unpack(machine: TestMachine, folder: string, ...binaries: string[]): string {
+  const home = join(machine.folder, folder);
+  for (const name of ['bin', 'conf']) mkdirSync(join(home, name), { recursive: true });
+  writeFileSync(join(home, 'conf/defaults.ini'), '');
+  for (const binary of binaries) writeFileSync(join(home, 'bin', binary), '#!/bin/sh\n', { mode: 0o755 });
+  return home;
+}
+
+it('takes the Grafana of GRAFANA_HOME, whichever of its two commands it has', async () => {
+  const machine = testMachine();
+  const home = unpack(machine, 'both', 'grafana', 'grafana-server');
+  machine.env['GRAFANA_HOME'] = home;
+  expect(await findGrafana(machine)).toEqual({ kind: 'native', command: join(home, 'bin/grafana'), args: ['server'], home });
+  const older = unpack(machine, 'older', 'grafana-server');
+  machine.env['GRAFANA_HOME'] = older;
+  expect(await findGrafana(machine)).toEqual({ kind: 'native', command: join(older, 'bin/grafana-server'), args: [], home: older });
+});
+
+it.each([['nothing', ''], ['no program', 'empty']])('says that GRAFANA_HOME has no Grafana in it: %s', async (_what, folder) => {
+  const machine = testMachine();
+  if (folder !== '') unpack(machine, folder);
+  const home = join(machine.folder, folder, folder === '' ? 'not-there' : '');
+  machine.env['GRAFANA_HOME'] = home;
+  await expect(findGrafana(machine)).rejects.toThrow(`GRAFANA_HOME=${home} has no Grafana in it (bin/grafana and conf/defaults.ini): name the folder it was unpacked to, or unset it`);
+});
+
+it('finds what a command on PATH belongs to: where a link leads, or where a package puts its files', async () => {
+  const linked = testMachine();
+  const home = unpack(linked, 'opt', 'grafana');
+  symlinkSync(join(home, 'bin/grafana'), join(linked.binFolder, 'grafana'));
+  expect(await findGrafana(linked)).toMatchObject({ kind: 'native', command: join(home, 'bin/grafana'), home });
+
+  const packaged = testMachine();
+  script(packaged, 'grafana-server', '');
+  const share = unpack(packaged, 'system/usr/share/grafana', 'grafana');
+  expect(await findGrafana(packaged)).toMatchObject({ kind: 'native', command: join(share, 'bin/grafana'), home: share });
+});
+
+it('takes the image of the compose file when Docker works', async () => {
+  const machine = testMachine();
+  const command = script(machine, 'docker', '[ "$1" = info ]');
+  expect(await findGrafana(machine)).toEqual({ kind: 'docker', command, image });
+});
+
+it('names three ways when there is none', async () => {
+  const machine = testMachine();
+  await expect(findGrafana(machine)).rejects.toThrow(['Grafana is missing. One of these three ways to get it:', ...ways, `  install Docker (then ${image} is used)`].join('\n'));
+  script(machine, 'docker', 'echo "Cannot connect to the Docker daemon" >&2; exit 1');
+  await expect(findGrafana(machine)).rejects.toThrow(`  let Docker work, which says: Cannot connect to the Docker daemon (then ${image} is used)`);
+  const lone = script(machine, 'grafana', '');
+  await expect(findGrafana(machine)).rejects.toThrow(`${lone} is there, its pages and conf/defaults.ini are not.`);
+});
+
+function newFolder(name = ''): string {
+  const folder = mkdtempSync(join(tmpdir(), `bakeoff-grafana-files${name}-`));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+const influx = { url: 'http://127.0.0.1:8086', database: 'bakeoff', credentials: null };
+
+it('provisions the InfluxDB and the dashboards', () => {
+  const folder = newFolder();
+  writeGrafanaFiles(folder, 3001, influx);
+  expect(parse(readFileSync(join(folder, 'provisioning/datasources/bakeoff.yaml'), 'utf8'))).toEqual({
+    apiVersion: 1,
+    datasources: [{
+      name: 'bakeoff', uid: 'bakeoff-influxdb', type: 'influxdb', access: 'proxy', url: influx.url, isDefault: true, editable: false,
+      jsonData: { version: 'InfluxQL', dbName: 'bakeoff', httpMode: 'GET' },
+    }],
+  });
+  const [provider] = (parse(readFileSync(join(folder, 'provisioning/dashboards/bakeoff.yaml'), 'utf8')) as { providers: { type: string; options: { path: string } }[] }).providers;
+  expect(provider).toMatchObject({ type: 'file', allowUiUpdates: false, options: { path: expect.stringMatching(/\/dashboards\/generated$/) } });
+  expect(statSync(join(provider?.options.path ?? '', 'comparison.json')).isFile()).toBe(true);
+});
+
+it('gives Grafana the user and password, or the token, as they are', () => {
+  const folder = newFolder();
+  writeGrafanaFiles(folder, 3000, { ...influx, credentials: { user: 'me', password: 'pa$HOME: "x"' } });
+  const file = join(folder, 'provisioning/datasources/bakeoff.yaml');
+  const [source] = (parse(readFileSync(file, 'utf8')) as { datasources: object[] }).datasources;
+  // Grafana makes one $ of two.
+  expect(source).toMatchObject({ basicAuth: true, basicAuthUser: 'me', secureJsonData: { basicAuthPassword: 'pa$$HOME: "x"' } });
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+});
+
+it('makes a password once, and keeps it where only its owner may read', () => {
+  const folder = newFolder();
+  const { newPassword, passwordFile } = writeGrafanaFiles(folder, 3000, influx);
+  expect(newPassword).toMatch(/^[\w-]{24}$/);
+  expect(readFileSync(passwordFile, 'utf8')).toBe(newPassword);
+  expect(statSync(passwordFile).mode & 0o777).toBe(0o600);
+  expect(writeGrafanaFiles(folder, 3000, influx).newPassword).toBeNull();
+  expect(readFileSync(passwordFile, 'utf8')).toBe(newPassword);
+});
+
+it('has Grafana listen on loopback, ask nobody, and refresh each second', () => {
+  const folder = newFolder('#;');
+  const { config, passwordFile } = writeGrafanaFiles(folder, 3017, influx);
+  const settings = settingsOf(readFileSync(config, 'utf8'));
+  expect(settings).toMatchObject({
+    'server.http_addr': '127.0.0.1', 'server.http_port': '3017',
+    'auth.anonymous.enabled': 'true', 'auth.anonymous.org_role': 'Viewer', 'users.allow_sign_up': 'false',
+    'dashboards.min_refresh_interval': '1s',
+    'analytics.reporting_enabled': 'false', 'analytics.check_for_updates': 'false', 'analytics.check_for_plugin_updates': 'false',
+    'news.news_feed_enabled': 'false', 'plugins.preinstall_disabled': 'true', 'security.disable_gravatar': 'true',
+    'paths.data': `"""${folder}/data"""`, 'paths.provisioning': `"""${folder}/provisioning"""`,
+    'security.admin_password': `"""$__file{${passwordFile}}"""`,
+  });
+});
+
+/** Settings of an ini file by section and name. */
+function settingsOf(ini: string): Record<string, string> {
+  let section = '';
+  return Object.fromEntries(ini.split('\n').flatMap((line): [string, string][] => {
+    section = /^\[(.*)\]$/.exec(line)?.[1] ?? section;
+    const [, name, value] = /^(\w+) = (.*)$/.exec(line) ?? [];
+    return name === undefined || value === undefined ? [] : [[`${section}.${name}`, value]];
+  }));
+}
+
+it('makes addresses of a run at its time, and of one that goes on', () => {
+  const shown = { run: 'r&1', scenario: 's', startedMs: 1000, endedMs: 2000 };
+  expect(dashboardUrl('http://127.0.0.1:3000', 'comparison', shown)).toBe('http://127.0.0.1:3000/d/bakeoff-comparison?var-scenario=s&var-run=r%261&from=1000&to=2000');
+  expect(dashboardUrl('http://127.0.0.1:3000', 'live', { ...shown, endedMs: null })).toMatch(/&from=1000&to=now$/);
+  expect(dashboardUrl('http://127.0.0.1:3000', 'live')).toBe('http://127.0.0.1:3000/d/bakeoff-live');
+});
