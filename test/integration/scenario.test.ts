@@ -98,7 +98,7 @@ describe('a whole run', () => {
     const [state] = await store.query(`SELECT "state", "rounds", "lost" FROM "bench_run" WHERE "run" = '${result.run}'`);
     expect(state?.values.map((row) => row.slice(1))).toEqual([['complete', 2, 0]]);
 
-    expect(readdirSync(runFolder(out)).sort()).toEqual(['result.json', 'round-1', 'round-2', 'script.js', 'table.md']);
+    expect(readdirSync(runFolder(out)).sort()).toEqual(['report.html', 'result.json', 'round-1', 'round-2', 'script.js', 'table.md']);
     expect(readFileSync(join(runFolder(out), 'table.md'), 'utf8')).toMatch(/\| workers \| 624,639 \|/);
     expect(readFileSync(join(runFolder(out), 'round-2', 'open-file-cache', 'nginx.conf'), 'utf8')).toMatch(/open_file_cache max=100 inactive=20s;/);
     expect(run.stderr()).toMatch(/^round 2 of 2 · open-file-cache · [\d,]+ requests\/s · 0 errors$/m);

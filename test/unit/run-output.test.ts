@@ -1,6 +1,9 @@
-import { describe, expect, test } from 'vitest';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { failIfCode } from '../../lib/cli/fail-if.ts';
-import { headingOf, progressEvents, shorterLine } from '../../lib/cli/run-output.ts';
+import { headingOf, progressEvents, report, shorterLine } from '../../lib/cli/run-output.ts';
 import { UserError } from '../../lib/errors.ts';
 import { resultHeading } from '../../lib/report/heading.ts';
 import { headingLines } from '../../lib/report/sentences.ts';
@@ -40,6 +43,43 @@ describe('the heading', () => {
       'nginx-open-file-cache · wrk -c 100 -t 10 -d 10 (here 1 thread) · 612 B over HTTP/1.1 · 6 rounds, 1 min 30 s',
       'nginx 1.22.1 on core 1, k6 2.2.0 on core 0 · Linux 6.18 · Xeon',
     ]);
+  });
+});
+
+describe('the report', () => {
+  const options = { help: false, quick: false, store: 'none', out: '/', json: false } as const;
+  function folder(): string {
+    const made = mkdtempSync(join(tmpdir(), 'bakeoff-output-'));
+    onTestFinished(() => rmSync(made, { recursive: true, force: true }));
+    return made;
+  }
+
+  test('names its page last', async () => {
+    const run = folder();
+    const lines: string[] = [];
+    expect(await report({ result: result([workers, openFileCache]) }, run, options, (text) => lines.push(...text.split('\n')))).toBe(0);
+    expect(lines.at(-1)).toBe(`Stored 7,034,450 of 7,034,450 requests in InfluxDB, 0 lost · ${run}/report.html`);
+    expect(readdirSync(run).sort()).toEqual(['report.html', 'table.md']);
+  });
+
+  test('of a run that ended early has a page, too', async () => {
+    const run = folder();
+    const ended = new UserError('round 3 failed twice');
+    await expect(report({ result: result([workers, openFileCache], { state: 'partial' }), ended }, run, options, () => undefined)).rejects.toBe(ended);
+    expect(existsSync(join(run, 'report.html'))).toBe(true);
+  });
+
+  test('is not lost with its page: one line says what to do', async () => {
+    const run = folder();
+    mkdirSync(join(run, 'report.html'));
+    const complained: string[] = [];
+    const said = vi.spyOn(console, 'error').mockImplementation((text: string) => { complained.push(text); });
+    onTestFinished(() => said.mockRestore());
+    const lines: string[] = [];
+    expect(await report({ result: result([workers, openFileCache]) }, run, options, (text) => lines.push(...text.split('\n')))).toBe(0);
+    expect(complained).toEqual([expect.stringMatching(/^report\.html was not written: EISDIR.*; make it again with: npm run report -- \S+$/)]);
+    expect(lines.at(-1)).toMatch(new RegExp(` · ${run}$`));
+    expect(readdirSync(run).sort()).toEqual(['report.html', 'table.md']);
   });
 });
 

@@ -27,6 +27,8 @@ async function bundle(): Promise<string> {
     platform: 'browser',
     format: 'iife',
     target: 'es2022',
+    // Nothing of how this is built depends on the folder that it is in.
+    tsconfigRaw: {},
     charset: 'utf8',
     legalComments: 'none',
     logLevel: 'silent',
