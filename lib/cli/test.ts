@@ -67,7 +67,10 @@ class TestRun {
   /** `toolsReady`: the integration tests are wanted and can be run. */
   async #toolsAndGo(chosen: ReadonlySet<Part>): Promise<{ toolsReady: boolean }> {
     const tools = chosen.has('integration') ? await this.#ready(() => ensureTools(integrationTools, this.#machine, this.#signal)) : undefined;
-    if (chosen.has('integration')) await this.#getBrowser();
+    if (chosen.has('integration')) {
+      await this.#getBrowser();
+      if (!this.#machine.env['GRAFANA_HOME']) this.#machine.progress.print('SKIPPED, the dashboards in a real Grafana: GRAFANA_HOME is not set');
+    }
     if (chosen.has('go')) {
       const compilers = await this.#ready(async () => ({ go: await findGo(this.#machine), ...await ensureTools(['gcc'], this.#machine, this.#signal) }));
       if (compilers !== undefined) await this.#goModule(compilers);

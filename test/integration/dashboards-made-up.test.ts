@@ -4,15 +4,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { DashboardName } from '../../dashboards/names.ts';
 import { comparable } from '../../lib/analysis/verdict.ts';
 import type { Result, VariantResult } from '../../lib/runner/result.ts';
-import { findVariants, isRunnable } from '../../lib/scenario/catalogue.ts';
 import type { Scenario } from '../../lib/scenario/model.ts';
-import { roundPoint, runPoint, tablePoints } from '../../lib/store/index.ts';
 import { columnsOf, DashboardDatabase, dashboardOf, type Choice } from '../dashboard-database.ts';
 import { expectedBuckets, expectedPhaseRows, expectedRows, type Cell } from '../dashboard-figures.ts';
-import { h2Result, shippedScenarios, type Figures } from '../fixtures/h2-result.ts';
+import { shippedScenarios } from '../fixtures/h2-result.ts';
 import { phase } from '../fixtures/phase.ts';
 import { openFileCache, result as madeUp, workers } from '../fixtures/result.ts';
 import { panelsOf } from '../grafana.ts';
+import { madeUpRun, storeResult } from '../made-up-runs.ts';
 
 const startedAtMs = Date.parse('2026-02-03T04:05:06.000Z');
 
@@ -22,43 +21,13 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(() => database?.close());
 
-/** Writes all wide points of a result, as the runner does when a run ends; the effect so far only of the last round. */
-async function store(result: Result): Promise<Result> {
-  const rounds = result.variants.flatMap((variant, position) => variant.rounds.flatMap(({ round, phases }, index) => phases.map((one, at) => {
-    const comparison = result.comparisons.find((other) => other.variant === variant.name);
-    const tags = { run: result.run, scenario: result.scenario, variant: variant.name, round: String(round), phase: String(at + 1), server: variant.server?.name ?? '', protocol: variant.load.protocol };
-    const compared = comparable(variant, comparison);
-    return roundPoint({
-      tags, position,
-      ratio: compared ? comparison.roundRatios[index] : undefined,
-      soFar: compared && index === variant.rounds.length - 1 ? comparison : undefined,
-    }, { ...one, startedAt: new Date(Date.parse(result.startedAt) + 1000 * (10 * index + position + at)).toISOString() });
-  })));
-  await database.store.write([...tablePoints(result), ...rounds, runPoint({ ...result, rounds: 1 })]);
-  return result;
-}
-
-const articleBuckets = [0, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1, 2, 5];
-const latencies = { buckets: articleBuckets.map((fromMs, index, all) => ({ fromMs, toMs: all[index + 1] ?? null, count: 1000 + index })) };
-
-/** A run of a shipped scenario with six rounds of all that it runs unless told otherwise. */
-async function runOf(scenario: Scenario, startedAt: number): Promise<Result> {
-  const { name, phases = { count: 1 } } = scenario;
-  const figures = findVariants(scenario).filter(isRunnable).map((variant, index): [string, Figures] => {
-    const rps = [-0.01, 0.004, 0.011, -0.002, 0.006, -0.009].map((off, round) => (60_000 + 9000 * index + 10 * round) * (1 + off));
-    return [variant.name, { rps, phases: Array.from({ length: phases.count }, () => (scenario.load.bucketSeconds === undefined ? {} : latencies)) }];
-  });
-  const at = new Date(startedAt).toISOString();
-  return h2Result(name, Object.fromEntries(figures), { run: `${at.slice(0, 19).replaceAll(':', '-')}-${name}`, startedAt: at, endedAt: new Date(startedAt + 120_000).toISOString() });
-}
-
 describe('a run of every scenario', () => {
   let scenarios: Scenario[];
   const results = new Map<string, Result>();
 
   beforeAll(async () => {
     scenarios = await shippedScenarios();
-    for (const [index, scenario] of scenarios.entries()) results.set(scenario.name, await store(await runOf(scenario, startedAtMs + 600_000 * index)));
+    for (const [index, scenario] of scenarios.entries()) results.set(scenario.name, await storeResult(database.store, await madeUpRun(scenario, startedAtMs + 600_000 * index)));
   });
 
   function resultOf(scenario: string): Result {
@@ -175,7 +144,7 @@ describe('runs of one scenario', () => {
   const other = { ...madeUpResult('2026-03-01T00-00-00-another', '2026-03-01T00:00:00.000Z', '1.22.1'), scenario: 'another' };
 
   beforeAll(async () => {
-    for (const result of [newer, other, older]) await store(result);
+    for (const result of [newer, other, older]) await storeResult(database.store, result);
   });
 
   it('are offered by every dashboard, the newest first', async () => {
