@@ -13,7 +13,7 @@ export function resultHeading(result: Result): Heading {
   return {
     scenario: result.scenario,
     load: listed(run.map(({ load }) => writtenLoad(load))),
-    bodyBytes: [...new Set(run.map(({ load }) => Number(load['bodyBytes'])))],
+    bodyBytes: [...new Set(run.flatMap(({ load: { bodyBytes } }) => (typeof bodyBytes === 'number' ? [bodyBytes] : [])))],
     protocol: listed(run.map(({ load }) => load.protocol)),
     rounds: wholeRounds(variants),
     seconds: (Date.parse(endedAt) - Date.parse(startedAt)) / 1000,

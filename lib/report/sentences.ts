@@ -40,7 +40,7 @@ export function headingLines(heading: Heading): string[] {
   const { server, k6, serverCpus, generatorCpus } = heading;
   const sizes = [...new Set([heading.bodyBytes].flat())].map((bytes) => `${whole(bytes)} B`);
   return [
-    [heading.scenario, heading.load, `${enumeration(sizes)} over ${protocolNames(heading.protocol)}`, `${roundsText(heading)}, ${timeText(heading)}`].join(' · '),
+    [heading.scenario, heading.load, [enumeration(sizes), protocolNames(heading.protocol)].filter((text) => text !== '').join(' over '), `${roundsText(heading)}, ${timeText(heading)}`].join(' · '),
     [
       sharesCores(heading) ? `${server} and ${k6} on ${coresText(serverCpus)}, shared` : `${server} on ${coresText(serverCpus)}, ${k6} on ${coresText(generatorCpus)}`,
       heading.kernel, heading.cpuModel,

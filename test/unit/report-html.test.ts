@@ -216,6 +216,7 @@ describe('figures', () => {
     const { line, points } = dataOf<Streams>(streamFigures(sweep));
     expect(line).toBe('nginx-http1');
     expect(points.map(({ streams, ratio }) => [streams, Math.round(ratio * 100) / 100])).toEqual([[100, 2.5], [10, 1.83], [2, 1.2], [1, 0.9]]);
+    expect(ratioFigures(sweep)).toEqual([]);
     expect(streamFigures(both)).toEqual([]);
   });
 });

@@ -3,14 +3,16 @@ import { comparable } from '../../analysis/verdict.ts';
 import { times } from '../../format.ts';
 import type { Comparison, Result } from '../../runner/result.ts';
 import { ladderOf, ladderPart } from '../ladder.ts';
+import { streamSweep } from '../streams.ts';
 import { figure, tableOf } from '../table.ts';
 import { verdictCell } from '../verdict-cell.ts';
 import type { Bar, Figure } from './figure.ts';
 
-/** None where the article has no ratio to stand beside. Steps of a ladder are in its own figure. */
+/** None where the article has no ratio to stand beside. Steps of a ladder and points of a curve are in figures of their own. */
 export function ratioFigures(result: Result): Figure[] {
   const steps = new Set(ladderOf(result).map(({ step }) => step));
-  const compared = result.comparisons.filter((one) => !steps.has(one) && !isOpen(one, result) && (one.ratio > 0 || one.publishedRatio !== null));
+  const curve = streamSweep(result)?.line.variant.name;
+  const compared = result.comparisons.filter((one) => !steps.has(one) && one.baseline !== curve && !isOpen(one, result) && (one.ratio > 0 || one.publishedRatio !== null));
   if (!compared.some(({ publishedRatio }) => publishedRatio !== null)) return [];
   const baselines = new Set(compared.map(({ baseline }) => baseline));
   const only = baselines.size === 1 ? [...baselines][0] : undefined;
