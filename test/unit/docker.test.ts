@@ -8,6 +8,7 @@ import { build } from 'esbuild';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parse } from 'yaml';
 import { readScenarioOptions } from '../../lib/cli/scenario-options.ts';
+import { loadScenarios } from '../../lib/scenario/catalogue.ts';
 import { aptPackages } from '../../lib/setup/packages.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { atLeast } from '../../lib/setup/version.ts';
@@ -19,6 +20,7 @@ interface Service {
   entrypoint?: string[];
   ports?: string[];
   volumes?: (string | { source: string })[];
+  ulimits?: { nofile: number };
   healthcheck?: { test: string[] };
   depends_on?: Record<string, { condition: string }>;
   build?: { context: string; dockerfile: string };
@@ -82,6 +84,12 @@ describe('docker/compose.yaml', () => {
     expect([command, subcommand]).toEqual(['bakeoff', 'scenario']);
     expect(readScenarioOptions([...flags, 'nginx-open-file-cache', '--quick'])).toMatchObject({ name: 'nginx-open-file-cache', quick: true, store: { url: 'http://influxdb:8086' } });
     expect(service('grafana').environment?.INFLUX_URL).toBe('http://influxdb:8086');
+  });
+
+  it('lets a server hold the connections of every scenario', async () => {
+    const connections = (await loadScenarios()).flatMap(({ load, variants }) => [load, ...variants.map((variant) => variant.load ?? load)]).map((load) => load.connections);
+    expect(Math.max(...connections)).toBeGreaterThan(1000);
+    expect(service('bakeoff').ulimits?.nofile).toBeGreaterThan(2 * Math.max(...connections));
   });
 
   it('has its variables made by the commands at its head, readable for oneself alone', () => {
