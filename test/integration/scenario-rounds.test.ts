@@ -14,7 +14,10 @@ let home: Home;
 beforeAll(async () => { home = await makeHome(['k6', 'nginx']); }, 300_000);
 afterAll(() => home.remove());
 
-/** Writes a scenario of short rounds beside the results: one variant keeps its connections, the other one is far slower. `more` are properties in TypeScript. */
+/**
+ * Writes a scenario of short rounds beside the results: one variant keeps its connections, the other one is far slower, with a
+ * TLS handshake for each request, which is the server's work. `more` are properties in TypeScript.
+ */
 function shortRounds(out: string, more = ''): string {
   const file = join(out, '..', 'short-rounds.mts');
   writeFileSync(file, `
@@ -23,7 +26,7 @@ function shortRounds(out: string, more = ''): string {
     const server = nginx(['base'], { workers: 1 });
     export default defineScenario({
       name: 'short-rounds', title: 'short rounds', knob: 'keep-alive', load, page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
-      variants: [{ name: 'kept', server }, { name: 'closed', server, load: { ...load, keepAlive: false } }], ${more}
+      variants: [{ name: 'kept', server }, { name: 'closed', server: nginx(['base', ${JSON.stringify(join(projectRoot, 'bench/nginx-tls.conf'))}], { workers: 1 }), load: { ...load, keepAlive: false } }], ${more}
     });`);
   return file;
 }
