@@ -56,11 +56,11 @@ async function keyAndCertificate(file: string, words: Words | undefined, place: 
     const both = await place.certificateFile();
     return [both, both];
   }
-  return Promise.all(words.pair.map(async (name) => {
-    const found = path.resolve(path.dirname(file), name);
+  const pair = words.pair.map((name) => path.resolve(path.dirname(file), name));
+  for (const found of pair) {
     await access(found).catch(() => { throw new UserError(`${file}:${words.line}: the key or certificate ${found} is not there, or closed to this user`); });
-    return found;
-  }));
+  }
+  return pair;
 }
 
 /** Relative ones are relative to the folder of the file. */
