@@ -1,5 +1,8 @@
 import { defineConfig } from 'vitest/config';
 
+/** They pin processes to cores and share the machine. */
+const oneAtATime = { fileParallelism: false, testTimeout: 120_000, hookTimeout: 120_000 };
+
 export default defineConfig({
   test: {
     projects: [
@@ -8,10 +11,14 @@ export default defineConfig({
         test: {
           name: 'integration',
           include: ['test/integration/**/*.test.ts'],
-          // They pin processes to cores and share the machine.
-          fileParallelism: false,
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
+          ...oneAtATime,
+        },
+      },
+      {
+        test: {
+          name: 'runs',
+          include: ['test/runs/**/*.test.ts'],
+          ...oneAtATime,
         },
       },
     ],

@@ -55,27 +55,32 @@ class TestRun {
     this.#signal = signal;
   }
 
-  /** The builds of k6 and of the Go tests keep the machine busy for long; the rest that needs no quiet goes beside them. */
+  /**
+   * The builds of k6 and of the Go tests keep the machine busy for long; all that needs no quiet goes beside them, and whole
+   * runs come after them.
+   */
   async run(chosen: ReadonlySet<Part>): Promise<Counts> {
-    const [building, others] = await Promise.allSettled([this.#toolsAndGo(chosen), this.#typesAndUnit(chosen)]);
-    if (building.status === 'rejected') throw building.reason;
-    if (others.status === 'rejected') throw others.reason;
-    if (building.value.toolsReady) await this.#check('integration tests', () => this.#vitest('integration'));
+    const tools = this.#tools(chosen);
+    const goTests = tools.then(() => this.#go(chosen));
+    const others = this.#typesAndUnit(chosen).then(() => tools).then((ready) => (ready ? this.#check('integration tests', () => this.#vitest('integration')) : undefined));
+    for (const lane of await Promise.allSettled([tools, goTests, others])) if (lane.status === 'rejected') throw lane.reason;
+    if (await tools) await this.#check('tests of whole runs', () => this.#vitest('runs'));
     return this.#total;
   }
 
-  /** `toolsReady`: the integration tests are wanted and can be run. */
-  async #toolsAndGo(chosen: ReadonlySet<Part>): Promise<{ toolsReady: boolean }> {
-    const tools = chosen.has('integration') ? await this.#ready(() => ensureTools(integrationTools, this.#machine, this.#signal)) : undefined;
-    if (chosen.has('integration')) {
-      await this.#getBrowser();
-      if (!this.#machine.env['GRAFANA_HOME']) this.#machine.progress.print('SKIPPED, the dashboards in a real Grafana: GRAFANA_HOME is not set');
-    }
-    if (chosen.has('go')) {
-      const compilers = await this.#ready(async () => ({ go: await findGo(this.#machine), ...await ensureTools(['gcc'], this.#machine, this.#signal) }));
-      if (compilers !== undefined) await this.#goModule(compilers);
-    }
-    return { toolsReady: tools !== undefined };
+  /** Returns whether the integration tests are wanted and can be run. */
+  async #tools(chosen: ReadonlySet<Part>): Promise<boolean> {
+    if (!chosen.has('integration')) return false;
+    const tools = await this.#ready(() => ensureTools(integrationTools, this.#machine, this.#signal));
+    await this.#getBrowser();
+    if (!this.#machine.env['GRAFANA_HOME']) this.#machine.progress.print('SKIPPED, the dashboards in a real Grafana: GRAFANA_HOME is not set');
+    return tools !== undefined;
+  }
+
+  async #go(chosen: ReadonlySet<Part>): Promise<void> {
+    if (!chosen.has('go')) return;
+    const compilers = await this.#ready(async () => ({ go: await findGo(this.#machine), ...await ensureTools(['gcc'], this.#machine, this.#signal) }));
+    if (compilers !== undefined) await this.#goModule(compilers);
   }
 
   async #goModule({ go, gcc }: { go: Go; gcc: string }): Promise<void> {
@@ -84,8 +89,10 @@ class TestRun {
     const inModule = { cwd: this.#machine.k6Sources, env: goEnvironment(this.#machine.env) };
     await this.#check('gofmt', () => this.#command({ command: join(dirname(go.binary), 'gofmt'), args: ['-l', '.'], ...inModule }, ({ stdout }) => stdout === ''));
     await this.#check('go vet', () => this.#command({ command: go.binary, args: ['vet', ...flags, './...'], ...inModule }));
-    await this.#check('go test', () => this.#goTest({ command: go.binary, args: ['test', '-json', ...flags, './...'], ...inModule }));
-    // The engine alone: with k6 under the race detector all of k6 would have to be built a second time.
+    // The engine under the race detector, and it alone: with k6 all of k6 would have to be built a second time.
+    const { stdout: listed } = await run({ command: go.binary, args: ['list', './...'], ...inModule, signal: this.#signal });
+    const others = listed.trim().split('\n').filter((name) => !name.endsWith('/engine'));
+    await this.#check('go test', () => this.#goTest({ command: go.binary, args: ['test', '-json', ...flags, ...others], ...inModule }));
     await this.#check('go test -race ./engine/...', () => this.#goTest({
       ...inModule,
       command: go.binary,
@@ -159,7 +166,7 @@ class TestRun {
     return withExitCode({ ...counts, output: counts.output + finished.stderr }, finished.code);
   }
 
-  async #vitest(project: 'unit' | 'integration'): Promise<Outcome> {
+  async #vitest(project: 'unit' | 'integration' | 'runs'): Promise<Outcome> {
     const folder = await mkdtemp(join(tmpdir(), 'bakeoff-test-'));
     try {
       const reportFile = join(folder, 'report.json');
