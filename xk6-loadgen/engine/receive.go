@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"syscall"
+
+	"bakeoff/xk6-loadgen/internal/linux"
+)
+
+// read takes all that is readable, and sends what that led to.
+func (c *conn) read(events uint32) {
+	c.reading = true
+	if c.readAll(events); c.fd >= 0 && c.state == established {
+		c.session.flush()
+	}
+	c.reading = false
+	if c.fd >= 0 && c.writeBroken {
+		c.readLast()
+	}
+}
+
+// readLast is for a connection that takes no more bytes: a server may answer (413, say) and close before it has taken the
+// whole request.
+func (c *conn) readLast() {
+	generation := c.generation
+	c.reading = true
+	c.readAll(0)
+	c.reading = false
+	switch {
+	case c.generation != generation || c.fd < 0:
+	case c.session.underWay() > 0:
+		c.fail(ErrWrite, "write: "+c.writeErrno.Error())
+	default:
+		c.close()
+		c.loop.startSoon(c)
+	}
+}
+
+// readAll reads until nothing is left, or others have to have their turn. When the peer's FIN was there before the first
+// read (events has RDHUP), a read that does not fill the buffer has taken the last byte. A reset sets RDHUP too, but what
+// came before it may be half a response: then only the next read tells.
+func (c *conn) readAll(events uint32) {
+	l := c.loop
+	generation := c.generation
+	c.peerClosed = events&(linux.EpollRdHup|linux.EpollError) != 0
+	wasReset := events&linux.EpollError != 0
+	for reads := 1; ; reads++ {
+		kept := 0
+		if c.secure != nil {
+			kept = copy(l.buffer[:], c.secure.partial)
+		}
+		n, errno := linux.Recv(c.fd, l.buffer[kept:])
+		if errno == syscall.EAGAIN {
+			return
+		}
+		if errno != 0 && c.state != lingering {
+			c.fail(ErrRead, "read: "+errno.Error())
+			return
+		}
+		if errno != 0 || n == 0 {
+			c.peerClosed = true
+			c.endOfStream()
+			return
+		}
+		l.clock = l.shared.now()
+		if c.secure != nil {
+			c.secure.received(l.buffer[:kept+n])
+		} else {
+			c.deliver(l.buffer[:n])
+		}
+		if c.generation != generation || c.fd < 0 {
+			return
+		}
+		if kept+n < len(l.buffer) && !wasReset {
+			// Edge-triggered: what comes later is a new event.
+			if c.peerClosed {
+				c.endOfStream()
+			}
+			return
+		}
+		if reads == readsPerTurn {
+			// Registering again is answered with an event when there is more.
+			c.watch(c.watchesOut)
+			return
+		}
+	}
+}
+
+// deliver gives the session what came in: with TLS, what was in a record.
+func (c *conn) deliver(p []byte) {
+	c.loop.current.ReceivedBytes += int64(len(p))
+	if c.state != lingering {
+		c.session.received(p)
+	}
+}
+
+// firstByte notes when a response's first byte came in on this connection.
+func (c *conn) firstByte() {
+	if !c.answered {
+		c.answered = true
+		c.loop.firstByteTimes.record(c.loop.clock - c.openedAt)
+	}
+}
