@@ -8,7 +8,7 @@ import { UserError } from '../lib/errors.ts';
 import { duration } from '../lib/format.ts';
 import { allowedCpus, divideCores, formatCpuList, type Cores } from '../lib/runner/cores.ts';
 import { readEnvironment } from '../lib/runner/environment.ts';
-import { takeSignals } from '../lib/runner/interrupt.ts';
+import { underSignals } from '../lib/runner/interrupt.ts';
 import { oneRunAtATime } from '../lib/runner/one-run.ts';
 import { writeWhole } from '../lib/runner/results-folder.ts';
 import { versionOf } from '../lib/runner/versions.ts';
@@ -131,29 +131,28 @@ export async function benchCommand(args: readonly string[]): Promise<number> {
   const chosen = parts.filter(({ name }) => names.includes(name));
   const cores = oneEach(divideCores(allowedCpus(), {}));
   const release = await oneRunAtATime();
-  const interrupt = takeSignals(() => console.error('ending the bench'));
+  // Some of it does not replace what was measured of all.
+  const name = chosen.length === parts.length ? 'bench' : [...new Set(positionals)].sort().join('+');
   try {
-    const tools = [...new Set(chosen.flatMap((part) => part.tools))];
-    const binaries: Partial<Record<ToolName, string>> = await ensureTools(tools, thisMachine(), interrupt.signal);
-    const scratch = await mkdtemp(join(os.tmpdir(), 'bakeoff-bench-'));
-    const store = binaries.influxd === undefined ? null
-      : await openStore({ influxdBinary: binaries.influxd, folder: join(scratch, 'influxdb'), cpus: cores.generatorCpus });
-    try {
-      const bench: Bench = { rounds, duration: secondsPerRun, cores, binaries, store, scratch, signal: interrupt.signal };
-      // Some of it does not replace what was measured of all.
-      await benchOn(chosen, chosen.length === parts.length ? 'bench' : [...new Set(positionals)].sort().join('+'), bench);
-    } finally {
-      await store?.close();
-      await rm(scratch, { recursive: true, force: true });
-    }
+    await underSignals('ending the bench', ({ signal }) => benchAll(chosen, name, { rounds, duration: secondsPerRun, cores, signal }));
     return 0;
-  } catch (error) {
-    // What a signal cut short fails in its own way.
-    interrupt.signal.throwIfAborted();
-    throw error;
   } finally {
-    interrupt.release();
     release();
+  }
+}
+
+/** Gets the tools and has the parts done, with a database of their own. */
+async function benchAll(chosen: readonly Part[], name: string, asked: Pick<Bench, 'rounds' | 'duration' | 'cores' | 'signal'>): Promise<void> {
+  const tools = [...new Set(chosen.flatMap((part) => part.tools))];
+  const binaries: Partial<Record<ToolName, string>> = await ensureTools(tools, thisMachine(), asked.signal);
+  const scratch = await mkdtemp(join(os.tmpdir(), 'bakeoff-bench-'));
+  const store = binaries.influxd === undefined ? null
+    : await openStore({ influxdBinary: binaries.influxd, folder: join(scratch, 'influxdb'), cpus: asked.cores.generatorCpus });
+  try {
+    await benchOn(chosen, name, { ...asked, binaries, store, scratch });
+  } finally {
+    await store?.close();
+    await rm(scratch, { recursive: true, force: true });
   }
 }
 

@@ -22,6 +22,8 @@ function noiseFloor(field: 'noise_low' | 'noise_high'): Lines {
   return { query: selectEvery({ of: 'last', field, from: benchRun, where: { inTimeRange: true }, every: '1h', fill: 'previous' }), alias: field };
 }
 
+const noneMeasured = 'Nothing was measured: all rows are published only.';
+
 const ratios = timeSeriesPanel({
   id: 1,
   title: '${scenario}: ratio to the baseline, run by run',
@@ -46,7 +48,7 @@ const requests = timeSeriesPanel({
   description: 'The median over the rounds of each run. From one boot to the next the whole machine may be faster or slower: ratios are the steadier.',
   grid: { x: 0, y: 10, w: 12, h: 9 },
   lines: [overRuns('measured_rps', rows)],
-  noLines: 'Nothing was measured: all rows are published only.',
+  noLines: noneMeasured,
   unit: 'reqps',
   axis: 'requests/s',
 });
@@ -57,7 +59,7 @@ const cpu = timeSeriesPanel({
   description: 'The median over the rounds of each run. It needs no saturated server.',
   grid: { x: 12, y: 10, w: 12, h: 9 },
   lines: [overRuns('server_cpu_micros_per_request', rows)],
-  noLines: 'Nothing was measured: all rows are published only.',
+  noLines: noneMeasured,
   unit: 'µs',
   axis: 'CPU time per request',
 });
@@ -68,7 +70,7 @@ const latency = timeSeriesPanel({
   description: 'Of all rounds of each run.',
   grid: { x: 0, y: 19, w: 12, h: 9 },
   lines: [overRuns('p99_ms', rows)],
-  noLines: 'Nothing was measured: all rows are published only.',
+  noLines: noneMeasured,
   unit: 'ms',
   axis: 'latency',
 });

@@ -1,6 +1,7 @@
 // What of two configs is compared: which of their addresses, over which protocol, under which load.
 import { UserError } from '../errors.ts';
-import { isHttp2, protocolNames } from '../report/loads.ts';
+import { isHttp2 } from '../analysis/loads.ts';
+import { protocolNames } from '../format.ts';
 import { loadOfLine } from '../scenario/load.ts';
 import type { LoadProfile, Page } from '../scenario/model.ts';
 import { urlParts, type UrlParts } from '../scenario/url.ts';

@@ -6,7 +6,7 @@ import { dashboardUrl, newestRun } from '../grafana/address.ts';
 import { findGrafana } from '../grafana/find.ts';
 import { firstPort, startGrafana, type RunningGrafana } from '../grafana/start.ts';
 import { allowedCpus, divideCores } from '../runner/cores.ts';
-import { takeSignals, type Interrupt } from '../runner/interrupt.ts';
+import { underSignals, type Interrupt } from '../runner/interrupt.ts';
 import { thisMachine } from '../setup/machine.ts';
 import { bakeoffFolder, typed } from '../setup/paths.ts';
 import { ensureTools } from '../setup/tools.ts';
@@ -29,17 +29,8 @@ export async function grafanaCommand(args: readonly string[]): Promise<number> {
   }
   const url = flags.get('influx');
   if (url !== undefined) parseInfluxUrl(url);
-  const interrupt = takeSignals(() => console.error(`${process.stderr.isTTY ? '\n' : ''}ending Grafana; again to end it at once`));
-  try {
-    await show(url, interrupt);
-    return 0;
-  } catch (error) {
-    // What a signal cut short fails in its own way.
-    interrupt.signal.throwIfAborted();
-    throw error;
-  } finally {
-    interrupt.release();
-  }
+  await underSignals('ending Grafana; again to end it at once', (interrupt) => show(url, interrupt));
+  return 0;
 }
 
 async function show(url: string | undefined, interrupt: Interrupt): Promise<void> {

@@ -8,7 +8,7 @@ import { wrapLines } from '../report/terminal.ts';
 import { formatCpuList, type Cores } from '../runner/cores.ts';
 import { readEnvironment } from '../runner/environment.ts';
 import { estimatedSeconds } from '../runner/estimate.ts';
-import { takeSignals, type Interrupt } from '../runner/interrupt.ts';
+import { underSignals, type Interrupt } from '../runner/interrupt.ts';
 import { oneRunAtATime } from '../runner/one-run.ts';
 import { runName, type Plan, type PlanDraft } from '../runner/plan.ts';
 import { checkResultsFolder, createRunFolder, explainFailure } from '../runner/results-folder.ts';
@@ -47,16 +47,7 @@ export interface Work {
  */
 export async function perform(work: Work, options: RunOptions): Promise<number> {
   await checkResultsFolder(options.out, leastBytes);
-  const interrupt = takeSignals(() => console.error(`${process.stderr.isTTY ? '\n' : ''}ending the run in order; again to end it at once`));
-  try {
-    return await withTools(work, options, interrupt);
-  } catch (error) {
-    // What a signal cut short fails in its own way.
-    interrupt.signal.throwIfAborted();
-    throw error;
-  } finally {
-    interrupt.release();
-  }
+  return underSignals('ending the run in order; again to end it at once', (interrupt) => withTools(work, options, interrupt));
 }
 
 async function withTools({ servers: needed, cores, shorterBy, prepare }: Work, options: RunOptions, interrupt: Interrupt): Promise<number> {

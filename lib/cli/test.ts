@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { UserError } from '../errors.ts';
-import { takeSignals } from '../runner/interrupt.ts';
+import { underSignals } from '../runner/interrupt.ts';
 import { unknownWord } from '../scenario/nearest.ts';
 import { findGo, goEnvironment, type Go } from '../setup/k6.ts';
 import { thisMachine, type Machine } from '../setup/machine.ts';
@@ -35,14 +35,9 @@ export async function testCommand(args: string[]): Promise<number> {
   if (wrong !== undefined) throw unknownWord('part of the tests', wrong, parts);
   const chosen = new Set(args.length === 0 ? parts : args as Part[]);
 
-  const interrupt = takeSignals(() => console.error('ending the tests; again to end them at once'));
-  try {
-    const total = await new TestRun(thisMachine(), interrupt.signal).run(chosen);
-    console.log(`${total.passed} passed, ${total.failed} failed`);
-    return total.failed === 0 ? 0 : 1;
-  } finally {
-    interrupt.release();
-  }
+  const total = await underSignals('ending the tests; again to end them at once', ({ signal }) => new TestRun(thisMachine(), signal).run(chosen));
+  console.log(`${total.passed} passed, ${total.failed} failed`);
+  return total.failed === 0 ? 0 : 1;
 }
 
 class TestRun {

@@ -1,4 +1,5 @@
 // What a report shows beside sentences, in the terminal and in Markdown alike.
+import { hasHttp2, isOpenModel } from '../analysis/loads.ts';
 import { wholeRounds } from '../analysis/phases.ts';
 import { scaledTime } from '../format.ts';
 import type { Result, VariantResult } from '../runner/result.ts';
@@ -6,7 +7,6 @@ import { hasPhases, variantTable } from './columns.ts';
 import { finishTable, lineTables } from './h2load.ts';
 import { histogramTable } from './histogram.ts';
 import { ladderPart } from './ladder.ts';
-import { hasHttp2, isOpenModel } from './loads.ts';
 import { rowLines } from './row-lines.ts';
 import { streamsPart } from './streams.ts';
 import type { Part } from './table.ts';

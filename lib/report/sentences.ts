@@ -1,6 +1,8 @@
 // What stands around the table in words. The same lines in the terminal and in Markdown.
+import { isOpenModel, streamsOf } from '../analysis/loads.ts';
+import { streamSweep, type Point, type StreamSweep } from '../analysis/stream-sweep.ts';
 import { comparable } from '../analysis/verdict.ts';
-import { change, duration, enumeration, percent, scaledTime, times, tolerance, whole } from '../format.ts';
+import { change, duration, enumeration, percent, protocolNames, scaledTime, times, tolerance, whole } from '../format.ts';
 import { sharesCores } from '../runner/cores.ts';
 import type { Comparison, Integrity, Result, Share, VariantResult } from '../runner/result.ts';
 import type { Load } from '../scenario/load.ts';
@@ -9,8 +11,6 @@ import { noiseFloorLines, partialLines, roundsLines, roundsNeeded, scopeLines, u
 import { comparesProtocols } from './columns.ts';
 import { ladderOf } from './ladder.ts';
 import { ceilingLines, coresText, limitLines } from './limits.ts';
-import { isOpenModel, protocolNames, streamsOf } from './loads.ts';
-import { streamSweep, type Point, type StreamSweep } from './streams.ts';
 
 /** What is known before the first round, for the two lines above the table. */
 export interface Heading {

@@ -1,8 +1,8 @@
 // What wrk prints of a run, for every variant and load phase over HTTP/1, published above measured.
+import { isHttp2 } from '../analysis/loads.ts';
 import { exactPercent, hundredths, whole } from '../format.ts';
 import type { LatencyDistribution, PhaseResult, Result } from '../runner/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
-import { isHttp2 } from './loads.ts';
 import { column, distribution, runsOf, runTable, type Readings } from './runs.ts';
 import { figure, type Table } from './table.ts';
 

@@ -12,8 +12,6 @@ export interface Interrupt {
   signal: AbortSignal;
   /** Names a process group that the second signal is to kill; call what it returns once the group is gone. */
   guard(groupId: number): () => void;
-  /** Gives the signals back. */
-  release(): void;
 }
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
@@ -24,11 +22,27 @@ const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 const sameWishMs = 500;
 
 /**
+ * Does the work with the signals taken over, and gives them back. At the first one the person reads the line `ending`. What the
+ * work throws is thrown, or Interrupted after a signal: what it cut short fails in its own way.
+ */
+export async function underSignals<T>(ending: string, work: (interrupt: Interrupt) => Promise<T>): Promise<T> {
+  const interrupt = takeSignals(() => console.error(`${process.stderr.isTTY ? '\n' : ''}${ending}`));
+  try {
+    return await work(interrupt);
+  } catch (error) {
+    interrupt.signal.throwIfAborted();
+    throw error;
+  } finally {
+    interrupt.release();
+  }
+}
+
+/**
  * Takes over the signals. At the second one (half a second after the first or later) all guarded groups get KILL and this process exits with 130; other children
  * (InfluxDB) get TERM from the kernel then, which is how they were started.
  * @param onFirst tells the person that the run is ending
  */
-export function takeSignals(onFirst: () => void): Interrupt {
+function takeSignals(onFirst: () => void): Interrupt & { release(): void } {
   const controller = new AbortController();
   const groups = new Set<number>();
 

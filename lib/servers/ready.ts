@@ -13,7 +13,7 @@ import type { Protocol, StartOptions } from './server.ts';
 const retryMs = 20;
 
 /** Marks the check in an access log, where the requests of a load are counted. */
-export const readyUserAgent = 'bakeoff-ready';
+const readyUserAgent = 'bakeoff-ready';
 
 /** What is asked, and over which protocol. */
 export interface ReadyCheck {

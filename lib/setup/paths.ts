@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 export const projectRoot = resolve(fileURLToPath(new URL('../../', import.meta.url)));
 
 /** The package lies in some node_modules, as a dependency: its folder may be read-only, and is emptied by the next `npm ci`. */
-export const isInstalled = projectRoot.split(sep).includes('node_modules');
+const isInstalled = projectRoot.split(sep).includes('node_modules');
 
 /**
  * What bakeoff builds and keeps between runs: the k6 binary, InfluxDB's data, the certificate. BAKEOFF_HOME moves it (tests

@@ -1,11 +1,11 @@
 // Writes bakeoff's own points by the catalogue in schema.ts.
 import { publishedBuckets, sameBucket } from '../analysis/buckets.ts';
+import { streamsOf } from '../analysis/loads.ts';
 import { headerSavingsPercent, phasePairs, successRatioOf } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
+import { streamSweep } from '../analysis/stream-sweep.ts';
 import { comparable } from '../analysis/verdict.ts';
 import { bucketLabel } from '../format.ts';
-import { streamsOf } from '../report/loads.ts';
-import { streamSweep } from '../report/streams.ts';
 import type { Comparison, Distribution, Integrity, LoadResult, NoiseFloor, Phase, PhaseResult, Result, VariantResult } from '../runner/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
 import { line, toNanoseconds } from './line-protocol.ts';

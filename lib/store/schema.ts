@@ -12,7 +12,7 @@ export interface Measurement {
 }
 
 /** Tags that every loadgen_* sample carries beside its metric's own ones. */
-export const sampleTags = ['run', 'scenario', 'variant', 'round', 'phase', 'server', 'protocol', 'instance'] as const;
+const sampleTags = ['run', 'scenario', 'variant', 'round', 'phase', 'server', 'protocol', 'instance'] as const;
 
 /** k6's samples: a measurement per metric of xk6-loadgen/metrics.json, whose figure is the field `value`. */
 export const loadgenMeasurements: readonly Measurement[] = metrics.map((metric) => ({

@@ -52,6 +52,10 @@ describe('docker/compose.yaml', () => {
     for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:\$\{[A-Z]+_PORT:-\d+\}:\d+$/);
   });
 
+  it('publishes InfluxDB and Grafana', () => {
+    expect(services.filter(([, { ports = [] }]) => ports.length === 1).map(([name]) => name)).toEqual(['influxdb', 'grafana']);
+  });
+
   it.each(services)('%s: passwords come from the environment, and their absence is said', (_, { environment = {} }) => {
     const secrets = Object.entries(environment).filter(([name]) => /PASSWORD|TOKEN|SECRET|KEY/.test(name));
     expect(secrets.length).toBeGreaterThan(0);

@@ -101,7 +101,7 @@ describe('findCeilings', () => {
   const find = (responder: string | undefined, variants: readonly Variant[] = scenario.variants): ReturnType<typeof findCeilings> => {
     const context: RunContext = {
       plan: planOf(variants), tools: { k6: fakeK6(), responder, servers: {} }, folder, script: 'script.js', store: null,
-      interrupt: { signal: interrupt.signal, guard: () => () => undefined, release: () => undefined },
+      interrupt: { signal: interrupt.signal, guard: () => () => undefined },
     };
     return findCeilings(context, () => false, { checking: () => undefined, checked: (ceiling) => checked.push(ceiling) });
   };

@@ -50,7 +50,7 @@ ${paragraphs(how === '' ? [] : [`${how.charAt(0).toUpperCase()}${how.slice(1)}.`
 }
 
 /** Tables with the lines around them. */
-export function partHtml({ title, tables, below }: Part): Html {
+function partHtml({ title, tables, below }: Part): Html {
   return html`${paragraphs(title === '' ? [] : [title])}${tables.map((table) => tableHtml(table, title === '' ? 'the table' : title))}${paragraphs(below)}`;
 }
 

@@ -1,11 +1,12 @@
 // The figures of single scenarios: vegeta's histogram, and requests/s by streams.
 import { publishedBuckets } from '../../analysis/buckets.ts';
+import { streamsOf } from '../../analysis/loads.ts';
+import { streamSweep } from '../../analysis/stream-sweep.ts';
 import { minimumRounds } from '../../analysis/verdict.ts';
 import { bucketLabel, exactPercent, perSecond, times } from '../../format.ts';
 import type { BucketShare, Comparison, Result } from '../../runner/result.ts';
-import { streamsOf } from '../loads.ts';
 import { histogramPart } from '../parts.ts';
-import { streamsPart, streamSweep } from '../streams.ts';
+import { streamsPart } from '../streams.ts';
 import type { Bar, Figure } from './figure.ts';
 
 /** Answers by latency, a panel per variant. */

@@ -2,7 +2,7 @@
 import { dot, plot, type Plot, type PlotOptions } from '@observablehq/plot';
 
 /** Series are told apart by their symbols, too. */
-export const symbols = ['circle', 'square', 'triangle', 'diamond', 'star', 'wye', 'plus', 'times'] as const;
+const symbols = ['circle', 'square', 'triangle', 'diamond', 'star', 'wye', 'plus', 'times'] as const;
 
 /** The style sheet has as many colours. */
 const colours = 8;

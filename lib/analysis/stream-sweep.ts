@@ -1,0 +1,27 @@
+// requests/s by concurrent streams per connection, against the line of HTTP/1.1.
+import type { Result, VariantResult } from '../runner/result.ts';
+import { isHttp2, streamsOf } from './loads.ts';
+
+/** From this many numbers of streams on it is a curve. */
+const fewestPoints = 3;
+
+/** A variant that was measured, and its requests/s. */
+export interface Point { variant: VariantResult; rps: number; ratio: number }
+
+/** HTTP/1.1 and the same server's (or another's) HTTP/2 with several numbers of streams. */
+export interface StreamSweep { line: Point; curve: Point[] }
+
+/** The sweep in a result, most streams first; undefined where there is none. `ratio` is that of requests/s to HTTP/1.1's. */
+export function streamSweep(result: Result): StreamSweep | undefined {
+  const measured = result.variants.flatMap((variant) => (variant.rps === null ? [] : [{ variant, rps: variant.rps.median }]));
+  const http1 = measured.find(({ variant }) => !isHttp2(variant));
+  const http2 = measured.filter(({ variant }) => isHttp2(variant));
+  if (http1 === undefined || new Set(http2.map(({ variant }) => streamsOf(variant))).size < fewestPoints) return undefined;
+  const ratioOf = ({ variant, rps }: Omit<Point, 'ratio'>): number => (
+    result.comparisons.find((one) => one.variant === variant.name && one.baseline === http1.variant.name)?.ratio ?? rps / http1.rps
+  );
+  return {
+    line: { ...http1, ratio: 1 },
+    curve: http2.map((point) => ({ ...point, ratio: ratioOf(point) })).sort((a, b) => streamsOf(b.variant) - streamsOf(a.variant)),
+  };
+}
