@@ -8,7 +8,7 @@ import (
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/js/modules"
 
-	"bakeoff/xk6-loadgen/engine"
+	"bakeoff.invalid/xk6-loadgen/engine"
 )
 
 type rootModule struct{}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/grafana/sobek"
 
-	"bakeoff/xk6-loadgen/engine"
+	"bakeoff.invalid/xk6-loadgen/engine"
 )
 
 // params are the options of one call, typed. They are read by hand: k6's bridge would rename fields and ignore keys that

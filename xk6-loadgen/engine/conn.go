@@ -6,7 +6,7 @@ import (
 	"time"
 	"unsafe"
 
-	"bakeoff/xk6-loadgen/internal/linux"
+	"bakeoff.invalid/xk6-loadgen/internal/linux"
 )
 
 type connState uint8

@@ -11,7 +11,7 @@ import (
 	"runtime"
 	"time"
 
-	"bakeoff/xk6-loadgen/internal/linux"
+	"bakeoff.invalid/xk6-loadgen/internal/linux"
 )
 
 // Second is what happened in one whole second of the window, on all threads (the last one may be shorter). The sums over

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"bakeoff/xk6-loadgen/internal/linux"
+	"bakeoff.invalid/xk6-loadgen/internal/linux"
 )
 
 const (

@@ -3,7 +3,7 @@ package engine
 import (
 	"syscall"
 
-	"bakeoff/xk6-loadgen/internal/linux"
+	"bakeoff.invalid/xk6-loadgen/internal/linux"
 )
 
 // read takes all that is readable, and sends what that led to.

@@ -3,7 +3,7 @@ package engine
 import (
 	"syscall"
 
-	"bakeoff/xk6-loadgen/internal/linux"
+	"bakeoff.invalid/xk6-loadgen/internal/linux"
 )
 
 // send hands p to the transport; what it does not take follows when it can, so p must stay as it is until the response.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"bakeoff/xk6-loadgen/internal/linux"
+	"bakeoff.invalid/xk6-loadgen/internal/linux"
 )
 
 func TestWarmupLeavesNoTraceInTheWindow(t *testing.T) {

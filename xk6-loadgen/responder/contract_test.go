@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"bakeoff/xk6-loadgen/engine"
+	"bakeoff.invalid/xk6-loadgen/engine"
 )
 
 // way is one way to load a responder.

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"bakeoff/xk6-loadgen/internal/linux"
+	"bakeoff.invalid/xk6-loadgen/internal/linux"
 )
 
 const (

@@ -17,7 +17,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"bakeoff/xk6-loadgen/internal/linux"
+	"bakeoff.invalid/xk6-loadgen/internal/linux"
 )
 
 // Protocol names what is spoken.

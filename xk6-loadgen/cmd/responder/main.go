@@ -12,7 +12,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"bakeoff/xk6-loadgen/responder"
+	"bakeoff.invalid/xk6-loadgen/responder"
 )
 
 const usage = `usage: responder --protocol http/1.1|h2|h2c --body-bytes N [--certificate FILE] [--threads T]
