@@ -1,5 +1,5 @@
 // What h2load and vegeta print of a run, over the rounds of a variant.
-import type { LoadResult, Phase, PhaseResult, Round, StatusClass, Traffic, VariantResult } from '../runner/result.ts';
+import type { LoadResult, Phase, PhaseResult, Round, Traffic, VariantResult } from '../runner/result.ts';
 import type { Published } from '../scenario/model.ts';
 import { measuredBuckets } from './buckets.ts';
 import { median, total } from './statistics.ts';
@@ -75,6 +75,7 @@ function phaseResult(index: number, rounds: readonly Round[]): PhaseResult {
     successRatio: successRatioOf(phases),
     responses: summed(phases.map((phase) => phase.responses)),
     errors: summed(phases.map((phase) => phase.errors)),
+    errorCauses: summed(phases.map((phase) => phase.errorCauses)),
     unsent: total(phases, (phase) => phase.unsent),
     typicalRound: typical.round,
     latencyMs, connectMs, firstByteMs, sendDelayMs, perConnectionRps, perThreadRps,
@@ -90,7 +91,7 @@ function typicalRound(rounds: readonly Round[]): Round {
 }
 
 /** Adds up counts by name. */
-function summed<Name extends StatusClass | keyof LoadResult['errors']>(counts: readonly Record<Name, number>[]): Record<Name, number> {
+function summed<Name extends string>(counts: readonly Record<Name, number>[]): Record<Name, number> {
   const sum = { ...counts[0] as Record<Name, number> };
   for (const more of counts.slice(1)) for (const name of Object.keys(sum) as Name[]) sum[name] += more[name];
   return sum;

@@ -81,7 +81,7 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
   if (rounds.length === 0) {
     return {
       ...about, rps: null, serverCpuMicrosPerRequest: null, latencyMs: null, errorsPerMillion: null, successRatio: null,
-      serverShare: null, generatorShare: null, ceilingShare: null, traffic: null, phases: [],
+      serverShare: null, generatorShare: null, ceilingShare: null, network: null, traffic: null, phases: [],
     };
   }
   const phases = rounds.flatMap((round) => round.phases);
@@ -106,6 +106,7 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
     serverShare: median(rounds.map((round) => per(round, (phase) => phase.serverCpuSeconds, (phase) => phase.seconds * cores.server))),
     generatorShare: median(rounds.map((round) => per(round, (phase) => phase.generatorCpuSeconds, (phase) => phase.seconds * cores.generator))),
     ceilingShare: ceiling > 0 ? rps / ceiling : null,
+    network: null,
     traffic: trafficOf(rounds),
     phases: phaseResults(rounds),
   };

@@ -66,7 +66,7 @@ function without(baseline: Contender, variant: Contender): Omit<Comparison, 'ver
   const publishedRatio = variant.publishedRps !== null && baseline.publishedRps !== null ? variant.publishedRps / baseline.publishedRps : null;
   return {
     metric: 'rps', variant: variant.name, baseline: baseline.name, ratio: 0, ci95: [0, 0], publishedRatio,
-    cpu: null, roundRatios: [], outliers: [], roundsNeeded: null, disagreement: '',
+    cpu: null, roundRatios: [], outliers: [], roundsNeeded: null, disagreement: '', delayNotHeld: [],
   };
 }
 

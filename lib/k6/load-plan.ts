@@ -55,6 +55,11 @@ export interface LoadOptions {
   threads?: number;
   /** Default: GET. */
   method?: string;
+  /**
+   * The network namespace that connections are opened in: a path such as /run/netns/NAME or /proc/PID/ns/net. A host that is a
+   * name is resolved outside of it. Default: k6's own.
+   */
+  netns?: string;
   headers?: Readonly<Record<string, string>>;
   body?: string | null;
   /** Set on every sample of this phase. */

@@ -58,6 +58,7 @@ export function buildResult({ plan, store }: RunContext, environment: Environmen
     sameWithin: plan.sameWithin,
     noiseFloor,
     ceilings: [...known.ceilings],
+    kernelSettings: [],
     integrity: store === null ? null : totalIntegrity(known.kept),
     warnings: [...warnings, ...known.notes].map(warningText),
     footnotes: [...(scenario.footnotes ?? [])],

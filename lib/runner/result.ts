@@ -1,5 +1,5 @@
 // The contract of results/<run>/result.json (schema 1), and of what `loadgen.run` in k6 returns.
-import type { LoadProfile, Published } from '../scenario/model.ts';
+import type { LoadProfile, NetworkSpec, Published } from '../scenario/model.ts';
 
 export interface Distribution {
   min: number;
@@ -15,6 +15,11 @@ export interface LatencyDistribution extends Distribution { p50: number; p75: nu
 
 export type StatusClass = '2xx' | '3xx' | '4xx' | '5xx';
 export type ErrorKind = 'connect' | 'tls' | 'read' | 'write' | 'timeout' | 'protocol';
+/**
+ * Why an attempt failed: no address and port left to connect from (EADDRNOTAVAIL), refused, reset by the peer, no answer in
+ * time, an end in the middle of the answer or before it, or something else.
+ */
+export type ErrorCause = 'addressNotAvailable' | 'refused' | 'reset' | 'timedOut' | 'short' | 'other';
 
 /** What `loadgen.run` returns. requests = responses + errors. A distribution over nothing is all zeros. */
 export interface LoadResult {
@@ -30,6 +35,8 @@ export interface LoadResult {
   responses: Record<StatusClass, number>;
   /** Attempts that ended without a response, by kind. */
   errors: Record<ErrorKind | 'total', number>;
+  /** The same attempts by their cause; the sum is errors.total. */
+  errorCauses: Record<ErrorCause, number>;
   /** The text of one of the errors, for the person; '' when there was none. */
   errorExample?: string;
   /** Unanswered at the deadline; not among `requests`. */
@@ -84,6 +91,69 @@ export interface Noise {
   serverMhz: [begin: number, end: number] | null;
 }
 
+/** TCP segments by what they carry: `data` with a payload and no FIN, `dataFin` with both, `fin` without a payload, `ack` with neither. */
+export type PacketKind = 'syn' | 'synAck' | 'ack' | 'data' | 'dataFin' | 'fin' | 'reset' | 'other';
+
+/** What went over the link in one direction. packets = delivered + dropped + lost, once the link is empty. */
+export interface LinkTraffic {
+  /** As they came to the link, by kind and in all. */
+  packets: number;
+  kinds: Record<PacketKind, number>;
+  bytes: number;
+  delivered: number;
+  /** By the limit of the queue. */
+  dropped: number;
+  /** By the share of loss that was asked for. */
+  lost: number;
+  /** How much later than they were due packets left the link, of those that were delivered. */
+  latenessMs: { p50: number; p99: number; max: number };
+}
+
+/** What the run's own network did during a load phase, and until the packets of its last request had arrived. */
+export interface NetworkUse {
+  toServer: LinkTraffic;
+  toClient: LinkTraffic;
+  /** TCP segments sent again (RetransSegs), by side. */
+  retransmits: { client: number; server: number };
+  /** Connections that the server's full accept queue turned away (ListenOverflows). */
+  listenOverflows: number;
+  /** CPU seconds of the link. */
+  linkCpuSeconds: number;
+}
+
+/** A variant's network over all rounds. */
+export interface NetworkResult {
+  /** As asked for. */
+  spec: NetworkSpec;
+  /** Medians over the rounds. */
+  packetsPerRequest: { toServer: number; toClient: number };
+  /** Packets dropped by the queues' limit, per packet, 0 to 1; median over the rounds. */
+  droppedShare: { toServer: number; toClient: number };
+  /** How late packets left the link, the later one of the two directions; medians over the rounds. */
+  latenessMs: { p50: number; p99: number };
+  /** Of both sides, per request; median over the rounds. */
+  retransmitsPerRequest: number;
+  /** Median over the rounds. */
+  listenOverflows: number;
+  /** The share of its cores that the server left unused, 0 to 1; median over the rounds. */
+  serverIdleShare: number;
+  /** Whether the delay was what was asked for: whether the p99 of lateness is small beside it. */
+  delayHeld: boolean;
+}
+
+/** A kernel setting that was asked for in a namespace of the run's. */
+export interface KernelSetting {
+  side: 'server' | 'client';
+  /** e.g. net.core.somaxconn */
+  name: string;
+  /** As asked for. */
+  value: string;
+  /** Why it does not hold: this kernel does not have it, or does not allow it in a namespace. Absent where it holds. */
+  problem?: string;
+  /** Variants that ask for it. */
+  variants: string[];
+}
+
 /** One load phase of a round. `serverCpuSeconds`: whole process tree, within the engine's window. */
 export interface Phase extends LoadResult {
   serverCpuSeconds: number;
@@ -91,6 +161,8 @@ export interface Phase extends LoadResult {
   generatorCpuSeconds: number;
   /** null where /proc/stat does not tell. */
   noise: Noise | null;
+  /** null on loopback. */
+  network: NetworkUse | null;
 }
 
 export interface Round { round: number; phases: Phase[] }
@@ -123,6 +195,7 @@ export interface PhaseResult extends Traffic {
   /** Over all rounds. */
   responses: LoadResult['responses'];
   errors: LoadResult['errors'];
+  errorCauses: LoadResult['errorCauses'];
   unsent: number;
   typicalRound: number;
   latencyMs: LatencyDistribution;
@@ -165,6 +238,8 @@ export interface VariantResult {
   generatorShare: number | null;
   /** requests/s (median) divided by what the generator can do at most with this load on this machine (`ceilings`); null where that was not measured. */
   ceilingShare: number | null;
+  /** null on loopback, and when the variant was not run here. */
+  network: NetworkResult | null;
   /** Of whole rounds, so over all phases; null when the variant was not run here. */
   traffic: Traffic | null;
   /** One per load phase, in order; empty when the variant was not run here. */
@@ -197,6 +272,8 @@ export interface Comparison {
   roundsNeeded: number | null;
   /** Where requests/s and CPU per request say different things: why that may be. '' where they agree. */
   disagreement: string;
+  /** Which of the two did not have the delay that was asked for: their difference may be the link's. Empty on loopback. */
+  delayNotHeld: string[];
 }
 
 /**
@@ -265,6 +342,8 @@ export interface Result {
   noiseFloor: NoiseFloor | null;
   /** One per load that differs; empty where it was not measured. */
   ceilings: Ceiling[];
+  /** Of the run's own networks; empty on loopback. */
+  kernelSettings: KernelSetting[];
   /** null with `--store none`. */
   integrity: Integrity | null;
   warnings: string[];

@@ -172,7 +172,7 @@ function phasesOf({ results, samples }: Measurement, { warmupSeconds }: Load, co
     const window = { fromMs: Date.parse(result.startedAt), toMs: Date.parse(result.endedAt) };
     const { cpuSeconds, rssBytes } = usageBetween(samples, { ...window, idleBefore: warmupSeconds === 0 });
     return {
-      ...result, serverCpuSeconds: cpuSeconds, serverRssBytes: rssBytes, generatorCpuSeconds: result.cpuSeconds, noise: noiseBetween(samples, window, counts),
+      ...result, serverCpuSeconds: cpuSeconds, serverRssBytes: rssBytes, generatorCpuSeconds: result.cpuSeconds, noise: noiseBetween(samples, window, counts), network: null,
     };
   });
 }

@@ -112,7 +112,7 @@ async function machineLines(host: string, shared: boolean, tls: boolean, place: 
   const certificate = tls ? await place.certificateFile() : undefined;
   // Whether a certificate of our own has been revoked there is nobody to ask.
   const ssl = { 'certificate-file': certificate, 'key-file': certificate, 'ocsp-update-interval': 0 };
-  const listen = { listen: { host: '127.0.0.1', port: place.port, ...(tls ? { ssl } : {}) } };
+  const listen = { listen: { host: place.address, port: place.port, ...(tls ? { ssl } : {}) } };
   return stringify({
     // Without it h2o starts a thread for each core of the machine, also for those that it may not use.
     'num-threads': place.workers,

@@ -28,7 +28,7 @@ async function compose(names: readonly string[], place: Place): Promise<Composed
     throw new UserError(`nghttpd config ${names.join(' + ')}: leave out --daemon, it would go on when bakeoff has ended`);
   }
   const tls = !shipped.some(({ name }) => name === 'no-tls');
-  const machine = `--address=127.0.0.1\n--workers=${place.workers}\n--htdocs=${place.docroot}\n`;
+  const machine = `--address=${place.address}\n--workers=${place.workers}\n--htdocs=${place.docroot}\n`;
   const flags = composeFlags([...layers, { origin: 'this machine', text: machine }]);
   const certificate = tls ? await place.certificateFile() : undefined;
   const words = [String(place.port), ...(certificate === undefined ? [] : [certificate, certificate])];

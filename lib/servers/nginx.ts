@@ -61,7 +61,7 @@ async function machineLines(listen: readonly string[], tls: boolean, place: Plac
     http {
       ${tempModules(build).map((module) => `${module}_temp_path ${quoted(path.join(place.temp, module))};`).join('\n')}
       server {
-        listen ${[`127.0.0.1:${place.port}`, ...listen].join(' ')};
+        listen ${[`${place.address}:${place.port}`, ...listen].join(' ')};
         ${tls ? `ssl_certificate ${certificate};\n ssl_certificate_key ${certificate};` : ''}
         ${place.accessLogFile === undefined ? '' : `access_log ${quoted(place.accessLogFile)};`}
         location / {

@@ -3,7 +3,7 @@ import type { LoadProfile, Page, ServerSpec, TlsOffer } from '../scenario/model.
 
 export type Protocol = LoadProfile['protocol'];
 
-/** A started server. It serves on loopback and is pinned to the cores it was given. */
+/** A started server. It serves on loopback, or in a network of the run's own, and is pinned to the cores it was given. */
 export interface RunningServer {
   name: string;
   version: string;
@@ -44,6 +44,8 @@ export interface StartOptions {
   tls?: TlsOffer | undefined;
   /** For tests. Default: a free loopback port. */
   port?: number;
+  /** The server's side of a network of the run's own. Default: the machine's, where it listens on loopback. */
+  network?: ServerSide;
   /** Connections that the load opens: a limit of open files that is too low for them is refused. */
   connections?: number;
   /** Log each request. For tests that count: in a measurement it would be measured too. Not for nghttpd. */
@@ -51,9 +53,19 @@ export interface StartOptions {
   signal?: AbortSignal;
 }
 
+/** Where a server stands in a network of the run's own. Nothing else listens there. */
+export interface ServerSide {
+  /** The server's own, as the client reaches it. */
+  address: string;
+  port: number;
+  /** What is put before a command to start it there: `nsenter …  --`. */
+  enter: readonly string[];
+}
+
 /** What only the machine and the run can say, which is laid over a config. All paths are absolute. */
 export interface Place {
-  /** Of 127.0.0.1. */
+  /** 127.0.0.1, or the server's in a network of the run's own. */
+  address: string;
   port: number;
   workers: number;
   /** Of open files, soft and hard, of each process of the server. */
@@ -71,7 +83,7 @@ export interface Place {
 }
 
 /** Where a person's own config is to run. */
-export interface AdoptPlace extends Omit<Place, 'docroot' | 'workers'> {
+export interface AdoptPlace extends Omit<Place, 'address' | 'docroot' | 'workers'> {
   /** Server cores: what `auto` comes to. */
   cores: number;
   /** Of those that the config listens on: the one that becomes `port`. Absent: the only one. */

@@ -58,7 +58,7 @@ async function startOn(port: number, kind: ServerKind, spec: ServerSpec, options
   let child: Child;
   try {
     const place = {
-      port, fileLimit, temp: scratch.temp, logFile: files.log, accessLogFile: files.accessLog,
+      address: '127.0.0.1', port, fileLimit, temp: scratch.temp, logFile: files.log, accessLogFile: files.accessLog,
       user: await unprivilegedUser(name), certificateFile: () => machineCertificate(signal),
     };
     config = spec.asIs === undefined

@@ -12,7 +12,7 @@ import type { Build, ComposedConfig, Place } from '../../lib/servers/server.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 
 const place: Place = {
-  port: 8099, workers: 3, fileLimit: 4096, docroot: '/www', temp: '/t', logFile: '/log', certificateFile: async () => '/tls.pem',
+  address: '127.0.0.1', port: 8099, workers: 3, fileLimit: 4096, docroot: '/www', temp: '/t', logFile: '/log', certificateFile: async () => '/tls.pem',
 };
 const build: Build = { version: '1.22.1', answer: '' };
 

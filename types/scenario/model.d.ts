@@ -44,6 +44,8 @@ export interface LoadProfile {
     tls?: TlsOffer;
     /** After this an attempt is an error of kind timeout; default 5. */
     timeoutSeconds?: number;
+    /** requests/s to expect, for the estimate of time; default: what a server on loopback does. */
+    expectedRps?: number;
     /** Generator threads of the article; fitted to the generator's cores unless `--exact`. */
     threads: number;
     keepAlive: boolean;
@@ -52,6 +54,8 @@ export interface LoadProfile {
     /** One of the two is set; with `rate` it is `requests`, rate times duration, and all of them are awaited. */
     durationSeconds?: number;
     requests?: number;
+    /** Where `requests` take hours: so many instead, unless `--exact`. */
+    requestsHere?: number;
     /** Default: GET without a body. */
     method?: string;
     headers?: Readonly<Record<string, string>>;
@@ -129,8 +133,33 @@ export interface Variant {
     needsServerCores?: number;
     /** Default: the scenario's page. Where two configs of a person's own answer differently. */
     page?: Page;
+    /** Default: the scenario's network. */
+    network?: NetworkSpec;
     /** One sentence shown with the row, e.g. why it stands here. */
     note?: string;
+}
+/** What a link does to the packets of one direction. */
+export interface LinkDirection {
+    /** Each packet arrives so much later. */
+    delayMs: number;
+    /** Packets that may be on their way at a time; what comes beyond them is dropped. netem's default is 1000. Absent: no limit. */
+    queuePackets?: number;
+    /** Absent: no limit. */
+    bytesPerSecond?: number;
+    /** Share of the packets that is lost on the way, 0 to 1. Absent: none. */
+    lossShare?: number;
+}
+/** A network of the run's own: client and server in a namespace each, joined by a link. The machine's own is not touched. */
+export interface NetworkSpec {
+    toServer: LinkDirection;
+    toClient: LinkDirection;
+    /**
+     * Files of `server-configs/sysctl/` without `.conf`, or paths as of a config: kernel settings of the server's namespace. Of a
+     * setting that stands in several the last one holds.
+     */
+    serverSettings: readonly string[];
+    /** The same, of the client's namespace. */
+    clientSettings: readonly string[];
 }
 /** The page that is asked for. */
 export interface Page {
@@ -157,6 +186,8 @@ export interface Scenario {
     knob: string;
     load: LoadProfile;
     page: Page;
+    /** Default: the machine's loopback. With a network there is one load phase, and no server config of a person's own whole. */
+    network?: NetworkSpec;
     /** Load phases one after another on one server that is not restarted; default: one phase. */
     phases?: {
         count: number;

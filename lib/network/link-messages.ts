@@ -1,0 +1,42 @@
+// What delaylink (xk6-loadgen/cmd/delaylink) is told and answers, as one JSON document per line: the first line of its input is
+// LinkOrder, and is answered by LinkReady; each further line, the word "report", by a LinkReport. It ends with its input.
+import type { LinkTraffic } from '../runner/result.ts';
+import type { LinkDirection } from '../scenario/model.ts';
+
+export interface LinkOrder {
+  toServer: LinkDirection;
+  toClient: LinkDirection;
+  settings: SettingOrder[];
+}
+
+/** A kernel setting of one side's namespace, in sysctl's notation. They are written in order, before anything else runs there. */
+export interface SettingOrder { side: 'server' | 'client'; name: string; value: string }
+
+export interface LinkReady {
+  server: SideReady;
+  client: SideReady;
+  /** One per order, in order; `problem`: why it does not hold, in a few words. */
+  settings: (SettingOrder & { problem?: string })[];
+}
+
+export interface SideReady {
+  /** The path of its network namespace, for setns and nsenter; it is there as long as delaylink runs. */
+  netns: string;
+  /** IPv4. */
+  address: string;
+}
+
+/**
+ * What happened since the last report, or the start; it is given once the link is empty and nothing has come for as long as a
+ * packet needs there and back, or after 10 s of waiting for that (then `quiet` is false).
+ */
+export interface LinkReport {
+  quiet: boolean;
+  toServer: LinkTraffic;
+  toClient: LinkTraffic;
+  retransmits: { client: number; server: number };
+  listenOverflows: number;
+  /** Packets that the devices themselves dropped, on both sides: 0 unless something is wrong here. */
+  deviceDrops: number;
+  linkCpuSeconds: number;
+}
