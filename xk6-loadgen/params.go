@@ -21,16 +21,13 @@ type params struct {
 	tags    map[string]string
 }
 
-// later are options of the script API that this version does not have yet.
-var later = []string{"netns"}
-
 // reserved tags tell the module's own series apart, or are turned into fields by k6's outputs: a series that differs in
 // nothing else would lose points.
 var reserved = []string{"class", "direction", "instance", "iter", "kind", "le", "part", "scope", "stat", "url", "vu"}
 
 var known = []string{
 	"url", "urls", "protocol", "connections", "streams", "requests", "duration", "rate", "keepAlive", "warmup", "timeout",
-	"threads", "method", "headers", "body", "tls", "buckets", "tags",
+	"threads", "method", "headers", "body", "tls", "netns", "buckets", "tags",
 }
 
 var knownTLS = []string{"insecureSkipVerify", "minVersion", "maxVersion", "ciphers", "curves", "serverName"}
@@ -57,7 +54,7 @@ func parseParams(rt *sobek.Runtime, value sobek.Value) (params, error) {
 			if err := p.set(rt, key, v); err != nil {
 				return p, err
 			}
-		} else if !slices.Contains(known, key) && !slices.Contains(later, key) {
+		} else if !slices.Contains(known, key) {
 			return p, unknown(key)
 		}
 	}
@@ -117,6 +114,8 @@ func (p *params) set(rt *sobek.Runtime, key string, v sobek.Value) (err error) {
 		o.KeepAlive, err = boolean(key, v)
 	case "method":
 		o.Method, err = text(key, v)
+	case "netns":
+		o.NetNS, err = text(key, v)
 	case "body":
 		var body string
 		body, err = text(key, v)
@@ -136,9 +135,6 @@ func (p *params) set(rt *sobek.Runtime, key string, v sobek.Value) (err error) {
 			}
 		}
 	default:
-		if slices.Contains(later, key) {
-			return fmt.Errorf("%s: is not supported yet", key)
-		}
 		return unknown(key)
 	}
 	return err

@@ -47,9 +47,8 @@ func withoutZone(host string) string {
 // probeTimeout is for one of several addresses of a host.
 const probeTimeout = time.Second
 
-// resolve looks the host up once. Of several addresses the first is taken that accepts a connection (localhost is ::1 as
-// well as 127.0.0.1, and a server often listens on one of them), or the first when none does.
-func resolve(ctx context.Context, u *url.URL) (sockaddr, error) {
+// resolve looks the host up once, in the process's own network: a namespace seldom has a name server.
+func resolve(ctx context.Context, u *url.URL, within *namespace) (sockaddr, error) {
 	port := uint16(80)
 	if u.Scheme == "https" {
 		port = 443
@@ -62,16 +61,26 @@ func resolve(ctx context.Context, u *url.URL) (sockaddr, error) {
 	if err != nil {
 		return sockaddr{}, fmt.Errorf("url: %w", err)
 	}
-	chosen := addrs[0]
-	if len(addrs) > 1 {
-		dialer := net.Dialer{Timeout: probeTimeout}
-		for _, addr := range addrs {
-			if c, err := dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(addr, port).String()); err == nil {
-				c.Close()
-				chosen = addr
-				break
+	return choose(ctx, addrs, port, within)
+}
+
+// choose takes the first of several addresses that accepts a connection from within the namespace (localhost is ::1 as well
+// as 127.0.0.1, and a server often listens on one of them), or the first when none does.
+func choose(ctx context.Context, addrs []netip.Addr, port uint16, within *namespace) (chosen sockaddr, err error) {
+	err = within.run(func() (err error) {
+		first := addrs[0]
+		if len(addrs) > 1 {
+			dialer := net.Dialer{Timeout: probeTimeout}
+			for _, addr := range addrs {
+				if c, err := dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(addr, port).String()); err == nil {
+					c.Close()
+					first = addr
+					break
+				}
 			}
 		}
-	}
-	return newSockaddr(netip.AddrPortFrom(chosen.Unmap(), port))
+		chosen, err = newSockaddr(netip.AddrPortFrom(first.Unmap(), port))
+		return err
+	})
+	return chosen, err
 }

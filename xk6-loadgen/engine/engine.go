@@ -63,7 +63,8 @@ type Result struct {
 
 // Run loads the server until the options' end or until ctx ends, whichever is first; a ctx that ends under load is not an
 // error, the result then covers the time until it. onSecond, which may be nil, is called from this goroutine once for
-// each second. The error names the option that is wrong, or the host that could not be resolved.
+// each second. The error names the option that is wrong, the host that could not be resolved, or the namespace that could
+// not be entered.
 //
 // GOMAXPROCS is raised to two more than there are threads when it is lower: a loop keeps a P for itself.
 func Run(ctx context.Context, options Options, onSecond func(Second)) (Result, error) {
@@ -71,6 +72,7 @@ func Run(ctx context.Context, options Options, onSecond func(Second)) (Result, e
 	if err != nil {
 		return Result{}, err
 	}
+	defer p.close()
 	return p.run(ctx, onSecond)
 }
 
@@ -94,9 +96,22 @@ func (p *plan) run(ctx context.Context, onSecond func(Second)) (Result, error) {
 		runtime.GOMAXPROCS(p.Threads + 2)
 	}
 	defer context.AfterFunc(ctx, func() { s.stop.Store(true) })()
-	s.epoch = time.Now()
+	entered, begin := make(chan error), make(chan bool)
 	for _, l := range loops {
-		go l.run()
+		go l.run(entered, begin)
+	}
+	// None makes a socket before all are inside: there is no load on another network, not even some of it.
+	for range loops {
+		if problem := <-entered; problem != nil {
+			err = problem
+		}
+	}
+	s.epoch = time.Now()
+	for range loops {
+		begin <- err == nil
+	}
+	if err != nil {
+		return Result{}, err
 	}
 	return collect(s, loops, onSecond), nil
 }

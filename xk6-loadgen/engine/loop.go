@@ -185,15 +185,20 @@ func newLoop(p *plan, s *shared, number int) (*loop, error) {
 	return l, nil
 }
 
-// run is the whole life of the loop: warm-up, window, end.
-func (l *loop) run() {
-	// Never unlocked: the thread ends with the loop, and its scheduling policy with it.
+// run is the whole life of the loop: warm-up, window, end. It says whether its thread is in the namespace, and is told
+// whether to begin.
+func (l *loop) run(entered chan<- error, begin <-chan bool) {
+	// Never unlocked: the thread ends with the loop, and its network and scheduling policy with it.
 	runtime.LockOSThread()
+	defer linux.Close(l.epoll)
+	entered <- l.plan.network.enter()
+	if !<-begin {
+		return
+	}
 	setTimerSlack()
 	if l.plan.Rate == 0 {
 		setBatchPolicy()
 	}
-	defer linux.Close(l.epoll)
 
 	l.clock = l.shared.now()
 	l.nextSweep = l.clock + l.sweepInterval()

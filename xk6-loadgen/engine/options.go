@@ -57,6 +57,9 @@ type Options struct {
 	Headers   []Header
 	Body      []byte
 	TLS       TLSOptions
+	// NetNS is the path of the network namespace that all sockets are made in; empty: the process's own network. A host that
+	// is a name is looked up outside of it.
+	NetNS string
 	// Buckets are the upper ends, ascending, of the latency buckets that Result.Buckets counts.
 	Buckets []time.Duration
 }
@@ -74,7 +77,9 @@ const (
 // plan is Options made ready for the loops: all checked, resolved and encoded once.
 type plan struct {
 	Options
-	target   sockaddr
+	target sockaddr
+	// network is where the loops' sockets are made; nil: the process's own.
+	network  *namespace
 	requests [][]byte
 	// h2Requests are the requests of HTTP/2; then requests is empty.
 	h2Requests []h2Request
@@ -90,7 +95,8 @@ type plan struct {
 	noDelay bool
 }
 
-// newPlan checks the options, resolves the host once and encodes the requests. Its errors name the option.
+// newPlan checks the options, opens the namespace, resolves the host once and encodes the requests. Its errors name the
+// option. The plan is to be closed.
 func newPlan(ctx context.Context, o Options) (*plan, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -134,13 +140,18 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 	case !o.TLS.isZero():
 		return nil, errors.New("tls: is for https:// addresses")
 	}
-	target, err := resolve(ctx, first)
-	if err != nil {
+	var err error
+	if p.network, err = openNamespace(o.NetNS); err != nil {
 		return nil, err
 	}
-	p.target = target
+	if p.target, err = resolve(ctx, first, p.network); err != nil {
+		p.close()
+		return nil, err
+	}
 	return p, nil
 }
+
+func (p *plan) close() { p.network.close() }
 
 func (o Options) check() error {
 	switch {
