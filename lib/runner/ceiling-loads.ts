@@ -40,7 +40,7 @@ export function ceilingLoads(plan: PlanDraft, overTls = ({ load }: PlannedVarian
   return [...found.values()];
 }
 
-function shortened({ requests: _requests, rate: _rate, durationSeconds = Infinity, ...load }: Load, tls: boolean, quick: boolean): CeilingLoad['load'] {
+function shortened({ requests: _requests, rate: _rate, expectedRps: _expectedRps, durationSeconds = Infinity, ...load }: Load, tls: boolean, quick: boolean): CeilingLoad['load'] {
   return {
     ...load,
     durationSeconds: Math.min(quick ? measuredSeconds.quick : measuredSeconds.full, durationSeconds),

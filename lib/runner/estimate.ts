@@ -14,7 +14,8 @@ export function expectedSeconds(load: Load, page: Pick<Page, 'bodyBytes'>): numb
   const { warmupSeconds, rate, connections } = load;
   if (load.durationSeconds !== undefined) return warmupSeconds + load.durationSeconds;
   if (rate !== undefined) return warmupSeconds + load.requests / rate;
-  const secondsPerRequest = Math.max(1 / (load.keepAlive ? assumed.rps : assumed.rpsWithoutKeepAlive), page.bodyBytes / assumed.bytesPerSecond);
+  const rps = load.expectedRps ?? (load.keepAlive ? assumed.rps : assumed.rpsWithoutKeepAlive);
+  const secondsPerRequest = Math.max(1 / rps, page.bodyBytes / assumed.bytesPerSecond);
   const handshakes = load.protocol === 'h2' ? connections * assumed.handshakeSeconds : 0;
   return warmupSeconds + load.requests * secondsPerRequest + handshakes;
 }

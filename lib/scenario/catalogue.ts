@@ -13,7 +13,7 @@ import { withOwnFiles } from './own-files.ts';
 import { isObject } from './shape.ts';
 import { isRunnable } from './variants.ts';
 
-export { baselineName, fitVariantLoad, isRunnable, loadOf, pageOf, type RunnableVariant } from './variants.ts';
+export { baselineName, fitVariantLoad, isRunnable, loadOf, networkOf, pageOf, type RunnableVariant } from './variants.ts';
 
 const scenariosFolder = path.join(projectRoot, 'scenarios');
 

@@ -1,9 +1,10 @@
 // Checks a scenario when its file is loaded, so that a mistake shows before anything is installed or started.
 import { problemOfHeader } from './load/headers.ts';
 import type { LoadProfile, Page, Scenario, ServerSpec, TlsOffer, Variant } from './model.ts';
+import { problemInNetwork, problemOfNetwork } from './network.ts';
 import { isPath } from './own-files.ts';
 import { problemOfShape } from './shape.ts';
-import { baselineName, isRunnable, loadOf, pageOf } from './variants.ts';
+import { baselineName, isRunnable, loadOf, networkOf, pageOf } from './variants.ts';
 
 /** Checks a scenario and returns it unchanged. Throws an Error that names the field when something is wrong. */
 export function defineScenario(scenario: Scenario): Scenario {
@@ -30,6 +31,8 @@ function problemOf(scenario: Scenario): string | undefined {
   if (pageProblem !== undefined) return `page: ${pageProblem}`;
   const loadProblem = problemOfLoad(scenario.load);
   if (loadProblem !== undefined) return `load: ${loadProblem}`;
+  const networkProblem = scenario.network === undefined ? undefined : problemOfNetwork(scenario.network);
+  if (networkProblem !== undefined) return `network: ${networkProblem}`;
   if (phases !== undefined && !isCount(phases.count)) return `phases.count ${phases.count} has to be a whole number above 0`;
   if (phases !== undefined && !(phases.pauseSeconds >= 0 && Number.isFinite(phases.pauseSeconds))) {
     return `phases.pauseSeconds ${phases.pauseSeconds} has to be 0 or more`;
@@ -59,6 +62,8 @@ function problemOfVariant(scenario: Scenario, variant: Variant): string | undefi
   if (loadProblem !== undefined) return `load: ${loadProblem}`;
   const pageProblem = variant.page === undefined ? undefined : problemOfPage(variant.page);
   if (pageProblem !== undefined) return `page: ${pageProblem}`;
+  const networkProblem = variant.network === undefined ? undefined : problemOfNetwork(variant.network);
+  if (networkProblem !== undefined) return `network: ${networkProblem}`;
   const { needsServerCores } = variant;
   if (needsServerCores !== undefined && !isCount(needsServerCores)) return `has needsServerCores ${needsServerCores}, which has to be a whole number above 0`;
   if (typeof server === 'string') {
@@ -67,8 +72,12 @@ function problemOfVariant(scenario: Scenario, variant: Variant): string | undefi
   } else {
     const serverProblem = problemOfServer(server, loadOf(scenario, variant)) ?? problemOfConfig(server, pageOf(scenario, variant));
     if (serverProblem !== undefined) return serverProblem;
+    const network = networkOf(scenario, variant);
+    const placeProblem = network === undefined ? undefined : problemInNetwork(network, server, loadOf(scenario, variant));
+    if (placeProblem !== undefined) return placeProblem;
   }
   const phases = scenario.phases?.count ?? 1;
+  if (phases > 1 && networkOf(scenario, variant) !== undefined) return `has a network, and phases.count is ${phases}: in a network there is one load phase`;
   if (published?.phases !== undefined && published.phases.length !== phases) {
     return `has published figures of ${published.phases.length} phases, not of ${phases}`;
   }
@@ -140,13 +149,13 @@ function problemOfFurtherComparisons({ alsoCompare = [], variants }: Scenario): 
 
 /** Loads are mostly what the readers of command lines return; a scenario may change fields of them, or write its own. */
 function problemOfLoad(load: LoadProfile): string | undefined {
-  const { protocol, requests, durationSeconds, streams, rate, bucketSeconds, tls } = load;
+  const { protocol, requests, requestsHere, durationSeconds, streams, rate, bucketSeconds, tls } = load;
   const http2 = protocol === 'h2' || protocol === 'h2c';
   if (!http2 && protocol !== 'http/1.0' && protocol !== 'http/1.1') return `protocol "${protocol}" has to be http/1.0, http/1.1, h2 or h2c`;
-  for (const field of ['connections', 'threads', 'streams', 'requests'] as const) {
+  for (const field of ['connections', 'threads', 'streams', 'requests', 'requestsHere'] as const) {
     if (load[field] !== undefined && !isCount(load[field])) return `${field} ${load[field]} has to be a whole number above 0`;
   }
-  for (const field of ['durationSeconds', 'rate', 'timeoutSeconds'] as const) {
+  for (const field of ['durationSeconds', 'rate', 'timeoutSeconds', 'expectedRps'] as const) {
     const value = load[field];
     if (value !== undefined && !(Number.isFinite(value) && value > 0)) return `${field} ${value} has to be above 0`;
   }
@@ -155,6 +164,11 @@ function problemOfLoad(load: LoadProfile): string | undefined {
   }
   if ((requests === undefined) === (durationSeconds === undefined)) return 'one of requests and durationSeconds has to be set';
   if (rate !== undefined && requests === undefined) return 'a rate goes with requests (rate times duration)';
+  if (requestsHere !== undefined) {
+    if (requests === undefined || rate !== undefined) return 'requestsHere stands for requests, and goes with neither a duration nor a rate';
+    if (requestsHere > requests) return `requestsHere ${requestsHere} is more than requests ${requests}`;
+    if (requestsHere < load.connections) return `requestsHere ${requestsHere} is less than one for each of ${load.connections} connections`;
+  }
   if (!http2 && streams !== undefined && streams !== 1) return `streams ${streams} need h2 or h2c, not ${protocol}`;
   if (http2 && !load.keepAlive) return 'keepAlive is false, and HTTP/2 keeps its connections';
   if (bucketSeconds !== undefined) {

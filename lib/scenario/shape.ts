@@ -15,12 +15,13 @@ type Fields = Readonly<Record<string, keyof typeof kinds>>;
 
 /** The first field that is missing or of another type, in words: "page: path is missing"; undefined when there is none. */
 export function problemOfShape(scenario: object): string | undefined {
-  const { page, load, variants, alsoCompare } = scenario as Record<string, unknown>;
+  const { page, load, network, variants, alsoCompare } = scenario as Record<string, unknown>;
   const known: Fields = { name: 'a text', title: 'a text', knob: 'a text', load: 'an object', page: 'an object', variants: 'a list' };
   const optional: Fields = { alsoCompare: 'a list', control: 'true, or left out', sharedCores: 'true, or left out', footnotes: 'a list of texts' };
   return problemOfFields(scenario, known, optional)
     ?? problemOfPage(page)
     ?? problemOfLoad(load)
+    ?? (network === undefined ? undefined : problemOfNetwork(network))
     ?? (variants as unknown[]).map(problemOfVariant).find((problem) => problem !== undefined)
     ?? ((alsoCompare ?? []) as unknown[]).map(problemOfComparison).find((problem) => problem !== undefined);
 }
@@ -41,15 +42,22 @@ function problemOfLoad(load: unknown): string | undefined {
   ));
 }
 
+function problemOfNetwork(network: unknown): string | undefined {
+  const fields: Fields = { toServer: 'an object', toClient: 'an object', serverSettings: 'a list of texts', clientSettings: 'a list of texts' };
+  return inside('network', problemOfFields(network, fields) ?? ['toServer', 'toClient'].map((way) => (
+    inside(way, problemOfFields((network as Record<string, unknown>)[way], { delayMs: 'a number' })))).find((problem) => problem !== undefined));
+}
+
 function problemOfVariant(variant: unknown, index: number): string | undefined {
   const problem = problemOfFields(variant, { name: 'a text' });
   if (problem !== undefined) return `variant ${index + 1}: ${problem}`;
-  const { name, server, load, page } = variant as { name: string; server?: unknown; load?: unknown; page?: unknown };
+  const { name, server, load, page, network } = variant as { name: string; server?: unknown; load?: unknown; page?: unknown; network?: unknown };
   return inside(
     `variant "${name}"`,
     problemOfFields(variant, { server: 'a text or an object' })
       ?? (load === undefined ? undefined : problemOfLoad(load))
       ?? (page === undefined ? undefined : problemOfPage(page))
+      ?? (network === undefined ? undefined : problemOfNetwork(network))
       ?? (typeof server === 'string' ? undefined : inside('server', problemOfFields(server, { name: 'a text', config: 'a list of texts' }, { asIs: 'an object' }))),
   );
 }

@@ -1,6 +1,6 @@
 // What a variant takes from its scenario.
 import { fitLoad, type FitOptions, type Load } from './load/fit.ts';
-import type { LoadProfile, Page, Scenario, ServerSpec, Variant } from './model.ts';
+import type { LoadProfile, NetworkSpec, Page, Scenario, ServerSpec, Variant } from './model.ts';
 
 /** A variant that can be measured here. */
 export interface RunnableVariant extends Variant { server: ServerSpec }
@@ -26,6 +26,11 @@ export function pageOf(scenario: Scenario, variant: Variant): Page {
   return variant.page ?? scenario.page;
 }
 
+/** The variant's own network, or the scenario's; undefined: loopback. */
+export function networkOf(scenario: Scenario, variant: Variant): NetworkSpec | undefined {
+  return variant.network ?? scenario.network;
+}
+
 /**
  * The variant's load, fitted to this machine as by fitLoad. Variants whose article counts are equal stay so with `quick`
  * too: where more requests share a handshake, it weighs less.
@@ -34,6 +39,7 @@ export function fitVariantLoad(scenario: Scenario, variant: Variant, options: Fi
   const profile = loadOf(scenario, variant);
   const load = fitLoad(profile, options);
   if (load.requests === undefined || load.rate !== undefined) return load;
-  const beside = scenario.variants.filter(isRunnable).map((one) => loadOf(scenario, one)).filter(({ requests }) => requests === profile.requests);
+  const beside = scenario.variants.filter(isRunnable).map((one) => loadOf(scenario, one))
+    .filter(({ requests, requestsHere }) => requests === profile.requests && requestsHere === profile.requestsHere);
   return { ...load, requests: Math.max(load.requests, ...beside.map((one) => fitLoad(one, options).requests ?? 0)) };
 }

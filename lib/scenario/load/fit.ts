@@ -20,6 +20,7 @@ export type Load = {
   tls?: TlsOffer;
   bucketSeconds?: readonly number[];
   /** As in LoadProfile. */
+  expectedRps?: number;
   method?: string;
   headers?: Readonly<Record<string, string>>;
   body?: string;
@@ -32,7 +33,7 @@ export type Load = {
 export interface FitOptions {
   /** Cores that the generator may use. */
   generatorCores: number;
-  /** The article's number of threads, however many cores there are. */
+  /** The article's number of threads, however many cores there are, and its number of requests, however long they take. */
   exact: boolean;
   /** Seconds of the measured window instead of the article's duration or number of requests. */
   durationSeconds?: number;
@@ -72,11 +73,13 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
     timeoutSeconds: profile.timeoutSeconds ?? defaultTimeoutSeconds,
     ...(profile.tls === undefined ? {} : { tls: profile.tls }),
     ...(profile.bucketSeconds === undefined ? {} : { bucketSeconds: profile.bucketSeconds }),
+    ...(profile.expectedRps === undefined ? {} : { expectedRps: profile.expectedRps }),
     ...(profile.method === undefined ? {} : { method: profile.method }),
     ...(profile.headers === undefined ? {} : { headers: profile.headers }),
     ...(profile.body === undefined ? {} : { body: profile.body }),
   };
-  const { rate, requests } = profile;
+  const { rate } = profile;
+  const requests = options.exact ? profile.requests : profile.requestsHere ?? profile.requests;
   if (rate !== undefined && requests !== undefined) {
     const seconds = asked ?? (quick ? Math.min(requests / rate, quickSeconds) : requests / rate);
     return { ...common, rate, requests: Math.max(1, Math.round(rate * seconds)), warmupSeconds: 0 };

@@ -17,6 +17,7 @@ export type Load = {
     tls?: TlsOffer;
     bucketSeconds?: readonly number[];
     /** As in LoadProfile. */
+    expectedRps?: number;
     method?: string;
     headers?: Readonly<Record<string, string>>;
     body?: string;
@@ -34,7 +35,7 @@ export type Load = {
 export interface FitOptions {
     /** Cores that the generator may use. */
     generatorCores: number;
-    /** The article's number of threads, however many cores there are. */
+    /** The article's number of threads, however many cores there are, and its number of requests, however long they take. */
     exact: boolean;
     /** Seconds of the measured window instead of the article's duration or number of requests. */
     durationSeconds?: number;
