@@ -7,6 +7,8 @@ import { once } from 'node:events';
 export interface ChildOptions {
   command: string;
   args: readonly string[];
+  /** What is put before the command, and becomes it in the end, so that the process id is the command's: `nsenter …  --`. */
+  before?: readonly string[] | undefined;
   /** Cores to pin to; all when absent. */
   cpus?: readonly number[];
   cwd?: string;
@@ -28,7 +30,7 @@ export interface Child {
 /** Starts a child process. Throws when the command cannot be started. `setpriv` and `taskset` are util-linux, on every Linux. */
 export async function startChild(options: ChildOptions): Promise<Child> {
   const pin = options.cpus === undefined ? [] : ['taskset', '-c', options.cpus.join(',')];
-  const child = spawn('setpriv', ['--pdeathsig', 'TERM', '--', ...pin, options.command, ...options.args], {
+  const child = spawn('setpriv', ['--pdeathsig', 'TERM', '--', ...pin, ...(options.before ?? []), options.command, ...options.args], {
     cwd: options.cwd,
     env: options.env,
     stdio: options.stdio ?? ['ignore', 'pipe', 'pipe'],

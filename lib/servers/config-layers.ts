@@ -11,22 +11,25 @@ const shippedConfigs = fileURLToPath(new URL('../../server-configs/', import.met
 /** Config text and the name that its lines carry in the composed file. */
 export interface ConfigLayer { origin: string; text: string }
 
-/** Reads files of `server-configs/<server>/`, named without `.conf`, or those at absolute paths. Throws UserError for one that cannot be read. */
-export function readLayers(server: ServerSpec['name'], names: readonly string[]): Promise<ConfigLayer[]> {
-  return Promise.all(names.map((name) => readLayer(server, name)));
+/** Whose configs are shipped: folders of `server-configs/`. `sysctl` is the kernel. */
+type Configured = ServerSpec['name'] | 'sysctl';
+
+/** Reads files of `server-configs/<of>/`, named without `.conf`, or those at absolute paths. Throws UserError for one that cannot be read. */
+export function readLayers(of: Configured, names: readonly string[]): Promise<ConfigLayer[]> {
+  return Promise.all(names.map((name) => readLayer(of, name)));
 }
 
-async function readLayer(server: string, name: string): Promise<ConfigLayer> {
+async function readLayer(of: Configured, name: string): Promise<ConfigLayer> {
   if (path.isAbsolute(name)) {
     const text = await readFile(name, 'utf8').catch((error: Error) => {
-      throw new UserError(`cannot read the ${server} config ${name}: ${error.message}`);
+      throw new UserError(`cannot read the ${of} config ${name}: ${error.message}`);
     });
     return { origin: path.basename(name), text };
   }
-  if (name.includes('/')) throw new UserError(`${server} config ${name}: a config of your own is named by its absolute path`);
-  const folder = path.join(shippedConfigs, server);
+  if (name.includes('/')) throw new UserError(`${of} config ${name}: a config of your own is named by its absolute path`);
+  const folder = path.join(shippedConfigs, of);
   const shipped = (await readdir(folder)).map((file) => path.basename(file, '.conf'));
-  if (!shipped.includes(name)) throw unknownWord(`${server} config`, name, shipped);
+  if (!shipped.includes(name)) throw unknownWord(`${of} config`, name, shipped);
   return { origin: `${name}.conf`, text: await readFile(path.join(folder, `${name}.conf`), 'utf8') };
 }
 

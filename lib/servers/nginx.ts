@@ -41,7 +41,8 @@ async function compose(names: readonly string[], place: Place, build: Build): Pr
     text: composedOf(layers) + printConfig(config, layers[0]?.origin ?? ''),
     tls,
     protocol: http2 ? (tls ? 'h2' : 'h2c') : 'http/1.1',
-    args: (configFile) => ['-p', path.dirname(configFile), '-c', configFile],
+    // What a config writes without saying where, as a log, goes with the server; what it includes is beside itself.
+    args: (configFile) => ['-p', place.temp, '-c', configFile],
   };
 }
 

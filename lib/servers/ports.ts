@@ -2,6 +2,9 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 
+/** `address`: IPv4, as 127.0.0.1. */
+export interface Address { address: string; port: number }
+
 /** A port of 127.0.0.1 on which nothing listens now. It is not reserved: whoever starts a server on it has to cope with losing it. */
 export function freePort(): Promise<number> {
   return listenOnce(0);
@@ -12,6 +15,10 @@ export function portProblem(port: number): Promise<NodeJS.ErrnoException | undef
   return listenOnce(port).then(() => undefined, (error: NodeJS.ErrnoException) => error);
 }
 
+function hex(bytes: Buffer): string {
+  return bytes.toString('hex').toUpperCase();
+}
+
 async function listenOnce(port: number): Promise<number> {
   const server = createServer().listen(port, '127.0.0.1');
   await once(server, 'listening');
@@ -20,9 +27,9 @@ async function listenOnce(port: number): Promise<number> {
   return address.port;
 }
 
-/** Whether it is this process that listens on that port of 127.0.0.1: whether a socket of its own is the one in the kernel's list. */
-export function listensOn(pid: number, port: number): boolean {
-  const address = `0100007F:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+/** Whether it is this process that listens there, in its own network: whether a socket of its own is the one in the kernel's list. */
+export function listensOn(pid: number, { address: host, port }: Address): boolean {
+  const address = `${hex(Buffer.from(host.split('.').map(Number).reverse()))}:${hex(Buffer.from([port >> 8, port & 0xff]))}`;
   const listening = '0A';
   try {
     const sockets = readFileSync(`/proc/${pid}/net/tcp`, 'latin1').split('\n').map((line) => line.trim().split(/\s+/))

@@ -13,18 +13,23 @@ import { machineCertificate } from './certificate.ts';
 import { fileLimitFor, hardFilesLimit } from './files-limit.ts';
 import { watchLifecycle } from './lifecycle.ts';
 import { ownComplaint } from './own/complaint.ts';
-import { freePort, listensOn, portProblem } from './ports.ts';
+import { freePort, listensOn, portProblem, type Address } from './ports.ts';
+import { waitUntilReadyInside } from './ready-inside.ts';
 import { waitUntilReady, type ReadyCheck } from './ready.ts';
 import { makeScratch } from './scratch.ts';
-import type { AdoptedConfig, Build, Place, RunningServer, ServerKind, StartOptions } from './server.ts';
+import type { AdoptedConfig, Build, Place, RunningServer, ServerKind, ServerSide, StartOptions } from './server.ts';
 import { watchUsage } from './usage.ts';
 
 /** Free ports to try: another process may take one between the look and the server's start. */
 const portTries = 5;
 
+/** Where it serves unless it has a network of the run's own. */
+const loopback = '127.0.0.1';
+
 /**
- * Starts a server on 127.0.0.1, pinned to `options.cpus`, and returns once it serves the page. Throws UserError when binary,
- * config, port, limit of open files or answer is not right, or the signal's reason; nothing is left running then.
+ * Starts a server on 127.0.0.1, or in its network, pinned to `options.cpus`, and returns once it serves the page. Throws
+ * UserError when binary, config, port, limit of open files or answer is not right, or the signal's reason; nothing is left
+ * running then.
  */
 export async function start(kind: ServerKind, spec: ServerSpec, options: StartOptions): Promise<RunningServer> {
   if (kind.http2Only && options.protocol?.startsWith('http/')) {
@@ -32,6 +37,7 @@ export async function start(kind: ServerKind, spec: ServerSpec, options: StartOp
   }
   const build = await askBuild(kind.question, options.binary, options.signal);
   await mkdir(options.folder, { recursive: true });
+  if (options.network !== undefined) return startOn(options.network.port, kind, spec, options, build);
   if (options.port !== undefined) await requirePort(spec.name, options.port);
   for (let tries = 1; ; tries++) {
     const port = options.port ?? (await freePort());
@@ -49,6 +55,7 @@ class AddressInUse extends Error {}
 async function startOn(port: number, kind: ServerKind, spec: ServerSpec, options: StartOptions, build: Build): Promise<RunningServer> {
   const { name } = spec;
   const signal = options.signal ?? new AbortController().signal;
+  const at: Address = { address: options.network?.address ?? loopback, port };
   const files = filesIn(kind, options);
   const fileLimit = fileLimitFor(name, spec.fileLimit, options.connections ?? 0, hardFilesLimit());
   const logStart = await stat(files.log).then(({ size }) => size, () => 0);
@@ -58,7 +65,7 @@ async function startOn(port: number, kind: ServerKind, spec: ServerSpec, options
   let child: Child;
   try {
     const place = {
-      address: '127.0.0.1', port, fileLimit, temp: scratch.temp, logFile: files.log, accessLogFile: files.accessLog,
+      ...at, fileLimit, temp: scratch.temp, logFile: files.log, accessLogFile: files.accessLog,
       user: await unprivilegedUser(name), certificateFile: () => machineCertificate(signal),
     };
     config = spec.asIs === undefined
@@ -73,7 +80,7 @@ async function startOn(port: number, kind: ServerKind, spec: ServerSpec, options
     await scratch.remove();
     throw error;
   }
-  const origin = `${config.tls ? 'https' : 'http'}://127.0.0.1:${port}`;
+  const origin = `${config.tls ? 'https' : 'http'}://${at.address}:${port}`;
   let bodyBytes: number;
   const { died, stop } = watchLifecycle(name, child, files.log, scratch.remove);
   try {
@@ -82,11 +89,11 @@ async function startOn(port: number, kind: ServerKind, spec: ServerSpec, options
       // What a config of one's own serves may be as long as it likes each time: a date, a name of its own for each request …
       ...(spec.asIs === undefined ? {} : { anyLength: true, hosts: config.hosts }),
     };
-    bodyBytes = await untilServing(check, port, child.pid, died, signal);
+    bodyBytes = await untilServing(check, options.network?.enter, at, child.pid, died, signal);
   } catch (error) {
     const own = spec.asIs !== undefined && child.hasExited();
     await stop();
-    throw await explained(error, kind, port, files.log, logStart, own ? (said) => ownComplaint(kind, said, config.text, build, spec) : undefined);
+    throw await explained(error, kind, at, files.log, logStart, own ? (said) => ownComplaint(kind, said, config.text, build, spec) : undefined);
   }
   return {
     name,
@@ -153,8 +160,10 @@ function portInUse(port: number): UserError {
 /** Has the server read its config. Throws UserError with the server's own words, the file, and the line that they are about. */
 async function checkConfig(kind: ServerKind, build: Build, spec: ServerSpec, options: StartOptions, files: Files, config: AdoptedConfig): Promise<void> {
   if (kind.checkArgs === undefined) return;
+  // It tries to listen.
+  const before = options.network?.enter;
   const args = [...kind.checkArgs, ...config.args(files.config)];
-  const { code, stdout, stderr } = await run({ command: options.binary, args, cwd: folderOf(files, config), ...(options.signal === undefined ? {} : { signal: options.signal }) });
+  const { code, stdout, stderr } = await run({ before, command: options.binary, args, cwd: folderOf(files, config), ...(options.signal === undefined ? {} : { signal: options.signal }) });
   if (code === 0) return;
   const complaints = stderr.split('\n').filter((line) => kind.complaint.test(line));
   if (spec.asIs !== undefined) throw new UserError(ownComplaint(kind, complaints[0] ?? lastLine(stderr + stdout), config.text, build, spec));
@@ -168,6 +177,7 @@ async function startProcess(options: StartOptions, files: Files, fileLimit: numb
   const log = openSync(files.log, 'a');
   try {
     return await startChild({
+      before: options.network?.enter,
       // Of util-linux, as what startChild itself uses.
       command: 'prlimit',
       args: [`--nofile=${fileLimit}:${fileLimit}`, '--', options.binary, ...config.args(files.config)],
@@ -184,15 +194,21 @@ function folderOf(files: Files, { workingFolder }: AdoptedConfig): string {
   return workingFolder ?? path.dirname(files.config);
 }
 
-/** Returns what the body had, in bytes. */
-async function untilServing(check: ReadyCheck, port: number, pid: number, died: Promise<string>, aborted: AbortSignal): Promise<number> {
+/**
+ * Returns what the body had, in bytes.
+ * @param enter as in ServerSide; undefined on loopback
+ */
+async function untilServing(
+  check: ReadyCheck, enter: ServerSide['enter'] | undefined, at: Address, pid: number, died: Promise<string>, aborted: AbortSignal,
+): Promise<number> {
   const over = new AbortController();
   const signal = AbortSignal.any([over.signal, aborted]);
   const ended = died.then((line): never => {
     throw new UserError(line);
   });
-  const serving = waitUntilReady(check, signal).then(async (bytes) => {
-    await untilItHasThePort(port, pid, signal);
+  const ready = enter === undefined ? waitUntilReady(check, signal) : waitUntilReadyInside(enter, check, signal);
+  const serving = ready.then(async (bytes) => {
+    await untilItHasThePort(at, pid, signal);
     return bytes;
   });
   try {
@@ -203,8 +219,8 @@ async function untilServing(check: ReadyCheck, port: number, pid: number, died: 
 }
 
 /** The answer may have been another server's that took the port first: ours does not come to have it then, and ends. */
-async function untilItHasThePort(port: number, pid: number, signal: AbortSignal): Promise<void> {
-  while (!listensOn(pid, port)) {
+async function untilItHasThePort(at: Address, pid: number, signal: AbortSignal): Promise<void> {
+  while (!listensOn(pid, at)) {
     await delay(20);
     signal.throwIfAborted();
   }
@@ -214,9 +230,9 @@ async function untilItHasThePort(port: number, pid: number, signal: AbortSignal)
  * Adds what the server's log says about it. The server has ended by now: who still has the port is another one.
  * @param own says it of a person's own config that the server ended by itself with
  */
-async function explained(error: unknown, kind: ServerKind, port: number, log: string, logStart: number, own: ((said: string) => string) | undefined): Promise<unknown> {
+async function explained(error: unknown, kind: ServerKind, { address, port }: Address, log: string, logStart: number, own: ((said: string) => string) | undefined): Promise<unknown> {
   if (!(error instanceof UserError)) return error;
-  if ((await portProblem(port))?.code === 'EADDRINUSE') return new AddressInUse();
+  if (address === loopback && (await portProblem(port))?.code === 'EADDRINUSE') return new AddressInUse();
   const last = (await lastLines(log, logStart)).filter((line) => kind.complaint.test(line)).at(-1);
   if (last === undefined) return error;
   // A config of one's own may listen on more ports than this one.

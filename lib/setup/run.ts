@@ -6,6 +6,8 @@ export interface RunOptions extends Omit<ChildOptions, 'stdio'> {
   signal?: AbortSignal;
   /** SIGTERM (the default) goes to the whole process group; SIGINT to the command alone, which may finish what it must. */
   stopWith?: 'SIGTERM' | 'SIGINT';
+  /** What it reads; nothing when absent. */
+  input?: string;
   /** Called with its process id once it runs. */
   started?: (pid: number) => void;
 }
@@ -14,9 +16,9 @@ export interface Finished { code: number | null; signal: NodeJS.Signals | null; 
 
 /** Runs a command to its end, whatever its exit code. Rejects with `signal.reason` when stopped. */
 export async function run(options: RunOptions): Promise<Finished> {
-  const { signal: abort, stopWith = 'SIGTERM', started, ...rest } = options;
+  const { signal: abort, stopWith = 'SIGTERM', input, started, ...rest } = options;
   abort?.throwIfAborted();
-  const child = await startChild({ ...rest, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = await startChild({ ...rest, stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'] });
   started?.(child.pid);
   const stop = (): void => {
     try {
@@ -28,6 +30,8 @@ export async function run(options: RunOptions): Promise<Finished> {
   abort?.addEventListener('abort', stop);
   // The abort may have come while the child was starting.
   if (abort?.aborted) stop();
+  // Who ends without reading it is told by how.
+  child.process.stdin?.on('error', () => undefined).end(input);
   let stdout = '';
   let stderr = '';
   child.process.stdout?.setEncoding('utf8').on('data', (text: string) => { stdout += text; });

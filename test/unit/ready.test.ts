@@ -158,8 +158,8 @@ it('knows which ports are taken', async () => {
   const port = await listening(createTcpServer());
   expect((await portProblem(port))?.code).toBe('EADDRINUSE');
   expect(await portProblem(await freePort())).toBeUndefined();
-  expect(listensOn(process.pid, port)).toBe(true);
-  expect(listensOn(process.pid, await freePort())).toBe(false);
+  expect(listensOn(process.pid, { address: '127.0.0.1', port })).toBe(true);
+  expect(listensOn(process.pid, { address: '127.0.0.1', port: await freePort() })).toBe(false);
   // Another process has no part in it.
-  expect(listensOn(process.ppid, port)).toBe(false);
+  expect(listensOn(process.ppid, { address: '127.0.0.1', port })).toBe(false);
 });

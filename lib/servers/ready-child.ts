@@ -1,0 +1,14 @@
+// The process that ready-inside.ts starts: it reads a ReadyCheck and prints a ReadyAnswer.
+import { text } from 'node:stream/consumers';
+import { UserError } from '../errors.ts';
+import type { ReadyAnswer } from './ready-inside.ts';
+import { waitUntilReady, type ReadyCheck } from './ready.ts';
+
+const check = JSON.parse(await text(process.stdin)) as ReadyCheck;
+// Who started it ends it where that is over before.
+const { signal } = new AbortController();
+const answer = await waitUntilReady(check, signal).then((bytes): ReadyAnswer => ({ bytes }), (error: unknown): ReadyAnswer => {
+  if (error instanceof UserError) return { problem: error.message };
+  throw error;
+});
+console.log(JSON.stringify(answer));
