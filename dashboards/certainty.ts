@@ -3,14 +3,28 @@
 import { benchComparison, benchRound, benchRun } from '../lib/store/schema.ts';
 import { timeSeriesPanel } from './charts.ts';
 import { pickedRun, select } from './influxql.ts';
-import { nullAs, statPanel, tablePanel, zeroAs } from './tables.ts';
+import { colours, coloursWhere, nullAs, statPanel, tablePanel, zeroAs, type Column } from './tables.ts';
+
+/** The verdict, with the mark of one whose delay was not held. */
+export const verdictColumn: Column<typeof benchComparison> = {
+  name: 'verdict',
+  title: 'verdict',
+  width: 110,
+  coloured: true,
+  wrapped: true,
+  mappings: [
+    colours({ faster: 'green', slower: 'red', same: 'blue', inconclusive: 'orange', none: 'text' }),
+    coloursWhere('delay not held$', 'orange'),
+    nullAs('–', 'text'),
+  ],
+};
 
 /** Of a control, which compares a config with itself. */
 export const noiseFloorPanel = statPanel({
   id: 18,
   title: 'Noise floor',
   description: 'The smallest effect on requests/s that 6 such rounds can show on this machine, by a config against itself. An effect of just that size is seen in about half of all runs.',
-  grid: { x: 20, y: 34, w: 4, h: 9 },
+  grid: { x: 20, y: 47, w: 4, h: 9 },
   from: benchRun,
   where: pickedRun,
   field: 'noise_floor',
@@ -80,7 +94,7 @@ export const roundsPanel = tablePanel({
   title: 'Round by round, in the order in which they were run',
   description: '"ratio" is that to the baseline of the same round. "steal" is what the hypervisor took of the server\'s cores and of the generator\'s; '
     + '"others" what else used the server\'s cores; clocks are those of the server\'s cores at begin and end.',
-  grid: { x: 0, y: 57, w: 24, h: 14 },
+  grid: { x: 0, y: 70, w: 24, h: 14 },
   from: benchRound,
   where: pickedRun,
   noRows: 'This run has no whole round yet.',

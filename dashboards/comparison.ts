@@ -2,11 +2,12 @@
 import type { Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
 import { benchComparison } from '../lib/store/schema.ts';
 import { board, closedRow, runsPanel, variable } from './board.ts';
-import { effectPanel, noiseFloorPanel, roundsPanel, surenessPanel } from './certainty.ts';
+import { effectPanel, noiseFloorPanel, roundsPanel, surenessPanel, verdictColumn } from './certainty.ts';
 import { barsPanel, timeSeriesPanel } from './charts.ts';
 import { loadgenMeasurement, pickedRun, select, tagValues } from './influxql.ts';
 import { h2loadPanels, phasesPanel, threadsPanel, tlsPanel, trafficPanel } from './load-phases.ts';
-import { colours, nullAs, tablePanel } from './tables.ts';
+import { errorsPanel, linkPanel, linkRoundsPanel } from './network.ts';
+import { nullAs, tablePanel } from './tables.ts';
 
 // A laptop's screen leaves about 1330 pixels to a panel over the whole width.
 const articleTable = tablePanel({
@@ -14,7 +15,8 @@ const articleTable = tablePanel({
   title: '${scenario}: published beside measured',
   description: 'One row per variant, in the order of the scenario. "published" is what the article printed, on its machine; '
     + '"measured" is the median over the rounds of this run. "ratio" is that of the variant to its baseline within the same round, '
-    + 'with its 95 % interval: the article and this machine compare by their ratios, not by their requests/s. A verdict holds for this machine in this boot. '
+    + 'with its 95 % interval: the article and this machine compare by their ratios, not by their requests/s. A verdict holds for this machine in this boot; "delay not held" '
+    + 'marks one whose two rows did not both have the delay that was asked for. '
     + '"errors" are attempts without a response per million; "success" is the share of requests that were answered with 2xx or 3xx; '
     + '"CPU" is the server\'s CPU time per request.',
   grid: { x: 0, y: 0, w: 24, h: 9 },
@@ -28,16 +30,7 @@ const articleTable = tablePanel({
     { name: 'ratio', title: 'ratio', width: 70 },
     { name: 'ci_low', title: '95 % low', width: 78 },
     { name: 'ci_high', title: '95 % high', width: 82 },
-    {
-      name: 'verdict',
-      title: 'verdict',
-      width: 105,
-      coloured: true,
-      mappings: [
-        colours({ faster: 'green', slower: 'red', same: 'blue', inconclusive: 'orange', none: 'text' }),
-        nullAs('–', 'text'),
-      ],
-    },
+    verdictColumn,
     { name: 'server_cpu_micros_per_request', title: 'CPU', width: 75 },
     { name: 'p50_ms', title: 'p50', width: 75 },
     { name: 'p99_ms', title: 'p99', width: 75 },
@@ -88,7 +81,7 @@ const requestsOverTime = timeSeriesPanel({
   title: 'Requests/s over time',
   description: 'Requests that ended in each second; rounds of the variants take turns. If it lies outside of the dashboard\'s '
     + 'time range, "Zoom to data" or a click on the run in the list below brings it here.',
-  grid: { x: 0, y: 34, w: 20, h: 9 },
+  grid: { x: 0, y: 47, w: 20, h: 9 },
   lines: [{
     query: select({ columns: ['value'], from: loadgenMeasurement('loadgen_requests'), where: pickedRun, groupBy: ['variant'] }), alias: '$tag_variant',
   }],
@@ -104,7 +97,7 @@ const behindTheFigures = tablePanel({
   title: 'Behind the figures',
   description: 'Against which baseline and why the verdict is what it is; how busy the server\'s and the generator\'s cores were '
     + '(a generator near 100 % with a server below it measures the generator); bytes received per request.',
-  grid: { x: 0, y: 57, w: 24, h: 6 },
+  grid: { x: 0, y: 70, w: 24, h: 6 },
   from: benchComparison,
   where: pickedRun,
   columns: [
@@ -139,15 +132,17 @@ export function comparisonDashboard(): Dashboard {
     .withPanel(ratioBars)
     .withPanel(effectPanel)
     .withPanel(surenessPanel)
+    .withPanel(linkPanel)
+    .withPanel(errorsPanel)
     .withPanel(requestsOverTime)
     .withPanel(noiseFloorPanel)
-    .withPanel(phasesPanel({ id: 6, y: 43 }))
-    .withPanel(trafficPanel({ id: 7, y: 49 }))
-    .withRow(closedRow(15, 'Times, requests/s per client and thread, TLS: what else h2load and wrk print', 55, [
-      ...h2loadPanels({ id: 9, y: 56 }), threadsPanel({ id: 20, y: 80 }), tlsPanel({ id: 13, y: 86 }),
+    .withPanel(phasesPanel({ id: 6, y: 56 }))
+    .withPanel(trafficPanel({ id: 7, y: 62 }))
+    .withRow(closedRow(15, 'Times, requests/s per client and thread, TLS: what else h2load and wrk print', 68, [
+      ...h2loadPanels({ id: 9, y: 69 }), threadsPanel({ id: 20, y: 93 }), tlsPanel({ id: 13, y: 99 }),
     ]))
-    .withRow(closedRow(22, 'Round by round: ratios, and what else used the machine', 56, [roundsPanel]))
+    .withRow(closedRow(22, 'Round by round: ratios, what else used the machine, what went over the link', 69, [roundsPanel, linkRoundsPanel]))
     .withPanel(behindTheFigures)
-    .withPanel(runsPanel({ id: 5, y: 63, opens: 'comparison', where: { equal: { scenario: 'scenario' } }, title: 'Runs of ${scenario}' }))
+    .withPanel(runsPanel({ id: 5, y: 76, opens: 'comparison', where: { equal: { scenario: 'scenario' } }, title: 'Runs of ${scenario}' }))
     .build();
 }

@@ -2,9 +2,10 @@
 import type { Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
 import { benchComparison, benchRun } from '../lib/store/schema.ts';
 import { board, runsPanel, variable } from './board.ts';
+import { verdictColumn } from './certainty.ts';
 import { timeSeriesPanel } from './charts.ts';
 import { select, selectEvery, tagValues, type FieldName, type Where } from './influxql.ts';
-import { colours, nullAs, tablePanel } from './tables.ts';
+import { tablePanel } from './tables.ts';
 import type { Lines } from './frame.ts';
 
 type Figures = typeof benchComparison;
@@ -106,13 +107,7 @@ const everyRow = tablePanel({
     { name: 'ratio', title: 'ratio', width: 80, decimals: 3 },
     { name: 'ci_low', title: '95 % low', width: 85, decimals: 3 },
     { name: 'ci_high', title: '95 % high', width: 85, decimals: 3 },
-    {
-      name: 'verdict',
-      title: 'verdict',
-      width: 105,
-      coloured: true,
-      mappings: [colours({ faster: 'green', slower: 'red', same: 'blue', inconclusive: 'orange', none: 'text' }), nullAs('–', 'text')],
-    },
+    verdictColumn,
     { name: 'server_cpu_micros_per_request', title: 'CPU', width: 80 },
     { name: 'success_ratio', title: 'success', width: 85, percent: true, decimals: 2 },
   ],

@@ -21,6 +21,8 @@ export interface Where<M extends Measurement> {
   is?: Partial<Record<TagName<M>, readonly string[]>>;
   /** A tag that has to be there. */
   has?: TagName<M>;
+  /** Fields of which at least one has to be above 0. */
+  above0?: readonly FieldName<M>[];
   /** Only what lies in the dashboard's time range. */
   inTimeRange?: boolean;
 }
@@ -76,13 +78,14 @@ export function tagValues<M extends Measurement>(from: M, tag: TagName<M>, where
   return `SHOW TAG VALUES FROM ${quote(from.measurement)} WITH KEY = ${quote(tag)}${whereClause(where)}`;
 }
 
-function whereClause<M extends Measurement>({ equal = {}, among = {}, is = {}, has, inTimeRange }: Where<M>): string {
+function whereClause<M extends Measurement>({ equal = {}, among = {}, is = {}, has, above0, inTimeRange }: Where<M>): string {
   const conditions = [
     // `:raw` because Grafana otherwise escapes some values as for a regular expression, depending on its version.
     ...Object.entries<VariableName | undefined>(equal).map(([tag, variable]) => `${quote(tag)} = '\${${variable}:raw}'`),
     ...Object.entries<VariableName | undefined>(among).map(([tag, variable]) => `${quote(tag)} =~ /^\${${variable}:regex}$/`),
     ...Object.entries<readonly string[] | undefined>(is).map(([tag, values]) => `(${(values ?? []).map((value) => `${quote(tag)} = '${value}'`).join(' OR ')})`),
     ...(has === undefined ? [] : [`${quote(has)} != ''`]),
+    ...(above0 === undefined ? [] : [`(${above0.map((field) => `${quote(field)} > 0`).join(' OR ')})`]),
     ...(inTimeRange === true ? ['$timeFilter'] : []),
   ];
   return conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`;

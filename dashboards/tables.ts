@@ -26,6 +26,8 @@ export interface Column<M extends Measurement> {
   mappings?: ValueMapping[];
   /** Colours the text as its mapping says. */
   coloured?: boolean;
+  /** Words that do not fit beside each other stand below each other. */
+  wrapped?: boolean;
   /** What a click on the cell opens. */
   link?: { title: string; url: string };
 }
@@ -36,6 +38,8 @@ const grafanaUnits: Readonly<Record<string, { unit: string; decimals?: number }>
   requests: { unit: 'locale', decimals: 0 },
   responses: { unit: 'locale', decimals: 0 },
   errors: { unit: 'locale', decimals: 0 },
+  packets: { unit: 'none', decimals: 2 },
+  connections: { unit: 'locale', decimals: 0 },
   number: { unit: 'none', decimals: 2 },
   MHz: { unit: 'suffix: MHz', decimals: 0 },
   rounds: { unit: 'none', decimals: 0 },
@@ -66,6 +70,12 @@ export function zeroAs(text: string): ValueMapping {
 export function colours(colors: Readonly<Record<string, string>>): ValueMapping {
   const options = Object.entries(colors).map(([text, color], index) => [text, { text, color, index }]);
   return { type: MappingType.ValueToText, options: Object.fromEntries(options) };
+}
+
+/** The colour of the texts in which a regular expression, as it is written between slashes, finds something. */
+export function coloursWhere(pattern: string, color: string): ValueMapping {
+  // Without the slashes Grafana would want it to be the whole text.
+  return { type: MappingType.RegexToText, options: { pattern: `/${pattern}/`, result: { color } } };
 }
 
 /**
@@ -117,7 +127,9 @@ function columnProperties<M extends Measurement>(from: M, column: Column<M>): Dy
   if (shownDecimals !== undefined) properties.push({ id: 'decimals', value: shownDecimals });
   if (column.width !== undefined) properties.push({ id: 'custom.width', value: column.width });
   if (column.mappings !== undefined) properties.push({ id: 'mappings', value: column.mappings });
-  if (column.coloured === true) properties.push({ id: 'custom.cellOptions', value: { type: 'color-text' } });
+  if (column.coloured === true || column.wrapped === true) {
+    properties.push({ id: 'custom.cellOptions', value: { type: column.coloured === true ? 'color-text' : 'auto', ...(column.wrapped === true && { wrapText: true }) } });
+  }
   if (column.bar === true) {
     properties.push({ id: 'custom.cellOptions', value: { type: 'gauge', mode: 'basic', valueDisplayMode: 'text' } }, { id: 'min', value: 0 }, { id: 'max', value: 1 });
   }

@@ -1,8 +1,22 @@
 // What result.json says of each column of the dashboards' tables, to be compared with what the database answers.
-import type { Phase, PhaseResult, Result, Round, VariantResult } from '../lib/runner/result.ts';
+import type { ErrorCause, NetworkResult, Phase, PhaseResult, Result, Round, VariantResult } from '../lib/runner/result.ts';
 import type { Published, PublishedDistribution } from '../lib/scenario/model.ts';
 
 export type Cell = string | number | null;
+
+/** What the columns of the tables of a link have to say. */
+const linkFigures: Record<string, (network: NetworkResult) => Cell> = {
+  packets_to_server_per_request: ({ packetsPerRequest }) => packetsPerRequest.toServer,
+  packets_to_client_per_request: ({ packetsPerRequest }) => packetsPerRequest.toClient,
+  dropped_to_server_share: ({ droppedShare }) => droppedShare.toServer,
+  dropped_to_client_share: ({ droppedShare }) => droppedShare.toClient,
+  lateness_p50_ms: ({ latenessMs }) => latenessMs.p50,
+  lateness_p99_ms: ({ latenessMs }) => latenessMs.p99,
+  retransmits_per_request: ({ retransmitsPerRequest }) => retransmitsPerRequest,
+  listen_overflows: ({ listenOverflows }) => listenOverflows,
+  server_idle_share: ({ serverIdleShare }) => serverIdleShare,
+  delay: ({ delayHeld, latenessMs: { p99 } }) => (delayHeld ? 'held' : `not held: p99 +${p99.toFixed(0)} ms`),
+};
 
 /** What each column of the tables has to say of a variant, from result.json alone. */
 const figures: Record<string, (variant: VariantResult, result: Result) => Cell | undefined> = {
@@ -13,7 +27,10 @@ const figures: Record<string, (variant: VariantResult, result: Result) => Cell |
   ratio: (variant, result) => measuredOf(variant, result)[0]?.ratio,
   ci_low: (variant, result) => measuredOf(variant, result)[0]?.ci95[0],
   ci_high: (variant, result) => measuredOf(variant, result)[0]?.ci95[1],
-  verdict: (variant, result) => comparisonOf(variant, result)?.verdict,
+  verdict: (variant, result) => {
+    const comparison = comparisonOf(variant, result);
+    return comparison && [comparison.verdict, ...(comparison.delayNotHeld.length > 0 ? ['delay not held'] : [])].join(', ');
+  },
   baseline: (variant, result) => comparisonOf(variant, result)?.baseline,
   why: (variant, result) => comparisonOf(variant, result)?.why ?? variant.publishedOnly,
   rounds_needed: (variant, result) => measuredOf(variant, result).map(({ roundsNeeded }) => roundsNeeded ?? 0)[0],
@@ -32,7 +49,14 @@ const figures: Record<string, (variant: VariantResult, result: Result) => Cell |
   p50_ms: (variant) => variant.latencyMs?.p50,
   p99_ms: (variant) => variant.latencyMs?.p99,
   max_ms: (variant) => variant.latencyMs?.max,
+  published_errors_per_million: (variant) => variant.published?.errorsPerMillion,
   errors_per_million: (variant) => variant.errorsPerMillion,
+  errors_address_not_available: (variant) => failed(variant, 'addressNotAvailable'),
+  errors_refused: (variant) => failed(variant, 'refused'),
+  errors_reset: (variant) => failed(variant, 'reset'),
+  errors_timed_out: (variant) => failed(variant, 'timedOut'),
+  errors_short: (variant) => failed(variant, 'short'),
+  errors_other: (variant) => failed(variant, 'other'),
   success_ratio: (variant) => variant.successRatio,
   server_share: (variant) => variant.serverShare,
   generator_share: (variant) => variant.generatorShare,
@@ -40,6 +64,7 @@ const figures: Record<string, (variant: VariantResult, result: Result) => Cell |
   requests: (variant) => total(variant, (phase) => phase.requests),
   header_bytes_per_request: (variant) => perRequest(variant, (phase) => phase.bytes.headers),
   total_bytes_per_request: (variant) => perRequest(variant, (phase) => phase.bytes.received),
+  ...Object.fromEntries(Object.entries(linkFigures).map(([column, figure]) => [column, ({ network }: VariantResult) => network === null ? null : figure(network)])),
 };
 
 /** A row per variant. */
@@ -182,6 +207,11 @@ function measuredOf(variant: VariantResult, result: Result): Result['comparisons
 /** A figure of all phases of all rounds. */
 export function total(variant: VariantResult, of: (phase: Phase) => number): number {
   return variant.rounds.flatMap((round) => round.phases).reduce((sum, phase) => sum + of(phase), 0);
+}
+
+/** How many attempts failed for a reason; null where nothing was measured. */
+function failed(variant: VariantResult, cause: ErrorCause): number | null {
+  return variant.rounds.length === 0 ? null : total(variant, (phase) => phase.errorCauses[cause]);
 }
 
 function perRequest(variant: VariantResult, of: (phase: Phase) => number): number | null {

@@ -5,16 +5,20 @@ import { headerSavingsPercent, phasePairs, successRatioOf } from '../analysis/ph
 import { total } from '../analysis/statistics.ts';
 import { streamSweep } from '../analysis/stream-sweep.ts';
 import { comparable } from '../analysis/verdict.ts';
-import { bucketLabel } from '../format.ts';
-import type { Comparison, Distribution, Integrity, LoadResult, NoiseFloor, Phase, PhaseResult, Result, VariantResult } from '../runner/result.ts';
+import { bucketLabel, short } from '../format.ts';
+import type {
+  Comparison, Distribution, ErrorCause, Integrity, LoadResult, NetworkResult, NoiseFloor, Phase, PhaseResult, Result, VariantResult,
+} from '../runner/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
 import { line, toNanoseconds } from './line-protocol.ts';
 import {
-  benchBucket, benchComparison, benchPhase, benchRound, benchRun, benchStreams, serverCpu, serverRss, type DistributionPart, type Measurement,
+  benchBucket, benchComparison, benchPhase, benchRound, benchRun, benchStreams, errorCauseFields, networkFields, serverCpu, serverRss,
+  type DistributionPart, type Measurement,
 } from './schema.ts';
 
 type Tags<M extends Measurement> = { [T in M['tags'][number]]: string | undefined };
-type Fields<M extends Measurement> = { [F in keyof M['fields']]: (M['fields'][F]['unit'] extends 'text' ? string : number) | null | undefined };
+type FieldValues<Catalogued extends Measurement['fields']> = { [F in keyof Catalogued]: (Catalogued[F]['unit'] extends 'text' ? string : number) | null | undefined };
+type Fields<M extends Measurement> = FieldValues<M['fields']>;
 
 /** Type-checks a point against its measurement: every tag and every field of the catalogue, no other. */
 function pointOf<M extends Measurement>(measurement: M, tags: Tags<NoInfer<M>>, fields: Fields<NoInfer<M>>, timestampNs: bigint): string {
@@ -53,6 +57,8 @@ export interface RoundContext {
   soFar?: Pick<Comparison, 'ratio' | 'ci95' | 'roundRatios'> | undefined;
   /** That the generator can use, for its share of them. */
   generatorCores?: number | undefined;
+  /** What the run's own network did in this round; none on loopback. */
+  network?: NetworkResult | null | undefined;
 }
 
 /** The bench_round point of one phase. Written twice (later with the ratio) it stays one point. */
@@ -73,6 +79,7 @@ export function roundPoint(context: RoundContext, phase: Phase): string {
     seconds: phase.seconds,
     errors: phase.errors.total,
     errors_per_million: (phase.errors.total / requests) * 1e6,
+    ...errorCauseValues([phase]),
     success_ratio: successRatioOf([phase]),
     server_cpu_micros_per_request: (phase.serverCpuSeconds / requests) * 1e6,
     generator_cpu_micros_per_request: (phase.generatorCpuSeconds / requests) * 1e6,
@@ -98,6 +105,7 @@ export function roundPoint(context: RoundContext, phase: Phase): string {
     load_average: noise?.loadAverage,
     server_mhz_begin: noise?.serverMhz?.[0],
     server_mhz_end: noise?.serverMhz?.[1],
+    ...networkValues(context.network),
   }, toNanoseconds(phase.startedAt));
 }
 
@@ -152,7 +160,7 @@ function comparisonFields(
     ratio: measured?.ratio,
     ci_low: measured?.ci95[0],
     ci_high: measured?.ci95[1],
-    verdict: comparison?.verdict,
+    verdict: comparison && markedVerdict(comparison),
     why: comparison?.why ?? variant.publishedOnly,
     // Written anew after each round: what a later round takes back must not be left out, or the database would keep it.
     rounds_needed: measured && (measured.roundsNeeded ?? 0),
@@ -165,7 +173,9 @@ function comparisonFields(
     note: variant.note,
     rounds: variant.rounds.length,
     requests,
+    published_errors_per_million: published?.errorsPerMillion,
     errors_per_million: variant.errorsPerMillion,
+    ...errorCauseValues(variant.phases),
     success_ratio: variant.successRatio,
     server_cpu_micros_per_request: variant.serverCpuMicrosPerRequest?.median,
     p50_ms: variant.latencyMs?.p50,
@@ -185,6 +195,40 @@ function comparisonFields(
     generator_share: variant.generatorShare,
     ceiling_rps: ceilings.find(({ variants }) => variants.includes(variant.name))?.rps,
     ceiling_share: variant.ceilingShare,
+    ...networkValues(variant.network),
+  };
+}
+
+function markedVerdict({ verdict, delayNotHeld }: Comparison): string {
+  return delayNotHeld.length === 0 ? verdict : `${verdict}, delay not held`;
+}
+
+/** The counts of all phases; without a phase nothing was counted. */
+function errorCauseValues(phases: readonly Pick<LoadResult, 'errorCauses'>[]): FieldValues<typeof errorCauseFields> {
+  const count = (cause: ErrorCause): number | null => (phases.length === 0 ? null : total(phases, ({ errorCauses }) => errorCauses[cause]));
+  return {
+    errors_address_not_available: count('addressNotAvailable'),
+    errors_refused: count('refused'),
+    errors_reset: count('reset'),
+    errors_timed_out: count('timedOut'),
+    errors_short: count('short'),
+    errors_other: count('other'),
+  };
+}
+
+function networkValues(network: NetworkResult | null | undefined): FieldValues<typeof networkFields> {
+  return {
+    packets_to_server_per_request: network?.packetsPerRequest.toServer,
+    packets_to_client_per_request: network?.packetsPerRequest.toClient,
+    dropped_to_server_share: network?.droppedShare.toServer,
+    dropped_to_client_share: network?.droppedShare.toClient,
+    lateness_p50_ms: network?.latenessMs.p50,
+    lateness_p99_ms: network?.latenessMs.p99,
+    retransmits_per_request: network?.retransmitsPerRequest,
+    listen_overflows: network?.listenOverflows,
+    server_idle_share: network?.serverIdleShare,
+    delay_held: network && Number(network.delayHeld),
+    delay: network && (network.delayHeld ? 'held' : `not held: p99 +${short(network.latenessMs.p99)} ms`),
   };
 }
 

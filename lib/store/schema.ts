@@ -33,6 +33,31 @@ export const serverRss = {
   fields: { value: { unit: 'bytes', about: 'resident memory of the server\'s process tree' } },
 } as const satisfies Measurement;
 
+/** Of a network of the run's own, so left out on loopback: of one round, or the medians over the rounds. */
+export const networkFields = {
+  packets_to_server_per_request: { unit: 'packets', about: 'packets that came to the link on their way to the server, per request' },
+  packets_to_client_per_request: { unit: 'packets', about: 'packets that came to the link on their way to the client, per request' },
+  dropped_to_server_share: { unit: 'ratio', about: 'share of the packets to the server that the queue\'s limit dropped' },
+  dropped_to_client_share: { unit: 'ratio', about: 'share of the packets to the client that the queue\'s limit dropped' },
+  lateness_p50_ms: { unit: 'ms', about: 'median of how late packets left the link, in the direction in which they were later' },
+  lateness_p99_ms: { unit: 'ms', about: '99th percentile of how late packets left the link, in the direction in which they were later' },
+  retransmits_per_request: { unit: 'packets', about: 'TCP segments that the two sides sent again, per request' },
+  listen_overflows: { unit: 'connections', about: 'connections that the server\'s full accept queue turned away' },
+  server_idle_share: { unit: 'ratio', about: 'share of its cores that the server left unused' },
+  delay_held: { unit: 'number', about: '1 where the delay was what was asked for, 0 where packets were too late' },
+  delay: { unit: 'text', about: 'held, or not held and by how much' },
+} as const;
+
+/** Of one load phase, or of all rounds; they add up to the attempts that ended without a response. */
+export const errorCauseFields = {
+  errors_address_not_available: { unit: 'errors', about: 'attempts for which no address and port was left to connect from' },
+  errors_refused: { unit: 'errors', about: 'attempts that the server refused' },
+  errors_reset: { unit: 'errors', about: 'attempts that the server reset' },
+  errors_timed_out: { unit: 'errors', about: 'attempts without an answer in time' },
+  errors_short: { unit: 'errors', about: 'attempts that ended before the whole answer was there' },
+  errors_other: { unit: 'errors', about: 'attempts that failed for another reason' },
+} as const;
+
 /** One point per variant, round and phase, at the phase's start. */
 export const benchRound = {
   measurement: 'bench_round',
@@ -50,6 +75,7 @@ export const benchRound = {
     seconds: { unit: 's', about: 'length of the measured window' },
     errors: { unit: 'errors', about: 'attempts that ended without a response' },
     errors_per_million: { unit: 'errors/million', about: 'attempts without a response per million requests' },
+    ...errorCauseFields,
     success_ratio: { unit: 'ratio', about: '2xx and 3xx responses per request' },
     server_cpu_micros_per_request: { unit: 'µs', about: 'the server\'s CPU time per request' },
     generator_cpu_micros_per_request: { unit: 'µs', about: 'the generator\'s CPU time per request' },
@@ -75,6 +101,7 @@ export const benchRound = {
     load_average: { unit: 'number', about: 'one minute\'s load average at the window\'s end' },
     server_mhz_begin: { unit: 'MHz', about: 'mean clock of the server\'s cores at the window\'s begin' },
     server_mhz_end: { unit: 'MHz', about: 'mean clock of the server\'s cores at the window\'s end' },
+    ...networkFields,
   },
 } as const satisfies Measurement;
 
@@ -94,7 +121,7 @@ export const benchComparison = {
     ratio: { unit: 'ratio', about: 'exp(mean of ln(variant / baseline)) within rounds; left out for a baseline and where the load sets requests/s' },
     ci_low: { unit: 'ratio', about: 'lower end of the ratio\'s 95 % interval' },
     ci_high: { unit: 'ratio', about: 'upper end of the ratio\'s 95 % interval' },
-    verdict: { unit: 'text', about: 'faster, slower, same, inconclusive or none; left out for a baseline' },
+    verdict: { unit: 'text', about: 'faster, slower, same, inconclusive or none, and behind it "delay not held" where that holds for one of the two; left out for a baseline' },
     why: { unit: 'text', about: 'why that verdict' },
     rounds_needed: { unit: 'rounds', about: 'how many rounds would probably decide an inconclusive comparison; 0 where it is decided, or no number would' },
     looks: { unit: 'text', about: 'after how many rounds the verdicts were to be looked at, e.g. 5, 10, 20' },
@@ -106,7 +133,9 @@ export const benchComparison = {
     note: { unit: 'text', about: 'why the variant stands in the table' },
     rounds: { unit: 'rounds', about: 'rounds measured here' },
     requests: { unit: 'requests', about: 'responses and errors in all rounds' },
+    published_errors_per_million: { unit: 'errors/million', about: 'attempts without a response per million requests in the article' },
     errors_per_million: { unit: 'errors/million', about: 'attempts without a response per million requests' },
+    ...errorCauseFields,
     success_ratio: { unit: 'ratio', about: '2xx and 3xx responses per request' },
     server_cpu_micros_per_request: { unit: 'µs', about: 'median of the server\'s CPU time per request' },
     p50_ms: { unit: 'ms', about: 'median latency' },
@@ -126,6 +155,7 @@ export const benchComparison = {
     generator_share: { unit: 'ratio', about: 'median share of its core that the generator used' },
     ceiling_rps: { unit: 'requests/s', about: 'what the generator can do at most with this load on this machine' },
     ceiling_share: { unit: 'ratio', about: 'measured requests/s divided by that ceiling' },
+    ...networkFields,
   },
 } as const satisfies Measurement;
 

@@ -11,7 +11,7 @@ import { shippedScenarios } from '../fixtures/h2-result.ts';
 import { phase } from '../fixtures/phase.ts';
 import { openFileCache, result as madeUp, workers } from '../fixtures/result.ts';
 import { panelsOf } from '../grafana.ts';
-import { madeUpRun, storeResult } from '../made-up-runs.ts';
+import { madeUpRun, networkOfRound, overLinks, storeResult } from '../made-up-runs.ts';
 
 const startedAtMs = Date.parse('2026-02-03T04:05:06.000Z');
 
@@ -181,6 +181,43 @@ describe('runs of one scenario', () => {
   });
 });
 
+describe('a run over links of its own, with failures', () => {
+  const run = overLinks({ ...madeUpResult('2026-04-01T00-00-00-links', '2026-04-01T00:00:00.000Z', '1.22.1'), scenario: 'links' });
+  const [baseline, knob] = run.variants as [VariantResult, VariantResult];
+  beforeAll(() => storeResult(database.store, run));
+
+  it('has packets, drops and lateness as columns, a row per measured variant in the order of the scenario', async () => {
+    const rows = await database.rows('comparison', 24, run);
+    expect(rows).toEqual(expectedRows(columnsOf('comparison', 24), run, [baseline, knob]));
+    expect(rows.map(({ variant, packets_to_server_per_request: packets, dropped_to_server_share: dropped, lateness_p99_ms: late, delay }) => [variant, packets, dropped, late, delay])).toEqual([
+      ['workers', 5, 0, 1.75, 'held'], ['knob', 5.125, 1 / 32, 139.25, 'not held: p99 +139 ms'],
+    ]);
+  });
+
+  it('marks the verdict of a row whose delay was not held', async () => {
+    const rows = await database.rows('comparison', 1, run);
+    expect(rows).toEqual(expectedRows(columnsOf('comparison', 1), run));
+    expect(rows.map(({ variant, verdict }) => [variant, verdict])).toEqual([['workers', null], ['knob', 'none, delay not held'], ['gone', null]]);
+    expect((await database.rows('history', 6, run)).map(({ verdict }) => verdict)).toEqual([null, 'none, delay not held', null]);
+  });
+
+  it('has errors by cause of those rows that have some, here or in the article', async () => {
+    const rows = await database.rows('comparison', 25, run);
+    expect(rows).toEqual(expectedRows(columnsOf('comparison', 25), run, run.variants.filter(({ name }) => name !== 'knob')));
+    expect(rows.map(({ variant, published_errors_per_million: published, errors_reset: reset, errors_short: short, errors_refused: refused }) => [variant, published, reset, short, refused])).toEqual([
+      ['workers', null, 4, 3, 0], ['gone', 363, null, null, null],
+    ]);
+  });
+
+  it('has what the link did in every round', async () => {
+    const rows = await database.rows('comparison', 26, run);
+    const columns = columnsOf('comparison', 26).filter((column) => column !== 'round');
+    expect(rows).toEqual([baseline, knob].flatMap((variant) => variant.rounds.map(({ round }, index) => (
+      { round: String(round), ...expectedRows(columns, run, [{ ...variant, network: networkOfRound(variant, index) }])[0] }
+    ))));
+  });
+});
+
 /** The panels of a dashboard that have nothing to show of a run. */
 async function emptyPanels(name: DashboardName, result: Result): Promise<{ id: number; title: string; noValue: string | undefined }[]> {
   const empty: { id: number; title: string; noValue: string | undefined }[] = [];
@@ -198,10 +235,14 @@ async function emptyPanels(name: DashboardName, result: Result): Promise<{ id: n
 function notApplicable(name: DashboardName, result: Result): number[] {
   const compared = result.comparisons.some((one) => comparable(result.variants.find((variant) => variant.name === one.variant), one));
   const counted = result.variants.some(({ phases }) => (phases[0]?.buckets ?? []).length > 0);
+  const linked = result.variants.some(({ network }) => network !== null);
+  const failed = result.variants.some(({ errorsPerMillion, published }) => (errorsPerMillion ?? 0) > 0 || (published?.errorsPerMillion ?? 0) > 0);
   const swept = new Set(result.variants.filter(({ load, rounds }) => load.protocol === 'h2' && rounds.length > 0).map(({ load }) => load.streams)).size > 2;
   switch (name) {
     // Nothing of these runs was measured second by second, as panel 3 has it.
-    case 'comparison': return [...(compared ? [] : [2, 23]), 3, ...(result.noiseFloor === null ? [18] : [])];
+    case 'comparison': return [
+      ...(compared ? [] : [2, 23]), ...(linked ? [] : [24]), ...(failed ? [] : [25]), 3, ...(result.noiseFloor === null ? [18] : []), ...(linked ? [] : [26]),
+    ];
     case 'http2': return [...(counted ? [] : [3]), ...(swept ? [] : [10])];
     // The ratios' panel has the noise floor in any case.
     default: return [];
@@ -214,10 +255,11 @@ function madeUpResult(run: string, startedAt: string, version: string): Result {
     requests: 3000, seconds: 1, rps: 3000, startedAt,
     responses: { '2xx': 2990, '3xx': 0, '4xx': 0, '5xx': 3 },
     errors: { connect: 0, tls: 0, read: 7, write: 0, timeout: 0, protocol: 0, total: 7 },
+    errorCauses: { addressNotAvailable: 0, refused: 0, reset: 4, timedOut: 0, short: 3, other: 0 },
   });
   const server = { name: 'nginx', version, workers: 1, config: ['base'], redirections: [] } satisfies VariantResult['server'];
   const knob = { ...openFileCache, name: 'knob', server, note: 'it\'s "the" knob, \\ and all', rounds: [{ round: 1, phases: [phase({ requests: 40_005, startedAt })] }] };
   return madeUp([
-    { ...workers, server, rounds: [{ round: 1, phases: [failing] }] }, knob, { ...openFileCache, server, name: 'gone', rounds: [] },
+    { ...workers, server, rounds: [{ round: 1, phases: [failing] }] }, knob, { ...openFileCache, server, name: 'gone', published: { rps: 700_324.14, errorsPerMillion: 363 }, rounds: [] },
   ], { run, scenario: 'made-up', title: 'Made up', startedAt, endedAt: startedAt });
 }

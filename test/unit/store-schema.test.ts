@@ -1,14 +1,16 @@
 import { expect, it } from 'vitest';
 import { summarise, type MeasuredVariant } from '../../lib/analysis/summarise.ts';
-import type { Noise, Result } from '../../lib/runner/result.ts';
+import type { Comparison, NetworkResult, Noise, Result, VariantResult } from '../../lib/runner/result.ts';
 import { roundPoint, runPoint, serverSamplePoints, tablePoints } from '../../lib/store/points.ts';
-import { benchBucket, benchComparison, benchPhase, benchRound, loadgenMeasurements, measurements } from '../../lib/store/schema.ts';
+import { benchBucket, benchComparison, benchPhase, benchRound, errorCauseFields, loadgenMeasurements, measurements, networkFields } from '../../lib/store/schema.ts';
+import { networkResult } from '../fixtures/network-result.ts';
 import { latency, phase as phaseOf } from '../fixtures/phase.ts';
 
 const phase = phaseOf({
   requests: 1000, seconds: 2, rps: 500,
   responses: { '2xx': 980, '3xx': 10, '4xx': 2, '5xx': 3 },
   errors: { connect: 5, tls: 0, read: 0, write: 0, timeout: 0, protocol: 0, total: 5 },
+  errorCauses: { addressNotAvailable: 1, refused: 2, reset: 0, timedOut: 0, short: 0, other: 2 },
   bytes: { received: 850_000, headers: 60_000, headersDecoded: 240_000, body: 610_000, sent: 40_000 },
   latencyMs: latency(1.5, 2.5, 9), connectMs: latency(5, 6, 7), firstByteMs: latency(8, 9, 10), sendDelayMs: latency(0.1, 0.2, 0.3), unsent: 4, startedAt: '2026-01-02T03:04:05.678Z', endedAt: '2026-01-02T03:04:07.678Z',
   serverCpuSeconds: 0.01, serverRssBytes: 4096, generatorCpuSeconds: 0.02,
@@ -31,15 +33,33 @@ it('writes a phase as one wide point', () => {
   const point = roundPoint({
     tags: { run: 'r 1', scenario: 's', variant: 'v', round: '2', phase: '1', server: 'nginx', protocol: 'http/1.1' },
     position: 1, publishedRps: 700, ratio: 1.25, soFar: { ratio: 1.2, ci95: [1.1, 1.3], roundRatios: [1.15, 1.25] }, generatorCores: 2,
+    network: networkResult(),
   }, phase);
   expect(point).toBe('bench_round,phase=1,protocol=http/1.1,round=2,run=r\\ 1,scenario=s,server=nginx,variant=v '
-    + 'position=1,published_rps=700,measured_rps=500,ratio=1.25,ratio_so_far=1.2,ci_low=1.1,ci_high=1.3,label="round 2: v",requests=1000,seconds=2,errors=5,errors_per_million=5000,success_ratio=0.99,'
+    + 'position=1,published_rps=700,measured_rps=500,ratio=1.25,ratio_so_far=1.2,ci_low=1.1,ci_high=1.3,label="round 2: v",requests=1000,seconds=2,errors=5,errors_per_million=5000,'
+    + 'errors_address_not_available=1,errors_refused=2,errors_reset=0,errors_timed_out=0,errors_short=0,errors_other=2,success_ratio=0.99,'
     + 'server_cpu_micros_per_request=10,generator_cpu_micros_per_request=20,p50_ms=1.5,p99_ms=2.5,max_ms=9,'
     + 'connect_mean_ms=5,connect_max_ms=7,first_byte_mean_ms=8,first_byte_max_ms=10,send_delay_p99_ms=0.2,unsent=4,'
     + 'header_bytes=60000,header_savings=0.75,body_bytes=610000,total_bytes=850000,bytes_per_second=425000,server_rss_bytes=4096,'
     + 'generator_share=0.005,server_steal_share=0.01,generator_steal_share=0.02,server_others_share=0.03,load_average=1.5,'
-    + 'server_mhz_begin=2000,server_mhz_end=2500 1767323045678000000');
+    + 'server_mhz_begin=2000,server_mhz_end=2500,'
+    + 'packets_to_server_per_request=6,packets_to_client_per_request=5,dropped_to_server_share=0.25,dropped_to_client_share=0,'
+    + 'lateness_p50_ms=0.125,lateness_p99_ms=1.5,retransmits_per_request=0.75,listen_overflows=12,server_idle_share=0.9,delay_held=1,delay="held" 1767323045678000000');
   expect(fieldsOf(point)).toEqual(Object.keys(benchRound.fields));
+});
+
+it('has nothing of a network on loopback', () => {
+  const tags = { run: 'r', scenario: 's', variant: 'v', round: '1', phase: '1', server: 'nginx', protocol: 'http/1.0' };
+  const of = (network: NetworkResult | null | undefined): string[] => fieldsOf(roundPoint({ tags, position: 0, network }, phase)).filter((field) => field in networkFields);
+  expect([of(null), of(undefined)]).toEqual([[], []]);
+  expect(of(networkResult())).toEqual(Object.keys(networkFields));
+});
+
+it('leaves out what a network has no figure for: nothing was answered, no packet came', () => {
+  const tags = { run: 'r', scenario: 's', variant: 'v', round: '1', phase: '1', server: 'nginx', protocol: 'http/1.0' };
+  const network = networkResult({ packetsPerRequest: { toServer: NaN, toClient: NaN }, droppedShare: { toServer: NaN, toClient: 0 }, retransmitsPerRequest: NaN });
+  const fields = fieldsOf(roundPoint({ tags, position: 0, network }, phase)).filter((field) => field in networkFields);
+  expect(fields).toEqual(['dropped_to_client_share', 'lateness_p50_ms', 'lateness_p99_ms', 'listen_overflows', 'server_idle_share', 'delay_held', 'delay']);
 });
 
 it('has no interval after one round', () => {
@@ -70,16 +90,27 @@ const facts = {
   ceilings: [{ variants: ['initial', 'tuned'], rps: 2000, generatorShare: 1 }],
 };
 
+/** A result, as far as its points need it. */
+function resultOf(...variants: MeasuredVariant[]): Result {
+  return { run: 'r', scenario: 's', startedAt: '2026-01-02T03:04:05.678Z', ...facts, ...summarise(facts, variants, {}) } as unknown as Result;
+}
+
 /** Lines of a measurement in the points of a table. */
 function linesOf(measurement: string, ...variants: MeasuredVariant[]): string[] {
-  const result = { run: 'r', scenario: 's', startedAt: '2026-01-02T03:04:05.678Z', ...facts, ...summarise(facts, variants, {}) } as unknown as Result;
+  return linesIn(measurement, resultOf(...variants));
+}
+
+function linesIn(measurement: string, result: Result): string[] {
   return tablePoints(result).filter((line) => line.startsWith(`${measurement},`));
 }
+
+/** The fields of a row that has everything but a network. */
+const onLoopback = Object.keys(benchComparison.fields).filter((name) => !(name in networkFields));
 
 const server = { name: 'nginx', version: '1.22.1', workers: 1, config: ['base'], redirections: [] };
 const load = { protocol: 'h2', threads: 1 } as const;
 const publishedOnly: MeasuredVariant = {
-  name: 'spdy', server: null, publishedOnly: 'SPDY is gone', load, published: { rps: 600, headerBytes: 10, headerSavingsPercent: 40, receivedBytes: 90 },
+  name: 'spdy', server: null, publishedOnly: 'SPDY is gone', load, published: { rps: 600, headerBytes: 10, headerSavingsPercent: 40, receivedBytes: 90, errorsPerMillion: 363 },
   against: 'initial', rounds: [], setup: '',
 };
 const initial: MeasuredVariant = { name: 'initial', server, load, published: { rps: 300 }, rounds: [1, 2].map((round) => ({ round, phases: [phase] })), setup: 'a' };
@@ -89,14 +120,39 @@ it('writes one row of the table per variant, a nanosecond apart, with what is th
   const [, first, second] = linesOf('bench_comparison', initial, publishedOnly, tuned) as [string, string, string];
   expect(first).toBe('bench_comparison,baseline=initial,run=r,scenario=s,variant=spdy '
     + 'position=1,published_rps=600,published_ratio=2,verdict="none",why="published only",looks="5, 10, 20",rounds=0,requests=0,'
-    + 'published_header_bytes=10,published_header_savings=0.4,published_total_bytes=90 1767323045678000001');
+    + 'published_errors_per_million=363,published_header_bytes=10,published_header_savings=0.4,published_total_bytes=90 1767323045678000001');
   expect(second).toBe('bench_comparison,baseline=initial,run=r,scenario=s,server=nginx,variant=tuned,version=1.22.1 '
     + 'position=2,published_rps=900,published_ratio=3,measured_rps=500,ratio=1,ci_low=1,ci_high=1,verdict="none",why="1.0 % of the requests of initial failed",'
-    + 'rounds_needed=0,looks="5, 10, 20",outliers="",cpu_ratio=1,cpu_ci_low=1,cpu_ci_high=1,disagreement="",note="ours",rounds=2,requests=2000,errors_per_million=5000,success_ratio=0.99,server_cpu_micros_per_request=10,p50_ms=1.5,p99_ms=2.5,max_ms=9,'
+    + 'rounds_needed=0,looks="5, 10, 20",outliers="",cpu_ratio=1,cpu_ci_low=1,cpu_ci_high=1,disagreement="",note="ours",rounds=2,requests=2000,published_errors_per_million=363,errors_per_million=5000,'
+    + 'errors_address_not_available=2,errors_refused=4,errors_reset=0,errors_timed_out=0,errors_short=0,errors_other=4,success_ratio=0.99,server_cpu_micros_per_request=10,p50_ms=1.5,p99_ms=2.5,max_ms=9,'
     + 'published_header_bytes=10,header_bytes=60000,published_header_savings=0.4,header_savings=0.75,body_bytes=610000,published_total_bytes=90,'
     + 'total_bytes=850000,bytes_per_second=425000,header_bytes_per_request=60,total_bytes_per_request=850,'
     + 'server_share=0.005,generator_share=0.01,ceiling_rps=2000,ceiling_share=0.25 1767323045678000002');
+  expect(fieldsOf(second)).toEqual(onLoopback);
+});
+
+it('writes what went over the link of a variant, and marks verdicts of rows whose delay was not held', () => {
+  const { variants, comparisons, ...result } = resultOf(initial, tuned);
+  const networks = [networkResult(), networkResult({ delayHeld: false, latenessMs: { p50: 0.5, p99: 138.4 } })];
+  const linked = variants.map((variant, index): VariantResult => ({ ...variant, network: networks[index] ?? null }));
+  const marked = (delayNotHeld: string[]): Comparison[] => comparisons.map((comparison) => ({ ...comparison, verdict: 'faster', delayNotHeld }));
+  const [first, second] = linesIn('bench_comparison', { ...result, variants: linked, comparisons: marked(['tuned']) }) as [string, string];
   expect(fieldsOf(second)).toEqual(Object.keys(benchComparison.fields));
+  expect(first).toContain(',lateness_p99_ms=1.5,retransmits_per_request=0.75,listen_overflows=12,server_idle_share=0.9,delay_held=1,delay="held" ');
+  expect(second).toContain(',lateness_p50_ms=0.5,lateness_p99_ms=138.4,retransmits_per_request=0.75,listen_overflows=12,server_idle_share=0.9,delay_held=0,delay="not held: p99 +138 ms" ');
+  expect(first).not.toContain('verdict=');
+  expect(second).toContain(',verdict="faster, delay not held",');
+  expect(linesIn('bench_comparison', { ...result, variants: linked, comparisons: marked([]) })[1]).toContain(',verdict="faster",');
+});
+
+it('counts every cause of an error in all rounds and phases', () => {
+  const counts = { addressNotAvailable: 1, refused: 2, reset: 3, timedOut: 4, short: 5, other: 6 };
+  const failing = { ...phase, errorCauses: counts };
+  const [line] = linesOf('bench_comparison', { ...initial, rounds: [1, 2, 3].map((round) => ({ round, phases: [failing, failing] })) });
+  const written = [...(line ?? '').matchAll(/(errors_[a-z_]+)=(\d+)/g)].map(([, name, value]) => [name, Number(value)]).filter(([name]) => String(name) in errorCauseFields);
+  expect(written).toEqual([
+    ['errors_address_not_available', 6], ['errors_refused', 12], ['errors_reset', 18], ['errors_timed_out', 24], ['errors_short', 30], ['errors_other', 36],
+  ]);
 });
 
 it('takes back what a later round has decided: a field that is left out would stay in the database', () => {
@@ -110,7 +166,7 @@ it('takes back what a later round has decided: a field that is left out would st
 
 it('has no ratio where the load sets requests/s', () => {
   const [, second] = linesOf('bench_comparison', initial, { ...tuned, load: { ...load, rate: 1000 } });
-  expect(fieldsOf(second as string)).toEqual(Object.keys(benchComparison.fields).filter((name) => !['ratio', 'ci_low', 'ci_high', 'rounds_needed', 'outliers', 'disagreement'].includes(name)));
+  expect(fieldsOf(second as string)).toEqual(onLoopback.filter((name) => !['ratio', 'ci_low', 'ci_high', 'rounds_needed', 'outliers', 'disagreement'].includes(name)));
 });
 
 it('writes what h2load prints of each phase, published beside measured', () => {
