@@ -195,7 +195,7 @@ func (l *loop) run(entered chan<- error, begin <-chan bool) {
 	if !<-begin {
 		return
 	}
-	setTimerSlack()
+	linux.SetTimerSlack()
 	if l.plan.Rate == 0 {
 		setBatchPolicy()
 	}
@@ -254,7 +254,7 @@ func (l *loop) wait() int {
 		return sysEpollWaitExact(l.epoll, events, wait)
 	}
 	if l.plan.Streams > 1 && l.outstanding >= manyUnderWay {
-		sysRest(restFor)
+		linux.Rest(restFor)
 		if n := linux.EpollPoll(l.epoll, events); n > 0 {
 			return n
 		}

@@ -67,23 +67,10 @@ func sysEpollWaitExact(epfd int, events []syscall.EpollEvent, nanoseconds int64)
 	return int(n)
 }
 
-// sysRest sleeps for some nanoseconds. It is raw: for so short a time the scheduler need not know.
-func sysRest(nanoseconds int64) {
-	time := syscall.NsecToTimespec(nanoseconds)
-	syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&time)), 0, 0)
-}
-
 // hasExactWait tells whether the kernel has epoll_pwait2.
 func hasExactWait() bool {
 	_, _, errno := syscall.RawSyscall6(sysEpollPwait2, ^uintptr(0), 0, 0, 0, 0, 0)
 	return errno != syscall.ENOSYS
-}
-
-// setTimerSlack lets the calling thread's waits end on time: by default the kernel may add 50 µs.
-func setTimerSlack() {
-	const prSetTimerSlack = 29
-	// Without it starts are a little later, which the send delay shows.
-	syscall.RawSyscall(syscall.SYS_PRCTL, prSetTimerSlack, 1, 0)
 }
 
 // socketError fetches the outcome of a connect that did not finish at once.
@@ -93,15 +80,6 @@ func socketError(fd int) syscall.Errno {
 		return syscall.EIO
 	}
 	return syscall.Errno(value)
-}
-
-// processCPU is the CPU time that the whole process has used, in nanoseconds.
-func processCPU() int64 {
-	var usage syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {
-		return 0
-	}
-	return usage.Utime.Nano() + usage.Stime.Nano()
 }
 
 // setBatchPolicy makes the calling thread SCHED_BATCH, which needs no privilege: when it wakes up it does not push aside

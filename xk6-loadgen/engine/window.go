@@ -1,5 +1,7 @@
 package engine
 
+import "bakeoff.invalid/xk6-loadgen/internal/linux"
+
 // unsentUntil is up to when attempts of the open model were due.
 func (l *loop) unsentUntil() int64 {
 	switch {
@@ -39,7 +41,7 @@ func (l *loop) beginWindow() {
 // openWindow sets all counts to zero: what was counted so far was warm-up.
 func (l *loop) openWindow() {
 	if l.shared.windowOpen.CompareAndSwap(false, true) {
-		l.shared.windowCPU.Store(processCPU())
+		l.shared.windowCPU.Store(linux.ProcessCPU())
 	}
 	l.windowStart = l.clock
 	l.warmup, l.requests = l.requests, 0
@@ -69,7 +71,7 @@ func (l *loop) handOver() {
 	select {
 	case next := <-l.spare:
 		done := l.current
-		done.end, done.connections, done.cpu = l.clock, l.open, processCPU()
+		done.end, done.connections, done.cpu = l.clock, l.open, linux.ProcessCPU()
 		l.current = next
 		l.shared.intervals <- done
 	default:
@@ -103,7 +105,7 @@ func (l *loop) finish() {
 			l.threadRps = append(l.threadRps, float64(l.requests)*1e9/window)
 		}
 	}
-	l.endCPU = processCPU()
+	l.endCPU = linux.ProcessCPU()
 	last := l.current
 	last.end, last.last, last.connections, last.cpu = l.windowEnd, true, l.open, l.endCPU
 	for i := range l.conns {

@@ -1,0 +1,43 @@
+// Command delaylink is a network of two sides with a delay between them, in namespaces of its own. What it is to be it is
+// told on its input, as lib/network/link-messages.ts says; it ends with its input, or with TERM or INT, and nothing of it is
+// left then.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+
+	"bakeoff.invalid/xk6-loadgen/link"
+)
+
+// threads that run Go code at a time: one for each direction, which may not wait for the others, and what answers.
+const threads = 4
+
+func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+
+func run(words []string, in io.Reader, out, complaints io.Writer) int {
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, syscall.SIGTERM, syscall.SIGINT)
+	runtime.GOMAXPROCS(threads)
+	served := make(chan error, 1)
+	go func() {
+		if len(words) > 0 {
+			served <- fmt.Errorf("%q is not for it: it has no flags, and takes what it is to be as a line of JSON on its input (lib/network/link-messages.ts)", words[0])
+			return
+		}
+		served <- link.Serve(in, out)
+	}()
+	select {
+	case <-end:
+	case err := <-served:
+		if err != nil {
+			fmt.Fprintf(complaints, "delaylink: %s\n", err)
+			return 1
+		}
+	}
+	return 0
+}

@@ -1,0 +1,54 @@
+package link
+
+import (
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// longestLateness is the greatest that the histogram takes; what is later counts as this in it.
+const longestLateness = int64(10 * time.Minute)
+
+// counters are what one direction has counted since they were taken last.
+type counters struct {
+	packets, bytes           int64
+	kinds                    [kinds]int64
+	delivered, dropped, lost int64
+	// refused are packets that were delivered to a device that did not take them, and does not count them itself.
+	refused  int64
+	lateness *hdrhistogram.Histogram
+	latest   int64
+}
+
+func newCounters() *counters {
+	// Two digits: within 1 %.
+	return &counters{lateness: hdrhistogram.New(1, longestLateness, 2)}
+}
+
+// came counts a packet that came to the link.
+func (c *counters) came(packet []byte) {
+	c.packets++
+	c.bytes += int64(len(packet))
+	c.kinds[classify(packet)]++
+}
+
+// left counts a packet that leaves so many nanoseconds late.
+func (c *counters) left(late int64) {
+	c.delivered++
+	c.latest = max(c.latest, late)
+	c.lateness.RecordValue(min(max(late, 0), longestLateness)) //nolint:errcheck // it is within the histogram's range
+}
+
+func (c *counters) traffic() Traffic {
+	milliseconds := func(nanoseconds int64) float64 { return float64(nanoseconds) / 1e6 }
+	return Traffic{
+		Packets: c.packets, Kinds: namedKinds(c.kinds), Bytes: c.bytes,
+		Delivered: c.delivered, Dropped: c.dropped, Lost: c.lost,
+		LatenessMs: Lateness{
+			// The histogram gives the upper end of a value's class, which may be above the greatest value.
+			P50: milliseconds(min(c.lateness.ValueAtQuantile(50), c.latest)),
+			P99: milliseconds(min(c.lateness.ValueAtQuantile(99), c.latest)),
+			Max: milliseconds(c.latest),
+		},
+	}
+}

@@ -1,0 +1,177 @@
+package link
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	device = "link"
+	// deviceQueue: packets that the link has not read yet. What is beyond them the device drops, and 500, its default, is soon full.
+	deviceQueue = 100_000
+)
+
+// network is the net that both addresses are in, which RFC 2544 gives to benchmarks: so each side has a route to the other.
+var network = netip.MustParsePrefix("198.18.0.0/15")
+
+var addresses = map[Side]netip.Addr{Client: netip.MustParseAddr("198.18.0.1"), Server: netip.MustParseAddr("198.19.0.1")}
+
+// namespace is a network namespace without a name, which is there as long as this process holds it, or another one runs inside.
+type namespace struct {
+	side Side
+	// file is the namespace itself, tun the link's end of the device in it.
+	file, tun int
+	kernel    kernelCounters
+}
+
+// newNamespace makes a side's namespace, with loopback and a device that leads to the link, and writes the settings there.
+func newNamespace(side Side, settings []SettingOrder) (n *namespace, outcomes []SettingOutcome, err error) {
+	onOwnThread(func() {
+		if n, err = enterNamespace(side); err == nil {
+			outcomes = applySettings(settings)
+		}
+	})
+	return n, outcomes, err
+}
+
+// onOwnThread runs f on a thread that ends with it: whatever f does to the thread, nothing else runs there later.
+func onOwnThread(f func()) {
+	done := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		if syscall.Gettid() == syscall.Getpid() {
+			// The main thread cannot end, and what it is in, the process is taken to be in. While this goroutine keeps it,
+			// another one gets another thread.
+			onOwnThread(f)
+			runtime.UnlockOSThread()
+			close(done)
+			return
+		}
+		defer close(done)
+		f()
+	}()
+	<-done
+}
+
+// enterNamespace makes a namespace and puts the calling thread into it.
+func enterNamespace(side Side) (*namespace, error) {
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		return nil, fmt.Errorf("no network namespace can be made: %w; run it as root, or in a user namespace (unshare --user --map-root-user)", err)
+	}
+	n := &namespace{side: side}
+	var err error
+	if n.file, err = unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+		return nil, fmt.Errorf("/proc/thread-self/ns/net cannot be opened: %w", err)
+	}
+	if err := switchOffIPv6(); err != nil {
+		return nil, err
+	}
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("no socket can be made in the %s's namespace: %w", side, err)
+	}
+	defer unix.Close(socket)
+	if err := bringUp(socket, "lo"); err != nil {
+		return nil, err
+	}
+	if n.tun, err = openTun(); err != nil {
+		return nil, err
+	}
+	if err := configure(socket, side); err != nil {
+		return nil, err
+	}
+	if n.kernel, err = openKernelCounters(); err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// switchOffIPv6 keeps the kernel's own packets, such as router solicitations, off the link.
+func switchOffIPv6() error {
+	for _, devices := range []string{"all", "default"} {
+		name := "/proc/sys/net/ipv6/conf/" + devices + "/disable_ipv6"
+		if err := os.WriteFile(name, []byte("1"), 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("IPv6 cannot be switched off in a namespace: %w; /proc/sys has to be writable", err)
+		}
+	}
+	return nil
+}
+
+// openTun makes the device in the calling thread's namespace. It can be read and written from any thread.
+func openTun() (int, error) {
+	const path = "/dev/net/tun"
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		remedy := "run it as root, or let this user read and write it"
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
+			remedy = "the kernel's module tun is needed (modprobe tun), in a container the device too (--device /dev/net/tun)"
+		}
+		return -1, fmt.Errorf("%s cannot be opened: %w; %s", path, err, remedy)
+	}
+	request, err := unix.NewIfreq(device)
+	if err == nil {
+		request.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
+		err = unix.IoctlIfreq(fd, unix.TUNSETIFF, request)
+	}
+	if err != nil {
+		return -1, fmt.Errorf("%s gives no device: %w", path, err)
+	}
+	return fd, nil
+}
+
+// configure gives the device its queue, its address and so the route to the other side, and lets packets through.
+func configure(socket int, side Side) error {
+	mask := ^uint32(0) << (32 - network.Bits())
+	address := addresses[side].As4()
+	for _, step := range []struct {
+		what    string
+		request uint
+		fill    func(*unix.Ifreq) error
+	}{
+		{"length of the queue", unix.SIOCSIFTXQLEN, func(r *unix.Ifreq) error { r.SetUint32(deviceQueue); return nil }},
+		{"MTU", unix.SIOCSIFMTU, func(r *unix.Ifreq) error { r.SetUint32(mtu); return nil }},
+		{"address", unix.SIOCSIFADDR, func(r *unix.Ifreq) error { return r.SetInet4Addr(address[:]) }},
+		{"netmask", unix.SIOCSIFNETMASK, func(r *unix.Ifreq) error {
+			return r.SetInet4Addr([]byte{byte(mask >> 24), byte(mask >> 16), byte(mask >> 8), byte(mask)})
+		}},
+	} {
+		request, err := unix.NewIfreq(device)
+		if err == nil {
+			err = step.fill(request)
+		}
+		if err == nil {
+			err = unix.IoctlIfreq(socket, step.request, request)
+		}
+		if err != nil {
+			return fmt.Errorf("the %s of the %s's device cannot be set: %w", step.what, side, err)
+		}
+	}
+	return bringUp(socket, device)
+}
+
+func bringUp(socket int, device string) error {
+	request, err := unix.NewIfreq(device)
+	if err == nil {
+		err = unix.IoctlIfreq(socket, unix.SIOCGIFFLAGS, request)
+	}
+	if err == nil {
+		request.SetUint16(request.Uint16() | unix.IFF_UP)
+		err = unix.IoctlIfreq(socket, unix.SIOCSIFFLAGS, request)
+	}
+	if err != nil {
+		return fmt.Errorf("the device %s cannot be brought up: %w", device, err)
+	}
+	return nil
+}
+
+// ready says where the namespace is. The path is for any process that may look at this one's descriptors.
+func (n *namespace) ready() SideReady {
+	return SideReady{Netns: fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.file), Address: addresses[n.side].String()}
+}

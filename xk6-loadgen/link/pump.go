@@ -1,0 +1,245 @@
+package link
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"bakeoff.invalid/xk6-loadgen/internal/linux"
+)
+
+const (
+	// batch is how many packets are read, or written, before the other is looked at again.
+	batch = 64
+	// Under load packets gather for a moment after a wake-up, so that one serves many: with 11 packets to a request it halves
+	// the link's CPU time. Under load is: so many wake-ups in a row, each this soon after the one before.
+	wakeupsUnderLoad = 8
+	soon             = int64(time.Millisecond)
+	longestGathering = int64(200 * time.Microsecond)
+	// gatheringPerRoundTrip keeps the gathering small beside the delay that was asked for.
+	gatheringPerRoundTrip = 500
+)
+
+// epoch is where the clock of all pumps starts.
+var epoch = time.Now()
+
+func now() int64 { return int64(time.Since(epoch)) }
+
+// pump carries packets from one device to the other, each delayed.
+type pump struct {
+	from, to int
+	// delay and gathering in nanoseconds; nanosecondsPerByte is 0 without a limit of bytes/s, as limit is without one.
+	delay, gathering   int64
+	nanosecondsPerByte float64
+	loss               float64
+	limit              int64
+
+	// The pump holds this but while it waits.
+	mutex    sync.Mutex
+	counters *counters
+	queue    *queue
+	// lastCame is when the last packet was read.
+	lastCame int64
+
+	// transmitted is when the link is free again for the next packet, where bytes/s are limited.
+	transmitted int64
+	// since is the earliest time at which what is still to be read can have come.
+	since int64
+	// lastWakeup and wakeups tell load from rest.
+	lastWakeup int64
+	wakeups    int
+	// scratch takes packets that are dropped.
+	scratch [mtu]byte
+	// schedstat is the file in which the kernel says how long this thread could have run and did not.
+	schedstat int
+	stalled   int64
+}
+
+func newPump(from, to int, d Direction, roundTrip time.Duration) (*pump, error) {
+	q, err := newQueue()
+	if err != nil {
+		return nil, fmt.Errorf("no memory for packets: %w", err)
+	}
+	p := &pump{
+		from: from, to: to, delay: int64(milliseconds(d.DelayMs)), gathering: min(int64(roundTrip)/gatheringPerRoundTrip, longestGathering),
+		counters: newCounters(), queue: q, since: now(),
+	}
+	if d.QueuePackets != nil {
+		p.limit = *d.QueuePackets
+	}
+	if d.BytesPerSecond != nil {
+		p.nanosecondsPerByte = 1e9 / *d.BytesPerSecond
+	}
+	if d.LossShare != nil {
+		p.loss = *d.LossShare
+	}
+	return p, nil
+}
+
+// run carries packets until the device it reads from ends, and says how. It takes its thread with it.
+func (p *pump) run() error {
+	runtime.LockOSThread()
+	linux.SetTimerSlack()
+	p.schedstat = -1
+	if fd, err := syscall.Open("/proc/thread-self/schedstat", syscall.O_RDONLY|syscall.O_CLOEXEC, 0); err == nil {
+		p.schedstat = fd
+		defer linux.Close(fd)
+	}
+	p.stalled = p.stallTime()
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	for {
+		more := p.writeDue()
+		moreToRead, err := p.read()
+		if err != nil {
+			return err
+		}
+		if !more && !moreToRead {
+			p.wait()
+		}
+	}
+}
+
+// writeDue writes what is due and tells whether more may be.
+func (p *pump) writeDue() (more bool) {
+	for range batch {
+		e, packet := p.queue.head()
+		if e == nil {
+			return false
+		}
+		t := now()
+		if e.due > t {
+			return false
+		}
+		p.deliver(packet, t-e.due+e.waited)
+		p.queue.pop()
+	}
+	return true
+}
+
+// read reads what has come and tells whether more may have.
+func (p *pump) read() (more bool, err error) {
+	t := now()
+	for range batch {
+		buffer, room := p.queue.room(), true
+		if buffer == nil || p.limit > 0 && p.queue.waiting >= p.limit {
+			buffer, room = p.scratch[:], false
+		}
+		n, errno := linux.Read(p.from, buffer)
+		if errno == syscall.EAGAIN {
+			// It was empty after t.
+			p.since = t
+			return false, nil
+		}
+		if errno != 0 {
+			return false, errno
+		}
+		if n == 0 {
+			return false, io.EOF
+		}
+		t = now()
+		p.lastCame = t
+		p.counters.came(buffer[:n])
+		switch waited := t - p.since; {
+		case p.loss > 0 && rand.Float64() < p.loss:
+			p.counters.lost++
+		case !room:
+			p.counters.dropped++
+		case p.delay == 0 && p.nanosecondsPerByte == 0:
+			p.deliver(buffer[:n], waited)
+		default:
+			p.queue.push(p.sent(t, n)+p.delay, waited, n)
+		}
+	}
+	return true, nil
+}
+
+// sent is when the last byte of a packet that comes now is on its way: after all before it, where bytes/s are limited.
+func (p *pump) sent(t int64, size int) int64 {
+	if p.nanosecondsPerByte == 0 {
+		return t
+	}
+	p.transmitted = max(p.transmitted, t) + int64(float64(size)*p.nanosecondsPerByte)
+	return p.transmitted
+}
+
+func (p *pump) deliver(packet []byte, late int64) {
+	p.counters.left(late)
+	switch linux.Write(p.to, packet) {
+	case 0:
+	case syscall.EAGAIN, syscall.ENOBUFS, syscall.EBADFD:
+		// In other cases the device counts it.
+		p.counters.refused++
+	}
+}
+
+// wait waits for a packet, or until the first of those that wait is due.
+func (p *pump) wait() {
+	timeout := int64(-1)
+	if e, _ := p.queue.head(); e != nil {
+		timeout = max(0, e.due-now())
+	}
+	p.mutex.Unlock()
+	defer p.mutex.Lock()
+	readable := linux.AwaitReadable(p.from, timeout)
+	t := now()
+	if !readable {
+		// The kernel looks once more when the time is up.
+		p.since = t
+		return
+	}
+	// What woke it came when the thread could run again, or later. Before, it may have had to wait for its core.
+	stalled := p.stallTime()
+	p.since = max(p.since, t-(stalled-p.stalled))
+	p.stalled = stalled
+	if t-p.lastWakeup < soon {
+		p.wakeups++
+	} else {
+		p.wakeups = 0
+	}
+	p.lastWakeup = t
+	if p.wakeups >= wakeupsUnderLoad && p.gathering > 0 {
+		linux.Rest(p.gathering)
+	}
+}
+
+// stallTime is how long this thread has waited for a core since it began, in nanoseconds: the second figure of schedstat.
+// Where the kernel does not tell it stays 0.
+func (p *pump) stallTime() int64 {
+	var text [64]byte
+	n, errno := linux.ReadAt(p.schedstat, text[:], 0)
+	if errno != 0 {
+		return 0
+	}
+	var value int64
+	field := 0
+	for _, c := range text[:n] {
+		if c == ' ' {
+			field++
+		} else if field == 1 {
+			value = value*10 + int64(c-'0')
+		}
+	}
+	return value
+}
+
+// state is how many packets wait, and when the last one came.
+func (p *pump) state() (waiting, lastCame int64) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.queue.waiting, p.lastCame
+}
+
+// take returns what was counted since the last time, with the packets that the other device refused.
+func (p *pump) take() (Traffic, int64) {
+	fresh := newCounters()
+	p.mutex.Lock()
+	taken := p.counters
+	p.counters = fresh
+	p.mutex.Unlock()
+	return taken.traffic(), taken.refused
+}

@@ -1,0 +1,103 @@
+package link
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Why a setting does not hold.
+const (
+	problemUnknown   = "this kernel does not have it"
+	problemGlobal    = "of the whole machine, not of a namespace"
+	problemReadOnly  = "cannot be changed in a namespace"
+	problemRefused   = "refused: %s"
+	problemOtherwise = "the kernel made it %s"
+)
+
+// applySettings writes settings in the calling thread's namespace, in order.
+func applySettings(orders []SettingOrder) []SettingOutcome {
+	outcomes := make([]SettingOutcome, len(orders))
+	for i, order := range orders {
+		outcomes[i] = SettingOutcome{SettingOrder: order, Problem: applySetting(order.Name, order.Value)}
+	}
+	return outcomes
+}
+
+// applySetting returns why the setting does not hold, or ”. Only what is below net. can belong to a network namespace: nothing
+// else is written.
+func applySetting(name, value string) string {
+	file := settingFile(name)
+	if !strings.HasPrefix(name, "net.") || !isFile(file) {
+		return problemUnknown
+	}
+	switch err := writeSetting(file, value); {
+	case errors.Is(err, fs.ErrPermission):
+		return problemReadOnly
+	case err != nil:
+		return fmt.Sprintf(problemRefused, reason(err))
+	}
+	held, err := os.ReadFile(file)
+	if err != nil {
+		// Some can be written but not read, such as keys.
+		return ""
+	}
+	if !sameValue(value, string(held)) {
+		return fmt.Sprintf(problemOtherwise, strings.Join(strings.Fields(string(held)), " "))
+	}
+	return ""
+}
+
+// nameGlobals tells settings that no namespace has from those that the machine does not have either. It is for a thread in the
+// machine's namespace.
+func nameGlobals(outcomes []SettingOutcome) {
+	for i := range outcomes {
+		if o := &outcomes[i]; o.Problem == problemUnknown && isFile(settingFile(o.Name)) {
+			o.Problem = problemGlobal
+		}
+	}
+}
+
+func settingFile(name string) string {
+	return filepath.Join("/proc/sys", filepath.Join(strings.Split(name, ".")...))
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// writeSetting does not make a file that is not there.
+func writeSetting(file, value string) error {
+	f, err := os.OpenFile(file, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(value)
+	return errors.Join(err, f.Close())
+}
+
+// sameValue compares field by field, as the kernel writes numbers its own way.
+func sameValue(asked, held string) bool {
+	return slices.EqualFunc(strings.Fields(asked), strings.Fields(held), func(a, h string) bool {
+		if a == h {
+			return true
+		}
+		asNumber, err := strconv.ParseInt(a, 0, 64)
+		return err == nil && strconv.FormatInt(asNumber, 10) == h
+	})
+}
+
+// reason is what the kernel said, without the file's name.
+func reason(err error) error {
+	if errno := syscall.Errno(0); errors.As(err, &errno) {
+		return errno
+	}
+	return err
+}
