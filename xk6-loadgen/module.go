@@ -68,6 +68,10 @@ func summary(r engine.Result) map[string]any {
 	for i, kind := range engine.ErrorKindNames {
 		errorCounts[kind] = r.Errors[i]
 	}
+	errorCauses := map[string]any{}
+	for i, cause := range engine.ErrorCauseNames {
+		errorCauses[cause] = r.Causes[i]
+	}
 	buckets := []any{}
 	for _, bucket := range r.Buckets {
 		entry := map[string]any{"fromMs": milliseconds(bucket.From), "toMs": nil, "count": bucket.Count}
@@ -86,7 +90,7 @@ func summary(r engine.Result) map[string]any {
 	return map[string]any{
 		"requests": r.Requests, "warmupRequests": r.WarmupRequests, "inFlight": r.InFlight, "unsent": r.Unsent,
 		"seconds": r.Seconds, "rps": r.RPS,
-		"responses": responses, "errors": errorCounts, "errorExample": r.ErrorExample,
+		"responses": responses, "errors": errorCounts, "errorCauses": errorCauses, "errorExample": r.ErrorExample,
 		"bytes": map[string]any{
 			"received": r.ReceivedBytes, "headers": r.HeaderBytes, "headersDecoded": r.HeadersDecodedBytes,
 			"body": r.BodyBytes, "sent": r.SentBytes,

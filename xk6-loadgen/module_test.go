@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -109,6 +110,20 @@ func TestRunReturnsWhatItSampled(t *testing.T) {
 	}
 	if got := sum(samples, "loadgen_rps", nil); got != result["rps"] {
 		t.Errorf("rps %v in samples, %v in the result", got, result["rps"])
+	}
+}
+
+func TestErrorsAreCountedByTheirCauses(t *testing.T) {
+	value, _, err := script(t, context.Background(), `loadgen.run({ url: 'http://127.0.0.1:9/', requests: 3 })`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := value.Export().(map[string]any)
+	want := map[string]any{
+		"addressNotAvailable": int64(0), "refused": int64(3), "reset": int64(0), "timedOut": int64(0), "short": int64(0), "other": int64(0),
+	}
+	if causes := result["errorCauses"].(map[string]any); !maps.Equal(causes, want) || result["errors"].(map[string]any)["total"] != int64(3) {
+		t.Errorf("causes %v of the errors %v", causes, result["errors"])
 	}
 }
 

@@ -150,12 +150,13 @@ func bucketOf(ends []time.Duration, nanoseconds int64) int {
 }
 
 // failure ends an attempt with an error.
-func (l *loop) failure(kind ErrorKind, example string) {
+func (l *loop) failure(kind ErrorKind, cause ErrorCause, example string) {
 	l.outstanding--
 	l.requests++
 	l.lastEnd = l.clock
 	l.current.Requests++
 	l.current.Errors[kind]++
+	l.current.Causes[cause]++
 	if l.example == "" {
 		l.example = example
 	}

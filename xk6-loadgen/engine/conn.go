@@ -81,7 +81,7 @@ func (c *conn) connect() {
 	l := c.loop
 	fd, errno := linux.Socket(l.plan.target.family)
 	if errno != 0 {
-		c.fail(ErrConnect, "socket: "+errno.Error())
+		c.failCall(ErrConnect, "socket", errno)
 		return
 	}
 	c.fd, c.state, c.openedAt = fd, connecting, l.clock
@@ -95,7 +95,7 @@ func (c *conn) connect() {
 		syscall.SetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1) //nolint:errcheck // slower without, not wrong
 	}
 	if errno := linux.Connect(fd, unsafe.Pointer(&l.plan.target.raw), l.plan.target.size); errno != 0 && errno != syscall.EINPROGRESS {
-		c.fail(ErrConnect, "connect: "+errno.Error())
+		c.failCall(ErrConnect, "connect", errno)
 		return
 	}
 	if c.secure != nil {
@@ -142,7 +142,7 @@ func (c *conn) watch(out bool) {
 	}
 	c.registered, c.watchesOut = true, out
 	if errno := linux.EpollCtl(c.loop.epoll, operation, c.fd, &event); errno != 0 {
-		c.fail(ErrConnect, "epoll_ctl: "+errno.Error())
+		c.failCall(ErrConnect, "epoll_ctl", errno)
 	}
 }
 
@@ -166,7 +166,7 @@ func (c *conn) ready(events uint32) {
 	}
 	if c.state == connecting {
 		if events&linux.EpollError != 0 {
-			c.fail(ErrConnect, "connect: "+socketError(c.fd).Error())
+			c.failCall(ErrConnect, "connect", socketError(c.fd))
 			return
 		}
 		c.tryTransport()
@@ -219,7 +219,7 @@ func (c *conn) endOfStream() {
 		c.close()
 		c.start()
 	case handshaking:
-		c.fail(ErrTLS, explainTLS(io.EOF))
+		c.fail(ErrTLS, CauseShort, explainTLS(io.EOF))
 	default:
 		c.session.closedByPeer()
 	}
@@ -232,16 +232,16 @@ func (c *conn) linger() {
 
 // fail closes the connection and ends what was under way on it. The next attempt follows at once after a first
 // failure, and after a growing pause when connecting itself fails or failures follow each other.
-func (c *conn) fail(kind ErrorKind, example string) {
+func (c *conn) fail(kind ErrorKind, cause ErrorCause, example string) {
 	if c.writeBroken && kind == ErrRead {
-		kind = ErrWrite
+		kind, cause = ErrWrite, causeOf(c.writeErrno)
 	}
 	if c.state == handshaking && kind != ErrTimeout {
 		kind = ErrTLS
 	}
 	c.drop()
 	c.failures++
-	c.session.abort(kind, example)
+	c.session.abort(kind, cause, example)
 	l := c.loop
 	if c.failures == 1 && kind != ErrConnect {
 		l.startSoon(c)
@@ -250,6 +250,16 @@ func (c *conn) fail(kind ErrorKind, example string) {
 	c.retryAt = l.clock + min(longestBackoff, firstBackoff<<min(c.failures-1, 10))
 	l.backingOff++
 	l.sweepSoon()
+}
+
+// failCall fails the connection for the outcome of a system call. Its text is made for the first error only: no other one is
+// shown.
+func (c *conn) failCall(kind ErrorKind, call string, errno syscall.Errno) {
+	example := ""
+	if c.loop.example == "" {
+		example = call + ": " + errno.Error()
+	}
+	c.fail(kind, causeOf(errno), example)
 }
 
 // close ends the connection in order: nothing was wrong with it.
@@ -300,9 +310,9 @@ func (c *conn) sweep() {
 		case c.state == established || c.openedAt >= before:
 			c.session.expire(before)
 		case c.state == connecting:
-			c.fail(ErrConnect, "connect: no answer within the timeout")
+			c.fail(ErrConnect, CauseTimedOut, "connect: no answer within the timeout")
 		default:
-			c.fail(ErrTLS, "no TLS handshake within the timeout")
+			c.fail(ErrTLS, CauseTimedOut, "no TLS handshake within the timeout")
 		}
 	}
 }

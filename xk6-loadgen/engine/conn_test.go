@@ -56,45 +56,6 @@ func TestAConnectionClosedWithTheResponseIsNotUsedAgain(t *testing.T) {
 	}
 }
 
-func TestErrorsByKind(t *testing.T) {
-	for name, test := range map[string]struct {
-		answer func(*testServer, net.Conn)
-		kind   ErrorKind
-	}{
-		"closes at once":         {func(*testServer, net.Conn) {}, ErrRead},
-		"closes after request":   {once(""), ErrRead},
-		"closes within the head": {once("HTTP/1.1 200 OK\r\nContent-"), ErrRead},
-		"closes within the body": {once("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhello"), ErrRead},
-		"closes within a chunk":  {once("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\nhello"), ErrRead},
-		"resets": {func(s *testServer, c net.Conn) {
-			s.readRequest(bufio.NewReader(c))
-			c.(*net.TCPConn).SetLinger(0)
-		}, ErrRead},
-		"not HTTP":            {once("220 mail.example ESMTP\r\n"), ErrProtocol},
-		"more than it said":   {once("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhello"), ErrProtocol},
-		"endless headers":     {once("HTTP/1.1 200 OK\r\n" + strings.Repeat("X: y\r\n", 20_000)), ErrProtocol},
-		"asks for an upgrade": {once("HTTP/1.1 101 Switching Protocols\r\n\r\n"), ErrProtocol},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := serve(t, test.answer)
-			o := options(s.url)
-			o.Requests = 12
-			r := load(t, context.Background(), o)
-			if r.ErrorExample == "" {
-				t.Error("no example of the error")
-			}
-			if name == "closes at once" || name == "resets" {
-				// The reset may come before the request is out.
-				if r.Errors[ErrRead]+r.Errors[ErrWrite] != 12 {
-					t.Errorf("errors %v", r.Errors)
-				}
-				return
-			}
-			wantErrors(t, r, test.kind, 12)
-		})
-	}
-}
-
 func TestTimeoutsEndAttempts(t *testing.T) {
 	stuck := func(s *testServer, c net.Conn) {
 		r := bufio.NewReader(c)

@@ -207,7 +207,7 @@ func (s *h2) finish() {
 		s.turnedAway = 0
 	} else if s.turnedAway++; len(s.waiting) > 0 && s.goneAway && (s.turnedAway > maxTurnedAway || s.goAwayCode != http2.ErrCodeNo) {
 		// Without this a server that turns everything away would be asked for ever.
-		c.fail(ErrRead, "the server sent GOAWAY ("+s.goAwayCode.String()+") before it answered a request")
+		c.fail(ErrRead, CauseShort, "the server sent GOAWAY ("+s.goAwayCode.String()+") before it answered a request")
 		return
 	}
 	c.close()
@@ -224,7 +224,11 @@ func (s *h2) complete(st *stream) {
 	}
 	noBody := l.plan.isHead || st.status == 204 || st.status == 304
 	if st.length >= 0 && st.length != st.bodyBytes && !noBody || noBody && st.bodyBytes > 0 {
-		l.failure(ErrProtocol, "a body is not as long as its content-length")
+		cause := CauseOther
+		if st.bodyBytes < st.length && !noBody {
+			cause = CauseShort
+		}
+		l.failure(ErrProtocol, cause, "a body is not as long as its content-length")
 	} else {
 		l.response(st.start, int(st.status), st.headerBytes, st.decodedBytes, st.bodyBytes)
 		c.countResponse()
@@ -245,7 +249,7 @@ func (s *h2) reset(id uint32, code http2.ErrCode) {
 // fault ends a stream whose response is malformed (RFC 9113, section 8.1.1).
 func (s *h2) fault(st *stream, example string) {
 	s.reset(st.id, http2.ErrCodeProtocol)
-	s.conn.loop.failure(ErrProtocol, example)
+	s.conn.loop.failure(ErrProtocol, CauseOther, example)
 	s.remove(st)
 	s.refill()
 }
@@ -263,7 +267,7 @@ func (s *h2) flush() {
 		out := l.out
 		l.out = l.out[:0]
 		if len(out)+len(c.backlog) > maxUnreadBytes && len(c.backlog) > 0 {
-			c.fail(ErrProtocol, "the server asks for answers that it does not read")
+			c.fail(ErrProtocol, CauseOther, "the server asks for answers that it does not read")
 			return
 		}
 		generation := c.generation
@@ -318,23 +322,23 @@ func (s *h2) closedByPeer() {
 	case s.active == 0 && s.draining:
 		s.finish()
 	case !s.greeted && s.frames.isTLSAlert():
-		c.fail(ErrProtocol, speaksTLS)
+		c.fail(ErrProtocol, CauseOther, speaksTLS)
 	default:
-		c.fail(ErrRead, "connection closed before the response was complete")
+		c.fail(ErrRead, CauseShort, "connection closed before the response was complete")
 	}
 }
 
 // abort ends what is under way. When no stream was, the attempt for which the connection was opened is used up.
-func (s *h2) abort(kind ErrorKind, example string) {
+func (s *h2) abort(kind ErrorKind, cause ErrorCause, example string) {
 	l := s.conn.loop
 	if s.active == 0 && len(s.waiting) > 0 {
 		s.nextWaiting()
-		l.failure(kind, example)
+		l.failure(kind, cause, example)
 	}
 	for i := range s.streams {
 		if s.streams[i].id != 0 {
 			s.remove(&s.streams[i])
-			l.failure(kind, example)
+			l.failure(kind, cause, example)
 		}
 	}
 }
@@ -369,7 +373,7 @@ func (s *h2) expire(before int64) {
 	}
 	if c.state == established && s.lastReceived < before {
 		if int64(late) == s.underWay() {
-			c.fail(ErrTimeout, example)
+			c.fail(ErrTimeout, CauseTimedOut, example)
 			return
 		}
 		// It may be dead: those that are younger have their time still, and no other one is sent on it.
@@ -377,7 +381,7 @@ func (s *h2) expire(before int64) {
 	}
 	s.waiting = slices.DeleteFunc(s.waiting, func(a attempt) bool {
 		if a.begun < before {
-			l.failure(ErrTimeout, example)
+			l.failure(ErrTimeout, CauseTimedOut, example)
 		}
 		return a.begun < before
 	})
@@ -387,7 +391,7 @@ func (s *h2) expire(before int64) {
 	for i := range s.streams {
 		if st := &s.streams[i]; st.id != 0 && st.begun < before {
 			s.reset(st.id, http2.ErrCodeCancel)
-			l.failure(ErrTimeout, example)
+			l.failure(ErrTimeout, CauseTimedOut, example)
 			s.remove(st)
 		}
 	}

@@ -23,7 +23,7 @@ func (s *h2) received(p []byte) {
 			}
 			p = rest
 			if fault := s.take(&f); fault != "" {
-				c.fail(ErrProtocol, fault)
+				c.fail(ErrProtocol, CauseOther, fault)
 				return
 			}
 		}

@@ -65,11 +65,11 @@ func (s *http1) received(p []byte) {
 	used, done, fault := s.parser.feed(p, &s.conn.loop.lastHead)
 	switch {
 	case fault != "" && p[0] == byte(recordAlert) && s.conn.secure == nil:
-		s.conn.fail(ErrProtocol, speaksTLS)
+		s.conn.fail(ErrProtocol, CauseOther, speaksTLS)
 	case fault != "":
-		s.conn.fail(ErrProtocol, string(fault))
+		s.conn.fail(ErrProtocol, CauseOther, string(fault))
 	case done && used < len(p):
-		s.conn.fail(ErrProtocol, "more bytes than the response's length")
+		s.conn.fail(ErrProtocol, CauseOther, "more bytes than the response's length")
 	case done:
 		s.complete()
 	}
@@ -110,15 +110,15 @@ func (s *http1) closedByPeer() {
 			s.next()
 		}
 	default:
-		s.conn.fail(ErrRead, "connection closed before the response was complete")
+		s.conn.fail(ErrRead, CauseShort, "connection closed before the response was complete")
 	}
 }
 
-func (s *http1) abort(kind ErrorKind, example string) {
+func (s *http1) abort(kind ErrorKind, cause ErrorCause, example string) {
 	s.parser.reset()
 	if s.busy {
 		s.busy = false
-		s.conn.loop.failure(kind, example)
+		s.conn.loop.failure(kind, cause, example)
 	}
 }
 
@@ -130,7 +130,7 @@ func (s *http1) goodbye(dst []byte) []byte { return dst }
 
 func (s *http1) expire(before int64) {
 	if s.busy && s.begun < before && s.conn.state == established {
-		s.conn.fail(ErrTimeout, "no complete response within the timeout")
+		s.conn.fail(ErrTimeout, CauseTimedOut, "no complete response within the timeout")
 	}
 }
 

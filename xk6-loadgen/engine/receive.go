@@ -28,7 +28,7 @@ func (c *conn) readLast() {
 	switch {
 	case c.generation != generation || c.fd < 0:
 	case c.session.underWay() > 0:
-		c.fail(ErrWrite, "write: "+c.writeErrno.Error())
+		c.failCall(ErrWrite, "write", c.writeErrno)
 	default:
 		c.close()
 		c.loop.startSoon(c)
@@ -53,7 +53,7 @@ func (c *conn) readAll(events uint32) {
 			return
 		}
 		if errno != 0 && c.state != lingering {
-			c.fail(ErrRead, "read: "+errno.Error())
+			c.failCall(ErrRead, "read", errno)
 			return
 		}
 		if errno != 0 || n == 0 {

@@ -135,7 +135,7 @@ func (s *secure) advance(record []byte) {
 		h.result = s.takeOver()
 	}
 	if h.result != nil {
-		s.conn.fail(ErrTLS, explainTLS(h.result))
+		s.conn.fail(ErrTLS, CauseOther, explainTLS(h.result))
 	}
 }
 
@@ -179,15 +179,15 @@ func (s *secure) received(p []byte) {
 		kind := recordType(p[0])
 		if kind < recordChangeCipherSpec || kind > recordApplicationData {
 			if s.handshake == nil {
-				c.fail(ErrTLS, "what came in is no TLS record")
+				c.fail(ErrTLS, CauseOther, "what came in is no TLS record")
 			} else {
-				c.fail(ErrTLS, explainTLS(tls.RecordHeaderError{}))
+				c.fail(ErrTLS, CauseOther, explainTLS(tls.RecordHeaderError{}))
 			}
 			return
 		}
 		length := int(p[3])<<8 | int(p[4])
 		if length > s.maxRecordBytes() {
-			c.fail(ErrTLS, errRecordSize.Error())
+			c.fail(ErrTLS, CauseOther, errRecordSize.Error())
 			return
 		}
 		if len(p) < recordHeaderBytes+length {
@@ -226,7 +226,7 @@ func (s *secure) open(record []byte) {
 	c := s.conn
 	kind, content, err := s.in.open(record)
 	if err != nil {
-		c.fail(ErrTLS, err.Error())
+		c.fail(ErrTLS, CauseOther, err.Error())
 		return
 	}
 	switch kind {
@@ -244,7 +244,7 @@ func (s *secure) open(record []byte) {
 		}
 		// TLS 1.2: a HelloRequest, which may be ignored (RFC 5246, section 7.4.1.1).
 	default:
-		c.fail(ErrTLS, "a record of a type that does not belong there")
+		c.fail(ErrTLS, CauseOther, "a record of a type that does not belong there")
 	}
 }
 
@@ -260,13 +260,13 @@ func (s *secure) alert(content []byte) {
 	c := s.conn
 	switch {
 	case len(content) != 2:
-		c.fail(ErrTLS, "an alert is not 2 bytes long")
+		c.fail(ErrTLS, CauseOther, "an alert is not 2 bytes long")
 	case content[1] == alertCloseNotify:
 		// The FIN may take a while yet, but nothing more comes before it.
 		c.peerClosed = true
 	case content[1] == alertUserCancelled:
 	default:
-		c.fail(ErrTLS, "the server ended the TLS session: "+strings.TrimPrefix(tls.AlertError(content[1]).Error(), "tls: "))
+		c.fail(ErrTLS, CauseOther, "the server ended the TLS session: "+strings.TrimPrefix(tls.AlertError(content[1]).Error(), "tls: "))
 	}
 }
 
@@ -284,7 +284,7 @@ func (s *secure) handshakeMessages() {
 	for len(s.messages) >= 4 {
 		length := int(s.messages[1])<<16 | int(s.messages[2])<<8 | int(s.messages[3])
 		if length > maxMessageBytes {
-			c.fail(ErrTLS, "a handshake message is too long")
+			c.fail(ErrTLS, CauseOther, "a handshake message is too long")
 			return
 		}
 		if len(s.messages) < 4+length {
@@ -296,15 +296,15 @@ func (s *secure) handshakeMessages() {
 			continue
 		}
 		if len(body) != 1 || body[0] > 1 || len(s.messages) > 0 {
-			c.fail(ErrTLS, "a key update is malformed")
+			c.fail(ErrTLS, CauseOther, "a key update is malformed")
 			return
 		}
 		if s.keyUpdates++; s.keyUpdates > maxKeyUpdates {
-			c.fail(ErrTLS, "the server updates its keys without end")
+			c.fail(ErrTLS, CauseOther, "the server updates its keys without end")
 			return
 		}
 		if err := s.updateKeys(body[0] == 1); err != nil {
-			c.fail(ErrTLS, err.Error())
+			c.fail(ErrTLS, CauseOther, err.Error())
 			return
 		}
 	}

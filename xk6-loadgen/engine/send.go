@@ -139,7 +139,7 @@ func (c *conn) watchWrites() {
 
 func (c *conn) sendFailed(errno syscall.Errno) {
 	if c.state == connecting {
-		c.fail(ErrConnect, "connect: "+errno.Error())
+		c.failCall(ErrConnect, "connect", errno)
 		return
 	}
 	c.writeBroken, c.writeErrno, c.unsent, c.backlog = true, errno, nil, nil

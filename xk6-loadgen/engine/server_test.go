@@ -148,6 +148,13 @@ func load(t testing.TB, ctx context.Context, o Options) outcome {
 	if result.Requests != responses+result.ErrorTotal() {
 		t.Errorf("requests %d is not responses %d + errors %d", result.Requests, responses, result.ErrorTotal())
 	}
+	causes := int64(0)
+	for _, n := range result.Causes {
+		causes += n
+	}
+	if causes != result.ErrorTotal() {
+		t.Errorf("%d errors, but %d by their causes: %v %v", result.ErrorTotal(), causes, ErrorCauseNames, result.Causes)
+	}
 	if o.Requests > 0 && ctx.Err() == nil && result.Requests != o.Requests {
 		t.Errorf("asked for %d requests, made %d", o.Requests, result.Requests)
 	}

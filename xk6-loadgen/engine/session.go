@@ -18,8 +18,8 @@ type session interface {
 	flush()
 	// closedByPeer: the peer has closed, and all that it sent has been received.
 	closedByPeer()
-	// abort ends every attempt under way as an error of this kind; the connection is closed already.
-	abort(kind ErrorKind, example string)
+	// abort ends every attempt under way as an error of this kind and cause; the connection is closed already.
+	abort(kind ErrorKind, cause ErrorCause, example string)
 	// expire ends the attempts that began before this time as timed out. While the connection is being opened, only those
 	// that had another one before: the connection has the same time.
 	expire(before int64)

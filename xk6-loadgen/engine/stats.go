@@ -2,6 +2,7 @@ package engine
 
 import (
 	"math"
+	"syscall"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -24,17 +25,55 @@ const (
 // ErrorKindNames are the names of the kinds in results and metrics.
 var ErrorKindNames = [errorKinds]string{"connect", "tls", "read", "write", "timeout", "protocol"}
 
+// ErrorCause says why an attempt ended without a response, whatever it was at.
+type ErrorCause int
+
+// The causes of error, a closed list as that of the kinds.
+const (
+	// CauseAddressNotAvailable: no address and port were left to connect from.
+	CauseAddressNotAvailable ErrorCause = iota
+	// CauseRefused: nothing listens there, or what listens turned the connection away.
+	CauseRefused
+	// CauseReset: the peer reset the connection, or with HTTP/2 the stream.
+	CauseReset
+	// CauseTimedOut: the engine's timeout, or the kernel's.
+	CauseTimedOut
+	// CauseShort: the connection ended in order, before the response or within it.
+	CauseShort
+	CauseOther
+	errorCauses
+)
+
+// ErrorCauseNames are the names of the causes in results.
+var ErrorCauseNames = [errorCauses]string{"addressNotAvailable", "refused", "reset", "timedOut", "short", "other"}
+
+// causeOf is the cause that the outcome of a system call on a socket stands for.
+func causeOf(errno syscall.Errno) ErrorCause {
+	switch errno {
+	case syscall.EADDRNOTAVAIL:
+		return CauseAddressNotAvailable
+	case syscall.ECONNREFUSED:
+		return CauseRefused
+	case syscall.ECONNRESET, syscall.EPIPE:
+		return CauseReset
+	case syscall.ETIMEDOUT:
+		return CauseTimedOut
+	}
+	return CauseOther
+}
+
 // statusClasses counts 2xx, 3xx, 4xx and 5xx.
 const statusClasses = 4
 
 // StatusClassNames are the names of the status classes in results and metrics.
 var StatusClassNames = [statusClasses]string{"2xx", "3xx", "4xx", "5xx"}
 
-// Counts are what was counted in a stretch of time. Requests = Responses + Errors.
+// Counts are what was counted in a stretch of time. Requests = Responses + Errors, and Errors = Causes.
 type Counts struct {
 	Requests  int64
 	Responses [statusClasses]int64
 	Errors    [errorKinds]int64
+	Causes    [errorCauses]int64
 	// HeaderBytes are status line and headers as received; with HTTP/2 the header blocks, compressed as they are, without
 	// their frames' headers. HeadersDecodedBytes are names and values of HTTP/2's headers, decoded; with HTTP/1 they equal
 	// HeaderBytes. BodyBytes are bodies without chunk framing, frames or padding. ReceivedBytes are all bytes that came
@@ -49,6 +88,9 @@ func (c *Counts) add(other *Counts) {
 	}
 	for i := range c.Errors {
 		c.Errors[i] += other.Errors[i]
+	}
+	for i := range c.Causes {
+		c.Causes[i] += other.Causes[i]
 	}
 	c.HeaderBytes += other.HeaderBytes
 	c.HeadersDecodedBytes += other.HeadersDecodedBytes

@@ -1,0 +1,255 @@
+package engine
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/sys/unix"
+)
+
+// wantCauses checks that errors of these causes and no other were counted.
+func wantCauses(t *testing.T, r outcome, causes map[ErrorCause]int64) {
+	t.Helper()
+	var want [errorCauses]int64
+	for cause, n := range causes {
+		want[cause] = n
+	}
+	if r.Causes != want {
+		t.Errorf("causes %v %v (%s), want %v", ErrorCauseNames, r.Causes, r.ErrorExample, want)
+	}
+}
+
+// resetsAfter answers a request with the beginning of a response, and resets the connection.
+func resetsAfter(response string) func(*testServer, net.Conn) {
+	return func(s *testServer, c net.Conn) {
+		s.readRequest(bufio.NewReader(c))
+		io.WriteString(c, response)
+		c.(*net.TCPConn).SetLinger(0)
+	}
+}
+
+func TestErrorsByKindAndCause(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer func(*testServer, net.Conn)
+		kind   ErrorKind
+		cause  ErrorCause
+	}{
+		"closes after request":           {once(""), ErrRead, CauseShort},
+		"closes within the head":         {once("HTTP/1.1 200 OK\r\nContent-"), ErrRead, CauseShort},
+		"closes within the body":         {once("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhello"), ErrRead, CauseShort},
+		"closes within a chunk":          {once("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\nhello"), ErrRead, CauseShort},
+		"resets before the response":     {resetsAfter(""), ErrRead, CauseReset},
+		"resets within the response":     {resetsAfter("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhello"), ErrRead, CauseReset},
+		"resets a body without a length": {resetsAfter("HTTP/1.0 200 OK\r\n\r\nhello"), ErrRead, CauseReset},
+		"never answers":                  {func(_ *testServer, c net.Conn) { io.Copy(io.Discard, c) }, ErrTimeout, CauseTimedOut},
+		"not HTTP":                       {once("220 mail.example ESMTP\r\n"), ErrProtocol, CauseOther},
+		"more than it said":              {once("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhello"), ErrProtocol, CauseOther},
+		"endless headers":                {once("HTTP/1.1 200 OK\r\n" + strings.Repeat("X: y\r\n", 20_000)), ErrProtocol, CauseOther},
+		"asks for an upgrade":            {once("HTTP/1.1 101 Switching Protocols\r\n\r\n"), ErrProtocol, CauseOther},
+	} {
+		for _, keepAlive := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, keepAlive %t", name, keepAlive), func(t *testing.T) {
+				s := serve(t, test.answer)
+				o := options(s.url)
+				o.Requests, o.KeepAlive = 12, keepAlive
+				if test.cause == CauseTimedOut {
+					o.Timeout = 50 * time.Millisecond
+				}
+				r := load(t, context.Background(), o)
+				wantErrors(t, r, test.kind, 12)
+				wantCauses(t, r, map[ErrorCause]int64{test.cause: 12})
+				if r.ErrorExample == "" {
+					t.Error("no example of the error")
+				}
+			})
+		}
+	}
+}
+
+func TestAServerThatClosesAtOnce(t *testing.T) {
+	s := serve(t, func(*testServer, net.Conn) {})
+	o := options(s.url)
+	o.Requests = 12
+	r := load(t, context.Background(), o)
+	// What it had not read by then it answers with a reset, which may even come before the request is out.
+	if r.Errors[ErrRead]+r.Errors[ErrWrite] != 12 || r.Causes[CauseShort]+r.Causes[CauseReset] != 12 || r.ErrorExample == "" {
+		t.Errorf("errors %v, causes %v: %s", r.Errors, r.Causes, r.ErrorExample)
+	}
+}
+
+func TestAServerThatDoesNotReadResetsWhatIsSent(t *testing.T) {
+	s := serve(t, func(_ *testServer, c net.Conn) { c.(*net.TCPConn).SetLinger(0) })
+	o := options(s.url)
+	o.Requests, o.Method, o.Body = 8, "POST", make([]byte, 16<<20)
+	r := load(t, context.Background(), o)
+	// While it sends or while it reads, or even before the connection was seen to be up.
+	wantCauses(t, r, map[ErrorCause]int64{CauseReset: 8})
+}
+
+func TestConnectsByCause(t *testing.T) {
+	refusing, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusing.Close()
+	for name, test := range map[string]struct {
+		address string
+		cause   ErrorCause
+	}{
+		"nothing listens":     {refusing.Addr().String(), CauseRefused},
+		"the queue is full":   {fullListener(t), CauseTimedOut},
+		"a broadcast address": {"255.255.255.255:80", CauseOther},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := options("http://" + test.address + "/")
+			o.Requests, o.Timeout = 8, 50*time.Millisecond
+			r := load(t, context.Background(), o)
+			wantErrors(t, r, ErrConnect, 8)
+			wantCauses(t, r, map[ErrorCause]int64{test.cause: 8})
+		})
+	}
+}
+
+// fullListener returns the address of a socket that accepts nothing, and whose queue is full: the kernel leaves a SYN to it
+// without an answer.
+func fullListener(t *testing.T) string {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The file has to live as long as the test: it closes its descriptor when it is collected.
+	file := os.NewFile(uintptr(fd), "listener")
+	t.Cleanup(func() { file.Close() })
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Listen(fd, 0); err != nil {
+		t.Fatal(err)
+	}
+	bound, err := unix.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: bound.(*unix.SockaddrInet4).Port}
+	// One waits in a queue of 0.
+	c, err := net.DialTimeout("tcp", address.String(), 5*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return address.String()
+}
+
+func TestNoPortLeftToConnectFrom(t *testing.T) {
+	path := newNamespace(t)
+	var s *testServer
+	within(t, path, func() {
+		s = serve(t, func(s *testServer, c net.Conn) {
+			r := bufio.NewReader(c)
+			if !s.readRequest(r) {
+				return
+			}
+			// The ports are taken until the others have failed.
+			waitFor(t, func() bool { return s.connections.Load() >= 4 })
+			io.WriteString(c, ok)
+			s.readRequest(r)
+		})
+		if err := os.WriteFile("/proc/sys/net/ipv4/ip_local_port_range", []byte("40000 40003"), 0); err != nil {
+			t.Fatal(err)
+		}
+	})
+	o := options(s.url)
+	o.Connections, o.Requests, o.NetNS = 10, 10, path
+	r := load(t, context.Background(), o)
+	if r.Responses[0] != 4 {
+		t.Errorf("%v responses from 4 ports", r.Responses)
+	}
+	wantErrors(t, r, ErrConnect, 6)
+	wantCauses(t, r, map[ErrorCause]int64{CauseAddressNotAvailable: 6})
+}
+
+func TestTLSByCause(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer func(*testServer, net.Conn)
+		cause  ErrorCause
+	}{
+		"ends within the handshake": {func(_ *testServer, c net.Conn) {
+			c.Read(make([]byte, 64<<10))
+			c.(*net.TCPConn).CloseWrite()
+			io.Copy(io.Discard, c)
+		}, CauseShort},
+		"resets the handshake": {func(_ *testServer, c net.Conn) {
+			c.Read(make([]byte, 64<<10))
+			c.(*net.TCPConn).SetLinger(0)
+		}, CauseReset},
+		"never shakes hands": {func(_ *testServer, c net.Conn) { io.Copy(io.Discard, c) }, CauseTimedOut},
+		"wants another version": {func(_ *testServer, c net.Conn) {
+			tls.Server(c, &tls.Config{MaxVersion: tls.VersionTLS11}).Handshake()
+		}, CauseOther},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, test.answer)
+			o := options("https" + s.url[len("http"):])
+			o.Requests, o.TLS.InsecureSkipVerify = 8, true
+			if test.cause == CauseTimedOut {
+				o.Timeout = 50 * time.Millisecond
+			}
+			r := load(t, context.Background(), o)
+			wantErrors(t, r, ErrTLS, 8)
+			wantCauses(t, r, map[ErrorCause]int64{test.cause: 8})
+		})
+	}
+}
+
+func TestHTTP2ByCause(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer func(p *h2peer, r *h2stream)
+		cause  ErrorCause
+	}{
+		"resets the stream":     {func(p *h2peer, r *h2stream) { p.WriteRSTStream(r.id, http2.ErrCodeInternal); p.done(r) }, CauseReset},
+		"resets the connection": {func(p *h2peer, r *h2stream) { p.reset() }, CauseReset},
+		"closes the connection": {func(p *h2peer, r *h2stream) { p.close() }, CauseShort},
+		"a body that is shorter": {func(p *h2peer, r *h2stream) {
+			p.headers(r, false, ":status", "200", "content-length", "10")
+			p.data(r, "hello", true)
+		}, CauseShort},
+		"a body that is longer": {func(p *h2peer, r *h2stream) {
+			p.headers(r, false, ":status", "200", "content-length", "2")
+			p.data(r, "hello", true)
+		}, CauseOther},
+		"never answers": {func(*h2peer, *h2stream) {}, CauseTimedOut},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serveH2(t, answering(test.answer))
+			o := options(s.url)
+			o.Protocol, o.Requests = H2C, 8
+			if test.cause == CauseTimedOut {
+				o.Timeout = 100 * time.Millisecond
+			}
+			r := load(t, context.Background(), o)
+			wantCauses(t, r, map[ErrorCause]int64{test.cause: 8})
+		})
+	}
+}
+
+func TestCausesOfSystemCalls(t *testing.T) {
+	for errno, want := range map[syscall.Errno]ErrorCause{
+		syscall.EADDRNOTAVAIL: CauseAddressNotAvailable, syscall.ECONNREFUSED: CauseRefused, syscall.ECONNRESET: CauseReset,
+		syscall.EPIPE: CauseReset, syscall.ETIMEDOUT: CauseTimedOut, syscall.EHOSTUNREACH: CauseOther, syscall.EMFILE: CauseOther,
+	} {
+		if got := causeOf(errno); got != want {
+			t.Errorf("%v: %s, want %s", errno, ErrorCauseNames[got], ErrorCauseNames[want])
+		}
+	}
+}
