@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/netip"
 	"os"
 	"runtime"
@@ -128,47 +129,45 @@ func openTun() (int, error) {
 
 // configure gives the device its queue, its address and so the route to the other side, and lets packets through.
 func configure(socket int, side Side) error {
-	mask := ^uint32(0) << (32 - network.Bits())
-	address := addresses[side].As4()
-	for _, step := range []struct {
-		what    string
-		request uint
-		fill    func(*unix.Ifreq) error
-	}{
-		{"length of the queue", unix.SIOCSIFTXQLEN, func(r *unix.Ifreq) error { r.SetUint32(deviceQueue); return nil }},
-		{"MTU", unix.SIOCSIFMTU, func(r *unix.Ifreq) error { r.SetUint32(mtu); return nil }},
-		{"address", unix.SIOCSIFADDR, func(r *unix.Ifreq) error { return r.SetInet4Addr(address[:]) }},
-		{"netmask", unix.SIOCSIFNETMASK, func(r *unix.Ifreq) error {
-			return r.SetInet4Addr([]byte{byte(mask >> 24), byte(mask >> 16), byte(mask >> 8), byte(mask)})
-		}},
-	} {
-		request, err := unix.NewIfreq(device)
-		if err == nil {
-			err = step.fill(request)
-		}
-		if err == nil {
-			err = unix.IoctlIfreq(socket, step.request, request)
-		}
-		if err != nil {
-			return fmt.Errorf("the %s of the %s's device cannot be set: %w", step.what, side, err)
-		}
+	request, err := onDevice(socket, device, unix.SIOCGIFINDEX, nil)
+	if err == nil {
+		err = changeDevice(int32(request.Uint32()), uint32Attribute(unix.IFLA_TXQLEN, deviceQueue), uint32Attribute(unix.IFLA_MTU, mtu))
+	}
+	if err == nil {
+		address := addresses[side].As4()
+		_, err = onDevice(socket, device, unix.SIOCSIFADDR, func(r *unix.Ifreq) error { return r.SetInet4Addr(address[:]) })
+	}
+	if err == nil {
+		mask := net.CIDRMask(network.Bits(), 32)
+		_, err = onDevice(socket, device, unix.SIOCSIFNETMASK, func(r *unix.Ifreq) error { return r.SetInet4Addr(mask) })
+	}
+	if err != nil {
+		return fmt.Errorf("the %s's device cannot be configured: %w", side, err)
 	}
 	return bringUp(socket, device)
 }
 
-func bringUp(socket int, device string) error {
-	request, err := unix.NewIfreq(device)
+func bringUp(socket int, name string) error {
+	flags, err := onDevice(socket, name, unix.SIOCGIFFLAGS, nil)
 	if err == nil {
-		err = unix.IoctlIfreq(socket, unix.SIOCGIFFLAGS, request)
-	}
-	if err == nil {
-		request.SetUint16(request.Uint16() | unix.IFF_UP)
-		err = unix.IoctlIfreq(socket, unix.SIOCSIFFLAGS, request)
+		_, err = onDevice(socket, name, unix.SIOCSIFFLAGS, func(r *unix.Ifreq) error { r.SetUint16(flags.Uint16() | unix.IFF_UP); return nil })
 	}
 	if err != nil {
-		return fmt.Errorf("the device %s cannot be brought up: %w", device, err)
+		return fmt.Errorf("the device %s cannot be brought up: %w", name, err)
 	}
 	return nil
+}
+
+// onDevice asks the kernel for something about a device, or to change it, as fill says.
+func onDevice(socket int, name string, what uint, fill func(*unix.Ifreq) error) (*unix.Ifreq, error) {
+	request, err := unix.NewIfreq(name)
+	if err == nil && fill != nil {
+		err = fill(request)
+	}
+	if err == nil {
+		err = unix.IoctlIfreq(socket, what, request)
+	}
+	return request, err
 }
 
 // ready says where the namespace is. The path is for any process that may look at this one's descriptors.

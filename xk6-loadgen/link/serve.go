@@ -11,33 +11,15 @@ import (
 const longestLine = 1 << 20
 
 // Serve reads an order and then the word "report" as often as it comes, each on a line, and answers each with a line. It
-// returns nil when its input ends, at once; else what is wrong with the input, or what the system refuses.
+// returns nil when its input ends, at once, even in the middle of a report; else what is wrong with the input, or what the
+// system refuses.
 func Serve(in io.Reader, out io.Writer) error {
-	lines, end := make(chan []byte), make(chan error, 1)
-	go func() {
-		scanner := bufio.NewScanner(in)
-		scanner.Buffer(nil, longestLine)
-		for scanner.Scan() {
-			lines <- append([]byte(nil), scanner.Bytes()...)
-		}
-		end <- scanner.Err()
-	}()
-	failed := make(chan error, 1)
-	go func() { failed <- answer(lines, json.NewEncoder(out)) }()
-	select {
-	case err := <-end:
-		if err != nil {
-			return fmt.Errorf("its input cannot be read: %w", err)
-		}
-		return nil
-	case err := <-failed:
-		return err
+	lines, answers := bufio.NewScanner(in), json.NewEncoder(out)
+	lines.Buffer(nil, longestLine)
+	if !lines.Scan() {
+		return endOf(lines)
 	}
-}
-
-// answer answers until something is wrong.
-func answer(lines <-chan []byte, out *json.Encoder) error {
-	order, err := parseOrder(<-lines)
+	order, err := parseOrder(lines.Bytes())
 	if err != nil {
 		return err
 	}
@@ -45,24 +27,49 @@ func answer(lines <-chan []byte, out *json.Encoder) error {
 	if err != nil {
 		return err
 	}
-	if err := out.Encode(ready); err != nil {
+	if err := answers.Encode(ready); err != nil {
 		return fmt.Errorf("nobody takes its output: %w", err)
 	}
-	for {
-		select {
-		case err := <-link.Failed:
+	asked, end := make(chan struct{}), make(chan error, 1)
+	go func() { end <- listen(lines, asked) }()
+	reported := make(chan error, 1)
+	go func() { reported <- report(link, asked, answers) }()
+	select {
+	case err = <-end:
+	case err = <-reported:
+	case err = <-link.Failed:
+	}
+	return err
+}
+
+// listen tells of each report that is asked for, until the input ends or has something else in it.
+func listen(lines *bufio.Scanner, asked chan<- struct{}) error {
+	for lines.Scan() {
+		if word := lines.Text(); word != "report" {
+			return fmt.Errorf("%.40q is nothing that it knows; report is", word)
+		}
+		asked <- struct{}{}
+	}
+	return endOf(lines)
+}
+
+// report gives a report each time.
+func report(link *Link, asked <-chan struct{}, answers *json.Encoder) error {
+	for range asked {
+		r, err := link.Report()
+		if err != nil {
 			return err
-		case line := <-lines:
-			if string(line) != "report" {
-				return fmt.Errorf("%.40q is not what it is asked; report is", line)
-			}
-			report, err := link.Report()
-			if err != nil {
-				return err
-			}
-			if err := out.Encode(report); err != nil {
-				return fmt.Errorf("nobody takes its output: %w", err)
-			}
+		}
+		if err := answers.Encode(r); err != nil {
+			return fmt.Errorf("nobody takes its output: %w", err)
 		}
 	}
+	return nil
+}
+
+func endOf(lines *bufio.Scanner) error {
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("its input cannot be read: %w", err)
+	}
+	return nil
 }
