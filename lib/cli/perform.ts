@@ -2,6 +2,9 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { UserError } from '../errors.ts';
+import { thisCaller } from '../network/namespaces.ts';
+import { requireNetworks } from '../network/permission.ts';
 import { createRunProgress } from '../report/run-progress.ts';
 import { headingLines } from '../report/sentences.ts';
 import { wrapLines } from '../report/terminal.ts';
@@ -16,11 +19,12 @@ import type { RunContext } from '../runner/round.ts';
 import { runRounds } from '../runner/run.ts';
 import { compileScript } from '../runner/script.ts';
 import { versionsOf } from '../runner/versions.ts';
+import { networkOf } from '../scenario/catalogue.ts';
 import type { ServerSpec } from '../scenario/model.ts';
-import { responderPath } from '../setup/k6.ts';
+import { pathBesideK6 } from '../setup/k6.ts';
 import { thisMachine } from '../setup/machine.ts';
 import { bakeoffFolder } from '../setup/paths.ts';
-import { ensureTools } from '../setup/tools.ts';
+import { ensureTools, toolVariable } from '../setup/tools.ts';
 import { openStore } from '../store/index.ts';
 import type { RunOptions } from './run-options.ts';
 import { headingOf, outputWidth, progressEvents, report, shorterLine } from './run-output.ts';
@@ -60,6 +64,11 @@ async function withTools({ servers: needed, cores, shorterBy, prepare }: Work, o
     await runOn(cores.generatorCpus);
     const draft = await prepare(servers, interrupt.signal);
     interrupt.signal.throwIfAborted();
+    const delaylink = await pathBesideK6(k6, 'delaylink');
+    if (draft.variants.some(({ variant }) => networkOf(draft.scenario, variant) !== undefined)) {
+      if (delaylink === undefined) throw new UserError(`there is no delaylink beside ${k6}, which holds the networks of ${draft.scenario.name}: unset ${toolVariable('k6')} to have both built`);
+      await requireNetworks(thisMachine(), thisCaller(), interrupt.signal);
+    }
     await checkResultsFolder(options.out, neededBytes(draft));
     const store = options.store === 'none' ? null : await openStore({
       ...(options.store === 'local' ? { influxdBinary: influxd } : { url: options.store.url }),
@@ -68,7 +77,7 @@ async function withTools({ servers: needed, cores, shorterBy, prepare }: Work, o
     });
     try {
       interrupt.signal.throwIfAborted();
-      return await measure(draft, options, shorterBy ?? [], { tools: { k6, responder: await responderPath(k6), servers }, store, interrupt });
+      return await measure(draft, options, shorterBy ?? [], { tools: { k6, responder: await pathBesideK6(k6, 'responder'), delaylink, servers }, store, interrupt });
     } finally {
       await store?.close();
     }

@@ -1,14 +1,14 @@
 // What a run knows so far, as its result.
 import { summarise, type MeasuredVariant } from '../analysis/summarise.ts';
 import { warningText, type Warning } from '../analysis/warnings.ts';
-import { baselineName, loadOf, pageOf } from '../scenario/catalogue.ts';
+import { baselineName, loadOf, networkOf, pageOf } from '../scenario/catalogue.ts';
 import { knobOf } from '../scenario/knob.ts';
 import type { Load } from '../scenario/load.ts';
-import type { Page, ServerSpec, Variant } from '../scenario/model.ts';
+import type { NetworkSpec, Page, ServerSpec, Variant } from '../scenario/model.ts';
 import { workersFor } from '../servers/index.ts';
 import { sharesCores } from './cores.ts';
 import type { Plan } from './plan.ts';
-import type { Ceiling, Environment, Integrity, Result, Round } from './result.ts';
+import type { Ceiling, Environment, Integrity, KernelSetting, Result, Round } from './result.ts';
 import type { RunContext, Tried, VariantRound } from './round.ts';
 
 /** A round that counts: every variant once. `round` names it. */
@@ -58,7 +58,7 @@ export function buildResult({ plan, store }: RunContext, environment: Environmen
     sameWithin: plan.sameWithin,
     noiseFloor,
     ceilings: [...known.ceilings],
-    kernelSettings: [],
+    kernelSettings: kernelSettings(known.tried),
     integrity: store === null ? null : totalIntegrity(known.kept),
     warnings: [...warnings, ...known.notes].map(warningText),
     footnotes: [...(scenario.footnotes ?? [])],
@@ -70,12 +70,14 @@ function tableVariant(plan: Plan, variant: Variant, { kept, tried }: Known): Mea
   const { scenario } = plan;
   const against = baselineName(scenario, variant);
   const page = pageOf(scenario, variant);
+  const network = networkOf(scenario, variant);
   const about = {
     name: variant.name,
     published: variant.published ?? null,
     ...(variant.note === undefined ? {} : { note: variant.note }),
     ...(against === undefined ? {} : { against }),
     ...(variant.needsServerCores === undefined ? {} : { needsServerCores: variant.needsServerCores }),
+    ...(network === undefined ? {} : { network }),
   };
   const { threads, durationSeconds, requests } = loadOf(scenario, variant);
   const asked = {
@@ -96,13 +98,27 @@ function tableVariant(plan: Plan, variant: Variant, { kept, tried }: Known): Mea
     server,
     load: { ...load, ...asked },
     rounds: outcomes.map(({ round, outcome }): Round => ({ round, phases: outcome.phases })),
-    setup: setupOf(spec, server.workers, load, page),
+    setup: setupOf(spec, server.workers, load, page, network),
   };
 }
 
 /** All that makes a variant what it is here, as text. */
-function setupOf({ name, config, fileLimit, asIs }: ServerSpec, workers: number, { command, ...load }: Load, page: Page): string {
-  return JSON.stringify({ name, config, fileLimit, asIs, workers, load, page });
+function setupOf({ name, config, fileLimit, asIs }: ServerSpec, workers: number, { command, ...load }: Load, page: Page, network: NetworkSpec | undefined): string {
+  return JSON.stringify({ name, config, fileLimit, asIs, workers, load, page, network });
+}
+
+/** Each setting once, with all variants whose network has it. */
+function kernelSettings(tried: Known['tried']): KernelSetting[] {
+  const found = new Map<string, KernelSetting>();
+  for (const [variant, { settings }] of tried) {
+    for (const setting of settings) {
+      const key = JSON.stringify([setting.side, setting.name, setting.value, setting.problem]);
+      const known = found.get(key);
+      if (known === undefined) found.set(key, { ...setting, variants: [variant] });
+      else known.variants.push(variant);
+    }
+  }
+  return [...found.values()];
 }
 
 function totalIntegrity(kept: readonly KeptRound[]): Integrity {

@@ -1,5 +1,5 @@
 // The loads of a plan as they are laid on the responder, to find what the generator can do at most.
-import { pageOf } from '../scenario/catalogue.ts';
+import { networkOf, pageOf } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
 import type { Page } from '../scenario/model.ts';
 import { assumed } from './assumed.ts';
@@ -22,13 +22,14 @@ export interface CeilingLoad {
 }
 
 /**
- * Each load that differs, once. Those with a rate are left out: they ask for no more than it.
+ * Each load that differs, once. Those with a rate are left out: they ask for no more than it; and those with a network of the
+ * run's own: what can be done over it is the link's to say too.
  * @param overTls whether the variant's server speaks TLS; before it was tried, what its protocol says
  */
 export function ceilingLoads(plan: PlanDraft, overTls = ({ load }: PlannedVariant): boolean => load.protocol === 'h2'): CeilingLoad[] {
   const found = new Map<string, CeilingLoad>();
   for (const planned of plan.variants) {
-    if (planned.load.rate !== undefined) continue;
+    if (planned.load.rate !== undefined || networkOf(plan.scenario, planned.variant) !== undefined) continue;
     const tls = overTls(planned);
     const page = pageOf(plan.scenario, planned.variant);
     const load = shortened(planned.load, tls, plan.quick);

@@ -76,7 +76,7 @@ async function measure(context: RunContext, binary: string, { variants, load, tl
         scenario: scenario.name,
         tags: { run, check: 'ceiling' },
         maxDurationSeconds: Math.ceil(attempts * (load.warmupSeconds + load.durationSeconds + load.timeoutSeconds)) + 10,
-        phases: Array.from({ length: attempts }, () => loadOptions(load, url, page)),
+        phases: Array.from({ length: attempts }, () => loadOptions(load, { url }, page)),
       },
       output: null,
     }, { interrupt, peerDied: responder.died });

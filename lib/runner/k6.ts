@@ -17,6 +17,8 @@ export interface K6Options {
   /** All that k6 writes goes there; it exists. */
   folder: string;
   cpus: readonly number[];
+  /** As in ChildOptions. */
+  before?: readonly string[] | undefined;
   loadPlan: LoadPlan;
   /** The store's output: values of --out, and environment variables; null without a store. */
   output: { out: readonly string[]; env: Readonly<Record<string, string>> } | null;
@@ -95,6 +97,7 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
   await writeFile(join(folder, 'load.json'), `${JSON.stringify(loadPlan, null, 2)}\n`);
   const log = openSync(logFile, 'w');
   const child = await startChild({
+    before: options.before,
     command: options.binary,
     args: [
       'run', '--quiet', '--no-color', '--log-format', 'raw', '--console-output', consoleFile,

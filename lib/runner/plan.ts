@@ -124,8 +124,11 @@ export function serversOf({ variants }: PlanDraft): ServerSpec['name'][] {
 /** A count of requests may take this many times longer than expected; a duration ends by itself. */
 const patience = 20;
 
-/** What k6 gets for one variant in one round. `url`: the page, at the server's address. */
-export function loadPlanFor(plan: Plan, planned: PlannedVariant, round: number, url: string): LoadPlan {
+/** What is loaded: the page, at the server's address, and from which network namespace (its path); undefined: the machine's. */
+export interface Target { url: string; netns?: string | undefined }
+
+/** What k6 gets for one variant in one round. */
+export function loadPlanFor(plan: Plan, planned: PlannedVariant, round: number, target: Target): LoadPlan {
   const { scenario } = plan;
   const { variant, load } = planned;
   const { count: phases, pauseSeconds } = scenario.phases ?? { count: 1, pauseSeconds: 0 };
@@ -135,13 +138,13 @@ export function loadPlanFor(plan: Plan, planned: PlannedVariant, round: number, 
     scenario: scenario.name,
     tags: { run: plan.run, variant: variant.name, round: String(round), server: variant.server.name, protocol: load.protocol },
     maxDurationSeconds: Math.ceil(phases * longest + (phases - 1) * pauseSeconds) + 10,
-    phases: Array.from({ length: phases }, (_, index) => ({ ...loadOptions(load, url, page), tags: { phase: String(index + 1) } })),
+    phases: Array.from({ length: phases }, (_, index) => ({ ...loadOptions(load, target, page), tags: { phase: String(index + 1) } })),
     ...(pauseSeconds === 0 ? {} : { pauseSeconds }),
   };
 }
 
-/** What the engine is asked for. `page`: the one at `url`. */
-export function loadOptions(load: Load, url: string, page: Pick<Page, 'host'>): LoadOptions {
+/** What the engine is asked for. `page`: the one at the target's `url`. */
+export function loadOptions(load: Load, { url, netns }: Target, page: Pick<Page, 'host'>): LoadOptions {
   const { rate, bucketSeconds, tls, method, body } = load;
   const headers = headersOf(load, page);
   const serverName = serverNameOf(page.host);
@@ -152,6 +155,7 @@ export function loadOptions(load: Load, url: string, page: Pick<Page, 'host'>): 
     ...(load.streams === 1 ? {} : { streams: load.streams }),
     ...(rate === undefined ? {} : { rate }),
     ...(bucketSeconds === undefined ? {} : { buckets: bucketSeconds.map(goDuration) }),
+    ...(netns === undefined ? {} : { netns }),
     threads: load.threads,
     keepAlive: load.keepAlive,
     timeout: goDuration(load.timeoutSeconds),

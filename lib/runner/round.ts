@@ -1,8 +1,11 @@
-// One variant in one round: the server anew, the load on it, what both used, and whether every sample was stored.
+// One variant in one round: its network and server anew, the load on it, what all used, and whether every sample was stored.
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UserError } from '../errors.ts';
-import { pageOf } from '../scenario/catalogue.ts';
+import { whole } from '../format.ts';
+import type { LinkReport } from '../network/link-messages.ts';
+import { openNetwork, type Network } from '../network/network.ts';
+import { networkOf, pageOf } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 import { startServer, workersFor, type RunningServer } from '../servers/index.ts';
@@ -14,14 +17,14 @@ import { interruptsApart, watchMachine, watchProcess } from './machine-usage.ts'
 import { noiseBetween, type NoiseCores } from './noise.ts';
 import { loadPlanFor, type Plan, type PlannedVariant } from './plan.ts';
 import { RecordTail } from './record.ts';
-import type { LoadResult, Phase, VariantResult } from './result.ts';
+import type { LoadResult, NetworkUse, Phase, VariantResult } from './result.ts';
 import { sampleUsage, usageBetween, type UsageSample } from './server-usage.ts';
 
 /** What every round of a run has in common. */
 export interface RunContext {
   plan: Plan;
-  /** Paths of the binaries: k6, what the generator's own ceiling is found with, where there is one, and the plan's servers. */
-  tools: { k6: string; responder: string | undefined; servers: Partial<Record<ServerSpec['name'], string>> };
+  /** Paths of the binaries: k6, what lies beside it (undefined: not there), and the plan's servers. */
+  tools: { k6: string; responder: string | undefined; delaylink: string | undefined; servers: Partial<Record<ServerSpec['name'], string>> };
   /** results/<run> */
   folder: string;
   script: string;
@@ -33,6 +36,8 @@ export interface RunContext {
 export interface VariantRound {
   server: NonNullable<VariantResult['server']>;
   phases: Phase[];
+  /** Packets were still on their way when they were counted. */
+  restless: boolean;
   /** null with `--store none`. */
   integrity: RoundIntegrity | null;
 }
@@ -48,12 +53,12 @@ export interface Attempt {
 /** The round has to be repeated; the message says why in one line. */
 export class RoundFailure extends Error {}
 
-/** What a server said of itself when it was tried. */
-export interface Tried { server: VariantRound['server']; origin: string; bodyBytes: number }
+/** What a server said of itself when it was tried, and which kernel settings its network has; none on loopback. */
+export interface Tried { server: VariantRound['server']; origin: string; bodyBytes: number; settings: Network['settings'] }
 
 /**
- * Starts every server of the plan once and ends it again, so that a config, page or port that is not right shows before
- * anything is measured. Returns what it found, by variant. What it wrote stays in the folder `check` when one does not start.
+ * Starts every server of the plan once, in its network, and ends it again, so that a config, page, port or setting that is not
+ * right shows before anything is measured. Returns what it found, by variant. What it wrote stays in the folder `check` when one does not start.
  * @throws UserError when a server does not start, Interrupted after a signal
  */
 export async function tryServers(context: RunContext): Promise<ReadonlyMap<string, Tried>> {
@@ -64,7 +69,7 @@ export async function tryServers(context: RunContext): Promise<ReadonlyMap<strin
   for (const planned of variants) {
     const { variant, load: { protocol, tls, connections } } = planned;
     // Variants may differ in their load alone.
-    const setup = JSON.stringify([variant.server, pageOf(scenario, variant), protocol, tls, connections]);
+    const setup = JSON.stringify([variant.server, pageOf(scenario, variant), networkOf(scenario, variant), protocol, tls, connections]);
     const tried = bySetup.get(setup) ?? await tryServer(context, planned, join(folder, variant.name));
     bySetup.set(setup, tried);
     found.set(variant.name, tried);
@@ -74,11 +79,11 @@ export async function tryServers(context: RunContext): Promise<ReadonlyMap<strin
 }
 
 async function tryServer(context: RunContext, planned: PlannedVariant, folder: string): Promise<Tried> {
-  const server = await serverOf(context, planned, folder).catch((error: unknown) => {
+  const { server, network, stop } = await openStage(context, planned, folder).catch((error: unknown) => {
     throw error instanceof UserError ? new UserError(`${planned.variant.name}: ${error.message}`) : error;
   });
-  await server.stop();
-  return { server: serverFacts(planned, server), origin: server.origin, bodyBytes: server.bodyBytes };
+  await stop();
+  return { server: serverFacts(planned, server), origin: server.origin, bodyBytes: server.bodyBytes, settings: network?.settings ?? [] };
 }
 
 /** What the result says of a server. */
@@ -88,30 +93,71 @@ function serverFacts({ variant }: PlannedVariant, { name, version, workers, redi
 
 /**
  * Runs one variant in one round. Everything it started has ended when it returns or throws.
- * @throws RoundFailure when the server or k6 ended early, or the server does not start: it did before, so it is not its config's fault
+ * @throws RoundFailure when the server, its network or k6 ended early, or one of the first two does not start: they did before, so
+ * it is not the config's fault
  * @throws Interrupted after a signal
  */
 export async function runVariantRound(context: RunContext, planned: PlannedVariant, attempt: Attempt): Promise<VariantRound> {
   const { variant } = planned;
   const folder = join(context.folder, `round-${attempt.round}`, variant.name);
-  const server = await serverOf(context, planned, folder).catch((error: unknown) => {
-    throw error instanceof UserError ? new RoundFailure(error.message.replaceAll('\n', ' ')) : error;
-  });
+  const stage = await openStage(context, planned, folder).catch(asRoundFailure);
+  const { server, stop } = stage;
   const unguard = context.interrupt.guard(server.pid);
   try {
-    const measurement = await underLoad(context, server, planned, attempt, folder);
-    await server.stop();
+    const measurement = await underLoad(context, stage, planned, attempt, folder);
+    await stop();
     const phases = phasesOf(measurement, planned.load, context.plan.cores);
     const integrity = await storeSamples(context, planned, attempt.round, measurement, phases);
-    return { server: serverFacts(planned, server), phases, integrity };
+    return { server: serverFacts(planned, server), phases, restless: measurement.link?.quiet === false, integrity };
   } finally {
-    await server.stop();
+    await stop();
     unguard();
   }
 }
 
-/** Starts the variant's server, with its config and logs in `folder`. */
-function serverOf({ plan, tools, interrupt }: RunContext, { variant, load }: PlannedVariant, folder: string): Promise<RunningServer> {
+function asRoundFailure(error: unknown): never {
+  throw error instanceof UserError ? new RoundFailure(error.message.replaceAll('\n', ' ')) : error;
+}
+
+/** What a variant's load is laid on. */
+interface Stage {
+  server: RunningServer;
+  /** null on loopback. */
+  network: Network | null;
+  /** Settles when one of the two ends by itself, with one line that says how. */
+  died: Promise<string>;
+  /** Ends both. Never throws; may be called twice. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Opens the variant's network, if it has one, and starts its server there, with its config and logs in `folder`. Nothing is left
+ * when it throws.
+ */
+async function openStage(context: RunContext, planned: PlannedVariant, folder: string): Promise<Stage> {
+  const { plan: { scenario, cores }, tools: { delaylink }, interrupt } = context;
+  const spec = networkOf(scenario, planned.variant);
+  const network = spec === undefined ? null : await openNetwork({ binary: delaylink as string, spec, cpus: cores.generatorCpus, interrupt });
+  try {
+    const server = await serverOf(context, planned, folder, network?.server);
+    return {
+      server,
+      network,
+      died: network === null ? server.died : Promise.race([server.died, network.died]),
+      async stop() {
+        await server.stop();
+        await network?.stop();
+      },
+    };
+  } catch (error) {
+    await network?.stop();
+    throw error;
+  }
+}
+
+function serverOf(
+  { plan, tools, interrupt }: RunContext, { variant, load }: PlannedVariant, folder: string, network: Network['server'] | undefined,
+): Promise<RunningServer> {
   return startServer(variant.server, {
     binary: tools.servers[variant.server.name] as string,
     folder,
@@ -122,16 +168,17 @@ function serverOf({ plan, tools, interrupt }: RunContext, { variant, load }: Pla
     request: load,
     tls: load.tls,
     connections: load.connections,
+    ...(network === undefined ? {} : { network }),
     signal: interrupt.signal,
   });
 }
 
-/** What k6 and the server left to be put together. */
-interface Measurement { results: LoadResult[]; samples: readonly UsageSample[]; recordFile: string }
+/** What k6, the server and the link left to be put together. */
+interface Measurement { results: LoadResult[]; samples: readonly UsageSample[]; recordFile: string; link: LinkReport | null }
 
 /** Runs k6 against the server, and samples what both use. */
 async function underLoad(
-  context: RunContext, server: RunningServer, planned: PlannedVariant, { round, onLoad }: Attempt, folder: string,
+  context: RunContext, { server, network, died }: Stage, planned: PlannedVariant, { round, onLoad }: Attempt, folder: string,
 ): Promise<Measurement> {
   const { plan: { cores, scenario }, store, interrupt } = context;
   let samples: readonly UsageSample[] = [];
@@ -141,14 +188,17 @@ async function underLoad(
     script: context.script,
     folder,
     cpus: cores.generatorCpus,
-    loadPlan: loadPlanFor(context.plan, planned, round, server.origin + pageOf(scenario, planned.variant).path),
+    before: network?.client.enter,
+    loadPlan: loadPlanFor(context.plan, planned, round, { url: server.origin + pageOf(scenario, planned.variant).path, netns: network?.client.netns }),
     output: store?.k6Output() ?? null,
   }, {
     interrupt,
-    peerDied: server.died,
+    peerDied: died,
     watch(k6) {
+      const ofK6 = watchProcess(k6.child.pid);
+      const ofLink = network === null ? () => 0 : watchProcess(network.pid);
       const sampler = sampleUsage({
-        server: server.usage, generator: watchProcess(k6.child.pid), machine: watchMachine(cores.serverCpus, cores.generatorCpus),
+        server: server.usage, generator: () => ofK6() + ofLink(), machine: watchMachine(cores.serverCpus, cores.generatorCpus),
       });
       samples = sampler.samples;
       recordFile = k6.recordFile;
@@ -162,19 +212,33 @@ async function underLoad(
   }).catch((error: unknown) => {
     throw error instanceof LoadFailure ? new RoundFailure(error.message) : error;
   });
-  return { results, samples, recordFile };
+  return { results, samples, recordFile, link: network === null ? null : await linkReport(network) };
+}
+
+/** @throws RoundFailure when the link does not tell what went over it, or it was not all that its spec lets through */
+async function linkReport(network: Network): Promise<LinkReport> {
+  const report = await network.report().catch(asRoundFailure);
+  const { deviceDrops } = report;
+  if (deviceDrops === 0) return report;
+  throw new RoundFailure(`the network's own devices dropped ${whole(deviceDrops)} ${deviceDrops === 1 ? 'packet' : 'packets'} that the link did not come to read: give it more cores with --generator-cpus`);
 }
 
 /** Puts the engine's results and what was sampled within their windows together. */
-function phasesOf({ results, samples }: Measurement, { warmupSeconds }: Load, cores: Cores): Phase[] {
+function phasesOf({ results, samples, link }: Measurement, { warmupSeconds }: Load, cores: Cores): Phase[] {
   const counts: NoiseCores = { server: cores.serverCpus.length, generator: cores.generatorCpus.length, shared: sharesCores(cores), interruptsApart: interruptsApart() };
   return results.map((result) => {
     const window = { fromMs: Date.parse(result.startedAt), toMs: Date.parse(result.endedAt) };
     const { cpuSeconds, rssBytes } = usageBetween(samples, { ...window, idleBefore: warmupSeconds === 0 });
     return {
-      ...result, serverCpuSeconds: cpuSeconds, serverRssBytes: rssBytes, generatorCpuSeconds: result.cpuSeconds, noise: noiseBetween(samples, window, counts), network: null,
+      ...result, serverCpuSeconds: cpuSeconds, serverRssBytes: rssBytes, generatorCpuSeconds: result.cpuSeconds, noise: noiseBetween(samples, window, counts),
+      network: link === null ? null : networkUse(link),
     };
   });
+}
+
+/** In a network there is one phase, so all that the link tells of is its. */
+function networkUse({ toServer, toClient, retransmits, listenOverflows, linkCpuSeconds }: LinkReport): NetworkUse {
+  return { toServer, toClient, retransmits, listenOverflows, linkCpuSeconds };
 }
 
 /** Makes sure that the database holds what k6 sent, and gives it the server's usage. */

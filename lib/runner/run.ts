@@ -95,7 +95,8 @@ export async function runRounds(context: RunContext, environment: Environment, e
       kept.push({ round: attempts, outcomes });
       slowestSeconds = Math.max(slowestSeconds, (performance.now() - roundBeganAtMs) / 1000);
       lastFailed = false;
-      for (const { integrity } of outcomes.values()) {
+      for (const [variant, { integrity, restless }] of outcomes) {
+        if (restless) note({ kind: 'link-not-at-rest', variant, round: attempts });
         for (const problem of integrity?.problems ?? []) note({ kind: 'not-stored', problem });
       }
       return undefined;

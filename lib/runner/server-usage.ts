@@ -7,7 +7,7 @@ const intervalMs = 100;
 
 /** All of one instant. CPU seconds are sums since some start. */
 export interface UsageSample extends ServerSample {
-  /** Of k6 and of this process. */
+  /** Of k6, of the link if there is one, and of this process. */
   generatorCpuSeconds: number;
   machine: MachineReading;
 }
@@ -21,7 +21,7 @@ export interface UsageSampler {
 /** What is sampled. */
 export interface UsageReaders {
   server: RunningServer['usage'];
-  /** CPU seconds of k6. */
+  /** CPU seconds of k6, and of the link if there is one. */
   generator(): number;
   machine(): MachineReading;
 }

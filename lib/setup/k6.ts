@@ -1,5 +1,5 @@
 // The k6 binary: stock k6 with the module k6/x/loadgen in it, built once from xk6-loadgen/ and kept under a hash of what
-// it was built from; beside it the responder, which shows the ceiling of k6/x/loadgen.
+// it was built from; beside it the responder, which shows the ceiling of k6/x/loadgen, and delaylink, which holds networks.
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
@@ -49,9 +49,12 @@ export async function k6Path(machine: Machine, go: Go): Promise<string> {
   return join(machine.bakeoffFolder, 'k6', hash.digest('hex').slice(0, 16), 'k6');
 }
 
-/** The responder that was built with this k6; undefined beside a k6 of the person's own. */
-export async function responderPath(k6: string): Promise<string | undefined> {
-  const path = join(dirname(k6), 'responder');
+/** What is built with k6. */
+export type BesideK6 = 'responder' | 'delaylink';
+
+/** The program that was built with this k6; undefined beside a k6 of the person's own. */
+export async function pathBesideK6(k6: string, name: BesideK6): Promise<string | undefined> {
+  const path = join(dirname(k6), name);
   return await isExecutableFile(path) ? path : undefined;
 }
 
@@ -61,7 +64,7 @@ function isBuiltFrom(file: string): boolean {
 }
 
 /**
- * Builds k6 to `target`, and the responder beside it, unless that is there by now. They are built in another folder, which
+ * Builds k6 to `target`, and its other programs beside it, unless that is there by now. They are built in another folder, which
  * is moved, so that what stands at `target` is always whole; of two builds at once the second waits and finds the first
  * one's result.
  * Throws UserError with Go's last line when the build fails.

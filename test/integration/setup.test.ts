@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test, vi } from 'vitest';
-import { responderPath } from '../../lib/setup/k6.ts';
+import { pathBesideK6 } from '../../lib/setup/k6.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { realPath, script, source, testMachine, tinyK6, type TestMachine } from '../fixtures/machine.ts';
@@ -40,7 +40,7 @@ test('k6 is built once, again when its sources change, and not for a changed tes
   const machine = goMachine();
   const { k6 } = await ensureTools(['k6'], machine);
   expect(k6Says(k6)).toBe('one');
-  expect(k6Says(await responderPath(k6) ?? '')).toBe('one');
+  expect(k6Says(await pathBesideK6(k6, 'responder') ?? '')).toBe('one');
   expect(k6.startsWith(`${machine.bakeoffFolder}/k6/`)).toBe(true);
   const built = statSync(k6).ino;
   const printed = machine.printed();
@@ -87,7 +87,7 @@ test('what someone has left of a build is built again, whole', async () => {
   rmSync(k6);
   writeFileSync(join(dirname(k6), 'responder'), 'not a program');
   expect(await ensureTools(['k6'], machine)).toEqual({ k6 });
-  expect([k6Says(k6), k6Says(await responderPath(k6) ?? '')]).toEqual(['one', 'one']);
+  expect([k6Says(k6), k6Says(await pathBesideK6(k6, 'responder') ?? '')]).toEqual(['one', 'one']);
 });
 
 test('two at once: one builds, the other waits and takes the same', async () => {

@@ -131,7 +131,7 @@ describe('docker/Dockerfile', () => {
     expect(atLeast(image('node'), '20.19.0')).toBe(true);
     expect(service('bakeoff').image).toBe(`bakeoff:${version}`);
     expect(argumentsOf('LABEL')[0]).toContain(`org.opencontainers.image.version="${version}"`);
-    expect(read('docker/Dockerfile').match(/bakeoff:\d+\.\d+\.\d+/g)).toEqual([`bakeoff:${version}`, `bakeoff:${version}`]);
+    expect(read('docker/Dockerfile').match(/bakeoff:\d+\.\d+\.\d+/g)).toEqual([`bakeoff:${version}`, `bakeoff:${version}`, `bakeoff:${version}`]);
   });
 
   it('installs the packages that the setup would, in the versions that were tried', () => {
@@ -147,6 +147,14 @@ describe('docker/Dockerfile', () => {
     expect(xk6Build).toContain(' --with github.com/grafana/xk6-output-influxdb@24889a7d12f73fd1328e947baacefee4c5bbb283 ');
     expect(argumentsOf('RUN')).toContain('go install go.k6.io/xk6@v1.4.11');
     expect(argumentsOf('ENV').join(' ')).toMatch(/K6_BIN=\/usr\/local\/bin\/k6 BAKEOFF_K6_OUTPUT=xk6-influxdb /);
+  });
+
+  it('has beside k6 what is built with it', () => {
+    const built = argumentsOf('RUN').flatMap((line) => / go build (?:-\S+ )*-o \/k6\/bin\/ (.*?) &&/.exec(line)?.[1]?.split(' ') ?? []);
+    const others = readdirSync(join(projectRoot, 'xk6-loadgen/cmd')).filter((command) => command !== 'k6');
+    expect(others).toContain('delaylink');
+    expect(new Set(built)).toEqual(new Set(others.map((command) => `./cmd/${command}`)));
+    expect(argumentsOf('COPY')).toContain('--from=k6 /k6/bin/ /usr/local/bin/');
   });
 
   it('does not run as root', () => {

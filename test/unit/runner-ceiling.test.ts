@@ -57,6 +57,12 @@ describe('the loads of a plan', () => {
     expect(names([{ name: 'open', server, load: counted }, { name: 'one', server }])).toEqual([['one']]);
   });
 
+  test('leave out those over a network of the run\'s own, whose link says what can be done too', () => {
+    const direction = { delayMs: 100 };
+    const network = { toServer: direction, toClient: direction, serverSettings: [], clientSettings: [] };
+    expect(names([{ name: 'far', server, network }, { name: 'near', server }])).toEqual([['near']]);
+  });
+
   test('last twice half a second, half of that with --quick, and with TLS as long as the handshakes before it', () => {
     expect(ceilingSeconds(planOf(scenario.variants))).toBeCloseTo(2 * (0.2 + 0.5) + 0.5, 9);
     expect(ceilingSeconds(planOf(scenario.variants, true))).toBeCloseTo(2 * (0.2 + 0.25) + 0.5, 9);
@@ -100,7 +106,7 @@ describe('findCeilings', () => {
   const results = (text: string): void => writeFileSync(join(folder, 'results'), text);
   const find = (responder: string | undefined, variants: readonly Variant[] = scenario.variants): ReturnType<typeof findCeilings> => {
     const context: RunContext = {
-      plan: planOf(variants), tools: { k6: fakeK6(), responder, servers: {} }, folder, script: 'script.js', store: null,
+      plan: planOf(variants), tools: { k6: fakeK6(), responder, delaylink: undefined, servers: {} }, folder, script: 'script.js', store: null,
       interrupt: { signal: interrupt.signal, guard: () => () => undefined },
     };
     return findCeilings(context, () => false, { checking: () => undefined, checked: (ceiling) => checked.push(ceiling) });

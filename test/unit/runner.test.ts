@@ -113,7 +113,7 @@ describe('a plan', async () => {
 
   test('gives k6 the engine\'s options, tags and a longest duration', () => {
     const plan = makePlan(scenario, variants, cores, { durationSeconds: 1.5, quick: false, exact: false });
-    expect(loadPlanFor({ ...plan, run }, plan.variants[1] as PlannedVariant, 3, 'http://127.0.0.1:8080/')).toEqual({
+    expect(loadPlanFor({ ...plan, run }, plan.variants[1] as PlannedVariant, 3, { url: 'http://127.0.0.1:8080/' })).toEqual({
       scenario: 'nginx-open-file-cache',
       tags: { run: '2026-11-20T08-15-30-nginx-open-file-cache', variant: 'open-file-cache', round: '3', server: 'nginx', protocol: 'http/1.1' },
       maxDurationSeconds: 18,
@@ -184,7 +184,7 @@ describe('a plan', async () => {
     const [plain] = variants as [Variant];
     const phasesOf = (variant: Variant) => {
       const plan = makePlan({ ...scenario, load }, [variant], cores, { quick: false, exact: false });
-      return loadPlanFor({ ...plan, run }, plan.variants[0] as PlannedVariant, 1, 'http://127.0.0.1:8080/').phases;
+      return loadPlanFor({ ...plan, run }, plan.variants[0] as PlannedVariant, 1, { url: 'http://127.0.0.1:8080/' }).phases;
     };
     expect(phasesOf(own)).toMatchObject([{ method: 'POST', headers: { Host: 'example.org', Accept: 'text/html' }, body: 'x=1' }]);
     expect(phasesOf(plain)).toMatchObject([{ headers: { Accept: 'text/html' } }]);
@@ -223,7 +223,7 @@ describe('a plan over HTTP/2', () => {
   });
 
   test('asks for all phases, apart by a tag, on one server', () => {
-    const loadPlan = loadPlanFor(plan, nghttpd, 1, 'https://127.0.0.1:8443/img.html');
+    const loadPlan = loadPlanFor(plan, nghttpd, 1, { url: 'https://127.0.0.1:8443/img.html' });
     expect(loadPlan).toMatchObject({ pauseSeconds: 5, tags: { server: 'nghttpd', protocol: 'h2', variant: 'nghttpd', round: '1' } });
     expect(loadPlan.phases).toEqual(['1', '2', '3'].map((phase) => ({
       url: 'https://127.0.0.1:8443/img.html', protocol: 'h2', connections: 1020, streams: 1020, threads: 1, keepAlive: true,
@@ -234,12 +234,12 @@ describe('a plan over HTTP/2', () => {
   });
 
   test('offers no TLS to a plain address, and what the profile says to the others', () => {
-    const [plain] = loadPlanFor(plan, nginx, 1, 'http://127.0.0.1:8080/').phases;
+    const [plain] = loadPlanFor(plan, nginx, 1, { url: 'http://127.0.0.1:8080/' }).phases;
     expect(plain).not.toHaveProperty('tls');
     expect(plain).not.toHaveProperty('streams');
     const offered = { ...nginx, load: { ...nginx.load, tls: { maxVersion: 'TLSv1.2' as const, curves: ['P-384'] } } };
-    expect(loadPlanFor(plan, offered, 1, 'https://127.0.0.1:8443/').phases[0]?.tls).toEqual({ insecureSkipVerify: true, maxVersion: 'TLSv1.2', curves: ['P-384'] });
-    const tlsAt = (host: string): unknown => loadOptions(offered.load, 'https://127.0.0.1:8443/', { host }).tls;
+    expect(loadPlanFor(plan, offered, 1, { url: 'https://127.0.0.1:8443/' }).phases[0]?.tls).toEqual({ insecureSkipVerify: true, maxVersion: 'TLSv1.2', curves: ['P-384'] });
+    const tlsAt = (host: string): unknown => loadOptions(offered.load, { url: 'https://127.0.0.1:8443/' }, { host }).tls;
     expect(tlsAt('a.example:8443')).toMatchObject({ curves: ['P-384'], serverName: 'a.example' });
     for (const address of ['10.0.0.1', '10.0.0.1:8443', '[::1]:8443']) expect(tlsAt(address)).not.toHaveProperty('serverName');
   });
@@ -248,7 +248,7 @@ describe('a plan over HTTP/2', () => {
     const rate = { ...h2, connections: 1, streams: 250, requests: 10_000, rate: 1000, bucketSeconds: [150e-6, 300e-6, 0.001, 0.005] };
     const one = { ...scenario, load: rate, phases: { count: 1, pauseSeconds: 0 } };
     const open = makePlan(one, one.variants.slice(0, 1), cores, { quick: false, exact: false });
-    const { phases: [phase], ...loadPlan } = loadPlanFor({ ...open, run: 'run' }, open.variants[0] as PlannedVariant, 1, 'https://127.0.0.1:8443/');
+    const { phases: [phase], ...loadPlan } = loadPlanFor({ ...open, run: 'run' }, open.variants[0] as PlannedVariant, 1, { url: 'https://127.0.0.1:8443/' });
     expect(phase).toMatchObject({ rate: 1000, requests: 10_000, buckets: ['150us', '300us', '1ms', '5ms'], streams: 250 });
     expect(loadPlan).not.toHaveProperty('pauseSeconds');
     expect(estimatedSeconds(open)).toBe(10 + 0.5);

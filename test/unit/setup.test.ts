@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { errorLine, newPackages } from '../../lib/setup/apt.ts';
-import { findGo, responderPath } from '../../lib/setup/k6.ts';
+import { findGo, pathBesideK6 } from '../../lib/setup/k6.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { Progress } from '../../lib/setup/progress.ts';
 import { run, type Finished } from '../../lib/setup/run.ts';
@@ -18,7 +18,7 @@ test('a variable decides before PATH does, k6 included', async () => {
   machine.env.NGINX_BIN = own;
   machine.env.K6_BIN = k6;
   expect(await ensureTools(['nginx', 'k6'], machine)).toEqual({ nginx: own, k6 });
-  expect(await responderPath(k6)).toBeUndefined();
+  expect(await pathBesideK6(k6, 'responder')).toBeUndefined();
   machine.env.NGINX_BIN = '';
   expect(await ensureTools(['nginx'], machine)).toEqual({ nginx: join(machine.binFolder, 'nginx') });
   expect(machine.printed()).toBe('');
