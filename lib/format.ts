@@ -95,6 +95,12 @@ export function percent(share: number): string {
   return `${share < 0 ? '−' : ''}${Math.abs(share * 100).toFixed(Math.abs(share) < 0.0995 ? 1 : 0)} %`;
 }
 
+/** The least and the most of shares: "12 %", "9.1 to 34 %". */
+export function percentRange(shares: readonly number[]): string {
+  const [low, high] = [percent(Math.min(...shares)), percent(Math.max(...shares))];
+  return low === high ? low : `${low.replace(' %', '')} to ${high}`;
+}
+
 /** A share as a person gives it, with no more decimals than it has: 1 %, 0.25 %. */
 export function tolerance(share: number): string {
   return `${Number((share * 100).toPrecision(3))} %`;

@@ -1,9 +1,10 @@
 // What the run saw of others' use of the machine, said where it matters to the figures.
-import { enumeration, percent, times, whole } from '../format.ts';
+import { enumeration, percent, short, times, whole } from '../format.ts';
 import type { Comparison, Round } from '../runner/result.ts';
-import { atLimit, usableCores } from './limit.ts';
+import { atLimit, generatorShareOf, usableCores } from './limit.ts';
+import { roundLatenessMs, toleratedLatenessMs } from './network.ts';
 import { clockMatters, noiseOf, othersMatter, stealMatters, type RoundNoise } from './noise.ts';
-import { median, total } from './statistics.ts';
+import { median } from './statistics.ts';
 import type { MeasuredVariant, RunFacts } from './summarise.ts';
 
 type Side = 'server' | 'generator';
@@ -24,6 +25,9 @@ export const busyPerCore = 0.5;
 
 /** k6's threads beside the engine's, the runner and InfluxDB come to less than one that always runs. */
 const ownOthers = 1;
+
+/** Those of the link of a network of the run's own. */
+const linkThreads = 1;
 
 interface Seen { round: number; noise: RoundNoise }
 
@@ -73,7 +77,9 @@ function clockWarnings(seen: readonly Seen[]): NoiseWarning[] {
 
 /** One minute's average holds the variant before as well: what the busiest of them keeps running is the run's own. */
 function busyWarnings({ cores }: RunFacts, measured: readonly MeasuredVariant[], seen: readonly Seen[]): NoiseWarning[] {
-  const own = ownOthers + Math.max(0, ...measured.map(({ server, load }) => (server === null ? 0 : server.workers + load.threads)));
+  const own = ownOthers + Math.max(0, ...measured.map(({ server, load, network }) => (
+    server === null ? 0 : server.workers + load.threads + (network === undefined ? 0 : linkThreads)
+  )));
   const found = worst(seen, ({ loadAverage }) => loadAverage, own + busyPerCore * cores);
   if (found === null) return [];
   const { highest: perMinute, rounds, ofRounds } = found;
@@ -108,21 +114,24 @@ function noiseOfRound(facts: RunFacts, sides: readonly MeasuredVariant[], round:
 /** `weight`: how much more than in the other rounds, divided by what is worth a word. */
 interface Cause { weight: number; words: string }
 
-function causesIn(facts: RunFacts, { name, server, load, rounds }: MeasuredVariant, round: number): Cause[] {
+function causesIn(facts: RunFacts, { name, server, load, network, rounds }: MeasuredVariant, round: number): Cause[] {
   const its = rounds.find((one) => one.round === round);
   const others = rounds.filter((one) => one.round !== round);
   if (its === undefined || others.length === 0) return [];
   const cores = usableCores({ server, load }, { server: facts.serverCores, generator: facts.generatorCores });
-  const generatorShare = ({ phases }: Round): number => (
-    total(phases, (phase) => phase.generatorCpuSeconds) / (total(phases, (phase) => phase.seconds) * cores.generator)
-  );
+  const generatorShare = (one: Round): number => generatorShareOf(one, { usable: cores.generator, all: facts.generatorCores });
   const share = generatorShare(its);
   const generator = atLimit(share)
     ? [{ weight: (share - median(others.map(generatorShare))) / othersMatter, words: `the generator was at ${percent(share)} of what it can use then (${name})` }]
     : [];
+  const lateMs = roundLatenessMs(its);
+  const link = network === undefined ? [] : [{
+    weight: (lateMs - median(others.map(roundLatenessMs))) / Math.max(toleratedLatenessMs(network, 'toServer'), toleratedLatenessMs(network, 'toClient')),
+    words: `packets left the link later then: p99 +${short(lateMs)} ms (${name})`,
+  }];
   const noise = noiseOf(its);
   const usual = others.flatMap((one) => noiseOf(one) ?? []);
-  if (noise === null || usual.length === 0) return generator;
+  if (noise === null || usual.length === 0) return [...generator, ...link];
   const more = (of: (one: RoundNoise) => number, matters: number, words: string): Cause => (
     { weight: (of(noise) - median(usual.map(of))) / matters, words: `${words} then (${name})` }
   );
@@ -133,6 +142,7 @@ function causesIn(facts: RunFacts, { name, server, load, rounds }: MeasuredVaria
   const usualClock = usual.flatMap(({ mhz }) => mhz?.lowest ?? []);
   return [
     ...generator,
+    ...link,
     steal('server', facts.serverCores, (one) => one.serverStealShare),
     steal('generator', facts.generatorCores, (one) => one.generatorStealShare),
     ...(facts.sharedCores ? [] : [more(

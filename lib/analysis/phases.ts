@@ -90,8 +90,8 @@ function typicalRound(rounds: readonly Round[]): Round {
   return sorted[(sorted.length - 1) >> 1] as Round;
 }
 
-/** Adds up counts by name. */
-function summed<Name extends string>(counts: readonly Record<Name, number>[]): Record<Name, number> {
+/** Adds up counts by name. @param counts at least one */
+export function summed<Name extends string>(counts: readonly Record<Name, number>[]): Record<Name, number> {
   const sum = { ...counts[0] as Record<Name, number> };
   for (const more of counts.slice(1)) for (const name of Object.keys(sum) as Name[]) sum[name] += more[name];
   return sum;

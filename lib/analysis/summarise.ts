@@ -1,8 +1,9 @@
 // From the rounds of a run to the figures of its table: the one place where they are computed.
-import type { Published, Scenario } from '../scenario/model.ts';
+import type { NetworkSpec, Published, Scenario } from '../scenario/model.ts';
 import type { Ceiling, Comparison, NoiseFloor, Phase, Round, Share, VariantResult } from '../runner/result.ts';
 import type { Use } from './disagreement.ts';
-import { usableCores } from './limit.ts';
+import { generatorShareOf, usableCores } from './limit.ts';
+import { linkReason, networkResult } from './network.ts';
 import { noiseOf, type RoundNoise } from './noise.ts';
 import { phaseResults, successRatioOf, trafficOf } from './phases.ts';
 import { noiseFloorOf } from './rounds-needed.ts';
@@ -22,6 +23,8 @@ export interface MeasuredVariant {
   /** The variant that its ratio is taken against; absent for a baseline. */
   against?: string;
   needsServerCores?: number;
+  /** Absent: the machine's loopback. */
+  network?: NetworkSpec;
   rounds: Round[];
   /** As in Contender; what the variant comes down to on this machine. */
   setup: string;
@@ -104,9 +107,9 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
     errorsPerMillion: requests === 0 ? null : (total(phases, (phase) => phase.errors.total) / requests) * 1e6,
     successRatio: successRatioOf(phases),
     serverShare: median(rounds.map((round) => per(round, (phase) => phase.serverCpuSeconds, (phase) => phase.seconds * cores.server))),
-    generatorShare: median(rounds.map((round) => per(round, (phase) => phase.generatorCpuSeconds, (phase) => phase.seconds * cores.generator))),
+    generatorShare: median(rounds.map((round) => generatorShareOf(round, { usable: cores.generator, all: facts.generatorCores }))),
     ceilingShare: ceiling > 0 ? rps / ceiling : null,
-    network: null,
+    network: networkResult(variant.network, rounds, cores.server),
     traffic: trafficOf(rounds),
     phases: phaseResults(rounds),
   };
@@ -153,11 +156,13 @@ function contender(facts: RunFacts, variant: MeasuredVariant, result: VariantRes
     rateIsSet: variant.load.rate !== undefined,
     setup: variant.setup,
     publishedRps: variant.published?.rps ?? null,
+    delayHeld: result.network?.delayHeld ?? true,
     use: useOf(facts, variant, result),
   };
 }
 
-function useOf(facts: RunFacts, variant: MeasuredVariant, { name, serverShare, generatorShare }: VariantResult): Use {
+function useOf(facts: RunFacts, variant: MeasuredVariant, result: VariantResult): Use {
+  const { name, serverShare, generatorShare } = result;
   const noise = variant.rounds.flatMap((round) => noiseOf(round) ?? []);
   const typical = (of: (one: RoundNoise) => number): number | null => (noise.length === 0 ? null : median(noise.map(of)));
   return {
@@ -166,6 +171,7 @@ function useOf(facts: RunFacts, variant: MeasuredVariant, { name, serverShare, g
     stealShare: typical((one) => one.serverStealShare),
     othersShare: typical((one) => one.serverOthersShare),
     sharedCores: facts.sharedCores,
+    link: linkReason([result]),
   };
 }
 

@@ -29,6 +29,8 @@ export interface Contender {
   /** The files of its config and its workers, as text: two that are equal in it cannot differ in speed. */
   setup: string;
   publishedRps: number | null;
+  /** The delay of its network was what was asked for; true on loopback. */
+  delayHeld: boolean;
   use: Use;
 }
 
@@ -76,7 +78,8 @@ function without(baseline: Contender, variant: Contender): Omit<Comparison, 'ver
  * one start of a server to the next, and not what varies from one boot to the next.
  */
 export function compare(baseline: Contender, variant: Contender, rules: Rules): Comparison {
-  const nothing = without(baseline, variant);
+  const delayNotHeld = [baseline, variant].flatMap(({ name, delayHeld }) => (delayHeld ? [] : [name]));
+  const nothing = { ...without(baseline, variant), delayNotHeld };
   if (!measurable(baseline.rps) || !measurable(variant.rps)) return { ...nothing, verdict: 'none', why: 'nothing was answered in a whole round' };
   const { ratio, interval } = ratioInterval(baseline.rps, variant.rps, rules.alpha);
   const logs = logRatios(baseline.rps, variant.rps);

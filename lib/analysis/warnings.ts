@@ -1,9 +1,9 @@
 // The closed list of what a reader of the table has to know before trusting it, and how it is found.
-import { percent, short, whole } from '../format.ts';
-import type { Comparison, LoadResult, Phase, VariantResult } from '../runner/result.ts';
+import { enumeration, percent, short, whole } from '../format.ts';
+import type { Comparison, ErrorCause, LoadResult, Phase, VariantResult } from '../runner/result.ts';
 import { atLimit, limitOf } from './limit.ts';
 import { busyPerCore, noiseText, noiseWarnings, type NoiseWarning } from './noise-warnings.ts';
-import { wholeRounds } from './phases.ts';
+import { summed, wholeRounds } from './phases.ts';
 import { median, total } from './statistics.ts';
 import type { MeasuredVariant, RunFacts } from './summarise.ts';
 import { minimumRounds } from './verdict.ts';
@@ -11,8 +11,9 @@ import { minimumRounds } from './verdict.ts';
 type Tls = NonNullable<LoadResult['tls']>;
 
 export type Warning =
-  | { kind: 'generator-limit'; variant: string; generatorShare: number; serverShare: number; ceilingShare: number | null; hasOtherCores: boolean }
-  | { kind: 'failures'; variant: string; requests: number; errors: number; not2xx: number; example: string }
+  | { kind: 'generator-limit'; variant: string; generatorShare: number; serverShare: number; ceilingShare: number | null; hasOtherCores: boolean; hasLink: boolean }
+  | { kind: 'failures'; variant: string; requests: number; errors: number; causes: Record<ErrorCause, number>; not2xx: number; example: string }
+  | { kind: 'delay-not-held'; variants: readonly string[] }
   | { kind: 'unsent'; variant: string; requests: number; unsent: number }
   | { kind: 'late-sends'; variant: string; p99Ms: number; bucketMs: number }
   | { kind: 'stream-limit'; variants: readonly string[]; asked: number; allowed: number }
@@ -26,6 +27,7 @@ export type Warning =
   | { kind: 'dropped'; round: number; why: string }
   | { kind: 'time-over'; rounds: number; most: number }
   | { kind: 'not-stored'; problem: string }
+  | { kind: 'link-not-at-rest'; variant: string; round: number }
   | NoiseWarning;
 
 /** What the figures themselves give reason to say. `variants` are those of `measured`, in the same order. */
@@ -39,6 +41,7 @@ export function warningsOf(
     ...loadAverageWarnings(facts, measured),
     ...noiseWarnings(facts, measured, comparisons),
     ...variants.flatMap((variant) => variantWarnings(facts, variant)),
+    ...delayWarning(variants),
     ...streamWarnings(variants),
     ...tlsWarnings(variants),
     ...measured.flatMap((variant) => baselineWarning(measured, variant)),
@@ -60,7 +63,7 @@ function variantWarnings(facts: RunFacts, variant: VariantResult): Warning[] {
   const not2xx = total(phases, (phase) => phase.responses['3xx'] + phase.responses['4xx'] + phase.responses['5xx']);
   if (errors + not2xx > 0) {
     const example = phases.find((phase) => phase.errors.total > 0)?.errorExample ?? '';
-    warnings.push({ kind: 'failures', variant: name, requests, errors, not2xx, example });
+    warnings.push({ kind: 'failures', variant: name, requests, errors, causes: summed(phases.map(({ errorCauses }) => errorCauses)), not2xx, example });
   }
   const unsent = total(phases, (phase) => phase.unsent);
   if (unsent > 0) warnings.push({ kind: 'unsent', variant: name, requests, unsent });
@@ -69,10 +72,16 @@ function variantWarnings(facts: RunFacts, variant: VariantResult): Warning[] {
 
 /** By its CPU time or by what it was seen to do at most: a thread can wait for others' interrupts and be at its limit below 100 %. */
 function generatorLimit({ generatorCores }: RunFacts, variant: VariantResult): Warning[] {
-  const { name, load, generatorShare, serverShare, ceilingShare } = variant;
+  const { name, load, generatorShare, serverShare, ceilingShare, network } = variant;
   const limit = limitOf(variant);
   if (serverShare === null || generatorShare === null || !(limit === 'generator' || (limit === 'neither' && atLimit(ceilingShare)))) return [];
-  return [{ kind: 'generator-limit', variant: name, generatorShare, serverShare, ceilingShare, hasOtherCores: load.threads < generatorCores }];
+  return [{ kind: 'generator-limit', variant: name, generatorShare, serverShare, ceilingShare, hasOtherCores: load.threads < generatorCores, hasLink: network !== null }];
+}
+
+/** One for all: they have the same cause. */
+function delayWarning(variants: readonly VariantResult[]): Warning[] {
+  const late = variants.filter(({ network }) => network?.delayHeld === false).map(({ name }) => name);
+  return late.length === 0 ? [] : [{ kind: 'delay-not-held', variants: late }];
 }
 
 /** From here on one request in a hundred is counted a whole bucket too high, which is the generator's doing. */
@@ -120,10 +129,12 @@ function baselineWarning(measured: readonly MeasuredVariant[], { name, against }
 export function warningText(warning: Warning): string {
   switch (warning.kind) {
     case 'generator-limit':
-      return `${warning.variant}: the generator was at its limit (${percent(warning.generatorShare)} of the cores that it can use${ceilingPart(warning.ceilingShare)}) and the server was not `
+      return `${warning.variant}: the generator${warning.hasLink ? ' with the link, which runs on its cores,' : ''} was at its limit (${percent(warning.generatorShare)} of the cores that it can use${ceilingPart(warning.ceilingShare)}) and the server was not `
         + `(${percent(warning.serverShare)}): the server can do more than this; ${warning.hasOtherCores ? 'a load with more threads (-t) would use the generator\'s other cores' : 'give the generator more cores with --generator-cpus'}`;
     case 'failures':
       return `${warning.variant}: ${failures(warning)} among ${whole(warning.requests)} requests: requests/s alone do not compare`;
+    case 'delay-not-held':
+      return `${enumeration(warning.variants)}: the link was later than the delay that was asked for, so it may be what is compared: give it more cores with --generator-cpus, or take fewer connections`;
     case 'unsent':
       return `${warning.variant}: ${whole(warning.unsent)} of ${whole(warning.requests + warning.unsent)} requests were due and could not be sent: `
         + 'the server or the generator did not keep up with the rate';
@@ -150,6 +161,8 @@ export function warningText(warning: Warning): string {
       return `--max-time ended the run after ${warning.rounds} of at most ${warning.most} rounds`;
     case 'no-ceiling':
       return `what the generator can do at most here was not measured: ${warning.why}`;
+    case 'link-not-at-rest':
+      return `${warning.variant}: packets were still on their way 10 s after the load of round ${warning.round}, and are not among those that are counted`;
     case 'not-stored':
       return warning.problem;
     default:
@@ -163,9 +176,21 @@ function ceilingPart(share: number | null): string {
 
 const tlsParts: Record<keyof Tls, string> = { version: 'TLS version', cipher: 'TLS cipher', keyExchange: 'TLS key exchange' };
 
-function failures({ errors, not2xx, example }: { errors: number; not2xx: number; example: string }): string {
+function failures({ errors, causes, not2xx, example }: Warning & { kind: 'failures' }): string {
   const parts = [];
-  if (errors > 0) parts.push(`${whole(errors)} ${errors === 1 ? 'error' : 'errors'}${example === '' ? '' : ` (${example})`}`);
+  if (errors > 0) parts.push(`${whole(errors)} ${errors === 1 ? 'error' : 'errors'}${causesPart(causes, example)}`);
   if (not2xx > 0) parts.push(`${whole(not2xx)} ${not2xx === 1 ? 'answer' : 'answers'} other than 2xx`);
   return parts.join(' and ');
+}
+
+const causeNames: Readonly<Record<ErrorCause, string>> = {
+  addressNotAvailable: 'no free port', refused: 'refused', reset: 'reset', timedOut: 'timed out', short: 'cut short', other: 'other',
+};
+
+/** " (100 timed out, 20 reset, 3 no free port)", the most frequent first. The example is for those that have no name of their own. */
+function causesPart(causes: Record<ErrorCause, number>, example: string): string {
+  const counted = (Object.keys(causeNames) as ErrorCause[]).filter((cause) => causes[cause] > 0).toSorted((a, b) => causes[b] - causes[a]);
+  const words = counted.map((cause) => `${whole(causes[cause])} ${causeNames[cause]}`);
+  if (example !== '' && (counted.length === 0 || causes.other > 0)) words.push(example);
+  return words.length === 0 ? '' : ` (${words.join(', ')})`;
 }

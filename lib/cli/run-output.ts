@@ -7,6 +7,7 @@ import { duration, success, whole } from '../format.ts';
 import { listed, resultHeading } from '../report/heading.ts';
 import { writeHtmlReport } from '../report/html/index.ts';
 import { markdownReport } from '../report/markdown.ts';
+import { networksText } from '../report/network.ts';
 import type { RunProgress } from '../report/run-progress.ts';
 import { findingLines, headingLines, loadText, storedLine, type Heading } from '../report/sentences.ts';
 import { terminalReport } from '../report/terminal.ts';
@@ -15,7 +16,7 @@ import { makePlan, serversOf, type Plan, type PlanDraft } from '../runner/plan.t
 import type { Environment, Result } from '../runner/result.ts';
 import { writeWhole } from '../runner/results-folder.ts';
 import type { RunEvents, RunOutcome } from '../runner/run.ts';
-import { loadOf, pageOf } from '../scenario/catalogue.ts';
+import { loadOf, networkOf, pageOf } from '../scenario/catalogue.ts';
 import { failIfCode } from './fail-if.ts';
 import type { RunOptions } from './run-options.ts';
 
@@ -29,6 +30,7 @@ export function headingOf(plan: Plan, environment: Environment): Heading {
     load: listed(variants.map(({ variant, load }) => loadText(loadOf(scenario, variant), load))),
     bodyBytes: [...new Set(variants.map(({ variant }) => pageOf(scenario, variant).bodyBytes))],
     protocol: listed(variants.map(({ load }) => load.protocol)),
+    network: networksText(variants.map(({ variant }) => networkOf(scenario, variant))),
     rounds: fewest,
     seconds: estimatedSeconds(plan, fewest),
     estimated: true,

@@ -24,7 +24,7 @@ export function variantTable(result: Result): Table {
   return tableOf(rows, [
     { group: '', title: 'variant', align: 'left', cell: ({ variant }) => variant.name },
     // With several load phases published figures are those of one of them, the measured ones here of all.
-    ...(phases ? [] : publishedColumns(withHeaders)),
+    ...(phases ? [] : publishedColumns({ withHeaders, withErrors: rows.some(({ variant }) => (variant.published?.errorsPerMillion ?? 0) > 0) })),
     {
       group: here, title: 'requests/s', align: 'right',
       cell: ({ variant }) => (variant.server === null ? 'published only' : figure(variant.rps?.median, perSecond)),
@@ -44,7 +44,8 @@ export function variantTable(result: Result): Table {
   ]);
 }
 
-function publishedColumns(withHeaders: boolean): Column<Row>[] {
+/** Where an article had no errors there is nothing to stand beside. */
+function publishedColumns({ withHeaders, withErrors }: { withHeaders: boolean; withErrors: boolean }): Column<Row>[] {
   const column = (title: string, align: Column<Row>['align'], cell: (published: Published, row: Row) => string): Column<Row> => (
     { group: 'published', title, align, cell: (row) => (row.variant.published === null ? '' : cell(row.variant.published, row)) }
   );
@@ -55,6 +56,7 @@ function publishedColumns(withHeaders: boolean): Column<Row>[] {
     // Of a histogram it is known between which two latencies they lie.
     column('p50', 'right', (published) => publishedQuantile(published, 0.5)),
     column('p99', 'right', (published) => publishedQuantile(published, 0.99)),
+    ...(withErrors ? [column('errors/M', 'right', ({ errorsPerMillion }) => figure(errorsPerMillion, perMillion))] : []),
   ];
 }
 

@@ -3,6 +3,7 @@ import { wholeRounds } from '../analysis/phases.ts';
 import type { Result, VariantResult } from '../runner/result.ts';
 import type { Load } from '../scenario/load.ts';
 import type { LoadProfile } from '../scenario/model.ts';
+import { networksText } from './network.ts';
 import { loadText, type Heading } from './sentences.ts';
 
 /** What stands above the table, with the rounds and the time that it came to. */
@@ -15,6 +16,7 @@ export function resultHeading(result: Result): Heading {
     load: listed(run.map(({ load }) => writtenLoad(load))),
     bodyBytes: [...new Set(run.flatMap(({ load: { bodyBytes } }) => (typeof bodyBytes === 'number' ? [bodyBytes] : [])))],
     protocol: listed(run.map(({ load }) => load.protocol)),
+    network: networksText(run.filter(({ rounds }) => rounds.length > 0).map(({ network }) => network?.spec)),
     rounds: wholeRounds(variants),
     seconds: (Date.parse(endedAt) - Date.parse(startedAt)) / 1000,
     estimated: false,

@@ -1,6 +1,7 @@
 // Who set the pace, and how far the generator could have gone.
 import { atLimit, limitOf, usableCores } from '../analysis/limit.ts';
-import { enumeration, percent, whole } from '../format.ts';
+import { linkReason } from '../analysis/network.ts';
+import { enumeration, percentRange, whole } from '../format.ts';
 import { formatCpuList, sharesCores } from '../runner/cores.ts';
 import type { Environment, Result, VariantResult } from '../runner/result.ts';
 
@@ -24,9 +25,9 @@ function ownCoresSentence(measured: readonly VariantResult[], { serverCpus, gene
   const shares = [
     ...servers.map((name) => {
       const its = measured.filter(({ server }) => server?.name === name);
-      return `${name} at ${range(its.map(({ serverShare }) => serverShare as number))} of ${coresOf(its.map((one) => usable(one).server))}`;
+      return `${name} at ${percentRange(its.map(({ serverShare }) => serverShare as number))} of ${coresOf(its.map((one) => usable(one).server))}`;
     }),
-    `the generator at ${range(measured.map(({ generatorShare }) => generatorShare as number))} of ${coresOf(measured.map((one) => usable(one).generator))}`,
+    `${generatorOf(measured)} at ${percentRange(measured.map(({ generatorShare }) => generatorShare as number))} of ${coresOf(measured.map((one) => usable(one).generator))}`,
   ].join(', ');
   const limits = measured.map(limitOf);
   const serverBound = limits.every((one) => one === 'server' || one === 'both');
@@ -34,7 +35,14 @@ function ownCoresSentence(measured: readonly VariantResult[], { serverCpus, gene
   if (serverBound && generatorBound) return `Both sides were at their limit: ${shares}.`;
   if (serverBound) return `${servers.length === 1 ? `${servers[0]} was` : 'The servers were'} the limit: ${shares}.`;
   if (generatorBound) return `The generator was the limit: ${shares}.`;
-  return `Use of the cores: ${shares}.`;
+  const reason = linkReason(measured);
+  const words = measured.every(({ network }, index) => network !== null && limits[index] === 'neither') ? 'Neither was the limit' : 'Use of the cores';
+  return `${words}: ${shares}${reason === '' ? '' : `; ${reason}`}.`;
+}
+
+/** The link of a network of the run's own runs on the generator's cores. */
+function generatorOf(measured: readonly VariantResult[]): string {
+  return `the generator${measured.some(({ network }) => network !== null) ? ' with the link' : ''}`;
 }
 
 /** From this share of shared cores on there is nothing left of them; the kernel takes some for neither side. */
@@ -52,8 +60,9 @@ function sharedSentence(measured: readonly VariantResult[], { serverCpus, genera
   });
   const words = used.every(({ server, generator }) => server + generator >= allOfThem) ? 'and used them up' : 'and did not use them up';
   const servers = [...new Set(measured.map(({ server }) => server?.name))];
-  return `Server and generator shared ${coresText(serverCpus)} ${words}: ${enumeration(servers.map(String))} took ${range(used.map(({ server }) => server))}, `
-    + `the generator ${range(used.map(({ generator }) => generator))}.`;
+  const reason = linkReason(measured);
+  return `Server and generator shared ${coresText(serverCpus)} ${words}: ${enumeration(servers.map(String))} took ${percentRange(used.map(({ server }) => server))}, `
+    + `${generatorOf(measured)} ${percentRange(used.map(({ generator }) => generator))}${reason === '' ? '' : `; ${reason}`}.`;
 }
 
 /** What the generator can do here with each load, by its check against a responder that does nothing else. */
@@ -69,15 +78,9 @@ export function ceilingLines({ ceilings, variants, environment }: Result): strin
   return [
     `The generator can do ${one ? `${whole(first.rps)} requests/s with this load` : each.join('; ')} on this machine (checked against a responder that does nothing else).`,
     ...(derived.length === 0 ? [] : [
-      `${cause} (generator at ${range(derived.map(({ generatorShare }) => generatorShare))} of its cores): the figure is an estimate from the generator's CPU time per request.`,
+      `${cause} (generator at ${percentRange(derived.map(({ generatorShare }) => generatorShare))} of its cores): the figure is an estimate from the generator's CPU time per request.`,
     ]),
   ];
-}
-
-function range(shares: readonly number[]): string {
-  const low = percent(Math.min(...shares));
-  const high = percent(Math.max(...shares));
-  return low === high ? low : `${low.replace(' %', '')} to ${high}`;
 }
 
 /** @param counts of the cores that it can use, one per variant */

@@ -7,22 +7,22 @@ import { hasPhases, variantTable } from './columns.ts';
 import { finishTable, lineTables } from './h2load.ts';
 import { histogramTable } from './histogram.ts';
 import { ladderPart } from './ladder.ts';
+import { linkPart } from './network.ts';
 import { rowLines } from './row-lines.ts';
 import { streamsPart } from './streams.ts';
 import type { Part } from './table.ts';
 import { wrkTables } from './wrk.ts';
 
-/** The article's table and what belongs to it: phases, histogram, the ladder, requests/s by streams. */
+/** The article's table and what belongs to it: phases, the link, histogram, the ladder, requests/s by streams. */
 export function tableParts(result: Result): Part[] {
   return [...articleParts(result), ...histogramPart(result), ...ladderPart(result), ...streamsPart(result)];
 }
 
-/** The article's table, with several load phases one of them above it. */
+/** The article's table, with several load phases one of them above it, and what went over the link below it. */
 export function articleParts(result: Result): Part[] {
   const variants = { tables: [variantTable(result)], below: rowLines(result) };
-  return hasPhases(result)
-    ? [{ title: '', tables: [finishTable(result, 'variant, phase')], below: [] }, { title: 'All phases together:', ...variants }]
-    : [{ title: '', ...variants }];
+  const phases = hasPhases(result) ? [{ title: '', tables: [finishTable(result, 'variant, phase')], below: [] }] : [];
+  return [...phases, { title: phases.length === 0 ? '' : 'All phases together:', ...variants }, ...linkPart(result)];
 }
 
 /** The lines of the load tool that the articles used: h2load's where there is HTTP/2, wrk's for what is over HTTP/1. */

@@ -1,6 +1,7 @@
 // What stands around the table in words. The same lines in the terminal and in Markdown.
 import { isOpenModel, streamsOf } from '../analysis/loads.ts';
 import { streamSweep, type Point, type StreamSweep } from '../analysis/stream-sweep.ts';
+import { delayText } from '../analysis/network.ts';
 import { comparable } from '../analysis/verdict.ts';
 import { change, duration, enumeration, percent, protocolNames, scaledTime, times, tolerance, whole } from '../format.ts';
 import { sharesCores } from '../runner/cores.ts';
@@ -9,6 +10,7 @@ import type { Load } from '../scenario/load.ts';
 import type { LoadProfile } from '../scenario/model.ts';
 import { noiseFloorLines, partialLines, roundsLines, roundsNeeded, scopeLines, undecidedLines } from './certainty.ts';
 import { comparesProtocols } from './columns.ts';
+import { kernelSettingLines } from './kernel-settings.ts';
 import { ladderOf } from './ladder.ts';
 import { ceilingLines, coresText, limitLines } from './limits.ts';
 
@@ -21,6 +23,8 @@ export interface Heading {
   bodyBytes: number | readonly number[];
   /** The model's names, in words when there are several: "http/1.1 and h2". */
   protocol: string;
+  /** As networksText. */
+  network: string;
   rounds: number;
   /** An estimate before the run, what it took after it. */
   seconds: number;
@@ -40,7 +44,10 @@ export function headingLines(heading: Heading): string[] {
   const { server, k6, serverCpus, generatorCpus } = heading;
   const sizes = [...new Set([heading.bodyBytes].flat())].map((bytes) => `${whole(bytes)} B`);
   return [
-    [heading.scenario, heading.load, [enumeration(sizes), protocolNames(heading.protocol)].filter((text) => text !== '').join(' over '), `${roundsText(heading)}, ${timeText(heading)}`].join(' · '),
+    [
+      heading.scenario, heading.load, [enumeration(sizes), protocolNames(heading.protocol)].filter((text) => text !== '').join(' over '),
+      ...(heading.network === '' ? [] : [heading.network]), `${roundsText(heading)}, ${timeText(heading)}`,
+    ].join(' · '),
     [
       sharesCores(heading) ? `${server} and ${k6} on ${coresText(serverCpus)}, shared` : `${server} on ${coresText(serverCpus)}, ${k6} on ${coresText(generatorCpus)}`,
       heading.kernel, heading.cpuModel,
@@ -102,7 +109,7 @@ function comparisonLines(result: Result): string[] {
 }
 
 function sentenceOn(comparison: Comparison, result: Result): string {
-  if (result.control === true) return controlSentence(comparison);
+  if (result.control === true) return controlSentence(comparison, result);
   return comparisonSentence(comparison, isOnlyStep(comparison, result) ? result.knob : undefined, result);
 }
 
@@ -116,38 +123,50 @@ function isOnlyStep({ variant, baseline }: Comparison, result: Result): boolean 
   return result.comparisons.length === 1 && servers.size === 1;
 }
 
-function comparisonSentence(comparison: Comparison, knob: string | undefined, { sameWithin }: Result): string {
+function comparisonSentence(comparison: Comparison, knob: string | undefined, result: Result): string {
   const { variant, baseline, ratio, verdict, why, publishedRatio } = comparison;
   const subject = knob ?? variant;
   const versus = knob === undefined ? ` than ${baseline}` : '';
   const article = publishedRatio === null ? '.' : `; the article saw ${change(publishedRatio)}.`;
   const measured = measuredChange(comparison);
+  const late = latenessPart(comparison, result);
+  const doubt = late === '' ? '' : verdict === 'faster' || verdict === 'slower' ? '; the link, not the server, may have made the difference' : '; the link may have hidden a difference';
   switch (verdict) {
     case 'faster':
     case 'slower':
-      return `${subject} is ${verdict}${versus} here: ${measured}${article}`;
+      return `${late}${subject} is ${verdict}${versus} here: ${measured}${doubt}${article}`;
     case 'same':
-      return `${subject} is as fast as ${knob === undefined ? baseline : 'without'} here, within ${tolerance(sameWithin)}: ${measured}${article}`;
+      return `${late}${subject} is as fast as ${knob === undefined ? baseline : 'without'} here, within ${tolerance(result.sameWithin)}: ${measured}${doubt}${article}`;
     case 'inconclusive':
-      return `Whether ${subject} is faster${versus} cannot be told from this: ${measured}; ${roundsNeeded(comparison)}${article}`;
+      return `${late}${late === '' ? 'Whether' : 'whether'} ${subject} is faster${versus} cannot be told from this: ${measured}; ${roundsNeeded(comparison)}${doubt}${article}`;
     case 'none':
-      return `No verdict on ${subject}${knob === undefined ? ` against ${baseline}` : ''}: ${why}${ratio === 0 ? '' : ` (measured ${change(ratio)})`}${article}`;
+      return `No verdict on ${subject}${knob === undefined ? ` against ${baseline}` : ''}: ${why}${ratio === 0 ? '' : ` (measured ${change(ratio)}${late === '' ? '' : ', delay not held'})`}${article}`;
   }
 }
 
 /** One config against itself: every difference is noise. */
-function controlSentence(comparison: Comparison): string {
+function controlSentence(comparison: Comparison, result: Result): string {
   const { variant, baseline, ratio, verdict, why } = comparison;
+  const late = latenessPart(comparison, result);
   switch (verdict) {
     case 'faster':
     case 'slower':
-      return `${variant} is called ${verdict} than ${baseline}, and they are the same: ${measuredChange(comparison)}. Chance alone does so in about one of 20 runs; where it happens often, something else disturbs this machine.`;
+      return `${late}${variant} is called ${verdict} than ${baseline}, and they are the same: ${measuredChange(comparison)}. Chance alone does so in about one of 20 runs; where it happens often, something else disturbs this machine.`;
     case 'same':
     case 'inconclusive':
-      return `${variant} and ${baseline} are the same, and not called different: ${measuredChange(comparison)}.`;
+      return `${late}${variant} and ${baseline} are the same, and not called different: ${measuredChange(comparison)}.`;
     case 'none':
       return `No verdict on ${variant} against ${baseline}: ${why}${ratio === 0 ? '' : ` (measured ${change(ratio)})`}.`;
   }
+}
+
+/** What stands before a sentence on a comparison whose link was late; '' where none was. */
+function latenessPart({ delayNotHeld }: Comparison, result: Result): string {
+  const late = delayNotHeld.flatMap((name) => {
+    const network = variantOf(result, name)?.network ?? null;
+    return network === null ? [] : [`${name} ${delayText(network)}`];
+  });
+  return delayNotHeld.length === 0 ? '' : `Over a link whose delay did not hold (${late.join('; ')}) `;
 }
 
 function measuredChange({ ratio, ci95 }: Comparison): string {
@@ -212,12 +231,17 @@ export function warningLines({ warnings }: Result): string[] {
   return warnings.map((warning) => `Note: ${warning}`);
 }
 
-/** What of a person's own config runs otherwise than it says, why a variant stands in the table, and the scenario's footnotes. */
-export function footnoteLines({ variants, footnotes }: Result): string[] {
+/**
+ * What of a person's own config runs otherwise than it says, why a variant stands in the table, kernel settings of the run's
+ * namespaces, and the scenario's footnotes.
+ */
+export function footnoteLines(result: Result): string[] {
+  const { variants, footnotes } = result;
   return [
     ...redirectionLines(variants.map(({ name, server }) => ({ name, redirections: server?.redirections ?? [] }))),
     ...variants.flatMap(({ name, publishedOnly }) => (publishedOnly === undefined ? [] : [`${name} is published only: ${publishedOnly}`])),
     ...byText(variants.flatMap(({ name, note }) => (note === undefined ? [] : [{ name, text: note }]))),
+    ...kernelSettingLines(result),
     ...footnotes,
   ];
 }

@@ -4,10 +4,16 @@ import { times, tolerance } from '../format.ts';
 import type { Comparison, Result } from '../runner/result.ts';
 import type { Cell } from './table.ts';
 
-/** Ratio, interval and verdict, or why there is none; then the interval says nothing (of two rounds it may reach into the millions). */
-export function verdictCell({ ratio, ci95, verdict, why }: Comparison, { sameWithin }: Pick<Result, 'sameWithin'>): Exclude<Cell, string> {
-  if (verdict === 'none') return { text: `${ratio === 0 ? '–' : times(ratio)} ${why}`, part: why, verdict };
-  return { text: `${times(ratio, ci95)} ${verdict}${verdict === 'same' ? ` within ${tolerance(sameWithin)}` : ''}`, part: verdict, verdict };
+/**
+ * Ratio, interval and verdict, or why there is none; then the interval says nothing (of two rounds it may reach into the millions).
+ * Where a delay did not hold the verdict says so and is no longer shown as one on the servers.
+ */
+export function verdictCell({ ratio, ci95, verdict, why, delayNotHeld }: Comparison, { sameWithin }: Pick<Result, 'sameWithin'>): Exclude<Cell, string> {
+  const mark = delayNotHeld.length === 0 ? '' : ', delay not held';
+  if (verdict === 'none') return { text: `${ratio === 0 ? '–' : times(ratio)} ${why}${mark}`, part: `${why}${mark}`, verdict };
+  const words = `${verdict}${verdict === 'same' ? ` within ${tolerance(sameWithin)}` : ''}${mark}`;
+  const shown = mark === '' ? { part: verdict, verdict } : { part: words, verdict: 'inconclusive' as const };
+  return { text: `${times(ratio, ci95)} ${words}`, ...shown };
 }
 
 /** The ratio of CPU time per request, which has no verdict; its interval where there are enough rounds for one. '' without it. */

@@ -96,6 +96,8 @@ export interface Published {
   bodyBytes?: number;
   seconds?: number;
   errorsPerMillion?: number;
+  /** Of both directions, as seen in a packet dump. */
+  packetsPerRequest?: number;
   /** 2xx and 3xx per request, 0 to 1. */
   successRatio?: number;
   /** h2load's "status codes"; classes that never came are left out. */

@@ -279,7 +279,7 @@ describe('servers against each other, in words', () => {
   });
 
   test('have their protocol written out', () => {
-    const heading = { scenario: 's', load: 'l', bodyBytes: 21, rounds: 1, seconds: 1, estimated: false, server: '', k6: '', serverCpus: [1], generatorCpus: [0], kernel: '', cpuModel: '' };
+    const heading = { scenario: 's', load: 'l', bodyBytes: 21, network: '', rounds: 1, seconds: 1, estimated: false, server: '', k6: '', serverCpus: [1], generatorCpus: [0], kernel: '', cpuModel: '' };
     expect(headingLines({ ...heading, protocol: 'http/1.1 and h2' })[0]).toBe('s · l · 21 B over HTTP/1.1 and HTTP/2 over TLS · 1 round, 1 s');
     expect(headingLines({ ...heading, protocol: 'h2c' })[0]).toContain(' over HTTP/2 without TLS · ');
   });

@@ -290,7 +290,7 @@ describe('a config against itself', () => {
 
 describe('server and generator on the same cores', () => {
   const heading: Heading = {
-    scenario: 's', load: 'l', bodyBytes: 612, protocol: 'http/1.1', rounds: 6, seconds: 60, estimated: true,
+    scenario: 's', load: 'l', bodyBytes: 612, protocol: 'http/1.1', network: '', rounds: 6, seconds: 60, estimated: true,
     server: 'nginx 1.22.1', k6: 'k6 2.2.0', serverCpus: [0, 1], generatorCpus: [0, 1], kernel: 'Linux 6.18', cpuModel: 'Xeon',
   };
 
@@ -338,7 +338,7 @@ describe('around the table', () => {
 
   test('the heading says a range of rounds, and both sizes where the pages differ', () => {
     const heading: Heading = {
-      scenario: 'compare', load: 'wrk -c 10', bodyBytes: [612, 615, 612], protocol: 'http/1.1', rounds: 5, seconds: 60, estimated: true,
+      scenario: 'compare', load: 'wrk -c 10', bodyBytes: [612, 615, 612], protocol: 'http/1.1', network: '', rounds: 5, seconds: 60, estimated: true,
       atMost: { rounds: 20, seconds: 240 }, server: 'nginx 1.22.1', k6: 'k6', serverCpus: [1], generatorCpus: [0], kernel: 'Linux', cpuModel: 'Xeon',
     };
     expect(headingLines(heading)[0]).toBe('compare · wrk -c 10 · 612 B and 615 B over HTTP/1.1 · 5 to 20 rounds, about 1 min to 4 min');

@@ -16,7 +16,7 @@ const scenario = await findScenario('nginx-open-file-cache');
 const plain = { width: Infinity, colour: false };
 const both = result([workers, openFileCache]);
 const heading = {
-  scenario: 'nginx-open-file-cache', load: 'wrk -c 100 -t 10 -d 10', bodyBytes: 612, protocol: 'http/1.1', rounds: 6, seconds: 140, estimated: true,
+  scenario: 'nginx-open-file-cache', load: 'wrk -c 100 -t 10 -d 10', bodyBytes: 612, protocol: 'http/1.1', network: '', rounds: 6, seconds: 140, estimated: true,
   server: 'nginx 1.22.1', k6: 'k6 2.2.0', serverCpus: [1], generatorCpus: [0], kernel: 'Linux 6.18', cpuModel: 'Xeon',
 };
 const withRounds = (requests: readonly number[], changes: Partial<MeasuredVariant> = {}): MeasuredVariant => (

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { summarise, type MeasuredVariant, type RunFacts } from '../../lib/analysis/summarise.ts';
 import { warningText } from '../../lib/analysis/warnings.ts';
 import type { Phase } from '../../lib/runner/result.ts';
-import { latency, phase } from '../fixtures/phase.ts';
+import { latency, noCauses, phase } from '../fixtures/phase.ts';
 import { facts } from '../fixtures/result.ts';
 
 function variant(name: string, phases: readonly Phase[], changes: Partial<MeasuredVariant> = {}): MeasuredVariant {
@@ -59,12 +59,13 @@ describe('figures of a variant', () => {
       requests: 1_000_000,
       responses: { '2xx': 900_000, '3xx': 50_000, '4xx': 20_000, '5xx': 29_990 },
       errors: { connect: 4, tls: 0, read: 6, write: 0, timeout: 0, protocol: 0, total: 10 },
+      errorCauses: { ...noCauses, refused: 4, reset: 6 },
       errorExample: 'connection refused',
     });
     const { variants, warnings } = summarise(facts, [variant('workers', [bad, phase({ requests: 1_000_000 })])]);
     expect(variants[0]?.errorsPerMillion).toBe(5);
     expect(variants[0]?.successRatio).toBe(0.975);
-    expect(warnings).toContainEqual({ kind: 'failures', variant: 'workers', requests: 2_000_000, errors: 10, not2xx: 99_990, example: 'connection refused' });
+    expect(warnings).toContainEqual({ kind: 'failures', variant: 'workers', requests: 2_000_000, errors: 10, causes: { ...noCauses, refused: 4, reset: 6 }, not2xx: 99_990, example: 'connection refused' });
   });
 
   test('of a variant that nobody measured here are null', () => {
@@ -157,11 +158,11 @@ describe('warnings', () => {
   });
 
   test('are one line each, with what to do', () => {
-    expect(warningText({ kind: 'generator-limit', variant: 'workers', generatorShare: 0.99, serverShare: 0.7, ceilingShare: null, hasOtherCores: false })).toBe(
+    expect(warningText({ kind: 'generator-limit', variant: 'workers', generatorShare: 0.99, serverShare: 0.7, ceilingShare: null, hasOtherCores: false, hasLink: false })).toBe(
       'workers: the generator was at its limit (99 % of the cores that it can use) and the server was not (70 %): the server can do more than this; give the generator more cores with --generator-cpus',
     );
-    expect(warningText({ kind: 'failures', variant: 'workers', requests: 2_000_000, errors: 1, not2xx: 1200, example: 'connection refused' })).toBe(
-      'workers: 1 error (connection refused) and 1,200 answers other than 2xx among 2,000,000 requests: requests/s alone do not compare',
+    expect(warningText({ kind: 'failures', variant: 'workers', requests: 2_000_000, errors: 1, causes: { ...noCauses, refused: 1 }, not2xx: 1200, example: 'dial tcp: connection refused' })).toBe(
+      'workers: 1 error (1 refused) and 1,200 answers other than 2xx among 2,000,000 requests: requests/s alone do not compare',
     );
   });
 });
@@ -174,7 +175,7 @@ describe('a variant that is published only', () => {
     expect(variants[1]).toMatchObject({ server: null, publishedOnly: 'SPDY is gone', rps: null });
     expect(comparisons).toEqual([{
       metric: 'rps', variant: 'spdy', baseline: 'workers', ratio: 0, ci95: [0, 0], verdict: 'none', why: 'published only', publishedRatio: 1.74,
-      cpu: null, roundRatios: [], outliers: [], roundsNeeded: null, disagreement: '',
+      cpu: null, roundRatios: [], outliers: [], roundsNeeded: null, disagreement: '', delayNotHeld: [],
     }]);
   });
 

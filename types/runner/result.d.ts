@@ -145,7 +145,7 @@ export interface NetworkUse {
 export interface NetworkResult {
     /** As asked for. */
     spec: NetworkSpec;
-    /** Medians over the rounds. */
+    /** Medians over the rounds, per attempt that was made while packets were counted; 0 without any. */
     packetsPerRequest: {
         toServer: number;
         toClient: number;
@@ -160,13 +160,13 @@ export interface NetworkResult {
         p50: number;
         p99: number;
     };
-    /** Of both sides, per request; median over the rounds. */
+    /** Of both sides, per request as above; median over the rounds. */
     retransmitsPerRequest: number;
     /** Median over the rounds. */
     listenOverflows: number;
     /** The share of its cores that the server left unused, 0 to 1; median over the rounds. */
     serverIdleShare: number;
-    /** Whether the delay was what was asked for: whether the p99 of lateness is small beside it. */
+    /** Whether the delay was what was asked for: whether each direction's p99 of lateness, the median over the rounds, is at most 2 % of it. */
     delayHeld: boolean;
 }
 /** A kernel setting that was asked for in a namespace of the run's. */
@@ -282,7 +282,10 @@ export interface VariantResult {
     } | null;
     errorsPerMillion: number | null;
     successRatio: number | null;
-    /** Median share of the cores that it can use (one per worker, one per thread) that each side used; 1 is all. */
+    /**
+     * Median share of the cores that it can use (one per worker, one per thread) that each side used; 1 is all. The generator's is
+     * that of all its cores with the link, where the two used more of those.
+     */
     serverShare: number | null;
     generatorShare: number | null;
     /** requests/s (median) divided by what the generator can do at most with this load on this machine (`ceilings`); null where that was not measured. */

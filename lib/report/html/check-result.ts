@@ -15,9 +15,10 @@ const kinds = {
 } satisfies Record<string, (value: unknown) => boolean>;
 
 /** What has to be there, and of which kind. A list has one entry, the form of all of its entries. */
-type Form = keyof typeof kinds | readonly [Form] | { readonly [field: string]: Form } | { readonly orNull: Form };
+type Form = keyof typeof kinds | readonly [Form] | { readonly [field: string]: Form } | { readonly orNull: Form } | { readonly orAbsent: Form };
 
 const orNull = (form: Form): Form => ({ orNull: form });
+const orAbsent = (form: Form): Form => ({ orAbsent: form });
 const fieldsOf = (names: string, form: Form): Record<string, Form> => Object.fromEntries(names.split(' ').map((name) => [name, form]));
 
 const distribution: Form = fieldsOf('min mean sd withinSd max', 'number');
@@ -25,6 +26,7 @@ const latency: Form = { ...distribution, ...fieldsOf('p50 p75 p90 p95 p99 p999',
 const counts = {
   responses: fieldsOf('2xx 3xx 4xx 5xx', 'number'),
   errors: fieldsOf('connect tls read write timeout protocol total', 'number'),
+  errorCauses: fieldsOf('addressNotAvailable refused reset timedOut short other', 'number'),
 } satisfies Record<string, Form>;
 const bytes: Form = fieldsOf('received headers headersDecoded body sent', 'number');
 const tls: Form = orNull(fieldsOf('version cipher keyExchange', 'text'));
@@ -35,9 +37,22 @@ const bucket = { fromMs: 'number', toMs: orNull('number'), count: 'number' } sat
 const noise: Form = orNull({
   ...fieldsOf('serverStealShare generatorStealShare serverOthersShare loadAverage', 'number'), serverMhz: orNull('interval'),
 });
+const linkTraffic: Form = {
+  ...fieldsOf('packets bytes delivered dropped lost', 'number'),
+  kinds: fieldsOf('syn synAck ack data dataFin fin reset other', 'number'), latenessMs: fieldsOf('p50 p99 max', 'number'),
+};
+const networkUse: Form = orNull({
+  toServer: linkTraffic, toClient: linkTraffic, retransmits: fieldsOf('client server', 'number'), ...fieldsOf('listenOverflows linkCpuSeconds', 'number'),
+});
+const linkDirection: Form = { delayMs: 'number', ...fieldsOf('queuePackets bytesPerSecond lossShare', orAbsent('number')) };
+const networkResult: Form = orNull({
+  spec: { toServer: linkDirection, toClient: linkDirection, serverSettings: ['text'], clientSettings: ['text'] },
+  ...fieldsOf('packetsPerRequest droppedShare', fieldsOf('toServer toClient', 'number')), latenessMs: fieldsOf('p50 p99', 'number'),
+  ...fieldsOf('retransmitsPerRequest listenOverflows serverIdleShare', 'number'), delayHeld: 'boolean',
+});
 const phase: Form = {
   ...fieldsOf('requests seconds rps inFlight unsent serverCpuSeconds generatorCpuSeconds', 'number'),
-  ...counts, bytes, ...distributions, buckets: [bucket], tls, startedAt: 'instant', endedAt: 'instant', noise,
+  ...counts, bytes, ...distributions, buckets: [bucket], tls, startedAt: 'instant', endedAt: 'instant', noise, network: networkUse,
 };
 const traffic = {
   ...fieldsOf('requests seconds receivedBytesPerSecond', 'number'), bytes, headerSavingsPercent: orNull('number'),
@@ -50,16 +65,17 @@ const variant: Form = {
   name: 'text',
   server: orNull({ name: 'text', version: 'text', workers: 'number', config: ['text'], redirections: ['text'] }),
   load: { protocol: 'text', threads: 'number', command: 'text' },
-  published: orNull({}),
+  published: orNull({ packetsPerRequest: orAbsent('number') }),
   rounds: [{ round: 'number', phases: [phase] }],
   rps: orNull({ median: 'number' }), serverCpuMicrosPerRequest: orNull({ median: 'number' }), latencyMs: orNull(fieldsOf('p50 p99 max', 'number')),
   ...fieldsOf('errorsPerMillion successRatio serverShare generatorShare ceilingShare', orNull('number')),
+  network: networkResult,
   traffic: orNull(traffic),
   phases: [phaseResult],
 };
 const comparison: Form = {
   ...fieldsOf('variant baseline why disagreement', 'text'), verdict: 'verdict', ratio: 'number', ci95: 'interval', publishedRatio: orNull('number'),
-  cpu: orNull({ ratio: 'number', ci95: 'interval' }), roundRatios: ['number'], outliers: ['number'], roundsNeeded: orNull('number'),
+  cpu: orNull({ ratio: 'number', ci95: 'interval' }), roundRatios: ['number'], outliers: ['number'], roundsNeeded: orNull('number'), delayNotHeld: ['text'],
 };
 const result: Form = {
   ...fieldsOf('run scenario title state', 'text'), startedAt: 'instant', endedAt: 'instant', quick: 'boolean',
@@ -73,6 +89,7 @@ const result: Form = {
   looks: ['number'], sameWithin: 'number',
   noiseFloor: orNull({ rounds: 'number', ratio: 'number' }),
   ceilings: [{ variants: ['text'], rps: 'number', generatorShare: 'number' }],
+  kernelSettings: [{ side: 'text', name: 'text', value: 'text', problem: orAbsent('text'), variants: ['text'] }],
   integrity: orNull(fieldsOf('requests stored backfilled lost', 'number')),
   warnings: ['text'], footnotes: ['text'],
 };
@@ -97,6 +114,8 @@ export function checkResult(text: string, file: string): Result {
 
 /** The first place that has not its form, in words. */
 function problemOf(value: unknown, form: Form, place: string): string | undefined {
+  const isOptional = typeof form === 'object' && 'orAbsent' in form;
+  if (isOptional) return value === undefined ? undefined : problemOf(value, form['orAbsent'] as Form, place);
   if (value === undefined) return `${place} is missing`;
   if (typeof form === 'string') return kinds[form](value) ? undefined : `${place} is no ${form}`;
   if (isList(form)) {

@@ -58,9 +58,10 @@ function pairOf({ comparison: { variant, baseline } }: Row): string {
 }
 
 function effectOf({ name, comparison, result, rounds }: Row): Effect {
-  const { ratio, ci95, verdict } = comparison;
+  const { ratio, ci95 } = comparison;
+  const cell = verdictCell(comparison, result);
   const bounded = rounds.length >= minimumRounds && ci95[0] > 0 && Number.isFinite(ci95[1]);
-  return { name, label: textOf(verdictCell(comparison, result)), ratio, interval: bounded ? [ci95[0], ci95[1]] : null, verdict, rounds };
+  return { name, label: textOf(cell), ratio, interval: bounded ? [ci95[0], ci95[1]] : null, verdict: cell.verdict, rounds };
 }
 
 function roundNumbers(rows: readonly Row[]): number[] {

@@ -1,0 +1,102 @@
+// What a network of the run's own did over the rounds of a variant, and whether its delay was the one that was asked for.
+import { enumeration, percentRange, short } from '../format.ts';
+import type { LinkTraffic, NetworkResult, NetworkUse, Phase, Round, VariantResult } from '../runner/result.ts';
+import type { NetworkSpec } from '../scenario/model.ts';
+import { median } from './statistics.ts';
+
+/**
+ * A delay holds while 99 of 100 packets leave the link within this share of it: 2 ms of 100 ms. With as many connections all
+ * the time requests/s go with 1 / delay, so were every packet that late, they would be 2 % lower: twice what two equal variants
+ * may differ by. With one packet in a hundred that late they are off by far less. An idle link is within 0.2 %: what is beyond
+ * 2 % is that of a machine which cannot follow.
+ */
+export const delayTolerance = 0.02;
+
+/** From here on the packets that a queue dropped explain requests/s: TCP waits at least 200 ms for one, 1 s for a SYN. */
+const dropsMatter = 0.01;
+
+const directions = ['toServer', 'toClient'] as const;
+type Direction = (typeof directions)[number];
+
+const namesOfDirections: Readonly<Record<Direction, string>> = { toServer: 'to the server', toClient: 'to the client' };
+
+/**
+ * How late the p99 of a direction may be, in milliseconds: by its own delay, or by the other one's where it has none, since a
+ * packet that comes back late makes the round trip longer just so. Infinity where no delay is asked for: there is none to hold.
+ */
+export function toleratedLatenessMs(spec: NetworkSpec, direction: Direction): number {
+  const delayMs = spec[direction].delayMs || Math.max(spec.toServer.delayMs, spec.toClient.delayMs);
+  return delayMs === 0 ? Infinity : delayTolerance * delayMs;
+}
+
+/** How late the 99th of 100 packets was in the later direction of a round, in milliseconds; 0 on loopback. */
+export function roundLatenessMs({ phases }: Round): number {
+  return Math.max(0, ...phases.flatMap(({ network }) => directions.map((direction) => network?.[direction].latenessMs.p99 ?? 0)));
+}
+
+/**
+ * All figures of a variant's network; null on loopback, and without a round. The delay has held when the median over the rounds
+ * of each direction's p99 of lateness is tolerable: one disturbed round in several is the outliers' to tell.
+ * @param serverCores that the server can use
+ */
+export function networkResult(spec: NetworkSpec | undefined, rounds: readonly Round[], serverCores: number): NetworkResult | null {
+  const seen = rounds.flatMap(({ phases }) => phases.flatMap((phase): Seen[] => (phase.network === null ? [] : [{ phase, network: phase.network }])));
+  if (spec === undefined || seen.length === 0) return null;
+  const requested = seen.filter(({ phase }) => attempts(phase) > 0);
+  const perRequest = (of: (network: NetworkUse) => number): number => (
+    requested.length === 0 ? 0 : median(requested.map(({ network, phase }) => of(network) / attempts(phase)))
+  );
+  const typical = (direction: Direction, of: (traffic: LinkTraffic) => number): number => median(seen.map(({ network }) => of(network[direction])));
+  const later = (of: (traffic: LinkTraffic) => number): number => Math.max(...directions.map((direction) => typical(direction, of)));
+  return {
+    spec,
+    packetsPerRequest: { toServer: perRequest(({ toServer }) => toServer.packets), toClient: perRequest(({ toClient }) => toClient.packets) },
+    droppedShare: { toServer: typical('toServer', droppedShare), toClient: typical('toClient', droppedShare) },
+    latenessMs: { p50: later(({ latenessMs }) => latenessMs.p50), p99: later(({ latenessMs }) => latenessMs.p99) },
+    retransmitsPerRequest: perRequest(({ retransmits }) => retransmits.client + retransmits.server),
+    listenOverflows: median(seen.map(({ network }) => network.listenOverflows)),
+    // A share above 1 is one of a clock that ticks.
+    serverIdleShare: Math.max(0, 1 - median(seen.map(({ phase }) => phase.serverCpuSeconds / (phase.seconds * serverCores)))),
+    delayHeld: directions.every((direction) => typical(direction, ({ latenessMs }) => latenessMs.p99) <= toleratedLatenessMs(spec, direction)),
+  };
+}
+
+interface Seen { phase: Phase; network: NetworkUse }
+
+/** Packets are counted from the start of the load: those of the warm-up and of what was cut off at the deadline are among them. */
+function attempts({ requests, warmupRequests, inFlight }: Phase): number {
+  return requests + warmupRequests + inFlight;
+}
+
+function droppedShare({ packets, dropped }: LinkTraffic): number {
+  return packets === 0 ? 0 : dropped / packets;
+}
+
+/** Whether the delay held, in words: "held" or "not held: p99 +138 ms"; '' where none was asked for. */
+export function delayText({ spec, delayHeld, latenessMs }: NetworkResult): string {
+  if (spec.toServer.delayMs === 0 && spec.toClient.delayMs === 0) return '';
+  return delayHeld ? 'held' : `not held: ${latenessText([latenessMs.p99])}`;
+}
+
+/** "p99 +138 ms", of several "p99 +90 to +138 ms". */
+function latenessText(p99s: readonly number[]): string {
+  const [low, high] = [short(Math.min(...p99s)), short(Math.max(...p99s))];
+  return `p99 ${low === high ? '' : `+${low} to `}+${high} ms`;
+}
+
+/**
+ * What of the link set the pace, in a clause or two; '' where its figures show nothing of that. Variants are named where it is
+ * not all of them.
+ */
+export function linkReason(variants: readonly Pick<VariantResult, 'name' | 'network'>[]): string {
+  const all = variants.flatMap(({ name, network }) => (network === null ? [] : [{ name, network }]));
+  const withNames = (some: readonly { name: string }[]): string => (some.length === variants.length ? '' : ` with ${enumeration(some.map(({ name }) => name))}`);
+  const drops = directions.flatMap((direction) => {
+    const dropping = all.filter(({ network }) => network.droppedShare[direction] >= dropsMatter);
+    return dropping.length === 0 ? [] : [
+      `the link's queue dropped ${percentRange(dropping.map(({ network }) => network.droppedShare[direction]))} of the packets ${namesOfDirections[direction]}${withNames(dropping)}`,
+    ];
+  });
+  const late = all.filter(({ network }) => !network.delayHeld);
+  return [...drops, ...(late.length === 0 ? [] : [`the link was late${withNames(late)} (${latenessText(late.map(({ network }) => network.latenessMs.p99))})`])].join(', and ');
+}
