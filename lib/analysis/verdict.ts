@@ -58,6 +58,11 @@ export function comparable(variant: VariantResult | undefined, comparison: Compa
   return comparison !== undefined && variant !== undefined && variant.rounds.length > 0 && variant.load.rate === undefined;
 }
 
+/** What stands behind a verdict that may be the link's: ", delay not held", or ''. */
+export function delayMark({ delayNotHeld }: Pick<Comparison, 'delayNotHeld'>): string {
+  return delayNotHeld.length === 0 ? '' : ', delay not held';
+}
+
 /** Whether there is nothing to wait for: no comparison is inconclusive. Those without a verdict get none by more rounds. */
 export function decided(comparisons: readonly Comparison[]): boolean {
   return comparisons.every(({ verdict }) => verdict !== 'inconclusive');

@@ -2,7 +2,7 @@
 import { isOpenModel, streamsOf } from '../analysis/loads.ts';
 import { streamSweep, type Point, type StreamSweep } from '../analysis/stream-sweep.ts';
 import { delayText } from '../analysis/network.ts';
-import { comparable } from '../analysis/verdict.ts';
+import { comparable, delayMark } from '../analysis/verdict.ts';
 import { change, duration, enumeration, percent, protocolNames, scaledTime, times, tolerance, whole } from '../format.ts';
 import { sharesCores } from '../runner/cores.ts';
 import type { Comparison, Integrity, Result, Share, VariantResult } from '../runner/result.ts';
@@ -140,7 +140,7 @@ function comparisonSentence(comparison: Comparison, knob: string | undefined, re
     case 'inconclusive':
       return `${late}${late === '' ? 'Whether' : 'whether'} ${subject} is faster${versus} cannot be told from this: ${measured}; ${roundsNeeded(comparison)}${doubt}${article}`;
     case 'none':
-      return `No verdict on ${subject}${knob === undefined ? ` against ${baseline}` : ''}: ${why}${ratio === 0 ? '' : ` (measured ${change(ratio)}${late === '' ? '' : ', delay not held'})`}${article}`;
+      return `No verdict on ${subject}${knob === undefined ? ` against ${baseline}` : ''}: ${why}${ratio === 0 ? '' : ` (measured ${change(ratio)}${delayMark(comparison)})`}${article}`;
   }
 }
 
@@ -156,7 +156,7 @@ function controlSentence(comparison: Comparison, result: Result): string {
     case 'inconclusive':
       return `${late}${variant} and ${baseline} are the same, and not called different: ${measuredChange(comparison)}.`;
     case 'none':
-      return `No verdict on ${variant} against ${baseline}: ${why}${ratio === 0 ? '' : ` (measured ${change(ratio)})`}.`;
+      return `No verdict on ${variant} against ${baseline}: ${why}${ratio === 0 ? '' : ` (measured ${change(ratio)}${delayMark(comparison)})`}.`;
   }
 }
 

@@ -1,5 +1,6 @@
 // The wide points of a run: what the dashboards select.
 import { usableCores } from '../analysis/limit.ts';
+import { networkResult } from '../analysis/network.ts';
 import { publishedPhases, wholeRounds } from '../analysis/phases.ts';
 import { roundRps } from '../analysis/summarise.ts';
 import { comparable } from '../analysis/verdict.ts';
@@ -48,8 +49,10 @@ function roundPoints(plan: Plan, { round, outcomes }: KeptRound, { variants, com
       const published = publishedPhases(variant.published ?? null)[index];
       const ratio = baselinePhase && roundRps([phase]) / roundRps([baselinePhase]);
       const position = plan.shown.indexOf(variant);
-      const generatorCores = usableCores(variants[position] as VariantResult, cores).generator;
-      return roundPoint({ tags, position, publishedRps: published?.rps, ratio, soFar, generatorCores }, phase);
+      const result = variants[position] as VariantResult;
+      const usable = usableCores(result, cores);
+      const network = networkResult(result.network?.spec, [{ round, phases: [phase] }], usable.server);
+      return roundPoint({ tags, position, publishedRps: published?.rps, ratio, soFar, generatorCores: usable.generator, network }, phase);
     });
   });
 

@@ -1,11 +1,12 @@
 // Writes bakeoff's own points by the catalogue in schema.ts.
 import { publishedBuckets, sameBucket } from '../analysis/buckets.ts';
 import { streamsOf } from '../analysis/loads.ts';
+import { delayText } from '../analysis/network.ts';
 import { headerSavingsPercent, phasePairs, successRatioOf } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { streamSweep } from '../analysis/stream-sweep.ts';
-import { comparable } from '../analysis/verdict.ts';
-import { bucketLabel, short } from '../format.ts';
+import { comparable, delayMark } from '../analysis/verdict.ts';
+import { bucketLabel } from '../format.ts';
 import type {
   Comparison, Distribution, ErrorCause, Integrity, LoadResult, NetworkResult, NoiseFloor, Phase, PhaseResult, Result, VariantResult,
 } from '../runner/result.ts';
@@ -160,7 +161,7 @@ function comparisonFields(
     ratio: measured?.ratio,
     ci_low: measured?.ci95[0],
     ci_high: measured?.ci95[1],
-    verdict: comparison && markedVerdict(comparison),
+    verdict: comparison && comparison.verdict + delayMark(comparison),
     why: comparison?.why ?? variant.publishedOnly,
     // Written anew after each round: what a later round takes back must not be left out, or the database would keep it.
     rounds_needed: measured && (measured.roundsNeeded ?? 0),
@@ -199,10 +200,6 @@ function comparisonFields(
   };
 }
 
-function markedVerdict({ verdict, delayNotHeld }: Comparison): string {
-  return delayNotHeld.length === 0 ? verdict : `${verdict}, delay not held`;
-}
-
 /** The counts of all phases; without a phase nothing was counted. */
 function errorCauseValues(phases: readonly Pick<LoadResult, 'errorCauses'>[]): FieldValues<typeof errorCauseFields> {
   const count = (cause: ErrorCause): number | null => (phases.length === 0 ? null : total(phases, ({ errorCauses }) => errorCauses[cause]));
@@ -228,7 +225,7 @@ function networkValues(network: NetworkResult | null | undefined): FieldValues<t
     listen_overflows: network?.listenOverflows,
     server_idle_share: network?.serverIdleShare,
     delay_held: network && Number(network.delayHeld),
-    delay: network && (network.delayHeld ? 'held' : `not held: p99 +${short(network.latenessMs.p99)} ms`),
+    delay: network && (delayText(network) || null),
   };
 }
 
