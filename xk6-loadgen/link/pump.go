@@ -84,6 +84,7 @@ func newPump(from, to int, d Direction, roundTrip time.Duration) (*pump, error) 
 func (p *pump) run() error {
 	runtime.LockOSThread()
 	linux.SetTimerSlack()
+	linux.SetShortSlice()
 	p.schedstat = -1
 	if fd, err := syscall.Open("/proc/thread-self/schedstat", syscall.O_RDONLY|syscall.O_CLOEXEC, 0); err == nil {
 		p.schedstat = fd

@@ -2,7 +2,10 @@ package linux
 
 import (
 	"syscall"
+	"time"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // SetTimerSlack lets the calling thread's waits end on time: by default the kernel may add 50 µs.
@@ -25,4 +28,16 @@ func ProcessCPU() int64 {
 		return 0
 	}
 	return usage.Utime.Nano() + usage.Stime.Nano()
+}
+
+// SetShortSlice asks for turns of 100 µs on a core, the shortest that Linux gives (6.12 or later). A thread that sleeps and
+// works in turns gets its core back sooner than one with long turns does, with no more of it in all.
+func SetShortSlice() {
+	const slice = uint64(100 * time.Microsecond)
+	attributes, err := unix.SchedGetAttr(0, 0)
+	if err != nil {
+		return
+	}
+	attributes.Runtime = slice
+	unix.SchedSetAttr(0, attributes, 0) //nolint:errcheck // without it all is right, only later
 }
