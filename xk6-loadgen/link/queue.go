@@ -30,11 +30,11 @@ type queue struct {
 	memory []byte
 	// next of a chunk is the one that was filled after it, end where its packets end.
 	next, end [chunks]int32
-	// free are chunks that were used before, as a stack; those from fresh on never were.
-	free          [chunks]int32
-	freed, fresh  int32
-	first, last   int32
-	readAt, write int32
+	// used are chunks that were used before and are empty, as a stack; those from fresh on never were.
+	used           [chunks]int32
+	usedNow, fresh int32
+	first, last    int32
+	readAt, write  int32
 	// waiting packets.
 	waiting int64
 }
@@ -47,14 +47,17 @@ func newQueue() (*queue, error) {
 	return &queue{memory: memory, fresh: 1}, nil
 }
 
+// free gives the memory back.
+func (q *queue) free() { syscall.Munmap(q.memory) } //nolint:errcheck // it is what Mmap gave
+
 // room is where the next packet can be written, of which push then says how long it is; nil when all memory is full.
 func (q *queue) room() []byte {
 	if int(q.write)+entryBytes+mtu > chunkBytes {
 		var chunk int32
 		switch {
-		case q.freed > 0:
-			q.freed--
-			chunk = q.free[q.freed]
+		case q.usedNow > 0:
+			q.usedNow--
+			chunk = q.used[q.usedNow]
 		case q.fresh < chunks:
 			chunk = q.fresh
 			q.fresh++
@@ -90,8 +93,8 @@ func (q *queue) pop() {
 	q.readAt += footprint(int(q.entryAt(q.first, q.readAt).size))
 	q.waiting--
 	for q.first != q.last && q.readAt == q.end[q.first] {
-		q.free[q.freed] = q.first
-		q.freed++
+		q.used[q.usedNow] = q.first
+		q.usedNow++
 		q.first, q.readAt = q.next[q.first], 0
 	}
 	if q.waiting == 0 {

@@ -1,0 +1,76 @@
+package link
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+)
+
+// segment is an IPv4 packet with a TCP header of 20 bytes and options, flags and a payload as given.
+func segment(ipOptions, tcpOptions int, flags byte, payload int) []byte {
+	header := ipv4Header + ipOptions
+	packet := make([]byte, header+tcpHeader+tcpOptions+payload)
+	packet[0] = 4<<4 | byte(header/4)
+	packet[9] = protocolTCP
+	binary.BigEndian.PutUint16(packet[2:], uint16(len(packet)))
+	packet[header+12] = byte((tcpHeader+tcpOptions)/4) << 4
+	packet[header+13] = flags
+	return packet
+}
+
+// changed is the packet with some bytes of it otherwise.
+func changed(packet []byte, change func(p []byte)) []byte {
+	change(packet)
+	return packet
+}
+
+func TestKinds(t *testing.T) {
+	const psh = 0x08
+	for name, c := range map[string]struct {
+		packet []byte
+		want   kind
+	}{
+		"SYN with options":            {segment(0, 20, flagSyn, 0), kindSyn},
+		"SYN with data":               {segment(0, 20, flagSyn, 7), kindSyn},
+		"SYN and ACK":                 {segment(0, 20, flagSyn|flagAck, 0), kindSynAck},
+		"ACK":                         {segment(0, 0, flagAck, 0), kindAck},
+		"ACK with options":            {segment(0, 12, flagAck, 0), kindAck},
+		"ACK behind IP options":       {segment(8, 12, flagAck, 0), kindAck},
+		"data":                        {segment(0, 12, flagAck|psh, 1), kindData},
+		"a whole packet of data":      {segment(0, 12, flagAck, mtu-52), kindData},
+		"data behind IP options":      {segment(40, 40, flagAck, 1), kindData},
+		"data and FIN":                {segment(0, 12, flagAck|flagFin|psh, 1), kindDataFin},
+		"FIN":                         {segment(0, 12, flagAck|flagFin, 0), kindFin},
+		"reset":                       {segment(0, 0, flagRst, 0), kindReset},
+		"reset and ACK":               {segment(0, 0, flagRst|flagAck, 0), kindReset},
+		"not to be fragmented":        {changed(segment(0, 0, flagAck, 0), func(p []byte) { p[6] = 0x40 }), kindAck},
+		"the first fragment":          {changed(segment(0, 0, flagAck, 8), func(p []byte) { p[6] = 0x20 }), kindOther},
+		"a later fragment":            {changed(segment(0, 0, flagAck, 8), func(p []byte) { p[7] = 1 }), kindOther},
+		"UDP":                         {changed(segment(0, 0, flagAck, 0), func(p []byte) { p[9] = 17 }), kindOther},
+		"IPv6":                        {changed(segment(0, 0, flagAck, 0), func(p []byte) { p[0] = 6 << 4 }), kindOther},
+		"an IP header too short":      {changed(segment(0, 0, flagAck, 0), func(p []byte) { p[0] = 4<<4 | 4 }), kindOther},
+		"a TCP header too short":      {changed(segment(0, 0, flagAck, 0), func(p []byte) { p[ipv4Header+12] = 4 << 4 }), kindOther},
+		"a TCP header beyond the end": {changed(segment(0, 0, flagAck, 0), func(p []byte) { p[ipv4Header+12] = 6 << 4 }), kindOther},
+		"a length beyond the end":     {changed(segment(0, 0, flagAck, 0), func(p []byte) { p[3]++ }), kindOther},
+		"no room for TCP":             {changed(segment(0, 0, flagAck, 0), func(p []byte) { p[3] -= 4 }), kindOther},
+		"padding behind the segment":  {append(segment(0, 0, flagAck, 0), 0, 0, 0, 0), kindAck},
+		"nothing":                     {nil, kindOther},
+	} {
+		if got := classify(c.packet); got != c.want {
+			t.Errorf("%s: kind %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+func TestAnyBytesHaveAKind(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 200_000 {
+		packet := segment(4*random.IntN(11), 4*random.IntN(11), byte(random.Uint32()), random.IntN(20))
+		for range random.IntN(4) {
+			packet[random.IntN(len(packet))] = byte(random.Uint32())
+		}
+		if k := classify(packet[:random.IntN(len(packet)+1)]); k < 0 || k >= kinds {
+			t.Fatalf("kind %d of %x", k, packet)
+		}
+	}
+}

@@ -1,0 +1,386 @@
+package link
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"math"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// pipe is a pump between two sockets that keep packets apart, as devices do.
+type pipe struct {
+	*pump
+	// in is where packets are written to, out where they come out.
+	in, out int
+}
+
+func testPipe(t testing.TB, d Direction) *pipe {
+	t.Helper()
+	var from, to [2]int
+	for _, pair := range []*[2]int{&from, &to} {
+		var err error
+		if *pair, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0); err != nil {
+			t.Fatal(err)
+		}
+		for _, fd := range pair {
+			t.Cleanup(func() { unix.Close(fd) })
+		}
+	}
+	p, err := newPump(from[1], to[0], d, milliseconds(d.DelayMs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.queue.free)
+	return &pipe{pump: p, in: from[0], out: to[1]}
+}
+
+// send writes a packet with a number in it.
+func (p *pipe) send(t testing.TB, number, size int) {
+	t.Helper()
+	packet := make([]byte, size)
+	binary.BigEndian.PutUint32(packet, uint32(number))
+	if err := unix.Send(p.in, packet, 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// carry has the pump read all that was sent.
+func (p *pipe) carry(t testing.TB) {
+	t.Helper()
+	for more := true; more; {
+		var err error
+		if more, err = p.read(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// finish has the pump write all that waits, when it is due.
+func (p *pipe) finish() {
+	for p.queue.waiting > 0 {
+		p.writeDue()
+	}
+}
+
+// received are the numbers of the packets that came out.
+func (p *pipe) received(t testing.TB) (numbers []int) {
+	t.Helper()
+	packet := make([]byte, 2*mtu)
+	for {
+		n, err := unix.Read(p.out, packet)
+		if errors.Is(err, unix.EAGAIN) {
+			return numbers
+		}
+		if err != nil || n < 4 {
+			t.Fatalf("%d bytes came out (%v)", n, err)
+		}
+		numbers = append(numbers, int(binary.BigEndian.Uint32(packet)))
+	}
+}
+
+// check takes the counters and compares them with what went in and came out.
+func (p *pipe) check(t testing.TB, sent, received int) Traffic {
+	t.Helper()
+	traffic, refused := p.take()
+	if traffic.Packets != int64(sent) || traffic.Packets != traffic.Delivered+traffic.Dropped+traffic.Lost || traffic.Delivered-refused != int64(received) {
+		t.Errorf("%d sent, %d received, %d refused: %+v", sent, received, refused, traffic)
+	}
+	return traffic
+}
+
+func TestQueueLimitDropsWhatExceedsIt(t *testing.T) {
+	limit := int64(10)
+	p := testPipe(t, Direction{DelayMs: 20, QueuePackets: &limit})
+	for i := range 30 {
+		p.send(t, i, 100)
+	}
+	p.carry(t)
+	p.finish()
+	for i := range 5 {
+		p.send(t, 100+i, 100)
+	}
+	p.carry(t)
+	p.finish()
+	got := p.received(t)
+	if traffic := p.check(t, 35, 15); traffic.Dropped != 20 || traffic.Bytes != 3500 || traffic.Kinds.Other != 35 {
+		t.Errorf("%+v", traffic)
+	}
+	for i, number := range got {
+		if want := i; i < 10 && number != want || i >= 10 && number != 100+i-10 {
+			t.Errorf("packet %d came out in place %d", number, i)
+		}
+	}
+}
+
+func TestNoQueueLimit(t *testing.T) {
+	p := testPipe(t, Direction{DelayMs: 50})
+	const packets = 20_000
+	for i := range packets {
+		p.send(t, i, 60)
+		p.carry(t)
+	}
+	got := 0
+	for p.queue.waiting > 0 {
+		p.writeDue()
+		for _, number := range p.received(t) {
+			if number != got {
+				t.Fatalf("packet %d came out in place %d", number, got)
+			}
+			got++
+		}
+	}
+	p.check(t, packets, got)
+}
+
+// What does not fit in the memory is dropped, and counted so.
+func TestMemoryIsBounded(t *testing.T) {
+	p := testPipe(t, Direction{DelayMs: 60_000})
+	p.queue.fresh = chunks
+	for i := range 100 {
+		p.send(t, i, mtu)
+		p.carry(t)
+	}
+	perChunk := int64(chunkBytes / int(footprint(mtu)))
+	traffic, _ := p.take()
+	if p.queue.waiting != perChunk || traffic.Dropped != 100-perChunk || traffic.Packets != 100 {
+		t.Errorf("%d wait, want %d: %+v", p.queue.waiting, perChunk, traffic)
+	}
+}
+
+func TestDelay(t *testing.T) {
+	p := testPipe(t, Direction{DelayMs: 15})
+	begin := time.Now()
+	p.send(t, 1, 100)
+	p.carry(t)
+	p.finish()
+	if after := time.Since(begin); after < 15*time.Millisecond {
+		t.Errorf("it came after %s", after)
+	}
+	p.check(t, 1, len(p.received(t)))
+}
+
+// The time that a packet was not read is part of its lateness: a link that does not get to it is late.
+func TestLatenessBeforeReading(t *testing.T) {
+	for name, delay := range map[string]float64{"without delay": 0, "with delay": 5} {
+		p := testPipe(t, Direction{DelayMs: delay})
+		p.carry(t)
+		p.send(t, 1, 100)
+		time.Sleep(30 * time.Millisecond)
+		p.carry(t)
+		p.finish()
+		late := p.check(t, 1, len(p.received(t))).LatenessMs
+		if late.Max < 30 || late.P50 < 0.99*30 || late.P99 > late.Max || late.P50 > late.P99 {
+			t.Errorf("%s: %+v", name, late)
+		}
+		// Nor is it counted twice.
+		if again := p.check(t, 0, 0).LatenessMs; again != (Lateness{}) {
+			t.Errorf("%s: %+v over nothing", name, again)
+		}
+	}
+}
+
+func TestLatenessInTheQueue(t *testing.T) {
+	p := testPipe(t, Direction{DelayMs: 5})
+	p.send(t, 1, 100)
+	p.carry(t)
+	time.Sleep(35 * time.Millisecond)
+	p.finish()
+	if late := p.check(t, 1, len(p.received(t))).LatenessMs; late.Max < 30 {
+		t.Errorf("%+v", late)
+	}
+}
+
+// Percentiles are within 1 % and the maximum is exact.
+func TestLatenessPercentiles(t *testing.T) {
+	c := newCounters()
+	for i := range int64(10_000) {
+		c.left(i * 7_919)
+	}
+	c.left(-5)
+	late := c.traffic().LatenessMs
+	for name, pair := range map[string][2]float64{"p50": {late.P50, 39.6}, "p99": {late.P99, 78.4}} {
+		if math.Abs(pair[0]/pair[1]-1) > 0.01 {
+			t.Errorf("%s is %v, want %v", name, pair[0], pair[1])
+		}
+	}
+	if late.Max != 9_999*7_919/1e6 {
+		t.Errorf("max is %v", late.Max)
+	}
+	c.left(2 * longestLateness)
+	if late := c.traffic().LatenessMs; late.Max != float64(2*longestLateness)/1e6 {
+		t.Errorf("max is %v", late.Max)
+	}
+}
+
+// Each packet is on its way for its bytes' time, one after the other, and the delay comes on top.
+func TestRate(t *testing.T) {
+	rate := 100_000.0
+	p := testPipe(t, Direction{DelayMs: 10, BytesPerSecond: &rate})
+	const packets, size = 10, 500
+	begin := now()
+	for i := range packets {
+		p.send(t, i, size)
+	}
+	p.carry(t)
+	read := now()
+	for i := range int64(packets) {
+		e, _ := p.queue.head()
+		transmission := (i + 1) * size * 1e9 / int64(rate)
+		if least, most := begin+transmission+10e6, read+transmission+10e6; e.due < least || e.due > most {
+			t.Errorf("packet %d is due %d ns after the first was sent, want %d to %d", i, e.due-begin, least-begin, most-begin)
+		}
+		p.queue.pop()
+	}
+	// When it was free for a while the next one does not make up for it.
+	p.transmitted = now() - 1e9
+	p.send(t, 0, size)
+	before := now()
+	p.carry(t)
+	if e, _ := p.queue.head(); e.due < before+5e6+10e6 {
+		t.Errorf("due %d ns after it was read", e.due-before)
+	}
+}
+
+func TestLoss(t *testing.T) {
+	for _, share := range []float64{0, 0.1, 1} {
+		p := testPipe(t, Direction{LossShare: &share})
+		const packets = 20_000
+		received := 0
+		for i := range packets {
+			p.send(t, i, 60)
+			p.carry(t)
+			received += len(p.received(t))
+		}
+		traffic := p.check(t, packets, received)
+		// Six standard deviations of the binomial distribution.
+		if spread := 6 * math.Sqrt(packets*share*(1-share)); math.Abs(float64(traffic.Lost)-packets*share) > spread {
+			t.Errorf("%d of %d were lost with a share of %v", traffic.Lost, packets, share)
+		}
+	}
+}
+
+// A packet that the other side does not take is counted, and nothing waits for it.
+func TestRefusedPackets(t *testing.T) {
+	for name, delay := range map[string]float64{"without delay": 0, "with delay": 1} {
+		p := testPipe(t, Direction{DelayMs: delay})
+		const packets = 2000
+		for i := range packets {
+			p.send(t, i, mtu)
+			p.carry(t)
+		}
+		p.finish()
+		traffic, refused := p.take()
+		received := len(p.received(t))
+		if refused == 0 || received == 0 || int64(received)+refused != packets || traffic.Delivered != packets {
+			t.Errorf("%s: %d received, %d refused: %+v", name, received, refused, traffic)
+		}
+	}
+}
+
+func TestLongestPacket(t *testing.T) {
+	for name, delay := range map[string]float64{"without delay": 0, "with delay": 1} {
+		p := testPipe(t, Direction{DelayMs: delay})
+		packet := make([]byte, mtu)
+		for i := range packet {
+			packet[i] = byte(i)
+		}
+		if err := unix.Send(p.in, packet, 0); err != nil {
+			t.Fatal(err)
+		}
+		p.carry(t)
+		p.finish()
+		got := make([]byte, 2*mtu)
+		if n, err := unix.Read(p.out, got); err != nil || string(got[:n]) != string(packet) {
+			t.Errorf("%s: %d bytes came out (%v)", name, n, err)
+		}
+	}
+}
+
+// It runs until there is nothing to read from any more, and says why.
+func TestPumpRunsUntilTheEnd(t *testing.T) {
+	p := testPipe(t, Direction{DelayMs: 5})
+	ended := make(chan error)
+	go func() { ended <- p.run() }()
+	const packets = 500
+	for i := range packets {
+		p.send(t, i, 100)
+		if i%50 == 0 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	received := 0
+	for deadline := time.Now().Add(20 * time.Second); received < packets && time.Now().Before(deadline); {
+		for _, number := range p.received(t) {
+			if number != received {
+				t.Fatalf("packet %d came out in place %d", number, received)
+			}
+			received++
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if waiting, lastCame := p.state(); waiting != 0 || lastCame == 0 {
+		t.Errorf("%d wait, the last one came at %d", waiting, lastCame)
+	}
+	p.check(t, packets, received)
+	unix.Shutdown(p.in, unix.SHUT_WR)
+	select {
+	case err := <-ended:
+		if !errors.Is(err, io.EOF) {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it does not end")
+	}
+}
+
+func TestDeviceThatCannotBeRead(t *testing.T) {
+	p := testPipe(t, Direction{})
+	p.from = -1
+	if _, err := p.read(); !errors.Is(err, syscall.EBADF) {
+		t.Error(err)
+	}
+}
+
+// From the read to the write nothing is allocated, whatever becomes of a packet.
+func TestPumpAllocatesNothing(t *testing.T) {
+	half, few, rate := 0.5, int64(20), 1e9
+	for name, d := range map[string]Direction{
+		"without delay": {},
+		"with all":      {DelayMs: 0.01, LossShare: &half, QueuePackets: &few, BytesPerSecond: &rate},
+	} {
+		p := testPipe(t, d)
+		packet, back := make([]byte, 100), make([]byte, 2*mtu)
+		if n := testing.AllocsPerRun(50, func() {
+			for range 100 {
+				unix.Write(p.in, packet)
+			}
+			p.read()
+			p.read()
+			p.finish()
+			for {
+				if n, _ := unix.Read(p.out, back); n <= 0 {
+					break
+				}
+			}
+			p.stallTime()
+		}); n != 0 {
+			t.Errorf("%s: %v allocations in 100 packets", name, n)
+		}
+	}
+}
+
+func BenchmarkPump(b *testing.B) {
+	p := testPipe(b, Direction{})
+	packet, back := segment(0, 12, flagAck, 0), make([]byte, mtu)
+	b.ReportAllocs()
+	for b.Loop() {
+		unix.Write(p.in, packet)
+		p.read()
+		unix.Read(p.out, back)
+	}
+}

@@ -1,0 +1,159 @@
+package link
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+)
+
+func testQueue(t testing.TB) *queue {
+	t.Helper()
+	q, err := newQueue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(q.free)
+	return q
+}
+
+// What goes in comes out, in its order and as it was, however far the queue fills and empties.
+func TestQueueAgainstAList(t *testing.T) {
+	type packet struct {
+		due, waited int64
+		bytes       []byte
+	}
+	random := rand.New(rand.NewPCG(3, 4))
+	q := testQueue(t)
+	var list []packet
+	// The share of pushes wanders, so that it is empty, fills over many chunks, and empties again.
+	for step := range 300_000 {
+		filling := step/20_000%2 == 0
+		if random.IntN(10) < 3 != filling {
+			p := packet{due: int64(step), waited: random.Int64N(1000), bytes: make([]byte, 1+random.IntN(mtu))}
+			for i := range p.bytes {
+				p.bytes[i] = byte(step + i)
+			}
+			room := q.room()
+			if len(room) != mtu {
+				t.Fatalf("room for %d bytes", len(room))
+			}
+			copy(room, p.bytes)
+			q.push(p.due, p.waited, len(p.bytes))
+			list = append(list, p)
+		} else if e, got := q.head(); len(list) == 0 {
+			if e != nil {
+				t.Fatal("something came out of an empty queue")
+			}
+		} else {
+			want := list[0]
+			list = list[1:]
+			if e == nil || e.due != want.due || e.waited != want.waited || !bytes.Equal(got, want.bytes) {
+				t.Fatalf("at step %d another packet came out", step)
+			}
+			q.pop()
+		}
+		if q.waiting != int64(len(list)) {
+			t.Fatalf("%d wait, want %d", q.waiting, len(list))
+		}
+	}
+	if q.fresh < 10 {
+		t.Errorf("only %d chunks were used: the test is of no use", q.fresh)
+	}
+}
+
+// Room that was asked for and not used changes nothing.
+func TestRoomIsNoPacket(t *testing.T) {
+	q := testQueue(t)
+	for range 200 {
+		q.room()
+		copy(q.room(), "packet")
+		q.push(1, 0, mtu)
+		q.room()
+	}
+	for range 200 {
+		if _, packet := q.head(); string(packet[:6]) != "packet" || len(packet) != mtu {
+			t.Fatalf("%d bytes came out", len(packet))
+		}
+		q.pop()
+	}
+	if e, _ := q.head(); e != nil {
+		t.Error("more came out than went in")
+	}
+}
+
+// It takes what its memory holds and no more; what it has held can be filled again.
+func TestFullQueue(t *testing.T) {
+	q := testQueue(t)
+	fill := func() (n int64) {
+		for q.room() != nil {
+			q.push(n, 0, mtu)
+			n++
+		}
+		return n
+	}
+	perChunk := int64(chunkBytes) / int64(footprint(mtu))
+	if n := fill(); n != chunks*perChunk {
+		t.Fatalf("%d packets fit, want %d", n, chunks*perChunk)
+	}
+	for range perChunk {
+		q.pop()
+	}
+	if n := fill(); n != perChunk {
+		t.Errorf("%d packets fit where %d were taken away", n, perChunk)
+	}
+	for q.waiting > 0 {
+		q.pop()
+	}
+	if n := fill(); n != chunks*perChunk {
+		t.Errorf("%d packets fit when it was empty again, want %d", n, chunks*perChunk)
+	}
+}
+
+// However many packets go through it, it touches no more memory than those that wait at a time need.
+func TestQueueStaysSmall(t *testing.T) {
+	q := testQueue(t)
+	for range 1000 {
+		q.room()
+		q.push(0, 0, 100)
+	}
+	for range 1_000_000 {
+		q.room()
+		q.push(0, 0, 100)
+		q.pop()
+	}
+	need := 1000*int(footprint(100))/chunkBytes + 1
+	if int(q.fresh) > need+2 {
+		t.Errorf("%d chunks were used where %d are enough", q.fresh, need)
+	}
+}
+
+func TestQueueAllocatesNothing(t *testing.T) {
+	q := testQueue(t)
+	if n := testing.AllocsPerRun(100, func() {
+		for range 1000 {
+			q.room()
+			q.push(0, 0, mtu)
+		}
+		for range 1000 {
+			q.head()
+			q.pop()
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations in 1000 packets", n)
+	}
+}
+
+func BenchmarkQueue(b *testing.B) {
+	q := testQueue(b)
+	for range 1000 {
+		q.room()
+		q.push(0, 0, 60)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		q.room()
+		q.push(0, 0, 60)
+		q.head()
+		q.pop()
+	}
+}
