@@ -78,19 +78,22 @@ export function delayText({ spec, delayHeld, latenessMs }: NetworkResult): strin
   return delayHeld ? 'held' : `not held: ${latenessText([latenessMs.p99])}`;
 }
 
-/** "p99 +138 ms", of several "p99 +90 to +138 ms". */
-function latenessText(p99s: readonly number[]): string {
+/** "p99 +138 ms", of several "p99 +90 to +138 ms". @param p99s in milliseconds, at least one */
+export function latenessText(p99s: readonly number[]): string {
   const [low, high] = [short(Math.min(...p99s)), short(Math.max(...p99s))];
   return `p99 ${low === high ? '' : `+${low} to `}+${high} ms`;
 }
 
 /**
- * What of the link set the pace, in a clause or two; '' where its figures show nothing of that. Variants are named where it is
- * not all of them.
+ * What of the link set the pace, in a clause or two; '' where its figures show nothing of that. Where it is not all of the
+ * variants, they are named, or counted.
  */
 export function linkReason(variants: readonly Pick<VariantResult, 'name' | 'network'>[]): string {
   const all = variants.flatMap(({ name, network }) => (network === null ? [] : [{ name, network }]));
-  const withNames = (some: readonly { name: string }[]): string => (some.length === variants.length ? '' : ` with ${enumeration(some.map(({ name }) => name))}`);
+  const withNames = (some: readonly { name: string }[]): string => {
+    if (some.length === variants.length) return '';
+    return ` with ${some.length > 3 ? `${some.length} of ${variants.length} variants` : enumeration(some.map(({ name }) => name))}`;
+  };
   const drops = directions.flatMap((direction) => {
     const dropping = all.filter(({ network }) => network.droppedShare[direction] >= dropsMatter);
     return dropping.length === 0 ? [] : [

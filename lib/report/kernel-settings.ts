@@ -21,9 +21,9 @@ function namesText(names: readonly string[], all: readonly string[]): string {
   return all.length > 1 && all.every((name) => names.includes(name)) ? 'every variant' : names.join(', ');
 }
 
-/** "net.ipv4.tcp_rmem = 4096 87380 6291456", as sysctl writes it. */
+/** "net.core.somaxconn=128", as sysctl takes it. */
 function written({ name, value }: KernelSetting): string {
-  return `${name} = ${value}`;
+  return `${name}=${value}`;
 }
 
 function groupedBy(settings: readonly KernelSetting[], keyOf: (setting: KernelSetting) => string): Map<string, KernelSetting[]> {

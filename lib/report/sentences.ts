@@ -1,7 +1,7 @@
 // What stands around the table in words. The same lines in the terminal and in Markdown.
 import { isOpenModel, streamsOf } from '../analysis/loads.ts';
 import { streamSweep, type Point, type StreamSweep } from '../analysis/stream-sweep.ts';
-import { delayText } from '../analysis/network.ts';
+import { latenessText } from '../analysis/network.ts';
 import { comparable, delayMark } from '../analysis/verdict.ts';
 import { change, duration, enumeration, percent, protocolNames, scaledTime, times, tolerance, whole } from '../format.ts';
 import { sharesCores } from '../runner/cores.ts';
@@ -164,9 +164,9 @@ function controlSentence(comparison: Comparison, result: Result): string {
 function latenessPart({ delayNotHeld }: Comparison, result: Result): string {
   const late = delayNotHeld.flatMap((name) => {
     const network = variantOf(result, name)?.network ?? null;
-    return network === null ? [] : [`${name} ${delayText(network)}`];
+    return network === null ? [] : [`${latenessText([network.latenessMs.p99])} with ${name}`];
   });
-  return delayNotHeld.length === 0 ? '' : `Over a link whose delay did not hold (${late.join('; ')}) `;
+  return delayNotHeld.length === 0 ? '' : `Over a link whose delay did not hold (${enumeration(late)}), `;
 }
 
 function measuredChange({ ratio, ci95 }: Comparison): string {

@@ -78,12 +78,14 @@ function besideEachOther(left: readonly string[], right: readonly string[], left
 
 /**
  * A table as lines. Columns that do not fit the width go into a second (third …) table below, which repeats the first
- * column: no figure is left out. Joined columns go together.
+ * column: no figure is left out. Joined columns go together. Words that do not fit beside the first column take several lines.
  */
 export function terminalTable(table: Table, { width, colour }: TerminalOptions): string[] {
-  const [name, ...others] = table.columns.map((heading, index) => measure(heading, table.rows, index));
+  const [name, ...columns] = table.columns.map((heading, index) => measure(heading, table.rows, index));
   if (name === undefined) return [];
   const available = Math.max(narrowest, width);
+  const beside = available - lineWidth([name]) - gap.length;
+  const others = columns.map((column) => (column.align === 'left' ? { ...column, width: Math.min(column.width, Math.max(column.title.length, beside)) } : column));
   const tables: Measured[][] = [];
   let current: Measured[] = [];
   for (const block of blocksOf(others)) {
@@ -94,7 +96,7 @@ export function terminalTable(table: Table, { width, colour }: TerminalOptions):
     current.push(...block);
   }
   tables.push(current);
-  return tables.flatMap((columns, index) => [...(index === 0 ? [] : ['']), ...tableLines([name, ...columns], table.rows, colour)]);
+  return tables.flatMap((shown, index) => [...(index === 0 ? [] : ['']), ...tableLines([name, ...shown], table.rows, colour)]);
 }
 
 /** Columns that are joined, together. */
@@ -122,14 +124,33 @@ function tableLines(columns: readonly Measured[], rows: readonly Cell[][], colou
   // A group's name stands over the first of its columns.
   const groups = columns.map((column, index) => (columns[index - 1]?.group === column.group ? '' : column.group));
   return [
-    ...(groups.every((group) => group === '') ? [] : [join(columns.map((column, index) => pad(groups[index] as string, column)))]),
+    ...(groups.every((group) => group === '') ? [] : [groupLine(columns, groups)]),
     join(columns.map((column) => pad(column.title, column))),
-    ...rows.map((row) => join(columns.map((column) => {
-      const cell = row[column.index] ?? '';
-      const text = pad(textOf(cell), column);
-      return colour ? coloured(text, cell) : text;
-    }))),
+    ...rows.flatMap((row) => rowLines(columns, row, colour)),
   ];
+}
+
+function rowLines(columns: readonly Measured[], row: readonly Cell[], colour: boolean): string[] {
+  const cells = columns.map((column) => row[column.index] ?? '');
+  const texts = columns.map(({ width }, index) => {
+    const text = textOf(cells[index] as Cell);
+    return text.length > width ? wrapLines([text], width) : [text];
+  });
+  return Array.from({ length: Math.max(...texts.map((lines) => lines.length)) }, (_, line) => join(columns.map((column, index) => {
+    const text = pad(texts[index]?.[line] ?? '', column);
+    return colour ? coloured(text, cells[index] as Cell) : text;
+  })));
+}
+
+/** A name may be longer than its first column, and reaches over the group's others then. */
+function groupLine(columns: readonly Measured[], groups: readonly string[]): string {
+  let [line, at] = ['', 0];
+  for (const [index, column] of columns.entries()) {
+    const group = groups[index] as string;
+    if (group !== '') line = `${line.length > at ? `${line}${gap}` : line.padEnd(at)}${pad(group, column).trimEnd()}`;
+    at += column.width + gap.length;
+  }
+  return line;
 }
 
 function join(cells: readonly string[]): string {

@@ -3,11 +3,13 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { MeasuredVariant } from '../../lib/analysis/summarise.ts';
 import { main } from '../../lib/cli/main.ts';
 import { UserError } from '../../lib/errors.ts';
 import { checkResult } from '../../lib/report/html/check-result.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
 import type { Result } from '../../lib/runner/result.ts';
+import { delayed, networkUse, traffic } from '../fixtures/link.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 
 const both = result([workers, openFileCache]);
@@ -154,8 +156,15 @@ describe('says in one line', () => {
 });
 
 test('a result that lacks anything is refused, or its page is made without it', async () => {
-  // All places of a result with two rounds: the others are alike.
-  const whole = result([workers, openFileCache].map((variant) => ({ ...variant, rounds: variant.rounds.slice(0, 2) })));
+  // All places of a result with two rounds, one variant of which went over a network: the others are alike.
+  const limited = { delayMs: 100, queuePackets: 1000, bytesPerSecond: 1e6, lossShare: 0.1 };
+  const overLink: MeasuredVariant = {
+    ...openFileCache, published: { rps: 700_324.14, packetsPerRequest: 9 }, network: { ...delayed, toServer: limited },
+    rounds: openFileCache.rounds.map(({ round, phases }) => ({ round, phases: phases.map((one) => ({ ...one, network: networkUse(one.requests, { toServer: traffic(100, 10, 138) }) })) })),
+  };
+  const whole = result([workers, overLink].map((variant) => ({ ...variant, rounds: variant.rounds.slice(0, 2) })), {
+    kernelSettings: [{ side: 'server', name: 'net.core.somaxconn', value: '128', variants: ['open-file-cache'], problem: 'it is gone' }],
+  });
   const places = (value: unknown, at: readonly string[]): string[][] => (
     typeof value !== 'object' || value === null ? [] : Object.keys(value).flatMap((key) => [[...at, key], ...places((value as Record<string, unknown>)[key], [...at, key])])
   );

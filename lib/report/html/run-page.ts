@@ -51,7 +51,7 @@ ${paragraphs(how === '' ? [] : [`${how.charAt(0).toUpperCase()}${how.slice(1)}.`
 
 /** Tables with the lines around them. */
 function partHtml({ title, tables, below }: Part): Html {
-  return html`${paragraphs(title === '' ? [] : [title])}${tables.map((table) => tableHtml(table, title === '' ? 'the table' : title))}${paragraphs(below)}`;
+  return html`${title === '' ? nothing : html`<h3>${title.replace(/:$/, '')}</h3>\n`}${tables.map((table) => tableHtml(table, title === '' ? 'the table' : title))}${paragraphs(below)}`;
 }
 
 function namedTable(title: string, table: Parameters<typeof tableHtml>[0]): Html {

@@ -1,6 +1,7 @@
 // What a run was made on, and what else went on there, as tables.
 import { noiseOf, type RoundNoise } from '../../analysis/noise.ts';
 import { duration, enumeration, percent, whole } from '../../format.ts';
+import { resultHeading } from '../heading.ts';
 import { coresText } from '../limits.ts';
 import type { Result, VariantResult } from '../../runner/result.ts';
 import { figure, tableOf, type Column, type Table } from '../table.ts';
@@ -14,6 +15,7 @@ const facts: readonly Fact[] = [
   { name: 'rounds', of: ({ variants, state, quick }) => (
     `${Math.max(0, ...variants.map(({ rounds }) => rounds.length))}${quick ? ', short ones (--quick)' : ''}${state === 'partial' ? ', ended early' : ''}`
   ) },
+  { name: 'network', of: (result) => resultHeading(result).network },
   { name: 'versions', of: ({ environment }) => (
     [`bakeoff ${environment.bakeoff}`, ...Object.entries(environment.versions).map(([name, version]) => `${name} ${version}`)].join(', ')
   ) },

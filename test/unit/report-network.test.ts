@@ -1,0 +1,302 @@
+// How a run over networks of its own is shown: the table of the link, marked comparisons, kernel settings, headings.
+import { describe, expect, test } from 'vitest';
+import type { MeasuredVariant } from '../../lib/analysis/summarise.ts';
+import { variantTable } from '../../lib/report/columns.ts';
+import { resultHeading } from '../../lib/report/heading.ts';
+import { checkResult } from '../../lib/report/html/check-result.ts';
+import { effectFigures } from '../../lib/report/html/effects.ts';
+import type { Effects } from '../../lib/report/html/figure.ts';
+import { htmlReport } from '../../lib/report/html/run-page.ts';
+import { severalPage } from '../../lib/report/html/several-page.ts';
+import { kernelSettingLines } from '../../lib/report/kernel-settings.ts';
+import { markdownReport } from '../../lib/report/markdown.ts';
+import { linkPart, linkText, networksText } from '../../lib/report/network.ts';
+import { findingLines, footnoteLines, headingLines } from '../../lib/report/sentences.ts';
+import type { Table } from '../../lib/report/table.ts';
+import { terminalReport, terminalTable } from '../../lib/report/terminal.ts';
+import type { KernelSetting, NetworkUse, Phase, Result } from '../../lib/runner/result.ts';
+import type { NetworkSpec } from '../../lib/scenario/model.ts';
+import { delayed, phaseOverLink, traffic } from '../fixtures/link.ts';
+import { phase } from '../fixtures/phase.ts';
+import { result } from '../fixtures/result.ts';
+
+const offs = [0, 0.004, -0.003, 0.002];
+const plain = { width: Infinity, colour: false };
+
+/** Four rounds of 10 s over the article's link. */
+function variant(name: string, requests: number, network: (requests: number) => Partial<NetworkUse> = () => ({}), changes: Partial<MeasuredVariant> = {}): MeasuredVariant {
+  return {
+    name,
+    server: { name: 'nginx', version: '1.22.1', workers: 1, config: [name], redirections: [] },
+    load: { command: 'ab -c 10000 -n 1000000 -r', protocol: 'http/1.0', threads: 1, bodyBytes: 612 },
+    published: null,
+    rounds: offs.map((off, index) => {
+      const count = Math.round(requests * (1 + off));
+      return { round: index + 1, phases: [phaseOverLink(count, network(count))] };
+    }),
+    setup: name,
+    network: delayed,
+    ...(name === 'untuned' ? {} : { against: 'untuned' }),
+    ...changes,
+  };
+}
+
+const queue = (requests: number): Partial<NetworkUse> => (
+  { toServer: traffic(requests * 9, requests * 3), retransmits: { client: requests * 3, server: 0 }, listenOverflows: 12 }
+);
+const late = (p99: number) => (requests: number): Partial<NetworkUse> => ({ ...queue(requests), toServer: traffic(requests * 9, requests * 3, p99) });
+const untuned = variant('untuned', 10_000, queue, { published: { rps: 2211, errorsPerMillion: 363, packetsPerRequest: 11 } });
+const nopush = variant('nopush', 12_000, (requests) => ({ ...queue(requests), toClient: traffic(requests * 4, 0) }), {
+  published: { rps: 2431, errorsPerMillion: 174, packetsPerRequest: 9 },
+});
+const held = result([untuned, nopush]);
+const notHeld = result([{ ...untuned, rounds: variant('untuned', 10_000, late(138)).rounds }, nopush]);
+
+const tableIn = (of: Pick<Result, 'variants'>): Table => {
+  const [part] = linkPart(of);
+  const [table] = part?.tables ?? [];
+  if (table === undefined) throw new Error('no table');
+  return table;
+};
+const column = (of: Pick<Result, 'variants'>, group: string, title: string): unknown[] => {
+  const { columns, rows } = tableIn(of);
+  const at = columns.findIndex((one) => one.group === group && one.title === title);
+  return at === -1 ? ['no column'] : rows.map((row) => row[at]);
+};
+
+describe('what went over the link', () => {
+  test('is a table with the article\'s packets beside those counted here', () => {
+    expect(terminalTable(tableIn(held), plain)).toEqual([
+      '         packets/request                            dropped    late',
+      'variant  to server  to client  in all  published  to server  p50 ms  p99 ms  delay  sent again/req  listen overflows  server idle',
+      'untuned       9.00       5.00   14.00         11       33 %    0.10    0.40  held             3.00                12         90 %',
+      'nopush        9.00       4.00   13.00          9       33 %    0.10    0.40  held             3.00                12         90 %',
+    ]);
+    expect(linkPart(held)[0]?.title).toBe('What went over the link:');
+  });
+
+  test('goes on below on 80 columns, a group\'s figures together', () => {
+    const lines = terminalTable(tableIn(notHeld), { width: 80, colour: false });
+    expect(lines.filter((line) => line.length > 80)).toEqual([]);
+    expect(lines.filter((line) => line.startsWith('variant')).map((line) => line.split(/ {2,}/).slice(1))).toEqual([
+      ['to server', 'to client', 'in all', 'published', 'to server'],
+      ['p50 ms', 'p99 ms', 'delay', 'sent again/req'], ['listen overflows', 'server idle'],
+    ]);
+  });
+
+  test('says of each row whether the delay held, and by how much not', () => {
+    expect(column(notHeld, '', 'delay')).toEqual([{ text: 'delay not held: p99 +138 ms', part: 'delay not held: p99 +138 ms', verdict: 'inconclusive' }, 'held']);
+    expect(terminalTable(tableIn(notHeld), { width: Infinity, colour: true })[2]).toContain('  \u001b[33mdelay not held: p99 +138 ms\u001b[39m');
+  });
+
+  test('has no share of drops where the queue has no limit, and few are not none', () => {
+    const few = variant('few', 10_000, (requests) => ({ toServer: traffic(requests * 6, 3) }));
+    const none = variant('none', 10_000, (requests) => ({ toServer: traffic(requests * 6, 0) }));
+    expect(column(result([few, none, untuned]), 'dropped', 'to server')).toEqual(['<0.1 %', '0 %', '33 %']);
+    expect(column(result([few]), 'dropped', 'to client')).toEqual(['no column']);
+    const unlimited = variant('none', 10_000, () => ({}), { network: { ...delayed, toServer: { delayMs: 100 } } });
+    expect(column(result([unlimited]), 'dropped', 'to server')).toEqual(['no column']);
+  });
+
+  test('has no packets per request without a request', () => {
+    const dead = variant('untuned', 0, () => ({ toServer: traffic(10, 0), toClient: traffic(0, 0, 0) }));
+    expect(column(result([dead, nopush]), 'packets/request', 'in all')).toEqual(['', '13.00']);
+    expect(column(result([dead, nopush]), '', 'sent again/req')).toEqual(['', '3.00']);
+  });
+
+  test('is nothing where all went over loopback, and names loopback where some did', () => {
+    const loopback = (name: string): MeasuredVariant => {
+      const { network: _, ...rest } = variant(name, 0);
+      return { ...rest, rounds: offs.map((off, index) => ({ round: index + 1, phases: [phase({ requests: 10_000 * (1 + off) })] })) };
+    };
+    expect(linkPart(result([loopback('untuned')]))).toEqual([]);
+    const mixed = result([loopback('untuned'), nopush]);
+    expect(column(mixed, '', 'variant')).toEqual(['untuned', 'nopush']);
+    expect(column(mixed, '', 'link')).toEqual(['loopback', '100 ms to the server, queue of 1,000 packets']);
+    expect(column(mixed, 'packets/request', 'in all')).toEqual(['', '13.00']);
+    expect(findingLines(mixed).find((line) => line.startsWith('Use of the cores'))).toContain('the generator with the link at ');
+  });
+
+  test('has a row for what is published only, where the article counted packets', () => {
+    const gone = (name: string, packetsPerRequest?: number): MeasuredVariant => variant(name, 0, () => ({}), {
+      server: null, publishedOnly: 'it is gone', rounds: [], published: { rps: 1, ...(packetsPerRequest === undefined ? {} : { packetsPerRequest }) },
+    });
+    const part = result([untuned, gone('counted', 7), gone('uncounted')]);
+    expect(column(part, '', 'variant')).toEqual(['untuned', 'counted']);
+    expect(column(part, 'packets/request', 'published')).toEqual(['11', '7']);
+    expect(tableIn(part).columns.map(({ title }) => title)).not.toContain('link');
+  });
+
+  test('says which link it was where they differ', () => {
+    const other = variant('other', 9000, () => ({}), { network: { ...delayed, toServer: { delayMs: 0 }, toClient: { delayMs: 100 } } });
+    expect(column(result([untuned, nopush, other]), '', 'link')).toEqual([
+      '100 ms to the server, queue of 1,000 packets', '100 ms to the server, queue of 1,000 packets', '100 ms to the client, no queue limit',
+    ]);
+  });
+});
+
+describe('a link in words', () => {
+  const link = (toServer: NetworkSpec['toServer'], toClient: NetworkSpec['toClient'] = { delayMs: 0 }): string => linkText({ ...delayed, toServer, toClient });
+  test.each([
+    [{ delayMs: 100, queuePackets: 1000 }, undefined, '100 ms to the server, queue of 1,000 packets'],
+    [{ delayMs: 0 }, { delayMs: 0.5 }, '0.5 ms to the client, no queue limit'],
+    [{ delayMs: 50 }, { delayMs: 50 }, '50 ms each way, no queue limit'],
+    [{ delayMs: 100 }, { delayMs: 20, queuePackets: 5 }, '100 ms to the server, no queue limit; 20 ms to the client, queue of 5 packets'],
+    [{ delayMs: 0, bytesPerSecond: 1_250_000, lossShare: 0.005 }, undefined, 'no delay to the server, 10 Mbit/s, 0.5 % lost'],
+    [{ delayMs: 0 }, { delayMs: 0 }, 'no delay'],
+  ])('%j and back %j is "%s"', (toServer, toClient, text) => {
+    expect(link(toServer, toClient)).toBe(text);
+  });
+
+  test('stands in the heading, or how many there are; loopback is not worth a word', () => {
+    expect(headingLines(resultHeading(held))[0]).toContain(' over HTTP/1.0 · 100 ms to the server, queue of 1,000 packets · 4 rounds, ');
+    expect(networksText([delayed, { ...delayed, serverSettings: ['article'] }])).toBe('100 ms to the server, queue of 1,000 packets');
+    expect(networksText([delayed, undefined])).toBe('2 different networks');
+    expect([networksText([undefined, undefined]), networksText([])]).toEqual(['', '']);
+  });
+});
+
+describe('a comparison over a link that was late', () => {
+  const cell = (of: Result): unknown => {
+    const { columns, rows } = variantTable(of);
+    return rows[1]?.[columns.findIndex(({ title }) => title === 'against untuned')];
+  };
+  const changed = (changes: Partial<Result['comparisons'][number]>): Result => ({ ...notHeld, comparisons: notHeld.comparisons.map((one) => ({ ...one, ...changes })) });
+
+  test.each([
+    [{}, '×1.20 [1.20, 1.20] faster, delay not held'],
+    [{ verdict: 'same', ratio: 1.001, ci95: [0.9985, 1.0034] }, '×1.001 [0.999, 1.003] same within 1 %, delay not held'],
+    [{ verdict: 'inconclusive', ratio: 1.01, ci95: [0.98, 1.04] }, '×1.01 [0.98, 1.04] inconclusive, delay not held'],
+    [{ verdict: 'none', why: 'needs 4 rounds' }, '×1.20 needs 4 rounds, delay not held'],
+  ] as const)('is marked in its cell: %j', (changes, text) => {
+    expect(cell(changed(changes as never))).toMatchObject({ text });
+  });
+
+  test('is not shown in the colour of a verdict on the servers, in a plot neither', () => {
+    expect(cell(notHeld)).toMatchObject({ part: 'faster, delay not held', verdict: 'inconclusive' });
+    expect(cell(held)).toMatchObject({ text: '×1.20 [1.20, 1.20] faster', part: 'faster', verdict: 'faster' });
+    const [figure] = effectFigures(notHeld);
+    expect((figure?.data as Effects).effects[0]).toMatchObject({ label: '×1.20 [1.20, 1.20] faster, delay not held', verdict: 'inconclusive' });
+  });
+
+  test.each([
+    [{}, 'nopush is faster than untuned here: +20 % (95 % interval +20 % to +20 %); the link, not the server, may have made the difference; the article saw +10 %.'],
+    [{ verdict: 'slower', ratio: 0.9, ci95: [0.89, 0.91] }, 'nopush is slower than untuned here: −10 % (95 % interval −11 % to −9 %); the link, not the server, may have made the difference; the article saw +10 %.'],
+    [{ verdict: 'same', ratio: 1.001, ci95: [0.9985, 1.0034] }, 'nopush is as fast as untuned here, within 1 %: +0.1 % (95 % interval −0.1 % to +0.3 %); the link may have hidden a difference; the article saw +10 %.'],
+    [{ verdict: 'inconclusive', ratio: 1.01, ci95: [0.98, 1.04], roundsNeeded: 24 }, 'whether nopush is faster than untuned cannot be told from this: +1 % (95 % interval −2 % to +4 %); about 24 rounds would probably decide; the link may have hidden a difference; the article saw +10 %.'],
+  ] as const)('is told of as one: %j', (changes, sentence) => {
+    expect(findingLines(changed(changes as never))[0]).toBe(`Over a link whose delay did not hold (p99 +138 ms with untuned), ${sentence}`);
+  });
+
+  test('names all that were late, and without a verdict says so beside the figure', () => {
+    const both = result([{ ...untuned, rounds: variant('untuned', 10_000, late(138)).rounds }, { ...nopush, rounds: variant('nopush', 12_000, late(90)).rounds }]);
+    expect(findingLines(both)[0]).toMatch(/^Over a link whose delay did not hold \(p99 \+138 ms with untuned and p99 \+90\.0 ms with nopush\), nopush is faster /);
+    expect(findingLines(changed({ verdict: 'none', why: 'needs 4 rounds' }))[0]).toBe('No verdict on nopush against untuned: needs 4 rounds (measured +20 %, delay not held); the article saw +10 %.');
+  });
+
+  test('of a config with itself is told of as one, too', () => {
+    expect(findingLines({ ...notHeld, control: true })[0]).toMatch(/^Over a link whose delay did not hold \(p99 \+138 ms with untuned\), nopush is called faster than untuned, /);
+  });
+
+  test('is a plain one where the delay held', () => {
+    expect(findingLines(held)[0]).toBe('nopush is faster than untuned here: +20 % (95 % interval +20 % to +20 %); the article saw +10 %.');
+  });
+});
+
+describe('who was the limit', () => {
+  const limit = (...variants: MeasuredVariant[]): string | undefined => findingLines(result(variants)).find((line) => /the generator with the link/.test(line));
+
+  test('is said to be neither, with what the link did where its figures show it', () => {
+    const use = 'Neither was the limit: nginx at 10 % of its core, the generator with the link at 30 % of its core';
+    expect(limit(untuned, nopush)).toBe(`${use}; the link's queue dropped 33 % of the packets to the server.`);
+    expect(limit(variant('untuned', 10_000))).toBe(`${use}.`);
+    expect(limit(variant('untuned', 10_000, () => ({ toServer: traffic(1000, 0, 138) })))).toBe(`${use}; the link was late (p99 +138 ms).`);
+  });
+
+  test('is one of the sides where it was, whatever the link did', () => {
+    const busy = variant('untuned', 10_000, queue);
+    const with_ = (changes: Partial<Phase>): MeasuredVariant => ({ ...busy, rounds: busy.rounds.map(({ round, phases }) => ({ round, phases: phases.map((one) => ({ ...one, ...changes })) })) });
+    expect(limit(with_({ serverCpuSeconds: 9.5 }))).toBe('nginx was the limit: nginx at 95 % of its core, the generator with the link at 30 % of its core.');
+    expect(limit(with_({ generatorCpuSeconds: 8.5 }))).toBe('The generator was the limit: nginx at 10 % of its core, the generator with the link at 95 % of its core.');
+  });
+});
+
+describe('kernel settings', () => {
+  const setting = (name: string, value: string, variants: string[], changes: Partial<KernelSetting> = {}): KernelSetting => ({ side: 'server', name, value, variants, ...changes });
+  const lines = (...kernelSettings: KernelSetting[]): string[] => kernelSettingLines({ ...held, kernelSettings });
+
+  test('are those that hold, and each that does not with why, by side and variants', () => {
+    expect(lines(
+      setting('net.core.somaxconn', '128', ['untuned']), setting('net.core.somaxconn', '32768', ['nopush']),
+      setting('net.ipv4.tcp_tw_recycle', '1', ['nopush'], { problem: 'this kernel does not have it' }), setting('net.ipv4.tcp_rmem', '4096 349520 16777216', ['nopush']),
+      setting('net.core.rmem_max', '16777216', ['nopush'], { problem: 'read-only in a namespace' }), setting('net.core.wmem_max', '16777216', ['nopush'], { problem: 'read-only in a namespace' }),
+      setting('net.ipv4.ip_local_port_range', '1024 65535', ['untuned', 'nopush'], { side: 'client' }),
+    )).toEqual([
+      'untuned: kernel settings in the server\'s namespace: net.core.somaxconn=128.',
+      'nopush: kernel settings in the server\'s namespace: net.core.somaxconn=32768, net.ipv4.tcp_rmem=4096 349520 16777216.',
+      'nopush: kernel settings in the server\'s namespace that were asked for and do not hold: net.ipv4.tcp_tw_recycle=1 (this kernel does not have it), '
+      + 'net.core.rmem_max=16777216 and net.core.wmem_max=16777216 (read-only in a namespace).',
+      'every variant: kernel settings in the client\'s namespace: net.ipv4.ip_local_port_range=1024 65535.',
+    ]);
+  });
+
+  test('are none without any, one line where none of them holds, and stand among the footnotes', () => {
+    expect(lines()).toEqual([]);
+    const refused = setting('net.core.netdev_max_backlog', '32768', ['nopush'], { problem: 'not in a namespace' });
+    const text = 'nopush: kernel settings in the server\'s namespace that were asked for and do not hold: net.core.netdev_max_backlog=32768 (not in a namespace).';
+    expect(lines(refused)).toEqual([text]);
+    expect(footnoteLines({ ...held, kernelSettings: [refused], footnotes: ['Last.'] })).toEqual([text, 'Last.']);
+  });
+});
+
+describe('all reports', () => {
+  const settings: KernelSetting[] = [{ side: 'server', name: 'net.core.somaxconn', value: '128', variants: ['untuned', 'nopush'] }];
+  const whole = { ...notHeld, kernelSettings: settings };
+  const words = ['What went over the link', 'delay not held: p99 +138 ms', 'faster, delay not held', 'net.core.somaxconn=128', 'may have made the difference', '100 ms to the server, queue of 1,000 packets'];
+
+  test('say the same: the page, Markdown, the terminal', async () => {
+    const page = (await htmlReport(whole, { samples: [], configs: [] })).replaceAll(/<script[\s\S]*?<\/script>/g, '').replaceAll(/<\/?span[^>]*>/g, '');
+    const findings = findingLines(whole);
+    const markdown = markdownReport(whole, { heading: headingLines(resultHeading(whole)), findings });
+    const terminal = [...headingLines(resultHeading(whole)), ...terminalReport(whole, findings, plain)].join('\n');
+    for (const text of words) for (const report of [page, markdown, terminal]) expect(report).toContain(text);
+  });
+
+  test('of several runs mark them too', async () => {
+    const page = await severalPage([whole, { ...held, run: '2026-11-21T09-00-00-nginx-tuning' }]);
+    expect(page).toContain('<span class="verdict inconclusive">faster, delay not held</span>');
+    expect(page).toContain('<span class="verdict faster">faster</span>');
+    expect(page).toContain('Over a link whose delay did not hold');
+  });
+
+  test('of a run that ended early count what is there', () => {
+    const some = (one: MeasuredVariant): MeasuredVariant => ({ ...one, rounds: one.rounds.slice(0, 2) });
+    const partial = result([some(untuned), some(nopush)], { state: 'partial', looks: [4] });
+    expect(column(partial, 'packets/request', 'to server')).toEqual(['9.00', '9.00']);
+    expect(findingLines(partial)[0]).toBe('Ended early: 2 of 4 rounds are whole and count here.');
+  });
+
+  test('are made of a file only where it has all of a network', () => {
+    expect(checkResult(JSON.stringify(whole), 'file')).toEqual(whole);
+    const without = (text: string, by = ''): string => JSON.stringify(whole).replace(text, by);
+    expect(() => checkResult(without('"delayHeld":false,').replace('"delayHeld":false', '"x":1'), 'file')).toThrow(/\(variants\[0\]\.network\.delayHeld is missing\)/);
+    expect(() => checkResult(without('"queuePackets":1000', '"queuePackets":"many"'), 'file')).toThrow(/queuePackets is no number/);
+    expect(() => checkResult(without('"delayNotHeld":["untuned"]', '"delayNotHeld":null'), 'file')).toThrow(/\(comparisons\[0\]\.delayNotHeld is no list\)/);
+    expect(() => checkResult(without('"linkCpuSeconds":1', '"linkCpuSeconds":null'), 'file')).toThrow(/network\.linkCpuSeconds is no number/);
+    expect(() => checkResult(JSON.stringify({ ...whole, kernelSettings: undefined }), 'file')).toThrow(/\(kernelSettings is missing\)/);
+    expect(() => checkResult(JSON.stringify({ ...whole, kernelSettings: [{ ...settings[0], problem: 7 }] }), 'file')).toThrow(/\(kernelSettings\[0\]\.problem is no text\)/);
+  });
+});
+
+test('a table\'s words that do not fit beside its first column take several lines, in colour as without', () => {
+  const table: Table = {
+    columns: [{ group: '', title: 'name', align: 'left' }, { group: '', title: 'words', align: 'left' }, { group: '', title: 'n', align: 'right' }],
+    rows: [['a'.repeat(40), { text: 'some words that take more than one line, delay not held', part: 'delay not held', verdict: 'inconclusive' }, '1'], ['b', 'few', '2']],
+  };
+  const lines = [
+    `name${' '.repeat(38)}words`, `${'a'.repeat(40)}  some words that take more than one`, `${' '.repeat(44)}line, delay not held`, `b${' '.repeat(41)}few`,
+    '', `name${' '.repeat(38)}n`, `${'a'.repeat(40)}  1`, `b${' '.repeat(41)}2`,
+  ];
+  expect(terminalTable(table, { width: 80, colour: false })).toEqual(lines);
+  expect(terminalTable(table, { width: 80, colour: true })[2]).toBe(`${' '.repeat(44)}line, \u001b[33mdelay not held\u001b[39m`);
+});
