@@ -25,10 +25,10 @@ const (
 const (
 	// A connection that always has more to read yields to the others after this many reads.
 	readsPerTurn = 32
+	// After this many connections in a row that were not up at once, one in as many is tried at once.
+	manyLate = 16
 	// What is sent over TLS is encrypted in pieces of this size, so that a long body is not there twice.
-	sealBytes      = 64 << 10
-	firstBackoff   = int64(10 * time.Millisecond)
-	longestBackoff = int64(500 * time.Millisecond)
+	sealBytes = 64 << 10
 	// lingerLimit is how long a server may take to close after it has said so. Its FIN normally comes with the response.
 	lingerLimit = int64(200 * time.Millisecond)
 )
@@ -51,6 +51,8 @@ type conn struct {
 	peerClosed bool
 	// queued: the slot is in the loop's list of those about to start; idle: in that of those that could.
 	queued, idle bool
+	// paused: the slot waits before it connects again.
+	paused bool
 	// writeBroken: the peer takes no more bytes, for the reason that writeErrno is; what it had sent before may still be a
 	// response.
 	writeBroken bool
@@ -61,8 +63,6 @@ type conn struct {
 	generation uint32
 	openedAt   int64
 	lingerFrom int64
-	// retryAt is when a slot that pauses may connect again; 0: it does not pause.
-	retryAt int64
 	// failures in a row, without a response between them.
 	failures int
 	// unsent is what the session has left to send, backlog what was made of it (encrypted, say) and the kernel has not
@@ -79,12 +79,13 @@ type conn struct {
 // returns, and trying is cheaper than being told by an event.
 func (c *conn) connect() {
 	l := c.loop
+	c.openedAt = l.clock
 	fd, errno := linux.Socket(l.plan.target.family)
 	if errno != 0 {
 		c.failCall(ErrConnect, "socket", errno)
 		return
 	}
-	c.fd, c.state, c.openedAt = fd, connecting, l.clock
+	c.fd, c.state = fd, connecting
 	c.answered, c.peerClosed, c.writeBroken, c.registered, c.watchesOut = false, false, false, false, false
 	c.generation++
 	l.open++
@@ -98,16 +99,26 @@ func (c *conn) connect() {
 		c.failCall(ErrConnect, "connect", errno)
 		return
 	}
-	if c.secure != nil {
-		// Its handshake can wait for the event: first all connections are opened that are to be, as h2load does.
+	// TLS's handshake can wait for the event: first all connections are opened that are to be, as h2load does.
+	if c.secure != nil || !l.connectsAtOnce() {
 		c.watch(true)
 		return
 	}
 	generation := c.generation
 	c.tryTransport()
+	if c.generation != generation || c.state != connecting {
+		l.late = 0
+	}
 	if c.generation == generation && c.fd >= 0 {
 		c.watch(c.state == connecting || c.sending())
 	}
+}
+
+// connectsAtOnce tells whether a new connection is worth trying at once. Where many in a row were not up yet, as behind a link
+// with a delay, only some are tried still: for each of the others that spares a call that would be in vain.
+func (l *loop) connectsAtOnce() bool {
+	l.late++
+	return l.late <= manyLate || l.late%manyLate == 0
 }
 
 // tryTransport begins what follows the TCP handshake, which may not be over yet; then it is called again.
@@ -230,8 +241,7 @@ func (c *conn) linger() {
 	c.state, c.lingerFrom = lingering, c.loop.clock
 }
 
-// fail closes the connection and ends what was under way on it. The next attempt follows at once after a first
-// failure, and after a growing pause when connecting itself fails or failures follow each other.
+// fail closes the connection and ends what was under way on it. See pauseAfter for when the next one is opened.
 func (c *conn) fail(kind ErrorKind, cause ErrorCause, example string) {
 	if c.writeBroken && kind == ErrRead {
 		kind, cause = ErrWrite, causeOf(c.writeErrno)
@@ -242,14 +252,7 @@ func (c *conn) fail(kind ErrorKind, cause ErrorCause, example string) {
 	c.drop()
 	c.failures++
 	c.session.abort(kind, cause, example)
-	l := c.loop
-	if c.failures == 1 && kind != ErrConnect {
-		l.startSoon(c)
-		return
-	}
-	c.retryAt = l.clock + min(longestBackoff, firstBackoff<<min(c.failures-1, 10))
-	l.backingOff++
-	l.sweepSoon()
+	c.connectAgain()
 }
 
 // failCall fails the connection for the outcome of a system call. Its text is made for the first error only: no other one is
@@ -288,18 +291,13 @@ func (c *conn) drop() {
 	c.loop.open--
 }
 
-// sweep ends what took too long and lets a slot that paused try again.
+// sweep ends what took too long.
 func (c *conn) sweep() {
 	l := c.loop
 	before := l.clock - int64(l.plan.Timeout)
 	switch {
-	case c.retryAt != 0:
+	case c.paused:
 		c.session.expire(before)
-		if l.clock >= c.retryAt {
-			c.retryAt = 0
-			l.backingOff--
-			l.startSoon(c)
-		}
 	case c.state == lingering:
 		if l.clock-c.lingerFrom > lingerLimit {
 			c.close()

@@ -107,7 +107,7 @@ func TestConnectsByCause(t *testing.T) {
 		cause   ErrorCause
 	}{
 		"nothing listens":     {refusing.Addr().String(), CauseRefused},
-		"the queue is full":   {fullListener(t), CauseTimedOut},
+		"the queue is full":   {fullListener(t).Addr().String(), CauseTimedOut},
 		"a broadcast address": {"255.255.255.255:80", CauseOther},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -120,35 +120,35 @@ func TestConnectsByCause(t *testing.T) {
 	}
 }
 
-// fullListener returns the address of a socket that accepts nothing, and whose queue is full: the kernel leaves a SYN to it
-// without an answer.
-func fullListener(t *testing.T) string {
+// fullListener is one that nobody accepts from yet, and whose queue is full: the kernel leaves a SYN to it without an answer.
+func fullListener(t testing.TB) net.Listener {
 	t.Helper()
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The file has to live as long as the test: it closes its descriptor when it is collected.
 	file := os.NewFile(uintptr(fd), "listener")
-	t.Cleanup(func() { file.Close() })
+	defer file.Close()
 	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := unix.Listen(fd, 0); err != nil {
 		t.Fatal(err)
 	}
-	bound, err := unix.Getsockname(fd)
+	listener, err := net.FileListener(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: bound.(*unix.SockaddrInet4).Port}
 	// One waits in a queue of 0.
-	c, err := net.DialTimeout("tcp", address.String(), 5*time.Second)
+	c, err := net.DialTimeout("tcp", listener.Addr().String(), 5*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.Close() })
-	return address.String()
+	t.Cleanup(func() {
+		c.Close()
+		listener.Close()
+	})
+	return listener
 }
 
 func TestNoPortLeftToConnectFrom(t *testing.T) {

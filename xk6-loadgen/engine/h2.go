@@ -94,7 +94,7 @@ func newH2(c *conn, turn int) *h2 {
 
 func (s *h2) next() {
 	c := s.conn
-	if c.retryAt != 0 {
+	if c.paused {
 		return
 	}
 	switch c.state {

@@ -21,7 +21,7 @@ func newHTTP1(c *conn, turn int) *http1 {
 
 func (s *http1) next() {
 	c := s.conn
-	if s.busy || c.retryAt != 0 || c.state == lingering {
+	if s.busy || c.paused || c.state == lingering {
 		return
 	}
 	due, taken := c.loop.take(c)

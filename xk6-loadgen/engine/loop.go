@@ -120,8 +120,11 @@ type loop struct {
 	allowance, chunk int64
 	outstanding      int64
 	open             int
-	// backingOff counts the slots that pause before they connect again.
-	backingOff int
+	// late counts connections in a row that were not up when connect returned.
+	late int
+	// pauses are the slots that wait before they connect again, looked at next at nextRetry.
+	pauses    []pause
+	nextRetry int64
 	// starting is a ring of slots that are to start an attempt after the events of this turn: connections opened from
 	// within an event could nest without end, and many at once would keep the loop from reading.
 	starting connRing
@@ -154,7 +157,7 @@ func newLoop(p *plan, s *shared, number int) (*loop, error) {
 	}
 	l := &loop{
 		plan: p, shared: s, number: number, epoll: epoll,
-		conns: make([]conn, connections), spare: make(chan *interval, 2),
+		conns: make([]conn, connections), spare: make(chan *interval, 2), nextRetry: never,
 		connectTimes: newRecorder(), firstByteTimes: newRecorder(),
 		starting: newConnRing(connections), bucketCounts: make([]int64, len(p.Buckets)+1),
 	}
@@ -212,10 +215,7 @@ func (l *loop) run(entered chan<- error, begin <-chan bool) {
 	}
 	l.setTimer()
 	for !l.ended() {
-		l.eventsAtATime = eventsPerWait
-		if l.handshakes > 0 {
-			l.eventsAtATime = eventsWithHandshakes
-		}
+		l.eventsAtATime = l.eventsThisTurn()
 		n := linux.EpollPoll(l.epoll, l.events[:l.eventsAtATime])
 		if n == 0 && l.starting.len == 0 {
 			n = l.wait()
@@ -235,6 +235,18 @@ func (l *loop) run(entered chan<- error, begin <-chan bool) {
 		}
 	}
 	l.finish()
+}
+
+// eventsThisTurn is how many events are handled before something else has its turn.
+func (l *loop) eventsThisTurn() int {
+	switch {
+	case l.handshakes > 0:
+		return eventsWithHandshakes
+	case l.starting.len > 0:
+		// As many as connections are opened: those that are open, and ask again at once, must not put off the others.
+		return startsPerTurn
+	}
+	return eventsPerWait
 }
 
 const never = int64(1) << 62
@@ -278,7 +290,7 @@ func (l *loop) ended() bool {
 }
 
 func (l *loop) setTimer() {
-	l.nextTimer = min(l.nextTick, l.nextSample, l.nextSweep)
+	l.nextTimer = min(l.nextTick, l.nextSample, l.nextSweep, l.nextRetry)
 	if l.phase == warming || l.plan.Duration > 0 {
 		l.nextTimer = min(l.nextTimer, l.phaseEnd)
 	}
@@ -310,24 +322,18 @@ func (l *loop) timers() {
 	if l.clock >= l.nextSweep {
 		l.sweep()
 	}
+	if l.clock >= l.nextRetry {
+		l.endPauses()
+	}
 	l.setTimer()
 }
 
-// sweep looks at every slot: attempts that took too long, and slots that wait to connect again.
+// sweep looks at every slot for what took too long.
 func (l *loop) sweep() {
 	l.nextSweep = l.clock + l.sweepInterval()
 	for i := range l.conns {
 		l.conns[i].sweep()
 	}
-	if l.backingOff > 0 {
-		l.sweepSoon()
-	}
-}
-
-// sweepSoon is for slots that pause: they are not to wait for the next ordinary sweep.
-func (l *loop) sweepSoon() {
-	l.nextSweep = min(l.nextSweep, l.clock+firstBackoff)
-	l.setTimer()
 }
 
 // sweepInterval keeps a time-out's error small beside the time-out.

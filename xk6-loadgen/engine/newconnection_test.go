@@ -1,0 +1,206 @@
+package engine
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// stillOpen tells whether the client has not closed its side, as the kernel knows it at this moment.
+func stillOpen(t testing.TB, c net.Conn) (open bool) {
+	raw, err := c.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		t.Error(err)
+		return false
+	}
+	raw.Control(func(fd uintptr) {
+		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		const established, finWait1, finWait2 = 1, 4, 5 // The last two: only the server has closed.
+		open = err == nil && (info.State == established || info.State == finWait1 || info.State == finWait2)
+	})
+	return open
+}
+
+func TestConnectionsNeverExceedTheAskedNumber(t *testing.T) {
+	const connections = 12
+	for _, keepAlive := range []bool{true, false} {
+		for _, threads := range []int{1, 3} {
+			t.Run(fmt.Sprintf("keepAlive %t, %d threads", keepAlive, threads), func(t *testing.T) {
+				var number, most atomic.Int64
+				s := serve(t, func(s *testServer, c net.Conn) {
+					// Whoever came before this one and is open was open when this one came.
+					s.mu.Lock()
+					open := int64(0)
+					for other := range s.open {
+						if stillOpen(t, other) {
+							open++
+						}
+					}
+					s.mu.Unlock()
+					for {
+						before := most.Load()
+						if open <= before || most.CompareAndSwap(before, open) {
+							break
+						}
+					}
+					r := bufio.NewReader(c)
+					for s.readRequest(r) {
+						switch number.Add(1) % 8 {
+						case 0: // Reset.
+							c.(*net.TCPConn).SetLinger(0)
+							return
+						case 1: // Short.
+							io.WriteString(c, ok[:20])
+							return
+						case 2: // Timed out: until the client has gone.
+							io.Copy(io.Discard, c)
+							return
+						case 3: // Slow.
+							time.Sleep(3 * time.Millisecond)
+							io.WriteString(c, ok)
+						case 4: // Closed by the server, as it says.
+							io.WriteString(c, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+							return
+						default:
+							io.WriteString(c, ok)
+						}
+					}
+				})
+				o := options(s.url)
+				o.Connections, o.Threads, o.KeepAlive, o.Requests, o.Timeout = connections, threads, keepAlive, 2400, 20*time.Millisecond
+				r := load(t, context.Background(), o)
+				// It sees the full number only when another one comes at that moment.
+				if got := most.Load(); got > connections || got < connections/2 {
+					t.Errorf("the server had up to %d connections open at once, asked for were %d", got, connections)
+				}
+				if r.Causes[CauseReset] == 0 || r.Causes[CauseShort] == 0 || r.Causes[CauseTimedOut] == 0 || r.Responses[0] == 0 {
+					t.Errorf("causes %v, responses %v", r.Causes, r.Responses)
+				}
+			})
+		}
+	}
+}
+
+func TestErrorsGoOnAndUseUpOneAttemptEach(t *testing.T) {
+	for _, x := range []struct {
+		protocol Protocol
+		request  string
+	}{{HTTP10, "GET / HTTP/1.0\r\nHost: "}, {HTTP11, "GET / HTTP/1.1\r\nHost: "}} {
+		t.Run(string(x.protocol), func(t *testing.T) {
+			var wrong atomic.Int64
+			s := serve(t, func(s *testServer, c net.Conn) {
+				s.requests.Add(1)
+				line := make([]byte, len(x.request))
+				if _, err := io.ReadFull(c, line); err != nil || string(line) != x.request {
+					wrong.Add(1)
+				}
+				if s.connections.Load()%10 == 0 {
+					c.(*net.TCPConn).SetLinger(0)
+					return
+				}
+				io.WriteString(c, ok)
+				io.Copy(io.Discard, c)
+			})
+			o := options(s.url)
+			o.Protocol, o.KeepAlive, o.Requests, o.Connections = x.protocol, false, 1000, 20
+			r := load(t, context.Background(), o)
+			if r.Causes[CauseReset] == 0 || r.ErrorTotal() != r.Causes[CauseReset] || s.connections.Load() != 1000 || s.requests.Load() != 1000 || wrong.Load() != 0 {
+				t.Errorf("causes %v, %d connections, %d of them began otherwise: %s", r.Causes, s.connections.Load(), wrong.Load(), r.ErrorExample)
+			}
+		})
+	}
+}
+
+func TestConnectionsThatTakeTheirTime(t *testing.T) {
+	// A queue that is full leaves SYNs without an answer: they are sent again after a second, and more of them are late in a
+	// row than are tried at once.
+	listener := fullListener(t)
+	var answered atomic.Int64
+	answer := func(c net.Conn) {
+		defer c.Close()
+		s := &testServer{}
+		if s.readRequest(bufio.NewReader(c)) {
+			answered.Add(1)
+			io.WriteString(c, ok)
+		}
+	}
+	go func() {
+		waitFor(t, func() bool { return onTheirWay(t, listener.Addr()) > 2*manyLate })
+		raw, err := listener.(*net.TCPListener).SyscallConn()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		raw.Control(func(fd uintptr) { unix.Listen(int(fd), 1000) })
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go answer(c)
+		}
+	}()
+	o := options("http://" + listener.Addr().String() + "/")
+	o.Connections, o.Requests, o.KeepAlive, o.Protocol = 60, 200, false, HTTP10
+	r := load(t, context.Background(), o)
+	if r.Responses[0] != 200 || answered.Load() != 200 {
+		t.Errorf("responses %v, errors %v: %s", r.Responses, r.Errors, r.ErrorExample)
+	}
+	if r.ConnectMs.Max < 900 {
+		t.Errorf("no connect took its time: %+v", r.ConnectMs)
+	}
+}
+
+// onTheirWay is the number of connections to the address whose SYN has not been answered.
+func onTheirWay(t *testing.T, to net.Addr) int {
+	table, err := os.ReadFile("/proc/thread-self/net/tcp")
+	if err != nil {
+		t.Error(err)
+	}
+	const synSent = "02"
+	at := to.(*net.TCPAddr)
+	return strings.Count(string(table), fmt.Sprintf(" 0100007F:%04X %s ", at.Port, synSent))
+}
+
+func TestPausesBetweenConnects(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	for failures, want := range map[int]int64{1: 0, 2: 10 * ms, 3: 20 * ms, 7: 320 * ms, 8: 500 * ms, 1_000_000: 500 * ms} {
+		if got := pauseAfter(failures); got != want {
+			t.Errorf("%d failures: %d ns, want %d", failures, got, want)
+		}
+	}
+	for name, test := range map[string]struct {
+		took     int64
+		failures int
+		want     int64 // 0: none
+	}{
+		"the first":                {0, 1, 0},
+		"the second, at once":      {0, 2, 10 * ms},
+		"the second, after 4 ms":   {4 * ms, 2, 6 * ms},
+		"the second, after a time": {10 * ms, 2, 0},
+		"the tenth, after 30 s":    {30_000 * ms, 10, 0},
+	} {
+		l := &loop{plan: &plan{}, starting: newConnRing(1), nextRetry: never, clock: 100_000 * ms}
+		c := &conn{loop: l, openedAt: l.clock - test.took, failures: test.failures}
+		c.connectAgain()
+		if paused := test.want > 0; c.paused != paused || c.queued == paused || paused && l.pauses[0].until != l.clock+test.want {
+			t.Errorf("%s: paused %t, queued %t, %v", name, c.paused, c.queued, l.pauses)
+		}
+		for range 2 {
+			l.clock += 5 * ms
+			l.endPauses()
+			if over := test.want <= l.clock-100_000*ms; c.paused == over || c.queued != over || (l.nextRetry == never) != over {
+				t.Errorf("%s: %d ns later: paused %t, queued %t", name, l.clock-100_000*ms, c.paused, c.queued)
+			}
+		}
+	}
+}
