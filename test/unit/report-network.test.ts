@@ -135,6 +135,14 @@ describe('what went over the link', () => {
   });
 });
 
+test('the article\'s errors stand beside those here, where it had any', () => {
+  const lines = terminalTable(variantTable(held), plain);
+  expect(lines[1]).toMatch(/^variant  requests\/s  ratio  errors\/M  requests\/s  against untuned/);
+  expect(lines[3]).toMatch(/^nopush        2,431  ×1\.10       174/);
+  const none = (one: MeasuredVariant): MeasuredVariant => ({ ...one, published: { rps: 2211, errorsPerMillion: 0 } });
+  expect(terminalTable(variantTable(result([none(untuned), none(nopush)])), plain)[1]).toMatch(/^variant  requests\/s  ratio  requests\/s /);
+});
+
 describe('a link in words', () => {
   const link = (toServer: NetworkSpec['toServer'], toClient: NetworkSpec['toClient'] = { delayMs: 0 }): string => linkText({ ...delayed, toServer, toClient });
   test.each([
@@ -240,6 +248,12 @@ describe('kernel settings', () => {
     ]);
   });
 
+  test('of the only variant have its name', () => {
+    expect(kernelSettingLines({ variants: held.variants.slice(0, 1), kernelSettings: [setting('net.core.somaxconn', '128', ['untuned'])] })).toEqual([
+      'untuned: kernel settings in the server\'s namespace: net.core.somaxconn=128.',
+    ]);
+  });
+
   test('are none without any, one line where none of them holds, and stand among the footnotes', () => {
     expect(lines()).toEqual([]);
     const refused = setting('net.core.netdev_max_backlog', '32768', ['nopush'], { problem: 'not in a namespace' });
@@ -286,6 +300,15 @@ describe('all reports', () => {
     expect(() => checkResult(JSON.stringify({ ...whole, kernelSettings: undefined }), 'file')).toThrow(/\(kernelSettings is missing\)/);
     expect(() => checkResult(JSON.stringify({ ...whole, kernelSettings: [{ ...settings[0], problem: 7 }] }), 'file')).toThrow(/\(kernelSettings\[0\]\.problem is no text\)/);
   });
+});
+
+test('a group\'s name may be longer than its first column, and leaves no blanks behind it', () => {
+  const heading = (group: string, title: string): Table['columns'][number] => ({ group, title, align: 'left' });
+  const table: Table = {
+    columns: [heading('', 'name'), heading('a long name', 'a'), heading('a long name', 'bc'), heading('next', 'd'), heading('last', 'efghijk')],
+    rows: [['x', '1', '2', '3', '4']],
+  };
+  expect(terminalTable(table, plain)).toEqual(['      a long name  next  last', 'name  a  bc  d  efghijk', 'x     1  2   3  4']);
 });
 
 test('a table\'s words that do not fit beside its first column take several lines, in colour as without', () => {
