@@ -141,7 +141,7 @@ func (d *Direction) check(name string) error {
 	// Limits of JSON's own: no number in it is infinite or NaN.
 	switch {
 	case d.DelayMs < 0 || d.DelayMs > float64(longestDelay.Milliseconds()):
-		return fmt.Errorf("%s.delayMs is 0 to %d", name, longestDelay.Milliseconds())
+		return fmt.Errorf("%s.delayMs is missing or not 0 to %d", name, longestDelay.Milliseconds())
 	case d.QueuePackets != nil && *d.QueuePackets < 1:
 		return fmt.Errorf("%s.queuePackets is 1 or more; without it there is no limit", name)
 	case d.BytesPerSecond != nil && *d.BytesPerSecond < 1:

@@ -304,37 +304,43 @@ func TestLongestPacket(t *testing.T) {
 // It runs until there is nothing to read from any more, and says why.
 func TestPumpRunsUntilTheEnd(t *testing.T) {
 	p := testPipe(t, Direction{DelayMs: 5})
-	ended := make(chan error)
+	ended := make(chan error, 1)
 	go func() { ended <- p.run() }()
-	const packets = 500
-	for i := range packets {
-		p.send(t, i, 100)
-		if i%50 == 0 {
-			time.Sleep(time.Millisecond)
+	end := func() error {
+		unix.Shutdown(p.in, unix.SHUT_WR)
+		select {
+		case err := <-ended:
+			ended <- err
+			return err
+		case <-time.After(20 * time.Second):
+			return errors.New("it does not end")
 		}
 	}
+	// Its memory is not to go while it runs.
+	t.Cleanup(func() { end() })
+	const packets = 2000
 	received := 0
-	for deadline := time.Now().Add(20 * time.Second); received < packets && time.Now().Before(deadline); {
+	deadline := time.Now().Add(20 * time.Second)
+	for sent := 0; received < packets && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		for range 20 {
+			if sent < packets {
+				p.send(t, sent, 100)
+				sent++
+			}
+		}
 		for _, number := range p.received(t) {
 			if number != received {
 				t.Fatalf("packet %d came out in place %d", number, received)
 			}
 			received++
 		}
-		time.Sleep(time.Millisecond)
 	}
 	if waiting, lastCame := p.state(); waiting != 0 || lastCame == 0 {
 		t.Errorf("%d wait, the last one came at %d", waiting, lastCame)
 	}
 	p.check(t, packets, received)
-	unix.Shutdown(p.in, unix.SHUT_WR)
-	select {
-	case err := <-ended:
-		if !errors.Is(err, io.EOF) {
-			t.Error(err)
-		}
-	case <-time.After(20 * time.Second):
-		t.Error("it does not end")
+	if err := end(); !errors.Is(err, io.EOF) {
+		t.Error(err)
 	}
 }
 

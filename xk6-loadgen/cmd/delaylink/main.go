@@ -23,7 +23,7 @@ func run(words []string, in io.Reader, out, complaints io.Writer) int {
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGTERM, syscall.SIGINT)
 	runtime.GOMAXPROCS(threads)
-	keepPrecedence()
+	link.KeepPrecedence()
 	served := make(chan error, 1)
 	go func() {
 		if len(words) > 0 {

@@ -1,4 +1,4 @@
-package main
+package link
 
 import (
 	"os"
@@ -6,10 +6,10 @@ import (
 	"syscall"
 )
 
-// keepPrecedence lets the nice value that the process was started with count against all others. Where each session shares the
+// KeepPrecedence lets the nice value that the process was started with count against all others. Where each session shares the
 // cores with the others as a group (sched_autogroup), it counts only within its own, and the session as a whole has one too.
 // What fails leaves the link later than it could be, which its figures show.
-func keepPrecedence() {
+func KeepPrecedence() {
 	raw, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
 	// The kernel gives 20 less the nice value.
 	nice := 20 - raw

@@ -1,0 +1,71 @@
+package link
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestSameValue(t *testing.T) {
+	for _, c := range []struct {
+		asked, held string
+		same        bool
+	}{
+		{"128", "128\n", true},
+		{"4096 349520 16777216", "4096\t349520\t16777216\n", true},
+		{" 1 ", "1\n", true},
+		{"0x10", "16\n", true},
+		{"010", "8\n", true},
+		{"-1", "-1\n", true},
+		{"reno", "reno\n", true},
+		{"128", "127\n", false},
+		{"1 2", "1\t2\t3\n", false},
+		{"1 2 3", "1\t2\n", false},
+		{"reno", "cubic\n", false},
+	} {
+		if same := sameValue(c.asked, c.held); same != c.same {
+			t.Errorf("%q and %q: %t", c.asked, c.held, same)
+		}
+	}
+}
+
+// Nothing but a setting below net. is looked for, let alone written.
+func TestNamesThatAreNotOfTheNetwork(t *testing.T) {
+	for _, name := range []string{"kernel.hostname", "fs.file-max", "vm.swappiness", "net", "net.", "network.x", "net.ipv4", "net.core.no_such_setting"} {
+		before, _ := os.ReadFile(settingFile(name))
+		if problem := applySetting(name, strings.TrimSpace(string(before))+"1"); problem != problemUnknown {
+			t.Errorf("%s: %q", name, problem)
+		}
+		if after, _ := os.ReadFile(settingFile(name)); string(after) != string(before) {
+			t.Errorf("%s is %q now", name, after)
+		}
+	}
+}
+
+func TestNameGlobals(t *testing.T) {
+	outcomes := []SettingOutcome{
+		{SettingOrder: SettingOrder{Name: "kernel.hostname"}, Problem: problemUnknown},
+		{SettingOrder: SettingOrder{Name: "net.ipv4.no_such_setting"}, Problem: problemUnknown},
+		{SettingOrder: SettingOrder{Name: "net.ipv4"}, Problem: problemUnknown},
+		{SettingOrder: SettingOrder{Name: "kernel.hostname"}, Problem: problemReadOnly},
+		{SettingOrder: SettingOrder{Name: "kernel.hostname"}},
+	}
+	nameGlobals(outcomes)
+	for i, want := range []string{problemGlobal, problemUnknown, problemUnknown, problemReadOnly, ""} {
+		if outcomes[i].Problem != want {
+			t.Errorf("%s: %q, want %q", outcomes[i].Name, outcomes[i].Problem, want)
+		}
+	}
+}
+
+func TestReason(t *testing.T) {
+	if err := reason(&fs.PathError{Op: "write", Path: "/proc/sys/x", Err: syscall.EINVAL}); err.Error() != "invalid argument" {
+		t.Error(err)
+	}
+	if err := reason(errors.New("something else")); err.Error() != "something else" {
+		t.Error(err)
+	}
+}
