@@ -50,9 +50,10 @@ export function startScenario(args: readonly string[], env: Readonly<Record<stri
   return startCommand(['scenario', ...args], env);
 }
 
-/** As startScenario, for any command. */
-export function startCommand(args: readonly string[], env: Readonly<Record<string, string>>): ScenarioRun {
-  const child = spawn(process.execPath, ['bin/bakeoff.mjs', ...args], {
+/** As startScenario, for any command. `before` is put before it, and becomes it in the end. */
+export function startCommand(args: readonly string[], env: Readonly<Record<string, string>>, before: readonly string[] = []): ScenarioRun {
+  const [command, ...words] = [...before, process.execPath, 'bin/bakeoff.mjs', ...args] as [string, ...string[]];
+  const child = spawn(command, words, {
     cwd: projectRoot, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'],
   });
   let stdout = '';
