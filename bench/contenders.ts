@@ -61,6 +61,11 @@ export const loadgen: Contender = {
   read: readK6,
 };
 
+/** The load of a few connections, for what many cost more. */
+export const loadgenOfTen: Contender = {
+  ...loadgen, name: 'loadgen, 10 at a time', command: (url, load) => loadgen.command(url, { ...load, connections: 10 }),
+};
+
 export const streamingLoadgen: Contender = { ...loadgen, name: 'loadgen, streaming', streaming: true };
 
 /** k6 as it comes: the reason for the load engine. It has all the threads it wants. */

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { h2o, nghttpd, nginx } from '../lib/scenario/index.ts';
 import type { Page, ServerSpec } from '../lib/scenario/model.ts';
-import { ab, h2load, loadgen, stockK6, streamingLoadgen, wrk, type BenchLoad, type Contender, type RunLength } from './contenders.ts';
+import { ab, h2load, loadgen, loadgenOfTen, stockK6, streamingLoadgen, wrk, type BenchLoad, type Contender, type RunLength } from './contenders.ts';
 import type { Arrangement, Limits, Unit } from './ratios.ts';
 
 export interface Experiment {
@@ -33,6 +33,8 @@ const plainNginx = nginx(fastest, { workers: 1 });
 const tlsLayer = join(import.meta.dirname, 'nginx-tls.conf');
 const tlsNginx = nginx([...fastest, tlsLayer], { workers: 1 });
 
+const manyNginx = nginx([...fastest, join(import.meta.dirname, 'nginx-many.conf')], { workers: 1 });
+
 const smallPage: Page = { docroot: 'nginx', path: '/', bodyBytes: 612 };
 const largePage: Page = { docroot: 'images', path: '/img.html', bodyBytes: 525_304 };
 
@@ -57,6 +59,14 @@ export const experiments: readonly Experiment[] = [
     length: (seconds) => ({ requests: Math.round(seconds * newConnectionsPerSecond) }),
     arrangements: both, contenders: [loadgen, ab],
     limits: () => ({ cpu: 0.95 }),
+  },
+  {
+    // The generator is its own peer: what ten thousand cost is what they cost more than ten. ab takes as many.
+    name: 'http1-many-connections', title: 'HTTP/1.0, a new connection each, 10,000 at a time',
+    server: manyNginx, page: smallPage, load: { ...http1, protocol: 'http/1.0', keepAlive: false, connections: 10_000 }, unit: 'request',
+    length: (seconds) => ({ requests: Math.round(seconds * newConnectionsPerSecond) }),
+    arrangements: ['a core each'], contenders: [loadgen, loadgenOfTen, ab],
+    limits: () => ({ cpu: 1.3, memoryBytes: 200e6 }),
   },
   {
     // On one core, with the database on the other: what is billed to k6 is k6's. One percent needs more pairs to be seen.

@@ -14,9 +14,9 @@ export type Unit = 'request' | 'handshake' | 'MB of body';
 
 /**
  * As multiples of the peer's: the most CPU per unit, the fewest requests/s, how far requests/s may be off to either side
- * where the server is the limit, and the most memory.
+ * where the server is the limit, and the most memory. `memoryBytes`: the most memory of any round, whatever the peer has.
  */
-export interface Limits { cpu?: number; rps?: number; rpsWithin?: number; memory?: number }
+export interface Limits { cpu?: number; rps?: number; rpsWithin?: number; memory?: number; memoryBytes?: number }
 
 /** `ratio` is the geometric mean over rounds with its 95 % interval; min and max are the extreme rounds. */
 export interface Ratio extends RatioInterval { min: number; max: number }
@@ -63,10 +63,12 @@ export function compareRounds(measured: readonly Sample[], peer: readonly Sample
 const saturated = 0.95;
 
 /** @param sides samples of the generator and of its peer */
-export function judge({ cpu, rps, memory }: Ratios, limits: Limits, sides: readonly (readonly Measured[])[]): Verdict {
+export function judge({ cpu, rps, memory }: Ratios, limits: Limits, sides: readonly [readonly Measured[], readonly Measured[]]): Verdict {
   const serverIsLimit = sides.every((samples) => median(samples.map(({ serverShare }) => serverShare)) >= saturated);
   if (limits.rpsWithin !== undefined && !serverIsLimit) return 'not judged';
+  const mostBytes = Math.max(...sides[0].map(({ peakRssBytes }) => peakRssBytes));
   const held = cpu.ratio <= (limits.cpu ?? Infinity) && rps.ratio >= (limits.rps ?? 0) && memory.ratio <= (limits.memory ?? Infinity)
+    && mostBytes <= (limits.memoryBytes ?? Infinity)
     && Math.abs(rps.ratio - 1) <= (limits.rpsWithin ?? Infinity);
   return held ? 'held' : 'NOT HELD';
 }
@@ -106,6 +108,7 @@ function againstLines({ against, unit }: Row): string[] {
     ...(limits.rps === undefined ? [] : [`requests/s × ${limits.rps} at least`]),
     ...(limits.rpsWithin === undefined ? [] : [`requests/s × ${1 - limits.rpsWithin} to ${1 + limits.rpsWithin} where the server is the limit (${saturated * 100} % of its core)`]),
     ...(limits.memory === undefined ? [] : [`memory × ${limits.memory} at most`]),
+    ...(limits.memoryBytes === undefined ? [] : [`memory ${limits.memoryBytes / 1e6} MB at most`]),
   ];
   return [
     `    CPU per ${unit} × ${describe(cpu)} of ${peer}; requests/s × ${describe(rps)}${limits.memory === undefined ? '' : `; memory × ${describe(memory)}`}`,

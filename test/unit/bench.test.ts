@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { chosenNames } from '../../bench/bench.ts';
-import { ab, h2load, loadgen, runContender, streamingLoadgen, type BenchLoad, type Contender, type RunOptions, type Sample } from '../../bench/contenders.ts';
+import { ab, h2load, loadgen, loadgenOfTen, runContender, streamingLoadgen, type BenchLoad, type Contender, type RunOptions, type Sample } from '../../bench/contenders.ts';
 import { experiments } from '../../bench/experiments.ts';
 import { expectedSeconds, requireSameTls } from '../../bench/measure.ts';
 import { readAb, readH2load, readK6, readWrk } from '../../bench/printed.ts';
@@ -111,6 +111,12 @@ describe('the command lines', () => {
     expect(loadgen.command('http://127.0.0.1/', load).env?.LOAD).not.toContain('tls');
   });
 
+  test('of few connections beside many differ in nothing else', () => {
+    const optionsOf = (contender: Contender): unknown => JSON.parse(contender.command(url, { ...load, connections: 10_000 }).env?.LOAD as string);
+    expect(optionsOf(loadgenOfTen)).toEqual(JSON.parse(loadgen.command(url, { ...load, connections: 10 }).env?.LOAD as string));
+    expect(optionsOf(loadgenOfTen)).not.toEqual(optionsOf(loadgen));
+  });
+
   test('ab makes a number of requests only', () => {
     expect(ab.command('http://127.0.0.1/', { ...load, keepAlive: false, length: { requests: 60 } }).args).toEqual(['-q', '-c', '100', '-n', '60', 'http://127.0.0.1/']);
     expect(() => ab.command('http://127.0.0.1/', load)).toThrow('a number of requests only');
@@ -182,10 +188,10 @@ function sample(rps: number, cpuMicrosPerRequest: number, more: Partial<Measured
 }
 
 describe('ratios', () => {
-  const measured = [sample(110, 4), sample(90, 9)];
-  const peer = [sample(100, 8, { peakRssBytes: 120e6 }), sample(100, 8, { peakRssBytes: 30e6 })];
+  const measured = [sample(110, 4), sample(90, 9, { peakRssBytes: 50e6 })];
+  const peer = [sample(100, 8, { peakRssBytes: 120e6 }), sample(100, 8, { peakRssBytes: 25e6 })];
   const ratios = compareRounds(measured, peer, 'request'); // CPU 0.750, requests/s 0.995, memory 1
-  const sides = [measured, peer];
+  const sides: [Measured[], Measured[]] = [measured, peer];
 
   test('are the measured figure over the peer\'s, round by round', () => {
     const { cpu, rps, memory } = ratios;
@@ -207,6 +213,8 @@ describe('ratios', () => {
     [{ memory: 1.01 }, 'held'], [{ memory: 0.99 }, 'NOT HELD'],
     [{ rpsWithin: 0.006 }, 'held'], [{ rpsWithin: 0.004 }, 'NOT HELD'],
     [{ cpu: 0.74, memory: 1.01 }, 'NOT HELD'],
+    // In no round, and the peer's does not matter.
+    [{ memoryBytes: 60e6 }, 'held'], [{ memoryBytes: 59e6 }, 'NOT HELD'], [{ cpu: 0.74, memoryBytes: 60e6 }, 'NOT HELD'],
   ] as const)('within %j: %s', (limits, verdict) => {
     expect(judge(ratios, limits, sides)).toBe(verdict);
   });
@@ -219,7 +227,8 @@ describe('ratios', () => {
     const idle = { serverShare: 0.94 };
     expect([verdictOf(sample(104, 1), sample(100, 1, idle)), verdictOf(sample(102, 1, idle), sample(100, 1))]).toEqual(['not judged', 'not judged']);
     // Of CPU and memory the server's share says nothing.
-    expect(judge(ratios, { cpu: 0.76 }, sides.map((samples) => samples.map((one) => ({ ...one, ...idle }))))).toBe('held');
+    const idling = (samples: Measured[]): Measured[] => samples.map((one) => ({ ...one, ...idle }));
+    expect(judge(ratios, { cpu: 0.76 }, [idling(measured), idling(peer)])).toBe('held');
   });
 
   test('stand in a table with the limit and whether it was held', () => {
@@ -243,6 +252,8 @@ describe('ratios', () => {
       expect.stringMatching(/^ {4}CPU per request × .*; memory × 1\.000 \[1\.000, 1\.000\] \(rounds 1\.000 to 1\.000\)$/),
       '    limit: memory × 0.7 at most: NOT HELD',
     ]);
+    const absolute = rows.map((each): Row => (each.against === null ? each : { ...each, against: { ...each.against, limits: { cpu: 1.3, memoryBytes: 200e6 } } }));
+    expect(tableLines(absolute)[4]).toBe('    limit: CPU × 1.3 at most, memory 200 MB at most: NOT HELD');
     const tls = 'TLSv1.3 TLS_AES_128_GCM_SHA256 X25519';
     const shared = tableLines(rows.map((each): Row => ({ ...each, arrangement: 'one core', unit: 'MB of body', samples: [sample(100, 10, { bodyBytes: 2e9, tls })] })));
     expect(shared.slice(0, 3)).toEqual([
@@ -273,6 +284,7 @@ describe('experiments', () => {
     ['tls-handshakes', [{ 'a core each': { cpu: 1 } }, { 'one core': { cpu: 1 } }]],
     ['h2-body', [{ 'a core each': { cpu: 1 } }, { 'one core': { cpu: 1 } }]],
     ['h2-memory', [{ 'a core each': { memory: 0.7 } }]],
+    ['http1-many-connections', [{ 'a core each': { cpu: 1.3, memoryBytes: 200e6 } }]],
     ...['nginx', 'h2o', 'nghttpd'].flatMap((server) => ['page', 'body'].map((what) => (
       [`agreement-${server}-${what}`, [{ 'a core each': { rpsWithin: 0.03 } }]] as [string, unknown[]]))),
   ])('%s has the limits that it was given', (name, limits) => {

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/http2"
+
+	"bakeoff.invalid/xk6-loadgen/responder"
 )
 
 // The steady state of the engine allocates nothing for a request: 0 allocs/op in each of these.
@@ -19,9 +21,11 @@ func BenchmarkKeepAlive(b *testing.B) {
 	benchmark(b, always(ok), func(o *Options) {})
 }
 
-// BenchmarkNewConnection is one request with a connection of its own. The allocations are the test server's.
+// BenchmarkNewConnection is one request with a connection of its own, as ab makes it. Go's own net package allocates for each
+// connection; the responder does not.
 func BenchmarkNewConnection(b *testing.B) {
-	benchmark(b, always(ok), func(o *Options) { o.KeepAlive = false })
+	r := respond(b)
+	benchmarkURL(b, "http://"+r.Address()+"/", func(o *Options) { o.Protocol, o.KeepAlive = HTTP10, false })
 }
 
 // BenchmarkH2C is one request of 10 at a time on an HTTP/2 connection.
@@ -35,10 +39,24 @@ func BenchmarkRate(b *testing.B) {
 }
 
 func benchmark(b *testing.B, handler func(*testServer, net.Conn), change func(*Options)) {
+	benchmarkURL(b, serve(b, handler).url, change)
+}
+
+// respond starts a server that allocates nothing for a connection.
+func respond(t testing.TB) *responder.Responder {
+	t.Helper()
+	r, err := responder.Start(responder.Options{Protocol: responder.HTTP11, BodyBytes: 612, Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return r
+}
+
+func benchmarkURL(b *testing.B, url string, change func(*Options)) {
 	// Run may raise it, and the testing package minds.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	s := serve(b, handler)
-	o := options(s.url)
+	o := options(url)
 	o.Connections, o.Requests = 100, int64(b.N)
 	change(&o)
 	b.ReportAllocs()

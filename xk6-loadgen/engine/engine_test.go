@@ -224,9 +224,15 @@ func TestPerConnectionAndPerThreadRates(t *testing.T) {
 }
 
 func TestNothingIsAllocatedPerRequest(t *testing.T) {
-	s := serve(t, always(ok))
-	o := options(s.url)
+	o := options(serve(t, always(ok)).url)
 	o.Connections, o.Warmup, o.Requests = 10, 50*time.Millisecond, 20_000
+	wantFewAllocations(t, o)
+	o.URLs, o.KeepAlive, o.Protocol = []string{"http://" + respond(t).Address() + "/"}, false, HTTP10
+	wantFewAllocations(t, o)
+}
+
+func wantFewAllocations(t *testing.T, o Options) {
+	t.Helper()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	load(t, context.Background(), o)
