@@ -1,6 +1,6 @@
 // Whole runs in networks of their own: what is counted on the link, who may make them, and that nothing of them stays.
 import { execFileSync } from 'node:child_process';
-import { chmodSync, chownSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { availableParallelism, loadavg, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi, type TestContext } from 'vitest';
@@ -43,6 +43,10 @@ function scenarioFile(variants: readonly Variant[], changes: Partial<Scenario> =
   const file = join(folder, 'own-network.mjs');
   writeFileSync(file, `export default ${JSON.stringify(scenario)};\n`);
   return file;
+}
+
+function requireRoot(context: TestContext): void {
+  if (process.getuid?.() !== 0) context.skip('it takes root');
 }
 
 const perRequest = (packets: number | undefined, requests: number | undefined): number => (packets ?? NaN) / (requests ?? NaN);
@@ -100,6 +104,27 @@ test('nginx takes 11 packets for a request, and 9 with tcp_nopush; every request
   expect(ownNetwork()).toEqual(before);
 });
 
+test('a round in which the network\'s devices dropped packets does not count, and packets that were still on their way are named', async (context) => {
+  requireRoot(context);
+  const folder = mkdtempSync(join(tmpdir(), 'untrue-link-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const k6 = home.env['K6_BIN'] as string;
+  symlinkSync(k6, join(folder, 'k6'));
+  // The first one is only tried, the second one reports drops, and none is at rest.
+  writeFileSync(join(folder, 'delaylink'), `#!/bin/sh
+    cd ${folder}; before=$(ls started-* 2>/dev/null | wc -l); touch started-$before
+    [ $before = 1 ] && drops=3 || drops=0
+    "${join(dirname(k6), 'delaylink')}" | sed -u "s/\\"deviceDrops\\":0/\\"deviceDrops\\":$drops/; s/\\"quiet\\":true/\\"quiet\\":false/"
+  `, { mode: 0o755 });
+  const out = newOut();
+  const run = startScenario([scenarioFile([noPush], { load: { ...load, requests: 200 } }), '--rounds', '1', '--store', 'none', '--out', out], { ...home.env, K6_BIN: join(folder, 'k6') });
+  expect(await run.ended, run.stderr()).toBe(0);
+  const { state, variants: [variant], warnings } = readResult(out);
+  expect([state, variant?.rounds.map(({ round }) => round)]).toEqual(['complete', [2]]);
+  expect(warnings).toContainEqual('round 1 was dropped and repeated as round 2: the network\'s own devices dropped 3 packets that the link did not come to read: give it more cores with --generator-cpus');
+  expect(warnings).toContainEqual('no-push: packets were still on their way 10 s after the load of round 2, and are not among those that are counted');
+});
+
 describe('nothing is left', () => {
   /** Waits until k6 loads the server of a round; returns all that the run has started, and its namespaces. */
   async function underLoad(run: ScenarioRun, out: string, round = 1): Promise<{ processes: Seen[]; namespaces: string[] }> {
@@ -107,7 +132,9 @@ describe('nothing is left', () => {
       if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
       expect(readFileSync(join(runFolder(out), `round-${round}/no-push/record.ndjson`), 'utf8')).toContain('loadgen_requests');
       const processes = descendants(run.pid);
-      expect(processes.map(({ command }) => command)).toEqual(expect.arrayContaining(['delaylink', 'nginx', 'k6']));
+      expect(processes.map(({ command }) => command)).toEqual(expect.arrayContaining(['nginx', 'k6']));
+      // Those of the try before, or of the round before, are gone.
+      expect(processes.filter(({ command }) => command === 'delaylink')).toHaveLength(1);
       const { netns } = (JSON.parse(readFileSync(join(runFolder(out), `round-${round}/no-push/load.json`), 'utf8')) as { phases: { netns: string }[] }).phases[0] ?? expect.fail();
       return { processes, namespaces: [namespaceAt(netns), namespaceAt(`/proc/${pidOf(processes, 'nginx')}/ns/net`)] };
     }, soon);
@@ -154,10 +181,6 @@ describe('nothing is left', () => {
 describe('who may make a network', () => {
   const nobody = 65534;
   const args = (out: string): string[] => ['scenario', scenarioFile([noPush], { load: { ...load, requests: 400 } }), '--rounds', '1', '--store', 'none', '--out', out];
-
-  function requireRoot(context: TestContext): void {
-    if (process.getuid?.() !== 0) context.skip('it takes root to take rights away');
-  }
 
   /** Programs and folders of a user who is not root. */
   function usersHome(): { env: Record<string, string>; out: string } {
