@@ -1,5 +1,5 @@
 // How long a run takes, as far as it can be told before it starts.
-import { pageOf } from '../scenario/catalogue.ts';
+import { networkOf, pageOf } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
 import type { Page } from '../scenario/model.ts';
 import { assumed } from './assumed.ts';
@@ -8,6 +8,9 @@ import type { PlanDraft, PlannedVariant } from './plan.ts';
 
 /** Start and stop of server and k6, and the check of what was stored, for one variant in one round. Seen on 2 cores: 0.3 to 1 s. */
 const overheadSeconds = 0.5;
+
+/** The same of a network of the run's own, and the wait until all its packets have arrived. Seen with 10,000 connections: 2 to 5 s. */
+const networkSeconds = 4;
 
 /** Estimated seconds of one load phase, its warm-up included. */
 export function expectedSeconds(load: Load, page: Pick<Page, 'bodyBytes'>): number {
@@ -23,7 +26,8 @@ export function expectedSeconds(load: Load, page: Pick<Page, 'bodyBytes'>): numb
 /** Estimated seconds of one variant in one round: all its phases and the pauses between them. */
 export function secondsPerVariant({ scenario }: PlanDraft, { variant, load }: PlannedVariant): number {
   const { count, pauseSeconds } = scenario.phases ?? { count: 1, pauseSeconds: 0 };
-  return count * expectedSeconds(load, pageOf(scenario, variant)) + (count - 1) * pauseSeconds + overheadSeconds;
+  const stage = overheadSeconds + (networkOf(scenario, variant) === undefined ? 0 : networkSeconds);
+  return count * expectedSeconds(load, pageOf(scenario, variant)) + (count - 1) * pauseSeconds + stage;
 }
 
 /** Estimated seconds of one round: every variant once. */

@@ -149,13 +149,13 @@ function problemOfFurtherComparisons({ alsoCompare = [], variants }: Scenario): 
 
 /** Loads are mostly what the readers of command lines return; a scenario may change fields of them, or write its own. */
 function problemOfLoad(load: LoadProfile): string | undefined {
-  const { protocol, requests, requestsHere, durationSeconds, streams, rate, bucketSeconds, tls } = load;
+  const { protocol, requests, secondsHere, durationSeconds, streams, rate, bucketSeconds, tls } = load;
   const http2 = protocol === 'h2' || protocol === 'h2c';
   if (!http2 && protocol !== 'http/1.0' && protocol !== 'http/1.1') return `protocol "${protocol}" has to be http/1.0, http/1.1, h2 or h2c`;
-  for (const field of ['connections', 'threads', 'streams', 'requests', 'requestsHere'] as const) {
+  for (const field of ['connections', 'threads', 'streams', 'requests'] as const) {
     if (load[field] !== undefined && !isCount(load[field])) return `${field} ${load[field]} has to be a whole number above 0`;
   }
-  for (const field of ['durationSeconds', 'rate', 'timeoutSeconds', 'expectedRps'] as const) {
+  for (const field of ['durationSeconds', 'rate', 'timeoutSeconds', 'secondsHere', 'expectedRps'] as const) {
     const value = load[field];
     if (value !== undefined && !(Number.isFinite(value) && value > 0)) return `${field} ${value} has to be above 0`;
   }
@@ -164,11 +164,7 @@ function problemOfLoad(load: LoadProfile): string | undefined {
   }
   if ((requests === undefined) === (durationSeconds === undefined)) return 'one of requests and durationSeconds has to be set';
   if (rate !== undefined && requests === undefined) return 'a rate goes with requests (rate times duration)';
-  if (requestsHere !== undefined) {
-    if (requests === undefined || rate !== undefined) return 'requestsHere stands for requests, and goes with neither a duration nor a rate';
-    if (requestsHere > requests) return `requestsHere ${requestsHere} is more than requests ${requests}`;
-    if (requestsHere < load.connections) return `requestsHere ${requestsHere} is less than one for each of ${load.connections} connections`;
-  }
+  if (secondsHere !== undefined && (requests === undefined || rate !== undefined)) return 'secondsHere take the place of requests, and go with neither a duration nor a rate';
   if (!http2 && streams !== undefined && streams !== 1) return `streams ${streams} need h2 or h2c, not ${protocol}`;
   if (http2 && !load.keepAlive) return 'keepAlive is false, and HTTP/2 keeps its connections';
   if (bucketSeconds !== undefined) {

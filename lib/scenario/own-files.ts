@@ -1,10 +1,8 @@
 // Files of a person's own that a scenario names. As in an import, what begins with ./ or ../ is meant from the scenario's
 // file, and a bare name is one that is shipped.
-import { readdirSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import path from 'node:path';
-import { projectRoot } from '../setup/paths.ts';
 import type { NetworkSpec, Page, Scenario, ServerSpec, Variant } from './model.ts';
-import { nearest } from './nearest.ts';
 
 /** Whether a config or docroot is named by its path. */
 export function isPath(name: string): boolean {
@@ -14,18 +12,17 @@ export function isPath(name: string): boolean {
 /**
  * The scenario with absolute paths of its configs, docroots and files of kernel settings.
  * @param folder the scenario file's; absolute
- * @throws Error when one is not there, or no file of kernel settings of that name is shipped
+ * @throws Error when one is not there
  */
 export function withOwnFiles(scenario: Scenario, folder: string): Scenario {
   const pageFrom = (page: Page, where: string): Page => (page.docroot === undefined || !isPath(page.docroot) ? page
     : { ...page, docroot: found(folder, page.docroot, 'folder', `${where}page: docroot`) });
-  const serverFrom = (server: ServerSpec, where: string): ServerSpec => (
-    { ...server, config: server.config.map((name) => (isPath(name) ? found(folder, name, 'file', `${where}${server.name} config`) : name)) });
-  const settingsFrom = (names: readonly string[], what: string): string[] => names.map((name) => (isPath(name) ? found(folder, name, 'file', what) : shippedSettings(name, what)));
+  const filesFrom = (names: readonly string[], what: string): string[] => names.map((name) => (isPath(name) ? found(folder, name, 'file', what) : name));
+  const serverFrom = (server: ServerSpec, where: string): ServerSpec => ({ ...server, config: filesFrom(server.config, `${where}${server.name} config`) });
   const networkFrom = (network: NetworkSpec, where: string): NetworkSpec => ({
     ...network,
-    serverSettings: settingsFrom(network.serverSettings, `${where}network: serverSettings`),
-    clientSettings: settingsFrom(network.clientSettings, `${where}network: clientSettings`),
+    serverSettings: filesFrom(network.serverSettings, `${where}network: serverSettings`),
+    clientSettings: filesFrom(network.clientSettings, `${where}network: clientSettings`),
   });
   const variantFrom = (variant: Variant): Variant => {
     const where = `variant "${variant.name}": `;
@@ -42,12 +39,6 @@ export function withOwnFiles(scenario: Scenario, folder: string): Scenario {
     ...(scenario.network === undefined ? {} : { network: networkFrom(scenario.network, '') }),
     variants: scenario.variants.map(variantFrom),
   };
-}
-
-function shippedSettings(name: string, what: string): string {
-  const shipped = readdirSync(path.join(projectRoot, 'server-configs/sysctl')).map((file) => path.basename(file, '.conf'));
-  if (!shipped.includes(name)) throw new Error(`${what} ${name}: there is no server-configs/sysctl/${name}.conf: did you mean ${nearest(name, shipped)}?`);
-  return name;
 }
 
 function found(folder: string, name: string, kind: 'file' | 'folder', what: string): string {

@@ -39,7 +39,6 @@ export function fitVariantLoad(scenario: Scenario, variant: Variant, options: Fi
   const profile = loadOf(scenario, variant);
   const load = fitLoad(profile, options);
   if (load.requests === undefined || load.rate !== undefined) return load;
-  const beside = scenario.variants.filter(isRunnable).map((one) => loadOf(scenario, one))
-    .filter(({ requests, requestsHere }) => requests === profile.requests && requestsHere === profile.requestsHere);
+  const beside = scenario.variants.filter(isRunnable).map((one) => loadOf(scenario, one)).filter(({ requests }) => requests === profile.requests);
   return { ...load, requests: Math.max(load.requests, ...beside.map((one) => fitLoad(one, options).requests ?? 0)) };
 }

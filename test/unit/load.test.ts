@@ -141,6 +141,23 @@ describe('fitLoad', () => {
     expect(timed).not.toHaveProperty('requests');
   });
 
+  test('takes a window instead of requests that would take hours; all of them with exact', () => {
+    const long = { ...ab('-c 1000 -n 1000000 -r'), secondsHere: 30, warmupSeconds: 3, expectedRps: 1200 };
+    const fitted = (options: object, profile = long): object => {
+      const { requests, durationSeconds, warmupSeconds } = fitLoad(profile, { generatorCores: 1, exact: false, ...options });
+      return { requests, durationSeconds, warmupSeconds };
+    };
+    expect(fitted({})).toEqual({ durationSeconds: 30, warmupSeconds: 3 });
+    expect(fitted({ quick: true })).toEqual({ durationSeconds: 3, warmupSeconds: 0.5 });
+    expect(fitted({ quick: true }, { ...long, secondsHere: 8 })).toMatchObject({ durationSeconds: 2 });
+    expect(fitted({ quick: true }, { ...long, secondsHere: 1 })).toMatchObject({ durationSeconds: 1 });
+    expect(fitted({ durationSeconds: 40, quick: true })).toEqual({ durationSeconds: 40, warmupSeconds: 0.5 });
+    expect(fitted({ exact: true })).toEqual({ requests: 1_000_000, warmupSeconds: 0 });
+    expect(fitted({ exact: true, quick: true })).toEqual({ requests: 100_000, warmupSeconds: 0 });
+    expect(fitted({ exact: true, durationSeconds: 7 })).toEqual({ durationSeconds: 7, warmupSeconds: 3 });
+    expect(fitLoad(long, { generatorCores: 1, exact: false })).toMatchObject({ command: 'ab -c 1000 -n 1000000 -r', expectedRps: 1200 });
+  });
+
   test('hands on what HTTP/2 loads have: streams, TLS, buckets, time-out; connections and streams as published', () => {
     const tls = { maxVersion: 'TLSv1.2' } as const;
     expect(fitLoad(h2load('-n 100000 -c 1000 -t 16 -m 10', { tls }), { generatorCores: 3, exact: false })).toEqual({

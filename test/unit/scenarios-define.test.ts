@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { fitVariantLoad, isRunnable, loadOf, pageOf } from '../../lib/scenario/catalogue.ts';
-import { ab, defineScenario, h2load, h2o, nghttpd, nginx, vegeta, wrk, type LoadProfile, type Scenario, type Variant } from '../../lib/scenario/index.ts';
+import { fitVariantLoad, isRunnable, loadOf, networkOf, pageOf } from '../../lib/scenario/catalogue.ts';
+import { ab, defineScenario, h2load, h2o, nghttpd, nginx, vegeta, wrk, type LoadProfile, type NetworkSpec, type Scenario, type Variant } from '../../lib/scenario/index.ts';
 
 const workers = { workers: 1 };
 const first: Variant = { name: 'first', server: nginx(['base'], workers), published: { rps: 1 } };
@@ -14,6 +14,7 @@ const good: Scenario = {
 };
 const page = good.page;
 const load = good.load;
+const network: NetworkSpec = { toServer: { delayMs: 100, queuePackets: 1000 }, toClient: { delayMs: 0 }, serverSettings: ['centos-7'], clientSettings: [] };
 
 test('a good one comes back as it is', () => {
   expect(defineScenario(good)).toBe(good);
@@ -36,6 +37,18 @@ test('configs of a person\'s own, a page per variant, controls and further compa
   expect(defineScenario(asked)).toBe(asked);
 });
 
+test('a network of the scenario\'s, and a variant\'s own, with the widest values', () => {
+  const wide: NetworkSpec = {
+    toServer: { delayMs: 60_000, queuePackets: 1, bytesPerSecond: 0.5, lossShare: 0.999 }, toClient: { delayMs: 0, lossShare: 0 }, serverSettings: ['./a.conf', '/b.conf'], clientSettings: ['generator'],
+  };
+  const scenario: Scenario = { ...good, network, phases: { count: 1, pauseSeconds: 0 }, variants: [first, { ...second, network: wide }] };
+  expect(defineScenario(scenario)).toBe(scenario);
+  expect(scenario.variants.map((variant) => networkOf(scenario, variant))).toEqual([network, wide]);
+  expect(networkOf(good, first)).toBeUndefined();
+  const shorter = { ...good, load: { ...load, secondsHere: 0.5, expectedRps: 0.1 } };
+  expect(defineScenario(shorter)).toBe(shorter);
+});
+
 test('servers are what their names say', () => {
   expect(nghttpd(['h2', 'streams-1024'], { workers: 'server-cores', articleWorkers: 2, fileLimit: 1024 })).toEqual({
     name: 'nghttpd', config: ['h2', 'streams-1024'], workers: 'server-cores', articleWorkers: 2, fileLimit: 1024,
@@ -51,6 +64,8 @@ describe('is refused, with the field named:', () => {
   const withOwn = (server: object, more: object = {}): Scenario => ({
     ...good, variants: [{ name: 'first', server: { ...nginx(['/a.conf'], { workers: 1, asIs: {} }), ...server }, page: ownPage, ...more }],
   });
+  const inNetwork = (change: object, more: object = {}): Scenario => ({ ...good, network: { ...network, ...change }, ...more });
+  const toServer = (change: object): Scenario => inNetwork({ toServer: { ...network.toServer, ...change } });
   const comparing = (...alsoCompare: object[]): Scenario => ({ ...good, alsoCompare } as Scenario);
   test.each<[string, Scenario, RegExp]>([
     ['a config of its own by a relative path', withOwn({ config: ['a.conf'] }), /variant "first" is asIs: its config has to be one file, named by its path such as/],
@@ -126,6 +141,27 @@ describe('is refused, with the field named:', () => {
     ['no buckets', withLoad({ bucketSeconds: [] }), /load: bucketSeconds/],
     ['buckets that fall', withLoad({ bucketSeconds: [0.002, 0.001] }), /load: bucketSeconds have to be above 0 and ascending/],
     ['a bucket that ends at 0', withLoad({ bucketSeconds: [0, 0.001] }), /load: bucketSeconds/],
+    ['no seconds here', withLoad({ secondsHere: 0 }), /load: secondsHere 0 has to be above 0/],
+    ['seconds here for a duration', withLoad({ requests: undefined, durationSeconds: 5, secondsHere: 10 }), /load: secondsHere take the place of requests/],
+    ['seconds here at a rate', withLoad({ rate: 10, secondsHere: 10 }), /load: secondsHere take the place of requests/],
+    ['no requests/s to expect', withLoad({ expectedRps: 0 }), /load: expectedRps 0 has to be above 0/],
+    ['a delay below 0', toServer({ delayMs: -1 }), /^scenario good: network: toServer\.delayMs -1 has to be from 0 to 60000$/],
+    ['an endless delay', toServer({ delayMs: Infinity }), /network: toServer\.delayMs Infinity/],
+    ['a delay of no number', toServer({ delayMs: NaN }), /network: toServer\.delayMs NaN/],
+    ['a delay of over a minute, back', inNetwork({ toClient: { delayMs: 60_001 } }), /network: toClient\.delayMs 60001/],
+    ['no room in the queue', toServer({ queuePackets: 0 }), /network: toServer\.queuePackets 0 has to be a whole number above 0, or left out/],
+    ['half a packet', toServer({ queuePackets: 0.5 }), /network: toServer\.queuePackets 0\.5/],
+    ['no bytes/s', toServer({ bytesPerSecond: 0 }), /network: toServer\.bytesPerSecond 0 has to be above 0, or left out/],
+    ['endless bytes/s', toServer({ bytesPerSecond: Infinity }), /network: toServer\.bytesPerSecond Infinity/],
+    ['a loss of all', toServer({ lossShare: 1 }), /network: toServer\.lossShare 1 has to be from 0 to below 1: 0\.01 is 1 %/],
+    ['a loss below 0', toServer({ lossShare: -0.1 }), /network: toServer\.lossShare -0\.1/],
+    ['settings by half a path', inNetwork({ serverSettings: ['a.conf'] }), /network: serverSettings "a\.conf": write \.\/a\.conf for a file beside the scenario/],
+    ['settings without a name', inNetwork({ clientSettings: [''] }), /network: clientSettings ""/],
+    ["a variant's network", { ...good, variants: [first, { ...second, network: { ...network, toClient: { delayMs: -5 } } }] }, /^scenario good: variant "second" network: toClient\.delayMs -5/],
+    ['a whole config of its own in a network', { ...withOwn({}), network }, /variant "first" is asIs: a whole config of your own runs on loopback/],
+    ['phases in a network', inNetwork({}, { phases: { count: 2, pauseSeconds: 0 } }), /variant "first" has a network, and phases\.count is 2: in a network there is one load phase/],
+    ['phases of a variant in a network', { ...good, phases: { count: 2, pauseSeconds: 0 }, variants: [first, { ...second, network }] }, /variant "second" has a network, and phases\.count is 2/],
+    ['delays longer than the time-out', inNetwork({ toClient: { delayMs: 2400 } }, { load: wrk('-c 1 -t 1'), variants: [first] }), /variant "first" has a network whose delays take 5 s of the first request, and its load gives up after 5 s/],
     ['TLS on h2c', withLoad({ protocol: 'h2c', tls: {} }), /load: h2c is HTTP\/2 without TLS/],
     ['TLS 1.1', withLoad({ tls: { minVersion: 'TLSv1.1' } }), /load: tls: version "TLSv1\.1" has to be/],
     ['TLS versions the wrong way round', withLoad({ tls: { minVersion: 'TLSv1.3', maxVersion: 'TLSv1.2' } }), /load: tls: minVersion is above maxVersion/],
@@ -182,6 +218,12 @@ describe('where TypeScript was not asked, is refused with the field named:', () 
     ['a list of headers', { ...good, load: { ...load, headers: ['a: b'] } }, 'scenario good: load: headers has to be an object of texts'],
     ['a number as a header', { ...good, load: { ...load, headers: { a: 1 } } }, 'scenario good: load: headers has to be an object of texts'],
     ['an object as a body', { ...good, load: { ...load, body: {} } }, 'scenario good: load: body has to be a text'],
+    ['a network that is a number', { ...good, network: 100 }, 'scenario good: network: has to be an object'],
+    ['a network of one direction', { ...good, network: { ...network, toClient: undefined } }, 'scenario good: network: toClient is missing'],
+    ['a direction without a delay', { ...good, network: { ...network, toServer: {} } }, 'scenario good: network: toServer: delayMs is missing'],
+    ['a delay in words', { ...good, network: { ...network, toClient: { delayMs: '100ms' } } }, 'scenario good: network: toClient: delayMs has to be a number'],
+    ['settings that are no list', { ...good, network: { ...network, serverSettings: 'centos-7' } }, 'scenario good: network: serverSettings has to be a list of texts'],
+    ["a variant's network without settings", { ...good, variants: [{ ...first, network: { ...network, clientSettings: undefined } }] }, 'scenario good: variant "first": network: clientSettings is missing'],
     ['a control that is none', { ...good, control: false }, 'scenario good: control has to be true, or left out'],
     ['cores that are not shared', { ...good, sharedCores: 'no' }, 'scenario good: sharedCores has to be true, or left out'],
     ['one further comparison', { ...good, alsoCompare: { variant: 'third', against: 'first' } }, 'scenario good: alsoCompare has to be a list'],

@@ -49,13 +49,16 @@ export interface LoadProfile {
     /** Generator threads of the article; fitted to the generator's cores unless `--exact`. */
     threads: number;
     keepAlive: boolean;
-    /** Load before the measured window, where the load has a duration; default 1. */
+    /** Load before the measured window, where there is one; default 1. */
     warmupSeconds?: number;
     /** One of the two is set; with `rate` it is `requests`, rate times duration, and all of them are awaited. */
     durationSeconds?: number;
     requests?: number;
-    /** Where `requests` take hours: so many instead, unless `--exact`. */
-    requestsHere?: number;
+    /**
+     * Where all `requests` take hours: the measured window instead of them, unless `--exact`. Not fewer requests, where the start of
+     * many connections, and the last ones that wait to send again, would be most of the time.
+     */
+    secondsHere?: number;
     /** Default: GET without a body. */
     method?: string;
     headers?: Readonly<Record<string, string>>;

@@ -45,7 +45,7 @@ const fullWarmupSeconds = 1;
 const quickSeconds = 2;
 const quickWarmupSeconds = 0.5;
 
-/** `quick` makes one request of so many. */
+/** `quick` makes one request of so many, or takes one second. */
 const quickPart = 10;
 /** How often `quick` fills all streams of all connections, where the article does it as often: once would be a burst and no load. */
 const quickFillings = 4;
@@ -78,21 +78,21 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
     ...(profile.headers === undefined ? {} : { headers: profile.headers }),
     ...(profile.body === undefined ? {} : { body: profile.body }),
   };
-  const { rate } = profile;
-  const requests = options.exact ? profile.requests : profile.requestsHere ?? profile.requests;
+  const { rate, requests } = profile;
+  const secondsHere = options.exact ? undefined : profile.secondsHere;
   if (rate !== undefined && requests !== undefined) {
     const seconds = asked ?? (quick ? Math.min(requests / rate, quickSeconds) : requests / rate);
     return { ...common, rate, requests: Math.max(1, Math.round(rate * seconds)), warmupSeconds: 0 };
   }
-  if (asked === undefined && requests !== undefined) {
+  if (asked === undefined && secondsHere === undefined && requests !== undefined) {
     return { ...common, requests: quick ? quickRequests(requests, common) : requests, warmupSeconds: 0 };
   }
-  const published = profile.durationSeconds ?? asked;
-  if (published === undefined) throw new UserError(`${profile.command}: has neither a duration nor a number of requests`);
+  const full = profile.durationSeconds ?? secondsHere ?? asked;
+  if (full === undefined) throw new UserError(`${profile.command}: has neither a duration nor a number of requests`);
   const warmupSeconds = profile.warmupSeconds ?? fullWarmupSeconds;
   return {
     ...common,
-    durationSeconds: asked ?? (quick ? Math.min(published, quickSeconds) : published),
+    durationSeconds: asked ?? (quick ? Math.min(full, Math.max(quickSeconds, (secondsHere ?? 0) / quickPart)) : full),
     warmupSeconds: quick ? Math.min(warmupSeconds, quickWarmupSeconds) : warmupSeconds,
   };
 }
