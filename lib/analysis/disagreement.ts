@@ -15,8 +15,8 @@ export interface Use {
   othersShare: number | null;
   /** Server and generator run on the same cores. */
   sharedCores: boolean;
-  /** What of the link set the pace, as linkReason says it; '' where nothing did. */
-  link: string;
+  /** What of the network set the pace, as networkReason says it; '' where nothing did. */
+  network: string;
 }
 
 /** Below this it is worth no word: at its limit a server is from 90 % of its cores on, so it may be the limit at 95 % and at 100 %. */
@@ -39,7 +39,7 @@ function reason(less: Use, more: Use): string {
   if (atLimit(less.generatorShare)) return `the generator was at its limit there (${percent(less.generatorShare ?? 0)})`;
   if ((less.stealShare ?? 0) - (more.stealShare ?? 0) >= stealMatters) return `${percent(less.stealShare ?? 0)} of its cores were stolen there`;
   if ((less.othersShare ?? 0) - (more.othersShare ?? 0) >= othersMatter) return `others used ${percent(less.othersShare ?? 0)} of its cores there`;
-  if (less.link !== '' && !atLimit(less.serverShare)) return `${less.link} there`;
+  if (less.network !== '' && !atLimit(less.serverShare)) return `${less.network} there`;
   const shares = `the server at ${percent(less.serverShare ?? 0)}, the generator at ${percent(less.generatorShare ?? 0)}`;
   return atLimit(less.serverShare) ? `its cores were full all the same (${shares})` : `neither side was at its limit there (${shares})`;
 }

@@ -1,5 +1,5 @@
 // What a network of the run's own did over the rounds of a variant, and whether its delay was the one that was asked for.
-import { enumeration, percentRange, short } from '../format.ts';
+import { enumeration, percentRange, short, whole } from '../format.ts';
 import type { LinkTraffic, NetworkResult, NetworkUse, Phase, Round, VariantResult } from '../runner/result.ts';
 import type { NetworkSpec } from '../scenario/model.ts';
 import { median } from './statistics.ts';
@@ -12,7 +12,10 @@ import { median } from './statistics.ts';
  */
 export const delayTolerance = 0.02;
 
-/** From here on the packets that a queue dropped explain requests/s: TCP waits at least 200 ms for one, 1 s for a SYN. */
+/**
+ * From this share of the packets, or of the requests, on those that a full queue dropped explain requests/s: TCP waits at least
+ * 200 ms for a packet, and 1 s for a SYN or for what an accept queue turned away.
+ */
 const dropsMatter = 0.01;
 
 const directions = ['toServer', 'toClient'] as const;
@@ -85,11 +88,11 @@ export function latenessText(p99s: readonly number[]): string {
 }
 
 /**
- * What of the link set the pace, in a clause or two; '' where its figures show nothing of that. Where it is not all of the
+ * What of the network set the pace, in a clause or more; '' where its figures show nothing of that. Where it is not all of the
  * variants, they are named, or counted.
  */
-export function linkReason(variants: readonly Pick<VariantResult, 'name' | 'network'>[]): string {
-  const all = variants.flatMap(({ name, network }) => (network === null ? [] : [{ name, network }]));
+export function networkReason(variants: readonly Pick<VariantResult, 'name' | 'network' | 'traffic'>[]): string {
+  const all = variants.flatMap(({ name, network, traffic }) => (network === null ? [] : [{ name, network, requests: traffic?.requests ?? 0 }]));
   const withNames = (some: readonly { name: string }[]): string => {
     if (some.length === variants.length) return '';
     return ` with ${some.length > 3 ? `${some.length} of ${variants.length} variants` : enumeration(some.map(({ name }) => name))}`;
@@ -100,6 +103,15 @@ export function linkReason(variants: readonly Pick<VariantResult, 'name' | 'netw
       `the link's queue dropped ${percentRange(dropping.map(({ network }) => network.droppedShare[direction]))} of the packets ${namesOfDirections[direction]}${withNames(dropping)}`,
     ];
   });
+  const full = all.filter(({ network: { listenOverflows }, requests }) => listenOverflows > 0 && listenOverflows >= dropsMatter * requests);
+  const overflows = full.length === 0 ? [] : [
+    `the server's accept queue turned away ${wholeRange(full.map(({ network }) => network.listenOverflows))} connections a round${withNames(full)}`,
+  ];
   const late = all.filter(({ network }) => !network.delayHeld);
-  return [...drops, ...(late.length === 0 ? [] : [`the link was late${withNames(late)} (${latenessText(late.map(({ network }) => network.latenessMs.p99))})`])].join(', and ');
+  return [...drops, ...overflows, ...(late.length === 0 ? [] : [`the link was late${withNames(late)} (${latenessText(late.map(({ network }) => network.latenessMs.p99))})`])].join(', and ');
+}
+
+function wholeRange(counts: readonly number[]): string {
+  const [low, high] = [whole(Math.min(...counts)), whole(Math.max(...counts))];
+  return low === high ? low : `${low} to ${high}`;
 }

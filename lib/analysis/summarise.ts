@@ -3,7 +3,7 @@ import type { NetworkSpec, Published, Scenario } from '../scenario/model.ts';
 import type { Ceiling, Comparison, NoiseFloor, Phase, Round, Share, VariantResult } from '../runner/result.ts';
 import type { Use } from './disagreement.ts';
 import { generatorShareOf, usableCores } from './limit.ts';
-import { linkReason, networkResult } from './network.ts';
+import { networkReason, networkResult } from './network.ts';
 import { noiseOf, type RoundNoise } from './noise.ts';
 import { phaseResults, successRatioOf, trafficOf } from './phases.ts';
 import { noiseFloorOf } from './rounds-needed.ts';
@@ -171,7 +171,7 @@ function useOf(facts: RunFacts, variant: MeasuredVariant, result: VariantResult)
     stealShare: typical((one) => one.serverStealShare),
     othersShare: typical((one) => one.serverOthersShare),
     sharedCores: facts.sharedCores,
-    link: linkReason([result]),
+    network: networkReason([result]),
   };
 }
 

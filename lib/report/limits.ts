@@ -1,6 +1,6 @@
 // Who set the pace, and how far the generator could have gone.
 import { atLimit, limitOf, usableCores } from '../analysis/limit.ts';
-import { linkReason } from '../analysis/network.ts';
+import { networkReason } from '../analysis/network.ts';
 import { enumeration, percentRange, whole } from '../format.ts';
 import { formatCpuList, sharesCores } from '../runner/cores.ts';
 import type { Environment, Result, VariantResult } from '../runner/result.ts';
@@ -35,7 +35,7 @@ function ownCoresSentence(measured: readonly VariantResult[], { serverCpus, gene
   if (serverBound && generatorBound) return `Both sides were at their limit: ${shares}.`;
   if (serverBound) return `${servers.length === 1 ? `${servers[0]} was` : 'The servers were'} the limit: ${shares}.`;
   if (generatorBound) return `The generator was the limit: ${shares}.`;
-  const reason = linkReason(measured);
+  const reason = networkReason(measured);
   const words = measured.every(({ network }, index) => network !== null && limits[index] === 'neither') ? 'Neither was the limit' : 'Use of the cores';
   return `${words}: ${shares}${reason === '' ? '' : `; ${reason}`}.`;
 }
@@ -60,7 +60,7 @@ function sharedSentence(measured: readonly VariantResult[], { serverCpus, genera
   });
   const words = used.every(({ server, generator }) => server + generator >= allOfThem) ? 'and used them up' : 'and did not use them up';
   const servers = [...new Set(measured.map(({ server }) => server?.name))];
-  const reason = linkReason(measured);
+  const reason = networkReason(measured);
   return `Server and generator shared ${coresText(serverCpus)} ${words}: ${enumeration(servers.map(String))} took ${percentRange(used.map(({ server }) => server))}, `
     + `${generatorOf(measured)} ${percentRange(used.map(({ generator }) => generator))}${reason === '' ? '' : `; ${reason}`}.`;
 }

@@ -1,6 +1,6 @@
 // What a run's own network comes to over its rounds, and what that means for verdicts.
 import { describe, expect, test } from 'vitest';
-import { delayText, linkReason, networkResult, toleratedLatenessMs } from '../../lib/analysis/network.ts';
+import { delayText, networkReason, networkResult, toleratedLatenessMs } from '../../lib/analysis/network.ts';
 import { summarise, type MeasuredVariant, type RunFacts, type Summary } from '../../lib/analysis/summarise.ts';
 import { warningText } from '../../lib/analysis/warnings.ts';
 import type { NetworkUse, Phase, Round } from '../../lib/runner/result.ts';
@@ -204,8 +204,8 @@ describe('warnings', () => {
   });
 });
 
-test('what of the link set the pace is said from its figures alone, and of whom', () => {
-  const reason = (...variants: MeasuredVariant[]): string => linkReason(summary(variants).variants);
+test('what of the network set the pace is said from its figures alone, and of whom', () => {
+  const reason = (...variants: MeasuredVariant[]): string => networkReason(summary(variants).variants);
   const dropping = (share: number): Partial<NetworkUse> => ({ toServer: traffic(1000, 1000 * share) });
   expect(reason(variant('a', 1000), variant('b', 1000))).toBe('');
   expect(reason(variant('a', 1000, dropping(0.009)))).toBe('');
@@ -214,6 +214,10 @@ test('what of the link set the pace is said from its figures alone, and of whom'
   expect(reason(variant('a', 1000, { toClient: traffic(100, 5) }), variant('b', 1000, late(138)))).toBe(
     'the link\'s queue dropped 5.0 % of the packets to the client with a, and the link was late with b (p99 +138 ms)',
   );
+  expect(reason(variant('a', 1000, { ...dropping(0.34), listenOverflows: 300 }), variant('b', 1000, { listenOverflows: 15_819 }))).toBe(
+    'the link\'s queue dropped 34 % of the packets to the server with a, and the server\'s accept queue turned away 300 to 15,819 connections a round',
+  );
+  expect([reason(variant('a', 1000, { listenOverflows: 9 })), reason(variant('a', 0))]).toEqual(['', '']);
   const many = ['a', 'b', 'c', 'd'].map((name, index) => variant(name, 1000, late(90 + 10 * index)));
   expect(reason(...many, variant('e', 1000))).toBe('the link was late with 4 of 5 variants (p99 +90.0 to +120 ms)');
 });

@@ -217,6 +217,8 @@ describe('who was the limit', () => {
   test('is said to be neither, with what the link did where its figures show it', () => {
     const use = 'Neither was the limit: nginx at 10 % of its core, the generator with the link at 30 % of its core';
     expect(limit(untuned, nopush)).toBe(`${use}; the link's queue dropped 33 % of the packets to the server.`);
+    const overflowing = variant('untuned', 10_000, (requests) => ({ listenOverflows: requests / 2 }));
+    expect(limit(overflowing)).toBe(`${use}; the server's accept queue turned away 5,005 connections a round.`);
     expect(limit(variant('untuned', 10_000))).toBe(`${use}.`);
     expect(limit(variant('untuned', 10_000, () => ({ toServer: traffic(1000, 0, 138) })))).toBe(`${use}; the link was late (p99 +138 ms).`);
   });
