@@ -125,11 +125,11 @@ describe('progress', () => {
 });
 
 describe('--fail-if', () => {
-  function codeOf(failIf: FailIf, verdict: Verdict, more: readonly Comparison[] = []): { code: number; said: string[] } {
+  function codeOf(failIf: FailIf, verdict: Verdict, more: readonly Comparison[] = [], delayNotHeld: string[] = []): { code: number; said: string[] } {
     const whole = result([workers, openFileCache]);
     const [comparison] = whole.comparisons as [Comparison];
     const said: string[] = [];
-    const code = failIfCode({ ...whole, comparisons: [{ ...comparison, verdict, why: 'so' }, ...more] }, failIf, (line) => said.push(line));
+    const code = failIfCode({ ...whole, comparisons: [{ ...comparison, verdict, why: 'so', delayNotHeld }, ...more] }, failIf, (line) => said.push(line));
     return { code, said };
   }
 
@@ -145,6 +145,12 @@ describe('--fail-if', () => {
   test('asks the rows alone, not what is compared beside them', () => {
     const [comparison] = result([workers, openFileCache]).comparisons as [Comparison];
     expect(codeOf('slower', 'same', [{ ...comparison, baseline: 'other', verdict: 'slower' }]).code).toBe(0);
+  });
+
+  test.each<[FailIf, Verdict]>([['slower', 'slower'], ['slower', 'faster'], ['different', 'same']])('%s is not answered by %s over a link that was late', (failIf, verdict) => {
+    expect(() => codeOf(failIf, verdict, [], ['workers'])).toThrow(new UserError(
+      `--fail-if ${failIf} cannot be told: on open-file-cache against workers the delay was not held with workers, so the difference may be the link's`,
+    ));
   });
 
   test('is not answered by a row without a verdict, unless another one is what it asks about', () => {
