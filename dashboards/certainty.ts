@@ -3,7 +3,7 @@
 import { benchComparison, benchRound, benchRun } from '../lib/store/schema.ts';
 import { timeSeriesPanel } from './charts.ts';
 import { pickedRun, select } from './influxql.ts';
-import { colours, coloursWhere, nullAs, statPanel, tablePanel, zeroAs, type Column } from './tables.ts';
+import { colours, matched, nullAs, statPanel, tablePanel, variantColumn, zeroAs, type Column } from './tables.ts';
 
 /** The verdict, with the mark of one whose delay was not held. */
 export const verdictColumn: Column<typeof benchComparison> = {
@@ -11,10 +11,10 @@ export const verdictColumn: Column<typeof benchComparison> = {
   title: 'verdict',
   width: 110,
   coloured: true,
-  wrapped: true,
   mappings: [
     colours({ faster: 'green', slower: 'red', same: 'blue', inconclusive: 'orange', none: 'text' }),
-    coloursWhere('delay not held$', 'orange'),
+    // The mark first: it fits, and what follows it is to be read after it.
+    matched('(.*), (delay not held)', { color: 'orange', text: '$2: $1' }),
     nullAs('–', 'text'),
   ],
 };
@@ -28,7 +28,7 @@ export const noiseFloorPanel = statPanel({
   from: benchRun,
   where: pickedRun,
   field: 'noise_floor',
-  noFigure: 'Only a config against itself shows it: run aa.',
+  noFigure: 'Scenario aa shows it.',
   unit: 'percentunit',
   decimals: 1,
 });
@@ -67,24 +67,24 @@ export const surenessPanel = tablePanel({
   description: '"CPU" is the server\'s CPU time per request and its ratio to the baseline\'s within the same round, with the 95 % interval: it needs no '
     + 'saturated server. "generator can do" is what the generator reaches with this load against a responder that does nothing else, "of ceiling" how '
     + 'near the row comes to that. "rounds needed" would probably decide an inconclusive row. "looks" are the rounds after which verdicts were to be made; '
-    + 'rounds that lie apart count like all others.',
+    + 'rounds that lie apart count like all others. The last column says why requests/s and CPU may say different things.',
   grid: { x: 0, y: 26, w: 24, h: 8 },
   from: benchComparison,
   where: pickedRun,
   noRows: 'This run has no figures yet.',
   columns: [
-    { name: 'variant', title: 'variant' },
+    { ...variantColumn, width: 200 },
     { name: 'server_cpu_micros_per_request', title: 'CPU', width: 75 },
     { name: 'cpu_ratio', title: 'CPU ratio', width: 85 },
-    { name: 'cpu_ci_low', title: '95 % low', width: 78 },
-    { name: 'cpu_ci_high', title: '95 % high', width: 82 },
-    { name: 'ceiling_rps', title: 'generator can do', width: 125 },
+    { name: 'cpu_ci_low', title: '95 % low', width: 82 },
+    { name: 'cpu_ci_high', title: '95 % high', width: 88 },
+    { name: 'ceiling_rps', title: 'generator can do', width: 135 },
     { name: 'ceiling_share', title: 'of ceiling', width: 85, percent: true },
     { name: 'rounds', title: 'rounds', width: 70 },
     { name: 'looks', title: 'looks', width: 85 },
-    { name: 'rounds_needed', title: 'rounds needed', width: 112, mappings: [zeroAs('–'), nullAs('–')] },
+    { name: 'rounds_needed', title: 'rounds needed', width: 121, mappings: [zeroAs('–')] },
     { name: 'outliers', title: 'rounds apart', width: 105 },
-    { name: 'disagreement', title: 'where requests/s and CPU disagree' },
+    { name: 'disagreement', title: 'where they disagree' },
   ],
 });
 
@@ -99,18 +99,18 @@ export const roundsPanel = tablePanel({
   where: pickedRun,
   noRows: 'This run has no whole round yet.',
   columns: [
-    { name: 'round', title: 'round', width: 65 },
-    { name: 'phase', title: 'phase', width: 65 },
-    { name: 'variant', title: 'variant' },
-    { name: 'measured_rps', title: 'measured req/s', width: 118 },
+    { name: 'round', title: 'round', width: 62 },
+    { name: 'phase', title: 'phase', width: 62 },
+    variantColumn,
+    { name: 'measured_rps', title: 'req/s', width: 85 },
     { name: 'ratio', title: 'ratio', width: 75, decimals: 3 },
     { name: 'server_cpu_micros_per_request', title: 'CPU', width: 75 },
-    { name: 'generator_share', title: 'generator busy', width: 115, percent: true },
+    { name: 'generator_share', title: 'generator busy', width: 122, percent: true },
     { name: 'server_steal_share', title: 'steal, server', width: 105, percent: true, decimals: 1 },
-    { name: 'generator_steal_share', title: 'steal, generator', width: 120, percent: true, decimals: 1 },
-    { name: 'server_others_share', title: 'others', width: 80, percent: true, decimals: 1 },
-    { name: 'load_average', title: 'load average', width: 100 },
-    { name: 'server_mhz_begin', title: 'clock at begin', width: 110 },
+    { name: 'generator_steal_share', title: 'steal, generator', width: 126, percent: true, decimals: 1 },
+    { name: 'server_others_share', title: 'others', width: 68, percent: true, decimals: 1 },
+    { name: 'load_average', title: 'load average', width: 107 },
+    { name: 'server_mhz_begin', title: 'clock at begin', width: 114 },
     { name: 'server_mhz_end', title: 'clock at end', width: 105 },
   ],
 });

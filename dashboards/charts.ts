@@ -2,7 +2,7 @@
 import * as barchart from '@grafana/grafana-foundation-sdk/barchart';
 import {
   AxisPlacement, GraphDrawStyle, GraphThresholdsStyleConfigBuilder, GraphThresholdsStyleMode, HeatmapCellLayout, ScaleDistribution,
-  ScaleDistributionConfigBuilder, SortOrder, TooltipDisplayMode, VisibilityMode, VizOrientation, VizTooltipOptionsBuilder,
+  ScaleDistributionConfigBuilder, SortOrder, TooltipDisplayMode, VisibilityMode, VizOrientation, VizTextDisplayOptionsBuilder, VizTooltipOptionsBuilder,
 } from '@grafana/grafana-foundation-sdk/common';
 import {
   FieldColorBuilder, FieldColorModeId, ThresholdsConfigBuilder, ThresholdsMode, type DynamicConfigValue,
@@ -23,7 +23,8 @@ export function barsPanel<M extends Measurement>(
     bars: readonly { name: FieldName<M>; title: string; color: string }[];
     axis: string;
     unit: string;
-    decimals: number;
+    /** Default: as many as the unit's figures need. */
+    decimals?: number;
     /** A dashed line across the bars. */
     lineAt?: number;
   },
@@ -33,20 +34,20 @@ export function barsPanel<M extends Measurement>(
     .withTransformation(withoutTime)
     .noValue(noBars)
     .xField(category)
-    .xTickLabelMaxLength(60)
-    // The names of a ladder's seven rows do not fit beside each other.
-    .xTickLabelRotation(-30)
-    .orientation(VizOrientation.Auto)
+    // Below each other the names of a ladder's seven rows fit, and the figures beside the bars.
+    .orientation(VizOrientation.Horizontal)
     .showValue(VisibilityMode.Always)
+    // Without a size none is shown where the longest bar leaves too little place for one.
+    .text(new VizTextDisplayOptionsBuilder().valueSize(11))
     .groupWidth(0.6)
     .barWidth(0.9)
     .fillOpacity(80)
     .legend(legend())
     .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.None))
     .unit(unit)
-    .decimals(decimals)
     .axisLabel(axis)
     .axisSoftMin(0);
+  if (decimals !== undefined) builder.decimals(decimals);
   if (lineAt !== undefined) drawLine(builder, lineAt);
   for (const bar of bars) {
     builder.overrideByName(bar.name, [{ id: 'displayName', value: bar.title }, fixedColour(bar.color)]);

@@ -7,36 +7,36 @@ import { barsPanel, timeSeriesPanel } from './charts.ts';
 import { loadgenMeasurement, pickedRun, select, tagValues } from './influxql.ts';
 import { h2loadPanels, phasesPanel, threadsPanel, tlsPanel, trafficPanel } from './load-phases.ts';
 import { errorsPanel, linkPanel, linkRoundsPanel } from './network.ts';
-import { nullAs, tablePanel } from './tables.ts';
+import { nullAs, tablePanel, variantColumn } from './tables.ts';
 
-// A laptop's screen leaves about 1330 pixels to a panel over the whole width.
+// A laptop's screen leaves 1316 pixels to a table over the whole width, while Grafana's menu is not docked beside it.
 const articleTable = tablePanel({
   id: 1,
   title: '${scenario}: published beside measured',
   description: 'One row per variant, in the order of the scenario. "published" is what the article printed, on its machine; '
     + '"measured" is the median over the rounds of this run. "ratio" is that of the variant to its baseline within the same round, '
-    + 'with its 95 % interval: the article and this machine compare by their ratios, not by their requests/s. A verdict holds for this machine in this boot; "delay not held" '
+    + 'with its 95 % interval, low to high: the article and this machine compare by their ratios, not by their requests/s. A verdict holds for this machine in this boot; "delay not held" '
     + 'marks one whose two rows did not both have the delay that was asked for. '
-    + '"errors" are attempts without a response per million; "success" is the share of requests that were answered with 2xx or 3xx; '
+    + '"errors/M" are attempts without a response per million requests; "success" is the share of requests that were answered with 2xx or 3xx; '
     + '"CPU" is the server\'s CPU time per request.',
   grid: { x: 0, y: 0, w: 24, h: 9 },
   from: benchComparison,
   where: pickedRun,
   columns: [
-    { name: 'variant', title: 'variant' },
-    { name: 'published_rps', title: 'published req/s', width: 120 },
-    { name: 'published_ratio', title: 'published ratio', width: 115 },
-    { name: 'measured_rps', title: 'measured req/s', width: 118, mappings: [nullAs('published only')] },
-    { name: 'ratio', title: 'ratio', width: 70 },
-    { name: 'ci_low', title: '95 % low', width: 78 },
-    { name: 'ci_high', title: '95 % high', width: 82 },
+    variantColumn,
+    { name: 'published_rps', title: 'published req/s', width: 124 },
+    { name: 'published_ratio', title: 'published ratio', width: 119 },
+    { name: 'measured_rps', title: 'measured req/s', width: 125, mappings: [nullAs('published only')] },
+    { name: 'ratio', title: 'ratio', width: 62 },
+    { name: 'ci_low', title: 'low', width: 62 },
+    { name: 'ci_high', title: 'high', width: 62 },
     verdictColumn,
-    { name: 'server_cpu_micros_per_request', title: 'CPU', width: 75 },
-    { name: 'p50_ms', title: 'p50', width: 75 },
-    { name: 'p99_ms', title: 'p99', width: 75 },
-    { name: 'max_ms', title: 'max', width: 80 },
-    { name: 'errors_per_million', title: 'errors', width: 75 },
-    { name: 'success_ratio', title: 'success', width: 78, percent: true, decimals: 2 },
+    { name: 'server_cpu_micros_per_request', title: 'CPU', width: 70 },
+    { name: 'p50_ms', title: 'p50', width: 77 },
+    { name: 'p99_ms', title: 'p99', width: 77 },
+    { name: 'max_ms', title: 'max', width: 77 },
+    { name: 'errors_per_million', title: 'errors/M', width: 78 },
+    { name: 'success_ratio', title: 'success', width: 73, percent: true, decimals: 2 },
   ],
 });
 
@@ -52,8 +52,8 @@ const requestBars = barsPanel({
   noBars: 'Nothing was measured: all rows are published only.',
   bars: [{ name: 'measured_rps', title: 'measured', color: 'orange' }],
   axis: 'requests/s',
-  unit: 'locale',
-  decimals: 0,
+  // Three digits, 114 K: more would not fit beside the longest bar.
+  unit: 'short',
 });
 
 const ratioBars = barsPanel({
@@ -101,16 +101,15 @@ const behindTheFigures = tablePanel({
   from: benchComparison,
   where: pickedRun,
   columns: [
-    { name: 'variant', title: 'variant', width: 160 },
-    { name: 'baseline', title: 'against', width: 140 },
+    { ...variantColumn, width: 200 },
+    { name: 'baseline', title: 'against', width: 160 },
     { name: 'why', title: 'why that verdict' },
     { name: 'note', title: 'note' },
     { name: 'server', title: 'server', width: 70 },
     { name: 'version', title: 'version', width: 80 },
-    { name: 'rounds', title: 'rounds', width: 70 },
     { name: 'requests', title: 'requests', width: 100 },
-    { name: 'server_share', title: 'server busy', width: 95, percent: true },
-    { name: 'generator_share', title: 'generator busy', width: 115, percent: true },
+    { name: 'server_share', title: 'server busy', width: 99, percent: true },
+    { name: 'generator_share', title: 'generator busy', width: 122, percent: true },
     { name: 'header_bytes_per_request', title: 'header/req', width: 92 },
     { name: 'total_bytes_per_request', title: 'total/req', width: 85 },
   ],

@@ -5,7 +5,7 @@ import { board, runsPanel, variable } from './board.ts';
 import { verdictColumn } from './certainty.ts';
 import { timeSeriesPanel } from './charts.ts';
 import { select, selectEvery, tagValues, type FieldName, type Where } from './influxql.ts';
-import { tablePanel } from './tables.ts';
+import { tablePanel, variantColumn } from './tables.ts';
 import type { Lines } from './frame.ts';
 
 type Figures = typeof benchComparison;
@@ -91,24 +91,24 @@ const noise = timeSeriesPanel({
 const everyRow = tablePanel({
   id: 6,
   title: 'Every run\'s rows, newest first',
-  description: 'The newest 200 rows of the tables, with the versions of the servers.',
+  description: 'The newest 200 rows of the tables, with the versions of the servers. "low" and "high" are the ends of the ratio\'s 95 % interval.',
   grid: { x: 0, y: 28, w: 24, h: 10 },
   from: benchComparison,
   where: rows,
   newest: 200,
   noRows: 'No run of this scenario has a table yet.',
   columns: [
-    { name: 'run', title: 'run', width: 290 },
-    { name: 'variant', title: 'variant' },
+    { name: 'run', title: 'run', width: 270 },
+    variantColumn,
     { name: 'server', title: 'server', width: 75 },
     { name: 'version', title: 'version', width: 85 },
     { name: 'rounds', title: 'rounds', width: 70 },
-    { name: 'measured_rps', title: 'measured req/s', width: 120 },
-    { name: 'ratio', title: 'ratio', width: 80, decimals: 3 },
-    { name: 'ci_low', title: '95 % low', width: 85, decimals: 3 },
-    { name: 'ci_high', title: '95 % high', width: 85, decimals: 3 },
+    { name: 'measured_rps', title: 'measured req/s', width: 125 },
+    { name: 'ratio', title: 'ratio', width: 70, decimals: 3 },
+    { name: 'ci_low', title: 'low', width: 70, decimals: 3 },
+    { name: 'ci_high', title: 'high', width: 70, decimals: 3 },
     verdictColumn,
-    { name: 'server_cpu_micros_per_request', title: 'CPU', width: 80 },
+    { name: 'server_cpu_micros_per_request', title: 'CPU', width: 75 },
     { name: 'success_ratio', title: 'success', width: 85, percent: true, decimals: 2 },
   ],
 });

@@ -1,7 +1,7 @@
 // Panels on the load phases of a run: what h2load, wrk and vegeta print, published beside measured.
 import { benchBucket, benchPhase, type DistributionPart } from '../lib/store/schema.ts';
 import { pickedRun } from './influxql.ts';
-import { tablePanel, type Column } from './tables.ts';
+import { tablePanel, variantColumn, type Column } from './tables.ts';
 
 type PhaseColumn = Column<typeof benchPhase>;
 type PhasePanel = ReturnType<typeof tablePanel<typeof benchPhase>>;
@@ -10,7 +10,7 @@ type PhasePanel = ReturnType<typeof tablePanel<typeof benchPhase>>;
 export interface Place { id: number; y: number }
 
 const variantAndPhase: readonly PhaseColumn[] = [
-  { name: 'variant', title: 'variant' },
+  variantColumn,
   { name: 'phase', title: 'phase', width: 65 },
 ];
 
@@ -31,8 +31,8 @@ export const phasesPanel = ({ id, y }: Place): PhasePanel => tablePanel({
     ...variantAndPhase,
     { name: 'published_seconds', title: 'published time', width: 118 },
     { name: 'seconds', title: 'time', width: 90 },
-    { name: 'published_rps', title: 'published req/s', width: 122 },
-    { name: 'measured_rps', title: 'measured req/s', width: 120 },
+    { name: 'published_rps', title: 'published req/s', width: 124 },
+    { name: 'measured_rps', title: 'measured req/s', width: 125 },
     { name: 'published_success_ratio', title: 'published success', width: 160, bar: true, decimals: 2 },
     { name: 'success_ratio', title: 'success', width: 160, bar: true, decimals: 2 },
     { name: 'published_bytes_per_second', title: 'published bytes/s', width: 140 },
@@ -54,13 +54,13 @@ export const trafficPanel = ({ id, y }: Place): PhasePanel => tablePanel({
   columns: [
     ...variantAndPhase,
     { name: 'requests', title: 'requests', width: 95 },
-    { name: 'published_header_bytes', title: 'published headers', width: 140, decimals: 2 },
+    { name: 'published_header_bytes', title: 'published headers', width: 145, decimals: 2 },
     { name: 'header_bytes', title: 'headers', width: 95, decimals: 2 },
-    { name: 'published_header_savings', title: 'published savings', width: 135, percent: true, decimals: 2 },
+    { name: 'published_header_savings', title: 'published savings', width: 142, percent: true, decimals: 2 },
     { name: 'header_savings', title: 'savings', width: 85, percent: true, decimals: 2 },
     { name: 'published_total_bytes', title: 'published total', width: 118, decimals: 2 },
     { name: 'total_bytes', title: 'total', width: 95, decimals: 2 },
-    { name: 'published_body_bytes', title: 'published data', width: 115, decimals: 2 },
+    { name: 'published_body_bytes', title: 'published data', width: 119, decimals: 2 },
     { name: 'body_bytes', title: 'data', width: 95, decimals: 2 },
   ],
 });
@@ -116,9 +116,9 @@ export const tlsPanel = ({ id, y }: Place): PhasePanel => tablePanel({
   columns: [
     ...variantAndPhase,
     { name: 'protocol', title: 'protocol', width: 80 },
-    { name: 'published_tls', title: 'published TLS', width: 325 },
-    { name: 'tls', title: 'TLS', width: 325 },
-    { name: 'responses_4xx', title: '4xx answers', width: 100 },
+    { name: 'published_tls', title: 'published TLS', width: 352 },
+    { name: 'tls', title: 'TLS', width: 352 },
+    { name: 'responses_4xx', title: '4xx answers', width: 105 },
     { name: 'errors', title: 'errors', width: 80 },
     { name: 'unsent', title: 'unsent', width: 80 },
   ],
@@ -142,8 +142,8 @@ function distributionPanel({ id, y, title, prefix }: Place & {
       ...parts.flatMap(([part, heading]): PhaseColumn[] => {
         const shown = part === 'within_sd' ? { percent: true, decimals: 2 } : { decimals: 2 };
         return [
-          { name: `published_${prefix}_${part}`, title: `published ${heading}`, width: 122, ...shown },
-          { name: `${prefix}_${part}`, title: heading, width: 95, ...shown },
+          { name: `published_${prefix}_${part}`, title: `published ${heading}`, width: 126, ...shown },
+          { name: `${prefix}_${part}`, title: heading, width: 84, ...shown },
         ];
       }),
     ],

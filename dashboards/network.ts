@@ -1,32 +1,31 @@
 // Panels on a network of the run's own, and on what failed: what explains requests/s that a link and its queue decide.
 import { benchComparison, benchRound } from '../lib/store/schema.ts';
 import { pickedRun } from './influxql.ts';
-import { coloursWhere, nullAs, tablePanel, type Column } from './tables.ts';
+import { colours, matched, nullAs, tablePanel, variantColumn, type Column } from './tables.ts';
 
 const noLink = 'This run went over the machine\'s loopback: it had no link of its own.';
 
 /** The figures of a link; bench_comparison and bench_round have the same. */
 const linkColumns = [
-  { name: 'packets_to_server_per_request', title: 'packets to server', width: 128 },
-  { name: 'packets_to_client_per_request', title: 'packets to client', width: 124 },
-  { name: 'dropped_to_server_share', title: 'dropped to server', width: 130, percent: true, decimals: 2 },
-  { name: 'dropped_to_client_share', title: 'dropped to client', width: 126, percent: true, decimals: 2 },
-  { name: 'lateness_p50_ms', title: 'late p50', width: 80 },
-  { name: 'lateness_p99_ms', title: 'late p99', width: 80 },
+  { name: 'packets_to_server_per_request', title: 'packets to server', width: 137 },
+  { name: 'packets_to_client_per_request', title: 'packets to client', width: 131 },
+  { name: 'dropped_to_server_share', title: 'drops to server', width: 124, percent: true, decimals: 2 },
+  { name: 'dropped_to_client_share', title: 'drops to client', width: 119, percent: true, decimals: 2 },
+  { name: 'lateness_p50_ms', title: 'late p50', width: 77 },
+  { name: 'lateness_p99_ms', title: 'late p99', width: 77 },
   { name: 'retransmits_per_request', title: 'sent again', width: 88, decimals: 3 },
-  { name: 'listen_overflows', title: 'turned away', width: 98 },
+  { name: 'listen_overflows', title: 'turned away', width: 103 },
   { name: 'server_idle_share', title: 'server idle', width: 90, percent: true },
   {
     name: 'delay',
     title: 'delay',
-    width: 140,
+    width: 158,
     coloured: true,
-    wrapped: true,
-    mappings: [coloursWhere('^not held', 'orange'), nullAs('–')],
+    mappings: [matched('not held.*', { color: 'orange' }), colours({ held: 'text' }), nullAs('–', 'text')],
   },
 ] as const satisfies readonly Column<typeof benchComparison | typeof benchRound>[];
 
-const whatTheySay = '"packets" came to the link, per request, by direction; "dropped" is the share of them for which its queue had no place. "late" is how much later '
+const whatTheySay = '"packets" came to the link, per request, by direction; "drops" are the share of them for which its queue had no place. "late" is how much later '
   + 'than they were due packets left the link, in the direction in which they were later: where that is much beside the delay, the delay was not held '
   + 'and the difference of two rows may be the link\'s. "sent again" are TCP segments of both sides per request, "turned away" connections '
   + 'that found the server\'s accept queue full.';
@@ -40,7 +39,7 @@ export const linkPanel = tablePanel({
   from: benchComparison,
   where: pickedRun,
   noRows: noLink,
-  columns: [{ name: 'variant', title: 'variant' }, ...linkColumns],
+  columns: [variantColumn, ...linkColumns],
 });
 
 /** A row per variant of which something failed, here or in the article. */
@@ -55,9 +54,9 @@ export const errorsPanel = tablePanel({
   where: { ...pickedRun, above0: ['errors_per_million', 'published_errors_per_million'] },
   noRows: 'No attempt of this run failed.',
   columns: [
-    { name: 'variant', title: 'variant' },
-    { name: 'published_errors_per_million', title: 'published errors', width: 130 },
-    { name: 'errors_per_million', title: 'errors', width: 100 },
+    variantColumn,
+    { name: 'published_errors_per_million', title: 'published errors/M', width: 145 },
+    { name: 'errors_per_million', title: 'errors/M', width: 100 },
     { name: 'requests', title: 'requests', width: 110 },
     { name: 'errors_address_not_available', title: 'no address left', width: 125 },
     { name: 'errors_refused', title: 'refused', width: 100 },
@@ -77,5 +76,5 @@ export const linkRoundsPanel = tablePanel({
   from: benchRound,
   where: { ...pickedRun, above0: ['packets_to_server_per_request'] },
   noRows: noLink,
-  columns: [{ name: 'round', title: 'round', width: 65 }, { name: 'variant', title: 'variant' }, ...linkColumns],
+  columns: [{ name: 'round', title: 'round', width: 62 }, variantColumn, ...linkColumns.filter(({ name }) => name !== 'lateness_p50_ms')],
 });

@@ -13,11 +13,13 @@ interface Panel<M extends Measurement> extends Frame {
   where: Where<M>;
 }
 
-/** A column of a table: a field or tag under a short title. Widths are in pixels; without one it takes what is left. */
+/** A column of a table: a field or tag under a short title. Widths are in pixels; without one it takes what is left, and `minWidth` at least. */
 export interface Column<M extends Measurement> {
   name: FieldName<M> | TagName<M>;
   title: string;
   width?: number;
+  /** Default: 140. */
+  minWidth?: number;
   /** Shows a ratio of 0 to 1 as per cent instead of as a factor. */
   percent?: boolean;
   /** Shows a ratio of 0 to 1 as a bar with its per cent beside it. */
@@ -26,8 +28,6 @@ export interface Column<M extends Measurement> {
   mappings?: ValueMapping[];
   /** Colours the text as its mapping says. */
   coloured?: boolean;
-  /** Words that do not fit beside each other stand below each other. */
-  wrapped?: boolean;
   /** What a click on the cell opens. */
   link?: { title: string; url: string };
 }
@@ -44,7 +44,7 @@ const grafanaUnits: Readonly<Record<string, { unit: string; decimals?: number }>
   MHz: { unit: 'suffix: MHz', decimals: 0 },
   rounds: { unit: 'none', decimals: 0 },
   ratio: { unit: 'prefix:×', decimals: 2 },
-  'errors/million': { unit: 'ppm', decimals: 0 },
+  'errors/million': { unit: 'locale', decimals: 0 },
   'µs': { unit: 'µs', decimals: 1 },
   ms: { unit: 'ms', decimals: 2 },
   // Not Grafana's own seconds, which become minutes.
@@ -55,7 +55,10 @@ const grafanaUnits: Readonly<Record<string, { unit: string; decimals?: number }>
   text: { unit: 'string' },
 };
 
-/** What a cell without a figure says. */
+/** Wide enough for some 25 characters. */
+export const variantColumn = { name: 'variant', title: 'variant', minWidth: 200 } as const;
+
+/** What a cell without a figure says, where that is not a dash. */
 export function nullAs(text: string, color?: string): ValueMapping {
   const result = color === undefined ? { text } : { text, color };
   return { type: MappingType.SpecialValue, options: { match: SpecialValueMatch.Null, result } };
@@ -72,10 +75,9 @@ export function colours(colors: Readonly<Record<string, string>>): ValueMapping 
   return { type: MappingType.ValueToText, options: Object.fromEntries(options) };
 }
 
-/** The colour of the texts in which a regular expression, as it is written between slashes, finds something. */
-export function coloursWhere(pattern: string, color: string): ValueMapping {
-  // Without the slashes Grafana would want it to be the whole text.
-  return { type: MappingType.RegexToText, options: { pattern: `/${pattern}/`, result: { color } } };
+/** The colour of the texts that a regular expression matches as a whole; `text`, with its groups as $1, is what they are shown as. */
+export function matched(pattern: string, result: { color: string; text?: string }): ValueMapping {
+  return { type: MappingType.RegexToText, options: { pattern, result } };
 }
 
 /**
@@ -91,9 +93,7 @@ export function tablePanel<M extends Measurement>(
   const query = select({ columns: columns.map((column) => column.name), from, where, ...(newest !== undefined && { newest }) });
   const builder = framed(new table.PanelBuilder(), panel, [tableQuery(query)], repeat)
     .noValue(noRows ?? '–')
-    .minWidth(60)
     .withTransformation(withoutTime);
-  if (noRows !== undefined) builder.mappings([nullAs('–')]);
   for (const column of columns) builder.overrideByName(column.name, columnProperties(from, column));
   return builder;
 }
@@ -122,14 +122,14 @@ function columnProperties<M extends Measurement>(from: M, column: Column<M>): Dy
   const catalogued = grafanaUnits[from.fields[column.name]?.unit ?? 'text'];
   if (catalogued === undefined) throw new Error(`${from.measurement}.${column.name}: no Grafana unit for "${from.fields[column.name]?.unit}"`);
   const { unit, decimals } = column.percent === true || column.bar === true ? { unit: 'percentunit', decimals: 0 } : catalogued;
-  const properties: DynamicConfigValue[] = [{ id: 'displayName', value: column.title }, { id: 'unit', value: unit }];
+  // The panel's own `noValue` would be said by every cell without a text.
+  const properties: DynamicConfigValue[] = [{ id: 'displayName', value: column.title }, { id: 'unit', value: unit }, { id: 'noValue', value: '–' }];
   const shownDecimals = column.decimals ?? decimals;
   if (shownDecimals !== undefined) properties.push({ id: 'decimals', value: shownDecimals });
-  if (column.width !== undefined) properties.push({ id: 'custom.width', value: column.width });
+  // Beside Grafana's menu a laptop's screen leaves too little for a table: it scrolls then, and no name gets too short to be told from others.
+  properties.push(column.width === undefined ? { id: 'custom.minWidth', value: column.minWidth ?? 140 } : { id: 'custom.width', value: column.width });
   if (column.mappings !== undefined) properties.push({ id: 'mappings', value: column.mappings });
-  if (column.coloured === true || column.wrapped === true) {
-    properties.push({ id: 'custom.cellOptions', value: { type: column.coloured === true ? 'color-text' : 'auto', ...(column.wrapped === true && { wrapText: true }) } });
-  }
+  if (column.coloured === true) properties.push({ id: 'custom.cellOptions', value: { type: 'color-text' } });
   if (column.bar === true) {
     properties.push({ id: 'custom.cellOptions', value: { type: 'gauge', mode: 'basic', valueDisplayMode: 'text' } }, { id: 'min', value: 0 }, { id: 'max', value: 1 });
   }
