@@ -160,6 +160,28 @@ func TestConnectionsThatTakeTheirTime(t *testing.T) {
 	}
 }
 
+func TestWhereConnectionsAreLateFewAreTriedAtOnce(t *testing.T) {
+	l := &loop{}
+	tried := func(connections int) (n int) {
+		for range connections {
+			if l.connectsAtOnce() {
+				n++
+			}
+		}
+		return n
+	}
+	if got := tried(manyLate); got != manyLate {
+		t.Errorf("%d of the first %d were tried", got, manyLate)
+	}
+	if got := tried(100 * manyLate); got != 100 {
+		t.Errorf("%d of %d late ones were tried, want 100", got, 100*manyLate)
+	}
+	l.late = 0 // As connect does when one was up.
+	if got := tried(manyLate); got != manyLate {
+		t.Errorf("%d of %d were tried after one that was up", got, manyLate)
+	}
+}
+
 // onTheirWay is the number of connections to the address whose SYN has not been answered.
 func onTheirWay(t *testing.T, to net.Addr) int {
 	table, err := os.ReadFile("/proc/thread-self/net/tcp")
