@@ -189,7 +189,7 @@ func (p *pump) wait() {
 	readable := linux.AwaitReadable(p.from, timeout)
 	t := now()
 	if !readable {
-		// The kernel looks once more when the time is up.
+		// The kernel has looked once more just now.
 		p.since = t
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -335,6 +336,8 @@ func TestPumpRunsUntilTheEnd(t *testing.T) {
 			received++
 		}
 	}
+	// While it waits without end, for packets that do not come.
+	runtime.GC()
 	if waiting, lastCame := p.state(); waiting != 0 || lastCame == 0 {
 		t.Errorf("%d wait, the last one came at %d", waiting, lastCame)
 	}

@@ -38,7 +38,11 @@ func Write(fd int, p []byte) syscall.Errno {
 }
 
 // AwaitReadable waits until fd can be read, for at most this many nanoseconds, or without end when they are negative; it
-// tells whether fd can be. A signal ends the wait. The scheduler is told, as with EpollWait.
+// tells whether fd can be. When it cannot be, it was looked at last when the time was up, or a signal came, which ends the wait.
+//
+// It is raw although it blocks, for threads that do nothing else: a wait of which the scheduler knows has its monitor look
+// after it up to 50,000 times a second, a third of the CPU time of 1000 requests/s. Garbage collection is not held up: the
+// runtime stops a thread by a signal, again and again until it has stopped. But the thread keeps one of GOMAXPROCS to itself.
 func AwaitReadable(fd int, nanoseconds int64) bool {
 	poll := unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
 	var limit *syscall.Timespec
@@ -46,6 +50,6 @@ func AwaitReadable(fd int, nanoseconds int64) bool {
 		time := syscall.NsecToTimespec(nanoseconds)
 		limit = &time
 	}
-	n, _, errno := syscall.Syscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&poll)), 1, uintptr(unsafe.Pointer(limit)), 0, 0, 0)
+	n, _, errno := syscall.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&poll)), 1, uintptr(unsafe.Pointer(limit)), 0, 0, 0)
 	return errno == 0 && n > 0
 }

@@ -1,5 +1,5 @@
 // Package linux has the system calls of hot paths, raw: the Go scheduler does not see them, which saves it the bookkeeping
-// of a call that could block. None of these can, but for EpollWait: the sockets are non-blocking.
+// of a call that could block. None of these can, but for those that wait: sockets and devices are non-blocking.
 package linux
 
 import (
