@@ -7,25 +7,25 @@ const noLink = 'This run went over the machine\'s loopback: it had no link of it
 
 /** The figures of a link; bench_comparison and bench_round have the same. */
 const linkColumns = [
-  { name: 'packets_to_server_per_request', title: 'packets to server', width: 137 },
-  { name: 'packets_to_client_per_request', title: 'packets to client', width: 131 },
+  { name: 'packets_to_server_per_request', title: 'to server', width: 82 },
+  { name: 'packets_to_client_per_request', title: 'to client', width: 78 },
   { name: 'dropped_to_server_share', title: 'drops to server', width: 124, percent: true, decimals: 2 },
   { name: 'dropped_to_client_share', title: 'drops to client', width: 119, percent: true, decimals: 2 },
-  { name: 'lateness_p50_ms', title: 'late p50', width: 77 },
+  { name: 'lateness_p50_ms', title: 'late p50', width: 75 },
   { name: 'lateness_p99_ms', title: 'late p99', width: 77 },
-  { name: 'retransmits_per_request', title: 'sent again', width: 88, decimals: 3 },
+  { name: 'retransmits_per_request', title: 'sent again', width: 86, decimals: 3 },
   { name: 'listen_overflows', title: 'turned away', width: 103 },
   { name: 'server_idle_share', title: 'server idle', width: 90, percent: true },
   {
     name: 'delay',
     title: 'delay',
-    width: 158,
+    width: 155,
     coloured: true,
     mappings: [matched('not held.*', { color: 'orange' }), colours({ held: 'text' }), nullAs('–', 'text')],
   },
 ] as const satisfies readonly Column<typeof benchComparison | typeof benchRound>[];
 
-const whatTheySay = '"packets" came to the link, per request, by direction; "drops" are the share of them for which its queue had no place. "late" is how much later '
+const whatTheySay = '"to server" and "to client" are the packets that came to the link, per request; "drops" are the share of them for which its queue had no place. "late" is how much later '
   + 'than they were due packets left the link, in the direction in which they were later: where that is much beside the delay, the delay was not held '
   + 'and the difference of two rows may be the link\'s. "sent again" are TCP segments of both sides per request, "turned away" connections '
   + 'that found the server\'s accept queue full.';
@@ -34,12 +34,12 @@ const whatTheySay = '"packets" came to the link, per request, by direction; "dro
 export const linkPanel = tablePanel({
   id: 24,
   title: 'What went over the link',
-  description: `${whatTheySay} Medians over the rounds.`,
+  description: `${whatTheySay} Medians over the rounds. "published packets" are those of both directions.`,
   grid: { x: 0, y: 34, w: 24, h: 7 },
   from: benchComparison,
   where: pickedRun,
   noRows: noLink,
-  columns: [variantColumn, ...linkColumns],
+  columns: [{ ...variantColumn, minWidth: 180 }, { name: 'published_packets_per_request', title: 'published packets', width: 139 }, ...linkColumns],
 });
 
 /** A row per variant of which something failed, here or in the article. */

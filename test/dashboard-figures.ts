@@ -1,5 +1,5 @@
 // What result.json says of each column of the dashboards' tables, to be compared with what the database answers.
-import type { ErrorCause, NetworkResult, Phase, PhaseResult, Result, Round, VariantResult } from '../lib/runner/result.ts';
+import type { ErrorCause, LinkTraffic, NetworkResult, Phase, PhaseResult, Result, Round, VariantResult } from '../lib/runner/result.ts';
 import type { Published, PublishedDistribution } from '../lib/scenario/model.ts';
 
 export type Cell = string | number | null;
@@ -49,6 +49,7 @@ const figures: Record<string, (variant: VariantResult, result: Result) => Cell |
   p50_ms: (variant) => variant.latencyMs?.p50,
   p99_ms: (variant) => variant.latencyMs?.p99,
   max_ms: (variant) => variant.latencyMs?.max,
+  published_packets_per_request: (variant) => variant.published?.packetsPerRequest,
   published_errors_per_million: (variant) => variant.published?.errorsPerMillion,
   errors_per_million: (variant) => variant.errorsPerMillion,
   errors_address_not_available: (variant) => failed(variant, 'addressNotAvailable'),
@@ -175,14 +176,43 @@ const roundFigures: Record<string, (row: RoundRow, result: Result) => Cell | und
   server_mhz_end: ({ phase }) => phase.noise?.serverMhz?.[1],
 };
 
+/** What the columns of the link's table of rounds have to say, where the server has one core and the link 100 ms of delay. */
+const linkRoundFigures: typeof roundFigures = {
+  ...roundFigures,
+  packets_to_server_per_request: ({ phase }) => phase.network && phase.network.toServer.packets / phase.requests,
+  packets_to_client_per_request: ({ phase }) => phase.network && phase.network.toClient.packets / phase.requests,
+  dropped_to_server_share: ({ phase }) => phase.network && phase.network.toServer.dropped / phase.network.toServer.packets,
+  dropped_to_client_share: ({ phase }) => phase.network && phase.network.toClient.dropped / phase.network.toClient.packets,
+  lateness_p99_ms: ({ phase }) => latestP99(phase),
+  retransmits_per_request: ({ phase }) => phase.network && (phase.network.retransmits.client + phase.network.retransmits.server) / phase.requests,
+  listen_overflows: ({ phase }) => phase.network?.listenOverflows,
+  server_idle_share: ({ phase }) => 1 - phase.serverCpuSeconds / phase.seconds,
+  delay: ({ phase }) => (latestP99(phase) > 2 ? `not held: p99 +${latestP99(phase).toFixed(0)} ms` : 'held'),
+};
+
+function latestP99({ network }: Phase): number {
+  const of = (traffic: LinkTraffic | undefined): number => traffic?.latenessMs.p99 ?? 0;
+  return Math.max(of(network?.toServer), of(network?.toClient));
+}
+
+/** A row per round and variant, in their order. */
+export function expectedLinkRounds(columns: readonly string[], result: Result): Record<string, Cell>[] {
+  const rows = result.variants.flatMap((variant) => variant.rounds.flatMap((round) => round.phases.map((phase, index) => ({ variant, round, index, phase }))));
+  return rows.toSorted((a, b) => a.round.round - b.round.round).map((row) => roundRow(columns, linkRoundFigures, row, result));
+}
+
 /** A row per round, variant and load phase, in the order in which they began. */
 export function expectedRoundRows(columns: readonly string[], result: Result): Record<string, Cell>[] {
   const rows = result.variants.flatMap((variant) => variant.rounds.flatMap((round) => round.phases.map((phase, index) => ({ variant, round, index, phase }))));
-  return rows.toSorted((a, b) => a.phase.startedAt.localeCompare(b.phase.startedAt)).map((row) => Object.fromEntries(columns.map((column) => {
-    const figure = roundFigures[column];
+  return rows.toSorted((a, b) => a.phase.startedAt.localeCompare(b.phase.startedAt)).map((row) => roundRow(columns, roundFigures, row, result));
+}
+
+function roundRow(columns: readonly string[], known: typeof roundFigures, row: RoundRow, result: Result): Record<string, Cell> {
+  return Object.fromEntries(columns.map((column) => {
+    const figure = known[column];
     if (figure === undefined) throw new Error(`a panel shows ${column}, which this test cannot check`);
     return [column, figure(row, result) ?? null];
-  })));
+  }));
 }
 
 /** What the histogram of a variant has to show. */

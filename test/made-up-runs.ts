@@ -1,11 +1,12 @@
 // Runs of shipped scenarios with made-up figures, written to a database as real ones are.
+import { networkResult } from '../lib/analysis/network.ts';
 import { comparable } from '../lib/analysis/verdict.ts';
-import type { NetworkResult, Result, VariantResult } from '../lib/runner/result.ts';
-import { findVariants, isRunnable } from '../lib/scenario/catalogue.ts';
+import type { Phase, Result } from '../lib/runner/result.ts';
+import { findVariants, isRunnable, networkOf } from '../lib/scenario/catalogue.ts';
 import type { Scenario } from '../lib/scenario/model.ts';
 import { roundPoint, runPoint, tablePoints, type Store } from '../lib/store/index.ts';
 import { h2Result, type Figures } from './fixtures/h2-result.ts';
-import { networkResult } from './fixtures/network-result.ts';
+import { networkUse, traffic } from './fixtures/link.ts';
 
 /** Writes all wide points of a result, as the runner does when a run ends; the effect so far only of the last round. */
 export async function storeResult(store: Store, result: Result): Promise<Result> {
@@ -17,43 +18,38 @@ export async function storeResult(store: Store, result: Result): Promise<Result>
       tags, position,
       ratio: compared ? comparison.roundRatios[index] : undefined,
       soFar: compared && index === variant.rounds.length - 1 ? comparison : undefined,
-      network: networkOfRound(variant, index),
-    }, { ...one, startedAt: new Date(Date.parse(result.startedAt) + 1000 * (10 * index + position + at)).toISOString() });
+      // One worker on one core, as the made-up results have it.
+      network: networkResult(variant.network?.spec, [{ round, phases: [one] }], 1),
+    }, { ...one, startedAt: new Date(Date.parse(result.startedAt) + 10_000 * index + 400 * position + 100 * at).toISOString() });
   })));
   await store.write([...tablePoints(result), ...rounds, runPoint({ ...result, rounds: 1 })]);
   return result;
 }
 
-/** The run as if it had gone over links of its own, no two of which did the same; of every second variant the delay was not held. */
-export function overLinks(result: Result): Result {
-  const variants = result.variants.map((variant, index): VariantResult => (variant.rounds.length === 0 ? variant : {
-    ...variant,
-    network: networkResult({
-      packetsPerRequest: { toServer: 5 + index / 8, toClient: 4 + index / 16 },
-      droppedShare: { toServer: index / 32, toClient: index / 64 },
-      latenessMs: index % 2 === 0 ? { p50: 0.1, p99: 1.75 } : { p50: 20.5, p99: 138.25 + index },
-      retransmitsPerRequest: index / 1024, listenOverflows: index * 1000, serverIdleShare: 1 - index / 128, delayHeld: index % 2 === 0,
-    }),
-  }));
-  const notHeld = variants.filter(({ network }) => network?.delayHeld === false).map(({ name }) => name);
-  const comparisons = result.comparisons.map((one) => ({ ...one, delayNotHeld: notHeld.filter((name) => name === one.variant || name === one.baseline) }));
-  return { ...result, variants, comparisons };
-}
-
-/** What the link of a variant did in one of its rounds: in each a packet more. */
-export function networkOfRound({ network }: VariantResult, index: number): NetworkResult | null {
-  return network && { ...network, packetsPerRequest: { ...network.packetsPerRequest, toServer: network.packetsPerRequest.toServer + index } };
-}
-
 const articleBuckets = [0, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1, 2, 5];
 const latencies = { buckets: articleBuckets.map((fromMs, index, all) => ({ fromMs, toMs: all[index + 1] ?? null, count: 1000 + index })) };
+
+/** What a link of its own did to a variant, and what failed: no two variants have the same, and of every second one the delay was not held. */
+function overLink(index: number): Partial<Phase> {
+  const p99 = index % 2 === 0 ? 1.75 : 138 + index;
+  const causes = { addressNotAvailable: 1, refused: 2, reset: 3, timedOut: 4, short: 5, other: index };
+  return {
+    network: networkUse(0, {
+      toServer: traffic(300_000 + 1000 * index, 4000 * index, p99), toClient: traffic(250_000 + 500 * index, 250 * index),
+      retransmits: { client: 100 * index, server: 10 * index }, listenOverflows: 1000 * index,
+    }),
+    errorCauses: causes,
+    errors: { connect: 7, tls: 0, read: 8 + index, write: 0, timeout: 0, protocol: 0, total: 15 + index },
+  };
+}
 
 /** A run of a shipped scenario with six rounds of all that it runs unless told otherwise. */
 export async function madeUpRun(scenario: Scenario, startedAt: number): Promise<Result> {
   const { name, phases = { count: 1 } } = scenario;
   const figures = findVariants(scenario).filter(isRunnable).map((variant, index): [string, Figures] => {
     const rps = [-0.01, 0.004, 0.011, -0.002, 0.006, -0.009].map((off, round) => (60_000 + 9000 * index + 10 * round) * (1 + off));
-    return [variant.name, { rps, phases: Array.from({ length: phases.count }, () => (scenario.load.bucketSeconds === undefined ? {} : latencies)) }];
+    const changes = { ...(scenario.load.bucketSeconds === undefined ? {} : latencies), ...(networkOf(scenario, variant) === undefined ? {} : overLink(index)) };
+    return [variant.name, { rps, phases: Array.from({ length: phases.count }, () => changes) }];
   });
   const at = new Date(startedAt).toISOString();
   return h2Result(name, Object.fromEntries(figures), { run: `${at.slice(0, 19).replaceAll(':', '-')}-${name}`, startedAt: at, endedAt: new Date(startedAt + 120_000).toISOString() });

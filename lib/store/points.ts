@@ -196,6 +196,7 @@ function comparisonFields(
     generator_share: variant.generatorShare,
     ceiling_rps: ceilings.find(({ variants }) => variants.includes(variant.name))?.rps,
     ceiling_share: variant.ceilingShare,
+    published_packets_per_request: published?.packetsPerRequest,
     ...networkValues(variant.network),
   };
 }

@@ -6,12 +6,12 @@ import { comparable } from '../../lib/analysis/verdict.ts';
 import type { Result, VariantResult } from '../../lib/runner/result.ts';
 import type { Scenario } from '../../lib/scenario/model.ts';
 import { columnsOf, DashboardDatabase, dashboardOf, type Choice } from '../dashboard-database.ts';
-import { expectedBuckets, expectedPhaseRows, expectedRows, type Cell } from '../dashboard-figures.ts';
+import { expectedBuckets, expectedLinkRounds, expectedPhaseRows, expectedRows, type Cell } from '../dashboard-figures.ts';
 import { shippedScenarios } from '../fixtures/h2-result.ts';
 import { phase } from '../fixtures/phase.ts';
 import { openFileCache, result as madeUp, workers } from '../fixtures/result.ts';
 import { panelsOf } from '../grafana.ts';
-import { madeUpRun, networkOfRound, overLinks, storeResult } from '../made-up-runs.ts';
+import { madeUpRun, storeResult } from '../made-up-runs.ts';
 
 const startedAtMs = Date.parse('2026-02-03T04:05:06.000Z');
 
@@ -120,6 +120,34 @@ describe('a run of every scenario', () => {
     }
   });
 
+  it.each(['nginx-tuning-under-delay', 'nginx-tuning-queue-limit'])('shows what went over the links of %s, a row per variant in its order, and per round', async (name) => {
+    const result = resultOf(name);
+    const rows = await database.rows('comparison', 24, result);
+    expect(rows).toEqual(expectedRows(columnsOf('comparison', 24), result));
+    expect(rows.map(({ delay }) => delay)).toEqual(result.variants.map((_, index) => (index % 2 === 0 ? 'held' : `not held: p99 +${138 + index} ms`)));
+    expect(new Set(rows.map(({ dropped_to_server_share: dropped }) => dropped)).size).toBe(rows.length);
+    const rounds = await database.rows('comparison', 26, result);
+    expect(rounds).toEqual(expectedLinkRounds(columnsOf('comparison', 26), result));
+    expect(rounds).toHaveLength(6 * rows.length);
+  });
+
+  it('marks verdicts of rows of which the delay was not held', async () => {
+    const delayed = resultOf('nginx-tuning-under-delay');
+    expect((await database.rows('comparison', 1, delayed)).map(({ variant, verdict }) => [variant, verdict])).toEqual([
+      ['untuned', null], ['accept-mutex-delay', 'faster, delay not held'], ['tcp-nopush', 'faster'], ['access-log-off', 'faster, delay not held'], ['kernel-settings', 'faster'],
+    ]);
+    expect(new Set((await database.rows('history', 6, delayed)).map(({ verdict }) => verdict))).toEqual(new Set([null, 'faster', 'faster, delay not held']));
+  });
+
+  it('shows why attempts failed, published beside measured', async () => {
+    const delayed = resultOf('nginx-tuning-under-delay');
+    const rows = await database.rows('comparison', 25, delayed);
+    expect(rows).toEqual(expectedRows(columnsOf('comparison', 25), delayed));
+    expect(rows.map(({ published_errors_per_million: published, errors_refused: refused, errors_other: other }) => [published, refused, other])).toEqual([
+      [363, 12, 0], [357, 12, 6], [174, 12, 12], [711, 12, 18], [558, 12, 24],
+    ]);
+  });
+
   it('shows the noise floor of a config against itself, and none elsewhere', async () => {
     const control = resultOf('aa');
     expect(await database.rows('comparison', 18, control)).toEqual([{ noise_floor: (control.noiseFloor?.ratio ?? 0) - 1 }]);
@@ -159,6 +187,14 @@ describe('runs of one scenario', () => {
     for (const result of [older, newer]) expect(await database.rows('comparison', id, result)).toEqual(expectedRows(columnsOf('comparison', id), result));
   });
 
+  it('show failures of those variants that have some, here or in the article', async () => {
+    const rows = await database.rows('comparison', 25, newer);
+    expect(rows).toEqual(expectedRows(columnsOf('comparison', 25), newer, newer.variants.filter(({ name }) => name !== 'knob')));
+    expect(rows.map(({ variant, published_errors_per_million: published, errors_reset: reset, errors_short: short, errors_refused: refused }) => [variant, published, reset, short, refused])).toEqual([
+      ['workers', null, 4, 3, 0], ['gone', 363, null, null, null],
+    ]);
+  });
+
   it('are bars of those variants that were measured, and ratios of those that have a baseline', async () => {
     expect(await database.rows('comparison', 17, newer)).toEqual(expectedRows(columnsOf('comparison', 17), newer, newer.variants.slice(0, 2)));
     expect(await database.rows('comparison', 2, newer)).toEqual(expectedRows(columnsOf('comparison', 2), newer, newer.variants.slice(1, 2)));
@@ -178,43 +214,6 @@ describe('runs of one scenario', () => {
     expect(rows.map(({ run, variant, version }) => [run, variant, version])).toEqual([newer, older].flatMap(({ run, variants }) => (
       variants.toReversed().map(({ name, server }) => [run, name, server?.version])
     )));
-  });
-});
-
-describe('a run over links of its own, with failures', () => {
-  const run = overLinks({ ...madeUpResult('2026-04-01T00-00-00-links', '2026-04-01T00:00:00.000Z', '1.22.1'), scenario: 'links' });
-  const [baseline, knob] = run.variants as [VariantResult, VariantResult];
-  beforeAll(() => storeResult(database.store, run));
-
-  it('has packets, drops and lateness as columns, a row per measured variant in the order of the scenario', async () => {
-    const rows = await database.rows('comparison', 24, run);
-    expect(rows).toEqual(expectedRows(columnsOf('comparison', 24), run, [baseline, knob]));
-    expect(rows.map(({ variant, packets_to_server_per_request: packets, dropped_to_server_share: dropped, lateness_p99_ms: late, delay }) => [variant, packets, dropped, late, delay])).toEqual([
-      ['workers', 5, 0, 1.75, 'held'], ['knob', 5.125, 1 / 32, 139.25, 'not held: p99 +139 ms'],
-    ]);
-  });
-
-  it('marks the verdict of a row whose delay was not held', async () => {
-    const rows = await database.rows('comparison', 1, run);
-    expect(rows).toEqual(expectedRows(columnsOf('comparison', 1), run));
-    expect(rows.map(({ variant, verdict }) => [variant, verdict])).toEqual([['workers', null], ['knob', 'none, delay not held'], ['gone', null]]);
-    expect((await database.rows('history', 6, run)).map(({ verdict }) => verdict)).toEqual([null, 'none, delay not held', null]);
-  });
-
-  it('has errors by cause of those rows that have some, here or in the article', async () => {
-    const rows = await database.rows('comparison', 25, run);
-    expect(rows).toEqual(expectedRows(columnsOf('comparison', 25), run, run.variants.filter(({ name }) => name !== 'knob')));
-    expect(rows.map(({ variant, published_errors_per_million: published, errors_reset: reset, errors_short: short, errors_refused: refused }) => [variant, published, reset, short, refused])).toEqual([
-      ['workers', null, 4, 3, 0], ['gone', 363, null, null, null],
-    ]);
-  });
-
-  it('has what the link did in every round', async () => {
-    const rows = await database.rows('comparison', 26, run);
-    const columns = columnsOf('comparison', 26).filter((column) => column !== 'round');
-    expect(rows).toEqual([baseline, knob].flatMap((variant) => variant.rounds.map(({ round }, index) => (
-      { round: String(round), ...expectedRows(columns, run, [{ ...variant, network: networkOfRound(variant, index) }])[0] }
-    ))));
   });
 });
 

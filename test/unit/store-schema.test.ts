@@ -110,7 +110,7 @@ const onLoopback = Object.keys(benchComparison.fields).filter((name) => !(name i
 const server = { name: 'nginx', version: '1.22.1', workers: 1, config: ['base'], redirections: [] };
 const load = { protocol: 'h2', threads: 1 } as const;
 const publishedOnly: MeasuredVariant = {
-  name: 'spdy', server: null, publishedOnly: 'SPDY is gone', load, published: { rps: 600, headerBytes: 10, headerSavingsPercent: 40, receivedBytes: 90, errorsPerMillion: 363 },
+  name: 'spdy', server: null, publishedOnly: 'SPDY is gone', load, published: { rps: 600, headerBytes: 10, headerSavingsPercent: 40, receivedBytes: 90, errorsPerMillion: 363, packetsPerRequest: 11 },
   against: 'initial', rounds: [], setup: '',
 };
 const initial: MeasuredVariant = { name: 'initial', server, load, published: { rps: 300 }, rounds: [1, 2].map((round) => ({ round, phases: [phase] })), setup: 'a' };
@@ -120,14 +120,14 @@ it('writes one row of the table per variant, a nanosecond apart, with what is th
   const [, first, second] = linesOf('bench_comparison', initial, publishedOnly, tuned) as [string, string, string];
   expect(first).toBe('bench_comparison,baseline=initial,run=r,scenario=s,variant=spdy '
     + 'position=1,published_rps=600,published_ratio=2,verdict="none",why="published only",looks="5, 10, 20",rounds=0,requests=0,'
-    + 'published_errors_per_million=363,published_header_bytes=10,published_header_savings=0.4,published_total_bytes=90 1767323045678000001');
+    + 'published_errors_per_million=363,published_header_bytes=10,published_header_savings=0.4,published_total_bytes=90,published_packets_per_request=11 1767323045678000001');
   expect(second).toBe('bench_comparison,baseline=initial,run=r,scenario=s,server=nginx,variant=tuned,version=1.22.1 '
     + 'position=2,published_rps=900,published_ratio=3,measured_rps=500,ratio=1,ci_low=1,ci_high=1,verdict="none",why="1.0 % of the requests of initial failed",'
     + 'rounds_needed=0,looks="5, 10, 20",outliers="",cpu_ratio=1,cpu_ci_low=1,cpu_ci_high=1,disagreement="",note="ours",rounds=2,requests=2000,published_errors_per_million=363,errors_per_million=5000,'
     + 'errors_address_not_available=2,errors_refused=4,errors_reset=0,errors_timed_out=0,errors_short=0,errors_other=4,success_ratio=0.99,server_cpu_micros_per_request=10,p50_ms=1.5,p99_ms=2.5,max_ms=9,'
     + 'published_header_bytes=10,header_bytes=60000,published_header_savings=0.4,header_savings=0.75,body_bytes=610000,published_total_bytes=90,'
     + 'total_bytes=850000,bytes_per_second=425000,header_bytes_per_request=60,total_bytes_per_request=850,'
-    + 'server_share=0.005,generator_share=0.01,ceiling_rps=2000,ceiling_share=0.25 1767323045678000002');
+    + 'server_share=0.005,generator_share=0.01,ceiling_rps=2000,ceiling_share=0.25,published_packets_per_request=11 1767323045678000002');
   expect(fieldsOf(second)).toEqual(onLoopback);
 });
 
