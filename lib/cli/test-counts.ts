@@ -15,6 +15,11 @@ export function countVitest(report: VitestReport): Counts {
   return { passed: report.numPassedTests, failed: report.numFailedTests + brokenFiles.length };
 }
 
+/** Lines, each once, in which tests say what they leave out and why: they hold "SKIPPED". */
+export function skippedLines(output: string): string[] {
+  return [...new Set(output.match(/SKIPPED[,:].*$/gm))];
+}
+
 interface GoTestEvent { Action: string; Package?: string; ImportPath?: string; Test?: string; Output?: string }
 
 /**
@@ -35,6 +40,11 @@ export function countGoTests(stdout: string): Counts & { output: string } {
   const output = events.filter((event) => /output$/.test(event.Action) && !passedPackages.has(event.Package) && !quiet.has(testKey(event)))
     .map((event) => event.Output ?? '').filter((text) => !text.startsWith('=== ')).join('');
   return { passed: passed.length, failed: failedTests.length + brokenPackages.length, output };
+}
+
+/** All that the tests of `go test -json` printed, those that passed too. */
+export function goTestOutput(stdout: string): string {
+  return stdout.split('\n').flatMap(parseEvent).map((event) => event.Output ?? '').join('');
 }
 
 /** The top-level test that an event belongs to. */

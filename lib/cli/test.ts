@@ -12,7 +12,7 @@ import { projectRoot } from '../setup/paths.ts';
 import { run, type RunOptions } from '../setup/run.ts';
 import { ensureTools } from '../setup/tools.ts';
 import { fuzz, fuzzSeconds, fuzzTargets, type GoPackage } from './fuzz.ts';
-import { countGoTests, countVitest, type Counts, type VitestReport } from './test-counts.ts';
+import { countGoTests, countVitest, goTestOutput, skippedLines, type Counts, type VitestReport } from './test-counts.ts';
 
 const parts = ['unit', 'integration', 'go'] as const;
 type Part = (typeof parts)[number];
@@ -22,8 +22,8 @@ const integrationTools = ['k6', 'nginx', 'h2o', 'nghttpd', 'h2load', 'openssl', 
 /** What runs in a browser has other types. */
 const typeProjects = [['types', '.'], ['types of the plots', 'lib/report/html/plots']] as const;
 
-/** `output` is shown when something failed. */
-interface Outcome extends Counts { output: string }
+/** `output` is shown when something failed, `skipped` in any case, a line each. */
+interface Outcome extends Counts { output: string; skipped?: readonly string[] }
 
 /**
  * `npm test`, or some parts of it: `npm test -- unit go`. Returns 0 when everything passed, 1 otherwise. The last line on
@@ -68,7 +68,6 @@ class TestRun {
     if (!chosen.has('integration')) return false;
     const tools = await this.#ready(() => ensureTools(integrationTools, this.#machine, this.#signal));
     await this.#getBrowser();
-    if (!this.#machine.env['GRAFANA_HOME']) this.#machine.progress.print('SKIPPED, the dashboards in a real Grafana: GRAFANA_HOME is not set');
     return tools !== undefined;
   }
 
@@ -138,13 +137,14 @@ class TestRun {
 
   async #check(name: string, check: () => Promise<Outcome>): Promise<void> {
     this.#signal.throwIfAborted();
-    const { passed, failed, output } = await this.#machine.progress.step(name, 'running', async (step) => {
+    const { passed, failed, output, skipped = [] } = await this.#machine.progress.step(name, 'running', async (step) => {
       const outcome = await check();
       step.result(`${outcome.passed} passed, ${outcome.failed} failed`);
       return outcome;
     });
     this.#total.passed += passed;
     this.#total.failed += failed;
+    for (const line of skipped) this.#machine.progress.print(line);
     if (failed > 0) this.#machine.progress.print(`--- ${name}\n${output.trimEnd()}\n---`);
   }
 
@@ -158,7 +158,7 @@ class TestRun {
   async #goTest(options: RunOptions): Promise<Outcome> {
     const finished = await run({ ...options, signal: this.#signal });
     const counts = countGoTests(finished.stdout);
-    return withExitCode({ ...counts, output: counts.output + finished.stderr }, finished.code);
+    return withExitCode({ ...counts, output: counts.output + finished.stderr, skipped: skippedLines(goTestOutput(finished.stdout)) }, finished.code);
   }
 
   async #vitest(project: 'unit' | 'integration' | 'runs'): Promise<Outcome> {
@@ -173,7 +173,8 @@ class TestRun {
       });
       const report = await readFile(reportFile, 'utf8').catch(() => undefined);
       const counts = report === undefined ? { passed: 0, failed: 0 } : countVitest(JSON.parse(report) as VitestReport);
-      return withExitCode({ ...counts, output: finished.stdout + finished.stderr }, finished.code);
+      const output = finished.stdout + finished.stderr;
+      return withExitCode({ ...counts, output, skipped: skippedLines(output) }, finished.code);
     } finally {
       await rm(folder, { recursive: true, force: true });
     }

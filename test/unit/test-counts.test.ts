@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { countGoTests, countVitest } from '../../lib/cli/test-counts.ts';
+import { countGoTests, countVitest, goTestOutput, skippedLines } from '../../lib/cli/test-counts.ts';
 
 const events = (...list: object[]): string => list.map((event) => `${JSON.stringify(event)}\n`).join('');
 
@@ -48,6 +48,17 @@ test('go: a test that was still running when its package ended shows what it pri
     { Action: 'output', Package: 'p', Test: 'TestHangs', Output: 'panic: test timed out\n' },
     { Action: 'fail', Package: 'p' },
   ))).toEqual({ passed: 0, failed: 1, output: 'panic: test timed out\n' });
+});
+
+test('what tests leave out is named once, though they passed', () => {
+  expect(skippedLines(goTestOutput(events(
+    { Action: 'output', Package: 'p', Test: 'TestA', Output: '    a_test.go:7: SKIPPED: no namespaces\n' },
+    { Action: 'skip', Package: 'p', Test: 'TestA' },
+    { Action: 'output', Package: 'p', Test: 'TestB', Output: '    b_test.go:9: SKIPPED: no namespaces\n' },
+    { Action: 'pass', Package: 'p' },
+  )))).toEqual(['SKIPPED: no namespaces']);
+  expect(skippedLines('stderr | test/a.test.ts\nSKIPPED, what needs a network: not allowed\n\n ✓ passed\n')).toEqual(['SKIPPED, what needs a network: not allowed']);
+  expect(skippedLines('all passed, none SKIPPED\n')).toEqual([]);
 });
 
 test('vitest: a file that fails without a failed test is one failure', () => {
