@@ -9,8 +9,8 @@ import type { PlanDraft, PlannedVariant } from './plan.ts';
 /** Start and stop of server and k6, and the check of what was stored, for one variant in one round. Seen on 2 cores: 0.3 to 1 s. */
 const overheadSeconds = 0.5;
 
-/** The same of a network of the run's own, and the wait until all its packets have arrived. Seen with 10,000 connections: 2 to 5 s. */
-const networkSeconds = 4;
+/** The same of a network of the run's own, and the wait until all its packets have arrived. Seen with 10,000 connections: 1.5 to 4 s. */
+const networkSeconds = 2;
 
 /** Estimated seconds of one load phase, its warm-up included. */
 export function expectedSeconds(load: Load, page: Pick<Page, 'bodyBytes'>): number {

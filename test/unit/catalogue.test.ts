@@ -61,6 +61,22 @@ describe('findScenario', () => {
     expect(finished).toMatchObject({ stderr: 'there is no variant of from-its-own-module "none": did you mean only?\n', code: 2 });
   });
 
+  test('takes kernel settings by name, and those of their own from the file\'s folder', async () => {
+    await mkdir(path.join(folder, 'networks'));
+    await writeFile(path.join(folder, 'networks/own.conf'), 'net.core.somaxconn = 1\n');
+    const network = (settings: string): string => `network: { toServer: { delayMs: 1 }, toClient: { delayMs: 1 }, serverSettings: ${settings}, clientSettings: [] },`;
+    const file = path.join(folder, 'networks/mine.ts');
+    await writeFile(file, source('mine').replace('variants: [{', `${network("['centos-7', './own.conf']")} variants: [{ ${network("['../networks/own.conf']")}`));
+    const found = await findScenario(file);
+    expect(found.network?.serverSettings).toEqual(['centos-7', path.join(folder, 'networks/own.conf')]);
+    expect(found.variants[0]?.network).toMatchObject({ serverSettings: [path.join(folder, 'networks/own.conf')], clientSettings: [] });
+
+    await writeFile(path.join(folder, 'networks/lost.ts'), source('lost').replace('variants: [', `${network("['./lost.conf']")} variants: [`));
+    await expect(findScenario(path.join(folder, 'networks/lost.ts'))).rejects.toThrow(`network: serverSettings ./lost.conf: there is no file ${folder}/networks/lost.conf`);
+    await writeFile(path.join(folder, 'networks/lost-2.ts'), source('lost').replace('variants: [{', `variants: [{ ${network("['/']")}`));
+    await expect(findScenario(path.join(folder, 'networks/lost-2.ts'))).rejects.toThrow('variant "only": network: serverSettings /: / is no file');
+  });
+
   test.each([
     ['nothing.ts', undefined, /there is no scenario file .*nothing\.ts$/, 2],
     ['no-default.ts', 'export const name = 1;', /no-default\.ts has no scenario as its default export/, 1],

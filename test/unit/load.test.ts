@@ -148,10 +148,10 @@ describe('fitLoad', () => {
       return { requests, durationSeconds, warmupSeconds };
     };
     expect(fitted({})).toEqual({ durationSeconds: 30, warmupSeconds: 3 });
-    expect(fitted({ quick: true })).toEqual({ durationSeconds: 3, warmupSeconds: 0.5 });
+    expect(fitted({ quick: true })).toEqual({ durationSeconds: 3, warmupSeconds: 3 });
     expect(fitted({ quick: true }, { ...long, secondsHere: 8 })).toMatchObject({ durationSeconds: 2 });
     expect(fitted({ quick: true }, { ...long, secondsHere: 1 })).toMatchObject({ durationSeconds: 1 });
-    expect(fitted({ durationSeconds: 40, quick: true })).toEqual({ durationSeconds: 40, warmupSeconds: 0.5 });
+    expect(fitted({ durationSeconds: 40, quick: true })).toEqual({ durationSeconds: 40, warmupSeconds: 3 });
     expect(fitted({ exact: true })).toEqual({ requests: 1_000_000, warmupSeconds: 0 });
     expect(fitted({ exact: true, quick: true })).toEqual({ requests: 100_000, warmupSeconds: 0 });
     expect(fitted({ exact: true, durationSeconds: 7 })).toEqual({ durationSeconds: 7, warmupSeconds: 3 });

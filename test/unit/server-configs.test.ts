@@ -167,6 +167,50 @@ describe('nginx', () => {
     expect(codeLines(text)).toContain('listen 127.0.0.1:8099 ssl http2;');
   });
 
+  it("packaged is nginx.org's package of 1.10.2, with room for article 004's connections and a log in the server's own folder", async () => {
+    const packaged = `
+      events {
+      worker_connections 1024;
+      }
+      http {
+      default_type application/octet-stream;
+      log_format main '$remote_addr - $remote_user [$time_local] "$request" '
+                      '$status $body_bytes_sent "$http_referer" '
+                      '"$http_user_agent" "$http_x_forwarded_for"';
+      access_log /var/log/nginx/access.log main;
+      sendfile on;
+      keepalive_timeout 65;
+      server {
+      server_name localhost;
+      location / {
+      index index.html index.htm;
+      }
+      }
+      }`;
+    const oneLine = (text: string): string[] => codeLines(text.replaceAll(/'\s*\n\s*'/g, "' '"));
+    const lines = oneLine((await shippedLines('packaged')).join('\n'));
+    const expected = oneLine(packaged).map((line) => ({ 'worker_connections 1024;': 'worker_connections 10240;', 'access_log /var/log/nginx/access.log main;': 'access_log access.log main;' })[line] ?? line);
+    expect(lines.toSorted()).toEqual([...expected, 'accept_mutex on;', 'types {', 'text/html html htm;', '}'].toSorted());
+    expect(codeLines((await compose('packaged')).text)).toContain('listen 127.0.0.1:8099;');
+  });
+
+  // The lines that each row of article 004 adds, and those that go; the last one is beyond it.
+  it.each([
+    [['accept-mutex-delay'], ['accept_mutex_delay 100ms;'], []],
+    [['tcp-nopush'], ['tcp_nopush on;'], []],
+    [['access-log-off'], ['access_log off;'], ['access_log access.log main;']],
+    [['backlog-16384'], [], []],
+  ])('packaged + %s adds %j and takes %j away', async (names, added, gone) => {
+    const [before, after] = [await shippedLines('packaged'), await shippedLines('packaged', ...names)];
+    expect(after.filter((line) => !before.includes(line))).toEqual(added);
+    expect(before.filter((line) => !after.includes(line))).toEqual(gone);
+    expect(after).toHaveLength(before.length + added.length - gone.length);
+  });
+
+  it('backlog-16384 asks for a longer listen queue where the server listens', async () => {
+    expect(codeLines((await compose('packaged', 'backlog-16384', 'tcp-nopush')).text)).toContain('listen 127.0.0.1:8099 backlog=16384;');
+  });
+
   it('h2 has room for the connections, requests and streams of article 002', async () => {
     expect(await shippedLines('h2')).toEqual(expect.arrayContaining([
       'worker_connections 10240;', 'keepalive_requests 2147483647;', 'http2_max_concurrent_streams 1024;', 'open_file_cache max=100 inactive=20s;', 'access_log off;',

@@ -93,7 +93,8 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
   return {
     ...common,
     durationSeconds: asked ?? (quick ? Math.min(full, Math.max(quickSeconds, (secondsHere ?? 0) / quickPart)) : full),
-    warmupSeconds: quick ? Math.min(warmupSeconds, quickWarmupSeconds) : warmupSeconds,
+    // A load whose requests take hours is one that needs its time to get going.
+    warmupSeconds: quick && profile.secondsHere === undefined ? Math.min(warmupSeconds, quickWarmupSeconds) : warmupSeconds,
   };
 }
 
