@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// quietMargin is added to the time there and back: TCP may hold an acknowledgement back for 40 ms.
+	// quietMargin is added to the time there and back, for whoever has to answer: TCP may hold an acknowledgement back for 40 ms.
 	quietMargin = 50 * time.Millisecond
 	// longestQuest for quiet.
 	longestQuest = 10 * time.Second
-	// queuesEmptyAfter is how long to wait before looking again whether packets are on their way.
-	queuesEmptyAfter = 5 * time.Millisecond
+	// lookAgainAfter is how long to wait before looking again whether packets are on their way.
+	lookAgainAfter = 5 * time.Millisecond
 )
 
 // Link is a link that runs. It runs as long as the process: nothing but its end frees what it holds.
@@ -75,7 +75,8 @@ func Start(order Order) (*Link, Ready, error) {
 	return l, ready, nil
 }
 
-// Report waits until the link is quiet, as LinkReport says, and returns what happened since the last one.
+// Report waits until the link is quiet, as LinkReport says, and returns what happened since the last one. The time in which
+// nothing comes is counted from when the last packet left: who got it may take that long to answer.
 func (l *Link) Report() (Report, error) {
 	r := Report{Quiet: l.awaitQuiet()}
 	var refusedThere, refusedBack int64
@@ -103,15 +104,15 @@ func (l *Link) Report() (Report, error) {
 func (l *Link) awaitQuiet() bool {
 	need := l.roundTrip + quietMargin
 	for deadline := time.Now().Add(longestQuest); ; {
-		there, lastThere := l.toServer.state()
-		back, lastBack := l.toClient.state()
+		busyThere, lastThere := l.toServer.state()
+		busyBack, lastBack := l.toClient.state()
 		left := need - time.Duration(now()-max(lastThere, lastBack))
-		if there+back == 0 && left <= 0 {
+		if !busyThere && !busyBack && left <= 0 {
 			return true
 		}
 		if time.Now().After(deadline) {
 			return false
 		}
-		time.Sleep(min(max(left, queuesEmptyAfter), time.Until(deadline)+time.Millisecond))
+		time.Sleep(min(max(left, lookAgainAfter), time.Until(deadline)+time.Millisecond))
 	}
 }

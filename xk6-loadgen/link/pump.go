@@ -42,8 +42,8 @@ type pump struct {
 	mutex    sync.Mutex
 	counters *counters
 	queue    *queue
-	// lastCame is when the last packet was read.
-	lastCame int64
+	// lastMoved is when a packet was read or written last.
+	lastMoved int64
 
 	// transmitted is when the link is free again for the next packet, where bytes/s are limited.
 	transmitted int64
@@ -116,6 +116,7 @@ func (p *pump) writeDue() (more bool) {
 		if e.due > t {
 			return false
 		}
+		p.lastMoved = t
 		p.deliver(packet, t-e.due+e.waited)
 		p.queue.pop()
 	}
@@ -143,7 +144,7 @@ func (p *pump) read() (more bool, err error) {
 			return false, io.EOF
 		}
 		t = now()
-		p.lastCame = t
+		p.lastMoved = t
 		p.counters.came(buffer[:n])
 		switch waited := t - p.since; {
 		case p.loss > 0 && rand.Float64() < p.loss:
@@ -228,11 +229,13 @@ func (p *pump) stallTime() int64 {
 	return value
 }
 
-// state is how many packets wait, and when the last one came.
-func (p *pump) state() (waiting, lastCame int64) {
+// state tells whether packets are on their way, and when one was read or written last.
+func (p *pump) state() (busy bool, lastMoved int64) {
+	// First what was not read yet: once it is, it is among what waits, or makes lastMoved this moment.
+	unread := linux.AwaitReadable(p.from, 0)
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	return p.queue.waiting, p.lastCame
+	return unread || p.queue.waiting > 0, p.lastMoved
 }
 
 // take returns what was counted since the last time, with the packets that the other device refused.

@@ -185,6 +185,20 @@ func TestLatenessBeforeReading(t *testing.T) {
 	}
 }
 
+// Before the device was seen to be empty a packet was not there: that time is not its lateness.
+func TestLatenessSinceTheDeviceWasEmpty(t *testing.T) {
+	p := testPipe(t, Direction{})
+	time.Sleep(30 * time.Millisecond)
+	begin := now()
+	p.carry(t)
+	p.send(t, 1, 100)
+	p.carry(t)
+	most := float64(now()-begin) / 1e6
+	if late := p.check(t, 1, len(p.received(t))).LatenessMs; late.Max > most || late.Max == 0 {
+		t.Errorf("%+v, where %v ms have passed", late, most)
+	}
+}
+
 func TestLatenessInTheQueue(t *testing.T) {
 	p := testPipe(t, Direction{DelayMs: 5})
 	p.send(t, 1, 100)
@@ -193,6 +207,28 @@ func TestLatenessInTheQueue(t *testing.T) {
 	p.finish()
 	if late := p.check(t, 1, len(p.received(t))).LatenessMs; late.Max < 30 {
 		t.Errorf("%+v", late)
+	}
+}
+
+// What is on its way is seen, wherever it is.
+func TestState(t *testing.T) {
+	p := testPipe(t, Direction{DelayMs: 5})
+	if busy, lastMoved := p.state(); busy || lastMoved != 0 {
+		t.Errorf("before anything came: %t, %d", busy, lastMoved)
+	}
+	p.send(t, 1, 100)
+	if busy, _ := p.state(); !busy {
+		t.Error("what was not read is not seen")
+	}
+	before := now()
+	p.carry(t)
+	if busy, lastMoved := p.state(); !busy || lastMoved < before {
+		t.Errorf("in the queue: %t, %d", busy, lastMoved)
+	}
+	written := now()
+	p.finish()
+	if busy, lastMoved := p.state(); busy || lastMoved < written {
+		t.Errorf("when it has left: %t, %d", busy, lastMoved)
 	}
 }
 
@@ -338,8 +374,8 @@ func TestPumpRunsUntilTheEnd(t *testing.T) {
 	}
 	// While it waits without end, for packets that do not come.
 	runtime.GC()
-	if waiting, lastCame := p.state(); waiting != 0 || lastCame == 0 {
-		t.Errorf("%d wait, the last one came at %d", waiting, lastCame)
+	if busy, lastMoved := p.state(); busy || lastMoved == 0 {
+		t.Errorf("busy: %t, the last one moved at %d", busy, lastMoved)
 	}
 	p.check(t, packets, received)
 	if err := end(); !errors.Is(err, io.EOF) {

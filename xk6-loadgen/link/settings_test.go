@@ -32,15 +32,13 @@ func TestSameValue(t *testing.T) {
 	}
 }
 
-// Nothing but a setting below net. is looked for, let alone written.
+// Nothing but a setting below net. is looked for, let alone written. What is asked for is what they are: where this fails, the
+// machine is not changed by it.
 func TestNamesThatAreNotOfTheNetwork(t *testing.T) {
 	for _, name := range []string{"kernel.hostname", "fs.file-max", "vm.swappiness", "net", "net.", "network.x", "net.ipv4", "net.core.no_such_setting"} {
-		before, _ := os.ReadFile(settingFile(name))
-		if problem := applySetting(name, strings.TrimSpace(string(before))+"1"); problem != problemUnknown {
+		value, _ := os.ReadFile(settingFile(name))
+		if problem := applySetting(name, strings.TrimSpace(string(value))); problem != problemUnknown {
 			t.Errorf("%s: %q", name, problem)
-		}
-		if after, _ := os.ReadFile(settingFile(name)); string(after) != string(before) {
-			t.Errorf("%s is %q now", name, after)
 		}
 	}
 }
