@@ -1,7 +1,7 @@
 // How long a run takes, as far as it can be told before it starts.
 import { networkOf, pageOf } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
-import type { Page } from '../scenario/model.ts';
+import type { NetworkSpec, Page } from '../scenario/model.ts';
 import { assumed } from './assumed.ts';
 import { attempts, ceilingLoads } from './ceiling-loads.ts';
 import type { PlanDraft, PlannedVariant } from './plan.ts';
@@ -12,22 +12,29 @@ const overheadSeconds = 0.5;
 /** The same of a network of the run's own, and the wait until all its packets have arrived. Seen with 10,000 connections: 1.5 to 4 s. */
 const networkSeconds = 2;
 
-/** Estimated seconds of one load phase, its warm-up included. */
-export function expectedSeconds(load: Load, page: Pick<Page, 'bodyBytes'>): number {
+/** Estimated seconds of one load phase, its warm-up included. `network`: undefined on loopback. */
+export function expectedSeconds(load: Load, page: Pick<Page, 'bodyBytes'>, network?: NetworkSpec): number {
   const { warmupSeconds, rate, connections } = load;
   if (load.durationSeconds !== undefined) return warmupSeconds + load.durationSeconds;
   if (rate !== undefined) return warmupSeconds + load.requests / rate;
   const rps = load.expectedRps ?? (load.keepAlive ? assumed.rps : assumed.rpsWithoutKeepAlive);
-  const secondsPerRequest = Math.max(1 / rps, page.bodyBytes / assumed.bytesPerSecond);
+  const bytesPerSecond = Math.min(assumed.bytesPerSecond, network?.toClient.bytesPerSecond ?? Infinity);
+  const secondsPerRequest = Math.max(1 / rps, page.bodyBytes / bytesPerSecond, network === undefined ? 0 : secondsOnTheWay(load, network));
   const handshakes = load.protocol === 'h2' ? connections * assumed.handshakeSeconds : 0;
   return warmupSeconds + load.requests * secondsPerRequest + handshakes;
+}
+
+/** Of each request, where as many as the load allows are on their way at a time. A new connection takes a round trip of its own. */
+function secondsOnTheWay({ connections, streams, keepAlive }: Load, { toServer, toClient }: NetworkSpec): number {
+  return (keepAlive ? 1 : 2) * (toServer.delayMs + toClient.delayMs) / 1000 / (connections * streams);
 }
 
 /** Estimated seconds of one variant in one round: all its phases and the pauses between them. */
 export function secondsPerVariant({ scenario }: PlanDraft, { variant, load }: PlannedVariant): number {
   const { count, pauseSeconds } = scenario.phases ?? { count: 1, pauseSeconds: 0 };
-  const stage = overheadSeconds + (networkOf(scenario, variant) === undefined ? 0 : networkSeconds);
-  return count * expectedSeconds(load, pageOf(scenario, variant)) + (count - 1) * pauseSeconds + stage;
+  const network = networkOf(scenario, variant);
+  const stage = overheadSeconds + (network === undefined ? 0 : networkSeconds);
+  return count * expectedSeconds(load, pageOf(scenario, variant), network) + (count - 1) * pauseSeconds + stage;
 }
 
 /** Estimated seconds of one round: every variant once. */

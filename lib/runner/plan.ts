@@ -3,7 +3,7 @@ import { minimumRounds } from '../analysis/verdict.ts';
 import { UserError } from '../errors.ts';
 import { duration } from '../format.ts';
 import type { LoadOptions, LoadPlan } from '../k6/load-plan.ts';
-import { baselineName, fitVariantLoad, isRunnable, pageOf, type RunnableVariant } from '../scenario/catalogue.ts';
+import { baselineName, fitVariantLoad, isRunnable, networkOf, pageOf, type RunnableVariant } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
 import type { Page, Scenario, ServerSpec, Variant } from '../scenario/model.ts';
 import { serverNameOf } from '../scenario/url.ts';
@@ -133,7 +133,7 @@ export function loadPlanFor(plan: Plan, planned: PlannedVariant, round: number, 
   const { variant, load } = planned;
   const { count: phases, pauseSeconds } = scenario.phases ?? { count: 1, pauseSeconds: 0 };
   const page = pageOf(scenario, variant);
-  const longest = expectedSeconds(load, page) * (load.durationSeconds === undefined ? patience : 1) + load.timeoutSeconds;
+  const longest = expectedSeconds(load, page, networkOf(scenario, variant)) * (load.durationSeconds === undefined ? patience : 1) + load.timeoutSeconds;
   return {
     scenario: scenario.name,
     tags: { run: plan.run, variant: variant.name, round: String(round), server: variant.server.name, protocol: load.protocol },

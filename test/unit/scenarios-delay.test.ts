@@ -4,15 +4,17 @@ import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { baselineName, findVariants, isRunnable, loadOf, loadScenarios, networkOf, type RunnableVariant } from '../../lib/scenario/catalogue.ts';
+import { ab, type LoadProfile } from '../../lib/scenario/index.ts';
 import type { NetworkSpec, Scenario } from '../../lib/scenario/model.ts';
 import { readSettings } from '../../lib/network/settings.ts';
 import { estimatedSeconds } from '../../lib/runner/estimate.ts';
-import { makePlan, type PlanOptions } from '../../lib/runner/plan.ts';
+import { loadPlanFor, makePlan, type PlannedVariant, type PlanOptions } from '../../lib/runner/plan.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 
 const scenarios = await loadScenarios();
 const table = scenarioNamed('nginx-tuning-under-delay');
 const crossed = scenarioNamed('nginx-tuning-queue-limit');
+const cores = { serverCpus: [1], generatorCpus: [0] };
 const fixture = readFileSync(path.join(projectRoot, 'test/fixtures/article-004.md'), 'utf8');
 
 test('these are of the article', () => {
@@ -122,7 +124,7 @@ describe('direction, limit and connections', () => {
 
 describe.each([['the table', table, 20, 3], ['the cross', crossed, 26, 9]] as const)('%s', (_, scenario, minutes, quickMinutes) => {
   const planned = (options: Partial<PlanOptions>) => makePlan(
-    scenario, findVariants(scenario), { serverCpus: [1], generatorCpus: [0] }, { quick: false, exact: false, ...options }, 1_000_000);
+    scenario, findVariants(scenario), cores, { quick: false, exact: false, ...options }, 1_000_000);
 
   test("runs the article's command, all of it with --exact", () => {
     const [command] = /^ab .*(?= http:)/m.exec(printedText('The table', /`(.*)`/)) ?? [];
@@ -140,6 +142,21 @@ describe.each([['the table', table, 20, 3], ['the cross', crossed, 26, 9]] as co
     expect(Math.abs(minutesOf({ quick: true }) - quickMinutes)).toBeLessThan(quickMinutes / 10);
     expect(minutesOf({ exact: true })).toBeGreaterThan(minutes * 10);
   });
+});
+
+test('what a network makes of a count is known before: the delays, and how fast it lets pages through', () => {
+  const seconds = (changes: Partial<LoadProfile>, network: Partial<NetworkSpec> = {}): number => {
+    const load = { ...ab('-c 10 -n 10000'), ...changes };
+    const spec: NetworkSpec = { toServer: { delayMs: 150 }, toClient: { delayMs: 50 }, serverSettings: [], clientSettings: [], ...network };
+    const plan = makePlan({ ...table, load, network: spec, variants: table.variants.slice(0, 1) }, table.variants.slice(0, 1), cores, { quick: false, exact: false, rounds: 1 });
+    return loadPlanFor({ ...plan, run: 'run' }, plan.variants[0] as PlannedVariant, 1, { url: 'http://198.19.0.1:8080/' }).maxDurationSeconds / 20;
+  };
+  // 10 at a time, two round trips of 0.2 s each.
+  expect(seconds({})).toBeGreaterThan(400);
+  expect(seconds({})).toBeLessThan(405);
+  expect(seconds({ keepAlive: true })).toBeLessThan(205);
+  expect(seconds({}, { toClient: { delayMs: 50, bytesPerSecond: 612 } })).toBeGreaterThan(10_000);
+  expect(seconds({ expectedRps: 1 })).toBeGreaterThan(10_000);
 });
 
 describe('kernel settings', () => {
