@@ -45,9 +45,9 @@ export function roundLatenessMs({ phases }: Round): number {
 export function networkResult(spec: NetworkSpec | undefined, rounds: readonly Round[], serverCores: number): NetworkResult | null {
   const seen = rounds.flatMap(({ phases }) => phases.flatMap((phase): Seen[] => (phase.network === null ? [] : [{ phase, network: phase.network }])));
   if (spec === undefined || seen.length === 0) return null;
-  const requested = seen.filter(({ phase }) => attempts(phase) > 0);
+  const requested = seen.filter(({ phase }) => phase.requests > 0);
   const perRequest = (of: (network: NetworkUse) => number): number => (
-    requested.length === 0 ? 0 : median(requested.map(({ network, phase }) => of(network) / attempts(phase)))
+    requested.length === 0 ? 0 : median(requested.map(({ network, phase }) => of(network) / phase.requests))
   );
   const typical = (direction: Direction, of: (traffic: LinkTraffic) => number): number => median(seen.map(({ network }) => of(network[direction])));
   const later = (of: (traffic: LinkTraffic) => number): number => Math.max(...directions.map((direction) => typical(direction, of)));
@@ -65,11 +65,6 @@ export function networkResult(spec: NetworkSpec | undefined, rounds: readonly Ro
 }
 
 interface Seen { phase: Phase; network: NetworkUse }
-
-/** Packets are counted from the start of the load: those of the warm-up and of what was cut off at the deadline are among them. */
-function attempts({ requests, warmupRequests, inFlight }: Phase): number {
-  return requests + warmupRequests + inFlight;
-}
 
 function droppedShare({ packets, dropped }: LinkTraffic): number {
   return packets === 0 ? 0 : dropped / packets;

@@ -1,5 +1,6 @@
 // What delaylink (xk6-loadgen/cmd/delaylink) is told and answers, as one JSON document per line: the first line of its input is
-// LinkOrder, and is answered by LinkReady; each further line, the word "report", by a LinkReport. It ends with its input.
+// LinkOrder, and is answered by LinkReady; each further line, the word "counts" or "report", by LinkCounts or a LinkReport. It ends
+// with its input.
 import type { LinkTraffic } from '../runner/result.ts';
 import type { LinkDirection } from '../scenario/model.ts';
 
@@ -25,6 +26,19 @@ export interface SideReady {
   /** IPv4. */
   address: string;
 }
+
+/** What has happened since the last report, or the start, now: packets may be on their way. */
+export interface LinkCounts {
+  /** Milliseconds of the machine's clock, as Date.now(). */
+  atMs: number;
+  toServer: TrafficCounts;
+  toClient: TrafficCounts;
+  retransmits: { client: number; server: number };
+  listenOverflows: number;
+  linkCpuSeconds: number;
+}
+
+export type TrafficCounts = Omit<LinkTraffic, 'latenessMs'>;
 
 /**
  * What happened since the last report, or the start; it is given once the link is empty and nothing has come for as long as a

@@ -7,7 +7,7 @@ import { startChild } from '../process.ts';
 import type { Interrupt } from '../runner/interrupt.ts';
 import type { NetworkSpec } from '../scenario/model.ts';
 import type { ServerSide } from '../servers/server.ts';
-import type { LinkOrder, LinkReady, LinkReport } from './link-messages.ts';
+import type { LinkCounts, LinkOrder, LinkReady, LinkReport } from './link-messages.ts';
 import { enterAsMaker, enterNetwork, makeNamespaces, thisCaller } from './namespaces.ts';
 import { settingsOf } from './settings.ts';
 
@@ -29,6 +29,8 @@ export interface Network {
   settings: LinkReady['settings'];
   /** Settles when the link ends before stop() was called, with one line that says how. */
   died: Promise<string>;
+  /** What has gone over the link since the last report, or the start, now. One question at a time. Throws as report(). */
+  counts(): Promise<LinkCounts>;
   /** What went over the link since the last report, or the start, once it is at rest. Throws UserError, or Interrupted after a signal. */
   report(): Promise<LinkReport>;
   /** Ends the link, and with it what only it holds: devices and namespaces. Never throws; may be called twice. */
@@ -39,6 +41,7 @@ export interface Network {
 const port = 8080;
 
 const startSeconds = 10;
+const countSeconds = 10;
 /** The link itself gives up waiting for its rest after 10 s. */
 const reportSeconds = 30;
 
@@ -105,6 +108,7 @@ export async function openNetwork({ binary, spec, cpus, interrupt: { signal, gua
       client: { netns: client.netns, enter: enterAsMaker(caller, child.pid) },
       settings,
       died,
+      counts: () => ask<LinkCounts>('counts', countSeconds),
       report: () => ask<LinkReport>('report', reportSeconds),
       stop,
     };

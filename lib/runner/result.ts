@@ -94,7 +94,7 @@ export interface Noise {
 /** TCP segments by what they carry: `data` with a payload and no FIN, `dataFin` with both, `fin` without a payload, `ack` with neither. */
 export type PacketKind = 'syn' | 'synAck' | 'ack' | 'data' | 'dataFin' | 'fin' | 'reset' | 'other';
 
-/** What went over the link in one direction. packets = delivered + dropped + lost, once the link is empty. */
+/** What went over the link in one direction. packets = delivered + dropped + lost, but for those on their way at a window's ends. */
 export interface LinkTraffic {
   /** As they came to the link, by kind and in all. */
   packets: number;
@@ -105,11 +105,14 @@ export interface LinkTraffic {
   dropped: number;
   /** By the share of loss that was asked for. */
   lost: number;
-  /** How much later than they were due packets left the link, of those that were delivered. */
+  /** How much later than they were due packets left the link, of those that were delivered, also in a warm-up. */
   latenessMs: { p50: number; p99: number; max: number };
 }
 
-/** What the run's own network did during a load phase, and until the packets of its last request had arrived. */
+/**
+ * What the run's own network did within a load phase's window. Where requests are counted, from the first packet until those of
+ * the last request had arrived.
+ */
 export interface NetworkUse {
   toServer: LinkTraffic;
   toClient: LinkTraffic;

@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
-import type { LinkReport } from '../network/link-messages.ts';
+import type { LinkCounts, LinkReport } from '../network/link-messages.ts';
 import { openNetwork, type Network } from '../network/network.ts';
 import { networkOf, pageOf } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
@@ -14,10 +14,11 @@ import { sharesCores, type Cores } from './cores.ts';
 import type { Interrupt } from './interrupt.ts';
 import { LoadFailure, runK6 } from './k6.ts';
 import { interruptsApart, watchMachine, watchProcess } from './machine-usage.ts';
+import { networkUseBetween, sampleLink } from './network-usage.ts';
 import { noiseBetween, type NoiseCores } from './noise.ts';
 import { loadPlanFor, type Plan, type PlannedVariant } from './plan.ts';
 import { RecordTail } from './record.ts';
-import type { LoadResult, NetworkUse, Phase, VariantResult } from './result.ts';
+import type { LoadResult, Phase, VariantResult } from './result.ts';
 import { sampleUsage, usageBetween, type UsageSample } from './server-usage.ts';
 
 /** What every round of a run has in common. */
@@ -108,7 +109,7 @@ export async function runVariantRound(context: RunContext, planned: PlannedVaria
     await stop();
     const phases = phasesOf(measurement, planned.load, context.plan.cores);
     const integrity = await storeSamples(context, planned, attempt.round, measurement, phases);
-    return { server: serverFacts(planned, server), phases, restless: measurement.link?.quiet === false, integrity };
+    return { server: serverFacts(planned, server), phases, restless: measurement.link?.report.quiet === false, integrity };
   } finally {
     await stop();
     unguard();
@@ -174,7 +175,7 @@ function serverOf(
 }
 
 /** What k6, the server and the link left to be put together. */
-interface Measurement { results: LoadResult[]; samples: readonly UsageSample[]; recordFile: string; link: LinkReport | null }
+interface Measurement { results: LoadResult[]; samples: readonly UsageSample[]; recordFile: string; link: { samples: readonly LinkCounts[]; report: LinkReport } | null }
 
 /** Runs k6 against the server, and samples what both use. */
 async function underLoad(
@@ -183,6 +184,7 @@ async function underLoad(
   const { plan: { cores, scenario }, store, interrupt } = context;
   let samples: readonly UsageSample[] = [];
   let recordFile = '';
+  const link = network === null ? null : sampleLink(network);
   const results = await runK6({
     binary: context.tools.k6,
     script: context.script,
@@ -211,8 +213,8 @@ async function underLoad(
     },
   }).catch((error: unknown) => {
     throw error instanceof LoadFailure ? new RoundFailure(error.message) : error;
-  });
-  return { results, samples, recordFile, link: network === null ? null : await linkReport(network) };
+  }).finally(() => link?.stop());
+  return { results, samples, recordFile, link: network === null || link === null ? null : { samples: link.samples, report: await linkReport(network) } };
 }
 
 /** @throws RoundFailure when the link does not tell what went over it, or it was not all that its spec lets through */
@@ -227,18 +229,14 @@ async function linkReport(network: Network): Promise<LinkReport> {
 function phasesOf({ results, samples, link }: Measurement, { warmupSeconds }: Load, cores: Cores): Phase[] {
   const counts: NoiseCores = { server: cores.serverCpus.length, generator: cores.generatorCpus.length, shared: sharesCores(cores), interruptsApart: interruptsApart() };
   return results.map((result) => {
-    const window = { fromMs: Date.parse(result.startedAt), toMs: Date.parse(result.endedAt) };
-    const { cpuSeconds, rssBytes } = usageBetween(samples, { ...window, idleBefore: warmupSeconds === 0 });
+    const window = { fromMs: Date.parse(result.startedAt), toMs: Date.parse(result.endedAt), idleBefore: warmupSeconds === 0 };
+    const { cpuSeconds, rssBytes } = usageBetween(samples, window);
     return {
       ...result, serverCpuSeconds: cpuSeconds, serverRssBytes: rssBytes, generatorCpuSeconds: result.cpuSeconds, noise: noiseBetween(samples, window, counts),
-      network: link === null ? null : networkUse(link),
+      // In a network there is one phase.
+      network: link === null ? null : networkUseBetween(link.samples, link.report, window),
     };
   });
-}
-
-/** In a network there is one phase, so all that the link tells of is its. */
-function networkUse({ toServer, toClient, retransmits, listenOverflows, linkCpuSeconds }: LinkReport): NetworkUse {
-  return { toServer, toClient, retransmits, listenOverflows, linkCpuSeconds };
 }
 
 /** Makes sure that the database holds what k6 sent, and gives it the server's usage. */

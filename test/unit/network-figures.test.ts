@@ -36,11 +36,11 @@ describe('a network\'s figures', () => {
     });
   });
 
-  test('count packets by all attempts that they are of: the warm-up\'s and those cut off at the deadline, too', () => {
+  test('count packets by the requests of the window, as the packets are counted there', () => {
     const { packetsPerRequest, retransmitsPerRequest } = figures([
-      phaseOverLink(100, { toServer: traffic(1200, 0), toClient: traffic(600, 0), retransmits: { client: 40, server: 10 } }, { warmupRequests: 60, inFlight: 40 }),
+      phaseOverLink(100, { toServer: traffic(600, 0), toClient: traffic(500, 0), retransmits: { client: 40, server: 10 } }, { warmupRequests: 60, inFlight: 40 }),
     ]);
-    expect([packetsPerRequest, retransmitsPerRequest]).toEqual([{ toServer: 6, toClient: 3 }, 0.25]);
+    expect([packetsPerRequest, retransmitsPerRequest]).toEqual([{ toServer: 6, toClient: 5 }, 0.5]);
   });
 
   test('of rounds without a request, and of a link that nothing came to, are 0 and no NaN', () => {

@@ -39,11 +39,17 @@ func (c *counters) left(late int64) {
 	c.lateness.RecordValue(min(max(late, 0), longestLateness)) //nolint:errcheck // it is within the histogram's range
 }
 
+func (c *counters) counts() TrafficCounts {
+	return TrafficCounts{
+		Packets: c.packets, Kinds: namedKinds(c.kinds), Bytes: c.bytes,
+		Delivered: c.delivered, Dropped: c.dropped, Lost: c.lost,
+	}
+}
+
 func (c *counters) traffic() Traffic {
 	milliseconds := func(nanoseconds int64) float64 { return float64(nanoseconds) / 1e6 }
 	return Traffic{
-		Packets: c.packets, Kinds: namedKinds(c.kinds), Bytes: c.bytes,
-		Delivered: c.delivered, Dropped: c.dropped, Lost: c.lost,
+		TrafficCounts: c.counts(),
 		LatenessMs: Lateness{
 			// The histogram gives the upper end of a value's class, which may be above the greatest value.
 			P50: milliseconds(min(c.lateness.ValueAtQuantile(50), c.latest)),

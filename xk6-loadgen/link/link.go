@@ -82,11 +82,7 @@ func (l *Link) Report() (Report, error) {
 	var refusedThere, refusedBack int64
 	r.ToServer, refusedThere = l.toServer.take()
 	r.ToClient, refusedBack = l.toClient.take()
-	client, err := l.client.kernel.read()
-	if err != nil {
-		return r, err
-	}
-	server, err := l.server.kernel.read()
+	client, server, err := l.kernelCounts()
 	if err != nil {
 		return r, err
 	}
@@ -99,6 +95,26 @@ func (l *Link) Report() (Report, error) {
 	r.LinkCPUSeconds = float64(cpu-l.cpu) / 1e9
 	l.cpu = cpu
 	return r, nil
+}
+
+// Counts returns what has happened since the last report, now, while packets are on their way.
+func (l *Link) Counts() (Counts, error) {
+	client, server, err := l.kernelCounts()
+	onServer := server.since(l.serverCounts)
+	return Counts{
+		AtMs:     float64(time.Now().UnixMicro()) / 1e3,
+		ToServer: l.toServer.counts(), ToClient: l.toClient.counts(),
+		Retransmits:     Sides{Client: client.since(l.clientCounts).retransmits, Server: onServer.retransmits},
+		ListenOverflows: onServer.listenOverflows,
+		LinkCPUSeconds:  float64(linux.ProcessCPU()-l.cpu) / 1e9,
+	}, err
+}
+
+func (l *Link) kernelCounts() (client, server kernelCounts, err error) {
+	if client, err = l.client.kernel.read(); err == nil {
+		server, err = l.server.kernel.read()
+	}
+	return client, server, err
 }
 
 func (l *Link) awaitQuiet() bool {

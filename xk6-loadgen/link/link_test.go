@@ -849,6 +849,35 @@ func TestReportWaitsForQuiet(t *testing.T) {
 	}
 }
 
+// Counts are those of now, and stay in the next report.
+func TestCounts(t *testing.T) {
+	t.Parallel()
+	limit := int64(4)
+	p := startLink(t, Order{ToServer: Direction{DelayMs: 700, QueuePackets: &limit}}, nil)
+	client, server := udp(t, p.ready.Client, 0), udp(t, p.ready.Server, 0)
+	begin := time.Now()
+	sendNumbered(t, client, addressOf(server), 10, 72)
+	var c Counts
+	for c.ToServer.Packets < 10 && time.Since(begin) < 10*time.Second {
+		p.ask("counts", &c)
+	}
+	if took := time.Since(begin); took > 600*time.Millisecond {
+		t.Skipf("SKIPPED: it took %s to send and count: they may have arrived by now", took)
+	}
+	want := TrafficCounts{Packets: 10, Kinds: KindCounts{Other: 10}, Bytes: 1000, Dropped: 6}
+	at := time.UnixMicro(int64(c.AtMs * 1e3))
+	if c.ToServer != want || c.ToClient != (TrafficCounts{}) || at.Before(begin) || at.After(time.Now()) || c.LinkCPUSeconds <= 0 {
+		t.Errorf("%+v", c)
+	}
+	want.Delivered = 4
+	if r := p.quiet(); r.ToServer.TrafficCounts != want {
+		t.Errorf("%+v", r)
+	}
+	if p.ask("counts", &c); c.ToServer != (TrafficCounts{}) {
+		t.Errorf("after a report: %+v", c)
+	}
+}
+
 // Root in a user namespace of its own is enough.
 func TestUserNamespace(t *testing.T) {
 	needNamespaces(t)

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -38,8 +39,9 @@ type pump struct {
 	loss               float64
 	limit              int64
 
-	// The pump holds this but while it waits.
+	// The pump holds this but while it waits, or another one wants it.
 	mutex    sync.Mutex
+	wanted   atomic.Int32
 	counters *counters
 	queue    *queue
 	// lastMoved is when a packet was read or written last.
@@ -101,6 +103,9 @@ func (p *pump) run() error {
 		}
 		if !more && !moreToRead {
 			p.wait()
+		} else if p.wanted.Load() > 0 {
+			p.mutex.Unlock()
+			p.mutex.Lock()
 		}
 	}
 }
@@ -229,11 +234,18 @@ func (p *pump) stallTime() int64 {
 	return value
 }
 
+// lock is for all but the pump itself, which under load never waits.
+func (p *pump) lock() {
+	p.wanted.Add(1)
+	p.mutex.Lock()
+	p.wanted.Add(-1)
+}
+
 // state tells whether packets are on their way, and when one was read or written last.
 func (p *pump) state() (busy bool, lastMoved int64) {
 	// First what was not read yet: once it is, it is among what waits, or makes lastMoved this moment.
 	unread := linux.AwaitReadable(p.from, 0)
-	p.mutex.Lock()
+	p.lock()
 	defer p.mutex.Unlock()
 	return unread || p.queue.waiting > 0, p.lastMoved
 }
@@ -241,9 +253,16 @@ func (p *pump) state() (busy bool, lastMoved int64) {
 // take returns what was counted since the last time, with the packets that the other device refused.
 func (p *pump) take() (Traffic, int64) {
 	fresh := newCounters()
-	p.mutex.Lock()
+	p.lock()
 	taken := p.counters
 	p.counters = fresh
 	p.mutex.Unlock()
 	return taken.traffic(), taken.refused
+}
+
+// counts are what was counted since the last time that it was taken.
+func (p *pump) counts() TrafficCounts {
+	p.lock()
+	defer p.mutex.Unlock()
+	return p.counters.counts()
 }

@@ -10,7 +10,7 @@ import (
 // longestLine holds an order with more settings than a kernel has.
 const longestLine = 1 << 20
 
-// Serve reads an order and then the word "report" as often as it comes, each on a line, and answers each with a line. It
+// Serve reads an order and then the words "counts" and "report" as often as they come, each on a line, and answers each with a line. It
 // returns nil when its input ends, at once, even in the middle of a report; else what is wrong with the input, or what the
 // system refuses.
 func Serve(in io.Reader, out io.Writer) error {
@@ -30,37 +30,50 @@ func Serve(in io.Reader, out io.Writer) error {
 	if err := answers.Encode(ready); err != nil {
 		return fmt.Errorf("nobody takes its output: %w", err)
 	}
-	asked, end := make(chan struct{}), make(chan error, 1)
+	asked, end := make(chan string), make(chan error, 1)
 	go func() { end <- listen(lines, asked) }()
-	reported := make(chan error, 1)
-	go func() { reported <- report(link, asked, answers) }()
+	answered := make(chan error, 1)
+	go func() { answered <- answer(link, asked, answers) }()
 	select {
 	case err = <-end:
-	case err = <-reported:
+	case err = <-answered:
 	case err = <-link.Failed:
 	}
 	return err
 }
 
-// listen tells of each report that is asked for, until the input ends or has something else in it.
-func listen(lines *bufio.Scanner, asked chan<- struct{}) error {
+// The words that are answered.
+const (
+	countsWord = "counts"
+	reportWord = "report"
+)
+
+// listen passes on each word, until the input ends or has something else in it.
+func listen(lines *bufio.Scanner, asked chan<- string) error {
 	for lines.Scan() {
-		if word := lines.Text(); word != "report" {
-			return fmt.Errorf("%.40q is nothing that it knows; report is", word)
+		word := lines.Text()
+		if word != countsWord && word != reportWord {
+			return fmt.Errorf("%.40q is nothing that it knows; counts and report are", word)
 		}
-		asked <- struct{}{}
+		asked <- word
 	}
 	return endOf(lines)
 }
 
-// report gives a report each time.
-func report(link *Link, asked <-chan struct{}, answers *json.Encoder) error {
-	for range asked {
-		r, err := link.Report()
+// answer gives what is asked for each time.
+func answer(link *Link, asked <-chan string, answers *json.Encoder) error {
+	for word := range asked {
+		var a any
+		var err error
+		if word == countsWord {
+			a, err = link.Counts()
+		} else {
+			a, err = link.Report()
+		}
 		if err != nil {
 			return err
 		}
-		if err := answers.Encode(r); err != nil {
+		if err := answers.Encode(a); err != nil {
 			return fmt.Errorf("nobody takes its output: %w", err)
 		}
 	}

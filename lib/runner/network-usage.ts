@@ -1,0 +1,70 @@
+// Samples what a network of the run's own counts while there is load, and says what of it was within the measured window.
+import { setTimeout as delay } from 'node:timers/promises';
+import type { LinkCounts, LinkReport, TrafficCounts } from '../network/link-messages.ts';
+import type { Network } from '../network/network.ts';
+import type { LinkTraffic, NetworkUse } from './result.ts';
+import { valueAt, type UsageWindow } from './server-usage.ts';
+
+const intervalMs = 100;
+
+export interface LinkSampler {
+  /** In order of time. */
+  samples: readonly LinkCounts[];
+  /** Ends once the question under way is answered. May be called twice. */
+  stop(): Promise<void>;
+}
+
+/** Asks 10 times a second from now on, until it is told to stop or the link ends. */
+export function sampleLink(network: Pick<Network, 'counts'>): LinkSampler {
+  const samples: LinkCounts[] = [];
+  const over = new AbortController();
+  const ended = (async (): Promise<void> => {
+    while (!over.signal.aborted) {
+      samples.push(await network.counts());
+      await delay(intervalMs, undefined, { signal: over.signal }).catch(() => undefined);
+    }
+  })().catch(() => {
+    // The link's end, or an interrupt, ends the load as well, and is told there.
+  });
+  return {
+    samples,
+    stop() {
+      over.abort();
+      return ended;
+    },
+  };
+}
+
+/**
+ * What the network did in a phase. Where no warm-up comes before the window it is all of the report, which is exact. Otherwise the
+ * counts are those between the window's ends, each on a straight line between the samples around it; lateness is that of the
+ * whole load in any case.
+ * @param samples at least one, unless the window is idle before
+ */
+export function networkUseBetween(samples: readonly LinkCounts[], report: LinkReport, { fromMs, toMs, idleBefore }: UsageWindow): NetworkUse {
+  const within = (of: (counts: Omit<LinkCounts, 'atMs'>) => number): number => (
+    idleBefore ? of(report) : valueAt(samples, toMs, of) - valueAt(samples, fromMs, of)
+  );
+  const count = (of: (counts: Omit<LinkCounts, 'atMs'>) => number): number => Math.round(within(of));
+  const traffic = (direction: 'toServer' | 'toClient'): LinkTraffic => {
+    const counted = (of: (counts: TrafficCounts) => number): number => count((counts) => of(counts[direction]));
+    const { kinds, latenessMs } = report[direction];
+    const names = Object.keys(kinds) as (keyof typeof kinds)[];
+    return {
+      packets: counted(({ packets }) => packets),
+      kinds: Object.fromEntries(names.map((name) => [name, counted((counts) => counts.kinds[name])])) as typeof kinds,
+      bytes: counted(({ bytes }) => bytes),
+      delivered: counted(({ delivered }) => delivered),
+      dropped: counted(({ dropped }) => dropped),
+      lost: counted(({ lost }) => lost),
+      latenessMs,
+    };
+  };
+  return {
+    toServer: traffic('toServer'),
+    toClient: traffic('toClient'),
+    retransmits: { client: count(({ retransmits }) => retransmits.client), server: count(({ retransmits }) => retransmits.server) },
+    listenOverflows: count(({ listenOverflows }) => listenOverflows),
+    linkCpuSeconds: within(({ linkCpuSeconds }) => linkCpuSeconds),
+  };
+}
