@@ -1,6 +1,6 @@
 // What delaylink (xk6-loadgen/cmd/delaylink) is told and answers, as one JSON document per line: the first line of its input is
-// LinkOrder, and is answered by LinkReady; each further line, the word "counts" or "report", by LinkCounts or a LinkReport. It ends
-// with its input.
+// LinkOrder, and is answered by LinkReady; each further line by what is asked for: "counts" by LinkCounts, "mark" by
+// the same, after which lateness begins anew, and "report" by a LinkReport. It ends with its input.
 import type { LinkTraffic } from '../runner/result.ts';
 import type { LinkDirection } from '../scenario/model.ts';
 
@@ -31,14 +31,12 @@ export interface SideReady {
 export interface LinkCounts {
   /** Milliseconds of the machine's clock, as Date.now(). */
   atMs: number;
-  toServer: TrafficCounts;
-  toClient: TrafficCounts;
+  toServer: LinkTraffic;
+  toClient: LinkTraffic;
   retransmits: { client: number; server: number };
   listenOverflows: number;
   linkCpuSeconds: number;
 }
-
-export type TrafficCounts = Omit<LinkTraffic, 'latenessMs'>;
 
 /**
  * What happened since the last report, or the start; it is given once the link is empty and nothing has come for as long as a

@@ -31,6 +31,8 @@ export interface Network {
   died: Promise<string>;
   /** What has gone over the link since the last report, or the start, now. One question at a time. Throws as report(). */
   counts(): Promise<LinkCounts>;
+  /** The same, and lateness begins anew. */
+  mark(): Promise<LinkCounts>;
   /** What went over the link since the last report, or the start, once it is at rest. Throws UserError, or Interrupted after a signal. */
   report(): Promise<LinkReport>;
   /** Ends the link, and with it what only it holds: devices and namespaces. Never throws; may be called twice. */
@@ -109,6 +111,7 @@ export async function openNetwork({ binary, spec, cpus, interrupt: { signal, gua
       settings,
       died,
       counts: () => ask<LinkCounts>('counts', countSeconds),
+      mark: () => ask<LinkCounts>('mark', countSeconds),
       report: () => ask<LinkReport>('report', reportSeconds),
       stop,
     };

@@ -1,6 +1,6 @@
 // Samples what a network of the run's own counts while there is load, and says what of it was within the measured window.
 import { setTimeout as delay } from 'node:timers/promises';
-import type { LinkCounts, LinkReport, TrafficCounts } from '../network/link-messages.ts';
+import type { LinkCounts, LinkReport } from '../network/link-messages.ts';
 import type { Network } from '../network/network.ts';
 import type { LinkTraffic, NetworkUse } from './result.ts';
 import { valueAt, type UsageWindow } from './server-usage.ts';
@@ -14,13 +14,22 @@ export interface LinkSampler {
   stop(): Promise<void>;
 }
 
-/** Asks 10 times a second from now on, until it is told to stop or the link ends. */
-export function sampleLink(network: Pick<Network, 'counts'>): LinkSampler {
+/**
+ * Asks 10 times a second from now on, until it is told to stop or the link ends. Lateness is to be that of the measured window:
+ * it begins anew when the warm-up is over, which begins with the first packet.
+ */
+export function sampleLink(network: Pick<Network, 'counts' | 'mark'>, warmupSeconds: number): LinkSampler {
   const samples: LinkCounts[] = [];
   const over = new AbortController();
+  let firstAtMs = Infinity;
+  let marked = warmupSeconds === 0;
   const ended = (async (): Promise<void> => {
     while (!over.signal.aborted) {
-      samples.push(await network.counts());
+      const isTime = !marked && Date.now() >= firstAtMs + warmupSeconds * 1000;
+      const sample = await (isTime ? network.mark() : network.counts());
+      marked ||= isTime;
+      if (sample.toServer.packets > 0) firstAtMs = Math.min(firstAtMs, sample.atMs);
+      samples.push(sample);
       await delay(intervalMs, undefined, { signal: over.signal }).catch(() => undefined);
     }
   })().catch(() => {
@@ -37,8 +46,8 @@ export function sampleLink(network: Pick<Network, 'counts'>): LinkSampler {
 
 /**
  * What the network did in a phase. Where no warm-up comes before the window it is all of the report, which is exact. Otherwise the
- * counts are those between the window's ends, each on a straight line between the samples around it; lateness is that of the
- * whole load in any case.
+ * counts are those between the window's ends, each on a straight line between the samples around it, and lateness is that of the
+ * last sample before the end: the connections that are cut off there leave all at once.
  * @param samples at least one, unless the window is idle before
  */
 export function networkUseBetween(samples: readonly LinkCounts[], report: LinkReport, { fromMs, toMs, idleBefore }: UsageWindow): NetworkUse {
@@ -46,9 +55,10 @@ export function networkUseBetween(samples: readonly LinkCounts[], report: LinkRe
     idleBefore ? of(report) : valueAt(samples, toMs, of) - valueAt(samples, fromMs, of)
   );
   const count = (of: (counts: Omit<LinkCounts, 'atMs'>) => number): number => Math.round(within(of));
+  const last = idleBefore ? report : samples.findLast(({ atMs }) => atMs <= toMs) ?? report;
   const traffic = (direction: 'toServer' | 'toClient'): LinkTraffic => {
-    const counted = (of: (counts: TrafficCounts) => number): number => count((counts) => of(counts[direction]));
-    const { kinds, latenessMs } = report[direction];
+    const counted = (of: (traffic: LinkTraffic) => number): number => count((counts) => of(counts[direction]));
+    const { kinds } = report[direction];
     const names = Object.keys(kinds) as (keyof typeof kinds)[];
     return {
       packets: counted(({ packets }) => packets),
@@ -57,7 +67,7 @@ export function networkUseBetween(samples: readonly LinkCounts[], report: LinkRe
       delivered: counted(({ delivered }) => delivered),
       dropped: counted(({ dropped }) => dropped),
       lost: counted(({ lost }) => lost),
-      latenessMs,
+      latenessMs: last[direction].latenessMs,
     };
   };
   return {

@@ -105,7 +105,7 @@ export interface LinkTraffic {
   dropped: number;
   /** By the share of loss that was asked for. */
   lost: number;
-  /** How much later than they were due packets left the link, of those that were delivered, also in a warm-up. */
+  /** How much later than they were due packets left the link, of those that were delivered. */
   latenessMs: { p50: number; p99: number; max: number };
 }
 

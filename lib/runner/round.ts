@@ -184,7 +184,7 @@ async function underLoad(
   const { plan: { cores, scenario }, store, interrupt } = context;
   let samples: readonly UsageSample[] = [];
   let recordFile = '';
-  const link = network === null ? null : sampleLink(network);
+  const link = network === null ? null : sampleLink(network, planned.load.warmupSeconds);
   const results = await runK6({
     binary: context.tools.k6,
     script: context.script,

@@ -1,11 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import type { LinkCounts, LinkReport, TrafficCounts } from '../../lib/network/link-messages.ts';
+import type { LinkCounts, LinkReport } from '../../lib/network/link-messages.ts';
 import { networkUseBetween, sampleLink } from '../../lib/runner/network-usage.ts';
+import type { LinkTraffic } from '../../lib/runner/result.ts';
+
+const latenessMs = { p50: 0.1, p99: 0.4, max: 3 };
 
 /** A tenth of the packets is dropped, the others are SYNs and ACKs alike. */
-function traffic(packets: number): TrafficCounts {
+function traffic(packets: number, late = latenessMs): LinkTraffic {
   const kinds = { syn: packets / 2, synAck: 0, ack: packets / 2, data: 0, dataFin: 0, fin: 0, reset: 0, other: 0 };
-  return { packets, kinds, bytes: packets * 60, delivered: packets * 0.9, dropped: packets * 0.1, lost: 0 };
+  return { packets, kinds, bytes: packets * 60, delivered: packets * 0.9, dropped: packets * 0.1, lost: 0, latenessMs: late };
 }
 
 /** From the second 10 on 1,000 packets/s to the server and 500 back, a retransmit and two overflows for each 100. */
@@ -18,10 +21,9 @@ function countsAt(atMs: number): LinkCounts {
 }
 
 const { atMs: _, ...all } = countsAt(30_000);
-const latenessMs = { p50: 0.1, p99: 0.4, max: 3 };
-const report: LinkReport = {
-  ...all, quiet: true, deviceDrops: 0, toServer: { ...all.toServer, latenessMs }, toClient: { ...all.toClient, latenessMs },
-};
+/** When the connections are cut off. */
+const atEnd = { p50: 0.1, p99: 8, max: 20 };
+const report: LinkReport = { ...all, quiet: true, deviceDrops: 0, toServer: { ...all.toServer, latenessMs: atEnd }, toClient: { ...all.toClient, latenessMs: atEnd } };
 const samples = Array.from({ length: 160 }, (_, index) => countsAt(9_900 + 100 * index));
 
 describe('what a network did in a phase', () => {
@@ -29,7 +31,7 @@ describe('what a network did in a phase', () => {
     // Both ends lie between two samples.
     const use = networkUseBetween(samples, report, { fromMs: 13_050, toMs: 18_050, idleBefore: false });
     expect(use).toEqual({
-      toServer: { ...traffic(5000), latenessMs }, toClient: { ...traffic(2500), latenessMs }, retransmits: { client: 50, server: 0 }, listenOverflows: 100,
+      toServer: traffic(5000), toClient: traffic(2500), retransmits: { client: 50, server: 0 }, listenOverflows: 100,
       linkCpuSeconds: expect.closeTo(0.5, 9) as number,
     });
   });
@@ -41,31 +43,52 @@ describe('what a network did in a phase', () => {
 });
 
 describe('the sampler', () => {
-  test('asks again and again until it is stopped, and never two questions at a time', async () => {
-    let asked = 0;
+  /** A link whose first packet comes at the third question; it says how each one was asked. */
+  function link(): { asked: string[]; answered(count: number): Promise<void>; counts(): Promise<LinkCounts>; mark(): Promise<LinkCounts> } {
+    const asked: string[] = [];
+    const waiting: { count: number; resolve: () => void }[] = [];
     let open = 0;
-    let enough = (): void => undefined;
-    const thrice = new Promise<void>((resolve) => { enough = resolve; });
-    const sampler = sampleLink({
-      async counts() {
-        open++;
-        expect(open).toBe(1);
-        await new Promise(setImmediate);
-        open--;
-        if (++asked === 3) enough();
-        return countsAt(asked);
-      },
-    });
-    await thrice;
+    const answer = async (word: string): Promise<LinkCounts> => {
+      expect(++open).toBe(1);
+      await new Promise(setImmediate);
+      open--;
+      asked.push(word);
+      for (const { count, resolve } of waiting) if (asked.length >= count) resolve();
+      return { ...countsAt(asked.length < 3 ? 10_000 : 10_001), atMs: Date.now() };
+    };
+    return {
+      asked,
+      answered: (count) => new Promise((resolve) => { waiting.push({ count, resolve }); }),
+      counts: () => answer('counts'),
+      mark: () => answer('mark'),
+    };
+  }
+
+  test('asks again and again until it is stopped, and never two questions at a time', async () => {
+    const network = link();
+    const sampler = sampleLink(network, 0);
+    await network.answered(4);
     await sampler.stop();
     await sampler.stop();
     const { length } = sampler.samples;
-    expect(sampler.samples.map(({ atMs }) => atMs)).toEqual(Array.from({ length }, (_, index) => index + 1));
-    expect([length >= 3, open]).toEqual([true, 0]);
+    expect([length >= 4, network.asked]).toEqual([true, Array(length).fill('counts')]);
+  });
+
+  test('has lateness begin anew once, when the warm-up that the first packet began is over', async () => {
+    const network = link();
+    const sampler = sampleLink(network, 0.25);
+    await network.answered(8);
+    await sampler.stop();
+    const marked = network.asked.indexOf('mark');
+    const [first, mark] = [sampler.samples[2]?.atMs ?? NaN, sampler.samples[marked]?.atMs ?? NaN];
+    expect(network.asked.lastIndexOf('mark')).toBe(marked);
+    expect(marked).toBeGreaterThan(2);
+    expect(mark - first).toBeGreaterThanOrEqual(250);
   });
 
   test('ends with the link, and leaves it to others to say so', async () => {
-    const sampler = sampleLink({ counts: () => Promise.reject(new Error('the link ended')) });
+    const ended = (): Promise<never> => Promise.reject(new Error('the link ended'));
+    const sampler = sampleLink({ counts: ended, mark: ended }, 0);
     await sampler.stop();
     expect(sampler.samples).toEqual([]);
   });

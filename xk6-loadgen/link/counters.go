@@ -39,17 +39,11 @@ func (c *counters) left(late int64) {
 	c.lateness.RecordValue(min(max(late, 0), longestLateness)) //nolint:errcheck // it is within the histogram's range
 }
 
-func (c *counters) counts() TrafficCounts {
-	return TrafficCounts{
-		Packets: c.packets, Kinds: namedKinds(c.kinds), Bytes: c.bytes,
-		Delivered: c.delivered, Dropped: c.dropped, Lost: c.lost,
-	}
-}
-
 func (c *counters) traffic() Traffic {
 	milliseconds := func(nanoseconds int64) float64 { return float64(nanoseconds) / 1e6 }
 	return Traffic{
-		TrafficCounts: c.counts(),
+		Packets: c.packets, Kinds: namedKinds(c.kinds), Bytes: c.bytes,
+		Delivered: c.delivered, Dropped: c.dropped, Lost: c.lost,
 		LatenessMs: Lateness{
 			// The histogram gives the upper end of a value's class, which may be above the greatest value.
 			P50: milliseconds(min(c.lateness.ValueAtQuantile(50), c.latest)),
@@ -57,4 +51,10 @@ func (c *counters) traffic() Traffic {
 			Max: milliseconds(c.latest),
 		},
 	}
+}
+
+// forgetLateness begins lateness anew.
+func (c *counters) forgetLateness() {
+	c.lateness.Reset()
+	c.latest = 0
 }

@@ -97,13 +97,14 @@ func (l *Link) Report() (Report, error) {
 	return r, nil
 }
 
-// Counts returns what has happened since the last report, now, while packets are on their way.
-func (l *Link) Counts() (Counts, error) {
+// Counts returns what has happened since the last report, now, while packets are on their way. mark: lateness, in this and in the
+// next report, begins anew after it.
+func (l *Link) Counts(mark bool) (Counts, error) {
 	client, server, err := l.kernelCounts()
 	onServer := server.since(l.serverCounts)
 	return Counts{
 		AtMs:     float64(time.Now().UnixMicro()) / 1e3,
-		ToServer: l.toServer.counts(), ToClient: l.toClient.counts(),
+		ToServer: l.toServer.counts(mark), ToClient: l.toClient.counts(mark),
 		Retransmits:     Sides{Client: client.since(l.clientCounts).retransmits, Server: onServer.retransmits},
 		ListenOverflows: onServer.listenOverflows,
 		LinkCPUSeconds:  float64(linux.ProcessCPU()-l.cpu) / 1e9,

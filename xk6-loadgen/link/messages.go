@@ -82,28 +82,23 @@ type Sides struct {
 // Counts are what has happened by an instant, since the last report.
 type Counts struct {
 	// AtMs is the instant: milliseconds of the machine's clock since 1970.
-	AtMs            float64       `json:"atMs"`
-	ToServer        TrafficCounts `json:"toServer"`
-	ToClient        TrafficCounts `json:"toClient"`
-	Retransmits     Sides         `json:"retransmits"`
-	ListenOverflows int64         `json:"listenOverflows"`
-	LinkCPUSeconds  float64       `json:"linkCpuSeconds"`
+	AtMs            float64 `json:"atMs"`
+	ToServer        Traffic `json:"toServer"`
+	ToClient        Traffic `json:"toClient"`
+	Retransmits     Sides   `json:"retransmits"`
+	ListenOverflows int64   `json:"listenOverflows"`
+	LinkCPUSeconds  float64 `json:"linkCpuSeconds"`
 }
 
 // Traffic is what went over the link in one direction.
 type Traffic struct {
-	TrafficCounts
-	LatenessMs Lateness `json:"latenessMs"`
-}
-
-// TrafficCounts are packets and bytes of one direction.
-type TrafficCounts struct {
-	Packets   int64      `json:"packets"`
-	Kinds     KindCounts `json:"kinds"`
-	Bytes     int64      `json:"bytes"`
-	Delivered int64      `json:"delivered"`
-	Dropped   int64      `json:"dropped"`
-	Lost      int64      `json:"lost"`
+	Packets    int64      `json:"packets"`
+	Kinds      KindCounts `json:"kinds"`
+	Bytes      int64      `json:"bytes"`
+	Delivered  int64      `json:"delivered"`
+	Dropped    int64      `json:"dropped"`
+	Lost       int64      `json:"lost"`
+	LatenessMs Lateness   `json:"latenessMs"`
 }
 
 // Lateness is a distribution of milliseconds.

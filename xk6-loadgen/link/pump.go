@@ -260,9 +260,13 @@ func (p *pump) take() (Traffic, int64) {
 	return taken.traffic(), taken.refused
 }
 
-// counts are what was counted since the last time that it was taken.
-func (p *pump) counts() TrafficCounts {
+// counts are what was counted since the last time that it was taken. mark: lateness begins anew after it.
+func (p *pump) counts(mark bool) Traffic {
 	p.lock()
 	defer p.mutex.Unlock()
-	return p.counters.counts()
+	t := p.counters.traffic()
+	if mark {
+		p.counters.forgetLateness()
+	}
+	return t
 }

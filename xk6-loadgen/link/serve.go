@@ -10,7 +10,7 @@ import (
 // longestLine holds an order with more settings than a kernel has.
 const longestLine = 1 << 20
 
-// Serve reads an order and then the words "counts" and "report" as often as they come, each on a line, and answers each with a line. It
+// Serve reads an order and then the words "counts", "mark" and "report" as often as they come, each on a line, and answers each with a line. It
 // returns nil when its input ends, at once, even in the middle of a report; else what is wrong with the input, or what the
 // system refuses.
 func Serve(in io.Reader, out io.Writer) error {
@@ -45,6 +45,7 @@ func Serve(in io.Reader, out io.Writer) error {
 // The words that are answered.
 const (
 	countsWord = "counts"
+	markWord   = "mark"
 	reportWord = "report"
 )
 
@@ -52,8 +53,8 @@ const (
 func listen(lines *bufio.Scanner, asked chan<- string) error {
 	for lines.Scan() {
 		word := lines.Text()
-		if word != countsWord && word != reportWord {
-			return fmt.Errorf("%.40q is nothing that it knows; counts and report are", word)
+		if word != countsWord && word != markWord && word != reportWord {
+			return fmt.Errorf("%.40q is nothing that it knows; counts, mark and report are", word)
 		}
 		asked <- word
 	}
@@ -65,10 +66,10 @@ func answer(link *Link, asked <-chan string, answers *json.Encoder) error {
 	for word := range asked {
 		var a any
 		var err error
-		if word == countsWord {
-			a, err = link.Counts()
-		} else {
+		if word == reportWord {
 			a, err = link.Report()
+		} else {
+			a, err = link.Counts(word == markWord)
 		}
 		if err != nil {
 			return err

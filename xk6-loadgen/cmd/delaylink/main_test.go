@@ -169,7 +169,7 @@ func TestItEnds(t *testing.T) {
 func TestUnknownWord(t *testing.T) {
 	c, in, complaints := started(t)
 	io.WriteString(in, "reprot\n")
-	if code := wait(t, c); code != 1 || complaints.String() != "delaylink: \"reprot\" is nothing that it knows; counts and report are\n" {
+	if code := wait(t, c); code != 1 || complaints.String() != "delaylink: \"reprot\" is nothing that it knows; counts, mark and report are\n" {
 		t.Errorf("%d, %q", code, complaints)
 	}
 }
