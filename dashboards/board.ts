@@ -98,8 +98,8 @@ export function runsPanel({ id, y, opens, where, title }: {
     where,
     newest: 100,
     columns: [
-      { name: 'run', title: 'run', width: 270, link: { title: `Show this run in ${dashboardNames[opens].title}`, url } },
-      { name: 'scenario', title: 'scenario', width: 130 },
+      { name: 'run', title: 'run', width: 245, link: { title: `Show this run in ${dashboardNames[opens].title}`, url } },
+      { name: 'scenario', title: 'scenario', width: 155 },
       { name: 'title', title: 'what it compares' },
       {
         name: 'state',

@@ -2,7 +2,7 @@
 import * as barchart from '@grafana/grafana-foundation-sdk/barchart';
 import {
   AxisPlacement, GraphDrawStyle, GraphThresholdsStyleConfigBuilder, GraphThresholdsStyleMode, HeatmapCellLayout, ScaleDistribution,
-  ScaleDistributionConfigBuilder, SortOrder, TooltipDisplayMode, VisibilityMode, VizOrientation, VizTextDisplayOptionsBuilder, VizTooltipOptionsBuilder,
+  ScaleDistributionConfigBuilder, SortOrder, TooltipDisplayMode, VisibilityMode, VizOrientation, VizTooltipOptionsBuilder,
 } from '@grafana/grafana-foundation-sdk/common';
 import {
   FieldColorBuilder, FieldColorModeId, ThresholdsConfigBuilder, ThresholdsMode, type DynamicConfigValue,
@@ -23,8 +23,7 @@ export function barsPanel<M extends Measurement>(
     bars: readonly { name: FieldName<M>; title: string; color: string }[];
     axis: string;
     unit: string;
-    /** Default: as many as the unit's figures need. */
-    decimals?: number;
+    decimals: number;
     /** A dashed line across the bars. */
     lineAt?: number;
   },
@@ -34,20 +33,19 @@ export function barsPanel<M extends Measurement>(
     .withTransformation(withoutTime)
     .noValue(noBars)
     .xField(category)
-    // Below each other the names of a ladder's seven rows fit, and the figures beside the bars.
+    // Below each other the names of a ladder's seven rows fit.
     .orientation(VizOrientation.Horizontal)
-    .showValue(VisibilityMode.Always)
-    // Without a size none is shown where the longest bar leaves too little place for one.
-    .text(new VizTextDisplayOptionsBuilder().valueSize(11))
+    // The longest bar leaves no place for its figure: it would be cut, and say something else. The table has them.
+    .showValue(VisibilityMode.Never)
     .groupWidth(0.6)
     .barWidth(0.9)
     .fillOpacity(80)
     .legend(legend())
     .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.None))
     .unit(unit)
+    .decimals(decimals)
     .axisLabel(axis)
     .axisSoftMin(0);
-  if (decimals !== undefined) builder.decimals(decimals);
   if (lineAt !== undefined) drawLine(builder, lineAt);
   for (const bar of bars) {
     builder.overrideByName(bar.name, [{ id: 'displayName', value: bar.title }, fixedColour(bar.color)]);

@@ -52,8 +52,8 @@ const requestBars = barsPanel({
   noBars: 'Nothing was measured: all rows are published only.',
   bars: [{ name: 'measured_rps', title: 'measured', color: 'orange' }],
   axis: 'requests/s',
-  // Three digits, 114 K: more would not fit beside the longest bar.
-  unit: 'short',
+  unit: 'locale',
+  decimals: 0,
 });
 
 const ratioBars = barsPanel({

@@ -1,0 +1,160 @@
+// What a real Grafana shows of a dashboard, against what its database holds.
+import type { Page } from 'playwright-core';
+import type { DashboardName } from '../dashboards/names.ts';
+import type { Result } from '../lib/runner/result.ts';
+import { dashboardOf, pickedOf, type Answer, type DashboardDatabase } from './dashboard-database.ts';
+import type { Cell } from './dashboard-figures.ts';
+import { isRow, panelsOf, selectedColumns, type Panel } from './grafana.ts';
+
+/** A panel as it has to be. */
+interface ExpectedPanel {
+  panel: Panel;
+  /** Its title, with values in the place of its variables; a panel that is repeated for no value has any. */
+  title: string | RegExp;
+  answers: Answer[][];
+}
+
+/** A panel as it is. */
+interface SeenPanel {
+  title: string;
+  text: string;
+  /** What it says instead of data. */
+  message: string | null;
+  headings: string[];
+  /** Headings whose text does not fit their column. */
+  cutHeadings: string[];
+  /** All that are drawn, row by row. */
+  cells: string[];
+  drawn: boolean;
+}
+
+/** The panels that a dashboard has of a run, and what the database answers to their queries. */
+export async function expectedPanels(database: DashboardDatabase, name: DashboardName, result: Result): Promise<ExpectedPanel[]> {
+  const all = panelsOf(dashboardOf(name)).map(async (panel): Promise<ExpectedPanel[]> => {
+    const values = panel.repeat === undefined ? [''] : await database.choices(name, panel.repeat, result);
+    if (values.length === 0) return [{ panel, title: anyValue(panel.title), answers: [] }];
+    return Promise.all(values.map(async (variant) => ({
+      panel, title: withValues(panel.title, pickedOf({ ...result, variant }).variables), answers: await database.panel(name, panel.id, { ...result, variant }),
+    })));
+  });
+  return (await Promise.all(all)).flat();
+}
+
+function withValues(title: string, variables: Readonly<Record<string, string>>): string {
+  return title.replaceAll(/\$\{(\w+)\}/g, (text, name: string) => variables[name] ?? text);
+}
+
+function anyValue(title: string): RegExp {
+  const escaped = title.split(/\$\{\w+\}/).map((part) => part.replaceAll(/[\\^$*+?.()|[\]{}]/g, '\\$&'));
+  return new RegExp(`^${escaped.join('.*')}$`);
+}
+
+/** In pixels: high enough that no panel is left out for not being in sight. A line of Grafana's grid takes 38 pixels. */
+export function heightOf(name: DashboardName, expected: readonly ExpectedPanel[]): number {
+  const lines = expected.reduce((sum, { panel }) => sum + panel.gridPos.h, dashboardOf(name).panels.filter(isRow).length);
+  return 38 * (lines + 12);
+}
+
+/** Opens the rows that are closed. */
+export async function openRows(page: Page, name: DashboardName): Promise<void> {
+  for (const row of dashboardOf(name).panels.filter(isRow).filter(({ collapsed }) => collapsed)) {
+    await page.getByText(row.title, { exact: true }).click();
+  }
+}
+
+/** What a person would call broken or missing; [] when all is as it has to be. */
+export async function problemsOn(page: Page, expected: readonly ExpectedPanel[]): Promise<string[]> {
+  const alerts = await page.locator('[data-testid="data-testid Panel status error"], [data-testid="data-testid Alert error"], [aria-label="Alert error"]').all();
+  const seen = await seenPanels(page);
+  return [
+    ...await Promise.all(alerts.map(async (alert) => `error: ${await alert.locator('xpath=ancestor-or-self::section[1]').or(alert).first().textContent()}`)),
+    ...(seen.length === expected.length ? [] : [`${seen.length} panels instead of ${expected.length}`]),
+    ...expected.flatMap((one) => {
+      const found = seen.filter(({ title }) => (typeof one.title === 'string' ? title === one.title : one.title.test(title)));
+      const [panel] = found;
+      return panel === undefined || found.length > 1 ? [`${one.title}: ${found.length} panels`] : problemsOf(one, panel).map((problem) => `${panel.title}: ${problem}`);
+    }),
+  ];
+}
+
+function problemsOf({ panel: { type, targets, fieldConfig: { defaults, overrides } }, answers }: ExpectedPanel, seen: SeenPanel): string[] {
+  const rows = answers.flat().flatMap((answer) => answer.rows);
+  const said = defaults.noValue ?? 'No data';
+  if (!rows.some(({ time: _, ...row }) => Object.values(row).some((cell) => cell !== null))) {
+    return (seen.message ?? seen.text).endsWith(said) && said !== 'No data' ? [] : [`says "${seen.message ?? seen.text}" where it has nothing to show`];
+  }
+  if (seen.message !== null) return [`says "${seen.message}" where it has ${rows.length} rows`];
+  if (type === 'stat') return /\d/.test(seen.text.replace(seen.title, '')) ? [] : ['shows no figure'];
+  if (type !== 'table') return seen.drawn ? [] : ['draws nothing'];
+  // A cell without a text or figure of its own must not say what the whole panel says.
+  const untrue = said.length > 1 && seen.cells.includes(said) ? [`a cell says "${said}"`] : [];
+  const columns = selectedColumns(targets[0]?.query ?? '');
+  const propertyOf = (column: string, id: string): unknown => overrides.find(({ matcher }) => matcher.options === column)?.properties.find((one) => one.id === id)?.value;
+  const titles = columns.map((column) => propertyOf(column, 'displayName'));
+  if (titles.join(' | ') !== seen.headings.join(' | ')) return [...untrue, `has the columns ${seen.headings.join(' | ')}`];
+  const [first = {}] = rows;
+  const wrong = columns.flatMap((column, index) => {
+    const shown = seen.cells[index] ?? '';
+    return propertyOf(column, 'mappings') !== undefined || isShown(first[column] ?? null, shown) ? [] : [`shows "${shown}" as ${column}, which is ${first[column]}`];
+  });
+  return [...untrue, ...seen.cutHeadings.map((heading) => `cuts the heading "${heading}"`), ...wrong];
+}
+
+/** Whether a cell can be what its column's unit makes of a value. */
+function isShown(value: Cell, shown: string): boolean {
+  if (value === null || value === '') return shown === '–';
+  return typeof value === 'string' ? shown === value : /\d/.test(shown);
+}
+
+/** As much of a page's elements as is read here: Node has no types of them. */
+interface PageElement {
+  textContent: string | null;
+  parentElement: PageElement | null;
+  /** Of a canvas. */
+  width: number;
+  height: number;
+  getAttribute(name: string): string | null;
+  querySelector(selector: string): PageElement | null;
+  querySelectorAll(selector: string): Iterable<PageElement>;
+  contains(other: PageElement): boolean;
+  getBoundingClientRect(): { left: number; right: number };
+}
+
+declare const document: {
+  querySelectorAll: PageElement['querySelectorAll'];
+  createTreeWalker(root: PageElement, whatToShow: number): { nextNode(): PageElement | null };
+  createRange(): Pick<PageElement, 'getBoundingClientRect'> & { selectNodeContents(node: PageElement): void };
+};
+declare function getComputedStyle(element: PageElement): { overflowX: string };
+
+/** Runs in the page: what it needs has to be within it. */
+async function seenPanels(page: Page): Promise<SeenPanel[]> {
+  return page.evaluate(() => {
+    const prefix = 'data-testid Panel header ';
+    const texts = (panel: PageElement, selector: string): string[] => [...panel.querySelectorAll(selector)].map((element) => element.textContent ?? '');
+    // Whether some of its text reaches beyond a box within it that hides what does.
+    const isCut = (cell: PageElement): boolean => {
+      const onlyTexts = 4;
+      const walker = document.createTreeWalker(cell, onlyTexts);
+      for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {
+        const range = document.createRange();
+        range.selectNodeContents(node);
+        const text = range.getBoundingClientRect();
+        for (let box = node.parentElement; box !== null && cell.contains(box); box = box.parentElement) {
+          const { left, right } = box.getBoundingClientRect();
+          if (getComputedStyle(box).overflowX !== 'visible' && (text.right > right + 1 || text.left < left - 1)) return true;
+        }
+      }
+      return false;
+    };
+    return [...document.querySelectorAll(`section[data-testid^="${prefix}"]`)].map((panel) => ({
+      title: (panel.getAttribute('data-testid') ?? '').slice(prefix.length),
+      text: panel.textContent ?? '',
+      message: panel.querySelector('[data-testid="data-testid Panel data error message"]')?.textContent ?? null,
+      headings: texts(panel, '[role=columnheader]'),
+      cutHeadings: [...panel.querySelectorAll('[role=columnheader]')].filter(isCut).map((heading) => heading.textContent ?? ''),
+      cells: texts(panel, '[role=cell], [role=gridcell]'),
+      drawn: [...panel.querySelectorAll('canvas')].some(({ width, height }) => width > 100 && height > 50),
+    }));
+  });
+}
