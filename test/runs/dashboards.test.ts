@@ -47,11 +47,14 @@ describe('every dashboard', () => {
     const noNoiseFloor = ['Noise floor'];
     const noFailures = ['What did not succeed, per second'];
     const noControl = ['Noise floor of this machine, run by run'];
-    expect(await emptyPanels('comparison', wrk, 'open-file-cache')).toEqual(noNoiseFloor);
+    const noLink = ['What went over the link'];
+    const noneFailed = ['Attempts that failed, by cause'];
+    const noLinkRounds = ['What went over the link, round by round'];
+    expect(await emptyPanels('comparison', wrk, 'open-file-cache')).toEqual([...noLink, ...noneFailed, ...noNoiseFloor, ...noLinkRounds]);
     expect(await emptyPanels('live', wrk, '')).toEqual(noFailures);
     expect(await emptyPanels('history', wrk, '')).toEqual(noControl);
     expect(await emptyPanels('comparison', rate, 'h2o')).toEqual([
-      'Ratio to the baseline: published beside measured', '${compared}: ratio to its baseline, round by round', ...noNoiseFloor,
+      'Ratio to the baseline: published beside measured', '${compared}: ratio to its baseline, round by round', ...noLink, ...noneFailed, ...noNoiseFloor, ...noLinkRounds,
     ]);
     expect(await emptyPanels('live', rate, '')).toEqual(noFailures);
     expect(await emptyPanels('http2', rate, 'h2o')).toEqual(['Requests/s by concurrent streams per connection, beside HTTP/1.1']);
