@@ -1,5 +1,5 @@
 // Who set the pace: the server, the generator, or neither.
-import type { Round, VariantResult } from '../runner/result.ts';
+import type { NetworkUse, Phase, Round, VariantResult } from '../runner/result.ts';
 import { total } from './statistics.ts';
 
 /** From this share of the cores that it can use a side is at its limit; the rest goes to the kernel, the runner and InfluxDB. */
@@ -26,13 +26,26 @@ export function usableCores(
   return { server: Math.min(variant.server?.workers ?? cores.server, cores.server), generator: Math.min(variant.load.threads, cores.generator) };
 }
 
+/** How many cores a side can use, and has. */
+interface SideCores { usable: number; all: number }
+
 /**
- * Of the cores that the generator can use, the share that it used in a round. The link of a network of the run's own runs on the
- * generator's cores: where the two together used more of all of them, it is that.
- * @param cores that it can use, and all that it has
+ * Of the cores that the server can use, the share that it used in a round. What the link of a network of the run's own carries to a
+ * side it carries on that side's cores: where the two together used more of all of them, it is that.
  */
-export function generatorShareOf({ phases }: Round, cores: { usable: number; all: number }): number {
-  const [seconds, cpuSeconds] = [total(phases, (phase) => phase.seconds), total(phases, (phase) => phase.generatorCpuSeconds)];
-  const linkCpuSeconds = total(phases, ({ network }) => network?.linkCpuSeconds ?? 0);
+export function serverShareOf(round: Round, cores: SideCores): number {
+  return shareOf(round, cores, ({ serverCpuSeconds }) => serverCpuSeconds, ({ toServer }) => toServer);
+}
+
+/** The same, of the generator. */
+export function generatorShareOf(round: Round, cores: SideCores): number {
+  return shareOf(round, cores, ({ generatorCpuSeconds }) => generatorCpuSeconds, ({ toClient }) => toClient);
+}
+
+function shareOf(
+  { phases }: Round, cores: SideCores, of: (phase: Phase) => number, ofLink: (cpuSeconds: NetworkUse['linkCpuSeconds']) => number,
+): number {
+  const [seconds, cpuSeconds] = [total(phases, (phase) => phase.seconds), total(phases, of)];
+  const linkCpuSeconds = total(phases, ({ network }) => (network === null ? 0 : ofLink(network.linkCpuSeconds)));
   return Math.max(cpuSeconds / (seconds * cores.usable), (cpuSeconds + linkCpuSeconds) / (seconds * cores.all));
 }

@@ -27,7 +27,7 @@ export const busyPerCore = 0.5;
 const ownOthers = 1;
 
 /** Those of the link of a network of the run's own. */
-const linkThreads = 1;
+const linkThreads = 2;
 
 interface Seen { round: number; noise: RoundNoise }
 

@@ -2,7 +2,7 @@
 import type { NetworkSpec, Published, Scenario } from '../scenario/model.ts';
 import type { Ceiling, Comparison, NoiseFloor, Phase, Round, Share, VariantResult } from '../runner/result.ts';
 import type { Use } from './disagreement.ts';
-import { generatorShareOf, usableCores } from './limit.ts';
+import { generatorShareOf, serverShareOf, usableCores } from './limit.ts';
 import { networkReason, networkResult } from './network.ts';
 import { noiseOf, type RoundNoise } from './noise.ts';
 import { phaseResults, successRatioOf, trafficOf } from './phases.ts';
@@ -106,7 +106,7 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
     },
     errorsPerMillion: requests === 0 ? null : (total(phases, (phase) => phase.errors.total) / requests) * 1e6,
     successRatio: successRatioOf(phases),
-    serverShare: median(rounds.map((round) => per(round, (phase) => phase.serverCpuSeconds, (phase) => phase.seconds * cores.server))),
+    serverShare: median(rounds.map((round) => serverShareOf(round, { usable: cores.server, all: facts.serverCores }))),
     generatorShare: median(rounds.map((round) => generatorShareOf(round, { usable: cores.generator, all: facts.generatorCores }))),
     ceilingShare: ceiling > 0 ? rps / ceiling : null,
     network: networkResult(variant.network, rounds, cores.server),

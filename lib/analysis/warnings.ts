@@ -129,7 +129,7 @@ function baselineWarning(measured: readonly MeasuredVariant[], { name, against }
 export function warningText(warning: Warning): string {
   switch (warning.kind) {
     case 'generator-limit':
-      return `${warning.variant}: the generator${warning.hasLink ? ' with the link, which runs on its cores,' : ''} was at its limit (${percent(warning.generatorShare)} of the cores that it can use${ceilingPart(warning.ceilingShare)}) and the server was not `
+      return `${warning.variant}: the generator${warning.hasLink ? ' with the link, whose packets to it run on its cores,' : ''} was at its limit (${percent(warning.generatorShare)} of the cores that it can use${ceilingPart(warning.ceilingShare)}) and the server was not `
         + `(${percent(warning.serverShare)}): the server can do more than this; ${warning.hasOtherCores ? 'a load with more threads (-t) would use the generator\'s other cores' : 'give the generator more cores with --generator-cpus'}`;
     case 'failures':
       return `${warning.variant}: ${failures(warning)} among ${whole(warning.requests)} requests: requests/s alone do not compare`;

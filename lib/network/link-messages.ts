@@ -1,12 +1,14 @@
 // What delaylink (xk6-loadgen/cmd/delaylink) is told and answers, as one JSON document per line: the first line of its input is
 // LinkOrder, and is answered by LinkReady; each further line by what is asked for: "counts" by LinkCounts, "mark" by
 // the same, after which lateness begins anew, and "report" by a LinkReport. It ends with its input.
-import type { LinkTraffic } from '../runner/result.ts';
+import type { LinkTraffic, NetworkUse } from '../runner/result.ts';
 import type { LinkDirection } from '../scenario/model.ts';
 
 export interface LinkOrder {
   toServer: LinkDirection;
   toClient: LinkDirection;
+  /** The cores that each direction's packets are carried on; absent: all that the process may use. */
+  cpus?: { toServer: readonly number[]; toClient: readonly number[] };
   settings: SettingOrder[];
 }
 
@@ -18,6 +20,8 @@ export interface LinkReady {
   client: SideReady;
   /** One per order, in order; `problem`: why it does not hold, in a few words. */
   settings: (SettingOrder & { problem?: string })[];
+  /** Of delaylink's threads the one that carries the packets to the server. */
+  toServerThread: number;
 }
 
 export interface SideReady {
@@ -35,7 +39,7 @@ export interface LinkCounts {
   toClient: LinkTraffic;
   retransmits: { client: number; server: number };
   listenOverflows: number;
-  linkCpuSeconds: number;
+  linkCpuSeconds: NetworkUse['linkCpuSeconds'];
 }
 
 /**
@@ -50,5 +54,5 @@ export interface LinkReport {
   listenOverflows: number;
   /** Packets that the devices themselves dropped, on both sides: 0 unless something is wrong here. */
   deviceDrops: number;
-  linkCpuSeconds: number;
+  linkCpuSeconds: NetworkUse['linkCpuSeconds'];
 }

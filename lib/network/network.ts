@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { startChild } from '../process.ts';
+import type { Cores } from '../runner/cores.ts';
 import type { Interrupt } from '../runner/interrupt.ts';
 import type { NetworkSpec } from '../scenario/model.ts';
 import type { ServerSide } from '../servers/server.ts';
@@ -15,13 +16,15 @@ export interface NetworkOptions {
   /** delaylink's path. */
   binary: string;
   spec: NetworkSpec;
-  /** The generator's. */
-  cpus: readonly number[];
+  /** Packets are carried on the cores of the side that they go to, where a machine of its own would receive them. */
+  cores: Cores;
   interrupt: Interrupt;
 }
 
 export interface Network {
   pid: number;
+  /** Of its threads the one that carries the packets to the server. */
+  toServerThread: number;
   server: ServerSide;
   /** `netns`: the path of its namespace, for who may enter it; `enter`: what is put before a command for that, e.g. nothing. */
   client: { netns: string; enter: readonly string[] };
@@ -54,12 +57,14 @@ const firstInLine = ['nice', '-n', '-15'];
  * Returns once both namespaces are there with their settings. A setting that does not hold is in `settings`, and no error.
  * @throws UserError when the link cannot be started or a file of settings not be read, Interrupted after a signal
  */
-export async function openNetwork({ binary, spec, cpus, interrupt: { signal, guard } }: NetworkOptions): Promise<Network> {
-  const order: LinkOrder = { toServer: spec.toServer, toClient: spec.toClient, settings: await settingsOf(spec) };
+export async function openNetwork({ binary, spec, cores: { serverCpus, generatorCpus }, interrupt: { signal, guard } }: NetworkOptions): Promise<Network> {
+  const order: LinkOrder = {
+    toServer: spec.toServer, toClient: spec.toClient, cpus: { toServer: serverCpus, toClient: generatorCpus }, settings: await settingsOf(spec),
+  };
   signal.throwIfAborted();
   const caller = thisCaller();
   const before = [...(caller.uid === 0 ? firstInLine : []), ...makeNamespaces(caller)];
-  const child = await startChild({ before, command: binary, args: [], cpus, stdio: ['pipe', 'pipe', 'pipe'] });
+  const child = await startChild({ before, command: binary, args: [], stdio: ['pipe', 'pipe', 'pipe'] });
   const unguard = guard(child.pid);
   const { stdin, stdout, stderr } = child.process;
   if (stdin === null || stdout === null || stderr === null) throw new Error('the link has no pipes');
@@ -103,9 +108,10 @@ export async function openNetwork({ binary, spec, cpus, interrupt: { signal, gua
   const stop = (): Promise<void> => (stopping ??= end());
 
   try {
-    const { server, client, settings } = await ask<LinkReady>(JSON.stringify(order), startSeconds);
+    const { server, client, settings, toServerThread } = await ask<LinkReady>(JSON.stringify(order), startSeconds);
     return {
       pid: child.pid,
+      toServerThread,
       server: { address: server.address, port, enter: enterNetwork(caller, child.pid, server.netns) },
       client: { netns: client.netns, enter: enterAsMaker(caller, child.pid) },
       settings,

@@ -25,9 +25,9 @@ function ownCoresSentence(measured: readonly VariantResult[], { serverCpus, gene
   const shares = [
     ...servers.map((name) => {
       const its = measured.filter(({ server }) => server?.name === name);
-      return `${name} at ${percentRange(its.map(({ serverShare }) => serverShare as number))} of ${coresOf(its.map((one) => usable(one).server))}`;
+      return `${withLink(name, its)} at ${percentRange(its.map(({ serverShare }) => serverShare as number))} of ${coresOf(its.map((one) => usable(one).server))}`;
     }),
-    `${generatorOf(measured)} at ${percentRange(measured.map(({ generatorShare }) => generatorShare as number))} of ${coresOf(measured.map((one) => usable(one).generator))}`,
+    `${withLink('the generator', measured)} at ${percentRange(measured.map(({ generatorShare }) => generatorShare as number))} of ${coresOf(measured.map((one) => usable(one).generator))}`,
   ].join(', ');
   const limits = measured.map(limitOf);
   const serverBound = limits.every((one) => one === 'server' || one === 'both');
@@ -40,9 +40,9 @@ function ownCoresSentence(measured: readonly VariantResult[], { serverCpus, gene
   return `${words}: ${shares}${reason === '' ? '' : `; ${reason}`}.`;
 }
 
-/** The link of a network of the run's own runs on the generator's cores. */
-function generatorOf(measured: readonly VariantResult[]): string {
-  return `the generator${measured.some(({ network }) => network !== null) ? ' with the link' : ''}`;
+/** The link of a network of the run's own runs on both sides' cores. */
+function withLink(side: string, measured: readonly VariantResult[]): string {
+  return `${side}${measured.some(({ network }) => network !== null) ? ' with the link' : ''}`;
 }
 
 /** From this share of shared cores on there is nothing left of them; the kernel takes some for neither side. */
@@ -62,7 +62,7 @@ function sharedSentence(measured: readonly VariantResult[], { serverCpus, genera
   const servers = [...new Set(measured.map(({ server }) => server?.name))];
   const reason = networkReason(measured);
   return `Server and generator shared ${coresText(serverCpus)} ${words}: ${enumeration(servers.map(String))} took ${percentRange(used.map(({ server }) => server))}, `
-    + `${generatorOf(measured)} ${percentRange(used.map(({ generator }) => generator))}${reason === '' ? '' : `; ${reason}`}.`;
+    + `${withLink('the generator', measured)} ${percentRange(used.map(({ generator }) => generator))}${reason === '' ? '' : `; ${reason}`}.`;
 }
 
 /** What the generator can do here with each load, by its check against a responder that does nothing else. */

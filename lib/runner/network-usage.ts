@@ -75,6 +75,6 @@ export function networkUseBetween(samples: readonly LinkCounts[], report: LinkRe
     toClient: traffic('toClient'),
     retransmits: { client: count(({ retransmits }) => retransmits.client), server: count(({ retransmits }) => retransmits.server) },
     listenOverflows: count(({ listenOverflows }) => listenOverflows),
-    linkCpuSeconds: within(({ linkCpuSeconds }) => linkCpuSeconds),
+    linkCpuSeconds: { toServer: within(({ linkCpuSeconds }) => linkCpuSeconds.toServer), toClient: within(({ linkCpuSeconds }) => linkCpuSeconds.toClient) },
   };
 }

@@ -30,7 +30,7 @@ export function noiseBetween(
   if (server === null || generator === null || !(seconds > 0)) return null;
   // Where time is counted at all, each of these passes.
   if (server.processes + server.interrupts + server.steal + server.idle <= 0) return null;
-  const ours = between(({ cpuSeconds }) => cpuSeconds) + (cores.shared ? between(({ generatorCpuSeconds }) => generatorCpuSeconds) : 0);
+  const ours = between(({ cpuSeconds, linkToServerCpuSeconds }) => cpuSeconds + linkToServerCpuSeconds) + (cores.shared ? between(({ generatorCpuSeconds }) => generatorCpuSeconds) : 0);
   return {
     serverStealShare: share(server.steal, cores.server),
     generatorStealShare: share(generator.steal, cores.generator),

@@ -138,7 +138,7 @@ interface Stage {
 async function openStage(context: RunContext, planned: PlannedVariant, folder: string): Promise<Stage> {
   const { plan: { scenario, cores }, tools: { delaylink }, interrupt } = context;
   const spec = networkOf(scenario, planned.variant);
-  const network = spec === undefined ? null : await openNetwork({ binary: delaylink as string, spec, cpus: cores.generatorCpus, interrupt });
+  const network = spec === undefined ? null : await openNetwork({ binary: delaylink as string, spec, cores, interrupt });
   try {
     const server = await serverOf(context, planned, folder, network?.server);
     return {
@@ -174,6 +174,8 @@ function serverOf(
   });
 }
 
+const onLoopback = { ofLink: () => 0, ofLinkToServer: () => 0 };
+
 /** What k6, the server and the link left to be put together. */
 interface Measurement { results: LoadResult[]; samples: readonly UsageSample[]; recordFile: string; link: { samples: readonly LinkCounts[]; report: LinkReport } | null }
 
@@ -198,9 +200,11 @@ async function underLoad(
     peerDied: died,
     watch(k6) {
       const ofK6 = watchProcess(k6.child.pid);
-      const ofLink = network === null ? () => 0 : watchProcess(network.pid);
+      const { ofLink, ofLinkToServer } = network === null ? onLoopback : {
+        ofLink: watchProcess(network.pid), ofLinkToServer: watchProcess(network.toServerThread, `/proc/${network.pid}/task`),
+      };
       const sampler = sampleUsage({
-        server: server.usage, generator: () => ofK6() + ofLink(), machine: watchMachine(cores.serverCpus, cores.generatorCpus),
+        server: server.usage, generator: () => ofK6() + ofLink() - ofLinkToServer(), linkToServer: ofLinkToServer, machine: watchMachine(cores.serverCpus, cores.generatorCpus),
       });
       samples = sampler.samples;
       recordFile = k6.recordFile;

@@ -7,8 +7,10 @@ const intervalMs = 100;
 
 /** All of one instant. CPU seconds are sums since some start. */
 export interface UsageSample extends ServerSample {
-  /** Of k6, of the link if there is one, and of this process. */
+  /** Of k6, of this process, and of the link on the generator's cores. */
   generatorCpuSeconds: number;
+  /** Of the link on the server's cores; 0 on loopback. */
+  linkToServerCpuSeconds: number;
   machine: MachineReading;
 }
 
@@ -21,8 +23,10 @@ export interface UsageSampler {
 /** What is sampled. */
 export interface UsageReaders {
   server: RunningServer['usage'];
-  /** CPU seconds of k6, and of the link if there is one. */
+  /** CPU seconds of k6, and of the link on its cores. */
   generator(): number;
+  /** CPU seconds of the link on the server's cores. */
+  linkToServer(): number;
   machine(): MachineReading;
 }
 
@@ -35,6 +39,7 @@ export function sampleUsage(readers: UsageReaders): UsageSampler {
       atMs: Date.now(),
       ...readers.server(),
       generatorCpuSeconds: readers.generator() + (own.user + own.system) / 1e6,
+      linkToServerCpuSeconds: readers.linkToServer(),
       machine: readers.machine(),
     });
   };

@@ -30,7 +30,7 @@ beforeEach((context) => { if (impossible !== undefined) context.skip(impossible)
 async function open(spec: Partial<NetworkSpec>, signal = new AbortController().signal): Promise<Network> {
   const network = await openNetwork({
     binary: delaylink, spec: { toServer: atOnce, toClient: atOnce, serverSettings: [], clientSettings: [], ...spec },
-    cpus: [0], interrupt: { signal, guard: () => () => undefined },
+    cores: { serverCpus: [0], generatorCpus: [0] }, interrupt: { signal, guard: () => () => undefined },
   });
   onTestFinished(async () => {
     await network.stop();

@@ -54,7 +54,7 @@ const perRequest = (packets: number | undefined, requests: number | undefined): 
 test('a link at rest takes 100 ms to the server, and less than 102 there and back', async (context) => {
   const binary = await pathBesideK6(home.env['K6_BIN'] as string, 'delaylink') ?? expect.fail('there is no delaylink beside k6');
   const link = await openNetwork({
-    binary, spec: { ...network, serverSettings: [], clientSettings: [] }, cpus: [0], interrupt: { signal: new AbortController().signal, guard: () => () => undefined },
+    binary, spec: { ...network, serverSettings: [], clientSettings: [] }, cores: { serverCpus: [availableParallelism() - 1], generatorCpus: [0] }, interrupt: { signal: new AbortController().signal, guard: () => () => undefined },
   });
   onTestFinished(link.stop);
   // Other work on this machine may disturb a series, but not each.

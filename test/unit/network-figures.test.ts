@@ -44,7 +44,7 @@ describe('a network\'s figures', () => {
   });
 
   test('of rounds without a request, and of a link that nothing came to, are 0 and no NaN', () => {
-    const nothing = phaseOverLink(0, { toServer: traffic(0, 0, 0), toClient: traffic(0, 0, 0), linkCpuSeconds: 0 });
+    const nothing = phaseOverLink(0, { toServer: traffic(0, 0, 0), toClient: traffic(0, 0, 0), linkCpuSeconds: { toServer: 0, toClient: 0 } });
     const none = figures([nothing, nothing]);
     expect(none).toMatchObject({ packetsPerRequest: { toServer: 0, toClient: 0 }, droppedShare: { toServer: 0, toClient: 0 }, retransmitsPerRequest: 0 });
     // A round that failed as a whole does not make the others' packets fewer.
@@ -144,12 +144,22 @@ describe('a comparison', () => {
   });
 });
 
-describe('the link on the generator\'s cores', () => {
+describe('the link on the sides\' cores', () => {
   const generator = { generatorCpuSeconds: 5 };
 
-  test('is part of what the generator used of them', () => {
-    const share = (linkCpuSeconds: number, run: Partial<RunFacts>, threads = 1): number | null | undefined => (
-      summary([variant('untuned', 1000, { linkCpuSeconds }, { phase: generator, load: { protocol: 'http/1.0', threads } })], run).variants[0]?.generatorShare
+  test('is part of what the server used of its own', () => {
+    const share = (toServer: number, run: Partial<RunFacts>): number | null | undefined => (
+      summary([variant('untuned', 1000, { linkCpuSeconds: { toServer, toClient: 0 } }, { phase: { serverCpuSeconds: 5 } })], run).variants[0]?.serverShare
+    );
+    expect(share(0, {})).toBe(0.5);
+    expect(share(4, {})).toBe(0.9);
+    // A server with one worker on two cores leaves the link one of its own.
+    expect([share(4, { serverCores: 2 }), share(12, { serverCores: 2 })]).toEqual([0.5, 0.85]);
+  });
+
+  test('is part of what the generator used of its own', () => {
+    const share = (toClient: number, run: Partial<RunFacts>, threads = 1): number | null | undefined => (
+      summary([variant('untuned', 1000, { linkCpuSeconds: { toServer: 0, toClient } }, { phase: generator, load: { protocol: 'http/1.0', threads } })], run).variants[0]?.generatorShare
     );
     expect(share(4, {})).toBe(0.9);
     // A generator with one thread on two cores leaves the link one of its own.
@@ -159,11 +169,11 @@ describe('the link on the generator\'s cores', () => {
   });
 
   test('makes it the limit, which holds a verdict back as on loopback', () => {
-    const full = { linkCpuSeconds: 4.8 };
+    const full = { linkCpuSeconds: { toServer: 0, toClient: 4.8 } };
     const { comparisons: [one], warnings } = summary([variant('untuned', 10_000, full, { phase: generator }), variant('nopush', 9000, full, { phase: generator })]);
     expect(one).toMatchObject({ verdict: 'none', why: 'the generator was the limit with nopush' });
     expect(warnings.map(warningText)).toContain(
-      'untuned: the generator with the link, which runs on its cores, was at its limit (98 % of the cores that it can use) and the server was not (10 %): '
+      'untuned: the generator with the link, whose packets to it run on its cores, was at its limit (98 % of the cores that it can use) and the server was not (10 %): '
       + 'the server can do more than this; give the generator more cores with --generator-cpus',
     );
   });

@@ -16,7 +16,7 @@ function countsAt(atMs: number): LinkCounts {
   const packets = Math.max(0, atMs - 10_000);
   return {
     atMs, toServer: traffic(packets), toClient: traffic(packets / 2), retransmits: { client: packets / 100, server: 0 }, listenOverflows: packets / 50,
-    linkCpuSeconds: packets / 10_000,
+    linkCpuSeconds: { toServer: packets / 10_000, toClient: packets / 20_000 },
   };
 }
 
@@ -32,7 +32,7 @@ describe('what a network did in a phase', () => {
     const use = networkUseBetween(samples, report, { fromMs: 13_050, toMs: 18_050, idleBefore: false });
     expect(use).toEqual({
       toServer: traffic(5000), toClient: traffic(2500), retransmits: { client: 50, server: 0 }, listenOverflows: 100,
-      linkCpuSeconds: expect.closeTo(0.5, 9) as number,
+      linkCpuSeconds: { toServer: expect.closeTo(0.5, 9) as number, toClient: expect.closeTo(0.25, 9) as number },
     });
   });
 

@@ -93,7 +93,7 @@ describe('a link', () => {
     const interrupt = new AbortController();
     const guarded = new Set<number>();
     const opening = openNetwork({
-      binary: join(folder, 'link'), spec, cpus: [0],
+      binary: join(folder, 'link'), spec, cores: { serverCpus: [0], generatorCpus: [0] },
       interrupt: { signal: interrupt.signal, guard(pid) { guarded.add(pid); return () => guarded.delete(pid); } },
     });
     opening.catch(() => undefined);
@@ -107,7 +107,9 @@ describe('a link', () => {
   test('is told the spec, answers with its sides, and reports as often as it is asked', async () => {
     const { opening, folder, guarded } = open(`${answerReady}\n${answerReports}`);
     const network = await opening;
-    expect(JSON.parse(readFileSync(join(folder, 'order'), 'utf8'))).toEqual({ toServer: spec.toServer, toClient: spec.toClient, settings: [] });
+    expect(JSON.parse(readFileSync(join(folder, 'order'), 'utf8'))).toEqual({
+      toServer: spec.toServer, toClient: spec.toClient, cpus: { toServer: [0], toClient: [0] }, settings: [],
+    });
     expect(network).toMatchObject({ server: { address: '198.19.0.1', port: 8080 }, client: { netns: '/proc/1/fd/8' }, settings: [] });
     expect(network.server.enter).toContain('--net=/proc/1/fd/7');
     expect(await network.report()).toEqual({ asked: 'report' });
@@ -140,7 +142,7 @@ describe('a link', () => {
 
   test('that is not there is one line', async () => {
     const interrupt = { signal: new AbortController().signal, guard: () => () => undefined };
-    await expect(openNetwork({ binary: '/nowhere/delaylink', spec, cpus: [0], interrupt })).rejects.toThrow(/\/nowhere\/delaylink.*(No such file|not found)/);
+    await expect(openNetwork({ binary: '/nowhere/delaylink', spec, cores: { serverCpus: [0], generatorCpus: [0] }, interrupt })).rejects.toThrow(/\/nowhere\/delaylink.*(No such file|not found)/);
   });
 
   test.each(['opening', 'reporting'])('is ended by a signal while it is %s', async (when) => {

@@ -99,7 +99,7 @@ describe('noiseBetween', () => {
   const window = { fromMs: 1000, toMs: 3000 };
 
   /** At 0 s, 1 s, …: what was used since the second before, the same in each, and the machine as it is then. */
-  function samples(perSecond: { server?: Partial<CoreSeconds>; generator?: Partial<CoreSeconds>; ours?: number; generatorCpu?: number }, machine: Partial<MachineReading> = {}): UsageSample[] {
+  function samples(perSecond: { server?: Partial<CoreSeconds>; generator?: Partial<CoreSeconds>; ours?: number; generatorCpu?: number; link?: number }, machine: Partial<MachineReading> = {}): UsageSample[] {
     const times = (second: number, part: Partial<CoreSeconds> = {}): CoreSeconds => {
       const { processes, interrupts, steal, idle } = { ...nothing, idle: 0.1, ...part };
       return { processes: processes * second, interrupts: interrupts * second, steal: steal * second, idle: idle * second };
@@ -109,6 +109,7 @@ describe('noiseBetween', () => {
       cpuSeconds: (perSecond.ours ?? 0) * second,
       rssBytes: 1,
       generatorCpuSeconds: (perSecond.generatorCpu ?? 0) * second,
+      linkToServerCpuSeconds: (perSecond.link ?? 0) * second,
       machine: {
         server: times(second, perSecond.server), generator: times(second, perSecond.generator), loadAverage: second, serverMhz: 2000 + second, ...machine,
       },
@@ -145,6 +146,10 @@ describe('noiseBetween', () => {
     const used = samples({ server: { processes: 1.2 }, ours: 0.5, generatorCpu: 0.6 });
     expect(noiseBetween(used, window, { ...apart, shared: true })?.serverOthersShare).toBeCloseTo(0.1, 9);
     expect(noiseBetween(used, window, apart)?.serverOthersShare).toBeCloseTo(0.7, 9);
+  });
+
+  test('the link on the server\'s cores is no other', () => {
+    expect(noiseBetween(samples({ server: { processes: 0.9 }, ours: 0.5, link: 0.3 }), window, apart)?.serverOthersShare).toBeCloseTo(0.1, 9);
   });
 
   test('stays between 0 and 1', () => {

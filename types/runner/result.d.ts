@@ -141,8 +141,11 @@ export interface NetworkUse {
     };
     /** Connections that the server's full accept queue turned away (ListenOverflows). */
     listenOverflows: number;
-    /** CPU seconds of the link. */
-    linkCpuSeconds: number;
+    /** CPU seconds of the link: of each direction's thread, which runs on the cores of the side that its packets go to. */
+    linkCpuSeconds: {
+        toServer: number;
+        toClient: number;
+    };
 }
 /** A variant's network over all rounds. */
 export interface NetworkResult {

@@ -32,7 +32,15 @@ type Link struct {
 	roundTrip          time.Duration
 	// Of the last report, or the start.
 	clientCounts, serverCounts kernelCounts
-	cpu                        int64
+	cpu                        cpuTimes
+}
+
+// cpuTimes are nanoseconds that the whole process and the thread of the packets to the server have used.
+type cpuTimes struct{ process, toServer int64 }
+
+func (c cpuTimes) since(before cpuTimes) ByDirection {
+	toServer := c.toServer - before.toServer
+	return ByDirection{ToServer: float64(toServer) / 1e9, ToClient: float64(max(0, c.process-before.process-toServer)) / 1e9}
 }
 
 // milliseconds as a duration.
@@ -40,7 +48,7 @@ func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(
 
 // Start makes the link. Its errors say what the system refuses, and what would help.
 func Start(order Order) (*Link, Ready, error) {
-	l := &Link{cpu: linux.ProcessCPU(), roundTrip: milliseconds(order.ToServer.DelayMs) + milliseconds(order.ToClient.DelayMs)}
+	l := &Link{roundTrip: milliseconds(order.ToServer.DelayMs) + milliseconds(order.ToClient.DelayMs)}
 	var ready Ready
 	outcomes := map[Side][]SettingOutcome{}
 	for side, n := range map[Side]**namespace{Client: &l.client, Server: &l.server} {
@@ -68,12 +76,26 @@ func Start(order Order) (*Link, Ready, error) {
 	if l.toClient, err = newPump(l.server.tun, l.client.tun, order.ToClient, l.roundTrip); err != nil {
 		return nil, ready, err
 	}
+	var cpus CPUs
+	if order.CPUs != nil {
+		cpus = *order.CPUs
+	}
 	failed := make(chan error, 2)
 	l.Failed = failed
-	go func() { failed <- fmt.Errorf("the client's device cannot be read: %w", l.toServer.run()) }()
-	go func() { failed <- fmt.Errorf("the server's device cannot be read: %w", l.toClient.run()) }()
-	return l, ready, nil
+	start := func(p *pump, cpus []int, side Side) error {
+		started := make(chan error)
+		go func() { failed <- fmt.Errorf("the %s's device cannot be read: %w", side, p.run(cpus, started)) }()
+		return <-started
+	}
+	if err = start(l.toServer, cpus.ToServer, Client); err == nil {
+		err = start(l.toClient, cpus.ToClient, Server)
+	}
+	ready.ToServerThread = l.toServer.thread
+	l.cpu = l.cpuTimes()
+	return l, ready, err
 }
+
+func (l *Link) cpuTimes() cpuTimes { return cpuTimes{linux.ProcessCPU(), l.toServer.cpuTime()} }
 
 // Report waits until the link is quiet, as LinkReport says, and returns what happened since the last one. The time in which
 // nothing comes is counted from when the last packet left: who got it may take that long to answer.
@@ -91,8 +113,8 @@ func (l *Link) Report() (Report, error) {
 	r.Retransmits = Sides{Client: onClient.retransmits, Server: onServer.retransmits}
 	r.ListenOverflows = onServer.listenOverflows
 	r.DeviceDrops = onClient.deviceDrops + onServer.deviceDrops + refusedThere + refusedBack
-	cpu := linux.ProcessCPU()
-	r.LinkCPUSeconds = float64(cpu-l.cpu) / 1e9
+	cpu := l.cpuTimes()
+	r.LinkCPUSeconds = cpu.since(l.cpu)
 	l.cpu = cpu
 	return r, nil
 }
@@ -107,7 +129,7 @@ func (l *Link) Counts(mark bool) (Counts, error) {
 		ToServer: l.toServer.counts(mark), ToClient: l.toClient.counts(mark),
 		Retransmits:     Sides{Client: client.since(l.clientCounts).retransmits, Server: onServer.retransmits},
 		ListenOverflows: onServer.listenOverflows,
-		LinkCPUSeconds:  float64(linux.ProcessCPU()-l.cpu) / 1e9,
+		LinkCPUSeconds:  l.cpuTimes().since(l.cpu),
 	}, err
 }
 

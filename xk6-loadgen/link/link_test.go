@@ -129,8 +129,10 @@ func (p *process) report() Report {
 			p.t.Errorf("%s: %d packets are missing: %+v", name, p.onTheirWay[i], d)
 		}
 	}
-	if r.LinkCPUSeconds < 0 || r.LinkCPUSeconds > 100 {
-		p.t.Errorf("%v s of CPU", r.LinkCPUSeconds)
+	for _, seconds := range []float64{r.LinkCPUSeconds.ToServer, r.LinkCPUSeconds.ToClient} {
+		if seconds < 0 || seconds > 100 {
+			p.t.Errorf("%v s of CPU", seconds)
+		}
 	}
 	return r
 }
@@ -841,7 +843,7 @@ func TestCounts(t *testing.T) {
 	}
 	want := Traffic{Packets: 10, Kinds: KindCounts{Other: 10}, Bytes: 1000, Dropped: 6}
 	at := time.UnixMicro(int64(c.AtMs * 1e3))
-	if c.ToServer != want || c.ToClient != (Traffic{}) || at.Before(begin) || at.After(time.Now()) || c.LinkCPUSeconds <= 0 {
+	if c.ToServer != want || c.ToClient != (Traffic{}) || at.Before(begin) || at.After(time.Now()) || c.LinkCPUSeconds.ToServer <= 0 || c.LinkCPUSeconds.ToClient <= 0 {
 		t.Errorf("%+v", c)
 	}
 	for c.ToServer.Delivered < 4 && time.Since(begin) < 10*time.Second {
@@ -856,6 +858,47 @@ func TestCounts(t *testing.T) {
 	}
 	if p.ask("counts", &c); c.ToServer != (Traffic{}) {
 		t.Errorf("after a report: %+v", c)
+	}
+}
+
+// Each direction runs where it is told to, and the rest of the process where it was.
+func TestCPUs(t *testing.T) {
+	var all unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		t.Fatal(err)
+	}
+	var cpus []int
+	for cpu := 0; len(cpus) < all.Count(); cpu++ {
+		if all.IsSet(cpu) {
+			cpus = append(cpus, cpu)
+		}
+	}
+	if len(cpus) < 2 {
+		t.Skip("SKIPPED: with one core there is nothing to choose")
+	}
+	p := startLink(t, Order{CPUs: &CPUs{ToServer: cpus[1:2], ToClient: cpus[:1]}}, nil)
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]int{}
+	for _, task := range tasks {
+		thread, _ := strconv.Atoi(task.Name())
+		var set unix.CPUSet
+		if err := unix.SchedGetaffinity(thread, &set); err != nil {
+			continue // It has ended.
+		}
+		switch {
+		case thread == p.ready.ToServerThread && set.Count() == 1 && set.IsSet(cpus[1]):
+			found["to the server"]++
+		case set.Count() == 1 && set.IsSet(cpus[0]):
+			found["to the client"]++
+		case set != all:
+			t.Errorf("thread %d runs on %v", thread, set)
+		}
+	}
+	if found["to the server"] != 1 || found["to the client"] != 1 {
+		t.Errorf("%v", found)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -14,9 +15,17 @@ import (
 
 // Order is what a link is to be.
 type Order struct {
-	ToServer Direction      `json:"toServer"`
-	ToClient Direction      `json:"toClient"`
+	ToServer Direction `json:"toServer"`
+	ToClient Direction `json:"toClient"`
+	// CPUs are the cores that each direction's packets are carried on; nil: those of the process.
+	CPUs     *CPUs          `json:"cpus,omitempty"`
 	Settings []SettingOrder `json:"settings"`
+}
+
+// CPUs are numbers of cores, by direction.
+type CPUs struct {
+	ToServer []int `json:"toServer"`
+	ToClient []int `json:"toClient"`
 }
 
 // Direction is what happens to packets in one direction. Of what is nil there is none.
@@ -48,6 +57,8 @@ type Ready struct {
 	Server   SideReady        `json:"server"`
 	Client   SideReady        `json:"client"`
 	Settings []SettingOutcome `json:"settings"`
+	// ToServerThread carries the packets to the server.
+	ToServerThread int `json:"toServerThread"`
 }
 
 // SideReady is where one side is.
@@ -64,13 +75,19 @@ type SettingOutcome struct {
 
 // Report is what happened since the last one.
 type Report struct {
-	Quiet           bool    `json:"quiet"`
-	ToServer        Traffic `json:"toServer"`
-	ToClient        Traffic `json:"toClient"`
-	Retransmits     Sides   `json:"retransmits"`
-	ListenOverflows int64   `json:"listenOverflows"`
-	DeviceDrops     int64   `json:"deviceDrops"`
-	LinkCPUSeconds  float64 `json:"linkCpuSeconds"`
+	Quiet           bool        `json:"quiet"`
+	ToServer        Traffic     `json:"toServer"`
+	ToClient        Traffic     `json:"toClient"`
+	Retransmits     Sides       `json:"retransmits"`
+	ListenOverflows int64       `json:"listenOverflows"`
+	DeviceDrops     int64       `json:"deviceDrops"`
+	LinkCPUSeconds  ByDirection `json:"linkCpuSeconds"`
+}
+
+// ByDirection are seconds of each direction's thread; with ToClient's are all others of the process.
+type ByDirection struct {
+	ToServer float64 `json:"toServer"`
+	ToClient float64 `json:"toClient"`
 }
 
 // Sides is a count of each side.
@@ -82,12 +99,12 @@ type Sides struct {
 // Counts are what has happened by an instant, since the last report.
 type Counts struct {
 	// AtMs is the instant: milliseconds of the machine's clock since 1970.
-	AtMs            float64 `json:"atMs"`
-	ToServer        Traffic `json:"toServer"`
-	ToClient        Traffic `json:"toClient"`
-	Retransmits     Sides   `json:"retransmits"`
-	ListenOverflows int64   `json:"listenOverflows"`
-	LinkCPUSeconds  float64 `json:"linkCpuSeconds"`
+	AtMs            float64     `json:"atMs"`
+	ToServer        Traffic     `json:"toServer"`
+	ToClient        Traffic     `json:"toClient"`
+	Retransmits     Sides       `json:"retransmits"`
+	ListenOverflows int64       `json:"listenOverflows"`
+	LinkCPUSeconds  ByDirection `json:"linkCpuSeconds"`
 }
 
 // Traffic is what went over the link in one direction.
@@ -134,6 +151,13 @@ func parseOrder(line []byte) (Order, error) {
 	}
 	if order.Settings == nil {
 		return order, fmt.Errorf("settings are missing: a list, which may be empty")
+	}
+	if order.CPUs != nil {
+		for _, cpu := range slices.Concat(order.CPUs.ToServer, order.CPUs.ToClient) {
+			if cpu < 0 {
+				return order, fmt.Errorf("%d is no number of a core", cpu)
+			}
+		}
 	}
 	for _, s := range order.Settings {
 		switch {

@@ -51,6 +51,7 @@ func TestWrongOrders(t *testing.T) {
 		{`{"delayMs":1}`, `{"delayMs":1,"lossShare":1.01}`, "toServer.lossShare is 0 to 1"},
 		{`{"delayMs":1}`, `{"delayMs":1,"lossShare":-0.1}`, "toServer.lossShare is 0 to 1"},
 		{`[{"side":"server","name":"net.a","value":"1"}]`, `null`, "settings are missing"},
+		{`,"settings"`, `,"cpus":{"toServer":[1],"toClient":[-1]},"settings"`, "-1 is no number of a core"},
 		{`"server"`, `"both"`, `the side of a setting is client or server, not "both"`},
 		{`"server"`, `""`, `the side of a setting is client or server, not ""`},
 		{`net.a`, ``, `"" is no name of a kernel setting`},
@@ -81,10 +82,10 @@ func TestAnswersHaveAllFields(t *testing.T) {
 		want   string
 	}{
 		{Report{}, `{"quiet":false,"toServer":` + traffic + `,"toClient":` + traffic +
-			`,"retransmits":{"client":0,"server":0},"listenOverflows":0,"deviceDrops":0,"linkCpuSeconds":0}`},
+			`,"retransmits":{"client":0,"server":0},"listenOverflows":0,"deviceDrops":0,"linkCpuSeconds":{"toServer":0,"toClient":0}}`},
 		{Ready{Settings: []SettingOutcome{{SettingOrder: SettingOrder{Server, "net.a", "1"}}, {SettingOrder{Client, "net.b", "2"}, "why"}}},
 			`{"server":{"netns":"","address":""},"client":{"netns":"","address":""},"settings":[` +
-				`{"side":"server","name":"net.a","value":"1"},{"side":"client","name":"net.b","value":"2","problem":"why"}]}`},
+				`{"side":"server","name":"net.a","value":"1"},{"side":"client","name":"net.b","value":"2","problem":"why"}],"toServerThread":0}`},
 	} {
 		var text bytes.Buffer
 		if err := json.NewEncoder(&text).Encode(c.answer); err != nil || text.String() != c.want+"\n" {

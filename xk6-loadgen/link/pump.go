@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bakeoff.invalid/xk6-loadgen/internal/linux"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -56,7 +57,8 @@ type pump struct {
 	wakeups    int
 	// scratch takes packets that are dropped.
 	scratch [mtu]byte
-	// schedstat is the file in which the kernel says how long this thread could have run and did not.
+	// thread is the pump's own, schedstat the file in which the kernel says how long it has run, and could have run and did not.
+	thread    int
 	schedstat int
 	stalled   int64
 }
@@ -82,17 +84,29 @@ func newPump(from, to int, d Direction, roundTrip time.Duration) (*pump, error) 
 	return p, nil
 }
 
-// run carries packets until the device it reads from ends, and says how. It takes its thread with it.
-func (p *pump) run() error {
+// run carries packets until the device it reads from ends, and says how. It takes its thread with it, which runs on these cores
+// (none: on the process's own); started gets whether it may.
+func (p *pump) run(cpus []int, started chan<- error) error {
 	runtime.LockOSThread()
+	if len(cpus) > 0 {
+		var set unix.CPUSet
+		for _, cpu := range cpus {
+			set.Set(cpu)
+		}
+		if err := unix.SchedSetaffinity(0, &set); err != nil {
+			started <- fmt.Errorf("no thread can run on the cores %v: %w", cpus, err)
+			return err
+		}
+	}
 	linux.SetTimerSlack()
 	linux.SetShortSlice()
-	p.schedstat = -1
+	p.thread, p.schedstat = unix.Gettid(), -1
 	if fd, err := syscall.Open("/proc/thread-self/schedstat", syscall.O_RDONLY|syscall.O_CLOEXEC, 0); err == nil {
 		p.schedstat = fd
 		defer linux.Close(fd)
 	}
-	p.stalled = p.stallTime()
+	_, p.stalled = p.threadTimes()
+	started <- nil
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	for {
@@ -200,7 +214,7 @@ func (p *pump) wait() {
 		return
 	}
 	// What woke it came when the thread could run again, or later. Before, it may have had to wait for its core.
-	stalled := p.stallTime()
+	_, stalled := p.threadTimes()
 	p.since = max(p.since, t-(stalled-p.stalled))
 	p.stalled = stalled
 	if t-p.lastWakeup < soon {
@@ -214,24 +228,32 @@ func (p *pump) wait() {
 	}
 }
 
-// stallTime is how long this thread has waited for a core since it began, in nanoseconds: the second figure of schedstat.
-// Where the kernel does not tell it stays 0.
-func (p *pump) stallTime() int64 {
+// threadTimes are how long this thread has run, and has waited for a core, since it began, in nanoseconds: the first two figures
+// of schedstat. Where the kernel does not tell they stay 0.
+func (p *pump) threadTimes() (ran, waited int64) {
 	var text [64]byte
 	n, errno := linux.ReadAt(p.schedstat, text[:], 0)
 	if errno != 0 {
-		return 0
+		return 0, 0
 	}
-	var value int64
+	var times [2]int64
 	field := 0
 	for _, c := range text[:n] {
 		if c == ' ' {
-			field++
-		} else if field == 1 {
-			value = value*10 + int64(c-'0')
+			if field++; field == len(times) {
+				break
+			}
+		} else {
+			times[field] = times[field]*10 + int64(c-'0')
 		}
 	}
-	return value
+	return times[0], times[1]
+}
+
+// cpuTime is how long the pump's thread has run, in nanoseconds.
+func (p *pump) cpuTime() int64 {
+	ran, _ := p.threadTimes()
+	return ran
 }
 
 // lock is for all but the pump itself, which under load never waits.

@@ -342,7 +342,11 @@ func TestLongestPacket(t *testing.T) {
 func TestPumpRunsUntilTheEnd(t *testing.T) {
 	p := testPipe(t, Direction{DelayMs: 5})
 	ended := make(chan error, 1)
-	go func() { ended <- p.run() }()
+	started := make(chan error)
+	go func() { ended <- p.run(nil, started) }()
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
 	end := func() error {
 		unix.Shutdown(p.in, unix.SHUT_WR)
 		select {
@@ -412,7 +416,7 @@ func TestPumpAllocatesNothing(t *testing.T) {
 					break
 				}
 			}
-			p.stallTime()
+			p.threadTimes()
 		}); n != 0 {
 			t.Errorf("%s: %v allocations in 100 packets", name, n)
 		}

@@ -42,7 +42,7 @@ const linkTraffic: Form = {
   kinds: fieldsOf('syn synAck ack data dataFin fin reset other', 'number'), latenessMs: fieldsOf('p50 p99 max', 'number'),
 };
 const networkUse: Form = orNull({
-  toServer: linkTraffic, toClient: linkTraffic, retransmits: fieldsOf('client server', 'number'), ...fieldsOf('listenOverflows linkCpuSeconds', 'number'),
+  toServer: linkTraffic, toClient: linkTraffic, retransmits: fieldsOf('client server', 'number'), listenOverflows: 'number', linkCpuSeconds: fieldsOf('toServer toClient', 'number'),
 });
 const linkDirection: Form = { delayMs: 'number', ...fieldsOf('queuePackets bytesPerSecond lossShare', orAbsent('number')) };
 const networkResult: Form = orNull({
