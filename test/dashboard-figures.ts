@@ -15,7 +15,7 @@ const linkFigures: Record<string, (network: NetworkResult) => Cell> = {
   retransmits_per_request: ({ retransmitsPerRequest }) => retransmitsPerRequest,
   listen_overflows: ({ listenOverflows }) => listenOverflows,
   server_idle_share: ({ serverIdleShare }) => serverIdleShare,
-  delay: ({ delayHeld, latenessMs: { p99 } }) => (delayHeld ? 'held' : `not held: p99 +${p99.toFixed(0)} ms`),
+  delay: ({ delayHeld, latenessMs: { p99 } }) => (delayHeld ? 'held' : notHeld(p99)),
 };
 
 /** What each column of the tables has to say of a variant, from result.json alone. */
@@ -187,8 +187,12 @@ const linkRoundFigures: typeof roundFigures = {
   retransmits_per_request: ({ phase }) => phase.network && (phase.network.retransmits.client + phase.network.retransmits.server) / phase.requests,
   listen_overflows: ({ phase }) => phase.network?.listenOverflows,
   server_idle_share: ({ phase }) => 1 - phase.serverCpuSeconds / phase.seconds,
-  delay: ({ phase }) => (latestP99(phase) > 2 ? `not held: p99 +${latestP99(phase).toFixed(0)} ms` : 'held'),
+  delay: ({ phase }) => (latestP99(phase) > 2 ? notHeld(latestP99(phase)) : 'held'),
 };
+
+function notHeld(p99: number): string {
+  return `not held: p99 +${p99.toFixed(p99 < 99.95 ? 1 : 0)} ms`;
+}
 
 function latestP99({ network }: Phase): number {
   const of = (traffic: LinkTraffic | undefined): number => traffic?.latenessMs.p99 ?? 0;

@@ -3,9 +3,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dashboardNames, type DashboardName } from '../../dashboards/names.ts';
 import type { Result } from '../../lib/runner/result.ts';
 import { columnsOf, DashboardDatabase, dashboardOf, pickedOf } from '../dashboard-database.ts';
-import { expectedBuckets, expectedPhaseRows, expectedRoundRows, expectedRows, total } from '../dashboard-figures.ts';
+import { expectedBuckets, expectedLinkRounds, expectedPhaseRows, expectedRoundRows, expectedRows, total } from '../dashboard-figures.ts';
+import { whyNoNetworks } from '../fixtures/networks.ts';
 import { interpolate, panelsOf } from '../grafana.ts';
 
+const noNetworks = await whyNoNetworks();
 const names = Object.keys(dashboardNames) as DashboardName[];
 
 let database: DashboardDatabase;
@@ -105,6 +107,15 @@ describe('Comparison', () => {
       requests: integrity?.requests, stored: integrity?.stored, backfilled: integrity?.backfilled, lost: integrity?.lost,
     }]);
   });
+});
+
+describe.skipIf(noNetworks !== undefined)('Comparison of a run over a link of its own', () => {
+  it('has what went over the link, of each variant and each round', async () => {
+    const linked = await database.run(['nginx-tuning-under-delay', '--variants', 'untuned,tcp-nopush', '--rounds', '1', '--duration', '1s']);
+    expect(await database.rows('comparison', 24, linked)).toEqual(expectedRows(columnsOf('comparison', 24), linked));
+    expect(await database.rows('comparison', 26, linked)).toEqual(expectedLinkRounds(columnsOf('comparison', 26), linked));
+    expect(linked.variants.map(({ name, network }) => [name, network === null])).toEqual([['untuned', false], ['tcp-nopush', false]]);
+  }, 120_000);
 });
 
 describe('Live run', () => {
