@@ -16,12 +16,13 @@ export const delayTolerance = 0.02;
  * From this share of the packets, or of the requests, on those that a full queue dropped explain requests/s: TCP waits at least
  * 200 ms for a packet, and 1 s for a SYN or for what an accept queue turned away.
  */
-const dropsMatter = 0.01;
+export const dropsMatter = 0.01;
 
-const directions = ['toServer', 'toClient'] as const;
-type Direction = (typeof directions)[number];
+export const directions = ['toServer', 'toClient'] as const;
+export type Direction = (typeof directions)[number];
 
-const namesOfDirections: Readonly<Record<Direction, string>> = { toServer: 'to the server', toClient: 'to the client' };
+/** In words. */
+export const namesOfDirections: Readonly<Record<Direction, string>> = { toServer: 'to the server', toClient: 'to the client' };
 
 /**
  * How late the p99 of a direction may be, in milliseconds: by its own delay, or by the other one's where it has none, since a

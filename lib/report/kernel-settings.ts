@@ -1,6 +1,7 @@
 // Kernel settings of a run's own namespaces: those that hold, and each that this kernel would not take.
 import { enumeration } from '../format.ts';
 import type { KernelSetting, Result } from '../runner/result.ts';
+import { groupedBy } from './grouped.ts';
 
 /** Two lines at most for each side and the variants that ask for the same; none without settings. */
 export function kernelSettingLines({ kernelSettings, variants }: Pick<Result, 'kernelSettings' | 'variants'>): string[] {
@@ -18,16 +19,12 @@ export function kernelSettingLines({ kernelSettings, variants }: Pick<Result, 'k
 }
 
 function namesText(names: readonly string[], all: readonly string[]): string {
-  return all.length > 1 && all.every((name) => names.includes(name)) ? 'every variant' : names.join(', ');
+  const others = all.filter((name) => !names.includes(name));
+  if (all.length < 2 || names.length <= 2 * others.length) return names.join(', ');
+  return others.length === 0 ? 'every variant' : `every variant but ${enumeration(others)}`;
 }
 
 /** "net.core.somaxconn=128", as sysctl takes it. */
 function written({ name, value }: KernelSetting): string {
   return `${name}=${value}`;
-}
-
-function groupedBy(settings: readonly KernelSetting[], keyOf: (setting: KernelSetting) => string): Map<string, KernelSetting[]> {
-  const groups = new Map<string, KernelSetting[]>();
-  for (const setting of settings) groups.set(keyOf(setting), [...(groups.get(keyOf(setting)) ?? []), setting]);
-  return groups;
 }

@@ -13,6 +13,7 @@ import { comparesProtocols } from './columns.ts';
 import { kernelSettingLines } from './kernel-settings.ts';
 import { ladderOf } from './ladder.ts';
 import { ceilingLines, coresText, limitLines } from './limits.ts';
+import { queuePaceLines, queuePart } from './queue-pace.ts';
 
 /** What is known before the first round, for the two lines above the table. */
 export interface Heading {
@@ -85,6 +86,7 @@ export function findingLines(result: Result): string[] {
     ...latencyLines(result.variants.filter((variant) => isOpenModel(variant) && variant.latencyMs !== null)),
     ...headerLines(result),
     ...limitLines(result),
+    ...queuePaceLines(result),
     ...ceilingLines(result),
     ...noiseFloorLines(result),
     ...roundsLines(result),
@@ -130,15 +132,16 @@ function comparisonSentence(comparison: Comparison, knob: string | undefined, re
   const article = publishedRatio === null ? '.' : `; the article saw ${change(publishedRatio)}.`;
   const measured = measuredChange(comparison);
   const late = latenessPart(comparison, result);
-  const doubt = late === '' ? '' : verdict === 'faster' || verdict === 'slower' ? '; the link, not the server, may have made the difference' : '; the link may have hidden a difference';
+  // What is known of the link leaves no room for what may be.
+  const link = queuePart(comparison, result) || (late === '' ? '' : latenessDoubt(verdict));
   switch (verdict) {
     case 'faster':
     case 'slower':
-      return `${late}${subject} is ${verdict}${versus} here: ${measured}${doubt}${article}`;
+      return `${late}${subject} is ${verdict}${versus} here: ${measured}${link}${article}`;
     case 'same':
-      return `${late}${subject} is as fast as ${knob === undefined ? baseline : 'without'} here, within ${tolerance(result.sameWithin)}: ${measured}${doubt}${article}`;
+      return `${late}${subject} is as fast as ${knob === undefined ? baseline : 'without'} here, within ${tolerance(result.sameWithin)}: ${measured}${link}${article}`;
     case 'inconclusive':
-      return `${late}${late === '' ? 'Whether' : 'whether'} ${subject} is faster${versus} cannot be told from this: ${measured}; ${roundsNeeded(comparison)}${doubt}${article}`;
+      return `${late}${late === '' ? 'Whether' : 'whether'} ${subject} is faster${versus} cannot be told from this: ${measured}; ${roundsNeeded(comparison)}${link}${article}`;
     case 'none':
       return `No verdict on ${subject}${knob === undefined ? ` against ${baseline}` : ''}: ${why}${ratio === 0 ? '' : ` (measured ${change(ratio)}${delayMark(comparison)})`}${article}`;
   }
@@ -167,6 +170,10 @@ function latenessPart({ delayNotHeld }: Comparison, result: Result): string {
     return network === null ? [] : [`${latenessText([network.latenessMs.p99])} with ${name}`];
   });
   return delayNotHeld.length === 0 ? '' : `Over a link whose delay did not hold (${enumeration(late)}), `;
+}
+
+function latenessDoubt(verdict: Comparison['verdict']): string {
+  return verdict === 'faster' || verdict === 'slower' ? '; the link, not the server, may have made the difference' : '; the link may have hidden a difference';
 }
 
 function measuredChange({ ratio, ci95 }: Comparison): string {
