@@ -62,7 +62,7 @@ function pairOf({ name, connections, network: own, knobs = [], expectedRps, publ
     ...common, server: nginx(config, workers), ...(printed === undefined ? {} : { published: printed }),
   });
   return [
-    { name, ...withConfig(['packaged', ...knobs], figures.off) },
+    { name, against: null, ...withConfig(['packaged', ...knobs], figures.off) },
     { name: `${name}-nopush`, against: name, ...withConfig(['packaged', ...knobs, 'tcp-nopush'], figures.on) },
   ];
 }
@@ -79,7 +79,7 @@ export default defineScenario({
   rounds: 5,
   variants: conditions.flatMap(pairOf),
   footnotes: [
-    'Rows that end in -nopush have tcp_nopush on, and are against the row without it; the others are against the first: what the network alone makes of it.',
+    'Rows that end in -nopush have tcp_nopush on, and are against the row without it.',
     ...footnotes,
   ],
 });

@@ -7,7 +7,7 @@ import { baselineName, fitVariantLoad, isRunnable, networkOf, pageOf, type Runna
 import type { Load } from '../scenario/load.ts';
 import type { Page, Scenario, ServerSpec, Variant } from '../scenario/model.ts';
 import { serverNameOf } from '../scenario/url.ts';
-import { hardFilesLimit, requireFiles } from '../servers/files-limit.ts';
+import { fileLimitFor, hardFilesLimit, requireFiles } from '../servers/files-limit.ts';
 import type { Cores } from './cores.ts';
 import { estimatedSeconds, expectedSeconds, secondsPerRound } from './estimate.ts';
 
@@ -80,7 +80,9 @@ export function makePlan(scenario: Scenario, shown: readonly Variant[], cores: C
       generatorCores: cores.generatorCpus.length, exact, quick, ...(durationSeconds === undefined ? {} : { durationSeconds }),
     }),
   }));
-  for (const { variant: { name }, load: { connections } } of variants) {
+  for (const { variant: { name, server }, load: { connections } } of variants) {
+    // The server needs more, so who raises the limit for it has raised it for both.
+    fileLimitFor(`${name}: ${server.name}`, server.fileLimit, connections, filesLimit);
     const needed = connections + otherFiles;
     requireFiles(needed, filesLimit, `${name}: ${connections} connections of the load generator need ${needed} open files`);
   }

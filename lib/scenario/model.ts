@@ -123,8 +123,8 @@ export interface Variant {
   published?: Published;
   /** Not run unless `--variants` names it: beyond the article. */
   onRequest?: boolean;
-  /** The variant its ratio is taken against; default: the scenario's first variant. */
-  against?: string;
+  /** The variant its ratio is taken against; default: the scenario's first variant. null: none, it is a baseline itself. */
+  against?: string | null;
   /** With fewer cores for the server the variant comes to the same as the one it is taken against: no verdict then. */
   needsServerCores?: number;
   /** Default: the scenario's page. Where two configs of a person's own answer differently. */

@@ -10,9 +10,10 @@ export function isRunnable(variant: Variant): variant is RunnableVariant {
   return typeof variant.server !== 'string';
 }
 
-/** The name of the variant that this one's ratio is taken against; undefined for the scenario's baseline. */
+/** The name of the variant that this one's ratio is taken against; undefined for a baseline. */
 export function baselineName(scenario: Scenario, variant: Variant): string | undefined {
   const [first] = scenario.variants;
+  if (variant.against === null) return undefined;
   return variant.against ?? (variant === first ? undefined : first?.name);
 }
 

@@ -184,7 +184,7 @@ describe('warnings', () => {
 
   test('say once what to do where the link was late', () => {
     expect(texts(variant('untuned', 10_000, late(138)), variant('nopush', 12_000), variant('log-off', 10_000, late(90)))).toEqual([
-      'untuned and log-off: the link was later than the delay that was asked for, so it may be what is compared: give it more cores with --generator-cpus, or take fewer connections',
+      'untuned and log-off: the link was later than the delay that was asked for, so it may be what is compared: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus), or take fewer connections',
     ]);
     expect(texts(variant('untuned', 10_000), variant('nopush', 12_000))).toEqual([]);
   });

@@ -68,8 +68,7 @@ describe('the sampler', () => {
     const network = link();
     const sampler = sampleLink(network, 0);
     await network.answered(4);
-    await sampler.stop();
-    await sampler.stop();
+    expect([await sampler.stop(), await sampler.stop()]).toEqual([undefined, undefined]);
     const { length } = sampler.samples;
     expect([length >= 4, network.asked]).toEqual([true, Array(length).fill('counts')]);
   });
@@ -86,10 +85,10 @@ describe('the sampler', () => {
     expect(mark - first).toBeGreaterThanOrEqual(250);
   });
 
-  test('ends with the link, and leaves it to others to say so', async () => {
+  test('ends with the link, and says so when it is stopped, however often', async () => {
     const ended = (): Promise<never> => Promise.reject(new Error('the link ended'));
     const sampler = sampleLink({ counts: ended, mark: ended }, 0);
-    await sampler.stop();
+    expect([(await sampler.stop())?.message, (await sampler.stop())?.message]).toEqual(['the link ended', 'the link ended']);
     expect(sampler.samples).toEqual([]);
   });
 });

@@ -250,6 +250,13 @@ describe('kernel settings', () => {
     ]);
   });
 
+  test('of most variants name the others', () => {
+    const four = { variants: result([untuned, nopush, variant('third', 10_000), variant('fourth', 10_000)]).variants };
+    const named = (...names: string[]): string[] => kernelSettingLines({ ...four, kernelSettings: [setting('net.core.somaxconn', '128', names)] });
+    expect(named('untuned', 'third', 'fourth')).toEqual(['every variant but nopush: kernel settings in the server\'s namespace: net.core.somaxconn=128.']);
+    expect(named('untuned', 'third')).toEqual(['untuned, third: kernel settings in the server\'s namespace: net.core.somaxconn=128.']);
+  });
+
   test('of the only variant have its name', () => {
     expect(kernelSettingLines({ variants: held.variants.slice(0, 1), kernelSettings: [setting('net.core.somaxconn', '128', ['untuned'])] })).toEqual([
       'untuned: kernel settings in the server\'s namespace: net.core.somaxconn=128.',
@@ -276,6 +283,8 @@ describe('all reports', () => {
     const markdown = markdownReport(whole, { heading: headingLines(resultHeading(whole)), findings });
     const terminal = [...headingLines(resultHeading(whole)), ...terminalReport(whole, findings, plain)].join('\n');
     for (const text of words) for (const report of [page, markdown, terminal]) expect(report).toContain(text);
+    expect(markdown).toContain('| variant | packets/request to server | packets/request to client | packets/request in all | packets/request published | dropped to server | late p50 ms | late p99 ms | delay |');
+    expect(markdown).toContain('| published errors/M | requests/s | against untuned |');
   });
 
   test('of several runs mark them too', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { fitVariantLoad, isRunnable, loadOf, networkOf, pageOf } from '../../lib/scenario/catalogue.ts';
+import { baselineName, fitVariantLoad, isRunnable, loadOf, networkOf, pageOf } from '../../lib/scenario/catalogue.ts';
 import { ab, defineScenario, h2load, h2o, nghttpd, nginx, vegeta, wrk, type LoadProfile, type NetworkSpec, type Scenario, type Variant } from '../../lib/scenario/index.ts';
 
 const workers = { workers: 1 };
@@ -31,6 +31,8 @@ test('configs of a person\'s own, a page per variant, controls and further compa
   expect(defineScenario(mixed)).toBe(mixed);
   expect(pageOf(mixed, own).path).toBe('/?a=1');
   expect(pageOf(mixed, first)).toBe(page);
+  const baselines = { ...good, variants: [first, { ...second, against: null }, { ...own, against: 'second' }] };
+  expect(defineScenario(baselines).variants.map((variant) => baselineName(baselines, variant))).toEqual([undefined, undefined, 'second']);
   const alone = { ...good, page: { path: '/', bodyBytes: 0 }, variants: [{ ...own, server: nghttpd(['/a'], { workers: 1, asIs: {} }) }] };
   expect(defineScenario(alone)).toBe(alone);
   const asked = { ...good, load: { ...load, method: 'POST', headers: { 'Accept-Encoding': 'gzip' }, body: 'x' } };
