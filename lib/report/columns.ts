@@ -10,7 +10,8 @@ import { cpuCell, verdictCell } from './verdict-cell.ts';
 
 interface Row { variant: VariantResult; comparison: Comparison | undefined }
 
-const here = 'here';
+/** The group of what was measured, beside "published". */
+export const here = 'here';
 
 /** One row per variant, in the order of the result. Columns with nothing in them (no published figures, no comparison) are left out. */
 export function variantTable(result: Result): Table {

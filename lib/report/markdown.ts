@@ -1,5 +1,6 @@
 // table.md: the same tables and lines as in the terminal, to be pasted anywhere.
 import type { Result } from '../runner/result.ts';
+import { here } from './columns.ts';
 import { lineParts, tableParts } from './parts.ts';
 import { footnoteLines, warningLines } from './sentences.ts';
 import { textOf, type Heading, type Part, type Table } from './table.ts';
@@ -33,8 +34,9 @@ export function markdownTable({ columns, rows }: Table): string[] {
   ];
 }
 
+/** There is one line of titles; what was measured is what a figure is of unless it says otherwise. */
 function titleOf({ group, title }: Heading): string {
-  return group === 'published' ? `${group} ${title}` : title;
+  return group === '' || group === here ? title : `${group} ${title}`;
 }
 
 function paragraphs(lines: readonly string[]): string[] {
