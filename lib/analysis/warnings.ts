@@ -134,7 +134,7 @@ export function warningText(warning: Warning): string {
     case 'failures':
       return `${warning.variant}: ${failures(warning)} among ${whole(warning.requests)} requests: requests/s alone do not compare`;
     case 'delay-not-held':
-      return `${enumeration(warning.variants)}: the link was later than the delay that was asked for, so it may be what is compared: give it more cores with --generator-cpus, or take fewer connections`;
+      return `${enumeration(warning.variants)}: the link was later than the delay that was asked for, so it may be what is compared: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus), or take fewer connections`;
     case 'unsent':
       return `${warning.variant}: ${whole(warning.unsent)} of ${whole(warning.requests + warning.unsent)} requests were due and could not be sent: `
         + 'the server or the generator did not keep up with the rate';

@@ -61,7 +61,7 @@ export function linkPart({ variants }: Pick<Result, 'variants'>): Part[] {
       column('', 'server idle', ({ network }) => figure(network?.serverIdleShare, percent)),
       ...(links.size < 2 ? [] : [column('', 'link', (variant) => (variant.rounds.length === 0 ? '' : linkOf(variant)), { align: 'left' })]),
     ])],
-    below: ['Packets as they came to the link, those that its queue dropped included; late is how much after the asked delay they left it, in the later direction.'],
+    below: ['Packets as they came to the link, those that its queue dropped and what was sent again for them included; late is how much after the asked delay they left it, in the later direction.'],
   }];
 }
 

@@ -237,8 +237,8 @@ export interface VariantResult {
   errorsPerMillion: number | null;
   successRatio: number | null;
   /**
-   * Median share of the cores that it can use (one per worker, one per thread) that each side used; 1 is all. The generator's is
-   * that of all its cores with the link, where the two used more of those.
+   * Median share of the cores that it can use (one per worker, one per thread) that each side used; 1 is all. With the link, which
+   * carries what goes to a side on that side's cores, it is that of all of these, where the two used more of them.
    */
   serverShare: number | null;
   generatorShare: number | null;
