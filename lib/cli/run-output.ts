@@ -51,8 +51,8 @@ const longSeconds = 300;
 export function shorterLine(plan: PlanDraft, options: RunOptions, ownWays: readonly string[]): string[] {
   if (estimatedSeconds(plan) <= longSeconds) return [];
   const quick = makePlan(plan.scenario, plan.shown, plan.cores, { ...options, quick: true, exact: plan.exact });
-  // With rounds and seconds that the person has set, it is no shorter.
-  const isQuickest = plan.quick || estimatedSeconds(quick) >= estimatedSeconds(plan);
+  // With rounds and seconds that the person has set, it is hardly shorter.
+  const isQuickest = plan.quick || estimatedSeconds(quick) > 0.9 * estimatedSeconds(plan);
   const first = isQuickest ? [] : [`--quick (about ${duration(estimatedSeconds(quick))})`];
   return [`To make it shorter: ${[...first, ...(plan.rounds > 1 ? ['fewer --rounds', plan.maxTimeSeconds === undefined ? 'a --max-time' : 'a shorter --max-time'] : []), ...ownWays].join(', ')}.`];
 }

@@ -89,7 +89,7 @@ test('a long run says how to make it shorter, with what it has', () => {
   expect(shorterLine(planOf({ durationSeconds: 60 }), { ...options, durationSeconds: 60 }, [])).toEqual([
     'To make it shorter: --quick (about 8 min 9 s), fewer --rounds, a --max-time.',
   ]);
-  // --quick would change neither.
+  // --quick would change nothing but the warm-up.
   const told = { ...options, durationSeconds: 60, rounds: 4 };
   expect(shorterLine(planOf({ durationSeconds: 60, rounds: 4 }), told, [])).toEqual(['To make it shorter: fewer --rounds, a --max-time.']);
   const one = { ...planOf({ rounds: 1, durationSeconds: 300 }), quick: true };
