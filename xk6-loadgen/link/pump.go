@@ -57,7 +57,7 @@ type pump struct {
 	wakeups    int
 	// scratch takes packets that are dropped.
 	scratch [mtu]byte
-	// thread is the pump's own, schedstat the file in which the kernel says how long it has run, and could have run and did not.
+	// thread is the pump's own, schedstat the file in which the kernel says how long it could have run and did not: stalled, so far.
 	thread    int
 	schedstat int
 	stalled   int64
@@ -105,7 +105,7 @@ func (p *pump) run(cpus []int, started chan<- error) error {
 		p.schedstat = fd
 		defer linux.Close(fd)
 	}
-	_, p.stalled = p.threadTimes()
+	p.stalled, _ = p.stallTime()
 	started <- nil
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -213,10 +213,12 @@ func (p *pump) wait() {
 		p.since = t
 		return
 	}
-	// What woke it came when the thread could run again, or later. Before, it may have had to wait for its core.
-	_, stalled := p.threadTimes()
-	p.since = max(p.since, t-(stalled-p.stalled))
-	p.stalled = stalled
+	// What woke it came when the thread could run again, or later: it may have had to wait for its core. Where the kernel does not
+	// tell how long, it may have come as soon as the device had been seen empty.
+	if stalled, told := p.stallTime(); told {
+		p.since = max(p.since, t-(stalled-p.stalled))
+		p.stalled = stalled
+	}
 	if t-p.lastWakeup < soon {
 		p.wakeups++
 	} else {
@@ -228,33 +230,28 @@ func (p *pump) wait() {
 	}
 }
 
-// threadTimes are how long this thread has run, and has waited for a core, since it began, in nanoseconds: the first two figures
-// of schedstat. Where the kernel does not tell they stay 0.
-func (p *pump) threadTimes() (ran, waited int64) {
+// stallTime is how long this thread has waited for a core since it began, in nanoseconds: the second figure of schedstat. A kernel
+// that does not tell has no such file, or zeros in it, also for how often the thread has run: the third.
+func (p *pump) stallTime() (waited int64, told bool) {
 	var text [64]byte
 	n, errno := linux.ReadAt(p.schedstat, text[:], 0)
 	if errno != 0 {
-		return 0, 0
+		return 0, false
 	}
-	var times [2]int64
+	var figures [3]int64
 	field := 0
 	for _, c := range text[:n] {
 		if c == ' ' {
-			if field++; field == len(times) {
-				break
-			}
-		} else {
-			times[field] = times[field]*10 + int64(c-'0')
+			field++
+		} else if field < len(figures) && '0' <= c && c <= '9' {
+			figures[field] = figures[field]*10 + int64(c-'0')
 		}
 	}
-	return times[0], times[1]
+	return figures[1], figures[2] > 0
 }
 
 // cpuTime is how long the pump's thread has run, in nanoseconds.
-func (p *pump) cpuTime() int64 {
-	ran, _ := p.threadTimes()
-	return ran
-}
+func (p *pump) cpuTime() int64 { return linux.ThreadCPU(p.thread) }
 
 // lock is for all but the pump itself, which under load never waits.
 func (p *pump) lock() {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"runtime"
 	"syscall"
 	"testing"
@@ -196,6 +198,50 @@ func TestLatenessSinceTheDeviceWasEmpty(t *testing.T) {
 	most := float64(now()-begin) / 1e6
 	if late := p.check(t, 1, len(p.received(t))).LatenessMs; late.Max > most || late.Max == 0 {
 		t.Errorf("%+v, where %v ms have passed", late, most)
+	}
+}
+
+// When a packet woke the pump, what is known is how long its thread then waited for a core. A kernel that does not tell leaves the
+// most that it can have been.
+func TestLatenessOfWhatWokeIt(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	file, err := os.Open("/proc/thread-self/schedstat")
+	if err != nil {
+		t.Skipf("SKIPPED: %v", err)
+	}
+	defer file.Close()
+	zeros, err := os.Create(filepath.Join(t.TempDir(), "schedstat"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer zeros.Close()
+	zeros.WriteString("0 0 0\n")
+	for name, c := range map[string]struct {
+		schedstat int
+		told      bool
+	}{"no file": {-1, false}, "zeros": {int(zeros.Fd()), false}, "the kernel's": {int(file.Fd()), true}} {
+		p := testPipe(t, Direction{})
+		p.schedstat = c.schedstat
+		var told bool
+		if p.stalled, told = p.stallTime(); told != c.told {
+			if !c.told {
+				t.Errorf("%s: taken for the truth", name)
+				continue
+			}
+			t.Logf("SKIPPED %s: it does not tell", name)
+			continue
+		}
+		p.carry(t)
+		empty := p.since
+		time.Sleep(30 * time.Millisecond)
+		p.send(t, 1, 100)
+		p.mutex.Lock()
+		p.wait()
+		p.mutex.Unlock()
+		if moved := p.since - empty; c.told && moved < 20e6 || !c.told && moved != 0 {
+			t.Errorf("%s: it can have come from %d ns after the device was empty on", name, moved)
+		}
 	}
 }
 
@@ -416,7 +462,7 @@ func TestPumpAllocatesNothing(t *testing.T) {
 					break
 				}
 			}
-			p.threadTimes()
+			p.stallTime()
 		}); n != 0 {
 			t.Errorf("%s: %v allocations in 100 packets", name, n)
 		}
