@@ -125,6 +125,9 @@ type Lateness struct {
 	Max float64 `json:"max"`
 }
 
+// mostCPUs is more than Linux can have.
+const mostCPUs = 1 << 16
+
 // longestDelay keeps a slip of units from looking like a link that hangs.
 const longestDelay = time.Minute
 
@@ -154,7 +157,7 @@ func parseOrder(line []byte) (Order, error) {
 	}
 	if order.CPUs != nil {
 		for _, cpu := range slices.Concat(order.CPUs.ToServer, order.CPUs.ToClient) {
-			if cpu < 0 {
+			if cpu < 0 || cpu >= mostCPUs {
 				return order, fmt.Errorf("%d is no number of a core", cpu)
 			}
 		}

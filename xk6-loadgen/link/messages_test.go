@@ -52,6 +52,7 @@ func TestWrongOrders(t *testing.T) {
 		{`{"delayMs":1}`, `{"delayMs":1,"lossShare":-0.1}`, "toServer.lossShare is 0 to 1"},
 		{`[{"side":"server","name":"net.a","value":"1"}]`, `null`, "settings are missing"},
 		{`,"settings"`, `,"cpus":{"toServer":[1],"toClient":[-1]},"settings"`, "-1 is no number of a core"},
+		{`,"settings"`, `,"cpus":{"toServer":[65536],"toClient":[1]},"settings"`, "65536 is no number of a core"},
 		{`"server"`, `"both"`, `the side of a setting is client or server, not "both"`},
 		{`"server"`, `""`, `the side of a setting is client or server, not ""`},
 		{`net.a`, ``, `"" is no name of a kernel setting`},

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -89,11 +90,11 @@ func newPump(from, to int, d Direction, roundTrip time.Duration) (*pump, error) 
 func (p *pump) run(cpus []int, started chan<- error) error {
 	runtime.LockOSThread()
 	if len(cpus) > 0 {
-		var set unix.CPUSet
+		set := unix.NewCPUSet(slices.Max(cpus) + 1)
 		for _, cpu := range cpus {
 			set.Set(cpu)
 		}
-		if err := unix.SchedSetaffinity(0, &set); err != nil {
+		if err := unix.SchedSetaffinityDynamic(0, set); err != nil {
 			started <- fmt.Errorf("no thread can run on the cores %v: %w", cpus, err)
 			return err
 		}
