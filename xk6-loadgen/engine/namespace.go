@@ -3,9 +3,9 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"syscall"
 
+	"bakeoff.invalid/xk6-loadgen/internal/linux"
 	"golang.org/x/sys/unix"
 )
 
@@ -55,21 +55,16 @@ func (n *namespace) enter() error {
 }
 
 // run calls f on a thread inside, and returns its error, or that of entering.
-func (n *namespace) run(f func() error) error {
+func (n *namespace) run(f func() error) (err error) {
 	if n == nil {
 		return f()
 	}
-	done := make(chan error)
-	go func() {
-		// Never unlocked: a thread that is elsewhere must not serve other goroutines, and ends with this one.
-		runtime.LockOSThread()
-		err := n.enter()
-		if err == nil {
+	linux.OnOwnThread(func() {
+		if err = n.enter(); err == nil {
 			err = f()
 		}
-		done <- err
-	}()
-	return <-done
+	})
+	return err
 }
 
 // close lets the namespace go; threads and sockets inside keep it.

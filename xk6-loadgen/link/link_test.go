@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"bakeoff.invalid/xk6-loadgen/internal/linux"
 	"golang.org/x/sys/unix"
 )
 
@@ -39,7 +40,7 @@ func TestMain(m *testing.M) {
 func needNamespaces(t *testing.T) {
 	t.Helper()
 	var refused error
-	onOwnThread(func() { refused = unix.Unshare(unix.CLONE_NEWNET) })
+	linux.OnOwnThread(func() { refused = unix.Unshare(unix.CLONE_NEWNET) })
 	if refused != nil {
 		t.Skipf("SKIPPED: network namespaces are needed, and unshare(CLONE_NEWNET) says: %v", refused)
 	}
@@ -78,7 +79,7 @@ func startLink(t *testing.T, order Order, attributes *syscall.SysProcAttr) *proc
 	}
 	p.answers = bufio.NewReader(out)
 	// As the runner starts it; without the right to that it is as others.
-	onOwnThread(func() {
+	linux.OnOwnThread(func() {
 		unix.Setpriority(unix.PRIO_PROCESS, 0, -15)
 		err = p.Start()
 	})
@@ -151,7 +152,7 @@ func (p *process) quiet() Report {
 func inside(t testing.TB, side SideReady, f func()) {
 	t.Helper()
 	var err error
-	onOwnThread(func() {
+	linux.OnOwnThread(func() {
 		var fd int
 		if fd, err = unix.Open(side.Netns, unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
 			return

@@ -7,9 +7,8 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"runtime"
-	"syscall"
 
+	"bakeoff.invalid/xk6-loadgen/internal/linux"
 	"golang.org/x/sys/unix"
 )
 
@@ -34,31 +33,12 @@ type namespace struct {
 
 // newNamespace makes a side's namespace, with loopback and a device that leads to the link, and writes the settings there.
 func newNamespace(side Side, settings []SettingOrder) (n *namespace, outcomes []SettingOutcome, err error) {
-	onOwnThread(func() {
+	linux.OnOwnThread(func() {
 		if n, err = enterNamespace(side); err == nil {
 			outcomes = applySettings(settings)
 		}
 	})
 	return n, outcomes, err
-}
-
-// onOwnThread runs f on a thread that ends with it: whatever f does to the thread, nothing else runs there later.
-func onOwnThread(f func()) {
-	done := make(chan struct{})
-	go func() {
-		runtime.LockOSThread()
-		if syscall.Gettid() == syscall.Getpid() {
-			// The main thread cannot end, and what it is in, the process is taken to be in. While this goroutine keeps it,
-			// another one gets another thread.
-			onOwnThread(f)
-			runtime.UnlockOSThread()
-			close(done)
-			return
-		}
-		defer close(done)
-		f()
-	}()
-	<-done
 }
 
 // enterNamespace makes a namespace and puts the calling thread into it.
