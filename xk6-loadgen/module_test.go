@@ -193,6 +193,7 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 		`loadgen.run({ rate: 0 })`:                                            "rate: must be a number of requests/s greater than 0, got 0",
 		`loadgen.run({ buckets: ['1'] })`:                                     "buckets: must be a time with a unit",
 		`loadgen.run({ buckets: [] })`:                                        "buckets: give at least one",
+		`loadgen.run({ netns: '' })`:                                          "netns: is empty; leave it out for k6's own network",
 		`loadgen.run({ netns: 7 })`:                                           "netns: must be a string, got 7",
 		`loadgen.run({ url: 'http://127.0.0.1/', requests: 1, netns: '/x' })`: "netns: /x cannot be opened: no such file or directory",
 		`loadgen.run({ tls: true })`:                                          "tls: must be an object",

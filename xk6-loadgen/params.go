@@ -115,7 +115,9 @@ func (p *params) set(rt *sobek.Runtime, key string, v sobek.Value) (err error) {
 	case "method":
 		o.Method, err = text(key, v)
 	case "netns":
-		o.NetNS, err = text(key, v)
+		if o.NetNS, err = text(key, v); err == nil && o.NetNS == "" {
+			err = fmt.Errorf("%s: is empty; leave it out for k6's own network", key)
+		}
 	case "body":
 		var body string
 		body, err = text(key, v)
