@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"bakeoff.invalid/xk6-loadgen/internal/linux"
 	"golang.org/x/sys/unix"
@@ -99,7 +98,7 @@ func readAll(fd int) (string, error) {
 	for {
 		n, errno := linux.ReadAt(fd, part, int64(text.Len()))
 		if errno != 0 {
-			return "", syscall.Errno(errno)
+			return "", errno
 		}
 		if n == 0 {
 			return text.String(), nil

@@ -47,9 +47,6 @@ func newQueue() (*queue, error) {
 	return &queue{memory: memory, fresh: 1}, nil
 }
 
-// free gives the memory back.
-func (q *queue) free() { syscall.Munmap(q.memory) } //nolint:errcheck // it is what Mmap gave
-
 // room is where the next packet can be written, of which push then says how long it is; nil when all memory is full.
 func (q *queue) room() []byte {
 	if int(q.write)+entryBytes+mtu > chunkBytes {

@@ -3,8 +3,12 @@ package link
 import (
 	"bytes"
 	"math/rand/v2"
+	"syscall"
 	"testing"
 )
+
+// free gives the memory back, which a link keeps as long as it runs.
+func (q *queue) free() { syscall.Munmap(q.memory) }
 
 func testQueue(t testing.TB) *queue {
 	t.Helper()

@@ -30,7 +30,7 @@ func applySettings(orders []SettingOrder) []SettingOutcome {
 	return outcomes
 }
 
-// applySetting returns why the setting does not hold, or ”. Only what is below net. can belong to a network namespace: nothing
+// applySetting returns why the setting does not hold, or nothing. Only what is below net. can belong to a network namespace: nothing
 // else is written.
 func applySetting(name, value string) string {
 	file := settingFile(name)

@@ -14,7 +14,7 @@ import (
 	"bakeoff.invalid/xk6-loadgen/link"
 )
 
-// threads that run Go code at a time: one for each direction, which may not wait for the others, and what answers.
+// threads that run Go code at a time: one for each direction, which may not wait for the others, what answers, and garbage collection.
 const threads = 4
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
