@@ -827,6 +827,25 @@ func TestReportWaitsForQuiet(t *testing.T) {
 	}
 }
 
+// A report that is under way, and words that wait for it, do not keep it from ending.
+func TestEndWithinAReport(t *testing.T) {
+	const delay = 3 * time.Second
+	p := startLink(t, Order{ToServer: Direction{DelayMs: float64(delay.Milliseconds())}}, nil)
+	client, server := udp(t, p.ready.Client, 0), udp(t, p.ready.Server, 0)
+	begin := time.Now()
+	sendNumbered(t, client, addressOf(server), 1, 50)
+	io.WriteString(p.in, "report\ncounts\nreport\n")
+	p.in.Close()
+	answers, err := io.ReadAll(p.answers)
+	if err := p.Wait(); err != nil {
+		t.Error(err)
+	}
+	// A report takes longer than the packet that is on its way.
+	if took := time.Since(begin); len(answers) > 0 || err != nil || took >= delay {
+		t.Errorf("after %s it ended with %q (%v)", took, answers, err)
+	}
+}
+
 // Counts are those of now, and stay in the next report; a mark parts lateness alone.
 func TestCounts(t *testing.T) {
 	t.Parallel()

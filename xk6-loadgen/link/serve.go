@@ -10,6 +10,9 @@ import (
 // longestLine holds an order with more settings than a kernel has.
 const longestLine = 1 << 20
 
+// wordsAhead may be asked for before one is answered, and the end of the input is seen still.
+const wordsAhead = 64
+
 // Serve reads an order and then the words "counts", "mark" and "report" as often as they come, each on a line, and answers each with a line. It
 // returns nil when its input ends, at once, even in the middle of a report; else what is wrong with the input, or what the
 // system refuses.
@@ -30,7 +33,7 @@ func Serve(in io.Reader, out io.Writer) error {
 	if err := answers.Encode(ready); err != nil {
 		return fmt.Errorf("nobody takes its output: %w", err)
 	}
-	asked, end := make(chan string), make(chan error, 1)
+	asked, end := make(chan string, wordsAhead), make(chan error, 1)
 	go func() { end <- listen(lines, asked) }()
 	answered := make(chan error, 1)
 	go func() { answered <- answer(link, asked, answers) }()
