@@ -10,8 +10,11 @@ const intervalMs = 100;
 export interface LinkSampler {
   /** In order of time. */
   samples: readonly LinkCounts[];
-  /** Ends once the question under way is answered. May be called twice. */
-  stop(): Promise<void>;
+  /**
+   * Ends once the question under way is answered, and returns why it had ended before, if it had: then what was counted is not all.
+   * Never throws; may be called twice.
+   */
+  stop(): Promise<Error | undefined>;
 }
 
 /**
@@ -23,7 +26,7 @@ export function sampleLink(network: Pick<Network, 'counts' | 'mark'>, warmupSeco
   const over = new AbortController();
   let firstAtMs = Infinity;
   let marked = warmupSeconds === 0;
-  const ended = (async (): Promise<void> => {
+  const ended: Promise<Error | undefined> = (async (): Promise<void> => {
     while (!over.signal.aborted) {
       const isTime = !marked && Date.now() >= firstAtMs + warmupSeconds * 1000;
       const sample = await (isTime ? network.mark() : network.counts());
@@ -32,9 +35,7 @@ export function sampleLink(network: Pick<Network, 'counts' | 'mark'>, warmupSeco
       samples.push(sample);
       await delay(intervalMs, undefined, { signal: over.signal }).catch(() => undefined);
     }
-  })().catch(() => {
-    // The link's end, or an interrupt, ends the load as well, and is told there.
-  });
+  })().then(() => undefined, (error: Error) => error);
   return {
     samples,
     stop() {

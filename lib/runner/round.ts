@@ -37,7 +37,7 @@ export interface RunContext {
 export interface VariantRound {
   server: NonNullable<VariantResult['server']>;
   phases: Phase[];
-  /** Packets were still on their way when they were counted. */
+  /** Packets that belong to the load were still on their way when they were counted. */
   restless: boolean;
   /** null with `--store none`. */
   integrity: RoundIntegrity | null;
@@ -109,7 +109,7 @@ export async function runVariantRound(context: RunContext, planned: PlannedVaria
     await stop();
     const phases = phasesOf(measurement, planned.load, context.plan.cores);
     const integrity = await storeSamples(context, planned, attempt.round, measurement, phases);
-    return { server: serverFacts(planned, server), phases, restless: measurement.link?.report.quiet === false, integrity };
+    return { server: serverFacts(planned, server), phases, restless: isRestless(measurement, planned.load), integrity };
   } finally {
     await stop();
     unguard();
@@ -218,7 +218,11 @@ async function underLoad(
   }).catch((error: unknown) => {
     throw error instanceof LoadFailure ? new RoundFailure(error.message) : error;
   }).finally(() => link?.stop());
-  return { results, samples, recordFile, link: network === null || link === null ? null : { samples: link.samples, report: await linkReport(network) } };
+  if (network === null || link === null) return { results, samples, recordFile, link: null };
+  // The link's end, or an interrupt, has ended the load as well, and was told above.
+  const failure = await link.stop();
+  if (failure !== undefined) asRoundFailure(failure);
+  return { results, samples, recordFile, link: { samples: link.samples, report: await linkReport(network) } };
 }
 
 /** @throws RoundFailure when the link does not tell what went over it, or it was not all that its spec lets through */
@@ -226,7 +230,12 @@ async function linkReport(network: Network): Promise<LinkReport> {
   const report = await network.report().catch(asRoundFailure);
   const { deviceDrops } = report;
   if (deviceDrops === 0) return report;
-  throw new RoundFailure(`the network's own devices dropped ${whole(deviceDrops)} ${deviceDrops === 1 ? 'packet' : 'packets'} that the link did not come to read: give it more cores with --generator-cpus`);
+  throw new RoundFailure(`the network's own devices dropped ${whole(deviceDrops)} ${deviceDrops === 1 ? 'packet' : 'packets'} that the link did not come to read: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus)`);
+}
+
+/** Where the load has a window, packets are counted at its ends, and what is on its way after them is of no matter. */
+function isRestless({ link }: Measurement, { warmupSeconds }: Load): boolean {
+  return warmupSeconds === 0 && link?.report.quiet === false;
 }
 
 /** Puts the engine's results and what was sampled within their windows together. */
