@@ -13,9 +13,9 @@ const longestLine = 1 << 20
 // wordsAhead may be asked for before one is answered, and the end of the input is seen still.
 const wordsAhead = 64
 
-// Serve reads an order and then the words "counts", "mark" and "report" as often as they come, each on a line, and answers each with a line. It
-// returns nil when its input ends, at once, even in the middle of a report; else what is wrong with the input, or what the
-// system refuses.
+// Serve reads an order and then the words "counts", "mark" and "report" as often as they come, each on a line, and answers each
+// with a line. It returns nil when its input ends, at once, even in the middle of a report; else what is wrong with the input,
+// or what the system refuses.
 func Serve(in io.Reader, out io.Writer) error {
 	lines, answers := bufio.NewScanner(in), json.NewEncoder(out)
 	lines.Buffer(nil, longestLine)
