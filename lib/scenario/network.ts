@@ -18,7 +18,10 @@ export function problemOfNetwork(network: NetworkSpec): string | undefined {
   return undefined;
 }
 
-function problemOfDirection({ delayMs, queuePackets, bytesPerSecond, lossShare }: LinkDirection): string | undefined {
+function problemOfDirection({ delayMs, queuePackets, bytesPerSecond, lossShare, ...others }: LinkDirection): string | undefined {
+  // One that is misspelt would leave the limit out that it was to be.
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined) return `${unknown} is none of delayMs, queuePackets, bytesPerSecond and lossShare`;
   if (!(delayMs >= 0 && delayMs <= longestDelayMs)) return `delayMs ${delayMs} has to be from 0 to ${longestDelayMs}`;
   if (queuePackets !== undefined && !(Number.isSafeInteger(queuePackets) && queuePackets > 0)) {
     return `queuePackets ${queuePackets} has to be a whole number above 0, or left out for no limit`;

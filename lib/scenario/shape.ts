@@ -44,8 +44,9 @@ function problemOfLoad(load: unknown): string | undefined {
 
 function problemOfNetwork(network: unknown): string | undefined {
   const fields: Fields = { toServer: 'an object', toClient: 'an object', serverSettings: 'a list of texts', clientSettings: 'a list of texts' };
+  const numbers: Fields = { queuePackets: 'a number', bytesPerSecond: 'a number', lossShare: 'a number' };
   return inside('network', problemOfFields(network, fields) ?? ['toServer', 'toClient'].map((way) => (
-    inside(way, problemOfFields((network as Record<string, unknown>)[way], { delayMs: 'a number' })))).find((problem) => problem !== undefined));
+    inside(way, problemOfFields((network as Record<string, unknown>)[way], { delayMs: 'a number' }, numbers)))).find((problem) => problem !== undefined));
 }
 
 function problemOfVariant(variant: unknown, index: number): string | undefined {
