@@ -81,9 +81,9 @@ export function makePlan(scenario: Scenario, shown: readonly Variant[], cores: C
     }),
   }));
   for (const { variant: { name, server }, load: { connections } } of variants) {
-    // The server needs more, so who raises the limit for it has raised it for both.
-    fileLimitFor(`${name}: ${server.name}`, server.fileLimit, connections, filesLimit);
     const needed = connections + otherFiles;
+    // First whoever needs more: who raises the limit for one has raised it for both.
+    if ((server.fileLimit ?? Infinity) > needed) fileLimitFor(`${name}: ${server.name}`, server.fileLimit, connections, filesLimit);
     requireFiles(needed, filesLimit, `${name}: ${connections} connections of the load generator need ${needed} open files`);
   }
   const looks = options.rounds === 'auto' ? autoLooks : [options.rounds ?? (quick ? Math.min(quickRounds, usual) : usual)];
