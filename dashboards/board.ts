@@ -46,6 +46,8 @@ interface VariableOptions {
   /** Without one it is not to be seen: it is for links, or panels are repeated for its values. */
   label?: string;
   newestFirst?: boolean;
+  /** The choices stand as the query of tagValuesByTime answers them. */
+  byTime?: boolean;
   /** More than one value may be picked, and all are at first. */
   multi?: boolean;
   /** "All" may be picked, and is at first. */
@@ -53,14 +55,16 @@ interface VariableOptions {
 }
 
 /** A variable whose choices are in the database. It is asked anew with each change of the time range, and each refresh. */
-export function variable({ name, query, label, newestFirst, multi, all }: VariableOptions): QueryVariableBuilder {
+export function variable({ name, query, label, newestFirst, byTime, multi, all }: VariableOptions): QueryVariableBuilder {
   const builder = new QueryVariableBuilder(name)
     .datasource(datasource)
     .query(query)
     .refresh(VariableRefresh.OnTimeRangeChanged)
-    .allowCustomValue(false)
-    // A run's name starts with its time.
-    .sort(newestFirst === true ? VariableSort.AlphabeticalDesc : VariableSort.AlphabeticalAsc);
+    .allowCustomValue(false);
+  // Whatever is more than digits: the figures beside the values are none of them.
+  if (byTime === true) builder.sort(VariableSort.Disabled).regex('/\\D/');
+  // A run's name starts with its time.
+  else builder.sort(newestFirst === true ? VariableSort.AlphabeticalDesc : VariableSort.AlphabeticalAsc);
   if (label === undefined) builder.hide(VariableHide.HideVariable);
   else builder.label(label);
   if (multi === true) builder.multi(true);

@@ -33,19 +33,21 @@ export const noiseFloorPanel = statPanel({
   decimals: 1,
 });
 
+const roundsOfCompared = { equal: { ...pickedRun.equal, variant: 'compared' } } as const;
+
 /** The effect of one variant, round by round; it is repeated for each that has a baseline. */
 export const effectPanel = timeSeriesPanel({
   id: 23,
-  title: '${compared}: ratio to its baseline, round by round',
+  // In short, since three stand side by side; as `csv` a variable without values is nothing, and not "All".
+  title: 'Ratio per round: ${compared:csv}',
   description: 'Points are the ratios of requests/s within each round. The line is the ratio over the rounds so far, the band its 95 % interval: '
-    + 'it narrows as rounds are added, and a verdict is there once it leaves out 1 (dashed) or lies within what counts as the same. One round has no interval.',
+    + 'it narrows as rounds are added, and a verdict is there once it leaves out 1 (dashed) or lies within what counts as the same. '
+    + 'The band begins with the third round: that of two would take the whole scale.',
   grid: { x: 0, y: 18, w: 24, h: 8 },
-  lines: [{
-    query: select({
-      columns: ['ratio', 'ratio_so_far', 'ci_low', 'ci_high'], from: benchRound, where: { equal: { ...pickedRun.equal, variant: 'compared' } },
-    }),
-    alias: '$col',
-  }],
+  lines: [
+    { query: select({ columns: ['ratio', 'ratio_so_far'], from: benchRound, where: roundsOfCompared }), alias: '$col' },
+    { query: select({ columns: ['ci_low', 'ci_high'], from: benchRound, where: { ...roundsOfCompared, isNot: { round: ['1', '2'] } } }), alias: '$col' },
+  ],
   looks: [
     { name: 'ratio', title: 'within this round', color: 'orange', points: true },
     { name: 'ratio_so_far', title: 'over the rounds so far', color: 'blue' },

@@ -70,7 +70,7 @@ export interface LineLook {
 
 /** Fields over the real time. */
 export function timeSeriesPanel(
-  { lines, looks = [], noLines, unit, decimals, axis, gapMs, lineAt, logarithmic, repeat, ...frame }: Frame & {
+  { lines, looks = [], noLines, unit, decimals, axis, gapMs, lineAt, logarithmic, everyPoint, repeat, ...frame }: Frame & {
     lines: readonly Lines[];
     looks?: readonly LineLook[];
     /** What it says where there are none. */
@@ -84,6 +84,8 @@ export function timeSeriesPanel(
     lineAt?: number;
     /** A scale of powers of ten; without it the axis begins at 0 unless there is a line across. */
     logarithmic?: boolean;
+    /** Points are drawn however close they lie; without it only where lines leave space for them. */
+    everyPoint?: boolean;
     repeat?: Repeat;
   },
 ): timeseries.PanelBuilder {
@@ -94,7 +96,7 @@ export function timeSeriesPanel(
     .colorScheme(new FieldColorBuilder().mode(FieldColorModeId.PaletteClassic))
     .lineWidth(2)
     .pointSize(6)
-    .showPoints(VisibilityMode.Auto)
+    .showPoints(everyPoint === true ? VisibilityMode.Always : VisibilityMode.Auto)
     .spanNulls(gapMs === undefined)
     .unit(unit)
     .axisLabel(axis);

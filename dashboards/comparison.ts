@@ -4,7 +4,7 @@ import { benchComparison } from '../lib/store/schema.ts';
 import { board, closedRow, runsPanel, variable } from './board.ts';
 import { effectPanel, noiseFloorPanel, roundsPanel, surenessPanel, verdictColumn } from './certainty.ts';
 import { barsPanel, timeSeriesPanel } from './charts.ts';
-import { loadgenMeasurement, pickedRun, select, tagValues } from './influxql.ts';
+import { loadgenMeasurement, pickedRun, select, tagValues, tagValuesByTime } from './influxql.ts';
 import { h2loadPanels, phasesPanel, threadsPanel, tlsPanel, trafficPanel } from './load-phases.ts';
 import { errorsPanel, linkPanel, linkRoundsPanel } from './network.ts';
 import { nullAs, tablePanel, variantColumn } from './tables.ts';
@@ -117,9 +117,13 @@ const behindTheFigures = tablePanel({
 
 // Both lists come from bench_comparison: a run without a table is not offered.
 const variables = [
-  variable({ name: 'scenario', label: 'Scenario', query: tagValues(benchComparison, 'scenario') }),
+  // The one of the newest run comes first, and is picked where an address names none.
+  variable({ name: 'scenario', label: 'Scenario', query: tagValuesByTime({ from: benchComparison, tag: 'scenario', beside: 'position', newestFirst: true }), byTime: true }),
   variable({ name: 'run', label: 'Run', query: tagValues(benchComparison, 'run', { equal: { scenario: 'scenario' } }), newestFirst: true }),
-  variable({ name: 'compared', query: tagValues(benchComparison, 'variant', { ...pickedRun, has: 'baseline' }), multi: true }),
+  // In the order of the table.
+  variable({
+    name: 'compared', query: tagValuesByTime({ from: benchComparison, tag: 'variant', beside: 'position', where: { ...pickedRun, has: 'baseline' } }), byTime: true, multi: true,
+  }),
 ];
 
 /** The dashboard as Grafana reads it from a file. */

@@ -4,7 +4,7 @@ import { benchComparison, benchRun } from '../lib/store/schema.ts';
 import { board, runsPanel, variable } from './board.ts';
 import { verdictColumn } from './certainty.ts';
 import { timeSeriesPanel } from './charts.ts';
-import { select, selectEvery, tagValues, type FieldName, type Where } from './influxql.ts';
+import { select, selectEvery, tagValues, tagValuesByTime, type FieldName, type Where } from './influxql.ts';
 import { tablePanel, variantColumn } from './tables.ts';
 import type { Lines } from './frame.ts';
 
@@ -40,6 +40,7 @@ const ratios = timeSeriesPanel({
   unit: 'prefix:×',
   decimals: 3,
   axis: 'ratio to the baseline',
+  everyPoint: true,
   lineAt: 1,
 });
 
@@ -52,6 +53,7 @@ const requests = timeSeriesPanel({
   noLines: noneMeasured,
   unit: 'reqps',
   axis: 'requests/s',
+  everyPoint: true,
 });
 
 const cpu = timeSeriesPanel({
@@ -63,6 +65,7 @@ const cpu = timeSeriesPanel({
   noLines: noneMeasured,
   unit: 'µs',
   axis: 'CPU time per request',
+  everyPoint: true,
 });
 
 const latency = timeSeriesPanel({
@@ -74,6 +77,7 @@ const latency = timeSeriesPanel({
   noLines: noneMeasured,
   unit: 'ms',
   axis: 'latency',
+  everyPoint: true,
 });
 
 const noise = timeSeriesPanel({
@@ -86,6 +90,7 @@ const noise = timeSeriesPanel({
   unit: 'percentunit',
   decimals: 1,
   axis: 'effect',
+  everyPoint: true,
 });
 
 const everyRow = tablePanel({
@@ -114,7 +119,8 @@ const everyRow = tablePanel({
 });
 
 const variables = [
-  variable({ name: 'scenario', label: 'Scenario', query: tagValues(benchComparison, 'scenario') }),
+  // The one of the newest run comes first, and is picked where an address names none.
+  variable({ name: 'scenario', label: 'Scenario', query: tagValuesByTime({ from: benchComparison, tag: 'scenario', beside: 'position', newestFirst: true }), byTime: true }),
   variable({ name: 'variants', label: 'Variants', query: tagValues(benchComparison, 'variant', { equal: { scenario: 'scenario' } }), multi: true, all: true }),
   // Not used here: the links to the other dashboards keep it.
   variable({ name: 'run', query: tagValues(benchComparison, 'run', { equal: { scenario: 'scenario' } }), newestFirst: true }),

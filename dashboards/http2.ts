@@ -3,7 +3,7 @@ import type { Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
 import { benchBucket, benchPhase, benchStreams } from '../lib/store/schema.ts';
 import { board, openRow, runsPanel, variable } from './board.ts';
 import { barsPanel } from './charts.ts';
-import { pickedRun, tagValues } from './influxql.ts';
+import { pickedRun, tagValues, tagValuesByTime } from './influxql.ts';
 import { h2loadPanels, histogramPanel, phasesPanel, tlsPanel, trafficPanel } from './load-phases.ts';
 
 const overHttp2 = { is: { protocol: ['h2', 'h2c'] } } as const;
@@ -28,7 +28,8 @@ const sweepPanel = barsPanel({
 });
 
 const variables = [
-  variable({ name: 'scenario', label: 'Scenario', query: tagValues(benchPhase, 'scenario', overHttp2) }),
+  // The one of the newest run comes first, and is picked where an address names none.
+  variable({ name: 'scenario', label: 'Scenario', query: tagValuesByTime({ from: benchPhase, tag: 'scenario', beside: 'position', where: overHttp2, newestFirst: true }), byTime: true }),
   variable({
     name: 'run', label: 'Run', query: tagValues(benchPhase, 'run', { equal: { scenario: 'scenario' }, ...overHttp2 }), newestFirst: true,
   }),

@@ -19,6 +19,8 @@ export interface Where<M extends Measurement> {
   among?: Partial<Record<TagName<M>, VariableName>>;
   /** Tags that have one of these values; '' for none. */
   is?: Partial<Record<TagName<M>, readonly string[]>>;
+  /** Tags that have none of these values. */
+  isNot?: Partial<Record<TagName<M>, readonly string[]>>;
   /** A tag that has to be there. */
   has?: TagName<M>;
   /** Fields of which at least one has to be above 0. */
@@ -78,12 +80,24 @@ export function tagValues<M extends Measurement>(from: M, tag: TagName<M>, where
   return `SHOW TAG VALUES FROM ${quote(from.measurement)} WITH KEY = ${quote(tag)}${whereClause(where)}`;
 }
 
-function whereClause<M extends Measurement>({ equal = {}, among = {}, is = {}, has, above0, inTimeRange }: Where<M>): string {
+/**
+ * The query of a template variable: the values of a tag in the order in which they were written, or from the newest on. They
+ * come again and again, which Grafana passes over, and with figures of `beside`, which the variable has to leave out: InfluxQL
+ * answers a tag only beside a field.
+ */
+export function tagValuesByTime<M extends Measurement>({ from, tag, beside, where = {}, newestFirst }: {
+  from: M; tag: TagName<M>; beside: FieldName<M>; where?: Where<M>; newestFirst?: boolean;
+}): string {
+  return `${select({ columns: [tag, beside], from, where })}${newestFirst === true ? ' ORDER BY time DESC' : ''}`;
+}
+
+function whereClause<M extends Measurement>({ equal = {}, among = {}, is = {}, isNot = {}, has, above0, inTimeRange }: Where<M>): string {
   const conditions = [
     // `:raw` because Grafana otherwise escapes some values as for a regular expression, depending on its version.
     ...Object.entries<VariableName | undefined>(equal).map(([tag, variable]) => `${quote(tag)} = '\${${variable}:raw}'`),
     ...Object.entries<VariableName | undefined>(among).map(([tag, variable]) => `${quote(tag)} =~ /^\${${variable}:regex}$/`),
     ...Object.entries<readonly string[] | undefined>(is).map(([tag, values]) => `(${(values ?? []).map((value) => `${quote(tag)} = '${value}'`).join(' OR ')})`),
+    ...Object.entries<readonly string[] | undefined>(isNot).flatMap(([tag, values]) => (values ?? []).map((value) => `${quote(tag)} != '${value}'`)),
     ...(has === undefined ? [] : [`${quote(has)} != ''`]),
     ...(above0 === undefined ? [] : [`(${above0.map((field) => `${quote(field)} > 0`).join(' OR ')})`]),
     ...(inTimeRange === true ? ['$timeFilter'] : []),

@@ -1,7 +1,7 @@
 // The Live run dashboard: what a load does while it goes on, or did at the time of another run. Its panels, unlike those
 // of the others, ask for no more than the time range, since they are asked each second.
 import { TimePickerBuilder, type AnnotationQuery, type Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
-import type { Builder } from '@grafana/grafana-foundation-sdk/cog';
+import type { Builder, Dataquery } from '@grafana/grafana-foundation-sdk/cog';
 import { benchRound, serverCpu } from '../lib/store/schema.ts';
 import { board, runsPanel, variable } from './board.ts';
 import { heatmapPanel, timeSeriesPanel } from './charts.ts';
@@ -54,7 +54,8 @@ const latencies = heatmapPanel({
   id: 3,
   title: 'Latency of each second\'s answers',
   description: 'How many answers of each second took how long: the fuller the colour, the more.',
-  grid: { x: 0, y: 8, w: 12, h: 9 },
+  // Lower, the labels of three powers of ten, ten each, would overlap: Grafana leaves some out only below 10 pixels for each.
+  grid: { x: 0, y: 8, w: 12, h: 16 },
   lines: {
     query: selectEvery({ of: 'sum', field: 'value', from: loadgenMeasurement('loadgen_latency_bucket'), where: picked, groupBy: ['le'], every: '1s', fill: 'none' }),
     alias: '$tag_le',
@@ -70,7 +71,7 @@ const percentiles = timeSeriesPanel({
   id: 4,
   title: 'Latency percentiles of each second',
   description: 'Of the answers of each second. The scale is logarithmic. With a constant rate latency runs from the moment at which a request was due.',
-  grid: { x: 12, y: 8, w: 12, h: 9 },
+  grid: { x: 12, y: 8, w: 12, h: 16 },
   lines: [{
     query: select({
       columns: ['value'],
@@ -82,7 +83,8 @@ const percentiles = timeSeriesPanel({
     alias: '$tag_stat',
   }],
   noLines: nothingHere,
-  unit: 'ms',
+  // Milliseconds to begin with, and whichever prefix fits: 100 µs, not 0.100 ms.
+  unit: 'si:ms',
   axis: 'latency',
   gapMs,
   logarithmic: true,
@@ -92,7 +94,7 @@ const failures = timeSeriesPanel({
   id: 5,
   title: 'What did not succeed, per second',
   description: 'Attempts without a response by kind of error, and answers with a status of 4xx or 5xx, which are quick and raise requests/s.',
-  grid: { x: 0, y: 17, w: 8, h: 8 },
+  grid: { x: 0, y: 24, w: 8, h: 8 },
   lines: [
     { query: select({ columns: ['value'], from: loadgenMeasurement('loadgen_errors'), where: picked, groupBy: ['kind'] }), alias: 'error: $tag_kind' },
     {
@@ -110,7 +112,7 @@ const connections = timeSeriesPanel({
   id: 6,
   title: 'Connections',
   description: 'Open connections at the end of each second.',
-  grid: { x: 8, y: 17, w: 8, h: 8 },
+  grid: { x: 8, y: 24, w: 8, h: 8 },
   lines: [{ query: select({ columns: ['value'], from: loadgenMeasurement('loadgen_connections'), where: picked, groupBy: ['variant'] }), alias: '$tag_variant' }],
   noLines: nothingHere,
   unit: 'none',
@@ -123,7 +125,7 @@ const traffic = timeSeriesPanel({
   id: 7,
   title: 'Bytes/s',
   description: 'Received header and body bytes, and all bytes sent, in each second. With TLS it is what was in its records.',
-  grid: { x: 16, y: 17, w: 8, h: 8 },
+  grid: { x: 16, y: 24, w: 8, h: 8 },
   lines: [{
     query: select({ columns: ['value'], from: loadgenMeasurement('loadgen_bytes'), where: picked, groupBy: ['direction', 'part'] }), alias: '$tag_direction, $tag_part',
   }],
@@ -133,19 +135,31 @@ const traffic = timeSeriesPanel({
   gapMs,
 });
 
-/** Grafana takes an annotation's text from one column of the answer. Not the SDK's builder: it knows no queries of InfluxDB. */
+/**
+ * Grafana takes an annotation's text from one column of the answer. Not the SDK's builder: it knows no queries of InfluxDB.
+ * Grafana 12 sends the query of the target and none without one; what stands beside it is for versions that know no target.
+ */
 const rounds: Builder<AnnotationQuery> = {
-  build: () => ({
-    name: 'Rounds',
-    datasource,
-    enable: true,
-    hide: false,
-    iconColor: 'text',
-    query: select({ columns: ['label'], from: benchRound, where: picked }),
-    textColumn: 'label',
-    // Left empty, some versions take every column for tags.
-    tagsColumn: 'tags',
-  }),
+  build: () => {
+    const asked = {
+      name: 'Rounds',
+      query: select({ columns: ['label'], from: benchRound, where: picked }),
+      textColumn: 'label',
+      // Left empty, some versions take every column for tags.
+      tagsColumn: 'tags',
+      titleColumn: '',
+      timeEndColumn: '',
+    };
+    return {
+      ...asked,
+      datasource,
+      enable: true,
+      hide: false,
+      iconColor: 'text',
+      // The method only marks the type; JSON.stringify drops it.
+      target: { refId: 'Anno', queryType: 'tags', fromAnnotations: true, ...asked, _implementsDataqueryVariant: () => {} } as Dataquery,
+    };
+  },
 };
 
 const variables = [
@@ -167,6 +181,6 @@ export function liveDashboard(): Dashboard {
     .withPanel(failures)
     .withPanel(connections)
     .withPanel(traffic)
-    .withPanel(runsPanel({ id: 8, y: 25, opens: 'live', where: { among: { scenario: 'scenario' } }, title: 'Runs' }))
+    .withPanel(runsPanel({ id: 8, y: 32, opens: 'live', where: { among: { scenario: 'scenario' } }, title: 'Runs' }))
     .build();
 }

@@ -68,7 +68,8 @@ export const trafficPanel = ({ id, y }: Place): PhasePanel => tablePanel({
 /** Answers per latency bucket of one variant; it is repeated, so that the servers stand side by side. */
 export const histogramPanel = ({ id, y }: Place): ReturnType<typeof tablePanel<typeof benchBucket>> => tablePanel({
   id,
-  title: 'Answers by latency: ${variant}',
+  // As `csv` a variable without values is nothing, and not "All".
+  title: 'Answers by latency: ${variant:csv}',
   description: 'Answers per latency bucket, as the article\'s vegeta counted them, published beside measured. Measured counts are those of '
     + 'all rounds. Latencies run from the moment at which a request was due.',
   grid: { x: 0, y, w: 24, h: 13 },

@@ -87,12 +87,22 @@ export class DashboardDatabase {
     });
   }
 
+  /** When a dashboard has marks on its time axes, in ms since 1970. */
+  async marks(name: DashboardName, choice: Choice): Promise<number[]> {
+    const queries = (dashboardOf(name).annotations?.list ?? []).map(({ query }) => interpolate(query, pickedOf(choice)));
+    const answers = await Promise.all(queries.map((query) => this.ask(query)));
+    return answers.flat().flatMap(({ rows }) => rows.map((row) => Number(row['time']))).toSorted((a, b) => a - b);
+  }
+
   /** What Grafana's picker offers, the one it picks first. */
   async choices(name: DashboardName, variableName: string, choice: Choice): Promise<string[]> {
     const variable = dashboardOf(name).templating.list.find((one) => one.name === variableName);
     if (variable === undefined) throw new Error(`no variable ${variableName}`);
     const answers = await this.ask(interpolate(variable.query, pickedOf(choice)));
-    return sorted(variable, answers.flatMap(({ rows }) => rows.map((row) => String(row['value']))));
+    // Grafana takes every column but the time for values; SHOW TAG VALUES calls the one that counts so.
+    const values = answers.flatMap(({ rows }) => rows.flatMap(({ time: _, key: __, ...columns }) => Object.values(columns).map(String)));
+    const kept = new RegExp(variable.regex?.slice(1, -1) ?? '');
+    return sorted(variable, [...new Set(values)].filter((value) => kept.test(value)));
   }
 }
 

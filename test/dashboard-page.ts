@@ -12,6 +12,8 @@ interface ExpectedPanel {
   /** Its title, with values in the place of its variables; a panel that is repeated for no value has any. */
   title: string | RegExp;
   answers: Answer[][];
+  /** Where along a time axis it has marks, 0 to 1. */
+  marks: number[];
 }
 
 /** A panel as it is. */
@@ -26,26 +28,30 @@ interface SeenPanel {
   /** All that are drawn, row by row. */
   cells: string[];
   drawn: boolean;
+  /** Where along the time axis marks are, 0 to 1. */
+  marks: number[];
 }
 
 /** The panels that a dashboard has of a run, and what the database answers to their queries. */
 export async function expectedPanels(database: DashboardDatabase, name: DashboardName, result: Result): Promise<ExpectedPanel[]> {
+  const { fromMs, toMs } = pickedOf(result);
+  const marks = (await database.marks(name, result)).map((timeMs) => (timeMs - fromMs) / (toMs - fromMs));
   const all = panelsOf(dashboardOf(name)).map(async (panel): Promise<ExpectedPanel[]> => {
     const values = panel.repeat === undefined ? [''] : await database.choices(name, panel.repeat, result);
-    if (values.length === 0) return [{ panel, title: anyValue(panel.title), answers: [] }];
+    if (values.length === 0) return [{ panel, title: anyValue(panel.title), answers: [], marks }];
     return Promise.all(values.map(async (variant) => ({
-      panel, title: withValues(panel.title, pickedOf({ ...result, variant }).variables), answers: await database.panel(name, panel.id, { ...result, variant }),
+      panel, title: withValues(panel.title, pickedOf({ ...result, variant }).variables), answers: await database.panel(name, panel.id, { ...result, variant }), marks,
     })));
   });
   return (await Promise.all(all)).flat();
 }
 
 function withValues(title: string, variables: Readonly<Record<string, string>>): string {
-  return title.replaceAll(/\$\{(\w+)\}/g, (text, name: string) => variables[name] ?? text);
+  return title.replaceAll(/\$\{(\w+)(?::csv)?\}/g, (text, name: string) => variables[name] ?? text);
 }
 
 function anyValue(title: string): RegExp {
-  const escaped = title.split(/\$\{\w+\}/).map((part) => part.replaceAll(/[\\^$*+?.()|[\]{}]/g, '\\$&'));
+  const escaped = title.split(/\$\{\w+(?::csv)?\}/).map((part) => part.replaceAll(/[\\^$*+?.()|[\]{}]/g, '\\$&'));
   return new RegExp(`^${escaped.join('.*')}$`);
 }
 
@@ -77,7 +83,7 @@ export async function problemsOn(page: Page, expected: readonly ExpectedPanel[])
   ];
 }
 
-function problemsOf({ panel: { type, targets, fieldConfig: { defaults, overrides } }, answers }: ExpectedPanel, seen: SeenPanel): string[] {
+function problemsOf({ panel: { type, targets, fieldConfig: { defaults, overrides } }, answers, marks }: ExpectedPanel, seen: SeenPanel): string[] {
   const rows = answers.flat().flatMap((answer) => answer.rows);
   const said = defaults.noValue ?? 'No data';
   if (!rows.some(({ time: _, ...row }) => Object.values(row).some((cell) => cell !== null))) {
@@ -85,7 +91,7 @@ function problemsOf({ panel: { type, targets, fieldConfig: { defaults, overrides
   }
   if (seen.message !== null) return [`says "${seen.message}" where it has ${rows.length} rows`];
   if (type === 'stat') return /\d/.test(seen.text.replace(seen.title, '')) ? [] : ['shows no figure'];
-  if (type !== 'table') return seen.drawn ? [] : ['draws nothing'];
+  if (type !== 'table') return [...(seen.drawn ? [] : ['draws nothing']), ...(type === 'timeseries' ? misplaced(seen.marks, marks) : [])];
   // A cell without a text or figure of its own must not say what the whole panel says.
   const untrue = said.length > 1 && seen.cells.includes(said) ? [`a cell says "${said}"`] : [];
   const columns = selectedColumns(targets[0]?.query ?? '');
@@ -98,6 +104,13 @@ function problemsOf({ panel: { type, targets, fieldConfig: { defaults, overrides
     return propertyOf(column, 'mappings') !== undefined || isShown(first[column] ?? null, shown) ? [] : [`shows "${shown}" as ${column}, which is ${first[column]}`];
   });
   return [...untrue, ...seen.cutHeadings.map((heading) => `cuts the heading "${heading}"`), ...wrong];
+}
+
+/** What is wrong with the marks of a time axis: one per mark that the database has, where it has it. */
+function misplaced(seen: readonly number[], expected: readonly number[]): string[] {
+  const inPlace = seen.length === expected.length && seen.every((mark, index) => Math.abs(mark - (expected[index] ?? NaN)) < 0.01);
+  const inWords = (marks: readonly number[]): string => (marks.length === 0 ? 'nowhere' : `at ${marks.map((mark) => `${(100 * mark).toFixed(1)} %`).join(', ')} of its time`);
+  return inPlace ? [] : [`has marks ${inWords(seen)} instead of ${inWords(expected)}`];
 }
 
 /** Whether a cell can be what its column's unit makes of a value. */
@@ -147,6 +160,13 @@ async function seenPanels(page: Page): Promise<SeenPanel[]> {
       }
       return false;
     };
+    const marksOf = (panel: PageElement): number[] => {
+      const plot = panel.querySelector('.u-over')?.getBoundingClientRect() ?? { left: 0, right: 1 };
+      return [...panel.querySelectorAll('[data-testid="data-testid annotation-marker"]')].map((mark) => {
+        const { left, right } = mark.getBoundingClientRect();
+        return ((left + right) / 2 - plot.left) / (plot.right - plot.left);
+      }).sort((a, b) => a - b);
+    };
     return [...document.querySelectorAll(`section[data-testid^="${prefix}"]`)].map((panel) => ({
       title: (panel.getAttribute('data-testid') ?? '').slice(prefix.length),
       text: panel.textContent ?? '',
@@ -155,6 +175,7 @@ async function seenPanels(page: Page): Promise<SeenPanel[]> {
       cutHeadings: [...panel.querySelectorAll('[role=columnheader]')].filter(isCut).map((heading) => heading.textContent ?? ''),
       cells: texts(panel, '[role=cell], [role=gridcell]'),
       drawn: [...panel.querySelectorAll('canvas')].some(({ width, height }) => width > 100 && height > 50),
+      marks: marksOf(panel),
     }));
   });
 }

@@ -20,7 +20,7 @@ export interface Panel {
 export interface Row { id: number; type: 'row'; title: string; collapsed: boolean; gridPos: Panel['gridPos']; panels: Panel[] }
 
 export interface Variable {
-  name: string; query: string; datasource: { type: string; uid: string }; sort: number; multi: boolean; includeAll: boolean; allValue?: string; hide?: number;
+  name: string; query: string; datasource: { type: string; uid: string }; sort: number; regex?: string; multi: boolean; includeAll: boolean; allValue?: string; hide?: number;
 }
 
 export interface Link { type: string; url: string; includeVars: boolean; keepTime: boolean; placement?: string }
@@ -33,7 +33,7 @@ export interface Dashboard {
   links: Link[];
   panels: (Panel | Row)[];
   templating: { list: Variable[] };
-  annotations?: { list?: { name: string; query: string; datasource: Variable['datasource'] }[] };
+  annotations?: { list?: { name: string; query: string; target?: { query: string }; datasource: Variable['datasource'] }[] };
 }
 
 export const generatedFolder = new URL('../dashboards/generated/', import.meta.url);
@@ -88,6 +88,7 @@ export function interpolate(query: string, { variables, fromMs, toMs }: Picked):
 
 /** A variable's choices in the order in which Grafana offers them; the first is the one it picks. */
 export function sorted(variable: Variable, values: readonly string[]): string[] {
+  if (variable.sort === 0) return [...values];
   const ascending = [...values].sort((a, b) => a.localeCompare(b));
   if (variable.sort === 1) return ascending;
   if (variable.sort === 2) return ascending.reverse();

@@ -40,10 +40,11 @@ describe('a run of every scenario', () => {
     const all = scenarios.map(({ name }) => name);
     const overHttp2 = all.filter((name) => resultOf(name).variants.some(({ load }) => load.protocol === 'h2'));
     const any = resultOf('aa');
-    expect(await database.choices('comparison', 'scenario', any)).toEqual(all);
-    expect(await database.choices('history', 'scenario', any)).toEqual(all);
+    // Each ran after the one before it.
+    expect(await database.choices('comparison', 'scenario', any)).toEqual(all.toReversed());
+    expect(await database.choices('history', 'scenario', any)).toEqual(all.toReversed());
     expect(overHttp2.length).toBeGreaterThan(4);
-    expect(await database.choices('http2', 'scenario', any)).toEqual(overHttp2);
+    expect(await database.choices('http2', 'scenario', any)).toEqual(overHttp2.toReversed());
     // Nothing of it was measured second by second.
     expect(await database.choices('live', 'scenario', any)).toEqual([]);
   });
@@ -111,12 +112,14 @@ describe('a run of every scenario', () => {
     expect((await database.rows('comparison', 17, ladder)).map(({ variant }) => variant)).toEqual(ladder.variants.map(({ name }) => name));
     const compared = ladder.variants.slice(1);
     expect(await database.rows('comparison', 2, ladder)).toEqual(expectedRows(columnsOf('comparison', 2), ladder, compared));
-    expect(await database.choices('comparison', 'compared', ladder)).toEqual(compared.map(({ name }) => name).toSorted());
+    expect(await database.choices('comparison', 'compared', ladder)).toEqual(compared.map(({ name }) => name));
     for (const { name } of compared) {
       const comparison = ladder.comparisons.find(({ variant }) => variant === name);
-      const rows = await database.rows('comparison', 23, { ...ladder, variant: name });
+      const [ratios = [], intervals = []] = await database.panel('comparison', 23, { ...ladder, variant: name });
+      const rows = ratios.flatMap((answer) => answer.rows);
       expect(rows.map(({ ratio }) => ratio)).toEqual(comparison?.roundRatios);
-      expect(rows.at(-1)).toMatchObject({ ratio_so_far: comparison?.ratio, ci_low: comparison?.ci95[0], ci_high: comparison?.ci95[1] });
+      expect(rows.at(-1)).toMatchObject({ ratio_so_far: comparison?.ratio });
+      expect(intervals.flatMap((answer) => answer.rows)).toEqual([{ time: rows.at(-1)?.['time'], ci_low: comparison?.ci95[0], ci_high: comparison?.ci95[1] }]);
     }
   });
 

@@ -155,6 +155,12 @@ it('refreshes the live dashboard each second, and asks for no more than its time
   for (const { from, query } of queriesOf(live)) expect([from, query.includes('$timeFilter')]).toEqual([from, !from.startsWith('variable') && !query.includes(' LIMIT ')]);
 });
 
+it('has the query of the live dashboard\'s marks where Grafana 12 looks for it, and where those before it did', () => {
+  const marks = readDashboard('live.json').annotations?.list ?? [];
+  expect(marks).toHaveLength(1);
+  for (const { query, target } of marks) expect(target).toMatchObject({ query, fromAnnotations: true, textColumn: 'label' });
+});
+
 function columnsOf(panel: Panel): { name: string; title: unknown; unit: unknown; noValue: unknown; width: number | undefined; minWidth: number | undefined }[] {
   return panel.targets.flatMap((target) => selectedColumns(target.query)).map((name) => {
     const properties = panel.fieldConfig.overrides.find((override) => override.matcher.options === name)?.properties ?? [];
