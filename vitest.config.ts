@@ -19,6 +19,16 @@ export default defineConfig({
           name: 'runs',
           include: ['test/runs/**/*.test.ts'],
           ...oneAtATime,
+          // They mostly wait, and none of them judges how fast anything was.
+          fileParallelism: true,
+          maxWorkers: 2,
+        },
+      },
+      {
+        test: {
+          name: 'alone',
+          include: ['test/alone/**/*.test.ts'],
+          ...oneAtATime,
         },
       },
     ],

@@ -51,15 +51,17 @@ class TestRun {
   }
 
   /**
-   * The builds of k6 and of the Go tests keep the machine busy for long; all that needs no quiet goes beside them, and whole
-   * runs come after them.
+   * The builds of k6 and of the Go tests keep the machine busy for long; all that needs no quiet goes beside them. Whole runs
+   * come after them, and last what judges how fast something is.
    */
   async run(chosen: ReadonlySet<Part>): Promise<Counts> {
     const tools = this.#tools(chosen);
     const goTests = tools.then(() => this.#go(chosen));
     const others = this.#typesAndUnit(chosen).then(() => tools).then((ready) => (ready ? this.#check('integration tests', () => this.#vitest('integration')) : undefined));
     for (const lane of await Promise.allSettled([tools, goTests, others])) if (lane.status === 'rejected') throw lane.reason;
-    if (await tools) await this.#check('tests of whole runs', () => this.#vitest('runs'));
+    if (!await tools) return this.#total;
+    await this.#check('tests of whole runs', () => this.#vitest('runs'));
+    await this.#check('tests that need the machine to themselves', () => this.#vitest('alone'));
     return this.#total;
   }
 
@@ -161,7 +163,7 @@ class TestRun {
     return withExitCode({ ...counts, output: counts.output + finished.stderr, skipped: skippedLines(goTestOutput(finished.stdout)) }, finished.code);
   }
 
-  async #vitest(project: 'unit' | 'integration' | 'runs'): Promise<Outcome> {
+  async #vitest(project: 'unit' | 'integration' | 'runs' | 'alone'): Promise<Outcome> {
     const folder = await mkdtemp(join(tmpdir(), 'bakeoff-test-'));
     try {
       const reportFile = join(folder, 'report.json');

@@ -1,14 +1,12 @@
 // Whole runs in networks of their own: what is counted on the link, who may make them, and that nothing of them stays.
 import { execFileSync } from 'node:child_process';
 import { chmodSync, chownSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { availableParallelism, loadavg, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi, type TestContext } from 'vitest';
-import { openNetwork } from '../../lib/network/network.ts';
 import type { LoadProfile, NetworkSpec, Scenario, Variant } from '../../lib/scenario/model.ts';
-import { pathBesideK6 } from '../../lib/setup/k6.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
-import { datagrams, holdersOf, namespaceAt, ownNetwork, whyNoNetworks } from '../fixtures/networks.ts';
+import { holdersOf, namespaceAt, ownNetwork, whyNoNetworks } from '../fixtures/networks.ts';
 import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
 import { makeHome, newOut, readResult, runFolder, startCommand, startScenario, type Home, type ScenarioRun } from '../scenario-run.ts';
 
@@ -50,33 +48,6 @@ function requireRoot(context: TestContext): void {
 }
 
 const perRequest = (packets: number | undefined, requests: number | undefined): number => (packets ?? NaN) / (requests ?? NaN);
-
-test('a link at rest takes 100 ms to the server, and less than 102 there and back', async (context) => {
-  const binary = await pathBesideK6(home.env['K6_BIN'] as string, 'delaylink') ?? expect.fail('there is no delaylink beside k6');
-  const link = await openNetwork({
-    binary, spec: { ...network, serverSettings: [], clientSettings: [] }, cores: { serverCpus: [availableParallelism() - 1], generatorCpus: [0] }, interrupt: { signal: new AbortController().signal, guard: () => () => undefined },
-  });
-  onTestFinished(link.stop);
-  // Other work on this machine may disturb a series, but not each.
-  let p99Ms = Infinity;
-  for (let series = 0; p99Ms >= 102 && series < 10; series++) {
-    const { answers } = await datagrams(link, { count: 100, batch: 1, everyMs: 10 });
-    expect(answers).toHaveLength(100);
-    expect(Math.min(...answers.map(({ toServerMs }) => toServerMs))).toBeGreaterThanOrEqual(100);
-    const roundTripsMs = answers.map(({ toServerMs, toClientMs }) => toServerMs + toClientMs).sort((a, b) => a - b);
-    expect(roundTripsMs[0]).toBeLessThan(102);
-    p99Ms = roundTripsMs[98] as number;
-  }
-  const { toServer, toClient, quiet, deviceDrops } = await link.report();
-  expect({ quiet, deviceDrops }).toEqual({ quiet: true, deviceDrops: 0 });
-  expect([toServer.delivered, toServer.kinds.other, toClient.packets, toClient.delivered]).toEqual(Array(4).fill(toServer.packets));
-  if (p99Ms >= 102 && (loadavg()[0] as number) > availableParallelism()) {
-    const reason = `this machine is busy (load average ${loadavg()[0]?.toFixed(1)}): p99 ${p99Ms.toFixed(1)} ms`;
-    console.warn(`SKIPPED, the round trip's p99 on a link at rest: ${reason}`);
-    context.skip(reason);
-  }
-  expect(p99Ms).toBeLessThan(102);
-});
 
 test('nginx takes 11 packets for a request, and 9 with tcp_nopush; every request reaches InfluxDB outside', async () => {
   const before = ownNetwork();
