@@ -143,11 +143,12 @@ const rounds: Builder<AnnotationQuery> = {
   build: () => {
     const asked = {
       name: 'Rounds',
-      query: select({ columns: ['label'], from: benchRound, where: picked }),
+      query: select({ columns: ['label', 'variant'], from: benchRound, where: picked }),
       textColumn: 'label',
       // Left empty, some versions take every column for tags.
       tagsColumn: 'tags',
-      titleColumn: '',
+      // Without one the time is the title, as a number.
+      titleColumn: 'variant',
       timeEndColumn: '',
     };
     return {
