@@ -56,7 +56,7 @@ describe('every dashboard', () => {
     expect(await emptyPanels('live', wrk, '')).toEqual(noFailures);
     expect(await emptyPanels('history', wrk, '')).toEqual(noControl);
     expect(await emptyPanels('comparison', rate, 'h2o')).toEqual([
-      'Ratio to the baseline: published beside measured', '${compared}: ratio to its baseline, round by round', ...noLink, ...noneFailed, ...noNoiseFloor, ...noLinkRounds,
+      'Ratio to the baseline: published beside measured', 'Ratio per round: ${compared:csv}', ...noLink, ...noneFailed, ...noNoiseFloor, ...noLinkRounds,
     ]);
     expect(await emptyPanels('live', rate, '')).toEqual(noFailures);
     expect(await emptyPanels('http2', rate, 'h2o')).toEqual(['Requests/s by concurrent streams per connection, beside HTTP/1.1']);
