@@ -1,0 +1,113 @@
+package link
+
+import (
+	"io"
+	"testing"
+	"time"
+)
+
+// A report waits for what is on its way, and says so where that does not end.
+func TestReportWaitsForQuiet(t *testing.T) {
+	t.Parallel()
+	p := startLink(t, Order{ToServer: Direction{DelayMs: 400}}, nil)
+	client, server := udp(t, p.ready.Client, 0), udp(t, p.ready.Server, 0)
+	sendNumbered(t, client, addressOf(server), 5, 50)
+	if r := p.quiet(); r.ToServer.Delivered != 5 {
+		t.Errorf("%+v", r)
+	}
+
+	// Also for the answer of a server that takes its time.
+	go func() {
+		datagram := make([]byte, mtu)
+		for range 5 {
+			server.ReadFromUDP(datagram)
+		}
+		if _, from, err := server.ReadFromUDP(datagram); err == nil {
+			time.Sleep(150 * time.Millisecond)
+			server.WriteToUDP(datagram[:50], from)
+		}
+	}()
+	sendNumbered(t, client, addressOf(server), 1, 50)
+	if r := p.quiet(); r.ToServer.Delivered != 1 || r.ToClient.Delivered != 1 {
+		t.Errorf("%+v", r)
+	}
+
+	sendNumbered(t, client, addressOf(server), 1, 50)
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(20 * time.Millisecond):
+				client.WriteToUDP([]byte("more"), addressOf(server))
+			}
+		}
+	}()
+	begin := time.Now()
+	r := p.report()
+	if r.Quiet || r.ToServer.Packets == 0 || time.Since(begin) < longestQuest {
+		t.Errorf("after %s: %+v", time.Since(begin), r)
+	}
+	close(stop)
+	<-ended
+	// What was on its way then is delivered now.
+	if later := p.report(); !later.Quiet || later.ToServer.Delivered-later.ToServer.Packets != r.ToServer.Packets-r.ToServer.Delivered {
+		t.Errorf("%+v, then %+v", r.ToServer, later.ToServer)
+	}
+}
+
+// A report that is under way, and words that wait for it, do not keep it from ending.
+func TestEndWithinAReport(t *testing.T) {
+	const delay = 3 * time.Second
+	p := startLink(t, Order{ToServer: Direction{DelayMs: float64(delay.Milliseconds())}}, nil)
+	client, server := udp(t, p.ready.Client, 0), udp(t, p.ready.Server, 0)
+	begin := time.Now()
+	sendNumbered(t, client, addressOf(server), 1, 50)
+	io.WriteString(p.in, "report\ncounts\nreport\n")
+	p.in.Close()
+	answers, err := io.ReadAll(p.answers)
+	if err := p.Wait(); err != nil {
+		t.Error(err)
+	}
+	// A report takes longer than the packet that is on its way.
+	if took := time.Since(begin); len(answers) > 0 || err != nil || took >= delay {
+		t.Errorf("after %s it ended with %q (%v)", took, answers, err)
+	}
+}
+
+// Counts are those of now, and stay in the next report; a mark parts lateness alone.
+func TestCounts(t *testing.T) {
+	t.Parallel()
+	limit := int64(4)
+	p := startLink(t, Order{ToServer: Direction{DelayMs: 700, QueuePackets: &limit}}, nil)
+	client, server := udp(t, p.ready.Client, 0), udp(t, p.ready.Server, 0)
+	begin := time.Now()
+	sendNumbered(t, client, addressOf(server), 10, 72)
+	var c Counts
+	for c.ToServer.Packets < 10 && time.Since(begin) < 10*time.Second {
+		p.ask("counts", &c)
+	}
+	if took := time.Since(begin); took > 600*time.Millisecond {
+		t.Skipf("SKIPPED: it took %s to send and count: they may have arrived by now", took)
+	}
+	want := Traffic{Packets: 10, Kinds: KindCounts{Other: 10}, Bytes: 1000, Dropped: 6}
+	at := time.UnixMicro(int64(c.AtMs * 1e3))
+	if c.ToServer != want || c.ToClient != (Traffic{}) || at.Before(begin) || at.After(time.Now()) || c.LinkCPUSeconds.ToServer <= 0 || c.LinkCPUSeconds.ToClient <= 0 {
+		t.Errorf("%+v", c)
+	}
+	for c.ToServer.Delivered < 4 && time.Since(begin) < 10*time.Second {
+		p.ask("counts", &c)
+	}
+	var marked, later Counts
+	p.ask("mark", &marked)
+	p.ask("counts", &later)
+	want.Delivered = 4
+	if r := p.quiet(); marked.ToServer.LatenessMs.Max <= 0 || marked.ToServer != c.ToServer || later.ToServer != want || r.ToServer != want {
+		t.Errorf("%+v, marked as %+v, then %+v; at rest %+v", c.ToServer, marked.ToServer, later.ToServer, r.ToServer)
+	}
+	if p.ask("counts", &c); c.ToServer != (Traffic{}) {
+		t.Errorf("after a report: %+v", c)
+	}
+}
