@@ -6,7 +6,7 @@ export const page = { docroot: 'nginx', path: '/', bodyBytes: 612 };
 
 /**
  * The article's load; all its requests take 12 minutes for each variant and round, so a part of that unless --exact. ab's
- * time-out (30 s) is for all connections together: a single one goes on until the kernel gives up on it, 127 s after the first SYN.
+ * time-out (30 s) is for all connections together: a single one goes on as long as the kernel tries, 127 s by its counts.
  * @param expectedRps with the last requests, which wait as long as that
  */
 export const loadWith = (connections: number, secondsHere: number, expectedRps: number): LoadProfile => ({
@@ -37,7 +37,7 @@ export const footnotes = [
   'The limit of 1000 packets in the queue is our reading: the article names tc only, and 1000 is what its netem has unless told otherwise. '
   + 'With 100 ms of delay that lets 10,000 packets/s through.',
   'Without --exact a round is a window of the load, which is even from its third second on. Errors take longer to come: nginx gives up on a request '
-  + 'that is not there after 60 s (as in the log that the article shows), the kernel on a connection after 127 s.',
+  + "that is not there after 60 s (as in the log that the article shows), and a connection is given up after 130 s, where the kernel's own tries end.",
   "The article's author saw other figures for one and the same setting: untuned 1,515 requests/s in the part before, and, tuned, 1,611 later and "
   + '2,714 after a reboot. That is more than any effect in the table.',
   'The article does not say how many connections nginx allowed (worker_connections): 10240 here.',

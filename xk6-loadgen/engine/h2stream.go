@@ -1,6 +1,10 @@
 package engine
 
-import "slices"
+import (
+	"slices"
+
+	"golang.org/x/net/http2"
+)
 
 // attempt is one that was taken and has no stream: not yet, or not any more.
 type attempt struct {
@@ -83,3 +87,63 @@ func (s *h2) requeue(st *stream) {
 	s.waiting = append(s.waiting, st.attempt)
 	s.remove(st)
 }
+
+// expire ends streams that take too long; when nothing at all has come in for that time the connection ends with them.
+func (s *h2) expire(before int64) {
+	if s.oldest >= before {
+		return
+	}
+	c := s.conn
+	l := c.loop
+	const example = "no complete response within the timeout"
+	late := 0
+	s.oldest = l.clock
+	look := func(a *attempt) {
+		if a.begun < before {
+			late++
+		} else {
+			s.oldest = min(s.oldest, a.begun)
+		}
+	}
+	for i := range s.waiting {
+		look(&s.waiting[i])
+	}
+	for i := range s.streams {
+		if s.streams[i].id != 0 {
+			look(&s.streams[i].attempt)
+		}
+	}
+	if late == 0 {
+		return
+	}
+	if c.state == established && s.lastReceived < before {
+		if int64(late) == s.underWay() {
+			c.fail(ErrTimeout, CauseTimedOut, example)
+			return
+		}
+		// It may be dead: those that are younger have their time still, and no other one is sent on it.
+		s.draining = true
+	}
+	s.waiting = slices.DeleteFunc(s.waiting, func(a attempt) bool {
+		if a.begun < before {
+			l.failure(ErrTimeout, CauseTimedOut, example)
+		}
+		return a.begun < before
+	})
+	if c.state != established {
+		return
+	}
+	for i := range s.streams {
+		if st := &s.streams[i]; st.id != 0 && st.begun < before {
+			s.reset(st.id, http2.ErrCodeCancel)
+			l.failure(ErrTimeout, CauseTimedOut, example)
+			s.remove(st)
+		}
+	}
+	generation := c.generation
+	if s.refill(); c.generation == generation && c.fd >= 0 {
+		s.flush()
+	}
+}
+
+func (s *h2) underWay() int64 { return int64(s.active + len(s.waiting)) }
