@@ -151,7 +151,7 @@ export interface NetworkUse {
 export interface NetworkResult {
     /** As asked for. */
     spec: NetworkSpec;
-    /** Medians over the rounds, per attempt that was made while packets were counted; 0 without any. */
+    /** Medians over the rounds, per request of the window in which packets were counted; 0 without any. */
     packetsPerRequest: {
         toServer: number;
         toClient: number;

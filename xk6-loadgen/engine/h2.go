@@ -3,7 +3,6 @@ package engine
 import (
 	"bytes"
 	"encoding/binary"
-	"slices"
 
 	"golang.org/x/net/http2"
 )
