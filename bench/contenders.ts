@@ -11,7 +11,7 @@ export type RunLength = { seconds: number } | { requests: number; runs?: number 
 
 /** The same load for all. */
 export interface BenchLoad {
-  protocol: 'http/1.0' | 'http/1.1' | 'h2';
+  protocol: 'http/1.0' | 'http/1.1' | 'h2' | 'h2c';
   connections: number;
   /** Concurrent requests per connection. */
   streams: number;
@@ -101,7 +101,7 @@ export const h2load: Contender = {
   tool: 'h2load',
   command: (url, { protocol, connections, streams, length }) => {
     const stop = 'seconds' in length ? ['-D', String(length.seconds)] : ['-n', String(length.requests)];
-    const version = protocol === 'h2' ? [] : ['--h1'];
+    const version = protocol.startsWith('http/') ? ['--h1'] : [];
     return { args: ['-t', '1', ...version, '-c', String(connections), '-m', String(streams), ...stop, url], runs: runsOf(length) };
   },
   read: readH2load,

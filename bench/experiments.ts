@@ -33,6 +33,7 @@ const plainNginx = nginx(fastest, { workers: 1 });
 const tlsLayer = join(import.meta.dirname, 'nginx-tls.conf');
 const tlsNginx = nginx([...fastest, tlsLayer], { workers: 1 });
 
+const slowNginx = (layer: string): ServerSpec => nginx(['base', 'workers', 'keepalive-unlimited', layer], { workers: 1 });
 const manyNginx = nginx([...fastest, join(import.meta.dirname, 'nginx-many.conf')], { workers: 1 });
 
 const smallPage: Page = { docroot: 'nginx', path: '/', bodyBytes: 612 };
@@ -115,15 +116,17 @@ export const experiments: readonly Experiment[] = [
     rounds: (rounds) => Math.min(rounds, 2), arrangements: ['a core each'], contenders: [loadgen, h2load],
     limits: () => ({ memory: 0.7 }),
   },
-  // The server has to be the limit. With large bodies all three are; with a small page nginx (without open_file_cache) and
-  // nghttpd, whereas h2o answers about as fast as h2load asks.
-  ...[nginx(['base', 'workers', 'keepalive-unlimited', tlsLayer], { workers: 1 }), h2o(['h2'], { workers: 1 }), nghttpd(['h2'], { workers: 1 })].flatMap((server): Experiment[] => {
+  // The server has to be the limit, so nginx is without open_file_cache. h2o answers about as fast as h2load asks.
+  ...([
+    ['nginx', slowNginx(tlsLayer), 'h2'], ['nginx-h2c', slowNginx(join(import.meta.dirname, 'nginx-h2c.conf')), 'h2c'],
+    ['h2o', h2o(['h2'], { workers: 1 }), 'h2'], ['nghttpd', nghttpd(['h2'], { workers: 1 }), 'h2'],
+  ] as const).flatMap(([name, server, protocol]): Experiment[] => {
     const agreement: Omit<Experiment, 'name' | 'title' | 'page' | 'load'> = {
       server, length: timed, unit: 'request', arrangements: ['a core each'], contenders: [loadgen, h2load], limits: () => ({ rpsWithin: 0.03 }),
     };
     return [
-      { ...agreement, name: `agreement-${server.name}-page`, title: 'HTTP/2, 100 connections × 100 streams: do both see the same server?', page: smallPage, load: h2 },
-      { ...agreement, name: `agreement-${server.name}-body`, title: 'HTTP/2, a body of 525,304 bytes: do both see the same server?', page: largePage, load: { ...h2, streams: 1 } },
+      { ...agreement, name: `agreement-${name}-page`, title: 'HTTP/2, 100 connections × 100 streams: do both see the same server?', page: smallPage, load: { ...h2, protocol } },
+      { ...agreement, name: `agreement-${name}-body`, title: 'HTTP/2, a body of 525,304 bytes: do both see the same server?', page: largePage, load: { ...h2, protocol, streams: 1 } },
     ];
   }),
 ];

@@ -45,7 +45,8 @@ export function readH2load(output: string): Printed {
   const figures = (pattern: RegExp): number[] => matches(output, pattern).map(Number);
   const totals = figures(/^requests: (\d+) total/m);
   const rates = figures(/^finished in [^,]+, ([\d.]+) req\/s/m);
-  const tls = [/^TLS Protocol: (\S+)/m, /^Cipher: (\S+)/m, /^Server Temp Key: (?:ECDH )?(\S+)/m, /^Application protocol: (\S+)/m]
+  // Of h2c it names the protocol only.
+  const tls = !/^TLS Protocol: /m.test(output) ? [] : [/^TLS Protocol: (\S+)/m, /^Cipher: (\S+)/m, /^Server Temp Key: (?:ECDH )?(\S+)/m, /^Application protocol: (\S+)/m]
     .flatMap((pattern) => pattern.exec(output)?.[1] ?? []).map((name) => curveNames[name] ?? name);
   return {
     requests: sum(totals),

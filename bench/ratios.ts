@@ -1,4 +1,5 @@
 // Ratios of a generator to its peer, round by round, and the table of them.
+import { atLimit } from '../lib/analysis/limit.ts';
 import { median, ratioInterval, type RatioInterval } from '../lib/analysis/statistics.ts';
 import { whole } from '../lib/format.ts';
 import type { Sample } from './contenders.ts';
@@ -59,12 +60,13 @@ export function compareRounds(measured: readonly Sample[], peer: readonly Sample
   return { cpu: compare((sample) => cpuMicrosPer(unit, sample)), rps: compare(({ rps }) => rps), memory: compare(({ peakRssBytes }) => peakRssBytes) };
 }
 
-/** From this share of its core a server sets the pace. */
+/** From this share of its core a server sets the pace, unless the generator is at its limit, too: then neither could do more. */
 const saturated = 0.95;
 
 /** @param sides samples of the generator and of its peer */
 export function judge({ cpu, rps, memory }: Ratios, limits: Limits, sides: readonly [readonly Measured[], readonly Measured[]]): Verdict {
-  const serverIsLimit = sides.every((samples) => median(samples.map(({ serverShare }) => serverShare)) >= saturated);
+  const share = (samples: readonly Measured[], of: 'serverShare' | 'generatorShare'): number => median(samples.map((sample) => sample[of]));
+  const serverIsLimit = sides.every((samples) => share(samples, 'serverShare') >= saturated && !atLimit(share(samples, 'generatorShare')));
   if (limits.rpsWithin !== undefined && !serverIsLimit) return 'not judged';
   const mostBytes = Math.max(...sides[0].map(({ peakRssBytes }) => peakRssBytes));
   const held = cpu.ratio <= (limits.cpu ?? Infinity) && rps.ratio >= (limits.rps ?? 0) && memory.ratio <= (limits.memory ?? Infinity)
@@ -106,7 +108,7 @@ function againstLines({ against, unit }: Row): string[] {
   const wanted = [
     ...(limits.cpu === undefined ? [] : [`CPU × ${limits.cpu} at most`]),
     ...(limits.rps === undefined ? [] : [`requests/s × ${limits.rps} at least`]),
-    ...(limits.rpsWithin === undefined ? [] : [`requests/s × ${1 - limits.rpsWithin} to ${1 + limits.rpsWithin} where the server is the limit (${saturated * 100} % of its core)`]),
+    ...(limits.rpsWithin === undefined ? [] : [`requests/s × ${1 - limits.rpsWithin} to ${1 + limits.rpsWithin} where the server is the limit (from ${saturated * 100} % of its core on) and the generator is not (below 90 %)`]),
     ...(limits.memory === undefined ? [] : [`memory × ${limits.memory} at most`]),
     ...(limits.memoryBytes === undefined ? [] : [`memory ${limits.memoryBytes / 1e6} MB at most`]),
   ];

@@ -1,0 +1,61 @@
+package engine
+
+import "time"
+
+const (
+	// How much longer than the engine h2load is at work on the same responses, in percent of the engine's time: over TLS it
+	// reads each record by two calls. With these shares both see the same requests/s of one server, of small pages and of
+	// large ones, on one connection as on a hundred (npm run bench -- agreement).
+	restPercentTLS, restPercentH2C = 40, 20
+	// A shorter rest is not worth its timer, which costs microseconds. It is made up for later.
+	shortestRest = int64(10 * time.Microsecond)
+	// No rest is longer: a handshake takes a millisecond, and what comes in meanwhile would look slow.
+	longestRest = int64(100 * time.Microsecond)
+)
+
+// rest keeps h2load's rhythm where h2load is the peer: over TLS and HTTP/2, in the closed model.
+//
+// A loop that finds nothing to read waits, and its waking is work for the server that sends: on the virtual machine where this
+// was measured 5 to 8 µs, beside the 12 in which nginx answers a request. The less a generator works on a response the more
+// often it has to be woken up, so that a server makes fewer requests/s for the cheaper of two generators. Therefore a loop
+// rests, in which no event wakes it up, for as long as h2load would still be at work.
+//
+// HTTP/1 without TLS has no rest: wrk, which is the peer there, is at work for about as long as the engine.
+type rest struct {
+	percent int64
+	// workingSince is when the loop began to work. owed is what it has not rested yet of what it should have; below 0 it has
+	// rested longer than that.
+	workingSince, owed int64
+}
+
+func newRest(p *plan) rest {
+	switch {
+	case p.Rate > 0:
+		// Time is what is measured there.
+		return rest{}
+	case p.tls != nil:
+		return rest{percent: restPercentTLS}
+	case p.Protocol.isHTTP2():
+		return rest{percent: restPercentH2C}
+	}
+	return rest{}
+}
+
+// begin: the loop works from now on.
+func (r *rest) begin(now int64) { r.workingSince = now }
+
+// due is how long to rest now that there is nothing to do, in nanoseconds; 0 while that is not worth it.
+func (r *rest) due(now int64) int64 {
+	r.owed = min(r.owed+(now-r.workingSince)*r.percent/100, longestRest)
+	r.begin(now)
+	if r.owed < shortestRest {
+		return 0
+	}
+	return r.owed
+}
+
+// rested: the loop has rested since `from` and works again. What the kernel added is taken off the next rest.
+func (r *rest) rested(from, now int64) {
+	r.owed = max(r.owed-(now-from), -shortestRest)
+	r.begin(now)
+}
