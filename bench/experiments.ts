@@ -33,8 +33,10 @@ const plainNginx = nginx(fastest, { workers: 1 });
 const tlsLayer = join(import.meta.dirname, 'nginx-tls.conf');
 const tlsNginx = nginx([...fastest, tlsLayer], { workers: 1 });
 
-const slowNginx = (layer: string): ServerSpec => nginx(['base', 'workers', 'keepalive-unlimited', layer], { workers: 1 });
 const manyNginx = nginx([...fastest, join(import.meta.dirname, 'nginx-many.conf')], { workers: 1 });
+
+/** nginx as it is slower than any generator, over TLS or not as the layer says. */
+const slowNginx = (layer: string): ServerSpec => nginx(['base', 'workers', 'keepalive-unlimited', layer], { workers: 1 });
 
 const smallPage: Page = { docroot: 'nginx', path: '/', bodyBytes: 612 };
 const largePage: Page = { docroot: 'images', path: '/img.html', bodyBytes: 525_304 };

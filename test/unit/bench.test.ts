@@ -74,7 +74,10 @@ describe('what the generators print', () => {
     for (const key of ['ECDH P-256', 'ECDH prime256v1']) {
       expect(readH2load(h2loadOutput.replace('X25519 253 bits', `${key} 256 bits`)).tls).toBe('TLSv1.3 TLS_AES_128_GCM_SHA256 P-256 h2');
     }
-    expect(readH2load(h2loadOutput.replace(/^(TLS|Cipher|Server|Application).*\n/gm, ''))).not.toHaveProperty('tls');
+    // Without TLS it still names the protocol.
+    const cleartext = h2loadOutput.replace(/^(TLS|Cipher|Server).*\n/gm, '').replace('protocol: h2', 'protocol: h2c');
+    expect(readH2load(cleartext)).not.toHaveProperty('tls');
+    expect(readH2load(cleartext.replace(/^Application.*\n/m, ''))).not.toHaveProperty('tls');
     // Numbers with an exponent or a group separator would be another version's.
     expect(() => readH2load(h2loadOutput.replace('24209.00 req/s', '24,209 req/s'))).toThrow('is it another version?');
   });
@@ -96,6 +99,8 @@ const url = 'https://127.0.0.1:8443/';
 describe('the command lines', () => {
   test('of h2load are for a time, or one for each run', () => {
     expect(h2load.command(url, load)).toEqual({ args: ['-t', '1', '-c', '100', '-m', '10', '-D', '8', url], runs: 1 });
+    // Over http:// that is with prior knowledge.
+    expect(h2load.command('http://127.0.0.1/', { ...load, protocol: 'h2c' }).args).toEqual(['-t', '1', '-c', '100', '-m', '10', '-D', '8', 'http://127.0.0.1/']);
     expect(h2load.command(url, { ...load, protocol: 'http/1.1', streams: 1 }).args).toEqual(['-t', '1', '--h1', '-c', '100', '-m', '1', '-D', '8', url]);
     expect(h2load.command(url, { ...load, connections: 1000, streams: 1, length: { requests: 1000, runs: 8 } }))
       .toEqual({ args: ['-t', '1', '-c', '1000', '-m', '1', '-n', '1000', url], runs: 8 });
@@ -226,6 +231,9 @@ describe('ratios', () => {
     // On one side only is not enough.
     const idle = { serverShare: 0.94 };
     expect([verdictOf(sample(104, 1), sample(100, 1, idle)), verdictOf(sample(102, 1, idle), sample(100, 1))]).toEqual(['not judged', 'not judged']);
+    // Nor is a server that is at its limit together with the generator.
+    const busy = { generatorShare: 0.91 };
+    expect([verdictOf(sample(104, 1), sample(100, 1, busy)), verdictOf(sample(102, 1, busy), sample(100, 1))]).toEqual(['not judged', 'not judged']);
     // Of CPU and memory the server's share says nothing.
     const idling = (samples: Measured[]): Measured[] => samples.map((one) => ({ ...one, ...idle }));
     expect(judge(ratios, { cpu: 0.76 }, [idling(measured), idling(peer)])).toBe('held');

@@ -6,7 +6,7 @@ const (
 	// How much longer than the engine h2load is at work on the same responses, in percent of the engine's time: over TLS it
 	// reads each record by two calls. With these shares both see the same requests/s of one server, of small pages and of
 	// large ones, on one connection as on a hundred (npm run bench -- agreement).
-	restPercentTLS, restPercentH2C = 40, 20
+	restPercentTLS, restPercentH2C = 40, 15
 	// A shorter rest is not worth its timer, which costs microseconds. It is made up for later.
 	shortestRest = int64(10 * time.Microsecond)
 	// No rest is longer: a handshake takes a millisecond, and what comes in meanwhile would look slow.
