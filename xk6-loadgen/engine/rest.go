@@ -4,8 +4,8 @@ import "time"
 
 const (
 	// How much longer than the engine h2load is at work on the same responses, in percent of the engine's time: over TLS it
-	// reads each record by two calls. With these shares both see the same requests/s of one server, of small pages and of
-	// large ones, on one connection as on a hundred (npm run bench -- agreement).
+	// reads each record by two calls. These are the shares, tried by hand, with which both see the same requests/s of one
+	// server, of small pages and of large ones: npm run bench -- agreement.
 	restPercentTLS, restPercentH2C = 40, 15
 	// A shorter rest is not worth its timer, which costs microseconds. It is made up for later.
 	shortestRest = int64(10 * time.Microsecond)
@@ -16,7 +16,7 @@ const (
 // rest keeps h2load's rhythm where h2load is the peer: over TLS and HTTP/2, in the closed model.
 //
 // A loop that finds nothing to read waits, and its waking is work for the server that sends: on the virtual machine where this
-// was measured 5 to 8 µs, beside the 12 in which nginx answers a request. The less a generator works on a response the more
+// was measured 6 to 9 µs, beside the 12 in which nginx answers a request. The less a generator works on a response the more
 // often it has to be woken up, so that a server makes fewer requests/s for the cheaper of two generators. Therefore a loop
 // rests, in which no event wakes it up, for as long as h2load would still be at work.
 //

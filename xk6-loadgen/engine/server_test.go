@@ -21,6 +21,7 @@ type testServer struct {
 	requests    atomic.Int64
 	mu          sync.Mutex
 	open        map[net.Conn]bool
+	stopped     bool
 }
 
 // serve starts a server. The handler owns the connection, which is closed when it returns.
@@ -36,8 +37,9 @@ func serveAt(t testing.TB, address string, handler func(s *testServer, c net.Con
 		t.Fatal(err)
 	}
 	s := &testServer{listener: listener, url: "http://" + listener.Addr().String() + "/", open: map[net.Conn]bool{}}
-	var handlers sync.WaitGroup
-	go func() {
+	// Who accepts is waited for, too: it adds the others.
+	var all sync.WaitGroup
+	all.Go(func() {
 		for {
 			c, err := listener.Accept()
 			if err != nil {
@@ -46,8 +48,11 @@ func serveAt(t testing.TB, address string, handler func(s *testServer, c net.Con
 			s.connections.Add(1)
 			s.mu.Lock()
 			s.open[c] = true
+			if s.stopped {
+				c.Close()
+			}
 			s.mu.Unlock()
-			handlers.Go(func() {
+			all.Go(func() {
 				handler(s, c)
 				c.Close()
 				s.mu.Lock()
@@ -55,10 +60,10 @@ func serveAt(t testing.TB, address string, handler func(s *testServer, c net.Con
 				s.mu.Unlock()
 			})
 		}
-	}()
+	})
 	t.Cleanup(func() {
 		s.stop()
-		handlers.Wait()
+		all.Wait()
 	})
 	return s
 }
@@ -68,6 +73,7 @@ func (s *testServer) stop() {
 	s.listener.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.stopped = true
 	for c := range s.open {
 		c.(*net.TCPConn).SetLinger(0)
 		c.Close()
