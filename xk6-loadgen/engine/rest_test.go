@@ -73,3 +73,17 @@ func TestARestIsOwedUntilItIsWorthIt(t *testing.T) {
 	none.begin(at)
 	expect(none.due(at+second), 0)
 }
+
+func TestALoopRestsBeforeItWaits(t *testing.T) {
+	for protocol, rests := range map[Protocol]bool{H2C: true, HTTP11: false} {
+		o := options("http://127.0.0.1:9/")
+		o.Protocol, o.Requests = protocol, 1
+		l := idleLoop(t, o)
+		l.rest.begin(l.shared.now() - second)
+		l.wait()
+		// The longest rest was due. A signal may have ended it early, but some of it was taken off.
+		if rested := l.rest.owed != 0 && l.rest.owed < longestRest; rested != rests {
+			t.Errorf("%s: a rest of %d ns is owed after a wait", protocol, l.rest.owed)
+		}
+	}
+}
