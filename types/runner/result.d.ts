@@ -33,7 +33,7 @@ export interface LoadResult {
     warmupRequests: number;
     /** The window's length; in count mode from the first connect to the last response, handshakes included. */
     seconds: number;
-    /** Requests/s in the window. */
+    /** Responses per second in the window. */
     rps: number;
     /** By class of status code. */
     responses: Record<StatusClass, number>;
@@ -45,6 +45,10 @@ export interface LoadResult {
     errorExample?: string;
     /** Unanswered at the deadline; not among `requests`. */
     inFlight: number;
+    /** Of `inFlight`, those that were older by then than the longer one of p99.9 of the latency and 1 s: the server has probably forgotten them. */
+    hung: number;
+    /** The longest time within the window in which requests were under way and no response ended, in milliseconds. */
+    longestGapMs: number;
     /** Open model: requests that were due in the window and could not leave before its end. In no other figure. */
     unsent: number;
     /**
@@ -68,9 +72,9 @@ export interface LoadResult {
     connectMs: LatencyDistribution;
     /** Milliseconds from the start of the connect to the first response's first byte; one value per connection. */
     firstByteMs: LatencyDistribution;
-    /** Requests/s of each connection; its time ends with its last response. */
+    /** Responses per second of each connection; its time ends with its last response. */
     perConnectionRps: Distribution;
-    /** Requests/s of each event loop. */
+    /** Responses per second of each event loop. */
     perThreadRps: Distribution;
     /** Open model: milliseconds that requests left late. All zeros otherwise. */
     sendDelayMs: LatencyDistribution;
@@ -92,6 +96,8 @@ export interface LoadResult {
     startedAt: string;
     /** The measured window's end. */
     endedAt: string;
+    /** The window's begin and end on the kernel's monotonic clock (CLOCK_MONOTONIC, as process.hrtime), in milliseconds: no step of the wall clock moves them. */
+    monotonicMs: [begin: number, end: number];
     /** CPU seconds of the whole k6 process within the window. */
     cpuSeconds: number;
 }
