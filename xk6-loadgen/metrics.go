@@ -74,6 +74,7 @@ func (p *pusher) send() {
 // second sends one second's samples, one per series.
 func (p *pusher) second(s engine.Second) {
 	at := s.End
+	p.add(at, "loadgen_seconds", p.tags, s.Seconds)
 	p.add(at, "loadgen_requests", p.tags, float64(s.Requests))
 	for i, class := range engine.StatusClassNames {
 		p.addCount(at, "loadgen_responses", p.tags.With("class", class), s.Responses[i])
@@ -88,7 +89,7 @@ func (p *pusher) second(s engine.Second) {
 	for _, bucket := range s.Buckets {
 		p.add(at, "loadgen_latency_bucket", p.tags.With("le", bucketLabel(bucket.End)), float64(bucket.Count))
 	}
-	if s.Requests > s.ErrorTotal() {
+	if s.ResponseTotal() > 0 {
 		p.addLatency(at, p.tags, s.LatencyMs)
 	}
 	p.add(at, "loadgen_connections", p.tags, float64(s.Connections))
@@ -117,7 +118,7 @@ func (p *pusher) addLatency(at time.Time, tags *metrics.TagSet, d engine.Latency
 
 // result sends the whole phase's figures, for thresholds and the end-of-test summary.
 func (p *pusher) result(r engine.Result) {
-	if r.Requests > r.ErrorTotal() {
+	if r.ResponseTotal() > 0 {
 		p.addLatency(r.EndedAt, p.tags.With("scope", "run"), r.LatencyMs)
 	}
 	p.add(r.EndedAt, "loadgen_rps", p.tags, r.RPS)

@@ -88,8 +88,8 @@ func summary(r engine.Result) map[string]any {
 		maxConcurrentStreams = r.MaxConcurrentStreams
 	}
 	return map[string]any{
-		"requests": r.Requests, "warmupRequests": r.WarmupRequests, "inFlight": r.InFlight, "unsent": r.Unsent,
-		"seconds": r.Seconds, "rps": r.RPS,
+		"requests": r.Requests, "warmupRequests": r.WarmupRequests, "inFlight": r.InFlight, "hung": r.Hung, "unsent": r.Unsent,
+		"longestGapMs": r.LongestGapMs, "seconds": r.Seconds, "rps": r.RPS,
 		"responses": responses, "errors": errorCounts, "errorCauses": errorCauses, "errorExample": r.ErrorExample,
 		"bytes": map[string]any{
 			"received": r.ReceivedBytes, "headers": r.HeaderBytes, "headersDecoded": r.HeadersDecodedBytes,
@@ -98,7 +98,8 @@ func summary(r engine.Result) map[string]any {
 		"latencyMs": latency(r.LatencyMs), "connectMs": latency(r.ConnectMs), "firstByteMs": latency(r.FirstByteMs),
 		"sendDelayMs": latency(r.SendDelayMs), "buckets": buckets, "tls": negotiated, "maxConcurrentStreams": maxConcurrentStreams,
 		"perConnectionRps": distribution(r.PerConnectionRPS), "perThreadRps": distribution(r.PerThreadRPS),
-		"startedAt": instant(r.StartedAt), "endedAt": instant(r.EndedAt), "cpuSeconds": r.CPUSeconds,
+		"startedAt": instant(r.StartedAt), "endedAt": instant(r.EndedAt), "monotonicMs": []float64{r.MonotonicMs[0], r.MonotonicMs[1]},
+		"cpuSeconds": r.CPUSeconds,
 	}
 }
 

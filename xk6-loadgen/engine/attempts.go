@@ -76,7 +76,7 @@ func (l *loop) take(c *conn) (due int64, taken bool) {
 		}
 	}
 	if l.plan.Requests > 0 && l.phase != warming {
-		if l.phase == draining {
+		if l.phase != measuring {
 			return 0, false
 		}
 		if l.plan.divided {
@@ -123,7 +123,7 @@ func (l *loop) noteSent(due int64) {
 // begins), end when the last byte of the response has been read.
 func (l *loop) response(start int64, status int, headerBytes, decodedBytes, bodyBytes int64) {
 	l.outstanding--
-	l.requests++
+	l.responses++
 	l.lastEnd = l.clock
 	i := l.current
 	i.Requests++
@@ -152,7 +152,7 @@ func bucketOf(ends []time.Duration, nanoseconds int64) int {
 // failure ends an attempt with an error.
 func (l *loop) failure(kind ErrorKind, cause ErrorCause, example string) {
 	l.outstanding--
-	l.requests++
+	l.failures++
 	l.lastEnd = l.clock
 	l.current.Requests++
 	l.current.Errors[kind]++

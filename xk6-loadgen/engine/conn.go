@@ -68,6 +68,7 @@ type conn struct {
 	// unsent is what the session has left to send, backlog what was made of it (encrypted, say) and the kernel has not
 	// taken yet; backlog goes first.
 	unsent, backlog []byte
+	departures      departures
 	// left is what is left of the slot's share, when requests are divided.
 	left int64
 	// responses in the measured window, since the first attempt at firstAt until lastAt.
@@ -288,6 +289,7 @@ func (c *conn) drop() {
 		}
 	}
 	c.fd, c.state, c.unsent, c.backlog = -1, closed, nil, nil
+	c.departures = departures{waiting: c.departures.waiting[:0]}
 	c.loop.open--
 }
 

@@ -9,23 +9,27 @@ package engine
 import (
 	"context"
 	"runtime"
+	"sync"
 	"time"
 
 	"bakeoff.invalid/xk6-loadgen/internal/linux"
 )
 
-// Second is what happened in one whole second of the window, on all threads (the last one may be shorter). The sums over
-// all seconds are the Result's figures, exactly.
+// Second is what happened in about a second of the window, on all threads: the last one is of half a second to one and a half,
+// or of the whole window where that is shorter. The sums over all seconds are the Result's figures, exactly.
 type Second struct {
-	// End is the second's end on the wall clock.
+	// End is the second's end on the wall clock; no two seconds of a run share it.
 	End time.Time
+	// Seconds is how long it was. The sum is that of the Result but for rounding: a second begins where the one before ended,
+	// at the latest end that a thread has noted.
+	Seconds float64
 	Counts
 	// LatencyMs is all zero when there were no responses. WithinSD is not computed per second.
 	LatencyMs LatencyDistribution
 	Buckets   []Bucket
 	// Connections are open, or being opened, at the second's end.
 	Connections int
-	// GeneratorCPU is CPU seconds per second of the whole process.
+	// GeneratorCPU is CPU seconds per second of the whole process, read at the second's begin and end.
 	GeneratorCPU float64
 }
 
@@ -37,7 +41,17 @@ type Result struct {
 	// StartedAt and EndedAt bound the window. In count mode without warm-up it runs from the first connect to the last
 	// response.
 	StartedAt, EndedAt time.Time
-	Seconds, RPS       float64
+	// MonotonicMs is the same window on CLOCK_MONOTONIC, in milliseconds: no step of the wall clock moves it.
+	MonotonicMs [2]float64
+	// RPS is responses, of any status, per second of the window.
+	Seconds, RPS float64
+	// Hung are those InFlight that at the window's end were older than p99.9 of the latency and than a second: the server has
+	// probably forgotten them. Their age is from when they were taken, or due in the open model, be it in the warm-up; it
+	// includes a connect that is not over.
+	Hung int64
+	// LongestGapMs is the longest time within the window in which requests were under way and no response ended on any thread;
+	// see silence.
+	LongestGapMs float64
 	// LatencyMs runs from the request's bytes to the last byte of the response, without the connect; with a new
 	// connection per request it includes the connect. ConnectMs and FirstByteMs run from the start of the connect, once
 	// per connection made in the window.
@@ -51,9 +65,9 @@ type Result struct {
 	TLS *TLSState
 	// MaxConcurrentStreams is the server's limit per connection (HTTP/2); 0: it named none.
 	MaxConcurrentStreams int64
-	// PerConnectionRPS is over slots: a connection that was reopened counts as the same one. Over the window, or where the
-	// connections make a number of requests each, from a connection's first attempt to its last response. PerThreadRPS is
-	// sampled each 100 ms on each thread, as wrk does.
+	// Both are of responses. PerConnectionRPS is over slots: a connection that was reopened counts as the same one. Over the
+	// window, or where the connections make a number of requests each, from a connection's first attempt to its last response.
+	// PerThreadRPS is sampled each 100 ms on each thread, as wrk does.
 	PerConnectionRPS, PerThreadRPS Distribution
 	// CPUSeconds the whole process used within the window.
 	CPUSeconds float64
@@ -66,7 +80,8 @@ type Result struct {
 // each second. The error names the option that is wrong, the host that could not be resolved, or the namespace that could
 // not be entered.
 //
-// GOMAXPROCS is raised to two more than there are threads when it is lower: a loop keeps a P for itself.
+// GOMAXPROCS is raised to two more than there are threads, those of other runs under way included, when it is lower: a loop keeps
+// a P for itself.
 func Run(ctx context.Context, options Options, onSecond func(Second)) (Result, error) {
 	p, err := newPlan(ctx, options)
 	if err != nil {
@@ -79,7 +94,8 @@ func Run(ctx context.Context, options Options, onSecond func(Second)) (Result, e
 func (p *plan) run(ctx context.Context, onSecond func(Second)) (Result, error) {
 	var err error
 	// Loops hand over at most their two intervals and the last one: they never wait for the collector.
-	s := &shared{intervals: make(chan *interval, 3*p.Threads)}
+	s := &shared{loops: p.Threads, intervals: make(chan *interval, 3*p.Threads)}
+	s.draining.Store(int32(p.Threads))
 	if !p.divided && p.Rate == 0 {
 		s.quota.Store(p.Requests)
 	}
@@ -92,9 +108,7 @@ func (p *plan) run(ctx context.Context, onSecond func(Second)) (Result, error) {
 			return Result{}, err
 		}
 	}
-	if runtime.GOMAXPROCS(0) < p.Threads+2 {
-		runtime.GOMAXPROCS(p.Threads + 2)
-	}
+	defer reserveProcessors(p.Threads)()
 	defer context.AfterFunc(ctx, func() { s.stop.Store(true) })()
 	entered, begin := make(chan error), make(chan bool)
 	for _, l := range loops {
@@ -106,7 +120,7 @@ func (p *plan) run(ctx context.Context, onSecond func(Second)) (Result, error) {
 			err = problem
 		}
 	}
-	s.epoch = time.Now()
+	s.startClock()
 	for range loops {
 		begin <- err == nil
 	}
@@ -116,131 +130,31 @@ func (p *plan) run(ctx context.Context, onSecond func(Second)) (Result, error) {
 	return collect(s, loops, onSecond), nil
 }
 
-// collect merges what the loops hand over into seconds and, at the end, into the result.
-func collect(s *shared, loops []*loop, onSecond func(Second)) Result {
-	var (
-		result  Result
-		total   = newRecorder()
-		pending = &pendingSecond{reported: map[*loop]bool{}, latency: newRecorder()}
-		running = len(loops)
-		// A second is whole when all loops that ran in it have reported.
-		expected = running
-		lastCPU  int64
-	)
-	emit := func() {
-		if lastCPU == 0 {
-			lastCPU = s.windowCPU.Load()
-		}
-		if onSecond != nil {
-			onSecond(pending.second(s.epoch, pending.cpu-lastCPU))
-		}
-		lastCPU = pending.cpu
-		expected = running
-		pending.clear()
-	}
-	for running > 0 {
-		i := <-s.intervals
-		if pending.reported[i.loop] {
-			// Another loop is late with its second: it goes out with the next one.
-			emit()
-		}
-		pending.add(i)
-		result.Counts.add(&i.Counts)
-		total.merge(i.latency)
-		if i.last {
-			running--
-		} else {
-			i.Counts = Counts{}
-			i.latency.reset()
-			i.loop.spare <- i
-		}
-		if len(pending.reported) >= expected {
-			emit()
-		}
-	}
-	result.LatencyMs = total.distribution()
-	result.sumUp(s, loops)
-	return result
+// processors counts the loops under way in this process.
+var processors struct {
+	sync.Mutex
+	loops int
 }
 
-// sumUp adds what the loops have kept to themselves until their end.
-func (r *Result) sumUp(s *shared, loops []*loop) {
-	connect, firstByte, sendDelay := newRecorder(), newRecorder(), newRecorder()
-	bucketCounts := make([]int64, len(loops[0].bucketCounts))
-	var connRps, threadRps []float64
-	start, end, endCPU := never, int64(0), s.windowCPU.Load()
-	for _, l := range loops {
-		// A loop for which no request was left has no part in the window: it may have opened its own long after it.
-		if l.requests > 0 || r.Requests == 0 {
-			start, end, endCPU = min(start, l.windowStart), max(end, l.windowEnd), max(endCPU, l.endCPU)
-		}
-		r.WarmupRequests += l.warmup
-		r.InFlight += l.inFlight
-		connect.merge(l.connectTimes)
-		firstByte.merge(l.firstByteTimes)
-		if l.sendDelays != nil {
-			sendDelay.merge(l.sendDelays)
-		}
-		for i, n := range l.bucketCounts {
-			bucketCounts[i] += n
-		}
-		r.Unsent += l.unsent
-		if r.TLS == nil {
-			r.TLS = l.tlsState
-		}
-		if limit := l.maxConcurrentStreams; limit > 0 && (r.MaxConcurrentStreams == 0 || limit < r.MaxConcurrentStreams) {
-			r.MaxConcurrentStreams = limit
-		}
-		connRps = append(connRps, l.connRps...)
-		threadRps = append(threadRps, l.threadRps...)
-		if r.ErrorExample == "" {
-			r.ErrorExample = l.example
+// reserveProcessors sees to it that these loops and those under way leave two of GOMAXPROCS to all else, until release is called.
+// It is not lowered again: that would stop the loops of others for a moment.
+func reserveProcessors(loops int) (release func()) {
+	change := func(by int) {
+		processors.Lock()
+		defer processors.Unlock()
+		processors.loops += by
+		if runtime.GOMAXPROCS(0) < processors.loops+2 {
+			runtime.GOMAXPROCS(processors.loops + 2)
 		}
 	}
-	r.StartedAt, r.EndedAt = s.epoch.Add(time.Duration(start)), s.epoch.Add(time.Duration(end))
-	if r.Seconds = float64(end-start) / 1e9; r.Seconds > 0 {
-		r.RPS = float64(r.Requests) / r.Seconds
+	change(loops)
+	return func() { change(-loops) }
+}
+
+// SuccessRatio is the share of 2xx and 3xx in all requests that were answered, failed or hung; 0 when there were none.
+func (r *Result) SuccessRatio() float64 {
+	if r.Requests+r.Hung == 0 {
+		return 0
 	}
-	r.CPUSeconds = float64(endCPU-s.windowCPU.Load()) / 1e9
-	r.ConnectMs, r.FirstByteMs, r.SendDelayMs = connect.distribution(), firstByte.distribution(), sendDelay.distribution()
-	r.Buckets = latencyBuckets(loops[0].plan.Buckets, bucketCounts)
-	r.PerConnectionRPS, r.PerThreadRPS = describe(connRps), describe(threadRps)
-}
-
-// pendingSecond gathers the loops' intervals of one second.
-type pendingSecond struct {
-	Counts
-	reported    map[*loop]bool
-	latency     *recorder
-	connections int
-	start, end  int64
-	cpu         int64
-}
-
-func (p *pendingSecond) add(i *interval) {
-	if len(p.reported) == 0 && p.start == 0 {
-		p.start = i.loop.windowStart
-	}
-	p.reported[i.loop] = true
-	p.Counts.add(&i.Counts)
-	p.latency.merge(i.latency)
-	p.connections += i.connections
-	// Two seconds never share a timestamp.
-	p.end = max(p.end, i.end, p.start+1)
-	p.cpu = max(p.cpu, i.cpu)
-}
-
-// second is what was gathered; cpu is the process's CPU time since the last one, in nanoseconds.
-func (p *pendingSecond) second(epoch time.Time, cpu int64) Second {
-	return Second{
-		End: epoch.Add(time.Duration(p.end)), Counts: p.Counts, LatencyMs: p.latency.withoutWithinSD(), Buckets: p.latency.buckets(),
-		Connections: p.connections, GeneratorCPU: float64(cpu) / float64(max(1, p.end-p.start)),
-	}
-}
-
-func (p *pendingSecond) clear() {
-	clear(p.reported)
-	p.Counts = Counts{}
-	p.latency.reset()
-	p.connections, p.start = 0, p.end
+	return float64(r.Responses[0]+r.Responses[1]) / float64(r.Requests+r.Hung)
 }

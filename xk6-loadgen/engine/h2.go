@@ -137,7 +137,7 @@ func (s *h2) open(a attempt) {
 	l := s.conn.loop
 	if a.start == 0 {
 		a.start = l.startOfLatency(a.begun, a.due)
-		l.noteSent(a.due)
+		s.conn.departs(a.due)
 	}
 	if s.active == len(s.streams) {
 		s.grow()

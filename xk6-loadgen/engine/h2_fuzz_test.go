@@ -152,7 +152,7 @@ func newLoneSession(t testing.TB, l *loop) loneSession {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.phase, l.open, l.outstanding, l.requests, l.pauses, l.example = measuring, 1, 0, 0, nil, ""
+	l.phase, l.open, l.outstanding, l.responses, l.pauses, l.example = measuring, 1, 0, 0, nil, ""
 	l.current.Counts, l.starting, l.lastBlock = Counts{}, newConnRing(1), blockCache{}
 	c := &l.conns[0]
 	*c = conn{loop: l, fd: sockets[0], state: established, left: l.plan.Requests, generation: 1}

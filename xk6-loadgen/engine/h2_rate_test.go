@@ -285,9 +285,9 @@ func TestASecondIsHandedOutInTheOpenModelToo(t *testing.T) {
 	t.Parallel()
 	s := serveH2(t, answering(hello))
 	o := h2Options(s)
-	o.Requests, o.Rate, o.Duration = 0, 100, 1200*time.Millisecond
+	o.Requests, o.Rate, o.Duration = 0, 100, 1600*time.Millisecond
 	r := load(t, context.Background(), o)
-	if len(r.seconds) != 2 || r.Requests+r.InFlight+r.Unsent != 120 {
+	if len(r.seconds) != 2 || r.Requests+r.InFlight+r.Unsent != 160 {
 		t.Errorf("%d seconds, requests %d, in flight %d, unsent %d", len(r.seconds), r.Requests, r.InFlight, r.Unsent)
 	}
 	if first := r.seconds[0]; first.Requests < 50 || first.Requests > 101 {

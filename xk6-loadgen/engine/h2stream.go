@@ -147,3 +147,14 @@ func (s *h2) expire(before int64) {
 }
 
 func (s *h2) underWay() int64 { return int64(s.active + len(s.waiting)) }
+
+func (s *h2) eachDue(call func(due int64)) {
+	for i := range s.waiting {
+		call(s.waiting[i].due)
+	}
+	for i := range s.streams {
+		if s.streams[i].id != 0 {
+			call(s.streams[i].due)
+		}
+	}
+}

@@ -11,7 +11,7 @@ type http1 struct {
 	busy    bool
 	// begun is when the attempt was taken, start is where its latency begins.
 	begun, start int64
-	// due is when an attempt of the open model was to leave, until it has left.
+	// due is when the attempt was to start: in the closed model when it was taken.
 	due int64
 }
 
@@ -139,4 +139,10 @@ func (s *http1) underWay() int64 {
 		return 1
 	}
 	return 0
+}
+
+func (s *http1) eachDue(call func(due int64)) {
+	if s.busy {
+		call(s.due)
+	}
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"crypto/tls"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -29,7 +30,9 @@ const (
 	threadSampleEvery = int64(100 * time.Millisecond)
 	// The longest wait: bounds how late a stop is noticed.
 	longestWait = int64(20 * time.Millisecond)
-	second      = int64(time.Second)
+	// Of several loops that have drained, the last one sets the window's begin this much ahead: all have looked by then.
+	opensAfter = longestWait + 10*int64(time.Millisecond)
+	second     = int64(time.Second)
 )
 
 // phase is what a loop's attempts count as. Only the loop's own timing and quota ask for it: the window's opening sets
@@ -40,24 +43,76 @@ const (
 	warming phase = iota
 	// draining: warm-up is over, the attempts it started are awaited so that a count can be exact.
 	draining
+	// drained: nothing is under way on this loop. When that holds for all of them, they open the window together: one that
+	// began alone would count its time before the others as time under load.
+	drained
 	measuring
 )
 
 // shared is what the loops of one run have in common.
 type shared struct {
 	epoch time.Time
-	stop  atomic.Bool
+	// monotonic is the epoch on CLOCK_MONOTONIC, in nanoseconds.
+	monotonic int64
+	stop      atomic.Bool
+	loops     int
 	// quota is the number of attempts not yet handed out, in count mode.
 	quota atomic.Int64
 	// intervals carries finished seconds to the collector.
 	intervals chan *interval
-	// windowCPU is the process's CPU time, in nanoseconds, when the first loop began to measure.
-	windowCPU  atomic.Int64
-	windowOpen atomic.Bool
+	// draining is how many loops have not drained; when none is left, windowAt is when all of them open the window.
+	draining atomic.Int32
+	windowAt atomic.Int64
+	// The first loop that opens the window sets its begin, and what CPU time the process had used by then.
+	opening     sync.Once
+	opened      bool
+	windowStart int64
+	startCPU    cpuReading
+	silence     silence
+}
+
+// startClock begins the run's time.
+func (s *shared) startClock() {
+	// Two clocks are read one after the other: again, should the thread have been interrupted between them.
+	const soon, tries = 20_000, 10
+	for range tries {
+		s.monotonic = linux.Monotonic()
+		s.epoch = time.Now()
+		if linux.Monotonic()-s.monotonic < soon {
+			return
+		}
+	}
 }
 
 // now is the run's clock: monotonic nanoseconds since its epoch.
 func (s *shared) now() int64 { return int64(time.Since(s.epoch)) }
+
+// cpuReading is the CPU time, in nanoseconds, that the process had used at some time of the run's clock.
+type cpuReading struct{ at, used int64 }
+
+func (s *shared) readCPU() cpuReading {
+	used := linux.ProcessCPU()
+	return cpuReading{at: s.now(), used: used}
+}
+
+// loopDrained: one more loop has nothing under way.
+func (s *shared) loopDrained(now int64) {
+	if s.draining.Add(-1) > 0 {
+		return
+	}
+	if s.loops > 1 {
+		now += opensAfter
+	}
+	s.windowAt.Store(now)
+}
+
+// windowDue is when the window opens, as far as that is known.
+func (s *shared) windowDue() int64 {
+	if at := s.windowAt.Load(); at > 0 {
+		return at
+	}
+	return never
+}
 
 // takeQuota hands out up to n attempts.
 func (s *shared) takeQuota(n int64) int64 {
@@ -69,9 +124,11 @@ func (s *shared) takeQuota(n int64) int64 {
 type interval struct {
 	loop *loop
 	end  int64
-	// cpu is the process's CPU time at the end, in nanoseconds.
-	cpu         int64
-	last        bool
+	// cpu is read at the end.
+	cpu  cpuReading
+	last bool
+	// measured: the loop has opened the window.
+	measured    bool
 	connections int
 	Counts
 	latency *recorder
@@ -129,10 +186,13 @@ type loop struct {
 
 	current *interval
 	spare   chan *interval
-	// requests of the phase so far; lastEnd is when the last one ended.
-	requests, lastEnd            int64
+	// responses and failures of the phase so far; lastEnd is when the last one ended.
+	responses, failures, lastEnd int64
 	warmup, inFlight             int64
-	endCPU                       int64
+	// overdue are the ages, at the window's end, of the attempts under way that are old enough to be called hung.
+	overdue                      []int64
+	quiet                        quiet
+	endCPU                       cpuReading
 	connectTimes, firstByteTimes *recorder
 	// sendDelays is nil in the closed model.
 	sendDelays *recorder
@@ -202,7 +262,7 @@ func (l *loop) run(entered chan<- error, begin <-chan bool) {
 	l.rest.begin(l.clock)
 	l.nextSweep = l.clock + l.sweepInterval()
 	if l.plan.Warmup > 0 {
-		l.phaseEnd = l.clock + int64(l.plan.Warmup)
+		l.phaseEnd = int64(l.plan.Warmup)
 		l.nextTick, l.nextSample = never, never
 		l.schedule.begin(l.clock)
 		l.startAll()
@@ -216,7 +276,8 @@ func (l *loop) run(entered chan<- error, begin <-chan bool) {
 		if n == 0 && l.starting.len == 0 {
 			n = l.wait()
 		}
-		l.clock = l.shared.now()
+		reported := l.shared.now()
+		l.clock = reported
 		for i := range n {
 			l.conns[l.events[i].Fd].ready(l.events[i].Events)
 		}
@@ -226,8 +287,11 @@ func (l *loop) run(entered chan<- error, begin <-chan bool) {
 		if l.starting.len > 0 {
 			l.startSome()
 		}
-		if l.clock >= l.nextTimer || l.phase == draining {
+		if l.clock >= l.nextTimer || l.phase == draining || l.phase == drained {
 			l.timers()
+		}
+		if l.phase == measuring {
+			l.lookForSilence(reported)
 		}
 	}
 	l.finish()
@@ -269,8 +333,12 @@ func (l *loop) wait() int {
 			return n
 		}
 	}
-	// Rounded up: a wait of 0 would spin through the last millisecond.
-	n := linux.EpollWait(l.epoll, events, int(max(0, (wait+int64(time.Millisecond)-1)/int64(time.Millisecond))))
+	// Rounded up: a wait of 0 would spin through the last millisecond. Before the window opens it may, once: all are to open it
+	// at the same time.
+	if l.phase != drained {
+		wait += int64(time.Millisecond) - 1
+	}
+	n := linux.EpollWait(l.epoll, events, int(max(0, wait/int64(time.Millisecond))))
 	l.rest.begin(l.shared.now())
 	return n
 }
@@ -293,6 +361,9 @@ func (l *loop) setTimer() {
 	l.nextTimer = min(l.nextTick, l.nextSample, l.nextSweep, l.nextRetry)
 	if l.phase == warming || l.plan.Duration > 0 {
 		l.nextTimer = min(l.nextTimer, l.phaseEnd)
+	}
+	if l.phase == drained {
+		l.nextTimer = min(l.nextTimer, l.shared.windowDue())
 	}
 }
 
@@ -317,6 +388,10 @@ func (l *loop) timers() {
 		}
 	}
 	if l.phase == draining && l.outstanding == 0 {
+		l.phase = drained
+		l.shared.loopDrained(l.clock)
+	}
+	if l.phase == drained && l.clock >= l.shared.windowDue() {
 		l.beginWindow()
 	}
 	if l.clock >= l.nextSweep {

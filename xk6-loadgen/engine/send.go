@@ -27,13 +27,19 @@ func (c *conn) write(p []byte) {
 		l.sealed = c.secure.out.seal(l.sealed[:0], recordApplicationData, p)
 		p = l.sealed
 	}
+	c.departures.written(len(p))
 	if len(c.backlog) > 0 {
 		c.backlog = append(c.backlog, p...)
 		c.pumpBacklog()
 		return
 	}
-	if n, ok := c.transmit(p); ok && n < len(p) {
-		c.backlog = append(c.backlog, p[n:]...)
+	n, ok := c.transmit(p)
+	if !ok {
+		return
+	}
+	c.backlog = append(c.backlog, p[n:]...)
+	c.noteDepartures()
+	if n < len(p) {
 		c.watchWrites()
 	}
 }
@@ -77,14 +83,20 @@ func (c *conn) pumpBacklog() bool {
 	if !ok {
 		return false
 	}
-	if n < len(c.backlog) {
-		c.backlog = c.backlog[:copy(c.backlog, c.backlog[n:])]
-		c.watchWrites()
-		return false
+	left := copy(c.backlog, c.backlog[n:])
+	if c.backlog = c.backlog[:left]; left == 0 {
+		// Few connections ever have one: none holds on to its memory.
+		c.backlog = nil
 	}
-	// Few connections ever have one: none holds on to its memory.
-	c.backlog = nil
-	return true
+	if len(c.departures.waiting) > 0 {
+		// They have waited for longer than this turn.
+		c.loop.clock = c.loop.shared.now()
+		c.noteDepartures()
+	}
+	if left > 0 {
+		c.watchWrites()
+	}
+	return left == 0
 }
 
 // sending tells whether something waits for the kernel to take it.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"math"
 	"net"
 	"net/url"
 	"sync"
@@ -163,6 +164,16 @@ func load(t testing.TB, ctx context.Context, o Options) outcome {
 	}
 	if o.Requests > 0 && ctx.Err() == nil && result.Requests != o.Requests {
 		t.Errorf("asked for %d requests, made %d", o.Requests, result.Requests)
+	}
+	covered := 0.0
+	for _, s := range out.seconds {
+		covered += s.Seconds
+		if s.Seconds < 0.5 && len(out.seconds) > 1 {
+			t.Errorf("a sample is of %f s, of %d", s.Seconds, len(out.seconds))
+		}
+	}
+	if math.Abs(covered-result.Seconds) > 1e-9 {
+		t.Errorf("the samples cover %.9f s, the window is %.9f s", covered, result.Seconds)
 	}
 	for i := 1; i < len(out.seconds); i++ {
 		if !out.seconds[i].End.After(out.seconds[i-1].End) {

@@ -27,4 +27,6 @@ type session interface {
 	goodbye(dst []byte) []byte
 	// underWay is the number of attempts not yet answered.
 	underWay() int64
+	// eachDue calls with the time at which each of them was to start: at once in the closed model.
+	eachDue(call func(due int64))
 }

@@ -107,13 +107,8 @@ func (c *Counts) ErrorTotal() (total int64) {
 	return total
 }
 
-// SuccessRatio is the share of attempts answered with 2xx or 3xx; 0 when there were none.
-func (c *Counts) SuccessRatio() float64 {
-	if c.Requests == 0 {
-		return 0
-	}
-	return float64(c.Responses[0]+c.Responses[1]) / float64(c.Requests)
-}
+// ResponseTotal is the number of attempts that ended with a response, whatever its status.
+func (c *Counts) ResponseTotal() int64 { return c.Requests - c.ErrorTotal() }
 
 // longest is the greatest duration a histogram takes; longer ones are recorded as this.
 const longest = int64(time.Hour)

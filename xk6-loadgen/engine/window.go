@@ -1,6 +1,7 @@
 package engine
 
-import "bakeoff.invalid/xk6-loadgen/internal/linux"
+// shortestHang: no request is called hung that has waited for less, however fast the others were.
+const shortestHang = second
 
 // unsentUntil is up to when attempts of the open model were due.
 func (l *loop) unsentUntil() int64 {
@@ -17,8 +18,9 @@ func (l *loop) unsentUntil() int64 {
 // beginWindow starts the measured window now.
 func (l *loop) beginWindow() {
 	l.phase = measuring
+	l.shared.opening.Do(func() { l.shared.opened, l.shared.windowStart, l.shared.startCPU = true, l.clock, l.shared.readCPU() })
 	l.openWindow()
-	l.phaseEnd = l.clock + int64(l.plan.Duration)
+	l.phaseEnd = l.shared.windowStart + int64(l.plan.Duration)
 	l.nextTick, l.nextSample = l.clock+second, l.clock+threadSampleEvery
 	l.sampleFrom, l.sampleBase = l.clock, 0
 	for i := range l.conns {
@@ -33,18 +35,16 @@ func (l *loop) beginWindow() {
 	if l.plan.Rate > 0 {
 		// Each loop makes those that its schedule has: the others have no part in what it could not send in time.
 		l.allowance = share(l.plan.Requests, l.plan.Threads, l.number)
-		l.schedule.begin(l.clock)
+		l.schedule.begin(l.shared.windowStart)
 	}
 	l.startAll()
 }
 
 // openWindow sets all counts to zero: what was counted so far was warm-up.
 func (l *loop) openWindow() {
-	if l.shared.windowOpen.CompareAndSwap(false, true) {
-		l.shared.windowCPU.Store(linux.ProcessCPU())
-	}
 	l.windowStart = l.clock
-	l.warmup, l.requests = l.requests, 0
+	l.quiet = quiet{since: l.clock}
+	l.warmup, l.responses, l.failures = l.responses+l.failures, 0, 0
 	l.current.Counts = Counts{}
 	l.current.latency.reset()
 	l.connectTimes.reset()
@@ -56,12 +56,12 @@ func (l *loop) openWindow() {
 	l.example = ""
 }
 
-// sampleThread notes this thread's requests/s since the last sample, as wrk does.
+// sampleThread notes this thread's responses per second since the last sample, as wrk does.
 func (l *loop) sampleThread() {
 	if elapsed := l.clock - l.sampleFrom; elapsed > 0 {
-		l.threadRps = append(l.threadRps, float64(l.requests-l.sampleBase)*1e9/float64(elapsed))
+		l.threadRps = append(l.threadRps, float64(l.responses-l.sampleBase)*1e9/float64(elapsed))
 	}
-	l.sampleFrom, l.sampleBase = l.clock, l.requests
+	l.sampleFrom, l.sampleBase = l.clock, l.responses
 	l.nextSample = l.clock + threadSampleEvery
 }
 
@@ -71,16 +71,33 @@ func (l *loop) handOver() {
 	select {
 	case next := <-l.spare:
 		done := l.current
-		done.end, done.connections, done.cpu = l.clock, l.open, linux.ProcessCPU()
+		done.cpu = l.shared.readCPU()
+		l.clock = done.cpu.at
+		done.end, done.connections, done.measured = l.clock, l.open, true
 		l.current = next
 		l.shared.intervals <- done
 	default:
 	}
 }
 
+// noteUnanswered notes, of the attempts under way at the window's end, the ages of those that may be hung, and what has not
+// even left.
+func (l *loop) noteUnanswered() {
+	look := func(due int64) {
+		if age := l.windowEnd - due; age > shortestHang {
+			l.overdue = append(l.overdue, age)
+		}
+	}
+	for i := range l.conns {
+		l.conns[i].session.eachDue(look)
+		l.conns[i].noteStuck(l.windowEnd)
+	}
+}
+
 // finish closes the window, hands the last interval over and closes all connections.
 func (l *loop) finish() {
-	l.clock = l.shared.now()
+	l.endCPU = l.shared.readCPU()
+	l.clock = l.endCPU.at
 	l.inFlight = l.outstanding
 	if l.phase != measuring {
 		// Stopped during warm-up: the window is empty.
@@ -93,7 +110,7 @@ func (l *loop) finish() {
 			l.unsent = min(l.unsent, l.allowance)
 		}
 	}
-	if l.plan.Requests > 0 && !l.shared.stop.Load() && l.requests > 0 {
+	if l.plan.Requests > 0 && !l.shared.stop.Load() && l.responses+l.failures > 0 {
 		// In count mode the window ends with the last response, not when the loop has noticed that it was the last.
 		l.windowEnd = l.lastEnd
 	}
@@ -102,12 +119,15 @@ func (l *loop) finish() {
 			l.connRps = append(l.connRps, l.conns[i].rps(l.windowStart, l.windowEnd))
 		}
 		if len(l.threadRps) == 0 {
-			l.threadRps = append(l.threadRps, float64(l.requests)*1e9/window)
+			l.threadRps = append(l.threadRps, float64(l.responses)*1e9/window)
 		}
 	}
-	l.endCPU = linux.ProcessCPU()
+	if l.phase == measuring {
+		l.endSilence(l.windowEnd)
+		l.noteUnanswered()
+	}
 	last := l.current
-	last.end, last.last, last.connections, last.cpu = l.windowEnd, true, l.open, l.endCPU
+	last.end, last.last, last.connections, last.cpu, last.measured = l.windowEnd, true, l.open, l.endCPU, l.phase == measuring
 	for i := range l.conns {
 		l.conns[i].close()
 	}

@@ -118,7 +118,7 @@ func TestALoopThatNoticesLateDoesNotStretchTheWindow(t *testing.T) {
 	o := options("http://127.0.0.1:9/")
 	o.Requests = 1
 	l := idleLoop(t, o)
-	l.phase, l.requests, l.lastEnd = measuring, 1, 7
+	l.phase, l.responses, l.lastEnd = measuring, 1, 7
 	l.finish()
 	if l.windowEnd != 7 {
 		t.Errorf("the window ends at %d, the last response came at 7", l.windowEnd)

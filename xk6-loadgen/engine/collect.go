@@ -1,0 +1,200 @@
+package engine
+
+import (
+	"runtime"
+	"time"
+)
+
+// collector merges what the loops hand over into seconds. A second is kept back until the next one is whole: where too little
+// follows on it for one of its own, that joins it.
+type collector struct {
+	shared   *shared
+	onSecond func(Second)
+	// gathering is the second that the loops are in, whole the one before it.
+	gathering, whole *pendingSecond
+	// running loops have not ended; reported are those of them that have reported past the middle of the second.
+	running  int
+	reported map[*loop]bool
+	middle   int64
+	// open are the loops' connections, as last reported.
+	open map[*loop]int
+}
+
+// pendingSecond gathers the loops' intervals of one second.
+type pendingSecond struct {
+	Counts
+	latency     *recorder
+	connections int
+	start, end  int64
+	// from and to are the process's CPU time at start and end.
+	from, to cpuReading
+}
+
+// collect merges until all loops have ended.
+func collect(s *shared, loops []*loop, onSecond func(Second)) Result {
+	var result Result
+	total := newRecorder()
+	c := &collector{
+		shared: s, onSecond: onSecond, running: len(loops), reported: map[*loop]bool{}, middle: -1, open: map[*loop]int{},
+		gathering: &pendingSecond{latency: newRecorder()},
+	}
+	for c.running > 0 {
+		i := <-s.intervals
+		result.Counts.add(&i.Counts)
+		total.merge(i.latency)
+		c.add(i)
+		if !i.last {
+			i.Counts = Counts{}
+			i.latency.reset()
+			i.loop.spare <- i
+		}
+	}
+	result.LatencyMs = total.distribution()
+	end, endCPU := result.sumUp(s, loops)
+	c.finish(end, endCPU)
+	return result
+}
+
+// add takes one loop's interval, and tells when a second is whole: all loops that still run have reported past its middle.
+func (c *collector) add(i *interval) {
+	if c.middle < 0 && i.measured {
+		c.gathering.start, c.gathering.from = c.shared.windowStart, c.shared.startCPU
+		c.middle = c.shared.windowStart + second/2
+	}
+	if c.reported[i.loop] {
+		// Another loop is late with its second: it goes out with the next one.
+		c.next()
+	}
+	p := c.gathering
+	p.Counts.add(&i.Counts)
+	p.latency.merge(i.latency)
+	if i.end > p.end {
+		p.end, p.to = i.end, i.cpu
+	}
+	c.open[i.loop] = i.connections
+	if i.last {
+		c.running--
+		delete(c.reported, i.loop)
+	} else if i.end >= c.middle {
+		c.reported[i.loop] = true
+	}
+	if c.running > 0 && len(c.reported) == c.running {
+		c.next()
+	}
+}
+
+// next begins another second: the one that was gathered is whole.
+func (c *collector) next() {
+	done, free := c.gathering, c.whole
+	if free == nil {
+		free = &pendingSecond{latency: newRecorder()}
+	} else {
+		c.emit(free)
+	}
+	done.connections = c.connections()
+	free.Counts = Counts{}
+	free.latency.reset()
+	free.start, free.end, free.from, free.to = done.end, done.end, done.to, done.to
+	c.whole, c.gathering = done, free
+	clear(c.reported)
+	// Loops end their seconds at whole ones since the window's begin, but for being late.
+	c.middle = c.shared.windowStart + (done.end-c.shared.windowStart+second/2)/second*second + second/2
+}
+
+func (c *collector) connections() (n int) {
+	for _, open := range c.open {
+		n += open
+	}
+	return n
+}
+
+// finish hands out what is left. The window ends where the result's does.
+func (c *collector) finish(end int64, cpu cpuReading) {
+	last := c.gathering
+	if c.whole != nil {
+		if end-c.whole.end < second/2 {
+			c.whole.Counts.add(&last.Counts)
+			c.whole.latency.merge(last.latency)
+			last = c.whole
+		} else {
+			c.emit(c.whole)
+		}
+	}
+	last.end, last.to, last.connections = end, cpu, c.connections()
+	if c.shared.opened {
+		c.emit(last)
+	}
+}
+
+func (c *collector) emit(p *pendingSecond) {
+	if c.onSecond == nil {
+		return
+	}
+	c.onSecond(Second{
+		End: c.shared.epoch.Add(time.Duration(p.end)), Seconds: float64(p.end-p.start) / 1e9, Counts: p.Counts,
+		LatencyMs: p.latency.withoutWithinSD(), Buckets: p.latency.buckets(), Connections: p.connections, GeneratorCPU: p.generatorCPU(),
+	})
+}
+
+// generatorCPU is CPU seconds per second. The kernel books a running thread's time every few milliseconds, so that in a very
+// short window there can seem to be more than the machine has.
+func (p *pendingSecond) generatorCPU() float64 {
+	return min(float64(p.to.used-p.from.used)/float64(max(1, p.to.at-p.from.at)), float64(runtime.NumCPU()))
+}
+
+// sumUp adds what the loops have kept to themselves until their end, and returns when the window ended, and the CPU time then.
+func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) {
+	connect, firstByte, sendDelay := newRecorder(), newRecorder(), newRecorder()
+	bucketCounts := make([]int64, len(loops[0].bucketCounts))
+	var connRps, threadRps []float64
+	hungAfter := max(int64(r.LatencyMs.P999*nanosecondsPerMillisecond), shortestHang)
+	for _, l := range loops {
+		// A loop for which no request was left has no part in the window's end: it may have noticed long after it.
+		if (l.responses+l.failures > 0 || r.Requests == 0) && l.windowEnd >= end {
+			end, endCPU = l.windowEnd, l.endCPU
+		}
+		r.WarmupRequests += l.warmup
+		r.InFlight += l.inFlight
+		for _, age := range l.overdue {
+			if age > hungAfter {
+				r.Hung++
+			}
+		}
+		connect.merge(l.connectTimes)
+		firstByte.merge(l.firstByteTimes)
+		if l.sendDelays != nil {
+			sendDelay.merge(l.sendDelays)
+		}
+		for i, n := range l.bucketCounts {
+			bucketCounts[i] += n
+		}
+		r.Unsent += l.unsent
+		if r.TLS == nil {
+			r.TLS = l.tlsState
+		}
+		if limit := l.maxConcurrentStreams; limit > 0 && (r.MaxConcurrentStreams == 0 || limit < r.MaxConcurrentStreams) {
+			r.MaxConcurrentStreams = limit
+		}
+		connRps = append(connRps, l.connRps...)
+		threadRps = append(threadRps, l.threadRps...)
+		if r.ErrorExample == "" {
+			r.ErrorExample = l.example
+		}
+	}
+	start, startCPU := s.windowStart, s.startCPU
+	if !s.opened {
+		// Stopped during warm-up: the window is empty.
+		start, startCPU = end, endCPU
+	}
+	r.StartedAt, r.EndedAt = s.epoch.Add(time.Duration(start)), s.epoch.Add(time.Duration(end))
+	r.MonotonicMs = [2]float64{float64(s.monotonic+start) / nanosecondsPerMillisecond, float64(s.monotonic+end) / nanosecondsPerMillisecond}
+	if r.Seconds = float64(end-start) / 1e9; r.Seconds > 0 {
+		r.RPS = float64(r.ResponseTotal()) / r.Seconds
+	}
+	r.CPUSeconds = float64(endCPU.used-startCPU.used) / 1e9
+	r.LongestGapMs = float64(s.silence.longest.Load()) / nanosecondsPerMillisecond
+	r.ConnectMs, r.FirstByteMs, r.SendDelayMs = connect.distribution(), firstByte.distribution(), sendDelay.distribution()
+	r.Buckets = latencyBuckets(loops[0].plan.Buckets, bucketCounts)
+	r.PerConnectionRPS, r.PerThreadRPS = describe(connRps), describe(threadRps)
+	return end, endCPU
+}

@@ -1,0 +1,257 @@
+package engine
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// forgetsOne answers on all connections but the first.
+func forgetsOne() func(*testServer, net.Conn) {
+	var first atomic.Bool
+	return func(s *testServer, c net.Conn) {
+		if first.CompareAndSwap(false, true) {
+			io.Copy(io.Discard, c)
+			return
+		}
+		always(ok)(s, c)
+	}
+}
+
+func TestARequestThatIsNeverAnsweredIsHung(t *testing.T) {
+	t.Parallel()
+	for _, threads := range []int{1, 2} {
+		o := options(serve(t, forgetsOne()).url)
+		o.Connections, o.Threads, o.Duration = 10, threads, 1300*time.Millisecond
+		r := load(t, context.Background(), o)
+		if r.Hung != 1 || r.InFlight < 1 || r.InFlight > 10 || r.ErrorTotal() != 0 {
+			t.Errorf("%d threads: hung %d, in flight %d, errors %v", threads, r.Hung, r.InFlight, r.Errors)
+		}
+		if want := float64(r.Responses[0]) / float64(r.Requests+1); r.SuccessRatio() != want {
+			t.Errorf("success ratio %f, want %f", r.SuccessRatio(), want)
+		}
+	}
+}
+
+func TestAStopCountsTheHungLikewise(t *testing.T) {
+	t.Parallel()
+	o := options(serve(t, forgetsOne()).url)
+	o.Connections, o.Duration = 10, time.Minute
+	ctx, cancel := context.WithTimeout(context.Background(), 1300*time.Millisecond)
+	defer cancel()
+	if r := load(t, ctx, o); r.Hung != 1 {
+		t.Errorf("hung %d, in flight %d", r.Hung, r.InFlight)
+	}
+}
+
+func TestNothingIsHungInLessThanASecond(t *testing.T) {
+	t.Parallel()
+	o := options(serve(t, forgetsOne()).url)
+	o.Connections, o.Duration = 10, 600*time.Millisecond
+	if r := load(t, context.Background(), o); r.Hung != 0 || r.InFlight == 0 {
+		t.Errorf("hung %d, in flight %d after %f s", r.Hung, r.InFlight, r.Seconds)
+	}
+}
+
+func TestASlowServerHasNoHungRequests(t *testing.T) {
+	t.Parallel()
+	onSome(t, func(t *testing.T, x transport) {
+		s := x.serve(t, func(asked) answer {
+			time.Sleep(1500 * time.Millisecond) // what is measured
+			return answer{status: 200, body: "hello"}
+		})
+		x.streams = 1
+		o := x.options(s.url)
+		// At the end the second requests are 1.3 s old.
+		o.Duration = 2800 * time.Millisecond
+		if r := load(t, context.Background(), o); r.Hung != 0 || r.InFlight != 4 || r.Responses[0] != 4 {
+			t.Errorf("hung %d, in flight %d, responses %v", r.Hung, r.InFlight, r.Responses)
+		}
+	})
+}
+
+func TestEveryStreamCanHang(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	s := serveH2(t, answering(func(p *h2peer, r *h2stream) {
+		if asked.Add(1) > 3 {
+			hello(p, r)
+		}
+	}))
+	o := h2Options(s)
+	o.Connections, o.Requests, o.Duration = 2, 0, 1300*time.Millisecond
+	if r := load(t, context.Background(), o); r.Hung != 3 || r.Responses[0] == 0 {
+		t.Errorf("hung %d of %d in flight, responses %v", r.Hung, r.InFlight, r.Responses)
+	}
+}
+
+func TestConnectsUnderWayCanHang(t *testing.T) {
+	t.Parallel()
+	full := fullListener(t)
+	for _, protocol := range []Protocol{HTTP11, H2C} {
+		for _, keepAlive := range []bool{true, false} {
+			o := options("http://" + full.Addr().String() + "/")
+			o.Protocol, o.KeepAlive, o.Duration = protocol, keepAlive, 1200*time.Millisecond
+			if r := load(t, context.Background(), o); r.Hung != 4 || r.SuccessRatio() != 0 {
+				t.Errorf("%s, kept %t: hung %d of %d in flight", protocol, keepAlive, r.Hung, r.InFlight)
+			}
+		}
+	}
+}
+
+func TestTheOpenModelCountsAgeFromTheIntendedStart(t *testing.T) {
+	t.Parallel()
+	onSome(t, func(t *testing.T, x transport) {
+		// The second request is due after 100 ms, leaves after 700, and is never answered.
+		var asks atomic.Int64
+		x.streams = 1
+		s := x.serve(t, func(asked) answer {
+			if asks.Add(1) > 1 {
+				return answer{ending: stalling}
+			}
+			time.Sleep(700 * time.Millisecond)
+			return answer{status: 200, body: "hello"}
+		})
+		o := x.options(s.url)
+		o.Connections, o.Rate, o.Duration = 1, 10, 1500*time.Millisecond
+		if r := load(t, context.Background(), o); r.Hung != 1 || r.Responses[0] != 1 || r.InFlight != 1 {
+			t.Errorf("hung %d, in flight %d, responses %v", r.Hung, r.InFlight, r.Responses)
+		}
+	})
+}
+
+// gated answers while the gate is open; at the n-th request it closes for so long.
+func gated(n int64, closed time.Duration) func(*testServer, net.Conn) {
+	var gate sync.RWMutex
+	return func(s *testServer, c net.Conn) {
+		for r := bufio.NewReader(c); s.readRequest(r); io.WriteString(c, ok) {
+			if s.requests.Load() == n {
+				gate.Lock()
+				time.Sleep(closed) // what is measured
+				gate.Unlock()
+			}
+			gate.RLock()
+			gate.RUnlock()
+		}
+	}
+}
+
+func TestTheLongestGap(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		answer  func(*testServer, net.Conn)
+		threads int
+	}{
+		"one thread":             {gated(50, 300*time.Millisecond), 1},
+		"two threads":            {gated(50, 300*time.Millisecond), 2},
+		"before the first":       {gated(1, 300*time.Millisecond), 2},
+		"until the window's end": {gated(50, 2*time.Second), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := options(serve(t, test.answer).url)
+			o.Threads, o.Duration = test.threads, 700*time.Millisecond
+			r := load(t, context.Background(), o)
+			// What a thread takes to note a response is no part of it: the server's own pause may have begun just before.
+			if r.LongestGapMs < 299 || r.LongestGapMs > 1e3*r.Seconds {
+				t.Errorf("the longest gap of %f ms is %f ms", 1e3*r.Seconds, r.LongestGapMs)
+			}
+		})
+	}
+}
+
+func TestErrorsDoNotEndAGap(t *testing.T) {
+	t.Parallel()
+	var first atomic.Bool
+	s := serve(t, func(s *testServer, c net.Conn) {
+		if first.CompareAndSwap(false, true) {
+			io.Copy(io.Discard, c)
+		}
+		s.readRequest(bufio.NewReader(c))
+	})
+	o := options(s.url)
+	o.Duration = 300 * time.Millisecond
+	if r := load(t, context.Background(), o); r.ErrorTotal() == 0 || r.LongestGapMs < 0.9*1e3*r.Seconds {
+		t.Errorf("the longest gap of %f ms with %d errors and no response is %f ms", 1e3*r.Seconds, r.ErrorTotal(), r.LongestGapMs)
+	}
+}
+
+func TestWhatIsNoGap(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer func(*testServer, net.Conn)
+		change func(*Options)
+	}{
+		"idle time of the open model":  {always(ok), func(o *Options) { o.Rate, o.Threads = 2, 2 }},
+		"another thread has responses": {forgetsOne(), func(o *Options) { o.Threads = 4 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for attempt := 1; ; attempt++ {
+				o := options(serve(t, test.answer).url)
+				o.Duration = 700 * time.Millisecond
+				test.change(&o)
+				r := load(t, context.Background(), o)
+				if r.Responses[0] < 2 {
+					t.Fatalf("responses %v: %s", r.Responses, r.ErrorExample)
+				}
+				// A machine that stands still makes a gap of its own, but not each time.
+				if r.LongestGapMs < 250 {
+					return
+				}
+				if attempt == 5 {
+					t.Fatalf("the longest gap is %f ms", r.LongestGapMs)
+				}
+			}
+		})
+	}
+}
+
+// socketRoom is how many bytes a connection takes that nobody reads from.
+func socketRoom(t *testing.T, piece []byte) (room int) {
+	t.Helper()
+	s := serve(t, func(_ *testServer, c net.Conn) { time.Sleep(time.Second) })
+	c, err := net.Dial("tcp", strings.Trim(s.url, "htp:/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetWriteDeadline(time.Now().Add(300 * time.Millisecond))
+	for {
+		n, err := c.Write(piece)
+		if room += n; err != nil {
+			return room
+		}
+	}
+}
+
+func TestARequestHasLeftWhenTheSocketHasTakenIt(t *testing.T) {
+	t.Parallel()
+	const stall = 500 * time.Millisecond
+	// Too long for the header table, and no shorter in Huffman's code: each request has it in full.
+	long := strings.Repeat("~", 8000)
+	room := socketRoom(t, []byte(long))
+	s := serve(t, func(s *testServer, c net.Conn) {
+		c.Write(appendFrameHeader(nil, 0, 4, 0, 0)) // SETTINGS
+		time.Sleep(stall)                           // in which the server does not read
+		answerFrames(s, c)
+	})
+	o := options(s.url)
+	o.Protocol, o.Connections, o.Rate, o.Headers = H2C, 1, 10_000, []Header{{"x", long}}
+	// As much as the socket takes, and half a megabyte.
+	o.Streams = (room + 500_000) / len(long)
+	o.Requests = int64(o.Streams)
+	r := load(t, context.Background(), o)
+	if r.Responses[0] != o.Requests {
+		t.Fatalf("responses %v of %d: %s", r.Responses, o.Requests, r.ErrorExample)
+	}
+	last := 1e3 * float64(o.Requests) / o.Rate
+	if r.SendDelayMs.Max < float64(stall.Milliseconds())-last {
+		t.Errorf("all of %d requests left within %f ms of when they were due, with %d bytes of room in the socket", o.Requests, r.SendDelayMs.Max, room)
+	}
+}
