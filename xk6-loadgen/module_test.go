@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -111,6 +112,44 @@ func TestRunReturnsWhatItSampled(t *testing.T) {
 	if got := sum(samples, "loadgen_rps", nil); got != result["rps"] {
 		t.Errorf("rps %v in samples, %v in the result", got, result["rps"])
 	}
+	if got := sum(samples, "loadgen_seconds", all); math.Abs(got-result["seconds"].(float64)) > 1e-9 {
+		t.Errorf("%v seconds in samples, %v in the result", got, result["seconds"])
+	}
+	window := result["monotonicMs"].([]float64)
+	if len(window) != 2 || math.Abs(window[1]-window[0]-1e3*result["seconds"].(float64)) > 1e-3 {
+		t.Errorf("the window of %v s is %v ms", result["seconds"], window)
+	}
+}
+
+func TestRatesAreOfResponsesAndHungRequestsAreNoSuccess(t *testing.T) {
+	// One connection of ten is never answered, the next one is reset.
+	var asked atomic.Int64
+	done := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch asked.Add(1) {
+		case 1:
+			<-done
+		case 2:
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	defer server.Close()
+	defer close(done)
+	value, samples, err := script(t, context.Background(), `loadgen.run({ url: '`+server.URL+`/', connections: 10, duration: '1300ms' })`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := value.Export().(map[string]any)
+	responses := result["responses"].(map[string]any)["2xx"].(int64)
+	if result["hung"] != int64(1) || result["requests"] != responses+1 || result["longestGapMs"].(float64) <= 0 {
+		t.Errorf("hung %v, requests %v, responses %v, longest gap %v ms", result["hung"], result["requests"], responses, result["longestGapMs"])
+	}
+	if want := float64(responses) / result["seconds"].(float64); result["rps"] != want || sum(samples, "loadgen_rps", nil) != want {
+		t.Errorf("rps %v, in samples %v, want %v", result["rps"], sum(samples, "loadgen_rps", nil), want)
+	}
+	if got, want := sum(samples, "loadgen_success_ratio", nil), float64(responses)/float64(responses+2); got != want {
+		t.Errorf("success ratio %v, want %v", got, want)
+	}
 }
 
 func TestErrorsAreCountedByTheirCauses(t *testing.T) {
@@ -129,7 +168,7 @@ func TestErrorsAreCountedByTheirCauses(t *testing.T) {
 
 func TestSeriesNeverShareAPoint(t *testing.T) {
 	_, samples, err := script(t, context.Background(), `
-		const o = { url: '`+page(t)+`/', connections: 3, duration: '1200ms' };
+		const o = { url: '`+page(t)+`/', connections: 3, duration: '1600ms' };
 		loadgen.run(o); loadgen.run(o);`)
 	if err != nil {
 		t.Fatal(err)
