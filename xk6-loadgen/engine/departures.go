@@ -36,7 +36,7 @@ func (c *conn) departs(due int64) {
 func (c *conn) noteDepartures() {
 	d := &c.departures
 	taken, left := d.handed-int64(len(c.backlog)), 0
-	for left < len(d.waiting) && d.waiting[left].end <= taken {
+	for left < len(d.waiting) && d.waiting[left].end > 0 && d.waiting[left].end <= taken {
 		c.loop.noteSent(d.waiting[left].due)
 		left++
 	}

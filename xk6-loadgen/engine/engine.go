@@ -94,8 +94,7 @@ func Run(ctx context.Context, options Options, onSecond func(Second)) (Result, e
 func (p *plan) run(ctx context.Context, onSecond func(Second)) (Result, error) {
 	var err error
 	// Loops hand over at most their two intervals and the last one: they never wait for the collector.
-	s := &shared{loops: p.Threads, intervals: make(chan *interval, 3*p.Threads)}
-	s.draining.Store(int32(p.Threads))
+	s := &shared{intervals: make(chan *interval, 3*p.Threads)}
 	if !p.divided && p.Rate == 0 {
 		s.quota.Store(p.Requests)
 	}

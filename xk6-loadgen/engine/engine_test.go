@@ -121,7 +121,7 @@ func TestBodiesOfEveryFraming(t *testing.T) {
 
 func TestASecondIsWholeWhenAllLoopsHaveReported(t *testing.T) {
 	// What collect sees when one of two loops is late: by hand, since no real loop is late on demand.
-	s := &shared{opened: true, intervals: make(chan *interval, 10)}
+	s := &shared{opening: opening{opened: true}, intervals: make(chan *interval, 10)}
 	fast, slow := &loop{plan: &plan{}, spare: make(chan *interval, 9)}, &loop{plan: &plan{}, spare: make(chan *interval, 9)}
 	send := func(l *loop, end int64, requests int64, last bool) {
 		s.intervals <- &interval{loop: l, end: end * second, last: last, measured: true, latency: newRecorder(), Counts: Counts{Requests: requests}}

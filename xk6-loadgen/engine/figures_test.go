@@ -181,7 +181,7 @@ func TestEverySampleHasItsLength(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &shared{opened: true, intervals: make(chan *interval, 20)}
+			s := &shared{opening: opening{opened: true}, intervals: make(chan *interval, 20)}
 			loops := []*loop{{plan: &plan{}, spare: make(chan *interval, 9)}, {plan: &plan{}, spare: make(chan *interval, 9)}}
 			used := 0
 			for _, r := range test.reports {

@@ -3,7 +3,6 @@ package engine
 import (
 	"crypto/tls"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -30,9 +29,7 @@ const (
 	threadSampleEvery = int64(100 * time.Millisecond)
 	// The longest wait: bounds how late a stop is noticed.
 	longestWait = int64(20 * time.Millisecond)
-	// Of several loops that have drained, the last one sets the window's begin this much ahead: all have looked by then.
-	opensAfter = longestWait + 10*int64(time.Millisecond)
-	second     = int64(time.Second)
+	second      = int64(time.Second)
 )
 
 // phase is what a loop's attempts count as. Only the loop's own timing and quota ask for it: the window's opening sets
@@ -52,67 +49,19 @@ const (
 // shared is what the loops of one run have in common.
 type shared struct {
 	epoch time.Time
-	// monotonic is the epoch on CLOCK_MONOTONIC, in nanoseconds.
-	monotonic int64
-	stop      atomic.Bool
-	loops     int
+	stop  atomic.Bool
 	// quota is the number of attempts not yet handed out, in count mode.
 	quota atomic.Int64
 	// intervals carries finished seconds to the collector.
 	intervals chan *interval
-	// draining is how many loops have not drained; when none is left, windowAt is when all of them open the window.
-	draining atomic.Int32
-	windowAt atomic.Int64
-	// The first loop that opens the window sets its begin, and what CPU time the process had used by then.
-	opening     sync.Once
-	opened      bool
-	windowStart int64
-	startCPU    cpuReading
-	silence     silence
-}
-
-// startClock begins the run's time.
-func (s *shared) startClock() {
-	// Two clocks are read one after the other: again, should the thread have been interrupted between them.
-	const soon, tries = 20_000, 10
-	for range tries {
-		s.monotonic = linux.Monotonic()
-		s.epoch = time.Now()
-		if linux.Monotonic()-s.monotonic < soon {
-			return
-		}
-	}
+	// monotonic is the epoch on CLOCK_MONOTONIC, in nanoseconds.
+	monotonic int64
+	opening
+	silence silence
 }
 
 // now is the run's clock: monotonic nanoseconds since its epoch.
 func (s *shared) now() int64 { return int64(time.Since(s.epoch)) }
-
-// cpuReading is the CPU time, in nanoseconds, that the process had used at some time of the run's clock.
-type cpuReading struct{ at, used int64 }
-
-func (s *shared) readCPU() cpuReading {
-	used := linux.ProcessCPU()
-	return cpuReading{at: s.now(), used: used}
-}
-
-// loopDrained: one more loop has nothing under way.
-func (s *shared) loopDrained(now int64) {
-	if s.draining.Add(-1) > 0 {
-		return
-	}
-	if s.loops > 1 {
-		now += opensAfter
-	}
-	s.windowAt.Store(now)
-}
-
-// windowDue is when the window opens, as far as that is known.
-func (s *shared) windowDue() int64 {
-	if at := s.windowAt.Load(); at > 0 {
-		return at
-	}
-	return never
-}
 
 // takeQuota hands out up to n attempts.
 func (s *shared) takeQuota(n int64) int64 {
@@ -387,11 +336,7 @@ func (l *loop) timers() {
 			l.nextTick = l.windowStart + ((l.clock-l.windowStart)/second+1)*second
 		}
 	}
-	if l.phase == draining && l.outstanding == 0 {
-		l.phase = drained
-		l.shared.loopDrained(l.clock)
-	}
-	if l.phase == drained && l.clock >= l.shared.windowDue() {
+	if l.isDrained() && l.clock >= l.shared.windowDue() {
 		l.beginWindow()
 	}
 	if l.clock >= l.nextSweep {

@@ -18,7 +18,7 @@ func (l *loop) unsentUntil() int64 {
 // beginWindow starts the measured window now.
 func (l *loop) beginWindow() {
 	l.phase = measuring
-	l.shared.opening.Do(func() { l.shared.opened, l.shared.windowStart, l.shared.startCPU = true, l.clock, l.shared.readCPU() })
+	l.shared.open(l.clock)
 	l.openWindow()
 	l.phaseEnd = l.shared.windowStart + int64(l.plan.Duration)
 	l.nextTick, l.nextSample = l.clock+second, l.clock+threadSampleEvery
