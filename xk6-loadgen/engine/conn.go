@@ -96,6 +96,10 @@ func (c *conn) connect() {
 	if l.plan.noDelay {
 		syscall.SetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1) //nolint:errcheck // slower without, not wrong
 	}
+	if errno := l.plan.sources.bind(fd, l.connection(int(c.slot))); errno != 0 {
+		c.failCall(ErrConnect, "bind", errno)
+		return
+	}
 	if errno := linux.Connect(fd, unsafe.Pointer(&l.plan.target.raw), l.plan.target.size); errno != 0 && errno != syscall.EINPROGRESS {
 		c.failCall(ErrConnect, "connect", errno)
 		return
@@ -240,6 +244,7 @@ func (c *conn) endOfStream() {
 // linger waits for the peer's FIN after the last exchange on this connection.
 func (c *conn) linger() {
 	c.state, c.lingerFrom = lingering, c.loop.clock
+	c.loop.sweepBy(c.lingerFrom + lingerLimit)
 }
 
 // fail closes the connection and ends what was under way on it. See pauseAfter for when the next one is opened.
@@ -268,9 +273,7 @@ func (c *conn) failCall(kind ErrorKind, call string, errno syscall.Errno) {
 
 // close ends the connection in order: nothing was wrong with it.
 func (c *conn) close() {
-	if c.state == established && !c.peerClosed && !c.writeBroken && !c.sending() {
-		c.sayGoodbye()
-	}
+	c.sayGoodbye()
 	c.drop()
 }
 
@@ -301,9 +304,11 @@ func (c *conn) sweep() {
 	case c.paused:
 		c.session.expire(before)
 	case c.state == lingering:
-		if l.clock-c.lingerFrom > lingerLimit {
+		if l.clock-c.lingerFrom >= lingerLimit {
 			c.close()
 			l.startSoon(c)
+		} else {
+			l.sweepBy(c.lingerFrom + lingerLimit)
 		}
 	case c.fd >= 0:
 		switch {

@@ -111,7 +111,7 @@ func (p *plan) run(ctx context.Context, onSecond func(Second)) (Result, error) {
 	defer context.AfterFunc(ctx, func() { s.stop.Store(true) })()
 	entered, begin := make(chan error), make(chan bool)
 	for _, l := range loops {
-		go l.run(entered, begin)
+		go linux.OnOwnThread(func() { l.run(entered, begin) })
 	}
 	// None makes a socket before all are inside: there is no load on another network, not even some of it.
 	for range loops {

@@ -152,21 +152,26 @@ func fullListener(t testing.TB) net.Listener {
 }
 
 func TestNoPortLeftToConnectFrom(t *testing.T) {
-	path := newNamespace(t)
+	path := narrowNetwork(t, 10)
 	var s *testServer
 	within(t, path, func() {
-		s = serve(t, func(s *testServer, c net.Conn) {
+		s = serveAt(t, "127.0.0.1:8080", func(s *testServer, c net.Conn) {
 			r := bufio.NewReader(c)
 			if !s.readRequest(r) {
 				return
 			}
 			// The ports are taken until the others have failed.
-			waitFor(t, func() bool { return s.connections.Load() >= 4 })
+			waitFor(t, func() bool { return s.connections.Load() >= 10 })
 			io.WriteString(c, ok)
 			s.readRequest(r)
 		})
-		if err := os.WriteFile("/proc/sys/net/ipv4/ip_local_port_range", []byte("40000 40003"), 0); err != nil {
-			t.Fatal(err)
+		// Others have six of them.
+		for range 6 {
+			c, err := net.Dial("tcp", s.listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.Close() })
 		}
 	})
 	o := options(s.url)

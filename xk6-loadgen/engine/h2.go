@@ -73,6 +73,8 @@ type h2 struct {
 	// goneAway: the server takes no more streams, for this reason.
 	goneAway   bool
 	goAwayCode http2.ErrCode
+	// lastWord is the code of our own GOAWAY.
+	lastWord http2.ErrCode
 	// tolerant: we have given up streams of which the server may not know yet, so late frames are no fault.
 	tolerant bool
 	// uploading is the number of streams whose request is not wholly sent.
@@ -210,7 +212,13 @@ func (s *h2) finish() {
 		return
 	}
 	c.close()
-	c.loop.startSoon(c)
+	if s.answered {
+		c.loop.startSoon(c)
+		return
+	}
+	// Nothing came of it: the next one is paced as after a failure.
+	c.failures++
+	c.connectAgain()
 }
 
 // complete ends an attempt with its response.
@@ -252,6 +260,11 @@ func (s *h2) fault(st *stream, example string) {
 	s.remove(st)
 	s.refill()
 }
+
+// discardable is nothing: a frame is shorter than the buffer, and the next one's header follows.
+func (s *h2) discardable() int64 { return 0 }
+
+func (s *h2) discarded(int64) {}
 
 func (s *h2) flush() {
 	c := s.conn
@@ -302,13 +315,15 @@ func (s *h2) upload() {
 	}
 }
 
-// goodbye is GOAWAY. A connection that is made for one request ends without: there it would be a measurable part of the work.
+// goodbye is GOAWAY. A connection that is made for one request and ends in order does without: there it would be a measurable
+// part of the work.
 func (s *h2) goodbye(dst []byte) []byte {
-	if !s.conn.loop.plan.KeepAlive {
+	if !s.conn.loop.plan.KeepAlive && s.lastWord == http2.ErrCodeNo {
 		return dst
 	}
-	// No stream of the server's was the last, and there was no error.
-	return append(appendFrameHeader(dst, 8, http2.FrameGoAway, 0, 0), 0, 0, 0, 0, 0, 0, 0, byte(http2.ErrCodeNo))
+	// No stream of the server's was the last.
+	dst = append(appendFrameHeader(dst, 8, http2.FrameGoAway, 0, 0), 0, 0, 0, 0)
+	return binary.BigEndian.AppendUint32(dst, uint32(s.lastWord))
 }
 
 func (s *h2) closedByPeer() {

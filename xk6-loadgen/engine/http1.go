@@ -1,5 +1,8 @@
 package engine
 
+// mostDiscarded is less than the kernel takes off a socket in one call.
+const mostDiscarded = 1 << 30
+
 // http1 is HTTP/1.0 and HTTP/1.1: one request at a time, its response, and the next request on the same connection when
 // both sides keep it.
 type http1 struct {
@@ -73,6 +76,20 @@ func (s *http1) received(p []byte) {
 	case done:
 		s.complete()
 	}
+}
+
+// discardable leaves the last byte of a body to be read: what follows it is a fault, and must not be taken for the next
+// response.
+func (s *http1) discardable() int64 {
+	if s.busy && s.parser.state == inBody {
+		return min(s.parser.remaining-1, mostDiscarded)
+	}
+	return 0
+}
+
+func (s *http1) discarded(n int64) {
+	s.parser.bodyBytes += n
+	s.parser.remaining -= n
 }
 
 func (s *http1) complete() {

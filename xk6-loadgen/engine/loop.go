@@ -2,7 +2,6 @@ package engine
 
 import (
 	"crypto/tls"
-	"runtime"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -23,13 +22,18 @@ const (
 	startsPerTurn = 64
 	// In the open model a loop is awake this long before the next start is due.
 	awakeBefore = int64(60 * time.Microsecond)
-	// Time-outs are looked for this often.
-	sweepEvery = int64(100 * time.Millisecond)
+	// Time-outs are looked for in passes over all slots, which begin at most this long and at least this long apart, and in
+	// between after a hundredth of the time-out: see sweep.
+	sweepAtMost, sweepAtLeast = second, int64(5 * time.Millisecond)
+	// A turn looks at this many slots: a pass over a hundred thousand at once would keep a loop from reading for milliseconds.
+	slotsPerSweep = 1000
 	// wrk samples requests/s per thread at this interval.
 	threadSampleEvery = int64(100 * time.Millisecond)
 	// The longest wait: bounds how late a stop is noticed.
 	longestWait = int64(20 * time.Millisecond)
 	second      = int64(time.Second)
+	// cacheLinesBytes is two lines of 64 bytes.
+	cacheLinesBytes = 128
 )
 
 // phase is what a loop's attempts count as. Only the loop's own timing and quota ask for it: the window's opening sets
@@ -48,10 +52,14 @@ const (
 
 // shared is what the loops of one run have in common.
 type shared struct {
+	// epoch and stop are read in every turn of every loop.
 	epoch time.Time
 	stop  atomic.Bool
-	// quota is the number of attempts not yet handed out, in count mode.
+	// quota is the number of attempts not yet handed out, in count mode. It has cache lines of its own (processors fetch them
+	// in pairs): each draw would take those of epoch and stop away from the other loops.
+	_     [cacheLinesBytes]byte
 	quota atomic.Int64
+	_     [cacheLinesBytes]byte
 	// intervals carries finished seconds to the collector.
 	intervals chan *interval
 	// monotonic is the epoch on CLOCK_MONOTONIC, in nanoseconds.
@@ -113,9 +121,12 @@ type loop struct {
 
 	// clock is the time of the last look at it; nextTimer is when timers() has something to do.
 	clock, nextTimer                 int64
-	nextTick, nextSweep, nextSample  int64
+	nextTick, nextSample             int64
 	phase                            phase
 	phaseEnd, windowStart, windowEnd int64
+	// nextSweep is when the next pass over the slots begins; sweepFrom is where the one under way goes on, 0: there is none.
+	nextSweep int64
+	sweepFrom int
 	// allowance is what is left of the chunk drawn last, of the connections' shares, or of the loop's in the open model.
 	allowance, chunk int64
 	outstanding      int64
@@ -192,11 +203,16 @@ func newLoop(p *plan, s *shared, number int) (*loop, error) {
 	return l, nil
 }
 
+// connection is the number of a slot's connection among those of all loops: what comes to the first of them is spread over
+// the loops.
+func (l *loop) connection(slot int) int { return slot*l.plan.Threads + l.number }
+
 // run is the whole life of the loop: warm-up, window, end. It says whether its thread is in the namespace, and is told
 // whether to begin.
+//
+// It needs a thread of its own, which ends with it: the thread's network, scheduling policy and cores are the loop's. Threads
+// that the Go runtime makes meanwhile have nothing of that, since it never clones one that a goroutine is locked to.
 func (l *loop) run(entered chan<- error, begin <-chan bool) {
-	// Never unlocked: the thread ends with the loop, and its network and scheduling policy with it.
-	runtime.LockOSThread()
 	defer linux.Close(l.epoll)
 	entered <- l.plan.network.enter()
 	if !<-begin {
@@ -206,6 +222,7 @@ func (l *loop) run(entered chan<- error, begin <-chan bool) {
 	if l.plan.Rate == 0 {
 		setBatchPolicy()
 	}
+	linux.UseCores(coresOf(linux.Cores(), l.plan.Threads, l.number))
 
 	l.clock = l.shared.now()
 	l.rest.begin(l.clock)
@@ -244,6 +261,23 @@ func (l *loop) run(entered chan<- error, begin <-chan bool) {
 		}
 	}
 	l.finish()
+}
+
+// coresOf are the cores of one of so many loops: each has its own of those that are allowed, so that no two share one while
+// another is idle. Where there are as many loops as cores that is one for each; where there are fewer the kernel still chooses,
+// since other work may be bound to a core. With too few for that, nil leaves all to the kernel.
+//
+// They are dealt out in turn: where a core's second hardware thread is numbered half of all higher, as on most machines, a
+// loop has both.
+func coresOf(allowed []int, loops, number int) []int {
+	if loops == 1 || len(allowed) < loops {
+		return nil
+	}
+	var own []int
+	for i := number; i < len(allowed); i += loops {
+		own = append(own, allowed[i])
+	}
+	return own
 }
 
 // eventsThisTurn is how many events are handled before something else has its turn.
@@ -308,6 +342,9 @@ func (l *loop) ended() bool {
 
 func (l *loop) setTimer() {
 	l.nextTimer = min(l.nextTick, l.nextSample, l.nextSweep, l.nextRetry)
+	if l.sweepFrom > 0 {
+		l.nextTimer = l.clock
+	}
 	if l.phase == warming || l.plan.Duration > 0 {
 		l.nextTimer = min(l.nextTimer, l.phaseEnd)
 	}
@@ -339,7 +376,7 @@ func (l *loop) timers() {
 	if l.isDrained() && l.clock >= l.shared.windowDue() {
 		l.beginWindow()
 	}
-	if l.clock >= l.nextSweep {
+	if l.sweepFrom > 0 || l.clock >= l.nextSweep {
 		l.sweep()
 	}
 	if l.clock >= l.nextRetry {
@@ -348,15 +385,30 @@ func (l *loop) timers() {
 	l.setTimer()
 }
 
-// sweep looks at every slot for what took too long.
+// sweep looks for what took too long, at some of the slots; the next turn goes on with the others. So an attempt ends as
+// timed out sweepInterval after its time at the latest, and the turns of a pass and longestWait later.
 func (l *loop) sweep() {
-	l.nextSweep = l.clock + l.sweepInterval()
-	for i := range l.conns {
+	if l.sweepFrom == 0 {
+		l.nextSweep = l.clock + l.sweepInterval()
+	}
+	end := min(l.sweepFrom+slotsPerSweep, len(l.conns))
+	for i := l.sweepFrom; i < end; i++ {
 		l.conns[i].sweep()
+	}
+	if l.sweepFrom = end; end == len(l.conns) {
+		l.sweepFrom = 0
 	}
 }
 
-// sweepInterval keeps a time-out's error small beside the time-out.
+// sweepInterval is from the beginning of one pass to that of the next. It keeps a time-out's error small beside the time-out.
 func (l *loop) sweepInterval() int64 {
-	return min(sweepEvery, max(int64(time.Millisecond), int64(l.plan.Timeout)/10))
+	return min(sweepAtMost, max(sweepAtLeast, int64(l.plan.Timeout)/100))
+}
+
+// sweepBy has a pass begin by this time, but not all too soon.
+func (l *loop) sweepBy(at int64) {
+	if at = max(at, l.clock+sweepAtLeast); at < l.nextSweep {
+		l.nextSweep = at
+		l.setTimer()
+	}
 }

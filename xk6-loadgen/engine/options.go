@@ -78,6 +78,8 @@ const (
 type plan struct {
 	Options
 	target sockaddr
+	// sources are the addresses that connections to it come from.
+	sources sources
 	// network is where the loops' sockets are made; nil: the process's own.
 	network  *namespace
 	requests [][]byte
@@ -145,6 +147,10 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 		return nil, err
 	}
 	if p.target, err = resolve(ctx, first, p.network); err != nil {
+		p.close()
+		return nil, err
+	}
+	if p.sources, err = sourcesFor(o.Connections, &p.target, p.network); err != nil {
 		p.close()
 		return nil, err
 	}

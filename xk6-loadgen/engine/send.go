@@ -124,8 +124,11 @@ func (c *conn) transmit(p []byte) (int, bool) {
 }
 
 // sayGoodbye tells the server that the connection's end is meant, as h2load and ab do. What the kernel does not take at
-// once is not said.
+// once is not said, and nothing where something else is half sent or the server has gone.
 func (c *conn) sayGoodbye() {
+	if c.state != established || c.peerClosed || c.writeBroken || c.sending() {
+		return
+	}
 	l := c.loop
 	out := c.session.goodbye(l.out[:0])
 	plain := int64(len(out))

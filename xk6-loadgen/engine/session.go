@@ -13,6 +13,9 @@ type session interface {
 	connected()
 	// received gets bytes, which are valid during the call only.
 	received(p []byte)
+	// discardable is how many of the bytes that come next need not be seen, only counted, by discarded. 0: none.
+	discardable() int64
+	discarded(n int64)
 	// flush sends what the calls before it have queued: it is called once after all that was readable was received, and
 	// when the kernel takes bytes again.
 	flush()

@@ -41,6 +41,9 @@ func newSockaddr(at netip.AddrPort) (sockaddr, error) {
 	return s, nil
 }
 
+// isLoopback4 tells whether the address is in 127.0.0.0/8.
+func (s *sockaddr) isLoopback4() bool { return s.family == syscall.AF_INET && s.raw[4] == 127 }
+
 func zoneIndex(zone string) (uint32, error) {
 	if device, err := net.InterfaceByName(zone); err == nil {
 		return uint32(device.Index), nil

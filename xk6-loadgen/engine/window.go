@@ -27,8 +27,7 @@ func (l *loop) beginWindow() {
 		c := &l.conns[i]
 		c.responses, c.firstAt = 0, 0
 		if l.plan.divided {
-			// Slot i of loop n is connection i·threads + n: the connections that get one more are spread over the loops.
-			c.left = share(l.plan.Requests, l.plan.Connections, i*l.plan.Threads+l.number)
+			c.left = share(l.plan.Requests, l.plan.Connections, l.connection(i))
 			l.allowance += c.left
 		}
 	}

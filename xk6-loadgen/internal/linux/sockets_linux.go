@@ -25,6 +25,19 @@ func Socket(family int) (int, syscall.Errno) {
 	return int(fd), errno
 }
 
+// BindWithoutPort has Bind leave the port to Connect, which may take one that another connection has to elsewhere.
+func BindWithoutPort(fd int) syscall.Errno {
+	on := int32(1)
+	_, _, errno := syscall.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, uintptr(unsafe.Pointer(&on)), unsafe.Sizeof(on), 0)
+	return errno
+}
+
+// Bind gives a socket an address in the kernel's form, of which size bytes count.
+func Bind(fd int, address unsafe.Pointer, size uintptr) syscall.Errno {
+	_, _, errno := syscall.RawSyscall(unix.SYS_BIND, uintptr(fd), uintptr(address), size)
+	return errno
+}
+
 // Connect begins to connect to an address in the kernel's form, of which size bytes count.
 func Connect(fd int, address unsafe.Pointer, size uintptr) syscall.Errno {
 	for {
@@ -52,6 +65,16 @@ func Close(fd int) { syscall.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0) }
 func Recv(fd int, p []byte) (int, syscall.Errno) {
 	for {
 		n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), 0, 0, 0)
+		if errno != syscall.EINTR {
+			return int(n), errno
+		}
+	}
+}
+
+// Discard takes up to n bytes off a TCP socket as Recv does, without copying them (MSG_TRUNC, tcp(7)).
+func Discard(fd, n int) (int, syscall.Errno) {
+	for {
+		n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), 0, uintptr(n), syscall.MSG_TRUNC, 0, 0)
 		if errno != syscall.EINTR {
 			return int(n), errno
 		}
