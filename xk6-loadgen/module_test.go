@@ -1,13 +1,16 @@
 package loadgen
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"maps"
 	"math"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -296,5 +299,37 @@ func TestBucketLabelsSortAsText(t *testing.T) {
 			t.Errorf("%q after %q", label, last)
 		}
 		last = label
+	}
+}
+
+func TestHeadersLeaveInTheScriptsOrder(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	names := make(chan []string, 1)
+	go func() {
+		c, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		var seen []string
+		for lines := bufio.NewScanner(c); lines.Scan() && lines.Text() != ""; {
+			name, _, _ := strings.Cut(lines.Text(), ":")
+			seen = append(seen, name)
+		}
+		names <- seen
+		io.WriteString(c, "HTTP/1.1 204 No Content\r\n\r\n")
+	}()
+	if _, _, err := script(t, context.Background(), `loadgen.run({
+		url: 'http://`+listener.Addr().String()+`/', requests: 1, timeout: '5s', headers: { 'X-Z': 1, Accept: '*/*', 'x-m': 'm', 'X-B': 2, 'X-A': true },
+	})`); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"GET / HTTP/1.1", "Host", "X-Z", "Accept", "x-m", "X-B", "X-A"}
+	if got := <-names; !slices.Equal(got, want) {
+		t.Errorf("the request has %q, want %q", got, want)
 	}
 }

@@ -2,7 +2,6 @@ package loadgen
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -123,14 +122,12 @@ func (p *params) set(rt *sobek.Runtime, key string, v sobek.Value) (err error) {
 		body, err = text(key, v)
 		o.Body = []byte(body)
 	case "headers":
-		var pairs map[string]string
-		if pairs, err = textMap(rt, key, v); err == nil {
-			for _, name := range slices.Sorted(maps.Keys(pairs)) {
-				o.Headers = append(o.Headers, engine.Header{Name: name, Value: pairs[name]})
-			}
-		}
+		err = eachText(rt, key, v, func(name, value string) {
+			// In the order in which the script has them.
+			o.Headers = append(o.Headers, engine.Header{Name: name, Value: value})
+		})
 	case "tags":
-		p.tags, err = textMap(rt, key, v)
+		err = eachText(rt, key, v, func(name, value string) { p.tags[name] = value })
 		for name := range p.tags {
 			if slices.Contains(reserved, name) {
 				return fmt.Errorf("tags: %s is set by the module or k6; choose another name", name)
@@ -230,22 +227,22 @@ func texts(rt *sobek.Runtime, key string, v sobek.Value) ([]string, error) {
 	return list, nil
 }
 
-// textMap reads an object of strings; numbers and booleans are taken as they print.
-func textMap(rt *sobek.Runtime, key string, v sobek.Value) (map[string]string, error) {
+// eachText goes through an object of strings in its order; numbers and booleans are taken as they print.
+func eachText(rt *sobek.Runtime, key string, v sobek.Value, each func(name, value string)) error {
 	if _, ok := v.Export().(map[string]any); !ok {
-		return nil, fmt.Errorf("%s: must be an object, got %s", key, v)
+		return fmt.Errorf("%s: must be an object, got %s", key, v)
 	}
-	object, pairs := v.ToObject(rt), map[string]string{}
+	object := v.ToObject(rt)
 	for _, name := range object.Keys() {
 		value := object.Get(name)
 		switch value.Export().(type) {
 		case string, bool, int64, float64:
-			pairs[name] = value.String()
+			each(name, value.String())
 		default:
-			return nil, fmt.Errorf("%s: %s must be a string, got %s", key, name, value)
+			return fmt.Errorf("%s: %s must be a string, got %s", key, name, value)
 		}
 	}
-	return pairs, nil
+	return nil
 }
 
 // count reads a whole number of at least 1.

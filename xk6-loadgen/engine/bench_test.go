@@ -21,6 +21,17 @@ func BenchmarkKeepAlive(b *testing.B) {
 	benchmark(b, always(ok), func(o *Options) {})
 }
 
+// BenchmarkLongBody is one response of 525,304 bytes, of which the responder's half is in the time.
+func BenchmarkLongBody(b *testing.B) {
+	r, err := responder.Start(responder.Options{Protocol: responder.HTTP11, BodyBytes: 525_304, Threads: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer r.Close()
+	b.SetBytes(525_304)
+	benchmarkURL(b, "http://"+r.Address()+"/", func(o *Options) { o.Connections = 10 })
+}
+
 // BenchmarkNewConnection is one request with a connection of its own, as ab makes it. Go's own net package allocates for each
 // connection; the responder does not.
 func BenchmarkNewConnection(b *testing.B) {

@@ -54,6 +54,7 @@ func TestErrorsByKindAndCause(t *testing.T) {
 		"never answers":                  {func(_ *testServer, c net.Conn) { io.Copy(io.Discard, c) }, ErrTimeout, CauseTimedOut},
 		"not HTTP":                       {once("220 mail.example ESMTP\r\n"), ErrProtocol, CauseOther},
 		"more than it said":              {once("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhello"), ErrProtocol, CauseOther},
+		"space after a header's name":    {always("HTTP/1.1 200 OK\r\nContent-Length : 2\r\n\r\nno"), ErrProtocol, CauseOther},
 		"endless headers":                {once("HTTP/1.1 200 OK\r\n" + strings.Repeat("X: y\r\n", 20_000)), ErrProtocol, CauseOther},
 		"asks for an upgrade":            {once("HTTP/1.1 101 Switching Protocols\r\n\r\n"), ErrProtocol, CauseOther},
 	} {

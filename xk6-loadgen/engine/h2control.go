@@ -17,9 +17,9 @@ func (s *h2) updateWindow(id uint32, used int64) int64 {
 	return 0
 }
 
-func (s *h2) rstStream(f *frame) string {
+func (s *h2) rstStream(f *frame) fault {
 	if f.length != 4 || f.id == 0 {
-		return "an RST_STREAM frame is malformed"
+		return malformed("an RST_STREAM frame is malformed", f.length != 4)
 	}
 	st := s.find(f.id)
 	if st == nil {
@@ -34,7 +34,7 @@ func (s *h2) rstStream(f *frame) string {
 		s.remove(st)
 	}
 	s.refill()
-	return ""
+	return fault{}
 }
 
 // resetExamples are the texts of RST_STREAM by its code (RFC 9113, section 7), made once: a flood of them allocates nothing.
@@ -52,12 +52,12 @@ func resetExample(code http2.ErrCode) string {
 	return "the server reset the stream for a reason that HTTP/2 does not know"
 }
 
-func (s *h2) settings(f *frame) string {
+func (s *h2) settings(f *frame) fault {
 	if f.id != 0 || f.length%6 != 0 || f.flags.Has(http2.FlagSettingsAck) && f.length != 0 {
-		return "a SETTINGS frame is malformed"
+		return malformed("a SETTINGS frame is malformed", f.id == 0)
 	}
 	if f.flags.Has(http2.FlagSettingsAck) {
-		return ""
+		return fault{}
 	}
 	l := s.conn.loop
 	if !s.greeted {
@@ -73,7 +73,7 @@ func (s *h2) settings(f *frame) string {
 			}
 		case http2.SettingEnablePush:
 			if value != 0 {
-				return "SETTINGS allow a push by the client"
+				return protocolFault("SETTINGS allow a push by the client")
 			}
 		case http2.SettingMaxConcurrentStreams:
 			s.limit = int(min(value, uint32(l.plan.Streams)))
@@ -82,51 +82,51 @@ func (s *h2) settings(f *frame) string {
 			}
 		case http2.SettingInitialWindowSize:
 			if value > maxWindowBytes {
-				return "SETTINGS have a window that is too large"
+				return fault{http2.ErrCodeFlowControl, "SETTINGS have a window that is too large"}
 			}
-			if fault := s.setInitialWindow(int64(value)); fault != "" {
+			if fault := s.setInitialWindow(int64(value)); fault.text != "" {
 				return fault
 			}
 		case http2.SettingMaxFrameSize:
 			if value < maxFrameBytes || value > 1<<24-1 {
-				return "SETTINGS have a frame size that is not allowed"
+				return protocolFault("SETTINGS have a frame size that is not allowed")
 			}
 		}
 	}
 	l.out = appendFrameHeader(l.out, 0, http2.FrameSettings, http2.FlagSettingsAck, 0)
 	s.refill()
-	return ""
+	return fault{}
 }
 
 // setInitialWindow changes the windows of all streams by the difference (RFC 9113, section 6.9.2).
-func (s *h2) setInitialWindow(size int64) string {
+func (s *h2) setInitialWindow(size int64) fault {
 	difference := size - s.initialWindow
 	s.initialWindow = size
 	for i := range s.streams {
 		if st := &s.streams[i]; st.id != 0 {
 			if st.window += difference; st.window > maxWindowBytes {
-				return "a stream's window is too large"
+				return fault{http2.ErrCodeFlowControl, "a stream's window is too large"}
 			}
 		}
 	}
-	return ""
+	return fault{}
 }
 
-func (s *h2) ping(f *frame) string {
+func (s *h2) ping(f *frame) fault {
 	if f.length != 8 || f.id != 0 {
-		return "a PING frame is malformed"
+		return malformed("a PING frame is malformed", f.length != 8)
 	}
 	if !f.flags.Has(http2.FlagPingAck) {
 		l := s.conn.loop
 		l.out = append(appendFrameHeader(l.out, 8, http2.FramePing, http2.FlagPingAck, 0), f.payload...)
 	}
-	return ""
+	return fault{}
 }
 
 // goAway: the server takes no new streams, and has not looked at those above the last one it names.
-func (s *h2) goAway(f *frame) string {
+func (s *h2) goAway(f *frame) fault {
 	if f.length < 8 || f.id != 0 {
-		return "a GOAWAY frame is malformed"
+		return malformed("a GOAWAY frame is malformed", f.length < 8)
 	}
 	last := binary.BigEndian.Uint32(f.payload) & lastStreamID
 	s.draining, s.tolerant = true, true
@@ -137,19 +137,22 @@ func (s *h2) goAway(f *frame) string {
 		}
 	}
 	s.refill()
-	return ""
+	return fault{}
 }
 
-func (s *h2) windowUpdate(f *frame) string {
+func (s *h2) windowUpdate(f *frame) fault {
 	if f.length != 4 {
-		return "a WINDOW_UPDATE frame is malformed"
+		return malformed("a WINDOW_UPDATE frame is malformed", true)
 	}
 	more := int64(binary.BigEndian.Uint32(f.payload) & lastStreamID)
 	if f.id == 0 {
-		if s.sendWindow += more; more == 0 || s.sendWindow > maxWindowBytes {
-			return "the connection's window is not raised as allowed"
+		const text = "the connection's window is not raised as allowed"
+		if s.sendWindow += more; more == 0 {
+			return protocolFault(text)
+		} else if s.sendWindow > maxWindowBytes {
+			return fault{http2.ErrCodeFlowControl, text}
 		}
-		return ""
+		return fault{}
 	}
 	st := s.find(f.id)
 	switch {
@@ -160,5 +163,5 @@ func (s *h2) windowUpdate(f *frame) string {
 	default:
 		st.window += more
 	}
-	return ""
+	return fault{}
 }

@@ -22,8 +22,8 @@ func (s *h2) received(p []byte) {
 				return
 			}
 			p = rest
-			if fault := s.take(&f); fault != "" {
-				c.fail(ErrProtocol, CauseOther, fault)
+			if fault := s.take(&f); fault.text != "" {
+				s.end(fault)
 				return
 			}
 		}
@@ -33,18 +33,43 @@ func (s *h2) received(p []byte) {
 	}
 }
 
-// take acts on a frame. What it returns is a fault of the connection (RFC 9113, section 5.4.1); empty: none.
-func (s *h2) take(f *frame) string {
+// fault is what ends a connection (RFC 9113, section 5.4.1), with the code that the server is told; without text there is none.
+// Without a code the server is told nothing: it does not speak HTTP/2.
+type fault struct {
+	code http2.ErrCode
+	text string
+}
+
+func protocolFault(text string) fault { return fault{http2.ErrCodeProtocol, text} }
+
+// malformed is the fault of a frame that has the wrong size, or else is on the wrong stream.
+func malformed(text string, bySize bool) fault {
+	if bySize {
+		return fault{http2.ErrCodeFrameSize, text}
+	}
+	return protocolFault(text)
+}
+
+// end says what was wrong, where that can be said at once, and fails the connection.
+func (s *h2) end(f fault) {
+	if s.lastWord = f.code; f.code != http2.ErrCodeNo {
+		s.conn.sayGoodbye()
+	}
+	s.conn.fail(ErrProtocol, CauseOther, f.text)
+}
+
+// take acts on a frame, and returns what ends the connection, if anything does.
+func (s *h2) take(f *frame) fault {
 	if !s.greeted {
-		if fault := s.greeting(f); fault != "" {
+		if fault := s.greeting(f); fault.text != "" {
 			return fault
 		}
 	}
 	if f.length > maxFrameBytes {
-		return "a frame is longer than 16 KiB"
+		return fault{http2.ErrCodeFrameSize, "a frame is longer than 16 KiB"}
 	}
 	if (s.frames.blockID != 0) != (f.kind == http2.FrameContinuation) || f.kind == http2.FrameContinuation && f.id != s.frames.blockID {
-		return "a header block is not continued as it should be"
+		return protocolFault("a header block is not continued as it should be")
 	}
 	switch f.kind {
 	case http2.FrameData:
@@ -64,43 +89,43 @@ func (s *h2) take(f *frame) string {
 	case http2.FrameWindowUpdate:
 		return s.windowUpdate(f)
 	case http2.FramePushPromise:
-		return "a push, which was refused"
+		return protocolFault("a push, which was refused")
 	case http2.FramePriority:
 		if f.length != 5 || f.id == 0 {
-			return "a PRIORITY frame is malformed"
+			return malformed("a PRIORITY frame is malformed", f.length != 5)
 		}
 	}
 	// Others are extensions, to be ignored (RFC 9113, section 5.5).
-	return ""
+	return fault{}
 }
 
 // greeting checks that a server's first frame is what HTTP/2 demands: SETTINGS.
-func (s *h2) greeting(f *frame) string {
+func (s *h2) greeting(f *frame) fault {
 	switch {
 	case f.length == 'H'<<16|'T'<<8|'T':
-		return "the server answers with HTTP/1: it does not speak HTTP/2 on this port"
+		return fault{text: "the server answers with HTTP/1: it does not speak HTTP/2 on this port"}
 	case f.length>>8 == int(recordAlert)<<8|3:
-		return speaksTLS
+		return fault{text: speaksTLS}
 	case f.kind != http2.FrameSettings || f.flags.Has(http2.FlagSettingsAck) || f.id != 0:
-		return "the server's first frame is not SETTINGS: it does not speak HTTP/2 on this port"
+		return fault{text: "the server's first frame is not SETTINGS: it does not speak HTTP/2 on this port"}
 	}
-	return ""
+	return fault{}
 }
 
 // data acts on the beginning of a DATA frame; its data is counted as if all of it had come in.
-func (s *h2) data(f *frame) string {
+func (s *h2) data(f *frame) fault {
 	if f.id == 0 {
-		return "DATA on stream 0"
+		return protocolFault("DATA on stream 0")
 	}
 	body := f.length
 	if f.flags.Has(http2.FlagDataPadded) {
 		if f.length == 0 || int(f.payload[0]) >= f.length {
-			return "padding is longer than its frame"
+			return protocolFault("padding is longer than its frame")
 		}
 		body -= 1 + int(f.payload[0])
 	}
 	if s.flow += int64(f.length); s.flow > windowBytes {
-		return "the server sent more than the connection's window"
+		return fault{http2.ErrCodeFlowControl, "the server sent more than the connection's window"}
 	}
 	s.flow = s.updateWindow(0, s.flow)
 	r := &s.frames
@@ -110,11 +135,11 @@ func (s *h2) data(f *frame) string {
 		return s.late(f.id)
 	}
 	if st.status == 0 {
-		return "DATA before the response's headers"
+		return protocolFault("DATA before the response's headers")
 	}
 	ends := f.flags.Has(http2.FlagDataEndStream)
 	if st.flow += int64(f.length); st.flow > windowBytes {
-		return "the server sent more than a stream's window"
+		return fault{http2.ErrCodeFlowControl, "the server sent more than a stream's window"}
 	}
 	if !ends {
 		st.flow = s.updateWindow(f.id, st.flow)
@@ -126,7 +151,7 @@ func (s *h2) data(f *frame) string {
 			s.dataEnded()
 		}
 	}
-	return ""
+	return fault{}
 }
 
 // dataEnded: the last byte of a DATA frame has come in.
@@ -140,40 +165,40 @@ func (s *h2) dataEnded() {
 }
 
 // unopened is the fault of a frame for a stream that never was.
-func (s *h2) unopened(id uint32) string {
+func (s *h2) unopened(id uint32) fault {
 	if id%2 == 0 || id >= s.nextID {
-		return "a frame on a stream that was never opened"
+		return protocolFault("a frame on a stream that was never opened")
 	}
-	return ""
+	return fault{}
 }
 
 // late judges a frame that may come only while its stream is under way, which it is not.
-func (s *h2) late(id uint32) string {
-	if fault := s.unopened(id); fault != "" || s.tolerant {
+func (s *h2) late(id uint32) fault {
+	if fault := s.unopened(id); fault.text != "" || s.tolerant {
 		return fault
 	}
-	return "a frame on a stream that had ended"
+	return fault{http2.ErrCodeStreamClosed, "a frame on a stream that had ended"}
 }
 
-func (s *h2) headers(f *frame) string {
+func (s *h2) headers(f *frame) fault {
 	if f.id == 0 {
-		return "HEADERS on stream 0"
+		return protocolFault("HEADERS on stream 0")
 	}
 	p, padding := f.payload, 0
 	if f.flags.Has(http2.FlagHeadersPadded) {
 		if len(p) == 0 {
-			return "padding is longer than its frame"
+			return protocolFault("padding is longer than its frame")
 		}
 		padding, p = int(p[0]), p[1:]
 	}
 	if f.flags.Has(http2.FlagHeadersPriority) {
 		if len(p) < 5 {
-			return "a HEADERS frame is too short for its priority"
+			return fault{http2.ErrCodeFrameSize, "a HEADERS frame is too short for its priority"}
 		}
 		p = p[5:]
 	}
 	if padding > len(p) {
-		return "padding is longer than its frame"
+		return protocolFault("padding is longer than its frame")
 	}
 	p = p[:len(p)-padding]
 	ends := f.flags.Has(http2.FlagHeadersEndStream)
@@ -182,18 +207,18 @@ func (s *h2) headers(f *frame) string {
 	}
 	r := &s.frames
 	r.block, r.blockID, r.blockFrames, r.blockEnds = append(r.block[:0], p...), f.id, 1, ends
-	return ""
+	return fault{}
 }
 
-func (s *h2) continuation(f *frame) string {
+func (s *h2) continuation(f *frame) fault {
 	r := &s.frames
 	r.blockFrames++
 	if len(r.block)+len(f.payload) > maxHeadBytes || r.blockFrames > maxBlockFrames {
-		return "headers are longer than 64 KiB"
+		return fault{http2.ErrCodeEnhanceYourCalm, "headers are longer than 64 KiB"}
 	}
 	r.block = append(r.block, f.payload...)
 	if !f.flags.Has(http2.FlagContinuationEndHeaders) {
-		return ""
+		return fault{}
 	}
 	whole := r.block
 	// Long blocks are rare: no connection holds on to memory for them.
@@ -202,11 +227,11 @@ func (s *h2) continuation(f *frame) string {
 }
 
 // headerBlock acts on a whole header block: a response's headers or trailers.
-func (s *h2) headerBlock(id uint32, p []byte, ends bool) string {
+func (s *h2) headerBlock(id uint32, p []byte, ends bool) fault {
 	c := s.conn
-	b, fault := s.decoder.decode(p, &c.loop.lastBlock)
-	if fault != "" {
-		return "HPACK: " + string(fault)
+	b, wrong := s.decoder.decode(p, &c.loop.lastBlock)
+	if wrong != "" {
+		return fault{http2.ErrCodeCompression, "HPACK: " + string(wrong)}
 	}
 	st := s.find(id)
 	if st == nil {
@@ -240,5 +265,5 @@ func (s *h2) headerBlock(id uint32, p []byte, ends bool) string {
 			s.complete(st)
 		}
 	}
-	return ""
+	return fault{}
 }

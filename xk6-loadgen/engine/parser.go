@@ -237,6 +237,10 @@ func (p *parser) header(line []byte) parseFault {
 	if colon <= 0 {
 		return "a header line has no name"
 	}
+	if before := line[colon-1]; before == ' ' || before == '\t' {
+		// RFC 9112, section 5.1: readers that differ on it would see different lengths.
+		return "a header's name is followed by a space"
+	}
 	value := line[colon+1:]
 	switch colon {
 	case len("content-length"):
