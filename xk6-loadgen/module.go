@@ -7,6 +7,7 @@ import (
 
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/js/modules"
+	"go.k6.io/k6/v2/lib"
 
 	"bakeoff.invalid/xk6-loadgen/engine"
 )
@@ -31,7 +32,7 @@ func (*rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 
 // Exports is `import loadgen from 'k6/x/loadgen'`.
 func (m *instance) Exports() modules.Exports {
-	return modules.Exports{Default: map[string]any{"run": m.run}}
+	return modules.Exports{Default: map[string]any{"run": m.run, "alternate": m.alternate}}
 }
 
 // run is loadgen.run(options): it returns when the load phase is over, with its figures. It throws when an option is
@@ -45,17 +46,51 @@ func (m *instance) run(options sobek.Value) (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loadgen.run: %w", err)
 	}
-	m.calls++
-	tags := state.Tags.GetCurrentValues().Tags.WithTagsFromMap(params.tags).
-		// Calls at the same time with the same tags must not share points.
-		With("instance", fmt.Sprintf("%d-%d", state.VUIDGlobal, m.calls))
-	push := newPusher(m.metrics, tags, state.Samples)
+	push := m.pusherOf(state, params)
 	result, err := engine.Run(m.vu.Context(), params.options, push.second)
 	if err != nil {
 		return nil, fmt.Errorf("loadgen.run: %w", err)
 	}
 	push.result(result)
 	return summary(result), nil
+}
+
+// alternate is loadgen.alternate({ sides, slice, seed }): as run, for several loads that take turns. It returns their figures
+// in the order of the sides.
+func (m *instance) alternate(options sobek.Value) ([]any, error) {
+	state := m.vu.State()
+	if state == nil {
+		return nil, errors.New("loadgen.alternate: call it in the default function, not while k6 initialises")
+	}
+	params, turns, err := parseTurns(m.vu.Runtime(), options)
+	if err != nil {
+		return nil, fmt.Errorf("loadgen.alternate: %w", err)
+	}
+	var pushers []*pusher
+	var sides []engine.Side
+	for _, side := range params {
+		push := m.pusherOf(state, side)
+		pushers = append(pushers, push)
+		sides = append(sides, engine.Side{Options: side.options, Processes: side.processes, OnSecond: push.second})
+	}
+	results, err := engine.Alternate(m.vu.Context(), sides, turns)
+	if err != nil {
+		return nil, fmt.Errorf("loadgen.alternate: %w", err)
+	}
+	summaries := []any{}
+	for i, result := range results {
+		pushers[i].result(result)
+		summaries = append(summaries, summary(result))
+	}
+	return summaries, nil
+}
+
+// pusherOf sends the samples of one load. Loads at the same time with the same tags must not share points.
+func (m *instance) pusherOf(state *lib.State, params params) *pusher {
+	m.calls++
+	tags := state.Tags.GetCurrentValues().Tags.WithTagsFromMap(params.tags).
+		With("instance", fmt.Sprintf("%d-%d", state.VUIDGlobal, m.calls))
+	return newPusher(m.metrics, tags, state.Samples)
 }
 
 // summary is the result in the form that a script sees. Times are milliseconds, instants ISO 8601 in UTC.

@@ -333,3 +333,46 @@ func TestHeadersLeaveInTheScriptsOrder(t *testing.T) {
 		t.Errorf("the request has %q, want %q", got, want)
 	}
 }
+
+func TestAlternateReturnsTheSidesInTheirOrder(t *testing.T) {
+	a, b := page(t), page(t)
+	value, samples, err := script(t, context.Background(), `loadgen.alternate({ slice: '2ms', seed: 7, sides: [
+		{ url: '`+a+`/', connections: 2, requests: 300, tags: { variant: 'a' } },
+		{ url: '`+b+`/missing', connections: 3, requests: 200, tags: { variant: 'b' } },
+	] })`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	results := value.Export().([]any)
+	for i, want := range []struct {
+		variant, class string
+		requests       int64
+	}{{"a", "2xx", 300}, {"b", "4xx", 200}} {
+		result := results[i].(map[string]any)
+		if result["requests"] != want.requests || result["responses"].(map[string]any)[want.class] != want.requests {
+			t.Errorf("side %d: %v", i, result)
+		}
+		if n := sum(samples, "loadgen_requests", map[string]string{"variant": want.variant}); n != float64(want.requests) {
+			t.Errorf("side %d: the samples have %g requests, not %d", i, n, want.requests)
+		}
+	}
+}
+
+func TestOptionsOfAlternateThatAreWrong(t *testing.T) {
+	for code, want := range map[string]string{
+		`{}`:           "sides: give the options of one load or more",
+		`{ sides: 7 }`: "sides: must be a list of options, got 7",
+		`{ side: [] }`: `there is no option "side"; there are: sides, slice, seed`,
+		`{ sides: [{ url: 'http://127.0.0.1/', requests: 1 }, { urll: 'x' }] }`:  `sides[1]: there is no option "urll"`,
+		`{ sides: [{ url: 'http://127.0.0.1/', requests: 1, processes: 7 }] }`:   "processes: must be a list of whole numbers, got 7",
+		`{ sides: [{ url: 'http://127.0.0.1/', requests: 1, processes: [1] }] }`: "sides[0].processes: 1 is no process group",
+		`{ sides: [{ url: 'http://127.0.0.1/', requests: 1 }], slice: '1us' }`:   "slice: must be 1ms to 10s, got 1µs",
+	} {
+		if _, _, err := script(t, context.Background(), "loadgen.alternate("+code+")"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", code, err, want)
+		}
+	}
+	if _, _, err := script(t, context.Background(), `loadgen.run({ url: 'http://127.0.0.1/', requests: 1, processes: [7] })`); err == nil || !strings.Contains(err.Error(), `there is no option "processes"`) {
+		t.Error(err)
+	}
+}

@@ -1,6 +1,7 @@
 package loadgen
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -18,6 +19,8 @@ import (
 type params struct {
 	options engine.Options
 	tags    map[string]string
+	// processes are a side's process groups, with alternate only.
+	processes []int
 }
 
 // reserved tags tell the module's own series apart, or are turned into fields by k6's outputs: a series that differs in
@@ -41,23 +44,63 @@ func defaults() engine.Options {
 // parseParams turns the script's object into params. Its errors name the option.
 func parseParams(rt *sobek.Runtime, value sobek.Value) (params, error) {
 	p := params{options: defaults(), tags: map[string]string{}}
+	return p, eachOption(value, known, func(key string, v sobek.Value) error { return p.set(rt, key, v) })
+}
+
+// eachOption hands over what the script's object has; what it leaves null is left out.
+func eachOption(value sobek.Value, known []string, set func(key string, v sobek.Value) error) error {
 	if isNullish(value) {
-		return p, fmt.Errorf("give an object with options, at least url and duration or requests")
+		return errors.New("give an object with options, at least url and duration or requests")
 	}
 	object, ok := value.(*sobek.Object)
 	if !ok {
-		return p, fmt.Errorf("the options must be an object, got %s", value)
+		return fmt.Errorf("the options must be an object, got %s", value)
 	}
 	for _, key := range object.Keys() {
+		if !slices.Contains(known, key) {
+			return unknown(key, known)
+		}
 		if v := object.Get(key); !isNullish(v) {
-			if err := p.set(rt, key, v); err != nil {
-				return p, err
+			if err := set(key, v); err != nil {
+				return err
 			}
-		} else if !slices.Contains(known, key) {
-			return p, unknown(key)
 		}
 	}
-	return p, nil
+	return nil
+}
+
+var (
+	knownTurns = []string{"sides", "slice", "seed"}
+	knownSide  = append(slices.Clone(known), "processes")
+)
+
+// parseTurns reads the options of alternate: those of each side, and how the sides take turns. Its errors name the side.
+func parseTurns(rt *sobek.Runtime, value sobek.Value) (sides []params, turns engine.Turns, err error) {
+	turns.Slice = 10 * time.Millisecond
+	err = eachOption(value, knownTurns, func(key string, v sobek.Value) (err error) {
+		switch key {
+		case "sides":
+			if _, ok := v.Export().([]any); !ok {
+				return fmt.Errorf("sides: must be a list of options, got %s", v)
+			}
+			object := v.ToObject(rt)
+			for i, index := range object.Keys() {
+				p := params{options: defaults(), tags: map[string]string{}}
+				if err := eachOption(object.Get(index), knownSide, func(key string, v sobek.Value) error { return p.set(rt, key, v) }); err != nil {
+					return fmt.Errorf("sides[%d]: %w", i, err)
+				}
+				sides = append(sides, p)
+			}
+		case "slice":
+			turns.Slice, err = duration(key, v)
+		case "seed":
+			var n int
+			n, err = count(key, v)
+			turns.Seed = uint64(n)
+		}
+		return err
+	})
+	return sides, turns, err
 }
 
 func (p *params) set(rt *sobek.Runtime, key string, v sobek.Value) (err error) {
@@ -133,13 +176,13 @@ func (p *params) set(rt *sobek.Runtime, key string, v sobek.Value) (err error) {
 				return fmt.Errorf("tags: %s is set by the module or k6; choose another name", name)
 			}
 		}
-	default:
-		return unknown(key)
+	case "processes":
+		p.processes, err = counts(rt, key, v)
 	}
 	return err
 }
 
-func unknown(key string) error {
+func unknown(key string, known []string) error {
 	return fmt.Errorf("there is no option %q; there are: %s", key, strings.Join(known, ", "))
 }
 
@@ -259,6 +302,22 @@ func count(key string, v sobek.Value) (int, error) {
 		}
 	}
 	return 0, fmt.Errorf("%s: must be a whole number of at least 1, got %s", key, v)
+}
+
+// counts reads a list of whole numbers of at least 1.
+func counts(rt *sobek.Runtime, key string, v sobek.Value) (list []int, err error) {
+	if _, ok := v.Export().([]any); !ok {
+		return nil, fmt.Errorf("%s: must be a list of whole numbers, got %s", key, v)
+	}
+	object := v.ToObject(rt)
+	for _, index := range object.Keys() {
+		n, err := count(key, object.Get(index))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, n)
+	}
+	return list, nil
 }
 
 // duration reads a string with a unit, as in '500ms', '10s' or '1m30s'.

@@ -63,6 +63,22 @@ export interface LoadOptions {
     /** Set on every sample of this phase. */
     tags?: Readonly<Record<string, string>>;
 }
+/** A load that takes turns with others. */
+export interface SideOptions extends LoadOptions {
+    /**
+     * Process groups that are stopped (SIGSTOP) while others have their turns, so that what is under way stays so. Default: none; then
+     * no request starts at the end of a turn, and those under way are awaited, for a second at most.
+     */
+    processes?: readonly number[];
+}
+/** Options of `loadgen.alternate`. A side's times run in its own turns only. Wants Linux 5.11 or newer. */
+export interface AlternateOptions {
+    sides: readonly SideOptions[];
+    /** The mean length of a turn, '1ms' to '10s'; each is 75 to 125 % of it. n sides: n turns should stay well below 200 ms, TCP's shortest retransmission. Default: '10ms'. */
+    slice?: string;
+    /** Of what is drawn: the order of the sides, and the lengths. A whole number from 1. Default: always the same. */
+    seed?: number;
+}
 /** One k6 run: the load of one variant in one round. */
 export interface LoadPlan {
     /** Name of the k6 scenario, and so the tag `scenario` of every sample. */

@@ -8,6 +8,11 @@ declare module 'k6/x/loadgen' {
      * @throws Error on options that are unknown, out of range or do not go together
      */
     run(options: import('./load-plan.ts').LoadOptions): import('../runner/result.ts').LoadResult;
+    /**
+     * Loads several servers in turns, and returns when all sides are through: a result for each, in their order.
+     * @throws Error as `run`, with the side's place, and for a process group that cannot be stopped
+     */
+    alternate(options: import('./load-plan.ts').AlternateOptions): import('../runner/result.ts').LoadResult[];
   };
   export default loadgen;
 }

@@ -46,7 +46,7 @@ func (l *loop) startSome() {
 
 // startDue lets idle slots start what is due.
 func (l *loop) startDue() {
-	for l.idle.len > 0 && l.schedule.nextDue() <= l.clock && l.mayStart() {
+	for l.idle.len > 0 && l.schedule.nextDue() <= l.clock && l.mayStart() && !l.turnIsOver {
 		c := l.idle.pop()
 		c.idle = false
 		l.clock = l.shared.now()
@@ -66,6 +66,9 @@ func (l *loop) mayStart() bool {
 // open model when the schedule says so. A slot that asks too early is remembered.
 func (l *loop) take(c *conn) (due int64, taken bool) {
 	due = l.clock
+	if l.turnIsOver {
+		return 0, false
+	}
 	if l.plan.Rate > 0 {
 		if due = l.schedule.nextDue(); due > l.clock || !l.mayStart() {
 			if !c.idle {

@@ -131,7 +131,7 @@ func (c *collector) emit(p *pendingSecond) {
 		return
 	}
 	c.onSecond(Second{
-		End: c.shared.epoch.Add(time.Duration(p.end)), Seconds: float64(p.end-p.start) / 1e9, Counts: p.Counts,
+		End: c.shared.epoch.Add(time.Duration(p.end + p.to.away)), Seconds: float64(p.end-p.start) / 1e9, Counts: p.Counts,
 		LatencyMs: p.latency.withoutWithinSD(), Buckets: p.latency.buckets(), Connections: p.connections, GeneratorCPU: p.generatorCPU(),
 	})
 }
@@ -186,8 +186,9 @@ func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) 
 		// Stopped during warm-up: the window is empty.
 		start, startCPU = end, endCPU
 	}
-	r.StartedAt, r.EndedAt = s.epoch.Add(time.Duration(start)), s.epoch.Add(time.Duration(end))
-	r.MonotonicMs = [2]float64{float64(s.monotonic+start) / nanosecondsPerMillisecond, float64(s.monotonic+end) / nanosecondsPerMillisecond}
+	startedAt, endedAt := start+startCPU.away, end+endCPU.away
+	r.StartedAt, r.EndedAt = s.epoch.Add(time.Duration(startedAt)), s.epoch.Add(time.Duration(endedAt))
+	r.MonotonicMs = [2]float64{float64(s.monotonic+startedAt) / nanosecondsPerMillisecond, float64(s.monotonic+endedAt) / nanosecondsPerMillisecond}
 	if r.Seconds = float64(end-start) / 1e9; r.Seconds > 0 {
 		r.RPS = float64(r.ResponseTotal()) / r.Seconds
 	}

@@ -76,8 +76,8 @@ type Result struct {
 }
 
 // Run loads the server until the options' end or until ctx ends, whichever is first; a ctx that ends under load is not an
-// error, the result then covers the time until it. onSecond, which may be nil, is called from this goroutine once for
-// each second. The error names the option that is wrong, the host that could not be resolved, or the namespace that could
+// error, the result then covers the time until it. onSecond, which may be nil, is called from a goroutine of its own
+// once for each second. The error names the option that is wrong, the host that could not be resolved, or the namespace that could
 // not be entered.
 //
 // GOMAXPROCS is raised to two more than there are threads, those of other runs under way included, when it is lower: a loop keeps
@@ -91,42 +91,103 @@ func Run(ctx context.Context, options Options, onSecond func(Second)) (Result, e
 	return p.run(ctx, onSecond)
 }
 
+// run is one turn without end.
 func (p *plan) run(ctx context.Context, onSecond func(Second)) (Result, error) {
-	var err error
-	// Loops hand over at most their two intervals and the last one: they never wait for the collector.
-	s := &shared{intervals: make(chan *interval, 3*p.Threads)}
-	if !p.divided && p.Rate == 0 {
-		s.quota.Store(p.Requests)
+	only := &run{plan: p, onSecond: onSecond}
+	results, err := start(ctx, []*run{only}, func() { only.turn(forEver) })
+	if err != nil {
+		return Result{}, err
 	}
-	loops := make([]*loop, p.Threads)
-	for i := range loops {
-		if loops[i], err = newLoop(p, s, i); err != nil {
-			for _, l := range loops[:i] {
+	return results[0], nil
+}
+
+// run is one load phase.
+type run struct {
+	plan      *plan
+	onSecond  func(Second)
+	processes []int
+	shared    *shared
+	loops     []*loop
+	// running loops are not through yet.
+	running int
+}
+
+// start makes the loops of all runs, lets them load as `turns` does, and returns when all are through.
+func start(ctx context.Context, runs []*run, turns func()) ([]Result, error) {
+	threads := 0
+	for _, r := range runs {
+		threads = max(threads, r.plan.Threads)
+	}
+	// One run's loops are at work at a time.
+	defer reserveProcessors(threads)()
+	if err := prepare(runs); err != nil {
+		return nil, err
+	}
+	defer context.AfterFunc(ctx, func() {
+		for _, r := range runs {
+			r.shared.stop.Store(true)
+		}
+	})()
+	results := make([]Result, len(runs))
+	var collectors sync.WaitGroup
+	for i, r := range runs {
+		r.shared.startClock()
+		collectors.Go(func() { results[i] = collect(r.shared, r.loops, r.onSecond) })
+	}
+	turns()
+	collectors.Wait()
+	return results, nil
+}
+
+// prepare makes the loops and starts their threads. None makes a socket before all are inside their networks: there is no
+// load on another one, not even some of it.
+func prepare(runs []*run) (err error) {
+	var all []*loop
+	for _, r := range runs {
+		if err := r.makeLoops(); err != nil {
+			for _, l := range all {
 				linux.Close(l.epoll)
 			}
-			return Result{}, err
+			return err
 		}
+		all = append(all, r.loops...)
 	}
-	defer reserveProcessors(p.Threads)()
-	defer context.AfterFunc(ctx, func() { s.stop.Store(true) })()
-	entered, begin := make(chan error), make(chan bool)
-	for _, l := range loops {
-		go linux.OnOwnThread(func() { l.run(entered, begin) })
+	entered := make(chan error)
+	for _, l := range all {
+		go linux.OnOwnThread(func() { l.run(entered) })
 	}
-	// None makes a socket before all are inside: there is no load on another network, not even some of it.
-	for range loops {
+	for range all {
 		if problem := <-entered; problem != nil {
 			err = problem
 		}
 	}
-	s.startClock()
-	for range loops {
-		begin <- err == nil
-	}
 	if err != nil {
-		return Result{}, err
+		for _, l := range all {
+			close(l.resume)
+		}
 	}
-	return collect(s, loops, onSecond), nil
+	return err
+}
+
+// makeLoops makes the run's loops, and what they share.
+func (r *run) makeLoops() (err error) {
+	p := r.plan
+	// Loops hand over at most their two intervals and the last one: they never wait for the collector.
+	r.shared = &shared{intervals: make(chan *interval, 3*p.Threads), turn: turn{back: make(chan *loop), drains: len(r.processes) == 0}}
+	if !p.divided && p.Rate == 0 {
+		r.shared.quota.Store(p.Requests)
+	}
+	r.loops = make([]*loop, p.Threads)
+	for i := range r.loops {
+		if r.loops[i], err = newLoop(p, r.shared, i); err != nil {
+			for _, l := range r.loops[:i] {
+				linux.Close(l.epoll)
+			}
+			return err
+		}
+	}
+	r.running = p.Threads
+	return nil
 }
 
 // processors counts the loops under way in this process.

@@ -203,7 +203,7 @@ func FuzzH2Frames(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		l, err := newLoop(p, &shared{intervals: make(chan *interval, 3)}, 0)
+		l, err := newLoop(p, &shared{intervals: make(chan *interval, 3), turn: turn{sliceEnd: never}}, 0)
 		if err != nil {
 			f.Fatal(err)
 		}

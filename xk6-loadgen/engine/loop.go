@@ -66,10 +66,11 @@ type shared struct {
 	monotonic int64
 	opening
 	silence silence
+	turn
 }
 
-// now is the run's clock: monotonic nanoseconds since its epoch.
-func (s *shared) now() int64 { return int64(time.Since(s.epoch)) }
+// now is the run's clock: monotonic nanoseconds since its epoch, of its own turns.
+func (s *shared) now() int64 { return int64(time.Since(s.epoch)) - s.away }
 
 // takeQuota hands out up to n attempts.
 func (s *shared) takeQuota(n int64) int64 {
@@ -144,6 +145,11 @@ type loop struct {
 	schedule schedule
 	rest     rest
 
+	// resume begins a turn; closed, it ends a loop that has not begun. turnIsOver: nothing more is started in this turn. through: it
+	// has no more turns.
+	resume              chan struct{}
+	turnIsOver, through bool
+
 	current *interval
 	spare   chan *interval
 	// responses and failures of the phase so far; lastEnd is when the last one ended.
@@ -172,7 +178,7 @@ func newLoop(p *plan, s *shared, number int) (*loop, error) {
 	}
 	l := &loop{
 		plan: p, shared: s, number: number, epoll: epoll,
-		conns: make([]conn, connections), rest: newRest(p), spare: make(chan *interval, 2), nextRetry: never,
+		conns: make([]conn, connections), rest: newRest(p), spare: make(chan *interval, 2), resume: make(chan struct{}, 1), nextRetry: never,
 		connectTimes: newRecorder(), firstByteTimes: newRecorder(),
 		starting: newConnRing(connections), bucketCounts: make([]int64, len(p.Buckets)+1),
 	}
@@ -207,15 +213,15 @@ func newLoop(p *plan, s *shared, number int) (*loop, error) {
 // the loops.
 func (l *loop) connection(slot int) int { return slot*l.plan.Threads + l.number }
 
-// run is the whole life of the loop: warm-up, window, end. It says whether its thread is in the namespace, and is told
-// whether to begin.
+// run is the whole life of the loop: warm-up, window, end. It says whether its thread is in the namespace, and begins with
+// its first turn.
 //
 // It needs a thread of its own, which ends with it: the thread's network, scheduling policy and cores are the loop's. Threads
 // that the Go runtime makes meanwhile have nothing of that, since it never clones one that a goroutine is locked to.
-func (l *loop) run(entered chan<- error, begin <-chan bool) {
+func (l *loop) run(entered chan<- error) {
 	defer linux.Close(l.epoll)
 	entered <- l.plan.network.enter()
-	if !<-begin {
+	if _, begins := <-l.resume; !begins {
 		return
 	}
 	linux.SetTimerSlack()
@@ -237,6 +243,9 @@ func (l *loop) run(entered chan<- error, begin <-chan bool) {
 	}
 	l.setTimer()
 	for !l.ended() {
+		if l.clock >= l.shared.sliceEnd && l.endTurn() {
+			continue
+		}
 		l.eventsAtATime = l.eventsThisTurn()
 		n := linux.EpollPoll(l.epoll, l.events[:l.eventsAtATime])
 		if n == 0 && l.starting.len == 0 {
@@ -261,6 +270,8 @@ func (l *loop) run(entered chan<- error, begin <-chan bool) {
 		}
 	}
 	l.finish()
+	l.through = true
+	l.shared.back <- l
 }
 
 // coresOf are the cores of one of so many loops: each has its own of those that are allowed, so that no two share one while
@@ -298,7 +309,7 @@ const never = int64(1) << 62
 func (l *loop) wait() int {
 	events := l.events[:l.eventsAtATime]
 	now := l.shared.now()
-	wait := min(l.nextTimer-now, longestWait)
+	wait := min(l.nextTimer-now, longestWait, l.turnEnd()-now)
 	if l.plan.Rate > 0 {
 		if l.idle.len > 0 && l.mayStart() {
 			// A sleeping core takes a while to wake up: the last moment before a start is spent awake.
@@ -316,14 +327,16 @@ func (l *loop) wait() int {
 			return n
 		}
 	}
+	defer func() { l.rest.begin(l.shared.now()) }()
+	if l.shared.sliceEnd < never {
+		return sysEpollWaitExact(l.epoll, events, max(0, wait))
+	}
 	// Rounded up: a wait of 0 would spin through the last millisecond. Before the window opens it may, once: all are to open it
 	// at the same time.
 	if l.phase != drained {
 		wait += int64(time.Millisecond) - 1
 	}
-	n := linux.EpollWait(l.epoll, events, int(max(0, wait/int64(time.Millisecond))))
-	l.rest.begin(l.shared.now())
-	return n
+	return linux.EpollWait(l.epoll, events, int(max(0, wait/int64(time.Millisecond))))
 }
 
 // ended tells whether the loop is through: by the clock, by the count, or because it was told to stop.

@@ -64,10 +64,11 @@ func (s *shared) startClock() {
 	}
 }
 
-// cpuReading is the CPU time, in nanoseconds, that the process had used at some time of the run's clock.
-type cpuReading struct{ at, used int64 }
+// cpuReading is the CPU time, in nanoseconds, that the process had used in the run's turns at some time of the run's clock, and
+// how long others had had their turns by then.
+type cpuReading struct{ at, used, away int64 }
 
 func (s *shared) readCPU() cpuReading {
-	used := linux.ProcessCPU()
-	return cpuReading{at: s.now(), used: used}
+	used := linux.ProcessCPU() - s.cpuAway
+	return cpuReading{at: s.now(), used: used, away: s.away}
 }

@@ -145,6 +145,14 @@ func load(t testing.TB, ctx context.Context, o Options) outcome {
 		t.Fatal(err)
 	}
 	out.Result = result
+	out.check(t, ctx, o)
+	return out
+}
+
+// check checks what must hold for every run.
+func (out outcome) check(t testing.TB, ctx context.Context, o Options) {
+	t.Helper()
+	result := out.Result
 	if out.sum != result.Counts {
 		t.Errorf("the seconds' sum differs from the result:\n%+v\n%+v", out.sum, result.Counts)
 	}
@@ -180,7 +188,6 @@ func load(t testing.TB, ctx context.Context, o Options) outcome {
 			t.Errorf("second %d ends at %s, the one before at %s", i, out.seconds[i].End, out.seconds[i-1].End)
 		}
 	}
-	return out
 }
 
 // wantErrors checks that errors of this kind and no other were counted.

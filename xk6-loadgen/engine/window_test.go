@@ -106,7 +106,7 @@ func idleLoop(t *testing.T, o Options) *loop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := newLoop(p, &shared{epoch: time.Now(), intervals: make(chan *interval, 3)}, 0)
+	l, err := newLoop(p, &shared{epoch: time.Now(), intervals: make(chan *interval, 3), turn: turn{sliceEnd: never}}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

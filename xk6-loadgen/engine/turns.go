@@ -1,0 +1,193 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"syscall"
+	"time"
+
+	"bakeoff.invalid/xk6-loadgen/internal/linux"
+)
+
+const (
+	shortestSlice, longestSlice = time.Millisecond, 10 * time.Second
+	// drainLimit is how long the end of a slice waits for responses of a side that is not stopped.
+	drainLimit = int64(time.Second)
+	forEver    = time.Duration(never)
+)
+
+// Side is one of several loads that take turns.
+type Side struct {
+	Options
+	// Processes are process groups, none of them another side's, that are stopped (SIGSTOP) while it is not the side's turn:
+	// what is under way stays so. A side without any drains instead: at a slice's end no request starts, and those under way
+	// are awaited, for a second at most.
+	Processes []int
+	// OnSecond is called once for each second under load, from a goroutine of the side's own. It may be nil.
+	OnSecond func(Second)
+}
+
+// Turns say how sides take turns.
+type Turns struct {
+	// Slice is the mean length of a turn. Each is 75 to 125 % of it, drawn, so that nothing periodic meets the same side again.
+	Slice time.Duration
+	// Seed of what is drawn.
+	Seed uint64
+}
+
+// turn is what the loops of a run know of its turns. It is written between two of them only, while none of the loops runs.
+type turn struct {
+	// sliceEnd is when the turn is over, on the run's clock.
+	sliceEnd int64
+	// away is how long others had their turns so far, cpuAway the CPU time that the process used meanwhile; left and cpuLeft are
+	// the time since the epoch, and the process's CPU time, when the last turn ended. All in nanoseconds.
+	away, left, cpuAway, cpuLeft int64
+	// back carries loops whose turn is over, or that are through.
+	back chan *loop
+	// drains: a turn ends when nothing is under way.
+	drains bool
+}
+
+// Alternate loads several servers, one at a time: a random order of the sides, the same one backwards, and so on anew. All of
+// a side's clocks run in its own turns only, so that its figures are those of a continuous load. A side that is through has
+// no more turns. The results are in the sides' order; StartedAt and EndedAt are the wall clock's, and so span the turns of
+// the others too.
+//
+// No process group is left stopped, whatever happens to this function; what sends this process SIGKILL has to continue them.
+// See Run for ctx and the errors, which name the side; beside these there is that of a process group that cannot be stopped.
+func Alternate(ctx context.Context, sides []Side, turns Turns) ([]Result, error) {
+	if err := turns.check(sides); err != nil {
+		return nil, err
+	}
+	runs := make([]*run, 0, len(sides))
+	defer func() {
+		for _, r := range runs {
+			r.plan.close()
+		}
+	}()
+	for i, side := range sides {
+		p, err := newPlan(ctx, side.Options)
+		if err != nil {
+			return nil, fmt.Errorf("sides[%d].%w", i, err)
+		}
+		runs = append(runs, &run{plan: p, onSecond: side.OnSecond, processes: side.Processes})
+	}
+	return start(ctx, runs, func() { takeTurns(runs, turns) })
+}
+
+func (t Turns) check(sides []Side) error {
+	if len(sides) == 0 {
+		return errors.New("sides: give the options of one load or more")
+	}
+	if !hasExactWait() {
+		return errors.New("alternate: needs Linux 5.11 or later, for waits shorter than a millisecond")
+	}
+	if t.Slice < shortestSlice || t.Slice > longestSlice {
+		return fmt.Errorf("slice: must be %s to %s, got %s", shortestSlice, longestSlice, t.Slice)
+	}
+	var seen []int
+	for i, side := range sides {
+		for _, group := range side.Processes {
+			switch {
+			case group <= 1 || group == syscall.Getpgrp():
+				return fmt.Errorf("sides[%d].processes: %d is no process group that can be stopped", i, group)
+			case slices.Contains(seen, group):
+				return fmt.Errorf("sides[%d].processes: group %d is named twice", i, group)
+			}
+			if err := syscall.Kill(-group, 0); err != nil {
+				return fmt.Errorf("sides[%d].processes: group %d cannot be stopped: %w", i, group, err)
+			}
+			seen = append(seen, group)
+		}
+	}
+	return nil
+}
+
+// takeTurns gives the sides their turns until all are through.
+func takeTurns(runs []*run, turns Turns) {
+	// Also when something panics here: a stopped server would stay for ever.
+	defer func() {
+		for _, r := range runs {
+			r.signal(syscall.SIGCONT)
+		}
+	}()
+	for _, r := range runs {
+		r.signal(syscall.SIGSTOP)
+	}
+	random := rand.New(rand.NewPCG(turns.Seed, 0))
+	for slices.ContainsFunc(runs, (*run).isUnderLoad) {
+		order := random.Perm(len(runs))
+		mirrored := slices.Clone(order)
+		slices.Reverse(mirrored)
+		for _, i := range append(order, mirrored...) {
+			if runs[i].isUnderLoad() {
+				runs[i].turn(time.Duration((0.75 + random.Float64()/2) * float64(turns.Slice)))
+			}
+		}
+	}
+}
+
+// turn lets the side's loops run until the slice is over for all of them. Its clock runs while its server may: from just
+// before the one signal until just before the other one.
+func (r *run) turn(slice time.Duration) {
+	s := r.shared
+	s.cpuAway += linux.ProcessCPU() - s.cpuLeft
+	s.away += int64(time.Since(s.epoch)) - s.left
+	s.sliceEnd = s.now() + int64(slice)
+	r.signal(syscall.SIGCONT)
+	for _, l := range r.loops {
+		if !l.through {
+			l.resume <- struct{}{}
+		}
+	}
+	for range r.running {
+		if l := <-s.back; l.through {
+			r.running--
+		}
+	}
+	s.left, s.cpuLeft = int64(time.Since(s.epoch)), linux.ProcessCPU()
+	if r.isUnderLoad() {
+		r.signal(syscall.SIGSTOP)
+	}
+}
+
+func (r *run) isUnderLoad() bool { return r.running > 0 }
+
+// signal is sent to all of the side's process groups. One that has ended is not for the load to tell: its connections do.
+func (r *run) signal(signal syscall.Signal) {
+	for _, group := range r.processes {
+		syscall.Kill(-group, signal) //nolint:errcheck // see above
+	}
+}
+
+// turnEnd is when the loop has to come back at the latest.
+func (l *loop) turnEnd() int64 {
+	if l.turnIsOver {
+		return l.shared.sliceEnd + drainLimit
+	}
+	return l.shared.sliceEnd
+}
+
+// endTurn ends the loop's turn, on a side that drains once nothing is under way, and waits for the next one. It returns whether
+// there was one.
+func (l *loop) endTurn() bool {
+	s := l.shared
+	if s.drains {
+		l.turnIsOver = true
+		if l.outstanding > 0 && l.clock < l.turnEnd() {
+			return false
+		}
+	}
+	s.back <- l
+	<-l.resume
+	l.clock = s.now()
+	l.rest.begin(l.clock)
+	if l.turnIsOver {
+		l.turnIsOver = false
+		l.startAll()
+	}
+	return true
+}

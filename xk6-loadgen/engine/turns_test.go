@@ -1,0 +1,260 @@
+package engine
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// serverVariable makes a process of this test's binary a server, see TestAsServer.
+const serverVariable = "ENGINE_TEST_SERVER"
+
+// TestAsServer is no test but the server of separate processes: it says its address, and answers until its input ends.
+func TestAsServer(t *testing.T) {
+	if os.Getenv(serverVariable) == "" {
+		t.Skip("runs in a process of its own")
+	}
+	s := serve(t, always(ok))
+	fmt.Println("serving " + s.url)
+	bufio.NewReader(os.Stdin).ReadByte()
+}
+
+// serverProcess is a server in a process group of its own.
+func serverProcess(t *testing.T) (url string, group int) {
+	t.Helper()
+	command := exec.Command(os.Args[0], "-test.run=^TestAsServer$")
+	command.Env = append(os.Environ(), serverVariable+"=1")
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	stdin, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stdin.Close()
+		syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
+		command.Wait()
+	})
+	for lines := bufio.NewScanner(stdout); lines.Scan(); {
+		if address, found := strings.CutPrefix(lines.Text(), "serving "); found {
+			return address, command.Process.Pid
+		}
+	}
+	t.Fatal("the server said no address")
+	return "", 0
+}
+
+// processState is the letter that the kernel has for what a process does: T is stopped.
+func processState(t *testing.T, pid int) string {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))[0]
+}
+
+func wantNotStopped(t *testing.T, groups ...int) {
+	t.Helper()
+	for _, group := range groups {
+		if state := processState(t, group); state == "T" {
+			t.Errorf("process %d is left stopped", group)
+		}
+	}
+}
+
+// alternate runs the sides, and checks what must hold for each.
+func alternate(t *testing.T, ctx context.Context, slice time.Duration, sides ...Side) []outcome {
+	t.Helper()
+	outcomes := make([]outcome, len(sides))
+	for i := range sides {
+		out := &outcomes[i]
+		sides[i].OnSecond = func(s Second) {
+			out.sum.add(&s.Counts)
+			out.seconds = append(out.seconds, s)
+		}
+	}
+	results, err := Alternate(ctx, sides, Turns{Slice: slice, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, result := range results {
+		outcomes[i].Result = result
+		outcomes[i].check(t, ctx, sides[i].Options)
+	}
+	return outcomes
+}
+
+func TestSidesAreLoadedOneAtATime(t *testing.T) {
+	for _, keepAlive := range []bool{true, false} {
+		var underWay [2]atomic.Int64
+		handler := func(own, other *atomic.Int64) func(*testServer, net.Conn) {
+			return func(s *testServer, c net.Conn) {
+				for r := bufio.NewReader(c); s.readRequest(r); {
+					own.Add(1)
+					if n := other.Load(); n > 0 {
+						t.Errorf("a request came while %d of the other side were under way", n)
+					}
+					own.Add(-1)
+					c.Write([]byte(ok))
+				}
+			}
+		}
+		a, b := serve(t, handler(&underWay[0], &underWay[1])), serve(t, handler(&underWay[1], &underWay[0]))
+		sides := []Side{{Options: options(a.url)}, {Options: options(b.url)}}
+		for i := range sides {
+			sides[i].KeepAlive, sides[i].Duration, sides[i].Warmup = keepAlive, 200*time.Millisecond, 20*time.Millisecond
+		}
+		for i, r := range alternate(t, context.Background(), 5*time.Millisecond, sides...) {
+			if r.Responses[0] == 0 || r.ErrorTotal() > 0 || r.Seconds < 0.2 || r.InFlight > 4 {
+				t.Errorf("side %d: %d responses in %g s, %d in flight, errors %s", i, r.Responses[0], r.Seconds, r.InFlight, r.ErrorExample)
+			}
+			// The other one's turns came in between.
+			if span := r.EndedAt.Sub(r.StartedAt).Seconds(); span < 1.5*r.Seconds {
+				t.Errorf("side %d: %g s under load within %g s", i, r.Seconds, span)
+			}
+		}
+	}
+}
+
+func TestACountIsMadeInTurnsToo(t *testing.T) {
+	a, b := serve(t, always(ok)), serve(t, always(ok))
+	sides := []Side{{Options: options(a.url)}, {Options: options(b.url)}}
+	sides[0].Requests, sides[1].Requests, sides[1].Threads = 2000, 500, 2
+	alternate(t, context.Background(), 2*time.Millisecond, sides...)
+	if a.requests.Load() != 2000 || b.requests.Load() != 500 {
+		t.Errorf("the servers saw %d and %d requests, 2000 and 500 were asked for", a.requests.Load(), b.requests.Load())
+	}
+}
+
+func TestARateIsKeptWithinTheTurns(t *testing.T) {
+	a, b := serve(t, always(ok)), serve(t, always(ok))
+	sides := []Side{{Options: options(a.url)}, {Options: options(b.url)}}
+	for i := range sides {
+		sides[i].Rate, sides[i].Duration = 200, 500*time.Millisecond
+	}
+	for i, r := range alternate(t, context.Background(), 50*time.Millisecond, sides...) {
+		if r.Requests+r.InFlight+r.Unsent != 100 {
+			t.Errorf("side %d: %d requests, %d in flight, %d unsent, not 100", i, r.Requests, r.InFlight, r.Unsent)
+		}
+	}
+}
+
+// A side's clock stands still while its server is stopped: with a slice longer than the time-out every request that is under
+// way then would fail otherwise.
+func TestAStoppedServerCostsNoTime(t *testing.T) {
+	for _, threads := range []int{1, 2} {
+		urlA, a := serverProcess(t)
+		urlB, b := serverProcess(t)
+		sides := []Side{{Options: options(urlA), Processes: []int{a}}, {Options: options(urlB), Processes: []int{b}}}
+		for i := range sides {
+			sides[i].Threads, sides[i].Timeout, sides[i].Duration = threads, 400*time.Millisecond, 1200*time.Millisecond
+		}
+		for i, r := range alternate(t, context.Background(), 500*time.Millisecond, sides...) {
+			if r.Responses[0] == 0 || r.ErrorTotal() > 0 || r.Seconds < 1.2 {
+				t.Errorf("side %d: %d responses in %g s, errors %s", i, r.Responses[0], r.Seconds, r.ErrorExample)
+			}
+		}
+		wantNotStopped(t, a, b)
+	}
+}
+
+func TestAServerIsStoppedWhileItIsNotItsTurn(t *testing.T) {
+	urlA, a := serverProcess(t)
+	urlB, b := serverProcess(t)
+	sides := []Side{{Options: options(urlA), Processes: []int{a}}, {Options: options(urlB), Processes: []int{b}}}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	seen := make(chan string)
+	go func() {
+		defer cancel()
+		for want := range strings.SplitSeq("a stopped,b stopped,a stopped", ",") {
+			group := map[byte]int{'a': a, 'b': b}[want[0]]
+			for processState(t, group) != "T" {
+				if ctx.Err() != nil {
+					seen <- "never " + want
+					return
+				}
+			}
+		}
+		seen <- ""
+	}()
+	for i := range sides {
+		sides[i].Duration = time.Minute
+	}
+	done := make(chan []outcome)
+	go func() { done <- alternate(t, ctx, 20*time.Millisecond, sides...) }()
+	if problem := <-seen; problem != "" {
+		t.Error(problem)
+	}
+	// The end by ctx, in the middle of a slice, leaves none stopped either.
+	for i, r := range <-done {
+		if r.Responses[0] == 0 {
+			t.Errorf("side %d has no response", i)
+		}
+	}
+	wantNotStopped(t, a, b)
+}
+
+func TestAServerThatDiesInItsTurnFailsItsSideOnly(t *testing.T) {
+	urlA, a := serverProcess(t)
+	var killed atomic.Bool
+	answer := always(ok)
+	b := serve(t, func(s *testServer, c net.Conn) {
+		if killed.CompareAndSwap(false, true) {
+			syscall.Kill(-a, syscall.SIGKILL)
+		}
+		answer(s, c)
+	})
+	sides := []Side{{Options: options(urlA), Processes: []int{a}}, {Options: options(b.url)}}
+	for i := range sides {
+		sides[i].Duration = 300 * time.Millisecond
+	}
+	r := alternate(t, context.Background(), 10*time.Millisecond, sides...)
+	if r[0].ErrorTotal() == 0 || r[1].ErrorTotal() > 0 || r[1].Responses[0] == 0 {
+		t.Errorf("errors %d and %d, responses of the other side %d", r[0].ErrorTotal(), r[1].ErrorTotal(), r[1].Responses[0])
+	}
+}
+
+func TestTurnsThatCannotBe(t *testing.T) {
+	s := serve(t, always(ok))
+	side := func(groups ...int) Side {
+		o := options(s.url)
+		o.Requests = 1
+		return Side{Options: o, Processes: groups}
+	}
+	_, group := serverProcess(t)
+	wrong := side()
+	wrong.Streams = 7
+	for want, c := range map[string]struct {
+		slice time.Duration
+		sides []Side
+	}{
+		"sides: give the options of one load or more": {10 * time.Millisecond, nil},
+		"slice: must be 1ms to 10s, got 0s":           {0, []Side{side()}},
+		"sides[1].processes: 1 is no process group":   {10 * time.Millisecond, []Side{side(), side(1)}},
+		"is no process group that can be stopped":     {10 * time.Millisecond, []Side{side(syscall.Getpgrp())}},
+		"is named twice": {10 * time.Millisecond, []Side{side(group), side(group)}},
+		"sides[0].processes: group 4194305 cannot be stopped: no such": {10 * time.Millisecond, []Side{side(4194305)}},
+		"sides[1].streams: HTTP/1 has one request at a time":           {10 * time.Millisecond, []Side{side(), wrong}},
+	} {
+		if _, err := Alternate(context.Background(), c.sides, Turns{Slice: c.slice}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	wantNotStopped(t, group)
+}
