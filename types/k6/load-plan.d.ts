@@ -13,7 +13,7 @@ export interface LoadOptions {
      * Default: http/1.1.
      */
     protocol?: 'http/1.0' | 'http/1.1' | 'h2' | 'h2c';
-    /** Open connections. Default: 1. */
+    /** Open connections. More than there are ports come from several addresses, in 127.0.0.0/8 only. Default: 1. */
     connections?: number;
     /** Requests at once on a connection (h2, h2c). The server's own limit holds too. Default: 1. */
     streams?: number;
@@ -58,6 +58,7 @@ export interface LoadOptions {
      * name is resolved outside of it. Default: k6's own.
      */
     netns?: string;
+    /** Sent in this order. */
     headers?: Readonly<Record<string, string>>;
     body?: string | null;
     /** Set on every sample of this phase. */
