@@ -5,8 +5,9 @@ import { UserError } from '../errors.ts';
 import { dashboardUrl, newestRun } from '../grafana/address.ts';
 import { findGrafana } from '../grafana/find.ts';
 import { firstPort, startGrafana, type RunningGrafana } from '../grafana/start.ts';
-import { allowedCpus, divideCores } from '../runner/cores.ts';
+import { defaultCores } from '../runner/cores.ts';
 import { underSignals, type Interrupt } from '../runner/interrupt.ts';
+import { cpusOf, readProcessors } from '../runner/processors.ts';
 import { thisMachine } from '../setup/machine.ts';
 import { bakeoffFolder, typed } from '../setup/paths.ts';
 import { ensureTools } from '../setup/tools.ts';
@@ -66,8 +67,8 @@ async function show(url: string | undefined, interrupt: Interrupt): Promise<void
 
 /** Those that a run's server does not get unless told otherwise; with one core there is no choice. */
 function quietCores(): number[] {
-  const allowed = allowedCpus();
-  return allowed.length < 2 ? allowed : divideCores(allowed, {}).generatorCpus;
+  const processors = readProcessors();
+  return defaultCores(processors)?.generatorCpus ?? cpusOf(processors.cores);
 }
 
 async function announce({ origin, port, files }: RunningGrafana, store: Store): Promise<void> {

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { UserError } from '../../lib/errors.ts';
-import { divideCores, formatCpuList, parseCpuList, sharesCores } from '../../lib/runner/cores.ts';
 import { orderOfRound } from '../../lib/runner/order.ts';
 import { ceilingSeconds, estimatedSeconds, expectedRounds, expectedSeconds, roundsToLook } from '../../lib/runner/estimate.ts';
 import { goDuration, loadOptions, loadPlanFor, makePlan, runName, serversOf, type PlanDraft, type PlannedVariant, type PlanOptions } from '../../lib/runner/plan.ts';
@@ -18,65 +17,6 @@ import type { LoadProfile, Scenario, ServerSpec, Variant } from '../../lib/scena
 let folder: string;
 beforeEach(() => { folder = mkdtempSync(join(tmpdir(), 'bakeoff-test-')); });
 afterEach(() => rmSync(folder, { recursive: true }));
-
-describe('lists of cores', () => {
-  test.each([
-    ['0', [0]], ['0-3,5', [0, 1, 2, 3, 5]], ['3,1,2-3', [1, 2, 3]], [' 1 , 7-7', [1, 7]],
-  ])('"%s"', (text, cpus) => {
-    expect(parseCpuList(text, '--server-cpus')).toEqual(cpus);
-  });
-
-  test.each(['', 'a', '1,', '-1', '3-1', '1-2-3', '99999', '1.5'])('"%s" is refused with the flag named', (text) => {
-    expect(() => parseCpuList(text, '--server-cpus')).toThrow(/^--server-cpus .*: write cores as 1 or 0-3,5$/);
-  });
-
-  test('are written as ranges', () => {
-    expect(formatCpuList([0, 1, 2, 5, 7, 8])).toBe('0-2,5,7-8');
-    expect(formatCpuList([3])).toBe('3');
-  });
-});
-
-describe('divideCores', () => {
-  test.each([
-    [[0, 1], {}, [1], [0]],
-    [[0, 1, 2, 3], {}, [2, 3], [0, 1]],
-    [[4, 5, 6], {}, [6], [4, 5]],
-    [[0, 1, 2, 3], { server: [0] }, [0], [1, 2, 3]],
-    [[0, 1, 2, 3], { generator: [0, 3] }, [1, 2], [0, 3]],
-    [[0, 1, 2, 3], { server: [3], generator: [1] }, [3], [1]],
-  ])('%j with %j', (allowed, asked, serverCpus, generatorCpus) => {
-    expect(divideCores(allowed, asked)).toEqual({ serverCpus, generatorCpus });
-  });
-
-  test.each([
-    [[0, 1, 2], {}, [0, 1, 2], [0, 1, 2]],
-    [[3], {}, [3], [3]],
-    [[0, 1], { server: [1], generator: [1] }, [1], [1]],
-    [[0, 1, 2], { server: [0], generator: [1, 2] }, [0], [1, 2]],
-    [[0, 1, 2], { server: [2] }, [2], [0, 1]],
-    [[0, 1, 2], { generator: [2] }, [0, 1], [2]],
-  ])('%j with %j where the scenario shares cores', (allowed, asked, serverCpus, generatorCpus) => {
-    const cores = divideCores(allowed, asked, { sharedCores: true });
-    expect(cores).toEqual({ serverCpus, generatorCpus });
-    expect(sharesCores(cores)).toBe(serverCpus.some((cpu) => generatorCpus.includes(cpu)));
-  });
-
-  test('refuses cores that are not there, or shared in part, where the scenario shares them', () => {
-    expect(() => divideCores([0, 1], { server: [2], generator: [2] }, { sharedCores: true })).toThrow(/^--server-cpus: core 2 is not there/);
-    expect(() => divideCores([0, 1, 2], { server: [0, 1], generator: [1, 2] }, { sharedCores: true }))
-      .toThrow('--server-cpus and --generator-cpus share core 1: give both the same ones, or each its own');
-  });
-
-  test.each([
-    [[0, 1, 2], { server: [1, 2], generator: [0, 1] }, /share core 1:/],
-    [[0, 1], { server: [2] }, /--server-cpus: core 2 is not there or not allowed; there are 0-1$/],
-    [[0, 1], { generator: [0, 1] }, /--generator-cpus leaves no core for the server/],
-    [[0, 1], { server: [0, 1] }, /--server-cpus leaves no core for the generator/],
-    [[3], {}, /needs 2 cores, .* only core 3 is allowed here$/],
-  ])('%j with %j is refused', (allowed, asked, message) => {
-    expect(() => divideCores(allowed, asked)).toThrow(message);
-  });
-});
 
 describe('orderOfRound', () => {
   test('alternates two variants', () => {
