@@ -2,7 +2,7 @@
 // a build from source.
 import { UserError } from '../errors.ts';
 import { aptInstall, finishKilledInstall } from './apt.ts';
-import { buildK6, findGo, k6Path, touchBuild } from './k6.ts';
+import { buildK6, findGo, isWholeBuild, k6Path, touchBuild } from './k6.ts';
 import { find, isExecutableFile, thisMachine, type Machine } from './machine.ts';
 import { aptPackages, howToInstall, type PackagedTool } from './packages.ts';
 import { fromCallersFolder } from './paths.ts';
@@ -65,7 +65,7 @@ async function look(name: ToolName, machine: Machine): Promise<Looked> {
 async function lookForK6(machine: Machine): Promise<Looked> {
   const go = await findGo(machine);
   const path = await k6Path(machine, go);
-  if (!await isExecutableFile(path)) return { path, build: (signal) => buildK6(machine, go, path, signal) };
+  if (!await isWholeBuild(path)) return { path, build: (signal) => buildK6(machine, go, path, signal) };
   await touchBuild(path);
   return { path };
 }

@@ -1,6 +1,6 @@
 // Set-up with real Go and real child processes. What changes the system (apt) works on stand-ins that keep its contract.
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { pathBesideK6 } from '../../lib/setup/k6.ts';
@@ -81,13 +81,31 @@ test('the two builds used last are kept', async () => {
   expect(readdirSync(join(machine.bakeoffFolder, 'k6')).sort()).toEqual(['lock', ...[one, three].map((path) => dirname(path).split('/').at(-1) as string)].sort());
 });
 
-test('what someone has left of a build is built again, whole', async () => {
+test.each<[string, (k6: string, responder: string) => void]>([
+  ['no k6', (k6) => rmSync(k6)],
+  ['an empty k6', (k6) => truncateSync(k6)],
+  ['half of k6', (k6) => truncateSync(k6, Math.floor(statSync(k6).size / 2))],
+  ['an empty responder', (_, responder) => truncateSync(responder)],
+  ['no responder', (_, responder) => rmSync(responder)],
+  ['a responder that may not be run', (_, responder) => chmodSync(responder, 0o644)],
+  ['a folder in the place of k6', (k6) => { rmSync(k6); mkdirSync(k6); }],
+])('what is damaged of a build is built again, whole: %s', async (_, damage) => {
   const machine = goMachine();
   const { k6 } = await ensureTools(['k6'], machine);
-  rmSync(k6);
-  writeFileSync(join(dirname(k6), 'responder'), 'not a program');
+  const responder = await pathBesideK6(k6, 'responder') ?? expect.fail();
+  damage(k6, responder);
   expect(await ensureTools(['k6'], machine)).toEqual({ k6 });
-  expect([k6Says(k6), k6Says(await pathBesideK6(k6, 'responder') ?? '')]).toEqual(['one', 'one']);
+  expect([k6Says(k6), k6Says(responder)]).toEqual(['one', 'one']);
+  const { ino } = statSync(k6);
+  await ensureTools(['k6'], machine);
+  expect(statSync(k6).ino).toBe(ino);
+});
+
+test('a k6 that was built and does not run is not kept, and its words are told', async () => {
+  const machine = goMachine();
+  source(machine, 'cmd/k6/main.go', 'package main\n\nfunc main() { panic("no luck") }\n');
+  await expect(ensureTools(['k6'], machine)).rejects.toThrow(/^k6 was built and does not run in .*: [^\n]+; if programs may not run there \(noexec\), name another folder in BAKEOFF_HOME$/);
+  expect(readdirSync(join(machine.bakeoffFolder, 'k6'))).toEqual(['lock']);
 });
 
 test('two at once: one builds, the other waits and takes the same', async () => {
