@@ -3,7 +3,7 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import { join } from 'node:path';
-import { flagLines, readWords, seconds, wholeNumber, type Flag } from '../lib/cli/words.ts';
+import { flagLines, noInstall, readWords, seconds, wholeNumber, type Flag } from '../lib/cli/words.ts';
 import { UserError } from '../lib/errors.ts';
 import { duration } from '../lib/format.ts';
 import { divideCores, type Cores } from '../lib/runner/cores.ts';
@@ -29,6 +29,7 @@ import { effectLines, tableLines, type Effect, type Row } from './ratios.ts';
 const flags = {
   'rounds': { value: 'N', help: 'rounds, each with every generator once (6)' },
   'duration': { value: '8s', help: 'time of a run; counts are chosen to take about as long (8s)' },
+  ...noInstall,
   'help': { help: 'this text' },
 } as const satisfies Record<string, Flag>;
 

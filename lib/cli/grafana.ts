@@ -13,9 +13,9 @@ import { bakeoffFolder, typed } from '../setup/paths.ts';
 import { ensureTools } from '../setup/tools.ts';
 import { openStore, parseInfluxUrl, type Store } from '../store/index.ts';
 import { runFlags } from './run-options.ts';
-import { flagLines, readWords } from './words.ts';
+import { flagLines, noInstall, readWords } from './words.ts';
 
-const grafanaFlags = { influx: runFlags.influx, help: runFlags.help };
+const grafanaFlags = { influx: runFlags.influx, ...noInstall, help: runFlags.help };
 
 /**
  * Starts Grafana on the figures of all runs and prints the address of the newest one's Comparison. Returns 0 when Ctrl-C has

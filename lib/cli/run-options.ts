@@ -5,7 +5,7 @@ import type { FailIf, PlanOptions } from '../runner/plan.ts';
 import { unknownWord } from '../scenario/nearest.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { parseInfluxUrl } from '../store/index.ts';
-import { seconds, wholeNumber, type Flag } from './words.ts';
+import { noInstall, seconds, wholeNumber, type Flag } from './words.ts';
 
 export const runFlags = {
   'rounds': { value: 'N|auto', help: 'rounds, each with every variant once (6, or the scenario\'s); auto: 5, 10 or 20' },
@@ -20,6 +20,7 @@ export const runFlags = {
   'influx': { value: 'URL', help: 'an InfluxDB 1.x or 2.x that runs already, instead of a local one' },
   'out': { value: 'DIR', help: 'folder of the results (results)' },
   'json': { help: 'the result as JSON on stdout, everything else on stderr' },
+  ...noInstall,
   'help': { help: 'this text' },
 } as const satisfies Record<string, Flag>;
 

@@ -1,10 +1,10 @@
-// Finds the programs that bakeoff drives, or gets them: environment variable, PATH, the system's packages, and for k6
-// a build from source.
+// Finds the programs that bakeoff drives, or gets them: environment variable, PATH, the system's packages where that is allowed,
+// and for k6 a build from source.
 import { UserError } from '../errors.ts';
 import { aptInstall, finishKilledInstall } from './apt.ts';
 import { buildK6, findGo, isWholeBuild, k6Path, touchBuild } from './k6.ts';
 import { find, isExecutableFile, thisMachine, type Machine } from './machine.ts';
-import { aptPackages, howToInstall, type PackagedTool } from './packages.ts';
+import { howToInstall, type PackagedTool } from './packages.ts';
 import { fromCallersFolder } from './paths.ts';
 
 export type ToolName = 'k6' | PackagedTool;
@@ -58,7 +58,7 @@ async function look(name: ToolName, machine: Machine): Promise<Looked> {
   if (name === 'k6') return lookForK6(machine);
   const path = await find(name, machine);
   if (path !== undefined) return { path };
-  if (machine.isRoot && await find('apt-get', machine) !== undefined) return { install: name };
+  if (machine.mayInstall && machine.isRoot && await find('apt-get', machine) !== undefined) return { install: name };
   throw new UserError(`${name} is missing: ${await howToInstall(name, machine)}, or set ${variable} to its path`);
 }
 
@@ -77,7 +77,7 @@ async function installPackaged(tools: readonly PackagedTool[], machine: Machine,
     try {
       await aptInstall(async () => {
         const found = await Promise.all(tools.map((tool) => find(tool, machine)));
-        return tools.filter((_, index) => found[index] === undefined).flatMap(aptPackages);
+        return tools.filter((_, index) => found[index] === undefined);
       }, machine, signal);
     } finally {
       signal.removeEventListener('abort', sayInterrupted);
