@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { requireSpace } from '../disk-space.ts';
 import { UserError } from '../errors.ts';
 import { thisCaller } from '../network/namespaces.ts';
 import { requireNetworks } from '../network/permission.ts';
@@ -74,6 +75,7 @@ async function withTools({ servers: needed, cores, shorterBy, prepare }: Work, o
       await requireNetworks(thisMachine(), thisCaller(), interrupt.signal);
     }
     await checkResultsFolder(options.out, neededBytes(draft));
+    if (options.store === 'local') await requireSpace(bakeoffFolder, neededBytes(draft), 'InfluxDB', 'name another folder in BAKEOFF_HOME');
     const store = options.store === 'none' ? null : await openStore({
       ...(options.store === 'local' ? { influxdBinary: influxd } : { url: options.store.url }),
       folder: join(bakeoffFolder, 'influxdb'),

@@ -3,15 +3,20 @@
 import { createHash } from 'node:crypto';
 import { mkdir, open, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
+import { requireSpace } from '../disk-space.ts';
 import { UserError } from '../errors.ts';
+import { causeLine } from '../log-file.ts';
 import { makeFolder } from '../make-folder.ts';
 import { withLock } from './lock.ts';
 import { findAll, isExecutableFile, type Machine } from './machine.ts';
-import { lastLine, run } from './run.ts';
+import { run } from './run.ts';
 import { atLeast } from './version.ts';
 
 const goDownloads = 'https://go.dev/dl/';
 const buildsKept = 2;
+
+/** The programs, twice over, and what Go's linker writes meanwhile. */
+const buildBytes = 300e6;
 
 export interface Go { binary: string; version: string; architecture: string }
 
@@ -77,7 +82,7 @@ export async function isWholeBuild(k6: string): Promise<boolean> {
 async function finishBuild(programs: string, signal: AbortSignal): Promise<void> {
   const { code, stdout, stderr } = await run({ command: join(programs, 'k6'), args: ['version'], signal });
   if (code !== 0) {
-    const said = lastLine(stderr) || lastLine(stdout) || `it ended with code ${code}`;
+    const said = cause(stderr || stdout) || `it ended with code ${code}`;
     throw new UserError(`k6 was built and does not run in ${dirname(dirname(programs))}: ${said}; if programs may not run there (noexec), name another folder in BAKEOFF_HOME`);
   }
   const sizes: Record<string, number> = {};
@@ -113,6 +118,7 @@ export async function buildK6(machine: Machine, go: Go, target: string, signal: 
   }
   await withLock(join(cache, 'lock'), signal, async () => {
     if (await isWholeBuild(target)) return;
+    await requireSpace(cache, buildBytes, 'k6, while it is built,', 'name another folder in BAKEOFF_HOME');
     // Go's own temporary files too, so that an interrupted build leaves nothing that the next one doesn't remove.
     const unfinished = join(cache, 'unfinished');
     await rm(unfinished, { recursive: true, force: true });
@@ -126,7 +132,7 @@ export async function buildK6(machine: Machine, go: Go, target: string, signal: 
         env: { ...goEnvironment(machine.env), GOTMPDIR: unfinished },
         signal,
       });
-      if (build.code !== 0) throw new UserError(`k6 could not be built from ${machine.k6Sources}: ${lastLine(build.stderr)}`);
+      if (build.code !== 0) throw new UserError(`k6 could not be built from ${machine.k6Sources}: ${cause(build.stderr)}`);
       await finishBuild(programs, signal);
       // What is there is not whole.
       await rm(dirname(target), { recursive: true, force: true });
@@ -136,6 +142,10 @@ export async function buildK6(machine: Machine, go: Go, target: string, signal: 
     }
     await removeOldBuilds(cache);
   });
+}
+
+function cause(said: string): string {
+  return causeLine(said.split('\n').map((line) => line.trim()).filter((line) => line !== '')) ?? '';
 }
 
 /** Marks a build as used, which is what decides about its removal. */

@@ -145,6 +145,12 @@ test.each(['k6', 'responder'])('a build of which %s fails shows Go\'s last line 
   expect(machine.printed()).toMatch(/\nk6: failed, .* s\n$/);
 });
 
+test('a linker that crashes, as on a full disk, shows what it said first', async () => {
+  const machine = goMachine();
+  fakeBuild(machine, 'printf "unexpected fault address 0x7f00\\nfatal error: fault\\n\\ngoroutine 1 [running]:\\n\\truntime/proc.go:302 +0xad\\n" >&2; exit 1');
+  await expect(ensureTools(['k6'], machine)).rejects.toThrow(`k6 could not be built from ${machine.k6Sources}: unexpected fault address 0x7f00`);
+});
+
 test('no module proxy: one line with what Go says', async () => {
   const machine = goMachine();
   source(machine, 'go.mod', 'module tiny\n\ngo 1.21\n\nrequire example.com/absent v1.0.0\n');

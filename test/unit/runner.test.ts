@@ -2,6 +2,7 @@ import { mkdtempSync, writeFileSync, appendFileSync, rmSync, existsSync, readdir
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { requireSpace } from '../../lib/disk-space.ts';
 import { UserError } from '../../lib/errors.ts';
 import { orderOfRound } from '../../lib/runner/order.ts';
 import { ceilingSeconds, estimatedSeconds, expectedRounds, expectedSeconds, roundsToLook } from '../../lib/runner/estimate.ts';
@@ -246,6 +247,9 @@ describe('what k6 writes', () => {
     ['the error of a phase, which does not fail it', 'GoError: loadgen.run: no such cipher\\n\\tat runPhases\\n\\n  TOTAL\\n    data_sent: 0 B', 0, 'k6 ended with code 0: loadgen.run: no such cipher'],
     ['its last line where it failed itself', 'starting\\nno space left\\n', 107, 'k6 ended with code 107: no space left'],
     ['nothing', '', 3, 'k6 ended with code 3: it said nothing'],
+    ['how it crashed', 'starting\\npanic: no luck\\n\\ngoroutine 1 [running]:\\nmain.main()\\n\\t/main.go:3 +0x1d\\nexit status 2\\n', 2, 'k6 ended with code 2: panic: no luck'],
+    ['the signal that it crashed by', 'SIGSEGV: segmentation violation\\nPC=0x46f3c1 m=0\\n\\nrax    0x0\\ngs     0x0\\n', 2, 'k6 ended with code 2: SIGSEGV: segmentation violation'],
+    ['that Go found no memory', 'fatal error: runtime: cannot allocate memory\\n\\nruntime stack:\\nruntime.throw(...)\\n\\truntime/proc.go:302 +0xad\\n', 2, 'k6 ended with code 2: fatal error: runtime: cannot allocate memory'],
   ])('is told when phases are missing: %s', async (_, said, code, message) => {
     const binary = join(folder, 'k6');
     writeFileSync(binary, `#!/bin/sh\nprintf '${said}' >&2\nexit ${code}\n`, { mode: 0o755 });
@@ -290,6 +294,10 @@ describe('the results folder', () => {
 
   test('with too little space is refused', async () => {
     await expect(checkResultsFolder(folder, 1e18)).rejects.toThrow(/too little space, this run needs 1000000000000 MB/);
+    const home = join(folder, 'not', 'there', 'yet');
+    await expect(requireSpace(home, 1e18, 'InfluxDB', 'name another folder in BAKEOFF_HOME')).rejects.toThrow(
+      `${home} has too little space, InfluxDB needs 1000000000000 MB: free some, or name another folder in BAKEOFF_HOME`);
+    await requireSpace(home, 1, 'InfluxDB', '');
   });
 
   test('gives a second run of the same second a name of its own', async () => {

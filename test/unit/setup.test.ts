@@ -176,6 +176,17 @@ test.each(['18.20.1', '20.18.3', '21.7.3', '22.11.0'])('Node %s is refused in on
   });
 });
 
+test('a limit of the address space, in which Node breaks off in many ways, is told in one line', async () => {
+  const limited = (kibibytes: number): Promise<Finished> => (
+    run({ command: 'prlimit', args: [`--as=${kibibytes * 1024}`, process.execPath, join(projectRoot, 'bin/bakeoff.mjs'), '--help'] })
+  );
+  expect(await limited(4_000_000)).toMatchObject({
+    code: 1, stdout: '',
+    stderr: 'the address space of a process is limited to 4.1 GB here, and Node reserves tens of GB without using them: lift it with ulimit -v unlimited\n',
+  });
+  expect(await limited(64_000_000)).toMatchObject({ code: 0, stderr: '' });
+});
+
 test.each([['no', false], ['', true], ['yes', true]])('BAKEOFF_INSTALL=%s', (said, expected) => {
   vi.stubEnv('BAKEOFF_INSTALL', said);
   onTestFinished(() => { vi.unstubAllEnvs(); });
