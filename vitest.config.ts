@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-/** They pin processes to cores and share the machine. */
+/** They pin processes to cores and share the machine, where one run at a time may measure. */
 const oneAtATime = { fileParallelism: false, testTimeout: 120_000, hookTimeout: 120_000 };
 
 export default defineConfig({
@@ -19,9 +19,6 @@ export default defineConfig({
           name: 'runs',
           include: ['test/runs/**/*.test.ts'],
           ...oneAtATime,
-          // They mostly wait, and none of them judges how fast anything was.
-          fileParallelism: true,
-          maxWorkers: 2,
         },
       },
       {

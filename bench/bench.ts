@@ -3,13 +3,15 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import { join } from 'node:path';
-import { flagLines, readWords, seconds, wholeNumber, type Flag } from '../lib/cli/words.ts';
+import { flagLines, noInstall, readWords, seconds, wholeNumber, type Flag } from '../lib/cli/words.ts';
 import { UserError } from '../lib/errors.ts';
 import { duration } from '../lib/format.ts';
-import { allowedCpus, divideCores, formatCpuList, type Cores } from '../lib/runner/cores.ts';
+import { divideCores, type Cores } from '../lib/runner/cores.ts';
+import { formatCpuList } from '../lib/runner/cpu-list.ts';
 import { readEnvironment } from '../lib/runner/environment.ts';
 import { underSignals } from '../lib/runner/interrupt.ts';
 import { oneRunAtATime } from '../lib/runner/one-run.ts';
+import { readProcessors } from '../lib/runner/processors.ts';
 import { writeWhole } from '../lib/runner/results-folder.ts';
 import { versionOf } from '../lib/runner/versions.ts';
 import { unknownWord } from '../lib/scenario/nearest.ts';
@@ -27,6 +29,7 @@ import { effectLines, tableLines, type Effect, type Row } from './ratios.ts';
 const flags = {
   'rounds': { value: 'N', help: 'rounds, each with every generator once (6)' },
   'duration': { value: '8s', help: 'time of a run; counts are chosen to take about as long (8s)' },
+  ...noInstall,
   'help': { help: 'this text' },
 } as const satisfies Record<string, Flag>;
 
@@ -129,7 +132,7 @@ export async function benchCommand(args: readonly string[]): Promise<number> {
   if (!Number.isInteger(secondsPerRun)) throw new UserError(`--duration ${secondsPerRun}: wrk knows whole seconds only`, 2);
   const names = chosenNames(positionals, parts.map(({ name }) => name));
   const chosen = parts.filter(({ name }) => names.includes(name));
-  const cores = oneEach(divideCores(allowedCpus(), {}));
+  const cores = oneEach(divideCores(readProcessors(), {}));
   const release = await oneRunAtATime();
   // Some of it does not replace what was measured of all.
   const name = chosen.length === parts.length ? 'bench' : [...new Set(positionals)].sort().join('+');
@@ -162,7 +165,7 @@ async function benchAll(chosen: readonly Part[], name: string, asked: Pick<Bench
  */
 async function benchOn(chosen: readonly Part[], name: string, bench: Bench): Promise<void> {
   const { cores, rounds, binaries } = bench;
-  const environment = readEnvironment(cores, await versions(bench));
+  const environment = readEnvironment(readProcessors(), cores, await versions(bench));
   const folder = join(projectRoot, 'results', 'bench');
   await mkdir(folder, { recursive: true });
   const results: Results = { rows: [], effects: [], skipped: [] };
@@ -172,6 +175,7 @@ async function benchOn(chosen: readonly Part[], name: string, bench: Bench): Pro
   console.log([
     `load generators on ${environment.cpuModel}, ${environment.kernel}; ${Object.entries(environment.versions).map((nameAndVersion) => nameAndVersion.join(' ')).join(', ')}`,
     `server on core ${formatCpuList(cores.serverCpus)}, generator on core ${formatCpuList(cores.generatorCpus)} (one core: both on ${formatCpuList(cores.serverCpus)})`,
+    ...environment.coreNotes ?? [],
     `${rounds === 1 ? '1 round' : `${rounds} rounds`}, about ${duration(expected)}`,
   ].join('\n'));
   if (binaries.k6 !== undefined) {

@@ -12,6 +12,19 @@ const projectRoot = fileURLToPath(new URL('..', import.meta.url));
 const lockFile = `${projectRoot}package-lock.json`;
 const stampFile = `${projectRoot}node_modules/.bakeoff-stamp`;
 
+/** Node 20 fails to make room for WebAssembly with 32 GB and does with 64. */
+const leastAddressSpace = 64e9;
+
+/** In bytes, Infinity without one (`ulimit -v`). */
+function addressSpaceLimit() {
+  try {
+    const limit = /^Max address space +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'));
+    return limit === null ? Infinity : Number(limit[1]);
+  } catch {
+    return Infinity;
+  }
+}
+
 /** What is wrong with this machine, in one line; undefined when nothing is. */
 function unsupported() {
   const [major, minor] = process.versions.node.split('.').map(Number);
@@ -21,6 +34,10 @@ function unsupported() {
     return `bakeoff needs Node 20.19, 22.12 or newer, this is ${process.versions.node}: get one from https://nodejs.org`;
   }
   if (process.platform !== 'linux') return `bakeoff measures on Linux only, this is ${process.platform}`;
+  const limit = addressSpaceLimit();
+  if (limit < leastAddressSpace) {
+    return `the address space of a process is limited to ${(limit / 1e9).toFixed(1)} GB here, and Node reserves tens of GB without using them: lift it with ulimit -v unlimited`;
+  }
   return undefined;
 }
 

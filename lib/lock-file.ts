@@ -1,10 +1,33 @@
 // Locks that the kernel releases when their last holder ends, however it ends, so that no stale one is ever left.
-import { closeSync, ftruncateSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, constants, fstatSync, ftruncateSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { UserError } from './errors.ts';
 import { startChild } from './process.ts';
 
 const conflict = 75;
+
+/**
+ * Opens a lock's file, which is made when it is not there. What else lies in its place is left alone, and not waited for: the
+ * target of a link would be written to, and a pipe has no end.
+ */
+function open(file: string): number {
+  const { O_WRONLY, O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK } = constants;
+  let descriptor: number;
+  try {
+    descriptor = openSync(file, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o666);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ELOOP' || code === 'ENXIO' || code === 'EISDIR') throw notALock(file);
+    throw error;
+  }
+  if (fstatSync(descriptor).isFile()) return descriptor;
+  closeSync(descriptor);
+  throw notALock(file);
+}
+
+function notALock(file: string): UserError {
+  return new UserError(`${file} is to be a file to lock, and a link or something else is in its place: remove it`);
+}
 
 /**
  * Takes an exclusive flock(2) on a file, which is made when it is not there. Node has no flock, but the lock belongs to
@@ -13,7 +36,7 @@ const conflict = 75;
  *   Null when somebody else has the lock and keeps it for `waitSeconds`.
  */
 export async function lockFile(file: string, waitSeconds = 0): Promise<number | null> {
-  const descriptor = openSync(file, 'a');
+  const descriptor = open(file);
   try {
     const child = await startChild({
       command: 'flock',

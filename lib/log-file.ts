@@ -2,6 +2,14 @@ import { open } from 'node:fs/promises';
 
 const tailBytes = 64 * 1024;
 
+/** How the Go runtime begins when a program crashes; stacks and registers follow. */
+const crash = /^(panic: |fatal error: |unexpected fault address |SIG[A-Z]+: |runtime: (out of memory|failed|cannot|mmap))/;
+
+/** Of what a program said, the line that names the cause: where it is Go's and crashed the crash's first, else the last. undefined when it said nothing. */
+export function causeLine(lines: readonly string[]): string | undefined {
+  return lines.find((line) => crash.test(line)) ?? lines.at(-1);
+}
+
 /** The lines at the end of a log (of its last 64 KiB), empty ones left out, beginning at byte `from`. None when it cannot be read. */
 export async function lastLines(file: string, from = 0): Promise<string[]> {
   const handle = await open(file).catch(() => undefined);

@@ -28,6 +28,7 @@ export type Warning =
   | { kind: 'time-over'; rounds: number; most: number }
   | { kind: 'not-stored'; problem: string }
   | { kind: 'link-not-at-rest'; variant: string; round: number }
+  | { kind: 'cores'; note: string }
   | NoiseWarning;
 
 /** What the figures themselves give reason to say. `variants` are those of `measured`, in the same order. */
@@ -165,6 +166,8 @@ export function warningText(warning: Warning): string {
       return `${warning.variant}: packets were still on their way 10 s after the load of round ${warning.round}, and are not among those that are counted`;
     case 'not-stored':
       return warning.problem;
+    case 'cores':
+      return warning.note;
     default:
       return noiseText(warning);
   }

@@ -3,8 +3,9 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile, realpath, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
-import { allowedCpus, divideCores, type Cores } from '../runner/cores.ts';
+import { divideCores, type Cores } from '../runner/cores.ts';
 import { makePlan } from '../runner/plan.ts';
+import { readProcessors } from '../runner/processors.ts';
 import { nearest } from '../scenario/nearest.ts';
 import { fromCallersFolder, typed } from '../setup/paths.ts';
 import { readOwnConfig, startServer, temporaryFolder, workersFor } from '../servers/index.ts';
@@ -37,7 +38,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
     return options.help ? 0 : 2;
   }
   const files = twoFiles(options.files);
-  const cores = divideCores(allowedCpus(), { server: options.serverCpus, generator: options.generatorCpus });
+  const cores = divideCores(readProcessors(), { server: options.serverCpus, generator: options.generatorCpus });
   const configs = [await readGiven(files[0]), await readGiven(files[1])] as const;
   const sides = sidesOf([...configs], options, cores.generatorCpus.length);
   const sameFile = await isSame(sides);

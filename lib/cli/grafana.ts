@@ -5,16 +5,17 @@ import { UserError } from '../errors.ts';
 import { dashboardUrl, newestRun } from '../grafana/address.ts';
 import { findGrafana } from '../grafana/find.ts';
 import { firstPort, startGrafana, type RunningGrafana } from '../grafana/start.ts';
-import { allowedCpus, divideCores } from '../runner/cores.ts';
+import { defaultCores } from '../runner/cores.ts';
 import { underSignals, type Interrupt } from '../runner/interrupt.ts';
+import { cpusOf, readProcessors } from '../runner/processors.ts';
 import { thisMachine } from '../setup/machine.ts';
 import { bakeoffFolder, typed } from '../setup/paths.ts';
 import { ensureTools } from '../setup/tools.ts';
 import { openStore, parseInfluxUrl, type Store } from '../store/index.ts';
 import { runFlags } from './run-options.ts';
-import { flagLines, readWords } from './words.ts';
+import { flagLines, noInstall, readWords } from './words.ts';
 
-const grafanaFlags = { influx: runFlags.influx, help: runFlags.help };
+const grafanaFlags = { influx: runFlags.influx, ...noInstall, help: runFlags.help };
 
 /**
  * Starts Grafana on the figures of all runs and prints the address of the newest one's Comparison. Returns 0 when Ctrl-C has
@@ -66,8 +67,8 @@ async function show(url: string | undefined, interrupt: Interrupt): Promise<void
 
 /** Those that a run's server does not get unless told otherwise; with one core there is no choice. */
 function quietCores(): number[] {
-  const allowed = allowedCpus();
-  return allowed.length < 2 ? allowed : divideCores(allowed, {}).generatorCpus;
+  const processors = readProcessors();
+  return defaultCores(processors)?.generatorCpus ?? cpusOf(processors.cores);
 }
 
 async function announce({ origin, port, files }: RunningGrafana, store: Store): Promise<void> {

@@ -2,7 +2,9 @@
 import { UserError } from '../errors.ts';
 import { Interrupted } from '../runner/interrupt.ts';
 import { unknownWord } from '../scenario/nearest.ts';
+import { installVariable } from '../setup/machine.ts';
 import { typed } from '../setup/paths.ts';
+import { flagLines, noInstall } from './words.ts';
 
 interface Command { help: string; run(args: string[]): Promise<number> }
 
@@ -51,9 +53,13 @@ function onOutputError(error: NodeJS.ErrnoException): void {
 }
 
 async function runCommand(argv: string[]): Promise<number> {
-  const [name, ...args] = argv;
+  const [noInstallName] = Object.keys(noInstall);
+  const words = argv.filter((word) => word !== `--${noInstallName}`);
+  // For all that asks what may be installed, processes that a command starts included.
+  if (words.length < argv.length) process.env[installVariable] = 'no';
+  const [name, ...args] = words;
   if (name === undefined || name === '--help') {
-    console.log([`Commands, each as ${typed('NAME')} …`, ...Object.entries(commands).map(([command, { help }]) => `  ${command.padEnd(10)}${help}`)].join('\n'));
+    console.log([`Commands, each as ${typed('NAME')} …`, ...Object.entries(commands).map(([command, { help }]) => `  ${command.padEnd(10)}${help}`), '', ...flagLines(noInstall)].join('\n'));
     return name === undefined ? 2 : 0;
   }
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined;

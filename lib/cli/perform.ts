@@ -2,18 +2,21 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { requireSpace } from '../disk-space.ts';
 import { UserError } from '../errors.ts';
 import { thisCaller } from '../network/namespaces.ts';
 import { requireNetworks } from '../network/permission.ts';
 import { createRunProgress } from '../report/run-progress.ts';
 import { headingLines } from '../report/sentences.ts';
 import { wrapLines } from '../report/terminal.ts';
-import { formatCpuList, type Cores } from '../runner/cores.ts';
+import type { Cores } from '../runner/cores.ts';
+import { formatCpuList } from '../runner/cpu-list.ts';
 import { readEnvironment } from '../runner/environment.ts';
 import { estimatedSeconds } from '../runner/estimate.ts';
 import { underSignals, type Interrupt } from '../runner/interrupt.ts';
 import { oneRunAtATime } from '../runner/one-run.ts';
 import { runName, type Plan, type PlanDraft } from '../runner/plan.ts';
+import { readProcessors, type Processors } from '../runner/processors.ts';
 import { checkResultsFolder, createRunFolder, explainFailure } from '../runner/results-folder.ts';
 import type { RunContext } from '../runner/round.ts';
 import { runRounds } from '../runner/run.ts';
@@ -61,6 +64,8 @@ async function withTools({ servers: needed, cores, shorterBy, prepare }: Work, o
       ['k6', ...needed, ...(options.store === 'local' ? ['influxd' as const] : [])], thisMachine(), interrupt.signal,
     );
     interrupt.signal.throwIfAborted();
+    // Pinned, this process no longer sees the others.
+    const processors = readProcessors();
     await runOn(cores.generatorCpus);
     const draft = await prepare(servers, interrupt.signal);
     interrupt.signal.throwIfAborted();
@@ -70,6 +75,7 @@ async function withTools({ servers: needed, cores, shorterBy, prepare }: Work, o
       await requireNetworks(thisMachine(), thisCaller(), interrupt.signal);
     }
     await checkResultsFolder(options.out, neededBytes(draft));
+    if (options.store === 'local') await requireSpace(bakeoffFolder, neededBytes(draft), 'InfluxDB', 'name another folder in BAKEOFF_HOME');
     const store = options.store === 'none' ? null : await openStore({
       ...(options.store === 'local' ? { influxdBinary: influxd } : { url: options.store.url }),
       folder: join(bakeoffFolder, 'influxdb'),
@@ -77,7 +83,7 @@ async function withTools({ servers: needed, cores, shorterBy, prepare }: Work, o
     });
     try {
       interrupt.signal.throwIfAborted();
-      return await measure(draft, options, shorterBy ?? [], { tools: { k6, responder: await pathBesideK6(k6, 'responder'), delaylink, servers }, store, interrupt });
+      return await measure(draft, processors, options, shorterBy ?? [], { tools: { k6, responder: await pathBesideK6(k6, 'responder'), delaylink, servers }, store, interrupt });
     } finally {
       await store?.close();
     }
@@ -88,7 +94,7 @@ async function withTools({ servers: needed, cores, shorterBy, prepare }: Work, o
 
 /** The run itself, with everything there that it needs. */
 async function measure(
-  draft: PlanDraft, options: RunOptions, shorterBy: readonly string[], { tools, store, interrupt }: Pick<RunContext, 'tools' | 'store' | 'interrupt'>,
+  draft: PlanDraft, processors: Processors, options: RunOptions, shorterBy: readonly string[], { tools, store, interrupt }: Pick<RunContext, 'tools' | 'store' | 'interrupt'>,
 ): Promise<number> {
   const print = options.json ? console.error : console.log;
   const versions = await versionsOf({ k6: tools.k6, ...tools.servers }, interrupt.signal);
@@ -98,9 +104,9 @@ async function measure(
   try {
     const script = join(folder, 'script.js');
     await compileScript(script);
-    const environment = readEnvironment(plan.cores, { ...versions, ...(store === null ? {} : { influxdb: store.version }) });
+    const environment = readEnvironment(processors, plan.cores, { ...versions, ...(store === null ? {} : { influxdb: store.version }) });
     const heading = headingOf(plan, environment);
-    print(wrapLines([...headingLines(heading), ...shorterLine(draft, options, shorterBy)], outputWidth(options)).join('\n'));
+    print(wrapLines([...headingLines(heading), ...environment.coreNotes ?? [], ...shorterLine(draft, options, shorterBy)], outputWidth(options)).join('\n'));
     const progress = createRunProgress(process.stderr);
     const outcome = await runRounds({ plan, tools, folder, script, store, interrupt }, environment, progressEvents(plan, progress), startedAt);
     progress.clear();

@@ -1,11 +1,11 @@
 // The flags of every command that runs a comparison, read and checked before anything is installed or started.
 import { UserError } from '../errors.ts';
-import { parseCpuList } from '../runner/cores.ts';
+import { parseCpuList } from '../runner/cpu-list.ts';
 import type { FailIf, PlanOptions } from '../runner/plan.ts';
 import { unknownWord } from '../scenario/nearest.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { parseInfluxUrl } from '../store/index.ts';
-import { seconds, wholeNumber, type Flag } from './words.ts';
+import { noInstall, seconds, wholeNumber, type Flag } from './words.ts';
 
 export const runFlags = {
   'rounds': { value: 'N|auto', help: 'rounds, each with every variant once (6, or the scenario\'s); auto: 5, 10 or 20' },
@@ -14,12 +14,13 @@ export const runFlags = {
   'quick': { help: 'at most 4 short rounds, for a first look' },
   'same-within': { value: '1%', help: 'how far apart two variants may be and still be the same (1%)' },
   'fail-if': { value: 'VERDICT', help: 'exit with 3 when one is slower, faster, or different (either)' },
-  'server-cpus': { value: '1', help: 'cores of the server, e.g. 2-3 (the upper half)' },
-  'generator-cpus': { value: '0', help: 'cores of the load generator, InfluxDB and the rest (the lower half)' },
+  'server-cpus': { value: '1', help: 'cores of the server, e.g. 2-3 (half of the whole ones)' },
+  'generator-cpus': { value: '0', help: 'cores of the load generator, InfluxDB and the rest (the other half)' },
   'store': { value: 'influx|none', help: 'where samples go (influx)' },
   'influx': { value: 'URL', help: 'an InfluxDB 1.x or 2.x that runs already, instead of a local one' },
   'out': { value: 'DIR', help: 'folder of the results (results)' },
   'json': { help: 'the result as JSON on stdout, everything else on stderr' },
+  ...noInstall,
   'help': { help: 'this text' },
 } as const satisfies Record<string, Flag>;
 

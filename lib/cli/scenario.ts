@@ -1,6 +1,7 @@
 // npm run scenario: lists the scenarios, or runs one and prints its table.
-import { allowedCpus, divideCores } from '../runner/cores.ts';
+import { divideCores } from '../runner/cores.ts';
 import { makePlan, serversOf } from '../runner/plan.ts';
+import { readProcessors } from '../runner/processors.ts';
 import { findScenario, findVariants, loadScenarios } from '../scenario/catalogue.ts';
 import { typed } from '../setup/paths.ts';
 import { perform } from './perform.ts';
@@ -16,7 +17,7 @@ export async function scenarioCommand(args: readonly string[]): Promise<number> 
   }
   const scenario = await findScenario(options.name);
   const variants = findVariants(scenario, options.variants);
-  const cores = divideCores(allowedCpus(), { server: options.serverCpus, generator: options.generatorCpus }, scenario);
+  const cores = divideCores(readProcessors(), { server: options.serverCpus, generator: options.generatorCpus }, scenario);
   const draft = makePlan(scenario, variants, cores, options);
   return perform({ servers: serversOf(draft), cores, shorterBy: ['fewer --variants'], prepare: () => Promise.resolve(draft) }, options);
 }

@@ -9,6 +9,9 @@ export interface Flag {
   help: string;
 }
 
+/** What any command takes; `main` takes it out of the words before the command reads them. */
+export const noInstall = { 'no-install': { help: 'install no packages, but say which are missing (as BAKEOFF_INSTALL=no)' } } as const satisfies Record<string, Flag>;
+
 export interface Words {
   positionals: string[];
   /** Values by flag name without dashes; '' for a switch that was given. */

@@ -2,7 +2,8 @@
 import { atLimit, limitOf, usableCores } from '../analysis/limit.ts';
 import { networkReason } from '../analysis/network.ts';
 import { enumeration, percentRange, whole } from '../format.ts';
-import { formatCpuList, sharesCores } from '../runner/cores.ts';
+import { sharesCores } from '../runner/cores.ts';
+import { formatCpuList } from '../runner/cpu-list.ts';
 import type { Environment, Result, VariantResult } from '../runner/result.ts';
 
 /** "core 1", "cores 4-7". */

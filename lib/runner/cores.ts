@@ -1,7 +1,8 @@
 // Which cores the server and the generator get.
-import { readFileSync } from 'node:fs';
 import { UserError } from '../errors.ts';
 import type { Scenario } from '../scenario/model.ts';
+import { formatCpuList } from './cpu-list.ts';
+import { cpusOf, type PhysicalCore, type Processors } from './processors.ts';
 
 export interface Cores { serverCpus: number[]; generatorCpus: number[] }
 
@@ -10,55 +11,89 @@ export function sharesCores({ serverCpus, generatorCpus }: { serverCpus: readonl
   return serverCpus.some((cpu) => generatorCpus.includes(cpu));
 }
 
+/** Cores whose capacities are within this share of each other are of one type: the best ones of a type are a little faster. */
+const sameType = 0.9;
+
 /**
- * Parses a list of cores as taskset and the kernel write it: "0-3,5". Sorted, each once.
- * @throws UserError (exit code 2) that names the flag
+ * What each side gets unless told; undefined where there are no two CPUs, or not the time of two.
+ *
+ * Whole physical cores, half and half: hardware threads of one core slow each other down. All of one NUMA node and one type,
+ * the fastest of which there are two or more: over loopback every packet goes from one side's core to the other's, and from
+ * node to node that takes as long as each start happens to have placed the memory; on a core of another type a worker's figures
+ * depend on who got it. The generator has the lower half with the odd one, since most interrupts go to CPU 0, and the runner and
+ * InfluxDB run there as well. A quota of CPU time is not exceeded: with less of it than these have, a side gets fewer CPUs.
  */
-export function parseCpuList(text: string, flag: string): number[] {
-  const cpus = new Set<number>();
-  for (const part of text.split(',')) {
-    const match = /^\s*(\d{1,4})(?:-(\d{1,4}))?\s*$/.exec(part);
-    const first = Number(match?.[1]);
-    const last = Number(match?.[2] ?? match?.[1]);
-    if (match === null || last < first) throw new UserError(`${flag} ${text}: write cores as 1 or 0-3,5`, 2);
-    for (let cpu = first; cpu <= last; cpu++) cpus.add(cpu);
-  }
-  return [...cpus].sort((a, b) => a - b);
+export function defaultCores(processors: Processors): Cores | undefined {
+  const most = Math.floor(Math.min(processors.quota, cpusOf(processors.cores).length));
+  if (most < 2) return undefined;
+  const cores = twoOrMore(processors.cores);
+  const half = Math.ceil(cores.length / 2);
+  const serverMost = Math.max(1, Math.min(cpusOf(cores.slice(half)).length, Math.floor(most / 2)));
+  return { serverCpus: upTo(serverMost, cores.slice(half)), generatorCpus: upTo(most - serverMost, cores.slice(0, half)) };
 }
 
-/** The cores that this process may run on: taskset and cpusets count, a container's too; a quota of CPU time does not. */
-export function allowedCpus(): number[] {
-  const list = /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1];
-  if (list === undefined) throw new UserError('cannot read the allowed cores from /proc/self/status: bakeoff needs Linux');
-  return parseCpuList(list, 'Cpus_allowed_list');
+/** Of the largest group of like cores; without one, of all; and of a single core its threads, each as one. */
+function twoOrMore(cores: readonly PhysicalCore[]): readonly PhysicalCore[] {
+  const group = likeCores(cores).find(({ length }) => length > 1);
+  if (group !== undefined) return group;
+  return cores.length > 1 ? cores : cores.flatMap((core) => core.cpus.map((cpu) => ({ ...core, cpus: [cpu] })));
+}
+
+/** The cores by node and type: the fastest type first, then the largest group, then the order of CPUs. */
+function likeCores(cores: readonly PhysicalCore[]): PhysicalCore[][] {
+  const groups: { type: number; cores: PhysicalCore[] }[] = [];
+  let [type, fastest] = [0, Infinity];
+  for (const core of cores.toSorted((a, b) => b.capacity - a.capacity)) {
+    if (core.capacity < sameType * fastest) [type, fastest] = [type + 1, core.capacity];
+    const group = groups.find((one) => one.type === type && one.cores[0]?.node === core.node);
+    if (group === undefined) groups.push({ type, cores: [core] });
+    else group.cores.push(core);
+  }
+  const inOrder = groups.map((group) => ({ ...group, cores: group.cores.toSorted(byCpu) }));
+  return inOrder.toSorted((a, b) => a.type - b.type || b.cores.length - a.cores.length || byCpu(a.cores[0] as PhysicalCore, b.cores[0] as PhysicalCore))
+    .map((group) => group.cores);
+}
+
+function byCpu(a: PhysicalCore, b: PhysicalCore): number {
+  return (a.cpus[0] as number) - (b.cpus[0] as number);
+}
+
+/** At most so many CPUs of the cores, ascending: one of each core before the second of any. */
+function upTo(most: number, cores: readonly PhysicalCore[]): number[] {
+  const threads = Math.max(...cores.map(({ cpus }) => cpus.length));
+  const inTurn = Array.from({ length: threads }, (_, thread) => cores.flatMap(({ cpus }) => cpus.slice(thread, thread + 1))).flat();
+  return inTurn.slice(0, most).sort((a, b) => a - b);
 }
 
 /**
- * Divides the cores: half and half unless told, the server gets the upper half, the generator the odd one (the runner and
- * InfluxDB run on its cores as well). When one side is told, the other gets the rest. A scenario with `sharedCores` gives
- * both all of them unless told, and they may be told the same ones.
- * @throws UserError on an overlap (of a scenario with `sharedCores`: on one in part), on cores that are not there or not allowed, and when one core is all there is
+ * Divides the cores: as told, or as defaultCores. When one side is told, the other gets like cores of which it has none, on the
+ * same node where there are some. A scenario with `sharedCores` gives both all of them unless told, and they may be told the
+ * same ones.
+ * @throws UserError on an overlap (of a scenario with `sharedCores`: on one in part), on cores that are not there or not
+ * allowed, and where not two can run at once
  */
 export function divideCores(
-  allowed: readonly number[], asked: { server?: readonly number[] | undefined; generator?: readonly number[] | undefined },
+  processors: Processors, asked: { server?: readonly number[] | undefined; generator?: readonly number[] | undefined },
   { sharedCores }: Pick<Scenario, 'sharedCores'> = {},
 ): Cores {
+  const allowed = cpusOf(processors.cores);
   check(asked.server, '--server-cpus');
   check(asked.generator, '--generator-cpus');
   const shared = asked.server?.filter((cpu) => asked.generator?.includes(cpu)) ?? [];
   const bothSame = asked.server?.join() === asked.generator?.join();
-  if (sharedCores && bothSame) return { serverCpus: [...(asked.server ?? allowed)], generatorCpus: [...(asked.server ?? allowed)] };
+  if (sharedCores && bothSame) {
+    if (processors.quota < 1) throw tooLittle(processors, 1);
+    const cpus = asked.server ?? upTo(Math.floor(processors.quota), processors.cores);
+    return { serverCpus: [...cpus], generatorCpus: [...cpus] };
+  }
   if (shared.length > 0) {
     const inPart = sharedCores ? 'both the same ones, or each its own' : 'each its own';
     throw new UserError(`--server-cpus and --generator-cpus share core ${formatCpuList(shared)}: give ${inPart}`, 2);
   }
-  if (allowed.length < 2) {
-    throw new UserError(`a comparison needs 2 cores, one for the server and one for the generator; only core ${formatCpuList(allowed)} is allowed here`);
-  }
-  const rest = (taken: readonly number[]): number[] => allowed.filter((cpu) => !taken.includes(cpu));
-  const half = Math.ceil(allowed.length / 2);
-  const serverCpus = asked.server ?? (asked.generator === undefined ? allowed.slice(half) : rest(asked.generator));
-  const generatorCpus = asked.generator ?? (asked.server === undefined ? allowed.slice(0, half) : rest(asked.server));
+  const usual = defaultCores(processors);
+  if (usual === undefined) throw tooLittle(processors, 2);
+  const serverCpus = asked.server ?? (asked.generator === undefined ? usual.serverCpus : besides(processors, asked.generator));
+  const generatorCpus = asked.generator ?? (asked.server === undefined ? usual.generatorCpus : besides(processors, asked.server));
   if (serverCpus.length === 0) throw new UserError('--generator-cpus leaves no core for the server: name fewer', 2);
   if (generatorCpus.length === 0) throw new UserError('--server-cpus leaves no core for the generator: name fewer', 2);
   return { serverCpus: [...serverCpus], generatorCpus: [...generatorCpus] };
@@ -71,14 +106,45 @@ export function divideCores(
   }
 }
 
-/** Writes cores as a list of ranges: [0, 1, 2, 5] is "0-2,5". */
-export function formatCpuList(cpus: readonly number[]): string {
-  const ranges: string[] = [];
-  for (let from = 0; from < cpus.length;) {
-    let to = from;
-    while (cpus[to + 1] === (cpus[to] as number) + 1) to++;
-    ranges.push(from === to ? `${cpus[from]}` : `${cpus[from]}-${cpus[to]}`);
-    from = to + 1;
+/** What is left for one side when the other has `taken`: threads of the other's cores only where nothing else is left. */
+function besides({ cores, quota }: Processors, taken: readonly number[]): number[] {
+  const has = ({ cpus }: PhysicalCore): boolean => cpus.some((cpu) => taken.includes(cpu));
+  const near = new Set(cores.filter(has).map(({ node }) => node));
+  const groups = likeCores(cores.filter((core) => !has(core)));
+  const group = groups.find(([core]) => near.has((core as PhysicalCore).node)) ?? groups[0];
+  const most = Math.max(1, Math.floor(quota - taken.length));
+  return group === undefined ? cpusOf(cores).filter((cpu) => !taken.includes(cpu)).slice(0, most) : upTo(most, group);
+}
+
+const quotaHelp = 'give it more (docker: --cpus, Kubernetes: limits.cpu, systemd: CPUQuota)';
+
+function tooLittle({ cores, quota }: Processors, needed: number): UserError {
+  if (quota < needed) {
+    return new UserError(`a comparison needs the CPU time of ${cpuTime(needed)}, and a quota allows that of ${cpuTime(quota)}: ${quotaHelp}`);
   }
-  return ranges.join(',');
+  return new UserError(`a comparison needs 2 cores, one for the server and one for the generator; only core ${formatCpuList(cpusOf(cores))} is allowed here`);
+}
+
+/** What a person has to know of these cores, a line each: what makes figures depend on more than what is compared. */
+export function coreNotes({ cores, quota }: Processors, { serverCpus, generatorCpus }: Cores): string[] {
+  const notes: string[] = [];
+  const sideOf = (cpu: number): number => 2 * Number(serverCpus.includes(cpu)) + Number(generatorCpus.includes(cpu));
+  const split = cores.filter(({ cpus }) => new Set(cpus.map(sideOf).filter((side) => side > 0)).size > 1).map(({ cpus }) => formatCpuList(cpus));
+  if (split.length > 0) {
+    const remedy = cores.length === 1 ? 'there is no other core here' : 'give each side whole ones (--server-cpus, --generator-cpus)';
+    notes.push(`server and generator are on threads of the same physical core (${split.join(' and ')}) and slow each other down: ${remedy}`);
+  }
+  const used = new Set([...serverCpus, ...generatorCpus]).size;
+  const allowed = cpusOf(cores).length;
+  if (quota < used) {
+    notes.push(`a quota allows the CPU time of ${cpuTime(quota)}, and server and generator are on ${used}: they are stopped whenever it is used up; name fewer (--server-cpus, --generator-cpus), or ${quotaHelp}`);
+  } else if (quota < allowed) {
+    notes.push(`a quota allows the CPU time of ${cpuTime(quota)} of the ${allowed} that are here, so server and generator are on ${used}; to use more, ${quotaHelp}`);
+  }
+  return notes;
+}
+
+function cpuTime(quota: number): string {
+  const cores = Number(quota.toFixed(2));
+  return `${cores} ${cores === 1 ? 'core' : 'cores'}`;
 }

@@ -2,16 +2,17 @@
 import { readFileSync } from 'node:fs';
 import os from 'node:os';
 import type { Environment } from './result.ts';
-import type { Cores } from './cores.ts';
+import { coreNotes, type Cores } from './cores.ts';
+import type { Processors } from './processors.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 
-/** Facts about this machine now. `versions`: of the tools, by name. */
-export function readEnvironment(cores: Cores, versions: Record<string, string>): Environment {
-  const processors = os.cpus();
+/** Facts about this machine now. `processors`: those that may be used, of which `cores` are; `versions`: of the tools, by name. */
+export function readEnvironment(processors: Processors, cores: Cores, versions: Record<string, string>): Environment {
+  const cpus = os.cpus();
   return {
     bakeoff: packageJson.version,
-    cpuModel: processors[0]?.model.trim() || os.machine(),
-    cores: processors.length,
+    cpuModel: cpus[0]?.model.trim() || os.machine(),
+    cores: cpus.length,
     memoryBytes: os.totalmem(),
     kernel: `${os.type()} ${os.release()}`,
     os: /^PRETTY_NAME="?([^"\n]*)"?$/m.exec(readOrEmpty('/etc/os-release'))?.[1] ?? os.platform(),
@@ -21,6 +22,8 @@ export function readEnvironment(cores: Cores, versions: Record<string, string>):
     loadAverage: os.loadavg() as [number, number, number],
     serverCpus: cores.serverCpus,
     generatorCpus: cores.generatorCpus,
+    ...(processors.quota === Infinity ? {} : { cpuQuota: processors.quota }),
+    coreNotes: coreNotes(processors, cores),
     versions: { node: process.versions.node, ...versions },
   };
 }

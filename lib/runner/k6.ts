@@ -6,9 +6,10 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { loadPlanVariable, type LoadPlan } from '../k6/load-plan.ts';
 import { startChild, type Child } from '../process.ts';
-import { lastLines } from '../log-file.ts';
+import { causeLine, lastLines } from '../log-file.ts';
 import type { Interrupt } from './interrupt.ts';
 import { readPhaseResults } from './record.ts';
+import { isFull } from './results-folder.ts';
 import type { LoadResult } from './result.ts';
 
 export interface K6Options {
@@ -120,11 +121,13 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
       const { code, signal } = await child.exited;
       const results = await readPhaseResults(consoleFile);
       if (code === 0 && results.length === loadPlan.phases.length) return results;
+      // Its record, its results and its complaint about them are missing then.
+      if (await isFull(folder)) throw new Error(`the file system of ${folder} is full`);
       const how = signal === null ? `code ${code}` : `signal ${signal}`;
       const lines = await lastLines(logFile);
       // A phase that fails does not fail k6, which sums up behind its error.
       const error = lines.find((line) => line.startsWith(scriptError))?.slice(scriptError.length);
-      throw new Error(`k6 ended with ${how}: ${error ?? lines.at(-1) ?? 'it said nothing'}`);
+      throw new Error(`k6 ended with ${how}: ${error ?? causeLine(lines) ?? 'it said nothing'}`);
     },
   };
 }

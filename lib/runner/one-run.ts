@@ -1,31 +1,115 @@
-// Two runs at a time would measure each other, wherever their samples go.
-import { closeSync } from 'node:fs';
-import { join } from 'node:path';
+// Two runs at a time would measure each other, whoever started them.
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { createConnection, createServer, type Server } from 'node:net';
+import { userInfo } from 'node:os';
 import { UserError } from '../errors.ts';
-import { holder, lockFile, writeHolder } from '../lock-file.ts';
-import { makeFolder } from '../make-folder.ts';
-import { bakeoffFolder } from '../setup/paths.ts';
+import { fromCallersFolder } from '../setup/paths.ts';
 
 /**
- * Returns once this process is the only one of this bakeoff that measures; call what it returns when it is done. A process
- * that is killed is done too. Throws a UserError that names the other process, or when there can be no lock.
+ * Fills the kernel's field for it: Node before 22 pads a shorter name with zeros and Node 22 does not, so that it would be a name
+ * for each.
  */
-export async function oneRunAtATime(): Promise<() => void> {
-  const file = join(bakeoffFolder, 'run.lock');
-  const lock = await takeLock(file);
-  if (lock === null) {
-    throw new UserError(`another run of bakeoff${holder(file)} is measuring, and both would be slower: wait until it is done, or end it`);
+const machineName = 'server-bakeoff measures'.padEnd(107, '.');
+
+/** A holder that is stopped or hangs takes connections and says nothing. */
+const patienceMs = 1000;
+
+/** A holder may end just when it is asked. */
+const tries = 5;
+
+/**
+ * Returns once this process is the only bakeoff that measures on this machine, of whichever checkout, package or user; call what
+ * it returns when it is done. The lock is a unix socket with an abstract name, for which any user may ask, and which the kernel
+ * takes back when its process ends, however it ends. Such names belong to a network namespace: a container with one of its own
+ * has a lock of its own.
+ * @param name of the lock, at most 107 characters; tests have names of their own
+ * @throws UserError that says who measures
+ */
+export async function oneRunAtATime(name = machineName): Promise<() => void> {
+  const address = `\0${name}`;
+  const about = aboutThis();
+  for (let tried = 0; tried < tries; tried++) {
+    const server = await listen(address, about);
+    if (server !== null) return () => server.close();
+    const answer = await ask(address);
+    if (answer !== null) throw new UserError(`another run of bakeoff is measuring (${answer || silentHolder(name)}), and both would be slower: wait until it is done, or end it`);
   }
-  writeHolder(lock, process.pid);
-  return () => closeSync(lock);
+  throw new UserError('others take turns at measuring here, and this run would measure them: wait until they are done');
 }
 
-async function takeLock(file: string): Promise<number | null> {
+/** Null when somebody else has the address. */
+function listen(address: string, about: string): Promise<Server | null> {
+  return new Promise((resolve, reject) => {
+    const server = createServer((socket) => {
+      // Whoever asks and goes away is no concern of the run's, and does not keep it.
+      socket.on('error', () => undefined).unref().end(`${about}\n`, () => socket.destroy());
+    });
+    server.unref();
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EADDRINUSE') resolve(null);
+      else reject(new UserError(`cannot see whether another run of bakeoff is measuring: ${error.message}`));
+    });
+    server.listen(address, () => resolve(server));
+  });
+}
+
+/** What the holder says of itself, in one line that is fit for a terminal; '' when it says nothing in time, null when it is gone. */
+function ask(address: string): Promise<string | null> {
+  return new Promise((resolve) => {
+    let text = '';
+    const socket = createConnection(address);
+    const end = (answer: string | null): void => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve(answer);
+    };
+    const said = (): string => text.split('\n', 1)[0]?.replace(/\p{C}/gu, '').slice(0, 300) ?? '';
+    const timer = setTimeout(() => end(said()), patienceMs);
+    socket.setEncoding('utf8').on('data', (more: string) => {
+      text += more;
+      if (text.length > 1000 || text.includes('\n')) end(said());
+    });
+    socket.once('end', () => end(said()));
+    socket.once('error', (error: NodeJS.ErrnoException) => end(error.code === 'ECONNREFUSED' ? null : said()));
+  });
+}
+
+/** e.g. "process 123 of root: scenario aa, since 2026-11-20 08:15 UTC, in /home/me". What follows a flag is not told: it may be an address with a password. */
+function aboutThis(): string {
+  const words = process.argv.slice(2);
+  const flag = words.findIndex((word) => word.startsWith('-'));
+  const command = words.slice(0, flag < 0 ? words.length : flag).join(' ');
+  return `process ${process.pid} of ${userName()}: ${command}, since ${new Date().toISOString().slice(0, 16).replace('T', ' ')} UTC, in ${fromCallersFolder('.')}`;
+}
+
+function userName(): string {
   try {
-    makeFolder(bakeoffFolder);
-    return await lockFile(file);
-  } catch (error) {
-    if (error instanceof UserError) throw error;
-    throw new UserError(`cannot write to ${bakeoffFolder}: ${(error as Error).message}; name another folder in BAKEOFF_HOME`);
+    return userInfo().username;
+  } catch {
+    // A container's user may have no name.
+    return `user ${process.getuid?.()}`;
   }
+}
+
+/** What the kernel tells of a holder that does not answer. */
+function silentHolder(name: string): string {
+  const inode = listOrEmpty(() => readFileSync('/proc/net/unix', 'utf8').split('\n')).map((line) => line.split(/\s+/))
+    // Num, RefCount, Protocol, Flags (this one listens), Type, State, Inode, Path.
+    .find(([, , , flags, , , , ...path]) => flags === '00010000' && path.join(' ') === `@${name}`)?.[6];
+  const pid = listOrEmpty(() => readdirSync('/proc')).filter((entry) => /^\d+$/.test(entry)).find((entry) => (
+    listOrEmpty(() => readdirSync(`/proc/${entry}/fd`)).some((file) => linkOrEmpty(`/proc/${entry}/fd/${file}`) === `socket:[${inode}]`)
+  ));
+  return pid === undefined ? 'a process of another user, which does not answer' : `process ${pid}, which does not answer: it is stopped, or hangs`;
+}
+
+function listOrEmpty(read: () => string[]): string[] {
+  try {
+    return read();
+  } catch {
+    return []; // Not ours to see, or it has ended.
+  }
+}
+
+function linkOrEmpty(path: string): string {
+  return listOrEmpty(() => [readlinkSync(path)])[0] ?? '';
 }

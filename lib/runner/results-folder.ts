@@ -1,7 +1,8 @@
 // results/<run>/: made before the run, written after every round.
 import { randomBytes } from 'node:crypto';
-import { mkdir, rename, rm, statfs, writeFile } from 'node:fs/promises';
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { freeBytes, requireSpace } from '../disk-space.ts';
 import { UserError } from '../errors.ts';
 import { makeFolder } from '../make-folder.ts';
 
@@ -15,12 +16,10 @@ export async function checkResultsFolder(out: string, neededBytes: number): Prom
     makeFolder(out);
     await writeFile(probe, 'probe');
     await rm(probe);
-    const { bavail, bsize } = await statfs(out);
-    if (bavail * bsize >= neededBytes) return;
   } catch (error) {
     throw folderError(out, error);
   }
-  throw new UserError(`${out} has too little space, this run needs ${Math.ceil(neededBytes / 1e6)} MB: free some, or name another folder with --out`);
+  await requireSpace(out, neededBytes, 'this run', 'name another folder with --out');
 }
 
 /** Makes the run's folder in `out` and returns its path; a name that is taken gets a number. */
@@ -62,15 +61,19 @@ const reasons: Record<string, string> = {
 };
 
 /** A file system with less left than this cannot take the files of another round. */
-const fullBelowBytes = 64e3;
+const fullBelowBytes = 250e3;
+
+/** Whether the file system of a folder is; false where that cannot be told. */
+export async function isFull(folder: string): Promise<boolean> {
+  return await freeBytes(folder) < fullBelowBytes;
+}
 
 /**
  * The line for the person when a run in `folder` failed: that its file system is full, if it is, since every part then
  * fails in its own words; otherwise as folderError.
  */
 export async function explainFailure(folder: string, error: unknown): Promise<unknown> {
-  const left = await statfs(folder).then(({ bavail, bsize }) => bavail * bsize, () => Infinity);
-  return folderError(folder, left < fullBelowBytes ? { code: 'ENOSPC' } : error);
+  return folderError(folder, await isFull(folder) ? { code: 'ENOSPC' } : error);
 }
 
 /** The line for the person when the folder does not take what is written; errors about something else come back as they are. */

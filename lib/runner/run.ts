@@ -43,7 +43,7 @@ export async function runRounds(context: RunContext, environment: Environment, e
   const { plan, interrupt } = context;
   const beganAtMs = performance.now();
   const kept: KeptRound[] = [];
-  const notes: Warning[] = [];
+  const notes: Warning[] = (environment.coreNotes ?? []).map((line) => ({ kind: 'cores', note: line }));
   let tried: ReadonlyMap<string, Tried> = new Map();
   let ceilings: readonly Ceiling[] = [];
   let attempts = 0;

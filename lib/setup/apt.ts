@@ -1,11 +1,13 @@
 // Installing packages with apt-get so that nothing they bring is left running or enabled.
 import { existsSync } from 'node:fs';
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { lstat, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
+import { enumeration } from '../format.ts';
 import { withLock } from './lock.ts';
-import type { Machine } from './machine.ts';
+import { find, type Machine } from './machine.ts';
+import { aptPackages, type PackagedTool } from './packages.ts';
 import { run, type Finished } from './run.ts';
 
 const lockPatienceSeconds = 120;
@@ -13,16 +15,18 @@ const lockPatienceSeconds = 120;
 const policy = '#!/bin/sh\n# Placed by bakeoff while it installs packages, so that they do not start services; removed right after.\n[ -z "$BAKEOFF_INSTALLS" ] || exit 101\n';
 
 /**
- * Installs packages as root. One bakeoff at a time does this; `stillMissing` is asked when it is our turn.
+ * Installs tools as root, and says beforehand which packages that takes. One bakeoff at a time does this; `stillMissing` is
+ * asked when it is our turn.
  * Throws UserError with apt's own error line when it fails. On `signal` apt ends as on Ctrl-C: at once while it
  * downloads, after the packages are set up otherwise; the rejection, with the signal's reason, comes when it has ended.
  */
-export async function aptInstall(stillMissing: () => Promise<string[]>, machine: Machine, signal: AbortSignal): Promise<void> {
+export async function aptInstall(stillMissing: () => Promise<PackagedTool[]>, machine: Machine, signal: AbortSignal): Promise<void> {
   await alone(machine, signal, async () => {
     // A bakeoff may have been killed while we waited.
     await tidyUpAfterKilled(machine, signal);
-    const packages = await stillMissing();
-    if (packages.length === 0) return;
+    const tools = await stillMissing();
+    if (tools.length === 0) return;
+    const packages = tools.flatMap(aptPackages);
     const env = aptEnvironment(machine);
     const update = await aptGet(['update'], env, signal);
     const install = async (...options: string[]): Promise<string> => {
@@ -31,11 +35,13 @@ export async function aptInstall(stillMissing: () => Promise<string[]>, machine:
       const cause = errorLine(update.code === 0 ? finished.stderr : update.stderr);
       throw new UserError(`apt-get could not install ${packages.join(', ')}: ${cause}; by hand: apt-get update && apt-get install ${packages.join(' ')}`);
     };
-    const planned = await install('--simulate');
-    await writeFile(newPackagesFile(machine), newPackages(planned).join('\n'));
+    const added = newPackages(await install('--simulate'));
+    machine.progress.print(announcement(tools, packages, added));
+    await writeFile(newPackagesFile(machine), added.join('\n'));
     try {
       await placePolicy(machine);
-      await install();
+      // dpkg goes on when apt and bakeoff are killed, and the file's time says when it was done.
+      await install('-o', `DPkg::Options::=--post-invoke=touch -c ${newPackagesFile(machine)}`);
     } finally {
       // Also after a failure or an interrupt: some packages may be set up by then.
       await tidyUp(machine);
@@ -43,9 +49,16 @@ export async function aptInstall(stillMissing: () => Promise<string[]>, machine:
   });
 }
 
+/** Which packages are installed, and why, in one line. `added`: all that are new. */
+function announcement(tools: readonly PackagedTool[], packages: readonly string[], added: readonly string[]): string {
+  const others = added.filter((name) => !packages.includes(name)).length;
+  const all = [...packages, ...(others === 0 ? [] : [`${others} ${others === 1 ? 'package' : 'packages'} that ${packages.length === 1 ? 'it needs' : 'these need'}`])];
+  return `apt-get installs ${enumeration(all)}, since ${enumeration(tools)} ${tools.length === 1 ? 'is' : 'are'} missing; no service of theirs is started or enabled; --no-install forbids it`;
+}
+
 /** Does what a bakeoff that was killed while it installed packages has left undone, if there was one. */
 export async function finishKilledInstall(machine: Machine, signal: AbortSignal): Promise<void> {
-  if (!machine.isRoot || !existsSync(newPackagesFile(machine))) return;
+  if (!machine.isRoot || !machine.mayInstall || !existsSync(newPackagesFile(machine))) return;
   await machine.progress.step('apt-get', 'finishing what an interrupted start has left', () => alone(machine, signal, () => tidyUpAfterKilled(machine, signal)));
 }
 
@@ -53,7 +66,8 @@ async function tidyUpAfterKilled(machine: Machine, signal: AbortSignal): Promise
   if (!existsSync(newPackagesFile(machine))) return;
   // Its dpkg may go on alone for a while: this waits for the lock, whatever it says then.
   await aptGet(['check'], aptEnvironment(machine), signal);
-  await tidyUp(machine);
+  const { mtimeMs } = await stat(newPackagesFile(machine));
+  await tidyUp(machine, mtimeMs);
 }
 
 /** One lock for all checkouts of bakeoff on the machine. */
@@ -70,10 +84,13 @@ function policyFile(machine: Machine): string {
   return join(machine.systemRoot, 'usr/sbin/policy-rc.d');
 }
 
-/** Disables the services that came with new packages and takes the policy away. */
-async function tidyUp(machine: Machine): Promise<void> {
+/**
+ * Disables the services that came with new packages and takes the policy away. `untilMs`: when dpkg was done, if people may have
+ * used the services since.
+ */
+async function tidyUp(machine: Machine, untilMs?: number): Promise<void> {
   const packages = await readFile(newPackagesFile(machine), 'utf8');
-  await disableServices(packages.split('\n').filter((name) => name !== ''), aptEnvironment(machine));
+  await disableServices(packages.split('\n').filter((name) => name !== ''), machine, untilMs);
   if (await readFile(policyFile(machine), 'utf8').catch(() => undefined) === policy) await rm(policyFile(machine));
   await rm(newPackagesFile(machine));
 }
@@ -125,12 +142,47 @@ export function errorLine(stderr: string): string {
   return errors.filter((line) => !summaries.test(line)).at(-1) ?? errors.at(-1) ?? (stderr.trim().split('\n').at(-1) || 'it gave no reason');
 }
 
-/** Takes the services of these packages, as far as they are there, out of the machine's start: systemd's and init scripts. */
-async function disableServices(packages: readonly string[], env: NodeJS.ProcessEnv): Promise<void> {
+/**
+ * Takes the services of these packages, as far as they are there, out of the machine's start: systemd's and init scripts. Not
+ * those that somebody has enabled after `untilMs`, or runs.
+ */
+async function disableServices(packages: readonly string[], machine: Machine, untilMs: number | undefined): Promise<void> {
   if (packages.length === 0) return;
+  const env = aptEnvironment(machine);
   const { stdout } = await run({ command: 'dpkg-query', args: ['-L', ...packages], env });
   const services = stdout.split('\n').filter((path) => /^\/etc\/init\.d\/[^/]+$|^(\/usr)?\/lib\/systemd\/system\/[^/@]+\.service$/.test(path))
     .map((path) => basename(path, '.service'));
-  // update-rc.d, which every Debian has, also unlinks the systemd unit of that name, with and without systemctl.
-  for (const service of new Set(services)) await run({ command: 'update-rc.d', args: [service, 'disable'], env });
+  for (const service of new Set(services)) {
+    if (untilMs !== undefined && await isWanted(service, untilMs, machine)) {
+      machine.progress.print(`${service}, which an interrupted start has installed, has been enabled or started since and stays as it is; to disable it: update-rc.d ${service} disable`);
+    } else {
+      // update-rc.d, which every Debian has, also unlinks the systemd unit of that name, with and without systemctl.
+      await run({ command: 'update-rc.d', args: [service, 'disable'], env });
+    }
+  }
+}
+
+/** Whether somebody has enabled the service after that time, or it runs: enabling what is enabled leaves no trace but that. */
+async function isWanted(service: string, untilMs: number, machine: Machine): Promise<boolean> {
+  const links = await enablingLinks(service, machine);
+  const times = await Promise.all(links.map((link) => lstat(link).then(({ mtimeMs }) => mtimeMs, () => 0)));
+  if (times.some((time) => time > untilMs)) return true;
+  if (await find('systemctl', machine) === undefined) return false;
+  const { code } = await run({ command: 'systemctl', args: ['is-active', '--quiet', `${service}.service`], env: aptEnvironment(machine) });
+  return code === 0;
+}
+
+/** The links by which systemd and init scripts start a service with the machine. */
+async function enablingLinks(service: string, machine: Machine): Promise<string[]> {
+  const below = async (folder: string, wanted: (name: string) => boolean): Promise<string[]> => {
+    const names = await readdir(folder).catch((): string[] => []);
+    return names.filter(wanted).map((name) => join(folder, name));
+  };
+  const units = await below(join(machine.systemRoot, 'etc/systemd/system'), (name) => /\.(wants|requires)$/.test(name));
+  const levels = await below(join(machine.systemRoot, 'etc'), (name) => /^rc[2-5S]\.d$/.test(name));
+  const links = await Promise.all([
+    ...units.map((folder) => below(folder, (name) => name === `${service}.service`)),
+    ...levels.map((folder) => below(folder, (name) => /^S\d\d/.test(name) && name.slice(3) === service)),
+  ]);
+  return links.flat();
 }

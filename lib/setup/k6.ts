@@ -1,17 +1,22 @@
 // The k6 binary: stock k6 with the module k6/x/loadgen in it, built once from xk6-loadgen/ and kept under a hash of what
 // it was built from; beside it the responder, which shows the ceiling of k6/x/loadgen, and delaylink, which holds networks.
 import { createHash } from 'node:crypto';
-import { mkdir, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
+import { requireSpace } from '../disk-space.ts';
 import { UserError } from '../errors.ts';
+import { causeLine } from '../log-file.ts';
 import { makeFolder } from '../make-folder.ts';
 import { withLock } from './lock.ts';
 import { findAll, isExecutableFile, type Machine } from './machine.ts';
-import { lastLine, run } from './run.ts';
+import { run } from './run.ts';
 import { atLeast } from './version.ts';
 
 const goDownloads = 'https://go.dev/dl/';
 const buildsKept = 2;
+
+/** The programs, twice over, and what Go's linker writes meanwhile. */
+const buildBytes = 300e6;
 
 export interface Go { binary: string; version: string; architecture: string }
 
@@ -58,13 +63,48 @@ export async function pathBesideK6(k6: string, name: BesideK6): Promise<string |
   return await isExecutableFile(path) ? path : undefined;
 }
 
+/** Beside the programs: how many bytes each has, by name. Written when they are whole and on the disk. */
+const sizesFile = 'sizes.json';
+
+/** Whether all that was built with this k6 is there as it was built. A full disk or a crash may have left less of it. */
+export async function isWholeBuild(k6: string): Promise<boolean> {
+  const folder = dirname(k6);
+  try {
+    const sizes = Object.entries(JSON.parse(await readFile(join(folder, sizesFile), 'utf8')) as Record<string, number>);
+    const whole = await Promise.all(sizes.map(async ([name, size]) => await isExecutableFile(join(folder, name)) && (await stat(join(folder, name))).size === size));
+    return whole.every(Boolean) && await isExecutableFile(k6);
+  } catch {
+    return false;
+  }
+}
+
+/** Makes sure that the programs run where they will lie, and outlast a crash, and notes their sizes. */
+async function finishBuild(programs: string, signal: AbortSignal): Promise<void> {
+  const { code, stdout, stderr } = await run({ command: join(programs, 'k6'), args: ['version'], signal });
+  if (code !== 0) {
+    const said = cause(stderr || stdout) || `it ended with code ${code}`;
+    throw new UserError(`k6 was built and does not run in ${dirname(dirname(programs))}: ${said}; if programs may not run there (noexec), name another folder in BAKEOFF_HOME`);
+  }
+  const sizes: Record<string, number> = {};
+  for (const name of await readdir(programs)) {
+    const file = await open(join(programs, name));
+    try {
+      await file.sync();
+      sizes[name] = (await file.stat()).size;
+    } finally {
+      await file.close();
+    }
+  }
+  await writeFile(join(programs, sizesFile), `${JSON.stringify(sizes)}\n`, { flush: true });
+}
+
 /** What only tests read, fuzzing's finds among it, and what people read is not in the binary. */
 function isBuiltFrom(file: string): boolean {
   return !file.endsWith('_test.go') && !file.endsWith('.md') && !file.split(sep).includes('testdata');
 }
 
 /**
- * Builds k6 to `target`, and its other programs beside it, unless that is there by now. They are built in another folder, which
+ * Builds k6 to `target`, and its other programs beside it, unless they are there and whole by now. They are built in another folder, which
  * is moved, so that what stands at `target` is always whole; of two builds at once the second waits and finds the first
  * one's result.
  * Throws UserError with Go's last line when the build fails.
@@ -77,7 +117,8 @@ export async function buildK6(machine: Machine, go: Go, target: string, signal: 
     throw new UserError(`k6 cannot be kept in ${cache}: ${(error as Error).message}; BAKEOFF_HOME names another folder`);
   }
   await withLock(join(cache, 'lock'), signal, async () => {
-    if (await isExecutableFile(target)) return;
+    if (await isWholeBuild(target)) return;
+    await requireSpace(cache, buildBytes, 'k6, while it is built,', 'name another folder in BAKEOFF_HOME');
     // Go's own temporary files too, so that an interrupted build leaves nothing that the next one doesn't remove.
     const unfinished = join(cache, 'unfinished');
     await rm(unfinished, { recursive: true, force: true });
@@ -91,8 +132,9 @@ export async function buildK6(machine: Machine, go: Go, target: string, signal: 
         env: { ...goEnvironment(machine.env), GOTMPDIR: unfinished },
         signal,
       });
-      if (build.code !== 0) throw new UserError(`k6 could not be built from ${machine.k6Sources}: ${lastLine(build.stderr)}`);
-      // A folder without k6 is what someone has left of a build.
+      if (build.code !== 0) throw new UserError(`k6 could not be built from ${machine.k6Sources}: ${cause(build.stderr)}`);
+      await finishBuild(programs, signal);
+      // What is there is not whole.
       await rm(dirname(target), { recursive: true, force: true });
       await rename(programs, dirname(target));
     } finally {
@@ -100,6 +142,10 @@ export async function buildK6(machine: Machine, go: Go, target: string, signal: 
     }
     await removeOldBuilds(cache);
   });
+}
+
+function cause(said: string): string {
+  return causeLine(said.split('\n').map((line) => line.trim()).filter((line) => line !== '')) ?? '';
 }
 
 /** Marks a build as used, which is what decides about its removal. */

@@ -2,12 +2,15 @@
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { UserError } from '../errors.ts';
 import { Progress } from './progress.ts';
 import { bakeoffFolder, projectRoot } from './paths.ts';
 
 export interface Machine {
   env: NodeJS.ProcessEnv;
   isRoot: boolean;
+  /** Whether packages may be installed where that is possible. */
+  mayInstall: boolean;
   /** Searched after PATH. Debian keeps servers in the sbin folders, and Go's own installer does not touch PATH. */
   extraFolders: readonly string[];
   /** Where apt's surroundings are: /usr/sbin/policy-rc.d, /run and /var/lib below it. */
@@ -17,17 +20,28 @@ export interface Machine {
   progress: Progress;
 }
 
-/** The machine that bakeoff runs on. */
+/** The variable that forbids with "no" that packages are installed. */
+export const installVariable = 'BAKEOFF_INSTALL';
+
+/** The machine that bakeoff runs on. Throws UserError (exit code 2) for a variable that says neither yes nor no. */
 export function thisMachine(): Machine {
   return {
     env: process.env,
     isRoot: process.getuid?.() === 0,
+    mayInstall: mayInstall(process.env[installVariable]),
     extraFolders: ['/usr/sbin', '/usr/local/sbin', '/sbin', '/usr/local/go/bin'],
     systemRoot: '/',
     bakeoffFolder,
     k6Sources: join(projectRoot, 'xk6-loadgen'),
     progress: new Progress(),
   };
+}
+
+function mayInstall(said: string | undefined): boolean {
+  if (said === undefined || said === '' || said === 'yes') return true;
+  // 0 or false would be understood wrongly by half of all people.
+  if (said !== 'no') throw new UserError(`${installVariable}=${said}: write no or yes`, 2);
+  return false;
 }
 
 export async function isExecutableFile(path: string): Promise<boolean> {

@@ -11,7 +11,7 @@ const isInstalled = projectRoot.split(sep).includes('node_modules');
 /**
  * What bakeoff builds and keeps between runs: the k6 binary, InfluxDB's data, the certificate. BAKEOFF_HOME moves it (tests
  * use that). An installed package keeps it per person, as the XDG base directory specification has it, so that all of their
- * projects share one k6 and one history, and one run at a time holds for all of them.
+ * projects share one k6 and one history.
  */
 export const bakeoffFolder = process.env.BAKEOFF_HOME ? fromCallersFolder(process.env.BAKEOFF_HOME)
   : isInstalled ? resolve(process.env.XDG_DATA_HOME || resolve(homedir(), '.local/share'), 'bakeoff')

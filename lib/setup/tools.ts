@@ -1,10 +1,10 @@
-// Finds the programs that bakeoff drives, or gets them: environment variable, PATH, the system's packages, and for k6
-// a build from source.
+// Finds the programs that bakeoff drives, or gets them: environment variable, PATH, the system's packages where that is allowed,
+// and for k6 a build from source.
 import { UserError } from '../errors.ts';
 import { aptInstall, finishKilledInstall } from './apt.ts';
-import { buildK6, findGo, k6Path, touchBuild } from './k6.ts';
+import { buildK6, findGo, isWholeBuild, k6Path, touchBuild } from './k6.ts';
 import { find, isExecutableFile, thisMachine, type Machine } from './machine.ts';
-import { aptPackages, howToInstall, type PackagedTool } from './packages.ts';
+import { howToInstall, type PackagedTool } from './packages.ts';
 import { fromCallersFolder } from './paths.ts';
 
 export type ToolName = 'k6' | PackagedTool;
@@ -58,14 +58,14 @@ async function look(name: ToolName, machine: Machine): Promise<Looked> {
   if (name === 'k6') return lookForK6(machine);
   const path = await find(name, machine);
   if (path !== undefined) return { path };
-  if (machine.isRoot && await find('apt-get', machine) !== undefined) return { install: name };
+  if (machine.mayInstall && machine.isRoot && await find('apt-get', machine) !== undefined) return { install: name };
   throw new UserError(`${name} is missing: ${await howToInstall(name, machine)}, or set ${variable} to its path`);
 }
 
 async function lookForK6(machine: Machine): Promise<Looked> {
   const go = await findGo(machine);
   const path = await k6Path(machine, go);
-  if (!await isExecutableFile(path)) return { path, build: (signal) => buildK6(machine, go, path, signal) };
+  if (!await isWholeBuild(path)) return { path, build: (signal) => buildK6(machine, go, path, signal) };
   await touchBuild(path);
   return { path };
 }
@@ -77,7 +77,7 @@ async function installPackaged(tools: readonly PackagedTool[], machine: Machine,
     try {
       await aptInstall(async () => {
         const found = await Promise.all(tools.map((tool) => find(tool, machine)));
-        return tools.filter((_, index) => found[index] === undefined).flatMap(aptPackages);
+        return tools.filter((_, index) => found[index] === undefined);
       }, machine, signal);
     } finally {
       signal.removeEventListener('abort', sayInterrupted);

@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { allowedCpus } from '../../lib/runner/cores.ts';
+import { cpusOf, readProcessors } from '../../lib/runner/processors.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { descendants, stillRunning } from '../fixtures/processes.ts';
 import { makeHome, newOut, readResult, runFolder, startScenario, type Home } from '../scenario-run.ts';
@@ -64,8 +64,8 @@ test('a scenario that shares the cores gives them all to both sides; --fail-if t
   const run = startScenario([shortRounds(out, 'sharedCores: true,'), '--rounds', '4', '--fail-if', 'faster', '--store', 'none', '--out', out], home.env);
   expect(await run.ended, run.stderr()).toBe(0);
   const { environment, variants, comparisons } = readResult(out);
-  expect(environment).toMatchObject({ serverCpus: allowedCpus(), generatorCpus: allowedCpus() });
-  expect(variants[0]?.load.threads).toBe(Math.min(4, allowedCpus().length));
+  expect(environment).toMatchObject({ serverCpus: cpusOf(readProcessors().cores), generatorCpus: cpusOf(readProcessors().cores) });
+  expect(variants[0]?.load.threads).toBe(Math.min(4, cpusOf(readProcessors().cores).length));
   expect(comparisons[0]?.verdict).not.toBe('faster');
   for (const { noise } of variants.flatMap(({ rounds }) => rounds.flatMap(({ phases }) => phases))) expect(noise).not.toBeNull();
 }, testLimitMs);

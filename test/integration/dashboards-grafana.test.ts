@@ -11,7 +11,7 @@ import { startGrafana, type RunningGrafana } from '../../lib/grafana/start.ts';
 import type { Result } from '../../lib/runner/result.ts';
 import { thisMachine } from '../../lib/setup/machine.ts';
 import { bakeoffFolder } from '../../lib/setup/paths.ts';
-import { allowedCpus } from '../../lib/runner/cores.ts';
+import { cpusOf, readProcessors } from '../../lib/runner/processors.ts';
 import { findChromium, startChromium } from '../browser.ts';
 import { DashboardDatabase } from '../dashboard-database.ts';
 import { expectedPanels, heightOf, openRows, problemsOn } from '../dashboard-page.ts';
@@ -43,7 +43,7 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
     results.push(await database.run(['nginx-open-file-cache', '--rounds', '2', '--duration', '3s']), await database.run(['h2o-vs-nginx-h2-rate', '--rounds', '2', '--duration', '3s']));
     const machine = thisMachine();
     grafana = await startGrafana({
-      program: await findGrafana(machine), influx: database.store.influx, folder, cpus: allowedCpus(), env: machine.env, signal: AbortSignal.timeout(240_000),
+      program: await findGrafana(machine), influx: database.store.influx, folder, cpus: cpusOf(readProcessors().cores), env: machine.env, signal: AbortSignal.timeout(240_000),
     });
     browser = await startChromium(chromium ?? '');
   }, 300_000);

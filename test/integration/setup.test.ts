@@ -1,6 +1,6 @@
 // Set-up with real Go and real child processes. What changes the system (apt) works on stand-ins that keep its contract.
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, lutimesSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { pathBesideK6 } from '../../lib/setup/k6.ts';
@@ -81,13 +81,31 @@ test('the two builds used last are kept', async () => {
   expect(readdirSync(join(machine.bakeoffFolder, 'k6')).sort()).toEqual(['lock', ...[one, three].map((path) => dirname(path).split('/').at(-1) as string)].sort());
 });
 
-test('what someone has left of a build is built again, whole', async () => {
+test.each<[string, (k6: string, responder: string) => void]>([
+  ['no k6', (k6) => rmSync(k6)],
+  ['an empty k6', (k6) => truncateSync(k6)],
+  ['half of k6', (k6) => truncateSync(k6, Math.floor(statSync(k6).size / 2))],
+  ['an empty responder', (_, responder) => truncateSync(responder)],
+  ['no responder', (_, responder) => rmSync(responder)],
+  ['a responder that may not be run', (_, responder) => chmodSync(responder, 0o644)],
+  ['a folder in the place of k6', (k6) => { rmSync(k6); mkdirSync(k6); }],
+])('what is damaged of a build is built again, whole: %s', async (_, damage) => {
   const machine = goMachine();
   const { k6 } = await ensureTools(['k6'], machine);
-  rmSync(k6);
-  writeFileSync(join(dirname(k6), 'responder'), 'not a program');
+  const responder = await pathBesideK6(k6, 'responder') ?? expect.fail();
+  damage(k6, responder);
   expect(await ensureTools(['k6'], machine)).toEqual({ k6 });
-  expect([k6Says(k6), k6Says(await pathBesideK6(k6, 'responder') ?? '')]).toEqual(['one', 'one']);
+  expect([k6Says(k6), k6Says(responder)]).toEqual(['one', 'one']);
+  const { ino } = statSync(k6);
+  await ensureTools(['k6'], machine);
+  expect(statSync(k6).ino).toBe(ino);
+});
+
+test('a k6 that was built and does not run is not kept, and its words are told', async () => {
+  const machine = goMachine();
+  source(machine, 'cmd/k6/main.go', 'package main\n\nfunc main() { panic("no luck") }\n');
+  await expect(ensureTools(['k6'], machine)).rejects.toThrow(/^k6 was built and does not run in .*: [^\n]+; if programs may not run there \(noexec\), name another folder in BAKEOFF_HOME$/);
+  expect(readdirSync(join(machine.bakeoffFolder, 'k6'))).toEqual(['lock']);
 });
 
 test('two at once: one builds, the other waits and takes the same', async () => {
@@ -127,6 +145,12 @@ test.each(['k6', 'responder'])('a build of which %s fails shows Go\'s last line 
   expect(machine.printed()).toMatch(/\nk6: failed, .* s\n$/);
 });
 
+test('a linker that crashes, as on a full disk, shows what it said first', async () => {
+  const machine = goMachine();
+  fakeBuild(machine, 'printf "unexpected fault address 0x7f00\\nfatal error: fault\\n\\ngoroutine 1 [running]:\\n\\truntime/proc.go:302 +0xad\\n" >&2; exit 1');
+  await expect(ensureTools(['k6'], machine)).rejects.toThrow(`k6 could not be built from ${machine.k6Sources}: unexpected fault address 0x7f00`);
+});
+
 test('no module proxy: one line with what Go says', async () => {
   const machine = goMachine();
   source(machine, 'go.mod', 'module tiny\n\ngo 1.21\n\nrequire example.com/absent v1.0.0\n');
@@ -143,25 +167,29 @@ test('a folder for k6 that cannot be made is named', async () => {
   await expect(ensureTools(['k6'], machine)).rejects.toThrow(/^k6 cannot be kept in .*: ENOTDIR.*; BAKEOFF_HOME names another folder$/);
 });
 
-interface AptStandIn { machine: TestMachine; log(): string[]; policyFile: string; newPackagesFile: string }
+/** `wants`: the folder of links by which systemd starts services. */
+interface AptStandIn { machine: TestMachine; log(): string[]; wants: string; policyFile: string; newPackagesFile: string }
 
 /**
  * A system with apt whose packages bring a program and a service. `install` is shell text run by `apt-get install`, with
- * `bring PACKAGE [PROGRAM]` to install one with a service of its name; what a package script would be told is in the log.
+ * `bring PACKAGE [PROGRAM]` to install one with a service of its name, which it enables, and `eval "$hook"` for what dpkg is told
+ * to do when it is done; what a package script would be told is in the log.
  */
 function aptSystem(install: string): AptStandIn {
-  const machine = testMachine({ isRoot: true, commands: ['cat', 'chmod', 'flock', 'sleep'] });
+  const machine = testMachine({ isRoot: true, commands: ['cat', 'chmod', 'flock', 'sleep', 'ln', 'mkdir', 'touch'] });
   const at = (name: string): string => join(machine.folder, name);
   const policyFile = join(machine.systemRoot, 'usr/sbin/policy-rc.d');
   writeFileSync(at('installed'), 'libc6\n');
   writeFileSync(at('log'), '');
   machine.env.FOLDER = machine.folder;
-  script(machine, 'bring', `program=${machine.binFolder}/${'${2:-$1}'}; echo "#!/bin/sh" >$program; chmod 755 $program; echo "$1" >>${at('installed')}
+  const wants = join(machine.systemRoot, 'etc/systemd/system/multi-user.target.wants');
+  script(machine, 'bring', `mkdir -p ${wants}; ln -sf /lib/systemd/system/$1.service ${wants}/$1.service
+program=${machine.binFolder}/${'${2:-$1}'}; echo "#!/bin/sh" >$program; chmod 755 $program; echo "$1" >>${at('installed')}
 ${policyFile}; echo "$1 may start: $?" >>${at('log')}`);
-  script(machine, 'apt-get', `for word in "$@"; do case $word in update|install|check|--simulate) action=$word;; -*|*=*) ;; *) names="$names $word";; esac; done
+  script(machine, 'apt-get', `for word in "$@"; do case $word in update|install|check|--simulate) action=$word;; DPkg::Options::=--post-invoke=*) hook=${'${word#*invoke=}'};; -*|*=*) ;; *) names="$names $word";; esac; done
 echo "apt-get $action" >>${at('log')}; echo "$*" >>${at('arguments')}
 case $action in
---simulate) echo "Inst libc6 [1] (2 test [amd64])"; for name in $names; do echo "Inst $name (1 test [amd64])"; done;;
+--simulate) echo "Inst libc6 [1] (2 test [amd64])"; for name in $names $DEPENDENCIES; do echo "Inst $name (1 test [amd64])"; done;;
 install) ${install};;
 esac`);
   script(machine, 'dpkg-query', `[ $1 = -L ] && shift && for name in "$@"; do while read -r known; do
@@ -169,7 +197,7 @@ esac`);
 done <${at('installed')}; done`);
   script(machine, 'update-rc.d', `echo "update-rc.d $*" >>${at('log')}`);
   return {
-    machine, policyFile, newPackagesFile: join(machine.systemRoot, 'var/lib/bakeoff-new-packages'),
+    machine, wants, policyFile, newPackagesFile: join(machine.systemRoot, 'var/lib/bakeoff-new-packages'),
     log: () => readFileSync(at('log'), 'utf8').trim().split('\n'),
   };
 }
@@ -185,9 +213,11 @@ test('apt: all missing packages at once, no service started, the new ones disabl
     'apt-get update', 'apt-get --simulate', 'apt-get install', 'nginx may start: 101', 'influxdb may start: 101', 'nghttp2-server may start: 101',
     'update-rc.d nginx disable', 'update-rc.d influxdb disable', 'update-rc.d nghttp2-server disable',
   ]);
-  expect(readFileSync(join(machine.folder, 'arguments'), 'utf8')).toMatch(/install -y --no-install-recommends --no-remove nginx influxdb nghttp2-server\n$/);
+  expect(readFileSync(join(machine.folder, 'arguments'), 'utf8')).toMatch(/install -y --no-install-recommends --no-remove -o DPkg::Options::=--post-invoke=touch -c [^ ]*bakeoff-new-packages nginx influxdb nghttp2-server\n$/);
   expect([policyFile, newPackagesFile].map((file) => existsSync(file))).toEqual([false, false]);
-  expect(machine.printed()).toMatch(/^nginx, influxd, nghttpd: installing with apt-get …\nnginx, influxd, nghttpd: done, .* s\n$/);
+  expect(machine.printed()).toMatch(/^nginx, influxd, nghttpd: installing with apt-get …\n[^\n]*\nnginx, influxd, nghttpd: done, .* s\n$/);
+  expect(machine.printed().split('\n')[1]).toBe(
+    'apt-get installs nginx, influxdb and nghttp2-server, since nginx, influxd and nghttpd are missing; no service of theirs is started or enabled; --no-install forbids it');
 
   const before = machine.printed();
   await ensureTools(['nginx', 'influxd'], machine);
@@ -225,20 +255,72 @@ test('interrupted, apt finishes what it has begun, and its services are disabled
   expect(machine.printed()).toContain('nginx: interrupted, apt-get finishes what it has begun …\n');
 });
 
-test('what a bakeoff that was killed while it installed has left is done by the next start', async () => {
-  const { machine, log, policyFile, newPackagesFile } = aptSystem(`bring nginx; echo $$ >"$FOLDER/pid"; exec sleep 60`);
+/** A system on which a bakeoff was killed while it installed nginx and h2o, and where apt and dpkg came to their end. */
+async function killedInstall(): Promise<AptStandIn> {
+  const system = aptSystem(`bring nginx; bring h2o; eval "$hook"; echo $$ >"$FOLDER/pid"; exec sleep 60`);
+  const { machine, policyFile, newPackagesFile } = system;
+  machine.env.DEPENDENCIES = 'h2o';
   const child = startEnsureTool('nginx', machine);
   const aptPid = await pidIn(join(machine.folder, 'pid'));
   child.process.kill('SIGKILL');
   await child.ended;
   await vi.waitFor(() => expect(isRunning(aptPid)).toBe(false), 10_000);
   expect([policyFile, newPackagesFile].map((file) => existsSync(file))).toEqual([true, true]);
+  return system;
+}
 
+test('what a bakeoff that was killed while it installed has left is done by the next start', async () => {
+  const { machine, log, policyFile, newPackagesFile } = await killedInstall();
   await ensureTools(['nginx'], machine);
   // apt-get check waits for dpkg.
-  expect(log().slice(-3)).toEqual(['nginx may start: 101', 'apt-get check', 'update-rc.d nginx disable']);
+  expect(log().slice(-5)).toEqual(['nginx may start: 101', 'h2o may start: 101', 'apt-get check', 'update-rc.d nginx disable', 'update-rc.d h2o disable']);
   expect([policyFile, newPackagesFile].map((file) => existsSync(file))).toEqual([false, false]);
   expect(machine.printed()).toMatch(/^apt-get: finishing what an interrupted start has left …\napt-get: done, .* s\n$/);
+});
+
+test.each<[string, (system: AptStandIn) => void]>([
+  ['enabled', ({ wants, newPackagesFile }) => {
+    // As systemctl disable and enable have it.
+    const link = join(wants, 'nginx.service');
+    const after = statSync(newPackagesFile).mtimeMs / 1000 + 60;
+    lutimesSync(link, after, after);
+  }],
+  ['enabled, by its init script', ({ machine: { systemRoot }, newPackagesFile }) => {
+    mkdirSync(join(systemRoot, 'etc/rc3.d'));
+    const link = join(systemRoot, 'etc/rc3.d/S01nginx');
+    symlinkSync('../init.d/nginx', link);
+    const after = statSync(newPackagesFile).mtimeMs / 1000 + 60;
+    lutimesSync(link, after, after);
+  }],
+  ['started', ({ machine }) => { script(machine, 'systemctl', '[ "$*" = "is-active --quiet nginx.service" ]'); }],
+])('a service that somebody has %s since then stays as it is, and that is said', async (_, change) => {
+  const system = await killedInstall();
+  change(system);
+  await ensureTools(['nginx'], system.machine);
+  expect(system.log().filter((line) => line.startsWith('update-rc.d'))).toEqual(['update-rc.d h2o disable']);
+  expect(system.machine.printed()).toContain(
+    '\nnginx, which an interrupted start has installed, has been enabled or started since and stays as it is; to disable it: update-rc.d nginx disable\n');
+  expect([system.policyFile, system.newPackagesFile].map((file) => existsSync(file))).toEqual([false, false]);
+});
+
+test('dpkg is told to say when it is done', async () => {
+  const { machine, newPackagesFile } = aptSystem('touch -d 2020-01-01 "$RECORD"; eval "$hook"; cat "$RECORD" >"$FOLDER/record"; touch -r "$RECORD" "$FOLDER/record"; bring nginx');
+  machine.env.RECORD = newPackagesFile;
+  machine.env.DEPENDENCIES = 'nginx-common libc6-common';
+  await ensureTools(['nginx'], machine);
+  const record = join(machine.folder, 'record');
+  expect(readFileSync(record, 'utf8')).toBe('nginx\nnginx-common\nlibc6-common');
+  expect(machine.printed()).toContain('\napt-get installs nginx and 2 packages that it needs, since nginx is missing; ');
+  expect(Date.now() - statSync(record).mtimeMs).toBeLessThan(60_000);
+});
+
+test('where nothing may be installed, nothing is, and one line for each tool says how', async () => {
+  const { machine, log, newPackagesFile } = aptSystem('bring nginx');
+  machine.mayInstall = false;
+  writeFileSync(newPackagesFile, 'nginx');
+  await expect(ensureTools(['nginx', 'influxd'], machine)).rejects.toThrow(
+    /^nginx is missing: install it with: apt-get install --no-install-recommends nginx, or set NGINX_BIN to its path\ninfluxd is missing: install it with: [^\n]* influxdb, or set INFLUXD_BIN to its path$/);
+  expect([log(), machine.printed(), existsSync(newPackagesFile)]).toEqual([[''], '', true]);
 });
 
 test('apt and the k6 build go side by side, and both failures are told', async () => {

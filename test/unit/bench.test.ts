@@ -9,7 +9,7 @@ import { expectedSeconds, requireSameTls } from '../../bench/measure.ts';
 import { readAb, readH2load, readK6, readWrk } from '../../bench/printed.ts';
 import { compareRounds, cpuMicrosPer, effectLines, judge, tableLines, type Measured, type Row } from '../../bench/ratios.ts';
 import { main } from '../../lib/cli/main.ts';
-import { allowedCpus } from '../../lib/runner/cores.ts';
+import { cpusOf, readProcessors } from '../../lib/runner/processors.ts';
 
 const wrkOutput = `Running 4s test @ http://127.0.0.1:18999/
   1 threads and 100 connections
@@ -138,7 +138,7 @@ describe('a contender\'s run', () => {
     const file = join(folder, 'script.mjs');
     await writeFile(file, script);
     const contender: Contender = { name: 'scripted', tool: 'wrk', command: () => ({ args: [file] }), read: readWrk, ...more };
-    return runContender(contender, url, load, { binary: process.execPath, cpus: allowedCpus().slice(0, 1), output: null, signal: new AbortController().signal, ...options });
+    return runContender(contender, url, load, { binary: process.execPath, cpus: cpusOf(readProcessors().cores).slice(0, 1), output: null, signal: new AbortController().signal, ...options });
   }
   const wrkLines = 'console.log("1000 requests in 1s\\nRequests/sec: 1000");';
 

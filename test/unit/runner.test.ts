@@ -2,8 +2,8 @@ import { mkdtempSync, writeFileSync, appendFileSync, rmSync, existsSync, readdir
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { requireSpace } from '../../lib/disk-space.ts';
 import { UserError } from '../../lib/errors.ts';
-import { divideCores, formatCpuList, parseCpuList, sharesCores } from '../../lib/runner/cores.ts';
 import { orderOfRound } from '../../lib/runner/order.ts';
 import { ceilingSeconds, estimatedSeconds, expectedRounds, expectedSeconds, roundsToLook } from '../../lib/runner/estimate.ts';
 import { goDuration, loadOptions, loadPlanFor, makePlan, runName, serversOf, type PlanDraft, type PlannedVariant, type PlanOptions } from '../../lib/runner/plan.ts';
@@ -18,65 +18,6 @@ import type { LoadProfile, Scenario, ServerSpec, Variant } from '../../lib/scena
 let folder: string;
 beforeEach(() => { folder = mkdtempSync(join(tmpdir(), 'bakeoff-test-')); });
 afterEach(() => rmSync(folder, { recursive: true }));
-
-describe('lists of cores', () => {
-  test.each([
-    ['0', [0]], ['0-3,5', [0, 1, 2, 3, 5]], ['3,1,2-3', [1, 2, 3]], [' 1 , 7-7', [1, 7]],
-  ])('"%s"', (text, cpus) => {
-    expect(parseCpuList(text, '--server-cpus')).toEqual(cpus);
-  });
-
-  test.each(['', 'a', '1,', '-1', '3-1', '1-2-3', '99999', '1.5'])('"%s" is refused with the flag named', (text) => {
-    expect(() => parseCpuList(text, '--server-cpus')).toThrow(/^--server-cpus .*: write cores as 1 or 0-3,5$/);
-  });
-
-  test('are written as ranges', () => {
-    expect(formatCpuList([0, 1, 2, 5, 7, 8])).toBe('0-2,5,7-8');
-    expect(formatCpuList([3])).toBe('3');
-  });
-});
-
-describe('divideCores', () => {
-  test.each([
-    [[0, 1], {}, [1], [0]],
-    [[0, 1, 2, 3], {}, [2, 3], [0, 1]],
-    [[4, 5, 6], {}, [6], [4, 5]],
-    [[0, 1, 2, 3], { server: [0] }, [0], [1, 2, 3]],
-    [[0, 1, 2, 3], { generator: [0, 3] }, [1, 2], [0, 3]],
-    [[0, 1, 2, 3], { server: [3], generator: [1] }, [3], [1]],
-  ])('%j with %j', (allowed, asked, serverCpus, generatorCpus) => {
-    expect(divideCores(allowed, asked)).toEqual({ serverCpus, generatorCpus });
-  });
-
-  test.each([
-    [[0, 1, 2], {}, [0, 1, 2], [0, 1, 2]],
-    [[3], {}, [3], [3]],
-    [[0, 1], { server: [1], generator: [1] }, [1], [1]],
-    [[0, 1, 2], { server: [0], generator: [1, 2] }, [0], [1, 2]],
-    [[0, 1, 2], { server: [2] }, [2], [0, 1]],
-    [[0, 1, 2], { generator: [2] }, [0, 1], [2]],
-  ])('%j with %j where the scenario shares cores', (allowed, asked, serverCpus, generatorCpus) => {
-    const cores = divideCores(allowed, asked, { sharedCores: true });
-    expect(cores).toEqual({ serverCpus, generatorCpus });
-    expect(sharesCores(cores)).toBe(serverCpus.some((cpu) => generatorCpus.includes(cpu)));
-  });
-
-  test('refuses cores that are not there, or shared in part, where the scenario shares them', () => {
-    expect(() => divideCores([0, 1], { server: [2], generator: [2] }, { sharedCores: true })).toThrow(/^--server-cpus: core 2 is not there/);
-    expect(() => divideCores([0, 1, 2], { server: [0, 1], generator: [1, 2] }, { sharedCores: true }))
-      .toThrow('--server-cpus and --generator-cpus share core 1: give both the same ones, or each its own');
-  });
-
-  test.each([
-    [[0, 1, 2], { server: [1, 2], generator: [0, 1] }, /share core 1:/],
-    [[0, 1], { server: [2] }, /--server-cpus: core 2 is not there or not allowed; there are 0-1$/],
-    [[0, 1], { generator: [0, 1] }, /--generator-cpus leaves no core for the server/],
-    [[0, 1], { server: [0, 1] }, /--server-cpus leaves no core for the generator/],
-    [[3], {}, /needs 2 cores, .* only core 3 is allowed here$/],
-  ])('%j with %j is refused', (allowed, asked, message) => {
-    expect(() => divideCores(allowed, asked)).toThrow(message);
-  });
-});
 
 describe('orderOfRound', () => {
   test('alternates two variants', () => {
@@ -306,6 +247,9 @@ describe('what k6 writes', () => {
     ['the error of a phase, which does not fail it', 'GoError: loadgen.run: no such cipher\\n\\tat runPhases\\n\\n  TOTAL\\n    data_sent: 0 B', 0, 'k6 ended with code 0: loadgen.run: no such cipher'],
     ['its last line where it failed itself', 'starting\\nno space left\\n', 107, 'k6 ended with code 107: no space left'],
     ['nothing', '', 3, 'k6 ended with code 3: it said nothing'],
+    ['how it crashed', 'starting\\npanic: no luck\\n\\ngoroutine 1 [running]:\\nmain.main()\\n\\t/main.go:3 +0x1d\\nexit status 2\\n', 2, 'k6 ended with code 2: panic: no luck'],
+    ['the signal that it crashed by', 'SIGSEGV: segmentation violation\\nPC=0x46f3c1 m=0\\n\\nrax    0x0\\ngs     0x0\\n', 2, 'k6 ended with code 2: SIGSEGV: segmentation violation'],
+    ['that Go found no memory', 'fatal error: runtime: cannot allocate memory\\n\\nruntime stack:\\nruntime.throw(...)\\n\\truntime/proc.go:302 +0xad\\n', 2, 'k6 ended with code 2: fatal error: runtime: cannot allocate memory'],
   ])('is told when phases are missing: %s', async (_, said, code, message) => {
     const binary = join(folder, 'k6');
     writeFileSync(binary, `#!/bin/sh\nprintf '${said}' >&2\nexit ${code}\n`, { mode: 0o755 });
@@ -350,6 +294,10 @@ describe('the results folder', () => {
 
   test('with too little space is refused', async () => {
     await expect(checkResultsFolder(folder, 1e18)).rejects.toThrow(/too little space, this run needs 1000000000000 MB/);
+    const home = join(folder, 'not', 'there', 'yet');
+    await expect(requireSpace(home, 1e18, 'InfluxDB', 'name another folder in BAKEOFF_HOME')).rejects.toThrow(
+      `${home} has too little space, InfluxDB needs 1000000000000 MB: free some, or name another folder in BAKEOFF_HOME`);
+    await requireSpace(home, 1, 'InfluxDB', '');
   });
 
   test('gives a second run of the same second a name of its own', async () => {

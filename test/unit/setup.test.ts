@@ -1,8 +1,10 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { main } from '../../lib/cli/main.ts';
 import { errorLine, newPackages } from '../../lib/setup/apt.ts';
 import { findGo, pathBesideK6 } from '../../lib/setup/k6.ts';
+import { thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { Progress } from '../../lib/setup/progress.ts';
 import { run, type Finished } from '../../lib/setup/run.ts';
@@ -172,6 +174,40 @@ test.each(['18.20.1', '20.18.3', '21.7.3', '22.11.0'])('Node %s is refused in on
   expect(await start(onNode(version))).toMatchObject({
     code: 1, stdout: '', stderr: `bakeoff needs Node 20.19, 22.12 or newer, this is ${version}: get one from https://nodejs.org\n`,
   });
+});
+
+test('a limit of the address space, in which Node breaks off in many ways, is told in one line', async () => {
+  const limited = (kibibytes: number): Promise<Finished> => (
+    run({ command: 'prlimit', args: [`--as=${kibibytes * 1024}`, process.execPath, join(projectRoot, 'bin/bakeoff.mjs'), '--help'] })
+  );
+  expect(await limited(4_000_000)).toMatchObject({
+    code: 1, stdout: '',
+    stderr: 'the address space of a process is limited to 4.1 GB here, and Node reserves tens of GB without using them: lift it with ulimit -v unlimited\n',
+  });
+  expect(await limited(64_000_000)).toMatchObject({ code: 0, stderr: '' });
+});
+
+test.each([['no', false], ['', true], ['yes', true]])('BAKEOFF_INSTALL=%s', (said, expected) => {
+  vi.stubEnv('BAKEOFF_INSTALL', said);
+  onTestFinished(() => { vi.unstubAllEnvs(); });
+  expect(thisMachine().mayInstall).toBe(expected);
+});
+
+test('any other word for it is refused, lest it be taken for what it is not', () => {
+  vi.stubEnv('BAKEOFF_INSTALL', '0');
+  onTestFinished(() => { vi.unstubAllEnvs(); });
+  expect(() => thisMachine()).toThrow(expect.objectContaining({ message: 'BAKEOFF_INSTALL=0: write no or yes', exitCode: 2 }));
+});
+
+test.each(['scenario', 'compare', 'grafana', 'bench', 'k6', 'test'])('--no-install is a word of %s', async (command) => {
+  vi.stubEnv('BAKEOFF_INSTALL', '');
+  onTestFinished(() => { vi.unstubAllEnvs(); });
+  const said = vi.spyOn(console, 'error').mockImplementation(() => undefined);
+  onTestFinished(() => { said.mockRestore(); });
+  // Wrong words end each of them before it begins.
+  expect(await main([command, '--no-install', '--rounded'])).toBe(2);
+  expect(said.mock.calls.flat().join('\n')).not.toContain('"--no-install"');
+  expect(process.env['BAKEOFF_INSTALL']).toBe('no');
 });
 
 test.each(['20.19.0', '22.12.0', '24.0.0'])('Node %s will do', async (version) => {

@@ -387,6 +387,10 @@ export interface Environment {
     loadAverage: [number, number, number];
     serverCpus: number[];
     generatorCpus: number[];
+    /** CPU seconds per second that a container's or a service's quota allows; absent without one. */
+    cpuQuota?: number;
+    /** What a person has to know of these cores before trusting the figures, a line each. Absent in older results. */
+    coreNotes?: string[];
     versions: Record<string, string>;
 }
 export interface Result {

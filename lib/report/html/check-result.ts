@@ -81,7 +81,7 @@ const result: Form = {
   ...fieldsOf('run scenario title state', 'text'), startedAt: 'instant', endedAt: 'instant', quick: 'boolean',
   environment: {
     ...fieldsOf('bakeoff cpuModel kernel os', 'text'), ...fieldsOf('cores memoryBytes', 'number'), governor: orNull('text'), bootedAt: 'instant',
-    loadAverage: ['number'], serverCpus: ['number'], generatorCpus: ['number'], versions: {},
+    loadAverage: ['number'], serverCpus: ['number'], generatorCpus: ['number'], cpuQuota: orAbsent('number'), coreNotes: orAbsent(['text']), versions: {},
   },
   variants: [variant],
   comparisons: [comparison],

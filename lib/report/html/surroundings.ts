@@ -26,6 +26,7 @@ const facts: readonly Fact[] = [
   { name: 'CPU governor', of: ({ environment }) => environment.governor ?? '' },
   { name: 'servers on', of: ({ environment }) => coresText(environment.serverCpus) },
   { name: 'generator on', of: ({ environment }) => coresText(environment.generatorCpus) },
+  { name: 'CPU quota', of: ({ environment: { cpuQuota } }) => (cpuQuota === undefined ? '' : `the time of ${Number(cpuQuota.toFixed(2))} cores`) },
   { name: 'load average before (1, 5, 15 min)', of: ({ environment }) => environment.loadAverage.map((load) => load.toFixed(2)).join(', ') },
 ];
 

@@ -1,0 +1,99 @@
+// Who measures, seen from other processes, other users and other networks. Each test has a lock of its own.
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createConnection, createServer } from 'node:net';
+import { tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { oneRunAtATime } from '../../lib/runner/one-run.ts';
+import { projectRoot } from '../../lib/setup/paths.ts';
+import { start, type Started } from '../fixtures/node-process.ts';
+
+let count = 0;
+const newName = (): string => `bakeoff test ${process.pid} ${++count}`.padEnd(107, '.');
+
+const holder = (name: string, words: readonly string[], env: NodeJS.ProcessEnv = process.env): Started =>
+  start(['--import', 'tsx', join(projectRoot, 'test/fixtures/hold-lock.mts'), name, ...words], env);
+
+async function held(name: string, words: readonly string[] = ['scenario', 'aa', '--influx', 'http://me:secret@10.0.0.1']): Promise<Started & { pid: number }> {
+  const started = holder(name, words);
+  await vi.waitFor(() => expect(started.stdout()).toBe('held\n'), { timeout: 20_000, interval: 20 });
+  return { ...started, pid: started.process.pid as number };
+}
+
+const ends = ', and both would be slower: wait until it is done, or end it';
+
+test('a second one is told who measures, in one line, without what may be secret', async () => {
+  const name = newName();
+  const { pid, process: child, ended } = await held(name);
+  const refused = expect.objectContaining({
+    exitCode: 1,
+    message: expect.stringMatching(new RegExp(`^another run of bakeoff is measuring \\(process ${pid} of ${userInfo().username}: scenario aa, since 20\\d\\d-\\d\\d-\\d\\d \\d\\d:\\d\\d UTC, in ${projectRoot}\\)${ends}$`)) as string,
+  });
+  await expect(oneRunAtATime(name)).rejects.toEqual(refused);
+  await expect(oneRunAtATime(name)).rejects.toEqual(refused);
+  // However it ends, it leaves nothing that has to be removed.
+  child.kill('SIGKILL');
+  await ended;
+  (await oneRunAtATime(name))();
+});
+
+test('one that is done lets the next one measure', async () => {
+  const name = newName();
+  const release = await oneRunAtATime(name);
+  await expect(oneRunAtATime(name)).rejects.toThrow(`process ${process.pid} of `);
+  release();
+  (await oneRunAtATime(name))();
+});
+
+test('another BAKEOFF_HOME is no way around it', async () => {
+  const name = newName();
+  const { pid } = await held(name);
+  const folder = mkdtempSync(join(tmpdir(), 'bakeoff-home-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const second = holder(name, ['compare', 'a.conf', 'b.conf'], { ...process.env, BAKEOFF_HOME: folder });
+  await second.ended;
+  expect(second.stdout()).toMatch(new RegExp(`^another run of bakeoff is measuring \\(process ${pid} of `));
+});
+
+test('another user is no way around it', async ({ skip }) => {
+  skip(process.getuid?.() !== 0, 'only root may run as another user');
+  const name = newName();
+  const { pid } = await held(name);
+  const nobody = Number(execFileSync('id', ['-u', 'nobody'], { encoding: 'utf8' }));
+  // What asks as another user may not be able to read this folder.
+  const script = `require('net').createConnection('\\0' + process.argv[1]).on('data', (d) => process.stdout.write(d)).on('error', (e) => console.log(e.code))`;
+  const child = spawn(process.execPath, ['-e', script, name], { uid: nobody, gid: nobody, cwd: '/' });
+  let said = '';
+  child.stdout.on('data', (data: Buffer) => { said += data.toString(); });
+  await vi.waitFor(() => expect(said).toMatch(new RegExp(`^process ${pid} of .*\n$`)), 10_000);
+});
+
+test('one that is stopped is found by what the kernel tells, and nobody waits for it', async () => {
+  const name = newName();
+  const { pid, process: child } = await held(name);
+  child.kill('SIGSTOP');
+  await vi.waitFor(() => expect(execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' })).toMatch(/^T/), 10_000);
+  await expect(oneRunAtATime(name)).rejects.toThrow(`another run of bakeoff is measuring (process ${pid}, which does not answer: it is stopped, or hangs)${ends}`);
+});
+
+test('what somebody else says in its place cannot write to the terminal', async () => {
+  const name = newName();
+  const server = createServer((socket) => socket.end(`\u001b[2Jhello\r\u0007 \u202eworld ${'x'.repeat(2000)}\nmore`));
+  await new Promise<void>((resolve) => server.listen(`\0${name}`, resolve));
+  onTestFinished(() => { server.close(); });
+  const message = await oneRunAtATime(name).then(() => '', (error: Error) => error.message);
+  expect(message).toMatch(/^another run of bakeoff is measuring \(\[2Jhello world x+\), and both/);
+  expect(message.length).toBeLessThan(500);
+});
+
+test('one who asks and never goes away does not keep the process', async () => {
+  const name = newName();
+  const { process: child, ended } = await held(name);
+  const reader = createConnection({ path: `\0${name}`, allowHalfOpen: true });
+  onTestFinished(() => { reader.destroy(); });
+  await once(reader, 'data');
+  child.kill('SIGTERM');
+  expect(await ended).toEqual([0, null]);
+});
