@@ -28,6 +28,8 @@ export interface RunningK6 {
   child: Child;
   /** k6's own record of samples, one JSON object per line, written while it runs. */
   recordFile: string;
+  /** What the script prints while it runs. */
+  consoleFile: string;
   /**
    * The results of the phases, once k6 has ended. Throws an Error with its error, or last line, when it failed or some are missing.
    */
@@ -116,6 +118,7 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
   return {
     child,
     recordFile,
+    consoleFile,
     async results() {
       const { code, signal } = await child.exited;
       const results = await readPhaseResults(consoleFile);

@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LinkCounts, LinkReport } from '../network/link-messages.ts';
 import type { Network } from '../network/network.ts';
+import { machineClock } from './clock.ts';
 import type { LinkTraffic, NetworkUse } from './result.ts';
 import { valueAt, type UsageWindow } from './server-usage.ts';
 
@@ -28,7 +29,7 @@ export function sampleLink(network: Pick<Network, 'counts' | 'mark'>, warmupSeco
   let marked = warmupSeconds === 0;
   const ended: Promise<Error | undefined> = (async (): Promise<void> => {
     while (!over.signal.aborted) {
-      const isTime = !marked && Date.now() >= firstAtMs + warmupSeconds * 1000;
+      const isTime = !marked && machineClock.monotonicMs() >= firstAtMs + warmupSeconds * 1000;
       const sample = await (isTime ? network.mark() : network.counts());
       marked ||= isTime;
       if (sample.toServer.packets > 0) firstAtMs = Math.min(firstAtMs, sample.atMs);

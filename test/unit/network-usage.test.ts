@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { LinkCounts, LinkReport } from '../../lib/network/link-messages.ts';
+import { machineClock } from '../../lib/runner/clock.ts';
 import { networkUseBetween, sampleLink } from '../../lib/runner/network-usage.ts';
 import type { LinkTraffic } from '../../lib/runner/result.ts';
 
@@ -54,7 +55,7 @@ describe('the sampler', () => {
       open--;
       asked.push(word);
       for (const { count, resolve } of waiting) if (asked.length >= count) resolve();
-      return { ...countsAt(asked.length < 3 ? 10_000 : 10_001), atMs: Date.now() };
+      return { ...countsAt(asked.length < 3 ? 10_000 : 10_001), atMs: machineClock.monotonicMs() };
     };
     return {
       asked,

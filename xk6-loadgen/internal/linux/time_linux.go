@@ -21,6 +21,15 @@ func Rest(nanoseconds int64) {
 	syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&time)), 0, 0)
 }
 
+// Monotonic is CLOCK_MONOTONIC, in nanoseconds: the clock that other processes on this machine can compare with.
+func Monotonic() int64 {
+	var time unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &time) != nil {
+		return 0
+	}
+	return time.Nano()
+}
+
 // ProcessCPU is the CPU time that the whole process has used, in nanoseconds.
 func ProcessCPU() int64 {
 	var usage syscall.Rusage
