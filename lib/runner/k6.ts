@@ -122,7 +122,11 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
     async results() {
       const { code, signal } = await child.exited;
       const results = await readPhaseResults(consoleFile);
-      if (code === 0 && results.length === loadPlan.phases.length) return results;
+      if (code === 0 && results.length === loadPlan.phases.length) {
+        // Of a k6 that was built before the engine told it.
+        if (results.some(({ monotonicMs }) => !Array.isArray(monotonicMs))) throw new Error(`${options.binary} is older than this bakeoff: leave K6_BIN unset, and a new one is built`);
+        return results;
+      }
       const how = signal === null ? `code ${code}` : `signal ${signal}`;
       const lines = await lastLines(logFile);
       // A phase that fails does not fail k6, which sums up behind its error.
