@@ -18,6 +18,7 @@ const crash = '[alert] worker process exited on signal 11 (core dumped)';
 test.each<[string, ServerSpec['name'], string, LogAlarms]>([
   ['nothing', 'nginx', '', {}],
   ['what is no alarm', 'nginx', `${at}[notice] 7#7: start worker processes\n${at}[error] 8#8: *3 open() "/x" failed\n${at}[notice] 7#7: worker process 8 exited with code 0\n`, {}],
+  ['what nginx says without root', 'nginx', 'nginx: [alert] could not open error log file: open() "/var/log/nginx/error.log" failed (13: Permission denied)\n', {}],
   ['a crash', 'nginx', `${at}[notice] 7#7: signal 17\n${at}[alert] 7#7: worker process 12 exited on signal 11 (core dumped)\n`, { first: crash, crash }],
   ['an alarm, and a crash behind it', 'nginx', `${at}[alert] 8#8: *9 setsockopt() failed\n${at}[alert] 7#7: worker process 12 exited on signal 11 (core dumped)\n`, { first: '[alert] setsockopt() failed', crash }],
   ['the first of many', 'nginx', `${at}[emerg] 8#8: io_setup() failed\n${at}[alert] 8#8: later\n`, { first: '[emerg] io_setup() failed' }],

@@ -50,7 +50,7 @@ export function localTarget(target: string, names: ReadonlySet<string>, moved: M
 /** Of a target that localTarget let through, its text. */
 export function upstreamAddress(text: string): UpstreamAddress {
   const socket = /unix:([^:]+)/.exec(text)?.[1];
-  if (socket !== undefined) return { socket };
+  if (socket !== undefined) return { socket: path.posix.normalize(socket) };
   const [, scheme = '', port] = /^(?:(\w+:)\/\/)?(?:\[[^\]]*\]|[^:/?]*)(?::(\d+))?/.exec(text) ?? [];
   return { port: Number(port ?? defaultPorts[scheme] ?? 80) };
 }
