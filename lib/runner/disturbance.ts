@@ -73,7 +73,7 @@ export function throttlingIn(samples: readonly Pick<UsageSample, 'atMs' | 'throt
 
 /** So long without a response is more than any pause that a server at work makes. */
 const standstillMs = 1000;
-/** Of p99: where responses take their time, so do the pauses between them. */
+/** Of p99 of the latency, and of what connections typically wait for their first byte: where those take their time, so do the pauses. */
 const standstillFactor = 10;
 
 /**
@@ -83,10 +83,10 @@ const standstillFactor = 10;
  * @param alarm a line of its log
  */
 export function standstillIn(
-  { longestGapMs, latencyMs, network }: Pick<Phase, 'longestGapMs' | 'latencyMs' | 'network'>, samples: readonly Pick<UsageSample, 'atMs' | 'stoppedPid'>[],
+  { longestGapMs, latencyMs, firstByteMs, network }: Pick<Phase, 'longestGapMs' | 'latencyMs' | 'firstByteMs' | 'network'>, samples: readonly Pick<UsageSample, 'atMs' | 'stoppedPid'>[],
   { fromMs, toMs }: UsageWindow, server: string, alarm: string | undefined,
 ): string | undefined {
-  if (!(longestGapMs > Math.max(standstillMs, standstillFactor * latencyMs.p99))) return undefined;
+  if (!(longestGapMs > Math.max(standstillMs, standstillFactor * latencyMs.p99, standstillFactor * firstByteMs.p50))) return undefined;
   if (network !== null && network.retransmits.client + network.retransmits.server > 0) return undefined;
   const stopped = samples.find(({ atMs, stoppedPid }) => stoppedPid !== undefined && atMs >= fromMs && atMs <= toMs)?.stoppedPid;
   const why = stopped !== undefined ? `its process ${stopped} was stopped (state T): let it run, without SIGSTOP or a debugger`

@@ -22,7 +22,7 @@ import { loadPlanFor, type Plan, type PlannedVariant } from './plan.ts';
 import { RecordTail, watchPhaseBegins } from './record.ts';
 import type { LoadResult, Phase, VariantResult } from './result.ts';
 import { alarmsIn, type LogAlarms } from './server-log.ts';
-import { sampleUsage, usageBetween, type UsageSample, type UsageWindow } from './server-usage.ts';
+import { sampleUsage, sparse, usageBetween, type UsageSample, type UsageWindow } from './server-usage.ts';
 import { watchThrottling } from './throttling.ts';
 
 /** What every round of a run has in common. */
@@ -118,8 +118,8 @@ export async function runVariantRound(context: RunContext, planned: PlannedVaria
     const alarms = await alarmsIn(server.logFile, variant.server.name);
     await stop();
     const phases = phasesOf(measurement, planned.load, context.plan.cores, server);
-    const otherBodies = bodiesDiffer(planned, phases, server);
     requireSound(planned, measurement, phases, server, alarms);
+    const otherBodies = bodiesDiffer(planned, phases, server);
     const integrity = await storeSamples(context, planned, attempt.round, measurement, phases);
     return { server: serverFacts(planned, server), phases, alarm: alarms.first, otherBodies, restless: isRestless(measurement, planned.load), integrity };
   } finally {
@@ -322,7 +322,7 @@ async function storeSamples(
   // The clock did not step (clockStepIn): one difference holds for all.
   const wallAheadMs = samples[0]?.wallAheadMs ?? 0;
   try {
-    await store.write(serverSamplePoints(tags, samples.map(({ atMs, cpuSeconds, rssBytes }) => ({ atMs: atMs + wallAheadMs, cpuSeconds, rssBytes }))));
+    await store.write(serverSamplePoints(tags, sparse(samples).map(({ atMs, cpuSeconds, rssBytes }) => ({ atMs: atMs + wallAheadMs, cpuSeconds, rssBytes }))));
   } catch (error) {
     // The round is whole; a database that fails only now must not cost it.
     if (!(error instanceof UserError)) throw error;

@@ -99,6 +99,16 @@ export function sampleUsage(readers: UsageReaders): UsageSampler {
   };
 }
 
+/** Those that are as far apart as without bounds: between closer ones the kernel's ticks show, which bring a task's CPU time up to date. */
+export function sparse<S extends { atMs: number }>(samples: readonly S[]): S[] {
+  let lastMs = -Infinity;
+  return samples.filter(({ atMs }) => {
+    const isFar = atMs - lastMs >= intervalMs * 0.9;
+    if (isFar) lastMs = atMs;
+    return isFar;
+  });
+}
+
 /** Of the monotonic clock. `idleBefore`: no load comes before the window, so that the server does nothing until it begins. */
 export interface UsageWindow { fromMs: number; toMs: number; idleBefore: boolean }
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Clock } from '../../lib/runner/clock.ts';
 import { clockStepIn, gapIn, otherBodiesIn, standstillIn, throttlingIn, toleratedBoundGapMs } from '../../lib/runner/disturbance.ts';
-import { sampleUsage, usageBetween, type UsageReaders, type UsageSampler, type UsageWindow } from '../../lib/runner/server-usage.ts';
+import { sampleUsage, sparse, usageBetween, type UsageReaders, type UsageSampler, type UsageWindow } from '../../lib/runner/server-usage.ts';
 import { phase } from '../fixtures/phase.ts';
 
 /** Samples each 100 ms from `fromMs` on, without those of the gaps. */
@@ -127,6 +127,11 @@ test('CPU time of steady load lies between close samples, and ends where the loa
   expect(usageBetween(samples, tenSeconds).cpuSeconds).toBeCloseTo(10, 6);
 });
 
+test('what is stored of close samples is as sparse as the others', () => {
+  const samples = [0, 100, 130, 140, 150, 190, 200, 300, 401].map((atMs) => ({ atMs }));
+  expect(sparse(samples).map(({ atMs }) => atMs)).toEqual([0, 100, 190, 300, 401]);
+});
+
 test('memory of millions of samples is read', () => {
   const samples = Array.from({ length: 200_000 }, (_, atMs) => ({ atMs, cpuSeconds: 0, rssBytes: atMs }));
   expect(usageBetween(samples, { fromMs: 0, toMs: 199_999, idleBefore: true }).rssBytes).toBe(199_999);
@@ -149,9 +154,9 @@ describe('a quota', () => {
 describe('a server that stood still', () => {
   const window = { fromMs: 0, toMs: 10_000, idleBefore: false };
   const samples = [{ atMs: 100, stoppedPid: undefined }, { atMs: 5000, stoppedPid: 4711 }, { atMs: 20_000, stoppedPid: 4712 }];
-  const stood = (longestGapMs: number, p99: number, seen = samples, alarm?: string): string | undefined => {
+  const stood = (longestGapMs: number, p99: number, seen = samples, alarm?: string, firstByteP50 = 1): string | undefined => {
     const one = phase({ requests: 1000, longestGapMs });
-    return standstillIn({ ...one, latencyMs: { ...one.latencyMs, p99 } }, seen, window, 'nginx', alarm);
+    return standstillIn({ ...one, latencyMs: { ...one.latencyMs, p99 }, firstByteMs: { ...one.firstByteMs, p50: firstByteP50 } }, seen, window, 'nginx', alarm);
   };
 
   test.each([[1000, 1, false], [1001, 1, true], [4999, 500, false], [5001, 500, true], [5, 0, false]])('gap %i ms, p99 %i ms: %s', (gapMs, p99, tells) => {
@@ -164,9 +169,15 @@ describe('a server that stood still', () => {
     expect(stood(3200, 2, samples.slice(2))).toContain('what it waited for is not known');
   });
 
+  test('is not named where connections themselves take as long, as a thousand handshakes at once', () => {
+    expect(stood(3200, 2, samples, undefined, 320)).toBeUndefined();
+    expect(stood(3200, 2, samples, undefined, 319)).toBeDefined();
+  });
+
   test('is not named where the network lost packets, which TCP sends again after a second and more', () => {
     const link = { retransmits: { client: 0, server: 1 } };
-    const one = phase({ requests: 10, longestGapMs: 3000, network: link as never });
+    const made = phase({ requests: 10, longestGapMs: 3000, network: link as never });
+    const one = { ...made, firstByteMs: { ...made.firstByteMs, p50: 1 } };
     expect(standstillIn(one, [], window, 'nginx', undefined)).toBeUndefined();
     link.retransmits.server = 0;
     expect(standstillIn(one, [], window, 'nginx', undefined)).toContain('3.00 s');
