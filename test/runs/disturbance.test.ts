@@ -29,10 +29,10 @@ function oneNginx(out: string): string {
 const args = (out: string, rounds = 1): string[] => [oneNginx(out), '--rounds', String(rounds), '--store', 'none', '--out', out];
 
 /** Waits until a round's load has begun, and a second of its window is over. */
-async function underLoad(run: ScenarioRun, out: string, round: number): Promise<void> {
+async function underLoad(run: ScenarioRun, out: string, round: number, variant = 'kept'): Promise<void> {
   await vi.waitFor(() => {
     if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
-    expect(readFileSync(join(runFolder(out), `round-${round}`, 'kept', 'phases.log'), 'utf8')).toContain('bakeoff-phase-begins');
+    expect(readFileSync(join(runFolder(out), `round-${round}`, variant, 'phases.log'), 'utf8')).toContain('bakeoff-phase-begins');
   }, { timeout: 60_000, interval: 10 });
   await delay(1200);
 }
@@ -111,6 +111,22 @@ test('a page that changes', async () => {
   renameSync(`${pages}.new`, pages as string);
   expect(await run.ended, run.stderr()).toBe(0);
   expectRepeated(run, out, /bodies had [\d.]+ B on average, and the page has 612 B: it changed during the load/);
+}, testLimitMs);
+
+test('a page of a person\'s own that changes is told, and the round is kept', async () => {
+  const out = newOut();
+  const www = join(home.folder, 'www');
+  mkdirSync(www);
+  writeFileSync(join(www, 'index.html'), 'hello');
+  for (const name of ['a.conf', 'b.conf']) writeFileSync(join(home.folder, name), `events { }\nhttp { access_log off; server { listen 8080; root ${www}; } }\n# ${name}\n`);
+  const run = startCommand(['compare', 'a.conf', 'b.conf', '--rounds', '1', '--duration', `${seconds}s`, '--store', 'none', '--out', out], { ...home.env, INIT_CWD: home.folder });
+  await underLoad(run, out, 1, 'a');
+  writeFileSync(join(www, 'new'), 'hello, world', { mode: 0o644 });
+  renameSync(join(www, 'new'), join(www, 'index.html'));
+  expect(await run.ended, run.stderr()).toBe(0);
+  const { variants, warnings } = readResult(out);
+  expect(variants.map(({ rounds }) => rounds.map(({ round }) => round))).toEqual([[1], [1]]);
+  expect(warnings.filter((line) => line.includes('bodies'))).toEqual(['a: under load the bodies had another length on average than when the server was started: part of what is seen is theirs']);
 }, testLimitMs);
 
 /** The copies of the page that servers have for themselves. */
