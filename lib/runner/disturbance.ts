@@ -14,12 +14,12 @@ type Instants = readonly { atMs: number }[];
 
 /**
  * How far apart the two samples around a window's bound may be. Within steady load what is used between them is divided by a
- * straight line, which is wrong by at most a quarter of that time (usageBetween): half a percent of a window of 10 s, and of
+ * straight line, which is wrong by at most a quarter of that time (usageBetween): 0.6 percent of a window of 10 s, and of
  * short ones what the sampler is late by where nobody told it of the bound. Where the server is idle around the window nothing is
  * divided; but a gap of more than a second is another phase's as well.
  */
 export function toleratedBoundGapMs({ fromMs, toMs, idleBefore }: UsageWindow): number {
-  return idleBefore ? 1000 : Math.min(1000, Math.max(150, 0.02 * (toMs - fromMs)));
+  return idleBefore ? 1000 : Math.min(1000, Math.max(250, 0.02 * (toMs - fromMs)));
 }
 
 /**

@@ -34,9 +34,9 @@ describe('a gap in the samples', () => {
     else expect(found).toMatch(message);
   });
 
-  test('at a bound is at most a fiftieth of the window, and neither below 150 ms nor above a second', () => {
+  test('at a bound is at most a fiftieth of the window, and neither below 250 ms nor above a second', () => {
     const tolerated = (idleBefore: boolean) => (seconds: number): number => toleratedBoundGapMs({ fromMs: 0, toMs: seconds * 1000, idleBefore });
-    expect([0.2, 10, 20, 50, 500].map(tolerated(false))).toEqual([150, 200, 400, 1000, 1000]);
+    expect([0.2, 10, 20, 50, 500].map(tolerated(false))).toEqual([250, 250, 400, 1000, 1000]);
     expect([0.2, 500].map(tolerated(true))).toEqual([1000, 1000]);
   });
 });
