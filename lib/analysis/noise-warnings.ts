@@ -12,10 +12,14 @@ type Side = 'server' | 'generator';
 /** `share` is the highest of the rounds named, 0 to 1; `ofRounds` is how many there were. */
 export type NoiseWarning =
   | { kind: 'steal'; side: Side; cores: number; share: number; rounds: readonly number[]; ofRounds: number }
-  | { kind: 'others'; cores: number; share: number; rounds: readonly number[]; ofRounds: number }
+  | { kind: 'others'; upstreams: Upstreams; cores: number; share: number; rounds: readonly number[]; ofRounds: number }
+  | { kind: 'upstream'; cores: number; share: number; rounds: readonly number[]; ofRounds: number }
   | { kind: 'clock'; lowestMhz: number; highestMhz: number }
   | { kind: 'busy-rounds'; perMinute: number; own: number; rounds: readonly number[]; ofRounds: number }
   | { kind: 'outlier'; variants: readonly string[]; baseline: string; round: number; ratios: OutlierRatios; noise: string };
+
+/** Whether configs pass requests on, and whether what they pass them to is counted apart or, since it could not be told, among the others. */
+type Upstreams = 'none' | 'apart' | 'among-others';
 
 /** That of the round and the extremes of the rounds that do not lie apart; of the first variant. */
 interface OutlierRatios { ratio: number; lowest: number; highest: number }
@@ -39,6 +43,7 @@ export function noiseWarnings(facts: RunFacts, measured: readonly MeasuredVarian
   return [
     ...stealWarnings(facts, seen, 'server'),
     ...stealWarnings(facts, seen, 'generator'),
+    ...upstreamWarnings(facts, seen),
     ...othersWarnings(facts, seen),
     ...clockWarnings(seen),
     ...busyWarnings(facts, measured, seen),
@@ -66,7 +71,17 @@ function othersWarnings(facts: RunFacts, seen: readonly Seen[]): NoiseWarning[] 
   const found = facts.sharedCores ? null : worst(seen, (noise) => noise.serverOthersShare, othersMatter);
   if (found === null) return [];
   const { highest: share, rounds, ofRounds } = found;
-  return [{ kind: 'others', cores: facts.serverCores, share, rounds, ofRounds }];
+  const shares = seen.map(({ noise: { upstreamShare } }) => upstreamShare);
+  const upstreams = shares.includes(null) ? 'among-others' : shares.some((one) => one !== undefined) ? 'apart' : 'none';
+  return [{ kind: 'others', upstreams, cores: facts.serverCores, share, rounds, ofRounds }];
+}
+
+/** What a config passes requests to is part of what is measured, and shares the server's cores where it runs on them. */
+function upstreamWarnings(facts: RunFacts, seen: readonly Seen[]): NoiseWarning[] {
+  const found = worst(seen, (noise) => noise.upstreamShare ?? 0, othersMatter);
+  if (found === null) return [];
+  const { highest: share, rounds, ofRounds } = found;
+  return [{ kind: 'upstream', cores: facts.serverCores, share, rounds, ofRounds }];
 }
 
 function clockWarnings(seen: readonly Seen[]): NoiseWarning[] {
@@ -162,9 +177,15 @@ export function noiseText(warning: NoiseWarning): string {
     case 'steal':
       return `steal time: the host gave others up to ${percent(warning.share)} of the ${coresOf(warning.side, warning.cores)} ${inRounds(warning)}: `
         + 'run again when it is quieter, or on a machine of your own';
-    case 'others':
-      return `others used up to ${percent(warning.share)} of the ${coresOf('server', warning.cores)} ${inRounds(warning)}: `
-        + 'end what else runs on this machine and run again';
+    case 'others': {
+      const used = `used up to ${percent(warning.share)} of the ${coresOf('server', warning.cores)} ${inRounds(warning)}`;
+      if (warning.upstreams === 'none') return `others ${used}: end what else runs on this machine and run again`;
+      return warning.upstreams === 'apart' ? `others ${used}: end what else runs on this machine, what the config passes requests to aside, and run again`
+        : `others, and what the config passes requests to, ${used}: which of them it was cannot be told here; run that on other cores (taskset), or bakeoff as the user that it belongs to`;
+    }
+    case 'upstream':
+      return `what the config passes requests to used up to ${percent(warning.share)} of the ${coresOf('server', warning.cores)} ${inRounds(warning)}: `
+        + 'it is not in the server\'s CPU time; run it on other cores (taskset) to see the server alone';
     case 'clock':
       return `the server's cores ran at ${whole(warning.lowestMhz)} to ${whole(warning.highestMhz)} MHz: `
         + 'the clock is part of the differences between rounds; hold it with `cpupower frequency-set -g performance`';

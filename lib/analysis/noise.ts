@@ -16,6 +16,8 @@ export interface RoundNoise {
   serverStealShare: number;
   generatorStealShare: number;
   serverOthersShare: number;
+  /** As in Noise. */
+  upstreamShare?: number | null;
   loadAverage: number;
   mhz: { lowest: number; highest: number } | null;
 }
@@ -30,6 +32,8 @@ export function noiseOf({ phases }: Round): RoundNoise | null {
     serverStealShare: share((noise) => noise.serverStealShare),
     generatorStealShare: share((noise) => noise.generatorStealShare),
     serverOthersShare: share((noise) => noise.serverOthersShare),
+    ...(seen.some(({ upstreamShare }) => upstreamShare !== undefined)
+      ? { upstreamShare: seen.some(({ upstreamShare }) => upstreamShare === null) ? null : share(({ upstreamShare }) => upstreamShare ?? 0) } : {}),
     loadAverage: Math.max(...seen.map((noise) => noise.loadAverage)),
     mhz: clockOf(seen),
   };

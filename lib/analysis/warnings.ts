@@ -26,6 +26,8 @@ export type Warning =
   | { kind: 'repeated'; round: number; why: string }
   | { kind: 'dropped'; round: number; why: string }
   | { kind: 'time-over'; rounds: number; most: number }
+  | { kind: 'server-alarm'; variant: string; line: string }
+  | { kind: 'other-bodies'; variant: string }
   | { kind: 'not-stored'; problem: string }
   | { kind: 'link-not-at-rest'; variant: string; round: number }
   | { kind: 'cores'; note: string }
@@ -164,6 +166,10 @@ export function warningText(warning: Warning): string {
       return `what the generator can do at most here was not measured: ${warning.why}`;
     case 'link-not-at-rest':
       return `${warning.variant}: packets were still on their way 10 s after the load of round ${warning.round}, and are not among those that are counted`;
+    case 'server-alarm':
+      return `${warning.variant}: the server's log says: ${warning.line}`;
+    case 'other-bodies':
+      return `${warning.variant}: under load the bodies had another length on average than when the server was started: part of what is seen is theirs`;
     case 'not-stored':
       return warning.problem;
     case 'cores':

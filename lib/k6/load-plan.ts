@@ -104,3 +104,6 @@ export const loadPlanVariable = 'BAKEOFF_LOAD';
 
 /** Starts each line of the script's console output that is the result of a phase. */
 export const phaseLinePrefix = 'bakeoff-phase ';
+
+/** The whole line that the script prints when a phase begins. */
+export const phaseBeginsLine = 'bakeoff-phase-begins';

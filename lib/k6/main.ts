@@ -3,7 +3,7 @@
 import { sleep } from 'k6';
 import type { Options } from 'k6/options';
 import loadgen from 'k6/x/loadgen';
-import { loadPlanVariable, phaseLinePrefix, type LoadPlan } from './load-plan.ts';
+import { loadPlanVariable, phaseBeginsLine, phaseLinePrefix, type LoadPlan } from './load-plan.ts';
 
 declare const __ENV: Record<string, string | undefined>;
 
@@ -20,6 +20,7 @@ export default function runPhases(): void {
   const pauseSeconds = plan.pauseSeconds ?? 0;
   for (const [index, phase] of plan.phases.entries()) {
     if (index > 0 && pauseSeconds > 0) sleep(pauseSeconds);
+    console.log(phaseBeginsLine);
     console.log(phaseLinePrefix + JSON.stringify(loadgen.run(phase)));
   }
 }

@@ -33,7 +33,7 @@ export interface SideReady {
 
 /** What has happened since the last report, or the start, now: packets may be on their way. */
 export interface LinkCounts {
-  /** Milliseconds of the machine's clock, as Date.now(). */
+  /** Milliseconds of CLOCK_MONOTONIC, as the engine's `monotonicMs`. */
   atMs: number;
   toServer: LinkTraffic;
   toClient: LinkTraffic;

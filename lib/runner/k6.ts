@@ -29,6 +29,8 @@ export interface RunningK6 {
   child: Child;
   /** k6's own record of samples, one JSON object per line, written while it runs. */
   recordFile: string;
+  /** What the script prints while it runs. */
+  consoleFile: string;
   /**
    * The results of the phases, once k6 has ended. Throws an Error with its error, or last line, when it failed or some are missing.
    */
@@ -117,10 +119,15 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
   return {
     child,
     recordFile,
+    consoleFile,
     async results() {
       const { code, signal } = await child.exited;
       const results = await readPhaseResults(consoleFile);
-      if (code === 0 && results.length === loadPlan.phases.length) return results;
+      if (code === 0 && results.length === loadPlan.phases.length) {
+        // Of a k6 that was built before the engine told it.
+        if (results.some(({ monotonicMs }) => !Array.isArray(monotonicMs))) throw new Error(`${options.binary} is older than this bakeoff: leave K6_BIN unset, and a new one is built`);
+        return results;
+      }
       // Its record, its results and its complaint about them are missing then.
       if (await isFull(folder)) throw new Error(`the file system of ${folder} is full`);
       const how = signal === null ? `code ${code}` : `signal ${signal}`;

@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LinkCounts, LinkReport } from '../network/link-messages.ts';
 import type { Network } from '../network/network.ts';
+import { machineClock } from './clock.ts';
 import type { LinkTraffic, NetworkUse } from './result.ts';
 import { valueAt, type UsageWindow } from './server-usage.ts';
 
@@ -11,7 +12,7 @@ export interface LinkSampler {
   /** In order of time. */
   samples: readonly LinkCounts[];
   /**
-   * Ends once the question under way is answered, and returns why it had ended before, if it had: then what was counted is not all.
+   * Asks once more, so that the last sample lies behind all load, and ends. Returns why it had ended before, if it had: then what was counted is not all.
    * Never throws; may be called twice.
    */
   stop(): Promise<Error | undefined>;
@@ -27,12 +28,13 @@ export function sampleLink(network: Pick<Network, 'counts' | 'mark'>, warmupSeco
   let firstAtMs = Infinity;
   let marked = warmupSeconds === 0;
   const ended: Promise<Error | undefined> = (async (): Promise<void> => {
-    while (!over.signal.aborted) {
-      const isTime = !marked && Date.now() >= firstAtMs + warmupSeconds * 1000;
+    for (;;) {
+      const isTime = !marked && machineClock.monotonicMs() >= firstAtMs + warmupSeconds * 1000;
       const sample = await (isTime ? network.mark() : network.counts());
       marked ||= isTime;
       if (sample.toServer.packets > 0) firstAtMs = Math.min(firstAtMs, sample.atMs);
       samples.push(sample);
+      if (over.signal.aborted) return;
       await delay(intervalMs, undefined, { signal: over.signal }).catch(() => undefined);
     }
   })().then(() => undefined, (error: Error) => error);

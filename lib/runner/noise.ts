@@ -14,6 +14,8 @@ export interface NoiseCores {
   shared: boolean;
   /** As interruptsApart tells. */
   interruptsApart: boolean | undefined;
+  /** The server passes requests on. */
+  hasUpstreams: boolean;
 }
 
 /**
@@ -30,11 +32,13 @@ export function noiseBetween(
   if (server === null || generator === null || !(seconds > 0)) return null;
   // Where time is counted at all, each of these passes.
   if (server.processes + server.interrupts + server.steal + server.idle <= 0) return null;
-  const ours = between(({ cpuSeconds, linkToServerCpuSeconds }) => cpuSeconds + linkToServerCpuSeconds) + (cores.shared ? between(({ generatorCpuSeconds }) => generatorCpuSeconds) : 0);
+  const upstreamSeconds = samples.some(({ upstreamCpuSeconds }) => upstreamCpuSeconds === null) ? null : between(({ upstreamCpuSeconds }) => upstreamCpuSeconds ?? 0);
+  const ours = (upstreamSeconds ?? 0) + between(({ cpuSeconds, linkToServerCpuSeconds }) => cpuSeconds + linkToServerCpuSeconds) + (cores.shared ? between(({ generatorCpuSeconds }) => generatorCpuSeconds) : 0);
   return {
     serverStealShare: share(server.steal, cores.server),
     generatorStealShare: share(generator.steal, cores.generator),
     serverOthersShare: share(othersSeconds(server, ours, seconds * cores.server, cores.interruptsApart), cores.server),
+    ...(cores.hasUpstreams ? { upstreamShare: upstreamSeconds === null ? null : share(upstreamSeconds, cores.server) } : {}),
     loadAverage: last.machine.loadAverage,
     serverMhz: clocks(samples, fromMs, toMs),
   };

@@ -1,11 +1,40 @@
 // Reads what k6 writes while it runs: its record of samples (--out json) and what the script printed.
-import { closeSync, openSync, readSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, readSync, watch } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { phaseLinePrefix } from '../k6/load-plan.ts';
+import path from 'node:path';
+import { phaseBeginsLine, phaseLinePrefix } from '../k6/load-plan.ts';
 import type { LoadResult } from './result.ts';
 
 /** k6 writes the keys in this order; what does not look like it (half a line on a full disk) is passed over. */
 const requestsLine = /^\{"metric":"loadgen_requests","type":"Point","data":\{.*?"value":([\d.e+]+)/;
+
+/**
+ * Calls `begins` at the begin of each phase, as soon as the script has printed so, and returns a function that ends this. Where the
+ * kernel has no watch to give (inotify's limits) it never calls.
+ * @param file the script's console output; its folder exists
+ */
+export function watchPhaseBegins(file: string, begins: () => void): () => void {
+  let seen = 0;
+  try {
+    const watcher = watch(path.dirname(file), (_, name) => {
+      if (name !== path.basename(file)) return;
+      const lines = linesOf(file).filter((line) => line === phaseBeginsLine).length;
+      for (; seen < lines; seen++) begins();
+    });
+    watcher.on('error', () => watcher.close());
+    return () => watcher.close();
+  } catch {
+    return () => undefined;
+  }
+}
+
+function linesOf(file: string): string[] {
+  try {
+    return readFileSync(file, 'utf8').split('\n');
+  } catch {
+    return []; // It was there a moment ago.
+  }
+}
 
 /** Follows a record that k6 is writing. */
 export class RecordTail {

@@ -2,24 +2,28 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UserError } from '../errors.ts';
-import { whole } from '../format.ts';
+import { hundredths, whole } from '../format.ts';
 import type { LinkCounts, LinkReport } from '../network/link-messages.ts';
 import { openNetwork, type Network } from '../network/network.ts';
 import { networkOf, pageOf } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
 import type { ServerSpec } from '../scenario/model.ts';
-import { startServer, workersFor, type RunningServer } from '../servers/index.ts';
+import { startServer, stoppedIn, watchUpstreams, workersFor, type RunningServer } from '../servers/index.ts';
 import { checkRound, serverSamplePoints, type RoundIntegrity, type Store } from '../store/index.ts';
+import { machineClock } from './clock.ts';
 import { sharesCores, type Cores } from './cores.ts';
+import { clockStepIn, Disturbance, gapIn, otherBodiesIn, RoundFailure, standstillIn, throttlingIn } from './disturbance.ts';
 import type { Interrupt } from './interrupt.ts';
 import { LoadFailure, runK6 } from './k6.ts';
 import { interruptsApart, watchMachine, watchProcess } from './machine-usage.ts';
 import { networkUseBetween, sampleLink } from './network-usage.ts';
 import { noiseBetween, type NoiseCores } from './noise.ts';
 import { loadPlanFor, type Plan, type PlannedVariant } from './plan.ts';
-import { RecordTail } from './record.ts';
+import { RecordTail, watchPhaseBegins } from './record.ts';
 import type { LoadResult, Phase, VariantResult } from './result.ts';
-import { sampleUsage, usageBetween, type UsageSample } from './server-usage.ts';
+import { alarmsIn, type LogAlarms } from './server-log.ts';
+import { sampleUsage, sparse, usageBetween, type UsageSample, type UsageWindow } from './server-usage.ts';
+import { watchThrottling } from './throttling.ts';
 
 /** What every round of a run has in common. */
 export interface RunContext {
@@ -37,6 +41,10 @@ export interface RunContext {
 export interface VariantRound {
   server: NonNullable<VariantResult['server']>;
   phases: Phase[];
+  /** The first line of the server's log that says alert or worse. */
+  alarm: string | undefined;
+  /** A config of a person's own answered under load with bodies of another length than when it was started. */
+  otherBodies: boolean;
   /** Packets that belong to the load were still on their way when they were counted. */
   restless: boolean;
   /** null with `--store none`. */
@@ -50,9 +58,6 @@ export interface Attempt {
   /** Called about twice a second with requests/s of the last second, null before the first. */
   onLoad(rps: number | null): void;
 }
-
-/** The round has to be repeated; the message says why in one line. */
-export class RoundFailure extends Error {}
 
 /** What a server said of itself when it was tried, and which kernel settings its network has; none on loopback. */
 export interface Tried { server: VariantRound['server']; origin: string; bodyBytes: number; settings: Network['settings'] }
@@ -95,7 +100,8 @@ function serverFacts({ variant }: PlannedVariant, { name, version, workers, redi
 /**
  * Runs one variant in one round. Everything it started has ended when it returns or throws.
  * @throws RoundFailure when the server, its network or k6 ended early, or one of the first two does not start: they did before, so
- * it is not the config's fault
+ * it is not the config's fault; or when the server did not do what is to be measured
+ * @throws Disturbance when something else kept the figures from meaning what they say
  * @throws Interrupted after a signal
  */
 export async function runVariantRound(context: RunContext, planned: PlannedVariant, attempt: Attempt): Promise<VariantRound> {
@@ -105,11 +111,17 @@ export async function runVariantRound(context: RunContext, planned: PlannedVaria
   const { server, stop } = stage;
   const unguard = context.interrupt.guard(server.pid);
   try {
-    const measurement = await underLoad(context, stage, planned, attempt, folder);
+    const measurement = await underLoad(context, stage, planned, attempt, folder).catch(async (error: unknown) => {
+      throw error instanceof RoundFailure ? withCrash(error, await alarmsIn(server.logFile, variant.server.name)) : error;
+    });
+    // Before the server is told to end, which its log tells as well.
+    const alarms = await alarmsIn(server.logFile, variant.server.name);
     await stop();
-    const phases = phasesOf(measurement, planned.load, context.plan.cores);
+    const phases = phasesOf(measurement, planned.load, context.plan.cores, server);
+    requireSound(planned, measurement, phases, server, alarms);
+    const otherBodies = bodiesDiffer(planned, phases, server);
     const integrity = await storeSamples(context, planned, attempt.round, measurement, phases);
-    return { server: serverFacts(planned, server), phases, restless: isRestless(measurement, planned.load), integrity };
+    return { server: serverFacts(planned, server), phases, alarm: alarms.first, otherBodies, restless: isRestless(measurement, planned.load), integrity };
   } finally {
     await stop();
     unguard();
@@ -118,6 +130,35 @@ export async function runVariantRound(context: RunContext, planned: PlannedVaria
 
 function asRoundFailure(error: unknown): never {
   throw error instanceof UserError ? new RoundFailure(error.message.replaceAll('\n', ' ')) : error;
+}
+
+/** The log's last line, which is told where a server ends, is not the one that says why. */
+function withCrash(error: RoundFailure, { crash }: LogAlarms): RoundFailure {
+  return crash === undefined || error.message.includes(crash) ? error : new RoundFailure(`${error.message}; its log says: ${crash}`);
+}
+
+/** @throws RoundFailure, Disturbance */
+function requireSound({ variant: { name }, load }: PlannedVariant, { samples, quotas, link }: Measurement, phases: readonly Phase[], server: RunningServer, alarms: LogAlarms): void {
+  if (alarms.crash !== undefined) throw new RoundFailure(`${name}: ${server.name} crashed under load, as its log says: ${alarms.crash}`);
+  for (const phase of phases) {
+    const window = windowOf(phase, load);
+    const disturbance = clockStepIn(samples) ?? gapIn(samples, window) ?? throttlingIn(samples, window, quotas)
+      ?? (link === null || window.idleBefore ? undefined : gapIn(link.samples, window))
+      ?? standstillIn(phase, samples, window, server.name, alarms.first);
+    if (disturbance !== undefined) throw new Disturbance(`${name}: ${disturbance}`);
+  }
+}
+
+/**
+ * Whether bodies had another length under load than when the server was ready. What is shipped serves one file, which has to be
+ * it; a config of one's own may make its pages up, and a percent of their length is not seen in requests/s.
+ * @throws RoundFailure where they have to be the same
+ */
+function bodiesDiffer({ variant }: PlannedVariant, phases: readonly Phase[], { bodyBytes }: RunningServer): boolean {
+  const found = phases.flatMap((phase) => otherBodiesIn(phase, bodyBytes) ?? [])[0];
+  if (found === undefined) return false;
+  if (variant.server.asIs !== undefined) return Math.abs(found.meanBytes - bodyBytes) > 0.01 * bodyBytes;
+  throw new RoundFailure(`${variant.name}: bodies had ${hundredths(found.meanBytes)} B on average, and the page has ${whole(bodyBytes)} B: it changed during the load`);
 }
 
 /** What a variant's load is laid on. */
@@ -177,16 +218,19 @@ function serverOf(
 const onLoopback = { ofLink: () => 0, ofLinkToServer: () => 0 };
 
 /** What k6, the server and the link left to be put together. */
-interface Measurement { results: LoadResult[]; samples: readonly UsageSample[]; recordFile: string; link: { samples: readonly LinkCounts[]; report: LinkReport } | null }
+interface Measurement { results: LoadResult[]; samples: readonly UsageSample[]; quotas: string; recordFile: string; link: { samples: readonly LinkCounts[]; report: LinkReport } | null }
 
 /** Runs k6 against the server, and samples what both use. */
 async function underLoad(
   context: RunContext, { server, network, died }: Stage, planned: PlannedVariant, { round, onLoad }: Attempt, folder: string,
 ): Promise<Measurement> {
   const { plan: { cores, scenario }, store, interrupt } = context;
+  const { warmupSeconds, durationSeconds } = planned.load;
+  const throttling = watchThrottling();
+  const { quotas } = throttling;
   let samples: readonly UsageSample[] = [];
   let recordFile = '';
-  const link = network === null ? null : sampleLink(network, planned.load.warmupSeconds);
+  const link = network === null ? null : sampleLink(network, warmupSeconds);
   const results = await runK6({
     binary: context.tools.k6,
     script: context.script,
@@ -204,7 +248,14 @@ async function underLoad(
         ofLink: watchProcess(network.pid), ofLinkToServer: watchProcess(network.toServerThread, `/proc/${network.pid}/task`),
       };
       const sampler = sampleUsage({
-        server: server.usage, generator: () => ofK6() + ofLink() - ofLinkToServer(), linkToServer: ofLinkToServer, machine: watchMachine(cores.serverCpus, cores.generatorCpus),
+        server: server.usage, stoppedPid: () => stoppedIn(server.pid), generator: () => ofK6() + ofLink() - ofLinkToServer(), linkToServer: ofLinkToServer,
+        upstream: watchUpstreams(server.upstreams, cores.serverCpus), throttling: throttling.read, machine: watchMachine(cores.serverCpus, cores.generatorCpus),
+      });
+      const unwatch = watchPhaseBegins(k6.consoleFile, () => {
+        const beginsMs = machineClock.monotonicMs() + warmupSeconds * 1000;
+        // A server that was idle before is sampled well enough.
+        if (warmupSeconds > 0) sampler.expect(beginsMs);
+        if (durationSeconds !== undefined) sampler.expect(beginsMs + durationSeconds * 1000);
       });
       samples = sampler.samples;
       recordFile = k6.recordFile;
@@ -212,17 +263,18 @@ async function underLoad(
       const ticker = setInterval(() => onLoad(tail.requestsPerSecond()), 500);
       return () => {
         clearInterval(ticker);
+        unwatch();
         sampler.stop();
       };
     },
   }).catch((error: unknown) => {
     throw error instanceof LoadFailure ? new RoundFailure(error.message) : error;
   }).finally(() => link?.stop());
-  if (network === null || link === null) return { results, samples, recordFile, link: null };
+  if (network === null || link === null) return { results, samples, quotas, recordFile, link: null };
   // The link's end, or an interrupt, has ended the load as well, and was told above.
   const failure = await link.stop();
   if (failure !== undefined) asRoundFailure(failure);
-  return { results, samples, recordFile, link: { samples: link.samples, report: await linkReport(network) } };
+  return { results, samples, quotas, recordFile, link: { samples: link.samples, report: await linkReport(network) } };
 }
 
 /** @throws RoundFailure when the link does not tell what went over it, or it was not all that its spec lets through */
@@ -238,11 +290,18 @@ function isRestless({ link }: Measurement, { warmupSeconds }: Load): boolean {
   return warmupSeconds === 0 && link?.report.quiet === false;
 }
 
+function windowOf({ monotonicMs: [fromMs, toMs] }: LoadResult, { warmupSeconds }: Load): UsageWindow {
+  return { fromMs, toMs, idleBefore: warmupSeconds === 0 };
+}
+
 /** Puts the engine's results and what was sampled within their windows together. */
-function phasesOf({ results, samples, link }: Measurement, { warmupSeconds }: Load, cores: Cores): Phase[] {
-  const counts: NoiseCores = { server: cores.serverCpus.length, generator: cores.generatorCpus.length, shared: sharesCores(cores), interruptsApart: interruptsApart() };
+function phasesOf({ results, samples, link }: Measurement, load: Load, cores: Cores, server: RunningServer): Phase[] {
+  const counts: NoiseCores = {
+    server: cores.serverCpus.length, generator: cores.generatorCpus.length, shared: sharesCores(cores), interruptsApart: interruptsApart(),
+    hasUpstreams: server.upstreams.length > 0,
+  };
   return results.map((result) => {
-    const window = { fromMs: Date.parse(result.startedAt), toMs: Date.parse(result.endedAt), idleBefore: warmupSeconds === 0 };
+    const window = windowOf(result, load);
     const { cpuSeconds, rssBytes } = usageBetween(samples, window);
     return {
       ...result, serverCpuSeconds: cpuSeconds, serverRssBytes: rssBytes, generatorCpuSeconds: result.cpuSeconds, noise: noiseBetween(samples, window, counts),
@@ -260,8 +319,10 @@ async function storeSamples(
   const requests = phases.reduce((sum, phase) => sum + phase.requests, 0);
   const integrity = await checkRound(store, { run: plan.run, variant: variant.name, round, recordFile, requests });
   const tags = { run: plan.run, scenario: plan.scenario.name, variant: variant.name, round: String(round), server: variant.server.name };
+  // The clock did not step (clockStepIn): one difference holds for all.
+  const wallAheadMs = samples[0]?.wallAheadMs ?? 0;
   try {
-    await store.write(serverSamplePoints(tags, samples));
+    await store.write(serverSamplePoints(tags, sparse(samples).map(({ atMs, cpuSeconds, rssBytes }) => ({ atMs: atMs + wallAheadMs, cpuSeconds, rssBytes }))));
   } catch (error) {
     // The round is whole; a database that fails only now must not cost it.
     if (!(error instanceof UserError)) throw error;

@@ -5,12 +5,13 @@ import { warningText, type Warning } from '../analysis/warnings.ts';
 import { UserError } from '../errors.ts';
 import { buildResult, type KeptRound, type Known } from './build-result.ts';
 import { findCeilings, type CeilingEvents } from './ceiling.ts';
+import { Disturbance, RoundFailure } from './disturbance.ts';
 import { roundsToLook, secondsPerRound, secondsPerVariant } from './estimate.ts';
 import { Interrupted } from './interrupt.ts';
 import { orderOfRound } from './order.ts';
 import type { Ceiling, Environment, Result } from './result.ts';
 import { writeWhole } from './results-folder.ts';
-import { RoundFailure, runVariantRound, tryServers, type Attempt, type RunContext, type Tried, type VariantRound } from './round.ts';
+import { runVariantRound, tryServers, type Attempt, type RunContext, type Tried, type VariantRound } from './round.ts';
 import { storeResult } from './store-result.ts';
 
 /** What a person may want to see while it runs. */
@@ -27,6 +28,10 @@ export interface RunEvents extends CeilingEvents {
   timeOver(what: { rounds: number }): void;
 }
 
+/** What a server does by itself it does again; what disturbs it from outside may pass. */
+const triesOfFailing = 2;
+const triesOfDisturbed = 3;
+
 export interface RunOutcome {
   result: Result;
   /** Why the run ended early; absent when it is complete. Finished rounds are in the result either way. */
@@ -36,7 +41,8 @@ export interface RunOutcome {
 /**
  * Finds the generator's ceilings and runs the rounds, until the verdicts are there, the last round is over, or the time is.
  * result.json is written after each, marked partial until the last. A round in which something failed is dropped for all
- * variants and repeated once, under a number of its own, so that its samples do not mix with the dropped ones.
+ * variants and repeated, under a number of its own, so that its samples do not mix with the dropped ones: once where a server
+ * failed, twice where it was disturbed. Then the run ends, and the rounds before it stay.
  * Never throws: what ended the run early is in the outcome.
  */
 export async function runRounds(context: RunContext, environment: Environment, events: RunEvents, startedAt: Date): Promise<RunOutcome> {
@@ -47,7 +53,8 @@ export async function runRounds(context: RunContext, environment: Environment, e
   let tried: ReadonlyMap<string, Tried> = new Map();
   let ceilings: readonly Ceiling[] = [];
   let attempts = 0;
-  let lastFailed = false;
+  /** At the place of the next round. */
+  let failures: RoundFailure[] = [];
   let slowestSeconds = 0;
 
   const resultNow = (state: Result['state']): Result => {
@@ -94,16 +101,19 @@ export async function runRounds(context: RunContext, environment: Environment, e
       const outcomes = await runRound(context, events, place, { round: attempts });
       kept.push({ round: attempts, outcomes });
       slowestSeconds = Math.max(slowestSeconds, (performance.now() - roundBeganAtMs) / 1000);
-      lastFailed = false;
-      for (const [variant, { integrity, restless }] of outcomes) {
+      failures = [];
+      for (const [variant, { integrity, restless, alarm, otherBodies }] of outcomes) {
+        if (alarm !== undefined) note({ kind: 'server-alarm', variant, line: alarm });
+        if (otherBodies) note({ kind: 'other-bodies', variant });
         if (restless) note({ kind: 'link-not-at-rest', variant, round: attempts });
         for (const problem of integrity?.problems ?? []) note({ kind: 'not-stored', problem });
       }
       return undefined;
     } catch (error) {
       if (!(error instanceof RoundFailure)) throw error;
-      if (lastFailed) throw new UserError(`round ${place} failed twice: ${error.message}`);
-      lastFailed = true;
+      failures.push(error);
+      if (failures.filter((one) => !(one instanceof Disturbance)).length === triesOfFailing) throw new UserError(`round ${place} failed twice: ${error.message}`);
+      if (failures.length === triesOfDisturbed) throw new UserError(`round ${place} was disturbed or failed each of ${triesOfDisturbed} times, the last time: ${error.message}`);
       return error;
     }
   }

@@ -1,77 +1,134 @@
 // Samples what a server, the generator and everything else use while there is load.
 import type { RunningServer } from '../servers/index.ts';
 import type { ServerSample } from '../store/index.ts';
+import { machineClock, type Clock } from './clock.ts';
 import type { MachineReading } from './machine-usage.ts';
+import type { Throttling } from './throttling.ts';
 
 const intervalMs = 100;
 
-/** All of one instant. CPU seconds are sums since some start. */
+/** Around an instant that a window begins or ends at: this often, and from as long before it until as long after it. */
+const boundIntervalMs = 10;
+const boundMarginMs = 30;
+
+/** All of one instant of the monotonic clock. CPU seconds are sums since some start. */
 export interface UsageSample extends ServerSample {
+  /** The wall clock minus the monotonic one. */
+  wallAheadMs: number;
   /** Of k6, of this process, and of the link on the generator's cores. */
   generatorCpuSeconds: number;
   /** Of the link on the server's cores; 0 on loopback. */
   linkToServerCpuSeconds: number;
+  /** On the server's cores, of what the server passes requests to; null where that cannot be told, 0 where it passes none on. */
+  upstreamCpuSeconds: number | null;
+  /** A process of the server's that is stopped (SIGSTOP, a debugger); looked for while the server uses no CPU. */
+  stoppedPid: number | undefined;
+  throttling: Throttling;
   machine: MachineReading;
 }
 
 export interface UsageSampler {
   samples: readonly UsageSample[];
+  /** More samples are taken around that instant of the monotonic clock, if it is to come. */
+  expect(boundMs: number): void;
   /** Takes a last sample and ends. May be called twice. */
   stop(): void;
 }
 
-/** What is sampled. */
+/** What is sampled. None of them throws. */
 export interface UsageReaders {
+  clock?: Clock;
   server: RunningServer['usage'];
+  /** The first process of the server's that is stopped. */
+  stoppedPid(): number | undefined;
   /** CPU seconds of k6, and of the link on its cores. */
   generator(): number;
   /** CPU seconds of the link on the server's cores. */
   linkToServer(): number;
+  /** As `upstreamCpuSeconds`. */
+  upstream(): number | null;
+  throttling(): Throttling;
   machine(): MachineReading;
 }
 
 /** Samples 10 times a second from now on, the first at once. */
 export function sampleUsage(readers: UsageReaders): UsageSampler {
+  const { clock = machineClock } = readers;
   const samples: UsageSample[] = [];
   const take = (): void => {
     const own = process.cpuUsage();
+    const atMs = clock.monotonicMs();
+    const wallAheadMs = clock.wallMs() - atMs;
+    const server = readers.server();
     samples.push({
-      atMs: Date.now(),
-      ...readers.server(),
+      atMs,
+      wallAheadMs,
+      ...server,
+      stoppedPid: server.cpuSeconds === samples.at(-1)?.cpuSeconds ? readers.stoppedPid() : undefined,
       generatorCpuSeconds: readers.generator() + (own.user + own.system) / 1e6,
       linkToServerCpuSeconds: readers.linkToServer(),
+      upstreamCpuSeconds: readers.upstream(),
+      throttling: readers.throttling(),
       machine: readers.machine(),
     });
   };
   take();
   const timer = setInterval(take, intervalMs);
+  const atBounds = new Set<NodeJS.Timeout>();
   let stopped = false;
   return {
     samples,
+    expect(boundMs) {
+      const inMs = boundMs - clock.monotonicMs();
+      if (stopped || inMs < 0) return;
+      for (let offsetMs = -boundMarginMs; offsetMs <= boundMarginMs; offsetMs += boundIntervalMs) {
+        const once = setTimeout(() => {
+          atBounds.delete(once);
+          take();
+        }, Math.max(0, inMs + offsetMs));
+        atBounds.add(once);
+      }
+    },
     stop() {
       if (stopped) return;
       stopped = true;
       clearInterval(timer);
+      for (const once of atBounds) clearTimeout(once);
       take();
     },
   };
 }
 
-/** `idleBefore`: no load comes before the window, so that the server does nothing until it begins. */
+/** Those that are as far apart as without bounds: between closer ones the kernel's ticks show, which bring a task's CPU time up to date. */
+export function sparse<S extends { atMs: number }>(samples: readonly S[]): S[] {
+  let lastMs = -Infinity;
+  return samples.filter(({ atMs }) => {
+    const isFar = atMs - lastMs >= intervalMs * 0.9;
+    if (isFar) lastMs = atMs;
+    return isFar;
+  });
+}
+
+/** Of the monotonic clock. `idleBefore`: no load comes before the window, so that the server does nothing until it begins. */
 export interface UsageWindow { fromMs: number; toMs: number; idleBefore: boolean }
 
 /**
  * CPU seconds used within a window, and the highest memory seen there. Where the server is idle before and after it, the
  * samples around it say exactly what was used, however short it is. After a warm-up, within steady load, a straight line
- * lies between the samples around the start, and at the end, where the load stops, the rate before it goes on for the rest.
- * Instants outside of the samples count as the nearest one.
- * @param samples in order of time, at least one
+ * lies between the samples around the start, and at the end, where the load stops, the rate before it goes on for the rest,
+ * up to what the sample behind it says.
+ *
+ * What it may be wrong by: at most a quarter of the time between the two samples, times the server's cores, at the start
+ * (a sum that grows by at most that in a line's place), and at most that time at the end; and by a tick of the kernel's (1 to
+ * 10 ms) for each process that runs at the bound, since only then its CPU time is brought up to date. With bounds that are
+ * expected (UsageSampler) the samples are about 10 ms apart.
+ * @param samples in order of time, around the window (gapIn says whether they are)
  */
 export function usageBetween(samples: readonly ServerSample[], { fromMs, toMs, idleBefore }: UsageWindow): { cpuSeconds: number; rssBytes: number } {
   const inside = samples.filter((sample) => sample.atMs >= fromMs && sample.atMs <= toMs);
   return {
     cpuSeconds: idleBefore ? cpuAround(samples, fromMs, toMs) : cpuAtEnd(samples, toMs) - valueAt(samples, fromMs, cpuOf),
-    rssBytes: Math.max(...(inside.length > 0 ? inside : samples).map((sample) => sample.rssBytes)),
+    rssBytes: (inside.length > 0 ? inside : samples).reduce((most, { rssBytes }) => Math.max(most, rssBytes), 0),
   };
 }
 
@@ -94,9 +151,11 @@ function cpuAround(samples: readonly ServerSample[], fromMs: number, toMs: numbe
 
 function cpuAtEnd(samples: readonly ServerSample[], atMs: number): number {
   const next = samples.findIndex((sample) => sample.atMs >= atMs);
-  const [earlier, before, after] = [samples[next - 2], samples[next - 1], samples[next]];
+  const [before, after] = [samples[next - 1], samples[next]];
+  // Long enough for a rate that the kernel's ticks do not show in.
+  const earlier = before === undefined ? undefined : samples.findLast((sample, index) => index < next - 1 && before.atMs - sample.atMs >= intervalMs * 0.9);
   if (earlier === undefined || before === undefined || after === undefined) return valueAt(samples, atMs, cpuOf);
-  if (after.atMs === atMs || earlier.atMs === before.atMs) return after.cpuSeconds;
+  if (after.atMs === atMs) return after.cpuSeconds;
   return Math.min(after.cpuSeconds, before.cpuSeconds + rate(earlier, before, cpuOf) * (atMs - before.atMs));
 }
 

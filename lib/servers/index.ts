@@ -10,7 +10,9 @@ import { start } from './start.ts';
 export { readOwnConfig } from './own/own-config.ts';
 export type { Listen, OwnConfig } from './own/listens.ts';
 export { temporaryFolder } from './scratch.ts';
-export type { RunningServer, StartOptions } from './server.ts';
+export type { RunningServer, StartOptions, UpstreamAddress } from './server.ts';
+export { watchUpstreams } from './upstreams.ts';
+export { stoppedIn } from './usage.ts';
 
 const kinds: Record<ServerSpec['name'], ServerKind> = { nginx: nginxKind, h2o: h2oKind, nghttpd: nghttpdKind };
 

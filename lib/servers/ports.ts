@@ -15,10 +15,6 @@ export function portProblem(port: number): Promise<NodeJS.ErrnoException | undef
   return listenOnce(port).then(() => undefined, (error: NodeJS.ErrnoException) => error);
 }
 
-function hex(bytes: Buffer): string {
-  return bytes.toString('hex').toUpperCase();
-}
-
 async function listenOnce(port: number): Promise<number> {
   const server = createServer().listen(port, '127.0.0.1');
   await once(server, 'listening');
@@ -29,14 +25,31 @@ async function listenOnce(port: number): Promise<number> {
 
 /** Whether it is this process that listens there, in its own network: whether a socket of its own is the one in the kernel's list. */
 export function listensOn(pid: number, { address: host, port }: Address): boolean {
-  const address = `${hex(Buffer.from(host.split('.').map(Number).reverse()))}:${hex(Buffer.from([port >> 8, port & 0xff]))}`;
+  const address = Buffer.from(host.split('.').map(Number).reverse()).toString('hex').toUpperCase();
+  const sockets = listeningSockets(`/proc/${pid}/net/tcp`, port).filter((socket) => socket.address === address).map(({ inode }) => inode);
+  return sockets.length > 0 && socketsOf(`/proc/${pid}`).some((inode) => sockets.includes(inode));
+}
+
+/** What listens on a TCP port by one of the kernel's lists (net/tcp, net/tcp6): local addresses as the list has them, and inodes. None when it cannot be read. */
+export function listeningSockets(list: string, port: number): { address: string; inode: string }[] {
   const listening = '0A';
   try {
-    const sockets = readFileSync(`/proc/${pid}/net/tcp`, 'latin1').split('\n').map((line) => line.trim().split(/\s+/))
-      .flatMap(([, local, , state, , , , , , inode]) => local === address && state === listening ? [`socket:[${inode}]`] : []);
-    return sockets.length > 0 && readdirSync(`/proc/${pid}/fd`).some((descriptor) => sockets.includes(linkOf(`/proc/${pid}/fd/${descriptor}`)));
+    return readFileSync(list, 'latin1').split('\n').flatMap((line) => {
+      const [, local = '', , state, , , , , , inode = ''] = line.trim().split(/\s+/);
+      const [address = '', hexPort = ''] = local.split(':');
+      return state === listening && parseInt(hexPort, 16) === port ? [{ address, inode }] : [];
+    });
   } catch {
-    return false; // It has ended.
+    return [];
+  }
+}
+
+/** Inodes of the sockets that a process has open. None when it has ended, or is another user's. */
+export function socketsOf(folder: string): string[] {
+  try {
+    return readdirSync(`${folder}/fd`).flatMap((descriptor) => /^socket:\[(\d+)\]$/.exec(linkOf(`${folder}/fd/${descriptor}`))?.[1] ?? []);
+  } catch {
+    return [];
   }
 }
 

@@ -13,6 +13,8 @@ export interface RunningServer {
   workers: number;
   /** What of a person's own config runs otherwise than it says, one line each: "listen 80 → 127.0.0.1:40123". Empty for shipped ones. */
   redirections: readonly string[];
+  /** Where a person's own config passes requests on to, on this machine; empty where it passes none on. */
+  upstreams: readonly UpstreamAddress[];
   /** Of the page's body, as answered. */
   bodyBytes: number;
   /** The composed config as it runs, and the server's own log. */
@@ -102,12 +104,17 @@ export interface ComposedConfig {
   args(configFile: string): string[];
 }
 
+/** A port of loopback, or the path of a socket. */
+export type UpstreamAddress = { port: number } | { socket: string };
+
 /** A person's own, with what of it is different. */
 export interface AdoptedConfig extends ComposedConfig {
   workers: number;
   redirections: readonly string[];
   /** The names that it serves at the port, as the config has them. */
   hosts: readonly string[];
+  /** As in RunningServer. */
+  upstreams: readonly UpstreamAddress[];
   /** Where the server has to stand for the relative paths in it to keep their meaning; absent: anywhere. */
   workingFolder?: string;
 }

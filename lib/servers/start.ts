@@ -69,7 +69,7 @@ async function startOn(port: number, kind: ServerKind, spec: ServerSpec, options
       user: await unprivilegedUser(name), certificateFile: () => machineCertificate(signal),
     };
     config = spec.asIs === undefined
-      ? { ...await kind.compose(spec.config, { ...place, workers: options.workers, docroot: scratch.docroot }, build), workers: options.workers, redirections: [], hosts: [] }
+      ? { ...await kind.compose(spec.config, { ...place, workers: options.workers, docroot: scratch.docroot }, build), workers: options.workers, redirections: [], hosts: [], upstreams: [] }
       : await kind.adopt(spec.config[0] as string, { ...place, cores: options.cpus.length, listen: spec.asIs.port, nextPort: otherPorts(port) }, build);
     // A person's own may have secrets in it, and their file may be closed to others.
     await writeFile(files.config, config.text, spec.asIs === undefined ? {} : { mode: 0o600 });
@@ -102,6 +102,7 @@ async function startOn(port: number, kind: ServerKind, spec: ServerSpec, options
     origin,
     workers: config.workers,
     redirections: config.redirections,
+    upstreams: config.upstreams,
     bodyBytes,
     configFile: files.config,
     logFile: files.log,

@@ -83,12 +83,19 @@ function childrenByParent(proc: string): Map<string, string[]> {
   return children;
 }
 
-function tasksOf(proc: string, pid: string): string[] {
+/** The first process of the tree that is stopped: by SIGSTOP (state T), or by a debugger (t). */
+export function stoppedIn(rootPid: number, proc = '/proc'): number | undefined {
+  const stopped = processTree(proc, String(rootPid)).find((pid) => /^t$/i.test(statFields(`${proc}/${pid}`)?.[0] ?? ''));
+  return stopped === undefined ? undefined : Number(stopped);
+}
+
+/** Their folders in /proc. */
+export function tasksOf(proc: string, pid: string): string[] {
   return list(`${proc}/${pid}/task`).map((tid) => `${proc}/${pid}/task/${tid}`);
 }
 
 /** CPU seconds of one task: schedstat's first field (ns), or, on kernels without it, the clock ticks of stat. */
-function taskCpuSeconds(task: string): number | undefined {
+export function taskCpuSeconds(task: string): number | undefined {
   const schedstat = read(`${task}/schedstat`);
   if (schedstat !== undefined) return Number(schedstat.split(' ', 1)[0]) / 1e9;
   const fields = statFields(task);

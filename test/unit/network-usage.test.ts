@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { LinkCounts, LinkReport } from '../../lib/network/link-messages.ts';
+import { machineClock } from '../../lib/runner/clock.ts';
 import { networkUseBetween, sampleLink } from '../../lib/runner/network-usage.ts';
 import type { LinkTraffic } from '../../lib/runner/result.ts';
 
@@ -54,7 +55,7 @@ describe('the sampler', () => {
       open--;
       asked.push(word);
       for (const { count, resolve } of waiting) if (asked.length >= count) resolve();
-      return { ...countsAt(asked.length < 3 ? 10_000 : 10_001), atMs: Date.now() };
+      return { ...countsAt(asked.length < 3 ? 10_000 : 10_001), atMs: machineClock.monotonicMs() };
     };
     return {
       asked,
@@ -71,6 +72,16 @@ describe('the sampler', () => {
     expect([await sampler.stop(), await sampler.stop()]).toEqual([undefined, undefined]);
     const { length } = sampler.samples;
     expect([length >= 4, network.asked]).toEqual([true, Array(length).fill('counts')]);
+  });
+
+  test('asks once more when it is stopped, so that the last sample lies behind the load', async () => {
+    const network = link();
+    const sampler = sampleLink(network, 0);
+    await network.answered(2);
+    await new Promise(setImmediate);
+    const before = sampler.samples.length;
+    await sampler.stop();
+    expect(sampler.samples.length).toBe(before + 1);
   });
 
   test('has lateness begin anew once, when the warm-up that the first packet began is over', async () => {

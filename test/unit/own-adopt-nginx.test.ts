@@ -150,6 +150,15 @@ describe('nginx', () => {
   });
 
   describe('upstreams', () => {
+    it('of others are told by their addresses, the config itself and what is down aside', async () => {
+      const { upstreams } = await nginx(`http { upstream app { server 127.0.0.1:3000 weight=2; server localhost:8080; server unix:///run/app; server 10.0.0.1 down; }
+        server { listen 80; listen 8080; location /a { proxy_pass http://app/x; } location /c { fastcgi_pass unix:/run/php.sock; } location /s { proxy_pass http://unix:/run/s:/z; }
+          location /e { grpc_pass [::1]:50051; } location /g { proxy_pass http://127.0.0.1; } location /h { proxy_pass https://localhost/; } location /i { uwsgi_pass localhost:9; } } }`, { listen: 80 });
+      expect(upstreams).toEqual([
+        { port: 3000 }, { socket: '/run/app' }, { socket: '/run/php.sock' }, { socket: '/run/s' }, { port: 50_051 }, { port: 443 }, { port: 9 },
+      ]);
+    });
+
     const passes = async (http: string): Promise<string[]> =>
       (await nginx(`http { server { listen 80; } server { listen unix:/run/own; listen 8080; } ${http} }`, { listen: 80 })).lines.filter((line) => /^(server |\w+_pass )/.test(line) && !line.endsWith('{'));
 

@@ -85,6 +85,11 @@ describe('h2o', () => {
     );
   });
 
+  it('tells where it passes requests to', async () => {
+    const { upstreams } = await h2o('listen: 80\nhosts:\n  a:\n    paths:\n      /a: {proxy.reverse.url: ["http://localhost:3000/", "http://127.0.0.1/"]}\n      /b: {proxy.reverse.url: "http://[unix:/run/b]/y"}\n      /c: {fastcgi.connect: {port: /run/c, type: unix}}\n      /d: {fastcgi.connect: 9000}\n');
+    expect(upstreams).toEqual([{ port: 3000 }, { socket: '/run/b' }, { socket: '/run/c' }, { port: 9000 }]);
+  });
+
   it.each([
     ['proxy.reverse.url: http://10.0.0.1/', 'proxy.reverse.url http://10.0.0.1/'],
     ['proxy.reverse.url: {backends: [{url: "http://10.0.0.1/"}]}', 'proxy.reverse.url http://10.0.0.1/'], ['fastcgi.connect: {host: php, port: 9000}', 'fastcgi.connect php'],

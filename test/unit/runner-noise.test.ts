@@ -95,17 +95,21 @@ test('watchProcess keeps what a process used when it has ended', () => {
 
 describe('noiseBetween', () => {
   const nothing: CoreSeconds = { processes: 0, interrupts: 0, steal: 0, idle: 0 };
-  const apart: NoiseCores = { server: 1, generator: 1, shared: false, interruptsApart: true };
+  const apart: NoiseCores = { server: 1, generator: 1, shared: false, interruptsApart: true, hasUpstreams: false };
   const window = { fromMs: 1000, toMs: 3000 };
 
   /** At 0 s, 1 s, …: what was used since the second before, the same in each, and the machine as it is then. */
-  function samples(perSecond: { server?: Partial<CoreSeconds>; generator?: Partial<CoreSeconds>; ours?: number; generatorCpu?: number; link?: number }, machine: Partial<MachineReading> = {}): UsageSample[] {
+  function samples(perSecond: { server?: Partial<CoreSeconds>; generator?: Partial<CoreSeconds>; ours?: number; generatorCpu?: number; link?: number; upstream?: number | null }, machine: Partial<MachineReading> = {}): UsageSample[] {
     const times = (second: number, part: Partial<CoreSeconds> = {}): CoreSeconds => {
       const { processes, interrupts, steal, idle } = { ...nothing, idle: 0.1, ...part };
       return { processes: processes * second, interrupts: interrupts * second, steal: steal * second, idle: idle * second };
     };
     return [0, 1, 2, 3, 4].map((second) => ({
       atMs: second * 1000,
+      wallAheadMs: 0,
+      stoppedPid: undefined,
+      throttling: { times: 0, ms: 0 },
+      upstreamCpuSeconds: perSecond.upstream === null ? null : (perSecond.upstream ?? 0) * second,
       cpuSeconds: (perSecond.ours ?? 0) * second,
       rssBytes: 1,
       generatorCpuSeconds: (perSecond.generatorCpu ?? 0) * second,
@@ -150,6 +154,15 @@ describe('noiseBetween', () => {
 
   test('the link on the server\'s cores is no other', () => {
     expect(noiseBetween(samples({ server: { processes: 0.9 }, ours: 0.5, link: 0.3 }), window, apart)?.serverOthersShare).toBeCloseTo(0.1, 9);
+  });
+
+  test('what the config passes requests to is no other where it can be told, and is said apart', () => {
+    const passingOn = { ...apart, hasUpstreams: true };
+    const told = noiseBetween(samples({ server: { processes: 0.9 }, ours: 0.5, upstream: 0.3 }), window, passingOn);
+    expect([told?.serverOthersShare, told?.upstreamShare]).toEqual([expect.closeTo(0.1, 9), expect.closeTo(0.3, 9)]);
+    const untold = noiseBetween(samples({ server: { processes: 0.9 }, ours: 0.5, upstream: null }), window, passingOn);
+    expect([untold?.serverOthersShare, untold?.upstreamShare]).toEqual([expect.closeTo(0.4, 9), null]);
+    expect(noiseBetween(samples({ server: { processes: 0.9 }, ours: 0.5 }), window, apart)).not.toHaveProperty('upstreamShare');
   });
 
   test('stays between 0 and 1', () => {

@@ -1,8 +1,8 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { watchUsage } from '../../lib/servers/usage.ts';
+import { stoppedIn, watchUsage } from '../../lib/servers/usage.ts';
 
 let proc = '';
 let nowMs = 0;
@@ -65,6 +65,18 @@ it('keeps what ended processes have used, and finds new ones a second later', ()
   expect(usage()).toEqual({ cpuSeconds: 17, rssBytes: 0 });
   nowMs = 5000;
   expect(usage()).toEqual({ cpuSeconds: 17, rssBytes: 0 });
+});
+
+it('finds a process of the tree that is stopped', () => {
+  show(10, 1, { 10: { cpuSeconds: 1, children: [20] } });
+  show(20, 10, { 20: { cpuSeconds: 4 } });
+  expect(stoppedIn(10, proc)).toBeUndefined();
+  const stat = path.join(proc, '20', 'stat');
+  for (const state of ['T', 't']) {
+    writeFileSync(stat, readFileSync(stat, 'latin1').replace(/\) [A-Za-z] /, `) ${state} `));
+    expect(stoppedIn(10, proc)).toBe(20);
+  }
+  expect(stoppedIn(99, proc)).toBeUndefined();
 });
 
 it('counts the CPU time of this very process on the real /proc', () => {

@@ -97,3 +97,5 @@ export interface LoadPlan {
 export declare const loadPlanVariable = "BAKEOFF_LOAD";
 /** Starts each line of the script's console output that is the result of a phase. */
 export declare const phaseLinePrefix = "bakeoff-phase ";
+/** The whole line that the script prints when a phase begins. */
+export declare const phaseBeginsLine = "bakeoff-phase-begins";

@@ -108,6 +108,11 @@ export interface Noise {
     generatorStealShare: number;
     /** Used on the server's cores by others than the server, and than the generator where it runs on them, too. */
     serverOthersShare: number;
+    /**
+     * Used on the server's cores by what its config passes requests to, and in none of the shares above; null where that could not
+     * be told, and is among the others. Absent where it passes none on.
+     */
+    upstreamShare?: number | null;
     /** One minute's, at the window's end. */
     loadAverage: number;
     /** The mean clock of the server's cores at the window's begin and end; null where it is not told. */

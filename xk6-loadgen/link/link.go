@@ -125,7 +125,7 @@ func (l *Link) Counts(mark bool) (Counts, error) {
 	client, server, err := l.kernelCounts()
 	onServer := server.since(l.serverCounts)
 	return Counts{
-		AtMs:     float64(time.Now().UnixMicro()) / 1e3,
+		AtMs:     float64(linux.Monotonic()) / 1e6,
 		ToServer: l.toServer.counts(mark), ToClient: l.toClient.counts(mark),
 		Retransmits:     Sides{Client: client.since(l.clientCounts).retransmits, Server: onServer.retransmits},
 		ListenOverflows: onServer.listenOverflows,

@@ -98,7 +98,7 @@ type Sides struct {
 
 // Counts are what has happened by an instant, since the last report.
 type Counts struct {
-	// AtMs is the instant: milliseconds of the machine's clock since 1970.
+	// AtMs is the instant: milliseconds of CLOCK_MONOTONIC.
 	AtMs            float64     `json:"atMs"`
 	ToServer        Traffic     `json:"toServer"`
 	ToClient        Traffic     `json:"toClient"`

@@ -35,7 +35,7 @@ const distributions = {
 } satisfies Record<string, Form>;
 const bucket = { fromMs: 'number', toMs: orNull('number'), count: 'number' } satisfies Record<string, Form>;
 const noise: Form = orNull({
-  ...fieldsOf('serverStealShare generatorStealShare serverOthersShare loadAverage', 'number'), serverMhz: orNull('interval'),
+  ...fieldsOf('serverStealShare generatorStealShare serverOthersShare loadAverage', 'number'), upstreamShare: orAbsent(orNull('number')), serverMhz: orNull('interval'),
 });
 const linkTraffic: Form = {
   ...fieldsOf('packets bytes delivered dropped lost', 'number'),

@@ -1,11 +1,11 @@
 // A person's own h2o config, made to run here: what would meet a server that runs already, or cannot be used, is redirected.
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
-import type { AdoptPlace, AdoptedConfig } from '../server.ts';
+import type { AdoptPlace, AdoptedConfig, UpstreamAddress } from '../server.ts';
 import { chooseListen, listensByPort, type Listen, type OwnConfig } from './listens.ts';
 import { AccessLogs, moveAddresses, temporary, temporarySocket, type Address, type Moved } from './moved.ts';
 import { readText } from './read-text.ts';
-import { asItIs, isLoopback, leaving, loadedToo, localTarget } from './upstream.ts';
+import { asItIs, isLoopback, leaving, loadedToo, localTarget, upstreamAddress } from './upstream.ts';
 import { printYaml, readYaml, type MapTree, type Pair, type Tree } from './yaml-tree.ts';
 
 /** What the config says. Throws UserError with file and line. */
@@ -20,7 +20,7 @@ export async function adoptH2o(file: string, place: AdoptPlace): Promise<Adopted
   const { port, tls, hosts } = chooseListen({ file, listens: listensOf(config) }, place.listen);
   const workers = workersOf(config);
   const moved = await moveAddresses(entriesOf(config).map(({ entry }) => entry.address), port, place);
-  const here: Here = { place, moved, user: textOf(get(config, 'user')), moves: new Map(), said: [], accessLogs: new AccessLogs(place) };
+  const here: Here = { place, moved, user: textOf(get(config, 'user')), moves: new Map(), said: [], accessLogs: new AccessLogs(place), upstreams: [] };
   const changed = changeMap(config, '', here);
   const ours: Pair[] = [
     // It would start a thread for each core of the machine, also for those that it may not use.
@@ -35,6 +35,7 @@ export async function adoptH2o(file: string, place: AdoptPlace): Promise<Adopted
     tls,
     protocol: tls ? 'h2' : 'http/1.1',
     hosts,
+    upstreams: here.upstreams,
     workers: workers === 'server-cores' ? place.cores : workers,
     redirections: [...new Set([
       ...[...here.moves].map(([to, was]) => `listen ${[...was].join(', ')} → ${to}`),
@@ -57,6 +58,7 @@ interface Here {
   moves: Map<string, Set<string>>;
   said: string[];
   accessLogs: AccessLogs;
+  upstreams: UpstreamAddress[];
 }
 
 function get(tree: Tree | undefined, wanted: string): Tree | undefined {
@@ -223,17 +225,24 @@ function changeUrls(tree: Tree, here: Here): Tree {
   const words = `proxy.reverse.url ${tree.text}`;
   // Sockets are [unix:PATH] here.
   const { text, is } = localTarget(tree.text.replace(/\[unix:([^\]]+)\]/, 'unix:$1:'), new Set(), here.moved, commandAt(words, tree));
-  if (is === 'other') here.said.push(loadedToo(words));
-  return is === 'other' ? tree : { ...tree, text: text.replace(/unix:([^:]+):/, '[unix:$1]') };
+  if (is === 'other') {
+    here.said.push(loadedToo(words));
+    here.upstreams.push(upstreamAddress(text));
+    return tree;
+  }
+  return { ...tree, text: text.replace(/unix:([^:]+):/, '[unix:$1]') };
 }
 
-function changeConnect(tree: Tree, { moved, said }: Here): Tree {
+function changeConnect(tree: Tree, { moved, said, upstreams }: Here): Tree {
   const host = textOf(get(tree, 'host'));
   const port = textOf(tree) ?? textOf(get(tree, 'port')) ?? '';
   const isSocket = textOf(get(tree, 'type')) === 'unix';
   if (!isSocket && host !== undefined && !isLoopback(host)) throw new UserError(`${commandAt(`fastcgi.connect ${host}`, tree)} ${leaving}`);
   const movedTo = isSocket ? moved.sockets.get(port) : undefined;
-  if (movedTo === undefined) said.push(loadedToo(`fastcgi.connect ${port}`));
+  if (movedTo === undefined) {
+    said.push(loadedToo(`fastcgi.connect ${port}`));
+    upstreams.push(isSocket ? { socket: port } : { port: Number(port) });
+  }
   if (tree.kind !== 'map' || movedTo === undefined) return tree;
   return { ...tree, pairs: tree.pairs.map((pair) => pair.key === 'port' ? { ...pair, value: { kind: 'text', text: movedTo, from: pair.value.from } } : pair) };
 }

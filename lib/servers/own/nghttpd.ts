@@ -45,6 +45,7 @@ export async function adoptNghttpd(file: string, place: AdoptPlace): Promise<Ado
     tls,
     protocol: tls ? 'h2' : 'h2c',
     hosts: [],
+    upstreams: [],
     workers: workersOf(flags),
     redirections: said,
     args: () => [...kept.map(wordOf), '--address=127.0.0.1', ...last],

@@ -5,14 +5,14 @@ import { UserError } from '../../errors.ts';
 import { run } from '../../setup/run.ts';
 import { atLeast } from '../../setup/version.ts';
 import { findDirectives, printConfig, quoted, tempModules, type Directive } from '../nginx-config.ts';
-import type { AdoptPlace, AdoptedConfig, Build } from '../server.ts';
+import type { AdoptPlace, AdoptedConfig, Build, UpstreamAddress } from '../server.ts';
 import { chooseListen } from './listens.ts';
 import { AccessLogs, moveAddresses, temporary, type Moved } from './moved.ts';
 import { ListenLines } from './nginx-addresses.ts';
 import { bareWord, readNginxConfig } from './nginx-includes.ts';
 import { httpServers, listensOf, nginxListens, nginxWorkers, parseAddress, placeOf } from './nginx-listens.ts';
 import { readText } from './read-text.ts';
-import { asItIs, leaving, loadedToo, localTarget } from './upstream.ts';
+import { asItIs, leaving, loadedToo, localTarget, upstreamAddress } from './upstream.ts';
 
 /** ServerKind.adopt. */
 export async function adoptNginx(file: string, place: AdoptPlace, build: Build): Promise<AdoptedConfig> {
@@ -23,7 +23,7 @@ export async function adoptNginx(file: string, place: AdoptPlace, build: Build):
   const here: Here = {
     place, build, moved, folder: path.dirname(file), listenLines: new ListenLines(moved), said: [],
     upstreams: new Set(blocksIn(config, 'http').flatMap(({ block = [] }) => blocksIn(block, 'upstream').map(({ args }) => bareWord(args[0] ?? '').toLowerCase()))),
-    user: await userHere(config, place), accessLogs: new AccessLogs(place), folders: new Map(),
+    user: await userHere(config, place), accessLogs: new AccessLogs(place), folders: new Map(), upstreamAddresses: [],
   };
   const runs = withBuiltIns(change(config, '', here), here);
   if (findDirectives(config, 'root').concat(findDirectives(config, 'alias')).some(({ args }) => /^(?![/$])/.test(bareWord(args[0] ?? '')))) {
@@ -34,6 +34,7 @@ export async function adoptNginx(file: string, place: AdoptPlace, build: Build):
     tls,
     protocol: http2Only ? 'h2c' : http2 && tls ? 'h2' : 'http/1.1',
     hosts,
+    upstreams: here.upstreamAddresses,
     workers: workers === 'server-cores' ? place.cores : workers,
     redirections: [...new Set([...here.listenLines.moves, ...here.listenLines.said, ...here.said])],
     // Relative paths keep their meaning: those below the build's prefix as they are, the others by absolutePaths.
@@ -59,6 +60,8 @@ interface Here {
   accessLogs: AccessLogs;
   /** As the config names them → those here. */
   folders: Map<string, string>;
+  /** What is not the config itself. */
+  upstreamAddresses: UpstreamAddress[];
 }
 
 function blocksIn(block: readonly Directive[], wanted: string): Directive[] {
@@ -148,11 +151,14 @@ function changeLine(directive: Directive, parent: string, beside: readonly Direc
   return [directive];
 }
 
-function targetOf(directive: Directive, upstreams: ReadonlySet<string>, { moved, said }: Here): string {
+function targetOf(directive: Directive, upstreams: ReadonlySet<string>, { moved, said, upstreamAddresses }: Here): string {
   const word = directive.args[0] ?? '';
   const words = `${directive.name} ${word}`;
   const { text, is } = localTarget(bareWord(word), upstreams, moved, `${placeOf(directive)}: ${words}`);
-  if (is === 'other') said.push(loadedToo(words));
+  if (is === 'other') {
+    said.push(loadedToo(words));
+    upstreamAddresses.push(upstreamAddress(text));
+  }
   return text === bareWord(word) ? word : quoted(text);
 }
 

@@ -1,6 +1,7 @@
 // Where a config passes requests on to: that has to be this machine, since what is loaded loads it too.
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
+import type { UpstreamAddress } from '../server.ts';
 import type { Moved } from './moved.ts';
 
 /** Whether an address, as a URL or a config has it, is of this machine only. */
@@ -44,6 +45,14 @@ export function localTarget(target: string, names: ReadonlySet<string>, moved: M
   const asked = Number(port ?? defaultPorts[scheme.replace('//', '')] ?? 80);
   const movedTo = moved.loopbackPorts.has(asked) ? moved.ports.get(asked) : undefined;
   return movedTo === undefined ? { text: target, is: 'other' } : { text: `${scheme}127.0.0.1:${movedTo}${rest}`, is: 'own' };
+}
+
+/** Of a target that localTarget let through, its text. */
+export function upstreamAddress(text: string): UpstreamAddress {
+  const socket = /unix:([^:]+)/.exec(text)?.[1];
+  if (socket !== undefined) return { socket: path.posix.normalize(socket) };
+  const [, scheme = '', port] = /^(?:(\w+:)\/\/)?(?:\[[^\]]*\]|[^:/?]*)(?::(\d+))?/.exec(text) ?? [];
+  return { port: Number(port ?? defaultPorts[scheme] ?? 80) };
 }
 
 /** What is said of a target that is somebody else's. */

@@ -1,0 +1,107 @@
+// What may happen to a variant while it is loaded, so that its figures would not mean what they say. Each check returns what it
+// found, most in one line with what to do about it; undefined where all is well.
+import { scaledTime, whole } from '../format.ts';
+import type { LoadResult, Phase } from './result.ts';
+import type { UsageSample, UsageWindow } from './server-usage.ts';
+
+/** The round has to be repeated; the message says why in one line. */
+export class RoundFailure extends Error {}
+
+/** The machine or a person disturbed it, and the next try may go well: a round is tried more often than where a server fails. */
+export class Disturbance extends RoundFailure {}
+
+type Instants = readonly { atMs: number }[];
+
+/**
+ * How far apart the two samples around a window's bound may be. Within steady load what is used between them is divided by a
+ * straight line, which is wrong by at most a quarter of that time (usageBetween): 0.6 percent of a window of 10 s, and of
+ * short ones what the sampler is late by where nobody told it of the bound. Where the server is idle around the window nothing is
+ * divided; but a gap of more than a second is another phase's as well.
+ */
+export function toleratedBoundGapMs({ fromMs, toMs, idleBefore }: UsageWindow): number {
+  return idleBefore ? 1000 : Math.min(1000, Math.max(250, 0.02 * (toMs - fromMs)));
+}
+
+/**
+ * CPU times are sums, so that a gap within the window takes nothing from them; but tasks and their memory are looked up once a
+ * second, and what begins and ends in between is not seen.
+ */
+const toleratedInnerGapMs = 2000;
+
+/** More than the two clocks' readings are apart where the process is interrupted between them; NTP's slewing moves both alike. */
+const toleratedStepMs = 50;
+
+/** Whether samples lie around the window and close enough to each other. @param samples in order of time */
+export function gapIn(samples: Instants, window: UsageWindow): string | undefined {
+  const { fromMs, toMs } = window;
+  const before = samples.findLastIndex(({ atMs }) => atMs <= fromMs);
+  const after = samples.findIndex(({ atMs }) => atMs >= toMs);
+  if (before === -1 || after === -1) return 'the load was not sampled from its begin to its end: bakeoff was stopped, or had no CPU time; leave it running and try again';
+  const bounds = [gapAround(samples, fromMs), gapAround(samples, toMs)].filter((gapMs) => gapMs > toleratedBoundGapMs(window));
+  const inner = samples.slice(before + 1, after + 1).map(({ atMs }, index) => atMs - (samples[before + index]?.atMs as number));
+  const longestMs = Math.max(0, ...bounds, ...inner.filter((gapMs) => gapMs > toleratedInnerGapMs));
+  return longestMs === 0 ? undefined
+    : `nothing was sampled for ${scaledTime(longestMs)} of the load: bakeoff was stopped (Ctrl-Z, a suspended machine), or had no CPU time; leave it running, and end what else uses its cores`;
+}
+
+/** Between the samples around an instant that lies between the first and the last one. */
+function gapAround(samples: Instants, atMs: number): number {
+  const next = samples.findIndex((sample) => sample.atMs >= atMs);
+  return next <= 0 ? 0 : (samples[next]?.atMs as number) - (samples[next - 1]?.atMs as number);
+}
+
+/** Whether the wall clock was set, or the machine was suspended, while it was sampled: samples in the database are stamped with it. */
+export function clockStepIn(samples: readonly Pick<UsageSample, 'wallAheadMs'>[]): string | undefined {
+  const first = samples[0]?.wallAheadMs ?? 0;
+  const stepMs = samples.reduce((most, { wallAheadMs }) => (Math.abs(wallAheadMs - first) > Math.abs(most) ? wallAheadMs - first : most), 0);
+  if (Math.abs(stepMs) <= toleratedStepMs) return undefined;
+  return `the machine's clock was set ${stepMs < 0 ? 'back' : 'forward'} by ${scaledTime(Math.abs(stepMs))} during the load, or the machine was suspended: `
+    + 'wait until its time is synchronised (timedatectl), and keep it awake';
+}
+
+/**
+ * Whether a CPU quota held the run back within the window.
+ * @param quotas as in ThrottlingWatch
+ */
+export function throttlingIn(samples: readonly Pick<UsageSample, 'atMs' | 'throttling'>[], { fromMs, toMs }: UsageWindow, quotas: string): string | undefined {
+  const before = (samples.findLast(({ atMs }) => atMs <= fromMs) ?? samples[0])?.throttling;
+  const after = (samples.find(({ atMs }) => atMs >= toMs) ?? samples.at(-1))?.throttling;
+  if (before === undefined || after === undefined || after.times <= before.times) return undefined;
+  const times = after.times - before.times;
+  return `a CPU quota held the run back ${times === 1 ? 'once' : `${whole(times)} times`}, for ${scaledTime(after.ms - before.ms)}, during the load (${quotas}): `
+    + 'take the quota away (cpu.max; docker run --cpus, a pod\'s limits.cpu), or give it more than the cores that bakeoff uses';
+}
+
+/** So long without a response is more than any pause that a server at work makes. */
+const standstillMs = 1000;
+/** Of p99 of the latency, and of what connections typically wait for their first byte: where those take their time, so do the pauses. */
+const standstillFactor = 10;
+
+/**
+ * Whether the server stood still: requests were under way, and nothing came for long. Where the run's own network lost packets,
+ * TCP's own waiting (1 s and more) may be the reason, and it is not looked at.
+ * @param server its name
+ * @param alarm a line of its log
+ */
+export function standstillIn(
+  { longestGapMs, latencyMs, firstByteMs, network }: Pick<Phase, 'longestGapMs' | 'latencyMs' | 'firstByteMs' | 'network'>, samples: readonly Pick<UsageSample, 'atMs' | 'stoppedPid'>[],
+  { fromMs, toMs }: UsageWindow, server: string, alarm: string | undefined,
+): string | undefined {
+  if (!(longestGapMs > Math.max(standstillMs, standstillFactor * latencyMs.p99, standstillFactor * firstByteMs.p50))) return undefined;
+  if (network !== null && network.retransmits.client + network.retransmits.server > 0) return undefined;
+  const stopped = samples.find(({ atMs, stoppedPid }) => stoppedPid !== undefined && atMs >= fromMs && atMs <= toMs)?.stoppedPid;
+  const why = stopped !== undefined ? `its process ${stopped} was stopped (state T): let it run, without SIGSTOP or a debugger`
+    : alarm !== undefined ? `its log says: ${alarm}` : 'what it waited for is not known: look at its log, and at what it passes requests to';
+  return `${server} stood still: no response came for ${scaledTime(longestGapMs)} while requests were under way; ${why}`;
+}
+
+/**
+ * The mean length of the bodies where it is not the page's; undefined where it is. Only what is answered with 2xx alone is looked
+ * at: other answers have bodies of their own, and are told as failures. The engine counts the bodies of whole responses.
+ * @param bodyBytes of the page, as it was answered to the same method and headers when the server was ready: encoded as under load
+ */
+export function otherBodiesIn({ responses, bytes }: Pick<LoadResult, 'responses' | 'bytes'>, bodyBytes: number): { meanBytes: number } | undefined {
+  const answered = responses['2xx'];
+  const others = Object.values(responses).reduce((sum, count) => sum + count, 0) - answered;
+  return answered === 0 || others > 0 || bytes.body === answered * bodyBytes ? undefined : { meanBytes: bytes.body / answered };
+}

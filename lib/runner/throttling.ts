@@ -1,0 +1,72 @@
+// How often a CPU quota held this run back, as its control groups count it.
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+
+/** Since the groups were made, over those with a quota. */
+export interface Throttling { times: number; ms: number }
+
+/** `quotas`: each with its file, "/sys/fs/cgroup/cpu.max: 1.5 cores", joined by commas; '' where there is none. */
+export interface ThrottlingWatch { quotas: string; read(): Throttling }
+
+/** Of the quotas that hold now. Never throws; `read` counts 0 where there are none. @param root as in limitedGroups */
+export function watchThrottling(root = '/'): ThrottlingWatch {
+  const groups = limitedGroups(root);
+  return {
+    quotas: groups.map(({ file, cores }) => `${file}: ${Number(cores.toFixed(2))} ${cores === 1 ? 'core' : 'cores'}`).join(', '),
+    read: () => groups.map(({ folder }) => throttlingOf(folder)).reduce((sum, one) => ({ times: sum.times + one.times, ms: sum.ms + one.ms }), { times: 0, ms: 0 }),
+  };
+}
+
+/** A control group with a quota: CPU seconds per second, and the file that says so. */
+export interface LimitedGroup { folder: string; file: string; cores: number }
+
+/**
+ * Those that hold for this process and all that it starts: of its own control group and those above it, as far as they can be
+ * seen, of cgroup v2 (cpu.max) and of v1's cpu controller (cpu.cfs_quota_us).
+ * @param root where /proc and /sys are; tests have their own
+ */
+export function limitedGroups(root = '/'): LimitedGroup[] {
+  return groupsOf(root).flatMap((folder) => {
+    const [ofVersion2, ofVersion1, ofVersion1Period] = ['cpu.max', 'cpu.cfs_quota_us', 'cpu.cfs_period_us'].map((name) => read(path.join(folder, name)));
+    const [quota, period] = (ofVersion2 ?? `${ofVersion1} ${ofVersion1Period}`).trim().split(/\s+/).map(Number);
+    // No quota is "max" in version 2, and -1 in version 1.
+    if (quota === undefined || period === undefined || !(quota > 0) || !(period > 0)) return [];
+    return [{ folder, file: path.join(folder, ofVersion2 === undefined ? 'cpu.cfs_quota_us' : 'cpu.max'), cores: quota / period }];
+  });
+}
+
+/** Version 2 counts microseconds, version 1 nanoseconds. */
+function throttlingOf(folder: string): Throttling {
+  const stat = read(path.join(folder, 'cpu.stat')) ?? '';
+  const count = (name: string): number | undefined => {
+    const found = new RegExp(`^${name} (\\d+)$`, 'm').exec(stat)?.[1];
+    return found === undefined ? undefined : Number(found);
+  };
+  const [micros, nanos] = [count('throttled_usec'), count('throttled_time')];
+  return { times: count('nr_throttled') ?? 0, ms: micros === undefined ? (nanos ?? 0) / 1e6 : micros / 1e3 };
+}
+
+/** The folders of this process's own group and of those above it, of each hierarchy that may limit the CPU. */
+function groupsOf(root: string): string[] {
+  const own = (read(path.join(root, 'proc/self/cgroup')) ?? '').split('\n').map((line) => /^\d+:([^:]*):(.*)$/.exec(line));
+  return (read(path.join(root, 'proc/self/mountinfo')) ?? '').split('\n').flatMap((line) => {
+    // proc(5): id, parent, device, root, mount point, options, optional fields, a dash, type, source, options.
+    const [, mounted = '', mount = '', type = '', options = ''] = /^\d+ \d+ \S+ (\S+) (\S+) \S+ .*- (cgroup2?) \S+ (\S+)$/.exec(line) ?? [];
+    const controllers = options.split(',');
+    if (type === '' || (type === 'cgroup' && !controllers.includes('cpu'))) return [];
+    const group = own.find((found) => (type === 'cgroup2' ? found?.[1] === '' : found?.[1]?.split(',').includes('cpu')))?.[2];
+    if (group === undefined) return [];
+    // A container sees its own group as the mount's root.
+    const below = path.relative(mounted, group);
+    const parts = below.startsWith('..') ? [] : below.split('/').filter((part) => part !== '');
+    return Array.from({ length: parts.length + 1 }, (_, above) => path.join(root, mount, ...parts.slice(0, parts.length - above)));
+  });
+}
+
+function read(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'latin1');
+  } catch {
+    return undefined;
+  }
+}

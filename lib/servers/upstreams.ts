@@ -1,0 +1,90 @@
+// CPU time of what a person's own config passes requests to: others' processes, which are part of what is measured and run elsewhere.
+import { readdirSync, readFileSync } from 'node:fs';
+import { listeningSockets, socketsOf } from './ports.ts';
+import type { UpstreamAddress } from './server.ts';
+import { processTree, statFields, taskCpuSeconds, tasksOf, type UsageSources } from './usage.ts';
+
+/** Tasks begin and end seldom: looked up at most this often. */
+const refreshMs = 1000;
+
+/**
+ * Returns a function that tells the CPU seconds that the processes behind the addresses, and what they started, have used on
+ * `cpus` since the first call. What a task used since the call before counts for the core that it was last on, so that the
+ * figure is exact where they are pinned, and an estimate where they wander. null where not all can be told: nobody listens there
+ * in this network, or it is another user's. Never throws.
+ */
+export function watchUpstreams(
+  addresses: readonly UpstreamAddress[], cpus: readonly number[], { proc, nowMs }: UsageSources = { proc: '/proc', nowMs: () => performance.now() },
+): () => number | null {
+  if (addresses.length === 0) return () => 0;
+  const listeners = listenersOn(addresses, proc);
+  if (listeners === undefined) return () => null;
+  const lastSeen = new Map<string, number>();
+  let sum = 0;
+  let refreshedAtMs = -Infinity;
+  return () => {
+    const isFirst = refreshedAtMs === -Infinity;
+    if (nowMs() - refreshedAtMs >= refreshMs) {
+      const processes = new Set(listeners.flatMap((pid) => processTree(proc, pid)));
+      for (const task of [...processes].flatMap((pid) => tasksOf(proc, pid))) {
+        if (!lastSeen.has(task)) lastSeen.set(task, isFirst ? taskCpuSeconds(task) ?? 0 : 0);
+      }
+      refreshedAtMs = nowMs();
+    }
+    for (const [task, before] of lastSeen) {
+      const seconds = taskCpuSeconds(task);
+      if (seconds === undefined) lastSeen.delete(task);
+      else if (seconds !== before) {
+        lastSeen.set(task, seconds);
+        if (cpus.includes(lastCpuOf(task))) sum += Math.max(0, seconds - before);
+      }
+    }
+    return sum;
+  };
+}
+
+/** proc(5): field 39 of stat; the first of these here is its third. */
+function lastCpuOf(task: string): number {
+  return Number(statFields(task)?.[36] ?? NaN);
+}
+
+/** All processes that have one of the addresses' listening sockets open, workers included; undefined where one address has none. */
+function listenersOn(addresses: readonly UpstreamAddress[], proc: string): string[] | undefined {
+  const wanted = addresses.map((address) => new Set('socket' in address ? listeningAt(address.socket, proc)
+    : ['tcp', 'tcp6'].flatMap((list) => listeningSockets(`${proc}/net/${list}`, address.port)).map(({ inode }) => inode)));
+  const found = new Map<string, Set<string>>();
+  for (const pid of processIds(proc)) {
+    for (const inode of socketsOf(`${proc}/${pid}`)) {
+      if (!wanted.some((inodes) => inodes.has(inode))) continue;
+      found.set(inode, (found.get(inode) ?? new Set()).add(pid));
+    }
+  }
+  if (wanted.some((inodes) => inodes.size === 0 || [...inodes].some((inode) => !found.has(inode)))) return undefined;
+  return [...new Set([...found.values()].flatMap((pids) => [...pids]))];
+}
+
+/** Inodes of the listening sockets with that path. */
+function listeningAt(socket: string, proc: string): string[] {
+  const accepting = 0x10000;
+  return read(`${proc}/net/unix`).split('\n').flatMap((line) => {
+    // Num, RefCount, Protocol, Flags, Type, St, Inode, Path
+    const [, flags = '', inode = '', path = ''] = /^\S+ \S+ \S+ (\S+) \S+ \S+ +(\d+) (.*)$/.exec(line) ?? [];
+    return path === socket && (parseInt(flags, 16) & accepting) !== 0 ? [inode] : [];
+  });
+}
+
+function processIds(proc: string): string[] {
+  try {
+    return readdirSync(proc).filter((name) => /^\d+$/.test(name));
+  } catch {
+    return [];
+  }
+}
+
+function read(file: string): string {
+  try {
+    return readFileSync(file, 'latin1');
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,157 @@
+// Rounds that are disturbed from outside while a real nginx is loaded: each is dropped with its reason, and repeated.
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { projectRoot } from '../../lib/setup/paths.ts';
+import { descendants, isRunning } from '../fixtures/processes.ts';
+import { makeHome, newOut, readResult, runFolder, startCommand, startScenario, type Home, type ScenarioRun } from '../scenario-run.ts';
+
+const testLimitMs = 120_000;
+const seconds = 3;
+
+let home: Home;
+beforeAll(async () => { home = await makeHome(['k6', 'nginx']); }, 300_000);
+afterAll(() => home.remove());
+
+/** Writes a scenario of one nginx beside the results. */
+function oneNginx(out: string): string {
+  const file = join(out, '..', 'one-nginx.mts');
+  writeFileSync(file, `
+    import { defineScenario, nginx, wrk } from ${JSON.stringify(join(projectRoot, 'lib/scenario/index.ts'))};
+    export default defineScenario({
+      name: 'one-nginx', title: 'one nginx', knob: 'none', load: { ...wrk('-c 10 -t 1 -d ${seconds}'), warmupSeconds: 0.2 }, page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
+      variants: [{ name: 'kept', server: nginx(['base'], { workers: 1 }) }],
+    });`);
+  return file;
+}
+
+const args = (out: string, rounds = 1): string[] => [oneNginx(out), '--rounds', String(rounds), '--store', 'none', '--out', out];
+
+/** Waits until a round's load has begun, and a second of its window is over. */
+async function underLoad(run: ScenarioRun, out: string, round: number, variant = 'kept'): Promise<void> {
+  await vi.waitFor(() => {
+    if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
+    expect(readFileSync(join(runFolder(out), `round-${round}`, variant, 'phases.log'), 'utf8')).toContain('bakeoff-phase-begins');
+  }, { timeout: 60_000, interval: 10 });
+  await delay(1200);
+}
+
+function workerOf(run: ScenarioRun): number {
+  const worker = descendants(run.pid).filter(({ command }) => command === 'nginx').at(-1);
+  if (worker === undefined) throw new Error('there is no nginx');
+  return worker.pid;
+}
+
+/** That the first round was dropped for this reason, and the second one is kept and whole. */
+function expectRepeated(run: ScenarioRun, out: string, reason: RegExp): void {
+  const { state, variants, warnings } = readResult(out);
+  expect(warnings.find((line) => line.startsWith('round 1 was dropped and repeated as round 2: kept: '))).toMatch(reason);
+  expect(run.stderr()).toMatch(reason);
+  const [round, ...others] = variants[0]?.rounds ?? [];
+  expect({ state, round: round?.round, others }).toEqual({ state: 'complete', round: 2, others: [] });
+  const [phase] = round?.phases ?? [];
+  expect(phase?.serverCpuSeconds).toBeGreaterThan(0);
+  expect(phase?.serverCpuSeconds).toBeLessThan(1.05 * seconds);
+}
+
+test('a bakeoff that is stopped for a while', async () => {
+  const out = newOut();
+  const run = startScenario(args(out), home.env);
+  await underLoad(run, out, 1);
+  run.kill('SIGSTOP');
+  await delay(seconds * 1000);
+  run.kill('SIGCONT');
+  expect(await run.ended, run.stderr()).toBe(0);
+  expectRepeated(run, out, /nothing was sampled for [\d.]+ s of the load: bakeoff was stopped/);
+}, testLimitMs);
+
+test('a worker that is stopped for a while', async () => {
+  const out = newOut();
+  const run = startScenario(args(out), home.env);
+  await underLoad(run, out, 1);
+  const worker = workerOf(run);
+  process.kill(worker, 'SIGSTOP');
+  await delay(1400);
+  process.kill(worker, 'SIGCONT');
+  expect(await run.ended, run.stderr()).toBe(0);
+  expectRepeated(run, out, new RegExp(`nginx stood still: no response came for 1\\.\\d+ s while requests were under way; its process ${worker} was stopped \\(state T\\)`));
+}, testLimitMs);
+
+test('a worker that crashes, though its master starts another one', async () => {
+  const out = newOut();
+  const run = startScenario(args(out), home.env);
+  await underLoad(run, out, 1);
+  const worker = workerOf(run);
+  process.kill(worker, 'SIGSEGV');
+  await vi.waitFor(() => expect(isRunning(worker)).toBe(false));
+  expect(await run.ended, run.stderr()).toBe(0);
+  expectRepeated(run, out, /nginx crashed under load, as its log says: \[alert\] worker process exited on signal 11/);
+}, testLimitMs);
+
+test('a worker that crashes in each round ends the run, and the rounds before stay', async () => {
+  const out = newOut();
+  const run = startScenario(args(out, 2), home.env);
+  for (const round of [2, 3]) {
+    await underLoad(run, out, round);
+    process.kill(workerOf(run), 'SIGSEGV');
+  }
+  expect(await run.ended, run.stderr()).toBe(1);
+  expect(run.stderr()).toMatch(/round 2 failed twice: kept: nginx crashed under load/);
+  expect(readResult(out)).toMatchObject({ state: 'partial', variants: [{ rounds: [{ round: 1 }] }] });
+}, testLimitMs);
+
+test('a page that changes', async () => {
+  const out = newOut();
+  const run = startScenario(args(out), home.env);
+  await underLoad(run, out, 1);
+  const [pages, ...others] = pagesOf(home.folder);
+  expect([pages === undefined, others]).toEqual([false, []]);
+  writeFileSync(`${pages}.new`, 'x'.repeat(500), { mode: 0o644 });
+  renameSync(`${pages}.new`, pages as string);
+  expect(await run.ended, run.stderr()).toBe(0);
+  expectRepeated(run, out, /bodies had [\d.]+ B on average, and the page has 612 B: it changed during the load/);
+}, testLimitMs);
+
+test('a page of a person\'s own that changes is told, and the round is kept', async () => {
+  const out = newOut();
+  const www = join(home.folder, 'www');
+  mkdirSync(www);
+  writeFileSync(join(www, 'index.html'), 'hello');
+  for (const name of ['a.conf', 'b.conf']) writeFileSync(join(home.folder, name), `events { }\nhttp { access_log off; server { listen 8080; root ${www}; } }\n# ${name}\n`);
+  const run = startCommand(['compare', 'a.conf', 'b.conf', '--rounds', '1', '--duration', `${seconds}s`, '--store', 'none', '--out', out], { ...home.env, INIT_CWD: home.folder });
+  await underLoad(run, out, 1, 'a');
+  writeFileSync(join(www, 'new'), 'hello, world', { mode: 0o644 });
+  renameSync(join(www, 'new'), join(www, 'index.html'));
+  expect(await run.ended, run.stderr()).toBe(0);
+  const { variants, warnings } = readResult(out);
+  expect(variants.map(({ rounds }) => rounds.map(({ round }) => round))).toEqual([[1], [1]]);
+  expect(warnings.filter((line) => line.includes('bodies'))).toEqual(['a: under load the bodies had another length on average than when the server was started: part of what is seen is theirs']);
+}, testLimitMs);
+
+/** The copies of the page that servers have for themselves. */
+function pagesOf(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => /bakeoff-server-[^/]*\/.*index\.html$/.test(name)).map((name) => join(folder, name));
+}
+
+/** cgroup v2 where it has the controller, or v1's. */
+const groups = ['/sys/fs/cgroup/cpu', '/sys/fs/cgroup'].find((folder) => existsSync(join(folder, 'cpu.cfs_quota_us')) || existsSync(join(folder, 'cpu.stat')));
+
+describe.runIf(groups !== undefined && process.getuid?.() === 0)('in a control group with a quota', () => {
+  test('each of three tries is dropped, and the run ends with what to do', async ({ skip }) => {
+    const group = join(groups as string, `bakeoff-test-${process.pid}`);
+    try {
+      mkdirSync(group);
+      if (existsSync(join(group, 'cpu.cfs_quota_us'))) writeFileSync(join(group, 'cpu.cfs_quota_us'), '20000');
+      else writeFileSync(join(group, 'cpu.max'), '20000 100000');
+    } catch {
+      skip('control groups cannot be made here');
+    }
+    onTestFinished(async () => { await vi.waitFor(() => rmdirSync(group), { timeout: 10_000, interval: 50 }); });
+    const out = newOut();
+    const run = startCommand(['scenario', ...args(out)], home.env, ['sh', '-c', `echo $$ > ${group}/cgroup.procs && exec "$@"`, 'sh']);
+    expect(await run.ended, run.stderr()).toBe(1);
+    expect(run.stderr()).toMatch(/round 1 was disturbed or failed each of 3 times, the last time: kept: .*(?:a CPU quota held the run back \d+ times?, for .*cpu\.(?:max|cfs_quota_us): 0\.2 cores\): take the quota away|nothing was sampled)/);
+    expect(readResult(out).warnings.join('\n')).toContain('a CPU quota held the run back');
+  }, testLimitMs);
+});

@@ -1,0 +1,205 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { Clock } from '../../lib/runner/clock.ts';
+import { clockStepIn, gapIn, otherBodiesIn, standstillIn, throttlingIn, toleratedBoundGapMs } from '../../lib/runner/disturbance.ts';
+import { sampleUsage, sparse, usageBetween, type UsageReaders, type UsageSampler, type UsageWindow } from '../../lib/runner/server-usage.ts';
+import { phase } from '../fixtures/phase.ts';
+
+/** Samples each 100 ms from `fromMs` on, without those of the gaps. */
+function every100(fromMs: number, toMs: number, ...gaps: readonly (readonly [number, number])[]): { atMs: number }[] {
+  const instants = Array.from({ length: (toMs - fromMs) / 100 + 1 }, (_, index) => ({ atMs: fromMs + 100 * index }));
+  return instants.filter(({ atMs }) => !gaps.some(([from, to]) => atMs > from && atMs < to));
+}
+
+const tenSeconds: UsageWindow = { fromMs: 1050, toMs: 11_050, idleBefore: false };
+
+describe('a gap in the samples', () => {
+  test.each<[string, { atMs: number }[], UsageWindow, RegExp | undefined]>([
+    ['none', every100(0, 12_000), tenSeconds, undefined],
+    ['at the begin, as long as the sampler may be late', every100(0, 12_000, [900, 1100]), tenSeconds, undefined],
+    ['at the begin', every100(0, 12_000, [900, 1300]), tenSeconds, /for 400\.00 ms of the load/],
+    ['at the end', every100(0, 12_000, [11_000, 11_300]), tenSeconds, /for 300\.00 ms of the load/],
+    ['within, shorter than tasks are looked up', every100(0, 12_000, [3000, 5000]), tenSeconds, undefined],
+    ['within', every100(0, 12_000, [3000, 5100]), tenSeconds, /^nothing was sampled for 2\.10 s of the load: bakeoff was stopped .* leave it running/],
+    ['over all of it', every100(0, 40_000, [1000, 21_000]), { ...tenSeconds, fromMs: 5000, toMs: 15_000 }, /for 20\.00 s/],
+    ['before and after it', every100(0, 30_000, [0, 900], [11_100, 20_000]), tenSeconds, undefined],
+    ['no sample before it', every100(1100, 12_000), tenSeconds, /not sampled from its begin to its end/],
+    ['no sample after it', every100(0, 11_000), tenSeconds, /not sampled from its begin to its end/],
+    ['no sample', [], tenSeconds, /not sampled/],
+    ['bounds that nobody told', every100(0, 12_000), { fromMs: NaN, toMs: NaN, idleBefore: false }, /not sampled/],
+    ['at the begin of a long window', every100(0, 60_000, [900, 1900]), { fromMs: 1050, toMs: 51_050, idleBefore: false }, undefined],
+    ['of a second between two phases, however long', every100(0, 600_000, [900, 2000]), { fromMs: 1050, toMs: 500_000, idleBefore: true }, /for 1\.10 s/],
+  ])('%s', (_, samples, window, message) => {
+    const found = gapIn(samples, window);
+    if (message === undefined) expect(found).toBeUndefined();
+    else expect(found).toMatch(message);
+  });
+
+  test('at a bound is at most a fiftieth of the window, and neither below 250 ms nor above a second', () => {
+    const tolerated = (idleBefore: boolean) => (seconds: number): number => toleratedBoundGapMs({ fromMs: 0, toMs: seconds * 1000, idleBefore });
+    expect([0.2, 10, 20, 50, 500].map(tolerated(false))).toEqual([250, 250, 400, 1000, 1000]);
+    expect([0.2, 500].map(tolerated(true))).toEqual([1000, 1000]);
+  });
+});
+
+describe('a step of the wall clock', () => {
+  const at = (...aheadMs: number[]): { wallAheadMs: number }[] => aheadMs.map((wallAheadMs) => ({ wallAheadMs }));
+
+  test.each<[string, { wallAheadMs: number }[], RegExp | undefined]>([
+    ['none, but for what readings are apart', at(1e12, 1e12 + 49, 1e12 - 50), undefined],
+    ['an hour back', at(1e12, 1e12 - 3_600_000, 1e12 - 3_600_000), /^the machine's clock was set back by 3600\.00 s during the load, or the machine was suspended: /],
+    ['there and back again', at(1e12, 1e12 + 60, 1e12), /set forward by 60\.00 ms/],
+    ['no sample', [], undefined],
+  ])('%s', (_, samples, message) => {
+    const found = clockStepIn(samples);
+    if (message === undefined) expect(found).toBeUndefined();
+    else expect(found).toMatch(message);
+  });
+});
+
+describe('the sampler', () => {
+  beforeEach(() => { vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance', 'hrtime', 'Date'] }); });
+  afterEach(() => { vi.useRealTimers(); });
+
+  const wall = { stepMs: 0 };
+  const clock: Clock = { monotonicMs: () => performance.now(), wallMs: () => 1e12 + performance.now() + wall.stepMs };
+  /** A server that uses half a core. */
+  const readers: UsageReaders = {
+    clock, server: () => ({ cpuSeconds: performance.now() / 2000, rssBytes: 1 }), stoppedPid: () => 7, generator: () => 0, linkToServer: () => 0, upstream: () => 0,
+    throttling: () => ({ times: 0, ms: 0 }), machine: () => ({ server: null, generator: null, loadAverage: 0, serverMhz: null }),
+  };
+  const started: UsageSampler[] = [];
+  const start = (changes: Partial<UsageReaders> = {}): UsageSampler => {
+    const sampler = sampleUsage({ ...readers, ...changes });
+    started.push(sampler);
+    return sampler;
+  };
+  afterEach(() => {
+    for (const one of started.splice(0)) one.stop();
+    wall.stepMs = 0;
+  });
+
+  test.each([3_600_000, -3_600_000])('keeps the CPU time within the window right while the wall clock is set by %i ms, and tells it', (stepMs) => {
+    const sampler = start();
+    const beganMs = performance.now();
+    vi.advanceTimersByTime(5000);
+    wall.stepMs = stepMs;
+    vi.advanceTimersByTime(7000);
+    sampler.stop();
+    const window = { fromMs: beganMs + 1050, toMs: beganMs + 11_050, idleBefore: false };
+    expect(usageBetween(sampler.samples, window).cpuSeconds).toBeCloseTo(5, 6);
+    expect(gapIn(sampler.samples, window)).toBeUndefined();
+    expect(clockStepIn(sampler.samples)).toContain('by 3600.00 s');
+  });
+
+  test('looks closely at the bounds that it is told to expect, those in the past aside', () => {
+    const sampler = start();
+    const beganMs = performance.now();
+    vi.advanceTimersByTime(500);
+    for (const boundMs of [100, 1055, 2055]) sampler.expect(beganMs + boundMs);
+    vi.advanceTimersByTime(2500);
+    const atMs = sampler.samples.map((sample) => sample.atMs - beganMs);
+    for (const boundMs of [1055, 2055]) {
+      const next = atMs.findIndex((at) => at >= boundMs);
+      expect((atMs[next] as number) - (atMs[next - 1] as number)).toBeLessThanOrEqual(10);
+    }
+    expect(atMs.filter((at) => at < 900)).toHaveLength(9);
+    const before = sampler.samples.length;
+    sampler.expect(performance.now() + 50);
+    sampler.stop();
+    vi.advanceTimersByTime(1000);
+    expect(sampler.samples).toHaveLength(before + 1);
+  });
+
+  test('looks for a stopped process while the server uses nothing', () => {
+    let cpuSeconds = 1;
+    const sampler = start({ server: () => ({ cpuSeconds, rssBytes: 1 }) });
+    vi.advanceTimersByTime(100);
+    cpuSeconds = 2;
+    vi.advanceTimersByTime(100);
+    expect(sampler.samples.map(({ stoppedPid }) => stoppedPid)).toEqual([undefined, 7, undefined]);
+  });
+});
+
+test('CPU time of steady load lies between close samples, and ends where the load does', () => {
+  // A core until 11,050 ms, then the connections' end: 5 ms of CPU at once.
+  const used = (atMs: number): number => Math.min(Math.max(atMs - 500, 0), 10_550) / 1000 + (atMs > 11_050 ? 0.005 : 0);
+  const instants = [...every100(0, 12_000).map(({ atMs }) => atMs), 1030, 1040, 1060, 11_040, 11_060].sort((a, b) => a - b);
+  const samples = instants.map((atMs) => ({ atMs, cpuSeconds: used(atMs), rssBytes: 1 }));
+  expect(usageBetween(samples, tenSeconds).cpuSeconds).toBeCloseTo(10, 6);
+});
+
+test('what is stored of close samples is as sparse as the others', () => {
+  const samples = [0, 100, 130, 140, 150, 190, 200, 300, 401].map((atMs) => ({ atMs }));
+  expect(sparse(samples).map(({ atMs }) => atMs)).toEqual([0, 100, 190, 300, 401]);
+});
+
+test('memory of millions of samples is read', () => {
+  const samples = Array.from({ length: 200_000 }, (_, atMs) => ({ atMs, cpuSeconds: 0, rssBytes: atMs }));
+  expect(usageBetween(samples, { fromMs: 0, toMs: 199_999, idleBefore: true }).rssBytes).toBe(199_999);
+});
+
+describe('a quota', () => {
+  const samples = [[0, 3, 10], [1000, 3, 10], [2000, 5, 42], [3000, 5, 42], [4000, 9, 100]].map(([atMs, times, ms]) => ({ atMs: atMs as number, throttling: { times: times as number, ms: ms as number } }));
+  const during = (fromMs: number, toMs: number): string | undefined => throttlingIn(samples, { fromMs, toMs, idleBefore: false }, '/sys/fs/cgroup/cpu.max: 1.5 cores');
+
+  test('that held the run back within the window is told with its file and what to do', () => {
+    expect(during(1100, 2900)).toBe('a CPU quota held the run back 2 times, for 32.00 ms, during the load (/sys/fs/cgroup/cpu.max: 1.5 cores): '
+      + 'take the quota away (cpu.max; docker run --cpus, a pod\'s limits.cpu), or give it more than the cores that bakeoff uses');
+  });
+
+  test('that did so before or after it is not', () => {
+    expect([during(100, 900), during(2000, 3000), throttlingIn([], { fromMs: 0, toMs: 1, idleBefore: true }, '')]).toEqual([undefined, undefined, undefined]);
+  });
+});
+
+describe('a server that stood still', () => {
+  const window = { fromMs: 0, toMs: 10_000, idleBefore: false };
+  const samples = [{ atMs: 100, stoppedPid: undefined }, { atMs: 5000, stoppedPid: 4711 }, { atMs: 20_000, stoppedPid: 4712 }];
+  const stood = (longestGapMs: number, p99: number, seen = samples, alarm?: string, firstByteP50 = 1): string | undefined => {
+    const one = phase({ requests: 1000, longestGapMs });
+    return standstillIn({ ...one, latencyMs: { ...one.latencyMs, p99 }, firstByteMs: { ...one.firstByteMs, p50: firstByteP50 } }, seen, window, 'nginx', alarm);
+  };
+
+  test.each([[1000, 1, false], [1001, 1, true], [4999, 500, false], [5001, 500, true], [5, 0, false]])('gap %i ms, p99 %i ms: %s', (gapMs, p99, tells) => {
+    expect(stood(gapMs, p99) !== undefined).toBe(tells);
+  });
+
+  test('is named, with why where that is known', () => {
+    expect(stood(3200, 2)).toBe('nginx stood still: no response came for 3.20 s while requests were under way; its process 4711 was stopped (state T): let it run, without SIGSTOP or a debugger');
+    expect(stood(3200, 2, [], '[alert] x')).toContain('; its log says: [alert] x');
+    expect(stood(3200, 2, samples.slice(2))).toContain('what it waited for is not known');
+  });
+
+  test('is not named where connections themselves take as long, as a thousand handshakes at once', () => {
+    expect(stood(3200, 2, samples, undefined, 320)).toBeUndefined();
+    expect(stood(3200, 2, samples, undefined, 319)).toBeDefined();
+  });
+
+  test('is not named where the network lost packets, which TCP sends again after a second and more', () => {
+    const link = { retransmits: { client: 0, server: 1 } };
+    const made = phase({ requests: 10, longestGapMs: 3000, network: link as never });
+    const one = { ...made, firstByteMs: { ...made.firstByteMs, p50: 1 } };
+    expect(standstillIn(one, [], window, 'nginx', undefined)).toBeUndefined();
+    link.retransmits.server = 0;
+    expect(standstillIn(one, [], window, 'nginx', undefined)).toContain('3.00 s');
+  });
+});
+
+describe('bodies', () => {
+  const answered = (responses: Record<string, number>, body: number): { meanBytes: number } | undefined => {
+    const one = phase({ requests: 1000 });
+    return otherBodiesIn({ responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0, ...responses }, bytes: { ...one.bytes, body } }, 612);
+  };
+
+  test.each<[string, Record<string, number>, number, number | undefined]>([
+    ['of the page', { '2xx': 1000 }, 612_000, undefined], ['one shorter by a byte', { '2xx': 1000 }, 611_999, 611.999], ['longer ones', { '2xx': 2 }, 2000, 1000],
+    ['of failures among them', { '2xx': 999, '5xx': 1 }, 5, undefined], ['none', {}, 0, undefined], ['not modified', { '3xx': 10 }, 0, undefined],
+  ])('%s', (_, responses, body, meanBytes) => {
+    expect(answered(responses, body)?.meanBytes).toBe(meanBytes);
+  });
+
+  test('of a page without any, as it answers to HEAD', () => {
+    const one = phase({ requests: 10 });
+    expect(otherBodiesIn({ ...one, bytes: { ...one.bytes, body: 0 } }, 0)).toBeUndefined();
+  });
+});

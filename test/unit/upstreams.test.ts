@@ -1,0 +1,92 @@
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import type { UpstreamAddress } from '../../lib/servers/server.ts';
+import { watchUpstreams } from '../../lib/servers/upstreams.ts';
+
+let proc = '';
+let nowMs = 0;
+beforeEach(() => {
+  proc = mkdtempSync(path.join(tmpdir(), 'proc-'));
+  nowMs = 0;
+  onTestFinished(() => rmSync(proc, { recursive: true }));
+  mkdirSync(path.join(proc, 'net'));
+});
+
+/** What /proc shows of a process of one task, last on a core, with sockets open. */
+function show(pid: number, cpuSeconds: number, cpu: number, sockets: readonly string[] = [], children: readonly number[] = []): void {
+  const task = path.join(proc, String(pid), 'task', String(pid));
+  const fd = path.join(proc, String(pid), 'fd');
+  rmSync(path.join(proc, String(pid)), { recursive: true, force: true });
+  for (const folder of [task, fd]) mkdirSync(folder, { recursive: true });
+  writeFileSync(path.join(task, 'schedstat'), `${cpuSeconds * 1e9} 7 9\n`);
+  writeFileSync(path.join(task, 'stat'), `${pid} (a) b) S 1 ${'0 '.repeat(34)}${cpu} 0 0\n`);
+  writeFileSync(path.join(task, 'children'), children.map((child) => `${child} `).join(''));
+  for (const [index, inode] of sockets.entries()) symlinkSync(`socket:[${inode}]`, path.join(fd, String(index)));
+}
+
+const head = '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n';
+const tcp = (port: number, inode: string, state = '0A'): string => `   0: 0100007F:${port.toString(16).toUpperCase().padStart(4, '0')} 00000000:0000 ${state} 00000000:00000000 00:00000000 00000000     0        0 ${inode} 1 0 100 0 0 10 0\n`;
+const watch = (addresses: readonly UpstreamAddress[], cpus: readonly number[]): (() => number | null) => watchUpstreams(addresses, cpus, { proc, nowMs: () => nowMs });
+
+describe('what a config passes requests to', () => {
+  test('is all workers of the group that listens, on the cores asked about, from the first look on', () => {
+    writeFileSync(path.join(proc, 'net', 'tcp'), head + tcp(3000, '77') + tcp(3000, '78', '01') + tcp(4000, '79'));
+    show(10, 100, 1, ['5', '77'], [11]);
+    show(11, 50, 1, ['77'], [12]);
+    show(12, 30, 1);
+    show(20, 5, 1, ['78', '79']);
+    const used = watch([{ port: 3000 }], [1]);
+    expect(used()).toBe(0);
+    show(10, 101, 1, ['5', '77'], [11]);
+    show(11, 52, 1, ['77'], [12, 13]);
+    show(12, 34, 0);
+    show(20, 9, 1, ['78', '79']);
+    expect(used(), 'the one on core 0 is not counted').toBe(3);
+    show(13, 8, 1);
+    expect(used()).toBe(3);
+    nowMs = 1000;
+    expect(used(), 'one that began later').toBe(11);
+    rmSync(path.join(proc, '11'), { recursive: true });
+    expect(used()).toBe(11);
+  });
+
+  test('may listen on IPv6, and at a socket', () => {
+    writeFileSync(path.join(proc, 'net', 'tcp6'), head + tcp(3000, '77'));
+    writeFileSync(path.join(proc, 'net', 'unix'), 'Num       RefCount Protocol Flags    Type St Inode Path\n'
+      + '0000000000000000: 00000003 00000000 00000000 0001 03 91 /run/app\n0000000000000000: 00000002 00000000 00010000 0001 01  92 /run/app\n');
+    show(10, 1, 0, ['77']);
+    show(11, 1, 0, ['92']);
+    show(12, 1, 0, ['91']);
+    const used = watch([{ port: 3000 }, { socket: '/run/app' }], [0]);
+    used();
+    show(10, 2, 0, ['77']);
+    show(11, 3, 0, ['92']);
+    show(12, 9, 0, ['91']);
+    expect(used()).toBe(3);
+  });
+
+  test('cannot be told where nobody listens here, or it is another user\'s', () => {
+    writeFileSync(path.join(proc, 'net', 'tcp'), head + tcp(3000, '77') + tcp(4000, '78'));
+    show(10, 1, 0, ['77']);
+    expect([[3000], [4000], [5000], [3000, 4000]].map((ports) => watch(ports.map((port) => ({ port })), [0])())).toEqual([0, null, null, null]);
+  });
+
+  test('is nothing where nothing is passed on', () => {
+    expect(watch([], [0])()).toBe(0);
+  });
+
+  test('is found on the real /proc', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(() => { server.close(); });
+    const used = watchUpstreams([{ port: (server.address() as AddressInfo).port }], Array.from({ length: 1024 }, (_, cpu) => cpu));
+    const before = used() ?? NaN;
+    const began = process.cpuUsage();
+    while (process.cpuUsage(began).user + process.cpuUsage(began).system < 200_000) Math.sqrt(2);
+    expect((used() ?? NaN) - before).toBeGreaterThan(0.1);
+  });
+});
