@@ -19,6 +19,7 @@ export const runFlags = {
   'store': { value: 'influx|none', help: 'where samples go (influx)' },
   'influx': { value: 'URL', help: 'an InfluxDB 1.x or 2.x that runs already, instead of a local one' },
   'out': { value: 'DIR', help: 'folder of the results (results)' },
+  'trust-config': { help: 'as root: run the code of whole configs too (modules, Lua, mruby …)' },
   'json': { help: 'the result as JSON on stdout, everything else on stderr' },
   'help': { help: 'this text' },
 } as const satisfies Record<string, Flag>;
@@ -58,6 +59,7 @@ export function readRunOptions(flags: ReadonlyMap<string, string>): RunOptions {
     }),
     help: flags.has('help'),
     quick: flags.has('quick'),
+    trustConfig: flags.has('trust-config'),
     store: readStore(flags.get('store'), flags.get('influx')),
     out: fromCallersFolder(flags.get('out') ?? 'results'),
     json: flags.has('json'),

@@ -169,6 +169,7 @@ function serverOf(
     request: load,
     tls: load.tls,
     connections: load.connections,
+    trustConfig: plan.trustConfig,
     ...(network === undefined ? {} : { network }),
     signal: interrupt.signal,
   });

@@ -70,9 +70,10 @@ async function startOn(port: number, kind: ServerKind, spec: ServerSpec, options
       ...at, fileLimit, temp: scratch.temp, accessLogFile: files.accessLog, user: await unprivilegedUser(name),
       handOver: scratch.handOver, certificateFile: async () => scratch.handOver(await machineCertificate(signal)),
     };
-    config = spec.asIs === undefined
-      ? { ...await kind.compose(spec.config, { ...place, workers: options.workers, docroot: scratch.docroot }, build), workers: options.workers, redirections: [], hosts: [], user: place.user }
+    const composed: AdoptedConfig = spec.asIs === undefined
+      ? { ...await kind.compose(spec.config, { ...place, workers: options.workers, docroot: scratch.docroot }, build), workers: options.workers, redirections: [], hosts: [] }
       : await kind.adopt(spec.config[0] as string, { ...place, cores: options.cpus.length, listen: spec.asIs.port, trustConfig: options.trustConfig === true, nextPort: otherPorts(port) }, build);
+    config = { ...composed, user: composed.user ?? place.user };
     // A person's own may have secrets in it, and their file may be closed to others.
     await writeFile(files.config, config.text, spec.asIs === undefined ? {} : { mode: 0o600 });
     launch = { options, files, config, scratch, fileLimit, args: config.args(scratch.keep(files.config, config.text)) };

@@ -224,7 +224,7 @@ describe('nginx', () => {
       'proxy_pass http://127.0.0.1$request_uri', 'proxy_pass http://127.0.0.1:81${request_uri}', 'proxy_pass https://127.0.0.1/$host', 'proxy_pass http://127.0.0.1?$args', 'proxy_pass http://APP/x',
       'proxy_pass http://app$request_uri', 'proxy_pass http://localhost/', 'fastcgi_pass [::1]:9000', 'scgi_pass unix:/run/$host', 'auth_request /auth', 'mirror /mirror',
     ])('of this machine are taken: %s', async (line) => {
-      const { lines } = await nginx(`http { upstream app { server 127.0.0.1:1; server localhost:2; server 10.0.0.1 down; } server { listen 80; location / { ${line}; } } }`);
+      const { lines } = await nginx(`http { upstream app { server 127.0.0.1:1; server localhost:2; server 10.0.0.1 down; } server { listen 8000; location / { ${line}; } } }`);
       expect(lines).toContain(`${line};`);
     });
 

@@ -46,7 +46,7 @@ export async function adoptH2o(file: string, place: AdoptPlace): Promise<Adopted
       ...here.said,
       ...(hasRelativePath(config) ? [`relative paths begin at ${path.dirname(file)}, as if h2o were started there`] : []),
     ])],
-    user,
+    user: here.user,
     args: (configFile) => ['-c', configFile],
     workingFolder: here.folder,
   };
