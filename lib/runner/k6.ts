@@ -5,7 +5,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { loadPlanVariable, type LoadPlan } from '../k6/load-plan.ts';
-import { shownHeaders } from '../scenario/load.ts';
+import { shownHeaders } from '../scenario/load/secrets.ts';
 import { startChild, type Child } from '../process.ts';
 import { lastLines } from '../log-file.ts';
 import type { Interrupt } from './interrupt.ts';
