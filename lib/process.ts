@@ -9,12 +9,17 @@ export interface ChildOptions {
   args: readonly string[];
   /** What is put before the command, and becomes it in the end, so that the process id is the command's: `nsenter …  --`. */
   before?: readonly string[] | undefined;
+  /** Whom the command becomes, with no rights beyond that user's, and no way to new ones. Takes root. Absent: it stays who starts it. */
+  user?: Pick<RunAs, 'uid' | 'gid'> | undefined;
   /** Cores to pin to; all when absent. */
   cpus?: readonly number[];
   cwd?: string;
   env?: NodeJS.ProcessEnv;
   stdio?: StdioOptions;
 }
+
+/** A user of this machine that a command can run as. */
+export interface RunAs { name: string; uid: number; gid: number }
 
 export interface ChildExit { code: number | null; signal: NodeJS.Signals | null }
 
@@ -27,10 +32,19 @@ export interface Child {
   stop(graceMs?: number): Promise<void>;
 }
 
+const endsWithParent = ['--pdeathsig', 'TERM'];
+
+/** With the user the kernel forgets the parent-death signal (prctl(2)), so that it is set again; setpriv does that last. */
+function becoming(user: ChildOptions['user']): string[] {
+  if (user === undefined) return [];
+  const noRights = ['--clear-groups', '--inh-caps=-all', '--bounding-set=-all', '--no-new-privs'];
+  return ['setpriv', ...endsWithParent, `--reuid=${user.uid}`, `--regid=${user.gid}`, ...noRights, '--'];
+}
+
 /** Starts a child process. Throws when the command cannot be started. `setpriv` and `taskset` are util-linux, on every Linux. */
 export async function startChild(options: ChildOptions): Promise<Child> {
   const pin = options.cpus === undefined ? [] : ['taskset', '-c', options.cpus.join(',')];
-  const child = spawn('setpriv', ['--pdeathsig', 'TERM', '--', ...pin, ...(options.before ?? []), options.command, ...options.args], {
+  const child = spawn('setpriv', [...endsWithParent, '--', ...pin, ...(options.before ?? []), ...becoming(options.user), options.command, ...options.args], {
     cwd: options.cwd,
     env: options.env,
     stdio: options.stdio ?? ['ignore', 'pipe', 'pipe'],

@@ -46,7 +46,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
     servers: [...new Set(configs.map(({ config }) => config.server))],
     cores,
     async prepare(binaries, signal) {
-      const tried = [await tryOnce(sides[0], cores, binaries, signal), await tryOnce(sides[1], cores, binaries, signal)] as const;
+      const tried = [await tryOnce(sides[0], cores, binaries, options, signal), await tryOnce(sides[1], cores, binaries, options, signal)] as const;
       const { scenario, said } = comparisonOf(tried, sameFile);
       for (const line of said) (options.json ? console.error : console.log)(line);
       return makePlan(scenario, scenario.variants, cores, { ...options, exact: false });
@@ -103,7 +103,7 @@ async function isSame([a, b]: readonly [Side, Side]): Promise<boolean> {
 }
 
 /** Starts the config once, to see that it runs here and what it answers. Throws UserError that names it. */
-async function tryOnce(side: Side, cores: Cores, binaries: ServerBinaries, signal: AbortSignal): Promise<Tried> {
+async function tryOnce(side: Side, cores: Cores, binaries: ServerBinaries, { trustConfig }: CompareOptions, signal: AbortSignal): Promise<Tried> {
   const { given, config: { server: name, file }, load, page } = side;
   const spec = serverOf(side);
   const folder = await temporaryFolder();
@@ -118,6 +118,7 @@ async function tryOnce(side: Side, cores: Cores, binaries: ServerBinaries, signa
       request: load,
       tls: load.tls,
       connections: load.connections,
+      trustConfig: trustConfig === true,
       signal,
     });
     await server.stop();

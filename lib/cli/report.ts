@@ -5,6 +5,7 @@ import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { makeFolder } from '../make-folder.ts';
 import { checkResult } from '../report/html/check-result.ts';
+import { pageMode } from '../report/html/index.ts';
 import { readRunFiles } from '../report/html/read-files.ts';
 import { htmlReport } from '../report/html/run-page.ts';
 import { severalPage } from '../report/html/several-page.ts';
@@ -37,15 +38,18 @@ export async function reportCommand(args: readonly string[]): Promise<number> {
   const runs = await Promise.all(files.map(async (file): Promise<Run> => ({ file, result: await readResult(file) })));
   const out = flags.get('out');
   const page = out === undefined ? defaultPage(runs, results) : fromCallersFolder(out);
-  await write(page, await textOf(runs));
+  const { text, mode } = await pageOf(runs);
+  await write(page, text, mode);
   console.log(page);
   return 0;
 }
 
-async function textOf(runs: readonly Run[]): Promise<string> {
-  const [first, ...others] = runs as [Run, ...Run[]];
-  if (others.length > 0) return severalPage(runs.map(({ result }) => result));
-  return htmlReport(first.result, await readRunFiles(path.dirname(first.file), first.result));
+async function pageOf(runs: readonly Run[]): Promise<{ text: string; mode: number | undefined }> {
+  const [{ file, result }, ...others] = runs as [Run, ...Run[]];
+  // It has no configs.
+  if (others.length > 0) return { text: await severalPage(runs.map((run) => run.result)), mode: undefined };
+  const files = await readRunFiles(path.dirname(file), result);
+  return { text: await htmlReport(result, files), mode: pageMode(result, files) };
 }
 
 async function help(results: string): Promise<string[]> {
@@ -107,10 +111,10 @@ function defaultPage(runs: readonly Run[], results: string): string {
   return path.join(results, `report-${joined.length <= longestName ? joined : `${names[0]}+${others.length}-more`}.html`);
 }
 
-async function write(page: string, text: string): Promise<void> {
+async function write(page: string, text: string, mode: number | undefined): Promise<void> {
   try {
     makeFolder(path.dirname(page));
-    await writeWhole(page, text);
+    await writeWhole(page, text, mode);
   } catch (error) {
     throw folderError(page, error);
   }

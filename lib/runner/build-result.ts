@@ -4,6 +4,7 @@ import { warningText, type Warning } from '../analysis/warnings.ts';
 import { baselineName, loadOf, networkOf, pageOf } from '../scenario/catalogue.ts';
 import { knobOf } from '../scenario/knob.ts';
 import type { Load } from '../scenario/load.ts';
+import { shownHeaders } from '../scenario/load/secrets.ts';
 import type { NetworkSpec, Page, ServerSpec, Variant } from '../scenario/model.ts';
 import { workersFor } from '../servers/index.ts';
 import { sharesCores } from './cores.ts';
@@ -86,7 +87,7 @@ function tableVariant(plan: Plan, variant: Variant, { kept, tried }: Known): Mea
   };
   const planned = plan.variants.find((one) => one.variant === variant);
   if (planned === undefined) {
-    return { ...about, server: null, publishedOnly: String(variant.server), load: { ...loadOf(scenario, variant), ...asked }, rounds: [], setup: '' };
+    return { ...about, server: null, publishedOnly: String(variant.server), load: { ...withoutSecrets(loadOf(scenario, variant)), ...asked }, rounds: [], setup: '' };
   }
   const { variant: { server: spec }, load } = planned;
   const outcomes = kept.map(({ round, outcomes: byName }) => ({ round, outcome: byName.get(variant.name) as VariantRound }));
@@ -96,10 +97,14 @@ function tableVariant(plan: Plan, variant: Variant, { kept, tried }: Known): Mea
   return {
     ...about,
     server,
-    load: { ...load, ...asked },
+    load: { ...withoutSecrets(load), ...asked },
     rounds: outcomes.map(({ round, outcome }): Round => ({ round, phases: outcome.phases })),
     setup: setupOf(spec, server.workers, load, page, network),
   };
+}
+
+function withoutSecrets<T extends { headers?: Readonly<Record<string, string>> }>(load: T): T {
+  return load.headers === undefined ? load : { ...load, headers: shownHeaders(load.headers) };
 }
 
 /** All that makes a variant what it is here, as text. */

@@ -5,6 +5,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { loadPlanVariable, type LoadPlan } from '../k6/load-plan.ts';
+import { shownHeaders } from '../scenario/load/secrets.ts';
 import { startChild, type Child } from '../process.ts';
 import { causeLine, lastLines } from '../log-file.ts';
 import type { Interrupt } from './interrupt.ts';
@@ -91,13 +92,13 @@ export async function runK6(options: K6Options, { interrupt, peerDied, watch }: 
   }
 }
 
-/** Starts k6, pinned. Its plan is kept as load.json, its summary as k6-summary.json, its messages as k6.log. */
+/** Starts k6, pinned. Its plan is kept as load.json without credentials, which only its environment has, its summary as k6-summary.json, its messages as k6.log. */
 export async function startK6(options: K6Options): Promise<RunningK6> {
   const { folder, loadPlan } = options;
   const recordFile = join(folder, 'record.ndjson');
   const consoleFile = join(folder, 'phases.log');
   const logFile = join(folder, 'k6.log');
-  await writeFile(join(folder, 'load.json'), `${JSON.stringify(loadPlan, null, 2)}\n`);
+  await writeFile(join(folder, 'load.json'), `${JSON.stringify(withoutSecrets(loadPlan), null, 2)}\n`);
   const log = openSync(logFile, 'w');
   const child = await startChild({
     before: options.before,
@@ -137,6 +138,10 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
       throw new Error(`k6 ended with ${how}: ${error ?? causeLine(lines) ?? 'it said nothing'}`);
     },
   };
+}
+
+function withoutSecrets(plan: LoadPlan): LoadPlan {
+  return { ...plan, phases: plan.phases.map((phase) => phase.headers === undefined ? phase : { ...phase, headers: shownHeaders(phase.headers) }) };
 }
 
 /**

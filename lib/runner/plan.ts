@@ -24,6 +24,8 @@ export interface PlanOptions {
   durationSeconds?: number;
   quick: boolean;
   exact: boolean;
+  /** See StartOptions. */
+  trustConfig?: boolean;
 }
 
 /** 'different': either of the two. */
@@ -49,6 +51,7 @@ export interface Plan {
   sameWithin: number;
   quick: boolean;
   exact: boolean;
+  trustConfig: boolean;
 }
 
 /** A plan without its name, which says when the run began. */
@@ -88,7 +91,7 @@ export function makePlan(scenario: Scenario, shown: readonly Variant[], cores: C
   }
   const looks = options.rounds === 'auto' ? autoLooks : [options.rounds ?? (quick ? Math.min(quickRounds, usual) : usual)];
   const draft: PlanDraft = {
-    scenario, shown, variants, cores, looks, rounds: looks.at(-1) as number, sameWithin: options.sameWithin ?? defaultSameWithin, quick, exact,
+    scenario, shown, variants, cores, looks, rounds: looks.at(-1) as number, sameWithin: options.sameWithin ?? defaultSameWithin, quick, exact, trustConfig: options.trustConfig === true,
     ...(options.maxTimeSeconds === undefined ? {} : { maxTimeSeconds: options.maxTimeSeconds }),
   };
   requireTime(draft);

@@ -36,11 +36,15 @@ export async function createRunFolder(out: string, run: string): Promise<{ run: 
   }
 }
 
-/** Writes a file whole or not at all: under another name first, then renamed. */
-export async function writeWhole(file: string, text: string): Promise<void> {
+/**
+ * Writes a file whole or not at all: under another name first, then renamed.
+ * @param mode as of chmod; absent: as the umask has it
+ */
+export async function writeWhole(file: string, text: string, mode = 0o666): Promise<void> {
   const unfinished = `${file}.unfinished`;
   try {
-    await writeFile(unfinished, text);
+    await rm(unfinished, { force: true });
+    await writeFile(unfinished, text, { mode, flag: 'wx' });
     await rename(unfinished, file);
   } catch (error) {
     await rm(unfinished, { force: true }).catch(() => {});

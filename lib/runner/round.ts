@@ -210,6 +210,7 @@ function serverOf(
     request: load,
     tls: load.tls,
     connections: load.connections,
+    trustConfig: plan.trustConfig,
     ...(network === undefined ? {} : { network }),
     signal: interrupt.signal,
   });

@@ -26,8 +26,8 @@ async function compose(names: readonly string[], place: Place): Promise<Composed
   const { host, owner, listen } = oneAddress(config, names);
   owner.set('listen', listen);
   const tls = isMap(listen) && isMap(listen.get('ssl', true));
-  // Nobody reads it, and a folder for it may not be ours to write to; a user can be changed by root only.
-  for (const name of ['pid-file', 'user']) config.delete(name);
+  // Nobody reads the one; who starts it says its user, and where its log goes.
+  for (const name of ['pid-file', 'user', 'error-log']) config.delete(name);
   mergeLayer(config, { origin: 'this machine', text: await machineLines(host, owner === config, tls, place) });
   return {
     text: composedOf(layers) + textOf(config),
@@ -116,10 +116,6 @@ async function machineLines(host: string, shared: boolean, tls: boolean, place: 
   return stringify({
     // Without it h2o starts a thread for each core of the machine, also for those that it may not use.
     'num-threads': place.workers,
-    // Like nghttpd it stays who starts it: with a change of user it would lose its parent-death signal (prctl(2)), and
-    // outlive a bakeoff that is killed. Root has to be named.
-    ...(place.user === undefined ? {} : { user: 'root' }),
-    'error-log': place.logFile,
     ...(place.accessLogFile === undefined ? {} : { 'access-log': place.accessLogFile }),
     ...(shared ? listen : {}),
     hosts: { [host]: { ...(shared ? {} : listen), paths: { '/': { 'file.dir': place.docroot } } } },

@@ -21,12 +21,16 @@ const groupEndPollMs = 10;
  * `died` and `stop` of a RunningServer. However the child ends, the rest of its process group is ended (workers
  * outlive a master that was killed, and keep its port), and `cleanUp` runs.
  */
-export function watchLifecycle(name: string, child: Child, logFile: string, cleanUp: () => Promise<void>): Lifecycle {
+export function watchLifecycle(name: string, child: Child, logFile: string, cleanUp: () => void): Lifecycle {
   let stopping: Promise<void> | undefined;
 
   const gone = child.exited.then(async (exit) => {
     await endGroup(child.pid);
-    await cleanUp().catch(() => undefined); // A folder that stays behind is no reason to fail a round.
+    try {
+      cleanUp();
+    } catch {
+      // A folder that stays behind is no reason to fail a round.
+    }
     return exit;
   });
 

@@ -1,5 +1,6 @@
 // Composes one nginx.conf of a base, its knobs and the lines that depend on the machine.
 import { UserError } from '../errors.ts';
+import { atLeast } from '../setup/version.ts';
 import type { ConfigLayer } from './config-layers.ts';
 import type { Build } from './server.ts';
 
@@ -53,6 +54,20 @@ export function findDirectives(directives: readonly Directive[], name: string): 
 /** A word as nginx's grammar has it, whatever it contains. */
 export function quoted(text: string): string {
   return `"${text.replace(/["\\]/g, '\\$&')}"`;
+}
+
+/** What nginx reads of a word as it is written: without quotes, escapes undone. */
+export function bareWord(word: string): string {
+  const inner = /^(["'])(.*)\1$/s.exec(word)?.[2] ?? word;
+  return inner.replace(/\\(["'\\trn])/g, (_, escaped: string) => ({ t: '\t', r: '\r', n: '\n' })[escaped] ?? escaped);
+}
+
+/** Until the config is read, messages would go to the build's own log, which may be closed to the server's user. */
+const oldestWithLogOption = '1.19.5';
+
+/** Arguments that have it log to its standard error from its start. */
+export function logArgs({ version }: Build): string[] {
+  return atLeast(version, oldestWithLogOption) ? ['-e', 'stderr'] : [];
 }
 
 /** What of a build keeps temporary files: each has a directive NAME_temp_path. */
@@ -141,7 +156,9 @@ export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
       if (breaks > 1) comments = [];
       comments.push(token.trimEnd());
     } else if (token === ';' || token === '{') {
-      const [name = fail(`"${token}" without a directive`), ...args] = words;
+      const [first = fail(`"${token}" without a directive`), ...args] = words;
+      // nginx takes "proxy_pass" for proxy_pass.
+      const name = bareWord(first);
       const directive: Directive = { name, args, comments, origin, line: begin };
       open.at(-1)?.push(directive);
       last = directive;

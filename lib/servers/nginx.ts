@@ -3,7 +3,7 @@ import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { atLeast } from '../setup/version.ts';
 import { composedOf, readLayers } from './config-layers.ts';
-import { composeConfig, findDirectives, printConfig, quoted, tempModules, type Directive } from './nginx-config.ts';
+import { composeConfig, findDirectives, logArgs, printConfig, quoted, tempModules, type Directive } from './nginx-config.ts';
 import { adoptNginx } from './own/nginx.ts';
 import type { Build, ComposedConfig, Place, ServerKind } from './server.ts';
 
@@ -42,7 +42,7 @@ async function compose(names: readonly string[], place: Place, build: Build): Pr
     tls,
     protocol: http2 ? (tls ? 'h2' : 'h2c') : 'http/1.1',
     // What a config writes without saying where, as a log, goes with the server; what it includes is beside itself.
-    args: (configFile) => ['-p', place.temp, '-c', configFile],
+    args: (configFile) => ['-p', place.temp, ...logArgs(build), '-c', configFile],
   };
 }
 
@@ -52,13 +52,12 @@ async function machineLines(listen: readonly string[], tls: boolean, place: Plac
   return `
     # In the foreground, so that its end is seen.
     daemon off;
-    ${place.user === undefined ? '' : `user ${place.user.name} ${place.user.group};`}
     worker_processes ${place.workers};
     # What it is started with; nginx warns when worker_connections is above it.
     worker_rlimit_nofile ${place.fileLimit};
     pid ${quoted(path.join(place.temp, 'nginx.pid'))};
     # Starts, stops and crashes of workers; requests write nothing at this level.
-    error_log ${quoted(place.logFile)} notice;
+    error_log stderr notice;
     http {
       ${tempModules(build).map((module) => `${module}_temp_path ${quoted(path.join(place.temp, module))};`).join('\n')}
       server {

@@ -25,6 +25,8 @@ export interface ReadyCheck {
   request?: StartOptions['request'] | undefined;
   /** The page may have another length than it had. */
   anyLength?: true;
+  /** Whom the server became, where root started it. */
+  user?: string | undefined;
   /** Names that the server has, to be offered where it does not answer as it should without one. */
   hosts?: readonly string[];
   /** What is offered; all that Node can when absent. */
@@ -67,6 +69,9 @@ function requireRight({ status, bytes, location }: Answer, url: string, check: R
   const asked = host === undefined ? url : `${url} (host ${host})`;
   if (status === 200) throw new UserError(`${asked} answers with ${bytes} bytes instead of ${bodyBytes}: it is not the page that is to be measured`);
   const where = location === undefined ? '' : ` to ${location}`;
+  if (status === 403 && check.user !== undefined && docroot === undefined) {
+    throw new UserError(`${asked} answers with status 403: it runs as the user ${check.user} here, for whom all folders above the page have to be open (chmod o+x) and the page readable (chmod o+r); or give a page that it answers with 200, by --url`);
+  }
   // What is shipped serves its page; of a config of one's own the page is the person's to say.
   throw new UserError(`${asked} answers with status ${status}${where}${docroot === undefined ? `: give a page that it answers with 200, by --url${withName(check)}` : ' instead of 200'}`);
 }

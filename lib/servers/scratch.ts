@@ -1,8 +1,11 @@
-import { existsSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { chmodSync, chownSync, closeSync, constants, existsSync, fstatSync, mkdirSync, openSync, readFileSync, readdirSync, realpathSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import type { RunAs } from '../process.ts';
 import { copyDocroot } from './docroot.ts';
+import { removeFolder } from './remove-folder.ts';
 
 /** What a server needs on disk while it runs and nobody needs afterwards. */
 export interface Scratch {
@@ -10,7 +13,20 @@ export interface Scratch {
   docroot: string;
   /** For the server's temporary files. */
   temp: string;
-  remove(): Promise<void>;
+  /**
+   * A path at which the server's user can read a file: its own, or that of a copy where it may be closed to that user. What is no
+   * key or the like by its size keeps its own path: the server says what is wrong with it.
+   */
+  handOver(file: string): string;
+  /** Writes what only the server is to read, and returns its path. */
+  keep(name: string, text: string): string;
+  /** Gives the server's user what is there for it. Before, all of it is closed to others; undefined: the server is not another user. */
+  giveTo(user: RunAs | undefined): void;
+  /** Removes what was handed over and kept. A server has read it once it serves, and could be made to serve it. */
+  forget(): void;
+  /** A server's words, with the paths of the files that were handed over or kept for it as they are outside of here. */
+  withOwnPaths(said: string): string;
+  remove(): void;
 }
 
 const prefix = 'bakeoff-server-';
@@ -20,37 +36,100 @@ export function temporaryFolder(): Promise<string> {
   return mkdtemp(path.join(tmpdir(), `${prefix}${process.pid}-`));
 }
 
-/** Removes the folders of processes that were killed before they could. */
-async function removeLeftOvers(): Promise<void> {
-  for (const name of await readdir(tmpdir())) {
+/** Of folders that temporaryFolder makes, and of those that a server's user was let into. */
+const modes = [0o700, 0o711];
+
+/** Removes the folders of processes that were killed before they could: those that are this user's own, and no links. */
+function removeLeftOvers(): void {
+  const folder = tmpdir();
+  const { mode, dev } = statSync(folder);
+  // Where anyone may rename what is others', a folder of ours may be any other one of ours.
+  if ((mode & 0o022) !== 0 && (mode & 0o1000) === 0) return;
+  for (const name of readdirSync(folder)) {
     const pid = name.startsWith(prefix) ? /^\d+/.exec(name.slice(prefix.length))?.[0] : undefined;
     if (pid === undefined || existsSync(`/proc/${pid}`)) continue;
-    // What cannot be removed is another person's.
-    await rm(path.join(tmpdir(), name), { recursive: true, force: true }).catch(() => {});
+    try {
+      removeFolder(path.join(folder, name), (found) => found.uid === process.geteuid?.() && modes.includes(found.mode & 0o7777) && found.dev === dev);
+    } catch {
+      // A link, or something in it that cannot be removed: it stays.
+    }
   }
 }
 
+/** Keys, certificates and lists of them are far shorter. */
+const mostHandedOverBytes = 1 << 20;
+
 /**
- * Makes it in a new folder below the system's temporary one. The folder of the run will not do: workers that have dropped
- * root answer 403 when any folder above the page is closed to them, as /root is.
+ * Makes it in a new folder below the system's temporary one. The folder of the run will not do: a server that has dropped
+ * root answers 403 when any folder above the page is closed to it, as /root is.
  * @param docroot as in Page; undefined: nothing is copied. Throws UserError when it cannot be copied.
  */
 export async function makeScratch(docroot: string | undefined): Promise<Scratch> {
-  await removeLeftOvers();
+  removeLeftOvers();
   const folder = await temporaryFolder();
-  const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
+  const [copy, temp] = [path.join(folder, 'www'), path.join(folder, 'temp')];
+  // A name that nobody can guess, in a folder that others cannot list: not even the server finds it by its config alone.
+  const kept = path.join(folder, randomUUID());
+  const original = new Map<string, string>();
+  const remove = (): void => removeFolder(folder);
+
+  const placeFor = (name: string): string => {
+    const file = path.join(kept, `${original.size}-${path.basename(name)}`);
+    original.set(file, name);
+    return file;
+  };
+  const keep = (name: string, content: string | Buffer): string => {
+    const file = placeFor(name);
+    writeFileSync(file, content, { mode: 0o400, flag: 'wx' });
+    return file;
+  };
+
   try {
-    const [copy, temp] = [path.join(folder, 'www'), path.join(folder, 'temp')];
-    await mkdir(temp);
+    for (const inner of [temp, kept]) mkdirSync(inner, { mode: 0o700 });
     if (docroot !== undefined) await copyDocroot(docroot, copy);
-    // The folder's mode is 0700, and a checkout's modes and the umask may be as closed.
-    for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
-      await chmod(path.join(entry.parentPath, entry.name), entry.isDirectory() ? 0o755 : 0o644);
-    }
-    await chmod(folder, 0o755);
-    return { docroot: copy, temp, remove };
   } catch (error) {
-    await remove();
+    remove();
     throw error;
+  }
+  return {
+    docroot: copy, temp, keep, remove,
+    handOver(file) {
+      const known = [...original].find(([, name]) => name === file)?.[0];
+      if (known !== undefined || process.geteuid?.() !== 0 || isOpenToAll(file)) return known ?? file;
+      // Of a name that is not there the server says that, instead of that the folder is closed to it.
+      if (!existsSync(file)) return placeFor(file);
+      const content = contentOf(file);
+      return content === undefined ? file : keep(file, content);
+    },
+    giveTo(user) {
+      if (user !== undefined) for (const file of [temp, ...readdirSync(kept).map((name) => path.join(kept, name))]) chownSync(file, user.uid, user.gid);
+      for (const inner of [kept, folder]) chmodSync(inner, 0o711);
+    },
+    forget: () => removeFolder(kept),
+    withOwnPaths: (said) => [...original].reduce((text, [file, name]) => text.replaceAll(file, name), said),
+  };
+}
+
+/** Whether every user may read it, and come to it: access control lists aside, which can only be stricter for some. */
+export function isOpenToAll(file: string): boolean {
+  try {
+    const real = realpathSync(file);
+    if ((statSync(real).mode & 0o004) === 0) return false;
+    for (let folder = path.dirname(real); ; folder = path.dirname(folder)) {
+      if ((statSync(folder).mode & 0o001) === 0) return false;
+      if (folder === '/') return true;
+    }
+  } catch {
+    return false; // It is not there.
+  }
+}
+
+function contentOf(file: string): Buffer | undefined {
+  const descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const found = fstatSync(descriptor);
+    return found.isFile() && found.size <= mostHandedOverBytes ? readFileSync(descriptor) : undefined;
+  } finally {
+    closeSync(descriptor);
   }
 }

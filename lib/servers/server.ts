@@ -1,4 +1,5 @@
 // What the runner sees of a running web server, whichever it is, and what each kind of server does its own way.
+import type { RunAs } from '../process.ts';
 import type { LoadProfile, Page, ServerSpec, TlsOffer } from '../scenario/model.ts';
 
 export type Protocol = LoadProfile['protocol'];
@@ -52,6 +53,8 @@ export interface StartOptions {
   connections?: number;
   /** Log each request. For tests that count: in a measurement it would be measured too. Not for nghttpd. */
   accessLog?: boolean;
+  /** A person's own config may run code of its own even where root starts it. */
+  trustConfig?: boolean;
   signal?: AbortSignal;
 }
 
@@ -64,7 +67,7 @@ export interface ServerSide {
   enter: readonly string[];
 }
 
-/** What only the machine and the run can say, which is laid over a config. All paths are absolute. */
+/** What only the machine and the run can say, which is laid over a config. All paths are absolute. The server's log is its standard error. */
 export interface Place {
   /** 127.0.0.1, or the server's in a network of the run's own. */
   address: string;
@@ -75,13 +78,14 @@ export interface Place {
   docroot: string;
   /** An empty folder for its temporary files. */
   temp: string;
-  logFile: string;
   /** Absent: as the config has it (shipped ones: off). */
   accessLogFile?: string | undefined;
-  /** Whom workers of a server that is started by root become; absent when it is not started by root, and they can become nobody else. */
-  user?: { name: string; group: string } | undefined;
+  /** Whom a server that root starts runs as; absent when it is not root that starts it, and it can become nobody else. */
+  user?: RunAs | undefined;
   /** The file with key and certificate, made when it is asked for the first time on this machine. */
   certificateFile(): Promise<string>;
+  /** The path at which the server's user can read a key or the like, and only at its start: the file's own, or a copy's. */
+  handOver(file: string): string;
 }
 
 /** Where a person's own config is to run. */
@@ -90,6 +94,8 @@ export interface AdoptPlace extends Omit<Place, 'address' | 'docroot' | 'workers
   cores: number;
   /** Of those that the config listens on: the one that becomes `port`. Absent: the only one. */
   listen: number | undefined;
+  /** As in StartOptions. */
+  trustConfig: boolean;
   /** Another free port of 127.0.0.1, for each further address that the config listens on. */
   nextPort(): Promise<number>;
 }
@@ -111,6 +117,8 @@ export type UpstreamAddress = { port: number } | { socket: string };
 export interface AdoptedConfig extends ComposedConfig {
   workers: number;
   redirections: readonly string[];
+  /** Whom it names to run as, where it may have that one; absent: the place's user. */
+  user?: RunAs | undefined;
   /** The names that it serves at the port, as the config has them. */
   hosts: readonly string[];
   /** As in RunningServer. */

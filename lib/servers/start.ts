@@ -1,11 +1,10 @@
 // What all servers share: address, pages, certificate, config check, start, readiness and end.
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, constants, fchownSync, openSync } from 'node:fs';
 import { mkdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { lastLines } from '../log-file.ts';
-import { startChild, type Child } from '../process.ts';
+import { startChild, type Child, type RunAs } from '../process.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 import { lastLine, run } from '../setup/run.ts';
 import { askBuild } from './build.ts';
@@ -13,11 +12,12 @@ import { machineCertificate } from './certificate.ts';
 import { fileLimitFor, hardFilesLimit } from './files-limit.ts';
 import { watchLifecycle } from './lifecycle.ts';
 import { ownComplaint } from './own/complaint.ts';
-import { freePort, listensOn, portProblem, type Address } from './ports.ts';
+import { freePort, portProblem, untilItHasThePort, type Address } from './ports.ts';
 import { waitUntilReadyInside } from './ready-inside.ts';
 import { waitUntilReady, type ReadyCheck } from './ready.ts';
-import { makeScratch } from './scratch.ts';
-import type { AdoptedConfig, Build, Place, RunningServer, ServerKind, ServerSide, StartOptions } from './server.ts';
+import { unprivilegedUser } from './rights.ts';
+import { makeScratch, type Scratch } from './scratch.ts';
+import type { AdoptedConfig, Build, RunningServer, ServerKind, StartOptions } from './server.ts';
 import { watchUsage } from './usage.ts';
 
 /** Free ports to try: another process may take one between the look and the server's start. */
@@ -27,7 +27,8 @@ const portTries = 5;
 const loopback = '127.0.0.1';
 
 /**
- * Starts a server on 127.0.0.1, or in its network, pinned to `options.cpus`, and returns once it serves the page. Throws
+ * Starts a server on 127.0.0.1, or in its network, pinned to `options.cpus`, and returns once it serves the page. Where root starts
+ * it, it runs as nobody, or as the service's user that a person's own config names: it has no right that it needs no more. Throws
  * UserError when binary, config, port, limit of open files or answer is not right, or the signal's reason; nothing is left
  * running then.
  */
@@ -62,38 +63,45 @@ async function startOn(port: number, kind: ServerKind, spec: ServerSpec, options
   requireDocroot(spec, options);
   const scratch = await makeScratch(spec.asIs === undefined ? options.page.docroot : undefined);
   let config: AdoptedConfig;
+  let launch: Launch;
   let child: Child;
   try {
     const place = {
-      ...at, fileLimit, temp: scratch.temp, logFile: files.log, accessLogFile: files.accessLog,
-      user: await unprivilegedUser(name), certificateFile: () => machineCertificate(signal),
+      ...at, fileLimit, temp: scratch.temp, accessLogFile: files.accessLog, user: await unprivilegedUser(name),
+      handOver: scratch.handOver, certificateFile: async () => scratch.handOver(await machineCertificate(signal)),
     };
-    config = spec.asIs === undefined
+    const composed: AdoptedConfig = spec.asIs === undefined
       ? { ...await kind.compose(spec.config, { ...place, workers: options.workers, docroot: scratch.docroot }, build), workers: options.workers, redirections: [], hosts: [], upstreams: [] }
-      : await kind.adopt(spec.config[0] as string, { ...place, cores: options.cpus.length, listen: spec.asIs.port, nextPort: otherPorts(port) }, build);
+      : await kind.adopt(spec.config[0] as string, { ...place, cores: options.cpus.length, listen: spec.asIs.port, trustConfig: options.trustConfig === true, nextPort: otherPorts(port) }, build);
+    config = { ...composed, user: composed.user ?? place.user };
     // A person's own may have secrets in it, and their file may be closed to others.
     await writeFile(files.config, config.text, spec.asIs === undefined ? {} : { mode: 0o600 });
-    await checkConfig(kind, build, spec, options, files, config);
+    launch = { options, files, config, scratch, fileLimit, args: config.args(scratch.keep(files.config, config.text)) };
+    scratch.giveTo(config.user);
+    makeAccessLog(files, config.user);
+    await checkConfig(kind, build, spec, launch);
     signal.throwIfAborted();
-    child = await startProcess(options, files, fileLimit, config);
+    child = await startProcess(launch);
   } catch (error) {
-    await scratch.remove();
+    scratch.remove();
     throw error;
   }
   const origin = `${config.tls ? 'https' : 'http'}://${at.address}:${port}`;
   let bodyBytes: number;
-  const { died, stop } = watchLifecycle(name, child, files.log, scratch.remove);
+  const { died, stop } = watchLifecycle(name, child, files.log, () => scratch.remove());
   try {
     const check: ReadyCheck = {
       origin, page: options.page, protocol: options.protocol ?? config.protocol, request: options.request, tls: options.tls,
       // What a config of one's own serves may be as long as it likes each time: a date, a name of its own for each request …
-      ...(spec.asIs === undefined ? {} : { anyLength: true, hosts: config.hosts }),
+      ...(spec.asIs === undefined ? {} : { anyLength: true, hosts: config.hosts, user: config.user?.name }),
     };
-    bodyBytes = await untilServing(check, options.network?.enter, at, child.pid, died, signal);
+    bodyBytes = await untilServing(check, options, at, child.pid, died, signal);
+    scratch.forget();
   } catch (error) {
     const own = spec.asIs !== undefined && child.hasExited();
     await stop();
-    throw await explained(error, kind, at, files.log, logStart, own ? (said) => ownComplaint(kind, said, config.text, build, spec) : undefined);
+    const told = await explained(error, kind, at, files.log, logStart, own ? (said) => ownComplaint(kind, said, config.text, build, spec, config.user?.name) : undefined);
+    throw told instanceof UserError ? new UserError(scratch.withOwnPaths(told.message), told.exitCode) : told;
   }
   return {
     name,
@@ -140,14 +148,6 @@ function filesIn(kind: ServerKind, options: StartOptions): Files {
   };
 }
 
-/** nobody and its group (nogroup on Debian, nobody elsewhere), for a server started by root; otherwise undefined. */
-async function unprivilegedUser(name: string): Promise<Place['user']> {
-  if (process.getuid?.() !== 0) return undefined;
-  const { code, stdout, stderr } = await run({ command: 'id', args: ['-gn', 'nobody'] });
-  if (code !== 0) throw new UserError(`${name} runs as the user nobody, which is not there (${lastLine(stderr)}): create it, or start bakeoff without root`);
-  return { name: 'nobody', group: stdout.trim() };
-}
-
 async function requirePort(name: string, port: number): Promise<void> {
   const problem = await portProblem(port);
   if (problem?.code === 'EADDRINUSE') throw portInUse(port);
@@ -158,30 +158,47 @@ function portInUse(port: number): UserError {
   return new UserError(`port ${port} of 127.0.0.1 is in use: end what listens there, or take another port`);
 }
 
-/** Has the server read its config. Throws UserError with the server's own words, the file, and the line that they are about. */
-async function checkConfig(kind: ServerKind, build: Build, spec: ServerSpec, options: StartOptions, files: Files, config: AdoptedConfig): Promise<void> {
+/** What a server's process is started with. */
+interface Launch {
+  options: StartOptions;
+  files: Files;
+  config: AdoptedConfig;
+  scratch: Scratch;
+  fileLimit: number;
+  args: readonly string[];
+}
+
+/** Has the server read its config, with the rights that it will have. Throws UserError with the server's own words, the file, and the line that they are about. */
+async function checkConfig(kind: ServerKind, build: Build, spec: ServerSpec, { options, files, config, scratch, args }: Launch): Promise<void> {
   if (kind.checkArgs === undefined) return;
   // It tries to listen.
   const before = options.network?.enter;
-  const args = [...kind.checkArgs, ...config.args(files.config)];
-  const { code, stdout, stderr } = await run({ before, command: options.binary, args, cwd: folderOf(files, config), ...(options.signal === undefined ? {} : { signal: options.signal }) });
+  const { code, stdout, stderr } = await run({
+    before, command: options.binary, args: [...kind.checkArgs, ...args], user: config.user, cwd: folderOf(files, config),
+    ...(options.signal === undefined ? {} : { signal: options.signal }),
+  });
   if (code === 0) return;
-  const complaints = stderr.split('\n').filter((line) => kind.complaint.test(line));
-  if (spec.asIs !== undefined) throw new UserError(ownComplaint(kind, complaints[0] ?? lastLine(stderr + stdout), config.text, build, spec));
+  const told = scratch.withOwnPaths(stderr).split('\n');
+  const complaints = told.filter((line) => kind.complaint.test(line) && !buildsOwnLog.test(line));
+  const words = complaints[0] ?? lastLine(scratch.withOwnPaths(stderr + stdout));
+  if (spec.asIs !== undefined) throw new UserError(scratch.withOwnPaths(ownComplaint(kind, words, scratch.withOwnPaths(config.text), build, spec, config.user?.name)));
   const number = complaints.map((line) => kind.complaintLine.exec(line)?.[1]).find((found) => found !== undefined);
   const line = number === undefined ? [] : [`line ${number}: ${config.text.split('\n')[Number(number) - 1]?.trim()}`];
-  const said = complaints.length > 0 ? complaints : [lastLine(stderr + stdout)];
-  throw new UserError([`${kind.question.name} does not accept its config ${files.config}:`, ...said, ...line].join('\n'));
+  throw new UserError([`${kind.question.name} does not accept its config ${files.config}:`, ...(complaints.length > 0 ? complaints : [words]), ...line].join('\n'));
 }
 
-async function startProcess(options: StartOptions, files: Files, fileLimit: number, config: AdoptedConfig): Promise<Child> {
+/** An older nginx tries it first, where it may not write. */
+const buildsOwnLog = /could not open error log file/;
+
+async function startProcess({ options, files, config, fileLimit, args }: Launch): Promise<Child> {
   const log = openSync(files.log, 'a');
   try {
     return await startChild({
-      before: options.network?.enter,
-      // Of util-linux, as what startChild itself uses.
-      command: 'prlimit',
-      args: [`--nofile=${fileLimit}:${fileLimit}`, '--', options.binary, ...config.args(files.config)],
+      // prlimit is of util-linux, as what startChild itself uses. Root may give more files than its children may take.
+      before: [...(options.network?.enter ?? []), 'prlimit', `--nofile=${fileLimit}:${fileLimit}`, '--'],
+      command: options.binary,
+      args,
+      user: config.user,
       cpus: options.cpus,
       cwd: folderOf(files, config),
       stdio: ['ignore', log, log],
@@ -191,39 +208,36 @@ async function startProcess(options: StartOptions, files: Files, fileLimit: numb
   }
 }
 
+/** The folder is not the server's user's to make it in. */
+function makeAccessLog({ accessLog }: Files, user: RunAs | undefined): void {
+  if (accessLog === undefined || user === undefined) return;
+  const descriptor = openSync(accessLog, constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW, 0o644);
+  fchownSync(descriptor, user.uid, user.gid);
+  closeSync(descriptor);
+}
+
 function folderOf(files: Files, { workingFolder }: AdoptedConfig): string {
   return workingFolder ?? path.dirname(files.config);
 }
 
-/**
- * Returns what the body had, in bytes.
- * @param enter as in ServerSide; undefined on loopback
- */
+/** Returns what the body had, in bytes. */
 async function untilServing(
-  check: ReadyCheck, enter: ServerSide['enter'] | undefined, at: Address, pid: number, died: Promise<string>, aborted: AbortSignal,
+  check: ReadyCheck, { network, binary }: StartOptions, at: Address, pid: number, died: Promise<string>, aborted: AbortSignal,
 ): Promise<number> {
   const over = new AbortController();
   const signal = AbortSignal.any([over.signal, aborted]);
   const ended = died.then((line): never => {
     throw new UserError(line);
   });
-  const ready = enter === undefined ? waitUntilReady(check, signal) : waitUntilReadyInside(enter, check, signal);
+  const ready = network === undefined ? waitUntilReady(check, signal) : waitUntilReadyInside(network.enter, check, signal);
   const serving = ready.then(async (bytes) => {
-    await untilItHasThePort(at, pid, signal);
+    await untilItHasThePort(pid, at, binary, signal);
     return bytes;
   });
   try {
     return await Promise.race([serving, ended]);
   } finally {
     over.abort();
-  }
-}
-
-/** The answer may have been another server's that took the port first: ours does not come to have it then, and ends. */
-async function untilItHasThePort(at: Address, pid: number, signal: AbortSignal): Promise<void> {
-  while (!listensOn(pid, at)) {
-    await delay(20);
-    signal.throwIfAborted();
   }
 }
 

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
-import { allowedCpus } from '../../lib/runner/cores.ts';
+import { cpusOf, readProcessors } from '../../lib/runner/processors.ts';
 import { freePort } from '../../lib/servers/ports.ts';
 import { isRunning } from '../fixtures/processes.ts';
 import { makeHome, newOut, readResult, startCommand, type Home } from '../scenario-run.ts';
@@ -38,7 +38,7 @@ async function startUpstream(folder: string, core: number): Promise<number> {
 }
 
 test('its CPU time is told apart from others\', and nobody is told to end it', async () => {
-  const [serverCpu, generatorCpu] = allowedCpus() as [number, number];
+  const [serverCpu, generatorCpu] = cpusOf(readProcessors().cores) as [number, number];
   const port = await startUpstream(join(home.folder, 'upstream'), serverCpu);
   const [config, copy] = ['front.conf', 'copy.conf'].map((name) => join(home.folder, name)) as [string, string];
   for (const file of [config, copy]) {

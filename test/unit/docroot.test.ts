@@ -1,7 +1,10 @@
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { dirname, join } from 'node:path';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { copyDocroot } from '../../lib/servers/docroot.ts';
 import { imagePage } from '../../lib/servers/image-page.ts';
 import { makeScratch } from '../../lib/servers/scratch.ts';
@@ -47,20 +50,49 @@ it("h2o's page says what the article shows", async () => {
 });
 
 describe("a person's own folder", () => {
-  it('is copied with what its links point to, and readable for all, whatever its own rights', async () => {
+  it('is copied with the links within it, and readable for all, whatever its own rights', async () => {
     const own = newFolder();
-    const secret = join(newFolder(), 'secret.html');
-    writeFileSync(secret, 'page', { mode: 0o600 });
-    mkdirSync(join(own, 'closed'), { mode: 0o700 });
+    mkdirSync(join(own, 'closed/deep'), { mode: 0o700, recursive: true });
     writeFileSync(join(own, 'closed', 'a.html'), 'a', { mode: 0o600 });
-    symlinkSync(secret, join(own, 'closed', 'link.html'));
+    symlinkSync(join(own, 'closed/a.html'), join(own, 'absolute.html'));
+    symlinkSync('../a.html', join(own, 'closed/deep/relative.html'));
+    symlinkSync('..', join(own, 'closed/deep/up'));
+    symlinkSync(own, join(own, 'closed/root'));
     chmodSync(own, 0o700);
-    const { docroot, remove } = await makeScratch(own);
+    const named = join(newFolder(), 'named');
+    symlinkSync(own, named);
+    const { docroot, remove } = await makeScratch(named);
     onTestFinished(remove);
     const modeOf = (path: string): number => statSync(path).mode & 0o777;
-    expect(readFileSync(join(docroot, 'closed/link.html'), 'utf8')).toBe('page');
-    expect(['', 'closed', 'closed/a.html', 'closed/link.html'].map((path) => modeOf(join(docroot, path)))).toEqual([0o755, 0o755, 0o644, 0o644]);
-    expect([own, join(own, 'closed/a.html'), secret].map(modeOf)).toEqual([0o700, 0o600, 0o600]);
+    expect(['absolute.html', 'closed/deep/relative.html', 'closed/deep/up/a.html', 'closed/root/closed/a.html'].map((file) => readFileSync(join(docroot, file), 'utf8'))).toEqual(['a', 'a', 'a', 'a']);
+    expect(['absolute.html', 'closed/deep/relative.html', 'closed/deep/up', 'closed/root'].map((file) => realpathSync(join(docroot, file)).startsWith(docroot))).toEqual([true, true, true, true]);
+    expect(['', 'closed', 'closed/deep', 'closed/a.html'].map((path) => modeOf(join(docroot, path)))).toEqual([0o755, 0o755, 0o755, 0o644]);
+    expect([own, join(own, 'closed/a.html')].map(modeOf)).toEqual([0o700, 0o600]);
+  });
+
+  it.each([
+    ['a link out of it', (own, secret) => { symlinkSync(secret, join(own, 'sub/x')); }, /: sub\/x is a link to \/\S+\/secret, out of the docroot, where it would become readable for all: put a copy in its place, or take it out$/],
+    ['a link out of it by another one', (own, secret) => { symlinkSync(dirname(secret), join(own, 'dir')); symlinkSync('../dir/secret', join(own, 'sub/x')); }, /: \S+ is a link to \/\S+, out of the docroot, /],
+    ['a link to a folder whose name begins alike', (own) => { mkdirSync(`${own}-else`); onTestFinished(() => rmSync(`${own}-else`, { recursive: true })); symlinkSync(`${own}-else`, join(own, 'sub/x')); }, /: sub\/x is a link to \S+-else, out of the docroot, /],
+    ['a link to nothing', (own) => { symlinkSync('nothing', join(own, 'sub/x')); }, /: sub\/x is a link to nothing, which is not there: take it out$/],
+    ['a link to itself', (own) => { symlinkSync('x', join(own, 'sub/x')); }, /: sub\/x is a link to x, and so to itself: take it out$/],
+    ['a pipe', (own) => { execFileSync('mkfifo', [join(own, 'sub/x')]); }, /: sub\/x is neither a file nor a folder: take it out$/],
+    ['a socket', async (own) => {
+      const server = createServer().listen(join(own, 'sub/x'));
+      await once(server, 'listening');
+      onTestFinished(() => void server.close());
+    }, /: sub\/x is neither a file nor a folder: take it out$/],
+  ] as [string, (own: string, secret: string) => void | Promise<void>, RegExp][])('with %s is refused in one line, and nothing is left', async (_, plant, message) => {
+    const own = newFolder();
+    mkdirSync(join(own, 'sub'));
+    const secret = join(newFolder(), 'secret');
+    writeFileSync(secret, 'secret', { mode: 0o600 });
+    await plant(own, secret);
+    const temporary = newFolder();
+    vi.stubEnv('TMPDIR', temporary);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    await expect(makeScratch(own)).rejects.toThrow(message);
+    expect(readdirSync(temporary)).toEqual([]);
   });
 
   it('is named by its absolute path', async () => {

@@ -15,7 +15,7 @@ async function withHelper(helper: string): Promise<{ folder: string; helperPid: 
     command: 'sh', cwd: folder, args: ['-c', `sh -c '${helper}' helper $$ & echo $! > pid; echo ready; wait`],
   });
   await new Promise((resolve) => child.process.stdout?.once('data', resolve));
-  const { stop } = watchLifecycle('sh', child, path.join(folder, 'log'), () => Promise.resolve());
+  const { stop } = watchLifecycle('sh', child, path.join(folder, 'log'), () => undefined);
   return { folder, helperPid: Number(await readFile(path.join(folder, 'pid'), 'utf8')), stop };
 }
 

@@ -208,3 +208,18 @@ describe('what is asked', () => {
     expect(load).not.toHaveProperty('requests');
   });
 });
+
+test.each([
+  ['ab -A me:hunter2 -c 1 -n 10 http://localhost/', 'ab -A *** -c 1 -n 10 http://localhost/'],
+  ["ab -kAme:hunter2 -C sid=hunter2 -n 5 -H 'X: y' http://localhost/", "ab -kA*** -C *** -n 5 -H 'X: y' http://localhost/"],
+  ["wrk -H 'Authorization: Bearer hunter2' -d 1", "wrk -H 'Authorization: ***' -d 1"],
+  ["wrk -H'Cookie: hunter2' --header='X-Api-Key: hunter2' --header \"Accept: a\"", "wrk '-HCookie: ***' '--header=X-Api-Key: ***' --header \"Accept: a\""],
+  ['time /opt/h2load -HAuthorization:hunter2 -n 1', "time /opt/h2load '-HAuthorization: ***' -n 1"],
+  ['weighttp -n 1 -H "x-auth: hunter2\'hunter2"', "weighttp -n 1 -H 'x-auth: ***'"],
+  ['echo "GET http://x/" | vegeta attack -rate=1 -duration=1s -header "Authorization: hunter2" -header=\'X-Token: hunter2\' | vegeta report',
+    "echo \"GET http://x/\" | vegeta attack -rate=1 -duration=1s -header 'Authorization: ***' '-header=X-Token: ***' | vegeta report"],
+])('credentials are sent and not shown: %s', (line, shown) => {
+  const { command, headers } = loadOfLine(line).load;
+  expect(command).toBe(shown);
+  expect(Object.values(headers ?? {}).join()).toMatch(/hunter2|bWU6aHVudGVyMg==/);
+});

@@ -22,7 +22,7 @@ describe('wrk', () => {
 
   test('takes headers, of which Connection says whether connections are kept, and a time-out', () => {
     expect(wrk(`-H 'Accept-Encoding: gzip' --header="X-A: 'b'" -H Cookie:a=1 -H 'cookie: b=2' -H X-L:1 -H X-L:2 --timeout 3s`)).toEqual({
-      command: `wrk -H 'Accept-Encoding: gzip' --header="X-A: 'b'" -H Cookie:a=1 -H 'cookie: b=2' -H X-L:1 -H X-L:2 --timeout 3s`,
+      command: `wrk -H 'Accept-Encoding: gzip' --header="X-A: 'b'" -H 'Cookie: ***' -H 'cookie: ***' -H X-L:1 -H X-L:2 --timeout 3s`,
       protocol: 'http/1.1', connections: 10, threads: 2, keepAlive: true, durationSeconds: 10, timeoutSeconds: 3,
       headers: { 'Accept-Encoding': 'gzip', 'X-A': "'b'", 'Cookie': 'a=1; b=2', 'X-L': '1, 2' },
     });

@@ -1,4 +1,5 @@
 // What of a person's own nginx config is redirected, and that the rest is as it was.
+import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { nginxKind } from '../../lib/servers/nginx.ts';
 import { originOfLine } from '../../lib/servers/own/origin.ts';
@@ -13,7 +14,7 @@ describe('nginx', () => {
   it('gets what it leaves to the build, and keeps everything else', async () => {
     const { lines, redirections, tls, protocol, workers, args } = await nginx("events { worker_connections 9; }\nhttp { log_format x '$uri' # one\n ' {;}';\n server { listen 80; return 200 \"a;\\\"b\"; } }");
     expect(lines).toEqual([
-      'daemon off;', 'error_log "/run/error.log";', 'pid "/t/pid";', 'lock_file "/t/lock_file";', 'events {', 'worker_connections 9;', '}', 'http {',
+      'daemon off;', 'error_log stderr;', 'pid "/t/pid";', 'lock_file "/t/lock_file";', 'events {', 'worker_connections 9;', '}', 'http {',
       ...['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `${name}_temp_path "/t/${name}";`), 'access_log "/t/access-1.log" combined;',
       "log_format x '$uri' ' {;}';", 'server {', 'listen 127.0.0.1:9000;', 'return 200 "a;\\"b";', '}', '}',
     ]);
@@ -21,7 +22,7 @@ describe('nginx', () => {
       'listen 80 → 127.0.0.1:9000', `what it leaves to nginx's build → a temporary file each: error_log, pid, lock_file, ${builtIns.join(', ')}, access_log`,
     ]);
     expect({ tls, protocol, workers }).toEqual({ tls: false, protocol: 'http/1.1', workers: 1 });
-    expect(args('/run/nginx.conf')).toEqual(['-e', '/run/error.log', '-c', '/run/nginx.conf']);
+    expect(args('/run/nginx.conf')).toEqual(['-e', 'stderr', '-c', '/run/nginx.conf']);
   });
 
   /** Lines and redirections that there are beside those of `http { server { listen 80; } }`. */
@@ -42,14 +43,17 @@ describe('nginx', () => {
     ['worker_processes auto;', ['worker_processes 2;'], ['worker_processes auto → 2, the number of server cores']],
     ['worker_processes 7;', ['worker_processes 7;'], []],
     ['worker_cpu_affinity auto 01;', [], ["worker_cpu_affinity auto 01: left out, the workers run on the server's cores"]],
-    ['worker_rlimit_nofile 90000;', ['worker_rlimit_nofile 90000;'], []],
-    ['error_log logs/e.log warn;', ['error_log "/run/error.log" warn;'], ['error_log logs/e.log → error.log of this run']],
-    ['error_log syslog:server=10.0.0.1 info;', ['error_log "/run/error.log" info;'], ['error_log syslog:server=10.0.0.1 → error.log of this run']],
-    ['error_log stderr;', ['error_log stderr;'], []],
-    ['user root;', ['user root;'], []],
-    ['user nosuchuser;', ['user nobody nogroup;'], ['user nosuchuser → nobody nogroup, since nosuchuser is not there']],
-    ['user root nosuchgroup;', ['user nobody nogroup;'], ['user root nosuchgroup → nobody nogroup, since the group nosuchgroup is not there']],
-    ['load_module modules/x.so;', ['load_module modules/x.so;'], []],
+    ['error_log logs/e.log warn;', ['error_log stderr warn;'], ['error_log logs/e.log → error.log of this run']],
+    ['error_log syslog:server=10.0.0.1 info;', ['error_log stderr info;'], ['error_log syslog:server=10.0.0.1 → error.log of this run']],
+    ['error_log /dev/null;', ['error_log /dev/null;'], []],
+    ['user nobody;', [], []],
+    ['user root;', [], ['user root → nobody, since no server needs to be root here']],
+    ['"user" 0;', [], ['user 0 → nobody, since no server needs to be root here']],
+    ['user nosuchuser;', [], ['user nosuchuser → nobody, since nosuchuser is not there']],
+    ['user nobody nosuchgroup;', [], ['user nobody nosuchgroup → nobody, since the group nosuchgroup is not there']],
+    ['user nobody root;', [], ['user nobody root → nobody, since nobody is not in the group root']],
+    ['user sync;', [], ["user sync → nobody, since sync is no service's user (its shell is /bin/sync)"]],
+    ['load_module modules/x.so;', ['load_module modules/x.so;'], ['load_module: runs as it is, the files that it writes and the addresses that it calls are not redirected']],
     ['stream { server { listen 53 udp; proxy_pass 10.0.0.1:53; } }', [], ['stream { } at ~/own.conf:1: left out, only HTTP is compared']],
     ['mail { server { listen 25; } }', [], ['mail { } at ~/own.conf:1: left out, only HTTP is compared']],
     ['rtmp { server { listen 1935; application live { push rtmp://10.0.0.1/live; } } }', [], ['rtmp { } at ~/own.conf:1: left out, only HTTP is compared']],
@@ -75,6 +79,7 @@ describe('nginx', () => {
       ['ssl_certificate "~/a.pem";', 'ssl_certificate_key "~/ssl/a.key";', 'ssl_dhparam /etc/dh;', 'ssl_certificate data:$x;', 'ssl_certificate $y;'], []],
     ['location / { auth_basic_user_file htpasswd; root html; proxy_ssl_trusted_certificate sub/ca; }',
       ['location / {', 'auth_basic_user_file "~/htpasswd";', 'root html;', 'proxy_ssl_trusted_certificate "~/sub/ca";'], ["relative paths begin at /usr/local/nginx, this nginx's own prefix"]],
+    ['ssl_ocsp leaf;', ['ssl_ocsp off;'], ['ssl_ocsp leaf → off, since it would ask another machine']],
     ['ssl_stapling on;', ['ssl_stapling off;'], ['ssl_stapling on → off, since it would ask another machine']],
     ['ssl_stapling on; ssl_stapling_file s;', ['ssl_stapling on;', 'ssl_stapling_file "~/s";'], []],
     ['proxy_store on; proxy_store_access user:rw;', ['proxy_store off;', 'proxy_store_access user:rw;'], ['proxy_store on → off, since it would write among the files that are served']],
@@ -174,8 +179,8 @@ describe('nginx', () => {
 
     it('have names in any case, and sockets in all their notations', async () => {
       expect(await passes(`upstream App { server unix:///run/app.sock; } upstream own { server unix:///run/own; }
-        server { listen 80; location / { proxy_pass http://aPP; } location /a { uwsgi_pass unix:///run/u.sock; } location /b { proxy_pass http://127.0.0.1\${uri}; } }`)).toEqual([
-        'server unix:///run/app.sock;', 'server "unix:/t/1.sock";', 'proxy_pass http://aPP;', 'uwsgi_pass unix:///run/u.sock;', 'proxy_pass "http://127.0.0.1:9000${uri}";',
+        server { listen 80; location / { proxy_pass http://aPP; } location /a { uwsgi_pass unix:///run/u.sock; } location /b { proxy_pass http://127.0.0.1\${request_uri}; } }`)).toEqual([
+        'server unix:///run/app.sock;', 'server "unix:/t/1.sock";', 'proxy_pass http://aPP;', 'uwsgi_pass unix:///run/u.sock;', 'proxy_pass "http://127.0.0.1:9000${request_uri}";',
       ]);
     });
 
@@ -206,10 +211,60 @@ describe('nginx', () => {
       );
     });
 
-    it('know what loopback is', () => {
-      expect(['127.0.0.1', '127.1.2.3', 'localhost', '[::1]', '[0:0:0:0:0:0:0:1]'].filter((host) => !isLoopback(host))).toEqual([]);
-      expect(['128.0.0.1', '127.0.0.1.org', '0.0.0.0', '[::]', '[::11]', 'localhost.org', ''].filter(isLoopback)).toEqual([]);
+    it.each([
+      'proxy_pass http://127.0.0.1$is_args.evil.example/', 'proxy_pass http://127.0.0.1$uri', 'proxy_pass http://127.0.0.1$document_uri',
+      'proxy_pass http://127.0.0.1$request_uri_', 'proxy_pass http://127.0.0.1:80${is_args}$args', 'proxy_pass $target', 'fastcgi_pass $target', 'uwsgi_pass 127.0.0.1:$port',
+      'scgi_pass ${host}:1', 'grpc_pass grpc://$target', 'memcached_pass $target', 'tunnel_pass $host',
+      'proxy_pass http://127.0.0.1:80@evil.example/', 'proxy_pass http://user:127.0.0.1@evil.example/', 'proxy_pass http://127.0.0.1#.evil.example/', 'proxy_pass http://127.0.0.1\\.evil.example/',
+      'proxy_pass "http://127.0.0.1\\t.evil.example/"', 'proxy_pass http://[::ffff:10.0.0.1]/', 'proxy_pass http://[::ffff:127.0.0.1]/', 'proxy_pass http://[::1%eth0]/',
+      'proxy_pass http://2130706433/', 'proxy_pass http://0x7f000001/', 'proxy_pass http://0177.0.0.1/', 'proxy_pass http://127.1/', 'proxy_pass http://127.0.0.01/',
+      'proxy_pass http://127.0.0.256/', 'proxy_pass http://127.0.0.1./', 'proxy_pass http://localhost./', 'proxy_pass http://localhost.example/', 'proxy_pass http://localhost/$arg_x',
+      'proxy_pass http://app:81', 'proxy_pass http://app:81$request_uri', 'proxy_pass http://app.', 'memcached_pass cache:11211', 'tunnel_pass',
+      '"proxy_pass" http://evil.example/', "'fastcgi_pass' evil.example:9000",
+    ])('that may be elsewhere are refused, however they are written: %s', async (line) => {
+      expect(await refusal(nginxKind, `http { upstream app { server 127.0.0.1:1; } server { listen 80; resolver 127.0.0.1; location / { ${line}; } } }`)).toMatch(/^own\.conf:1: \w+_pass .*may leave this machine/);
     });
+
+    it.each(['server app.example', 'server localhost resolve', 'server localhost service=http resolve', 'server $x', '"server" 10.0.0.1', 'state /var/lib/servers'])('of a block that may be elsewhere are refused: %s', async (line) => {
+      expect(await refusal(nginxKind, `http { upstream app { server 127.0.0.1:1; ${line}; } server { listen 80; } }`)).toMatch(/^own\.conf:1: (?:server|state) .*may leave this machine/);
+    });
+
+    it.each([
+      'proxy_pass http://127.0.0.1$request_uri', 'proxy_pass http://127.0.0.1:81${request_uri}', 'proxy_pass https://127.0.0.1/$host', 'proxy_pass http://127.0.0.1?$args', 'proxy_pass http://APP/x',
+      'proxy_pass http://app$request_uri', 'proxy_pass http://localhost/', 'fastcgi_pass [::1]:9000', 'scgi_pass unix:/run/$host', 'auth_request /auth', 'mirror /mirror',
+    ])('of this machine are taken: %s', async (line) => {
+      const { lines } = await nginx(`http { upstream app { server 127.0.0.1:1; server localhost:2; server 10.0.0.1 down; } server { listen 8000; location / { ${line}; } } }`);
+      expect(lines).toContain(`${line};`);
+    });
+
+    it('know what loopback is', () => {
+      expect(['127.0.0.1', '127.1.2.3', '127.255.255.255', 'localhost', 'LocalHost', '[::1]', '[0:0:0:0:0:0:0:1]', '[0000:0000:0000:0000:0000:0000:0000:0001]'].filter((host) => !isLoopback(host))).toEqual([]);
+      expect(['128.0.0.1', '127.0.0.1.org', '0.0.0.0', '[::]', '[::11]', 'localhost.org', '', '127.0.0.256', '127.0.0.1.', '127.1', '127.0.0.01', '::1', '[::ffff:127.0.0.1]', '2130706433'].filter(isLoopback)).toEqual([]);
+    });
+  });
+
+  it.each([
+    'load_module modules/x.so;', '"load_module" modules/x.so;', 'perl_modules p;', 'ssl_engine pkcs11;',
+    ...['init_by_lua_block { x }', 'init_by_lua x;', 'lua_package_path "/x/?.lua;;";', 'js_import x.js;', 'js_include x.js;', 'perl_require x.pm;', 'perl_set $x y;', 'modsecurity_rules_file x;'].map((line) => `http { ${line} server { listen 80; } }`),
+    ...['content_by_lua_file x;', 'set_by_lua $x y;', 'perl x;', 'ssl_certificate_key engine:x:y;', 'ssl_certificate_key "store:pkcs11:x";'].map((line) => `http { server { listen 80; location / { ${line} } } }`),
+  ])('does not run as root starts it, unless root trusts it: %s', async (line) => {
+    const text = `\n${line}\n${line.startsWith('http') ? '' : 'http { server { listen 80; } }'}`;
+    expect(await refusal(nginxKind, text, { trustConfig: false })).toMatch(/^own\.conf:2: \w+ runs code of the config's own, and bakeoff was started by root: see what the code does and give --trust-config, or start bakeoff as another user$/);
+    for (const place of [{ trustConfig: true }, { trustConfig: false, user: undefined }]) {
+      expect((await nginx(text, place)).redirections).toContainEqual(expect.stringMatching(/^\w+: runs as it is, the files that it writes /));
+    }
+  });
+
+  it('hands over what it reads at its start and is closed to its user, and nothing that its workers read', async () => {
+    const asked: string[] = [];
+    const handOver = (file: string): string => {
+      asked.push(path.basename(file));
+      return file.endsWith('.key') ? '/kept/0.key' : file;
+    };
+    const { lines, redirections } = await nginx('http { server { listen 80; ssl_certificate a.pem; ssl_certificate_key a.key; ssl_certificate_key $x.key; proxy_ssl_certificate_key /b.key; auth_basic_user_file users; root secret; } }', { handOver });
+    expect(asked).toEqual(['a.pem', 'a.key', 'b.key']);
+    expect(lines).toEqual(expect.arrayContaining(['ssl_certificate "~/a.pem";', 'ssl_certificate_key "/kept/0.key";', 'ssl_certificate_key $x.key;', 'proxy_ssl_certificate_key "/kept/0.key";']));
+    expect(redirections).toContain('ssl_certificate_key a.key → a copy for its start, since it is closed to nobody');
   });
 
   it('keeps two logs two, and one log one', async () => {

@@ -12,8 +12,7 @@ describe('h2o', () => {
     const config = await adopt(h2oKind, text, place, others);
     return { ...config, yaml: parse(config.text.replaceAll(config.folder, '~'), { uniqueKeys: false, schema: 'failsafe' }) as Record<string, unknown> };
   };
-  const plain = { 'num-threads': '2', 'error-log': '/run/error.log', user: 'root' };
-  const root = 'user (h2o\'s own) → root: as another user h2o would go on when bakeoff is killed';
+  const plain = { 'num-threads': '2' };
   const threads = 'num-threads (all cores) → 2, the number of server cores';
 
   it('gets an address, threads, a log and its user, and keeps everything else', async () => {
@@ -24,7 +23,7 @@ describe('h2o', () => {
       setenv: { listen: '80', A: '' },
     });
     expect(redirections).toEqual([
-      'listen 80 → 127.0.0.1:9000', threads, root, 'mruby.handler: runs as it is, the files that it writes and the addresses that it calls are not redirected',
+      'listen 80 → 127.0.0.1:9000', threads, 'mruby.handler: runs as it is, the files that it writes and the addresses that it calls are not redirected',
       'relative paths begin at ~, as if h2o were started there',
     ]);
     expect({ tls, protocol, workers, workingFolder }).toEqual({ tls: false, protocol: 'http/1.1', workers: 2, workingFolder: folder });
@@ -32,7 +31,9 @@ describe('h2o', () => {
 
   it.each([
     ['num-threads: 5', { 'num-threads': '5' }, []],
-    ['user: www-data', {}, ['user www-data → root: as another user h2o would go on when bakeoff is killed']],
+    ['user: nobody', {}, []],
+    ['user: root', {}, ['user root → nobody, since no server needs to be root here']],
+    ['user: nosuchuser', {}, ['user nosuchuser → nobody, since nosuchuser is not there']],
     ['pid-file: /run/h2o.pid', {}, ['pid-file /run/h2o.pid: left out']],
     ['error-log: "|cat"', {}, ['error-log |cat → error.log of this run']],
     ['access-log: "|rotatelogs x"', { 'access-log': '/t/access-1.log' }, ['access-log |rotatelogs x → a temporary file']],
@@ -40,11 +41,10 @@ describe('h2o', () => {
     ['access-log: [/a, {path: /b}, /a]', { 'access-log': ['/t/access-1.log', { path: '/t/access-2.log' }, '/t/access-1.log'] }, ['access-log /a → a temporary file', 'access-log /b → a temporary file']],
     ['access-log: /dev/null', { 'access-log': '/dev/null' }, []],
     ['reproxy: OFF', { reproxy: 'OFF' }, []],
-    ['reproxy: ON', { reproxy: 'ON' }, ['reproxy: runs as it is, the files that it writes and the addresses that it calls are not redirected']],
   ])('has %j with what is said', async (line, expected, said) => {
     const { yaml, redirections } = await h2o(`listen: 80\nhosts: {a: {paths: {}}}\n${line}\n`);
     expect(yaml).toEqual({ ...plain, listen: { host: '127.0.0.1', port: '9000' }, hosts: { a: { paths: {} } }, ...expected });
-    expect(redirections.filter((one) => !['listen 80 → 127.0.0.1:9000', threads, root].includes(one))).toEqual(said);
+    expect(redirections.filter((one) => !['listen 80 → 127.0.0.1:9000', threads].includes(one))).toEqual(said);
   });
 
   it('that root does not start stays who starts it', async () => {
@@ -100,10 +100,37 @@ describe('h2o', () => {
     );
   });
 
-  it('has what it spawns run as the user that it would have been', async () => {
-    const spawned = async (text: string): Promise<unknown> => (await h2o(`listen: 80\nhosts: {}\nfile.custom-handler: {extension: .php, fastcgi.spawn: ${text}}\nuser: www-data`)).yaml['file.custom-handler'];
-    expect(await spawned('php-cgi')).toEqual({ extension: '.php', 'fastcgi.spawn': { command: 'php-cgi', user: 'www-data' } });
-    expect(await spawned('{command: php-cgi, user: me}')).toEqual({ extension: '.php', 'fastcgi.spawn': { command: 'php-cgi', user: 'me' } });
+  it.each([
+    'proxy.reverse.url: "http://127.0.0.1@evil.example/"', 'proxy.reverse.url: "http://127.0.0.1:80@evil.example/"', 'proxy.reverse.url: "http://127.0.0.1./"', 'proxy.reverse.url: "http://2130706433/"',
+    'proxy.reverse.url: "http://[::ffff:127.0.0.1]/"', 'proxy.reverse.url: "http://localhost.example/"', 'proxy.reverse.url: {BACKENDS: "http://evil.example/"}',
+    'fastcgi.connect: {host: evil.example, host: 127.0.0.1, port: 9000}', 'fastcgi.connect: {HOST: evil.example, port: 9000}', 'fastcgi.connect: {host: evil.example, port: 9000, type: tcp, type: unix}',
+    'reproxy: ON', 'redirect: {url: "http://evil.example/", internal: YES, status: 302}', 'error-doc: {status: 404, url: "//evil.example/x"}', 'error-doc: [{status: 404, url: "http://evil.example/x"}]',
+  ])('refuses what may leave this machine, however it is written: %s', async (handler) => {
+    expect(await refusal(h2oKind, `listen: 80\nhosts:\n  a:\n    paths:\n      /: {${handler}}`)).toMatch(/^own\.conf:5: (?:proxy\.reverse\.url|fastcgi\.connect|reproxy|redirect|error-doc) ?.*may leave this machine/);
+  });
+
+  it.each(['redirect: {url: "http://example.org/", status: 301}', 'redirect: "http://example.org/"', 'error-doc: {status: 404, url: /404.html}', 'redirect: {url: /x, internal: YES, status: 302}'])(
+    'leaves to the client what the client follows: %s', async (handler) => {
+      expect((await h2o(`listen: 80\nhosts:\n  a:\n    paths:\n      /: {${handler}}`)).redirections.filter((line) => line.includes('machine'))).toEqual([]);
+    });
+
+  it.each(['mruby.handler: "x"', 'mruby.handler-file: x.rb', 'fastcgi.spawn: x', 'file.custom-handler: {extension: .php, fastcgi.spawn: php-cgi}'])(
+    'does not run as root starts it, unless root trusts it: %s', async (handler) => {
+      const text = `listen: 80\nhosts:\n  a:\n    paths:\n      /: {${handler}}`;
+      expect(await refusal(h2oKind, text, { trustConfig: false })).toMatch(/^own\.conf:5: (?:mruby\.handler|fastcgi\.spawn)\S* runs code of the config's own, and bakeoff was started by root: see what the code does and give --trust-config, or start bakeoff as another user$/);
+      for (const place of [{ trustConfig: true }, { trustConfig: false, user: undefined }]) expect((await h2o(text, place)).redirections).toContainEqual(expect.stringContaining(': runs as it is'));
+    });
+
+  it('never asks whether a certificate was revoked, and hands over keys that are closed to its user', async () => {
+    const { yaml, redirections } = await h2o('listen: {port: 443, ssl: {certificate-file: c.pem, key-file: k.pem, ocsp-update-cmd: /bin/evil}}\nhosts: {}', { handOver: (file) => file.endsWith('k.pem') ? '/kept/k' : file });
+    expect(yaml['listen']).toEqual({ host: '127.0.0.1', port: '9000', ssl: { 'certificate-file': 'c.pem', 'key-file': '/kept/k', 'ocsp-update-interval': '0' } });
+    expect(redirections).toContain('key-file k.pem → a copy for its start, since it is closed to nobody');
+  });
+
+  it('has what it spawns run as itself, which cannot make it another user', async () => {
+    const spawned = async (text: string): Promise<unknown> => (await h2o(`listen: 80\nhosts: {}\nfile.custom-handler: {extension: .php, fastcgi.spawn: ${text}}`)).yaml['file.custom-handler'];
+    expect(await spawned('php-cgi')).toEqual({ extension: '.php', 'fastcgi.spawn': 'php-cgi' });
+    expect(await spawned('{command: php-cgi, user: me}')).toEqual({ extension: '.php', 'fastcgi.spawn': { command: 'php-cgi' } });
   });
 
   it('knows of each line where it comes from, over what is included', async () => {

@@ -9,12 +9,16 @@ export interface ComposedConfig { variant: string; file: string; text: string }
 /** Lines around a difference that are shown with it. */
 const context = 2;
 
+/** Whether what is shown of them is a person's own, which may have secrets in it. */
+export function hasOwnConfigs({ variants }: Result, configs: readonly ComposedConfig[]): boolean {
+  return configs.length > 0 && variants.some(({ server }) => server?.config.some((name) => name.startsWith('/')) === true);
+}
+
 export function configsHtml(result: Result, configs: readonly ComposedConfig[]): Html {
   if (configs.length === 0) return nothing;
-  const own = result.variants.some(({ server }) => server?.config[0]?.startsWith('/') === true);
   return html`<section><h2>Configs as they ran</h2>
 <p>Each with the lines that differ from its baseline's (+ has it, − has it not). Ports and folders differ in every round, remarks say where a line comes from: neither is marked.${
-  own ? html` <strong>These are a person's own files: look through them before you pass this page on.</strong>` : nothing}</p>
+  hasOwnConfigs(result, configs) ? html` <strong>These are a person's own files: look through them before you pass this page on.</strong>` : nothing}</p>
 ${configs.map((config) => configHtml(result, config, configs))}</section>`;
 }
 

@@ -1,8 +1,10 @@
 // Reads the command lines of load generators: the flags that the engine can honour, the rest refused by name.
+import path from 'node:path';
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { UserError } from '../../errors.ts';
 import type { LoadProfile } from '../model.ts';
-import { shellPipeline, type ShellWord } from './shell-words.ts';
+import { shownWords } from './secrets.ts';
+import { shellPipeline, type Pipeline, type ShellWord } from './shell-words.ts';
 
 export type FlagOptions = NonNullable<ParseArgsConfig['options']>;
 
@@ -18,6 +20,8 @@ export interface Generator {
   name: string;
   /** Those that are honoured, and those that change nothing about the load. `multiple`: may be given several times. */
   options: FlagOptions;
+  /** Those whose values are credentials, beside headers. */
+  secretOptions?: readonly string[];
   /** The program's command, where it has several. */
   subcommand?: string;
   /** Go's notation: long flags have one dash. */
@@ -52,7 +56,7 @@ export class Flags {
 
 /** The flags, and the words that are none. Throws UserError naming what cannot be honoured. */
 export function parseFlags({ name: tool, options, oneDash = false }: Generator, words: readonly string[]): { flags: Flags; others: string[] } {
-  const args = oneDash ? words.map((word) => word.replace(/^-(?=[a-z])/, '--')) : [...words];
+  const args = argsOf(oneDash, words);
   const { tokens } = parseArgs({ args, options, strict: false, allowPositionals: true, tokens: true });
   const flags = new Map<string, string[]>();
   const others: string[] = [];
@@ -73,6 +77,15 @@ export function parseFlags({ name: tool, options, oneDash = false }: Generator, 
   return { flags: new Flags(flags), others };
 }
 
+function argsOf(oneDash: boolean, words: readonly string[]): string[] {
+  return oneDash ? words.map((word) => word.replace(/^-(?=[a-z])/, '--')) : [...words];
+}
+
+/** A generator's words behind its name as they are shown: without credentials. */
+function shownWordsOf({ options, oneDash = false, secretOptions = [] }: Generator, words: readonly ShellWord[]): string[] {
+  return shownWords(words, argsOf(oneDash, words.map(({ text }) => text)), options, secretOptions);
+}
+
 /** The articles' URLs: accepted and left out, since the address of the server that is started takes their place. */
 const articleUrls = ['http://127.0.0.1/', 'http://127.0.0.1'];
 
@@ -84,12 +97,16 @@ export function loadOfFlags(generator: Generator, line: string): LoadProfile {
   const { flags, others } = parseFlags(generator, own.map(({ text }) => text));
   const wrong = second === undefined ? others.find((word) => !articleUrls.includes(word)) : '|';
   if (wrong !== undefined) throw new UserError(`${name}: leave "${wrong}" out: bakeoff starts the server itself and knows its address`);
-  return { command: [name, ...(subcommand === undefined ? [] : [subcommand]), ...own.map(({ written }) => written)].join(' '), ...generator.load(flags, {}) };
+  return { command: [name, ...(subcommand === undefined ? [] : [subcommand]), ...shownWordsOf(generator, own)].join(' '), ...generator.load(flags, {}) };
 }
 
-/** The line as it is shown: blanks made even. */
-export function commandOf(pipeline: readonly (readonly ShellWord[])[]): string {
-  return pipeline.map((words) => words.map(({ written }) => written).join(' ')).join(' | ');
+/** The line as it is shown: blanks made even, without credentials. */
+export function commandOf(generator: Generator, pipeline: Pipeline): string {
+  return pipeline.map((words) => {
+    const name = words.findIndex(({ text }) => path.basename(text) === generator.name);
+    const own = name < 0 ? [] : words.slice(name + 1);
+    return [...words.slice(0, words.length - own.length).map(({ written }) => written), ...shownWordsOf(generator, own)].join(' ');
+  }).join(' | ');
 }
 
 function spellings(options: FlagOptions, oneDash: boolean): string {

@@ -58,6 +58,7 @@ const toggle = (short: string): { type: 'boolean'; short: string } => ({ type: '
 export const abGenerator: Generator = {
   name: 'ab',
   bareAddresses: true,
+  secretOptions: ['A', 'C'],
   options: {
     c: letter('c'), n: letter('n'), t: letter('t'), s: letter('s'), k: toggle('k'),
     H: { ...letter('H'), multiple: true }, C: { ...letter('C'), multiple: true }, A: letter('A'),

@@ -39,7 +39,7 @@ export function loadOfLine(text: string, scheme?: UrlParts['scheme']): LoadLine 
   const { value: hostHeader, rest } = takeHeader(headers, 'host');
   const host = hostHeader ?? url?.host;
   return {
-    load: { command: commandOf(pipeline), ...load, ...(Object.keys(rest).length === 0 ? {} : { headers: rest }), ...reportedBuckets(generator, output) },
+    load: { command: commandOf(generator, pipeline), ...load, ...(Object.keys(rest).length === 0 ? {} : { headers: rest }), ...reportedBuckets(generator, output) },
     ...(url === undefined ? {} : { url }),
     ...(host === undefined ? {} : { host }),
   };

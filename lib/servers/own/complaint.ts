@@ -10,17 +10,19 @@ const passwordHint: Record<ServerSpec['name'], string> = {
 
 /**
  * One line that begins with the person's file, and the line in it where it can be told.
+ * @param user whom it runs as, where root started it
  * @param said by the server about `text`, which it was given
  */
-export function ownComplaint(kind: ServerKind, said: string, text: string, { version }: Build, { name, config }: ServerSpec): string {
+export function ownComplaint(kind: ServerKind, said: string, text: string, { version }: Build, { name, config }: ServerSpec, user?: string): string {
   const line = kind.complaintLine.exec(said)?.[1];
   const quoted = [...said.matchAll(/(["'])(.+?)\1/g)].map(([, , words]) => originOfWords(text, words as string)).find((found) => found !== undefined);
   const origin = (line === undefined ? undefined : originOfLine(text, Number(line))) ?? quoted ?? config[0];
-  const words = said.replace(/^(?:nginx|nghttpd): /, '').replace(/^\[(?:emerg|alert|crit|error|[^\]]+:\d+)\] /, '').replace(/ in \S+:\d+$/, '').trim();
+  const words = said.replace(/^(?:nginx|nghttpd): |^\d{4}\/\d\d\/\d\d [\d:]+ (?=\[)/, '').replace(/^\[(?:emerg|alert|crit|error|[^\]]+:\d+)\] (?:\d+#\d+: )?/, '').replace(/ in \S+:\d+$/, '').trim();
   const unknown = /(?:unknown (?:directive|command):?|unrecognized option) ["']?([^"']+)["']?/.exec(words)?.[1];
   if (unknown !== undefined) return `${origin}: ${name} ${version} does not know "${unknown}": this build lacks its module, or it is misspelt; ${toolVariable(name)} names another build`;
   const [, short = words] = /^(.*?) \(SSL: .*\)$/.exec(words) ?? [];
   if (/private.?key/i.test(short) && !/no such file|permission denied/i.test(said)) return `${origin}: ${name} ${version} does not accept it: ${short}; where the key has a password, ${passwordHint[name]}`;
-  const hint = /permission denied/i.test(said) ? '; it is closed to this user: start bakeoff as one who may use it' : '';
+  const closed = user === undefined ? 'this user: start bakeoff as one who may use it' : `the user ${user}, whom it runs as here: open it to others`;
+  const hint = /permission denied/i.test(said) ? `; it is closed to ${closed}` : '';
   return `${origin}: ${name} ${version} does not accept it: ${words}${hint}`;
 }

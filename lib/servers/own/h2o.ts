@@ -1,11 +1,14 @@
 // A person's own h2o config, made to run here: what would meet a server that runs already, or cannot be used, is redirected.
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
+import type { RunAs } from '../../process.ts';
+import { serviceUser } from '../rights.ts';
 import type { AdoptPlace, AdoptedConfig, UpstreamAddress } from '../server.ts';
+import { allowCode } from './code.ts';
 import { chooseListen, listensByPort, type Listen, type OwnConfig } from './listens.ts';
-import { AccessLogs, moveAddresses, temporary, temporarySocket, type Address, type Moved } from './moved.ts';
+import { AccessLogs, handedOver, moveAddresses, runLog, temporary, temporarySocket, type Address, type Moved } from './moved.ts';
 import { readText } from './read-text.ts';
-import { asItIs, isLoopback, leaving, loadedToo, localTarget, upstreamAddress } from './upstream.ts';
+import { isLoopback, leaving, loadedToo, localTarget, upstreamAddress } from './upstream.ts';
 import { printYaml, readYaml, type MapTree, type Pair, type Tree } from './yaml-tree.ts';
 
 /** What the config says. Throws UserError with file and line. */
@@ -20,14 +23,15 @@ export async function adoptH2o(file: string, place: AdoptPlace): Promise<Adopted
   const { port, tls, hosts } = chooseListen({ file, listens: listensOf(config) }, place.listen);
   const workers = workersOf(config);
   const moved = await moveAddresses(entriesOf(config).map(({ entry }) => entry.address), port, place);
-  const here: Here = { place, moved, user: textOf(get(config, 'user')), moves: new Map(), said: [], accessLogs: new AccessLogs(place), upstreams: [] };
+  const asked = textOf(get(config, 'user'));
+  const found = place.user === undefined || asked === undefined ? place.user : await serviceUser(asked);
+  const user = typeof found === 'string' ? place.user : found;
+  const here: Here = { place, moved, folder: path.dirname(file), user, moves: new Map(), said: [], accessLogs: new AccessLogs(place), upstreams: [] };
+  if (typeof found === 'string') here.said.push(`user ${asked} → ${user?.name}, since ${found}`);
   const changed = changeMap(config, '', here);
   const ours: Pair[] = [
     // It would start a thread for each core of the machine, also for those that it may not use.
     ...(workers === 'server-cores' ? [pairOf('num-threads', String(place.cores))] : []),
-    ...(get(config, 'error-log') === undefined ? [pairOf('error-log', place.logFile)] : []),
-    // As in the composed configs: with a change of user h2o would lose its parent-death signal, and outlive a bakeoff that is killed.
-    ...(place.user === undefined ? [] : [pairOf('user', 'root')]),
     ...(place.accessLogFile !== undefined && here.accessLogs.isEmpty ? [pairOf('access-log', place.accessLogFile)] : []),
   ];
   return {
@@ -40,20 +44,22 @@ export async function adoptH2o(file: string, place: AdoptPlace): Promise<Adopted
     redirections: [...new Set([
       ...[...here.moves].map(([to, was]) => `listen ${[...was].join(', ')} → ${to}`),
       ...(workers === 'server-cores' ? [`num-threads (all cores) → ${place.cores}, the number of server cores`] : []),
-      ...(place.user === undefined ? [] : [`user ${here.user ?? "(h2o's own)"} → root: as another user h2o would go on when bakeoff is killed`]),
       ...here.said,
       ...(hasRelativePath(config) ? [`relative paths begin at ${path.dirname(file)}, as if h2o were started there`] : []),
     ])],
+    user: here.user,
     args: (configFile) => ['-c', configFile],
-    workingFolder: path.dirname(file),
+    workingFolder: here.folder,
   };
 }
 
 interface Here {
   place: AdoptPlace;
   moved: Moved;
-  /** As the config has it. */
-  user: string | undefined;
+  /** Of the config. */
+  folder: string;
+  /** Whom it runs as; undefined: who starts it. */
+  user: RunAs | undefined;
   /** By new address: what it was. */
   moves: Map<string, Set<string>>;
   said: string[];
@@ -65,6 +71,11 @@ function get(tree: Tree | undefined, wanted: string): Tree | undefined {
   return tree?.kind === 'map' ? tree.pairs.findLast(({ key }) => key === wanted)?.value : undefined;
 }
 
+/** Of what a command is told: h2o takes the first of that name, in any case. */
+function argument(tree: Tree, wanted: string): Tree | undefined {
+  return tree.kind === 'map' ? tree.pairs.find(({ key }) => key.toLowerCase() === wanted)?.value : undefined;
+}
+
 function textOf(tree: Tree | undefined): string | undefined {
   return tree?.kind === 'text' ? tree.text : undefined;
 }
@@ -73,9 +84,14 @@ function pairOf(key: string, text: string): Pair {
   return { key, from: '', value: { kind: 'text', text, from: '' } };
 }
 
+/** FILE:LINE. */
+function placeOf({ from }: Tree): string {
+  return from.replace(/^from /, '');
+}
+
 /** FILE:LINE, with the command. */
 function commandAt(key: string, tree: Tree): string {
-  return `${tree.from.replace(/^from /, '')}: ${key}`;
+  return `${placeOf(tree)}: ${key}`;
 }
 
 function workersOf(config: MapTree): OwnConfig['workers'] {
@@ -91,10 +107,10 @@ function workersOf(config: MapTree): OwnConfig['workers'] {
 interface Entry { address: Address; tls: boolean; isQuic: boolean }
 
 function entryOf(tree: Tree): Entry {
-  const word = textOf(tree) ?? textOf(get(tree, 'port')) ?? '';
-  const type = textOf(get(tree, 'type'));
-  const host = textOf(get(tree, 'host'));
-  const about = { tls: get(tree, 'ssl') !== undefined, isQuic: type === 'quic' };
+  const word = textOf(tree) ?? textOf(argument(tree, 'port')) ?? '';
+  const type = textOf(argument(tree, 'type'));
+  const host = textOf(argument(tree, 'host'));
+  const about = { tls: argument(tree, 'ssl') !== undefined, isQuic: type === 'quic' };
   if (type === 'unix') return { address: { socket: word }, ...about };
   const port = /^\d+$/.test(word) ? Number(word) : 0;
   if (port < 1 || port > 65_535) throw new UserError(`${commandAt('listen', tree)}: "${word}" is no port`);
@@ -144,7 +160,7 @@ function changePair(pair: Pair, parent: string, here: Here): Pair[] {
   const { place, said } = here;
   const word = textOf(value);
   const instead = (value: Tree): Pair[] => [{ ...pair, value }];
-  switch (key) {
+  switch (key.toLowerCase()) {
     case 'listen': {
       if (parent !== '' && parent !== 'host') break;
       const items = each(value).flatMap((one) => changeListen(one, here));
@@ -161,8 +177,9 @@ function changePair(pair: Pair, parent: string, here: Here): Pair[] {
       said.push(`pid-file ${word}: left out`);
       return [];
     case 'error-log':
-      said.push(`error-log ${word} → ${path.basename(place.logFile)} of this run`);
-      return instead({ kind: 'text', text: place.logFile, from: value.from });
+      // Without one it is h2o's standard error.
+      said.push(`error-log ${word} → ${runLog}`);
+      return [];
     case 'access-log':
       return instead(changeLog(value, here));
     case 'proxy.reverse.url':
@@ -170,15 +187,27 @@ function changePair(pair: Pair, parent: string, here: Here): Pair[] {
     case 'fastcgi.connect':
       return instead(changeConnect(value, here));
     case 'fastcgi.spawn':
-      return instead(spawnAs(value, here));
-    case 'mruby.handler': case 'mruby.handler-file': case 'mruby.handler_path': case 'reproxy':
-      if (word !== 'OFF') said.push(asItIs(key));
+      allowCode(key, placeOf(value), place, said);
+      return instead(spawnAsItself(value));
+    case 'mruby.handler': case 'mruby.handler-file': case 'mruby.handler_path': case 'crash-handler':
+      allowCode(key, placeOf(value), place, said);
       break;
-    case 'memcached': {
-      const host = textOf(get(value, 'host'));
-      if (host !== undefined && !isLoopback(host)) throw new UserError(`${commandAt(`memcached ${host}`, value)} ${leaving}`);
+    case 'reproxy':
+      if (!/^off$/i.test(word ?? '')) throw new UserError(`${commandAt(key, value)} may leave this machine, an answer's header says to where: take it out of a copy of the config`);
       break;
-    }
+    case 'redirect': case 'error-doc':
+      requirePath(key, value);
+      break;
+    case 'memcached':
+      requireLoopbackHost(key, value);
+      break;
+  }
+  if (readAtStart.has(key) && word !== undefined) {
+    const own = path.resolve(here.folder, word);
+    const file = place.handOver(own);
+    if (file === own) return [pair];
+    said.push(handedOver(`${key} ${word}`, here.user));
+    return instead({ kind: 'text', text: file, from: value.from });
   }
   return dataCommands.has(key) ? [pair] : instead(changeTree(value, key, here));
 }
@@ -186,18 +215,19 @@ function changePair(pair: Pair, parent: string, here: Here): Pair[] {
 function changeListen(tree: Tree, here: Here): Tree[] {
   const { address, isQuic } = entryOf(tree);
   if (isQuic) {
-    here.said.push(`listen ${textOf(get(tree, 'port'))} of type quic: left out, HTTP/3 is not compared`);
+    here.said.push(`listen ${textOf(argument(tree, 'port'))} of type quic: left out, HTTP/3 is not compared`);
     return [];
   }
   const [port = 0] = 'ports' in address ? address.ports : [];
-  const was = 'socket' in address ? address.socket : [textOf(get(tree, 'host')), port].filter((part) => part !== undefined).join(':');
+  const was = 'socket' in address ? address.socket : [textOf(argument(tree, 'host')), port].filter((part) => part !== undefined).join(':');
   const to = 'socket' in address ? here.moved.sockets.get(address.socket) as string : String(here.moved.ports.get(port));
   const shown = 'socket' in address ? temporarySocket : `127.0.0.1:${to}`;
   const same = here.moves.get(shown);
   here.moves.set(shown, new Set([...same ?? [], was]));
   const pairs = tree.kind === 'map' ? tree.pairs : [];
-  if (/^on$/i.test(textOf(get(tree, 'proxy-protocol')) ?? '')) here.said.push('proxy-protocol: left out, load generators do not speak it');
-  const kept = pairs.filter(({ key }) => !['port', 'host', 'proxy-protocol'].includes(key)).map((pair) => pair.key === 'ssl' ? { ...pair, value: withoutOcsp(pair.value, here) } : pair);
+  if (/^on$/i.test(textOf(argument(tree, 'proxy-protocol')) ?? '')) here.said.push('proxy-protocol: left out, load generators do not speak it');
+  const kept = pairs.filter(({ key }) => !['port', 'host', 'proxy-protocol'].includes(key.toLowerCase()))
+    .map((pair) => pair.key.toLowerCase() === 'ssl' ? { ...pair, value: changeTree(withoutOcsp(pair.value, here), 'ssl', here) } : pair);
   const host = 'socket' in address ? [] : [pairOf('host', '127.0.0.1')];
   return [{ kind: 'map', from: tree.from, pairs: [...host, pairOf('port', to), ...kept] }];
 }
@@ -205,8 +235,8 @@ function changeListen(tree: Tree, here: Here): Tree[] {
 /** Whether a certificate has been revoked other machines know, and they are not asked. */
 function withoutOcsp(ssl: Tree, here: Here): Tree {
   if (ssl.kind !== 'map') return ssl;
-  if (textOf(get(ssl, 'ocsp-update-interval')) !== '0') here.said.push('ocsp-update-interval → 0, since it would ask another machine');
-  return { ...ssl, pairs: [...ssl.pairs.filter(({ key }) => key !== 'ocsp-update-interval'), pairOf('ocsp-update-interval', '0')] };
+  if (textOf(argument(ssl, 'ocsp-update-interval')) !== '0') here.said.push('ocsp-update-interval → 0, since it would ask another machine');
+  return { ...ssl, pairs: [...ssl.pairs.filter(({ key }) => !/^ocsp-update-(?:interval|cmd)$/i.test(key)), pairOf('ocsp-update-interval', '0')] };
 }
 
 /** A log is a path, a mapping with one, or a list of these. */
@@ -221,7 +251,7 @@ function changeLog(tree: Tree, here: Here): Tree {
 /** A text, a list of them, or a mapping of newer ones, with `backends` or `url`. */
 function changeUrls(tree: Tree, here: Here): Tree {
   if (tree.kind === 'list') return { ...tree, items: tree.items.map((item) => changeUrls(item, here)) };
-  if (tree.kind === 'map') return { ...tree, pairs: tree.pairs.map((pair) => ['backends', 'url'].includes(pair.key) ? { ...pair, value: changeUrls(pair.value, here) } : pair) };
+  if (tree.kind === 'map') return { ...tree, pairs: tree.pairs.map((pair) => ['backends', 'url'].includes(pair.key.toLowerCase()) ? { ...pair, value: changeUrls(pair.value, here) } : pair) };
   const words = `proxy.reverse.url ${tree.text}`;
   // Sockets are [unix:PATH] here.
   const { text, is } = localTarget(tree.text.replace(/\[unix:([^\]]+)\]/, 'unix:$1:'), new Set(), here.moved, commandAt(words, tree));
@@ -234,25 +264,44 @@ function changeUrls(tree: Tree, here: Here): Tree {
 }
 
 function changeConnect(tree: Tree, { moved, said, upstreams }: Here): Tree {
-  const host = textOf(get(tree, 'host'));
-  const port = textOf(tree) ?? textOf(get(tree, 'port')) ?? '';
-  const isSocket = textOf(get(tree, 'type')) === 'unix';
-  if (!isSocket && host !== undefined && !isLoopback(host)) throw new UserError(`${commandAt(`fastcgi.connect ${host}`, tree)} ${leaving}`);
+  const port = textOf(tree) ?? textOf(argument(tree, 'port')) ?? '';
+  const isSocket = textOf(argument(tree, 'type')) === 'unix';
+  if (!isSocket) requireLoopbackHost('fastcgi.connect', tree);
   const movedTo = isSocket ? moved.sockets.get(port) : undefined;
   if (movedTo === undefined) {
     said.push(loadedToo(`fastcgi.connect ${port}`));
     upstreams.push(isSocket ? { socket: port } : { port: Number(port) });
   }
   if (tree.kind !== 'map' || movedTo === undefined) return tree;
-  return { ...tree, pairs: tree.pairs.map((pair) => pair.key === 'port' ? { ...pair, value: { kind: 'text', text: movedTo, from: pair.value.from } } : pair) };
+  return { ...tree, pairs: tree.pairs.map((pair) => pair.key.toLowerCase() === 'port' ? { ...pair, value: { kind: 'text', text: movedTo, from: pair.value.from } } : pair) };
 }
 
-/** What it spawns ran as its user, and does so here. */
-function spawnAs(tree: Tree, { place, user }: Here): Tree {
-  if (place.user === undefined || get(tree, 'user') !== undefined) return tree;
-  const pairs = tree.kind === 'map' ? tree.pairs : [{ key: 'command', from: tree.from, value: tree }];
-  return { kind: 'map', from: tree.from, pairs: [...pairs, pairOf('user', user ?? place.user.name)] };
+/** Throws UserError when a backend, whose host h2o takes to be 127.0.0.1 where it has none, is not on this machine. */
+function requireLoopbackHost(command: string, tree: Tree): void {
+  // h2o takes the first of several, and any case.
+  const hosts = tree.kind === 'map' ? tree.pairs.filter(({ key }) => /^host$/i.test(key)).map(({ value }) => textOf(value) ?? '') : [];
+  const other = hosts.find((host) => !isLoopback(host));
+  if (other !== undefined) throw new UserError(`${commandAt(`${command} ${other}`, tree)} ${leaving}`);
 }
+
+/** Of what h2o fetches for an answer itself: a path of its own. Other redirects are the client's to follow. */
+function requirePath(command: string, tree: Tree): void {
+  for (const one of each(tree)) {
+    const pairs = one.kind === 'map' ? one.pairs : [];
+    const isFetched = command === 'error-doc' || pairs.some(({ key, value }) => /^internal$/i.test(key) && !/^no$/i.test(textOf(value) ?? ''));
+    const urls = pairs.filter(({ key }) => /^url$/i.test(key)).map(({ value }) => textOf(value) ?? '');
+    const other = isFetched ? urls.find((url) => /^\w+:|^\/\//.test(url)) : undefined;
+    if (other !== undefined) throw new UserError(`${commandAt(`${command} ${other}`, one)} may leave this machine: give a path of the same server, or take it out of a copy of the config`);
+  }
+}
+
+/** h2o has no right to make it another user than itself. */
+function spawnAsItself(tree: Tree): Tree {
+  return tree.kind === 'map' ? { ...tree, pairs: tree.pairs.filter(({ key }) => !/^user$/i.test(key)) } : tree;
+}
+
+/** What h2o reads of these at its start only: it may be closed to others. */
+const readAtStart = new Set(['certificate-file', 'key-file', 'dh-file', 'client-ca-file', 'proxy.ssl.cafile']);
 
 const pathCommands = new Set(['file.dir', 'file.file', 'certificate-file', 'key-file', 'dh-file', 'mruby.handler-file', 'mruby.handler_path', 'proxy.ssl.cafile']);
 

@@ -1,5 +1,6 @@
 // What of a person's own config has another place here.
 import path from 'node:path';
+import type { RunAs } from '../../process.ts';
 import type { AdoptPlace } from '../server.ts';
 import { isLoopback } from './upstream.ts';
 
@@ -59,6 +60,14 @@ export class AccessLogs {
     this.#files.set(log, file);
     return file;
   }
+}
+
+/** Where logs of errors go: to the server's standard error. */
+export const runLog = 'error.log of this run';
+
+/** What is said of a key or the like that is closed to the server's user. */
+export function handedOver(words: string, user: RunAs | undefined): string {
+  return `${words} → a copy for its start, since it is closed to ${user?.name}`;
 }
 
 /** How files and sockets are called that end with the server. */

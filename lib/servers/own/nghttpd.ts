@@ -28,7 +28,9 @@ export async function adoptNghttpd(file: string, place: AdoptPlace): Promise<Ado
       said.push('--daemon: left out, so that its end is seen');
       return [];
     }
-    return [pathFlags.has(flag.name) && flag.value !== undefined ? { ...from, value: path.resolve(folder, flag.value) } : from];
+    if (!pathFlags.has(flag.name) || flag.value === undefined) return [from];
+    const own = path.resolve(folder, flag.value);
+    return [{ ...from, value: flag.name === 'htdocs' ? own : place.handOver(own) }];
   });
   if (!kept.some(({ name }) => name === 'htdocs')) {
     kept.push({ name: 'htdocs', value: folder, comments: [], origin: 'this machine', line: 0 });
@@ -61,7 +63,7 @@ async function keyAndCertificate(file: string, words: Words | undefined, place: 
   for (const found of pair) {
     await access(found).catch(() => { throw new UserError(`${file}:${words.line}: the key or certificate ${found} is not there, or closed to this user`); });
   }
-  return pair;
+  return pair.map((found) => place.handOver(found));
 }
 
 /** Relative ones are relative to the folder of the file. */

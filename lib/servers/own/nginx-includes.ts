@@ -2,7 +2,7 @@
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
-import { parseConfig, type Directive } from '../nginx-config.ts';
+import { bareWord, parseConfig, type Directive } from '../nginx-config.ts';
 import { glob, isGlob } from './glob.ts';
 import { fromLine } from './origin.ts';
 import { readText, type Inclusion } from './read-text.ts';
@@ -20,7 +20,7 @@ export async function readNginxConfig(file: string, text: string): Promise<Direc
 async function withIncludes(directives: readonly Directive[], file: string, folder: string, open: readonly string[]): Promise<Directive[]> {
   const parts = await Promise.all(directives.map(async (directive): Promise<Directive[]> => {
     const { name, args: [pattern], block, line } = directive;
-    if (name === 'include' && block === undefined && pattern !== undefined) return included({ from: `${file}:${line}`, name: bareWord(pattern) }, folder, open);
+    if (name === 'include' && block === undefined && pattern !== undefined) return included({ from: `${file}:${line}`, name: bareWord(pattern), folder }, open);
     const here = { ...directive, origin: fromLine(file, line) };
     return [block === undefined ? here : { ...here, block: await withIncludes(block, file, folder, open) }];
   }));
@@ -30,7 +30,8 @@ async function withIncludes(directives: readonly Directive[], file: string, fold
 /** By pattern: like what is in the files, their list stays as it was at first. */
 const lists = new Map<string, readonly string[]>();
 
-async function included(by: Inclusion, folder: string, open: readonly string[]): Promise<Directive[]> {
+async function included(by: Inclusion, open: readonly string[]): Promise<Directive[]> {
+  const { folder } = by;
   const pattern = path.resolve(folder, by.name);
   const files = lists.get(pattern) ?? (isGlob(pattern) ? await glob(pattern) : [pattern]);
   lists.set(pattern, files);
@@ -41,10 +42,4 @@ async function included(by: Inclusion, folder: string, open: readonly string[]):
     return withIncludes(parseConfig({ origin: file, text }), file, folder, [...open, real]);
   }));
   return parts.flat();
-}
-
-/** What nginx reads: without quotes, escapes of quotes and backslashes undone. */
-export function bareWord(word: string): string {
-  const inner = /^(["'])(.*)\1$/s.exec(word)?.[2] ?? word;
-  return inner.replace(/\\(["'\\])/g, '$1');
 }

@@ -1,10 +1,9 @@
 // What a person's nginx config listens on.
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
-import type { Directive } from '../nginx-config.ts';
+import { bareWord, type Directive } from '../nginx-config.ts';
 import { listensByPort, type Listen } from './listens.ts';
 import type { Address } from './moved.ts';
-import { bareWord } from './nginx-includes.ts';
 
 /** Ports in one range; each becomes a port of its own here. */
 const mostPorts = 100;

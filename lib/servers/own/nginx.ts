@@ -2,17 +2,18 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
-import { run } from '../../setup/run.ts';
-import { atLeast } from '../../setup/version.ts';
-import { findDirectives, printConfig, quoted, tempModules, type Directive } from '../nginx-config.ts';
+import type { RunAs } from '../../process.ts';
+import { bareWord, findDirectives, logArgs, printConfig, quoted, tempModules, type Directive } from '../nginx-config.ts';
+import { serviceUser } from '../rights.ts';
 import type { AdoptPlace, AdoptedConfig, Build, UpstreamAddress } from '../server.ts';
+import { allowCode } from './code.ts';
 import { chooseListen } from './listens.ts';
-import { AccessLogs, moveAddresses, temporary, type Moved } from './moved.ts';
+import { AccessLogs, handedOver, moveAddresses, runLog, temporary, type Moved } from './moved.ts';
 import { ListenLines } from './nginx-addresses.ts';
-import { bareWord, readNginxConfig } from './nginx-includes.ts';
+import { readNginxConfig } from './nginx-includes.ts';
 import { httpServers, listensOf, nginxListens, nginxWorkers, parseAddress, placeOf } from './nginx-listens.ts';
 import { readText } from './read-text.ts';
-import { asItIs, leaving, loadedToo, localTarget, upstreamAddress } from './upstream.ts';
+import { leaving, loadedToo, localTarget, upstreamAddress } from './upstream.ts';
 
 /** ServerKind.adopt. */
 export async function adoptNginx(file: string, place: AdoptPlace, build: Build): Promise<AdoptedConfig> {
@@ -23,7 +24,7 @@ export async function adoptNginx(file: string, place: AdoptPlace, build: Build):
   const here: Here = {
     place, build, moved, folder: path.dirname(file), listenLines: new ListenLines(moved), said: [],
     upstreams: new Set(blocksIn(config, 'http').flatMap(({ block = [] }) => blocksIn(block, 'upstream').map(({ args }) => bareWord(args[0] ?? '').toLowerCase()))),
-    user: await userHere(config, place), accessLogs: new AccessLogs(place), folders: new Map(), upstreamAddresses: [],
+    ...await userHere(config, place), accessLogs: new AccessLogs(place), folders: new Map(), upstreamAddresses: [],
   };
   const runs = withBuiltIns(change(config, '', here), here);
   if (findDirectives(config, 'root').concat(findDirectives(config, 'alias')).some(({ args }) => /^(?![/$])/.test(bareWord(args[0] ?? '')))) {
@@ -37,13 +38,11 @@ export async function adoptNginx(file: string, place: AdoptPlace, build: Build):
     upstreams: here.upstreamAddresses,
     workers: workers === 'server-cores' ? place.cores : workers,
     redirections: [...new Set([...here.listenLines.moves, ...here.listenLines.said, ...here.said])],
-    // Relative paths keep their meaning: those below the build's prefix as they are, the others by absolutePaths.
-    args: (configFile) => [...(atLeast(build.version, oldestWithLogOption) ? ['-e', place.logFile] : []), '-c', configFile],
+    user: here.user,
+    // Relative paths keep their meaning: those below the build's prefix as they are, the others by besideConfig.
+    args: (configFile) => [...logArgs(build), '-c', configFile],
   };
 }
-
-/** Until the config is read, messages would go to the build's own log. */
-const oldestWithLogOption = '1.19.5';
 
 interface Here {
   place: AdoptPlace;
@@ -55,8 +54,10 @@ interface Here {
   said: string[];
   /** Names, in lower case. */
   upstreams: ReadonlySet<string>;
-  /** What becomes of the line `user`. */
-  user: { args: readonly string[]; why: string } | undefined;
+  /** Whom it runs as; undefined: who starts it. */
+  user: RunAs | undefined;
+  /** Who takes the place of the line `user`, and why; undefined when it is kept. */
+  userInstead: string | undefined;
   accessLogs: AccessLogs;
   /** As the config names them → those here. */
   folders: Map<string, string>;
@@ -95,8 +96,13 @@ function change(directives: readonly Directive[], parent: string, here: Here): D
 /** Paths that nginx takes from the config's folder; all other relative ones are below the build's prefix. */
 const besideConfig = /^(?:(?:\w+_)?ssl_(?:certificate|certificate_key|client_certificate|trusted_certificate|crl|dhparam|password_file|session_ticket_key|stapling_file)|auth_basic_user_file|auth_jwt_key_file|quic_host_key|js_path)$/;
 
-/** Code, and rules that name files of their own. */
-const code = /_by_lua(?:_block|_file)?$|^(?:js_import|perl|perl_set|perl_require|modsecurity_rules\w*)$/;
+/** What nginx reads of these at its start and its workers never do: it may be closed to others. */
+const readAtStart = /^(?:\w+_)?ssl_(?:certificate|certificate_key|client_certificate|trusted_certificate|crl|dhparam|password_file|session_ticket_key|stapling_file)$/;
+
+/** Code: of modules, in a language of their own, and rules that may start programs. */
+const code = /^load_module$|_by_lua(?:_block|_file)?$|^lua_package_c?path$|^js_(?:import|include|preload_object)$|^perl|^mruby_|^passenger|^wasm|^proxy_wasm$|^modsecurity_rules|^ssl_engine$/;
+/** Keys that a library of the config's choice reads. */
+const codeKey = /^(?:engine|store):/;
 
 /** @param beside it in its block */
 function changeLine(directive: Directive, parent: string, beside: readonly Directive[], here: Here): Directive[] {
@@ -108,26 +114,26 @@ function changeLine(directive: Directive, parent: string, beside: readonly Direc
     said.push(`${name} ${args[0]} → ${where}`);
     return having(first, ...args.slice(1));
   };
-  if (code.test(name)) said.push(asItIs(name));
+  if (code.test(name) || (/ssl_certificate_key$/.test(name) && codeKey.test(first))) allowCode(name, placeOf(directive), place, said);
   switch (name) {
     case 'daemon':
       return first === 'off' ? [directive] : instead('off', 'off, so that its end is seen');
     case 'pid': case 'lock_file':
       return instead(quoted(path.join(place.temp, name)), temporary);
     case 'user':
-      if (here.user === undefined) return [directive];
-      said.push(`user ${args.join(' ')} → ${here.user.why}`);
-      return here.user.args.length === 0 ? [] : having(...here.user.args);
+      // It runs as that user from its start.
+      if (here.userInstead !== undefined) said.push(`user ${args.join(' ')} → ${here.userInstead}`);
+      return [];
     case 'worker_processes':
       return first === 'auto' ? instead(String(place.cores), `${place.cores}, the number of server cores`) : [directive];
     case 'worker_cpu_affinity':
       said.push(`${name} ${args.join(' ')}: left out, the workers run on the server's cores`);
       return [];
     case 'worker_rlimit_nofile':
-      if (place.user !== undefined || Number(first) <= place.fileLimit) return [directive];
+      if (Number(first) <= place.fileLimit) return [directive];
       return instead(String(place.fileLimit), `${place.fileLimit}, the hard limit here`);
     case 'error_log':
-      return first === 'stderr' || first === '/dev/null' || first.startsWith('memory:') ? [directive] : instead(quoted(place.logFile), `${path.basename(place.logFile)} of this run`);
+      return first === 'stderr' || first === '/dev/null' || first.startsWith('memory:') ? [directive] : instead('stderr', runLog);
     case 'access_log':
       return first === 'off' || first === '/dev/null' ? [directive] : instead(quoted(here.accessLogs.fileFor(first)), temporary);
     case 'ssl_stapling':
@@ -135,6 +141,11 @@ function changeLine(directive: Directive, parent: string, beside: readonly Direc
       return instead('off', 'off, since it would ask another machine');
     case 'proxy_store': case 'fastcgi_store': case 'uwsgi_store': case 'scgi_store':
       return first === 'off' ? [directive] : instead('off', 'off, since it would write among the files that are served');
+    case 'ssl_ocsp':
+      return first === 'off' ? [directive] : instead('off', 'off, since it would ask another machine');
+    case 'state':
+      if (parent === 'upstream') throw new UserError(`${placeOf(directive)}: state ${first} ${leaving}`);
+      return [directive];
     case 'google_perftools_profiles':
       said.push(`${name} ${args[0]}: left out`);
       return [];
@@ -147,14 +158,19 @@ function changeLine(directive: Directive, parent: string, beside: readonly Direc
   }
   if (/_pass$/.test(name)) return having(targetOf(directive, here.upstreams, here), ...args.slice(1));
   if (/_(?:temp|cache)_path$/.test(name)) return instead(quoted(folderFor(`${name} ${first}`, name, here)), temporary);
-  if (besideConfig.test(name) && !/^(?:\/|\$|data:|engine:|store:)/.test(first)) return having(quoted(path.join(here.folder, first)), ...args.slice(1));
-  return [directive];
+  if (!besideConfig.test(name) || /^(?:\$|data:|engine:|store:)/.test(first)) return [directive];
+  const own = path.resolve(here.folder, first);
+  // Where a variable says which, it is read for each connection.
+  const file = readAtStart.test(name) && !first.includes('$') ? place.handOver(own) : own;
+  if (file !== own) said.push(handedOver(`${name} ${first}`, here.user));
+  return file === first ? [directive] : having(quoted(file), ...args.slice(1));
 }
 
 function targetOf(directive: Directive, upstreams: ReadonlySet<string>, { moved, said, upstreamAddresses }: Here): string {
   const word = directive.args[0] ?? '';
   const words = `${directive.name} ${word}`;
-  const { text, is } = localTarget(bareWord(word), upstreams, moved, `${placeOf(directive)}: ${words}`);
+  const asksResolver = /\$|^resolve$|^service=/m.test(directive.args.map(bareWord).join('\n'));
+  const { text, is } = localTarget(bareWord(word), upstreams, moved, `${placeOf(directive)}: ${words}`, asksResolver);
   if (is === 'other') {
     said.push(loadedToo(words));
     upstreamAddresses.push(upstreamAddress(text));
@@ -180,7 +196,7 @@ function withBuiltIns(config: readonly Directive[], here: Here): Directive[] {
   const line = (name: string, ...args: string[]): Directive => ({ name, args, comments: [], origin: 'this machine', line: 0 });
   const lacks = (block: readonly Directive[]) => ({ name: wanted }: Directive): boolean => !block.some(({ name }) => name === wanted);
   const main = [
-    line('daemon', 'off'), line('error_log', quoted(place.logFile)), line('pid', quoted(path.join(place.temp, 'pid'))), line('lock_file', quoted(path.join(place.temp, 'lock_file'))),
+    line('daemon', 'off'), line('error_log', 'stderr'), line('pid', quoted(path.join(place.temp, 'pid'))), line('lock_file', quoted(path.join(place.temp, 'lock_file'))),
   ].filter(lacks(config));
   const added: string[] = main.map(({ name }) => name);
   const withHttp = config.map((directive): Directive => {
@@ -197,11 +213,11 @@ function withBuiltIns(config: readonly Directive[], here: Here): Directive[] {
   return [...main, ...withHttp];
 }
 
-/** undefined when the user can be kept. */
-async function userHere(config: readonly Directive[], { user }: AdoptPlace): Promise<Here['user']> {
-  const [name, group = name] = (config.find((directive) => directive.name === 'user')?.args ?? []).map(bareWord);
-  if (name === undefined || group === undefined) return undefined;
-  if (user === undefined) return { args: [], why: 'whoever starts bakeoff, since it takes root to become another one' };
-  const found = await Promise.all([run({ command: 'getent', args: ['passwd', name] }), run({ command: 'getent', args: ['group', group] })]);
-  return found.every(({ code }) => code === 0) ? undefined : { args: [user.name, user.group], why: `${user.name} ${user.group}, since ${found[0].code === 0 ? `the group ${group}` : name} is not there` };
+/** Whom the config runs as. A stranger's may name who it likes: it gets a service's user, or nobody. */
+async function userHere(config: readonly Directive[], { user }: AdoptPlace): Promise<Pick<Here, 'user' | 'userInstead'>> {
+  const [name, group] = (config.find((directive) => directive.name === 'user')?.args ?? []).map(bareWord);
+  if (user === undefined) return { user, userInstead: 'whoever starts bakeoff, since it takes root to become another one' };
+  if (name === undefined) return { user, userInstead: undefined };
+  const found = await serviceUser(name, group);
+  return typeof found === 'string' ? { user, userInstead: `${user.name}, since ${found}` } : { user: found, userInstead: undefined };
 }

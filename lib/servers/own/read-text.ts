@@ -1,5 +1,6 @@
-import { readFile, stat } from 'node:fs/promises';
+import { readFile, realpath, stat } from 'node:fs/promises';
 import { UserError } from '../../errors.ts';
+import { isOpenToAll } from '../scratch.ts';
 
 const why: Record<string, string> = {
   ENOENT: 'is not there', EISDIR: 'is a folder, not a file', EACCES: 'is closed to this user', ELOOP: 'is a link to itself', ENOTDIR: 'is not there',
@@ -20,6 +21,8 @@ export async function readText(file: string, by?: Inclusion): Promise<string> {
 }
 
 export interface Inclusion {
+  /** Of the config itself. */
+  folder: string;
   /** FILE:LINE */
   from: string;
   /** As it is written there. */
@@ -32,6 +35,7 @@ async function readNow(file: string, by: Inclusion | undefined): Promise<string>
     const found = await stat(file);
     // A pipe could be read once, or never.
     if (!found.isFile() && !found.isDirectory() && file !== '/dev/null') throw new UserError(`${begin} is a pipe or device: save it to a file`);
+    await requireReadable(file, by);
     const bytes = await readFile(file);
     if (bytes.includes(0)) throw new UserError(`${begin} is not text`);
     return bytes.toString('utf8');
@@ -41,4 +45,15 @@ async function readNow(file: string, by: Inclusion | undefined): Promise<string>
     const hint = code === 'ENOENT' && by !== undefined && !by.name.startsWith('/') ? ': what it names begins at its own folder, so keep a copy beside the original' : '';
     throw new UserError(`${begin} ${why[code] ?? `cannot be read: ${message}`}${hint}`);
   }
+}
+
+/**
+ * What root alone may read is not a stranger's config's to include: h2o would send it to who asks. Throws UserError for what is
+ * closed to others and not the config's own, beside it or below.
+ */
+async function requireReadable(file: string, by: Inclusion | undefined): Promise<void> {
+  if (by === undefined || process.geteuid?.() !== 0 || isOpenToAll(file)) return;
+  const [real, folder] = await Promise.all([realpath(file), realpath(by.folder)]);
+  if (real.startsWith(`${folder.replace(/\/$/, '')}/`)) return;
+  throw new UserError(`${by.from}: includes ${file}, which is closed to others, and not beside the config: put a copy beside it, or open it to others`);
 }

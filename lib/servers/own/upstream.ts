@@ -4,9 +4,15 @@ import { UserError } from '../../errors.ts';
 import type { UpstreamAddress } from '../server.ts';
 import type { Moved } from './moved.ts';
 
-/** Whether an address, as a URL or a config has it, is of this machine only. */
+const octet = '(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)';
+const loopback = new RegExp(`^(?:localhost|127(?:\\.${octet}){3}|\\[(?:::1|(?:0{1,4}:){7}0{0,3}1)\\])$`, 'i');
+
+/**
+ * Whether an address, as a URL or a config has it, is of this machine only. Only what no resolver is asked about: 127.0.0.1 as
+ * it is usually written, also where another notation (127.1, 0x7f000001, ::ffff:127.0.0.1, a dot at the end) may mean the same.
+ */
 export function isLoopback(host: string): boolean {
-  return /^(?:localhost|127(?:\.\d{1,3}){3}|\[(?:::1|(?:0+:){7}0*1)\])$/i.test(host);
+  return loopback.test(host);
 }
 
 /** What is wrong with a target elsewhere. */
@@ -26,22 +32,26 @@ export interface Target {
  * @param target host:port, a URL, or unix:PATH with or without a scheme
  * @param names of upstream blocks, in lower case
  * @param directive with FILE:LINE, for the message
+ * @param asksResolver a name is not the machine's own to resolve; with a variable anywhere, nginx asks its resolver
  * @throws UserError when it is another machine, or only a variable says
  */
-export function localTarget(target: string, names: ReadonlySet<string>, moved: Moved, directive: string): Target {
+export function localTarget(target: string, names: ReadonlySet<string>, moved: Moved, directive: string, asksResolver = target.includes('$')): Target {
   const [, before = '', socket, after = ''] = /^((?!unix:)\w+:\/\/)?unix:([^:]+)(.*)$/s.exec(target) ?? [];
   if (socket !== undefined) {
     const movedTo = moved.sockets.get(path.posix.normalize(socket));
     return movedTo === undefined ? { text: target, is: 'other' } : { text: `${before}unix:${movedTo}${after}`, is: 'own' };
   }
   const { scheme = '', authority = '', rest = '' } = /^(?<scheme>\w+:\/\/)?(?<authority>[^/?$]*)(?<rest>.*)$/s.exec(target)?.groups ?? {};
-  const { host = '', port } = /^(?<host>\[[^\]]*\]|[^:]*)(?::(?<port>\d+))?$/.exec(authority)?.groups ?? {};
-  // Behind the address a variable may only be what begins with / or ?: any other could go on with the name of a host.
-  if (host === '' || (rest.startsWith('$') && !/^\$\{?(?:request_uri|uri|document_uri|is_args)\b/.test(rest))) {
+  const { host, port } = /^(?<host>\[[^\]]*\]|[^:]+)(?::(?<port>\d+))?$/.exec(authority)?.groups ?? {};
+  // Directly behind the address only $request_uri may stand: it begins with / or ?, whatever the client asks for and the config
+  // says. Any other could go on with the name of a host: also $uri, by a rewrite, and $is_args, which may be empty.
+  if (rest.startsWith('$') && !/^\$(?:request_uri\b|\{request_uri\})/.test(rest)) {
     throw new UserError(`${directive} may leave this machine, a variable says to where: name an address of 127.0.0.1`);
   }
-  if (names.has(host.toLowerCase())) return { text: target, is: 'upstream' };
-  if (!isLoopback(host)) throw new UserError(`${directive} ${leaving}`);
+  if (host === undefined) throw new UserError(`${directive} ${leaving}`);
+  // With a port, or one that only the request makes known, it is a name for the resolver.
+  if (names.has(host.toLowerCase()) && port === undefined) return { text: target, is: 'upstream' };
+  if (!isLoopback(host) || (asksResolver && /^localhost$/i.test(host))) throw new UserError(`${directive} ${leaving}`);
   const asked = Number(port ?? defaultPorts[scheme.replace('//', '')] ?? 80);
   const movedTo = moved.loopbackPorts.has(asked) ? moved.ports.get(asked) : undefined;
   return movedTo === undefined ? { text: target, is: 'other' } : { text: `${scheme}127.0.0.1:${movedTo}${rest}`, is: 'own' };
@@ -58,9 +68,4 @@ export function upstreamAddress(text: string): UpstreamAddress {
 /** What is said of a target that is somebody else's. */
 export function loadedToo(directive: string): string {
   return `${directive}: what runs there is loaded too`;
-}
-
-/** What is said of code, and of rules in files of their own. */
-export function asItIs(name: string): string {
-  return `${name}: runs as it is, the files that it writes and the addresses that it calls are not redirected`;
 }

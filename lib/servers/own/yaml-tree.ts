@@ -68,7 +68,7 @@ async function treeOf(file: string, text: string, folder: string, open: readonly
 
   async function included(name: string, line: number): Promise<Tree> {
     const other = path.resolve(folder, name);
-    const inside = await readText(other, { from: `${file}:${line}`, name });
+    const inside = await readText(other, { from: `${file}:${line}`, name, folder });
     const real = await realpath(other);
     if (open.includes(real)) throw new UserError(`${file}:${line}: includes ${other}, which includes this file again`);
     return treeOf(other, inside, folder, [...open, real]);

@@ -1,0 +1,55 @@
+// Removes folders by descriptor: whoever may write in them, or beside them, cannot have anything else removed instead.
+import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, rmdirSync, unlinkSync, type Stats } from 'node:fs';
+
+const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
+
+/** Opens a folder that is no link. The last name of the path is not followed; what is above it is the caller's to trust. */
+export function openFolder(path: string): number {
+  return openSync(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+}
+
+/** The path of what is in an open folder, wherever that has been moved to meanwhile. */
+export function inFolder(descriptor: number, name: string): string {
+  return `/proc/self/fd/${descriptor}/${name}`;
+}
+
+/**
+ * Removes a folder with all that is in it, if it is there, is no link, and `mayGo` says so of what was opened. Links in it go, what
+ * they point to stays; other file systems that are mounted in it stay too. Throws the file system's error.
+ */
+export function removeFolder(path: string, mayGo: (found: Stats) => boolean = () => true): void {
+  let folder: number;
+  try {
+    folder = openFolder(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
+    throw error;
+  }
+  try {
+    const found = fstatSync(folder);
+    if (!mayGo(found)) return;
+    empty(folder, found.dev);
+  } finally {
+    closeSync(folder);
+  }
+  // Whatever has taken the name since: it goes only if it is an empty folder.
+  rmdirSync(path);
+}
+
+function empty(folder: number, device: number): void {
+  for (const name of readdirSync(inFolder(folder, '.'))) {
+    const path = inFolder(folder, name);
+    if (!lstatSync(path).isDirectory()) {
+      unlinkSync(path);
+      continue;
+    }
+    const inner = openFolder(path);
+    try {
+      if (fstatSync(inner).dev !== device) throw new Error(`${name} is another file system`);
+      empty(inner, device);
+    } finally {
+      closeSync(inner);
+    }
+    rmdirSync(path);
+  }
+}

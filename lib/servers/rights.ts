@@ -1,0 +1,43 @@
+// Whom servers run as. Root measures; what it starts needs no right of root's.
+import { UserError } from '../errors.ts';
+import type { RunAs } from '../process.ts';
+import { run } from '../setup/run.ts';
+
+/** Whom a server runs as that root starts: nobody. undefined when it is not root that starts it. Throws UserError when there is no such user. */
+export async function unprivilegedUser(server: string): Promise<RunAs | undefined> {
+  if (process.geteuid?.() !== 0) return undefined;
+  const [found] = await lookUp('passwd', 'nobody');
+  if (found === undefined) throw new UserError(`${server} runs as the user nobody, which is not there: create it, or start bakeoff without root`);
+  return { name: 'nobody', uid: Number(found[2]), gid: Number(found[3]) };
+}
+
+/** Shells of users that nobody logs in as. */
+const noLogin = /\/(?:nologin|false)$/;
+
+/**
+ * The user that a config names for its server, if a stranger's config may have it: one that services run as. With another one
+ * it could read what is a person's, or root's.
+ * @param group that it names too; absent: the user's own
+ * @returns why it may not, as words, when it may not
+ */
+export async function serviceUser(name: string, group?: string): Promise<RunAs | string> {
+  const [user] = await lookUp('passwd', name);
+  if (user === undefined) return `${name} is not there`;
+  const [uid, ownGid, shell = ''] = [Number(user[2]), Number(user[3]), user[6]];
+  if (uid === 0) return 'no server needs to be root here';
+  if (!noLogin.test(shell)) return `${name} is no service's user (its shell is ${shell || 'the default one'})`;
+  if (group === undefined) return ownGid === 0 ? `${name} is in the group root` : { name, uid, gid: ownGid };
+  const [found] = await lookUp('group', group);
+  if (found === undefined) return `the group ${group} is not there`;
+  const [gid, members = ''] = [Number(found[2]), found[3]];
+  if (gid === 0 || (gid !== ownGid && !members.split(',').includes(name))) return `${name} is not in the group ${group}`;
+  return { name, uid, gid };
+}
+
+/** The fields of an entry of passwd(5) or group(5), wherever this machine has them; none when there is no such name. */
+async function lookUp(database: 'passwd' | 'group', name: string): Promise<string[][]> {
+  // getent would take a flag for one, and an empty name for all.
+  if (!/^\w[\w.-]*\$?$/.test(name)) return [];
+  const { code, stdout } = await run({ command: 'getent', args: [database, name] });
+  return code === 0 ? [stdout.trim().split(':')] : [];
+}

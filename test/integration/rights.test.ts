@@ -1,0 +1,130 @@
+// Whom the real servers run as where root starts them, and what a stranger's config gets from that.
+import { execFileSync } from 'node:child_process';
+import { chmod, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { UserError } from '../../lib/errors.ts';
+import type { ServerSpec } from '../../lib/scenario/model.ts';
+import { machineCertificate } from '../../lib/servers/certificate.ts';
+import { readOwnConfig, type RunningServer, type StartOptions } from '../../lib/servers/index.ts';
+import { ownFiles } from '../fixtures/own-files.ts';
+import { processesOf, servers, useServers } from '../fixtures/servers.ts';
+
+const test = useServers();
+const nobody = 65_534;
+
+async function startOwn(file: string, options: Partial<StartOptions> = {}): Promise<RunningServer> {
+  const own = await readOwnConfig(file);
+  const spec: ServerSpec = { name: own.server, config: [own.file], workers: own.workers, asIs: {} };
+  return test.start(spec, { folder: path.join(test.folder, `run-${path.basename(path.dirname(file))}`), page: { path: '/' }, ...options });
+}
+
+/** The message of what is refused: one line. */
+async function refusal(start: () => Promise<RunningServer>): Promise<string> {
+  const error: unknown = await start().then(() => expect.fail('it was started'), (thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(UserError);
+  expect((error as Error).message).not.toContain('\n');
+  expect(await test.scratchFolders()).toEqual([]);
+  return (error as Error).message;
+}
+
+/** Of each process of a server: its users and groups, what it may do, and whether it can come to more. */
+async function rightsOf(server: RunningServer): Promise<string[]> {
+  const wanted = /^(?:Uid|Gid|Groups|CapInh|CapPrm|CapEff|CapBnd|CapAmb|NoNewPrivs):/;
+  return Promise.all(processesOf(server).map(async (pid) =>
+    (await readFile(`/proc/${pid}/status`, 'utf8')).split('\n').filter((line) => wanted.test(line)).map((line) => line.replace(/\s+/g, ' ').trim()).join('; ')));
+}
+
+const none = '0000000000000000';
+const noRights = (uid: number): string => `Uid:${` ${uid}`.repeat(4)}; Gid:${` ${uid}`.repeat(4)}; Groups:; CapInh: ${none}; CapPrm: ${none}; CapEff: ${none}; CapBnd: ${none}; CapAmb: ${none}; NoNewPrivs: 1`;
+
+async function pem(): Promise<Buffer> {
+  return readFile(await machineCertificate(new AbortController().signal));
+}
+
+const configs = {
+  nginx: (lines = '', main = ''): string => `${main}\nevents {}\nhttp { server { listen 443 ssl; ssl_certificate a.pem; ssl_certificate_key a.pem; root www; ${lines} } }`,
+  h2o: (): string => 'listen: {port: 443, ssl: {certificate-file: a.pem, key-file: a.pem}}\nhosts:\n  a:\n    paths:\n      /: {file.dir: www}\n',
+  nghttpd: (): string => '--htdocs=www\n8443 a.pem a.pem\n',
+};
+
+/** A config beside its page and its key, which only root may read. */
+async function ownFolder(config: string, www = 'www'): Promise<{ folder: string; file: string }> {
+  const folder = await ownFiles({ 'own.conf': config.replace('root www', 'root WWW'), [`${www}/index.html`]: 'hello', 'a.pem': await pem() });
+  await writeFile(path.join(folder, 'own.conf'), (await readFile(path.join(folder, 'own.conf'), 'utf8')).replace('WWW', path.join(folder, www)));
+  await chmod(path.join(folder, 'a.pem'), 0o600);
+  return { folder, file: path.join(folder, 'own.conf') };
+}
+
+describe.runIf(process.getuid?.() === 0)('started by root', () => {
+  it.each(servers)('%s runs as nobody, with all its processes, and cannot get more', async (_, spec) => {
+    const server = await test.start(spec, { workers: 2 });
+    expect([...new Set(await rightsOf(server))]).toEqual([noRights(nobody)]);
+  });
+
+  it.each([['nginx', configs.nginx()], ['h2o', configs.h2o()], ['nghttpd', configs.nghttpd()]])("%s with a person's own config does so too, with a key that only root may read, and nothing of it stays", async (_, config) => {
+    const { folder, file } = await ownFolder(config);
+    const server = await startOwn(file);
+    expect(server.bodyBytes).toBe('hello'.length);
+    expect([...new Set(await rightsOf(server))]).toEqual([noRights(nobody)]);
+    const [scratch] = await test.scratchFolders();
+    // Neither the key nor the config is below what the server could be made to serve.
+    expect(execFileSync('find', [path.join(test.folder, scratch as string), '-name', '*.pem', '-o', '-name', '*.conf'], { encoding: 'utf8' })).toBe('');
+    const closed = server.redirections.filter((line) => line.endsWith('→ a copy for its start, since it is closed to nobody'));
+    expect(closed.length > 0 || server.name === 'nghttpd').toBe(true);
+    expect((await readFile(path.join(folder, 'a.pem'))).equals(await pem())).toBe(true);
+    await server.stop();
+  });
+
+  it.each(['user root;', 'user root root;', 'user nobody root;', 'user sync;'])('nginx does not become whom a config names by "%s"', async (line) => {
+    const server = await startOwn((await ownFolder(configs.nginx('', line))).file);
+    expect([...new Set(await rightsOf(server))]).toEqual([noRights(nobody)]);
+    expect(server.redirections.join('\n')).toMatch(new RegExp(`^${line.slice(0, -1)} → nobody, since `, 'm'));
+  });
+
+  it('has the check of the config done with the same rights', async () => {
+    const [, spec] = servers[0] as (typeof servers)[number];
+    const folder = await ownFiles({});
+    await chmod(folder, 0o777);
+    const binary = path.join(folder, 'nginx');
+    await writeFile(binary, `#!/bin/sh\ncase "$*" in -V) ;; *) id -u >>${folder}/users; cat /proc/self/status | grep -c "NoNewPrivs:.1" >>${folder}/users;; esac\nexec ${test.binaries.nginx} "$@"\n`);
+    await chmod(binary, 0o755);
+    await (await test.start(spec, { binary })).stop();
+    expect((await readFile(path.join(folder, 'users'), 'utf8')).trim().split('\n')).toEqual(['65534', '1', '65534', '1']);
+  });
+
+  it.each([['nginx', configs.nginx()], ['h2o', configs.h2o()]])('%s says in one line whose rights a page is closed to', async (_, config) => {
+    const { folder, file } = await ownFolder(config);
+    await chmod(path.join(folder, 'www'), 0o700);
+    expect(await refusal(() => startOwn(file))).toMatch(/^https:\S+ answers with status 403: it runs as the user nobody here, for whom all folders above the page have to be open \(chmod o\+x\) and the page readable \(chmod o\+r\); or give a page /);
+  });
+
+  it('does not read for a config what is closed to others, unless it is beside it', async () => {
+    const secret = path.join(await ownFiles({ secret: 'X-Secret: hunter2' }), 'secret');
+    await chmod(secret, 0o600);
+    const h2o = (name: string): string => `listen: 80\nheader.add: !file ${name}\nhosts:\n  a:\n    paths:\n      /: {file.dir: www}\n`;
+    const of = async (text: string): Promise<string> => {
+      const { folder, file } = await ownFolder(text);
+      await symlink(secret, path.join(folder, 'link'));
+      await mkdir(path.join(folder, 'sub'));
+      await writeFile(path.join(folder, 'sub/mine'), '"X-Mine: 1"', { mode: 0o600 });
+      return file;
+    };
+    for (const name of [secret, 'link']) {
+      expect(await refusal(async () => startOwn(await of(h2o(name))))).toMatch(/own\.conf:2: includes \S+, which is closed to others, and not beside the config: put a copy beside it, or open it to others$/);
+      expect(await refusal(async () => startOwn(await of(configs.nginx(`\ninclude ${name};`))))).toMatch(/own\.conf:4: includes \S+, which is closed to others, /);
+    }
+    await (await startOwn(await of(h2o('sub/mine')))).stop();
+  });
+
+  it('does not run code of a config, unless it is trusted, and then as nobody', async () => {
+    const ruby = `listen: 80\nhosts:\n  a:\n    paths:\n      /:\n        mruby.handler: |\n          Proc.new { |env| [200, {}, ["ok"]] }\n`;
+    const { file } = await ownFolder(ruby);
+    expect(await refusal(() => startOwn(file))).toBe(`${file}:6: mruby.handler runs code of the config's own, and bakeoff was started by root: see what the code does and give --trust-config, or start bakeoff as another user`);
+    const module = await ownFolder(configs.nginx('', 'load_module /tmp/evil.so;'));
+    expect(await refusal(() => startOwn(module.file))).toMatch(/own\.conf:1: load_module runs code /);
+    const server = await startOwn(file, { trustConfig: true });
+    expect(server.bodyBytes).toBe(2);
+    expect([...new Set(await rightsOf(server))]).toEqual([noRights(nobody)]);
+  });
+});
