@@ -1,4 +1,5 @@
 // Samples what a server, the generator and everything else use while there is load.
+import { extent } from '../analysis/statistics.ts';
 import type { RunningServer } from '../servers/index.ts';
 import type { ServerSample } from '../store/index.ts';
 import type { MachineReading } from './machine-usage.ts';
@@ -71,7 +72,7 @@ export function usageBetween(samples: readonly ServerSample[], { fromMs, toMs, i
   const inside = samples.filter((sample) => sample.atMs >= fromMs && sample.atMs <= toMs);
   return {
     cpuSeconds: idleBefore ? cpuAround(samples, fromMs, toMs) : cpuAtEnd(samples, toMs) - valueAt(samples, fromMs, cpuOf),
-    rssBytes: Math.max(...(inside.length > 0 ? inside : samples).map((sample) => sample.rssBytes)),
+    rssBytes: extent((inside.length > 0 ? inside : samples).map((sample) => sample.rssBytes))[1],
   };
 }
 
