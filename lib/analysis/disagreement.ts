@@ -1,14 +1,12 @@
 // Where requests/s and CPU per request do not say the same: the server used more or less of its cores, and why that may be.
 import { percent } from '../format.ts';
-import { atLimit } from './limit.ts';
+import { atLimit, generatorAtLimit, generatorUse, type Shares } from './limit.ts';
 import { othersMatter, stealMatters } from './noise.ts';
 import { meanInterval } from './statistics.ts';
 
 /** How the machine was used under a variant: shares of 0 to 1, medians over the rounds; null where nobody measured. */
-export interface Use {
+export interface Use extends Shares {
   name: string;
-  serverShare: number | null;
-  generatorShare: number | null;
   /** How many cores the server can use at most. */
   serverCores: number;
   stealShare: number | null;
@@ -36,7 +34,7 @@ export function disagreementOf(baseline: Use, variant: Use, useLogs: readonly nu
 function reason(less: Use, more: Use): string {
   if (less.serverCores < more.serverCores) return `it can use ${less.serverCores} of its cores there, and ${more.serverCores} with ${more.name}`;
   if (less.sharedCores) return 'it shares its cores with the generator, which takes what the server leaves';
-  if (atLimit(less.generatorShare)) return `the generator was at its limit there (${percent(less.generatorShare ?? 0)})`;
+  if (generatorAtLimit(less)) return `the generator was at its limit there (${generatorUse(less)})`;
   if ((less.stealShare ?? 0) - (more.stealShare ?? 0) >= stealMatters) return `${percent(less.stealShare ?? 0)} of its cores were stolen there`;
   if ((less.othersShare ?? 0) - (more.othersShare ?? 0) >= othersMatter) return `others used ${percent(less.othersShare ?? 0)} of its cores there`;
   if (less.network !== '' && !atLimit(less.serverShare)) return `${less.network} there`;

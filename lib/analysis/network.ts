@@ -2,7 +2,8 @@
 import { enumeration, percentRange, short, whole } from '../format.ts';
 import type { LinkTraffic, NetworkResult, NetworkUse, Phase, Round, VariantResult } from '../runner/result.ts';
 import type { NetworkSpec } from '../scenario/model.ts';
-import { median } from './statistics.ts';
+import { responsesOf } from './phases.ts';
+import { extent, median } from './statistics.ts';
 
 /**
  * A delay holds while 99 of 100 packets leave the link within this share of it: 2 ms of 100 ms. With as many connections all
@@ -35,7 +36,7 @@ export function toleratedLatenessMs(spec: NetworkSpec, direction: Direction): nu
 
 /** How late the 99th of 100 packets was in the later direction of a round, in milliseconds; 0 on loopback. */
 export function roundLatenessMs({ phases }: Round): number {
-  return Math.max(0, ...phases.flatMap(({ network }) => directions.map((direction) => network?.[direction].latenessMs.p99 ?? 0)));
+  return Math.max(0, extent(phases.flatMap(({ network }) => directions.map((direction) => network?.[direction].latenessMs.p99 ?? 0)))[1]);
 }
 
 /**
@@ -46,9 +47,9 @@ export function roundLatenessMs({ phases }: Round): number {
 export function networkResult(spec: NetworkSpec | undefined, rounds: readonly Round[], serverCores: number): NetworkResult | null {
   const seen = rounds.flatMap(({ phases }) => phases.flatMap((phase): Seen[] => (phase.network === null ? [] : [{ phase, network: phase.network }])));
   if (spec === undefined || seen.length === 0) return null;
-  const requested = seen.filter(({ phase }) => phase.requests > 0);
+  const answered = seen.filter(({ phase }) => responsesOf(phase) > 0);
   const perRequest = (of: (network: NetworkUse) => number): number => (
-    requested.length === 0 ? 0 : median(requested.map(({ network, phase }) => of(network) / phase.requests))
+    answered.length === 0 ? 0 : median(answered.map(({ network, phase }) => of(network) / responsesOf(phase)))
   );
   const typical = (direction: Direction, of: (traffic: LinkTraffic) => number): number => median(seen.map(({ network }) => of(network[direction])));
   const later = (of: (traffic: LinkTraffic) => number): number => Math.max(...directions.map((direction) => typical(direction, of)));

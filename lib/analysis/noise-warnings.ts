@@ -4,7 +4,7 @@ import type { Comparison, Round } from '../runner/result.ts';
 import { atLimit, generatorShareOf, usableCores } from './limit.ts';
 import { roundLatenessMs, toleratedLatenessMs } from './network.ts';
 import { clockMatters, noiseOf, othersMatter, stealMatters, type RoundNoise } from './noise.ts';
-import { median } from './statistics.ts';
+import { extent, median } from './statistics.ts';
 import type { MeasuredVariant, RunFacts } from './summarise.ts';
 
 type Side = 'server' | 'generator';
@@ -56,7 +56,7 @@ function worst(seen: readonly Seen[], of: (noise: RoundNoise) => number, matters
   const high = seen.filter(({ noise }) => of(noise) >= matters);
   if (high.length === 0) return null;
   const numbers = (some: readonly Seen[]): number[] => [...new Set(some.map(({ round }) => round))];
-  return { highest: Math.max(...high.map(({ noise }) => of(noise))), rounds: numbers(high), ofRounds: numbers(seen).length };
+  return { highest: extent(high.map(({ noise }) => of(noise)))[1], rounds: numbers(high), ofRounds: numbers(seen).length };
 }
 
 function stealWarnings({ serverCores, generatorCores }: RunFacts, seen: readonly Seen[], side: Side): NoiseWarning[] {
@@ -86,7 +86,7 @@ function upstreamWarnings(facts: RunFacts, seen: readonly Seen[]): NoiseWarning[
 
 function clockWarnings(seen: readonly Seen[]): NoiseWarning[] {
   const clocks = seen.flatMap(({ noise: { mhz } }) => mhz ?? []);
-  const [lowestMhz, highestMhz] = [Math.min(...clocks.map(({ lowest }) => lowest)), Math.max(...clocks.map(({ highest }) => highest))];
+  const [lowestMhz, highestMhz] = [extent(clocks.map(({ lowest }) => lowest))[0], extent(clocks.map(({ highest }) => highest))[1]];
   return 1 - lowestMhz / highestMhz >= clockMatters ? [{ kind: 'clock', lowestMhz, highestMhz }] : [];
 }
 
@@ -109,7 +109,8 @@ function outlierWarnings(facts: RunFacts, measured: readonly MeasuredVariant[], 
     const numbers = roundsOf(variant);
     const others = roundRatios.filter((_, index) => !outliers.includes(numbers[index] as number));
     for (const round of outliers) {
-      const ratios = { ratio: roundRatios[numbers.indexOf(round)] as number, lowest: Math.min(...others), highest: Math.max(...others) };
+      const [lowest, highest] = extent(others);
+      const ratios = { ratio: roundRatios[numbers.indexOf(round)] as number, lowest, highest };
       const { variants, ...first } = found.get(`${baseline} ${round}`) ?? { variants: [], baseline, round, ratios };
       found.set(`${baseline} ${round}`, { ...first, variants: [...variants, variant] });
     }

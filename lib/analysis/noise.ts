@@ -1,6 +1,6 @@
 // What else used the machine while it was measured, round by round.
 import type { Noise, Round } from '../runner/result.ts';
-import { total } from './statistics.ts';
+import { extent, total } from './statistics.ts';
 
 /** Time that the hypervisor took is missing in requests/s: from here on it is twice what two equal variants may differ by. */
 export const stealMatters = 0.02;
@@ -34,7 +34,7 @@ export function noiseOf({ phases }: Round): RoundNoise | null {
     serverOthersShare: share((noise) => noise.serverOthersShare),
     ...(seen.some(({ upstreamShare }) => upstreamShare !== undefined)
       ? { upstreamShare: seen.some(({ upstreamShare }) => upstreamShare === null) ? null : share(({ upstreamShare }) => upstreamShare ?? 0) } : {}),
-    loadAverage: Math.max(...seen.map((noise) => noise.loadAverage)),
+    loadAverage: extent(seen.map((noise) => noise.loadAverage))[1],
     mhz: clockOf(seen),
   };
 }
@@ -43,5 +43,5 @@ export function noiseOf({ phases }: Round): RoundNoise | null {
 function clockOf(seen: readonly Noise[]): RoundNoise['mhz'] {
   const clocks = seen.flatMap(({ serverMhz }) => (serverMhz === null ? [] : [serverMhz]));
   if (clocks.length === 0) return null;
-  return { lowest: Math.min(...clocks.map(([, end]) => end)), highest: Math.max(...clocks.flat()) };
+  return { lowest: extent(clocks.map(([, end]) => end))[0], highest: extent(clocks.flat())[1] };
 }

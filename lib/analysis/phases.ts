@@ -9,10 +9,30 @@ export function wholeRounds(variants: readonly { rounds: readonly unknown[] }[])
   return Math.max(0, ...variants.map(({ rounds }) => rounds.length));
 }
 
-/** 2xx and 3xx per request, 0 to 1; null without requests. */
+/** Complete responses of any status. */
+export function responsesOf({ responses }: Pick<LoadResult, 'responses'>): number {
+  return responses['2xx'] + responses['3xx'] + responses['4xx'] + responses['5xx'];
+}
+
+/** requests/s over all phases of a round: those that were answered, since what failed says nothing of how fast the server answers. */
+export function roundRps(phases: readonly Phase[]): number {
+  return total(phases, responsesOf) / total(phases, (phase) => phase.seconds);
+}
+
+/** Requests that hung. Results of earlier versions do not tell, and count as none. */
+export function hungOf(phases: readonly Pick<LoadResult, 'hung'>[]): number {
+  return total(phases, ({ hung }: { hung?: number }) => hung ?? 0);
+}
+
+/** 2xx and 3xx per request, those that hung included, 0 to 1; null without requests. */
 export function successRatioOf(phases: readonly Phase[]): number | null {
-  const requests = total(phases, (phase) => phase.requests);
-  return requests === 0 ? null : total(phases, (phase) => phase.responses['2xx'] + phase.responses['3xx']) / requests;
+  const requests = total(phases, (phase) => phase.requests) + hungOf(phases);
+  return requests === 0 ? null : total(phases, succeeded) / requests;
+}
+
+/** Responses with 2xx and 3xx. */
+export function succeeded({ responses }: Pick<LoadResult, 'responses'>): number {
+  return responses['2xx'] + responses['3xx'];
 }
 
 /** What the article printed, phase by phase. */
@@ -71,12 +91,13 @@ function phaseResult(index: number, rounds: readonly Round[]): PhaseResult {
   return {
     phase: index + 1,
     ...trafficOf(rounds),
-    rps: { median: median(phases.map((phase) => phase.rps)) },
+    rps: { median: median(phases.map((phase) => roundRps([phase]))) },
     successRatio: successRatioOf(phases),
     responses: summed(phases.map((phase) => phase.responses)),
     errors: summed(phases.map((phase) => phase.errors)),
     errorCauses: summed(phases.map((phase) => phase.errorCauses)),
     unsent: total(phases, (phase) => phase.unsent),
+    hung: hungOf(phases),
     typicalRound: typical.round,
     latencyMs, connectMs, firstByteMs, sendDelayMs, perConnectionRps, perThreadRps,
     buckets: measuredBuckets(phases),
@@ -86,7 +107,7 @@ function phaseResult(index: number, rounds: readonly Round[]): PhaseResult {
 
 /** The round with the median requests/s; of an even number the lower of the two in the middle. */
 function typicalRound(rounds: readonly Round[]): Round {
-  const sorted = rounds.toSorted((a, b) => (a.phases[0] as Phase).rps - (b.phases[0] as Phase).rps);
+  const sorted = rounds.toSorted((a, b) => roundRps(a.phases) - roundRps(b.phases));
   return sorted[(sorted.length - 1) >> 1] as Round;
 }
 

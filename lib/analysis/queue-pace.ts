@@ -1,7 +1,8 @@
 // Where the limit of a link's queue set the pace, and neither side of it.
 import type { NetworkResult, VariantResult } from '../runner/result.ts';
-import { atLimit, limitOf } from './limit.ts';
+import { atLimit, limitOf, type Shares } from './limit.ts';
 import { directions, dropsMatter, type Direction } from './network.ts';
+import { responsesOf } from './phases.ts';
 import { median } from './statistics.ts';
 
 /** What a queue let through. */
@@ -13,7 +14,7 @@ export interface QueuePace {
   packetsPerSecond: number;
   /** Of that, what came through; median over the rounds. */
   usedShare: number;
-  /** Packets that came through, per request; median over the rounds. */
+  /** Packets that came through, per request that was answered; median over the rounds. */
   packetsPerRequest: number;
 }
 
@@ -22,7 +23,7 @@ export interface QueuePace {
  * the server nor the generator was at its limit. Then requests/s are what it lets through divided by packets per request. null
  * where it was something else, and on loopback.
  */
-export function queuePace(variant: Pick<VariantResult, 'network' | 'rounds' | 'serverShare' | 'generatorShare'>): QueuePace | null {
+export function queuePace(variant: Pick<VariantResult, 'network' | 'rounds'> & Shares): QueuePace | null {
   const { network } = variant;
   if (network === null || limitOf(variant) !== 'neither') return null;
   const [pace] = directions
@@ -35,9 +36,10 @@ function paceIn(direction: Direction, { spec, droppedShare }: NetworkResult, rou
   const { queuePackets, delayMs } = spec[direction];
   if (queuePackets === undefined || delayMs === 0 || droppedShare[direction] < dropsMatter) return null;
   const packetsPerSecond = queuePackets / (delayMs / 1000);
-  const seen = rounds.flatMap(({ phases }) => phases.flatMap(({ network, seconds, requests }) => (
-    network === null || requests === 0 ? [] : [{ delivered: network[direction].delivered, seconds, requests }]
-  )));
+  const seen = rounds.flatMap(({ phases }) => phases.flatMap(({ network, seconds, responses }) => {
+    const requests = responsesOf({ responses });
+    return network === null || requests === 0 ? [] : [{ delivered: network[direction].delivered, seconds, requests }];
+  }));
   if (seen.length === 0) return null;
   const usedShare = median(seen.map(({ delivered, seconds }) => delivered / seconds)) / packetsPerSecond;
   if (!atLimit(usedShare)) return null;

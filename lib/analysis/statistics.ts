@@ -9,7 +9,7 @@
 //   server, so a round and not a second of it). Their interval is another one: of a quotient of two means, without pairs.
 // - Logarithms, so that a ratio and its reciprocal are treated alike, are neither's: it is Student's paired t on d.
 // - Bonferroni's inequality, as in Dunn, Multiple Comparisons Among Means (J. Am. Stat. Assoc. 56, 1961): α is divided by the
-//   number of comparisons, and by the number of looks.
+//   number of looks, and by that of comparisons where a verdict does not need less of it (family.ts).
 // - Habits: hyperfine shows outliers and never drops them; benchstat says that there is no clear difference, and how many
 //   runs it would need.
 import { studentQuantile } from './student.ts';
@@ -34,15 +34,22 @@ export function variance(values: readonly number[]): number {
   return values.length < 2 ? NaN : total(values, (value) => (value - middle) ** 2) / (values.length - 1);
 }
 
+/** The least and the greatest, of as many as there are: Math.max(...values) ends at 130,000 or so. Of nothing ∞ and −∞. */
+export function extent(values: Iterable<number>): [least: number, greatest: number] {
+  let [least, greatest] = [Infinity, -Infinity];
+  for (const value of values) [least, greatest] = [Math.min(least, value), Math.max(greatest, value)];
+  return [least, greatest];
+}
+
 /** The sum of a figure of each. */
 export function total<T>(items: readonly T[], of: (item: T) => number): number {
   return items.reduce((sum, item) => sum + of(item), 0);
 }
 
-/** Confidence that all the intervals against one baseline hold together, at every look. */
+/** Confidence that all verdicts of a run are right together, at every look. */
 export const confidence = 0.95;
 
-/** α of one of so many comparisons with one baseline, at one of so many looks: 5 % divided by both. */
+/** α of one of so many comparisons of a run, at one of so many looks: 5 % divided by both. */
 export function alphaOf(comparisons: number, looks: number): number {
   return (1 - confidence) / Math.max(1, comparisons) / Math.max(1, looks);
 }
@@ -55,11 +62,14 @@ export function logRatios(baseline: readonly number[], variant: readonly number[
   return logs;
 }
 
+/** middle ± half */
+export interface Interval { middle: number; half: number }
+
 /**
  * mean ± t(n−1, 1−α/2) · s/√n. One value has no spread: `half` is 0 then.
  * @param values at least one
  */
-export function meanInterval(values: readonly number[], alpha: number): { middle: number; half: number } {
+export function meanInterval(values: readonly number[], alpha: number): Interval {
   const n = values.length;
   const half = n === 1 ? 0 : studentQuantile(1 - alpha / 2, n - 1) * Math.sqrt(variance(values) / n);
   return { middle: mean(values), half };
@@ -82,8 +92,13 @@ export interface RatioInterval { ratio: number; interval: [low: number, high: nu
 export function ratioInterval(baseline: readonly number[], variant: readonly number[], alpha = alphaOf(1, 1)): RatioInterval {
   const logs = logRatios(baseline, variant);
   if (logs.length === 0) throw new RangeError('a ratio needs a round');
-  const { middle, half } = meanInterval(logs, alpha);
-  return { ratio: exp(middle), interval: [exp(middle - half), exp(middle + half)] };
+  const interval = meanInterval(logs, alpha);
+  return { ratio: exp(interval.middle), interval: exponential(interval) };
+}
+
+/** The interval of a ratio from that of its logarithm. */
+export function exponential({ middle, half }: Interval): RatioInterval['interval'] {
+  return [exp(middle - half), exp(middle + half)];
 }
 
 /** Two rounds far apart have an interval beyond all numbers, and JSON has no infinity. */

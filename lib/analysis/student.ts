@@ -27,6 +27,17 @@ export function studentQuantile(p: number, df: number): number {
   if (!(p > 0 && p < 1)) throw new RangeError(`p must be between 0 and 1, is ${p}`);
   if (!Number.isInteger(df) || df < 1) throw new RangeError(`df must be a whole number from 1 on, is ${df}`);
   if (p < 0.5) return -studentQuantile(1 - p, df);
+  const key = `${p} ${df}`;
+  const known = quantiles.get(key) ?? quantileFrom(p, df);
+  quantiles.set(key, known);
+  return known;
+}
+
+/** A run asks for the same few again and again. */
+const quantiles = new Map<string, number>();
+
+/** @param p from 0.5 on */
+function quantileFrom(p: number, df: number): number {
   const wanted = 2 * p - 1;
   let low = 0;
   let high = Math.PI / 2;

@@ -1,15 +1,15 @@
 // From the rounds of a run to the figures of its table: the one place where they are computed.
 import type { NetworkSpec, Published, Scenario } from '../scenario/model.ts';
-import type { Ceiling, Comparison, NoiseFloor, Phase, Round, Share, VariantResult } from '../runner/result.ts';
+import type { Ceiling, Comparison, NoiseFloor, Round, Share, VariantResult } from '../runner/result.ts';
 import type { Use } from './disagreement.ts';
 import { generatorShareOf, serverShareOf, usableCores } from './limit.ts';
 import { networkReason, networkResult } from './network.ts';
 import { noiseOf, type RoundNoise } from './noise.ts';
-import { phaseResults, successRatioOf, trafficOf } from './phases.ts';
+import { phaseResults, responsesOf, roundRps, successRatioOf, trafficOf } from './phases.ts';
 import { noiseFloorOf } from './rounds-needed.ts';
 import { effectShare } from './shares.ts';
-import { alphaOf, median, total } from './statistics.ts';
-import { compare, comparePublished, type Contender } from './verdict.ts';
+import { alphaOf, extent, median, total } from './statistics.ts';
+import { compareAll, comparePublished, type Contender } from './verdict.ts';
 import { warningsOf, type Warning } from './warnings.ts';
 
 /** A variant and what was measured of it. Every variant that was run has the same rounds in the same order. */
@@ -28,6 +28,8 @@ export interface MeasuredVariant {
   rounds: Round[];
   /** As in Contender; what the variant comes down to on this machine. */
   setup: string;
+  /** The same with one more core for the server; absent: no other. */
+  setupOnMoreCores?: string;
 }
 
 /** What the figures need to know of the run. */
@@ -65,11 +67,6 @@ export function summarise(facts: RunFacts, measured: readonly MeasuredVariant[],
   };
 }
 
-/** requests/s over all phases of a round. */
-export function roundRps(phases: readonly Phase[]): number {
-  return total(phases, (phase) => phase.requests) / total(phases, (phase) => phase.seconds);
-}
-
 function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult {
   const { rounds } = variant;
   const about = {
@@ -90,19 +87,19 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
   const phases = rounds.flatMap((round) => round.phases);
   const requests = total(phases, (phase) => phase.requests);
   const cores = usableCores(variant, { server: facts.serverCores, generator: facts.generatorCores });
-  const answered = rounds.filter((round) => total(round.phases, (phase) => phase.requests) > 0);
+  const answered = rounds.filter((round) => total(round.phases, responsesOf) > 0);
   const rps = median(rounds.map((round) => roundRps(round.phases)));
   const ceiling = facts.ceilings.find((one) => one.variants.includes(variant.name))?.rps ?? 0;
   return {
     ...about,
     rps: { median: rps },
     serverCpuMicrosPerRequest: answered.length === 0 ? null : {
-      median: median(answered.map((round) => per(round, (phase) => phase.serverCpuSeconds * 1e6, (phase) => phase.requests))),
+      median: median(answered.map((round) => 1e6 * cpuSecondsPerResponse(round))),
     },
     latencyMs: {
       p50: median(phases.map((phase) => phase.latencyMs.p50)),
       p99: median(phases.map((phase) => phase.latencyMs.p99)),
-      max: Math.max(...phases.map((phase) => phase.latencyMs.max)),
+      max: extent(phases.map((phase) => phase.latencyMs.max))[1],
     },
     errorsPerMillion: requests === 0 ? null : (total(phases, (phase) => phase.errors.total) / requests) * 1e6,
     successRatio: successRatioOf(phases),
@@ -130,19 +127,12 @@ function comparisonsOf(facts: RunFacts, measured: readonly MeasuredVariant[], va
     const [one, baseline] = [contenders.get(variant), contenders.get(against)];
     return one === undefined || baseline === undefined ? [] : [{ variant: one, baseline, needsServerCores }];
   });
-  const wasRun = ({ variant, baseline }: (typeof pairs)[number]): boolean => variant.rounds.length > 0 && baseline.rounds.length > 0;
+  const run = pairs.filter(({ variant, baseline }) => variant.rounds.length > 0 && baseline.rounds.length > 0);
+  const compared = compareAll(run, { looks: facts.looks.length, sameWithin: facts.sameWithin, serverCores: facts.serverCores, control: asked.control === true });
   return pairs.flatMap((pair) => {
-    const { variant, baseline, needsServerCores } = pair;
+    const { variant, baseline } = pair;
     if (measured.some(({ name, server }) => name === variant.name && server === null)) return [comparePublished(baseline, variant)];
-    if (!wasRun(pair)) return [];
-    const siblings = pairs.filter((one) => one.baseline === baseline && wasRun(one)).length;
-    return [compare(baseline, variant, {
-      alpha: alphaOf(siblings, facts.looks.length),
-      sameWithin: facts.sameWithin,
-      serverCores: facts.serverCores,
-      needsServerCores,
-      control: asked.control === true,
-    })];
+    return compared[run.indexOf(pair)] ?? [];
   });
 }
 
@@ -151,10 +141,11 @@ function contender(facts: RunFacts, variant: MeasuredVariant, result: VariantRes
     name: variant.name,
     rounds: variant.rounds.map(({ round }) => round),
     rps: rpsPerRound(variant),
-    cpu: variant.rounds.map((round) => per(round, (phase) => phase.serverCpuSeconds, (phase) => phase.requests)),
+    cpu: variant.rounds.map(cpuSecondsPerResponse),
     successRatio: successRatioOf(variant.rounds.flatMap((round) => round.phases)) ?? 0,
     rateIsSet: variant.load.rate !== undefined,
     setup: variant.setup,
+    setupOnMoreCores: variant.setupOnMoreCores ?? variant.setup,
     publishedRps: variant.published?.rps ?? null,
     delayHeld: result.network?.delayHeld ?? true,
     use: useOf(facts, variant, result),
@@ -162,11 +153,11 @@ function contender(facts: RunFacts, variant: MeasuredVariant, result: VariantRes
 }
 
 function useOf(facts: RunFacts, variant: MeasuredVariant, result: VariantResult): Use {
-  const { name, serverShare, generatorShare } = result;
+  const { name, serverShare, generatorShare, ceilingShare } = result;
   const noise = variant.rounds.flatMap((round) => noiseOf(round) ?? []);
   const typical = (of: (one: RoundNoise) => number): number | null => (noise.length === 0 ? null : median(noise.map(of)));
   return {
-    name, serverShare, generatorShare,
+    name, serverShare, generatorShare, ceilingShare,
     serverCores: usableCores(variant, { server: facts.serverCores, generator: facts.generatorCores }).server,
     stealShare: typical((one) => one.serverStealShare),
     othersShare: typical((one) => one.serverOthersShare),
@@ -189,6 +180,7 @@ function rpsPerRound({ rounds }: MeasuredVariant): number[] {
   return rounds.map((round) => roundRps(round.phases));
 }
 
-function per(round: Round, amount: (phase: Phase) => number, by: (phase: Phase) => number): number {
-  return total(round.phases, amount) / total(round.phases, by);
+/** Of the server; NaN or ∞ where nothing was answered. */
+function cpuSecondsPerResponse({ phases }: Round): number {
+  return total(phases, (phase) => phase.serverCpuSeconds) / total(phases, responsesOf);
 }

@@ -1,11 +1,12 @@
 // From requests/s per round to a verdict on one variant against its baseline.
 import { percent, tolerance, whole } from '../format.ts';
-import type { Comparison, Verdict, VariantResult } from '../runner/result.ts';
+import type { Comparison, Result, Verdict, VariantResult } from '../runner/result.ts';
 import { disagreementOf, type Use } from './disagreement.ts';
+import { judgeFamily, type Judged } from './family.ts';
 import { limitOf } from './limit.ts';
 import { outliersOf } from './outliers.ts';
 import { mostRounds, roundsToDecide } from './rounds-needed.ts';
-import { logRatios, ratioInterval, type RatioInterval } from './statistics.ts';
+import { alphaOf, logRatios, ratioInterval } from './statistics.ts';
 
 /** Fewer rounds than this give no verdict: with 3 the interval is as wide as any effect. */
 export const minimumRounds = 4;
@@ -20,30 +21,33 @@ export interface Contender {
   rounds: readonly number[];
   /** requests/s per round. */
   rps: readonly number[];
-  /** CPU seconds of the server per request, per round. */
+  /** CPU seconds of the server per response, per round. */
   cpu: readonly number[];
-  /** 2xx and 3xx per request, over all rounds. */
+  /** As successRatioOf, over all rounds. */
   successRatio: number;
   /** Open model: the load sets requests/s, not the server. */
   rateIsSet: boolean;
   /** The files of its config and its workers, as text: two that are equal in it cannot differ in speed. */
   setup: string;
+  /** The same with one more core for the server. */
+  setupOnMoreCores: string;
   publishedRps: number | null;
   /** The delay of its network was what was asked for; true on loopback. */
   delayHeld: boolean;
   use: Use;
 }
 
-/** How a comparison is judged. */
+/** Two that were run. With fewer cores for the server than `needsServerCores` they come to the same. */
+export interface Pair { baseline: Contender; variant: Contender; needsServerCores: number }
+
+/** How comparisons are judged. */
 export interface Rules {
-  /** See alphaOf. */
-  alpha: number;
+  /** How often the verdicts are looked at. */
+  looks: number;
   /** See Result.sameWithin. */
   sameWithin: number;
   /** Cores that the servers ran on. */
   serverCores: number;
-  /** With fewer the two come to the same. */
-  needsServerCores: number;
   /** Variants that are the same are judged: the scenario asks for it. */
   control: boolean;
 }
@@ -63,6 +67,11 @@ export function delayMark({ delayNotHeld }: Pick<Comparison, 'delayNotHeld'>): s
   return delayNotHeld.length === 0 ? '' : ', delay not held';
 }
 
+/** What stands behind a verdict that was made before its time, after which more rounds may take it back: ", not final", or ''. */
+export function notFinalMark({ state }: Pick<Result, 'state'>): string {
+  return state === 'partial' ? ', not final' : '';
+}
+
 /** Whether there is nothing to wait for: no comparison is inconclusive. Those without a verdict get none by more rounds. */
 export function decided(comparisons: readonly Comparison[]): boolean {
   return comparisons.every(({ verdict }) => verdict !== 'inconclusive');
@@ -78,59 +87,79 @@ function without(baseline: Contender, variant: Contender): Omit<Comparison, 'ver
 }
 
 /**
- * Compares a variant with its baseline, over at least one round. A ratio that cannot be computed (nothing answered at all)
- * is 0 with the interval [0, 0] and no verdict. A verdict holds for this machine in this boot: rounds repeat what varies from
- * one start of a server to the next, and not what varies from one boot to the next.
+ * Compares each variant with its baseline, over at least one round, in the same order. Those that nothing keeps from a verdict
+ * are one family. A ratio that cannot be computed (nothing answered at all) is 0 with the interval [0, 0] and no verdict. A
+ * verdict holds for this machine in this boot: rounds repeat what varies from one start of a server to the next, and not what
+ * varies from one boot to the next.
  */
-export function compare(baseline: Contender, variant: Contender, rules: Rules): Comparison {
+export function compareAll(pairs: readonly Pair[], rules: Rules): Comparison[] {
+  const judged = pairs.filter((pair) => obstacle(pair, rules) === undefined);
+  const family = judgeFamily(judged.map(({ baseline, variant }) => logRatios(baseline.rps, variant.rps)), alphaOf(1, rules.looks), rules.sameWithin);
+  // Of each of them alone, whatever becomes of the others.
+  const alpha = alphaOf(judged.length, rules.looks);
+  return pairs.map((pair) => compare(pair, family[judged.indexOf(pair)], alpha, rules));
+}
+
+function compare(pair: Pair, judged: Judged | undefined, alpha: number, rules: Rules): Comparison {
+  const { baseline, variant } = pair;
   const delayNotHeld = [baseline, variant].flatMap(({ name, delayHeld }) => (delayHeld ? [] : [name]));
   const nothing = { ...without(baseline, variant), delayNotHeld };
-  if (!measurable(baseline.rps) || !measurable(variant.rps)) return { ...nothing, verdict: 'none', why: 'nothing was answered in a whole round' };
-  const { ratio, interval } = ratioInterval(baseline.rps, variant.rps, rules.alpha);
+  const why = obstacle(pair, rules) ?? '';
+  if (!hasRatio(pair)) return { ...nothing, verdict: 'none', why };
+  const { ratio, interval } = ratioInterval(baseline.rps, variant.rps, alpha);
   const logs = logRatios(baseline.rps, variant.rps);
   const hasCpu = measurable(baseline.cpu) && measurable(variant.cpu);
-  const cpu = hasCpu ? ratioInterval(baseline.cpu, variant.cpu, rules.alpha) : null;
-  const why = obstacle(baseline, variant, rules);
+  const cpu = hasCpu ? ratioInterval(baseline.cpu, variant.cpu, alpha) : null;
   return {
     ...nothing,
     ratio,
-    ci95: interval,
+    ci95: judged?.interval ?? interval,
     cpu: cpu === null ? null : { ratio: cpu.ratio, ci95: cpu.interval },
     roundRatios: baseline.rps.map((rps, round) => (variant.rps[round] as number) / rps),
-    outliers: rateIsSet(baseline, variant) ? [] : outliersOf(logs).map((index) => variant.rounds[index] as number),
-    disagreement: hasCpu && why === undefined ? disagreement() : '',
-    ...(why === undefined ? judged() : { verdict: 'none', why }),
+    outliers: rateIsSet(pair) ? [] : outliersOf(logs).map((index) => variant.rounds[index] as number),
+    disagreement: hasCpu && judged !== undefined ? disagreement() : '',
+    ...(judged === undefined ? { verdict: 'none', why } : judgementOn(judged)),
   };
 
-  function judged(): Judgement {
-    const judgement = judge(logs, interval, rules);
-    const held = rules.control ? undefined : heldBack(judgement.verdict, baseline, variant);
-    return held === undefined ? judgement : { verdict: 'none', why: `the generator was the limit with ${held.name}`, roundsNeeded: null };
+  function judgementOn({ verdict }: Judged): Judgement {
+    const held = rules.control ? undefined : heldBack(verdict, baseline, variant);
+    return held === undefined ? judgement(verdict, logs, alpha, rules.sameWithin) : { verdict: 'none', why: `the generator was the limit with ${held.name}`, roundsNeeded: null };
   }
 
   function disagreement(): string {
     const cpuLogs = logRatios(baseline.cpu, variant.cpu);
-    return disagreementOf(baseline.use, variant.use, logs.map((d, round) => d + (cpuLogs[round] as number)), rules.alpha);
+    return disagreementOf(baseline.use, variant.use, logs.map((d, round) => d + (cpuLogs[round] as number)), alpha);
   }
 }
 
-function rateIsSet(baseline: Contender, variant: Contender): boolean {
+function rateIsSet({ baseline, variant }: Pair): boolean {
   return baseline.rateIsSet || variant.rateIsSet;
+}
+
+function hasRatio({ baseline, variant }: Pair): boolean {
+  return measurable(baseline.rps) && measurable(variant.rps);
 }
 
 function measurable(figures: readonly number[]): boolean {
   return figures.every((figure) => figure > 0 && Number.isFinite(figure));
 }
 
-/** Why there is no verdict, whatever the figures; undefined where there is one. */
-function obstacle(baseline: Contender, variant: Contender, { serverCores, needsServerCores, control }: Rules): string | undefined {
-  if (rateIsSet(baseline, variant)) return 'the load sets requests/s: compare latencies';
+/** Why there is no verdict, however wide the interval; undefined where there is one. */
+function obstacle(pair: Pair, { serverCores, control }: Rules): string | undefined {
+  const { baseline, variant, needsServerCores } = pair;
+  if (!hasRatio(pair)) return 'nothing was answered in a whole round';
+  if (rateIsSet(pair)) return 'the load sets requests/s: compare latencies';
   const failing = [baseline, variant].find((one) => 1 - one.successRatio > tolerableFailures);
   if (failing !== undefined) return `${percent(1 - failing.successRatio)} of the requests of ${failing.name} failed`;
   if (serverCores < needsServerCores) return `needs ${needsServerCores} server cores`;
-  if (baseline.setup === variant.setup && !control) return serverCores < 2 ? 'needs 2 server cores' : 'the same config and workers on this machine';
+  if (baseline.setup === variant.setup && !control) return sameSetup(pair, serverCores);
   if (baseline.rps.length < minimumRounds) return `needs ${minimumRounds} rounds`;
   return undefined;
+}
+
+/** Numbers of workers that came to the same on few cores, more may part; what is written alike, none. */
+function sameSetup({ baseline, variant }: Pair, serverCores: number): string {
+  return baseline.setupOnMoreCores === variant.setupOnMoreCores ? 'the same config and load here' : `needs ${serverCores + 1} server cores`;
 }
 
 /**
@@ -144,8 +173,7 @@ function heldBack(verdict: Verdict, baseline: Contender, variant: Contender): Co
 
 type Judgement = Pick<Comparison, 'verdict' | 'why' | 'roundsNeeded'>;
 
-function judge(logs: readonly number[], interval: RatioInterval['interval'], { alpha, sameWithin }: Rules): Judgement {
-  const verdict = verdictOf(interval, sameWithin);
+function judgement(verdict: Judged['verdict'], logs: readonly number[], alpha: number, sameWithin: number): Judgement {
   const roundsNeeded = verdict === 'inconclusive' ? roundsToDecide(logs, alpha, sameWithin) : null;
   return { verdict, why: why(), roundsNeeded };
 
@@ -159,14 +187,4 @@ function judge(logs: readonly number[], interval: RatioInterval['interval'], { a
         : `the interval includes 1: about ${roundsNeeded} rounds would probably decide`;
     }
   }
-}
-
-/**
- * What an interval of the ratio says. `same` lies wholly between 1 / (1 + sameWithin) and 1 + sameWithin, so that it does not
- * matter which of the two is the baseline; it goes before faster and slower, since a difference that nobody would notice is none.
- */
-export function verdictOf([low, high]: RatioInterval['interval'], sameWithin: number): Exclude<Verdict, 'none'> {
-  if (low >= 1 / (1 + sameWithin) && high <= 1 + sameWithin) return 'same';
-  if (low > 1) return 'faster';
-  return high < 1 ? 'slower' : 'inconclusive';
 }

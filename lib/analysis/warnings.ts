@@ -1,20 +1,23 @@
 // The closed list of what a reader of the table has to know before trusting it, and how it is found.
 import { enumeration, percent, short, whole } from '../format.ts';
 import type { Comparison, ErrorCause, LoadResult, Phase, VariantResult } from '../runner/result.ts';
-import { atLimit, limitOf } from './limit.ts';
+import { errorExample, errorsText, counts, hungSinceMs, hungText } from './failures.ts';
+import { generatorUse, limitOf, type Shares } from './limit.ts';
 import { busyPerCore, noiseText, noiseWarnings, type NoiseWarning } from './noise-warnings.ts';
-import { summed, wholeRounds } from './phases.ts';
-import { median, total } from './statistics.ts';
+import { hungOf, summed, wholeRounds } from './phases.ts';
+import { rateCause } from './rate.ts';
+import { extent, median, total } from './statistics.ts';
 import type { MeasuredVariant, RunFacts } from './summarise.ts';
 import { minimumRounds } from './verdict.ts';
 
 type Tls = NonNullable<LoadResult['tls']>;
 
 export type Warning =
-  | { kind: 'generator-limit'; variant: string; generatorShare: number; serverShare: number; ceilingShare: number | null; hasOtherCores: boolean; hasLink: boolean }
+  | { kind: 'generator-limit'; variant: string; shares: Shares; hasOtherCores: boolean; hasLink: boolean }
   | { kind: 'failures'; variant: string; requests: number; errors: number; causes: Record<ErrorCause, number>; not2xx: number; example: string }
   | { kind: 'delay-not-held'; variants: readonly string[] }
-  | { kind: 'unsent'; variant: string; requests: number; unsent: number }
+  | { kind: 'hung'; variant: string; hung: number; sinceMs: number }
+  | { kind: 'unsent'; variant: string; requests: number; unsent: number; cause: string }
   | { kind: 'late-sends'; variant: string; p99Ms: number; bucketMs: number }
   | { kind: 'stream-limit'; variants: readonly string[]; asked: number; allowed: number }
   | { kind: 'tls-differs'; part: keyof Tls; variants: ReadonlyMap<string, readonly string[]> }
@@ -65,20 +68,19 @@ function variantWarnings(facts: RunFacts, variant: VariantResult): Warning[] {
   const errors = total(phases, (phase) => phase.errors.total);
   const not2xx = total(phases, (phase) => phase.responses['3xx'] + phase.responses['4xx'] + phase.responses['5xx']);
   if (errors + not2xx > 0) {
-    const example = phases.find((phase) => phase.errors.total > 0)?.errorExample ?? '';
-    warnings.push({ kind: 'failures', variant: name, requests, errors, causes: summed(phases.map(({ errorCauses }) => errorCauses)), not2xx, example });
+    warnings.push({ kind: 'failures', variant: name, requests, errors, causes: summed(phases.map(({ errorCauses }) => errorCauses)), not2xx, example: errorExample(phases) });
   }
+  const hung = hungOf(phases);
+  if (hung > 0) warnings.push({ kind: 'hung', variant: name, hung, sinceMs: hungSinceMs(phases) });
   const unsent = total(phases, (phase) => phase.unsent);
-  if (unsent > 0) warnings.push({ kind: 'unsent', variant: name, requests, unsent });
+  if (unsent > 0) warnings.push({ kind: 'unsent', variant: name, requests, unsent, cause: rateCause(variant) });
   return [...warnings, ...lateSends(name, phases)];
 }
 
-/** By its CPU time or by what it was seen to do at most: a thread can wait for others' interrupts and be at its limit below 100 %. */
 function generatorLimit({ generatorCores }: RunFacts, variant: VariantResult): Warning[] {
   const { name, load, generatorShare, serverShare, ceilingShare, network } = variant;
-  const limit = limitOf(variant);
-  if (serverShare === null || generatorShare === null || !(limit === 'generator' || (limit === 'neither' && atLimit(ceilingShare)))) return [];
-  return [{ kind: 'generator-limit', variant: name, generatorShare, serverShare, ceilingShare, hasOtherCores: load.threads < generatorCores, hasLink: network !== null }];
+  if (limitOf(variant) !== 'generator') return [];
+  return [{ kind: 'generator-limit', variant: name, shares: { generatorShare, serverShare, ceilingShare }, hasOtherCores: load.threads < generatorCores, hasLink: network !== null }];
 }
 
 /** One for all: they have the same cause. */
@@ -91,7 +93,7 @@ function delayWarning(variants: readonly VariantResult[]): Warning[] {
 function lateSends(variant: string, phases: readonly Phase[]): Warning[] {
   const widths = (phases[0]?.buckets ?? []).flatMap(({ fromMs, toMs }) => (toMs === null ? [] : [toMs - fromMs]));
   if (widths.length === 0) return [];
-  const bucketMs = Math.min(...widths);
+  const bucketMs = extent(widths)[0];
   const p99Ms = median(phases.map((phase) => phase.sendDelayMs.p99));
   return p99Ms < bucketMs ? [] : [{ kind: 'late-sends', variant, p99Ms, bucketMs }];
 }
@@ -100,7 +102,7 @@ function lateSends(variant: string, phases: readonly Phase[]): Warning[] {
 function streamWarnings(variants: readonly VariantResult[]): Warning[] {
   const limits = new Map<string, Warning & { kind: 'stream-limit' }>();
   for (const { name, load: { streams: asked = 1 }, rounds } of variants) {
-    const allowed = Math.min(...rounds.flatMap(({ phases }) => phases.map((phase) => phase.maxConcurrentStreams ?? Infinity)));
+    const [allowed] = extent(rounds.flatMap(({ phases }) => phases.map((phase) => phase.maxConcurrentStreams ?? Infinity)));
     if (allowed >= asked) continue;
     const others = limits.get(`${asked} ${allowed}`)?.variants ?? [];
     limits.set(`${asked} ${allowed}`, { kind: 'stream-limit', variants: [...others, name], asked, allowed });
@@ -132,15 +134,16 @@ function baselineWarning(measured: readonly MeasuredVariant[], { name, against }
 export function warningText(warning: Warning): string {
   switch (warning.kind) {
     case 'generator-limit':
-      return `${warning.variant}: the generator${warning.hasLink ? ' with the link, whose packets to it run on its cores,' : ''} was at its limit (${percent(warning.generatorShare)} of the cores that it can use${ceilingPart(warning.ceilingShare)}) and the server was not `
-        + `(${percent(warning.serverShare)}): the server can do more than this; ${warning.hasOtherCores ? 'a load with more threads (-t) would use the generator\'s other cores' : 'give the generator more cores with --generator-cpus'}`;
+      return `${warning.variant}: the generator${warning.hasLink ? ' with the link, whose packets to it run on its cores,' : ''} was at its limit (${generatorUse(warning.shares)}) and the server was not `
+        + `(${percent(warning.shares.serverShare ?? 0)}): the server can do more than this; ${warning.hasOtherCores ? 'a load with more threads (-t) would use the generator\'s other cores' : 'give the generator more cores with --generator-cpus'}`;
     case 'failures':
       return `${warning.variant}: ${failures(warning)} among ${whole(warning.requests)} requests: requests/s alone do not compare`;
     case 'delay-not-held':
       return `${enumeration(warning.variants)}: the link was later than the delay that was asked for, so it may be what is compared: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus), or take fewer connections`;
+    case 'hung':
+      return `${warning.variant}: ${hungText(warning.hung, warning.sinceMs)}: the server has probably forgotten them; they count as failed, and are in no latency`;
     case 'unsent':
-      return `${warning.variant}: ${whole(warning.unsent)} of ${whole(warning.requests + warning.unsent)} requests were due and could not be sent: `
-        + 'the server or the generator did not keep up with the rate';
+      return `${warning.variant}: ${whole(warning.unsent)} of ${whole(warning.requests + warning.unsent)} requests were due and could not be sent: ${warning.cause}`;
     case 'late-sends':
       return `${warning.variant}: one request in a hundred left ${short(warning.p99Ms)} ms or more late, which is in its latency, and the narrowest bucket is `
         + `${short(warning.bucketMs)} ms: the generator was kept from its core; run again on a quieter machine`;
@@ -179,27 +182,8 @@ export function warningText(warning: Warning): string {
   }
 }
 
-function ceilingPart(share: number | null): string {
-  return share === null ? '' : `, ${percent(share)} of the requests/s that its check gave`;
-}
-
 const tlsParts: Record<keyof Tls, string> = { version: 'TLS version', cipher: 'TLS cipher', keyExchange: 'TLS key exchange' };
 
 function failures({ errors, causes, not2xx, example }: Warning & { kind: 'failures' }): string {
-  const parts = [];
-  if (errors > 0) parts.push(`${whole(errors)} ${errors === 1 ? 'error' : 'errors'}${causesPart(causes, example)}`);
-  if (not2xx > 0) parts.push(`${whole(not2xx)} ${not2xx === 1 ? 'answer' : 'answers'} other than 2xx`);
-  return parts.join(' and ');
-}
-
-const causeNames: Readonly<Record<ErrorCause, string>> = {
-  addressNotAvailable: 'no free port', refused: 'refused', reset: 'reset', timedOut: 'timed out', short: 'cut short', other: 'other',
-};
-
-/** " (100 timed out, 20 reset, 3 no free port)", the most frequent first. The example is for those that have no name of their own. */
-function causesPart(causes: Record<ErrorCause, number>, example: string): string {
-  const counted = (Object.keys(causeNames) as ErrorCause[]).filter((cause) => causes[cause] > 0).toSorted((a, b) => causes[b] - causes[a]);
-  const words = counted.map((cause) => `${whole(causes[cause])} ${causeNames[cause]}`);
-  if (example !== '' && (counted.length === 0 || causes.other > 0)) words.push(example);
-  return words.length === 0 ? '' : ` (${words.join(', ')})`;
+  return [errorsText(errors, causes, example), not2xx === 0 ? '' : `${counts(not2xx, 'answer')} other than 2xx`].filter((text) => text !== '').join(' and ');
 }

@@ -1,15 +1,15 @@
 // What a run prints: its heading, its progress, and its report.
 import { join } from 'node:path';
-import { successRatioOf, wholeRounds } from '../analysis/phases.ts';
+import { hungOf, roundRps, successRatioOf, wholeRounds } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
-import { roundRps } from '../analysis/summarise.ts';
+import { UserError } from '../errors.ts';
 import { duration, success, whole } from '../format.ts';
 import { listed, resultHeading } from '../report/heading.ts';
 import { writeHtmlReport } from '../report/html/index.ts';
 import { markdownReport } from '../report/markdown.ts';
 import { networksText } from '../report/network.ts';
 import type { RunProgress } from '../report/run-progress.ts';
-import { findingLines, headingLines, loadText, storedLine, type Heading } from '../report/sentences.ts';
+import { findingLines, headingLines, loadText, nothingLines, storedLine, type Heading } from '../report/sentences.ts';
 import { terminalReport } from '../report/terminal.ts';
 import { ceilingSeconds, estimatedSeconds, expectedRounds } from '../runner/estimate.ts';
 import { makePlan, serversOf, type Plan, type PlanDraft } from '../runner/plan.ts';
@@ -76,7 +76,8 @@ export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
     },
     measured({ round, variant, outcome: { phases } }) {
       const ratio = successRatioOf(phases) ?? 0;
-      const errors = `${whole(total(phases, (phase) => phase.errors.total))} errors${ratio === 1 ? '' : `, ${success(ratio)} succeeded`}`;
+      const hung = hungOf(phases);
+      const errors = `${whole(total(phases, (phase) => phase.errors.total))} errors${hung === 0 ? '' : `, ${whole(hung)} hung`}${ratio === 1 ? '' : `, ${success(ratio)} succeeded`}`;
       progress.finished(`${roundOf(round)} · ${variant} · ${whole(roundRps(phases))} requests/s · ${errors}`);
     },
     repeated({ round, why }) {
@@ -91,7 +92,10 @@ export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
   };
 }
 
-/** Prints what there is and returns the exit code. Throws what ended the run early. */
+/**
+ * Prints what there is and returns the exit code.
+ * @throws what ended the run early; UserError where no request of any row succeeded: that is no comparison
+ */
 export async function report(
   outcome: RunOutcome, folder: string, options: RunOptions, print: (text: string) => void,
 ): Promise<number> {
@@ -108,6 +112,10 @@ export async function report(
   }
   if (options.json && measured) process.stdout.write(`${JSON.stringify(result, null, 2)}\n`);
   if (ended !== undefined) throw ended;
+  const silent = nothingLines(result);
+  if (measured && silent.length === result.variants.filter(({ rounds }) => rounds.length > 0).length) {
+    throw new UserError(`nothing was compared: ${silent.join(' ').slice(0, -1)}`);
+  }
   return options.failIf === undefined ? 0 : failIfCode(result, options.failIf, console.error);
 }
 

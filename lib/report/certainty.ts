@@ -4,9 +4,16 @@ import { decided } from '../analysis/verdict.ts';
 import { enumeration, percent, whole } from '../format.ts';
 import type { Comparison, Result } from '../runner/result.ts';
 
-/** How far a run came that ended early. */
-export function partialLines({ state, variants, looks }: Result): string[] {
-  return state === 'complete' ? [] : [`Ended early: ${wholeRounds(variants)} of ${looks.length > 1 ? 'at most ' : ''}${looks.at(-1)} rounds are whole and count here.`];
+/** How far a run came that ended early, and that its verdicts were made before their time. */
+export function partialLines({ state, variants, comparisons, looks }: Result): string[] {
+  if (state === 'complete') return [];
+  const rounds = `Ended early: ${wholeRounds(variants)} of ${looks.length > 1 ? 'at most ' : ''}${looks.at(-1)} rounds are whole and count here.`;
+  const notFinal = `No verdict is final: they are made after ${enumeration(looks, 'or')} rounds, and to end a run by what it shows so far is one more chance to be wrong.`;
+  return [hasVerdict(comparisons) ? `${rounds} ${notFinal}` : rounds];
+}
+
+function hasVerdict(comparisons: readonly Comparison[]): boolean {
+  return comparisons.some(({ verdict }) => verdict === 'faster' || verdict === 'slower' || verdict === 'same');
 }
 
 /** After how many rounds the verdicts were looked at, with `--rounds auto`. A warning says so where the time ended it. */
@@ -42,7 +49,7 @@ export function noiseFloorLines({ noiseFloor }: Result): string[] {
 
 /** For what the verdicts hold; nothing where there is none. */
 export function scopeLines({ comparisons, environment }: Result): string[] {
-  if (!comparisons.some(({ verdict }) => verdict === 'faster' || verdict === 'slower' || verdict === 'same')) return [];
+  if (!hasVerdict(comparisons)) return [];
   const since = new Date(environment.bootedAt).toISOString().slice(0, 16).replace('T', ' ');
   return [`Verdicts hold for this machine in this boot (since ${since} UTC).`];
 }

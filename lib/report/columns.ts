@@ -1,7 +1,10 @@
 // The article's table, published beside measured.
+import { hungOf } from '../analysis/phases.ts';
+import { rateOf } from '../analysis/rate.ts';
+import { total } from '../analysis/statistics.ts';
 import { comparable } from '../analysis/verdict.ts';
-import { kilobytes, percent, perMillion, perSecond, short, success, times } from '../format.ts';
-import type { Comparison, Result, VariantResult } from '../runner/result.ts';
+import { kilobytes, percent, perMillion, perSecond, short, success, times, whole } from '../format.ts';
+import type { Comparison, Phase, Result, VariantResult } from '../runner/result.ts';
 import type { Published } from '../scenario/model.ts';
 import { publishedQuantile } from './histogram.ts';
 import { ladderOf } from './ladder.ts';
@@ -28,7 +31,7 @@ export function variantTable(result: Result): Table {
     ...(phases ? [] : publishedColumns({ withHeaders, withErrors: rows.some(({ variant }) => (variant.published?.errorsPerMillion ?? 0) > 0) })),
     {
       group: here, title: 'requests/s', align: 'right',
-      cell: ({ variant }) => (variant.server === null ? 'published only' : figure(variant.rps?.median, perSecond)),
+      cell: ({ variant }) => (variant.server === null ? 'published only' : figure(variant.rps?.median, perSecond) + missedPart(variant)),
     },
     // Where it may differ from phase to phase it stands beside requests/s on any terminal.
     ...(phases ? [successColumn] : []),
@@ -41,8 +44,25 @@ export function variantTable(result: Result): Table {
     joined(measuredColumn('p99 ms', ({ latencyMs }) => figure(latencyMs?.p99, short))),
     joined(measuredColumn('max ms', ({ latencyMs }) => figure(latencyMs?.max, short))),
     measuredColumn('errors/M', ({ errorsPerMillion }) => figure(errorsPerMillion, perMillion)),
+    // None is the rule.
+    joined(measuredColumn('hung', ({ rounds }) => countCell(hungOf(phasesOf(rounds))))),
+    joined(measuredColumn('unsent', ({ rounds }) => countCell(total(phasesOf(rounds), (phase) => phase.unsent)))),
     ...(phases ? [] : [joined(successColumn)]),
   ]);
+}
+
+/** " of 300,000", behind the figure of a rate that was not reached. */
+function missedPart(variant: VariantResult): string {
+  const rate = rateOf(variant);
+  return rate === null || rate.reached ? '' : ` of ${perSecond(rate.asked)}`;
+}
+
+function phasesOf(rounds: VariantResult['rounds']): Phase[] {
+  return rounds.flatMap(({ phases }) => phases);
+}
+
+function countCell(count: number): string {
+  return count === 0 ? '' : whole(count);
 }
 
 /** Where an article had no errors there is nothing to stand beside. */

@@ -1,5 +1,5 @@
 // What h2load prints of a run, for every variant and load phase, published above measured.
-import { phasePairs } from '../analysis/phases.ts';
+import { hungOf, phasePairs, responsesOf, succeeded } from '../analysis/phases.ts';
 import { exactPercent, hundredths, scaledBytesPerSecond, scaledTime, success, whole } from '../format.ts';
 import type { PhaseResult, Result, StatusClass } from '../runner/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
@@ -12,7 +12,7 @@ interface Run {
   rps: number | undefined;
   successRatio: number | undefined;
   bytesPerSecond: number | undefined;
-  requests: { done: number; succeeded: number; errored: number; unsent: number } | undefined;
+  requests: { done: number; succeeded: number; errored: number; unsent: number; hung: number } | undefined;
   responses: Partial<Record<StatusClass, number>> | undefined;
   bytes: { total: number | undefined; headers: number | undefined; savingsPercent: number | undefined; data: number | undefined };
   latencyMs: PublishedDistribution | undefined;
@@ -42,6 +42,7 @@ export function lineTables(result: Result): Table[] {
       column('failed', ({ requests }) => (requests === undefined ? '' : whole(requests.done - requests.succeeded))),
       column('errored', ({ requests }) => figure(requests?.errored, whole)),
       column('unsent', ({ requests }) => (requests === undefined || requests.unsent === 0 ? '' : whole(requests.unsent))),
+      column('hung', ({ requests }) => (requests === undefined || requests.hung === 0 ? '' : whole(requests.hung))),
     ]),
     runTable(runs, 'status codes', (['2xx', '3xx', '4xx', '5xx'] as const).map((status) => (
       column(status, ({ responses }) => (responses === undefined ? '' : whole(responses[status] ?? 0)))
@@ -101,6 +102,7 @@ function publishedRun(published: Published): Run {
       succeeded: Math.round(requests * successRatio),
       errored: Math.round((requests * (published.errorsPerMillion ?? 0)) / 1e6),
       unsent: 0,
+      hung: 0,
     },
     responses,
     bytes: { total: published.receivedBytes, headers: published.headerBytes, savingsPercent: published.headerSavingsPercent, data: published.bodyBytes },
@@ -113,13 +115,12 @@ function publishedRun(published: Published): Run {
 
 function measuredRun(phase: PhaseResult): Run {
   const { responses, errors, bytes } = phase;
-  const succeeded = responses['2xx'] + responses['3xx'];
   return {
     seconds: phase.seconds,
     rps: phase.rps.median,
     successRatio: phase.successRatio ?? undefined,
     bytesPerSecond: phase.receivedBytesPerSecond,
-    requests: { done: succeeded + responses['4xx'] + responses['5xx'] + errors.total, succeeded, errored: errors.total, unsent: phase.unsent },
+    requests: { done: responsesOf(phase) + errors.total, succeeded: succeeded(phase), errored: errors.total, unsent: phase.unsent, hung: hungOf([phase]) },
     responses,
     bytes: { total: bytes.received, headers: bytes.headers, savingsPercent: phase.headerSavingsPercent ?? undefined, data: bytes.body },
     latencyMs: distribution(phase.latencyMs),

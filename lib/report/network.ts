@@ -36,8 +36,8 @@ export function linkPart({ variants }: Pick<Result, 'variants'>): Part[] {
   if (variants.every(({ network }) => network === null)) return [];
   const links = new Set(variants.filter(({ rounds }) => rounds.length > 0).map(linkOf));
   const count = (value: (network: NetworkResult) => number, format = hundredths) => (variant: VariantResult): string => (
-    // Without a request there is nothing to count by.
-    variant.errorsPerMillion === null ? '' : figure(variant.network === null ? null : value(variant.network), format)
+    // Without an answer there is nothing to count by.
+    variant.serverCpuMicrosPerRequest === null ? '' : figure(variant.network === null ? null : value(variant.network), format)
   );
   const column = (group: string, title: string, cell: (variant: VariantResult) => Cell, more: Partial<Column<VariantResult>> = {}): Column<VariantResult> => (
     { group, title, align: 'right', cell, ...more }

@@ -1,15 +1,18 @@
 // What stands around the table in words. The same lines in the terminal and in Markdown.
-import { isOpenModel, streamsOf } from '../analysis/loads.ts';
+import { streamsOf } from '../analysis/loads.ts';
 import { streamSweep, type Point, type StreamSweep } from '../analysis/stream-sweep.ts';
 import { latenessText } from '../analysis/network.ts';
-import { comparable, delayMark } from '../analysis/verdict.ts';
-import { change, duration, enumeration, percent, protocolNames, scaledTime, times, tolerance, whole } from '../format.ts';
+import { whyNothing } from '../analysis/failures.ts';
+import { rateCause, rateOf, type Rate } from '../analysis/rate.ts';
+import { comparable, delayMark, notFinalMark } from '../analysis/verdict.ts';
+import { change, duration, enumeration, percent, perSecond, protocolNames, scaledTime, times, tolerance, whole } from '../format.ts';
 import { sharesCores } from '../runner/cores.ts';
 import type { Comparison, Integrity, Result, Share, VariantResult } from '../runner/result.ts';
 import type { Load } from '../scenario/load.ts';
 import type { LoadProfile } from '../scenario/model.ts';
 import { noiseFloorLines, partialLines, roundsLines, roundsNeeded, scopeLines, undecidedLines } from './certainty.ts';
 import { comparesProtocols } from './columns.ts';
+import { groupedBy } from './grouped.ts';
 import { kernelSettingLines } from './kernel-settings.ts';
 import { ladderOf } from './ladder.ts';
 import { ceilingLines, coresText, limitLines } from './limits.ts';
@@ -81,9 +84,10 @@ export function loadText(profile: Pick<LoadProfile, 'threads' | 'durationSeconds
 export function findingLines(result: Result): string[] {
   return [
     ...partialLines(result),
+    ...nothingLines(result),
     ...comparisonLines(result),
     ...result.shares.map((share) => shareSentence(share, result)),
-    ...latencyLines(result.variants.filter((variant) => isOpenModel(variant) && variant.latencyMs !== null)),
+    ...latencyLines(result.variants),
     ...headerLines(result),
     ...limitLines(result),
     ...queuePaceLines(result),
@@ -130,7 +134,7 @@ function comparisonSentence(comparison: Comparison, knob: string | undefined, re
   const subject = knob ?? variant;
   const versus = knob === undefined ? ` than ${baseline}` : '';
   const article = publishedRatio === null ? '.' : `; the article saw ${change(publishedRatio)}.`;
-  const measured = measuredChange(comparison);
+  const measured = `${measuredChange(comparison)}${notFinalMark(result)}`;
   const late = latenessPart(comparison, result);
   // What is known of the link leaves no room for what may be.
   const link = queuePart(comparison, result) || (late === '' ? '' : latenessDoubt(verdict));
@@ -154,10 +158,10 @@ function controlSentence(comparison: Comparison, result: Result): string {
   switch (verdict) {
     case 'faster':
     case 'slower':
-      return `${late}${variant} is called ${verdict} than ${baseline}, and they are the same: ${measuredChange(comparison)}. Chance alone does so in about one of 20 runs; where it happens often, something else disturbs this machine.`;
+      return `${late}${variant} is called ${verdict} than ${baseline}, and they are the same: ${measuredChange(comparison)}${notFinalMark(result)}. Chance alone does so in about one of 20 runs; where it happens often, something else disturbs this machine.`;
     case 'same':
     case 'inconclusive':
-      return `${late}${variant} and ${baseline} are the same, and not called different: ${measuredChange(comparison)}.`;
+      return `${late}${variant} and ${baseline} are the same, and not called different: ${measuredChange(comparison)}${notFinalMark(result)}.`;
     case 'none':
       return `No verdict on ${variant} against ${baseline}: ${why}${ratio === 0 ? '' : ` (measured ${change(ratio)}${delayMark(comparison)})`}.`;
   }
@@ -207,12 +211,36 @@ function sweepSentence({ line, curve }: StreamSweep, { comparisons }: Result): s
     + `${lastFaster === undefined ? '' : `; it is faster from ${streams(lastFaster)} on`}.`;
 }
 
-/** Where the load sets requests/s, latencies are what the servers differ in. */
+/** The rows that were run and have no figure, and why. */
+export function nothingLines({ variants }: Pick<Result, 'variants'>): string[] {
+  return variants.flatMap((variant) => {
+    const why = whyNothing(variant);
+    return why === null ? [] : [`No request of ${variant.name} succeeded: ${why}.`];
+  });
+}
+
+/** Where the load sets requests/s, latencies are what the servers differ in. Below the rate they are none at that rate. */
 function latencyLines(variants: readonly VariantResult[]): string[] {
-  const [first] = variants;
-  if (first === undefined) return [];
-  const each = variants.map(({ name, latencyMs }) => `${name} ${scaledTime(latencyMs?.p50 ?? 0)} and ${scaledTime(latencyMs?.p99 ?? 0)}`);
-  return [`Latency at ${whole(first.load.rate ?? 0)} requests/s (p50 and p99): ${each.join(', ')}.`];
+  const answered = variants.flatMap((variant) => {
+    const [rate, { latencyMs }] = [rateOf(variant), variant];
+    return rate === null || rate.made === 0 || latencyMs === null ? [] : [{ variant, rate, text: `${scaledTime(latencyMs.p50)} and ${scaledTime(latencyMs.p99)}` }];
+  });
+  const reached = groupedBy(answered.filter(({ rate }) => rate.reached), ({ rate }) => String(rate.asked));
+  return [
+    ...[...reached].map(([rate, some]) => (
+      `Latency at ${whole(Number(rate))} requests/s (p50 and p99): ${some.map(({ variant, text }) => `${variant.name} ${text}`).join(', ')}.`
+    )),
+    ...answered.filter(({ rate }) => !rate.reached).map(({ variant, rate, text }) => (
+      `${variant.name} did not come to ${whole(rate.asked)} requests/s: ${perSecond(rate.made)} were made (${percent(rate.made / rate.asked)})${shortfall(rate)}; ${rateCause(variant)}. `
+      + `Its latency (p50 and p99 ${text}) runs from when requests were due: it grows with the length of such a run, and is none at that rate.`
+    )),
+  ];
+}
+
+/** What became of the requests that were due. */
+function shortfall({ unsent, due, lateMs }: Rate): string {
+  const late = `the last ones left ${scaledTime(lateMs)} late`;
+  return unsent === 0 ? `, and ${late}` : `, ${whole(unsent)} of ${whole(due)} that were due never left (${percent(unsent / due)}), and ${late}`;
 }
 
 /** Header bytes of different numbers of requests do not stand beside each other without a word. */

@@ -16,19 +16,19 @@ interface Run {
   receivedBytes: number | undefined;
   rps: number | undefined;
   bytesPerSecond: number | undefined;
-  failed: Pick<PhaseResult, 'errors' | 'responses'> | undefined;
+  failed: Pick<PhaseResult, 'errors' | 'responses' | 'hung'> | undefined;
 }
 
 const readings: Readings<Run> = {
   published: ({ latencyMs, perThreadRps, requests, seconds, receivedBytes, rps, transferBytesPerSecond }: Published) => (
     { latencyMs, percentilesMs: undefined, perThreadRps, requests, seconds, receivedBytes, rps, bytesPerSecond: transferBytesPerSecond, failed: undefined }
   ),
-  measured: ({ latencyMs, perThreadRps, requests, seconds, bytes, rps, receivedBytesPerSecond, errors, responses }) => ({
+  measured: ({ latencyMs, perThreadRps, requests, seconds, bytes, rps, receivedBytesPerSecond, errors, responses, hung = 0 }) => ({
     latencyMs: distribution(latencyMs),
     percentilesMs: latencyMs.max === 0 ? undefined : latencyMs,
     perThreadRps: distribution(perThreadRps),
     requests, seconds, receivedBytes: bytes.received, rps: rps.median, bytesPerSecond: receivedBytesPerSecond,
-    failed: errors.total + responses['4xx'] + responses['5xx'] === 0 ? undefined : { errors, responses },
+    failed: errors.total + responses['4xx'] + responses['5xx'] + hung === 0 ? undefined : { errors, responses, hung },
   }),
 };
 
@@ -50,6 +50,7 @@ export function wrkTables(result: Result): Table[] {
     ]),
     runTable(runs, 'errors', [
       ...(['connect', 'tls', 'read', 'write', 'timeout', 'protocol'] as const).map((kind) => column<Run>(kind, ({ failed }) => figure(failed?.errors[kind], whole))),
+      column('hung', ({ failed }) => (failed === undefined || failed.hung === 0 ? '' : whole(failed.hung))),
       column('non-2xx or 3xx', ({ failed }) => (failed === undefined ? '' : whole(failed.responses['4xx'] + failed.responses['5xx']))),
     ]),
   ].filter(({ rows }) => rows.length > 0);

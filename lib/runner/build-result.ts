@@ -100,6 +100,7 @@ function tableVariant(plan: Plan, variant: Variant, { kept, tried }: Known): Mea
     load: { ...withoutSecrets(load), ...asked },
     rounds: outcomes.map(({ round, outcome }): Round => ({ round, phases: outcome.phases })),
     setup: setupOf(spec, server.workers, load, page, network),
+    setupOnMoreCores: setupOf(spec, workersFor(spec, plan.cores.serverCpus.length + 1, plan.exact), load, page, network),
   };
 }
 

@@ -139,7 +139,7 @@ export interface NetworkUse {
 export interface NetworkResult {
   /** As asked for. */
   spec: NetworkSpec;
-  /** Medians over the rounds, per request of the window in which packets were counted; 0 without any. */
+  /** Medians over the rounds, per response of the window in which packets were counted; 0 without any. */
   packetsPerRequest: { toServer: number; toClient: number };
   /** Packets dropped by the queues' limit, per packet, 0 to 1; median over the rounds. */
   droppedShare: { toServer: number; toClient: number };
@@ -203,14 +203,16 @@ export interface Traffic {
 export interface PhaseResult extends Traffic {
   /** From 1. */
   phase: number;
+  /** Responses per second. */
   rps: { median: number };
-  /** 2xx and 3xx per request, over all rounds; null when there was no request. */
+  /** 2xx and 3xx per request, those that hung included, over all rounds; null when there was no request. */
   successRatio: number | null;
   /** Over all rounds. */
   responses: LoadResult['responses'];
   errors: LoadResult['errors'];
   errorCauses: LoadResult['errorCauses'];
   unsent: number;
+  hung: number;
   typicalRound: number;
   latencyMs: LatencyDistribution;
   connectMs: LatencyDistribution;
@@ -241,11 +243,14 @@ export interface VariantResult {
   published: Published | null;
   note?: string;
   rounds: Round[];
-  /** null when the variant was not run here. */
+  /** Responses per second; null when the variant was not run here. */
   rps: { median: number } | null;
+  /** Per response; null where nothing was answered. */
   serverCpuMicrosPerRequest: { median: number } | null;
   latencyMs: { p50: number; p99: number; max: number } | null;
+  /** Per attempt, as the success ratio. */
   errorsPerMillion: number | null;
+  /** As in PhaseResult, over all phases. */
   successRatio: number | null;
   /**
    * Median share of the cores that it can use (one per worker, one per thread) that each side used; 1 is all. With the link, which
@@ -266,9 +271,11 @@ export interface VariantResult {
 export type Verdict = 'faster' | 'slower' | 'same' | 'inconclusive' | 'none';
 
 /**
- * `ratio` is exp(mean ln(variant / baseline)) over rounds; it need not equal the quotient of the medians. `ci95` are wide
- * enough to hold all together, with 95 %, for all comparisons with this baseline and at all looks. `ratio` is 0, with the
- * interval [0, 0] and no verdict, where nothing can be compared: nothing was answered, or the variant is published only.
+ * `ratio` is exp(mean ln(variant / baseline)) over rounds; it need not equal the quotient of the medians. `ci95` is the interval
+ * that the verdict is read from. With 95 % no verdict of a run is false, over all comparisons that are judged in it and at all
+ * looks: each interval is as wide as its place among them asks for (judgeFamily), 95 % for one that is alone, and more else.
+ * `ratio` is 0, with the interval [0, 0] and no verdict, where nothing can be compared: nothing was answered, or the variant is
+ * published only. While the result is partial, a verdict is not final: it was made before its time.
  */
 export interface Comparison {
   metric: 'rps';
@@ -279,7 +286,7 @@ export interface Comparison {
   verdict: Verdict;
   why: string;
   publishedRatio: number | null;
-  /** The server's CPU time per request divided by the baseline's, as `ratio` and `ci95`; no verdict of its own. null where a round has none. */
+  /** The server's CPU time per request divided by the baseline's, with the interval that holds together with those of all comparisons; no verdict of its own. null where a round has none. */
   cpu: { ratio: number; ci95: [number, number] } | null;
   /** `ratio` of each round, in the order of the rounds. Empty where nothing can be compared. */
   roundRatios: number[];

@@ -1,4 +1,5 @@
 // Samples what a server, the generator and everything else use while there is load.
+import { extent } from '../analysis/statistics.ts';
 import type { RunningServer } from '../servers/index.ts';
 import type { ServerSample } from '../store/index.ts';
 import { machineClock, type Clock } from './clock.ts';
@@ -128,7 +129,7 @@ export function usageBetween(samples: readonly ServerSample[], { fromMs, toMs, i
   const inside = samples.filter((sample) => sample.atMs >= fromMs && sample.atMs <= toMs);
   return {
     cpuSeconds: idleBefore ? cpuAround(samples, fromMs, toMs) : cpuAtEnd(samples, toMs) - valueAt(samples, fromMs, cpuOf),
-    rssBytes: (inside.length > 0 ? inside : samples).reduce((most, { rssBytes }) => Math.max(most, rssBytes), 0),
+    rssBytes: extent((inside.length > 0 ? inside : samples).map((sample) => sample.rssBytes))[1],
   };
 }
 

@@ -2,7 +2,7 @@
 import { usableCores } from '../analysis/limit.ts';
 import { networkResult } from '../analysis/network.ts';
 import { publishedPhases, wholeRounds } from '../analysis/phases.ts';
-import { roundRps } from '../analysis/summarise.ts';
+import { roundRps } from '../analysis/phases.ts';
 import { comparable } from '../analysis/verdict.ts';
 import { UserError } from '../errors.ts';
 import { roundPoint, runPoint, tablePoints } from '../store/index.ts';

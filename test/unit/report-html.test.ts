@@ -1,5 +1,5 @@
 // The page of a run as text: what stands in it, and that nothing in it can break out of it or reach anyone.
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createHash } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,6 +12,7 @@ import { diffLines } from '../../lib/report/html/line-diff.ts';
 import { html, Html, scriptJson } from '../../lib/report/html/markup.ts';
 import { percentileFigures } from '../../lib/report/html/percentiles.ts';
 import { ladderFigures, ratioFigures } from '../../lib/report/html/ratios.ts';
+import { readRunFiles } from '../../lib/report/html/read-files.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
 import { severalPage } from '../../lib/report/html/several-page.ts';
 import { histogramFigures, streamFigures } from '../../lib/report/html/shapes.ts';
@@ -167,16 +168,41 @@ describe('figures', () => {
 
   test('rates over time are requests by the time they took, from the phase\'s begin', () => {
     const beganMs = Date.parse(workers.rounds[0]?.phases[0]?.startedAt ?? '');
-    const sample = (atMs: number, requests: number): Sample => ({ variant: 'workers', round: 1, phase: 1, atMs: beganMs + atMs, requests });
+    const sample = (atMs: number, responses: number): Sample => ({ variant: 'workers', round: 1, phase: 1, atMs: beganMs + atMs, responses });
     const { lines, rounds } = dataOf<Timeline>(timelineFigures(both, [sample(1000, 500), sample(2000, 700), sample(2500, 300), sample(2510, 1)]));
     expect(lines).toEqual([{ name: 'workers', round: 1, points: [[2, 500], [3, 700], [3.5, 600]] }]);
     expect(rounds).toEqual([{ round: 1, seconds: 2 }]);
     expect(timelineFigures(both, [])).toEqual([]);
   });
 
+  test('rates over time are by the seconds under load where the record tells them', () => {
+    const beganMs = Date.parse(workers.rounds[0]?.phases[0]?.startedAt ?? '');
+    const sample = (atMs: number, responses: number, seconds: number): Sample => ({ variant: 'workers', round: 1, phase: 1, atMs: beganMs + atMs, responses, seconds });
+    const { lines } = dataOf<Timeline>(timelineFigures(both, [sample(2000, 500, 1), sample(4000, 700, 1), sample(5500, 250, 0.5)]));
+    expect(lines[0]?.points).toEqual([[3, 500], [5, 700], [6.5, 500]]);
+  });
+
+  test('a record\'s samples are as many as there are, and count what was answered', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'bakeoff-record-'));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    mkdirSync(join(folder, 'round-1', 'workers'), { recursive: true });
+    const line = (metric: string, value: number, time: string, tags: object = {}): string => `${JSON.stringify({ metric, type: 'Point', data: { time, value, tags } })}\n`;
+    const one = workers.rounds.slice(0, 1);
+    const of = result([{ ...workers, rounds: one }]);
+    const second = (at: number): string => new Date(Date.UTC(2026, 10, 20) + 1000 * at).toISOString();
+    writeFileSync(join(folder, 'round-1', 'workers', 'record.ndjson'), [
+      line('loadgen_requests', 9, second(0)) + line('loadgen_seconds', 1, second(0)) + line('loadgen_responses', 5, second(0), { class: '2xx' }) + line('loadgen_responses', 1, second(0), { class: '5xx' }),
+      ...Array.from({ length: 150_000 }, (_, index) => line('loadgen_requests', 1, second(index + 1))),
+    ].join(''));
+    const { samples } = await readRunFiles(folder, of);
+    expect(samples).toHaveLength(150_001);
+    expect(samples[0]).toMatchObject({ variant: 'workers', round: 1, phase: 1, responses: 6, seconds: 1 });
+    expect(samples[1]).toMatchObject({ responses: 0 });
+  });
+
   test('of a day\'s samples are means of several seconds', () => {
     const beganMs = Date.parse(workers.rounds[0]?.phases[0]?.startedAt ?? '');
-    const samples = Array.from({ length: 86_400 }, (_, index): Sample => ({ variant: 'workers', round: 1, phase: 1, atMs: beganMs + 1000 * (index + 1), requests: 100 + (index % 2) }));
+    const samples = Array.from({ length: 86_400 }, (_, index): Sample => ({ variant: 'workers', round: 1, phase: 1, atMs: beganMs + 1000 * (index + 1), responses: 100 + (index % 2) }));
     const [line] = dataOf<Timeline>(timelineFigures(both, samples)).lines;
     expect(line?.points.length).toBeLessThanOrEqual(4000);
     expect(line?.points[10]?.[1]).toBeCloseTo(100.5, 5);

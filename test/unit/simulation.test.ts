@@ -1,9 +1,9 @@
 // Whether verdicts are right as often as they say: simulated runs whose true ratio is known. All seeds are fixed.
 import { describe, expect, test } from 'vitest';
-import { alphaOf, logRatios, mean, meanInterval, ratioInterval } from '../../lib/analysis/statistics.ts';
+import { alphaOf, exponential, logRatios, mean, meanInterval, ratioInterval } from '../../lib/analysis/statistics.ts';
 import { outliersOf } from '../../lib/analysis/outliers.ts';
 import { noiseFloorOf, roundsToDecide } from '../../lib/analysis/rounds-needed.ts';
-import { verdictOf } from '../../lib/analysis/verdict.ts';
+import { judgeFamily, verdictOf, type Judged } from '../../lib/analysis/family.ts';
 
 /** mulberry32 (T. Ettinger): numbers from 0 to below 1, the same ones for a seed everywhere. */
 function uniform(seed: number): () => number {
@@ -70,8 +70,6 @@ function frequency(trials: number, happens: () => boolean): number {
 /** A frequency of 5 % is within this of it in 999 of 1000 simulations. */
 const chance = (trials: number): number => 3.3 * Math.sqrt(0.05 * 0.95 / trials);
 
-const different = (interval: [number, number]): boolean => ['faster', 'slower'].includes(verdictOf(interval, 0.01));
-
 describe.each(Object.entries(noises))('%s noise', (_, noise) => {
   test.each([5, 6, 10, 20])('is covered by the interval of %i rounds in 94 % of runs or more', (rounds) => {
     const random = uniform(rounds);
@@ -96,40 +94,113 @@ test('one side that is much more skewed than the other is covered less often: wh
   expect(covered).toBeLessThan(0.94);
 });
 
+/** ln ratios of the comparisons of a run, of its first `rounds` rounds: each row against the one before it, or all against the first. */
+function comparisons({ baseline, variants }: ReturnType<typeof run>, shape: 'ladder' | 'star', rounds: number): number[][] {
+  const rows = [baseline, ...variants].map((rps) => rps.slice(0, rounds));
+  return variants.map((_, index) => logRatios(rows[shape === 'ladder' ? index : 0] as number[], rows[index + 1] as number[]));
+}
+
+const sameWithin = 0.01;
+
+type Judge = (family: readonly number[][], alpha: number) => Judged[];
+const asARunDoes: Judge = (family, alpha) => judgeFamily(family, alpha, sameWithin);
+
+/** A verdict on a true ratio (in ln) that it is no verdict for. */
+function isFalse(verdict: Judged['verdict'], truth: number): boolean {
+  switch (verdict) {
+    case 'faster': return truth <= 0;
+    case 'slower': return truth >= 0;
+    case 'same': return Math.abs(truth) > Math.log1p(sameWithin);
+    case 'inconclusive': return false;
+  }
+}
+
+interface Simulated { noise: Noise; shape: 'ladder' | 'star'; effects: readonly number[]; looks: readonly number[]; judge?: Judge }
+
+/** The verdicts of a run that ends at the first look without an inconclusive comparison, each with what is true. */
+function verdictsOfRun({ noise, shape, effects, looks, judge = asARunDoes }: Simulated, random: () => number): { verdict: Judged['verdict']; truth: number }[] {
+  const measured = run(noise, random, looks.at(-1) as number, effects);
+  const truths = effects.map((effect, index) => effect - (shape === 'ladder' ? effects[index - 1] ?? 0 : 0));
+  for (const look of looks) {
+    const judged = judge(comparisons(measured, shape, look), alphaOf(1, looks.length));
+    if (look < (looks.at(-1) as number) && judged.some(({ verdict }) => verdict === 'inconclusive')) continue;
+    return judged.map(({ verdict }, index) => ({ verdict, truth: truths[index] as number }));
+  }
+  return [];
+}
+
+/** The share of runs with any false verdict. */
+function falseRuns(trials: number, seed: number, simulated: Simulated): number {
+  const random = uniform(seed);
+  return frequency(trials, () => verdictsOfRun(simulated, random).some(({ verdict, truth }) => isFalse(verdict, truth)));
+}
+
+const none = (variants: number): number[] => Array.from({ length: variants }, () => 0);
+
 describe.each(Object.entries(noises))('a config against itself under %s noise', (_, noise) => {
-  const trials = 8000;
+  const trials = 4000;
 
   test.each([4, 6, 10, 20])('is called different after %i rounds in one run of twenty at most', (rounds) => {
-    const random = uniform(rounds);
-    expect(frequency(trials, () => {
-      const { baseline, variants: [variant = []] } = run(noise, random, rounds, [0]);
-      return different(ratioInterval(baseline, variant).interval);
-    })).toBeLessThanOrEqual(0.05 + chance(trials));
+    expect(falseRuns(2 * trials, rounds, { noise, shape: 'star', effects: [0], looks: [rounds] })).toBeLessThanOrEqual(0.05 + chance(2 * trials));
   });
 
   test('is called different in 5 % of runs at most where 5, 10 and 20 rounds are looked at', () => {
-    const random = uniform(5);
-    expect(frequency(trials / 2, () => endsDifferent(noise, random, 1, [5, 10, 20], alphaOf(1, 3)))).toBeLessThanOrEqual(0.05);
+    expect(falseRuns(trials, 5, { noise, shape: 'star', effects: [0], looks: [5, 10, 20] })).toBeLessThanOrEqual(0.05 + chance(trials));
   });
 
-  test('three times over, against one baseline, has any called different in 5 % of runs at most', () => {
-    const random = uniform(3);
-    expect(frequency(trials / 2, () => endsDifferent(noise, random, 3, [6], alphaOf(3, 1)))).toBeLessThanOrEqual(0.05);
-    expect(frequency(trials / 4, () => endsDifferent(noise, random, 3, [5, 10, 20], alphaOf(3, 3)))).toBeLessThanOrEqual(0.05);
+  test.each(['ladder', 'star'] as const)('eight times over, as a %s, has any called different in one run of twenty at most', (shape) => {
+    expect(falseRuns(trials / 2, 3, { noise, shape, effects: none(8), looks: [6] })).toBeLessThanOrEqual(0.05 + chance(trials / 2));
+    expect(falseRuns(trials / 4, 3, { noise, shape, effects: none(8), looks: [5, 10, 20] })).toBeLessThanOrEqual(0.05 + chance(trials / 4));
   });
 });
 
-/** Whether a run that ends at the first look without an inconclusive comparison then calls any of its variants different. */
-function endsDifferent(noise: Noise, random: () => number, variants: number, looks: readonly number[], alpha: number): boolean {
-  const measured = run(noise, random, looks.at(-1) as number, Array.from({ length: variants }, () => 0));
-  for (const look of looks) {
-    const baseline = measured.baseline.slice(0, look);
-    const verdicts = measured.variants.map((variant) => verdictOf(ratioInterval(baseline, variant.slice(0, look), alpha).interval, 0.01));
-    if (look < (looks.at(-1) as number) && verdicts.includes('inconclusive')) continue;
-    return verdicts.some((verdict) => verdict === 'faster' || verdict === 'slower');
+describe('any false verdict, of a run whose variants are not all equal,', () => {
+  const trials = 3000;
+  const noiseOf = (size: number): Noise => (random) => () => size * normal(random);
+  const edge = Math.log1p(sameWithin) * 1.0001;
+  const steps = (...effects: number[]): number[] => effects.map((_, index) => effects.slice(0, index + 1).reduce((sum, effect) => sum + effect));
+
+  test.each<[string, Omit<Simulated, 'looks'>]>([
+    ['half of a ladder\'s steps are effects', { noise: noiseOf(0.01), shape: 'ladder', effects: steps(0, 0.2, 0, -0.2, 0, 0.2, 0, -0.2) }],
+    ['all but one are', { noise: noiseOf(0.01), shape: 'ladder', effects: steps(0.2, 0.2, 0.2, 0.2, 0, 0.2, 0.2, 0.2) }],
+    ['all but one are too small to matter', { noise: noiseOf(0.01), shape: 'ladder', effects: steps(0.003, 0.003, 0.003, 0.003, 0, 0.003, 0.003, 0.003) }],
+    ['all but one are far too small to be found', { noise: noiseOf(0.03), shape: 'star', effects: [1e-6, 1e-6, 1e-6, 1e-6, 0, 1e-6, 1e-6, 1e-6] }],
+    ['all but one are just no longer the same', { noise: noiseOf(0.002), shape: 'star', effects: [edge, edge, edge, edge, edge, edge, edge, 0] }],
+    ['all are just no longer the same', { noise: noiseOf(0.002), shape: 'ladder', effects: steps(edge, edge, edge, edge, edge, edge, edge, edge) }],
+  ])('is in one of twenty at most: %s', (_, simulated) => {
+    expect(falseRuns(trials, 8, { ...simulated, looks: [6] })).toBeLessThanOrEqual(0.05 + chance(trials));
+    expect(falseRuns(trials / 3, 9, { ...simulated, looks: [5, 10, 20] })).toBeLessThanOrEqual(0.05 + chance(trials / 3));
+  });
+
+  test('is in more with Holm\'s steps alone, which do not reckon with a false "same"', () => {
+    // Rows with a baseline each: seven just no longer the same, and one of equals whose noise is larger.
+    const random = uniform(11);
+    const family = (): number[][] => [...none(7).map(() => [edge, 0.002] as const), [0, 0.02] as const].map(([effect, size]) => (
+      Array.from({ length: 6 }, () => effect + size * normal(random))
+    ));
+    const wrong = (judge: Judge): number => frequency(trials, () => judge(family(), 0.05).some(({ verdict }, index) => isFalse(verdict, index < 7 ? edge : 0)));
+    expect(wrong(holm)).toBeGreaterThan(0.05 + chance(trials));
+    expect(wrong(asARunDoes)).toBeLessThanOrEqual(0.05 + chance(trials));
+  });
+});
+
+/** Holm (1979), by the lower p of the two claims on each comparison: that it is different, and that it is the same. */
+const holm: Judge = (family, alpha) => {
+  const margin = Math.log1p(sameWithin);
+  const decided = (logs: readonly number[], level: number): boolean => verdictOf(exponential(meanInterval(logs, level)), sameWithin) !== 'inconclusive';
+  const strength = (logs: readonly number[]): number => {
+    const { middle, half } = meanInterval(logs, alpha);
+    return Math.max(Math.abs(middle), margin - Math.abs(middle)) / half;
+  };
+  const judged = family.map((): Judged => ({ interval: [0, Infinity], verdict: 'inconclusive' }));
+  for (const [place, index] of [...family.keys()].sort((a, b) => strength(family[b] as number[]) - strength(family[a] as number[])).entries()) {
+    const [logs, level] = [family[index] as number[], alpha / (family.length - place)];
+    if (!decided(logs, level)) break;
+    const interval = exponential(meanInterval(logs, level));
+    judged[index] = { interval, verdict: verdictOf(interval, sameWithin) };
   }
-  return false;
-}
+  return judged;
+};
 
 describe('a round that lies apart', () => {
   const share = (rounds: number, disturb: (logs: number[]) => number[]): number => {
@@ -149,15 +220,21 @@ describe('a round that lies apart', () => {
 describe('what is not done, and why', () => {
   const everyRound = Array.from({ length: 16 }, (_, index) => index + 5);
 
-  test('looking after every round from 5 to 20 without dividing α would call one in ten A/A runs different, and more', () => {
-    const random = uniform(1);
-    expect(frequency(3000, () => endsDifferent(noises.normal as Noise, random, 1, everyRound, 0.05))).toBeGreaterThan(0.1);
-    expect(frequency(3000, () => endsDifferent(noises.normal as Noise, random, 1, [5, 10, 20], 0.05))).toBeGreaterThan(0.05 + chance(3000));
+  const equal = { noise: noises.normal as Noise, shape: 'star', effects: [0] } as const;
+  /** As if there were no other comparison and no other look. */
+  const eachAlone: Judge = (family) => family.map((logs) => {
+    const interval = exponential(meanInterval(logs, 0.05));
+    return { interval, verdict: verdictOf(interval, sameWithin) };
   });
 
-  test('three comparisons without dividing α would call something different in more than one in ten', () => {
-    const random = uniform(2);
-    expect(frequency(5000, () => endsDifferent(noises.normal as Noise, random, 3, [6], 0.05))).toBeGreaterThan(0.1);
+  test('looking after every round from 5 to 20 without dividing α would call one in ten A/A runs different, and more', () => {
+    expect(falseRuns(3000, 1, { ...equal, looks: everyRound, judge: eachAlone })).toBeGreaterThan(0.1);
+    expect(falseRuns(3000, 1, { ...equal, looks: [5, 10, 20], judge: eachAlone })).toBeGreaterThan(0.05 + chance(3000));
+  });
+
+  test('three comparisons without dividing α would call something different in more than one in ten, a ladder of eight in one of five', () => {
+    expect(falseRuns(5000, 2, { ...equal, effects: none(3), looks: [6], judge: eachAlone })).toBeGreaterThan(0.1);
+    expect(falseRuns(3000, 2, { ...equal, shape: 'ladder', effects: none(8), looks: [6], judge: eachAlone })).toBeGreaterThan(0.2);
   });
 
   test('an interval of the two sides\' own spreads would be more than twice as wide where the machine drifts: the rounds are pairs', () => {
@@ -220,5 +297,30 @@ describe('power', () => {
     const needed = roundsToDecide([effect - sd, effect + sd], 0.05, 0.01) as number;
     expect(verdicts(1000, 5, noises.normal as Noise, needed, effect, verdict)).toBeGreaterThanOrEqual(0.93);
     expect(verdicts(1000, 6, noises.normal as Noise, Math.ceil(needed / 4), effect, verdict)).toBeLessThan(0.7);
+  });
+
+  test('is not lost in a ladder: where seven of eight steps are found, the last is found nearly as often as in a run of two', () => {
+    const found = (judge: Judge): number => {
+      const random = uniform(12);
+      return frequency(2000, () => {
+        const family = none(8).map((_, index) => Array.from({ length: 6 }, () => (index < 7 ? 0.2 : 0.03) + 0.02 * normal(random)));
+        return judge(family, 0.05).at(-1)?.verdict === 'faster';
+      });
+    };
+    const twoComparisons: Judge = (family) => family.map((logs) => judgeFamily([logs, none(6)], 0.05, sameWithin)[0] as Judged);
+    const bonferroni: Judge = (family, alpha) => family.map((logs) => {
+      const interval = exponential(meanInterval(logs, alpha / family.length));
+      return { interval, verdict: verdictOf(interval, sameWithin) };
+    });
+    const [ladder, pair, divided] = [found(asARunDoes), found(twoComparisons), found(bonferroni)];
+    expect(ladder).toBeGreaterThanOrEqual(pair);
+    expect(ladder).toBeGreaterThan(divided + 0.15);
+  });
+
+  test('finds each of eight steps of 10 % at 1 % noise in 6 rounds', () => {
+    const random = uniform(13);
+    const effects = none(8).map((_, index) => (index + 1) * Math.log(1.1));
+    expect(frequency(2000, () => verdictsOfRun({ noise: quiet, shape: 'ladder', effects, looks: [6] }, random).every(({ verdict }) => verdict === 'faster')))
+      .toBeGreaterThanOrEqual(0.95);
   });
 });

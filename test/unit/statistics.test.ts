@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { studentQuantile } from '../../lib/analysis/student.ts';
 import { outliersOf } from '../../lib/analysis/outliers.ts';
 import { noiseFloorOf, roundsToDecide } from '../../lib/analysis/rounds-needed.ts';
-import { alphaOf, logRatios, meanInterval, median, ratioInterval, variance } from '../../lib/analysis/statistics.ts';
+import { alphaOf, extent, logRatios, meanInterval, median, ratioInterval, variance } from '../../lib/analysis/statistics.ts';
 
 describe('studentQuantile', () => {
   // NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2, upper critical values.
@@ -45,6 +45,12 @@ describe('median', () => {
     expect(values).toEqual([3, 1, 2]);
     expect(() => median([])).toThrow(RangeError);
   });
+});
+
+test('extent is that of any number of values', () => {
+  expect(extent([3, 1, 2])).toEqual([1, 3]);
+  expect(extent(Array.from({ length: 300_000 }, (_, index) => index - 1))).toEqual([-1, 299_998]);
+  expect(extent([])).toEqual([Infinity, -Infinity]);
 });
 
 describe('ratioInterval', () => {

@@ -68,6 +68,30 @@ describe('figures of a variant', () => {
     expect(warnings).toContainEqual({ kind: 'failures', variant: 'workers', requests: 2_000_000, errors: 10, causes: { ...noCauses, refused: 4, reset: 6 }, not2xx: 99_990, example: 'connection refused' });
   });
 
+  test('are of what was answered: attempts that failed are neither requests/s nor share in the CPU time', () => {
+    const errors = { connect: 0, tls: 0, read: 60_000, write: 0, timeout: 0, protocol: 0, total: 60_000 };
+    const half = phase({ requests: 100_000, rps: 10_000, responses: { '2xx': 30_000, '3xx': 0, '4xx': 6000, '5xx': 4000 }, errors, serverCpuSeconds: 2 });
+    const [one] = summarise(facts, [variant('workers', [half])]).variants;
+    expect(one).toMatchObject({
+      rps: { median: 4000 }, phases: [{ rps: { median: 4000 } }], serverCpuMicrosPerRequest: { median: 50 }, errorsPerMillion: 600_000, successRatio: 0.3,
+    });
+    const whole = phase({ requests: 40_000, serverCpuSeconds: 2 });
+    const { comparisons } = summarise(facts, [variant('a', [whole, whole, whole, whole]), variant('b', [half, half, half, half], { against: 'a' })]);
+    expect(comparisons[0]).toMatchObject({ ratio: 1, cpu: { ratio: 1 } });
+  });
+
+  test('count those that hung against the success ratio, and results that do not tell of any as having none', () => {
+    const hanging = phase({ requests: 900, inFlight: 120, hung: 100 });
+    const { variants, warnings } = summarise(facts, [variant('workers', [hanging])]);
+    expect(variants[0]).toMatchObject({ successRatio: 0.9, errorsPerMillion: 0, phases: [{ hung: 100, successRatio: 0.9 }] });
+    expect(warnings.map(warningText)).toEqual([
+      '1 round: a verdict needs 4',
+      'workers: 100 requests were never answered and had waited for more than 1.00 s when the load ended: the server has probably forgotten them; they count as failed, and are in no latency',
+    ]);
+    const { hung: _, ...earlier } = phase({ requests: 900 });
+    expect(summarise(facts, [variant('workers', [earlier as Phase])]).variants[0]).toMatchObject({ successRatio: 1, phases: [{ hung: 0 }] });
+  });
+
   test('of a variant that nobody measured here are null', () => {
     const { variants, comparisons, warnings } = summarise(facts, [baseline, variant('spdy', [], { published: { rps: 5 }, against: 'workers' })]);
     expect(variants[1]).toMatchObject({
@@ -104,17 +128,21 @@ describe('a comparison', () => {
     expect(comparison?.ci95[0]).toBeLessThan(comparison?.ratio as number);
   });
 
-  test('needs a difference: with one core the published step of workers is none', () => {
+  test('needs a difference: one core makes one worker of any number, and more cores do not', () => {
+    const requests = [700_000, 720_000, 690_000, 705_000];
     const same = { setup: baseline.setup };
-    expect(comparisonWith([700_000, 720_000, 690_000, 705_000], same)).toMatchObject({ verdict: 'none', why: 'needs 2 server cores' });
-    expect(comparisonWith([700_000, 720_000, 690_000, 705_000], same, baseline, { ...facts, serverCores: 2 })?.why)
-      .toBe('the same config and workers on this machine');
+    expect(comparisonWith(requests, same)).toMatchObject({ verdict: 'none', why: 'the same config and load here' });
+    expect(comparisonWith(requests, same, baseline, { ...facts, serverCores: 2 })?.why).toBe('the same config and load here');
+    const more = { ...same, setupOnMoreCores: 'base workers, workers 2' };
+    expect(comparisonWith(requests, more)?.why).toBe('needs 2 server cores');
+    expect(comparisonWith(requests, more, { ...baseline, setupOnMoreCores: more.setupOnMoreCores })?.why).toBe('the same config and load here');
+    expect(comparisonWith(requests, more, baseline, { ...facts, serverCores: 4 })?.why).toBe('needs 5 server cores');
   });
 
   test('needs answers: refused connections are not speed', () => {
     const failing = phase({ requests: 9_000_000, responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 }, errors: { connect: 9_000_000, tls: 0, read: 0, write: 0, timeout: 0, protocol: 0, total: 9_000_000 } });
     const { comparisons } = summarise(facts, [baseline, variant('cache', [failing, failing, failing, failing], { against: 'workers' })]);
-    expect(comparisons[0]).toMatchObject({ verdict: 'none', why: '100 % of the requests of cache failed' });
+    expect(comparisons[0]).toMatchObject({ ratio: 0, verdict: 'none', why: 'nothing was answered in a whole round' });
   });
 
   test('with a round in which nothing ended has no ratio', () => {
@@ -158,7 +186,7 @@ describe('warnings', () => {
   });
 
   test('are one line each, with what to do', () => {
-    expect(warningText({ kind: 'generator-limit', variant: 'workers', generatorShare: 0.99, serverShare: 0.7, ceilingShare: null, hasOtherCores: false, hasLink: false })).toBe(
+    expect(warningText({ kind: 'generator-limit', variant: 'workers', shares: { generatorShare: 0.99, serverShare: 0.7, ceilingShare: null }, hasOtherCores: false, hasLink: false })).toBe(
       'workers: the generator was at its limit (99 % of the cores that it can use) and the server was not (70 %): the server can do more than this; give the generator more cores with --generator-cpus',
     );
     expect(warningText({ kind: 'failures', variant: 'workers', requests: 2_000_000, errors: 1, causes: { ...noCauses, refused: 1 }, not2xx: 1200, example: 'dial tcp: connection refused' })).toBe(
@@ -213,7 +241,7 @@ describe('an open model', () => {
 
   test('says what could not be sent, and when sends were late by as much as the narrowest bucket', () => {
     const warnings = (changes: Partial<Phase>) => summarise(facts, [atRate('workers', changes)]).warnings;
-    expect(warnings({ unsent: 5 })).toEqual([{ kind: 'unsent', variant: 'workers', requests: 40_000, unsent: 20 }]);
+    expect(warnings({ unsent: 5 })).toMatchObject([{ kind: 'unsent', variant: 'workers', requests: 40_000, unsent: 20 }]);
     expect(warnings({ buckets: buckets(1, 1, 1), sendDelayMs: latency(0.01, 0.09, 3) })).toEqual([]);
     expect(warnings({ buckets: buckets(1, 1, 1), sendDelayMs: latency(0.01, 0.11, 3) })).toEqual([
       { kind: 'late-sends', variant: 'workers', p99Ms: 0.11, bucketMs: 0.1 },

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { summarise, type Asked, type MeasuredVariant, type RunFacts } from '../../lib/analysis/summarise.ts';
-import { decided, verdictOf } from '../../lib/analysis/verdict.ts';
+import { verdictOf } from '../../lib/analysis/family.ts';
+import { decided } from '../../lib/analysis/verdict.ts';
 import type { Comparison, Noise, Phase } from '../../lib/runner/result.ts';
 import { phase } from '../fixtures/phase.ts';
 import { facts } from '../fixtures/result.ts';
@@ -66,20 +67,59 @@ describe('the rules of a run', () => {
     expect(one([a, variant('b', rounds([1000, 1011, 990, 1001]))], { sameWithin: 0.0001 }).verdict).toBe('inconclusive');
   });
 
-  test('divide α by the comparisons with a baseline, those asked for beside the rows included, and by the looks', () => {
+  test('divide α by all comparisons that are judged in the run, and by the looks', () => {
     const b = variant('b', rounds([1100, 1120, 1080, 1130]));
-    const c = variant('c', rounds([1000, 1000, 1000, 1000]));
-    const d = variant('d', rounds([1, 1, 1, 1]), { against: 'c' });
+    const [c, d] = [variant('c', rounds([1000, 1000, 1000, 1000])), variant('d', rounds([1010, 1000, 1000, 1005]), { against: 'c' })];
     const width = ([low, high]: [number, number]): number => Math.log(high / low);
-    const base = width(one([a, b, d]).ci95);
-    const twice = width(one([a, b, c]).ci95);
+    const base = width(one([a, b]).ci95);
     // t(3): 0.975 is 3.182446, 0.9875 is 4.176535, 1 − 0.05 / 6 is 4.856656, 1 − 0.05 / 12 is 6.231527
-    expect(twice / base).toBeCloseTo(4.176535 / 3.182446, 5);
-    // d has a baseline of its own.
-    expect(width(one([a, b, c, d]).ci95)).toBeCloseTo(twice, 12);
-    expect(width(one([a, b, c, d], {}, { alsoCompare: [{ variant: 'd', against: 'a' }] }).ci95)).toBeGreaterThan(twice);
+    expect(width(one([a, b, c]).ci95) / base).toBeCloseTo(4.176535 / 3.182446, 5);
+    // d has a baseline of its own, and is of the same run.
+    expect(width(one([a, b, c, d]).ci95) / base).toBeCloseTo(4.856656 / 3.182446, 5);
+    expect(width(one([a, b, c], {}, { alsoCompare: [{ variant: 'c', against: 'b' }] }).ci95)).toBeLessThanOrEqual(width(one([a, b, c, d]).ci95));
     expect(width(one([a, b], { looks: [5, 10, 20] }).ci95) / base).toBeCloseTo(4.856656 / 3.182446, 5);
     expect(width(one([a, b, c], { looks: [5, 10, 20] }).ci95) / base).toBeCloseTo(6.231527 / 3.182446, 5);
+  });
+
+  test('do not count what gets no verdict anyway', () => {
+    const b = variant('b', rounds([1100, 1120, 1080, 1130]));
+    const [alone] = compare([a, b]);
+    const failing = second(1000, 0.5, 0.7, { responses: { '2xx': 900, '3xx': 0, '4xx': 100, '5xx': 0 } });
+    const without: MeasuredVariant[] = [
+      variant('same', rounds([1, 1, 1, 1]), { setup: 'a' }),
+      variant('few-cores', rounds([1, 1, 1, 1]), { needsServerCores: 2 }),
+      variant('rate', rounds([1, 1, 1, 1]), { load: { protocol: 'h2', threads: 1, rate: 1 } }),
+      variant('published', [], { server: null }),
+      variant('failing', [failing, failing, failing, failing]),
+      variant('silent', rounds([0, 0, 0, 0])),
+    ];
+    expect(compare([a, b, ...without])[0]).toEqual(alone);
+  });
+
+  test('give the others more of α once one is told from its baseline, and show the interval that decided', () => {
+    const far = variant('far', rounds([2000, 2020, 1980, 2000]));
+    const near = variant('near', rounds([1030, 1042, 1020, 1021]));
+    const [, second] = compare([a, far, near]);
+    // ln ratios 0.029559, 0.031190, 0.029853, 0.020783: mean 0.027846, s = 0.0047626; of two the second has (2.5 % + 5 %) / 2: t(3, 0.98125) = 3.571953.
+    expect(second?.ratio).toBeCloseTo(Math.exp(0.027846), 5);
+    expect(Math.log((second?.ci95[1] as number) / (second?.ratio as number)) / (0.0047626 / 2)).toBeCloseTo(3.571953, 3);
+    // An undecided one keeps the interval that holds together with all.
+    const open = variant('open', rounds([1030, 1042, 1020, 990]));
+    const [, undecided] = compare([a, far, open]);
+    expect(undecided?.verdict).toBe('inconclusive');
+    expect(undecided?.ci95).toEqual(compare([a, open, variant('other', rounds([1000, 1015, 985, 1000]))])[0]?.ci95);
+  });
+
+  test('have each verdict say what its interval says', () => {
+    const effects = [0, 0.002, 0.004, 0.008, 0.012, 0.02, 0.04, 0.3];
+    const noises = [0.001, 0.004, 0.01, 0.03];
+    for (const noise of noises) {
+      const variants = effects.map((effect, index) => variant(`v${index}`, rounds([0, 1, -1, 0.5, -0.5, 0.2].map((sign, round) => (
+        1e6 * Math.exp(effect + noise * sign * (1 + ((index * 7 + round * 3) % 5)))
+      )))));
+      const base = variant('a', rounds([1e6, 1e6, 1e6, 1e6, 1e6, 1e6]));
+      for (const { ci95, verdict } of compare([base, ...variants])) expect(verdictOf(ci95, 0.01)).toBe(verdict);
+    }
   });
 
   test('give no verdict where too few server cores make two variants equal', () => {
@@ -122,8 +162,7 @@ describe('a control', () => {
     expect(summary.comparisons[0]).toMatchObject({ verdict: 'same' });
     // By hand: ln ratios 0.0009995, −0.0009906, 0, 0.0019980; s = 0.0012865.
     expect(summary.noiseFloor).toEqual({ rounds: 6, ratio: expect.closeTo(Math.exp(2.570582 * 0.001_286_5 / Math.sqrt(6)), 6) as number });
-    expect(summarise(facts, [a, again]).comparisons[0]).toMatchObject({ verdict: 'none', why: 'needs 2 server cores' });
-    expect(summarise({ ...facts, serverCores: 2 }, [a, again]).comparisons[0]?.why).toBe('the same config and workers on this machine');
+    expect(summarise(facts, [a, again]).comparisons[0]).toMatchObject({ verdict: 'none', why: 'the same config and load here' });
   });
 
   test('states none with too few rounds, without answers, and in a scenario that is none', () => {
@@ -218,6 +257,18 @@ describe('a generator at its limit', () => {
     expect(one([held('a', usual), held('b', usual)])).toMatchObject(none('a'));
   });
 
+  test('is told by its ceiling as well as by its CPU time, by one rule for verdict and warning', () => {
+    const ceilings = [{ variants: ['b'], rps: 1050, generatorShare: 1 }];
+    const half = (name: string, requests: readonly number[]): MeasuredVariant => variant(name, requests.map((count) => second(count, 0.7, 0.8)));
+    const { comparisons, warnings } = summarise({ ...facts, ceilings }, [free('a', usual), half('b', usual)]);
+    expect(comparisons).toMatchObject([none('b')]);
+    expect(warnings).toMatchObject([{ kind: 'generator-limit', variant: 'b' }]);
+    // With the server at its own limit it is the server that sets the pace.
+    const full = summarise({ ...facts, ceilings }, [free('a', usual), free('b', usual)]);
+    expect(full.comparisons).toMatchObject([{ verdict: 'same' }]);
+    expect(full.warnings).toEqual([]);
+  });
+
   test('changes nothing where the server was at its own as well, nothing was decided, or no server is asked about', () => {
     const both = (name: string, requests: readonly number[]): MeasuredVariant => variant(name, requests.map((count) => second(count, 0.97, 0.97)));
     expect(one([both('a', usual), both('b', more)]).verdict).toBe('faster');
@@ -248,9 +299,9 @@ describe('a disagreement', () => {
 
   test('says which side was at its limit, from either side', () => {
     expect(words(measured('a', 1, 0.7), measured('b', 0.75, 0.98)))
-      .toBe('with b the server used 25 % less CPU time than with a: the generator was at its limit there (98 %)');
+      .toBe('with b the server used 25 % less CPU time than with a: the generator was at its limit there (98 % of the cores that it can use)');
     expect(words(measured('a', 0.75, 0.98), measured('b', 1, 0.7)))
-      .toBe('with a the server used 25 % less CPU time than with b: the generator was at its limit there (98 %)');
+      .toBe('with a the server used 25 % less CPU time than with b: the generator was at its limit there (98 % of the cores that it can use)');
     expect(words(measured('a', 1, 0.7), measured('b', 0.75, 0.5)))
       .toBe('with b the server used 25 % less CPU time than with a: neither side was at its limit there (the server at 75 %, the generator at 50 %)');
     expect(words(measured('a', 1, 0.7), measured('b', 0.92, 0.5)))

@@ -9,22 +9,26 @@ import type { Sample } from './timeline.ts';
 
 /** Reads them from the run's folder. What is not there, or cannot be read any more, is left out. */
 export async function readRunFiles(folder: string, { variants }: Result): Promise<RunFiles> {
-  const samples: Sample[] = [];
-  const configs: ComposedConfig[] = [];
+  const samples: Sample[][] = [];
+  const configs: ComposedConfig[][] = [];
   for (const variant of variants) {
-    for (const round of variant.rounds) samples.push(...await readSamples(folder, variant.name, round).catch(() => []));
-    configs.push(...await readConfig(folder, variant).catch(() => []));
+    for (const round of variant.rounds) samples.push(await readSamples(folder, variant.name, round).catch(() => []));
+    configs.push(await readConfig(folder, variant).catch(() => []));
   }
-  return { samples, configs };
+  return { samples: samples.flat(), configs: configs.flat() };
 }
 
 async function readSamples(folder: string, variant: string, { round }: Round): Promise<Sample[]> {
-  const samples: Sample[] = [];
-  for await (const { metric, tags, value, timestampNs } of readRecord(join(folder, `round-${round}`, variant, 'record.ndjson'))) {
-    if (metric !== 'loadgen_requests') continue;
-    samples.push({ variant, round, phase: Number(tags['phase'] ?? 1), atMs: Number(timestampNs / 1000n) / 1000, requests: value });
+  const samples = new Map<string, Sample>();
+  for await (const { metric, tags: { phase = '1' }, value, timestampNs } of readRecord(join(folder, `round-${round}`, variant, 'record.ndjson'))) {
+    if (!['loadgen_requests', 'loadgen_responses', 'loadgen_seconds'].includes(metric)) continue;
+    const key = `${phase} ${timestampNs}`;
+    const sample = samples.get(key) ?? { variant, round, phase: Number(phase), atMs: Number(timestampNs / 1000n) / 1000, responses: 0 };
+    if (metric === 'loadgen_responses') sample.responses += value;
+    if (metric === 'loadgen_seconds') sample.seconds = (sample.seconds ?? 0) + value;
+    samples.set(key, sample);
   }
-  return samples;
+  return [...samples.values()];
 }
 
 /** The first round's: the others' differ in ports and folders. */

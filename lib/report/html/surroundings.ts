@@ -1,5 +1,6 @@
 // What a run was made on, and what else went on there, as tables.
 import { noiseOf, type RoundNoise } from '../../analysis/noise.ts';
+import { extent } from '../../analysis/statistics.ts';
 import { duration, enumeration, percent, whole } from '../../format.ts';
 import { resultHeading } from '../heading.ts';
 import { coresText } from '../limits.ts';
@@ -52,19 +53,19 @@ export function noiseTable({ variants }: Result): Table {
   });
   type Row = { variant: VariantResult; noises: RoundNoise[] };
   const most = (group: string, title: string, of: (noise: RoundNoise) => number): Column<Row> => (
-    { group, title, align: 'right', cell: ({ noises }) => percent(Math.max(...noises.map(of))) }
+    { group, title, align: 'right', cell: ({ noises }) => percent(extent(noises.map(of))[1]) }
   );
   return tableOf<Row>(seen, [
     { group: '', title: 'variant', align: 'left', cell: ({ variant }) => variant.name },
     most('taken by the hypervisor', 'of the server\'s cores', (noise) => noise.serverStealShare),
     most('taken by the hypervisor', 'of the generator\'s', (noise) => noise.generatorStealShare),
     most('used by others', 'of the server\'s cores', (noise) => noise.serverOthersShare),
-    { group: '', title: 'load average', align: 'right', cell: ({ noises }) => Math.max(...noises.map(({ loadAverage }) => loadAverage)).toFixed(2) },
+    { group: '', title: 'load average', align: 'right', cell: ({ noises }) => extent(noises.map(({ loadAverage }) => loadAverage))[1].toFixed(2) },
     {
       group: 'clock', title: 'of the server\'s cores, MHz', align: 'right',
       cell: ({ noises }) => {
         const clocks = noises.flatMap(({ mhz }) => (mhz === null ? [] : [mhz]));
-        return clocks.length === 0 ? '' : `${whole(Math.min(...clocks.map(({ lowest }) => lowest)))} to ${whole(Math.max(...clocks.map(({ highest }) => highest)))}`;
+        return clocks.length === 0 ? '' : `${whole(extent(clocks.map(({ lowest }) => lowest))[0])} to ${whole(extent(clocks.map(({ highest }) => highest))[1])}`;
       },
     },
   ]);

@@ -1,11 +1,15 @@
 // requests/s over the time of a run, from k6's records.
+import { extent, total } from '../../analysis/statistics.ts';
 import { perSecond } from '../../format.ts';
 import type { Phase, Result } from '../../runner/result.ts';
 import { tableOf, type Column } from '../table.ts';
 import type { Figure, Timeline } from './figure.ts';
 
-/** Requests that ended in the second (or what is left of one) before that moment, in a load phase of a round of a variant. */
-export interface Sample { variant: string; round: number; phase: number; atMs: number; requests: number }
+/**
+ * Responses of the second (or what is left of one) before that moment, in a load phase of a round of a variant. `seconds`: of them
+ * under load; earlier records do not tell, and then it is the time since the sample before.
+ */
+export interface Sample { variant: string; round: number; phase: number; atMs: number; responses: number; seconds?: number }
 
 /** More than this are drawn as means of several seconds: a plot has no room for them. */
 const mostPoints = 4000;
@@ -30,7 +34,7 @@ export function timelineFigures(result: Result, samples: readonly Sample[]): Fig
     text: `One mark ${perPoint === 1 ? 'a second' : `for ${perPoint} seconds`}, one line per variant and round; numbers above are those of the rounds.`,
     data: {
       kind: 'timeline', names, lines,
-      rounds: numbers.map((round) => ({ round, seconds: Math.min(...lines.filter((line) => line.round === round).map(({ points: [first] }) => first?.[0] ?? 0)) })),
+      rounds: numbers.map((round) => ({ round, seconds: extent(lines.filter((line) => line.round === round).map(({ points: [first] }) => first?.[0] ?? 0))[0] })),
     },
     tables: [tableOf(numbers, [
       { group: '', title: 'round', align: 'left', cell: String },
@@ -38,7 +42,7 @@ export function timelineFigures(result: Result, samples: readonly Sample[]): Fig
         group: 'lowest to highest second of', title: name, align: 'right',
         cell: (round) => {
           const rates = lines.filter((line) => line.name === name && line.round === round).flatMap(({ points }) => points.map(([, rps]) => rps));
-          return rates.length === 0 ? '' : `${perSecond(Math.min(...rates))} to ${perSecond(Math.max(...rates))}`;
+          return rates.length === 0 ? '' : extent(rates).map(perSecond).join(' to ');
         },
       })),
     ])],
@@ -52,8 +56,9 @@ function ratesOf(samples: readonly Sample[], { startedAt }: Phase, perPoint: num
   for (let index = 0; index < samples.length; index += perPoint) {
     const some = samples.slice(index, index + perPoint);
     const atMs = some.at(-1)?.atMs ?? fromMs;
-    const requests = some.reduce((sum, sample) => sum + sample.requests, 0);
-    if (atMs - fromMs >= shortestMs) rates.push({ atMs, rps: (requests * 1000) / (atMs - fromMs) });
+    const told = total(some, ({ seconds = 0 }) => seconds);
+    const seconds = told > 0 ? told : (atMs - fromMs) / 1000;
+    if (seconds * 1000 >= shortestMs) rates.push({ atMs, rps: total(some, ({ responses }) => responses) / seconds });
     fromMs = atMs;
   }
   return rates;

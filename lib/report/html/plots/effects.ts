@@ -1,4 +1,5 @@
 import { axisX, dot, gridX, rect, ruleX, ruleY, text, tickX } from '@observablehq/plot';
+import { extent } from '../../../analysis/statistics.ts';
 import type { Effect, Effects } from '../figure.ts';
 import { drawn, textWidth } from './common.ts';
 
@@ -16,7 +17,7 @@ export function drawEffects({ effects, same, noise }: Effects, width: number): E
     1 - same, 1 + same, ...effects.map(({ ratio }) => ratio), ...rounds.map(({ ratio }) => ratio), ...bounded.flatMap(({ interval }) => interval ?? []),
     ...(noise === null ? [] : [1 / (1 + noise), 1 + noise]),
   ];
-  const [low, high] = [Math.min(...ends), Math.max(...ends)];
+  const [low, high] = extent(ends);
   const room = (high / low) ** 0.04;
   const isLog = high / low > wide;
   const ticks = isLog ? doublings.filter((ratio) => ratio >= low / room && ratio <= high * room) : Math.max(2, Math.floor(width / 110));

@@ -1,4 +1,5 @@
 import { axisX, axisY, dot, gridX, gridY, line } from '@observablehq/plot';
+import { extent } from '../../../analysis/statistics.ts';
 import type { Percentile, Percentiles } from '../figure.ts';
 import { colourOf, drawn, seriesKey, symbolOf } from './common.ts';
 
@@ -14,9 +15,9 @@ export function drawPercentiles({ names, lines }: Percentiles, width: number): E
   const strong = points(true);
   const thin = points(false);
   const shown = [...strong, ...thin];
-  const [shortest, longest] = [Math.min(...strong.map(({ ms }) => ms).filter((ms) => ms > 0)), Math.max(...shown.map(({ ms }) => ms))];
+  const [shortest, longest] = [extent(strong.map(({ ms }) => ms).filter((ms) => ms > 0))[0], extent(shown.map(({ ms }) => ms))[1]];
   const isLog = longest / shortest > wide;
-  const furthest = Math.max(100, ...shown.map(({ at }) => at));
+  const furthest = Math.max(100, extent(shown.map(({ at }) => at))[1]);
   const ticks = [1, 2, 10, 100, 1000, 1e4, 1e5, 1e6, 1e7].filter((at) => at <= furthest && (at !== 1 || width > 500));
   const channels = { x: 'at', y: 'ms', stroke: ({ series }: Point) => colourOf(series), z: ({ name, round }: Point) => `${name} ${round}` } as const;
   return [seriesKey(names), drawn({

@@ -1,4 +1,5 @@
 import { axisX, axisY, dot, gridY, line, ruleX, ruleY, text } from '@observablehq/plot';
+import { extent } from '../../../analysis/statistics.ts';
 import type { Timeline } from '../figure.ts';
 import { colourOf, drawn, seriesKey, symbolOf } from './common.ts';
 
@@ -9,7 +10,7 @@ export function drawTimeline({ names, lines, rounds }: Timeline, width: number):
     { series: names.indexOf(name), name, round, line: index, seconds, rps }
   )));
   const times = points.map(({ seconds }) => seconds);
-  const [first, last] = [Math.min(...times), Math.max(...times)];
+  const [first, last] = extent(times);
   const margin = Math.max(0.5, (last - first) * 0.01);
   const ticks = Math.max(3, Math.floor(width / 110));
   const channels = { x: 'seconds', y: 'rps', stroke: ({ series }: Point) => colourOf(series) } as const;
@@ -23,7 +24,7 @@ export function drawTimeline({ names, lines, rounds }: Timeline, width: number):
     marginTop: 34,
     marginBottom: 42,
     x: { domain: [first - margin, last + margin] },
-    y: { domain: [0, Math.max(1, ...points.map(({ rps }) => rps)) * 1.04] },
+    y: { domain: [0, Math.max(1, extent(points.map(({ rps }) => rps))[1]) * 1.04] },
     marks: [
       gridY({ ticks: 5 }),
       axisX({ ticks, label: 'seconds since the run began', labelAnchor: 'left', labelArrow: 'none', labelOffset: 38 }),

@@ -1,0 +1,54 @@
+// What came of requests that were not answered with 2xx or 3xx, in words.
+import { enumeration, scaledTime, whole } from '../format.ts';
+import type { ErrorCause, LoadResult, Phase, StatusClass, VariantResult } from '../runner/result.ts';
+import { hungOf, succeeded, summed } from './phases.ts';
+import { extent, total } from './statistics.ts';
+
+const causeNames: Readonly<Record<ErrorCause, string>> = {
+  addressNotAvailable: 'no free port', refused: 'refused', reset: 'reset', timedOut: 'timed out', short: 'cut short', other: 'other',
+};
+
+/** "123 errors (100 timed out, 20 reset, 3 no free port)", the most frequent first; '' of none. The example is for those that have no name of their own. */
+export function errorsText(errors: number, causes: LoadResult['errorCauses'], example: string): string {
+  if (errors === 0) return '';
+  const counted = (Object.keys(causeNames) as ErrorCause[]).filter((cause) => causes[cause] > 0).toSorted((a, b) => causes[b] - causes[a]);
+  const words = counted.map((cause) => `${whole(causes[cause])} ${causeNames[cause]}`);
+  if (example !== '' && (counted.length === 0 || causes.other > 0)) words.push(example);
+  return `${counts(errors, 'error')}${words.length === 0 ? '' : ` (${words.join(', ')})`}`;
+}
+
+/** "1 error", "1,200 errors". */
+export function counts(count: number, noun: string): string {
+  return `${whole(count)} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+/** The text of the first error of some phases; '' where none has one. */
+export function errorExample(phases: readonly Phase[]): string {
+  return phases.find(({ errors, errorExample: text = '' }) => errors.total > 0 && text !== '')?.errorExample ?? '';
+}
+
+/** Younger ones may be answered yet: as the engine counts those that hung. */
+const youngestHungMs = 1000;
+
+/** For how long requests that hung had waited at least when the window ended, in milliseconds. @param phases at least one */
+export function hungSinceMs(phases: readonly Phase[]): number {
+  const hanging = phases.filter((phase) => hungOf([phase]) > 0);
+  return extent(hanging.map(({ latencyMs }) => Math.max(latencyMs.p999, youngestHungMs)))[0];
+}
+
+/** "12 requests were never answered and had waited for more than 1.00 s when the load ended"; '' of none. */
+export function hungText(hung: number, sinceMs: number): string {
+  return hung === 0 ? '' : `${counts(hung, 'request')} ${hung === 1 ? 'was' : 'were'} never answered and had waited for more than ${scaledTime(sinceMs)} when the load ended`;
+}
+
+/** Why none of a variant's requests succeeded, in words; null where one did, and where none was made. */
+export function whyNothing({ rounds }: Pick<VariantResult, 'rounds'>): string | null {
+  const phases = rounds.flatMap((round) => round.phases);
+  if (phases.length === 0 || total(phases, succeeded) > 0) return null;
+  const hung = hungOf(phases);
+  const responses = summed(phases.map((phase) => phase.responses));
+  const answers = (Object.keys(responses) as StatusClass[]).filter((status) => responses[status] > 0).map((status) => `${counts(responses[status], 'answer')} with ${status}`);
+  const errors = errorsText(total(phases, (phase) => phase.errors.total), summed(phases.map((phase) => phase.errorCauses)), errorExample(phases));
+  const reasons = [...answers, errors, hung === 0 ? '' : hungText(hung, hungSinceMs(phases))].filter((text) => text !== '');
+  return reasons.length === 0 ? 'no request ended within the load' : enumeration(reasons);
+}

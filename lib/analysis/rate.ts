@@ -1,0 +1,68 @@
+// Whether an open model's load came to the rate that was asked for, and what kept it from that.
+import { percent, whole } from '../format.ts';
+import type { Phase, VariantResult } from '../runner/result.ts';
+import { atLimit, generatorUse, limitOf } from './limit.ts';
+import { median, total } from './statistics.ts';
+
+/** What may be missing of a rate, and still every figure is within 1 %. */
+const tolerableShortfall = 0.01;
+
+export interface Rate {
+  /** requests/s. */
+  asked: number;
+  /** requests/s that were answered: the variant's own figure, responses per second of each round, the median over the rounds. */
+  made: number;
+  /** Of all rounds: those that were due and never left; of those that were due. */
+  unsent: number;
+  due: number;
+  /** How late the last ones left, in milliseconds; median over the phases. */
+  lateMs: number;
+  reached: boolean;
+}
+
+/**
+ * The rate of a variant; null without one, and when it was not run here. It was not reached where the answers per second are more
+ * than 1 % fewer than asked for because requests did not leave: 1 % of those that were due, or one in a hundred left later than
+ * 1 % of the load's time. Fewer answers alone are no such sign: those to the last requests come after the load's time, and those
+ * that failed are none.
+ */
+export function rateOf({ load: { rate: asked }, rps, rounds }: Pick<VariantResult, 'load' | 'rps' | 'rounds'>): Rate | null {
+  const phases = rounds.flatMap((round) => round.phases);
+  if (asked === undefined || rps === null || phases.length === 0) return null;
+  const unsent = total(phases, (phase) => phase.unsent);
+  const due = unsent + total(phases, (phase) => phase.requests + phase.inFlight);
+  const late = median(phases.map(({ sendDelayMs, seconds }) => sendDelayMs.p99 / (1000 * seconds)));
+  const behind = unsent > tolerableShortfall * due || late > tolerableShortfall;
+  return {
+    asked, made: rps.median, unsent, due, lateMs: median(phases.map(({ sendDelayMs }) => sendDelayMs.max)),
+    reached: !(behind && rps.median < (1 - tolerableShortfall) * asked),
+  };
+}
+
+/** What kept a load from its rate, in a clause: who was at its limit, or what else is seen. */
+export function rateCause(variant: Pick<VariantResult, 'load' | 'rounds' | 'serverShare' | 'generatorShare' | 'ceilingShare'>): string {
+  const server = `the server was at its limit (${percent(variant.serverShare ?? 0)} of the cores that it can use)`;
+  const generator = `the generator was at its limit (${generatorUse(variant)})`;
+  switch (limitOf(variant)) {
+    case 'both': return `both sides were at their limit: ${server}, ${generator}`;
+    case 'server': return server;
+    case 'generator': return generator;
+    default: return waitingText(variant);
+  }
+}
+
+/** Neither side had used up its cores: whether the load's places were all taken by requests that the server had not answered. */
+function waitingText({ load: { connections, streams = 1 }, rounds }: Pick<VariantResult, 'load' | 'rounds'>): string {
+  const places = (typeof connections === 'number' ? connections : NaN) * streams;
+  const underWay = Math.min(places, median(rounds.flatMap(({ phases }) => phases.map(meanUnderWay))));
+  const idle = 'neither side had used up its cores';
+  if (!Number.isFinite(underWay)) return idle;
+  return atLimit(underWay / places)
+    ? `${idle}, and all of the ${whole(places)} requests that the load has under way at once waited for the server's answers`
+    : `${idle}, and on average ${whole(underWay)} of at most ${whole(places)} requests at once waited for the server: the generator was kept from its core, or from ports`;
+}
+
+/** Little's law: requests that have left and are not answered yet are their number per second by the seconds that each waits. */
+function meanUnderWay({ requests, seconds, latencyMs, sendDelayMs }: Phase): number {
+  return (requests / seconds) * (Math.max(0, latencyMs.mean - sendDelayMs.mean) / 1000);
+}
