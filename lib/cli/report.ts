@@ -4,7 +4,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { makeFolder } from '../make-folder.ts';
-import { checkResult } from '../report/html/check-result.ts';
+import { checkResult } from '../runner/result-schema.ts';
 import { readRunFiles } from '../report/html/read-files.ts';
 import { htmlReport } from '../report/html/run-page.ts';
 import { severalPage } from '../report/html/several-page.ts';

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/summarise.ts';
 import { main } from '../../lib/cli/main.ts';
 import { UserError } from '../../lib/errors.ts';
-import { checkResult } from '../../lib/report/html/check-result.ts';
+import { checkResult } from '../../lib/runner/result-schema.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
 import type { Result } from '../../lib/runner/result.ts';
 import { delayed, networkUse, traffic } from '../fixtures/link.ts';
@@ -122,8 +122,8 @@ describe('says in one line', () => {
     ['a foreign file', '{"name":"server-bakeoff","version":"0.1.0"}', /is no result of bakeoff/],
     ['a list', '[1,2]', /is no result of bakeoff/],
     ['a newer schema', JSON.stringify({ ...both, schema: 2 }), /: schema 2 is of a newer bakeoff, this one reads 1/],
-    ['an older form', JSON.stringify({ ...both, looks: undefined }), /is of an earlier bakeoff, or was changed \(looks is missing\): run nginx-open-file-cache again/],
-    ['a wrong field', JSON.stringify({ ...both, environment: { ...both.environment, bootedAt: 'yesterday' } }), /\(environment.bootedAt is no instant\)/],
+    ['an older form', JSON.stringify({ ...both, looks: undefined }), /is of an earlier bakeoff, or was changed: looks is missing: run it again with this one$/],
+    ['a wrong field', JSON.stringify({ ...both, environment: { ...both.environment, bootedAt: 'yesterday' } }), /: environment\.bootedAt "yesterday" has to be an instant/],
   ])('what is wrong with %s', async (_, text, words) => {
     const file = join(aRun('odd', text), 'result.json');
     const line = await refused(['odd'], 1);
