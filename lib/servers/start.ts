@@ -157,13 +157,21 @@ function portInUse(port: number): UserError {
   return new UserError(`port ${port} of 127.0.0.1 is in use: end what listens there, or take another port`);
 }
 
+/** Far more than a check takes: it reads files, and asks for no names. */
+const checkSeconds = 30;
+
+function checkLimit({ name, asIs, config }: ServerSpec, files: Files): { seconds: number; words: string } {
+  const file = asIs === undefined ? files.config : config[0];
+  return { seconds: checkSeconds, words: `${name} has not read its config ${file} within ${checkSeconds} s: look for what it waits for, or for aliases and includes without end` };
+}
+
 /** Has the server read its config. Throws UserError with the server's own words, the file, and the line that they are about. */
 async function checkConfig(kind: ServerKind, build: Build, spec: ServerSpec, options: StartOptions, files: Files, config: AdoptedConfig): Promise<void> {
   if (kind.checkArgs === undefined) return;
   // It tries to listen.
   const before = options.network?.enter;
   const args = [...kind.checkArgs, ...config.args(files.config)];
-  const { code, stdout, stderr } = await run({ before, command: options.binary, args, cwd: folderOf(files, config), ...(options.signal === undefined ? {} : { signal: options.signal }) });
+  const { code, stdout, stderr } = await run({ before, command: options.binary, args, cwd: folderOf(files, config), limit: checkLimit(spec, files), ...(options.signal === undefined ? {} : { signal: options.signal }) });
   if (code === 0) return;
   const complaints = stderr.split('\n').filter((line) => kind.complaint.test(line));
   if (spec.asIs !== undefined) throw new UserError(ownComplaint(kind, complaints[0] ?? lastLine(stderr + stdout), config.text, build, spec));
