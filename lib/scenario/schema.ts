@@ -93,10 +93,17 @@ export function problemOfForm(value: unknown): string | undefined {
   const [first, index] = at;
   const inVariant = first === 'variants' && typeof index === 'number';
   const called = inVariant ? (value as { variants: { name?: unknown }[] }).variants[index]?.name : undefined;
-  const where = placeOf(inVariant ? at.slice(2) : at, ': ');
-  return [
-    ...(inVariant ? [`variant ${typeof called === 'string' ? JSON.stringify(called) : index + 1}: `] : []),
-    ...(where === '' ? [] : [where, ofField ? ' ' : ': ']),
-    problem,
-  ].join('');
+  const words = sentence(inVariant ? at.slice(2) : at, problem, ofField);
+  return inVariant ? `variant ${typeof called === 'string' ? JSON.stringify(called) : index + 1}: ${words}` : words;
+}
+
+/** The same of a load by itself. */
+export function problemOfLoadForm(value: LoadProfile): string | undefined {
+  const outcome = check(loadProfile, value);
+  return 'value' in outcome ? undefined : sentence(outcome.at, outcome.problem, outcome.ofField);
+}
+
+function sentence(at: readonly (string | number)[], problem: string, ofField: boolean): string {
+  const where = placeOf(at, ': ');
+  return where === '' ? problem : `${where}${ofField ? ' ' : ': '}${problem}`;
 }
