@@ -1,11 +1,12 @@
 // npm run report: makes the page of a run again, or puts several runs side by side.
 import { existsSync, statSync } from 'node:fs';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { makeFolder } from '../make-folder.ts';
-import { checkResult } from '../report/html/check-result.ts';
+import { readBytes, Unreadable } from '../open-file.ts';
 import { pageMode } from '../report/html/index.ts';
+import { checkResult } from '../runner/result-schema.ts';
 import { readRunFiles } from '../report/html/read-files.ts';
 import { htmlReport } from '../report/html/run-page.ts';
 import { severalPage } from '../report/html/several-page.ts';
@@ -86,15 +87,14 @@ async function findResult(word: string, results: string): Promise<string> {
   throw unknownWord(`run in ${results}`, word, runs);
 }
 
+/** A run of 1000 rounds and 16 variants has about 50. */
+const mostMegabytes = 256;
+
 async function readResult(file: string): Promise<Result> {
-  let text;
-  try {
-    text = await readFile(file, 'utf8');
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    throw new UserError(`cannot read ${file}: ${code === 'EACCES' ? 'you may not read it' : code === 'EISDIR' ? 'it is a folder' : message}`);
-  }
-  return checkResult(text, file);
+  const bytes = await readBytes(file, { megabytes: mostMegabytes }).catch((error: unknown) => {
+    throw error instanceof Unreadable ? new UserError(`cannot read ${file}: ${error.message}`) : error;
+  });
+  return checkResult(bytes.toString('utf8'), file);
 }
 
 /** A file name may have 255 bytes. */

@@ -3,6 +3,7 @@ import { UserError } from '../errors.ts';
 import { parseCpuList } from '../runner/cpu-list.ts';
 import type { FailIf, PlanOptions } from '../runner/plan.ts';
 import { unknownWord } from '../scenario/nearest.ts';
+import { mostRounds } from '../scenario/schema.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { parseInfluxUrl } from '../store/index.ts';
 import { noInstall, seconds, wholeNumber, type Flag } from './words.ts';
@@ -50,7 +51,7 @@ export function readRunOptions(flags: ReadonlyMap<string, string>): RunOptions {
   };
   return {
     ...present({
-      rounds: given('rounds', (text) => (text === 'auto' ? text : wholeNumber('--rounds', text, 1000, ', or auto'))),
+      rounds: given('rounds', (text) => (text === 'auto' ? text : wholeNumber('--rounds', text, mostRounds, ', or auto'))),
       maxTimeSeconds: given('max-time', (text) => seconds('--max-time', text, 1)),
       sameWithin: given('same-within', readSameWithin),
       failIf: given('fail-if', readFailIf),

@@ -1,8 +1,6 @@
 // The heading of a run that is over, from its result alone.
 import { wholeRounds } from '../analysis/phases.ts';
-import type { Result, VariantResult } from '../runner/result.ts';
-import type { Load } from '../scenario/load.ts';
-import type { LoadProfile } from '../scenario/model.ts';
+import type { Result } from '../runner/result.ts';
 import { networksText } from './network.ts';
 import { loadText, type Heading } from './sentences.ts';
 
@@ -13,7 +11,7 @@ export function resultHeading(result: Result): Heading {
   const servers = [...new Set(run.map(({ server }) => server?.name ?? ''))];
   return {
     scenario: result.scenario,
-    load: listed(run.map(({ load }) => writtenLoad(load))),
+    load: listed(run.map(({ load }) => loadText(load.asWritten ?? load, { command: '', ...load }))),
     bodyBytes: [...new Set(run.flatMap(({ load: { bodyBytes } }) => (typeof bodyBytes === 'number' ? [bodyBytes] : [])))],
     protocol: listed(run.map(({ load }) => load.protocol)),
     network: networksText(run.filter(({ rounds }) => rounds.length > 0).map(({ network }) => network?.spec)),
@@ -34,9 +32,4 @@ export function listed(texts: readonly string[]): string {
   const [first, second, ...more] = new Set(texts);
   if (second === undefined) return first ?? '';
   return more.length === 0 ? `${first} and ${second}` : `${first} and ${more.length + 1} others`;
-}
-
-/** A load that is kept with a result, in the words of loadText. */
-function writtenLoad(load: VariantResult['load']): string {
-  return loadText((load['asWritten'] ?? load) as LoadProfile, load as unknown as Load);
 }

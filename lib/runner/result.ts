@@ -1,4 +1,5 @@
-// The contract of results/<run>/result.json (schema 1), and of what `loadgen.run` in k6 returns.
+// The contract of results/<run>/result.json (schema 1), and of what `loadgen.run` in k6 returns. result-schema.ts checks one
+// that is read, and does not compile unless it says the same.
 import type { LoadProfile, NetworkSpec, Published } from '../scenario/model.ts';
 
 export interface Distribution {
@@ -239,7 +240,11 @@ export interface VariantResult {
    * What the engine was asked to do, as fitted here; of a variant that is published only, the article's. `rate`: open model.
    * `command` is the load as it is written, `asWritten` what of that may be otherwise here.
    */
-  load: { protocol: LoadProfile['protocol']; threads: number; streams?: number; rate?: number; [detail: string]: unknown };
+  load: {
+    command?: string; protocol: LoadProfile['protocol']; threads: number; streams?: number; rate?: number; durationSeconds?: number; requests?: number;
+    asWritten?: { threads: number; durationSeconds?: number; requests?: number };
+    [detail: string]: unknown;
+  };
   published: Published | null;
   note?: string;
   rounds: Round[];

@@ -1,16 +1,18 @@
 // Finds scenarios and their variants by the words a person types.
+import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { tsImport } from 'tsx/esm/api';
+import { register as registerCommonJs } from 'tsx/cjs/api';
+import { register } from 'tsx/esm/api';
 import { UserError } from '../errors.ts';
+import { isObject } from '../form.ts';
 import { fromCallersFolder, projectRoot } from '../setup/paths.ts';
 import { defineScenario } from './define-scenario.ts';
 import type { Scenario, Variant } from './model.ts';
 import { unknownWord } from './nearest.ts';
 import { withOwnFiles } from './own-files.ts';
-import { isObject } from './shape.ts';
 import { isRunnable } from './variants.ts';
 
 export { baselineName, fitVariantLoad, isRunnable, loadOf, networkOf, pageOf, type RunnableVariant } from './variants.ts';
@@ -20,7 +22,8 @@ const scenariosFolder = path.join(projectRoot, 'scenarios');
 /** All scenarios that are shipped, in the order of their names. */
 export async function loadScenarios(): Promise<Scenario[]> {
   const names = (await readdir(scenariosFolder)).filter((file) => file.endsWith('.ts')).map((file) => path.basename(file, '.ts')).sort();
-  return Promise.all(names.map((name) => loadScenarioFile(path.join(scenariosFolder, `${name}.ts`))));
+  const load = loader();
+  return Promise.all(names.map((name) => loadScenarioFile(path.join(scenariosFolder, `${name}.ts`), load)));
 }
 
 /**
@@ -62,13 +65,23 @@ export function findVariants(scenario: Scenario, names?: readonly string[]): Var
   return found;
 }
 
-async function loadScenarioFile(file: string): Promise<Scenario> {
+type Loader = (file: string) => Promise<unknown>;
+
+/**
+ * Loads modules as they are now, each once however many import it. Not import(): a person's own file may be CommonJS (a .ts
+ * is, outside of any package of type "module"), and on Node 20 that cannot load our modules.
+ */
+function loader(): Loader {
+  const namespace = randomUUID();
+  registerCommonJs({ namespace });
+  const { import: load } = register({ namespace });
+  return (file) => load(pathToFileURL(file).href, import.meta.url);
+}
+
+async function loadScenarioFile(file: string, load = loader()): Promise<Scenario> {
   let exported: unknown;
   try {
-    // Not import(): a person's own file may be CommonJS (a .ts is, outside of any package of type "module"), and on Node
-    // 20 that cannot load our modules.
-    const module = (await tsImport(pathToFileURL(file).href, import.meta.url)) as { default?: unknown };
-    exported = module.default;
+    exported = ((await load(file)) as { default?: unknown }).default;
     // The default export of a CommonJS module is one level down.
     if (isObject(exported) && 'default' in exported) exported = exported.default;
     if (isObject(exported) && 'variants' in exported) return withOwnFiles(defineScenario(exported as unknown as Scenario), path.dirname(file));

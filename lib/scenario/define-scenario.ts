@@ -3,41 +3,31 @@ import { problemOfHeader } from './load/headers.ts';
 import type { LoadProfile, Page, Scenario, ServerSpec, TlsOffer, Variant } from './model.ts';
 import { problemInNetwork, problemOfNetwork } from './network.ts';
 import { isPath } from './own-files.ts';
-import { problemOfShape } from './shape.ts';
+import { problemOfForm } from './schema.ts';
 import { baselineName, isRunnable, loadOf, networkOf, pageOf } from './variants.ts';
 
 /** Checks a scenario and returns it unchanged. Throws an Error that names the field when something is wrong. */
 export function defineScenario(scenario: Scenario): Scenario {
-  const problem = problemOfShape(scenario) ?? problemOf(scenario);
-  if (problem !== undefined) throw new Error(`scenario ${quotedUnlessName(String(scenario.name))}: ${problem}`);
+  const problem = problemOfForm(scenario) ?? problemOf(scenario);
+  if (problem !== undefined) throw new Error(`scenario ${quotedUnlessName(String((scenario as Partial<Scenario> | null)?.name))}: ${problem}`);
   return scenario;
 }
 
-const isName = (text: string): boolean => /^[a-z0-9-]+$/.test(text);
-const quotedUnlessName = (text: string): string => (isName(text) ? text : `"${text}"`);
-const isCount = (value: number | undefined): boolean => Number.isSafeInteger(value) && (value as number) > 0;
+const quotedUnlessName = (text: string): string => (/^[a-z0-9-]+$/.test(text) ? text : JSON.stringify(text));
 
-/** What is wrong with it, the first such thing. */
+/** What of its fields does not go together, the first such thing. */
 function problemOf(scenario: Scenario): string | undefined {
-  const { name, variants, phases, rounds } = scenario;
-  if (!isName(name)) return 'a name may have a-z, 0-9 and - only';
+  const { variants } = scenario;
   const names = variants.map((variant) => variant.name);
   if (names.length === 0) return 'has no variants';
-  for (const one of names) {
-    if (!isName(one)) return `variant "${one}" may have a-z, 0-9 and - only`;
-    if (names.indexOf(one) !== names.lastIndexOf(one)) return `two variants are named "${one}"`;
-  }
+  const twice = names.find((one) => names.indexOf(one) !== names.lastIndexOf(one));
+  if (twice !== undefined) return `two variants are named "${twice}"`;
   const pageProblem = problemOfPage(scenario.page);
   if (pageProblem !== undefined) return `page: ${pageProblem}`;
   const loadProblem = problemOfLoad(scenario.load);
   if (loadProblem !== undefined) return `load: ${loadProblem}`;
   const networkProblem = scenario.network === undefined ? undefined : problemOfNetwork(scenario.network);
   if (networkProblem !== undefined) return `network: ${networkProblem}`;
-  if (phases !== undefined && !isCount(phases.count)) return `phases.count ${phases.count} has to be a whole number above 0`;
-  if (phases !== undefined && !(phases.pauseSeconds >= 0 && Number.isFinite(phases.pauseSeconds))) {
-    return `phases.pauseSeconds ${phases.pauseSeconds} has to be 0 or more`;
-  }
-  if (rounds !== undefined && !isCount(rounds)) return `rounds ${rounds} has to be a whole number above 0`;
   for (const variant of variants) {
     const found = problemOfVariant(scenario, variant);
     if (found !== undefined) return `variant "${variant.name}" ${found}`;
@@ -46,13 +36,12 @@ function problemOf(scenario: Scenario): string | undefined {
   return problemOfShare(scenario) ?? problemOfFurtherComparisons(scenario);
 }
 
-function problemOfPage({ docroot, path, host, bodyBytes }: Page): string | undefined {
+function problemOfPage({ docroot, path, host }: Page): string | undefined {
   if (docroot === '') return 'docroot is empty: name a folder of server-configs/www/, or a path such as ./www';
   if (docroot !== undefined && !isPath(docroot) && docroot.includes('/')) return `docroot "${docroot}": write ./${docroot} for a folder beside the scenario`;
   if (!path.startsWith('/')) return `path "${path}" has to begin with /`;
   if (/[\s#\0]/.test(path)) return `path "${path}" has a blank or a # in it: write it as %20 or %23`;
   if (host !== undefined && !/^[^\s/\0]+$/.test(host)) return `host "${host}" has to be a name such as www.example.com`;
-  if (!Number.isSafeInteger(bodyBytes) || bodyBytes < 0) return `bodyBytes ${bodyBytes} has to be a whole number`;
   return undefined;
 }
 
@@ -64,13 +53,13 @@ function problemOfVariant(scenario: Scenario, variant: Variant): string | undefi
   if (pageProblem !== undefined) return `page: ${pageProblem}`;
   const networkProblem = variant.network === undefined ? undefined : problemOfNetwork(variant.network);
   if (networkProblem !== undefined) return `network: ${networkProblem}`;
-  const { needsServerCores } = variant;
-  if (needsServerCores !== undefined && !isCount(needsServerCores)) return `has needsServerCores ${needsServerCores}, which has to be a whole number above 0`;
   if (typeof server === 'string') {
     if (server.trim() === '') return 'has an empty text as its server: write why nobody can run it here';
     if (published === undefined) return 'is published only, and has no published figures';
   } else {
-    const serverProblem = problemOfServer(server, loadOf(scenario, variant)) ?? problemOfConfig(server, pageOf(scenario, variant));
+    const { protocol } = loadOf(scenario, variant);
+    if (server.name === 'nghttpd' && protocol !== 'h2' && protocol !== 'h2c') return `asks nghttpd for ${protocol}, and it speaks HTTP/2 only`;
+    const serverProblem = problemOfConfig(server, pageOf(scenario, variant));
     if (serverProblem !== undefined) return serverProblem;
     const network = networkOf(scenario, variant);
     const placeProblem = network === undefined ? undefined : problemInNetwork(network, server, loadOf(scenario, variant));
@@ -84,16 +73,6 @@ function problemOfVariant(scenario: Scenario, variant: Variant): string | undefi
   return problemOfBaseline(scenario, variant);
 }
 
-function problemOfServer(server: ServerSpec, load: LoadProfile): string | undefined {
-  if (!['nginx', 'h2o', 'nghttpd'].includes(server.name)) return `is of a server "${server.name}", which bakeoff does not know: nginx, h2o or nghttpd`;
-  if (server.name === 'nghttpd' && load.protocol !== 'h2' && load.protocol !== 'h2c') return `asks nghttpd for ${load.protocol}, and it speaks HTTP/2 only`;
-  for (const field of ['articleWorkers', 'minWorkers', 'fileLimit'] as const) {
-    if (server[field] !== undefined && !isCount(server[field])) return `has ${field} ${server[field]}, which has to be a whole number above 0`;
-  }
-  if (server.workers !== 'server-cores' && !isCount(server.workers)) return `has workers ${server.workers}, which has to be a whole number above 0 or 'server-cores'`;
-  return undefined;
-}
-
 function problemOfConfig({ name, config, asIs }: ServerSpec, { docroot }: Page): string | undefined {
   if (asIs === undefined) {
     if (config.length === 0) return `has no config: name files of server-configs/${name}/, the base first`;
@@ -104,8 +83,6 @@ function problemOfConfig({ name, config, asIs }: ServerSpec, { docroot }: Page):
   const [file, ...others] = config;
   if (file === undefined || others.length > 0 || !isPath(file)) return 'is asIs: its config has to be one file, named by its path such as ./nginx.conf';
   if (docroot !== undefined) return 'is asIs: what it serves is in its config, so its page must not have a docroot';
-  const { port } = asIs;
-  if (port !== undefined && !(isCount(port) && port < 65_536)) return `has asIs.port ${port}, which has to be from 1 to 65535`;
   return undefined;
 }
 
@@ -151,25 +128,14 @@ function problemOfFurtherComparisons({ alsoCompare = [], variants }: Scenario): 
 function problemOfLoad(load: LoadProfile): string | undefined {
   const { protocol, requests, secondsHere, durationSeconds, streams, rate, bucketSeconds, tls } = load;
   const http2 = protocol === 'h2' || protocol === 'h2c';
-  if (!http2 && protocol !== 'http/1.0' && protocol !== 'http/1.1') return `protocol "${protocol}" has to be http/1.0, http/1.1, h2 or h2c`;
-  for (const field of ['connections', 'threads', 'streams', 'requests'] as const) {
-    if (load[field] !== undefined && !isCount(load[field])) return `${field} ${load[field]} has to be a whole number above 0`;
-  }
-  for (const field of ['durationSeconds', 'rate', 'timeoutSeconds', 'secondsHere', 'expectedRps'] as const) {
-    const value = load[field];
-    if (value !== undefined && !(Number.isFinite(value) && value > 0)) return `${field} ${value} has to be above 0`;
-  }
-  if (load.warmupSeconds !== undefined && !(Number.isFinite(load.warmupSeconds) && load.warmupSeconds >= 0)) {
-    return `warmupSeconds ${load.warmupSeconds} has to be 0 or more`;
-  }
   if ((requests === undefined) === (durationSeconds === undefined)) return 'one of requests and durationSeconds has to be set';
   if (rate !== undefined && requests === undefined) return 'a rate goes with requests (rate times duration)';
   if (secondsHere !== undefined && (requests === undefined || rate !== undefined)) return 'secondsHere take the place of requests, and go with neither a duration nor a rate';
   if (!http2 && streams !== undefined && streams !== 1) return `streams ${streams} need h2 or h2c, not ${protocol}`;
   if (http2 && !load.keepAlive) return 'keepAlive is false, and HTTP/2 keeps its connections';
   if (bucketSeconds !== undefined) {
-    const ascending = bucketSeconds.every((end, index) => Number.isFinite(end) && end > (bucketSeconds[index - 1] ?? 0));
-    if (bucketSeconds.length === 0 || !ascending) return 'bucketSeconds have to be above 0 and ascending';
+    const ascending = bucketSeconds.every((end, index) => end > (bucketSeconds[index - 1] ?? 0));
+    if (bucketSeconds.length === 0 || !ascending) return 'bucketSeconds have to be ascending, and at least one';
   }
   return problemOfRequest(load) ?? (tls === undefined ? undefined : problemOfTls(tls, protocol));
 }
@@ -182,9 +148,6 @@ function problemOfRequest({ method, headers = {}, protocol }: LoadProfile): stri
 
 function problemOfTls({ minVersion, maxVersion }: TlsOffer, protocol: LoadProfile['protocol']): string | undefined {
   if (protocol === 'h2c') return 'h2c is HTTP/2 without TLS: leave tls out';
-  for (const version of [minVersion, maxVersion]) {
-    if (version !== undefined && version !== 'TLSv1.2' && version !== 'TLSv1.3') return `tls: version "${String(version)}" has to be TLSv1.2 or TLSv1.3`;
-  }
   if (minVersion === 'TLSv1.3' && maxVersion === 'TLSv1.2') return 'tls: minVersion is above maxVersion';
   return undefined;
 }

@@ -1,5 +1,6 @@
 // The model of a scenario: what is compared, under which load, and what the article published.
-// define-scenario.ts checks one; scenario files get both from index.ts.
+// schema.ts checks its fields, and does not compile unless it says the same; define-scenario.ts checks what they are together;
+// scenario files get all from index.ts.
 
 /** One web server with its composed config. `config` names files of `server-configs/<name>/`: a base and one per knob. */
 export interface ServerSpec {

@@ -3,6 +3,7 @@ import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { UserError } from '../errors.ts';
+import { readBytes } from '../open-file.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 import { unknownWord } from '../scenario/nearest.ts';
 
@@ -10,6 +11,8 @@ const shippedConfigs = fileURLToPath(new URL('../../server-configs/', import.met
 
 /** Config text and the name that its lines carry in the composed file. */
 export interface ConfigLayer { origin: string; text: string }
+
+const mostMegabytes = 32;
 
 /** Whose configs are shipped: folders of `server-configs/`. `sysctl` is the kernel. */
 type Configured = ServerSpec['name'] | 'sysctl';
@@ -21,10 +24,10 @@ export function readLayers(of: Configured, names: readonly string[]): Promise<Co
 
 async function readLayer(of: Configured, name: string): Promise<ConfigLayer> {
   if (path.isAbsolute(name)) {
-    const text = await readFile(name, 'utf8').catch((error: Error) => {
+    const bytes = await readBytes(name, { megabytes: mostMegabytes }).catch((error: Error) => {
       throw new UserError(`cannot read the ${of} config ${name}: ${error.message}`);
     });
-    return { origin: path.basename(name), text };
+    return { origin: path.basename(name), text: bytes.toString('utf8') };
   }
   if (name.includes('/')) throw new UserError(`${of} config ${name}: a config of your own is named by its absolute path`);
   const folder = path.join(shippedConfigs, of);

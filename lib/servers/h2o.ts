@@ -1,9 +1,10 @@
 // h2o: its YAML as it runs is the scenario's config files, then the lines that depend on the machine.
-import { Document, isMap, isScalar, isSeq, parseDocument, stringify, visit, type Pair, type YAMLMap } from 'yaml';
+import { Document, isMap, isScalar, isSeq, stringify, visit, type Pair, type YAMLMap } from 'yaml';
 import { UserError } from '../errors.ts';
 import { composedOf, readLayers, type ConfigLayer } from './config-layers.ts';
 import { adoptH2o } from './own/h2o.ts';
 import type { ComposedConfig, Place, ServerKind } from './server.ts';
+import { parseYaml } from './yaml-source.ts';
 
 export const h2oKind: ServerKind = {
   question: {
@@ -78,9 +79,7 @@ function keyOf({ key }: Pair): string {
 
 /** undefined when there is nothing but comments. Throws UserError with file and line when it is not a YAML mapping. */
 function parse({ origin, text }: ConfigLayer): YAMLMap | undefined {
-  const document = parseDocument(text, { logLevel: 'silent' });
-  const [error] = document.errors;
-  if (error !== undefined) throw new UserError(`h2o config ${origin}:${error.linePos?.[0].line ?? 1}: ${error.message.split('\n')[0]?.replace(/ at line \d+, column \d+:?$/, '')}`);
+  const document = parseYaml(origin, text, 'core');
   if (document.contents === null) return undefined;
   if (!isMap(document.contents)) throw new UserError(`h2o config ${origin}:1: is not a YAML mapping, as h2o's configs are`);
   visit(document.contents, {

@@ -114,7 +114,7 @@ function isSameBlock(a: Directive, b: Directive): boolean {
 const tokenPattern = /#[^\n]*|[{};]|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|(?:\\.|\$\{[^}]*\}|[^ \t\r\n{};"'\\])(?:\\.|\$\{[^}]*\}|[^ \t\r\n{;\\])*|[^ \t\r\n]/gs;
 
 /** What of Lua's grammar may have braces, and the braces themselves. */
-const luaPattern = /--\[(=*)\[.*?\]\1\]|--[^\n]*|\[(=*)\[.*?\]\2\]|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[{}]/gs;
+const luaPattern = /--\[(=*)\[.*?(?:\]\1\]|$)|--[^\n]*|\[(=*)\[.*?(?:\]\2\]|$)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[{}]/gs;
 
 /** The place of the brace that closes a Lua block whose text begins at `start`; -1 where none does. */
 function endOfLua(text: string, start: number): number {
@@ -128,7 +128,11 @@ function endOfLua(text: string, start: number): number {
   return -1;
 }
 
-/** The directives of one text, as they stand. Throws UserError as composeConfig does. */
+/** What is nested deeper, or has more directives, than any config does: what reads on in it would have no end. */
+export const mostNested = 100;
+const mostDirectives = 1_000_000;
+
+/** The directives of one text, as they stand. Throws UserError as composeConfig does, and for one without bounds. */
 export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
   const top: Directive[] = [];
   const open: Directive[][] = [top];
@@ -138,6 +142,7 @@ export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
   let line = 1;
   let begin = 1;
   let scanned = 0;
+  let count = 0;
   const fail = (problem: string): never => {
     throw new UserError(`nginx config ${origin}:${line}: ${problem}`);
   };
@@ -161,6 +166,7 @@ export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
       const name = bareWord(first);
       const directive: Directive = { name, args, comments, origin, line: begin };
       open.at(-1)?.push(directive);
+      if (++count > mostDirectives) fail(`has more than ${mostDirectives} directives, and bakeoff reads no longer ones`);
       last = directive;
       if (token === '{' && name.endsWith('_by_lua_block')) {
         const end = endOfLua(text, scanned);
@@ -170,6 +176,7 @@ export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
         scanned = tokens.lastIndex = end + 1;
       } else if (token === '{') {
         open.push((directive.block = []));
+        if (open.length > mostNested + 1) fail(`is nested more than ${mostNested} deep, and bakeoff reads no deeper ones`);
       }
       words = [];
       comments = [];

@@ -168,13 +168,21 @@ interface Launch {
   args: readonly string[];
 }
 
+/** Far more than a check takes: it reads files, and asks for no names. */
+const checkSeconds = 30;
+
+function checkLimit({ name, asIs, config }: ServerSpec, files: Files): { seconds: number; words: string } {
+  const file = asIs === undefined ? files.config : config[0];
+  return { seconds: checkSeconds, words: `${name} has not read its config ${file} within ${checkSeconds} s: look for what it waits for, or for aliases and includes without end` };
+}
+
 /** Has the server read its config, with the rights that it will have. Throws UserError with the server's own words, the file, and the line that they are about. */
 async function checkConfig(kind: ServerKind, build: Build, spec: ServerSpec, { options, files, config, scratch, args }: Launch): Promise<void> {
   if (kind.checkArgs === undefined) return;
   // It tries to listen.
   const before = options.network?.enter;
   const { code, stdout, stderr } = await run({
-    before, command: options.binary, args: [...kind.checkArgs, ...args], user: config.user, cwd: folderOf(files, config),
+    before, command: options.binary, args: [...kind.checkArgs, ...args], user: config.user, cwd: folderOf(files, config), limit: checkLimit(spec, files),
     ...(options.signal === undefined ? {} : { signal: options.signal }),
   });
   if (code === 0) return;

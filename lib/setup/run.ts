@@ -1,4 +1,5 @@
 // Commands that end by themselves: run to the end, output kept.
+import { UserError } from '../errors.ts';
 import { startChild, type ChildOptions } from '../process.ts';
 
 export interface RunOptions extends Omit<ChildOptions, 'stdio'> {
@@ -8,25 +9,36 @@ export interface RunOptions extends Omit<ChildOptions, 'stdio'> {
   stopWith?: 'SIGTERM' | 'SIGINT';
   /** What it reads; nothing when absent. */
   input?: string;
+  /** How long it may take: after that its process group is killed, and `run` rejects with a UserError of these words. */
+  limit?: { seconds: number; words: string };
   /** Called with its process id once it runs. */
   started?: (pid: number) => void;
 }
 
 export interface Finished { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string }
 
-/** Runs a command to its end, whatever its exit code. Rejects with `signal.reason` when stopped. */
+/** Runs a command to its end, whatever its exit code. Rejects with `signal.reason` when stopped, and with `limit`'s words. */
 export async function run(options: RunOptions): Promise<Finished> {
-  const { signal: abort, stopWith = 'SIGTERM', input, started, ...rest } = options;
+  const { signal: abort, stopWith = 'SIGTERM', input, limit, started, ...rest } = options;
   abort?.throwIfAborted();
   const child = await startChild({ ...rest, stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'] });
   started?.(child.pid);
-  const stop = (): void => {
+  const kill = (pid: number, signal: NodeJS.Signals): void => {
     try {
-      process.kill(stopWith === 'SIGINT' ? child.pid : -child.pid, stopWith);
+      process.kill(pid, signal);
     } catch {
       // It ended between the check and the signal.
     }
   };
+  const stop = (): void => kill(stopWith === 'SIGINT' ? child.pid : -child.pid, stopWith);
+  let late = false;
+  const timer = limit === undefined ? undefined : setTimeout(() => {
+    late = true;
+    kill(-child.pid, 'SIGKILL');
+    // What left the group may still have them open.
+    child.process.stdout?.destroy();
+    child.process.stderr?.destroy();
+  }, limit.seconds * 1000);
   abort?.addEventListener('abort', stop);
   // The abort may have come while the child was starting.
   if (abort?.aborted) stop();
@@ -38,7 +50,9 @@ export async function run(options: RunOptions): Promise<Finished> {
   child.process.stderr?.setEncoding('utf8').on('data', (text: string) => { stderr += text; });
   const [exit] = await Promise.all([child.exited, new Promise((resolve) => child.process.once('close', resolve))]);
   abort?.removeEventListener('abort', stop);
+  clearTimeout(timer);
   abort?.throwIfAborted();
+  if (late && limit !== undefined) throw new UserError(limit.words);
   return { ...exit, stdout, stderr };
 }
 

@@ -1,5 +1,6 @@
 // k6's own record of a round: the file of `--out json`, one line per sample, written as it happens.
 import { createReadStream } from 'node:fs';
+import type { Readable } from 'node:stream';
 import { createInterface } from 'node:readline';
 import { tagsAsFields } from './k6-output.ts';
 import { line, parseGoTime } from './line-protocol.ts';
@@ -13,9 +14,9 @@ export interface RecordedPoint {
   timestampNs: bigint;
 }
 
-/** Reads the samples in the order in which k6 made them. Throws the file system's error when there is no such file. */
-export async function* readRecord(file: string): AsyncGenerator<RecordedPoint> {
-  for await (const text of createInterface({ input: createReadStream(file), crlfDelay: Infinity })) {
+/** Reads the samples of a file, by its name or opened, in the order in which k6 made them. Throws the file system's error when there is no such file. */
+export async function* readRecord(file: string | Readable): AsyncGenerator<RecordedPoint> {
+  for await (const text of createInterface({ input: typeof file === 'string' ? createReadStream(file) : file, crlfDelay: Infinity })) {
     const point = parsePoint(text);
     if (point !== null) yield point;
   }

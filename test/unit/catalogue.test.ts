@@ -82,7 +82,7 @@ describe('findScenario', () => {
     ['no-default.ts', 'export const name = 1;', /no-default\.ts has no scenario as its default export/, 1],
     ['half.ts', 'export default { name: "half", variants: [] };', /half\.ts: scenario half: title is missing$/, 1],
     ['broken.ts', source('broken').replace('-c 1 -n 10', '-c 1 -X 10'), /broken\.ts: ab: -X cannot be honoured/, 1],
-    ['twice.ts', source('twice').replace('variants: [', 'variants: [{ name: "only", server: nginx([], {}) },'), /twice\.ts: .*two variants are named "only"/, 1],
+    ['twice.ts', source('twice').replace('variants: [', 'variants: [{ name: "only", server: nginx(["base"], { workers: 1 }) },'), /twice\.ts: .*two variants are named "only"/, 1],
     ['no-docroot.ts', source('no-docroot').replace("docroot: 'nginx', ", ''), /no-docroot\.ts: scenario no-docroot: variant "only" has a page without docroot/, 1],
     ['unchecked.ts', source('unchecked').replace('defineScenario(', '(').replace("'nginx'", "''"), /unchecked\.ts: scenario unchecked: page: docroot/, 1],
     ['number.ts', source('number').replace(/server: nginx\(.*?\}\)/, 'server: 1'), /number\.ts: scenario number: variant "only": server has to be a text or an object$/, 1],

@@ -223,3 +223,14 @@ test.each([
   expect(command).toBe(shown);
   expect(Object.values(headers ?? {}).join()).toMatch(/hunter2|bWU6aHVudGVyMg==/);
 });
+
+test.each([
+  ['wrk -c 99999999999 -d 1', 'wrk: connections 99999999999 has to be a whole number from 1 to 1000000'],
+  ['wrk -c 10 -d 99999999999h', 'wrk: durationSeconds 359999999996400 has to be above 0, and at most 86400'],
+  ['wrk -t 99999 -c 99999 -d 1', 'wrk: threads 99999 has to be a whole number from 1 to 1024'],
+  ['wrk -c 10 -d 10 --timeout 999999999s', 'wrk: timeoutSeconds 999999999 has to be above 0, and at most 86400'],
+  ['h2load -n 10 -c 1 -m 99999999999', 'h2load: streams 99999999999 has to be a whole number from 1 to 1000000'],
+  ['vegeta attack -rate 999999999999 -duration 1s', 'vegeta: rate 999999999999 has to be above 0, and at most 1000000000'],
+])('%s: a number that no load can have is refused', (line, message) => {
+  expect(() => loadOfLine(line)).toThrow(message);
+});

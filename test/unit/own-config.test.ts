@@ -1,6 +1,6 @@
 // What is read from a person's own config before anything is started.
 import { execFileSync } from 'node:child_process';
-import { mkdir, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, symlink, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { UserError } from '../../lib/errors.ts';
@@ -221,5 +221,43 @@ describe('a pattern', () => {
     expect(await matches('*/x.conf')).toEqual(['d/x.conf', 'e/x.conf']);
     expect(await matches('e/\\[*')).toEqual(['e/[1].conf']);
     expect(await matches('none/*')).toEqual([]);
+  });
+});
+
+describe('without bounds are refused in one line, whatever they are of:', () => {
+  const bomb = (levels: number): string => [
+    'listen: 80', 'hosts: {a: {paths: {}}}', 'a0: &a0 [x, x]', ...Array.from({ length: levels }, (_, index) => `a${index + 1}: &a${index + 1} [${Array(9).fill(`*a${index}`).join(', ')}]`),
+  ].join('\n');
+  const doubling = (files: number, include: (name: string) => string): Record<string, string> => Object.fromEntries(
+    Array.from({ length: files }, (_, index) => [`f${index}`, index + 1 === files ? '' : include(`f${index + 1}`)]),
+  );
+
+  it.each<[string, string, Record<string, string>, RegExp]>([
+    ['aliases of aliases', bomb(9), {}, /^h2o config \/own\.conf:\d+: its aliases and includes come to more than 4 MB/],
+    ['aliases of one long text', `listen: 80\nhosts: {}\na: &a ${'x'.repeat(100_000)}\nb: [${'*a, '.repeat(1000)}]`, {}, /^h2o config \/own\.conf:3: its aliases and includes come to/],
+    ['files that include the next one twice', 'listen: 80\nhosts: {a: !file f0}', doubling(40, (name) => `a: !file ${name}\nb: !file ${name}`), /its aliases and includes come to more than 4 MB/],
+    ['lists in lists', `listen: 80\nhosts: ${'['.repeat(200_000)}`, {}, /^h2o config \/own\.conf is nested more than 100 deep/],
+    ['mappings in mappings', `listen: 80\nhosts: ${'{a: '.repeat(101)}${'}'.repeat(101)}`, {}, /^h2o config \/own\.conf is nested more than 100 deep/],
+    ['a long file', `listen: 80\nhosts: {}\n${'#\n'.repeat(200_000)}`, {}, /^h2o config \/own\.conf has more than 256 kB/],
+    ['blocks in blocks', `http {\n${'a {\n'.repeat(200_000)}${'}'.repeat(200_001)}`, {}, /^nginx config \/own\.conf:101: is nested more than 100 deep/],
+    ['blocks over includes', 'http { include f0; }', Object.fromEntries(Array.from({ length: 5 }, (_, index) => [`f${index}`, `${'a {'.repeat(50)} include f${index + 1}*; ${'}'.repeat(50)}`])), /^nginx config \/own\.conf: is nested more than 100 deep with its includes/],
+    ['includes that double', 'http { include f0; }', doubling(40, (name) => `include ${name}; include ${name};`), /includes come to more than 10000 files, 1000000 directives or 32 MB/],
+    ['directives', `http {${'a;'.repeat(1_000_001)}}`, {}, /^nginx config \/own\.conf:1: has more than 1000000 directives/],
+    ['comments in Lua without an end', `http { content_by_lua_block {\n${'--[[\n'.repeat(100_000)}`, {}, /"\{" without its "\}"$/],
+    ['braces', `${'{\n'.repeat(100_000)}`, {}, /is not a config of nginx/],
+  ])('%s', async (_, text, others, message) => {
+    expect(await refusal(text, others)).toMatch(message);
+  });
+
+  it('a file of gigabytes', async () => {
+    const folder = await ownFiles({ 'own.conf': '' });
+    await truncate(path.join(folder, 'own.conf'), 2 ** 32);
+    await expect(readOwnConfig(path.join(folder, 'own.conf'))).rejects.toThrow(`the config ${folder}/own.conf has more than 32 MB`);
+  });
+
+  it('but aliases that have an end are what they stand for', async () => {
+    expect((await read('a: &l {port: 80, host: 127.0.0.1}\nlisten: *l\nb: &l {port: 81}\nhosts: {a: {listen: *l, paths: {}}}')).listens.map(({ port }) => port)).toEqual([80, 81]);
+    expect(await refusal('a: *l\nb: &l x\nhosts: {}\nlisten: 80')).toMatch(/own\.conf:1: \*l stands for nothing above it$/);
+    expect(await refusal('a: &l [*l]\nhosts: {}\nlisten: 80')).toMatch(/own\.conf:1: \*l stands inside of what it stands for$/);
   });
 });

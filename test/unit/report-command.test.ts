@@ -1,12 +1,13 @@
 // npm run report: which run it finds, where the page goes, and what it says of files that are none.
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/summarise.ts';
 import { main } from '../../lib/cli/main.ts';
 import { UserError } from '../../lib/errors.ts';
-import { checkResult } from '../../lib/report/html/check-result.ts';
+import { checkResult } from '../../lib/runner/result-schema.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
 import type { Result } from '../../lib/runner/result.ts';
 import { delayed, networkUse, traffic } from '../fixtures/link.ts';
@@ -122,13 +123,51 @@ describe('says in one line', () => {
     ['a foreign file', '{"name":"server-bakeoff","version":"0.1.0"}', /is no result of bakeoff/],
     ['a list', '[1,2]', /is no result of bakeoff/],
     ['a newer schema', JSON.stringify({ ...both, schema: 2 }), /: schema 2 is of a newer bakeoff, this one reads 1/],
-    ['an older form', JSON.stringify({ ...both, looks: undefined }), /is of an earlier bakeoff, or was changed \(looks is missing\): run nginx-open-file-cache again/],
-    ['a wrong field', JSON.stringify({ ...both, environment: { ...both.environment, bootedAt: 'yesterday' } }), /\(environment.bootedAt is no instant\)/],
+    ['an older form', JSON.stringify({ ...both, looks: undefined }), /is of an earlier bakeoff, or was changed: looks is missing: run it again with this one$/],
+    ['a wrong field', JSON.stringify({ ...both, environment: { ...both.environment, bootedAt: 'yesterday' } }), /: environment\.bootedAt "yesterday" has to be an instant/],
   ])('what is wrong with %s', async (_, text, words) => {
     const file = join(aRun('odd', text), 'result.json');
     const line = await refused(['odd'], 1);
     expect(line.startsWith(file)).toBe(true);
     expect(line).toMatch(words);
+  });
+
+  test.each<[string, (text: string) => string, string]>([
+    ['endless', (text) => text.replace('"rps":{"median":', '"rps":{"median":1e999,"was":'), 'variants[0].rps.median Infinity has to be from 0 to 9007199254740991'],
+    ['huge', (text) => text.replace('"requests":604000', '"requests":1e300'), 'variants[0].rounds[0].phases[0].requests 1e+300 has to be a whole number from 0 to 9007199254740991'],
+    ['negative', (text) => text.replace('"inFlight":0', '"inFlight":-1'), 'variants[0].rounds[0].phases[0].inFlight -1 has to be a whole number from 0 to 9007199254740991'],
+    ['no number', (text) => text.replace('"seconds":10', '"seconds":"NaN"'), 'variants[0].rounds[0].phases[0].seconds has to be a number'],
+    ['of round 1e300', (text) => text.replace('"round":1,', '"round":1e300,'), 'variants[0].rounds[0].round 1e+300 has to be a whole number from 1 to 10000'],
+  ])('which figure is %s', async (_, change, words) => {
+    const folder = aRun('odd', change(JSON.stringify({ ...both, run: 'odd' })));
+    expect(await refused(['odd'], 1)).toBe(`${folder}/result.json is of an earlier bakeoff, or was changed: ${words}: run it again with this one`);
+  });
+
+  test.each([
+    ['a variant', '"name":"workers"', '"name":"../../../etc/nginx"', 'variants[0].name "../../../etc/nginx" may have a-z, 0-9 and - only'],
+    ['a variant of two lines', '"name":"workers"', '"name":"a\\nb"', 'variants[0].name "a\\nb" may have a-z'],
+    ['a server', '"name":"nginx"', '"name":"../../x"', 'variants[0].server.name "../../x" may have a-z'],
+    ['a run', '"run":"odd"', '"run":"../odd"', 'run "../odd" may have letters, digits and - only'],
+    ['a scenario', '"scenario":"', '"scenario":"<b>', 'scenario "<b>nginx-open-file-cache" may have a-z'],
+    ['a baseline', '"baseline":"workers"', '"baseline":"<b>"', 'comparisons[0].baseline "<b>" may have a-z'],
+  ])('that a name is none: of %s', async (_, was, is, words) => {
+    aRun('odd', JSON.stringify({ ...both, run: 'odd' }).replace(was, is));
+    expect(await refused(['odd'], 1)).toContain(`was changed: ${words}`);
+  });
+
+  test('that it is a pipe, which nobody writes into', async () => {
+    mkdirSync(join(home, 'results', 'pipe'), { recursive: true });
+    execFileSync('mkfifo', [join(home, 'results', 'pipe', 'result.json')]);
+    expect(await refused(['pipe'], 1)).toBe(`cannot read ${home}/results/pipe/result.json: it is a pipe, socket or device, not a file`);
+  });
+
+  test('that it is a device', async () => {
+    expect(await refused(['/dev/zero'], 1)).toBe('cannot read /dev/zero: it is a pipe, socket or device, not a file');
+  });
+
+  test('that it is far too long', async () => {
+    truncateSync(join(aRun('long'), 'result.json'), 2 ** 31);
+    expect(await refused(['long'], 1)).toBe(`cannot read ${home}/results/long/result.json: it has more than 256 MB`);
   });
 
   test('that it is a folder', async () => {
@@ -187,4 +226,56 @@ test('a result that lacks anything is refused, or its page is made without it', 
       await expect(htmlReport(checked, { samples: [], configs: [] }), `${place.join('.')} = ${String(change)}`).resolves.toContain('</html>');
     }
   }
+});
+
+test('a result of a newer bakeoff, and one of an older: what is not known is left out, what is missing was not seen', () => {
+  const at = (value: unknown, ...path: (string | number)[]): Record<string, unknown> => path.reduce((inner, key) => (inner as Record<string, unknown>)[key], value) as Record<string, unknown>;
+  const whole = result([workers]);
+  const newer = structuredClone(whole);
+  const places = [[], ['environment'], ['variants', 0], ['variants', 0, 'server'], ['variants', 0, 'published'], ['variants', 0, 'rounds', 0, 'phases', 0], ['variants', 0, 'rounds', 0, 'phases', 0, 'latencyMs']];
+  for (const place of places) at(newer, ...place)['ofTomorrow'] = { deep: [1] };
+  expect(checkResult(JSON.stringify(newer), 'file')).toEqual(whole);
+
+  const older = structuredClone(whole);
+  for (const { phases } of older.variants[0]?.rounds ?? []) {
+    for (const one of phases) for (const field of ['hung', 'longestGapMs', 'monotonicMs'] as const) delete (one as Partial<typeof one>)[field];
+  }
+  expect(checkResult(JSON.stringify(older), 'file').variants[0]?.rounds[1]?.phases[0]).toMatchObject({ hung: 0, longestGapMs: 0, monotonicMs: [0, 0], requests: 604_300 });
+});
+
+describe('files beside a result', () => {
+  const secret = 'a secret of this machine';
+
+  test('are shown where they are the run\'s own', async () => {
+    const folder = join(aRun('one'), 'round-1', 'workers');
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, 'kept'), 'worker_processes 7;');
+    symlinkSync('kept', join(folder, 'nginx.conf'));
+    expect(await main(['report', 'one'])).toBe(0);
+    expect(readFileSync(join(home, 'results/one/report.html'), 'utf8')).toContain('worker_processes 7;');
+  });
+
+  test.each(['file', 'folder', 'round'])('are not where a link leads out of its folder: a %s', async (kind) => {
+    const outside = join(home, 'outside', 'workers');
+    mkdirSync(outside, { recursive: true });
+    writeFileSync(join(outside, 'nginx.conf'), secret);
+    const run = aRun('one');
+    const round = join(run, 'round-1');
+    if (kind === 'round') symlinkSync(join(home, 'outside'), round);
+    else mkdirSync(round);
+    if (kind === 'folder') symlinkSync(outside, join(round, 'workers'));
+    if (kind === 'file') {
+      mkdirSync(join(round, 'workers'));
+      symlinkSync(join(outside, 'nginx.conf'), join(round, 'workers', 'nginx.conf'));
+    }
+    expect(await main(['report', 'one'])).toBe(0);
+    expect(readFileSync(join(run, 'report.html'), 'utf8')).not.toContain(secret);
+  });
+
+  test('are not waited for where they are pipes', async () => {
+    const folder = join(aRun('one'), 'round-1', 'workers');
+    mkdirSync(folder, { recursive: true });
+    execFileSync('mkfifo', [join(folder, 'nginx.conf'), join(folder, 'record.ndjson')]);
+    expect(await main(['report', 'one'])).toBe(0);
+  });
 });

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/summarise.ts';
 import { variantTable } from '../../lib/report/columns.ts';
 import { resultHeading } from '../../lib/report/heading.ts';
-import { checkResult } from '../../lib/report/html/check-result.ts';
+import { checkResult } from '../../lib/runner/result-schema.ts';
 import { effectFigures } from '../../lib/report/html/effects.ts';
 import type { Effects } from '../../lib/report/html/figure.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
@@ -304,12 +304,12 @@ describe('all reports', () => {
   test('are made of a file only where it has all of a network', () => {
     expect(checkResult(JSON.stringify(whole), 'file')).toEqual(whole);
     const without = (text: string, by = ''): string => JSON.stringify(whole).replace(text, by);
-    expect(() => checkResult(without('"delayHeld":false,').replace('"delayHeld":false', '"x":1'), 'file')).toThrow(/\(variants\[0\]\.network\.delayHeld is missing\)/);
-    expect(() => checkResult(without('"queuePackets":1000', '"queuePackets":"many"'), 'file')).toThrow(/queuePackets is no number/);
-    expect(() => checkResult(without('"delayNotHeld":["untuned"]', '"delayNotHeld":null'), 'file')).toThrow(/\(comparisons\[0\]\.delayNotHeld is no list\)/);
-    expect(() => checkResult(without('"linkCpuSeconds":{"toServer":1', '"linkCpuSeconds":{"toServer":null'), 'file')).toThrow(/network\.linkCpuSeconds\.toServer is no number/);
-    expect(() => checkResult(JSON.stringify({ ...whole, kernelSettings: undefined }), 'file')).toThrow(/\(kernelSettings is missing\)/);
-    expect(() => checkResult(JSON.stringify({ ...whole, kernelSettings: [{ ...settings[0], problem: 7 }] }), 'file')).toThrow(/\(kernelSettings\[0\]\.problem is no text\)/);
+    expect(() => checkResult(without('"delayHeld":false,').replace('"delayHeld":false', '"x":1'), 'file')).toThrow(/: variants\[0\]\.network\.delayHeld is missing/);
+    expect(() => checkResult(without('"queuePackets":1000', '"queuePackets":"many"'), 'file')).toThrow(/queuePackets has to be a number/);
+    expect(() => checkResult(without('"delayNotHeld":["untuned"]', '"delayNotHeld":null'), 'file')).toThrow(/comparisons\[0\]\.delayNotHeld has to be a list of texts/);
+    expect(() => checkResult(without('"linkCpuSeconds":{"toServer":1', '"linkCpuSeconds":{"toServer":null'), 'file')).toThrow(/network\.linkCpuSeconds\.toServer has to be a number/);
+    expect(() => checkResult(JSON.stringify({ ...whole, kernelSettings: undefined }), 'file')).toThrow(/: kernelSettings is missing/);
+    expect(() => checkResult(JSON.stringify({ ...whole, kernelSettings: [{ ...settings[0], problem: 7 }] }), 'file')).toThrow(/kernelSettings\[0\]\.problem has to be a text/);
   });
 });
 

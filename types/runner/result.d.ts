@@ -278,10 +278,18 @@ export interface VariantResult {
      * `command` is the load as it is written, `asWritten` what of that may be otherwise here.
      */
     load: {
+        command?: string;
         protocol: LoadProfile['protocol'];
         threads: number;
         streams?: number;
         rate?: number;
+        durationSeconds?: number;
+        requests?: number;
+        asWritten?: {
+            threads: number;
+            durationSeconds?: number;
+            requests?: number;
+        };
         [detail: string]: unknown;
     };
     published: Published | null;

@@ -1,13 +1,18 @@
 // What is kept beside a result: k6's records and the composed configs of its rounds.
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { openFile, readBytes } from '../../open-file.ts';
 import type { Result, Round, VariantResult } from '../../runner/result.ts';
 import { readRecord } from '../../store/record.ts';
 import type { ComposedConfig } from './configs.ts';
 import type { RunFiles } from './run-page.ts';
 import type { Sample } from './timeline.ts';
 
-/** Reads them from the run's folder. What is not there, or cannot be read any more, is left out. */
+/** The most that files of a run have: some 5 hours of a round under load, and a config with all that it includes. */
+const recordMegabytes = 256;
+const configMegabytes = 16;
+
+/** Reads them from the run's folder, and nothing from outside of it. What is not there, or cannot be read any more, is left out. */
 export async function readRunFiles(folder: string, { variants }: Result): Promise<RunFiles> {
   const samples: Sample[][] = [];
   const configs: ComposedConfig[][] = [];
@@ -20,7 +25,8 @@ export async function readRunFiles(folder: string, { variants }: Result): Promis
 
 async function readSamples(folder: string, variant: string, { round }: Round): Promise<Sample[]> {
   const samples = new Map<string, Sample>();
-  for await (const { metric, tags: { phase = '1' }, value, timestampNs } of readRecord(join(folder, `round-${round}`, variant, 'record.ndjson'))) {
+  const record = await openFile(join(folder, `round-${round}`, variant, 'record.ndjson'), { megabytes: recordMegabytes, below: folder });
+  for await (const { metric, tags: { phase = '1' }, value, timestampNs } of readRecord(record.createReadStream())) {
     if (!['loadgen_requests', 'loadgen_responses', 'loadgen_seconds'].includes(metric)) continue;
     const key = `${phase} ${timestampNs}`;
     const sample = samples.get(key) ?? { variant, round, phase: Number(phase), atMs: Number(timestampNs / 1000n) / 1000, responses: 0 };
@@ -37,5 +43,6 @@ async function readConfig(folder: string, { name, rounds: [first], server }: Var
   const place = join(folder, `round-${first.round}`, name);
   const file = `${server.name}.conf`;
   const others = (await readdir(place)).filter((one) => one.endsWith('.conf') && one !== file).sort();
-  return Promise.all([file, ...others].map(async (one) => ({ variant: name, file: one, text: await readFile(join(place, one), 'utf8') })));
+  const textOf = async (one: string): Promise<string> => (await readBytes(join(place, one), { megabytes: configMegabytes, below: folder })).toString('utf8');
+  return Promise.all([file, ...others].map(async (one) => ({ variant: name, file: one, text: await textOf(one) })));
 }

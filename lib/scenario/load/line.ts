@@ -3,6 +3,7 @@ import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import type { LoadProfile } from '../model.ts';
 import { nearest } from '../nearest.ts';
+import { problemOfLoadForm } from '../schema.ts';
 import { urlParts, type UrlParts } from '../url.ts';
 import { commandOf, parseFlags, type Generator } from './command-line.ts';
 import { h2loadGenerator } from './h2load.ts';
@@ -38,8 +39,11 @@ export function loadOfLine(text: string, scheme?: UrlParts['scheme']): LoadLine 
   const { headers, ...load } = generator.load(flags, { scheme: url?.scheme ?? scheme, method });
   const { value: hostHeader, rest } = takeHeader(headers, 'host');
   const host = hostHeader ?? url?.host;
+  const asked: LoadProfile = { command: commandOf(generator, pipeline), ...load, ...(Object.keys(rest).length === 0 ? {} : { headers: rest }), ...reportedBuckets(generator, output) };
+  const problem = problemOfLoadForm(asked);
+  if (problem !== undefined) throw new UserError(`${generator.name}: ${problem}`);
   return {
-    load: { command: commandOf(generator, pipeline), ...load, ...(Object.keys(rest).length === 0 ? {} : { headers: rest }), ...reportedBuckets(generator, output) },
+    load: asked,
     ...(url === undefined ? {} : { url }),
     ...(host === undefined ? {} : { host }),
   };

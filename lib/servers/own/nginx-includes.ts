@@ -2,10 +2,10 @@
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
-import { bareWord, parseConfig, type Directive } from '../nginx-config.ts';
+import { bareWord, mostNested, parseConfig, type Directive } from '../nginx-config.ts';
 import { glob, isGlob } from './glob.ts';
 import { fromLine } from './origin.ts';
-import { readText, type Inclusion } from './read-text.ts';
+import { mostMegabytes, readText, type Inclusion } from './read-text.ts';
 
 /**
  * Reads it with its includes in their places. The origin of each directive says file and line. Throws UserError for what
@@ -13,11 +13,21 @@ import { readText, type Inclusion } from './read-text.ts';
  * @param text of the file, when it has been read already
  */
 export async function readNginxConfig(file: string, text: string): Promise<Directive[]> {
-  return withIncludes(parseConfig({ origin: file, text }), file, path.dirname(file), [await realpath(file)]);
+  const config = await withIncludes(parseConfig({ origin: file, text }), file, path.dirname(file), { files: [await realpath(file)], total: { files: 0, directives: 0, bytes: 0 } });
+  requireShallow(config, file);
+  return config;
 }
 
+/** Files that include each other, from the config on, and what all that was included comes to. */
+interface Open { files: readonly string[]; total: { files: number; directives: number; bytes: number } }
+
+/** What includes that include each other may come to: they double with every file. */
+const mostFiles = 10_000;
+const mostDirectives = 1_000_000;
+
 /** @param folder of the config itself: names in included files are relative to it too */
-async function withIncludes(directives: readonly Directive[], file: string, folder: string, open: readonly string[]): Promise<Directive[]> {
+async function withIncludes(directives: readonly Directive[], file: string, folder: string, open: Open): Promise<Directive[]> {
+  open.total.directives += directives.length;
   const parts = await Promise.all(directives.map(async (directive): Promise<Directive[]> => {
     const { name, args: [pattern], block, line } = directive;
     if (name === 'include' && block === undefined && pattern !== undefined) return included({ from: `${file}:${line}`, name: bareWord(pattern), folder }, open);
@@ -30,16 +40,31 @@ async function withIncludes(directives: readonly Directive[], file: string, fold
 /** By pattern: like what is in the files, their list stays as it was at first. */
 const lists = new Map<string, readonly string[]>();
 
-async function included(by: Inclusion, open: readonly string[]): Promise<Directive[]> {
+async function included(by: Inclusion, open: Open): Promise<Directive[]> {
   const { folder } = by;
   const pattern = path.resolve(folder, by.name);
   const files = lists.get(pattern) ?? (isGlob(pattern) ? await glob(pattern) : [pattern]);
   lists.set(pattern, files);
   const parts = await Promise.all(files.map(async (file) => {
     const text = await readText(file, by);
+    const { total } = open;
+    total.files++;
+    total.bytes += text.length;
+    if (total.files > mostFiles || total.directives > mostDirectives || total.bytes > mostMegabytes * 1e6) {
+      throw new UserError(`${by.from}: includes come to more than ${mostFiles} files, ${mostDirectives} directives or ${mostMegabytes} MB, and bakeoff reads no longer ones`);
+    }
     const real = await realpath(file);
-    if (open.includes(real)) throw new UserError(`${by.from}: includes ${file}, which includes this file again`);
-    return withIncludes(parseConfig({ origin: file, text }), file, folder, [...open, real]);
+    if (open.files.includes(real)) throw new UserError(`${by.from}: includes ${file}, which includes this file again`);
+    return withIncludes(parseConfig({ origin: file, text }), file, folder, { ...open, files: [...open.files, real] });
   }));
   return parts.flat();
+}
+
+/** Blocks over all includes: each file by itself is not nested deeper than this. */
+function requireShallow(config: readonly Directive[], file: string): void {
+  let level = config;
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > mostNested) throw new UserError(`nginx config ${file}: is nested more than ${mostNested} deep with its includes, and bakeoff reads no deeper ones`);
+    level = level.flatMap(({ block = [] }) => block);
+  }
 }

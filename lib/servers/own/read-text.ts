@@ -6,6 +6,9 @@ const why: Record<string, string> = {
   ENOENT: 'is not there', EISDIR: 'is a folder, not a file', EACCES: 'is closed to this user', ELOOP: 'is a link to itself', ENOTDIR: 'is not there',
 };
 
+/** The longest configs are lists of addresses. */
+export const mostMegabytes = 32;
+
 /** By file. A run of many rounds measures what its configs said at its start, also when somebody edits them meanwhile. */
 const known = new Map<string, string>();
 
@@ -36,6 +39,7 @@ async function readNow(file: string, by: Inclusion | undefined): Promise<string>
     // A pipe could be read once, or never.
     if (!found.isFile() && !found.isDirectory() && file !== '/dev/null') throw new UserError(`${begin} is a pipe or device: save it to a file`);
     await requireReadable(file, by);
+    if (found.size > mostMegabytes * 1e6) throw new UserError(`${begin} has more than ${mostMegabytes} MB, and bakeoff reads no longer ones`);
     const bytes = await readFile(file);
     if (bytes.includes(0)) throw new UserError(`${begin} is not text`);
     return bytes.toString('utf8');

@@ -28,7 +28,7 @@ export function recognise(text: string, file: string): OwnConfig['server'] {
   if (lines.every((line) => /^(?:--?[A-Za-z]|\d+(?:\s+\S+\s+\S+)?$)/.test(line))) return 'nghttpd';
   const other = others.find(([, sign]) => sign.test(bare))?.[0];
   if (other !== undefined) throw new UserError(`${file} is a config of ${other}: bakeoff runs those of nginx, h2o and nghttpd`);
-  if (/^[{\s]*(["']?)(?:hosts|listen)\1\s*:/m.test(bare)) return 'h2o';
+  if (/^[{ \t]*(["']?)(?:hosts|listen)\1\s*:/m.test(bare)) return 'h2o';
   if (/^(?:server|location|upstream|map)\b[^\n]*\{|^(?:listen|server_name|worker_processes)\s[^\n]*;/m.test(bare)) {
     throw new UserError(`${file} is a part of an nginx config, which http { } is not in: name the whole one, e.g. /etc/nginx/nginx.conf`);
   }

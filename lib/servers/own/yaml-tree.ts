@@ -1,8 +1,9 @@
 // A person's h2o config with the files that it names by !file, as one tree that remembers where each part stands.
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
-import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, type Document, type Node } from 'yaml';
+import { isAlias, isMap, isScalar, isSeq, LineCounter, visit, type Alias, type Document, type Node } from 'yaml';
 import { UserError } from '../../errors.ts';
+import { parseYaml } from '../yaml-source.ts';
 import { fromLine } from './origin.ts';
 import { readText } from './read-text.ts';
 
@@ -18,20 +19,34 @@ export interface Pair { key: string; from: string; value: Tree }
 
 export type MapTree = Extract<Tree, { kind: 'map' }>;
 
+/** What a config comes to when each alias and !file is what it stands for: aliases of aliases have no end that memory could hold. */
+class Expanded {
+  #bytes = 0;
+
+  /** @param where FILE:LINE of a value */
+  add(bytes: number, where: string): void {
+    this.#bytes += bytes;
+    if (this.#bytes > mostMegabytes * 1e6) throw new UserError(`h2o config ${where}: its aliases and includes come to more than ${mostMegabytes} MB, and bakeoff reads no longer ones`);
+  }
+}
+
+const mostMegabytes = 4;
+/** Of a value beside its text: a line of its own, with the comment that says where it comes from. */
+const lineBytes = 40;
+/** A file is read and parsed each time. */
+const fileBytes = 4000;
+
 /** Names in !file are relative to where h2o is started: the config's own folder here. Throws UserError with file and line. */
 export async function readYaml(file: string, text: string): Promise<MapTree> {
-  const tree = await treeOf(file, text, path.dirname(file), [await realpath(file)]);
+  const tree = await treeOf(file, text, path.dirname(file), [await realpath(file)], new Expanded());
   if (tree.kind !== 'map') throw new UserError(`h2o config ${file}:1: is not a YAML mapping, as h2o's configs are`);
   return tree;
 }
 
-async function treeOf(file: string, text: string, folder: string, open: readonly string[]): Promise<Tree> {
+async function treeOf(file: string, text: string, folder: string, open: readonly string[], expanded: Expanded): Promise<Tree> {
   const lines = new LineCounter();
-  const document = parseDocument(text, { schema: 'failsafe', uniqueKeys: false, logLevel: 'silent', lineCounter: lines });
-  const [error] = document.errors;
-  if (error !== undefined) {
-    throw new UserError(`h2o config ${file}:${error.linePos?.[0].line ?? 1}: ${error.message.split('\n')[0]?.replace(/ at line \d+, column \d+:?$/, '')}`);
-  }
+  const document = parseYaml(file, text, 'failsafe', lines);
+  const meanings = meaningsOf(document);
   const lineOf = (node: Node): number => lines.linePos(node.range?.[0] ?? 0).line;
   return document.contents === null ? { kind: 'text', text: '', from: fromLine(file, 1) } : convert(document.contents, 1);
 
@@ -39,8 +54,9 @@ async function treeOf(file: string, text: string, folder: string, open: readonly
   async function convert(node: Node, above: number): Promise<Tree> {
     const line = node.range?.[0] === node.range?.[1] ? above : lineOf(node);
     const from = fromLine(file, line);
+    expanded.add(lineBytes + (isScalar(node) ? String(node.value ?? '').length : 0), `${file}:${line}`);
     if (isAlias(node)) {
-      const meant = node.resolve(document as Document);
+      const meant = meanings.get(node);
       if (meant === undefined) throw new UserError(`h2o config ${file}:${line}: *${node.source} stands for nothing above it`);
       // Its anchor ends behind it.
       if ((meant.range?.[1] ?? 0) > (node.range?.[0] ?? 0)) throw new UserError(`h2o config ${file}:${line}: *${node.source} stands inside of what it stands for`);
@@ -67,12 +83,27 @@ async function treeOf(file: string, text: string, folder: string, open: readonly
   }
 
   async function included(name: string, line: number): Promise<Tree> {
+    expanded.add(fileBytes, `${file}:${line}`);
     const other = path.resolve(folder, name);
     const inside = await readText(other, { from: `${file}:${line}`, name, folder });
     const real = await realpath(other);
     if (open.includes(real)) throw new UserError(`${file}:${line}: includes ${other}, which includes this file again`);
-    return treeOf(other, inside, folder, [...open, real]);
+    return treeOf(other, inside, folder, [...open, real], expanded);
   }
+}
+
+/** What each alias stands for: the last node above it with its anchor. */
+function meaningsOf(document: Document): ReadonlyMap<Alias, Node> {
+  const anchored = new Map<string, Node>();
+  const meanings = new Map<Alias, Node>();
+  visit(document, {
+    Node(_, node) {
+      const meant = isAlias(node) ? anchored.get(node.source) : undefined;
+      if (isAlias(node) && meant !== undefined) meanings.set(node, meant);
+      if (!isAlias(node) && node.anchor !== undefined) anchored.set(node.anchor, node);
+    },
+  });
+  return meanings;
 }
 
 /** With what the merge keys (<<) bring, where it is not there already. */

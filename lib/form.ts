@@ -1,0 +1,110 @@
+// What a value from outside has to be: the words of valibot's schemas, and what is wrong with a value in one line. A schema
+// is tied to the interface that people read by `exactly`, so that the two cannot drift apart.
+import * as v from 'valibot';
+import { nearest } from './scenario/nearest.ts';
+
+/** Gives a T, whatever comes in. */
+export type Form<T> = v.GenericSchema<unknown, T>;
+
+/** Makes the form of an object out of those of its fields. */
+export type ObjectForm = <E extends v.ObjectEntries>(fields: E) => Form<v.InferOutput<v.ObjectSchema<E, undefined>>>;
+
+/** T without what no value shows: `readonly`, and that a field may be undefined where it may be absent. */
+type Plain<T> = { -readonly [K in keyof T]: Plain<Exclude<T[K], undefined>> };
+type Same<A, B> = (<T>() => T extends Plain<A> ? 1 : 2) extends (<T>() => T extends Plain<B> ? 1 : 2) ? true : false;
+
+/** `exactly<T>()(form)` is the form; it does not compile where that gives another type than T, or one with other fields. */
+export const exactly = <T>() => <S extends v.GenericSchema>(form: S & (Same<v.InferOutput<S>, T> extends true ? unknown : never)): Form<T> => form as unknown as Form<T>;
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+const anObject = v.custom<Record<string, unknown>>(isObject, 'has to be an object');
+
+/** One that a person writes: a field that it does not have is refused, with the nearest one that it has. */
+export const closed: ObjectForm = (fields) => {
+  const names = Object.keys(fields);
+  const wrongKey = ({ expected, path }: v.StrictObjectIssue): string => {
+    if (expected !== 'never') return missing;
+    const key = String(path?.at(-1)?.key);
+    return `there is no field ${quoted(key)}: did you mean ${nearest(key, names)}?`;
+  };
+  // Without a prototype, which has names that would be taken for fields.
+  return v.pipe(anObject, v.strictObject(Object.assign(Object.create(null), fields) as typeof fields, wrongKey)) as unknown as ReturnType<typeof closed<typeof fields>>;
+};
+
+/** One that a program wrote, maybe a newer one: what it does not have is left out. */
+export const open: ObjectForm = (fields) => v.pipe(anObject, v.object(fields, missing)) as unknown as ReturnType<typeof open<typeof fields>>;
+
+const missing = 'is missing';
+
+export const text = v.string('has to be a text');
+export const flag = v.boolean('has to be true or false');
+export const trueOrAbsent = v.literal(true, 'has to be true, or left out');
+/** What scenarios and variants are called: a part of paths, tags and addresses. */
+export const name = v.pipe(text, v.regex(/^[a-z0-9-]{1,200}$/, 'may have a-z, 0-9 and - only, at most 200 of them'));
+
+/** A number for which `holds`; `words` follow "has to be". */
+function number(holds: (value: number) => boolean, words: string): Form<number> {
+  // NaN is no number to valibot, and is named like one that is out of its range.
+  return v.pipe(v.number(({ input }) => `has to be ${Number.isNaN(input) ? words : 'a number'}`), v.check(holds, `has to be ${words}`));
+}
+
+/** From `least` to `most`, both included. */
+export const whole = (least: number, most: number): Form<number> => number((value) => Number.isSafeInteger(value) && value >= least && value <= most, `a whole number from ${least} to ${most}`);
+export const within = (least: number, most: number): Form<number> => number((value) => value >= least && value <= most, `from ${least} to ${most}`);
+/** Above 0. */
+export const upTo = (most: number): Form<number> => number((value) => value > 0 && value <= most, `above 0, and at most ${most}`);
+
+/** No count, time or rate that is measured comes near it, whatever its unit. */
+const most = Number.MAX_SAFE_INTEGER;
+export const count = whole(0, most);
+export const figure = within(0, most);
+export const signed = within(-most, most);
+
+export const list = <T>(entry: Form<T>, of = ''): Form<T[]> => v.array(entry, `has to be a list${of}`);
+export const texts = list(text, ' of texts');
+export const orAbsent = <T>(form: Form<T>): v.OptionalSchema<Form<T>, undefined> => v.optional(form);
+/** What older results do not have. */
+export const orElse = <T, const D extends T | (() => T)>(form: Form<T>, value: D): v.OptionalSchema<Form<T>, D> => v.optional(form, value as never) as never;
+export const orNull = <T>(form: Form<T>): Form<T | null> => v.nullable(form) as Form<T | null>;
+export const oneOf = <const T extends readonly string[]>(words: T): Form<T[number]> => v.picklist(words, `has to be ${listed(words)}`);
+/** The same form for each of the names. */
+export const each = <const N extends string, S extends v.GenericSchema>(names: readonly N[], form: S): Record<N, S> => Object.fromEntries(names.map((one) => [one, form])) as Record<N, S>;
+
+function listed(words: readonly string[]): string {
+  return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
+}
+
+/** A value, or what is wrong with the one at the path `at`. `ofField`: the problem is said of that path, and not in a sentence of its own. */
+export type Outcome<T> = { value: T } | { at: (string | number)[]; problem: string; ofField: boolean };
+
+/** @param everything looks for fields that are unknown before it names another problem: one that is misspelt is missing, too */
+export function check<T>(form: Form<T>, value: unknown, { everything = false } = {}): Outcome<T> {
+  const result = v.safeParse(form, value, { abortEarly: !everything });
+  if (result.success) return { value: result.output };
+  const issue = result.issues.find(({ expected }) => expected === 'never') ?? result.issues[0];
+  const { input, message, path = [], kind, type } = issue;
+  const at = path.map(({ key }) => key as string | number);
+  if (issue.expected === 'never') return { at: at.slice(0, -1), problem: message, ofField: false };
+  if (input === undefined && at.length > 0) return { at, problem: missing, ofField: true };
+  const isOfWrongValue = kind === 'validation' || type === 'picklist' || type === 'literal' || Number.isNaN(input);
+  return { at, problem: `${isOfWrongValue ? shown(input) : ''}${message}`, ofField: true };
+}
+
+/** A path in words: variants[0].load.connections, or with ': ' instead of the dots. */
+export function placeOf(at: readonly (string | number)[], between = '.'): string {
+  return at.map((key, index) => (typeof key === 'number' ? `[${key}]` : index === 0 ? key : `${between}${key}`)).join('');
+}
+
+function shown(value: unknown): string {
+  return typeof value === 'number' ? `${value} ` : typeof value === 'string' ? `${quoted(value)} ` : '';
+}
+
+const longestShown = 60;
+
+function quoted(value: unknown): string {
+  const words = JSON.stringify(String(value));
+  return words.length <= longestShown ? words : `${words.slice(0, longestShown)}…"`;
+}

@@ -1,0 +1,55 @@
+// Files of others: a pipe would be waited for, a device or a huge file read without end, and a link may lead anywhere.
+import { constants } from 'node:fs';
+import { open, realpath, type FileHandle } from 'node:fs/promises';
+import { sep } from 'node:path';
+
+export interface Limits {
+  /** The most that the file may have. */
+  megabytes: number;
+  /** The folder that it has to be in once all links are followed; absent: anywhere. */
+  below?: string;
+}
+
+/** Why a file is not read, in words that follow its name and a colon: "it is a folder". */
+export class Unreadable extends Error {}
+
+const why: Record<string, string> = {
+  ENOENT: 'it is not there', ENOTDIR: 'it is not there', EACCES: 'you may not read it', ELOOP: 'it is a link to itself',
+  ENXIO: notAFile('pipe, socket or device'),
+};
+
+function notAFile(kind: string): string {
+  return `it is a ${kind}, not a file`;
+}
+
+/** Opens a plain file to read it. The caller closes it. Throws Unreadable. */
+export async function openFile(file: string, { megabytes, below }: Limits): Promise<FileHandle> {
+  // A pipe is opened without waiting for who writes into it.
+  const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY).catch((error: NodeJS.ErrnoException) => {
+    throw new Unreadable(why[error.code ?? ''] ?? error.message);
+  });
+  try {
+    const found = await handle.stat();
+    if (found.isDirectory()) throw new Unreadable('it is a folder');
+    if (!found.isFile()) throw new Unreadable(notAFile('pipe, socket or device'));
+    if (found.size > megabytes * 1e6) throw new Unreadable(`it has more than ${megabytes} MB`);
+    // What was opened is asked, since the name may come to mean another file.
+    if (below !== undefined && !(await realpath(`/proc/self/fd/${handle.fd}`)).startsWith((await realpath(below)) + sep)) {
+      throw new Unreadable(`it is a link that leads out of ${below}`);
+    }
+    return handle;
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+/** The bytes of a plain file. Throws Unreadable. */
+export async function readBytes(file: string, limits: Limits): Promise<Buffer> {
+  const handle = await openFile(file, limits);
+  try {
+    return await handle.readFile();
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,135 @@
+// The form of result.json, and the check of one that is read: the file may be of another machine, or anything.
+import * as v from 'valibot';
+import { UserError } from '../errors.ts';
+import {
+  check, count, each, exactly, figure, flag, isObject, list, name, oneOf, open, orAbsent, orElse, orNull, placeOf, signed, text, texts, trueOrAbsent, whole, type Form,
+} from '../form.ts';
+import { mostRounds, networkForm, protocol, publishedForm } from '../scenario/schema.ts';
+import type {
+  BucketShare, Ceiling, Comparison, Distribution, Environment, Integrity, KernelSetting, LatencyDistribution, LinkTraffic, LoadResult, NetworkResult, NetworkUse,
+  Noise, NoiseFloor, Phase, PhaseResult, Result, Round, Share, Traffic, VariantResult,
+} from './result.ts';
+
+const schema = 1;
+
+const instant = v.pipe(text, v.check((one) => !Number.isNaN(Date.parse(one)), 'has to be an instant such as 2026-11-20T08:15:30.000Z'));
+const two = 'has to be a list of two numbers';
+const interval = v.strictTuple([figure, figure], two);
+const cpus = list(whole(0, 9999));
+/** Of a round; those that are repeated count on. */
+const roundNumber = whole(1, 10 * mostRounds);
+/** A part of the page's name and of paths. */
+const runName = v.pipe(text, v.regex(/^[A-Za-z0-9-]{1,230}$/, 'may have letters, digits and - only'));
+
+const distributionFields = each(['min', 'mean', 'sd', 'withinSd', 'max'], figure);
+const distribution = exactly<Distribution>()(open(distributionFields));
+const latency = exactly<LatencyDistribution>()(open({ ...distributionFields, ...each(['p50', 'p75', 'p90', 'p95', 'p99', 'p999'], figure) }));
+const bytes = ['received', 'headers', 'headersDecoded', 'body', 'sent'] as const;
+const bucket = { fromMs: figure, toMs: orNull(figure), count };
+
+/** What is counted alike in a phase and over all rounds. */
+const outcomes = {
+  responses: open(each(['2xx', '3xx', '4xx', '5xx'], count)),
+  errors: open(each(['connect', 'tls', 'read', 'write', 'timeout', 'protocol', 'total'], count)),
+  errorCauses: open(each(['addressNotAvailable', 'refused', 'reset', 'timedOut', 'short', 'other'], count)),
+  unsent: count, hung: orElse(count, 0),
+  ...each(['latencyMs', 'connectMs', 'firstByteMs', 'sendDelayMs'], latency),
+  ...each(['perConnectionRps', 'perThreadRps'], distribution),
+  tls: orNull(open(each(['version', 'cipher', 'keyExchange'], text))),
+};
+
+const loadResultFields = {
+  ...outcomes, ...each(['requests', 'warmupRequests', 'inFlight'], count), ...each(['seconds', 'rps', 'cpuSeconds'], figure),
+  errorExample: orAbsent(text), longestGapMs: orElse(figure, 0), bytes: open(each(bytes, count)),
+  buckets: list(open(bucket)), maxConcurrentStreams: orNull(count), startedAt: instant, endedAt: instant,
+  monotonicMs: orElse(v.strictTuple([figure, figure], two) as Form<[begin: number, end: number]>, () => [0, 0] as [number, number]),
+};
+exactly<LoadResult>()(open(loadResultFields));
+
+const noise = exactly<Noise>()(open({
+  ...each(['serverStealShare', 'generatorStealShare', 'serverOthersShare', 'loadAverage'], figure), upstreamShare: orAbsent(orNull(figure)), serverMhz: orNull(interval),
+}));
+const linkTraffic = exactly<LinkTraffic>()(open({
+  ...each(['packets', 'bytes', 'delivered', 'dropped', 'lost'], count),
+  kinds: open(each(['syn', 'synAck', 'ack', 'data', 'dataFin', 'fin', 'reset', 'other'], count)), latenessMs: open(each(['p50', 'p99', 'max'], figure)),
+}));
+const bothWays = open(each(['toServer', 'toClient'], figure));
+const networkUse = exactly<NetworkUse>()(open({
+  toServer: linkTraffic, toClient: linkTraffic, retransmits: open(each(['client', 'server'], count)), listenOverflows: count, linkCpuSeconds: bothWays,
+}));
+const phase = exactly<Phase>()(open({
+  ...loadResultFields, ...each(['serverCpuSeconds', 'serverRssBytes', 'generatorCpuSeconds'], figure), noise: orNull(noise), network: orNull(networkUse),
+}));
+const round = exactly<Round>()(open({ round: roundNumber, phases: list(phase) }));
+
+const trafficFields = {
+  ...each(['requests', 'seconds', 'receivedBytesPerSecond'], figure), bytes: open(each(bytes, figure)), headerSavingsPercent: orNull(signed),
+};
+const traffic = exactly<Traffic>()(open(trafficFields));
+const median = open({ median: figure });
+const phaseResult = exactly<PhaseResult>()(open({
+  ...trafficFields, ...outcomes, phase: whole(1, 100), rps: median, successRatio: orNull(figure), typicalRound: roundNumber,
+  buckets: list(exactly<BucketShare>()(open({ ...bucket, share: figure }))),
+}));
+const networkResult = exactly<NetworkResult>()(open({
+  spec: networkForm(open), packetsPerRequest: bothWays, droppedShare: bothWays, latenessMs: open(each(['p50', 'p99'], figure)),
+  ...each(['retransmitsPerRequest', 'listenOverflows', 'serverIdleShare'], figure), delayHeld: flag,
+}));
+
+const countOrAbsent = orAbsent(figure);
+const load = v.pipe(
+  v.custom(isObject, 'has to be an object'),
+  v.objectWithRest({
+    command: orAbsent(text), protocol, threads: count, ...each(['streams', 'rate', 'durationSeconds', 'requests'], countOrAbsent),
+    asWritten: orAbsent(open({ threads: count, ...each(['durationSeconds', 'requests'], countOrAbsent) })),
+  }, v.unknown(), 'is missing'),
+) as unknown as Form<VariantResult['load']>;
+
+const variant = exactly<VariantResult>()(open({
+  name,
+  server: orNull(open({ name, version: text, workers: count, config: texts, redirections: texts })),
+  publishedOnly: orAbsent(text), load, published: orNull(publishedForm(open)), note: orAbsent(text), rounds: list(round),
+  rps: orNull(median), serverCpuMicrosPerRequest: orNull(median), latencyMs: orNull(open(each(['p50', 'p99', 'max'], figure))),
+  ...each(['errorsPerMillion', 'successRatio', 'serverShare', 'generatorShare', 'ceilingShare'], orNull(figure)),
+  network: orNull(networkResult), traffic: orNull(traffic), phases: list(phaseResult),
+}));
+
+const ratio = { ratio: figure, ci95: interval };
+const comparison = exactly<Comparison>()(open({
+  ...ratio, metric: oneOf(['rps']), variant: name, baseline: name, verdict: oneOf(['faster', 'slower', 'same', 'inconclusive', 'none']), why: text, publishedRatio: orNull(figure),
+  cpu: orNull(open(ratio)), roundRatios: list(figure), outliers: list(roundNumber), roundsNeeded: orNull(figure), disagreement: text, delayNotHeld: texts,
+}));
+const share = exactly<Share>()(open({ ...each(['variant', 'of', 'baseline'], name), words: text, share: signed, ci95: orNull(v.strictTuple([signed, signed], two)) }));
+const environment = exactly<Environment>()(open({
+  ...each(['bakeoff', 'cpuModel', 'kernel', 'os', 'bootId'], text), cores: count, memoryBytes: count, governor: orNull(text), bootedAt: instant,
+  loadAverage: v.strictTuple([figure, figure, figure], 'has to be a list of three numbers'), serverCpus: cpus, generatorCpus: cpus,
+  cpuQuota: orAbsent(figure), coreNotes: orAbsent(texts), versions: v.record(text, text, 'has to be an object'),
+}));
+
+const result = exactly<Result>()(open({
+  schema: v.literal(schema), run: runName, scenario: name, title: text, knob: orAbsent(text), control: orAbsent(trueOrAbsent),
+  startedAt: instant, endedAt: instant, state: oneOf(['complete', 'partial']), quick: flag, environment, variants: list(variant), comparisons: list(comparison), shares: list(share),
+  looks: list(count), sameWithin: figure, noiseFloor: orNull(exactly<NoiseFloor>()(open({ rounds: count, ratio: figure }))),
+  ceilings: list(exactly<Ceiling>()(open({ variants: list(name), ...each(['rps', 'generatorShare'], figure) }))),
+  kernelSettings: list(exactly<KernelSetting>()(open({ side: oneOf(['server', 'client']), name: text, value: text, problem: orAbsent(text), variants: list(name) }))),
+  integrity: orNull(exactly<Integrity>()(open(each(['requests', 'stored', 'backfilled', 'lost'], count)))),
+  warnings: texts, footnotes: texts,
+}));
+
+/**
+ * The file's text as a result, without fields of a newer bakeoff, and with what an older one did not write as if nothing had been seen.
+ * @throws UserError naming `file`, for what is no JSON, no result, or one of a schema that this bakeoff does not read
+ */
+export function checkResult(json: string, file: string): Result {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch {
+    throw new UserError(`${file} is not whole JSON: name a run that ended, or run it again`);
+  }
+  if (!isObject(value) || typeof value['schema'] !== 'number' || !('variants' in value)) throw new UserError(`${file} is no result of bakeoff: name a run's folder or its result.json`);
+  if (value['schema'] > schema) throw new UserError(`${file}: schema ${value['schema']} is of a newer bakeoff, this one reads ${schema}: make its report with that one`);
+  const outcome = check(result, value);
+  if ('value' in outcome) return outcome.value;
+  throw new UserError(`${file} is of an earlier bakeoff, or was changed: ${placeOf(outcome.at)} ${outcome.problem}: run it again with this one`);
+}
