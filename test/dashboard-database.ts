@@ -10,6 +10,7 @@ import { projectRoot } from '../lib/setup/paths.ts';
 import { ensureTools, toolVariable } from '../lib/setup/tools.ts';
 import { openStore, type Store } from '../lib/store/index.ts';
 import type { Cell } from './dashboard-figures.ts';
+import { accessUrl, authorization } from './fixtures/influx-access.ts';
 import { interpolate, panelsOf, readDashboard, selectedColumns, sorted, type Dashboard, type Panel, type Picked } from './grafana.ts';
 
 export interface Answer { tags: Record<string, string> | undefined; rows: Record<string, Cell>[] }
@@ -50,7 +51,7 @@ export class DashboardDatabase {
   async run(args: readonly string[]): Promise<Result> {
     const tools = await ensureTools(runTools);
     const { stdout } = await promisify(execFile)(process.execPath, [
-      'bin/bakeoff.mjs', 'scenario', ...args, '--json', '--influx', this.store.influx.url, '--out', join(this.#folder, 'results'),
+      'bin/bakeoff.mjs', 'scenario', ...args, '--json', '--influx', accessUrl(this.store.influx), '--out', join(this.#folder, 'results'),
     ], {
       cwd: projectRoot, maxBuffer: 2 ** 26, timeout: 90_000,
       // A bakeoff of its own: the person's may be measuring.
@@ -59,10 +60,10 @@ export class DashboardDatabase {
     return JSON.parse(stdout) as Result;
   }
 
-  /** One query, over GET with epoch=ms and a token's header, as dashboards/provisioning has Grafana ask. */
+  /** One query, over GET with epoch=ms, as Grafana asks. */
   async ask(query: string): Promise<Answer[]> {
     const parameters = new URLSearchParams({ db: this.store.influx.database, epoch: 'ms', q: query });
-    const response = await fetch(`${this.store.influx.url}/query?${parameters}`, { headers: { Authorization: 'Token unused' } });
+    const response = await fetch(`${this.store.influx.url}/query?${parameters}`, { headers: { Authorization: authorization(this.store.influx) } });
     const answer = await response.json() as { error?: string; results?: [{ error?: string; series?: { tags?: Record<string, string>; columns: string[]; values: Cell[][] }[] }] };
     const result = answer.results?.[0];
     if (result === undefined || result.error !== undefined) throw new Error(`${query}: ${answer.error ?? result?.error}`);

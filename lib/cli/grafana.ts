@@ -78,7 +78,7 @@ async function announce({ origin, port, files }: RunningGrafana, store: Store): 
     ? `  No run has a table yet: ${typed('scenario')} NAME makes one.`
     : `  It shows ${shown.run}, the newest run; the list at its end has the others.`);
   console.log(`  A run while it goes on: ${dashboardUrl(origin, 'live')}`);
-  if (files.newPassword !== null) console.log(`  Anyone on this machine may look. To change things: admin, ${files.newPassword} (kept in ${files.passwordFile})`);
+  console.log(`  Log in as admin with ${files.password} (kept in ${files.passwordFile})`);
   console.log('Ctrl-C ends it.');
 }
 

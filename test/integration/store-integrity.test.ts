@@ -10,6 +10,7 @@ import { startChild, type Child } from '../../lib/process.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { checkRound, openStore, type Store } from '../../lib/store/index.ts';
 import { readRecord, recordedLine } from '../../lib/store/record.ts';
+import { authorization } from '../fixtures/influx-access.ts';
 
 let tools: { k6: string; influxd: string };
 let folder: string;
@@ -154,7 +155,7 @@ async function spoilt(spoil: (path: string, bodyLength: number) => number | unde
     const answer = await fetch(store.influx.url + path, {
       method: request.method ?? 'GET',
       body: request.method === 'POST' ? body : null,
-      headers: { 'Content-Type': request.headers['content-type'] ?? '' },
+      headers: { 'Content-Type': request.headers['content-type'] ?? '', 'Authorization': authorization(store.influx) },
     });
     response.writeHead(answer.status, { 'X-Influxdb-Version': answer.headers.get('X-Influxdb-Version') ?? '' });
     response.end(Buffer.from(await answer.arrayBuffer()));

@@ -245,7 +245,7 @@ describe('when a part fails', () => {
   test('a database that hangs when a round is over does not cost that round', async () => {
     const out = newOut();
     let hung = false;
-    const url = await influxProxy((await storeOf(home)).influx.url, (body) => {
+    const url = await influxProxy((await storeOf(home)).influx, (body) => {
       hung ||= body.includes('bench_round,');
       return hung ? 'hang' : 'pass';
     });
@@ -258,7 +258,7 @@ describe('when a part fails', () => {
 
   test('a database that refuses the figures of every round is noted once', async () => {
     const out = newOut();
-    const url = await influxProxy((await storeOf(home)).influx.url, (body) => (body.includes('bench_') ? 'refuse' : 'pass'));
+    const url = await influxProxy((await storeOf(home)).influx, (body) => (body.includes('bench_') ? 'refuse' : 'pass'));
     const run = start([name, '--rounds', '2', '--duration', '500ms', '--influx', url, '--out', out]);
     expect(await run.ended, run.stderr()).toBe(0);
     const { warnings, integrity } = readResult(out);
