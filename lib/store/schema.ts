@@ -65,7 +65,7 @@ export const benchRound = {
   fields: {
     position: { unit: 'number', about: 'the variant\'s place in the scenario, from 0' },
     published_rps: { unit: 'requests/s', about: 'what the article saw' },
-    measured_rps: { unit: 'requests/s', about: 'what was measured here in this round' },
+    measured_rps: { unit: 'requests/s', about: 'responses per second here in this round' },
     ratio: { unit: 'ratio', about: 'measured requests/s divided by the baseline\'s of the same round and phase' },
     ratio_so_far: { unit: 'ratio', about: 'as bench_comparison\'s ratio, over the rounds up to this one' },
     ci_low: { unit: 'ratio', about: 'lower end of its 95 % interval; left out for one round, which has none' },
@@ -117,7 +117,7 @@ export const benchComparison = {
     position: { unit: 'number', about: 'the variant\'s place in the table, from 0' },
     published_rps: { unit: 'requests/s', about: 'what the article saw' },
     published_ratio: { unit: 'ratio', about: 'the article\'s requests/s divided by its baseline\'s' },
-    measured_rps: { unit: 'requests/s', about: 'median over the rounds measured here' },
+    measured_rps: { unit: 'requests/s', about: 'responses per second: median over the rounds measured here' },
     ratio: { unit: 'ratio', about: 'exp(mean of ln(variant / baseline)) within rounds; left out for a baseline and where the load sets requests/s' },
     ci_low: { unit: 'ratio', about: 'lower end of the ratio\'s 95 % interval' },
     ci_high: { unit: 'ratio', about: 'upper end of the ratio\'s 95 % interval' },
