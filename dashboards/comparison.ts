@@ -16,7 +16,7 @@ const articleTable = tablePanel({
   description: 'One row per variant, in the order of the scenario. "published" is what the article printed, on its machine; '
     + '"measured" is the median over the rounds of this run. "ratio" is that of the variant to its baseline within the same round, '
     + 'with its 95 % interval, low to high: the article and this machine compare by their ratios, not by their requests/s. "req/s" are responses of any status per second, as wrk counts them. A verdict holds for this machine in this boot; "delay not held" '
-    + 'marks one whose two rows did not both have the delay that was asked for. '
+    + 'marks one whose two rows did not both have the delay that was asked for, "not final" one of a run that is not complete. '
     + '"errors/M" are attempts without a response per million requests; "success" is the share of requests that were answered with 2xx or 3xx; '
     + '"CPU" is the server\'s CPU time per request.',
   grid: { x: 0, y: 0, w: 24, h: 9 },

@@ -79,7 +79,7 @@ export async function query(influx: Influx, influxql: string): Promise<Series[]>
   const form = new URLSearchParams({ db: influx.database, q: influxql });
   const { response, text } = await request(influx, 'POST', '/query', form);
   if (!response.ok) throw failure(influx, response, text);
-  const answer = JSON.parse(text) as { error?: string; results?: { error?: string; partial?: boolean; series?: (Omit<Series, 'values'> & Partial<Series>)[] }[] };
+  const answer = parsed(influx, response, text) as { error?: string; results?: { error?: string; partial?: boolean; series?: (Omit<Series, 'values'> & Partial<Series>)[] }[] };
   const result = answer.results?.[0];
   const error = answer.error ?? result?.error ?? (result?.partial === true ? 'the answer was cut off by max-row-limit' : undefined);
   if (error !== undefined) throw new InfluxError(`InfluxDB at ${influx.url}: ${error}`, response.status);
@@ -93,7 +93,7 @@ export async function organizationId(influx: Influx): Promise<string> {
   const token = `Token ${influx.credentials?.password ?? ''}`;
   const { response, text } = await request(influx, 'GET', `/api/v2/buckets?${new URLSearchParams({ name: influx.database })}`, undefined, token);
   if (!response.ok) throw failure(influx, response, text);
-  const { buckets = [] } = JSON.parse(text) as { buckets?: { orgID: string }[] };
+  const { buckets = [] } = parsed(influx, response, text) as { buckets?: { orgID: string }[] };
   const [first, second] = buckets;
   if (first !== undefined && second === undefined) return first.orgID;
   throw new InfluxError(`InfluxDB at ${influx.url} shows this token ${buckets.length === 0 ? 'no bucket' : `${buckets.length} buckets`} ${influx.database}: give the token of one organization that has it`, response.status);
@@ -143,6 +143,17 @@ function reasonOf(error: unknown): string {
   if (error.name === 'TimeoutError') return `nothing within ${requestTimeoutMs / 1000} s`;
   const cause = error.cause instanceof AggregateError ? error.cause.errors[0] : error.cause;
   return cause instanceof Error && cause.message !== '' ? cause.message : error.message;
+}
+
+/** Throws an InfluxError for what is no JSON object: a proxy's page, perhaps. */
+function parsed(influx: Influx, response: Response, text: string): object {
+  try {
+    const answer: unknown = JSON.parse(text);
+    if (typeof answer === 'object' && answer !== null) return answer;
+  } catch {
+    // Said below.
+  }
+  throw new InfluxError(`what answers at ${influx.url} is not InfluxDB, or something changes its answers: check --influx (status ${response.status}, it says: ${JSON.stringify(text.trim().slice(0, 80))})`, response.status);
 }
 
 function failure(influx: Influx, response: Response, text: string): InfluxError {
