@@ -8,24 +8,25 @@
 // influxd asks for a password, and lets whoever comes first make its first user. So that is done before it listens: in a
 // start of its own, by a socket in the folder, which is its owner's alone.
 import { execFile } from 'node:child_process';
-import { closeSync, openSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, fstatSync, openSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { UserError } from '../errors.ts';
 import { startChild, type Child } from '../process.ts';
-import { InfluxError, ping, query, type Influx } from './client.ts';
+import { InfluxError, ping, pingTimeoutMs, query, type Influx } from './client.ts';
 import { influxdConfig, type InfluxdAccess } from './influxd-config.ts';
 import { keptCredentials, lacksUser, makeUser, passwordFile } from './influxd-user.ts';
 import { holder, lockFile, writeHolder } from '../lock-file.ts';
 import { makePrivateFolder } from '../make-folder.ts';
+import { quoteIdentifier } from './line-protocol.ts';
 import { database } from './schema.ts';
 
 export interface LocalInfluxd {
   /** Where it listens now; another port after a revival only when somebody else has taken the old one. */
   influx: Influx;
   pid(): number;
-  /** Starts it again when it has ended, or joins the one that is there. Whether it answers; when not, `failure()` says why. */
+  /** Starts it again when it has ended, hangs or has lost its folder, or joins the one that is there. Whether it answers; when not, `failure()` says why. */
   revive(): Promise<boolean>;
   failure(): string | null;
   /** Gives the folder free, and ends influxd if it was started here: what looks waits for a run to end before. May be called twice. */
@@ -53,7 +54,7 @@ const endingSeconds = 20;
 /** Starts influxd, or joins the other purpose's. Throws a UserError when its own purpose has the folder already, or when influxd does not start. */
 export async function startLocalInfluxd(options: LocalOptions): Promise<LocalInfluxd> {
   const { folder, purpose } = options;
-  const ownLock = await takeLock(folder, purpose);
+  let ownLock = await takeLock(folder, purpose);
   const influx: Influx = { url: '', database, credentials: null };
   /** Null when somebody else has started it. */
   let child: Child | null = null;
@@ -93,15 +94,26 @@ export async function startLocalInfluxd(options: LocalOptions): Promise<LocalInf
     }
   }
 
+  /** influxd goes on where its files were deleted, and answers from what it has in memory. */
+  function keepsData(): boolean {
+    return !isUnlinked(ownLock) && existsSync(join(folder, 'data')) && !lacksUser(folder);
+  }
+
   async function revive(): Promise<boolean> {
     if (stopped) return false;
-    if (await answers(influx)) return true;
-    if (child !== null) {
-      // The kernel refuses connections to a killed process a moment before we hear of its end.
-      await Promise.race([child.exited, delay(2000, undefined, { ref: false })]);
-      if (!child.hasExited()) return answers(influx);
-    }
+    const isKept = keepsData();
+    if (isKept && await answers(influx)) return true;
     try {
+      if (child !== null && isKept) {
+        // The kernel refuses connections to a killed process a moment before we hear of its end.
+        await Promise.race([child.exited, delay(1000, undefined, { ref: false })]);
+        if (!child.hasExited() && await answers(influx)) return true;
+      }
+      if (child !== null && !await endsSoon(child)) throw new UserError(`influxd (process ${child.pid}) hangs and cannot be ended`);
+      if (isUnlinked(ownLock)) {
+        closeSync(ownLock);
+        ownLock = await takeLock(folder, purpose);
+      }
       await startOrJoin(new URL(influx.url).host, true);
       failure = null;
       return true;
@@ -137,6 +149,16 @@ export async function startLocalInfluxd(options: LocalOptions): Promise<LocalInf
 }
 
 const lockName = 'influxd.lock';
+
+function isUnlinked(descriptor: number): boolean {
+  return fstatSync(descriptor).nlink === 0;
+}
+
+/** Ends influxd, however it hangs. False where it waits for a disk that does not answer. */
+async function endsSoon(child: Child): Promise<boolean> {
+  await Promise.race([child.stop(1000), delay(5000, undefined, { ref: false })]);
+  return child.hasExited();
+}
 
 function otherPurpose(purpose: Purpose): Purpose {
   return purpose === 'run' ? 'view' : 'run';
@@ -185,7 +207,7 @@ async function launchInfluxd(options: LocalOptions, lock: number, address: strin
     const keep = keepLog || first;
     const anyPort = '127.0.0.1:0';
     const { child, ready } = address === undefined ? await listenAt(anyPort, keep) : await listenAt(address, keep).catch(() => listenAt(anyPort, true));
-    await checkPassword({ url: `http://${ready}`, database, credentials: keptCredentials(folder) }, folder, child);
+    await makeDatabase({ url: `http://${ready}`, database, credentials: keptCredentials(folder) }, folder, child);
     return { child, address: ready };
   } finally {
     closeSync(lock);
@@ -204,10 +226,10 @@ async function launchForUser(options: LocalOptions, lock: number, keepLog: boole
   }
 }
 
-/** Throws a UserError, with influxd ended, when its users and the kept password do not go together. */
-async function checkPassword(influx: Influx, folder: string, child: Child): Promise<void> {
+/** Makes the database where it is not there. Throws a UserError, with influxd ended, when its users and the kept password do not go together. */
+async function makeDatabase(influx: Influx, folder: string, child: Child): Promise<void> {
   try {
-    await query(influx, 'SHOW DATABASES');
+    await query(influx, `CREATE DATABASE ${quoteIdentifier(database)}`);
   } catch (error) {
     if (!(error instanceof InfluxError) || (error.status !== 401 && error.status !== 403)) return;
     await child.stop(10_000);
@@ -294,7 +316,7 @@ function lastComplaint(log: string): string | undefined {
 }
 
 async function answers(influx: Influx): Promise<boolean> {
-  return ping(influx).then(() => true, () => false);
+  return ping(influx, pingTimeoutMs).then(() => true, () => false);
 }
 
 function fileError(error: unknown, folder: string): unknown {

@@ -236,6 +236,30 @@ it('starts a killed influxd again, on the same port and with its data', async ()
   expect(pidOf(store)).not.toBe(pid);
 });
 
+it('starts an influxd that hangs again, with its data', async () => {
+  const store = await open(newFolder());
+  await store.write(['m value=1 1']);
+  const pid = pidOf(store);
+  process.kill(pid, 'SIGSTOP');
+  expect(await store.revive()).toBe(true);
+  expect((await store.query('SELECT value FROM m'))[0]?.values).toHaveLength(1);
+  expect([isRunning(pid), isRunning(pidOf(store))]).toEqual([false, true]);
+});
+
+it.each([['all of it', ''], ['what it holds', 'data'], ['its users', 'meta']])('begins anew where its folder was deleted: %s', async (_what, part) => {
+  const folder = newFolder();
+  const store = await open(folder);
+  await store.write(['m value=1 1']);
+  const pid = pidOf(store);
+  rmSync(join(folder, part), { recursive: true, force: true });
+  expect(await store.revive()).toBe(true);
+  expect(isRunning(pid)).toBe(false);
+  await store.write(['n value=2 2']);
+  expect((await store.query('SELECT value FROM n'))[0]?.values).toHaveLength(1);
+  expect(await statusesFor(store, {})).toEqual(refused);
+  await expect(openStore({ influxdBinary, folder })).rejects.toThrow('another run of bakeoff');
+});
+
 it('takes another port when its own was taken while it was dead', async () => {
   const store = await open(newFolder());
   await store.write(['m value=1 1']);
