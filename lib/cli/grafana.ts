@@ -84,7 +84,7 @@ async function announce({ origin, port, files }: RunningGrafana, store: Store): 
 
 /** Returns at the signal. A local influxd that a run has ended is started again. Throws a UserError when Grafana ends, or InfluxDB is somewhere else. */
 async function watch(grafana: RunningGrafana, store: Store, isLocal: boolean, signal: AbortSignal): Promise<void> {
-  const { url } = store.influx;
+  const { url, credentials } = store.influx;
   let why: string | undefined;
   void grafana.ended.then((reason) => { why = reason; });
   while (!signal.aborted) {
@@ -92,6 +92,7 @@ async function watch(grafana: RunningGrafana, store: Store, isLocal: boolean, si
     if (signal.aborted) return;
     if (why !== undefined) throw new UserError(`Grafana has ended: ${why}`);
     if (isLocal) await store.revive();
+    if (store.influx.credentials?.password !== credentials?.password) throw new UserError('InfluxDB\'s folder was deleted, and its password is another one now: start Grafana again');
     if (store.influx.url !== url) throw new UserError('the port of InfluxDB was taken by something else while it was not running: start Grafana again');
   }
 }
