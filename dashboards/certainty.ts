@@ -14,6 +14,7 @@ export const verdictColumn: Column<typeof benchComparison> = {
   mappings: [
     colours({ faster: 'green', slower: 'red', same: 'blue', inconclusive: 'orange', none: 'text' }),
     // The mark first: it fits, and what follows it is to be read after it.
+    matched('(\\w+)((?:, delay not held)?), (not final)', { color: 'text', text: '$3: $1$2' }),
     matched('(.*), (delay not held)', { color: 'orange', text: '$2: $1' }),
     nullAs('–', 'text'),
   ],

@@ -9,7 +9,7 @@ import {
 } from '@grafana/grafana-foundation-sdk/dashboard';
 import * as heatmap from '@grafana/grafana-foundation-sdk/heatmap';
 import * as timeseries from '@grafana/grafana-foundation-sdk/timeseries';
-import { framed, legend, lineQueries, tableQuery, withoutTime, type Frame, type Lines, type Repeat } from './frame.ts';
+import { framed, legend, lineQueries, tableQuery, withoutTime, type Frame, type Lines, type Quotient, type Repeat } from './frame.ts';
 import { select, type FieldName, type Measurement, type TagName, type Where } from './influxql.ts';
 
 /** Bars side by side, a group per value of the tag `category`, in the order of time; all in one unit. */
@@ -71,7 +71,7 @@ export interface LineLook {
 /** Fields over the real time. */
 export function timeSeriesPanel(
   { lines, looks = [], noLines, unit, decimals, axis, gapMs, lineAt, logarithmic, everyPoint, repeat, ...frame }: Frame & {
-    lines: readonly Lines[];
+    lines: readonly (Lines | Quotient)[];
     looks?: readonly LineLook[];
     /** What it says where there are none. */
     noLines: string;
@@ -89,7 +89,8 @@ export function timeSeriesPanel(
     repeat?: Repeat;
   },
 ): timeseries.PanelBuilder {
-  const builder = framed(new timeseries.PanelBuilder(), frame, lineQueries(lines), repeat)
+  const { queries, names } = lineQueries(lines);
+  const builder = framed(new timeseries.PanelBuilder(), frame, queries, repeat)
     .noValue(noLines)
     .legend(legend())
     .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending))
@@ -105,6 +106,7 @@ export function timeSeriesPanel(
   if (lineAt !== undefined) drawLine(builder, lineAt);
   else if (logarithmic !== true) builder.axisSoftMin(0);
   if (logarithmic === true) builder.scaleDistribution(new ScaleDistributionConfigBuilder().type(ScaleDistribution.Log).log(10));
+  for (const [letter, name] of Object.entries(names)) builder.overrideByQuery(letter, [{ id: 'displayName', value: name }]);
   for (const look of looks) builder.overrideByName(look.name, lineProperties(look));
   return builder;
 }
@@ -127,7 +129,7 @@ export function heatmapPanel(
     counted: string;
   },
 ): heatmap.PanelBuilder {
-  return framed(new heatmap.PanelBuilder(), frame, lineQueries([lines]))
+  return framed(new heatmap.PanelBuilder(), frame, lineQueries([lines]).queries)
     .noValue(noCells)
     .calculate(false)
     .rowsFrame(new heatmap.RowsHeatmapOptionsBuilder().layout(HeatmapCellLayout.Le).value(counted))

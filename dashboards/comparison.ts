@@ -4,7 +4,7 @@ import { benchComparison } from '../lib/store/schema.ts';
 import { board, closedRow, runsPanel, variable } from './board.ts';
 import { effectPanel, noiseFloorPanel, roundsPanel, surenessPanel, verdictColumn } from './certainty.ts';
 import { barsPanel, timeSeriesPanel } from './charts.ts';
-import { loadgenMeasurement, pickedRun, select, tagValues, tagValuesByTime } from './influxql.ts';
+import { perSecondUnderLoad, pickedRun, tagValues, tagValuesByTime } from './influxql.ts';
 import { h2loadPanels, phasesPanel, threadsPanel, tlsPanel, trafficPanel } from './load-phases.ts';
 import { errorsPanel, linkPanel, linkRoundsPanel } from './network.ts';
 import { nullAs, tablePanel, variantColumn } from './tables.ts';
@@ -15,8 +15,8 @@ const articleTable = tablePanel({
   title: '${scenario}: published beside measured',
   description: 'One row per variant, in the order of the scenario. "published" is what the article printed, on its machine; '
     + '"measured" is the median over the rounds of this run. "ratio" is that of the variant to its baseline within the same round, '
-    + 'with its 95 % interval, low to high: the article and this machine compare by their ratios, not by their requests/s. A verdict holds for this machine in this boot; "delay not held" '
-    + 'marks one whose two rows did not both have the delay that was asked for. '
+    + 'with its 95 % interval, low to high: the article and this machine compare by their ratios, not by their requests/s. "req/s" are responses of any status per second, as wrk counts them. A verdict holds for this machine in this boot; "delay not held" '
+    + 'marks one whose two rows did not both have the delay that was asked for, "not final" one of a run that is not complete. '
     + '"errors/M" are attempts without a response per million requests; "success" is the share of requests that were answered with 2xx or 3xx; '
     + '"CPU" is the server\'s CPU time per request.',
   grid: { x: 0, y: 0, w: 24, h: 9 },
@@ -43,7 +43,7 @@ const articleTable = tablePanel({
 const requestBars = barsPanel({
   id: 17,
   title: 'Requests/s, row by row',
-  description: 'What was measured here, in the order of the table: where each row builds on the one before it, a bar is a step. The article\'s '
+  description: 'Responses of any status per second, as measured here, in the order of the table: where each row builds on the one before it, a bar is a step. The article\'s '
     + 'requests/s are those of another machine and stand in the table only.',
   grid: { x: 0, y: 9, w: 12, h: 9 },
   from: benchComparison,
@@ -78,17 +78,14 @@ const ratioBars = barsPanel({
 
 const requestsOverTime = timeSeriesPanel({
   id: 3,
-  title: 'Requests/s over time',
-  description: 'Requests that ended in each second; rounds of the variants take turns. If it lies outside of the dashboard\'s '
+  title: 'Responses/s over time',
+  description: 'Responses of any status in each second, per second under load; rounds of the variants take turns. If it lies outside of the dashboard\'s '
     + 'time range, "Zoom to data" or a click on the run in the list below brings it here.',
   grid: { x: 0, y: 47, w: 20, h: 9 },
-  lines: [{
-    query: select({ columns: ['value'], from: loadgenMeasurement('loadgen_requests'), where: pickedRun, groupBy: ['variant'] }), alias: '$tag_variant',
-  }],
-  noLines: 'No second of this run is stored.',
-  // A sample counts the requests of one second.
-  unit: 'reqps',
-  axis: 'requests/s',
+  lines: [{ ...perSecondUnderLoad('loadgen_responses', { where: pickedRun, groupBy: ['variant'] }), name: '${__field.labels.variant}' }],
+  noLines: 'No second of this run is stored, with how much of it was under load.',
+  unit: 'short',
+  axis: 'responses/s',
   gapMs: 2500,
 });
 

@@ -6,6 +6,9 @@ import type { GridPos } from '@grafana/grafana-foundation-sdk/dashboard';
 /** The data source of dashboards/provisioning/datasources/bakeoff.yaml. */
 export const datasource: DataSourceRef = { type: 'influxdb', uid: 'bakeoff-influxdb' };
 
+/** Where Grafana computes with what other queries answer. */
+const expressions: DataSourceRef = { type: '__expr__', uid: '__expr__' };
+
 /** Ids stay as they are: links and the memory of people point to them. */
 export interface Frame {
   id: number;
@@ -48,9 +51,40 @@ export function tableQuery(query: string): Builder<Dataquery> {
 /** A line per series of the answer, called as `alias` says: `$tag_NAME` is a tag's value, `$col` the column. */
 export interface Lines { query: string; alias: string }
 
+/**
+ * A line per series of a quotient, called as `name` says: `${__field.labels.NAME}` is a tag's value. `of` is divided by what
+ * `per` answers for the same time and the same tags, or for the same time alone where it has no tags. InfluxQL divides within
+ * one measurement only, and k6 writes each metric as one of its own, so Grafana divides, by an expression of its server's.
+ */
+export interface Quotient { of: string; per: string; name: string }
+
+interface LineQueries {
+  queries: Builder<Dataquery>[];
+  /** What the lines of a quotient are called, by the letter of their query. */
+  names: Record<string, string>;
+}
+
 /** The queries of lines over time. */
-export function lineQueries(lines: readonly Lines[]): Builder<Dataquery>[] {
-  return lines.map(({ query, alias }, index) => new InfluxQLQuery(String.fromCharCode('A'.charCodeAt(0) + index), query, 'time_series', alias));
+export function lineQueries(lines: readonly (Lines | Quotient)[]): LineQueries {
+  const queries: Builder<Dataquery>[] = [];
+  const names: LineQueries['names'] = {};
+  const nextLetter = (): string => String.fromCharCode('A'.charCodeAt(0) + queries.length);
+  const add = (query: string, alias?: string): string => {
+    const letter = nextLetter();
+    queries.push(new InfluxQLQuery(letter, query, 'time_series', alias));
+    return letter;
+  };
+  for (const line of lines) {
+    if ('query' in line) {
+      add(line.query, line.alias);
+      continue;
+    }
+    const [of, per] = [add(line.of), add(line.per)];
+    const letter = nextLetter();
+    queries.push(new Division(letter, of, per));
+    names[letter] = line.name;
+  }
+  return { queries, names };
 }
 
 /** Every InfluxQL answer starts with the time; in a table of figures of a whole run it says nothing. */
@@ -61,11 +95,26 @@ class InfluxQLQuery implements Builder<Dataquery> {
   private readonly target: Record<string, unknown>;
 
   constructor(refId: string, query: string, resultFormat: 'table' | 'time_series', alias?: string) {
-    this.target = { refId, datasource, rawQuery: true, resultFormat, query, ...(alias !== undefined && { alias }) };
+    // Lines that have no name are not shown: they are for a quotient.
+    const shown = resultFormat === 'table' ? {} : alias === undefined ? { hide: true } : { alias };
+    this.target = { refId, datasource, rawQuery: true, resultFormat, query, ...shown };
   }
 
   build(): Dataquery {
     // The method only marks the type; as an own property it would be dropped by JSON.stringify all the same.
+    return { ...this.target, _implementsDataqueryVariant: () => {} };
+  }
+}
+
+/** An expression of Grafana's own. */
+class Division implements Builder<Dataquery> {
+  private readonly target: Record<string, unknown>;
+
+  constructor(refId: string, of: string, per: string) {
+    this.target = { refId, datasource: expressions, type: 'math', expression: `$${of} / $${per}` };
+  }
+
+  build(): Dataquery {
     return { ...this.target, _implementsDataqueryVariant: () => {} };
   }
 }

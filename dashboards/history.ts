@@ -47,7 +47,7 @@ const ratios = timeSeriesPanel({
 const requests = timeSeriesPanel({
   id: 2,
   title: 'Requests/s, run by run',
-  description: 'The median over the rounds of each run. From one boot to the next the whole machine may be faster or slower: ratios are the steadier.',
+  description: 'Responses of any status per second: the median over the rounds of each run. From one boot to the next the whole machine may be faster or slower: ratios are the steadier.',
   grid: { x: 0, y: 10, w: 12, h: 9 },
   lines: [overRuns('measured_rps', rows)],
   noLines: noneMeasured,

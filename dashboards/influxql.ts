@@ -75,6 +75,20 @@ export function selectEvery<M extends Measurement>({ of, field, from, where, gro
     + `GROUP BY ${[`time(${every})`, ...groupBy.map(quote)].join(', ')} fill(${fill})`;
 }
 
+/**
+ * What a counter of k6's came to in each second and how much time under load that second had, to be divided: a sample covers
+ * less than a second at a load's end, and wherever two sides take turns. `groupBy` may have tags of the counter's own.
+ */
+export function perSecondUnderLoad(counter: string, { where, groupBy }: { where: Where<Measurement>; groupBy: readonly string[] }): { of: string; per: string } {
+  const [counted, seconds] = [loadgenMeasurement(counter), loadgenMeasurement('loadgen_seconds')];
+  const inEachSecond = { of: 'sum', field: 'value', every: '1s', fill: 'none' } as const;
+  const { is: _, ...anyOf } = where;
+  return {
+    of: selectEvery({ ...inEachSecond, from: counted, where, groupBy }),
+    per: selectEvery({ ...inEachSecond, from: seconds, where: anyOf, groupBy: groupBy.filter((tag) => seconds.tags.includes(tag)) }),
+  };
+}
+
 /** The query of a template variable: every value that a tag has. */
 export function tagValues<M extends Measurement>(from: M, tag: TagName<M>, where: Where<M> = {}): string {
   return `SHOW TAG VALUES FROM ${quote(from.measurement)} WITH KEY = ${quote(tag)}${whereClause(where)}`;

@@ -6,7 +6,7 @@ import { benchRound, serverCpu } from '../lib/store/schema.ts';
 import { board, runsPanel, variable } from './board.ts';
 import { heatmapPanel, timeSeriesPanel } from './charts.ts';
 import { datasource } from './frame.ts';
-import { loadgenMeasurement, select, selectEvery, tagValues } from './influxql.ts';
+import { loadgenMeasurement, perSecondUnderLoad, select, selectEvery, tagValues } from './influxql.ts';
 
 const requests = loadgenMeasurement('loadgen_requests');
 
@@ -17,15 +17,15 @@ const nothingHere = 'Nothing was measured in this time range: start a run, or cl
 /** Samples are a second apart. */
 const gapMs = 2500;
 
-const requestsOverTime = timeSeriesPanel({
+const responsesOverTime = timeSeriesPanel({
   id: 1,
-  title: 'Requests/s',
-  description: 'Requests that ended in each second; rounds of the variants take turns. A mark is where a load of a round that is whole began.',
+  title: 'Responses/s',
+  description: 'Responses of any status in each second, per second under load; rounds of the variants take turns. A mark is where a load of a round that is whole began.',
   grid: { x: 0, y: 0, w: 15, h: 8 },
-  lines: [{ query: select({ columns: ['value'], from: requests, where: picked, groupBy: ['variant'] }), alias: '$tag_variant' }],
+  lines: [{ ...perSecondUnderLoad('loadgen_responses', { where: picked, groupBy: ['variant'] }), name: '${__field.labels.variant}' }],
   noLines: nothingHere,
-  unit: 'reqps',
-  axis: 'requests/s',
+  unit: 'short',
+  axis: 'responses/s',
   gapMs,
 });
 
@@ -92,15 +92,12 @@ const percentiles = timeSeriesPanel({
 
 const failures = timeSeriesPanel({
   id: 5,
-  title: 'What did not succeed, per second',
-  description: 'Attempts without a response by kind of error, and answers with a status of 4xx or 5xx, which are quick and raise requests/s.',
+  title: 'What did not succeed, per second under load',
+  description: 'Attempts without a response by kind of error, and answers with a status of 4xx or 5xx, which are quick and raise responses/s.',
   grid: { x: 0, y: 24, w: 8, h: 8 },
   lines: [
-    { query: select({ columns: ['value'], from: loadgenMeasurement('loadgen_errors'), where: picked, groupBy: ['kind'] }), alias: 'error: $tag_kind' },
-    {
-      query: select({ columns: ['value'], from: loadgenMeasurement('loadgen_responses'), where: { ...picked, is: { class: ['4xx', '5xx'] } }, groupBy: ['class'] }),
-      alias: '$tag_class answers',
-    },
+    { ...perSecondUnderLoad('loadgen_errors', { where: picked, groupBy: ['kind'] }), name: 'error: ${__field.labels.kind}' },
+    { ...perSecondUnderLoad('loadgen_responses', { where: { ...picked, is: { class: ['4xx', '5xx'] } }, groupBy: ['class'] }), name: '${__field.labels.class} answers' },
   ],
   noLines: 'No errors in this time range, and no answers of 4xx or 5xx.',
   unit: 'suffix: /s',
@@ -124,11 +121,9 @@ const connections = timeSeriesPanel({
 const traffic = timeSeriesPanel({
   id: 7,
   title: 'Bytes/s',
-  description: 'Received header and body bytes, and all bytes sent, in each second. With TLS it is what was in its records.',
+  description: 'Received header and body bytes, and all bytes sent, in each second, per second under load. With TLS it is what was in its records.',
   grid: { x: 16, y: 24, w: 8, h: 8 },
-  lines: [{
-    query: select({ columns: ['value'], from: loadgenMeasurement('loadgen_bytes'), where: picked, groupBy: ['direction', 'part'] }), alias: '$tag_direction, $tag_part',
-  }],
+  lines: [{ ...perSecondUnderLoad('loadgen_bytes', { where: picked, groupBy: ['direction', 'part'] }), name: '${__field.labels.direction}, ${__field.labels.part}' }],
   noLines: nothingHere,
   unit: 'binBps',
   axis: 'bytes/s',
@@ -175,7 +170,7 @@ export function liveDashboard(): Dashboard {
     .timepicker(new TimePickerBuilder().refreshIntervals(['1s', '5s', '10s', '30s', '1m']))
     .variables(variables)
     .annotation(rounds)
-    .withPanel(requestsOverTime)
+    .withPanel(responsesOverTime)
     .withPanel(cpu)
     .withPanel(latencies)
     .withPanel(percentiles)

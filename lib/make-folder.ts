@@ -1,4 +1,4 @@
-import { mkdirSync, statSync } from 'node:fs';
+import { chmodSync, mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /**
@@ -10,6 +10,12 @@ export function makeFolder(path: string): void {
   makeFolder(dirname(path));
   // What is above it is there now: that it is missing is the answer.
   if (!makeOne(path)) throw Object.assign(new Error(`no folder can be made at ${path}`), { code: 'ENOENT', path });
+}
+
+/** As makeFolder, and nobody but its owner comes in, also where it was there. */
+export function makePrivateFolder(path: string): void {
+  makeFolder(path);
+  chmodSync(path, 0o700);
 }
 
 /** Returns false when the folder above is missing. */

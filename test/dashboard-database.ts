@@ -10,7 +10,8 @@ import { projectRoot } from '../lib/setup/paths.ts';
 import { ensureTools, toolVariable } from '../lib/setup/tools.ts';
 import { openStore, type Store } from '../lib/store/index.ts';
 import type { Cell } from './dashboard-figures.ts';
-import { interpolate, panelsOf, readDashboard, selectedColumns, sorted, type Dashboard, type Panel, type Picked } from './grafana.ts';
+import { accessUrl, authorization } from './fixtures/influx-access.ts';
+import { expressionsOf, interpolate, panelsOf, readDashboard, selectedColumns, sorted, targetsOf, type Dashboard, type Panel, type Picked } from './grafana.ts';
 
 export interface Answer { tags: Record<string, string> | undefined; rows: Record<string, Cell>[] }
 
@@ -50,7 +51,7 @@ export class DashboardDatabase {
   async run(args: readonly string[]): Promise<Result> {
     const tools = await ensureTools(runTools);
     const { stdout } = await promisify(execFile)(process.execPath, [
-      'bin/bakeoff.mjs', 'scenario', ...args, '--json', '--influx', this.store.influx.url, '--out', join(this.#folder, 'results'),
+      'bin/bakeoff.mjs', 'scenario', ...args, '--json', '--influx', accessUrl(this.store.influx), '--out', join(this.#folder, 'results'),
     ], {
       cwd: projectRoot, maxBuffer: 2 ** 26, timeout: 90_000,
       // A bakeoff of its own: the person's may be measuring.
@@ -59,10 +60,10 @@ export class DashboardDatabase {
     return JSON.parse(stdout) as Result;
   }
 
-  /** One query, over GET with epoch=ms and a token's header, as dashboards/provisioning has Grafana ask. */
+  /** One query, over GET with epoch=ms, as Grafana asks. */
   async ask(query: string): Promise<Answer[]> {
     const parameters = new URLSearchParams({ db: this.store.influx.database, epoch: 'ms', q: query });
-    const response = await fetch(`${this.store.influx.url}/query?${parameters}`, { headers: { Authorization: 'Token unused' } });
+    const response = await fetch(`${this.store.influx.url}/query?${parameters}`, { headers: { Authorization: authorization(this.store.influx) } });
     const answer = await response.json() as { error?: string; results?: [{ error?: string; series?: { tags?: Record<string, string>; columns: string[]; values: Cell[][] }[] }] };
     const result = answer.results?.[0];
     if (result === undefined || result.error !== undefined) throw new Error(`${query}: ${answer.error ?? result?.error}`);
@@ -71,9 +72,22 @@ export class DashboardDatabase {
     }));
   }
 
-  /** What the queries of a panel answer, in the order of its queries. */
+  /** What those queries of a panel answer whose answers it shows, and what its expressions make of those of others; in their order. */
   async panel(name: DashboardName, id: number, choice: Choice): Promise<Answer[][]> {
-    return Promise.all(panelOf(name, id).targets.map(({ query }) => this.ask(interpolate(query, pickedOf(choice)))));
+    const panel = panelOf(name, id);
+    const answers = new Map(await Promise.all(targetsOf(panel).map(async ({ refId, query }) => [refId, await this.ask(interpolate(query, pickedOf(choice)))] as const)));
+    return panel.targets.flatMap((target) => {
+      if ('expression' in target) return [divided(target.expression, answers)];
+      return target.hide === true ? [] : [answers.get(target.refId) ?? []];
+    });
+  }
+
+  /** What the dividends of a panel's quotients answer. */
+  async dividends(name: DashboardName, id: number, choice: Choice): Promise<Answer[][]> {
+    const panel = panelOf(name, id);
+    const letters = expressionsOf(panel).map(({ expression }) => expression[1]);
+    const dividends = targetsOf(panel).filter(({ refId }) => letters.includes(refId));
+    return Promise.all(dividends.map(({ query }) => this.ask(interpolate(query, pickedOf(choice)))));
   }
 
   /** The rows of a table or of bars: one series, columns as selected. */
@@ -106,6 +120,25 @@ export class DashboardDatabase {
   }
 }
 
+/**
+ * What Grafana makes of `$A / $B`: a series for each two of which one has all tags of the other, with its times that both have.
+ * https://grafana.com/docs/grafana/latest/panels-visualizations/query-transform-data/expression-queries/
+ */
+function divided(expression: string, answers: ReadonlyMap<string, Answer[]>): Answer[] {
+  const [, of = '', per = ''] = /^\$(\w) \/ \$(\w)$/.exec(expression) ?? [];
+  const valueOf = ({ time: _, ...values }: Record<string, Cell>): number => Number(Object.values(values)[0]);
+  return (answers.get(of) ?? []).flatMap((dividend) => (answers.get(per) ?? []).flatMap((divisor): Answer[] => {
+    const tags = { ...dividend.tags };
+    if (Object.entries(divisor.tags ?? {}).some(([tag, value]) => tags[tag] !== value)) return [];
+    const divisors = new Map(divisor.rows.map((row) => [row['time'], valueOf(row)]));
+    const rows = dividend.rows.flatMap((row): Answer['rows'] => {
+      const by = divisors.get(row['time'] ?? null);
+      return by === undefined ? [] : [{ time: row['time'] ?? null, value: valueOf(row) / by }];
+    });
+    return [{ tags, rows }];
+  }));
+}
+
 const read = new Map<DashboardName, Dashboard>();
 
 export function dashboardOf(name: DashboardName): Dashboard {
@@ -122,5 +155,5 @@ export function panelOf(name: DashboardName, id: number): Panel {
 
 /** What a panel's first query selects. */
 export function columnsOf(name: DashboardName, id: number): string[] {
-  return selectedColumns(panelOf(name, id).targets[0]?.query ?? '');
+  return selectedColumns(targetsOf(panelOf(name, id))[0]?.query ?? '');
 }

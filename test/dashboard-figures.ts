@@ -25,11 +25,11 @@ const figures: Record<string, (variant: VariantResult, result: Result) => Cell |
   published_ratio: (variant, result) => comparisonOf(variant, result)?.publishedRatio,
   measured_rps: (variant) => variant.rps?.median,
   ratio: (variant, result) => measuredOf(variant, result)[0]?.ratio,
-  ci_low: (variant, result) => measuredOf(variant, result)[0]?.ci95[0],
-  ci_high: (variant, result) => measuredOf(variant, result)[0]?.ci95[1],
+  ci_low: (variant, result) => (hasInterval(variant) ? measuredOf(variant, result)[0]?.ci95[0] : undefined),
+  ci_high: (variant, result) => (hasInterval(variant) ? measuredOf(variant, result)[0]?.ci95[1] : undefined),
   verdict: (variant, result) => {
     const comparison = comparisonOf(variant, result);
-    return comparison && [comparison.verdict, ...(comparison.delayNotHeld.length > 0 ? ['delay not held'] : [])].join(', ');
+    return comparison && [comparison.verdict, ...(comparison.delayNotHeld.length > 0 ? ['delay not held'] : []), ...(result.state === 'complete' || comparison.verdict === 'none' ? [] : ['not final'])].join(', ');
   },
   baseline: (variant, result) => comparisonOf(variant, result)?.baseline,
   why: (variant, result) => comparisonOf(variant, result)?.why ?? variant.publishedOnly,
@@ -37,8 +37,8 @@ const figures: Record<string, (variant: VariantResult, result: Result) => Cell |
   looks: (_, result) => result.looks.join(', '),
   outliers: (variant, result) => measuredOf(variant, result).map((one) => one.outliers.join(', '))[0],
   cpu_ratio: (variant, result) => comparisonOf(variant, result)?.cpu?.ratio,
-  cpu_ci_low: (variant, result) => comparisonOf(variant, result)?.cpu?.ci95[0],
-  cpu_ci_high: (variant, result) => comparisonOf(variant, result)?.cpu?.ci95[1],
+  cpu_ci_low: (variant, result) => (hasInterval(variant) ? comparisonOf(variant, result)?.cpu?.ci95[0] : undefined),
+  cpu_ci_high: (variant, result) => (hasInterval(variant) ? comparisonOf(variant, result)?.cpu?.ci95[1] : undefined),
   disagreement: (variant, result) => measuredOf(variant, result).map((one) => one.disagreement)[0],
   ceiling_rps: (variant, result) => result.ceilings.find(({ variants }) => variants.includes(variant.name))?.rps,
   ceiling_share: (variant) => variant.ceilingShare,
@@ -164,7 +164,7 @@ const roundFigures: Record<string, (row: RoundRow, result: Result) => Cell | und
     const other = baseline?.rounds.find((one) => one.round === round.round)?.phases[index];
     return other && (phase.requests / phase.seconds) / (other.requests / other.seconds);
   },
-  server_cpu_micros_per_request: ({ phase }) => (phase.serverCpuSeconds / phase.requests) * 1e6,
+  server_cpu_micros_per_request: ({ phase }) => (phase.serverCpuSeconds / Object.values(phase.responses).reduce((a, b) => a + b)) * 1e6,
   generator_share: ({ variant, phase }, { environment: { generatorCpus } }) => (
     phase.generatorCpuSeconds / (phase.seconds * Math.min(variant.load.threads, generatorCpus.length))
   ),
@@ -236,6 +236,11 @@ function comparisonOf(variant: VariantResult, result: Result): Result['compariso
 function measuredOf(variant: VariantResult, result: Result): Result['comparisons'] {
   const comparison = comparisonOf(variant, result);
   return comparison === undefined || variant.rounds.length === 0 || variant.load.rate !== undefined ? [] : [comparison];
+}
+
+/** One round has none. */
+function hasInterval({ rounds }: VariantResult): boolean {
+  return rounds.length > 1;
 }
 
 /** A figure of all phases of all rounds. */

@@ -4,7 +4,7 @@ import type { DashboardName } from '../dashboards/names.ts';
 import type { Result } from '../lib/runner/result.ts';
 import { dashboardOf, pickedOf, type Answer, type DashboardDatabase } from './dashboard-database.ts';
 import type { Cell } from './dashboard-figures.ts';
-import { isRow, panelsOf, selectedColumns, type Panel } from './grafana.ts';
+import { isRow, panelsOf, selectedColumns, targetsOf, type Panel } from './grafana.ts';
 
 /** A panel as it has to be. */
 interface ExpectedPanel {
@@ -83,7 +83,8 @@ export async function problemsOn(page: Page, expected: readonly ExpectedPanel[])
   ];
 }
 
-function problemsOf({ panel: { type, targets, fieldConfig: { defaults, overrides } }, answers, marks }: ExpectedPanel, seen: SeenPanel): string[] {
+function problemsOf({ panel, answers, marks }: ExpectedPanel, seen: SeenPanel): string[] {
+  const { type, fieldConfig: { defaults, overrides } } = panel;
   const rows = answers.flat().flatMap((answer) => answer.rows);
   const said = defaults.noValue ?? 'No data';
   if (!rows.some(({ time: _, ...row }) => Object.values(row).some((cell) => cell !== null))) {
@@ -94,7 +95,7 @@ function problemsOf({ panel: { type, targets, fieldConfig: { defaults, overrides
   if (type !== 'table') return [...(seen.drawn ? [] : ['draws nothing']), ...(type === 'timeseries' ? misplaced(seen.marks, marks) : [])];
   // A cell without a text or figure of its own must not say what the whole panel says.
   const untrue = said.length > 1 && seen.cells.includes(said) ? [`a cell says "${said}"`] : [];
-  const columns = selectedColumns(targets[0]?.query ?? '');
+  const columns = selectedColumns(targetsOf(panel)[0]?.query ?? '');
   const propertyOf = (column: string, id: string): unknown => overrides.find(({ matcher }) => matcher.options === column)?.properties.find((one) => one.id === id)?.value;
   const titles = columns.map((column) => propertyOf(column, 'displayName'));
   if (titles.join(' | ') !== seen.headings.join(' | ')) return [...untrue, `has the columns ${seen.headings.join(' | ')}`];

@@ -3,13 +3,18 @@ import { readFileSync } from 'node:fs';
 
 export interface Override { matcher: { id: string; options: string }; properties: { id: string; value: unknown }[] }
 
+export interface Target { refId: string; query: string; alias?: string; hide?: boolean; datasource: { type: string; uid: string } }
+
+/** What Grafana computes from the answers to others. */
+export interface Expression { refId: string; type: string; expression: string; datasource: { type: string; uid: string } }
+
 export interface Panel {
   id: number;
   type: string;
   title: string;
   gridPos: { x: number; y: number; w: number; h: number };
   datasource: { type: string; uid: string };
-  targets: { refId: string; query: string; alias?: string; datasource: { type: string; uid: string } }[];
+  targets: (Target | Expression)[];
   fieldConfig: { defaults: { unit?: string; noValue?: string; mappings?: unknown[]; custom?: { axisLabel?: string; minWidth?: number } }; overrides: Override[] };
   options: { xField?: string; yAxis?: { unit?: string; axisLabel?: string } };
   /** The variable for each of whose values there is a panel. */
@@ -52,10 +57,20 @@ export function panelsOf(dashboard: Dashboard): Panel[] {
   return dashboard.panels.flatMap((panel) => (isRow(panel) ? panel.panels : [panel]));
 }
 
+/** What a panel asks the database. */
+export function targetsOf(panel: Panel): Target[] {
+  return panel.targets.filter((target): target is Target => 'query' in target);
+}
+
+/** What Grafana computes of it. */
+export function expressionsOf(panel: Panel): Expression[] {
+  return panel.targets.filter((target): target is Expression => 'expression' in target);
+}
+
 /** Every query of a dashboard, panels, variables and annotations, and a name for it to be found by. */
 export function queriesOf(dashboard: Dashboard): { from: string; query: string; alias?: string | undefined }[] {
   return [
-    ...panelsOf(dashboard).flatMap((panel) => panel.targets.map(({ query, alias }) => ({ from: `panel ${panel.id}`, query, alias }))),
+    ...panelsOf(dashboard).flatMap((panel) => targetsOf(panel).map(({ query, alias }) => ({ from: `panel ${panel.id}`, query, alias }))),
     ...dashboard.templating.list.map((variable) => ({ from: `variable ${variable.name}`, query: variable.query })),
     ...(dashboard.annotations?.list ?? []).map(({ name, query }) => ({ from: `annotation ${name}`, query })),
   ];

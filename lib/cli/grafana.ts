@@ -79,13 +79,13 @@ async function announce({ origin, port, files }: RunningGrafana, store: Store): 
     ? `  No run has a table yet: ${typed('scenario')} NAME makes one.`
     : `  It shows ${shown.run}, the newest run; the list at its end has the others.`);
   console.log(`  A run while it goes on: ${dashboardUrl(origin, 'live')}`);
-  if (files.newPassword !== null) console.log(`  Anyone on this machine may look. To change things: admin, ${files.newPassword} (kept in ${files.passwordFile})`);
+  console.log(`  Log in as admin with ${files.password} (kept in ${files.passwordFile})`);
   console.log('Ctrl-C ends it.');
 }
 
 /** Returns at the signal. A local influxd that a run has ended is started again. Throws a UserError when Grafana ends, or InfluxDB is somewhere else. */
 async function watch(grafana: RunningGrafana, store: Store, isLocal: boolean, signal: AbortSignal): Promise<void> {
-  const { url } = store.influx;
+  const { url, credentials } = store.influx;
   let why: string | undefined;
   void grafana.ended.then((reason) => { why = reason; });
   while (!signal.aborted) {
@@ -93,6 +93,7 @@ async function watch(grafana: RunningGrafana, store: Store, isLocal: boolean, si
     if (signal.aborted) return;
     if (why !== undefined) throw new UserError(`Grafana has ended: ${why}`);
     if (isLocal) await store.revive();
+    if (store.influx.credentials?.password !== credentials?.password) throw new UserError('InfluxDB\'s folder was deleted, and its password is another one now: start Grafana again');
     if (store.influx.url !== url) throw new UserError('the port of InfluxDB was taken by something else while it was not running: start Grafana again');
   }
 }

@@ -2,11 +2,11 @@
 //   grafana.ini, provisioning/  written at each start
 //   data/                       Grafana's own, kept; with the admin's password, which it takes over only when it makes its data
 import { randomBytes } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
 import { generatedFile } from '../../dashboards/names.ts';
-import { makeFolder } from '../make-folder.ts';
+import { makeFolder, makePrivateFolder } from '../make-folder.ts';
 import { projectRoot } from '../setup/paths.ts';
 import type { Influx } from '../store/index.ts';
 
@@ -16,28 +16,27 @@ export const dashboardsFolder = join(projectRoot, 'dashboards');
 export interface GrafanaFiles {
   config: string;
   passwordFile: string;
-  /** Of the user admin, when it was made now; null when it was there. */
-  newPassword: string | null;
+  /** Of the user admin, from its first start on. */
+  password: string;
 }
 
-/** Writes Grafana's files. They name `influx` with its credentials, so only their owner may read them. Throws what the file system says. */
+/** Writes Grafana's files. They name `influx` with its credentials, so only their owner may come to them. Throws what the file system says. */
 export function writeGrafanaFiles(folder: string, port: number, influx: Influx): GrafanaFiles {
   const at = (...names: string[]): string => join(folder, ...names);
+  makePrivateFolder(folder);
   for (const name of ['data', 'logs', 'plugins', 'provisioning/datasources', 'provisioning/dashboards']) makeFolder(at(name));
   const passwordFile = at('data/admin-password');
-  let newPassword: string | null = null;
-  if (!existsSync(passwordFile)) {
-    newPassword = randomBytes(18).toString('base64url');
-    writePrivate(passwordFile, newPassword);
-  }
+  if (!existsSync(passwordFile)) writePrivate(passwordFile, randomBytes(18).toString('base64url'));
   writePrivate(at('provisioning/datasources/bakeoff.yaml'), datasourceFile(influx));
   writePrivate(at('provisioning/dashboards/bakeoff.yaml'), dashboardsFile());
   const config = at('grafana.ini');
   writePrivate(config, grafanaIni(folder, port, passwordFile));
-  return { config, passwordFile, newPassword };
+  return { config, passwordFile, password: readFileSync(passwordFile, 'utf8') };
 }
 
 function writePrivate(file: string, text: string): void {
+  // The mode is for a file that is made; one that is there keeps its own.
+  rmSync(file, { force: true });
   writeFileSync(file, text, { mode: 0o600 });
 }
 
@@ -94,9 +93,12 @@ admin_user = admin
 admin_password = ${quoted(`$__file{${passwordFile}}`)}
 disable_gravatar = true
 
+; Whoever looks uses the data source's password, and every user of the machine can reach loopback.
 [auth.anonymous]
-enabled = true
-org_role = Viewer
+enabled = false
+
+[metrics]
+enabled = false
 
 [users]
 allow_sign_up = false

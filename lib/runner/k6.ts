@@ -32,10 +32,13 @@ export interface RunningK6 {
   recordFile: string;
   /** What the script prints while it runs. */
   consoleFile: string;
+  /** Whether every phase has told its result. */
+  isLoadOver(): Promise<boolean>;
   /**
-   * The results of the phases, once k6 has ended. Throws an Error with its error, or last line, when it failed or some are missing.
+   * The results of the phases, once k6 has ended. Throws an Error with its error, or last line, when some are missing or it failed; how it
+   * ended is of no matter where it was `ended` here.
    */
-  results(): Promise<LoadResult[]>;
+  results(ended?: boolean): Promise<LoadResult[]>;
 }
 
 /** Begins what k6 logs of an error of the module's. */
@@ -52,6 +55,8 @@ export interface Beside {
   interrupt: Interrupt;
   /** Settles when what is loaded ends by itself, with one line that says how. */
   peerDied: Promise<string>;
+  /** Called when k6 had to be ended after its load, whose results are whole, since an output of its did not end: a database hangs. */
+  outputHangs?(): void;
   /** Called when k6 runs; what it returns is called once k6 has ended. */
   watch?(k6: RunningK6): () => void;
 }
@@ -59,31 +64,38 @@ export interface Beside {
 /** How long k6 may take beyond its own limit, e.g. for a database that hangs. */
 const patienceSeconds = 30;
 
+/** How long k6's outputs may take once its load is over. k6 has no limit of its own for them, and its record is written first. */
+const flushMs = 5000;
+
 /**
  * Runs k6 until it has ended, and returns the results of its phases. k6 is ended when its peer dies or the person interrupts.
  * @throws LoadFailure, Interrupted after a signal
  */
-export async function runK6(options: K6Options, { interrupt, peerDied, watch }: Beside): Promise<LoadResult[]> {
+export async function runK6(options: K6Options, { interrupt, peerDied, outputHangs, watch }: Beside): Promise<LoadResult[]> {
   interrupt.signal.throwIfAborted();
   const k6 = await startK6(options);
   // From here on all that runs is ended below.
   const unguard = interrupt.guard(k6.child.pid);
   const over = new AbortController();
   let unwatch: (() => void) | undefined;
+  let lingers = false;
   try {
     unwatch = watch?.(k6);
     interrupt.signal.throwIfAborted();
     const failure = await Promise.race([
       k6.child.exited.then(() => undefined),
+      ...(options.output === null ? [] : [endLingering(k6, over.signal, () => { lingers = true; })]),
       peerDied,
       once(interrupt.signal, 'abort', { signal: over.signal }).then(() => undefined, () => undefined),
       delay((options.loadPlan.maxDurationSeconds + patienceSeconds) * 1000, 'k6 did not end in time', { signal: over.signal }).catch(() => undefined),
     ]);
     if (failure !== undefined) throw new LoadFailure(failure);
     interrupt.signal.throwIfAborted();
-    return await k6.results().catch((error: Error) => {
+    const results = await k6.results(lingers).catch((error: Error) => {
       throw new LoadFailure(error.message);
     });
+    if (lingers) outputHangs?.();
+    return results;
   } finally {
     over.abort();
     unwatch?.();
@@ -92,10 +104,27 @@ export async function runK6(options: K6Options, { interrupt, peerDied, watch }: 
   }
 }
 
+/** Ends k6 when its load is over and its outputs do not end. Never resolves otherwise. */
+async function endLingering(k6: RunningK6, over: AbortSignal, hangs: () => void): Promise<undefined> {
+  try {
+    while (!await k6.isLoadOver()) await delay(500, undefined, { signal: over });
+    await delay(flushMs, undefined, { signal: over });
+    hangs();
+    await k6.child.stop(0);
+  } catch {
+    await new Promise(() => {});
+  }
+}
+
+/** k6's own record of samples, in the folder of what k6 writes. */
+export function recordFileIn(folder: string): string {
+  return join(folder, 'record.ndjson');
+}
+
 /** Starts k6, pinned. Its plan is kept as load.json without credentials, which only its environment has, its summary as k6-summary.json, its messages as k6.log. */
 export async function startK6(options: K6Options): Promise<RunningK6> {
   const { folder, loadPlan } = options;
-  const recordFile = join(folder, 'record.ndjson');
+  const recordFile = recordFileIn(folder);
   const consoleFile = join(folder, 'phases.log');
   const logFile = join(folder, 'k6.log');
   await writeFile(join(folder, 'load.json'), `${JSON.stringify(withoutSecrets(loadPlan), null, 2)}\n`);
@@ -121,10 +150,14 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
     child,
     recordFile,
     consoleFile,
-    async results() {
+    async isLoadOver() {
+      // Half a line is none yet.
+      return (await readPhaseResults(consoleFile).catch(() => [])).length === loadPlan.phases.length;
+    },
+    async results(ended = false) {
       const { code, signal } = await child.exited;
       const results = await readPhaseResults(consoleFile);
-      if (code === 0 && results.length === loadPlan.phases.length) {
+      if ((code === 0 || ended) && results.length === loadPlan.phases.length) {
         // Of a k6 that was built before the engine told it.
         if (results.some(({ monotonicMs }) => !Array.isArray(monotonicMs))) throw new Error(`${options.binary} is older than this bakeoff: leave K6_BIN unset, and a new one is built`);
         return results;

@@ -59,6 +59,11 @@ export interface Attempt {
   onLoad(rps: number | null): void;
 }
 
+/** What a variant's round leaves, below the run's folder. */
+export function roundFolder(runFolder: string, round: number, variant: string): string {
+  return join(runFolder, `round-${round}`, variant);
+}
+
 /** What a server said of itself when it was tried, and which kernel settings its network has; none on loopback. */
 export interface Tried { server: VariantRound['server']; origin: string; bodyBytes: number; settings: Network['settings'] }
 
@@ -106,7 +111,7 @@ function serverFacts({ variant }: PlannedVariant, { name, version, workers, redi
  */
 export async function runVariantRound(context: RunContext, planned: PlannedVariant, attempt: Attempt): Promise<VariantRound> {
   const { variant } = planned;
-  const folder = join(context.folder, `round-${attempt.round}`, variant.name);
+  const folder = roundFolder(context.folder, attempt.round, variant.name);
   const stage = await openStage(context, planned, folder).catch(asRoundFailure);
   const { server, stop } = stage;
   const unguard = context.interrupt.guard(server.pid);
@@ -219,7 +224,15 @@ function serverOf(
 const onLoopback = { ofLink: () => 0, ofLinkToServer: () => 0 };
 
 /** What k6, the server and the link left to be put together. */
-interface Measurement { results: LoadResult[]; samples: readonly UsageSample[]; quotas: string; recordFile: string; link: { samples: readonly LinkCounts[]; report: LinkReport } | null }
+interface Measurement {
+  results: LoadResult[];
+  /** See Beside.outputHangs. */
+  outputHung: boolean;
+  samples: readonly UsageSample[];
+  quotas: string;
+  recordFile: string;
+  link: { samples: readonly LinkCounts[]; report: LinkReport } | null;
+}
 
 /** Runs k6 against the server, and samples what both use. */
 async function underLoad(
@@ -231,6 +244,7 @@ async function underLoad(
   const { quotas } = throttling;
   let samples: readonly UsageSample[] = [];
   let recordFile = '';
+  let outputHung = false;
   const link = network === null ? null : sampleLink(network, warmupSeconds);
   const results = await runK6({
     binary: context.tools.k6,
@@ -239,10 +253,12 @@ async function underLoad(
     cpus: cores.generatorCpus,
     before: network?.client.enter,
     loadPlan: loadPlanFor(context.plan, planned, round, { url: server.origin + pageOf(scenario, planned.variant).path, netns: network?.client.netns }),
-    output: store?.k6Output() ?? null,
+    // k6 would wait for a database that hangs; its record is written to it once it is back.
+    output: store !== null && await store.revive() ? store.k6Output() : null,
   }, {
     interrupt,
     peerDied: died,
+    outputHangs: () => { outputHung = true; },
     watch(k6) {
       const ofK6 = watchProcess(k6.child.pid);
       const { ofLink, ofLinkToServer } = network === null ? onLoopback : {
@@ -271,11 +287,12 @@ async function underLoad(
   }).catch((error: unknown) => {
     throw error instanceof LoadFailure ? new RoundFailure(error.message) : error;
   }).finally(() => link?.stop());
-  if (network === null || link === null) return { results, samples, quotas, recordFile, link: null };
+  const measured = { results, outputHung, samples, quotas, recordFile };
+  if (network === null || link === null) return { ...measured, link: null };
   // The link's end, or an interrupt, has ended the load as well, and was told above.
   const failure = await link.stop();
   if (failure !== undefined) asRoundFailure(failure);
-  return { results, samples, quotas, recordFile, link: { samples: link.samples, report: await linkReport(network) } };
+  return { ...measured, link: { samples: link.samples, report: await linkReport(network) } };
 }
 
 /** @throws RoundFailure when the link does not tell what went over it, or it was not all that its spec lets through */
@@ -314,11 +331,13 @@ function phasesOf({ results, samples, link }: Measurement, load: Load, cores: Co
 
 /** Makes sure that the database holds what k6 sent, and gives it the server's usage. */
 async function storeSamples(
-  { store, plan }: RunContext, { variant }: PlannedVariant, round: number, { samples, recordFile }: Measurement, phases: readonly Phase[],
+  { store, plan }: RunContext, { variant }: PlannedVariant, round: number, { outputHung, samples, recordFile }: Measurement, phases: readonly Phase[],
 ): Promise<RoundIntegrity | null> {
   if (store === null) return null;
+  const { url } = store.influx;
   const requests = phases.reduce((sum, phase) => sum + phase.requests, 0);
   const integrity = await checkRound(store, { run: plan.run, variant: variant.name, round, recordFile, requests });
+  if (outputHung) integrity.problems.unshift(`InfluxDB at ${url} hung in round ${round}, and k6 was ended without it once the load of ${variant.name} was over: ${whole(integrity.backfilled)} requests were written again from k6's record`);
   const tags = { run: plan.run, scenario: plan.scenario.name, variant: variant.name, round: String(round), server: variant.server.name };
   // The clock did not step (clockStepIn): one difference holds for all.
   const wallAheadMs = samples[0]?.wallAheadMs ?? 0;

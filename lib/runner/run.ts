@@ -12,7 +12,7 @@ import { orderOfRound } from './order.ts';
 import type { Ceiling, Environment, Result } from './result.ts';
 import { writeWhole } from './results-folder.ts';
 import { runVariantRound, tryServers, type Attempt, type RunContext, type Tried, type VariantRound } from './round.ts';
-import { storeResult } from './store-result.ts';
+import { countAgain, storeResult } from './store-result.ts';
 
 /** What a person may want to see while it runs. */
 export interface RunEvents extends CeilingEvents {
@@ -72,6 +72,9 @@ export async function runRounds(context: RunContext, environment: Environment, e
   /** Brings result.json and the database to what is known now: the file first, since the database may hang, and then it in any case. */
   async function save(state: Result['state'], ended: boolean): Promise<Result> {
     const file = join(context.folder, 'result.json');
+    if (ended) {
+      for (const problem of await countAgain(context, kept)) note({ kind: 'not-stored', problem });
+    }
     const result = resultNow(state);
     let problem: string | null = null;
     try {

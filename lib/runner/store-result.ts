@@ -5,11 +5,29 @@ import { publishedPhases, wholeRounds } from '../analysis/phases.ts';
 import { roundRps } from '../analysis/phases.ts';
 import { comparable } from '../analysis/verdict.ts';
 import { UserError } from '../errors.ts';
-import { roundPoint, runPoint, tablePoints } from '../store/index.ts';
+import { checkAgain, roundPoint, runPoint, tablePoints } from '../store/index.ts';
 import type { KeptRound } from './build-result.ts';
 import type { Plan } from './plan.ts';
 import type { Phase, Result, VariantResult } from './result.ts';
-import type { RunContext } from './round.ts';
+import { recordFileIn } from './k6.ts';
+import { roundFolder, type RunContext } from './round.ts';
+
+/**
+ * Counts once more what the database holds of the rounds, and brings their integrity to it. Returns a line each on what was
+ * not there any more.
+ */
+export async function countAgain({ plan, store, folder }: RunContext, kept: readonly KeptRound[]): Promise<string[]> {
+  if (store === null) return [];
+  const rounds = kept.flatMap(({ round, outcomes }) => [...outcomes].flatMap(([variant, outcome]) => {
+    if (outcome.integrity === null) return [];
+    const recordFile = recordFileIn(roundFolder(folder, round, variant));
+    const { requests } = outcome.integrity;
+    return [{ outcome, check: { run: plan.run, variant, round, recordFile, requests }, integrity: outcome.integrity }];
+  }));
+  const { integrity, problems } = await checkAgain(store, rounds);
+  for (const [index, { outcome }] of rounds.entries()) outcome.integrity = integrity[index] ?? outcome.integrity;
+  return problems;
+}
 
 /**
  * Writes the wide points: those of the newest round, the table's rows and the run's state. Written again they replace

@@ -66,9 +66,12 @@ function credentialsOf(url: URL, token: string | undefined): Influx['credentials
   return token === undefined || token === '' ? null : { user: 'token', password: token };
 }
 
+/** What hangs longer over a mere sign of life would hang over anything else. */
+export const pingTimeoutMs = 2000;
+
 /** Asks for a sign of life. Returns the version, e.g. "1.6.7" or "2.7.12". Throws an InfluxError. */
-export async function ping(influx: Influx): Promise<string> {
-  const { response } = await request(influx, 'GET', '/ping');
+export async function ping(influx: Influx, timeoutMs = requestTimeoutMs): Promise<string> {
+  const { response } = await request(influx, 'GET', '/ping', { timeoutMs });
   const version = response.headers.get('X-Influxdb-Version');
   if (version === null) throw new InfluxError(`what answers at ${influx.url} is not InfluxDB: check --influx`, response.status);
   return version.replace(/^v/, '');
@@ -77,9 +80,9 @@ export async function ping(influx: Influx): Promise<string> {
 /** Runs one InfluxQL statement. Times come back as RFC 3339 with nanoseconds. Throws an InfluxError. */
 export async function query(influx: Influx, influxql: string): Promise<Series[]> {
   const form = new URLSearchParams({ db: influx.database, q: influxql });
-  const { response, text } = await request(influx, 'POST', '/query', form);
+  const { response, text } = await request(influx, 'POST', '/query', { body: form });
   if (!response.ok) throw failure(influx, response, text);
-  const answer = JSON.parse(text) as { error?: string; results?: { error?: string; partial?: boolean; series?: (Omit<Series, 'values'> & Partial<Series>)[] }[] };
+  const answer = parsed(influx, response, text) as { error?: string; results?: { error?: string; partial?: boolean; series?: (Omit<Series, 'values'> & Partial<Series>)[] }[] };
   const result = answer.results?.[0];
   const error = answer.error ?? result?.error ?? (result?.partial === true ? 'the answer was cut off by max-row-limit' : undefined);
   if (error !== undefined) throw new InfluxError(`InfluxDB at ${influx.url}: ${error}`, response.status);
@@ -91,9 +94,9 @@ export async function query(influx: Influx, influxql: string): Promise<Series[]>
 export async function organizationId(influx: Influx): Promise<string> {
   // 2.x takes a token as a password only where it speaks as 1.x.
   const token = `Token ${influx.credentials?.password ?? ''}`;
-  const { response, text } = await request(influx, 'GET', `/api/v2/buckets?${new URLSearchParams({ name: influx.database })}`, undefined, token);
+  const { response, text } = await request(influx, 'GET', `/api/v2/buckets?${new URLSearchParams({ name: influx.database })}`, { authorization: token });
   if (!response.ok) throw failure(influx, response, text);
-  const { buckets = [] } = JSON.parse(text) as { buckets?: { orgID: string }[] };
+  const { buckets = [] } = parsed(influx, response, text) as { buckets?: { orgID: string }[] };
   const [first, second] = buckets;
   if (first !== undefined && second === undefined) return first.orgID;
   throw new InfluxError(`InfluxDB at ${influx.url} shows this token ${buckets.length === 0 ? 'no bucket' : `${buckets.length} buckets`} ${influx.database}: give the token of one organization that has it`, response.status);
@@ -108,7 +111,7 @@ export async function writeLines(influx: Influx, lines: readonly string[]): Prom
 
 async function writeBatch(influx: Influx, lines: readonly string[]): Promise<void> {
   const path = `/write?${new URLSearchParams({ db: influx.database, precision: 'ns' })}`;
-  const { response, text } = await request(influx, 'POST', path, lines.join('\n'));
+  const { response, text } = await request(influx, 'POST', path, { body: lines.join('\n') });
   if (response.ok) return;
   if (response.status !== 413 || lines.length === 1) throw failure(influx, response, text);
   const middle = Math.ceil(lines.length / 2);
@@ -117,7 +120,8 @@ async function writeBatch(influx: Influx, lines: readonly string[]): Promise<voi
 }
 
 async function request(
-  influx: Influx, method: string, path: string, body?: string | URLSearchParams, authorization = basicAuthorization(influx),
+  influx: Influx, method: string, path: string,
+  { body, authorization = basicAuthorization(influx), timeoutMs = requestTimeoutMs }: { body?: string | URLSearchParams; authorization?: string | undefined; timeoutMs?: number },
 ): Promise<{ response: Response; text: string }> {
   try {
     const response = await fetch(influx.url + path, {
@@ -125,11 +129,11 @@ async function request(
       body: body ?? null,
       headers: authorization === undefined ? {} : { Authorization: authorization },
       redirect: 'error',
-      signal: AbortSignal.timeout(requestTimeoutMs),
+      signal: AbortSignal.timeout(timeoutMs),
     });
     return { response, text: await response.text() };
   } catch (error) {
-    throw new InfluxError(`InfluxDB at ${influx.url} does not answer (${reasonOf(error)})`, null);
+    throw new InfluxError(`InfluxDB at ${influx.url} does not answer (${reasonOf(error, timeoutMs)})`, null);
   }
 }
 
@@ -138,11 +142,22 @@ function basicAuthorization({ credentials }: Influx): string | undefined {
 }
 
 /** fetch hides what happened in the cause, and that in an AggregateError when a name has several addresses. */
-function reasonOf(error: unknown): string {
+function reasonOf(error: unknown, timeoutMs: number): string {
   if (!(error instanceof Error)) return String(error);
-  if (error.name === 'TimeoutError') return `nothing within ${requestTimeoutMs / 1000} s`;
+  if (error.name === 'TimeoutError') return `nothing within ${timeoutMs / 1000} s`;
   const cause = error.cause instanceof AggregateError ? error.cause.errors[0] : error.cause;
   return cause instanceof Error && cause.message !== '' ? cause.message : error.message;
+}
+
+/** Throws an InfluxError for what is no JSON object: a proxy's page, perhaps. */
+function parsed(influx: Influx, response: Response, text: string): object {
+  try {
+    const answer: unknown = JSON.parse(text);
+    if (typeof answer === 'object' && answer !== null) return answer;
+  } catch {
+    // Said below.
+  }
+  throw new InfluxError(`what answers at ${influx.url} is not InfluxDB, or something changes its answers: check --influx (status ${response.status}, it says: ${JSON.stringify(text.trim().slice(0, 80))})`, response.status);
 }
 
 function failure(influx: Influx, response: Response, text: string): InfluxError {

@@ -1,5 +1,5 @@
 // What the rest of the project uses of the store. dashboards/ reads its names and units from schema.ts itself.
 export { parseInfluxUrl } from './client.ts';
 export { openStore, type Influx, type Series, type Store, type StoreOptions } from './influxd.ts';
-export { checkRound, type RoundIntegrity, type RoundToCheck } from './integrity.ts';
+export { checkAgain, checkRound, type RoundIntegrity, type RoundToCheck } from './integrity.ts';
 export { roundPoint, runPoint, serverSamplePoints, tablePoints, type ServerSample } from './points.ts';

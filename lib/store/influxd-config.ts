@@ -1,13 +1,25 @@
 import { join } from 'node:path';
 
+/**
+ * An address that influxd can listen on and nobody connect to: the kernel makes no TCP connection to a multicast group.
+ * influxd cannot be told to leave a listener out.
+ */
+const nowhere = '224.0.0.1:0';
+
+/** How influxd is reached over HTTP: at an address, or by a socket alone, named from the folder it runs in. */
+export type InfluxdAccess = { address: string } | { socket: string };
+
 /** The config file of the influxd that bakeoff runs itself. Keys that a version does not know are ignored by it (Debian's 1.6 says reporting-enabled, others reporting-disabled). */
-export function influxdConfig(folder: string, address: string): string {
+export function influxdConfig(folder: string, access: InfluxdAccess): string {
   const path = (name: string): string => JSON.stringify(join(folder, name));
+  const http = 'address' in access
+    ? `bind-address = ${JSON.stringify(access.address)}`
+    : `bind-address = "${nowhere}"\n  unix-socket-enabled = true\n  bind-socket = ${JSON.stringify(access.socket)}`;
   return `# Written by bakeoff at every start.
 reporting-disabled = true
 reporting-enabled = false
-# RPC, for backups.
-bind-address = "127.0.0.1:0"
+# RPC, for backups, asks for no password and hands out all data.
+bind-address = "${nowhere}"
 
 [meta]
   dir = ${path('meta')}
@@ -23,7 +35,8 @@ bind-address = "127.0.0.1:0"
   query-log-enabled = false
 
 [http]
-  bind-address = ${JSON.stringify(address)}
+  ${http}
+  auth-enabled = true
   log-enabled = false
   pprof-enabled = false
   # k6 sends what it has in one request, however large.

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { typed } from '../setup/paths.ts';
-import { InfluxError, parseInfluxUrl, ping, query, writeLines, type Influx, type Series } from './client.ts';
+import { InfluxError, parseInfluxUrl, ping, pingTimeoutMs, query, writeLines, type Influx, type Series } from './client.ts';
 import { chooseK6Output, type K6Output } from './k6-output.ts';
 import { quoteIdentifier } from './line-protocol.ts';
 import { startLocalInfluxd, type LocalInfluxd, type Purpose } from './local.ts';
@@ -39,8 +39,11 @@ export interface Store {
   write(lines: readonly string[]): Promise<void>;
   /** Runs one InfluxQL statement. Throws an InfluxError. */
   query(influxql: string): Promise<Series[]>;
-  /** Starts a local influxd again when it has died. Returns whether the database answers. */
-  revive(): Promise<boolean>;
+  /**
+   * Starts a local influxd again when it has died, hangs or has lost its folder. Returns whether the database answers; one
+   * that hung a moment ago is not asked, unless `anew`, so that it costs a run its time once.
+   */
+  revive(anew?: boolean): Promise<boolean>;
   /** Ends a local influxd. May be called twice. */
   close(): Promise<void>;
 }
@@ -81,14 +84,26 @@ async function prepare(influx: Influx, mayMake: boolean): Promise<string> {
   return version;
 }
 
+/** For how long a database that hung is let alone. */
+const silenceMs = 30_000;
+
 async function storeOn(influx: Influx, version: string, local: LocalInfluxd | null, retryForMs = 10_000): Promise<Store> {
   const k6Output = await chooseK6Output(influx, version);
-  const revive = async (): Promise<boolean> => (local === null ? ping(influx).then(() => true, () => false) : local.revive());
+  let silentUntilMs = 0;
+
+  async function revive(anew = false): Promise<boolean> {
+    if (!anew && performance.now() < silentUntilMs) return false;
+    const askedAtMs = performance.now();
+    const there = await (local === null ? ping(influx, pingTimeoutMs).then(() => true, () => false) : local.revive());
+    silentUntilMs = !there && performance.now() - askedAtMs >= pingTimeoutMs ? performance.now() + silenceMs : 0;
+    return there;
+  }
 
   /** A local influxd that has died is started again on the way; both writing and asking twice do no harm. */
   async function persistently<T>(operation: () => Promise<T>): Promise<T> {
     const deadline = performance.now() + retryForMs;
     for (let waitMs = 100; ; waitMs = Math.min(2 * waitMs, 2000)) {
+      if (performance.now() < silentUntilMs) throw new InfluxError(`InfluxDB at ${influx.url} does not answer: it hangs`, null);
       try {
         return await operation();
       } catch (error) {
@@ -98,7 +113,7 @@ async function storeOn(influx: Influx, version: string, local: LocalInfluxd | nu
           throw failure === null ? error : new InfluxError(`${error.message}; ${failure}`, error.status);
         }
       }
-      await local?.revive();
+      await revive();
       await delay(waitMs);
     }
   }

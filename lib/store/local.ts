@@ -4,24 +4,29 @@
 // one at a time, and the two share an influxd. `influxd.lock` is held by influxd itself (it inherits the descriptor), since
 // influxd does not notice a second one on the same folders: who gets it starts influxd, and the other one joins. When a
 // runner was killed, the next one waits here until the old influxd has ended.
+//
+// influxd asks for a password, and lets whoever comes first make its first user. So that is done before it listens: in a
+// start of its own, by a socket in the folder, which is its owner's alone.
 import { execFile } from 'node:child_process';
-import { closeSync, openSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, fstatSync, openSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { UserError } from '../errors.ts';
 import { startChild, type Child } from '../process.ts';
-import { ping, type Influx } from './client.ts';
-import { influxdConfig } from './influxd-config.ts';
+import { InfluxError, ping, pingTimeoutMs, query, type Influx } from './client.ts';
+import { influxdConfig, type InfluxdAccess } from './influxd-config.ts';
+import { keptCredentials, lacksUser, makeUser, passwordFile } from './influxd-user.ts';
 import { holder, lockFile, writeHolder } from '../lock-file.ts';
-import { makeFolder } from '../make-folder.ts';
+import { makePrivateFolder } from '../make-folder.ts';
+import { quoteIdentifier } from './line-protocol.ts';
 import { database } from './schema.ts';
 
 export interface LocalInfluxd {
   /** Where it listens now; another port after a revival only when somebody else has taken the old one. */
   influx: Influx;
   pid(): number;
-  /** Starts it again when it has ended, or joins the one that is there. Whether it answers; when not, `failure()` says why. */
+  /** Starts it again when it has ended, hangs or has lost its folder, or joins the one that is there. Whether it answers; when not, `failure()` says why. */
   revive(): Promise<boolean>;
   failure(): string | null;
   /** Gives the folder free, and ends influxd if it was started here: what looks waits for a run to end before. May be called twice. */
@@ -49,7 +54,7 @@ const endingSeconds = 20;
 /** Starts influxd, or joins the other purpose's. Throws a UserError when its own purpose has the folder already, or when influxd does not start. */
 export async function startLocalInfluxd(options: LocalOptions): Promise<LocalInfluxd> {
   const { folder, purpose } = options;
-  const ownLock = await takeLock(folder, purpose);
+  let ownLock = await takeLock(folder, purpose);
   const influx: Influx = { url: '', database, credentials: null };
   /** Null when somebody else has started it. */
   let child: Child | null = null;
@@ -69,6 +74,7 @@ export async function startLocalInfluxd(options: LocalOptions): Promise<LocalInf
         child = started.child;
         pid = child.pid;
         influx.url = `http://${started.address}`;
+        influx.credentials = keptCredentials(folder);
         return;
       }
       const address = lastAddress(folder);
@@ -76,6 +82,8 @@ export async function startLocalInfluxd(options: LocalOptions): Promise<LocalInf
         child = null;
         pid = Number(readFileSync(join(folder, lockName), 'utf8'));
         influx.url = `http://${address}`;
+        influx.credentials = keptCredentials(folder);
+        if (influx.credentials === null) throw new UserError(`an older bakeoff${holder(join(folder, `${otherPurpose(purpose)}.lock`))} runs an InfluxDB without a password in ${folder}: end it, then start again`);
         if (purpose === 'run' && options.cpus !== undefined) await pin(pid, options.cpus);
         return;
       }
@@ -86,15 +94,26 @@ export async function startLocalInfluxd(options: LocalOptions): Promise<LocalInf
     }
   }
 
+  /** influxd goes on where its files were deleted, and answers from what it has in memory. */
+  function keepsData(): boolean {
+    return !isUnlinked(ownLock) && existsSync(join(folder, 'data')) && !lacksUser(folder);
+  }
+
   async function revive(): Promise<boolean> {
     if (stopped) return false;
-    if (await answers(influx)) return true;
-    if (child !== null) {
-      // The kernel refuses connections to a killed process a moment before we hear of its end.
-      await Promise.race([child.exited, delay(2000, undefined, { ref: false })]);
-      if (!child.hasExited()) return answers(influx);
-    }
+    const isKept = keepsData();
+    if (isKept && await answers(influx)) return true;
     try {
+      if (child !== null && isKept) {
+        // The kernel refuses connections to a killed process a moment before we hear of its end.
+        await Promise.race([child.exited, delay(1000, undefined, { ref: false })]);
+        if (!child.hasExited() && await answers(influx)) return true;
+      }
+      if (child !== null && !await endsSoon(child)) throw new UserError(`influxd (process ${child.pid}) hangs and cannot be ended`);
+      if (isUnlinked(ownLock)) {
+        closeSync(ownLock);
+        ownLock = await takeLock(folder, purpose);
+      }
       await startOrJoin(new URL(influx.url).host, true);
       failure = null;
       return true;
@@ -131,13 +150,23 @@ export async function startLocalInfluxd(options: LocalOptions): Promise<LocalInf
 
 const lockName = 'influxd.lock';
 
+function isUnlinked(descriptor: number): boolean {
+  return fstatSync(descriptor).nlink === 0;
+}
+
+/** Ends influxd, however it hangs. False where it waits for a disk that does not answer. */
+async function endsSoon(child: Child): Promise<boolean> {
+  await Promise.race([child.stop(1000), delay(5000, undefined, { ref: false })]);
+  return child.hasExited();
+}
+
 function otherPurpose(purpose: Purpose): Purpose {
   return purpose === 'run' ? 'view' : 'run';
 }
 
 async function takeLock(folder: string, purpose: Purpose): Promise<number> {
   try {
-    makeFolder(folder);
+    makePrivateFolder(folder);
     const file = join(folder, `${purpose}.lock`);
     // isHeld has it for a moment.
     const lock = await lockFile(file, 1);
@@ -167,29 +196,64 @@ async function pin(pid: number, cpus: readonly number[]): Promise<void> {
 
 /** Starts influxd on an address, or on any free port where there is none or it is taken. It takes over the lock. */
 async function launchInfluxd(options: LocalOptions, lock: number, address: string | undefined, keepLog: boolean): Promise<{ child: Child; address: string }> {
+  const { folder } = options;
+  const listenAt = (at: string, keep: boolean): Promise<{ child: Child; ready: string }> => launch(options, lock, { address: at }, keep, async (log) => {
+    const found = addressIn(log);
+    return found !== undefined && await answers({ url: `http://${found}`, database, credentials: null }) ? found : undefined;
+  });
   try {
+    const first = lacksUser(folder);
+    if (first) await launchForUser(options, lock, keepLog);
+    const keep = keepLog || first;
     const anyPort = '127.0.0.1:0';
-    if (address === undefined) return await launchOn(options, lock, anyPort, keepLog);
-    return await launchOn(options, lock, address, keepLog).catch(() => launchOn(options, lock, anyPort, true));
+    const { child, ready } = address === undefined ? await listenAt(anyPort, keep) : await listenAt(address, keep).catch(() => listenAt(anyPort, true));
+    await makeDatabase({ url: `http://${ready}`, database, credentials: keptCredentials(folder) }, folder, child);
+    return { child, address: ready };
   } finally {
     closeSync(lock);
   }
 }
 
-/** Returns when it answers. */
-async function launchOn(options: LocalOptions, lock: number, address: string, keepLog: boolean): Promise<{ child: Child; address: string }> {
+/** Has influxd make its user where nobody else can reach it, and ends it again. */
+async function launchForUser(options: LocalOptions, lock: number, keepLog: boolean): Promise<void> {
+  const socket = 'setup.sock';
+  const { child } = await launch(options, lock, { socket }, keepLog, async (log) => (log.includes('msg="Listening on unix socket"') ? true : undefined));
+  try {
+    // A socket's address is no longer than 107 bytes; the folder's may be.
+    await makeUser(options.folder, `/proc/${child.pid}/cwd/${socket}`);
+  } finally {
+    await child.stop(10_000);
+  }
+}
+
+/** Makes the database where it is not there. Throws a UserError, with influxd ended, when its users and the kept password do not go together. */
+async function makeDatabase(influx: Influx, folder: string, child: Child): Promise<void> {
+  try {
+    await query(influx, `CREATE DATABASE ${quoteIdentifier(database)}`);
+  } catch (error) {
+    if (!(error instanceof InfluxError) || (error.status !== 401 && error.status !== 403)) return;
+    await child.stop(10_000);
+    throw new UserError(`influxd does not take the password in ${passwordFile(folder)} (status ${error.status}): put back the one that its data was made with; where the data has no users, remove the file`);
+  }
+}
+
+/** Starts influxd and returns when `ready` has an answer to what it has logged since. */
+async function launch<T>(
+  options: LocalOptions, lock: number, access: InfluxdAccess, keepLog: boolean, ready: (log: string) => Promise<T | undefined>,
+): Promise<{ child: Child; ready: T }> {
   const { folder } = options;
   const [configFile, logFile] = [join(folder, 'influxd.conf'), join(folder, logName)];
   let child: Child;
   let logStart = 0;
   try {
-    writeFileSync(configFile, influxdConfig(folder, address));
+    writeFileSync(configFile, influxdConfig(folder, access));
     const log = openSync(logFile, keepLog ? 'a' : 'w');
     logStart = keepLog ? readFileSync(logFile).length : 0;
     try {
       child = await startChild({
         command: options.binary,
         args: ['run', '-config', configFile],
+        cwd: folder,
         ...(options.cpus === undefined ? {} : { cpus: options.cpus }),
         // INFLUXDB_… variables would override the config file.
         env: Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('INFLUXDB_'))),
@@ -204,7 +268,7 @@ async function launchOn(options: LocalOptions, lock: number, address: string, ke
   }
   const readLog = (): string => readFileSync(logFile).subarray(logStart).toString();
   try {
-    return { child, address: await listening(child, readLog, logFile) };
+    return { child, ready: await started(child, readLog, ready, logFile) };
   } catch (error) {
     await child.stop(1000);
     throw error;
@@ -226,19 +290,19 @@ function addressIn(log: string): string | undefined {
   return [...log.matchAll(/msg="Listening on HTTP".* addr=(127\.0\.0\.1:\d+)/g)].at(-1)?.[1];
 }
 
-/** The address from influxd's own log: it picks a free port itself, so nobody can take it in between. */
-async function listening(child: Child, readLog: () => string, logFile: string): Promise<string> {
+/** What influxd's own log says, its address among it: it picks a free port itself, so nobody can take it in between. */
+async function started<T>(child: Child, readLog: () => string, ready: (log: string) => Promise<T | undefined>, logFile: string): Promise<T> {
   const deadline = performance.now() + startTimeoutMs;
   for (;;) {
     const exited = child.hasExited();
     const log = readLog();
-    const address = addressIn(log);
     if (exited) {
       // With a full disk it cannot write its last words either.
       const reason = lastComplaint(log) ?? (statfsSync(logFile).bavail === 0 ? 'the disk is full' : 'it ended without a word');
       throw new UserError(`influxd does not start: ${reason} (its log: ${logFile})`);
     }
-    if (address !== undefined && await answers({ url: `http://${address}`, database, credentials: null })) return address;
+    const answer = await ready(log);
+    if (answer !== undefined) return answer;
     if (performance.now() > deadline) throw new UserError(`influxd did not listen within ${startTimeoutMs / 1000} s (its log: ${logFile})`);
     await delay(20);
   }
@@ -252,7 +316,7 @@ function lastComplaint(log: string): string | undefined {
 }
 
 async function answers(influx: Influx): Promise<boolean> {
-  return ping(influx).then(() => true, () => false);
+  return ping(influx, pingTimeoutMs).then(() => true, () => false);
 }
 
 function fileError(error: unknown, folder: string): unknown {

@@ -66,7 +66,8 @@ export interface RoundContext {
 export function roundPoint(context: RoundContext, phase: Phase): string {
   const { requests, noise } = phase;
   const { soFar, tags: { round, variant } } = context;
-  const interval = soFar !== undefined && soFar.roundRatios.length > 1 ? soFar.ci95 : undefined;
+  const interval = soFar && intervalOf(soFar, soFar.ci95);
+  const responses = Object.values(phase.responses).reduce((sum, count) => sum + count, 0);
   return pointOf(benchRound, context.tags, {
     position: context.position,
     published_rps: context.publishedRps,
@@ -82,8 +83,8 @@ export function roundPoint(context: RoundContext, phase: Phase): string {
     errors_per_million: (phase.errors.total / requests) * 1e6,
     ...errorCauseValues([phase]),
     success_ratio: successRatioOf([phase]),
-    server_cpu_micros_per_request: (phase.serverCpuSeconds / requests) * 1e6,
-    generator_cpu_micros_per_request: (phase.generatorCpuSeconds / requests) * 1e6,
+    server_cpu_micros_per_request: (phase.serverCpuSeconds / responses) * 1e6,
+    generator_cpu_micros_per_request: (phase.generatorCpuSeconds / responses) * 1e6,
     p50_ms: phase.latencyMs.p50,
     p99_ms: phase.latencyMs.p99,
     max_ms: phase.latencyMs.max,
@@ -146,30 +147,38 @@ function streamPoints(result: Result, start: bigint): string[] {
   ));
 }
 
+/** One round has no interval: what stands there has no width, and says nothing of how sure the ratio is. */
+function intervalOf({ roundRatios }: Pick<Comparison, 'roundRatios'>, ci95: [number, number] | undefined): [number, number] | undefined {
+  return roundRatios.length > 1 ? ci95 : undefined;
+}
+
 function comparisonFields(
-  { looks, ceilings }: Result, variant: VariantResult, position: number, comparison: Comparison | undefined,
+  { state, looks, ceilings }: Result, variant: VariantResult, position: number, comparison: Comparison | undefined,
 ): Fields<typeof benchComparison> {
   const { published, traffic } = variant;
   const phases = variant.rounds.flatMap((round) => round.phases);
   const requests = total(phases, (phase) => phase.requests);
   const measured = comparable(variant, comparison) ? comparison : undefined;
+  const interval = measured && intervalOf(measured, measured.ci95);
+  const cpuInterval = comparison && intervalOf(comparison, comparison.cpu?.ci95);
   return {
     position,
     published_rps: published?.rps,
     published_ratio: comparison?.publishedRatio,
     measured_rps: variant.rps?.median,
     ratio: measured?.ratio,
-    ci_low: measured?.ci95[0],
-    ci_high: measured?.ci95[1],
-    verdict: comparison && comparison.verdict + delayMark(comparison),
+    ci_low: interval?.[0],
+    ci_high: interval?.[1],
+    // Rounds that follow may change it.
+    verdict: comparison && comparison.verdict + delayMark(comparison) + (state === 'complete' || comparison.verdict === 'none' ? '' : ', not final'),
     why: comparison?.why ?? variant.publishedOnly,
     // Written anew after each round: what a later round takes back must not be left out, or the database would keep it.
     rounds_needed: measured && (measured.roundsNeeded ?? 0),
     looks: looks.join(', '),
     outliers: measured?.outliers.join(', '),
     cpu_ratio: comparison?.cpu?.ratio,
-    cpu_ci_low: comparison?.cpu?.ci95[0],
-    cpu_ci_high: comparison?.cpu?.ci95[1],
+    cpu_ci_low: cpuInterval?.[0],
+    cpu_ci_high: cpuInterval?.[1],
     disagreement: measured?.disagreement,
     note: variant.note,
     rounds: variant.rounds.length,

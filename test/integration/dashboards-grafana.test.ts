@@ -57,6 +57,7 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
 
   it.each(Object.keys(dashboardNames) as DashboardName[])('shows %s for every scenario that it offers: each panel what the database holds for it, or why that is nothing', async (name) => {
     const page = await browser.newPage({ colorScheme: 'light' });
+    await page.request.post(`${grafana.origin}/login`, { data: { user: 'admin', password: grafana.files.password } });
     const offered = new Set(await database.choices(name, 'scenario', results[0] as Result));
     expect(offered.size).toBeGreaterThan(0);
     for (const scenario of offered) {

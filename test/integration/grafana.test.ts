@@ -58,7 +58,8 @@ it('shows the newest run at its time, gives a free port, and ends all with Ctrl-
   expect(runLine).toBe(`  It shows ${shown.run}, the newest run; the list at its end has the others.`);
   expect(live).toBe(`  A run while it goes on: ${origin}/d/bakeoff-live`);
   const passwordFile = join(home.folder, 'grafana/data/admin-password');
-  expect(admin).toBe(`  Anyone on this machine may look. To change things: admin, ${readFileSync(passwordFile, 'utf8')} (kept in ${passwordFile})`);
+  const logIn = `  Log in as admin with ${readFileSync(passwordFile, 'utf8')} (kept in ${passwordFile})`;
+  expect(admin).toBe(logIn);
   expect((await fetch(`${origin}/api/health`)).status).toBe(200);
 
   const { args, env, cpus, pid } = grafana.started();
@@ -67,8 +68,10 @@ it('shows the newest run at its time, gives a free port, and ends all with Ctrl-
   expect(cpus).not.toBe(/^Cpus_allowed_list:\s*(\S+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]);
 
   // What it provisions is what it has started: an InfluxDB with these runs.
-  const { datasources: [source] } = parse(readFileSync(join(home.folder, 'grafana/provisioning/datasources/bakeoff.yaml'), 'utf8')) as { datasources: [{ url: string; jsonData: { dbName: string } }] };
-  const answer = await fetch(`${source.url}/query?${new URLSearchParams({ db: source.jsonData.dbName, q: 'SELECT "run" FROM (SELECT "run", "title" FROM "bench_run")' })}`);
+  const { datasources: [source] } = parse(readFileSync(join(home.folder, 'grafana/provisioning/datasources/bakeoff.yaml'), 'utf8')) as { datasources: [{ url: string; basicAuthUser: string; jsonData: { dbName: string }; secureJsonData: { basicAuthPassword: string } }] };
+  const query = `${source.url}/query?${new URLSearchParams({ db: source.jsonData.dbName, q: 'SELECT "run" FROM (SELECT "run", "title" FROM "bench_run")' })}`;
+  expect((await fetch(query)).status).toBe(401);
+  const answer = await fetch(query, { headers: { Authorization: `Basic ${btoa(`${source.basicAuthUser}:${source.secureJsonData.basicAuthPassword}`)}` } });
   expect(await answer.text()).toContain(shown.run);
 
   command.kill('SIGINT');
@@ -79,7 +82,7 @@ it('shows the newest run at its time, gives a free port, and ends all with Ctrl-
   // The second time Grafana has its data, and its password.
   const again = start([], grafana);
   await announced(again);
-  expect(again.stdout()).not.toContain('admin,');
+  expect(again.stdout()).toContain(logIn);
   again.kill('SIGTERM');
   expect(await again.ended).toBe(0);
 });

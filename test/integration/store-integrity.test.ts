@@ -8,8 +8,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { startChild, type Child } from '../../lib/process.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
-import { checkRound, openStore, type Store } from '../../lib/store/index.ts';
+import { checkAgain, checkRound, openStore, type Store } from '../../lib/store/index.ts';
 import { readRecord, recordedLine } from '../../lib/store/record.ts';
+import { accessUrl, authorization } from '../fixtures/influx-access.ts';
 
 let tools: { k6: string; influxd: string };
 let folder: string;
@@ -100,9 +101,9 @@ it('loses nothing when influxd is killed in the middle of a round', async () => 
 }, 40_000);
 
 /** A record as k6 writes it: 10 requests a second, and half a line at the end when `cut`. */
-function writeRecord(run: string, seconds: number, cut = false): string {
-  const recordFile = join(folder, `${run}.json`);
-  const tags = { run, variant: 'v', round: '1', scenario: 's', instance: '1' };
+function writeRecord(run: string, seconds: number, cut = false, variantName = 'v'): string {
+  const recordFile = join(folder, `${run}-${variantName}.json`);
+  const tags = { run, variant: variantName, round: '1', scenario: 's', instance: '1' };
   const samples = Array.from({ length: seconds }, (_, second) => JSON.stringify({
     metric: 'loadgen_requests', type: 'Point', data: { time: new Date(1.8e12 + second * 1000).toISOString(), value: 10, tags },
   }));
@@ -139,6 +140,47 @@ it('does not hide that more is stored than was made, nor that a series other tha
   expect((await checkRound(store, { run: 'more', variant: 'v', round: 1, recordFile, requests: 30 })).problems).toEqual(['InfluxDB lacks points of 1 series of v, round 1']);
 });
 
+it('counts again when the run is over: what a deleted folder took with it is written again', async () => {
+  const own = join(folder, 'deleted');
+  const local = await openStore({ influxdBinary: tools.influxd, folder: own });
+  onTestFinished(() => local.close());
+  const checks = ['v', 'w'].map((name, index) => ({ run: 'over', variant: name, round: 1, recordFile: writeRecord('over', 3 + index, false, name), requests: 30 + 10 * index }));
+  const rounds = [];
+  for (const check of checks) rounds.push({ check, integrity: await checkRound(local, check) });
+  expect(await checkAgain(local, rounds)).toEqual({ integrity: rounds.map(({ integrity }) => integrity), problems: [] });
+  rmSync(own, { recursive: true });
+  expect(await checkAgain(local, rounds)).toEqual({
+    integrity: [{ requests: 30, stored: 30, backfilled: 30, lost: 0, problems: [] }, { requests: 40, stored: 40, backfilled: 40, lost: 0, problems: [] }],
+    problems: ['InfluxDB lacked 70 of the run\'s requests when it was over: 70 were written again from k6\'s record'],
+  });
+});
+
+it('counts as lost what a database that hangs lacks, waits for it once, and writes it again when it is back', async () => {
+  const local = await openStore({ influxdBinary: tools.influxd, folder: join(folder, 'hung') });
+  const { pid } = local;
+  const other = await openStore({ url: accessUrl(local.influx), folder });
+  onTestFinished(async () => {
+    process.kill(pid() ?? NaN, 'SIGCONT');
+    await local.close();
+  });
+  process.kill(pid() ?? NaN, 'SIGSTOP');
+  const check = { run: 'hung', variant: 'v', round: 1, recordFile: writeRecord('hung', 2), requests: 20 };
+  const integrity = await checkRound(other, check);
+  expect(integrity).toEqual({ requests: 20, stored: 0, backfilled: 0, lost: 20, problems: [`InfluxDB lacks 20 of 20 requests of v, round 1: InfluxDB at ${other.influx.url} does not answer: it hangs`] });
+  // It is known by now: nothing is asked of it.
+  const asked = vi.spyOn(globalThis, 'fetch');
+  onTestFinished(() => asked.mockRestore());
+  expect(await other.revive()).toBe(false);
+  await expect(other.write(['m value=1 1'])).rejects.toThrow(`InfluxDB at ${other.influx.url} does not answer: it hangs`);
+  expect(asked).not.toHaveBeenCalled();
+  expect((await checkAgain(other, [{ check, integrity }])).problems).toEqual([`what InfluxDB holds could not be counted when the run was over: InfluxDB at ${other.influx.url} does not answer: it hangs`]);
+  process.kill(pid() ?? NaN, 'SIGCONT');
+  expect(await checkAgain(other, [{ check, integrity }])).toEqual({
+    integrity: [{ requests: 20, stored: 20, backfilled: 20, lost: 0, problems: [] }],
+    problems: ['InfluxDB lacked 20 of the run\'s requests when it was over: 20 were written again from k6\'s record'],
+  });
+});
+
 /** A store on the other side of a proxy to the real influxd. `spoil` answers a request itself by returning true. */
 async function spoilt(spoil: (path: string, bodyLength: number) => number | undefined): Promise<Store> {
   const pass: RequestListener = async (request, response) => {
@@ -154,7 +196,7 @@ async function spoilt(spoil: (path: string, bodyLength: number) => number | unde
     const answer = await fetch(store.influx.url + path, {
       method: request.method ?? 'GET',
       body: request.method === 'POST' ? body : null,
-      headers: { 'Content-Type': request.headers['content-type'] ?? '' },
+      headers: { 'Content-Type': request.headers['content-type'] ?? '', 'Authorization': authorization(store.influx) },
     });
     response.writeHead(answer.status, { 'X-Influxdb-Version': answer.headers.get('X-Influxdb-Version') ?? '' });
     response.end(Buffer.from(await answer.arrayBuffer()));

@@ -1,6 +1,6 @@
 // The local influxd: its life, its folder and what happens when it or the runner is killed.
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,8 +9,10 @@ import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { startChild } from '../../lib/process.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { openStore, type Store } from '../../lib/store/index.ts';
+import { influxdConfig } from '../../lib/store/influxd-config.ts';
 import { line } from '../../lib/store/line-protocol.ts';
 import { lockFile } from '../../lib/lock-file.ts';
+import { accessUrl } from '../fixtures/influx-access.ts';
 import { isRunning } from '../fixtures/processes.ts';
 
 let influxdBinary: string;
@@ -59,9 +61,9 @@ it('keeps what is written, in every spelling, from run to run', async () => {
   expect(await valuesOf(next)).toEqual(written);
 });
 
-it('tells nobody about itself, listens on loopback only and ignores the shell\'s settings', async () => {
+it('tells nobody about itself, can be reached on loopback only and ignores the shell\'s settings', async () => {
   vi.stubEnv('INFLUXDB_HTTP_BIND_ADDRESS', ':1');
-  vi.stubEnv('INFLUXDB_HTTP_AUTH_ENABLED', 'true');
+  vi.stubEnv('INFLUXDB_HTTP_AUTH_ENABLED', 'false');
   onTestFinished(() => { vi.unstubAllEnvs(); });
   const store = await open(newFolder());
   // Lines of /proc/net/tcp{,6}: "sl local_address rem_address st …"; state 0A is LISTEN. Matched to the process by its sockets' inodes.
@@ -70,13 +72,141 @@ it('tells nobody about itself, listens on loopback only and ignores the shell\'s
     .map((row) => row.trim().split(/\s+/))
     .filter((row) => row[3] === '0A' && inodes.has(row[9] ?? ''))
     .map((row) => row[1]?.split(':')[0]);
-  expect(listening).toEqual(['0100007F', '0100007F']);
+  // The other one is 224.0.0.1, a group: its port for backups, which asks for no password, is to be reached by nobody.
+  expect(listening.toSorted()).toEqual(['0100007F', '010000E0']);
   const settings = await store.query('SHOW DATABASES');
   expect(settings[0]?.values).toEqual([['bakeoff']]);
 });
 
 function socketsOf(pid: number): Set<string> {
   return new Set(readdirSync(`/proc/${pid}/fd`).flatMap((fd) => /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1] ?? []));
+}
+
+/** What influxd answers to whoever is not the store: its statuses. */
+async function statusesFor({ influx: { url } }: Store, headers: Record<string, string>): Promise<number[]> {
+  const ask = (q: string): Promise<Response> => fetch(`${url}/query?${new URLSearchParams({ db: 'bakeoff', q })}`, { method: 'POST', headers });
+  const answers = await Promise.all([
+    ask('SELECT * FROM /.*/'), ask('DROP DATABASE bakeoff'), ask('CREATE USER me WITH PASSWORD \'mine\' WITH ALL PRIVILEGES'), ask('SHOW USERS'),
+    fetch(`${url}/write?db=bakeoff`, { method: 'POST', headers, body: 'm value=666 1' }),
+  ]);
+  return answers.map(({ status }) => status);
+}
+
+const refused = [401, 401, 401, 401, 401];
+
+describe('a password', () => {
+  it('keeps others from reading, writing and dropping, at each start, and is its owner\'s alone', async () => {
+    const folder = newFolder();
+    for (const _start of ['first', 'second']) {
+      const store = await open(folder);
+      await store.write(['m value=1 1']);
+      const right = store.influx.credentials?.password ?? '';
+      expect(right).toMatch(/^[\w-]{32}$/);
+      expect(readFileSync(join(folder, 'password'), 'utf8')).toBe(right);
+      expect([statSync(folder).mode & 0o777, statSync(join(folder, 'password')).mode & 0o777]).toEqual([0o700, 0o600]);
+      for (const tried of [{}, { Authorization: `Basic ${btoa('bakeoff:wrong')}` }, { Authorization: `Basic ${btoa(`admin:${right}`)}` }, { Authorization: `Token ${right}` }]) {
+        expect(await statusesFor(store, tried)).toEqual(refused);
+      }
+      expect(await store.query('SHOW USERS')).toMatchObject([{ values: [['bakeoff', true]] }]);
+      expect((await store.query('SELECT value FROM m'))[0]?.values).toEqual([['1970-01-01T00:00:00.000000001Z', 1]]);
+      for (const file of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) expect(commandLine(file)).not.toContain(right);
+      expect(store.k6Output()).toMatchObject({ env: { K6_INFLUXDB_USERNAME: 'bakeoff', K6_INFLUXDB_PASSWORD: right } });
+      expect(store.k6Output().out.join()).not.toContain(right);
+      await store.close();
+    }
+  });
+
+  it('is one for a run and what looks, whichever opens first', async () => {
+    const folder = newFolder();
+    const stores = await Promise.all((['view', 'run'] as const).map((purpose) => openStore({ influxdBinary, folder, purpose })));
+    // What looks waits for the run's end.
+    onTestFinished(async () => { await Promise.all(stores.map((store) => store.close())); });
+    expect(new Set(stores.map(({ influx }) => JSON.stringify(influx))).size).toBe(1);
+    for (const store of stores) expect(await store.query('SHOW USERS')).toMatchObject([{ values: [['bakeoff', true]] }]);
+  });
+
+  it('comes to a database of before there were any, whose history is kept', async () => {
+    const folder = newFolder();
+    await (await open(folder)).close();
+    await withoutPassword(folder, async (url) => {
+      await fetch(`${url}/write?db=bakeoff`, { method: 'POST', body: 'm value=1 1' });
+    });
+    const store = await open(folder);
+    expect((await store.query('SELECT value FROM m'))[0]?.values).toHaveLength(1);
+    expect(await statusesFor(store, {})).toEqual(refused);
+  });
+
+  it('is that of a start that was cut short, whether influxd knew it by then or not', async () => {
+    const folder = newFolder();
+    mkdirSync(folder);
+    writeFileSync(join(folder, 'password.new'), 'kept');
+    const store = await open(folder);
+    expect(store.influx.credentials?.password).toBe('kept');
+    await store.close();
+    renameSync(join(folder, 'password'), join(folder, 'password.new'));
+    const again = await open(folder);
+    expect(again.influx.credentials?.password).toBe('kept');
+    expect(await statusesFor(again, {})).toEqual(refused);
+  });
+
+  it('is asked for again when influxd\'s data has gone: nobody else can make the first user', async () => {
+    const folder = newFolder();
+    await (await open(folder)).close();
+    for (const name of ['meta', 'data', 'wal']) rmSync(join(folder, name), { recursive: true, force: true });
+    expect(await statusesFor(await open(folder), {})).toEqual(refused);
+  });
+
+  it('that does not go with the data is said in a line, and nothing is left running', async () => {
+    const folder = newFolder();
+    await (await open(folder)).close();
+    writeFileSync(join(folder, 'password'), 'another');
+    await expect(openStore({ influxdBinary, folder })).rejects.toThrow(`influxd does not take the password in ${folder}/password (status 401): put back the one`);
+    rmSync(join(folder, 'password'));
+    await expect(openStore({ influxdBinary, folder })).rejects.toThrow(/^influxd makes no user for bakeoff, since its data has others .*put back .*password, or move .* away/);
+    expect(await lockFile(join(folder, 'influxd.lock'))).not.toBeNull();
+  });
+
+  it('is made where the folder\'s name is longer than a socket\'s may be', async () => {
+    const folder = join(newFolder(), 'x'.repeat(120));
+    expect(await statusesFor(await open(folder), {})).toEqual(refused);
+  });
+
+  it('is missing from an influxd that an older bakeoff runs, which is not joined', async () => {
+    const folder = newFolder();
+    await (await open(folder)).close();
+    await withoutPassword(folder, async () => {
+      const shown = await lockFile(join(folder, 'view.lock'));
+      const held = await lockFile(join(folder, 'influxd.lock'));
+      onTestFinished(() => { for (const one of [shown, held]) if (one !== null) closeSync(one); });
+      await expect(openStore({ influxdBinary, folder })).rejects.toThrow(`runs an InfluxDB without a password in ${folder}: end it, then start again`);
+    });
+  });
+});
+
+/** Runs influxd on the data of a folder as it was done before there were passwords: with neither user nor password. */
+async function withoutPassword(folder: string, use: (url: string) => Promise<void>): Promise<void> {
+  for (const name of ['password', 'meta', 'data', 'wal']) rmSync(join(folder, name), { recursive: true, force: true });
+  const config = influxdConfig(folder, { address: '127.0.0.1:0' }).replace('auth-enabled = true', 'auth-enabled = false');
+  writeFileSync(join(folder, 'old.conf'), config);
+  const log = openSync(join(folder, 'influxd.log'), 'w');
+  const influxd = await startChild({ command: influxdBinary, args: ['run', '-config', join(folder, 'old.conf')], stdio: ['ignore', log, log] });
+  closeSync(log);
+  onTestFinished(() => influxd.stop());
+  const url = await vi.waitFor(async () => {
+    const address = /Listening on HTTP".* addr=(\S+)/.exec(readFileSync(join(folder, 'influxd.log'), 'utf8'))?.[1];
+    await fetch(`http://${address}/query?${new URLSearchParams({ q: 'CREATE DATABASE bakeoff' })}`, { method: 'POST' });
+    return `http://${address}`;
+  }, { timeout: 20_000 });
+  await use(url);
+  await influxd.stop();
+}
+
+function commandLine(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+  } catch {
+    return '';
+  }
 }
 
 it('refuses a second run and names the first', async () => {
@@ -104,6 +234,30 @@ it('starts a killed influxd again, on the same port and with its data', async ()
   expect((await store.query('SELECT value FROM n'))[0]?.values).toEqual([['1970-01-01T00:00:00.000000002Z', 2]]);
   expect(store.influx.url).toBe(url);
   expect(pidOf(store)).not.toBe(pid);
+});
+
+it('starts an influxd that hangs again, with its data', async () => {
+  const store = await open(newFolder());
+  await store.write(['m value=1 1']);
+  const pid = pidOf(store);
+  process.kill(pid, 'SIGSTOP');
+  expect(await store.revive()).toBe(true);
+  expect((await store.query('SELECT value FROM m'))[0]?.values).toHaveLength(1);
+  expect([isRunning(pid), isRunning(pidOf(store))]).toEqual([false, true]);
+});
+
+it.each([['all of it', ''], ['what it holds', 'data'], ['its users', 'meta']])('begins anew where its folder was deleted: %s', async (_what, part) => {
+  const folder = newFolder();
+  const store = await open(folder);
+  await store.write(['m value=1 1']);
+  const pid = pidOf(store);
+  rmSync(join(folder, part), { recursive: true, force: true });
+  expect(await store.revive()).toBe(true);
+  expect(isRunning(pid)).toBe(false);
+  await store.write(['n value=2 2']);
+  expect((await store.query('SELECT value FROM n'))[0]?.values).toHaveLength(1);
+  expect(await statusesFor(store, {})).toEqual(refused);
+  await expect(openStore({ influxdBinary, folder })).rejects.toThrow('another run of bakeoff');
 });
 
 it('takes another port when its own was taken while it was dead', async () => {
@@ -258,7 +412,7 @@ describe('what only looks', () => {
   it('makes no database in somebody\'s InfluxDB', async () => {
     const somebodys = await open(newFolder());
     await somebodys.query('DROP DATABASE bakeoff');
-    const { url } = somebodys.influx;
+    const url = accessUrl(somebodys.influx);
     await expect(openStore({ url, folder: newFolder(), purpose: 'view' })).rejects.toThrow(/has no database bakeoff yet: run a scenario into it first/);
     await (await openStore({ url, folder: newFolder() })).close();
     await (await openStore({ url, folder: newFolder(), purpose: 'view' })).close();

@@ -1,11 +1,11 @@
 // The dashboards' queries, sent to a real influxd that holds real runs, against what result.json says.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dashboardNames, type DashboardName } from '../../dashboards/names.ts';
-import type { Result } from '../../lib/runner/result.ts';
+import type { Phase, Result } from '../../lib/runner/result.ts';
 import { columnsOf, DashboardDatabase, dashboardOf, pickedOf } from '../dashboard-database.ts';
 import { expectedBuckets, expectedLinkRounds, expectedPhaseRows, expectedRoundRows, expectedRows, total } from '../dashboard-figures.ts';
 import { whyNoNetworks } from '../fixtures/networks.ts';
-import { interpolate, panelsOf } from '../grafana.ts';
+import { interpolate, panelsOf, targetsOf } from '../grafana.ts';
 
 const noNetworks = await whyNoNetworks();
 const names = Object.keys(dashboardNames) as DashboardName[];
@@ -47,7 +47,7 @@ describe('every dashboard', () => {
 
   it('has an answer to every query of a run over HTTP/1.1, and of one over HTTP/2 at a constant rate, but where none can be', async () => {
     const noNoiseFloor = ['Noise floor'];
-    const noFailures = ['What did not succeed, per second'];
+    const noFailures = ['What did not succeed, per second under load'];
     const noControl = ['Noise floor of this machine, run by run'];
     const noLink = ['What went over the link'];
     const noneFailed = ['Attempts that failed, by cause'];
@@ -99,9 +99,9 @@ describe('Comparison', () => {
     expect(intervals).toEqual([]);
   });
 
-  it('has a line of requests/s per variant, whose points add up to the requests of result.json', async () => {
-    const [answers = []] = await database.panel('comparison', 3, wrk);
-    expect(sums(answers, 'variant')).toEqual(Object.fromEntries(wrk.variants.map((variant) => [variant.name, total(variant, (phase) => phase.requests)])));
+  it('has a line per variant, of responses that add up to those of result.json', async () => {
+    const [answers = []] = await database.dividends('comparison', 3, wrk);
+    expect(sums(answers, 'variant')).toEqual(Object.fromEntries(wrk.variants.map((variant) => [variant.name, total(variant, answered)])));
   });
 
   it('lists the run with its state, counts and times', async () => {
@@ -127,11 +127,12 @@ describe('Live run', () => {
     for (const result of [wrk, rate]) {
       // Not picked: what ran in the time range is shown.
       const all = { ...result, scenario: '.*', run: '.*' };
-      const [requests = []] = await database.panel('live', 1, all);
-      expect(sums(requests, 'variant')).toEqual(Object.fromEntries(result.variants.map((variant) => [variant.name, total(variant, (phase) => phase.requests)])));
+      const [responses = []] = await database.dividends('live', 1, all);
+      expect(sums(responses, 'variant')).toEqual(Object.fromEntries(result.variants.map((variant) => [variant.name, total(variant, answered)])));
       const before = { ...all, startedAt: '2026-01-01T00:00:00.000Z', endedAt: '2026-01-01T01:00:00.000Z' };
-      for (const { id, targets } of panelsOf(dashboardOf('live'))) {
-        if (targets.some(({ query }) => query.includes('$timeFilter'))) expect((await database.panel('live', id, before)).flat()).toEqual([]);
+      for (const panel of panelsOf(dashboardOf('live'))) {
+        const { id } = panel;
+        if (targetsOf(panel).some(({ query }) => query.includes('$timeFilter'))) expect((await database.panel('live', id, before)).flat()).toEqual([]);
       }
     }
   });
@@ -139,8 +140,8 @@ describe('Live run', () => {
   it('has every answer in the heatmap once, in buckets whose names sort as their latencies do', async () => {
     for (const result of [wrk, rate]) {
       const [buckets = []] = await database.panel('live', 3, result);
-      const answered = result.variants.reduce((sum, variant) => sum + total(variant, ({ responses }) => Object.values(responses).reduce((a, b) => a + b)), 0);
-      expect(buckets.flatMap(({ rows }) => rows).reduce((sum, row) => sum + Number(row['sum']), 0)).toBe(answered);
+      const all = result.variants.reduce((sum, variant) => sum + total(variant, answered), 0);
+      expect(buckets.flatMap(({ rows }) => rows).reduce((sum, row) => sum + Number(row['sum']), 0)).toBe(all);
       const ends = buckets.map(({ tags }) => tags?.['le'] ?? '');
       expect(ends.length).toBeGreaterThan(3);
       expect(ends.map(Number)).toEqual(ends.map(Number).toSorted((a, b) => a - b));
@@ -155,7 +156,7 @@ describe('Live run', () => {
     expect(servers.map(({ tags }) => tags?.['variant'])).toEqual(['h2o', 'nginx']);
     const [connections = []] = await database.panel('live', 6, wrk);
     expect(Math.max(...connections.flatMap(({ rows }) => rows.map(({ value }) => Number(value))))).toBe(100);
-    const [bytes = []] = await database.panel('live', 7, wrk);
+    const [bytes = []] = await database.dividends('live', 7, wrk);
     const sent = (key: 'headers' | 'body' | 'sent'): number => wrk.variants.reduce((sum, variant) => sum + total(variant, (phase) => phase.bytes[key]), 0);
     expect(sums(bytes, 'part')).toEqual({ all: sent('sent'), headers: sent('headers'), body: sent('body') });
   });
@@ -171,9 +172,9 @@ describe('Live run', () => {
     // Written as k6 writes them.
     const at = BigInt(Date.parse(wrk.startedAt)) * 1_000_000n;
     const tags = `run=${wrk.run},scenario=${wrk.scenario},variant=workers,round=1,phase=1,server=nginx,protocol=http/1.1,instance=x`;
-    await database.store.write([`loadgen_errors,kind=read,${tags} value=3 ${at}`, `loadgen_responses,class=4xx,${tags} value=4 ${at}`]);
+    await database.store.write([`loadgen_errors,kind=read,${tags} value=3 ${at}`, `loadgen_responses,class=4xx,${tags} value=4 ${at}`, `loadgen_seconds,${tags} value=0.5 ${at}`]);
     const [errors = [], answers = []] = await database.panel('live', 5, wrk);
-    expect([sums(errors, 'kind'), sums(answers, 'class')]).toEqual([{ read: 3 }, { '4xx': 4 }]);
+    expect([sums(errors, 'kind'), sums(answers, 'class')]).toEqual([{ read: 6 }, { '4xx': 8 }]);
   });
 });
 
@@ -207,7 +208,11 @@ describe('History', () => {
   });
 });
 
+function answered({ responses }: Phase): number {
+  return Object.values(responses).reduce((a, b) => a + b);
+}
+
 /** The sum of the values of each series, by a tag of it. */
 function sums(answers: { tags: Record<string, string> | undefined; rows: Record<string, unknown>[] }[], tag: string): Record<string, number> {
-  return Object.fromEntries(answers.map(({ tags, rows }) => [tags?.[tag], rows.reduce((sum, row) => sum + Number(row['value']), 0)]));
+  return Object.fromEntries(answers.map(({ tags, rows }) => [tags?.[tag], rows.reduce((sum, row) => sum + Number(row['value'] ?? row['sum']), 0)]));
 }

@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { generatedFiles } from '../../dashboards/build.ts';
 import { dashboardNames, generatedFile, type DashboardName } from '../../dashboards/names.ts';
 import { measurements } from '../../lib/store/schema.ts';
-import { generatedFolder, isRow, panelsOf, queriesOf, readDashboard, selectedColumns, type Dashboard, type Panel } from '../grafana.ts';
+import metrics from '../../xk6-loadgen/metrics.json' with { type: 'json' };
+import { expressionsOf, generatedFolder, isRow, panelsOf, queriesOf, readDashboard, selectedColumns, targetsOf, type Dashboard, type Panel } from '../grafana.ts';
 
 const files = readdirSync(generatedFolder);
 
@@ -59,17 +60,38 @@ describe.each(files)('%s', (file) => {
 
   it('overrides only columns and lines that are there', () => {
     for (const panel of panels) {
-      const selected = panel.targets.flatMap(({ query, alias }) => [...selectedColumns(query), ...(alias === undefined ? [] : [alias])]);
+      const selected = [...targetsOf(panel).flatMap(({ query, alias }) => [...selectedColumns(query), ...(alias === undefined ? [] : [alias])]), ...expressionsOf(panel).map(({ refId }) => refId)];
       expect(selected, panel.title).toEqual(expect.arrayContaining(panel.fieldConfig.overrides.map((override) => override.matcher.options)));
       if (panel.options.xField !== undefined) expect(selected).toContain(panel.options.xField);
     }
   });
 
   it('gives every line a name, and every query of a panel a letter of its own', () => {
-    for (const { title, type, targets } of panels) {
+    for (const panel of panels) {
+      const { title, type, targets, fieldConfig: { overrides } } = panel;
       const letters = targets.map(({ refId }) => refId);
       expect(letters, title).toEqual([...new Set(letters)]);
-      if (type === 'timeseries' || type === 'heatmap') for (const { alias } of targets) expect(alias, title).toMatch(/\S/);
+      if (type !== 'timeseries' && type !== 'heatmap') continue;
+      for (const { alias } of targetsOf(panel).filter(({ hide }) => hide !== true)) expect(alias, title).toMatch(/\S/);
+      for (const { refId } of expressionsOf(panel)) {
+        const name = overrides.find(({ matcher }) => matcher.id === 'byFrameRefID' && matcher.options === refId)?.properties.find(({ id }) => id === 'displayName')?.value;
+        expect(name, title).toMatch(/\$\{__field\.labels\.\w+\}/);
+      }
+    }
+  });
+
+  it('shows counts of a second as what they are per second under load, and nothing else of them', () => {
+    const counters = metrics.filter(({ type }) => type === 'counter').map(({ name }) => name);
+    for (const panel of panels.filter(({ type }) => type === 'timeseries')) {
+      const asked = new Map(targetsOf(panel).map(({ refId, query, hide }) => [refId, { hide, measurement: /FROM "([^"]+)"/.exec(query)?.[1] ?? '' }]));
+      const quotients = expressionsOf(panel).map(({ type, datasource, expression }) => {
+        expect([type, datasource]).toEqual(['math', { type: '__expr__', uid: '__expr__' }]);
+        return /^\$(\w) \/ \$(\w)$/.exec(expression)?.slice(1) ?? [];
+      });
+      for (const [, per = ''] of quotients) expect(asked.get(per), panel.title).toEqual({ hide: true, measurement: 'loadgen_seconds' });
+      const counted = [...asked].filter(([, { measurement }]) => counters.includes(measurement));
+      expect(quotients.flat().toSorted(), panel.title).toEqual(counted.map(([letter]) => letter).toSorted());
+      expect([...asked].filter(([, { hide }]) => hide === true), panel.title).toEqual(counted);
     }
   });
 
@@ -100,7 +122,7 @@ describe.each(files)('%s', (file) => {
 
   it('says why where a panel may have nothing to show, and has a dash for a figure that is not there', () => {
     // Scenarios and runs are offered where they have rows in these.
-    const neverEmpty = panels.filter(({ type, targets }) => type === 'table' && targets.every(({ query }) => /FROM "bench_(comparison|run)"/.test(query)));
+    const neverEmpty = panels.filter(({ type, targets }) => type === 'table' && targets.every((target) => 'query' in target && /FROM "bench_(comparison|run)"/.test(target.query)));
     for (const panel of panels.filter((one) => !neverEmpty.includes(one))) {
       const { title, fieldConfig: { defaults } } = panel;
       expect(defaults.noValue, title).toMatch(/^[A-Z].+\.$/);
@@ -136,7 +158,7 @@ describe.each(files)('%s', (file) => {
     const provisioned = readFileSync(new URL('../../dashboards/provisioning/datasources/bakeoff.yaml', import.meta.url), 'utf8');
     const uid = /^ +uid: (\S+)$/m.exec(provisioned)?.[1];
     const used = [
-      ...panels.flatMap((panel) => [panel.datasource, ...panel.targets.map((target) => target.datasource)]),
+      ...panels.flatMap((panel) => [panel.datasource, ...targetsOf(panel).map((target) => target.datasource)]),
       ...dashboard.templating.list.map((variable) => variable.datasource),
       ...(dashboard.annotations?.list ?? []).map((annotation) => annotation.datasource),
     ];
@@ -162,7 +184,7 @@ it('has the query of the live dashboard\'s marks where Grafana 12 looks for it, 
 });
 
 function columnsOf(panel: Panel): { name: string; title: unknown; unit: unknown; noValue: unknown; width: number | undefined; minWidth: number | undefined }[] {
-  return panel.targets.flatMap((target) => selectedColumns(target.query)).map((name) => {
+  return targetsOf(panel).flatMap((target) => selectedColumns(target.query)).map((name) => {
     const properties = panel.fieldConfig.overrides.find((override) => override.matcher.options === name)?.properties ?? [];
     const valueOf = (id: string): unknown => properties.find((property) => property.id === id)?.value;
     return { name, title: valueOf('displayName'), unit: valueOf('unit'), noValue: valueOf('noValue'), width: valueOf('custom.width') as number | undefined, minWidth: valueOf('custom.minWidth') as number | undefined };

@@ -80,7 +80,7 @@ describe('docker/compose.yaml', () => {
   });
 
   it('lets the live dashboard refresh each second', () => {
-    expect(service('grafana').environment).toMatchObject({ GF_DASHBOARDS_MIN_REFRESH_INTERVAL: '1s' });
+    expect(service('grafana').environment).toMatchObject({ GF_DASHBOARDS_MIN_REFRESH_INTERVAL: '1s', GF_AUTH_ANONYMOUS_ENABLED: 'false' });
   });
 
   it('runs the scenario command on the InfluxDB beside it', () => {

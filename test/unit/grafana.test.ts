@@ -1,7 +1,7 @@
 // Which Grafana is found, and the files that it reads.
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { parse } from 'yaml';
 import { dashboardUrl } from '../../lib/grafana/address.ts';
@@ -104,23 +104,35 @@ it('gives Grafana the user and password, or the token, as they are', () => {
   expect(statSync(file).mode & 0o777).toBe(0o600);
 });
 
-it('makes a password once, and keeps it where only its owner may read', () => {
+it('makes a password once, and keeps it where only its owner may come', () => {
   const folder = newFolder();
-  const { newPassword, passwordFile } = writeGrafanaFiles(folder, 3000, influx);
-  expect(newPassword).toMatch(/^[\w-]{24}$/);
-  expect(readFileSync(passwordFile, 'utf8')).toBe(newPassword);
+  chmodSync(folder, 0o755);
+  const { password, passwordFile } = writeGrafanaFiles(folder, 3000, influx);
+  expect(password).toMatch(/^[\w-]{24}$/);
+  expect(readFileSync(passwordFile, 'utf8')).toBe(password);
   expect(statSync(passwordFile).mode & 0o777).toBe(0o600);
-  expect(writeGrafanaFiles(folder, 3000, influx).newPassword).toBeNull();
-  expect(readFileSync(passwordFile, 'utf8')).toBe(newPassword);
+  // Grafana's own database has the data source's password.
+  expect(statSync(folder).mode & 0o777).toBe(0o700);
+  expect(writeGrafanaFiles(folder, 3000, influx).password).toBe(password);
 });
 
-it('has Grafana listen on loopback, ask nobody, and refresh each second', () => {
+it('shuts a provisioning file that others could read', () => {
+  const folder = newFolder();
+  const file = join(folder, 'provisioning/datasources/bakeoff.yaml');
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, 'of before', { mode: 0o644 });
+  writeGrafanaFiles(folder, 3000, { ...influx, credentials: { user: 'bakeoff', password: 'p' } });
+  expect(readFileSync(file, 'utf8')).toContain('basicAuthPassword: p');
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+});
+
+it('has Grafana listen on loopback, let nobody in without a password, and refresh each second', () => {
   const folder = newFolder('#;');
   const { config, passwordFile } = writeGrafanaFiles(folder, 3017, influx);
   const settings = settingsOf(readFileSync(config, 'utf8'));
   expect(settings).toMatchObject({
     'server.http_addr': '127.0.0.1', 'server.http_port': '3017',
-    'auth.anonymous.enabled': 'true', 'auth.anonymous.org_role': 'Viewer', 'users.allow_sign_up': 'false',
+    'auth.anonymous.enabled': 'false', 'users.allow_sign_up': 'false', 'metrics.enabled': 'false',
     'dashboards.min_refresh_interval': '1s',
     'analytics.reporting_enabled': 'false', 'analytics.check_for_updates': 'false', 'analytics.check_for_plugin_updates': 'false',
     'news.news_feed_enabled': 'false', 'plugins.preinstall_disabled': 'true', 'security.disable_gravatar': 'true',

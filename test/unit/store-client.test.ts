@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { UserError } from '../../lib/errors.ts';
 import { parseInfluxUrl } from '../../lib/store/client.ts';
 import { openStore } from '../../lib/store/influxd.ts';
 
@@ -180,6 +181,13 @@ describe('writing', () => {
     await expect((await open(`http://${host}`)).write(['m v=1 1'])).rejects.toThrow('partial write: field type conflict (status 400)');
     expect(writes(asked)).toHaveLength(1);
   });
+});
+
+it.each(['<html>\n<p>log in</p>', '', '"text"', 'null'])('says in a line that an answer is not InfluxDB\'s, though its status is 200: %j', async (body) => {
+  const { host } = await fakeInflux(({ body: asked }) => (asked.includes('SELECT') ? { body } : undefined));
+  const error: unknown = await (await open(`http://${host}`)).query('SELECT 1').catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(UserError);
+  expect((error as Error).message).toMatch(new RegExp(`^what answers at http://${host} is not InfluxDB, or something changes its answers: check --influx \\(status 200, it says: .*\\)$`));
 });
 
 it('reports errors that come with status 200', async () => {

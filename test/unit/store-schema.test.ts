@@ -38,7 +38,7 @@ it('writes a phase as one wide point', () => {
   expect(point).toBe('bench_round,phase=1,protocol=http/1.1,round=2,run=r\\ 1,scenario=s,server=nginx,variant=v '
     + 'position=1,published_rps=700,measured_rps=500,ratio=1.25,ratio_so_far=1.2,ci_low=1.1,ci_high=1.3,label="round 2: v",requests=1000,seconds=2,errors=5,errors_per_million=5000,'
     + 'errors_address_not_available=1,errors_refused=2,errors_reset=0,errors_timed_out=0,errors_short=0,errors_other=2,success_ratio=0.99,'
-    + 'server_cpu_micros_per_request=10,generator_cpu_micros_per_request=20,p50_ms=1.5,p99_ms=2.5,max_ms=9,'
+    + `server_cpu_micros_per_request=${0.01 / 995 * 1e6},generator_cpu_micros_per_request=${0.02 / 995 * 1e6},` + 'p50_ms=1.5,p99_ms=2.5,max_ms=9,'
     + 'connect_mean_ms=5,connect_max_ms=7,first_byte_mean_ms=8,first_byte_max_ms=10,send_delay_p99_ms=0.2,unsent=4,'
     + 'header_bytes=60000,header_savings=0.75,body_bytes=610000,total_bytes=850000,bytes_per_second=425000,server_rss_bytes=4096,'
     + 'generator_share=0.005,server_steal_share=0.01,generator_steal_share=0.02,server_others_share=0.03,load_average=1.5,'
@@ -71,7 +71,7 @@ it('has no interval after one round', () => {
 
 it('leaves out what a phase without requests has no figure for', () => {
   const tags = { run: 'r', scenario: 's', variant: 'v', round: '2', phase: '1', server: 'nginx', protocol: 'h2' };
-  const fields = fieldsOf(roundPoint({ tags, position: 0 }, { ...phase, requests: 0 }));
+  const fields = fieldsOf(roundPoint({ tags, position: 0 }, { ...phase, requests: 0, responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 } }));
   expect(fields).toContain('measured_rps');
   expect(fields).not.toContain('success_ratio');
   expect(fields).not.toContain('server_cpu_micros_per_request');
@@ -92,7 +92,7 @@ const facts = {
 
 /** A result, as far as its points need it. */
 function resultOf(...variants: MeasuredVariant[]): Result {
-  return { run: 'r', scenario: 's', startedAt: '2026-01-02T03:04:05.678Z', ...facts, ...summarise(facts, variants, {}) } as unknown as Result;
+  return { run: 'r', scenario: 's', state: 'complete', startedAt: '2026-01-02T03:04:05.678Z', ...facts, ...summarise(facts, variants, {}) } as unknown as Result;
 }
 
 /** Lines of a measurement in the points of a table. */
@@ -153,6 +153,25 @@ it('counts every cause of an error in all rounds and phases', () => {
   expect(written).toEqual([
     ['errors_address_not_available', 6], ['errors_refused', 12], ['errors_reset', 18], ['errors_timed_out', 24], ['errors_short', 30], ['errors_other', 36],
   ]);
+});
+
+it('marks verdicts of a run that goes on, or was ended early, as not final', () => {
+  const { comparisons, ...result } = resultOf(initial, tuned);
+  const verdictOf = (changes: Partial<Comparison>): string | undefined => {
+    const marked = comparisons.map((comparison) => ({ ...comparison, ...changes }));
+    return /,verdict="([^"]*)"/.exec(linesIn('bench_comparison', { ...result, state: 'partial', comparisons: marked })[1] ?? '')?.[1];
+  };
+  expect(verdictOf({ verdict: 'faster' })).toBe('faster, not final');
+  expect(verdictOf({ verdict: 'same', delayNotHeld: ['tuned'] })).toBe('same, delay not held, not final');
+  // There is no verdict that could change.
+  expect(verdictOf({ verdict: 'none' })).toBe('none');
+});
+
+it('stores no interval of one round, which has none', () => {
+  const once = (variant: MeasuredVariant): MeasuredVariant => ({ ...variant, rounds: variant.rounds.slice(0, 1) });
+  const [, row = ''] = linesOf('bench_comparison', once(initial), once(tuned));
+  expect(fieldsOf(row)).toEqual(expect.arrayContaining(['ratio', 'cpu_ratio']));
+  expect(fieldsOf(row).filter((field) => field.includes('ci_'))).toEqual([]);
 });
 
 it('takes back what a later round has decided: a field that is left out would stay in the database', () => {
