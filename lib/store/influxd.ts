@@ -99,16 +99,19 @@ async function storeOn(influx: Influx, version: string, local: LocalInfluxd | nu
     return there;
   }
 
-  /** A local influxd that has died is started again on the way; both writing and asking twice do no harm. */
+  /**
+   * A local influxd that has died is started again on the way; both writing and asking twice do no harm. There is always a second
+   * try: one request may wait for as long as all tries together should take.
+   */
   async function persistently<T>(operation: () => Promise<T>): Promise<T> {
     const deadline = performance.now() + retryForMs;
-    for (let waitMs = 100; ; waitMs = Math.min(2 * waitMs, 2000)) {
+    for (let waitMs = 100, tries = 1; ; waitMs = Math.min(2 * waitMs, 2000), tries++) {
       if (performance.now() < silentUntilMs) throw new InfluxError(`InfluxDB at ${influx.url} does not answer: it hangs`, null);
       try {
         return await operation();
       } catch (error) {
         if (!(error instanceof InfluxError) || !error.transient) throw error;
-        if (performance.now() + waitMs > deadline) {
+        if (tries > 1 && performance.now() + waitMs > deadline) {
           const failure = local?.failure() ?? null;
           throw failure === null ? error : new InfluxError(`${error.message}; ${failure}`, error.status);
         }
