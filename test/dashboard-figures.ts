@@ -162,11 +162,13 @@ const roundFigures: Record<string, (row: RoundRow, result: Result) => Cell | und
   ratio: ({ variant, round, index, phase }, result) => {
     const baseline = result.variants.find(({ name }) => name === comparisonOf(variant, result)?.baseline);
     const other = baseline?.rounds.find((one) => one.round === round.round)?.phases[index];
-    return other && (phase.requests / phase.seconds) / (other.requests / other.seconds);
+    return other && (answered(phase) / phase.seconds) / (answered(other) / other.seconds);
   },
-  server_cpu_micros_per_request: ({ phase }) => (phase.serverCpuSeconds / Object.values(phase.responses).reduce((a, b) => a + b)) * 1e6,
-  generator_share: ({ variant, phase }, { environment: { generatorCpus } }) => (
-    phase.generatorCpuSeconds / (phase.seconds * Math.min(variant.load.threads, generatorCpus.length))
+  server_cpu_micros_per_request: ({ phase }) => (phase.serverCpuSeconds / answered(phase)) * 1e6,
+  // What a link carries to the generator is of its cores as well.
+  generator_share: ({ variant, phase }, { environment: { generatorCpus } }) => Math.max(
+    phase.generatorCpuSeconds / (phase.seconds * Math.min(variant.load.threads, generatorCpus.length)),
+    (phase.generatorCpuSeconds + (phase.network?.linkCpuSeconds.toClient ?? 0)) / (phase.seconds * generatorCpus.length),
   ),
   server_steal_share: ({ phase }) => phase.noise?.serverStealShare,
   generator_steal_share: ({ phase }) => phase.noise?.generatorStealShare,
@@ -179,12 +181,12 @@ const roundFigures: Record<string, (row: RoundRow, result: Result) => Cell | und
 /** What the columns of the link's table of rounds have to say, where the server has one core and the link 100 ms of delay. */
 const linkRoundFigures: typeof roundFigures = {
   ...roundFigures,
-  packets_to_server_per_request: ({ phase }) => phase.network && phase.network.toServer.packets / phase.requests,
-  packets_to_client_per_request: ({ phase }) => phase.network && phase.network.toClient.packets / phase.requests,
+  packets_to_server_per_request: ({ phase }) => phase.network && phase.network.toServer.packets / answered(phase),
+  packets_to_client_per_request: ({ phase }) => phase.network && phase.network.toClient.packets / answered(phase),
   dropped_to_server_share: ({ phase }) => phase.network && phase.network.toServer.dropped / phase.network.toServer.packets,
   dropped_to_client_share: ({ phase }) => phase.network && phase.network.toClient.dropped / phase.network.toClient.packets,
   lateness_p99_ms: ({ phase }) => latestP99(phase),
-  retransmits_per_request: ({ phase }) => phase.network && (phase.network.retransmits.client + phase.network.retransmits.server) / phase.requests,
+  retransmits_per_request: ({ phase }) => phase.network && (phase.network.retransmits.client + phase.network.retransmits.server) / answered(phase),
   listen_overflows: ({ phase }) => phase.network?.listenOverflows,
   server_idle_share: ({ phase }) => 1 - phase.serverCpuSeconds / phase.seconds,
   delay: ({ phase }) => (latestP99(phase) > 2 ? notHeld(latestP99(phase)) : 'held'),
@@ -254,5 +256,9 @@ function failed(variant: VariantResult, cause: ErrorCause): number | null {
 }
 
 function perRequest(variant: VariantResult, of: (phase: Phase) => number): number | null {
-  return variant.rounds.length === 0 ? null : total(variant, of) / total(variant, (phase) => phase.requests);
+  return variant.rounds.length === 0 ? null : total(variant, of) / total(variant, answered);
+}
+
+function answered({ responses }: Phase): number {
+  return Object.values(responses).reduce((sum, count) => sum + count, 0);
 }

@@ -60,13 +60,19 @@ export function clockStepIn(samples: readonly Pick<UsageSample, 'wallAheadMs'>[]
 }
 
 /**
- * Whether a CPU quota held the run back within the window.
+ * Of the window. Where a quota is that of as many cores as are used, as defaultCores chooses them, the kernel may run out of it
+ * just before it grants the next period's.
+ */
+const toleratedThrottling = 0.001;
+
+/**
+ * Whether a CPU quota held the run back within the window for longer than that.
  * @param quotas as in ThrottlingWatch
  */
 export function throttlingIn(samples: readonly Pick<UsageSample, 'atMs' | 'throttling'>[], { fromMs, toMs }: UsageWindow, quotas: string): string | undefined {
   const before = (samples.findLast(({ atMs }) => atMs <= fromMs) ?? samples[0])?.throttling;
   const after = (samples.find(({ atMs }) => atMs >= toMs) ?? samples.at(-1))?.throttling;
-  if (before === undefined || after === undefined || after.times <= before.times) return undefined;
+  if (before === undefined || after === undefined || !(after.ms - before.ms > toleratedThrottling * (toMs - fromMs))) return undefined;
   const times = after.times - before.times;
   return `a CPU quota held the run back ${times === 1 ? 'once' : `${whole(times)} times`}, for ${scaledTime(after.ms - before.ms)}, during the load (${quotas}): `
     + 'take the quota away (cpu.max; docker run --cpus, a pod\'s limits.cpu), or give it more than the cores that bakeoff uses';

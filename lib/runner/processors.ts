@@ -1,8 +1,9 @@
 // What the kernel says of this machine's processors: physical cores, and how much of their time this process may use.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
 import { UserError } from '../errors.ts';
 import { parseCpuList } from './cpu-list.ts';
+import { limitedGroups } from './throttling.ts';
 
 /** A physical core. One with hardware threads (SMT) has several CPUs, which slow each other down. */
 export interface PhysicalCore {
@@ -39,7 +40,7 @@ export function readProcessors(root = '/'): Processors {
     const cpus = [...cores.get(key)?.cpus ?? [], cpu];
     cores.set(key, { cpus, node: nodeOf(folder), capacity: capacityOf(cpu) });
   }
-  return { cores: [...cores.values()], quota: readQuota(root) };
+  return { cores: [...cores.values()], quota: Math.min(Infinity, ...limitedGroups(root).map((group) => group.cores)) };
 }
 
 /** In all, ascending. */
@@ -69,37 +70,6 @@ function capacities(cpus: readonly number[], cpuFolder: string): (cpu: number) =
     if (distinct.size > 1 && !distinct.has(NaN)) return (cpu) => values.get(cpu) as number;
   }
   return () => 0;
-}
-
-/** The least quota of the own control group and those above it, as far as they can be seen: of cgroup v2, and of v1's cpu controller. */
-function readQuota(root: string): number {
-  const groups = (read(join(root, 'proc/self/cgroup')) ?? '').split('\n').map((line) => /^\d+:([^:]*):(.*)$/.exec(line));
-  const quotas = (read(join(root, 'proc/self/mountinfo')) ?? '').split('\n').flatMap((line) => {
-    // mountinfo: id, parent, device, root, mount point, options, …, "-", type, source, options of the file system.
-    const mount = /^\S+ \S+ \S+ (\S+) (\S+) .* - (cgroup2?) \S+ (\S+)$/.exec(line);
-    if (mount === null) return [];
-    const [, mounted = '', point = '', type, options = ''] = mount;
-    const isV2 = type === 'cgroup2';
-    if (!isV2 && !options.split(',').includes('cpu')) return [];
-    const own = groups.find((group) => (isV2 ? group?.[1] === '' : group?.[1]?.split(',').includes('cpu')))?.[2];
-    return own === undefined ? [] : foldersUpTo(point, mounted, own).map((folder) => quotaOf(join(root, folder), isV2));
-  });
-  return Math.min(Infinity, ...quotas);
-}
-
-/** The folder of a group, of those above it, and the mount point: all that there is where the group lies outside of what is mounted. */
-function foldersUpTo(point: string, mounted: string, own: string): string[] {
-  const parts = relative(mounted, own).split('/').filter((part) => part !== '');
-  const within = parts.includes('..') ? [] : parts;
-  return Array.from({ length: within.length + 1 }, (_, count) => join(point, ...within.slice(0, count)));
-}
-
-function quotaOf(folder: string, isV2: boolean): number {
-  const [quota, period] = isV2 ? (read(join(folder, 'cpu.max')) ?? '').split(' ')
-    : [read(join(folder, 'cpu.cfs_quota_us')), read(join(folder, 'cpu.cfs_period_us'))];
-  const share = Number(quota) / Number(period);
-  // "max" and -1: none.
-  return share > 0 ? share : Infinity;
 }
 
 /** A file's text without the line's end; undefined where it cannot be read, or says nothing. */

@@ -5,8 +5,14 @@ import path from 'node:path';
 import { phaseBeginsLine, phaseLinePrefix } from '../k6/load-plan.ts';
 import type { LoadResult } from './result.ts';
 
-/** k6 writes the keys in this order; what does not look like it (half a line on a full disk) is passed over. */
-const requestsLine = /^\{"metric":"loadgen_requests","type":"Point","data":\{.*?"value":([\d.e+]+)/;
+/**
+ * A second's samples: first the time under load, then the responses by class, at last the connections. k6 writes the keys in this
+ * order; what does not look like it (half a line on a full disk) is passed over.
+ */
+const sampleLine = /^\{"metric":"loadgen_(seconds|responses|connections)","type":"Point","data":\{.*?"value":([\d.e+-]+)/;
+
+/** A shorter rest of a second has too few responses to say how many there are in one. */
+const shortestSeconds = 0.1;
 
 /**
  * Calls `begins` at the begin of each phase, as soon as the script has printed so, and returns a function that ends this. Where the
@@ -42,17 +48,22 @@ export class RecordTail {
   #offset = 0;
   #rest = '';
   #buffer = Buffer.alloc(64 * 1024);
+  /** Of the second whose samples are being read. */
+  #seconds = 0;
+  #responses = 0;
   #rps: number | null = null;
 
   constructor(file: string) {
     this.#file = file;
   }
 
-  /** requests/s by the newest sample of loadgen_requests, which are one a second; null before the first. */
-  requestsPerSecond(): number | null {
+  /** Responses per second under load, by the newest whole second's samples; null before the first. */
+  responsesPerSecond(): number | null {
     for (const line of this.#newLines()) {
-      const value = requestsLine.exec(line)?.[1];
-      if (value !== undefined) this.#rps = Number(value);
+      const [, metric, value] = sampleLine.exec(line) ?? [];
+      if (metric === 'seconds') [this.#seconds, this.#responses] = [Number(value), 0];
+      else if (metric === 'responses') this.#responses += Number(value);
+      else if (metric === 'connections' && this.#seconds >= shortestSeconds) this.#rps = this.#responses / this.#seconds;
     }
     return this.#rps;
   }

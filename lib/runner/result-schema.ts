@@ -2,7 +2,7 @@
 import * as v from 'valibot';
 import { UserError } from '../errors.ts';
 import {
-  check, count, each, exactly, figure, flag, isObject, list, name, oneOf, open, orAbsent, orElse, orNull, placeOf, signed, text, texts, trueOrAbsent, whole, type Form,
+  check, count, each, exactly, figure, flag, isObject, list, name, oneOf, open, orAbsent, orElse, orNull, placeOf, signed, text, texts, trueOrAbsent, whole, within, type Form,
 } from '../form.ts';
 import { mostRounds, networkForm, protocol, publishedForm } from '../scenario/schema.ts';
 import type {
@@ -94,7 +94,9 @@ const variant = exactly<VariantResult>()(open({
   network: orNull(networkResult), traffic: orNull(traffic), phases: list(phaseResult),
 }));
 
-const ratio = { ratio: figure, ci95: interval };
+/** With two rounds far apart an interval has ends that nothing measured comes near. */
+const bound = within(0, Number.MAX_VALUE);
+const ratio = { ratio: figure, ci95: v.strictTuple([bound, bound], two) };
 const comparison = exactly<Comparison>()(open({
   ...ratio, metric: oneOf(['rps']), variant: name, baseline: name, verdict: oneOf(['faster', 'slower', 'same', 'inconclusive', 'none']), why: text, publishedRatio: orNull(figure),
   cpu: orNull(open(ratio)), roundRatios: list(figure), outliers: list(roundNumber), roundsNeeded: orNull(figure), disagreement: text, delayNotHeld: texts,

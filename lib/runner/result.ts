@@ -253,7 +253,7 @@ export interface VariantResult {
   /** Per response; null where nothing was answered. */
   serverCpuMicrosPerRequest: { median: number } | null;
   latencyMs: { p50: number; p99: number; max: number } | null;
-  /** Per attempt, as the success ratio. */
+  /** Per attempt that ended; those that hung are in the success ratio alone. */
   errorsPerMillion: number | null;
   /** As in PhaseResult, over all phases. */
   successRatio: number | null;

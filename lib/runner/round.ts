@@ -55,7 +55,7 @@ export interface VariantRound {
 export interface Attempt {
   /** Names it, in folders and tags. */
   round: number;
-  /** Called about twice a second with requests/s of the last second, null before the first. */
+  /** Called about twice a second with responses/s of the last second, null before the first. */
   onLoad(rps: number | null): void;
 }
 
@@ -277,7 +277,7 @@ async function underLoad(
       samples = sampler.samples;
       recordFile = k6.recordFile;
       const tail = new RecordTail(k6.recordFile);
-      const ticker = setInterval(() => onLoad(tail.requestsPerSecond()), 500);
+      const ticker = setInterval(() => onLoad(tail.responsesPerSecond()), 500);
       return () => {
         clearInterval(ticker);
         unwatch();

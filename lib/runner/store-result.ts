@@ -1,8 +1,7 @@
 // The wide points of a run: what the dashboards select.
-import { usableCores } from '../analysis/limit.ts';
+import { generatorShareOf, usableCores } from '../analysis/limit.ts';
 import { networkResult } from '../analysis/network.ts';
-import { publishedPhases, wholeRounds } from '../analysis/phases.ts';
-import { roundRps } from '../analysis/phases.ts';
+import { publishedPhases, roundRps, wholeRounds } from '../analysis/phases.ts';
 import { comparable } from '../analysis/verdict.ts';
 import { UserError } from '../errors.ts';
 import { checkAgain, roundPoint, runPoint, tablePoints } from '../store/index.ts';
@@ -69,8 +68,10 @@ function roundPoints(plan: Plan, { round, outcomes }: KeptRound, { variants, com
       const position = plan.shown.indexOf(variant);
       const result = variants[position] as VariantResult;
       const usable = usableCores(result, cores);
-      const network = networkResult(result.network?.spec, [{ round, phases: [phase] }], usable.server);
-      return roundPoint({ tags, position, publishedRps: published?.rps, ratio, soFar, generatorCores: usable.generator, network }, phase);
+      const alone = { round, phases: [phase] };
+      const network = networkResult(result.network?.spec, [alone], usable.server);
+      const generatorShare = generatorShareOf(alone, { usable: usable.generator, all: cores.generator });
+      return roundPoint({ tags, position, publishedRps: published?.rps, ratio, soFar, generatorShare, network }, phase);
     });
   });
 

@@ -1,4 +1,4 @@
-// How often a CPU quota held this run back, as its control groups count it.
+// The CPU quotas of this process's control groups, and how often they held this run back.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 

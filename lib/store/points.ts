@@ -2,10 +2,10 @@
 import { publishedBuckets, sameBucket } from '../analysis/buckets.ts';
 import { streamsOf } from '../analysis/loads.ts';
 import { delayText } from '../analysis/network.ts';
-import { headerSavingsPercent, phasePairs, successRatioOf } from '../analysis/phases.ts';
+import { headerSavingsPercent, phasePairs, responsesOf, successRatioOf } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { streamSweep } from '../analysis/stream-sweep.ts';
-import { comparable, delayMark } from '../analysis/verdict.ts';
+import { comparable, delayMark, notFinalMark } from '../analysis/verdict.ts';
 import { bucketLabel } from '../format.ts';
 import type {
   Comparison, Distribution, ErrorCause, Integrity, LoadResult, NetworkResult, NoiseFloor, Phase, PhaseResult, Result, VariantResult,
@@ -56,8 +56,8 @@ export interface RoundContext {
   ratio?: number | undefined;
   /** Over the rounds up to this one. */
   soFar?: Pick<Comparison, 'ratio' | 'ci95' | 'roundRatios'> | undefined;
-  /** That the generator can use, for its share of them. */
-  generatorCores?: number | undefined;
+  /** Of the cores that the generator can use, as generatorShareOf. */
+  generatorShare?: number | undefined;
   /** What the run's own network did in this round; none on loopback. */
   network?: NetworkResult | null | undefined;
 }
@@ -67,7 +67,7 @@ export function roundPoint(context: RoundContext, phase: Phase): string {
   const { requests, noise } = phase;
   const { soFar, tags: { round, variant } } = context;
   const interval = soFar && intervalOf(soFar, soFar.ci95);
-  const responses = Object.values(phase.responses).reduce((sum, count) => sum + count, 0);
+  const responses = responsesOf(phase);
   return pointOf(benchRound, context.tags, {
     position: context.position,
     published_rps: context.publishedRps,
@@ -100,7 +100,7 @@ export function roundPoint(context: RoundContext, phase: Phase): string {
     total_bytes: phase.bytes.received,
     bytes_per_second: phase.bytes.received / phase.seconds,
     server_rss_bytes: phase.serverRssBytes,
-    generator_share: context.generatorCores === undefined ? null : phase.generatorCpuSeconds / (phase.seconds * context.generatorCores),
+    generator_share: context.generatorShare,
     server_steal_share: noise?.serverStealShare,
     generator_steal_share: noise?.generatorStealShare,
     server_others_share: noise?.serverOthersShare,
@@ -158,6 +158,7 @@ function comparisonFields(
   const { published, traffic } = variant;
   const phases = variant.rounds.flatMap((round) => round.phases);
   const requests = total(phases, (phase) => phase.requests);
+  const responses = total(phases, responsesOf);
   const measured = comparable(variant, comparison) ? comparison : undefined;
   const interval = measured && intervalOf(measured, measured.ci95);
   const cpuInterval = comparison && intervalOf(comparison, comparison.cpu?.ci95);
@@ -170,7 +171,7 @@ function comparisonFields(
     ci_low: interval?.[0],
     ci_high: interval?.[1],
     // Rounds that follow may change it.
-    verdict: comparison && comparison.verdict + delayMark(comparison) + (state === 'complete' || comparison.verdict === 'none' ? '' : ', not final'),
+    verdict: comparison && comparison.verdict + delayMark(comparison) + (comparison.verdict === 'none' ? '' : notFinalMark({ state })),
     why: comparison?.why ?? variant.publishedOnly,
     // Written anew after each round: what a later round takes back must not be left out, or the database would keep it.
     rounds_needed: measured && (measured.roundsNeeded ?? 0),
@@ -199,8 +200,8 @@ function comparisonFields(
     published_total_bytes: published?.receivedBytes,
     total_bytes: traffic?.bytes.received,
     bytes_per_second: traffic?.receivedBytesPerSecond,
-    header_bytes_per_request: total(phases, (phase) => phase.bytes.headers) / requests,
-    total_bytes_per_request: total(phases, (phase) => phase.bytes.received) / requests,
+    header_bytes_per_request: total(phases, (phase) => phase.bytes.headers) / responses,
+    total_bytes_per_request: total(phases, (phase) => phase.bytes.received) / responses,
     server_share: variant.serverShare,
     generator_share: variant.generatorShare,
     ceiling_rps: ceilings.find(({ variants }) => variants.includes(variant.name))?.rps,

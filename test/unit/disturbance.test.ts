@@ -147,6 +147,13 @@ describe('a quota', () => {
       + 'take the quota away (cpu.max; docker run --cpus, a pod\'s limits.cpu), or give it more than the cores that bakeoff uses');
   });
 
+  test('that did so for a thousandth of the window at most is not', () => {
+    const held = (ms: number): string | undefined => throttlingIn([[0, 0, 0], [10_000, 4, ms]].map(([atMs, times, sum]) => (
+      { atMs: atMs as number, throttling: { times: times as number, ms: sum as number } })), { fromMs: 0, toMs: 10_000, idleBefore: false }, '');
+    expect(held(10)).toBeUndefined();
+    expect(held(10.1)).toContain('held the run back 4 times, for 10.10 ms');
+  });
+
   test('that did so before or after it is not', () => {
     expect([during(100, 900), during(2000, 3000), throttlingIn([], { fromMs: 0, toMs: 1, idleBefore: true }, '')]).toEqual([undefined, undefined, undefined]);
   });

@@ -95,6 +95,11 @@ test('a page of very many runs has a name that a file may have', async () => {
   expect(printed).toEqual([join(home, 'results', `report-${names[0]}+11-more.html`)]);
 });
 
+test('an interval of two rounds far apart is read as it was written', async () => {
+  aRun('wide', JSON.stringify({ ...both, run: 'wide', comparisons: both.comparisons.map((one) => ({ ...one, ci95: [0, Number.MAX_VALUE] })) }));
+  expect(await main(['report', 'wide'])).toBe(0);
+});
+
 test('without a run the runs are listed', async () => {
   aRun('one');
   expect(await main(['report'])).toBe(0);

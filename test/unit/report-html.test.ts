@@ -148,8 +148,8 @@ describe('figures', () => {
     expect(dataOf<Effects>(effectFigures(two)).effects).toMatchObject([{ interval: null, verdict: 'none', rounds: [{ round: 1 }, { round: 2 }] }]);
   });
 
-  test('percentiles end with the longest of so many requests', () => {
-    const few = result([{ ...workers, rounds: [{ round: 3, phases: [phase({ requests: 50, latencyMs: latency(2, 5, 9) })] }] }]);
+  test('percentiles end with the longest of so many responses', () => {
+    const few = result([{ ...workers, rounds: [{ round: 3, phases: [phase({ requests: 150, responses: { '2xx': 48, '3xx': 0, '4xx': 0, '5xx': 2 }, latencyMs: latency(2, 5, 9) })] }] }]);
     const [line] = dataOf<Percentiles>(percentileFigures(few)).lines;
     expect(line).toMatchObject({ name: 'workers', round: 3, typical: true });
     expect(line?.points).toEqual([

@@ -261,14 +261,20 @@ describe('what k6 writes', () => {
   test('is followed while it grows, half lines included', () => {
     const file = join(folder, 'record.ndjson');
     const tail = new RecordTail(file);
-    expect(tail.requestsPerSecond()).toBeNull();
-    writeFileSync(file, '{"metric":"loadgen_requests","type":"Metric","data":{"name":"loadgen_requests"}}\n');
-    expect(tail.requestsPerSecond()).toBeNull();
-    const line = point('loadgen_requests', 1234);
-    appendFileSync(file, point('loadgen_requests', 1) + point('loadgen_bytes', 7) + line.slice(0, 40));
-    expect(tail.requestsPerSecond()).toBe(1);
-    appendFileSync(file, line.slice(40) + point('loadgen_responses', 9).repeat(5000));
-    expect(tail.requestsPerSecond()).toBe(1234);
+    expect(tail.responsesPerSecond()).toBeNull();
+    writeFileSync(file, '{"metric":"loadgen_seconds","type":"Metric","data":{"name":"loadgen_seconds"}}\n');
+    expect(tail.responsesPerSecond()).toBeNull();
+    const second = (seconds: number, ...responses: number[]): string => point('loadgen_seconds', seconds) + point('loadgen_requests', 99_999)
+      + responses.map((count) => point('loadgen_responses', count)).join('') + point('loadgen_bytes', 7);
+    const last = point('loadgen_connections', 10);
+    appendFileSync(file, second(1, 1) + last + second(0.5, 617, 3) + last.slice(0, 40));
+    expect(tail.responsesPerSecond()).toBe(1);
+    appendFileSync(file, last.slice(40) + point('loadgen_latency_ms', 9).repeat(5000));
+    expect(tail.responsesPerSecond()).toBe(1240);
+    appendFileSync(file, second(1e-9, 1) + last);
+    expect(tail.responsesPerSecond()).toBe(1240);
+    appendFileSync(file, second(1) + last);
+    expect(tail.responsesPerSecond()).toBe(0);
   });
 
   test('of the script: the lines of phases among others', async () => {

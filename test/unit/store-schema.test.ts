@@ -32,7 +32,7 @@ it('names every measurement once', () => {
 it('writes a phase as one wide point', () => {
   const point = roundPoint({
     tags: { run: 'r 1', scenario: 's', variant: 'v', round: '2', phase: '1', server: 'nginx', protocol: 'http/1.1' },
-    position: 1, publishedRps: 700, ratio: 1.25, soFar: { ratio: 1.2, ci95: [1.1, 1.3], roundRatios: [1.15, 1.25] }, generatorCores: 2,
+    position: 1, publishedRps: 700, ratio: 1.25, soFar: { ratio: 1.2, ci95: [1.1, 1.3], roundRatios: [1.15, 1.25] }, generatorShare: 0.005,
     network: networkResult(),
   }, phase);
   expect(point).toBe('bench_round,phase=1,protocol=http/1.1,round=2,run=r\\ 1,scenario=s,server=nginx,variant=v '
@@ -126,7 +126,7 @@ it('writes one row of the table per variant, a nanosecond apart, with what is th
     + 'rounds_needed=0,looks="5, 10, 20",outliers="",cpu_ratio=1,cpu_ci_low=1,cpu_ci_high=1,disagreement="",note="ours",rounds=2,requests=2000,published_errors_per_million=363,errors_per_million=5000,'
     + 'errors_address_not_available=2,errors_refused=4,errors_reset=0,errors_timed_out=0,errors_short=0,errors_other=4,success_ratio=0.99,server_cpu_micros_per_request=10.050251256281408,p50_ms=1.5,p99_ms=2.5,max_ms=9,'
     + 'published_header_bytes=10,header_bytes=60000,published_header_savings=0.4,header_savings=0.75,body_bytes=610000,published_total_bytes=90,'
-    + 'total_bytes=850000,bytes_per_second=425000,header_bytes_per_request=60,total_bytes_per_request=850,'
+    + 'total_bytes=850000,bytes_per_second=425000,' + `header_bytes_per_request=${60_000 / 995},total_bytes_per_request=${850_000 / 995},`
     + 'server_share=0.005,generator_share=0.01,ceiling_rps=2000,ceiling_share=0.24875,published_packets_per_request=11 1767323045678000002');
   expect(fieldsOf(second)).toEqual(onLoopback);
 });

@@ -308,7 +308,7 @@ export interface VariantResult {
         p99: number;
         max: number;
     } | null;
-    /** Per attempt, as the success ratio. */
+    /** Per attempt that ended; those that hung are in the success ratio alone. */
     errorsPerMillion: number | null;
     /** As in PhaseResult, over all phases. */
     successRatio: number | null;

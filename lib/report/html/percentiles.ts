@@ -1,4 +1,5 @@
 // Latency percentiles as HdrHistogram plots them: over 1 / (1 − p), on a log scale.
+import { responsesOf } from '../../analysis/phases.ts';
 import { scaledTime } from '../../format.ts';
 import type { LatencyDistribution, Result, VariantResult } from '../../runner/result.ts';
 import { figure, tableOf } from '../table.ts';
@@ -24,7 +25,7 @@ function phaseFigure(variants: readonly VariantResult[], index: number, several:
     if (phase === undefined || phase.latencyMs.max === 0) return [];
     const typical = round === variant.phases[index]?.typicalRound;
     if (!typical && !withRounds) return [];
-    return [{ name: variant.name, round, typical, points: pointsOf(phase.latencyMs, phase.requests) }];
+    return [{ name: variant.name, round, typical, points: pointsOf(phase.latencyMs, responsesOf(phase)) }];
   }));
   return [{
     title: `Latency by percentile${several ? `, phase ${index + 1}` : ''}`,
@@ -39,12 +40,12 @@ function phaseFigure(variants: readonly VariantResult[], index: number, several:
   }];
 }
 
-/** Of so many requests the longest one is their percentile 1 − 1/n; percentiles beyond that are not known. */
-function pointsOf(latencyMs: LatencyDistribution, requests: number): Percentile[] {
-  const middle = known.map(([key, p, name]): Percentile => ({ at: 1 / (1 - p), name, ms: latencyMs[key] })).filter(({ at }) => at < requests);
+/** Of so many responses the longest one is their percentile 1 − 1/n; percentiles beyond that are not known. */
+function pointsOf(latencyMs: LatencyDistribution, responses: number): Percentile[] {
+  const middle = known.map(([key, p, name]): Percentile => ({ at: 1 / (1 - p), name, ms: latencyMs[key] })).filter(({ at }) => at < responses);
   return [
     { at: 1, name: 'min', ms: latencyMs.min },
     ...middle,
-    { at: Math.max(2, requests), name: 'max', ms: latencyMs.max },
+    { at: Math.max(2, responses), name: 'max', ms: latencyMs.max },
   ].map((point) => ({ ...point, at: Number(point.at.toPrecision(12)) }));
 }
