@@ -31,6 +31,8 @@ export async function storeOf({ folder, env }: Home): Promise<Store> {
 /** A folder for results that is not there yet, in one of its own that goes with the test. */
 export function newOut(): string {
   const parent = mkdtempSync(join(tmpdir(), 'bakeoff-out-'));
+  // Tests put there what servers use, which run as nobody where root starts them.
+  chmodSync(parent, 0o755);
   onTestFinished(() => rmSync(parent, { recursive: true, force: true }));
   return join(parent, 'results');
 }

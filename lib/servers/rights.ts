@@ -11,6 +11,13 @@ export async function unprivilegedUser(server: string): Promise<RunAs | undefine
   return { name: 'nobody', uid: Number(found[2]), gid: Number(found[3]) };
 }
 
+/** Throws UserError when this user cannot run the server's binary, e.g. one that root has built in a folder of its own. */
+export async function requireRunnable(binary: string, user: RunAs | undefined): Promise<void> {
+  if (user === undefined) return;
+  const { code } = await run({ command: 'test', args: ['-x', binary], user });
+  if (code !== 0) throw new UserError(`${binary} is closed to ${user.name}, whom servers run as where root starts them: open it and the folders above it to all (chmod a+rx), or start bakeoff without root`);
+}
+
 /** Shells of users that nobody logs in as. */
 const noLogin = /\/(?:nologin|false)$/;
 

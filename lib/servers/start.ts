@@ -15,7 +15,7 @@ import { ownComplaint } from './own/complaint.ts';
 import { freePort, portProblem, untilItHasThePort, type Address } from './ports.ts';
 import { waitUntilReadyInside } from './ready-inside.ts';
 import { waitUntilReady, type ReadyCheck } from './ready.ts';
-import { unprivilegedUser } from './rights.ts';
+import { requireRunnable, unprivilegedUser } from './rights.ts';
 import { makeScratch, type Scratch } from './scratch.ts';
 import type { AdoptedConfig, Build, RunningServer, ServerKind, StartOptions } from './server.ts';
 import { watchUsage } from './usage.ts';
@@ -74,6 +74,7 @@ async function startOn(port: number, kind: ServerKind, spec: ServerSpec, options
       ? { ...await kind.compose(spec.config, { ...place, workers: options.workers, docroot: scratch.docroot }, build), workers: options.workers, redirections: [], hosts: [], upstreams: [] }
       : await kind.adopt(spec.config[0] as string, { ...place, cores: options.cpus.length, listen: spec.asIs.port, trustConfig: options.trustConfig === true, nextPort: otherPorts(port) }, build);
     config = { ...composed, user: composed.user ?? place.user };
+    await requireRunnable(options.binary, config.user);
     // A person's own may have secrets in it, and their file may be closed to others.
     await writeFile(files.config, config.text, spec.asIs === undefined ? {} : { mode: 0o600 });
     launch = { options, files, config, scratch, fileLimit, args: config.args(scratch.keep(files.config, config.text)) };

@@ -82,6 +82,17 @@ describe.runIf(process.getuid?.() === 0)('started by root', () => {
     expect(server.redirections.join('\n')).toMatch(new RegExp(`^${line.slice(0, -1)} → nobody, since `, 'm'));
   });
 
+  it('is told where its binary is closed to nobody', async () => {
+    const [, spec] = servers[0] as (typeof servers)[number];
+    const folder = await ownFiles({});
+    await chmod(folder, 0o700);
+    const binary = path.join(folder, 'nginx');
+    await writeFile(binary, `#!/bin/sh\nexec ${test.binaries.nginx} "$@"\n`, { mode: 0o755 });
+    expect(await refusal(() => test.start(spec, { binary }))).toBe(
+      `${binary} is closed to nobody, whom servers run as where root starts them: open it and the folders above it to all (chmod a+rx), or start bakeoff without root`,
+    );
+  });
+
   it('has the check of the config done with the same rights', async () => {
     const [, spec] = servers[0] as (typeof servers)[number];
     const folder = await ownFiles({});

@@ -43,13 +43,14 @@ function workerOf(run: ScenarioRun): number {
   return worker.pid;
 }
 
-/** That the first round was dropped for this reason, and the second one is kept and whole. */
+/** That the first round was dropped for this reason, and a later one is kept and whole: the second, unless a busy machine disturbed it too. */
 function expectRepeated(run: ScenarioRun, out: string, reason: RegExp): void {
   const { state, variants, warnings } = readResult(out);
   expect(warnings.find((line) => line.startsWith('round 1 was dropped and repeated as round 2: kept: '))).toMatch(reason);
   expect(run.stderr()).toMatch(reason);
   const [round, ...others] = variants[0]?.rounds ?? [];
-  expect({ state, round: round?.round, others }).toEqual({ state: 'complete', round: 2, others: [] });
+  expect({ state, others }).toEqual({ state: 'complete', others: [] });
+  expect(round?.round).toBeGreaterThan(1);
   const [phase] = round?.phases ?? [];
   expect(phase?.serverCpuSeconds).toBeGreaterThan(0);
   expect(phase?.serverCpuSeconds).toBeLessThan(1.05 * seconds);
@@ -140,16 +141,22 @@ const groups = ['/sys/fs/cgroup/cpu', '/sys/fs/cgroup'].find((folder) => existsS
 describe.runIf(groups !== undefined && process.getuid?.() === 0)('in a control group with a quota', () => {
   test('each of three tries is dropped, and the run ends with what to do', async ({ skip }) => {
     const group = join(groups as string, `bakeoff-test-${process.pid}`);
+    const setQuota = (micros: number): void => {
+      if (existsSync(join(group, 'cpu.cfs_quota_us'))) writeFileSync(join(group, 'cpu.cfs_quota_us'), String(micros));
+      else writeFileSync(join(group, 'cpu.max'), `${micros} 100000`);
+    };
     try {
       mkdirSync(group);
-      if (existsSync(join(group, 'cpu.cfs_quota_us'))) writeFileSync(join(group, 'cpu.cfs_quota_us'), '20000');
-      else writeFileSync(join(group, 'cpu.max'), '20000 100000');
+      setQuota(1_000_000);
     } catch {
       skip('control groups cannot be made here');
     }
     onTestFinished(async () => { await vi.waitFor(() => rmdirSync(group), { timeout: 10_000, interval: 50 }); });
     const out = newOut();
     const run = startCommand(['scenario', ...args(out)], home.env, ['sh', '-c', `echo $$ > ${group}/cgroup.procs && exec "$@"`, 'sh']);
+    // A quota that is there at the start is told before anything runs.
+    await vi.waitFor(() => expect(existsSync(join(runFolder(out), 'round-1'))).toBe(true), { timeout: 60_000, interval: 10 });
+    setQuota(20_000);
     expect(await run.ended, run.stderr()).toBe(1);
     expect(run.stderr()).toMatch(/round 1 was disturbed or failed each of 3 times, the last time: kept: .*(?:a CPU quota held the run back \d+ times?, for .*cpu\.(?:max|cfs_quota_us): 0\.2 cores\): take the quota away|nothing was sampled)/);
     expect(readResult(out).warnings.join('\n')).toContain('a CPU quota held the run back');

@@ -1,8 +1,8 @@
 // What an outside project sees: the package as it is packed and installed, the examples, the page on scenarios.
 import { createServer } from 'node:http';
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
-import { basename, dirname, join } from 'node:path';
+import { basename, join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { Result } from '../../lib/runner/result.ts';
 import { findGo, k6Path } from '../../lib/setup/k6.ts';
@@ -138,10 +138,9 @@ test('types: strict, with and without skipLibCheck; mistakes are found', async (
 test('what is kept lies in the person\'s data folder, and the packed sources are all that k6 is built from', async () => {
   const data = join(installed.folder, 'data');
   const expected = await k6Path({ ...thisMachine(), bakeoffFolder: join(data, 'bakeoff') }, await findGo(thisMachine()));
-  mkdirSync(dirname(expected), { recursive: true });
-  symlinkSync(home.env['K6_BIN'] as string, expected);
-  const finished = await inProject(installed.folder, ['bakeoff', 'k6'], { XDG_DATA_HOME: data, BAKEOFF_HOME: '', K6_BIN: '' });
-  expect(finished).toMatchObject({ code: 0, stdout: `${expected}\n`, stderr: '' });
+  const k6 = (): Promise<Finished> => inProject(installed.folder, ['bakeoff', 'k6'], { XDG_DATA_HOME: data, BAKEOFF_HOME: '', K6_BIN: '' });
+  expect(await k6()).toMatchObject({ code: 0, stdout: `${expected}\n`, stderr: expect.stringContaining('k6: building from xk6-loadgen/') });
+  expect(await k6()).toMatchObject({ code: 0, stdout: `${expected}\n`, stderr: '' });
 });
 
 test('the commands: each that is packed finds its modules and says how it is typed there', async () => {

@@ -109,6 +109,8 @@ describe('a whole run', () => {
     const out = newOut();
     const folder = join(out, '..');
     const logFile = join(folder, 'access.log');
+    writeFileSync(logFile, '');
+    chmodSync(logFile, 0o666);
     writeFileSync(join(folder, 'logged.conf'), `http {\n    access_log ${logFile} combined;\n}\n`);
     writeFileSync(join(folder, 'logged.mts'), `
       import { ab, defineScenario, nginx } from ${JSON.stringify(join(projectRoot, 'lib/scenario/index.ts'))};
