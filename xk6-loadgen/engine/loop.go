@@ -22,11 +22,6 @@ const (
 	startsPerTurn = 64
 	// In the open model a loop is awake this long before the next start is due.
 	awakeBefore = int64(60 * time.Microsecond)
-	// Time-outs are looked for in passes over all slots, which begin at most this long and at least this long apart, and in
-	// between after a hundredth of the time-out: see sweep.
-	sweepAtMost, sweepAtLeast = second, int64(5 * time.Millisecond)
-	// A turn looks at this many slots: a pass over a hundred thousand at once would keep a loop from reading for milliseconds.
-	slotsPerSweep = 1000
 	// wrk samples requests/s per thread at this interval.
 	threadSampleEvery = int64(100 * time.Millisecond)
 	// The longest wait: bounds how late a stop is noticed.
@@ -274,23 +269,6 @@ func (l *loop) run(entered chan<- error) {
 	l.shared.back <- l
 }
 
-// coresOf are the cores of one of so many loops: each has its own of those that are allowed, so that no two share one while
-// another is idle. Where there are as many loops as cores that is one for each; where there are fewer the kernel still chooses,
-// since other work may be bound to a core. With too few for that, nil leaves all to the kernel.
-//
-// They are dealt out in turn: where a core's second hardware thread is numbered half of all higher, as on most machines, a
-// loop has both.
-func coresOf(allowed []int, loops, number int) []int {
-	if loops == 1 || len(allowed) < loops {
-		return nil
-	}
-	var own []int
-	for i := number; i < len(allowed); i += loops {
-		own = append(own, allowed[i])
-	}
-	return own
-}
-
 // eventsThisTurn is how many events are handled before something else has its turn.
 func (l *loop) eventsThisTurn() int {
 	switch {
@@ -396,32 +374,4 @@ func (l *loop) timers() {
 		l.endPauses()
 	}
 	l.setTimer()
-}
-
-// sweep looks for what took too long, at some of the slots; the next turn goes on with the others. So an attempt ends as
-// timed out sweepInterval after its time at the latest, and the turns of a pass and longestWait later.
-func (l *loop) sweep() {
-	if l.sweepFrom == 0 {
-		l.nextSweep = l.clock + l.sweepInterval()
-	}
-	end := min(l.sweepFrom+slotsPerSweep, len(l.conns))
-	for i := l.sweepFrom; i < end; i++ {
-		l.conns[i].sweep()
-	}
-	if l.sweepFrom = end; end == len(l.conns) {
-		l.sweepFrom = 0
-	}
-}
-
-// sweepInterval is from the beginning of one pass to that of the next. It keeps a time-out's error small beside the time-out.
-func (l *loop) sweepInterval() int64 {
-	return min(sweepAtMost, max(sweepAtLeast, int64(l.plan.Timeout)/100))
-}
-
-// sweepBy has a pass begin by this time, but not all too soon.
-func (l *loop) sweepBy(at int64) {
-	if at = max(at, l.clock+sweepAtLeast); at < l.nextSweep {
-		l.nextSweep = at
-		l.setTimer()
-	}
 }

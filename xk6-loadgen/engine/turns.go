@@ -52,11 +52,13 @@ type turn struct {
 }
 
 // Alternate loads several servers, one at a time: a random order of the sides, the same one backwards, and so on anew. All of
-// a side's clocks run in its own turns only, so that its figures are those of a continuous load. A side that is through has
-// no more turns. The results are in the sides' order; StartedAt and EndedAt are the wall clock's, and so span the turns of
-// the others too.
+// a side's clocks run in its own turns only, so that its figures are those of a continuous load where its server is stopped. A
+// side that drains has its pauses in them too: it makes fewer requests/s, by about a latency per slice, and with a rate what is
+// due while it drains leaves late. A side that is through has no more turns. The results are in the sides' order; StartedAt and
+// EndedAt are the wall clock's, and so span the turns of the others too.
 //
-// No process group is left stopped, whatever happens to this function; what sends this process SIGKILL has to continue them.
+// No process group is left stopped when this function ends, however it does. Where the process ends in its midst (SIGKILL, or a
+// panic elsewhere), whoever started it has to continue them.
 // See Run for ctx and the errors, which name the side; beside these there is that of a process group that cannot be stopped.
 func Alternate(ctx context.Context, sides []Side, turns Turns) ([]Result, error) {
 	if err := turns.check(sides); err != nil {
