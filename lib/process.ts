@@ -14,7 +14,8 @@ export interface ChildOptions {
   /** Cores to pin to; all when absent. */
   cpus?: readonly number[];
   cwd?: string;
-  env?: NodeJS.ProcessEnv;
+  /** Absent: this process's own. */
+  env?: NodeJS.ProcessEnv | undefined;
   stdio?: StdioOptions;
 }
 
@@ -37,7 +38,8 @@ const endsWithParent = ['--pdeathsig', 'TERM'];
 /** With the user the kernel forgets the parent-death signal (prctl(2)), so that it is set again; setpriv does that last. */
 function becoming(user: ChildOptions['user']): string[] {
   if (user === undefined) return [];
-  const noRights = ['--clear-groups', '--inh-caps=-all', '--bounding-set=-all', '--no-new-privs'];
+  // The kernel starts no program whose file has rights (setcap) beyond the bounding set. Servers' files have this one, or none.
+  const noRights = ['--clear-groups', '--inh-caps=-all', '--bounding-set=-all,+net_bind_service', '--no-new-privs'];
   return ['setpriv', ...endsWithParent, `--reuid=${user.uid}`, `--regid=${user.gid}`, ...noRights, '--'];
 }
 

@@ -1,14 +1,36 @@
 // Whom servers run as. Root measures; what it starts needs no right of root's.
+import { readFileSync } from 'node:fs';
 import { UserError } from '../errors.ts';
 import type { RunAs } from '../process.ts';
 import { run } from '../setup/run.ts';
 
-/** Whom a server runs as that root starts: nobody. undefined when it is not root that starts it. Throws UserError when there is no such user. */
+/** Whom a server runs as that root starts: nobody. undefined when it is not root that starts it. Throws UserError when there is no such user, or root may not become it. */
 export async function unprivilegedUser(server: string): Promise<RunAs | undefined> {
   if (process.geteuid?.() !== 0) return undefined;
   const [found] = await lookUp('passwd', 'nobody');
   if (found === undefined) throw new UserError(`${server} runs as the user nobody, which is not there: create it, or start bakeoff without root`);
-  return { name: 'nobody', uid: Number(found[2]), gid: Number(found[3]) };
+  const user: RunAs = { name: 'nobody', uid: Number(found[2]), gid: Number(found[3]) };
+  if (!isHere('uid', user.uid) || !isHere('gid', user.gid)) {
+    throw new UserError(`${server} runs as the user nobody, which this user namespace does not have: start bakeoff outside of it, where you are not root`);
+  }
+  if (!mayBecomeAnother()) {
+    throw new UserError(`${server} runs as the user nobody, whom root may not become here: give the container the capabilities CHOWN, SETGID and SETUID, or start bakeoff as another user`);
+  }
+  return user;
+}
+
+/** capabilities(7): CHOWN, SETGID, SETUID. */
+const needed = [0n, 6n, 7n];
+
+function mayBecomeAnother(): boolean {
+  const effective = BigInt(`0x${/^CapEff:\s*([0-9a-f]+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? 'ff'}`);
+  return needed.every((bit) => (effective >> bit & 1n) === 1n);
+}
+
+/** Whether there can be such a user or group here: a user namespace may have root alone. */
+function isHere(kind: 'uid' | 'gid', id: number): boolean {
+  return readFileSync(`/proc/self/${kind}_map`, 'utf8').trim().split('\n').map((line) => line.trim().split(/\s+/).map(Number))
+    .some(([first = 0, , count = 0]) => id >= first && id < first + count);
 }
 
 /** Throws UserError when this user cannot run the server's binary, e.g. one that root has built in a folder of its own. */

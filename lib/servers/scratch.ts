@@ -14,10 +14,12 @@ export interface Scratch {
   /** For the server's temporary files. */
   temp: string;
   /**
-   * A path at which the server's user can read a file: its own, or that of a copy where it may be closed to that user. What is no
-   * key or the like by its size keeps its own path: the server says what is wrong with it.
+   * A path at which the server's user can read a file: its own, or that of a copy where it may be closed to that user. What is
+   * neither a key or the like nor in `own` keeps its own path, and the server says that it is closed: a stranger's config could
+   * have anything of root's shown to who is quick enough.
+   * @param own the folder of a person's config
    */
-  handOver(file: string): string;
+  handOver(file: string, own?: string): string;
   /** Writes what only the server is to read, and returns its path. */
   keep(name: string, text: string): string;
   /** Gives the server's user what is there for it. Before, all of it is closed to others; undefined: the server is not another user. */
@@ -33,7 +35,12 @@ const prefix = 'bakeoff-server-';
 
 /** A new folder below the system's temporary one, closed to others. Who is killed before removing it leaves that to the next server's start. */
 export function temporaryFolder(): Promise<string> {
-  return mkdtemp(path.join(tmpdir(), `${prefix}${process.pid}-`));
+  return mkdtemp(path.join(temporaryPlace(), `${prefix}${process.pid}-`));
+}
+
+/** The system's temporary folder; where root has one of its own that is closed to others (pam_tmpdir), that of all. */
+function temporaryPlace(): string {
+  return process.geteuid?.() === 0 && !letsAllIn(tmpdir()) && letsAllIn('/tmp') ? '/tmp' : tmpdir();
 }
 
 /** Of folders that temporaryFolder makes, and of those that a server's user was let into. */
@@ -41,7 +48,7 @@ const modes = [0o700, 0o711];
 
 /** Removes the folders of processes that were killed before they could: those that are this user's own, and no links. */
 function removeLeftOvers(): void {
-  const folder = tmpdir();
+  const folder = temporaryPlace();
   const { mode, dev } = statSync(folder);
   // Where anyone may rename what is others', a folder of ours may be any other one of ours.
   if ((mode & 0o022) !== 0 && (mode & 0o1000) === 0) return;
@@ -93,13 +100,13 @@ export async function makeScratch(docroot: string | undefined): Promise<Scratch>
   }
   return {
     docroot: copy, temp, keep, remove,
-    handOver(file) {
+    handOver(file, own) {
       const known = [...original].find(([, name]) => name === file)?.[0];
       if (known !== undefined || process.geteuid?.() !== 0 || isOpenToAll(file)) return known ?? file;
       // Of a name that is not there the server says that, instead of that the folder is closed to it.
       if (!existsSync(file)) return placeFor(file);
       const content = contentOf(file);
-      return content === undefined ? file : keep(file, content);
+      return content === undefined || !(isPem.test(content.toString('latin1')) || (own !== undefined && isIn(own, file))) ? file : keep(file, content);
     },
     giveTo(user) {
       if (user !== undefined) for (const file of [temp, ...readdirSync(kept).map((name) => path.join(kept, name))]) chownSync(file, user.uid, user.gid);
@@ -110,14 +117,30 @@ export async function makeScratch(docroot: string | undefined): Promise<Scratch>
   };
 }
 
+/** Keys of people (OpenSSH's) are none of a server's. */
+const isPem = /^-----BEGIN (?!OPENSSH)[A-Z0-9 ]+-----\r?$/m;
+
+/** Whether a file is in a folder, or below it, once all links are followed. Throws where one is not there. */
+export function isIn(folder: string, file: string): boolean {
+  return realpathSync(file).startsWith(`${realpathSync(folder).replace(/\/$/, '')}/`);
+}
+
 /** Whether every user may read it, and come to it: access control lists aside, which can only be stricter for some. */
 export function isOpenToAll(file: string): boolean {
   try {
     const real = realpathSync(file);
-    if ((statSync(real).mode & 0o004) === 0) return false;
-    for (let folder = path.dirname(real); ; folder = path.dirname(folder)) {
-      if ((statSync(folder).mode & 0o001) === 0) return false;
-      if (folder === '/') return true;
+    return (statSync(real).mode & 0o004) !== 0 && letsAllIn(path.dirname(real));
+  } catch {
+    return false; // It is not there.
+  }
+}
+
+/** Whether every user may pass through a folder and those above it. */
+function letsAllIn(folder: string): boolean {
+  try {
+    for (let inner = realpathSync(folder); ; inner = path.dirname(inner)) {
+      if ((statSync(inner).mode & 0o001) === 0) return false;
+      if (inner === '/') return true;
     }
   } catch {
     return false; // It is not there.

@@ -84,8 +84,8 @@ export interface Place {
   user?: RunAs | undefined;
   /** The file with key and certificate, made when it is asked for the first time on this machine. */
   certificateFile(): Promise<string>;
-  /** The path at which the server's user can read a key or the like, and only at its start: the file's own, or a copy's. */
-  handOver(file: string): string;
+  /** The path at which the server's user can read a key or the like, and only at its start: the file's own, or a copy's. `own`: the folder of a person's config. */
+  handOver(file: string, own?: string): string;
 }
 
 /** Where a person's own config is to run. */

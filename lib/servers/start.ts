@@ -183,7 +183,7 @@ async function checkConfig(kind: ServerKind, build: Build, spec: ServerSpec, { o
   // It tries to listen.
   const before = options.network?.enter;
   const { code, stdout, stderr } = await run({
-    before, command: options.binary, args: [...kind.checkArgs, ...args], user: config.user, cwd: folderOf(files, config), limit: checkLimit(spec, files),
+    before, command: options.binary, args: [...kind.checkArgs, ...args], user: config.user, env: environmentFor(config.user), cwd: folderOf(files, config), limit: checkLimit(spec, files),
     ...(options.signal === undefined ? {} : { signal: options.signal }),
   });
   if (code === 0) return;
@@ -199,6 +199,14 @@ async function checkConfig(kind: ServerKind, build: Build, spec: ServerSpec, { o
 /** An older nginx tries it first, where it may not write. */
 const buildsOwnLog = /could not open error log file/;
 
+/** What a server may need that root's shell gives it. Anything else, tokens among it, others could read where it runs as a user that others run as too. */
+const handedDown = /^(?:PATH|TZ|LANG|LANGUAGE|LC_\w+|LD_\w+|MALLOC_\w+|GLIBC_TUNABLES|H2O_\w+|OPENSSL_\w+|SSL_CERT_\w+)$/;
+
+/** undefined: all of the environment. */
+function environmentFor(user: RunAs | undefined): NodeJS.ProcessEnv | undefined {
+  return user === undefined ? undefined : Object.fromEntries(Object.entries(process.env).filter(([name]) => handedDown.test(name)));
+}
+
 async function startProcess({ options, files, config, fileLimit, args }: Launch): Promise<Child> {
   const log = openSync(files.log, 'a');
   try {
@@ -208,6 +216,7 @@ async function startProcess({ options, files, config, fileLimit, args }: Launch)
       command: options.binary,
       args,
       user: config.user,
+      env: environmentFor(config.user),
       cpus: options.cpus,
       cwd: folderOf(files, config),
       stdio: ['ignore', log, log],

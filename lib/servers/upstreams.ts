@@ -25,7 +25,7 @@ export function watchUpstreams(
   return () => {
     const isFirst = refreshedAtMs === -Infinity;
     if (nowMs() - refreshedAtMs >= refreshMs) {
-      const processes = new Set(listeners.flatMap((pid) => processTree(proc, pid)));
+      const processes = new Set(listeners.flatMap((pid) => startedBy(proc, pid)));
       for (const task of [...processes].flatMap((pid) => tasksOf(proc, pid))) {
         if (!lastSeen.has(task)) lastSeen.set(task, isFirst ? taskCpuSeconds(task) ?? 0 : 0);
       }
@@ -41,6 +41,12 @@ export function watchUpstreams(
     }
     return sum;
   };
+}
+
+/** It and what it started; alone where that is this run too: systemd keeps the sockets that it hands to services. */
+function startedBy(proc: string, pid: string): string[] {
+  const [tree, self] = [processTree(proc, pid), String(process.pid)];
+  return pid !== self && tree.includes(self) ? [pid] : tree;
 }
 
 /** proc(5): field 39 of stat; the first of these here is its third. */

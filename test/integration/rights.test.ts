@@ -1,8 +1,8 @@
 // Whom the real servers run as where root starts them, and what a stranger's config gets from that.
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { chmod, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { UserError } from '../../lib/errors.ts';
 import type { ServerSpec } from '../../lib/scenario/model.ts';
 import { machineCertificate } from '../../lib/servers/certificate.ts';
@@ -36,7 +36,8 @@ async function rightsOf(server: RunningServer): Promise<string[]> {
 }
 
 const none = '0000000000000000';
-const noRights = (uid: number): string => `Uid:${` ${uid}`.repeat(4)}; Gid:${` ${uid}`.repeat(4)}; Groups:; CapInh: ${none}; CapPrm: ${none}; CapEff: ${none}; CapBnd: ${none}; CapAmb: ${none}; NoNewPrivs: 1`;
+const lowPorts = '0000000000000400';
+const noRights = (uid: number, ofFile = none): string => `Uid:${` ${uid}`.repeat(4)}; Gid:${` ${uid}`.repeat(4)}; Groups:; CapInh: ${none}; CapPrm: ${ofFile}; CapEff: ${ofFile}; CapBnd: ${lowPorts}; CapAmb: ${none}; NoNewPrivs: 1`;
 
 async function pem(): Promise<Buffer> {
   return readFile(await machineCertificate(new AbortController().signal));
@@ -74,6 +75,34 @@ describe.runIf(process.getuid?.() === 0)('started by root', () => {
     expect(closed.length > 0 || server.name === 'nghttpd').toBe(true);
     expect((await readFile(path.join(folder, 'a.pem'))).equals(await pem())).toBe(true);
     await server.stop();
+  });
+
+  it.skipIf(spawnSync('setcap', ['-h']).error !== undefined)('runs one whose file may listen on low ports', async () => {
+    const [, spec] = servers[0] as (typeof servers)[number];
+    const binary = path.join(await ownFiles({ nginx: await readFile(test.binaries.nginx) }), 'nginx');
+    await chmod(binary, 0o755);
+    execFileSync('setcap', ['cap_net_bind_service+ep', binary]);
+    expect([...new Set(await rightsOf(await test.start(spec, { binary })))]).toEqual([noRights(nobody, lowPorts)]);
+  });
+
+  it("keeps root's environment from the server, but for what it may need", async () => {
+    vi.stubEnv('INFLUX_TOKEN', 'hunter2');
+    vi.stubEnv('MALLOC_ARENA_MAX', '3');
+    const [, spec] = servers[3] as (typeof servers)[number];
+    const names = (await readFile(`/proc/${(await test.start(spec)).pid}/environ`, 'latin1')).split('\0').map((line) => line.split('=')[0]);
+    expect(names).toEqual(expect.arrayContaining(['PATH', 'MALLOC_ARENA_MAX']));
+    expect(names).not.toContain('INFLUX_TOKEN');
+    expect(names).not.toContain('HOME');
+  });
+
+  it.each([
+    [['unshare', '-r'], 'nginx runs as the user nobody, which this user namespace does not have: start bakeoff outside of it, where you are not root'],
+    [['setpriv', '--bounding-set=-setuid'], 'nginx runs as the user nobody, whom root may not become here: give the container the capabilities CHOWN, SETGID and SETUID, or start bakeoff as another user'],
+    [['setpriv', '--bounding-set=-setpcap'], 'nobody'],
+  ])('says in one line why it cannot run as nobody: %j', ([command = '', flag = ''], line) => {
+    const script = "import { unprivilegedUser } from './lib/servers/rights.ts'; unprivilegedUser('nginx').then(({ name }) => console.log(name), ({ message }) => console.log(message));";
+    const words = [flag, process.execPath, '--import', 'tsx/esm', '--input-type=module', '-e', script];
+    expect(execFileSync(command, words, { encoding: 'utf8' }).trim()).toBe(line);
   });
 
   it.each(['user root;', 'user root root;', 'user nobody root;', 'user sync;'])('nginx does not become whom a config names by "%s"', async (line) => {

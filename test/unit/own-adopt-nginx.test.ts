@@ -42,6 +42,8 @@ describe('nginx', () => {
     ['lock_file l;', [], ['lock_file l → a temporary file']],
     ['worker_processes auto;', ['worker_processes 2;'], ['worker_processes auto → 2, the number of server cores']],
     ['worker_processes 7;', ['worker_processes 7;'], []],
+    ['worker_priority 5;', ['worker_priority 5;'], []],
+    ['worker_priority -5;', [], ['worker_priority -5: left out, since it takes root, and its workers run without']],
     ['worker_cpu_affinity auto 01;', [], ["worker_cpu_affinity auto 01: left out, the workers run on the server's cores"]],
     ['error_log logs/e.log warn;', ['error_log stderr warn;'], ['error_log logs/e.log → error.log of this run']],
     ['error_log syslog:server=10.0.0.1 info;', ['error_log stderr info;'], ['error_log syslog:server=10.0.0.1 → error.log of this run']],

@@ -98,7 +98,7 @@ it.runIf(isRoot)('is closed to others until it is given to a user, who gets no m
   const scratch = await makeScratch(undefined);
   onTestFinished(scratch.remove);
   const config = scratch.keep('/results/nginx.conf', 'text');
-  const copy = scratch.handOver(key);
+  const copy = scratch.handOver(key, folder);
   expect(scratch.handOver(key)).toBe(copy);
   expect(readFileSync(copy, 'utf8')).toBe('secret');
   expect(scratch.withOwnPaths(`${copy} and ${config}:3`)).toBe(`${key} and /results/nginx.conf:3`);
@@ -111,4 +111,27 @@ it.runIf(isRoot)('is closed to others until it is given to a user, who gets no m
   expect(existsSync(copy)).toBe(false);
   scratch.remove();
   expect(readdirSync(folder).filter((name) => name.startsWith('bakeoff-server-'))).toEqual([]);
+});
+
+it.runIf(isRoot)("hands over what is a server's to read: keys, and what is beside the config", async () => {
+  const folder = temporary();
+  const scratch = await makeScratch(undefined);
+  onTestFinished(scratch.remove);
+  const own = join(folder, 'config');
+  mkdirSync(own);
+  const files = {
+    'key.pem': 'comment\n-----BEGIN RSA PRIVATE KEY-----\n', 'id_rsa': '-----BEGIN OPENSSH PRIVATE KEY-----\n', 'shadow': 'root:x:0', 'config/password': 'x',
+  };
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text, { mode: 0o600 });
+  symlinkSync(join(folder, 'shadow'), join(own, 'link'));
+  const isCopied = (name: string): boolean => scratch.handOver(join(folder, name), own) !== join(folder, name);
+  expect([...Object.keys(files), 'config/link'].filter(isCopied)).toEqual(['key.pem', 'config/password']);
+});
+
+it.runIf(isRoot)("takes the folder of all where root's own is closed to others", async () => {
+  const folder = temporary(0o700);
+  const scratch = await makeScratch(undefined);
+  onTestFinished(scratch.remove);
+  expect(scratch.temp.startsWith('/tmp/bakeoff-server-')).toBe(true);
+  expect(readdirSync(folder)).toEqual([]);
 });

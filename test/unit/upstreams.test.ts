@@ -54,6 +54,20 @@ describe('what a config passes requests to', () => {
     expect(used()).toBe(11);
   });
 
+  test('is not all that systemd has started, which keeps the sockets of services', () => {
+    writeFileSync(path.join(proc, 'net', 'tcp'), head + tcp(3000, '77'));
+    show(1, 1, 0, ['77'], [10, process.pid]);
+    show(10, 1, 0, ['77'], [11]);
+    show(11, 1, 0);
+    show(process.pid, 1, 0, [], [20]);
+    show(20, 1, 0);
+    const used = watch([{ port: 3000 }], [0]);
+    used();
+    show(11, 3, 0);
+    show(20, 9, 0);
+    expect(used()).toBe(2);
+  });
+
   test('may listen on IPv6, and at a socket', () => {
     writeFileSync(path.join(proc, 'net', 'tcp6'), head + tcp(3000, '77'));
     writeFileSync(path.join(proc, 'net', 'unix'), 'Num       RefCount Protocol Flags    Type St Inode Path\n'

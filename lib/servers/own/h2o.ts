@@ -204,7 +204,7 @@ function changePair(pair: Pair, parent: string, here: Here): Pair[] {
   }
   if (readAtStart.has(key) && word !== undefined) {
     const own = path.resolve(here.folder, word);
-    const file = place.handOver(own);
+    const file = place.handOver(own, here.folder);
     if (file === own) return [pair];
     said.push(handedOver(`${key} ${word}`, here.user));
     return instead({ kind: 'text', text: file, from: value.from });

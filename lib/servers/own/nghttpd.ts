@@ -30,7 +30,7 @@ export async function adoptNghttpd(file: string, place: AdoptPlace): Promise<Ado
     }
     if (!pathFlags.has(flag.name) || flag.value === undefined) return [from];
     const own = path.resolve(folder, flag.value);
-    return [{ ...from, value: flag.name === 'htdocs' ? own : place.handOver(own) }];
+    return [{ ...from, value: flag.name === 'htdocs' ? own : place.handOver(own, folder) }];
   });
   if (!kept.some(({ name }) => name === 'htdocs')) {
     kept.push({ name: 'htdocs', value: folder, comments: [], origin: 'this machine', line: 0 });
@@ -63,7 +63,7 @@ async function keyAndCertificate(file: string, words: Words | undefined, place: 
   for (const found of pair) {
     await access(found).catch(() => { throw new UserError(`${file}:${words.line}: the key or certificate ${found} is not there, or closed to this user`); });
   }
-  return pair.map((found) => place.handOver(found));
+  return pair.map((found) => place.handOver(found, path.dirname(file)));
 }
 
 /** Relative ones are relative to the folder of the file. */

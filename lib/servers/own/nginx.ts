@@ -129,6 +129,10 @@ function changeLine(directive: Directive, parent: string, beside: readonly Direc
     case 'worker_cpu_affinity':
       said.push(`${name} ${args.join(' ')}: left out, the workers run on the server's cores`);
       return [];
+    case 'worker_priority':
+      if (!first.startsWith('-')) return [directive];
+      said.push(`${name} ${first}: left out, since it takes root, and its workers run without`);
+      return [];
     case 'worker_rlimit_nofile':
       if (Number(first) <= place.fileLimit) return [directive];
       return instead(String(place.fileLimit), `${place.fileLimit}, the hard limit here`);
@@ -161,7 +165,7 @@ function changeLine(directive: Directive, parent: string, beside: readonly Direc
   if (!besideConfig.test(name) || /^(?:\$|data:|engine:|store:)/.test(first)) return [directive];
   const own = path.resolve(here.folder, first);
   // Where a variable says which, it is read for each connection.
-  const file = readAtStart.test(name) && !first.includes('$') ? place.handOver(own) : own;
+  const file = readAtStart.test(name) && !first.includes('$') ? place.handOver(own, here.folder) : own;
   if (file !== own) said.push(handedOver(`${name} ${first}`, here.user));
   return file === first ? [directive] : having(quoted(file), ...args.slice(1));
 }

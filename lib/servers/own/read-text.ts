@@ -1,6 +1,6 @@
-import { readFile, realpath, stat } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { UserError } from '../../errors.ts';
-import { isOpenToAll } from '../scratch.ts';
+import { isIn, isOpenToAll } from '../scratch.ts';
 
 const why: Record<string, string> = {
   ENOENT: 'is not there', EISDIR: 'is a folder, not a file', EACCES: 'is closed to this user', ELOOP: 'is a link to itself', ENOTDIR: 'is not there',
@@ -38,7 +38,7 @@ async function readNow(file: string, by: Inclusion | undefined): Promise<string>
     const found = await stat(file);
     // A pipe could be read once, or never.
     if (!found.isFile() && !found.isDirectory() && file !== '/dev/null') throw new UserError(`${begin} is a pipe or device: save it to a file`);
-    await requireReadable(file, by);
+    requireReadable(file, by);
     if (found.size > mostMegabytes * 1e6) throw new UserError(`${begin} has more than ${mostMegabytes} MB, and bakeoff reads no longer ones`);
     const bytes = await readFile(file);
     if (bytes.includes(0)) throw new UserError(`${begin} is not text`);
@@ -55,9 +55,7 @@ async function readNow(file: string, by: Inclusion | undefined): Promise<string>
  * What root alone may read is not a stranger's config's to include: h2o would send it to who asks. Throws UserError for what is
  * closed to others and not the config's own, beside it or below.
  */
-async function requireReadable(file: string, by: Inclusion | undefined): Promise<void> {
-  if (by === undefined || process.geteuid?.() !== 0 || isOpenToAll(file)) return;
-  const [real, folder] = await Promise.all([realpath(file), realpath(by.folder)]);
-  if (real.startsWith(`${folder.replace(/\/$/, '')}/`)) return;
+function requireReadable(file: string, by: Inclusion | undefined): void {
+  if (by === undefined || process.geteuid?.() !== 0 || isOpenToAll(file) || isIn(by.folder, file)) return;
   throw new UserError(`${by.from}: includes ${file}, which is closed to others, and not beside the config: put a copy beside it, or open it to others`);
 }
