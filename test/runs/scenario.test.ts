@@ -223,6 +223,8 @@ describe('when a part fails', () => {
   test('a server that does not come up in a later round costs that round, which is repeated', async () => {
     const out = newOut();
     const broken = join(out, '..', 'broken');
+    // Whom the server runs as removes it.
+    chmodSync(join(out, '..'), 0o777);
     const flaky = join(out, '..', 'nginx');
     // -p comes first when it is to serve; -t and -V only ask.
     writeFileSync(flaky, `#!/bin/sh\nif [ "$1" = -p ] && rm ${broken} 2>/dev/null; then exit 9; fi\nexec ${home.env['NGINX_BIN']} "$@"\n`, { mode: 0o755 });
@@ -263,7 +265,7 @@ describe('when a part fails', () => {
 
   test('an influxd that is killed in the middle loses nothing', async () => {
     const out = newOut();
-    const run = start([name, '--rounds', '1', '--duration', '3s', '--out', out]);
+    const run = start([name, '--rounds', '1', '--duration', '4s', '--out', out]);
     await underLoad(run, out, 1, 'workers', '"metric":"loadgen_requests","type":"Point"');
     process.kill(Number(readFileSync(join(home.folder, 'influxdb', 'influxd.lock'), 'utf8')), 'SIGKILL');
     expect(await run.ended, run.stderr()).toBe(0);
@@ -276,7 +278,7 @@ describe('when a part fails', () => {
 
   test('an influxd that hangs for good costs neither the load nor a sample, and is named', async () => {
     const out = newOut();
-    const run = start([name, '--rounds', '1', '--duration', '3s', '--out', out]);
+    const run = start([name, '--rounds', '1', '--duration', '4s', '--out', out]);
     await underLoad(run, out, 1, 'workers', '"metric":"loadgen_requests","type":"Point"');
     process.kill(Number(readFileSync(join(home.folder, 'influxdb', 'influxd.lock'), 'utf8')), 'SIGSTOP');
     expect(await run.ended, run.stderr()).toBe(0);
@@ -292,7 +294,7 @@ describe('when a part fails', () => {
     const theirs = await storeOf(await makeHome(['influxd']));
     const pid = theirs.pid() ?? NaN;
     const out = newOut();
-    const run = start([name, '--rounds', '2', '--duration', '2s', '--influx', accessUrl(theirs.influx), '--out', out]);
+    const run = start([name, '--rounds', '2', '--duration', '4s', '--influx', accessUrl(theirs.influx), '--out', out]);
     await underLoad(run, out, 1, 'workers', '"metric":"loadgen_requests","type":"Point"');
     process.kill(pid, 'SIGSTOP');
     const code = await run.ended;
