@@ -78,8 +78,11 @@ export function throttlingIn(samples: readonly Pick<UsageSample, 'atMs' | 'throt
     + 'take the quota away (cpu.max; docker run --cpus, a pod\'s limits.cpu), or give it more than the cores that bakeoff uses';
 }
 
-/** So long without a response is more than any pause that a server at work makes. */
-const standstillMs = 1000;
+/**
+ * So long without a response is more than any pause that a server at work makes. A SYN that its full queue has dropped, the last
+ * one under way, is sent again after 1 s (RFC 6298, section 2).
+ */
+const standstillMs = 1250;
 /** Of p99 of the latency, and of what connections typically wait for their first byte: where those take their time, so do the pauses. */
 const standstillFactor = 10;
 

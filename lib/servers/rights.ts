@@ -40,21 +40,21 @@ export async function requireRunnable(binary: string, user: RunAs | undefined): 
   if (code !== 0) throw new UserError(`${binary} is closed to ${user.name}, whom servers run as where root starts them: open it and the folders above it to all (chmod a+rx), or start bakeoff without root`);
 }
 
-/** Shells of users that nobody logs in as. */
-const noLogin = /\/(?:nologin|false)$/;
+/** What web servers run as, by their makers and distributions. */
+const webUsers = ['nobody', 'www-data', 'nginx', 'http', 'apache', 'h2o', 'www'];
 
 /**
- * The user that a config names for its server, if a stranger's config may have it: one that services run as. With another one
- * it could read what is a person's, or root's.
+ * The user that a config names for its server, if a stranger's config may have it: one that web servers run as. With another one
+ * it could read what is a person's, root's, or another service's.
  * @param group that it names too; absent: the user's own
  * @returns why it may not, as words, when it may not
  */
 export async function serviceUser(name: string, group?: string): Promise<RunAs | string> {
   const [user] = await lookUp('passwd', name);
   if (user === undefined) return `${name} is not there`;
-  const [uid, ownGid, shell = ''] = [Number(user[2]), Number(user[3]), user[6]];
+  const [uid, ownGid] = [Number(user[2]), Number(user[3])];
   if (uid === 0) return 'no server needs to be root here';
-  if (!noLogin.test(shell)) return `${name} is no service's user (its shell is ${shell || 'the default one'})`;
+  if (!webUsers.includes(name)) return `${name} is none that web servers run as`;
   if (group === undefined) return ownGid === 0 ? `${name} is in the group root` : { name, uid, gid: ownGid };
   const [found] = await lookUp('group', group);
   if (found === undefined) return `the group ${group} is not there`;

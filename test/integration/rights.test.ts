@@ -105,7 +105,7 @@ describe.runIf(process.getuid?.() === 0)('started by root', () => {
     expect(execFileSync(command, words, { encoding: 'utf8' }).trim()).toBe(line);
   });
 
-  it.each(['user root;', 'user root root;', 'user nobody root;', 'user sync;'])('nginx does not become whom a config names by "%s"', async (line) => {
+  it.each(['user root;', 'user root root;', 'user nobody root;', 'user sync;', 'user daemon;'])('nginx does not become whom a config names by "%s"', async (line) => {
     const server = await startOwn((await ownFolder(configs.nginx('', line))).file);
     expect([...new Set(await rightsOf(server))]).toEqual([noRights(nobody)]);
     expect(server.redirections.join('\n')).toMatch(new RegExp(`^${line.slice(0, -1)} → nobody, since `, 'm'));

@@ -54,7 +54,7 @@ describe('nginx', () => {
     ['user nosuchuser;', [], ['user nosuchuser → nobody, since nosuchuser is not there']],
     ['user nobody nosuchgroup;', [], ['user nobody nosuchgroup → nobody, since the group nosuchgroup is not there']],
     ['user nobody root;', [], ['user nobody root → nobody, since nobody is not in the group root']],
-    ['user sync;', [], ["user sync → nobody, since sync is no service's user (its shell is /bin/sync)"]],
+    ['user sync;', [], ["user sync → nobody, since sync is none that web servers run as"]],
     ['load_module modules/x.so;', ['load_module modules/x.so;'], ['load_module: runs as it is, the files that it writes and the addresses that it calls are not redirected']],
     ['stream { server { listen 53 udp; proxy_pass 10.0.0.1:53; } }', [], ['stream { } at ~/own.conf:1: left out, only HTTP is compared']],
     ['mail { server { listen 25; } }', [], ['mail { } at ~/own.conf:1: left out, only HTTP is compared']],
