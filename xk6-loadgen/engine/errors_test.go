@@ -64,7 +64,7 @@ func TestErrorsByKindAndCause(t *testing.T) {
 				o := options(s.url)
 				o.Requests, o.KeepAlive = 12, keepAlive
 				if test.cause == CauseTimedOut {
-					o.Timeout = 50 * time.Millisecond
+					o.Timeout = 200 * time.Millisecond
 				}
 				r := load(t, context.Background(), o)
 				wantErrors(t, r, test.kind, 12)
@@ -113,7 +113,7 @@ func TestConnectsByCause(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := options("http://" + test.address + "/")
-			o.Requests, o.Timeout = 8, 50*time.Millisecond
+			o.Requests, o.Timeout = 8, 200*time.Millisecond
 			r := load(t, context.Background(), o)
 			wantErrors(t, r, ErrConnect, 8)
 			wantCauses(t, r, map[ErrorCause]int64{test.cause: 8})
@@ -209,7 +209,7 @@ func TestTLSByCause(t *testing.T) {
 			o := options("https" + s.url[len("http"):])
 			o.Requests, o.TLS.InsecureSkipVerify = 8, true
 			if test.cause == CauseTimedOut {
-				o.Timeout = 50 * time.Millisecond
+				o.Timeout = 200 * time.Millisecond
 			}
 			r := load(t, context.Background(), o)
 			wantErrors(t, r, ErrTLS, 8)
@@ -241,7 +241,7 @@ func TestHTTP2ByCause(t *testing.T) {
 			o := options(s.url)
 			o.Protocol, o.Requests = H2C, 8
 			if test.cause == CauseTimedOut {
-				o.Timeout = 100 * time.Millisecond
+				o.Timeout = 200 * time.Millisecond
 			}
 			r := load(t, context.Background(), o)
 			wantCauses(t, r, map[ErrorCause]int64{test.cause: 8})

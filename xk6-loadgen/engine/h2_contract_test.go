@@ -128,7 +128,7 @@ func TestContractErrorsByKind(t *testing.T) {
 				o := x.options(s.url)
 				o.Requests = int64(4 * x.streams)
 				if test.ending == stalling {
-					o.Timeout = 100 * time.Millisecond
+					o.Timeout = 300 * time.Millisecond
 				}
 				r := load(t, context.Background(), o)
 				if test.kind == ErrRead && r.Errors[ErrRead]+r.Errors[ErrWrite] == o.Requests {

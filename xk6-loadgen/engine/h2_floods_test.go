@@ -86,7 +86,7 @@ func TestFloodsEndInBoundedTimeAndMemory(t *testing.T) {
 				p.flood(&most, test.frame)
 			})
 			o := h2Options(s)
-			o.Connections, o.Streams, o.Requests, o.Timeout = 1, 1, 1, 120*time.Millisecond
+			o.Connections, o.Streams, o.Requests, o.Timeout = 1, 1, 1, 400*time.Millisecond
 			r := load(t, context.Background(), o)
 			counted := int64(0)
 			for _, kind := range test.kinds {
@@ -234,7 +234,7 @@ func TestFloodsOfRecordsEndInBoundedTimeAndMemory(t *testing.T) {
 				}
 			})
 			o := h2Options(s)
-			o.Connections, o.Streams, o.Requests, o.Timeout = 1, 1, 1, 120*time.Millisecond
+			o.Connections, o.Streams, o.Requests, o.Timeout = 1, 1, 1, 400*time.Millisecond
 			r := load(t, context.Background(), o)
 			if r.Errors[ErrTLS]+r.Errors[ErrTimeout]+r.Errors[ErrProtocol] != 1 || r.Seconds > 5 {
 				t.Errorf("errors %v after %f s: %s", r.Errors, r.Seconds, r.ErrorExample)

@@ -80,7 +80,7 @@ func TestTheSecondHalfOfAHandshakeIsMissing(t *testing.T) {
 						}
 					})
 					o := h2Options(s)
-					o.Timeout = 60 * time.Millisecond
+					o.Timeout = 300 * time.Millisecond
 					wantTLSFailure(t, o, "")
 				})
 			}

@@ -317,7 +317,7 @@ func TestHalfAFrameIsWaitedFor(t *testing.T) {
 				p.out.WriteString(bytes)
 			})
 			o := h2Options(s)
-			o.Requests, o.Timeout = 10, 100*time.Millisecond
+			o.Requests, o.Timeout = 10, 300*time.Millisecond
 			wantErrors(t, load(t, context.Background(), o), ErrTimeout, 10)
 		})
 	}
