@@ -11,13 +11,14 @@ import (
 	"testing"
 )
 
-// TestEveryCipherOfTLS13 needs a server whose ciphers can be chosen in TLS 1.3, which Go's cannot.
-func TestEveryCipherOfTLS13(t *testing.T) {
+// opensslAndKey is where openssl is, and a file with a key and its certificate; the test is skipped without openssl.
+func opensslAndKey(t *testing.T) (openssl, file string) {
+	t.Helper()
 	openssl, err := exec.LookPath("openssl")
 	if err != nil {
 		t.Skip("openssl is not installed")
 	}
-	file := filepath.Join(t.TempDir(), "server.pem")
+	file = filepath.Join(t.TempDir(), "server.pem")
 	key, err := x509.MarshalPKCS8PrivateKey(ecdsaKey().PrivateKey)
 	if err != nil {
 		t.Fatal(err)
@@ -26,6 +27,12 @@ func TestEveryCipherOfTLS13(t *testing.T) {
 	if err := os.WriteFile(file, both, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return openssl, file
+}
+
+// TestEveryCipherOfTLS13 needs a server whose ciphers can be chosen in TLS 1.3, which Go's cannot.
+func TestEveryCipherOfTLS13(t *testing.T) {
+	openssl, file := opensslAndKey(t)
 	for _, cipher := range []string{"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"} {
 		t.Run(cipher, func(t *testing.T) {
 			listener, err := net.Listen("tcp", "127.0.0.1:0")

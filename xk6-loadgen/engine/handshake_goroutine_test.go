@@ -4,14 +4,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -156,19 +152,7 @@ func TestAHandshakeStaysOnItsGoroutine(t *testing.T) {
 // its way to the client; wasAsked waits until a request has come.
 func keyUpdater(t *testing.T, cipher string) (s *testServer, wasAsked func(), command func(string)) {
 	t.Helper()
-	openssl, err := exec.LookPath("openssl")
-	if err != nil {
-		t.Skip("openssl is not installed")
-	}
-	file := filepath.Join(t.TempDir(), "server.pem")
-	key, err := x509.MarshalPKCS8PrivateKey(ecdsaKey().PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	both := append(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ecdsaKey().Certificate[0]})...)
-	if err := os.WriteFile(file, both, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	openssl, file := opensslAndKey(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
