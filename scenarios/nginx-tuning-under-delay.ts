@@ -51,6 +51,7 @@ export default defineScenario({
   load: loadWith(10_000, 35, 1400),
   page,
   network,
+  rounds: 6,
   variants: [
     { name: 'untuned', server: nginx(['packaged'], workers), published: published.untuned },
     {

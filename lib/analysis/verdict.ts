@@ -72,9 +72,9 @@ export function notFinalMark({ state }: Pick<Result, 'state'>): string {
   return state === 'partial' ? ', not final' : '';
 }
 
-/** Whether there is nothing to wait for: no comparison is inconclusive. Those without a verdict get none by more rounds. */
-export function decided(comparisons: readonly Comparison[]): boolean {
-  return comparisons.every(({ verdict }) => verdict !== 'inconclusive');
+/** Whether more rounds have nothing to bring: it is not inconclusive (without a verdict it gets none by more), or its interval lies within `precision` of its ratio. */
+export function settled({ verdict, ratio, ci95: [low, high] }: Comparison, precision: number): boolean {
+  return verdict !== 'inconclusive' || Math.max(high / ratio, ratio / low) <= 1 + precision;
 }
 
 /** Without any ratio measured here. */

@@ -31,6 +31,7 @@ export type Warning =
   | { kind: 'time-over'; rounds: number; most: number }
   | { kind: 'server-alarm'; variant: string; line: string }
   | { kind: 'other-bodies'; variant: string }
+  | { kind: 'alone'; variant: string; why: string }
   | { kind: 'not-stored'; problem: string }
   | { kind: 'link-not-at-rest'; variant: string; round: number }
   | { kind: 'cores'; note: string }
@@ -173,6 +174,8 @@ export function warningText(warning: Warning): string {
       return `${warning.variant}: the server's log says: ${warning.line}`;
     case 'other-bodies':
       return `${warning.variant}: under load the bodies had another length on average than when the server was started: part of what is seen is theirs`;
+    case 'alone':
+      return `${warning.variant} was loaded alone, and not in turns with the others: ${warning.why}; the machine's noise is in its figures`;
     case 'not-stored':
       return warning.problem;
     case 'cores':

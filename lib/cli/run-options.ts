@@ -9,9 +9,10 @@ import { parseInfluxUrl } from '../store/index.ts';
 import { noInstall, seconds, wholeNumber, type Flag } from './words.ts';
 
 export const runFlags = {
-  'rounds': { value: 'N|auto', help: 'rounds, each with every variant once (6, or the scenario\'s); auto: 5, 10 or 20' },
+  'rounds': { value: 'N', help: 'rounds, each with every variant once (10, or the scenario\'s)' },
+  'precision': { value: '1%', help: 'go on until each is decided or known to within this (5 to 80 rounds)' },
   'max-time': { value: '10m', help: 'begin no round that would not end within this time' },
-  'duration': { value: '10s', help: 'measured time per variant and round (the load\'s)' },
+  'duration': { value: '1s', help: 'measured time per variant and round (1s; the load\'s with --exact)' },
   'quick': { help: 'at most 4 short rounds, for a first look' },
   'same-within': { value: '1%', help: 'how far apart two variants may be and still be the same (1%)' },
   'fail-if': { value: 'VERDICT', help: 'exit with 3 when one is slower, faster, or different (either)' },
@@ -49,11 +50,13 @@ export function readRunOptions(flags: ReadonlyMap<string, string>): RunOptions {
     const text = flags.get(flag);
     return text === undefined ? undefined : read(text);
   };
+  if (flags.has('rounds') && flags.has('precision')) throw new UserError('--rounds and --precision do not go together: leave one out', 2);
   return {
     ...present({
-      rounds: given('rounds', (text) => (text === 'auto' ? text : wholeNumber('--rounds', text, mostRounds, ', or auto'))),
+      rounds: given('rounds', (text) => wholeNumber('--rounds', text, mostRounds)),
+      precision: given('precision', (text) => readPercent('--precision', text)),
       maxTimeSeconds: given('max-time', (text) => seconds('--max-time', text, 1)),
-      sameWithin: given('same-within', readSameWithin),
+      sameWithin: given('same-within', (text) => readPercent('--same-within', text)),
       failIf: given('fail-if', readFailIf),
       durationSeconds: given('duration', (text) => seconds('--duration', text, 0.1)),
       serverCpus: given('server-cpus', (text) => parseCpuList(text, '--server-cpus')),
@@ -68,13 +71,13 @@ export function readRunOptions(flags: ReadonlyMap<string, string>): RunOptions {
   };
 }
 
-/** The least and the most that `same` may mean, in percent. */
-const sameRange = { least: 0.01, most: 50 };
+/** The least and the most that a tolerance may be, in percent. */
+const percentRange = { least: 0.01, most: 50 };
 
-function readSameWithin(text: string): number {
+function readPercent(flag: string, text: string): number {
   const percent = Number(/^(\d+(?:\.\d+)?)%$/.exec(text)?.[1]);
-  if (percent >= sameRange.least && percent <= sameRange.most) return percent / 100;
-  throw new UserError(`--same-within ${text}: give a percentage from ${sameRange.least}% to ${sameRange.most}%, such as 1% or 0.5%`, 2);
+  if (percent >= percentRange.least && percent <= percentRange.most) return percent / 100;
+  throw new UserError(`${flag} ${text}: give a percentage from ${percentRange.least}% to ${percentRange.most}%, such as 1% or 0.5%`, 2);
 }
 
 const failures = ['slower', 'faster', 'different'] as const;

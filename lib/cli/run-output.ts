@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { hungOf, roundRps, successRatioOf, wholeRounds } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
-import { duration, success, whole } from '../format.ts';
+import { duration, success, times, whole } from '../format.ts';
 import { listed, resultHeading } from '../report/heading.ts';
 import { writeHtmlReport } from '../report/html/index.ts';
 import { markdownReport } from '../report/markdown.ts';
@@ -13,7 +13,7 @@ import { findingLines, headingLines, loadText, nothingLines, storedLine, type He
 import { terminalReport } from '../report/terminal.ts';
 import { ceilingSeconds, estimatedSeconds, expectedRounds } from '../runner/estimate.ts';
 import { makePlan, serversOf, type Plan, type PlanDraft } from '../runner/plan.ts';
-import type { Environment, Result } from '../runner/result.ts';
+import type { Comparison, Environment, Result } from '../runner/result.ts';
 import { writeWhole } from '../runner/results-folder.ts';
 import type { RunEvents, RunOutcome } from '../runner/run.ts';
 import { loadOf, networkOf, pageOf } from '../scenario/catalogue.ts';
@@ -71,8 +71,8 @@ export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
     checked({ variants, rps }) {
       progress.finished(`the generator can do ${whole(rps)} requests/s with the load of ${variants.join(', ')}`);
     },
-    load({ round, variant, rps, secondsLeft }) {
-      progress.running({ what: `${roundOf(round)} · ${variant}`, rps, secondsLeft });
+    load({ round, variants, rps, comparisons, secondsLeft }) {
+      progress.running({ what: roundOf(round), seen: seenSoFar(variants, rps, comparisons), secondsLeft });
     },
     measured({ round, variant, outcome: { phases } }) {
       const ratio = successRatioOf(phases) ?? 0;
@@ -90,6 +90,13 @@ export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
       progress.say(`after ${rounds} ${rounds === 1 ? 'round' : 'rounds'} there is no time for another one (--max-time)`);
     },
   };
+}
+
+/** The ratios, once there are two rounds; before that, and for who is alone, requests/s. */
+function seenSoFar(variants: readonly string[], rps: number | null, comparisons: readonly Comparison[]): string {
+  const ratios = comparisons.filter(({ roundRatios }) => roundRatios.length > 1).map(({ variant, ratio, ci95 }) => `${variant} ${times(ratio, ci95)}`);
+  if (variants.length > 1 && ratios.length > 0) return ratios.join(', ');
+  return `${variants.join(', ')}${rps === null ? '' : ` · ${whole(rps)} requests/s now`}`;
 }
 
 /**

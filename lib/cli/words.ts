@@ -48,10 +48,10 @@ export function flagLines(known: Readonly<Record<string, Flag>>): string[] {
 }
 
 /** A whole number from 1 to `most`. `or` says what else the flag takes. */
-export function wholeNumber(flag: string, text: string, most: number, or = ''): number {
+export function wholeNumber(flag: string, text: string, most: number): number {
   const number = Number(text);
   if (/^\d+$/.test(text) && number >= 1 && number <= most) return number;
-  throw new UserError(`${flag} ${text}: give a whole number from 1 to ${most}${or}`, 2);
+  throw new UserError(`${flag} ${text}: give a whole number from 1 to ${most}`, 2);
 }
 
 const secondsPerUnit: Readonly<Record<string, number>> = { ms: 0.001, s: 1, m: 60, h: 3600 };

@@ -21,7 +21,7 @@ export default function runPhases(): void {
   for (const [index, phase] of plan.phases.entries()) {
     if (index > 0 && pauseSeconds > 0) sleep(pauseSeconds);
     console.log(phaseBeginsLine);
-    console.log(phaseLinePrefix + JSON.stringify(loadgen.run(phase)));
+    console.log(phaseLinePrefix + JSON.stringify(loadgen.alternate(phase)));
   }
 }
 

@@ -1,7 +1,7 @@
 // How far the verdicts go: after how many rounds they were made, what would decide the open ones, and for what they hold.
 import { wholeRounds } from '../analysis/phases.ts';
-import { decided } from '../analysis/verdict.ts';
-import { enumeration, percent, whole } from '../format.ts';
+import { settled } from '../analysis/verdict.ts';
+import { enumeration, percent, tolerance, whole } from '../format.ts';
 import type { Comparison, Result } from '../runner/result.ts';
 
 /** How far a run came that ended early, and that its verdicts were made before their time. */
@@ -16,16 +16,16 @@ function hasVerdict(comparisons: readonly Comparison[]): boolean {
   return comparisons.some(({ verdict }) => verdict === 'faster' || verdict === 'slower' || verdict === 'same');
 }
 
-/** After how many rounds the verdicts were looked at, with `--rounds auto`. A warning says so where the time ended it. */
-export function roundsLines({ variants, comparisons, looks, state }: Result): string[] {
+/** After how many rounds the verdicts were looked at, with `--precision`. A warning says so where the time ended it. */
+export function roundsLines({ variants, comparisons, looks, precision = 0, state }: Result): string[] {
   const done = wholeRounds(variants);
   // A run that ended early says so itself.
   if (state === 'partial' || looks.length < 2) return [];
   // Where the time ends a run, that is a look of its own: the verdicts shown are those of all rounds.
   const looked = [...looks.filter((look) => look < done), done];
   const ended = !looks.includes(done) ? ', when the time was over'
-    : decided(comparisons) ? ': nothing was left undecided' : done === looks.at(-1) ? ': auto runs no more' : '';
-  return [`${done} ${done === 1 ? 'round was' : 'rounds were'} run (--rounds auto), with a look at the verdicts after ${enumeration(looked)}${ended}.`];
+    : comparisons.every((one) => settled(one, precision)) ? `: each is decided, or known to within ${tolerance(precision)}` : done === looks.at(-1) ? ': it runs no more' : '';
+  return [`${done} ${done === 1 ? 'round was' : 'rounds were'} run (--precision ${tolerance(precision)}), with a look at the verdicts after ${enumeration(looked)}${ended}.`];
 }
 
 /** What would decide an inconclusive comparison. */

@@ -1,11 +1,10 @@
 // Live progress on stderr: one line that is rewritten on a terminal, plain lines in a pipe.
-import { whole } from '../format.ts';
 
 export interface Running {
-  /** e.g. "round 2 of 6 · open-file-cache". */
+  /** e.g. "round 2 of 10". */
   what: string;
-  /** requests/s in the last second; null before the first. */
-  rps: number | null;
+  /** What is seen so far: requests/s now, or ratios. What does not fit into the line is cut. */
+  seen: string;
   /** Until the run ends, or verdicts may end it. */
   secondsLeft: number;
 }
@@ -52,8 +51,7 @@ export function createRunProgress(stream: { write(text: string): unknown; column
   };
 }
 
-function runningLine({ what, rps, secondsLeft }: Running): string {
-  const now = rps === null ? 'starting' : `${whole(rps)} requests/s now`;
+function runningLine({ what, seen, secondsLeft }: Running): string {
   const seconds = Math.max(0, Math.round(secondsLeft));
-  return `${what} · ${now} · ${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')} left`;
+  return `${what} · ${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')} left · ${seen}`;
 }

@@ -56,6 +56,7 @@ export function buildResult({ plan, store }: RunContext, environment: Environmen
     comparisons,
     shares,
     looks: [...plan.looks],
+    ...(plan.precision === undefined ? {} : { precision: plan.precision }),
     sameWithin: plan.sameWithin,
     noiseFloor,
     ceilings: [...known.ceilings],

@@ -1,13 +1,16 @@
 // How long a run takes, as far as it can be told before it starts.
 import { networkOf, pageOf } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
-import type { NetworkSpec, Page } from '../scenario/model.ts';
+import type { NetworkSpec, Page, Scenario } from '../scenario/model.ts';
 import { assumed } from './assumed.ts';
 import { attempts, ceilingLoads } from './ceiling-loads.ts';
-import type { PlanDraft, PlannedVariant } from './plan.ts';
+import type { Group } from './groups.ts';
+import type { PlanDraft } from './plan.ts';
 
-/** Start and stop of server and k6, and the check of what was stored, for one variant in one round. Seen on 2 cores: 0.3 to 1 s. */
+/** Start and stop of k6, and the check of what was stored, for one group in one round. Seen on 2 cores: 0.3 to 1 s. */
 const overheadSeconds = 0.5;
+/** Start and stop of a server, beside others. */
+const serverSeconds = 0.1;
 
 /** The same of a network of the run's own, and the wait until all its packets have arrived. Seen with 10,000 connections: 1.5 to 4 s. */
 const networkSeconds = 2;
@@ -29,17 +32,32 @@ function secondsOnTheWay({ connections, streams, keepAlive }: Load, { toServer, 
   return (keepAlive ? 1 : 2) * (toServer.delayMs + toClient.delayMs) / 1000 / (connections * streams);
 }
 
-/** Estimated seconds of one variant in one round: all its phases and the pauses between them. */
-export function secondsPerVariant({ scenario }: PlanDraft, { variant, load }: PlannedVariant): number {
+/** Estimated seconds of one group in one round: all its phases and the pauses between them. */
+export function secondsPerGroup({ scenario }: Pick<PlanDraft, 'scenario'>, { sides }: Group): number {
   const { count, pauseSeconds } = scenario.phases ?? { count: 1, pauseSeconds: 0 };
-  const network = networkOf(scenario, variant);
-  const stage = overheadSeconds + (network === undefined ? 0 : networkSeconds);
-  return count * expectedSeconds(load, pageOf(scenario, variant), network) + (count - 1) * pauseSeconds + stage;
+  return sides.reduce((sum, { variant, load }) => {
+    const network = networkOf(scenario, variant);
+    return sum + count * expectedSeconds(load, pageOf(scenario, variant), network) + serverSeconds + (network === undefined ? 0 : networkSeconds);
+  }, (count - 1) * pauseSeconds + overheadSeconds);
 }
 
-/** Estimated seconds of one round: every variant once. */
-export function secondsPerRound(plan: PlanDraft): number {
-  return plan.variants.reduce((sum, variant) => sum + secondsPerVariant(plan, variant), 0);
+/**
+ * When the windows of a phase begin and end, in seconds since its begin, as far as that can be told: those of all sides, which
+ * come forward at the same pace in their turns. A server that is idle before its window, or after a count of requests, is sampled
+ * well enough without.
+ */
+export function windowBounds(scenario: Scenario, { sides }: Group): number[] {
+  const lengths = sides.map(({ variant, load }) => expectedSeconds(load, pageOf(scenario, variant), networkOf(scenario, variant)));
+  const passed = (seconds: number): number => lengths.reduce((sum, length) => sum + Math.min(length, seconds), 0);
+  const bounds = sides.flatMap(({ load: { warmupSeconds, durationSeconds } }) => [
+    ...(warmupSeconds > 0 ? [warmupSeconds] : []), ...(durationSeconds === undefined ? [] : [warmupSeconds + durationSeconds]),
+  ]);
+  return [...new Set(bounds.map(passed))];
+}
+
+/** Estimated seconds of one round: every group once. */
+export function secondsPerRound(plan: Pick<PlanDraft, 'scenario' | 'groups'>): number {
+  return plan.groups.reduce((sum, group) => sum + secondsPerGroup(plan, group), 0);
 }
 
 /** Estimated seconds of the look at what the generator can do, before the first round. */

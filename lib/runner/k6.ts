@@ -4,7 +4,7 @@ import { closeSync, openSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { loadPlanVariable, type LoadPlan } from '../k6/load-plan.ts';
+import { loadPlanVariable, type LoadPlan, type SideOptions } from '../k6/load-plan.ts';
 import { shownHeaders } from '../scenario/load/secrets.ts';
 import { startChild, type Child } from '../process.ts';
 import { causeLine, lastLines } from '../log-file.ts';
@@ -35,10 +35,10 @@ export interface RunningK6 {
   /** Whether every phase has told its result. */
   isLoadOver(): Promise<boolean>;
   /**
-   * The results of the phases, once k6 has ended. Throws an Error with its error, or last line, when some are missing or it failed; how it
+   * The results of the phases, each with one for each side, once k6 has ended. Throws an Error with its error, or last line, when some are missing or it failed; how it
    * ended is of no matter where it was `ended` here.
    */
-  results(ended?: boolean): Promise<LoadResult[]>;
+  results(ended?: boolean): Promise<LoadResult[][]>;
 }
 
 /** Begins what k6 logs of an error of the module's. */
@@ -68,10 +68,10 @@ const patienceSeconds = 30;
 const flushMs = 5000;
 
 /**
- * Runs k6 until it has ended, and returns the results of its phases. k6 is ended when its peer dies or the person interrupts.
+ * Runs k6 until it has ended, and returns the results of its phases, each with one for each side. k6 is ended when its peer dies or the person interrupts.
  * @throws LoadFailure, Interrupted after a signal
  */
-export async function runK6(options: K6Options, { interrupt, peerDied, outputHangs, watch }: Beside): Promise<LoadResult[]> {
+export async function runK6(options: K6Options, { interrupt, peerDied, outputHangs, watch }: Beside): Promise<LoadResult[][]> {
   interrupt.signal.throwIfAborted();
   const k6 = await startK6(options);
   // From here on all that runs is ended below.
@@ -159,7 +159,7 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
       const results = await readPhaseResults(consoleFile);
       if ((code === 0 || ended) && results.length === loadPlan.phases.length) {
         // Of a k6 that was built before the engine told it.
-        if (results.some(({ monotonicMs }) => !Array.isArray(monotonicMs))) throw new Error(`${options.binary} is older than this bakeoff: leave K6_BIN unset, and a new one is built`);
+        if (results.flat().some(({ monotonicMs }) => !Array.isArray(monotonicMs))) throw new Error(`${options.binary} is older than this bakeoff: leave K6_BIN unset, and a new one is built`);
         return results;
       }
       // Its record, its results and its complaint about them are missing then.
@@ -174,7 +174,8 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
 }
 
 function withoutSecrets(plan: LoadPlan): LoadPlan {
-  return { ...plan, phases: plan.phases.map((phase) => phase.headers === undefined ? phase : { ...phase, headers: shownHeaders(phase.headers) }) };
+  const shown = (side: SideOptions): SideOptions => (side.headers === undefined ? side : { ...side, headers: shownHeaders(side.headers) });
+  return { ...plan, phases: plan.phases.map((phase) => ({ ...phase, sides: phase.sides.map(shown) })) };
 }
 
 /**
@@ -182,7 +183,7 @@ function withoutSecrets(plan: LoadPlan): LoadPlan {
  */
 function k6Environment(loadPlan: LoadPlan, output: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
   const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('K6_')));
-  const threads = Math.max(...loadPlan.phases.map((phase) => phase.threads ?? 1));
+  const threads = Math.max(...loadPlan.phases.flatMap(({ sides }) => sides.map((side) => side.threads ?? 1)));
   return {
     ...inherited,
     ...output,

@@ -33,7 +33,7 @@ export function noiseBetween(
   // Where time is counted at all, each of these passes.
   if (server.processes + server.interrupts + server.steal + server.idle <= 0) return null;
   const upstreamSeconds = samples.some(({ upstreamCpuSeconds }) => upstreamCpuSeconds === null) ? null : between(({ upstreamCpuSeconds }) => upstreamCpuSeconds ?? 0);
-  const ours = (upstreamSeconds ?? 0) + between(({ cpuSeconds, linkToServerCpuSeconds }) => cpuSeconds + linkToServerCpuSeconds) + (cores.shared ? between(({ generatorCpuSeconds }) => generatorCpuSeconds) : 0);
+  const ours = (upstreamSeconds ?? 0) + between(({ serversCpuSeconds, linkToServerCpuSeconds }) => serversCpuSeconds + linkToServerCpuSeconds) + (cores.shared ? between(({ generatorCpuSeconds }) => generatorCpuSeconds) : 0);
   return {
     serverStealShare: share(server.steal, cores.server),
     generatorStealShare: share(generator.steal, cores.generator),

@@ -1,8 +1,9 @@
 // What a run will do, decided before anything is installed or started.
+import os from 'node:os';
 import { minimumRounds } from '../analysis/verdict.ts';
 import { UserError } from '../errors.ts';
 import { duration } from '../format.ts';
-import type { LoadOptions, LoadPlan } from '../k6/load-plan.ts';
+import type { AlternateOptions, LoadOptions, LoadPlan, SideOptions } from '../k6/load-plan.ts';
 import { baselineName, fitVariantLoad, isRunnable, networkOf, pageOf, type RunnableVariant } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
 import type { Page, Scenario, ServerSpec, Variant } from '../scenario/model.ts';
@@ -10,10 +11,13 @@ import { serverNameOf } from '../scenario/url.ts';
 import { fileLimitFor, hardFilesLimit, requireFiles } from '../servers/files-limit.ts';
 import type { Cores } from './cores.ts';
 import { estimatedSeconds, expectedSeconds, secondsPerRound } from './estimate.ts';
+import { groupsOf, isInTurns, otherFiles, type Group, type GroupLimits } from './groups.ts';
 
 export interface PlanOptions {
-  /** Instead of the scenario's, or of the default. 'auto': as many as the verdicts need. */
-  rounds?: number | 'auto';
+  /** Instead of the scenario's, or of the default. */
+  rounds?: number;
+  /** See Plan. Goes on for as many rounds as that takes; `rounds` has to be absent. */
+  precision?: number;
   /** No round begins that would not end within this. */
   maxTimeSeconds?: number;
   /** See Result.sameWithin. */
@@ -42,57 +46,64 @@ export interface Plan {
   shown: readonly Variant[];
   /** Those of them that are run. */
   variants: readonly PlannedVariant[];
+  /** The same ones, as each round loads them. */
+  groups: readonly Group[];
   cores: Cores;
   /** At most. */
   rounds: number;
   /** See Result.looks: ascending, the last is `rounds`. */
   looks: readonly number[];
   maxTimeSeconds?: number;
+  /** The run goes on until each interval is decided, or lies within this of its ratio (0.01: 1 %). */
+  precision?: number;
   sameWithin: number;
   quick: boolean;
   exact: boolean;
   trustConfig: boolean;
 }
 
+function machineLimits(): GroupLimits {
+  return { files: hardFilesLimit(), memoryBytes: os.freemem() };
+}
+
 /** A plan without its name, which says when the run began. */
 export type PlanDraft = Omit<Plan, 'run'>;
 
-const defaultRounds = 6;
+const defaultRounds = 10;
 const quickRounds = 4;
 
-/** With `--rounds auto` verdicts are looked at after so many rounds: looking after every one would find effects that are none. */
-const autoLooks = [5, 10, 20];
+/** With `--precision` verdicts are looked at after so many rounds: looking after every one would find effects that are none. */
+const precisionLooks = [5, 10, 20, 40, 80];
 
 const defaultSameWithin = 0.01;
 
-/** Descriptors of k6 beside the connections, as the engine counts them. */
-const otherFiles = 64;
-
 /**
  * @param shown as findVariants gives them
- * @param filesLimit of this process and what it starts: the hard limit, to which Node and Go raise their own
+ * @param limits of this machine: files are the hard limit, to which Node and Go raise their own
  * @throws UserError for a load that cannot be fitted, with more connections than files may be open, for a time that no round
  * fits into, or a plan that cannot come to the verdict that is asked about
  */
-export function makePlan(scenario: Scenario, shown: readonly Variant[], cores: Cores, options: PlanOptions, filesLimit = hardFilesLimit()): PlanDraft {
+export function makePlan(scenario: Scenario, shown: readonly Variant[], cores: Cores, options: PlanOptions, limits = machineLimits()): PlanDraft {
   const { quick, exact, durationSeconds } = options;
   const usual = scenario.rounds ?? defaultRounds;
   const variants = shown.filter(isRunnable).map((variant): PlannedVariant => ({
     variant,
     load: fitVariantLoad(scenario, variant, {
+      inTurns: isInTurns(scenario, variant),
       generatorCores: cores.generatorCpus.length, exact, quick, ...(durationSeconds === undefined ? {} : { durationSeconds }),
     }),
   }));
   for (const { variant: { name, server }, load: { connections } } of variants) {
     const needed = connections + otherFiles;
     // First whoever needs more: who raises the limit for one has raised it for both.
-    if ((server.fileLimit ?? Infinity) > needed) fileLimitFor(`${name}: ${server.name}`, server.fileLimit, connections, filesLimit);
-    requireFiles(needed, filesLimit, `${name}: ${connections} connections of the load generator need ${needed} open files`);
+    if ((server.fileLimit ?? Infinity) > needed) fileLimitFor(`${name}: ${server.name}`, server.fileLimit, connections, limits.files);
+    requireFiles(needed, limits.files, `${name}: ${connections} connections of the load generator need ${needed} open files`);
   }
-  const looks = options.rounds === 'auto' ? autoLooks : [options.rounds ?? (quick ? Math.min(quickRounds, usual) : usual)];
+  const looks = options.precision !== undefined ? precisionLooks : [options.rounds ?? (quick ? Math.min(quickRounds, usual) : usual)];
   const draft: PlanDraft = {
-    scenario, shown, variants, cores, looks, rounds: looks.at(-1) as number, sameWithin: options.sameWithin ?? defaultSameWithin, quick, exact, trustConfig: options.trustConfig === true,
+    scenario, shown, variants, groups: groupsOf(scenario, variants, limits), cores, looks, rounds: looks.at(-1) as number, sameWithin: options.sameWithin ?? defaultSameWithin, quick, exact, trustConfig: options.trustConfig === true,
     ...(options.maxTimeSeconds === undefined ? {} : { maxTimeSeconds: options.maxTimeSeconds }),
+    ...(options.precision === undefined ? {} : { precision: options.precision }),
   };
   requireTime(draft);
   if (options.failIf !== undefined) requireVerdict(draft);
@@ -129,27 +140,42 @@ export function serversOf({ variants }: PlanDraft): ServerSpec['name'][] {
 /** A count of requests may take this many times longer than expected; a duration ends by itself. */
 const patience = 20;
 
-/** What is loaded: the page, at the server's address, and from which network namespace (its path); undefined: the machine's. */
-export interface Target { url: string; netns?: string | undefined }
+/**
+ * What is loaded: the page, at the server's address, from which network namespace (its path; undefined: the machine's), and the
+ * server's process group.
+ */
+export interface Target { url: string; netns?: string | undefined; processGroup: number }
 
-/** What k6 gets for one variant in one round. */
-export function loadPlanFor(plan: Plan, planned: PlannedVariant, round: number, target: Target): LoadPlan {
+/** What k6 gets for a group in one round. @param targets of its sides, in their order */
+export function loadPlanFor(plan: Plan, { sides, sliceSeconds }: Group, round: number, targets: readonly Target[]): LoadPlan {
   const { scenario } = plan;
-  const { variant, load } = planned;
   const { count: phases, pauseSeconds } = scenario.phases ?? { count: 1, pauseSeconds: 0 };
-  const page = pageOf(scenario, variant);
-  const longest = expectedSeconds(load, page, networkOf(scenario, variant)) * (load.durationSeconds === undefined ? patience : 1) + load.timeoutSeconds;
+  const longest = sides.reduce((sum, { variant, load }) => (
+    sum + expectedSeconds(load, pageOf(scenario, variant), networkOf(scenario, variant)) * (load.durationSeconds === undefined ? patience : 1) + load.timeoutSeconds
+  ), 0);
+  const phase = (number: number): AlternateOptions => ({
+    sides: sides.map(({ variant, load }, index): SideOptions => {
+      const target = targets[index] as Target;
+      return {
+        ...loadOptions(load, target, pageOf(scenario, variant)),
+        ...(sides.length === 1 ? {} : { processes: [target.processGroup] }),
+        tags: { variant: variant.name, server: variant.server.name, protocol: load.protocol, phase: String(number) },
+      };
+    }),
+    slice: goDuration(sliceSeconds),
+    seed: round,
+  });
   return {
     scenario: scenario.name,
-    tags: { run: plan.run, variant: variant.name, round: String(round), server: variant.server.name, protocol: load.protocol },
+    tags: { run: plan.run, round: String(round) },
     maxDurationSeconds: Math.ceil(phases * longest + (phases - 1) * pauseSeconds) + 10,
-    phases: Array.from({ length: phases }, (_, index) => ({ ...loadOptions(load, target, page), tags: { phase: String(index + 1) } })),
+    phases: Array.from({ length: phases }, (_, index) => phase(index + 1)),
     ...(pauseSeconds === 0 ? {} : { pauseSeconds }),
   };
 }
 
 /** What the engine is asked for. `page`: the one at the target's `url`. */
-export function loadOptions(load: Load, { url, netns }: Target, page: Pick<Page, 'host'>): LoadOptions {
+export function loadOptions(load: Load, { url, netns }: Pick<Target, 'url' | 'netns'>, page: Pick<Page, 'host'>): LoadOptions {
   const { rate, bucketSeconds, tls, method, body } = load;
   const headers = headersOf(load, page);
   const serverName = serverNameOf(page.host);

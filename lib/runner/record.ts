@@ -91,13 +91,13 @@ export class RecordTail {
   }
 }
 
-/** The results of the phases, in order, from the script's console output. None when the file is not there. */
-export async function readPhaseResults(file: string): Promise<LoadResult[]> {
+/** The results of the phases, in order, each with one for each side, from the script's console output. None when the file is not there. */
+export async function readPhaseResults(file: string): Promise<LoadResult[][]> {
   const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return '';
     throw error;
   });
   return text.split('\n')
     .filter((line) => line.startsWith(phaseLinePrefix))
-    .map((line) => JSON.parse(line.slice(phaseLinePrefix.length)) as LoadResult);
+    .map((line) => JSON.parse(line.slice(phaseLinePrefix.length)) as LoadResult[]);
 }

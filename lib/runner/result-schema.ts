@@ -111,7 +111,7 @@ const environment = exactly<Environment>()(open({
 const result = exactly<Result>()(open({
   schema: v.literal(schema), run: runName, scenario: name, title: text, knob: orAbsent(text), control: orAbsent(trueOrAbsent),
   startedAt: instant, endedAt: instant, state: oneOf(['complete', 'partial']), quick: flag, environment, variants: list(variant), comparisons: list(comparison), shares: list(share),
-  looks: list(count), sameWithin: figure, noiseFloor: orNull(exactly<NoiseFloor>()(open({ rounds: count, ratio: figure }))),
+  looks: list(count), precision: orAbsent(figure), sameWithin: figure, noiseFloor: orNull(exactly<NoiseFloor>()(open({ rounds: count, ratio: figure }))),
   ceilings: list(exactly<Ceiling>()(open({ variants: list(name), ...each(['rps', 'generatorShare'], figure) }))),
   kernelSettings: list(exactly<KernelSetting>()(open({ side: oneOf(['server', 'client']), name: text, value: text, problem: orAbsent(text), variants: list(name) }))),
   integrity: orNull(exactly<Integrity>()(open(each(['requests', 'stored', 'backfilled', 'lost'], count)))),

@@ -367,8 +367,10 @@ export interface Result {
   comparisons: Comparison[];
   /** Empty where the scenario asks for none. */
   shares: Share[];
-  /** After how many rounds the verdicts are looked at: one number, or several with `--rounds auto`, each with its part of the 5 %. */
+  /** After how many rounds the verdicts are looked at: one number, or several with `--precision`, each with its part of the 5 %. */
   looks: number[];
+  /** As in Plan; absent without `--precision`. */
+  precision?: number;
   /** Within this of 1 two variants are the same; 0.01 unless told. */
   sameWithin: number;
   /** Of a scenario that compares a config with itself; null otherwise, and with too few rounds. */

@@ -1,5 +1,5 @@
-// One variant in one round: its network and server anew, the load on it, what all used, and whether every sample was stored.
-import { rm } from 'node:fs/promises';
+// One group in one round: its networks and servers anew, the load on them, what all used, and whether every sample was stored.
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UserError } from '../errors.ts';
 import { hundredths, whole } from '../format.ts';
@@ -14,7 +14,9 @@ import { machineClock } from './clock.ts';
 import { sharesCores, type Cores } from './cores.ts';
 import { clockStepIn, Disturbance, gapIn, otherBodiesIn, RoundFailure, standstillIn, throttlingIn } from './disturbance.ts';
 import type { Interrupt } from './interrupt.ts';
-import { LoadFailure, runK6 } from './k6.ts';
+import { windowBounds } from './estimate.ts';
+import type { Group } from './groups.ts';
+import { LoadFailure, recordFileIn, runK6 } from './k6.ts';
 import { interruptsApart, watchMachine, watchProcess } from './machine-usage.ts';
 import { networkUseBetween, sampleLink } from './network-usage.ts';
 import { noiseBetween, type NoiseCores } from './noise.ts';
@@ -22,7 +24,7 @@ import { loadPlanFor, type Plan, type PlannedVariant } from './plan.ts';
 import { RecordTail, watchPhaseBegins } from './record.ts';
 import type { LoadResult, Phase, VariantResult } from './result.ts';
 import { alarmsIn, type LogAlarms } from './server-log.ts';
-import { sampleUsage, sparse, usageBetween, type UsageSample, type UsageWindow } from './server-usage.ts';
+import { sampleUsage, sparse, usageBetween, type UsageSample, type UsageSampler, type UsageWindow } from './server-usage.ts';
 import { watchThrottling } from './throttling.ts';
 
 /** What every round of a run has in common. */
@@ -47,6 +49,8 @@ export interface VariantRound {
   otherBodies: boolean;
   /** Packets that belong to the load were still on their way when they were counted. */
   restless: boolean;
+  /** k6's own, which has the samples of the whole group. */
+  recordFile: string;
   /** null with `--store none`. */
   integrity: RoundIntegrity | null;
 }
@@ -55,17 +59,24 @@ export interface VariantRound {
 export interface Attempt {
   /** Names it, in folders and tags. */
   round: number;
-  /** Called about twice a second with responses/s of the last second, null before the first. */
+  /** Called about twice a second with responses/s of the last second, null before the first; of any side of the group. */
   onLoad(rps: number | null): void;
 }
 
-/** What a variant's round leaves, below the run's folder. */
-export function roundFolder(runFolder: string, round: number, variant: string): string {
-  return join(runFolder, `round-${round}`, variant);
+/** What a round leaves, below the run's folder: a folder for each variant, with what its server left, and one for each k6. */
+function roundFolder(runFolder: string, round: number): string {
+  return join(runFolder, `round-${round}`);
 }
 
 /** What a server said of itself when it was tried, and which kernel settings its network has; none on loopback. */
-export interface Tried { server: VariantRound['server']; origin: string; bodyBytes: number; settings: Network['settings'] }
+export interface Tried {
+  server: VariantRound['server'];
+  origin: string;
+  bodyBytes: number;
+  settings: Network['settings'];
+  /** Why it cannot take turns with others; absent where it can. */
+  whyAlone: string | undefined;
+}
 
 /**
  * Starts every server of the plan once, in its network, and ends it again, so that a config, page, port or setting that is not
@@ -93,8 +104,9 @@ async function tryServer(context: RunContext, planned: PlannedVariant, folder: s
   const { server, network, stop } = await openStage(context, planned, folder).catch((error: unknown) => {
     throw error instanceof UserError ? new UserError(`${planned.variant.name}: ${error.message}`) : error;
   });
+  const whyAlone = undefined;
   await stop();
-  return { server: serverFacts(planned, server), origin: server.origin, bodyBytes: server.bodyBytes, settings: network?.settings ?? [] };
+  return { server: serverFacts(planned, server), origin: server.origin, bodyBytes: server.bodyBytes, settings: network?.settings ?? [], whyAlone };
 }
 
 /** What the result says of a server. */
@@ -103,34 +115,59 @@ function serverFacts({ variant }: PlannedVariant, { name, version, workers, redi
 }
 
 /**
- * Runs one variant in one round. Everything it started has ended when it returns or throws.
- * @throws RoundFailure when the server, its network or k6 ended early, or one of the first two does not start: they did before, so
- * it is not the config's fault; or when the server did not do what is to be measured
+ * Loads one group in one round, and returns what each of its sides came to. Everything it started has ended when it returns or throws.
+ * @param place of the group among the round's, from 1
+ * @throws RoundFailure when a server, its network or k6 ended early, or one of the first two does not start: they did before, so
+ * it is not the config's fault; or when a server did not do what is to be measured
  * @throws Disturbance when something else kept the figures from meaning what they say
  * @throws Interrupted after a signal
  */
-export async function runVariantRound(context: RunContext, planned: PlannedVariant, attempt: Attempt): Promise<VariantRound> {
-  const { variant } = planned;
-  const folder = roundFolder(context.folder, attempt.round, variant.name);
-  const stage = await openStage(context, planned, folder).catch(asRoundFailure);
-  const { server, stop } = stage;
-  const unguard = context.interrupt.guard(server.pid);
+export async function runGroup(context: RunContext, group: Group, place: number, attempt: Attempt): Promise<Map<string, VariantRound>> {
+  const folder = join(roundFolder(context.folder, attempt.round), `k6-${place}`);
+  await mkdir(folder, { recursive: true });
+  const stages = await openStages(context, group, attempt.round);
+  const unguards = stages.map(({ server }) => context.interrupt.guard(server.pid));
   try {
-    const measurement = await underLoad(context, stage, planned, attempt, folder).catch(async (error: unknown) => {
-      throw error instanceof RoundFailure ? withCrash(error, await alarmsIn(server.logFile, variant.server.name)) : error;
+    const alarmsOf = ({ planned: { variant }, server }: Stage): Promise<LogAlarms> => alarmsIn(server.logFile, variant.server.name);
+    const measured = await underLoad(context, group, stages, attempt, folder).catch(async (error: unknown) => {
+      throw error instanceof RoundFailure ? withCrash(error, await Promise.all(stages.map(alarmsOf))) : error;
     });
-    // Before the server is told to end, which its log tells as well.
-    const alarms = await alarmsIn(server.logFile, variant.server.name);
-    await stop();
-    const phases = phasesOf(measurement, planned.load, context.plan.cores, server);
-    requireSound(planned, measurement, phases, server, alarms);
-    const otherBodies = bodiesDiffer(planned, phases, server);
-    const integrity = await storeSamples(context, planned, attempt.round, measurement, phases);
-    return { server: serverFacts(planned, server), phases, alarm: alarms.first, otherBodies, restless: isRestless(measurement, planned.load), integrity };
+    // Before the servers are told to end, which their logs tell as well.
+    const alarms = await Promise.all(stages.map(alarmsOf));
+    await stopAll(stages);
+    const phases = stages.map(({ planned, server }, side) => phasesOf(measured[side] as Measurement, planned.load, context.plan.cores, server));
+    // All of them before anything is stored for good: a round is whole or is not.
+    for (const [side, { planned, server }] of stages.entries()) requireSound(planned, measured[side] as Measurement, phases[side] as Phase[], server, alarms[side] as LogAlarms);
+    const outcomes = new Map<string, VariantRound>();
+    for (const [side, { planned, server }] of stages.entries()) {
+      const [measurement, own] = [measured[side] as Measurement, phases[side] as Phase[]];
+      const otherBodies = bodiesDiffer(planned, own, server);
+      const integrity = await storeSamples(context, planned, attempt.round, measurement, own);
+      outcomes.set(planned.variant.name, {
+        server: serverFacts(planned, server), phases: own, alarm: alarms[side]?.first, otherBodies,
+        restless: isRestless(measurement, planned.load), recordFile: measurement.recordFile, integrity,
+      });
+    }
+    return outcomes;
   } finally {
-    await stop();
-    unguard();
+    await stopAll(stages);
+    for (const unguard of unguards) unguard();
   }
+}
+
+/** Opens the stages of all sides at once. None is left when it throws. */
+async function openStages(context: RunContext, { sides }: Group, round: number): Promise<Stage[]> {
+  const opened = await Promise.allSettled(sides.map((planned) => openStage(context, planned, join(roundFolder(context.folder, round), planned.variant.name))));
+  const stages = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  const failed = opened.find((one) => one.status === 'rejected');
+  if (failed === undefined) return stages;
+  await stopAll(stages);
+  context.interrupt.signal.throwIfAborted();
+  return asRoundFailure(failed.reason);
+}
+
+async function stopAll(stages: readonly Stage[]): Promise<void> {
+  await Promise.all(stages.map((stage) => stage.stop()));
 }
 
 function asRoundFailure(error: unknown): never {
@@ -138,7 +175,8 @@ function asRoundFailure(error: unknown): never {
 }
 
 /** The log's last line, which is told where a server ends, is not the one that says why. */
-function withCrash(error: RoundFailure, { crash }: LogAlarms): RoundFailure {
+function withCrash(error: RoundFailure, alarms: readonly LogAlarms[]): RoundFailure {
+  const crash = alarms.find((one) => one.crash !== undefined)?.crash;
   return crash === undefined || error.message.includes(crash) ? error : new RoundFailure(`${error.message}; its log says: ${crash}`);
 }
 
@@ -168,6 +206,7 @@ function bodiesDiffer({ variant }: PlannedVariant, phases: readonly Phase[], { b
 
 /** What a variant's load is laid on. */
 interface Stage {
+  planned: PlannedVariant;
   server: RunningServer;
   /** null on loopback. */
   network: Network | null;
@@ -188,9 +227,10 @@ async function openStage(context: RunContext, planned: PlannedVariant, folder: s
   try {
     const server = await serverOf(context, planned, folder, network?.server);
     return {
+      planned,
       server,
       network,
-      died: network === null ? server.died : Promise.race([server.died, network.died]),
+      died: (network === null ? server.died : Promise.race([server.died, network.died])).then((how) => `${planned.variant.name}: ${how}`),
       async stop() {
         await server.stop();
         await network?.stop();
@@ -223,8 +263,9 @@ function serverOf(
 
 const onLoopback = { ofLink: () => 0, ofLinkToServer: () => 0 };
 
-/** What k6, the server and the link left to be put together. */
+/** What k6, a side's server and the link left to be put together. */
 interface Measurement {
+  /** Of the phases. */
   results: LoadResult[];
   /** See Beside.outputHangs. */
   outputHung: boolean;
@@ -234,65 +275,65 @@ interface Measurement {
   link: { samples: readonly LinkCounts[]; report: LinkReport } | null;
 }
 
-/** Runs k6 against the server, and samples what both use. */
-async function underLoad(
-  context: RunContext, { server, network, died }: Stage, planned: PlannedVariant, { round, onLoad }: Attempt, folder: string,
-): Promise<Measurement> {
+/** Runs k6 against the group's servers, and samples what all use. Returns what it came to for each side. */
+async function underLoad(context: RunContext, group: Group, stages: readonly Stage[], { round, onLoad }: Attempt, folder: string): Promise<Measurement[]> {
   const { plan: { cores, scenario }, store, interrupt } = context;
-  const { warmupSeconds, durationSeconds } = planned.load;
+  const servers = stages.map(({ server }) => server);
+  // Who has a network of the run's own is alone.
+  const { network } = stages[0] as Stage;
   const throttling = watchThrottling();
   const { quotas } = throttling;
-  let samples: readonly UsageSample[] = [];
-  let recordFile = '';
+  let sampler: UsageSampler | undefined;
   let outputHung = false;
-  const link = network === null ? null : sampleLink(network, warmupSeconds);
+  const link = network === null ? null : sampleLink(network, group.sides[0]?.load.warmupSeconds ?? 0);
   const results = await runK6({
     binary: context.tools.k6,
     script: context.script,
     folder,
     cpus: cores.generatorCpus,
     before: network?.client.enter,
-    loadPlan: loadPlanFor(context.plan, planned, round, { url: server.origin + pageOf(scenario, planned.variant).path, netns: network?.client.netns }),
+    loadPlan: loadPlanFor(context.plan, group, round, stages.map(({ planned: { variant }, server }) => (
+      { url: server.origin + pageOf(scenario, variant).path, netns: network?.client.netns, processGroup: server.pid }
+    ))),
     // k6 would wait for a database that hangs; its record is written to it once it is back.
     output: store !== null && await store.revive() ? store.k6Output() : null,
   }, {
     interrupt,
-    peerDied: died,
+    peerDied: Promise.race(stages.map(({ died }) => died)),
     outputHangs: () => { outputHung = true; },
     watch(k6) {
       const ofK6 = watchProcess(k6.child.pid);
       const { ofLink, ofLinkToServer } = network === null ? onLoopback : {
         ofLink: watchProcess(network.pid), ofLinkToServer: watchProcess(network.toServerThread, `/proc/${network.pid}/task`),
       };
-      const sampler = sampleUsage({
-        server: server.usage, stoppedPid: () => stoppedIn(server.pid), generator: () => ofK6() + ofLink() - ofLinkToServer(), linkToServer: ofLinkToServer,
-        upstream: watchUpstreams(server.upstreams, cores.serverCpus), throttling: throttling.read, machine: watchMachine(cores.serverCpus, cores.generatorCpus),
+      const sampling = sampleUsage({
+        servers: servers.map(({ pid, usage }) => ({ usage, stoppedPid: () => stoppedIn(pid, servers.length > 1) })),
+        generator: () => ofK6() + ofLink() - ofLinkToServer(), linkToServer: ofLinkToServer,
+        upstream: watchUpstreams(servers.flatMap(({ upstreams }) => upstreams), cores.serverCpus), throttling: throttling.read,
+        machine: watchMachine(cores.serverCpus, cores.generatorCpus),
       });
+      sampler = sampling;
       const unwatch = watchPhaseBegins(k6.consoleFile, () => {
-        const beginsMs = machineClock.monotonicMs() + warmupSeconds * 1000;
-        // A server that was idle before is sampled well enough.
-        if (warmupSeconds > 0) sampler.expect(beginsMs);
-        if (durationSeconds !== undefined) sampler.expect(beginsMs + durationSeconds * 1000);
+        for (const seconds of windowBounds(scenario, group)) sampling.expect(machineClock.monotonicMs() + seconds * 1000);
       });
-      samples = sampler.samples;
-      recordFile = k6.recordFile;
       const tail = new RecordTail(k6.recordFile);
       const ticker = setInterval(() => onLoad(tail.responsesPerSecond()), 500);
       return () => {
         clearInterval(ticker);
         unwatch();
-        sampler.stop();
+        sampling.stop();
       };
     },
   }).catch((error: unknown) => {
     throw error instanceof LoadFailure ? new RoundFailure(error.message) : error;
   }).finally(() => link?.stop());
-  const measured = { results, outputHung, samples, quotas, recordFile };
-  if (network === null || link === null) return { ...measured, link: null };
   // The link's end, or an interrupt, has ended the load as well, and was told above.
-  const failure = await link.stop();
+  const failure = await link?.stop();
   if (failure !== undefined) asRoundFailure(failure);
-  return { ...measured, link: { samples: link.samples, report: await linkReport(network) } };
+  const ofLink = network === null || link === null ? null : { samples: link.samples, report: await linkReport(network) };
+  return stages.map((_, side): Measurement => ({
+    results: results.map((phase) => phase[side] as LoadResult), outputHung, samples: sampler?.samplesOf(side) ?? [], quotas, recordFile: recordFileIn(folder), link: ofLink,
+  }));
 }
 
 /** @throws RoundFailure when the link does not tell what went over it, or it was not all that its spec lets through */

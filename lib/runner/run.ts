@@ -1,23 +1,27 @@
 // The rounds of a run, and its result after each of them.
 import { join } from 'node:path';
-import { decided } from '../analysis/verdict.ts';
+import { settled } from '../analysis/verdict.ts';
 import { warningText, type Warning } from '../analysis/warnings.ts';
 import { UserError } from '../errors.ts';
 import { buildResult, type KeptRound, type Known } from './build-result.ts';
 import { findCeilings, type CeilingEvents } from './ceiling.ts';
 import { Disturbance, RoundFailure } from './disturbance.ts';
-import { roundsToLook, secondsPerRound, secondsPerVariant } from './estimate.ts';
+import { roundsToLook, secondsPerGroup, secondsPerRound } from './estimate.ts';
+import { apart } from './groups.ts';
 import { Interrupted } from './interrupt.ts';
 import { orderOfRound } from './order.ts';
-import type { Ceiling, Environment, Result } from './result.ts';
+import type { Ceiling, Comparison, Environment, Result } from './result.ts';
 import { writeWhole } from './results-folder.ts';
-import { runVariantRound, tryServers, type Attempt, type RunContext, type Tried, type VariantRound } from './round.ts';
+import { runGroup, tryServers, type Attempt, type RunContext, type Tried, type VariantRound } from './round.ts';
 import { countAgain, storeResult } from './store-result.ts';
 
 /** What a person may want to see while it runs. */
 export interface RunEvents extends CeilingEvents {
-  /** `rps` of the last second, null before the first; `secondsLeft` until the next look at the verdicts or the end, estimated. */
-  load(what: { round: number; variant: string; rps: number | null; secondsLeft: number }): void;
+  /**
+   * `variants` are under load. `rps` of the last second of one of them, null before the first; `comparisons` of the rounds before;
+   * `secondsLeft` until the next look at the verdicts or the end, estimated.
+   */
+  load(what: { round: number; variants: readonly string[]; rps: number | null; comparisons: readonly Comparison[]; secondsLeft: number }): void;
   /** A variant of a round is over. */
   measured(what: { round: number; variant: string; outcome: VariantRound }): void;
   /** A round is repeated. */
@@ -56,6 +60,8 @@ export async function runRounds(context: RunContext, environment: Environment, e
   /** At the place of the next round. */
   let failures: RoundFailure[] = [];
   let slowestSeconds = 0;
+  let { groups } = plan;
+  let soFar: readonly Comparison[] = [];
 
   const resultNow = (state: Result['state']): Result => {
     const known: Known = { kept, notes, tried, ceilings };
@@ -90,6 +96,9 @@ export async function runRounds(context: RunContext, environment: Environment, e
 
   async function prepare(): Promise<void> {
     tried = await tryServers(context);
+    const alone = new Map([...tried].flatMap(([variant, { whyAlone }]) => (whyAlone === undefined ? [] : [[variant, whyAlone] as const])));
+    groups = apart(plan.groups, new Set(alone.keys()));
+    for (const [variant, why] of alone) note({ kind: 'alone', variant, why });
     const found = await findCeilings(context, ({ variant }) => tried.get(variant.name)?.origin.startsWith('https:') === true, events);
     ceilings = found.ceilings;
     for (const why of found.problems) note({ kind: 'no-ceiling', why });
@@ -101,7 +110,7 @@ export async function runRounds(context: RunContext, environment: Environment, e
     const roundBeganAtMs = performance.now();
     attempts++;
     try {
-      const outcomes = await runRound(context, events, place, { round: attempts });
+      const outcomes = await runRound({ ...context, plan: { ...plan, groups } }, events, place, soFar, { round: attempts });
       kept.push({ round: attempts, outcomes });
       slowestSeconds = Math.max(slowestSeconds, (performance.now() - roundBeganAtMs) / 1000);
       failures = [];
@@ -132,8 +141,8 @@ export async function runRounds(context: RunContext, environment: Environment, e
     const next = plan.looks.find((look) => look > kept.length);
     if (next === undefined || !plan.looks.includes(kept.length)) return false;
     const { comparisons } = resultNow('partial');
-    if (decided(comparisons)) return true;
-    const open = comparisons.filter(({ verdict }) => verdict === 'inconclusive').map(({ variant }) => variant);
+    const open = comparisons.filter((comparison) => !settled(comparison, plan.precision ?? 0)).map(({ variant }) => variant);
+    if (open.length === 0) return true;
     if (!timeIsOver()) events.undecided({ rounds: kept.length, variants: [...new Set(open)], next });
     return false;
   }
@@ -151,7 +160,7 @@ export async function runRounds(context: RunContext, environment: Environment, e
         break;
       }
       if (failure === undefined) {
-        await save('partial', false);
+        soFar = (await save('partial', false)).comparisons;
         continue;
       }
       note({ kind: 'repeated', round: attempts, why: failure.message });
@@ -166,24 +175,25 @@ export async function runRounds(context: RunContext, environment: Environment, e
   }
 }
 
-/** One round: every variant once. `place` counts kept rounds and decides the order. */
-async function runRound(context: RunContext, events: RunEvents, place: number, attempt: Omit<Attempt, 'onLoad'>): Promise<Map<string, VariantRound>> {
+/** One round: every group once. `place` counts kept rounds and decides the order. */
+async function runRound(context: RunContext, events: RunEvents, place: number, soFar: readonly Comparison[], attempt: Omit<Attempt, 'onLoad'>): Promise<Map<string, VariantRound>> {
   const { plan } = context;
   const outcomes = new Map<string, VariantRound>();
-  const order = orderOfRound(plan.variants, place, plan.run);
+  const order = orderOfRound(plan.groups, place, plan.run);
   let laterSeconds = secondsPerRound(plan) * roundsToLook(plan, place);
-  for (const planned of order) {
-    const { name } = planned.variant;
-    const [seconds, startedAtMs] = [secondsPerVariant(plan, planned), performance.now()];
+  for (const [index, group] of order.entries()) {
+    const [seconds, startedAtMs] = [secondsPerGroup(plan, group), performance.now()];
     laterSeconds -= seconds;
+    const variants = group.sides.map(({ variant }) => variant.name);
     const onLoad = (rps: number | null): void => {
       const secondsLeft = laterSeconds + Math.max(0, seconds - (performance.now() - startedAtMs) / 1000);
-      events.load({ round: place, variant: name, rps, secondsLeft });
+      events.load({ round: place, variants, rps, comparisons: soFar, secondsLeft });
     };
     onLoad(null);
-    const outcome = await runVariantRound(context, planned, { ...attempt, onLoad });
-    outcomes.set(name, outcome);
-    events.measured({ round: place, variant: name, outcome });
+    for (const [variant, outcome] of await runGroup(context, group, index + 1, { ...attempt, onLoad })) {
+      outcomes.set(variant, outcome);
+      events.measured({ round: place, variant, outcome });
+    }
   }
   return outcomes;
 }

@@ -1,4 +1,4 @@
-// Samples what a server, the generator and everything else use while there is load.
+// Samples what the servers of a group, the generator and everything else use while there is load.
 import { extent } from '../analysis/statistics.ts';
 import type { RunningServer } from '../servers/index.ts';
 import type { ServerSample } from '../store/index.ts';
@@ -12,24 +12,37 @@ const intervalMs = 100;
 const boundIntervalMs = 10;
 const boundMarginMs = 30;
 
-/** All of one instant of the monotonic clock. CPU seconds are sums since some start. */
-export interface UsageSample extends ServerSample {
+/** What belongs to no single server at one instant of the monotonic clock. CPU seconds are sums since some start. */
+interface SharedSample {
+  atMs: number;
+  /** Of all servers of the group. */
+  serversCpuSeconds: number;
   /** The wall clock minus the monotonic one. */
   wallAheadMs: number;
   /** Of k6, of this process, and of the link on the generator's cores. */
   generatorCpuSeconds: number;
   /** Of the link on the server's cores; 0 on loopback. */
   linkToServerCpuSeconds: number;
-  /** On the server's cores, of what the server passes requests to; null where that cannot be told, 0 where it passes none on. */
+  /** On the server's cores, of what the servers pass requests to; null where that cannot be told, 0 where they pass none on. */
   upstreamCpuSeconds: number | null;
-  /** A process of the server's that is stopped (SIGSTOP, a debugger); looked for while the server uses no CPU. */
-  stoppedPid: number | undefined;
   throttling: Throttling;
   machine: MachineReading;
 }
 
+/** Of one server. */
+interface OwnSample {
+  cpuSeconds: number;
+  rssBytes: number;
+  /** A process of the server's that is stopped (SIGSTOP, a debugger); looked for while the server uses no CPU. */
+  stoppedPid: number | undefined;
+}
+
+/** All that a side's figures need of an instant. */
+export type UsageSample = SharedSample & OwnSample;
+
 export interface UsageSampler {
-  samples: readonly UsageSample[];
+  /** What was sampled so far, as the server at that place in `servers` sees it. */
+  samplesOf(place: number): UsageSample[];
   /** More samples are taken around that instant of the monotonic clock, if it is to come. */
   expect(boundMs: number): void;
   /** Takes a last sample and ends. May be called twice. */
@@ -39,9 +52,11 @@ export interface UsageSampler {
 /** What is sampled. None of them throws. */
 export interface UsageReaders {
   clock?: Clock;
-  server: RunningServer['usage'];
-  /** The first process of the server's that is stopped. */
-  stoppedPid(): number | undefined;
+  servers: readonly {
+    usage: RunningServer['usage'];
+    /** The first process of the server's that somebody stopped. */
+    stoppedPid(): number | undefined;
+  }[];
   /** CPU seconds of k6, and of the link on its cores. */
   generator(): number;
   /** CPU seconds of the link on the server's cores. */
@@ -55,18 +70,22 @@ export interface UsageReaders {
 /** Samples 10 times a second from now on, the first at once. */
 export function sampleUsage(readers: UsageReaders): UsageSampler {
   const { clock = machineClock } = readers;
-  const samples: UsageSample[] = [];
+  const samples: (SharedSample & { own: OwnSample[] })[] = [];
   const take = (): void => {
-    const own = process.cpuUsage();
+    const { user, system } = process.cpuUsage();
     const atMs = clock.monotonicMs();
     const wallAheadMs = clock.wallMs() - atMs;
-    const server = readers.server();
+    const last = samples.at(-1)?.own;
+    const own = readers.servers.map(({ usage, stoppedPid }, place): OwnSample => {
+      const used = usage();
+      return { ...used, stoppedPid: used.cpuSeconds === last?.[place]?.cpuSeconds ? stoppedPid() : undefined };
+    });
     samples.push({
       atMs,
       wallAheadMs,
-      ...server,
-      stoppedPid: server.cpuSeconds === samples.at(-1)?.cpuSeconds ? readers.stoppedPid() : undefined,
-      generatorCpuSeconds: readers.generator() + (own.user + own.system) / 1e6,
+      own,
+      serversCpuSeconds: own.reduce((sum, { cpuSeconds }) => sum + cpuSeconds, 0),
+      generatorCpuSeconds: readers.generator() + (user + system) / 1e6,
       linkToServerCpuSeconds: readers.linkToServer(),
       upstreamCpuSeconds: readers.upstream(),
       throttling: readers.throttling(),
@@ -78,7 +97,7 @@ export function sampleUsage(readers: UsageReaders): UsageSampler {
   const atBounds = new Set<NodeJS.Timeout>();
   let stopped = false;
   return {
-    samples,
+    samplesOf: (place) => samples.map(({ own, ...shared }) => ({ ...shared, ...own[place] as OwnSample })),
     expect(boundMs) {
       const inMs = boundMs - clock.monotonicMs();
       if (stopped || inMs < 0) return;

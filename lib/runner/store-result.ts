@@ -8,19 +8,17 @@ import { checkAgain, roundPoint, runPoint, tablePoints } from '../store/index.ts
 import type { KeptRound } from './build-result.ts';
 import type { Plan } from './plan.ts';
 import type { Phase, Result, VariantResult } from './result.ts';
-import { recordFileIn } from './k6.ts';
-import { roundFolder, type RunContext } from './round.ts';
+import type { RunContext } from './round.ts';
 
 /**
  * Counts once more what the database holds of the rounds, and brings their integrity to it. Returns a line each on what was
  * not there any more.
  */
-export async function countAgain({ plan, store, folder }: RunContext, kept: readonly KeptRound[]): Promise<string[]> {
+export async function countAgain({ plan, store }: RunContext, kept: readonly KeptRound[]): Promise<string[]> {
   if (store === null) return [];
   const rounds = kept.flatMap(({ round, outcomes }) => [...outcomes].flatMap(([variant, outcome]) => {
     if (outcome.integrity === null) return [];
-    const recordFile = recordFileIn(roundFolder(folder, round, variant));
-    const { requests } = outcome.integrity;
+    const { recordFile, integrity: { requests } } = outcome;
     return [{ outcome, check: { run: plan.run, variant, round, recordFile, requests }, integrity: outcome.integrity }];
   }));
   const { integrity, problems } = await checkAgain(store, rounds);

@@ -83,9 +83,10 @@ function childrenByParent(proc: string): Map<string, string[]> {
   return children;
 }
 
-/** The first process of the tree that is stopped: by SIGSTOP (state T), or by a debugger (t). */
-export function stoppedIn(rootPid: number, proc = '/proc'): number | undefined {
-  const stopped = processTree(proc, String(rootPid)).find((pid) => /^t$/i.test(statFields(`${proc}/${pid}`)?.[0] ?? ''));
+/** The first process of the tree that is stopped: by SIGSTOP (state T), unless it takes turns, where that is usual; or by a debugger (t). */
+export function stoppedIn(rootPid: number, takesTurns: boolean, proc = '/proc'): number | undefined {
+  const states = takesTurns ? ['t'] : ['t', 'T'];
+  const stopped = processTree(proc, String(rootPid)).find((pid) => states.includes(statFields(`${proc}/${pid}`)?.[0] ?? ''));
   return stopped === undefined ? undefined : Number(stopped);
 }
 

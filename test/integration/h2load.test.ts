@@ -120,11 +120,11 @@ async function engineResults(loads: readonly Load[]): Promise<LoadResult[]> {
   const folder = await mkdtemp(path.join(test.folder, 'k6-'));
   const script = path.join(folder, 'script.js');
   await compileScript(script);
-  const phases = loads.map(({ curves = [], ...load }) => ({ ...load, protocol: 'h2' as const, timeout: '60s', tls: { insecureSkipVerify: true, curves } }));
+  const phases = loads.map(({ curves = [], ...load }) => ({ sides: [{ ...load, protocol: 'h2' as const, timeout: '60s', tls: { insecureSkipVerify: true, curves } }] }));
   const k6 = await startK6({
     binary: tools.k6, script, folder, cpus: [0], output: null, loadPlan: { scenario: 'h2load', tags: {}, maxDurationSeconds: 100, phases },
   });
-  return k6.results();
+  return (await k6.results()).flat();
 }
 
 function countedByEngine({ bytes, responses, tls, startedAt, endedAt }: LoadResult): Counted {

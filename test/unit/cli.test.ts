@@ -32,13 +32,13 @@ describe('wrong words end with code 2 and one line, before anything starts', () 
       '--variants nginx-spdy: published only, so there is nothing to run; name another one too',
     ],
     [['scenario', 'nginx-open-file-cache', '--variants='], '--variants needs a value: --variants a,b'],
-    [['scenario', 'nginx-open-file-cache', '--rounds', '0'], '--rounds 0: give a whole number from 1 to 1000, or auto'],
-    [['scenario', 'nginx-open-file-cache', '--rounds', '2.5'], '--rounds 2.5: give a whole number from 1 to 1000, or auto'],
-    [['scenario', 'nginx-open-file-cache', '--rounds', '1e3'], '--rounds 1e3: give a whole number from 1 to 1000, or auto'],
-    [['scenario', 'nginx-open-file-cache', '--rounds', '--quick'], '--rounds needs a value: --rounds N|auto'],
-    [['scenario', 'nginx-open-file-cache', '--rounds'], '--rounds needs a value: --rounds N|auto'],
+    [['scenario', 'nginx-open-file-cache', '--rounds', '0'], '--rounds 0: give a whole number from 1 to 1000'],
+    [['scenario', 'nginx-open-file-cache', '--rounds', '2.5'], '--rounds 2.5: give a whole number from 1 to 1000'],
+    [['scenario', 'nginx-open-file-cache', '--rounds', '1e3'], '--rounds 1e3: give a whole number from 1 to 1000'],
+    [['scenario', 'nginx-open-file-cache', '--rounds', '--quick'], '--rounds needs a value: --rounds N'],
+    [['scenario', 'nginx-open-file-cache', '--rounds'], '--rounds needs a value: --rounds N'],
     [['scenario', 'nginx-open-file-cache', '--rounds', '3', '--rounds', '4'], '--rounds is given twice'],
-    [['scenario', 'nginx-open-file-cache', '--rounds', 'automatic'], '--rounds automatic: give a whole number from 1 to 1000, or auto'],
+    [['scenario', 'nginx-open-file-cache', '--rounds', 'automatic'], '--rounds automatic: give a whole number from 1 to 1000'],
     [['scenario', 'nginx-open-file-cache', '--max-time', '0'], '--max-time 0: give a time from 1 s to 24 h, such as 10s or 2m'],
     [
       ['scenario', 'nginx-open-file-cache', '--max-time', '10s'],
@@ -81,7 +81,7 @@ test('without a name the scenarios are listed, one line each, and the flags', as
   expect(await main(['scenario'])).toBe(0);
   const lines = printed.join('\n').split('\n');
   expect(lines.filter((line) => line.startsWith('  nginx-open-file-cache  '))).toHaveLength(1);
-  expect(lines.filter((line) => line.startsWith('  --rounds N|auto '))).toHaveLength(1);
+  expect(lines.filter((line) => line.startsWith('  --rounds N '))).toHaveLength(1);
   expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(120);
 });
 
@@ -111,8 +111,13 @@ describe('options', () => {
     });
   });
 
-  test('--rounds auto leaves their number to the verdicts', () => {
-    expect(readScenarioOptions(['--rounds', 'auto']).rounds).toBe('auto');
+  test('--precision leaves their number to the verdicts', () => {
+    expect(readScenarioOptions(['--precision', '1.5%'])).toMatchObject({ precision: 0.015 });
+    expect(readScenarioOptions(['--precision', '1.5%'])).not.toHaveProperty('rounds');
+    expect(() => readScenarioOptions(['--precision', '1%', '--rounds', '5'])).toThrow(new UserError('--rounds and --precision do not go together: leave one out', 2));
+    for (const text of ['1', '0%', '60%', 'narrow']) {
+      expect(() => readScenarioOptions(['--precision', text])).toThrow(new UserError(`--precision ${text}: give a percentage from 0.01% to 50%, such as 1% or 0.5%`, 2));
+    }
   });
 
   test.each([['10', 10], ['10s', 10], ['2m', 120], ['0.5h', 1800], ['250ms', 0.25], ['24h', 86_400]])('--duration %s is %f s', (text, seconds) => {

@@ -64,7 +64,7 @@ describe('the sampler', () => {
   const clock: Clock = { monotonicMs: () => performance.now(), wallMs: () => 1e12 + performance.now() + wall.stepMs };
   /** A server that uses half a core. */
   const readers: UsageReaders = {
-    clock, server: () => ({ cpuSeconds: performance.now() / 2000, rssBytes: 1 }), stoppedPid: () => 7, generator: () => 0, linkToServer: () => 0, upstream: () => 0,
+    clock, servers: [{ usage: () => ({ cpuSeconds: performance.now() / 2000, rssBytes: 1 }), stoppedPid: () => 7 }], generator: () => 0, linkToServer: () => 0, upstream: () => 0,
     throttling: () => ({ times: 0, ms: 0 }), machine: () => ({ server: null, generator: null, loadAverage: 0, serverMhz: null }),
   };
   const started: UsageSampler[] = [];
@@ -86,9 +86,9 @@ describe('the sampler', () => {
     vi.advanceTimersByTime(7000);
     sampler.stop();
     const window = { fromMs: beganMs + 1050, toMs: beganMs + 11_050, idleBefore: false };
-    expect(usageBetween(sampler.samples, window).cpuSeconds).toBeCloseTo(5, 6);
-    expect(gapIn(sampler.samples, window)).toBeUndefined();
-    expect(clockStepIn(sampler.samples)).toContain('by 3600.00 s');
+    expect(usageBetween(sampler.samplesOf(0), window).cpuSeconds).toBeCloseTo(5, 6);
+    expect(gapIn(sampler.samplesOf(0), window)).toBeUndefined();
+    expect(clockStepIn(sampler.samplesOf(0))).toContain('by 3600.00 s');
   });
 
   test('looks closely at the bounds that it is told to expect, those in the past aside', () => {
@@ -97,26 +97,30 @@ describe('the sampler', () => {
     vi.advanceTimersByTime(500);
     for (const boundMs of [100, 1055, 2055]) sampler.expect(beganMs + boundMs);
     vi.advanceTimersByTime(2500);
-    const atMs = sampler.samples.map((sample) => sample.atMs - beganMs);
+    const atMs = sampler.samplesOf(0).map((sample) => sample.atMs - beganMs);
     for (const boundMs of [1055, 2055]) {
       const next = atMs.findIndex((at) => at >= boundMs);
       expect((atMs[next] as number) - (atMs[next - 1] as number)).toBeLessThanOrEqual(10);
     }
     expect(atMs.filter((at) => at < 900)).toHaveLength(9);
-    const before = sampler.samples.length;
+    const before = sampler.samplesOf(0).length;
     sampler.expect(performance.now() + 50);
     sampler.stop();
     vi.advanceTimersByTime(1000);
-    expect(sampler.samples).toHaveLength(before + 1);
+    expect(sampler.samplesOf(0)).toHaveLength(before + 1);
   });
 
   test('looks for a stopped process while the server uses nothing', () => {
     let cpuSeconds = 1;
-    const sampler = start({ server: () => ({ cpuSeconds, rssBytes: 1 }) });
+    const other = { usage: () => ({ cpuSeconds: 2 * cpuSeconds, rssBytes: 3 }), stoppedPid: () => undefined };
+    const sampler = start({ servers: [{ usage: () => ({ cpuSeconds, rssBytes: 1 }), stoppedPid: () => 7 }, other] });
     vi.advanceTimersByTime(100);
     cpuSeconds = 2;
     vi.advanceTimersByTime(100);
-    expect(sampler.samples.map(({ stoppedPid }) => stoppedPid)).toEqual([undefined, 7, undefined]);
+    expect(sampler.samplesOf(0).map(({ stoppedPid }) => stoppedPid)).toEqual([undefined, 7, undefined]);
+    expect(sampler.samplesOf(1).map((sample) => [sample.cpuSeconds, sample.serversCpuSeconds, sample.rssBytes, sample.stoppedPid])).toEqual([
+      [2, 3, 3, undefined], [2, 3, 3, undefined], [4, 6, 3, undefined],
+    ]);
   });
 });
 

@@ -213,11 +213,11 @@ describe('under the table', () => {
 });
 
 describe('how many rounds it took', () => {
-  const auto = [5, 10, 20];
+  const looking = { looks: [5, 10, 20], precision: 0.02 };
   const took = (count: number, changes: Partial<Result>): string[] => {
     const some = (variant: MeasuredVariant): MeasuredVariant => ({ ...variant, rounds: rounds(Array.from({ length: count }, (_, index) => 600_000 + index), 12, 1, 2, 3, 7) });
     const said = result([some(workers), some(openFileCache)], changes);
-    return findings({ ...said, comparisons: said.comparisons.map((one) => ({ ...one, verdict: changes.comparisons === undefined ? 'faster' : 'inconclusive' })) })
+    return findings({ ...said, comparisons: said.comparisons.map((one) => ({ ...one, ci95: [0.97, 1.03] as [number, number], verdict: changes.comparisons === undefined ? 'faster' : 'inconclusive' })) })
       .filter((line) => line.includes('were run') || line.includes('was run'));
   };
   const undecided = { comparisons: both.comparisons };
@@ -226,12 +226,12 @@ describe('how many rounds it took', () => {
     ['all that were planned', 6, { looks: [6] }, []],
     ['fewer, of which a warning tells', 4, { looks: [6] }, []],
     ['an end that another line tells of', 4, { looks: [6], state: 'partial' as const }, []],
-    ['the first look', 5, { looks: auto }, ['5 rounds were run (--rounds auto), with a look at the verdicts after 5: nothing was left undecided.']],
-    ['the second look', 10, { looks: auto }, ['10 rounds were run (--rounds auto), with a look at the verdicts after 5 and 10: nothing was left undecided.']],
-    ['the last look', 20, { looks: auto, ...undecided }, ['20 rounds were run (--rounds auto), with a look at the verdicts after 5, 10 and 20: auto runs no more.']],
-    ['time between looks', 8, { looks: auto }, ['8 rounds were run (--rounds auto), with a look at the verdicts after 5 and 8, when the time was over.']],
-    ['time at a look', 10, { looks: auto, ...undecided }, ['10 rounds were run (--rounds auto), with a look at the verdicts after 5 and 10.']],
-    ['time before a look', 1, { looks: auto }, ['1 round was run (--rounds auto), with a look at the verdicts after 1, when the time was over.']],
+    ['the first look', 5, looking, ['5 rounds were run (--precision 2 %), with a look at the verdicts after 5: each is decided, or known to within ±2 %.']],
+    ['the second look', 10, looking, ['10 rounds were run (--precision 2 %), with a look at the verdicts after 5 and 10: each is decided, or known to within ±2 %.']],
+    ['the last look', 20, { ...looking, ...undecided }, ['20 rounds were run (--precision 2 %), with a look at the verdicts after 5, 10 and 20: it runs no more.']],
+    ['time between looks', 8, looking, ['8 rounds were run (--precision 2 %), with a look at the verdicts after 5 and 8, when the time was over.']],
+    ['time at a look', 10, { ...looking, ...undecided }, ['10 rounds were run (--precision 2 %), with a look at the verdicts after 5 and 10.']],
+    ['time before a look', 1, looking, ['1 round was run (--precision 2 %), with a look at the verdicts after 1, when the time was over.']],
   ])('%s', (_what, count, changes, lines) => {
     expect(took(count, changes)).toEqual(lines);
   });

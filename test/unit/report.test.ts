@@ -254,7 +254,7 @@ describe('figures', () => {
 });
 
 describe('live progress', () => {
-  const now = { what: 'round 2 of 6 · workers', rps: 60_411.6, secondsLeft: 75.2 };
+  const now = { what: 'round 2 of 10', seen: 'open-file-cache ×1.21 [1.19, 1.23]', secondsLeft: 75.2 };
 
   function shown(stream: { isTTY: boolean; columns?: number }, use: (progress: ReturnType<typeof createRunProgress>) => void): string {
     let text = '';
@@ -264,12 +264,12 @@ describe('live progress', () => {
 
   test('is one line that is rewritten on a terminal, cut to its width', () => {
     expect(shown({ isTTY: true, columns: 200 }, (progress) => {
-      progress.running({ ...now, rps: null });
+      progress.running({ ...now, seen: 'workers, open-file-cache', secondsLeft: 76 });
       progress.running(now);
       progress.finished('round 2 of 6 · workers · done');
       progress.clear();
       progress.clear();
-    })).toBe('\r\u001b[2Kround 2 of 6 · workers · starting · 1:15 left\r\u001b[2Kround 2 of 6 · workers · 60,412 requests/s now · 1:15 left\r\u001b[2K');
+    })).toBe('\r\u001b[2Kround 2 of 10 · 1:16 left · workers, open-file-cache\r\u001b[2Kround 2 of 10 · 1:15 left · open-file-cache ×1.21 [1.19, 1.23]\r\u001b[2K');
     expect(shown({ isTTY: true, columns: 12 }, (progress) => progress.running(now))).toBe('\r\u001b[2Kround 2 of ');
   });
 

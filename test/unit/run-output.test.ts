@@ -27,11 +27,11 @@ describe('the heading', () => {
   test.each<[Partial<PlanOptions>, string]>([
     [{}, '6 rounds, about 2 min 20 s'],
     [{ rounds: 1 }, '1 round, about 25 s'],
-    [{ rounds: 'auto' }, '5 to 20 rounds, about 1 min 57 s to 7 min 42 s'],
-    [{ rounds: 'auto', maxTimeSeconds: 200 }, '5 to 8 rounds, about 1 min 57 s to 3 min 6 s'],
-    [{ rounds: 'auto', maxTimeSeconds: 30 }, '1 round, about 25 s'],
+    [{ precision: 0.01 }, '5 to 20 rounds, about 1 min 57 s to 7 min 42 s'],
+    [{ precision: 0.01, maxTimeSeconds: 200 }, '5 to 8 rounds, about 1 min 57 s to 3 min 6 s'],
+    [{ precision: 0.01, maxTimeSeconds: 30 }, '1 round, about 25 s'],
     [{ rounds: 12, maxTimeSeconds: 100 }, '4 rounds, about 1 min 34 s'],
-  ])('says how many rounds it may come to, the look at the generator included: %j', (options, text) => {
+  ])('says how many rounds it may come to, as long as it may take: %j', (options, text) => {
     expect(headOf(options)).toBe(text);
   });
 
@@ -100,20 +100,20 @@ describe('progress', () => {
   function printed(options: Partial<PlanOptions>, tell: (events: ReturnType<typeof progressEvents>) => void): string[] {
     const lines: string[] = [];
     const line = (text: string): void => { lines.push(text); };
-    tell(progressEvents(planOf(options), { running: ({ what }) => line(what), finished: line, say: line, clear: () => undefined }));
+    tell(progressEvents(planOf(options), { running: ({ what, seen }) => line(`${what} · ${seen}`), finished: line, say: line, clear: () => undefined }));
     return lines;
   }
 
   test('says which round of how many', () => {
-    const round = (number: number) => (events: ReturnType<typeof progressEvents>) => events.load({ round: number, variant: 'x', rps: null, secondsLeft: 1 });
-    expect(printed({}, round(3))).toEqual(['round 3 of 6 · x']);
-    expect(printed({ rounds: 'auto' }, round(3))).toEqual(['round 3 of 5 to 20 · x']);
-    expect(printed({ rounds: 'auto' }, round(6))).toEqual(['round 6 of 10 to 20 · x']);
-    expect(printed({ rounds: 'auto' }, round(11))).toEqual(['round 11 of 20 · x']);
+    const round = (number: number) => (events: ReturnType<typeof progressEvents>) => events.load({ round: number, variants: ['x'], rps: null, comparisons: [], secondsLeft: 1 });
+    expect(printed({}, round(3))).toEqual(['round 3 of 10 · x']);
+    expect(printed({ precision: 0.01 }, round(3))).toEqual(['round 3 of 5 to 80 · x']);
+    expect(printed({ precision: 0.01 }, round(6))).toEqual(['round 6 of 10 to 80 · x']);
+    expect(printed({ precision: 0.01 }, round(11))).toEqual(['round 11 of 20 to 80 · x']);
   });
 
   test('says what a look left open, and when the time is over', () => {
-    expect(printed({ rounds: 'auto' }, (events) => {
+    expect(printed({ precision: 0.01 }, (events) => {
       events.undecided({ rounds: 5, variants: ['x'], next: 10 });
       events.undecided({ rounds: 10, variants: ['x', 'y'], next: 20 });
       events.timeOver({ rounds: 1 });

@@ -110,7 +110,9 @@ describe('noiseBetween', () => {
       stoppedPid: undefined,
       throttling: { times: 0, ms: 0 },
       upstreamCpuSeconds: perSecond.upstream === null ? null : (perSecond.upstream ?? 0) * second,
-      cpuSeconds: (perSecond.ours ?? 0) * second,
+      // Of another server that takes turns with it, half.
+      cpuSeconds: (perSecond.ours ?? 0) * second / 2,
+      serversCpuSeconds: (perSecond.ours ?? 0) * second,
       rssBytes: 1,
       generatorCpuSeconds: (perSecond.generatorCpu ?? 0) * second,
       linkToServerCpuSeconds: (perSecond.link ?? 0) * second,

@@ -4,8 +4,10 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { requireSpace } from '../../lib/disk-space.ts';
 import { UserError } from '../../lib/errors.ts';
+import type { Group } from '../../lib/runner/groups.ts';
+import type { SideOptions } from '../../lib/k6/load-plan.ts';
 import { orderOfRound } from '../../lib/runner/order.ts';
-import { ceilingSeconds, estimatedSeconds, expectedRounds, expectedSeconds, roundsToLook } from '../../lib/runner/estimate.ts';
+import { estimatedSeconds, expectedRounds, expectedSeconds, roundsToLook } from '../../lib/runner/estimate.ts';
 import { goDuration, loadOptions, loadPlanFor, makePlan, runName, serversOf, type PlanDraft, type PlannedVariant, type PlanOptions } from '../../lib/runner/plan.ts';
 import { readPhaseResults, RecordTail } from '../../lib/runner/record.ts';
 import { checkResultsFolder, createRunFolder, folderError, writeWhole } from '../../lib/runner/results-folder.ts';
@@ -46,63 +48,74 @@ describe('a plan', async () => {
   test('has a readable name and the article\'s load', () => {
     const plan = makePlan(scenario, variants, cores, { quick: false, exact: false });
     expect(run).toBe('2026-11-20T08-15-30-nginx-open-file-cache');
-    expect(plan.variants.map(({ load }) => load)).toMatchObject(Array(2).fill({ connections: 100, threads: 1, durationSeconds: 10, keepAlive: true }));
-    // The look at the generator before the rounds takes twice 0.2 s of warm-up and 0.5 s, and 0.5 s to start and end.
-    expect(estimatedSeconds(plan)).toBeCloseTo(1.9 + 12 * (10 + 1 + 0.5), 9);
+    expect(plan.variants.map(({ load }) => load)).toMatchObject(Array(2).fill({ connections: 100, threads: 1, durationSeconds: 1, keepAlive: true }));
+    expect(plan.groups).toEqual([{ sides: plan.variants, sliceSeconds: 0.01 }]);
+    // A round: two servers, 0.21 s of warm-up and 1 s each, and k6.
+    expect(estimatedSeconds(plan)).toBeCloseTo(10 * (2 * (0.21 + 1 + 0.1) + 0.5), 9);
     expect(serversOf(plan)).toEqual(['nginx']);
   });
 
   test('gives k6 the engine\'s options, tags and a longest duration', () => {
     const plan = makePlan(scenario, variants, cores, { durationSeconds: 1.5, quick: false, exact: false });
-    expect(loadPlanFor({ ...plan, run }, plan.variants[1] as PlannedVariant, 3, { url: 'http://127.0.0.1:8080/' })).toEqual({
+    const side = {
+      protocol: 'http/1.1', connections: 100, threads: 1, keepAlive: true, duration: '1500ms', warmup: '210ms', timeout: '5s',
+    };
+    const targets = [8080, 8081].map((port) => ({ url: `http://127.0.0.1:${port}/`, processGroup: port }));
+    expect(loadPlanFor({ ...plan, run }, plan.groups[0] as Group, 3, targets)).toEqual({
       scenario: 'nginx-open-file-cache',
-      tags: { run: '2026-11-20T08-15-30-nginx-open-file-cache', variant: 'open-file-cache', round: '3', server: 'nginx', protocol: 'http/1.1' },
-      maxDurationSeconds: 18,
+      tags: { run: '2026-11-20T08-15-30-nginx-open-file-cache', round: '3' },
+      maxDurationSeconds: 24,
       phases: [{
-        url: 'http://127.0.0.1:8080/', protocol: 'http/1.1', connections: 100, threads: 1, keepAlive: true,
-        duration: '1500ms', warmup: '1s', timeout: '5s', tags: { phase: '1' },
+        sides: [
+          { ...side, url: 'http://127.0.0.1:8080/', processes: [8080], tags: { phase: '1', variant: 'workers', server: 'nginx', protocol: 'http/1.1' } },
+          { ...side, url: 'http://127.0.0.1:8081/', processes: [8081], tags: { phase: '1', variant: 'open-file-cache', server: 'nginx', protocol: 'http/1.1' } },
+        ],
+        slice: '10ms',
+        seed: 3,
       }],
     });
   });
 
   test.each([
-    [{}, false, undefined, 6], [{}, true, undefined, 4], [{ rounds: 1 }, false, undefined, 1], [{ rounds: 1 }, true, undefined, 1],
+    [{}, false, undefined, 10], [{}, true, undefined, 4], [{ rounds: 1 }, false, undefined, 1], [{ rounds: 1 }, true, undefined, 1],
     [{ rounds: 8 }, true, undefined, 4], [{ rounds: 1 }, true, 3, 3],
-  ])('has the rounds of the person, else of the scenario, else 6, quick ones at most 4: %j, quick %s, --rounds %s', (own, quick, asked, rounds) => {
+  ])('has the rounds of the person, else of the scenario, else 10, quick ones at most 4: %j, quick %s, --rounds %s', (own, quick, asked, rounds) => {
     expect(makePlan({ ...scenario, ...own }, variants, cores, { quick, exact: false, ...(asked === undefined ? {} : { rounds: asked }) }).rounds).toBe(rounds);
   });
 
-  test.each<[PlanOptions['rounds'], boolean, number[]]>([[undefined, false, [6]], [3, false, [3]], ['auto', false, [5, 10, 20]], ['auto', true, [5, 10, 20]]])(
-    'looks at the verdicts at the end, or with --rounds auto three times: %s, quick %s', (rounds, quick, looks) => {
-      const plan = makePlan(scenario, variants, cores, { quick, exact: false, ...(rounds === undefined ? {} : { rounds }) });
+  test.each<[Pick<PlanOptions, 'rounds' | 'precision'>, boolean, number[]]>([
+    [{}, false, [10]], [{ rounds: 3 }, false, [3]], [{ precision: 0.01 }, false, [5, 10, 20, 40, 80]], [{ precision: 0.01 }, true, [5, 10, 20, 40, 80]],
+  ])(
+    'looks at the verdicts at the end, or with --precision several times: %j, quick %s', (options, quick, looks) => {
+      const plan = makePlan(scenario, variants, cores, { quick, exact: false, ...options });
       expect(plan).toMatchObject({ looks, rounds: looks.at(-1), sameWithin: 0.01 });
       expect(expectedRounds(plan)).toEqual({ fewest: looks[0], most: looks.at(-1) });
     },
   );
 
   test('has as many rounds as the time has, one at least', () => {
-    const options = { quick: false, exact: false, durationSeconds: 8.5, rounds: 'auto' as const, sameWithin: 0.02 };
+    const options = { quick: false, exact: false, durationSeconds: 9.44, precision: 0.01, sameWithin: 0.02 };
     const [long, short] = [150, 20].map((maxTimeSeconds) => makePlan(scenario, variants, cores, { ...options, maxTimeSeconds })) as [PlanDraft, PlanDraft];
     expect(expectedRounds(long)).toEqual({ fewest: 5, most: 7 });
     expect(expectedRounds(short)).toEqual({ fewest: 1, most: 1 });
-    expect(short).toMatchObject({ maxTimeSeconds: 20, sameWithin: 0.02, looks: [5, 10, 20] });
+    expect(short).toMatchObject({ maxTimeSeconds: 20, sameWithin: 0.02, looks: [5, 10, 20, 40, 80], precision: 0.01 });
     expect(() => makePlan(scenario, variants, cores, { ...options, maxTimeSeconds: 19 })).toThrow(
       new UserError('--max-time 19 s is shorter than one round, which takes about 20 s: give more, or a shorter --duration', 2),
     );
   });
 
   test.each<[Partial<PlanOptions>, number, number]>([
-    [{ rounds: 12 }, 1, 12], [{ rounds: 12 }, 12, 1], [{ rounds: 'auto' }, 5, 1], [{ rounds: 'auto' }, 6, 5],
+    [{ rounds: 12 }, 1, 12], [{ rounds: 12 }, 12, 1], [{ precision: 0.01 }, 5, 1], [{ precision: 0.01 }, 6, 5],
     // 20 s a round: 7 of them in 150 s, and later ones only when they were faster than that.
-    [{ rounds: 100, maxTimeSeconds: 150 }, 1, 7], [{ rounds: 'auto', maxTimeSeconds: 150 }, 6, 2], [{ rounds: 100, maxTimeSeconds: 150 }, 9, 1],
+    [{ rounds: 100, maxTimeSeconds: 150 }, 1, 7], [{ precision: 0.01, maxTimeSeconds: 150 }, 6, 2], [{ rounds: 100, maxTimeSeconds: 150 }, 9, 1],
   ])('with %j has from round %i on as many to the next look: %i', (options, place, rounds) => {
-    expect(roundsToLook(makePlan(scenario, variants, cores, { quick: false, exact: false, durationSeconds: 8.5, ...options }), place)).toBe(rounds);
+    expect(roundsToLook(makePlan(scenario, variants, cores, { quick: false, exact: false, durationSeconds: 9.44, ...options }), place)).toBe(rounds);
   });
 
   test.each<[Partial<PlanOptions>, RegExp | null]>([
-    [{ rounds: 4 }, null], [{ rounds: 'auto' }, null], [{ quick: true }, null], [{ rounds: 4, maxTimeSeconds: 94 }, null],
+    [{ rounds: 4 }, null], [{ precision: 0.01 }, null], [{ quick: true }, null], [{ rounds: 4, maxTimeSeconds: 94 }, null],
     [{ rounds: 3 }, /^--fail-if asks for a verdict, which takes 4 rounds: --rounds 4 or more$/],
-    [{ rounds: 'auto', maxTimeSeconds: 93 }, /^--fail-if asks for a verdict, which takes 4 rounds, about 1 min 34 s: give a --max-time above that$/],
+    [{ precision: 0.01, maxTimeSeconds: 93 }, /^--fail-if asks for a verdict, which takes 4 rounds, about 1 min 34 s: give a --max-time above that$/],
   ])('has the rounds that the verdict asked about takes: %j', (options, message) => {
     const make = (): PlanDraft => makePlan(scenario, variants, cores, { quick: false, exact: false, failIf: 'slower', ...options });
     if (message === null) expect(make().variants).toHaveLength(2);
@@ -123,25 +136,25 @@ describe('a plan', async () => {
     const load = { ...scenario.load, method: 'POST', headers: { Accept: 'text/html' }, body: 'x=1' };
     const own = { ...(variants[0] as Variant), page };
     const [plain] = variants as [Variant];
-    const phasesOf = (variant: Variant) => {
+    const sidesOf = (variant: Variant) => {
       const plan = makePlan({ ...scenario, load }, [variant], cores, { quick: false, exact: false });
-      return loadPlanFor({ ...plan, run }, plan.variants[0] as PlannedVariant, 1, { url: 'http://127.0.0.1:8080/' }).phases;
+      return loadPlanFor({ ...plan, run }, plan.groups[0] as Group, 1, [{ url: 'http://127.0.0.1:8080/', processGroup: 7 }]).phases[0]?.sides;
     };
-    expect(phasesOf(own)).toMatchObject([{ method: 'POST', headers: { Host: 'example.org', Accept: 'text/html' }, body: 'x=1' }]);
-    expect(phasesOf(plain)).toMatchObject([{ headers: { Accept: 'text/html' } }]);
-    expect(phasesOf({ ...own, load: { ...load, headers: { hOST: 'other' } } })[0]?.headers).toEqual({ hOST: 'other' });
+    expect(sidesOf(own)).toMatchObject([{ method: 'POST', headers: { Host: 'example.org', Accept: 'text/html' }, body: 'x=1' }]);
+    expect(sidesOf(plain)).toMatchObject([{ headers: { Accept: 'text/html' } }]);
+    expect(sidesOf({ ...own, load: { ...load, headers: { hOST: 'other' } } })?.[0]?.headers).toEqual({ hOST: 'other' });
   });
 
   test('refuses more connections than files may be open, in one line', () => {
     const options = { quick: false, exact: false };
-    expect(() => makePlan(scenario, variants, cores, options, 355)).toThrow(
+    expect(() => makePlan(scenario, variants, cores, options, { files: 355, memoryBytes: Infinity })).toThrow(
       /^workers: nginx needs 356 open files for 100 connections, but the hard limit here is 355: raise it as root with "prlimit --nofile=356:356 --pid \$\$" in this shell$/,
     );
-    expect(makePlan(scenario, variants, cores, options, 356).variants).toHaveLength(2);
+    expect(makePlan(scenario, variants, cores, options, { files: 356, memoryBytes: Infinity }).variants).toHaveLength(2);
     // A server that is to have too few is no reason; the generator still needs its own.
     const few = variants.map((variant): Variant => ({ ...variant, server: { ...(variant.server as ServerSpec), fileLimit: 50 } }));
-    expect(() => makePlan(scenario, few, cores, options, 163)).toThrow(/^workers: 100 connections of the load generator need 164 open files, but the hard limit here is 163: /);
-    expect(makePlan(scenario, few, cores, options, 164).variants).toHaveLength(2);
+    expect(() => makePlan(scenario, few, cores, options, { files: 163, memoryBytes: Infinity })).toThrow(/^workers: 100 connections of the load generator need 164 open files, but the hard limit here is 163: /);
+    expect(makePlan(scenario, few, cores, options, { files: 164, memoryBytes: Infinity }).variants).toHaveLength(2);
   });
 });
 
@@ -158,8 +171,9 @@ describe('a plan over HTTP/2', () => {
     ],
   };
   const cores = { serverCpus: [1], generatorCpus: [0] };
-  const plan = { ...makePlan(scenario, scenario.variants, cores, { quick: false, exact: false }, 4096), run: 'run' };
+  const plan = { ...makePlan(scenario, scenario.variants, cores, { quick: false, exact: false }, { files: 4096, memoryBytes: Infinity }), run: 'run' };
   const [nghttpd, nginx] = plan.variants as [PlannedVariant, PlannedVariant];
+  const groupOf = (planned: PlannedVariant): Group => ({ sides: [planned], sliceSeconds: 0.01 });
 
   test('runs what can be run, each with its own load, and shows the rest', () => {
     expect(plan.shown.map(({ name }) => name)).toEqual(['nghttpd', 'spdy', 'nginx']);
@@ -168,22 +182,24 @@ describe('a plan over HTTP/2', () => {
   });
 
   test('asks for all phases, apart by a tag, on one server', () => {
-    const loadPlan = loadPlanFor(plan, nghttpd, 1, { url: 'https://127.0.0.1:8443/img.html' });
-    expect(loadPlan).toMatchObject({ pauseSeconds: 5, tags: { server: 'nghttpd', protocol: 'h2', variant: 'nghttpd', round: '1' } });
-    expect(loadPlan.phases).toEqual(['1', '2', '3'].map((phase) => ({
+    const loadPlan = loadPlanFor(plan, groupOf(nghttpd), 1, [{ url: 'https://127.0.0.1:8443/img.html', processGroup: 7 }]);
+    expect(loadPlan).toMatchObject({ pauseSeconds: 5, tags: { run: 'run', round: '1' } });
+    // Alone, it is stopped by nobody.
+    expect(loadPlan.phases.map(({ sides }) => sides)).toEqual(['1', '2', '3'].map((phase) => [{
       url: 'https://127.0.0.1:8443/img.html', protocol: 'h2', connections: 1020, streams: 1020, threads: 1, keepAlive: true,
-      timeout: '600s', requests: 100_000, tls: { insecureSkipVerify: true }, tags: { phase },
-    })));
+      timeout: '600s', requests: 100_000, tls: { insecureSkipVerify: true }, tags: { phase, variant: 'nghttpd', server: 'nghttpd', protocol: 'h2' },
+    }]));
     // The article's own pace must not be cut off: 451 s, 72 s and 251 s.
     expect(loadPlan.maxDurationSeconds).toBeGreaterThan(3 * 451 + 10);
   });
 
   test('offers no TLS to a plain address, and what the profile says to the others', () => {
-    const [plain] = loadPlanFor(plan, nginx, 1, { url: 'http://127.0.0.1:8080/' }).phases;
+    const sideOf = (planned: PlannedVariant, url: string): SideOptions | undefined => loadPlanFor(plan, groupOf(planned), 1, [{ url, processGroup: 7 }]).phases[0]?.sides[0];
+    const plain = sideOf(nginx, 'http://127.0.0.1:8080/');
     expect(plain).not.toHaveProperty('tls');
     expect(plain).not.toHaveProperty('streams');
     const offered = { ...nginx, load: { ...nginx.load, tls: { maxVersion: 'TLSv1.2' as const, curves: ['P-384'] } } };
-    expect(loadPlanFor(plan, offered, 1, { url: 'https://127.0.0.1:8443/' }).phases[0]?.tls).toEqual({ insecureSkipVerify: true, maxVersion: 'TLSv1.2', curves: ['P-384'] });
+    expect(sideOf(offered, 'https://127.0.0.1:8443/')?.tls).toEqual({ insecureSkipVerify: true, maxVersion: 'TLSv1.2', curves: ['P-384'] });
     const tlsAt = (host: string): unknown => loadOptions(offered.load, { url: 'https://127.0.0.1:8443/' }, { host }).tls;
     expect(tlsAt('a.example:8443')).toMatchObject({ curves: ['P-384'], serverName: 'a.example' });
     for (const address of ['10.0.0.1', '10.0.0.1:8443', '[::1]:8443']) expect(tlsAt(address)).not.toHaveProperty('serverName');
@@ -193,10 +209,10 @@ describe('a plan over HTTP/2', () => {
     const rate = { ...h2, connections: 1, streams: 250, requests: 10_000, rate: 1000, bucketSeconds: [150e-6, 300e-6, 0.001, 0.005] };
     const one = { ...scenario, load: rate, phases: { count: 1, pauseSeconds: 0 } };
     const open = makePlan(one, one.variants.slice(0, 1), cores, { quick: false, exact: false });
-    const { phases: [phase], ...loadPlan } = loadPlanFor({ ...open, run: 'run' }, open.variants[0] as PlannedVariant, 1, { url: 'https://127.0.0.1:8443/' });
-    expect(phase).toMatchObject({ rate: 1000, requests: 10_000, buckets: ['150us', '300us', '1ms', '5ms'], streams: 250 });
+    const { phases: [phase], ...loadPlan } = loadPlanFor({ ...open, run: 'run' }, open.groups[0] as Group, 1, [{ url: 'https://127.0.0.1:8443/', processGroup: 7 }]);
+    expect(phase?.sides[0]).toMatchObject({ rate: 1000, requests: 10_000, buckets: ['150us', '300us', '1ms', '5ms'], streams: 250 });
     expect(loadPlan).not.toHaveProperty('pauseSeconds');
-    expect(estimatedSeconds(open)).toBe(10 + 0.5);
+    expect(estimatedSeconds(open)).toBe(10 + 0.1 + 0.5);
   });
 
   test('takes as long as the bytes do, the phases and the pauses', () => {
@@ -204,7 +220,7 @@ describe('a plan over HTTP/2', () => {
     expect(phase).toBeGreaterThan(60);
     expect(phase).toBeLessThan(450);
     expect(expectedSeconds(nghttpd.load, { bodyBytes: 612 })).toBeLessThan(20);
-    expect(estimatedSeconds(plan) - ceilingSeconds(plan)).toBeCloseTo(3 * phase + 3 * expectedSeconds(nginx.load, scenario.page) + 2 * (10 + 0.5), 6);
+    expect(estimatedSeconds(plan)).toBeCloseTo(3 * phase + 3 * expectedSeconds(nginx.load, scenario.page) + 2 * (10 + 0.1 + 0.5), 6);
   });
 });
 
@@ -253,7 +269,7 @@ describe('what k6 writes', () => {
   ])('is told when phases are missing: %s', async (_, said, code, message) => {
     const binary = join(folder, 'k6');
     writeFileSync(binary, `#!/bin/sh\nprintf '${said}' >&2\nexit ${code}\n`, { mode: 0o755 });
-    const loadPlan = { scenario: 'x', tags: {}, maxDurationSeconds: 1, phases: [{ protocol: 'h2' as const, connections: 1 }] };
+    const loadPlan = { scenario: 'x', tags: {}, maxDurationSeconds: 1, phases: [{ sides: [{ protocol: 'h2' as const, connections: 1 }] }] };
     const k6 = await startK6({ binary, script: 'script.js', folder, cpus: [0], loadPlan, output: null });
     await expect(k6.results()).rejects.toThrow(new Error(message));
   });

@@ -8,7 +8,8 @@ import { ab, type LoadProfile } from '../../lib/scenario/index.ts';
 import type { NetworkSpec, Scenario } from '../../lib/scenario/model.ts';
 import { readSettings } from '../../lib/network/settings.ts';
 import { estimatedSeconds } from '../../lib/runner/estimate.ts';
-import { loadPlanFor, makePlan, type PlannedVariant, type PlanOptions } from '../../lib/runner/plan.ts';
+import type { Group } from '../../lib/runner/groups.ts';
+import { loadPlanFor, makePlan, type PlanOptions } from '../../lib/runner/plan.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 
 const scenarios = await loadScenarios();
@@ -124,7 +125,7 @@ describe('direction, limit and connections', () => {
 
 describe.each([['the table', table, 20, 3], ['the cross', crossed, 26, 9]] as const)('%s', (_, scenario, minutes, quickMinutes) => {
   const planned = (options: Partial<PlanOptions>) => makePlan(
-    scenario, findVariants(scenario), cores, { quick: false, exact: false, ...options }, 1_000_000);
+    scenario, findVariants(scenario), cores, { quick: false, exact: false, ...options }, { files: 1_000_000, memoryBytes: Infinity });
 
   test("runs the article's command, all of it with --exact", () => {
     const [command] = /^ab .*(?= http:)/m.exec(printedText('The table', /`(.*)`/)) ?? [];
@@ -149,7 +150,7 @@ test('what a network makes of a count is known before: the delays, and how fast 
     const load = { ...ab('-c 10 -n 10000'), ...changes };
     const spec: NetworkSpec = { toServer: { delayMs: 150 }, toClient: { delayMs: 50 }, serverSettings: [], clientSettings: [], ...network };
     const plan = makePlan({ ...table, load, network: spec, variants: table.variants.slice(0, 1) }, table.variants.slice(0, 1), cores, { quick: false, exact: false, rounds: 1 });
-    return loadPlanFor({ ...plan, run: 'run' }, plan.variants[0] as PlannedVariant, 1, { url: 'http://198.19.0.1:8080/' }).maxDurationSeconds / 20;
+    return loadPlanFor({ ...plan, run: 'run' }, plan.groups[0] as Group, 1, [{ url: 'http://198.19.0.1:8080/', processGroup: 7 }]).maxDurationSeconds / 20;
   };
   // 10 at a time, two round trips of 0.2 s each.
   expect(seconds({})).toBeGreaterThan(400);

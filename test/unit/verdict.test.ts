@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { summarise, type Asked, type MeasuredVariant, type RunFacts } from '../../lib/analysis/summarise.ts';
 import { verdictOf } from '../../lib/analysis/family.ts';
-import { decided } from '../../lib/analysis/verdict.ts';
+import { settled } from '../../lib/analysis/verdict.ts';
 import type { Comparison, Noise, Phase } from '../../lib/runner/result.ts';
 import { phase } from '../fixtures/phase.ts';
 import { facts } from '../fixtures/result.ts';
@@ -333,13 +333,16 @@ describe('a disagreement', () => {
   });
 });
 
-test('decided is a run without an inconclusive comparison', () => {
+test('settled is what is not inconclusive, or is known as exactly as was asked', () => {
   const b = variant('b', rounds([1100, 1120, 1080, 1130]));
   const noisy = variant('c', rounds([1040, 1000, 1030, 1050]));
-  expect(decided([])).toBe(true);
-  expect(decided(compare([a, b]))).toBe(true);
-  expect(decided(compare([a, b, noisy]))).toBe(false);
-  expect(decided(compare([a, { ...b, setup: 'a' }]))).toBe(true);
+  const [decided, open] = compare([a, b, noisy]) as [Comparison, Comparison];
+  expect(settled(decided, 0)).toBe(true);
+  expect(settled(open, 0)).toBe(false);
+  const width = Math.max(open.ci95[1] / open.ratio, open.ratio / open.ci95[0]) - 1;
+  expect([width * 0.99, width * 1.01].map((precision) => settled(open, precision))).toEqual([false, true]);
+  const [same] = compare([a, { ...b, setup: 'a' }]) as [Comparison];
+  expect(settled(same, 0)).toBe(true);
 });
 
 describe('the generator\'s ceiling', () => {

@@ -54,7 +54,7 @@ type turn struct {
 // Alternate loads several servers, one at a time: a random order of the sides, the same one backwards, and so on anew. All of
 // a side's clocks run in its own turns only, so that its figures are those of a continuous load where its server is stopped. A
 // side that drains has its pauses in them too: it makes fewer requests/s, by about a latency per slice, and with a rate what is
-// due while it drains leaves late. A side that is through has no more turns. The results are in the sides' order; StartedAt and
+// due while it drains leaves late. A side that is through has no more turns; one that is alone has one without end, as with Run. The results are in the sides' order; StartedAt and
 // EndedAt are the wall clock's, and so span the turns of the others too.
 //
 // No process group is left stopped when this function ends, however it does. Where the process ends in its midst (SIGKILL, or a
@@ -84,7 +84,7 @@ func (t Turns) check(sides []Side) error {
 	if len(sides) == 0 {
 		return errors.New("sides: give the options of one load or more")
 	}
-	if !hasExactWait() {
+	if len(sides) > 1 && !hasExactWait() {
 		return errors.New("alternate: needs Linux 5.11 or later, for waits shorter than a millisecond")
 	}
 	if t.Slice < shortestSlice || t.Slice > longestSlice {
@@ -110,6 +110,10 @@ func (t Turns) check(sides []Side) error {
 
 // takeTurns gives the sides their turns until all are through.
 func takeTurns(runs []*run, turns Turns) {
+	if len(runs) == 1 {
+		runs[0].turn(forEver)
+		return
+	}
 	// Also when something panics here: a stopped server would stay for ever.
 	defer func() {
 		for _, r := range runs {

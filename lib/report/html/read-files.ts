@@ -2,7 +2,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openFile, readBytes } from '../../open-file.ts';
-import type { Result, Round, VariantResult } from '../../runner/result.ts';
+import type { Result, VariantResult } from '../../runner/result.ts';
 import { readRecord } from '../../store/record.ts';
 import type { ComposedConfig } from './configs.ts';
 import type { RunFiles } from './run-page.ts';
@@ -14,21 +14,27 @@ const configMegabytes = 16;
 
 /** Reads them from the run's folder, and nothing from outside of it. What is not there, or cannot be read any more, is left out. */
 export async function readRunFiles(folder: string, { variants }: Result): Promise<RunFiles> {
-  const samples: Sample[][] = [];
   const configs: ComposedConfig[][] = [];
   for (const variant of variants) {
-    for (const round of variant.rounds) samples.push(await readSamples(folder, variant.name, round).catch(() => []));
     configs.push(await readConfig(folder, variant).catch(() => []));
   }
-  return { samples: samples.flat(), configs: configs.flat() };
+  const rounds = new Set(variants.flatMap((variant) => variant.rounds.map(({ round }) => round)));
+  return { samples: (await Promise.all([...rounds].map((round) => readSamples(folder, round)))).flat(), configs: configs.flat() };
 }
 
-async function readSamples(folder: string, variant: string, { round }: Round): Promise<Sample[]> {
+/** From each folder of the round in which a k6 left its record. */
+async function readSamples(folder: string, round: number): Promise<Sample[]> {
+  const place = join(folder, `round-${round}`);
+  const folders = await readdir(place).catch(() => []);
+  return (await Promise.all(folders.map((one) => readRecordIn(folder, join(place, one), round).catch(() => [])))).flat();
+}
+
+async function readRecordIn(folder: string, place: string, round: number): Promise<Sample[]> {
   const samples = new Map<string, Sample>();
-  const record = await openFile(join(folder, `round-${round}`, variant, 'record.ndjson'), { megabytes: recordMegabytes, below: folder });
-  for await (const { metric, tags: { phase = '1' }, value, timestampNs } of readRecord(record.createReadStream())) {
+  const record = await openFile(join(place, 'record.ndjson'), { megabytes: recordMegabytes, below: folder });
+  for await (const { metric, tags: { variant = '', phase = '1' }, value, timestampNs } of readRecord(record.createReadStream())) {
     if (!['loadgen_requests', 'loadgen_responses', 'loadgen_seconds'].includes(metric)) continue;
-    const key = `${phase} ${timestampNs}`;
+    const key = `${variant} ${phase} ${timestampNs}`;
     const sample = samples.get(key) ?? { variant, round, phase: Number(phase), atMs: Number(timestampNs / 1000n) / 1000, responses: 0 };
     if (metric === 'loadgen_responses') sample.responses += value;
     if (metric === 'loadgen_seconds') sample.seconds = (sample.seconds ?? 0) + value;

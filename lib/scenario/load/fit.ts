@@ -37,6 +37,8 @@ export interface FitOptions {
   exact: boolean;
   /** Seconds of the measured window instead of the article's duration or number of requests. */
   durationSeconds?: number;
+  /** Others take turns with it: the noise of the machine is the same for all, and a short window is as exact as the article's. */
+  inTurns?: boolean;
   /** Short rounds for a first look; `durationSeconds` is stronger. */
   quick?: boolean;
 }
@@ -44,6 +46,12 @@ export interface FitOptions {
 const fullWarmupSeconds = 1;
 const quickSeconds = 2;
 const quickWarmupSeconds = 0.5;
+
+/** The measured window in turns. At a rate it has to hold enough requests for percentiles. */
+const turnsSeconds = { full: 1, quick: 0.5, rate: 2 };
+/** The warm-up in turns, and what each connection adds to it that is made there. */
+const turnsWarmupSeconds = 0.2;
+const openingSeconds = { plain: 0.0001, tls: 0.002 };
 
 /** `quick` makes one request of so many, or takes one second. */
 const quickPart = 10;
@@ -80,8 +88,10 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
   };
   const { rate, requests } = profile;
   const secondsHere = options.exact ? undefined : profile.secondsHere;
+  const inTurns = options.inTurns === true && !options.exact && profile.secondsHere === undefined;
   if (rate !== undefined && requests !== undefined) {
-    const seconds = asked ?? (quick ? Math.min(requests / rate, quickSeconds) : requests / rate);
+    const most = inTurns ? turnsSeconds.rate : quick ? quickSeconds : Infinity;
+    const seconds = asked ?? Math.min(requests / rate, most);
     return { ...common, rate, requests: Math.max(1, Math.round(rate * seconds)), warmupSeconds: 0 };
   }
   if (asked === undefined && secondsHere === undefined && requests !== undefined) {
@@ -89,6 +99,13 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
   }
   const full = profile.durationSeconds ?? secondsHere ?? asked;
   if (full === undefined) throw new UserError(`${profile.command}: has neither a duration nor a number of requests`);
+  if (inTurns) {
+    const opening = profile.connections * (profile.protocol === 'h2' || profile.tls !== undefined ? openingSeconds.tls : openingSeconds.plain);
+    return {
+      ...common, durationSeconds: asked ?? Math.min(full, quick ? turnsSeconds.quick : turnsSeconds.full),
+      warmupSeconds: profile.warmupSeconds ?? turnsWarmupSeconds + opening,
+    };
+  }
   const warmupSeconds = profile.warmupSeconds ?? fullWarmupSeconds;
   return {
     ...common,

@@ -1,0 +1,100 @@
+// Which variants of a round are alive together and take turns.
+import { networkOf, pageOf } from '../scenario/catalogue.ts';
+import type { Load } from '../scenario/load.ts';
+import type { Page, Scenario, Variant } from '../scenario/model.ts';
+import type { PlannedVariant } from './plan.ts';
+
+/** Variants that one k6 loads in turns; one that is alone has one turn without end. */
+export interface Group {
+  sides: readonly PlannedVariant[];
+  /** The mean length of a turn. */
+  sliceSeconds: number;
+}
+
+/** What bounds a group. */
+export interface GroupLimits {
+  /** That one process may open. */
+  files: number;
+  /** That is free on this machine. */
+  memoryBytes: number;
+}
+
+/**
+ * The noise of a machine is slow: sides that alternate faster than it see the same of it. Shorter ones than this are more about
+ * what a switch costs than about the server (`npm run bench -- proof slices`).
+ */
+const sliceSeconds = 0.01;
+
+/** All the others' turns together stay below it, half of TCP's shortest retransmission (200 ms). */
+const longestAwaySeconds = 0.1;
+
+/** At a rate no side is saturated, and latency is the answer: what begins and ends a turn shall be a small part of it. */
+const rateSliceSeconds = 0.25;
+
+/** Descriptors of k6 beside the connections, as the engine counts them. */
+export const otherFiles = 64;
+
+/** k6 and the servers themselves leave at least this part of the free memory to the rest of the machine. */
+const usablePart = 0.5;
+/** Of a server and its part of k6, without connections. */
+const baseBytes = 64 * 1024 ** 2;
+/** Of a connection on both sides: buffers, TLS. */
+const connectionBytes = 64 * 1024;
+/** What the kernel holds of answers that nobody reads while the side is stopped: its default limit of a socket (tcp_wmem). */
+const heldBytes = 4 * 1024 ** 2;
+
+/**
+ * Whether the variant takes turns with others. Alone are those with a network of the run's own, whose packets are due in real
+ * time, and all of a scenario with several phases on one live server.
+ */
+export function isInTurns(scenario: Scenario, variant: Variant): boolean {
+  return scenario.phases === undefined && networkOf(scenario, variant) === undefined;
+}
+
+/**
+ * The groups of every round. Together are all that take turns: those with a rate, and those without one. Where files or memory do not allow all at once there are more groups, in the variants' order.
+ */
+export function groupsOf(scenario: Scenario, variants: readonly PlannedVariant[], limits: GroupLimits): Group[] {
+  const isAlone = ({ variant }: PlannedVariant): boolean => !isInTurns(scenario, variant);
+  const together = variants.filter((planned) => !isAlone(planned));
+  return [
+    ...variants.filter(isAlone).map((planned) => groupOf([planned])),
+    ...fitting(scenario, together.filter(({ load }) => load.rate === undefined), limits),
+    ...fitting(scenario, together.filter(({ load }) => load.rate !== undefined), limits),
+  ];
+}
+
+/** The groups with these variants on their own. @param names of variants */
+export function apart(groups: readonly Group[], names: ReadonlySet<string>): Group[] {
+  return groups.flatMap(({ sides }) => {
+    const alone = sides.filter(({ variant }) => names.has(variant.name));
+    const rest = sides.filter((side) => !alone.includes(side));
+    return [...(rest.length === 0 ? [] : [groupOf(rest)]), ...alone.map((side) => groupOf([side]))];
+  });
+}
+
+function fitting(scenario: Scenario, variants: readonly PlannedVariant[], { files, memoryBytes }: GroupLimits): Group[] {
+  const groups: PlannedVariant[][] = [];
+  let [filesLeft, bytesLeft] = [0, 0];
+  for (const planned of variants) {
+    const { connections } = planned.load;
+    const bytes = bytesOf(planned.load, pageOf(scenario, planned.variant));
+    if (groups.length === 0 || connections > filesLeft || bytes > bytesLeft) {
+      groups.push([]);
+      [filesLeft, bytesLeft] = [files - otherFiles, memoryBytes * usablePart];
+    }
+    groups.at(-1)?.push(planned);
+    filesLeft -= connections;
+    bytesLeft -= bytes;
+  }
+  return groups.map(groupOf);
+}
+
+function bytesOf({ connections, streams }: Load, { bodyBytes }: Pick<Page, 'bodyBytes'>): number {
+  return baseBytes + connections * (connectionBytes + Math.min(heldBytes, streams * bodyBytes));
+}
+
+function groupOf(sides: readonly PlannedVariant[]): Group {
+  const hasRate = sides.some(({ load }) => load.rate !== undefined);
+  return { sides, sliceSeconds: hasRate ? rateSliceSeconds : Math.min(sliceSeconds, longestAwaySeconds / sides.length) };
+}
