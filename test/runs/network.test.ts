@@ -120,12 +120,12 @@ describe('nothing is left', () => {
   async function underLoad(run: ScenarioRun, out: string, round = 1): Promise<{ processes: Seen[]; namespaces: string[] }> {
     return vi.waitFor(() => {
       if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
-      expect(readFileSync(join(runFolder(out), `round-${round}/no-push/record.ndjson`), 'utf8')).toContain('loadgen_requests');
+      expect(readFileSync(join(runFolder(out), `round-${round}/k6-1/record.ndjson`), 'utf8')).toContain('loadgen_requests');
       const processes = descendants(run.pid);
       expect(processes.map(({ command }) => command)).toEqual(expect.arrayContaining(['nginx', 'k6']));
       // Those of the try before, or of the round before, are gone.
       expect(processes.filter(({ command }) => command === 'delaylink')).toHaveLength(1);
-      const { netns } = (JSON.parse(readFileSync(join(runFolder(out), `round-${round}/no-push/load.json`), 'utf8')) as { phases: { netns: string }[] }).phases[0] ?? expect.fail();
+      const { netns } = (JSON.parse(readFileSync(join(runFolder(out), `round-${round}/k6-1/load.json`), 'utf8')) as { phases: { sides: { netns: string }[] }[] }).phases[0]?.sides[0] ?? expect.fail();
       return { processes, namespaces: [namespaceAt(netns), namespaceAt(`/proc/${pidOf(processes, 'nginx')}/ns/net`)] };
     }, soon);
   }

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { main } from '../../lib/cli/main.ts';
+import { UserError } from '../../lib/errors.ts';
 import { readScenarioOptions } from '../../lib/cli/scenario-options.ts';
 
 const printed: string[] = [];
