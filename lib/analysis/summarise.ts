@@ -38,9 +38,6 @@ export interface RunFacts {
   generatorCores: number;
   /** They are the same ones. */
   sharedCores: boolean;
-  /** Of the machine, and its one-minute load average before the first round. */
-  cores: number;
-  loadAverage: number;
   quick: boolean;
   /** As in Result. */
   looks: readonly number[];

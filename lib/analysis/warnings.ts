@@ -3,7 +3,7 @@ import { enumeration, percent, short, whole } from '../format.ts';
 import type { Comparison, ErrorCause, LoadResult, Phase, VariantResult } from '../runner/result.ts';
 import { errorExample, errorsText, counts, hungSinceMs, hungText } from './failures.ts';
 import { generatorUse, limitOf, type Shares } from './limit.ts';
-import { busyPerCore, noiseText, noiseWarnings, type NoiseWarning } from './noise-warnings.ts';
+import { noiseText, noiseWarnings, type NoiseWarning } from './noise-warnings.ts';
 import { hungOf, summed, wholeRounds } from './phases.ts';
 import { rateCause } from './rate.ts';
 import { extent, median, total } from './statistics.ts';
@@ -21,7 +21,6 @@ export type Warning =
   | { kind: 'late-sends'; variant: string; p99Ms: number; bucketMs: number }
   | { kind: 'stream-limit'; variants: readonly string[]; asked: number; allowed: number }
   | { kind: 'tls-differs'; part: keyof Tls; variants: ReadonlyMap<string, readonly string[]> }
-  | { kind: 'load-average'; perMinute: number; cores: number }
   | { kind: 'few-rounds'; rounds: number; needed: number }
   | { kind: 'quick' }
   | { kind: 'no-baseline'; variant: string; baseline: string }
@@ -45,7 +44,6 @@ export function warningsOf(
   return [
     ...(facts.quick ? [{ kind: 'quick' } as const] : []),
     ...(rounds > 0 && rounds < minimumRounds ? [{ kind: 'few-rounds', rounds, needed: minimumRounds } as const] : []),
-    ...loadAverageWarnings(facts, measured),
     ...noiseWarnings(facts, measured, comparisons),
     ...variants.flatMap((variant) => variantWarnings(facts, variant)),
     ...delayWarning(variants),
@@ -53,12 +51,6 @@ export function warningsOf(
     ...tlsWarnings(variants),
     ...measured.flatMap((variant) => baselineWarning(measured, variant)),
   ];
-}
-
-/** Where the rounds themselves were sampled that says more: what was busy before the first may have been the run before. */
-function loadAverageWarnings({ loadAverage, cores }: RunFacts, measured: readonly MeasuredVariant[]): Warning[] {
-  const sampled = measured.some(({ rounds }) => rounds.some(({ phases }) => phases.some(({ noise }) => noise !== null)));
-  return sampled || loadAverage <= busyPerCore * cores ? [] : [{ kind: 'load-average', perMinute: loadAverage, cores }];
 }
 
 function variantWarnings(facts: RunFacts, variant: VariantResult): Warning[] {
@@ -152,8 +144,6 @@ export function warningText(warning: Warning): string {
       return `${warning.variants.join(', ')}: the server allows ${whole(warning.allowed)} concurrent streams per connection, the load asks for ${whole(warning.asked)}: ${whole(warning.allowed)} were used`;
     case 'tls-differs':
       return `${tlsParts[warning.part]} differs: ${[...warning.variants].map(([value, names]) => `${value} (${names.join(', ')})`).join(', ')}`;
-    case 'load-average':
-      return `load average ${warning.perMinute.toFixed(1)} on ${warning.cores} cores at the start: something else, or set-up just before, used the machine; run again to be sure`;
     case 'few-rounds':
       return `${warning.rounds} ${warning.rounds === 1 ? 'round' : 'rounds'}: a verdict needs ${warning.needed}`;
     case 'quick':

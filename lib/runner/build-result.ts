@@ -31,8 +31,6 @@ export function buildResult({ plan, store }: RunContext, environment: Environmen
     serverCores: plan.cores.serverCpus.length,
     generatorCores: plan.cores.generatorCpus.length,
     sharedCores: sharesCores(plan.cores),
-    cores: environment.cores,
-    loadAverage: environment.loadAverage[0],
     quick: plan.quick,
     looks: plan.looks,
     sameWithin: plan.sameWithin,
