@@ -28,8 +28,8 @@ import { watchThrottling } from './throttling.ts';
 /** What every round of a run has in common. */
 export interface RunContext {
   plan: Plan;
-  /** Paths of the binaries: k6, what lies beside it (undefined: not there), and the plan's servers. */
-  tools: { k6: string; responder: string | undefined; delaylink: string | undefined; servers: Partial<Record<ServerSpec['name'], string>> };
+  /** Paths of the binaries: k6, delaylink beside it (undefined: not there), and the plan's servers. */
+  tools: { k6: string; delaylink: string | undefined; servers: Partial<Record<ServerSpec['name'], string>> };
   /** results/<run> */
   folder: string;
   script: string;
@@ -65,7 +65,7 @@ export function roundFolder(runFolder: string, round: number, variant: string): 
 }
 
 /** What a server said of itself when it was tried, and which kernel settings its network has; none on loopback. */
-export interface Tried { server: VariantRound['server']; origin: string; bodyBytes: number; settings: Network['settings'] }
+export interface Tried { server: VariantRound['server']; bodyBytes: number; settings: Network['settings'] }
 
 /**
  * Starts every server of the plan once, in its network, and ends it again, so that a config, page, port or setting that is not
@@ -94,7 +94,7 @@ async function tryServer(context: RunContext, planned: PlannedVariant, folder: s
     throw error instanceof UserError ? new UserError(`${planned.variant.name}: ${error.message}`) : error;
   });
   await stop();
-  return { server: serverFacts(planned, server), origin: server.origin, bodyBytes: server.bodyBytes, settings: network?.settings ?? [] };
+  return { server: serverFacts(planned, server), bodyBytes: server.bodyBytes, settings: network?.settings ?? [] };
 }
 
 /** What the result says of a server. */

@@ -4,18 +4,17 @@ import { decided } from '../analysis/verdict.ts';
 import { warningText, type Warning } from '../analysis/warnings.ts';
 import { UserError } from '../errors.ts';
 import { buildResult, type KeptRound, type Known } from './build-result.ts';
-import { findCeilings, type CeilingEvents } from './ceiling.ts';
 import { Disturbance, RoundFailure } from './disturbance.ts';
 import { roundsToLook, secondsPerRound, secondsPerVariant } from './estimate.ts';
 import { Interrupted } from './interrupt.ts';
 import { orderOfRound } from './order.ts';
-import type { Ceiling, Environment, Result } from './result.ts';
+import type { Environment, Result } from './result.ts';
 import { writeWhole } from './results-folder.ts';
 import { runVariantRound, tryServers, type Attempt, type RunContext, type Tried, type VariantRound } from './round.ts';
 import { countAgain, storeResult } from './store-result.ts';
 
 /** What a person may want to see while it runs. */
-export interface RunEvents extends CeilingEvents {
+export interface RunEvents {
   /** `rps` of the last second, null before the first; `secondsLeft` until the next look at the verdicts or the end, estimated. */
   load(what: { round: number; variant: string; rps: number | null; secondsLeft: number }): void;
   /** A variant of a round is over. */
@@ -39,7 +38,7 @@ export interface RunOutcome {
 }
 
 /**
- * Finds the generator's ceilings and runs the rounds, until the verdicts are there, the last round is over, or the time is.
+ * Tries the servers and runs the rounds, until the verdicts are there, the last round is over, or the time is.
  * result.json is written after each, marked partial until the last. A round in which something failed is dropped for all
  * variants and repeated, under a number of its own, so that its samples do not mix with the dropped ones: once where a server
  * failed, twice where it was disturbed. Then the run ends, and the rounds before it stay.
@@ -51,14 +50,13 @@ export async function runRounds(context: RunContext, environment: Environment, e
   const kept: KeptRound[] = [];
   const notes: Warning[] = (environment.coreNotes ?? []).map((line) => ({ kind: 'cores', note: line }));
   let tried: ReadonlyMap<string, Tried> = new Map();
-  let ceilings: readonly Ceiling[] = [];
   let attempts = 0;
   /** At the place of the next round. */
   let failures: RoundFailure[] = [];
   let slowestSeconds = 0;
 
   const resultNow = (state: Result['state']): Result => {
-    const known: Known = { kept, notes, tried, ceilings };
+    const known: Known = { kept, notes, tried };
     return buildResult(context, environment, known, startedAt, state);
   };
 
@@ -86,13 +84,6 @@ export async function runRounds(context: RunContext, environment: Environment, e
     const noted = { ...result, warnings: [...result.warnings, problem] };
     await writeWhole(file, jsonOf(noted));
     return noted;
-  }
-
-  async function prepare(): Promise<void> {
-    tried = await tryServers(context);
-    const found = await findCeilings(context, ({ variant }) => tried.get(variant.name)?.origin.startsWith('https:') === true, events);
-    ceilings = found.ceilings;
-    for (const why of found.problems) note({ kind: 'no-ceiling', why });
   }
 
   /** Returns why the round has to be dropped, if it has to. */
@@ -140,7 +131,7 @@ export async function runRounds(context: RunContext, environment: Environment, e
 
   try {
     await save('partial', false);
-    await prepare();
+    tried = await tryServers(context);
     while (kept.length < plan.rounds) {
       const failure = await tryRound();
       if (failure === undefined && (kept.length === plan.rounds || verdictsAreThere())) break;
