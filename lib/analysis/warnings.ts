@@ -2,7 +2,7 @@
 import { enumeration, percent, short, whole } from '../format.ts';
 import type { Comparison, ErrorCause, LoadResult, Phase, VariantResult } from '../runner/result.ts';
 import { errorExample, errorsText, counts, hungSinceMs, hungText } from './failures.ts';
-import { generatorUse, limitOf, type Shares } from './limit.ts';
+import { limitOf, usedCores, type Shares } from './limit.ts';
 import { noiseText, noiseWarnings, type NoiseWarning } from './noise-warnings.ts';
 import { hungOf, summed, wholeRounds } from './phases.ts';
 import { rateCause } from './rate.ts';
@@ -24,7 +24,6 @@ export type Warning =
   | { kind: 'few-rounds'; rounds: number; needed: number }
   | { kind: 'quick' }
   | { kind: 'no-baseline'; variant: string; baseline: string }
-  | { kind: 'no-ceiling'; why: string }
   | { kind: 'repeated'; round: number; why: string }
   | { kind: 'dropped'; round: number; why: string }
   | { kind: 'time-over'; rounds: number; most: number }
@@ -71,9 +70,9 @@ function variantWarnings(facts: RunFacts, variant: VariantResult): Warning[] {
 }
 
 function generatorLimit({ generatorCores }: RunFacts, variant: VariantResult): Warning[] {
-  const { name, load, generatorShare, serverShare, ceilingShare, network } = variant;
+  const { name, load, generatorShare, serverShare, network } = variant;
   if (limitOf(variant) !== 'generator') return [];
-  return [{ kind: 'generator-limit', variant: name, shares: { generatorShare, serverShare, ceilingShare }, hasOtherCores: load.threads < generatorCores, hasLink: network !== null }];
+  return [{ kind: 'generator-limit', variant: name, shares: { generatorShare, serverShare }, hasOtherCores: load.threads < generatorCores, hasLink: network !== null }];
 }
 
 /** One for all: they have the same cause. */
@@ -127,7 +126,7 @@ function baselineWarning(measured: readonly MeasuredVariant[], { name, against }
 export function warningText(warning: Warning): string {
   switch (warning.kind) {
     case 'generator-limit':
-      return `${warning.variant}: the generator${warning.hasLink ? ' with the link, whose packets to it run on its cores,' : ''} was at its limit (${generatorUse(warning.shares)}) and the server was not `
+      return `${warning.variant}: the generator${warning.hasLink ? ' with the link, whose packets to it run on its cores,' : ''} was at its limit (${usedCores(warning.shares.generatorShare)}) and the server was not `
         + `(${percent(warning.shares.serverShare ?? 0)}): the server can do more than this; ${warning.hasOtherCores ? 'a load with more threads (-t) would use the generator\'s other cores' : 'give the generator more cores with --generator-cpus'}`;
     case 'failures':
       return `${warning.variant}: ${failures(warning)} among ${whole(warning.requests)} requests: requests/s alone do not compare`;
@@ -156,8 +155,6 @@ export function warningText(warning: Warning): string {
       return `round ${warning.round} was dropped, and there was no time to repeat it: ${warning.why}`;
     case 'time-over':
       return `--max-time ended the run after ${warning.rounds} of at most ${warning.most} rounds`;
-    case 'no-ceiling':
-      return `what the generator can do at most here was not measured: ${warning.why}`;
     case 'link-not-at-rest':
       return `${warning.variant}: packets were still on their way 10 s after the load of round ${warning.round}, and are not among those that are counted`;
     case 'server-alarm':

@@ -30,8 +30,8 @@ import { watchThrottling } from './throttling.ts';
 /** What every round of a run has in common. */
 export interface RunContext {
   plan: Plan;
-  /** Paths of the binaries: k6, what lies beside it (undefined: not there), and the plan's servers. */
-  tools: { k6: string; responder: string | undefined; delaylink: string | undefined; servers: Partial<Record<ServerSpec['name'], string>> };
+  /** Paths of the binaries: k6, delaylink beside it (undefined: not there), and the plan's servers. */
+  tools: { k6: string; delaylink: string | undefined; servers: Partial<Record<ServerSpec['name'], string>> };
   /** results/<run> */
   folder: string;
   script: string;
@@ -71,7 +71,6 @@ function roundFolder(runFolder: string, round: number): string {
 /** What a server said of itself when it was tried, and which kernel settings its network has; none on loopback. */
 export interface Tried {
   server: VariantRound['server'];
-  origin: string;
   bodyBytes: number;
   settings: Network['settings'];
   /** Why it cannot take turns with others; absent where it can. */
@@ -104,7 +103,7 @@ async function tryServer(context: RunContext, planned: PlannedVariant, folder: s
   const { server, network, stop } = await openStage(context, planned, folder).catch((error: unknown) => withName(planned.variant.name, error));
   const whyAlone = undefined;
   await stop();
-  return { server: serverFacts(planned, server), origin: server.origin, bodyBytes: server.bodyBytes, settings: network?.settings ?? [], whyAlone };
+  return { server: serverFacts(planned, server), bodyBytes: server.bodyBytes, settings: network?.settings ?? [], whyAlone };
 }
 
 /** What the result says of a server. */

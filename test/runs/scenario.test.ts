@@ -55,9 +55,7 @@ describe('a whole run', () => {
     expect(result.variants.map((variant) => variant.name)).toEqual(['workers', 'open-file-cache']);
     expect(result.comparisons).toMatchObject([{ variant: 'open-file-cache', baseline: 'workers', verdict: 'none', why: 'needs 4 rounds' }]);
 
-    expect(result).toMatchObject({ looks: [2], sameWithin: 0.01, noiseFloor: null, ceilings: [{ variants: ['workers', 'open-file-cache'] }] });
-    const [ceiling] = result.ceilings;
-    for (const { rps, ceilingShare } of result.variants) expect(ceilingShare).toBeCloseTo((rps?.median ?? NaN) / (ceiling?.rps ?? NaN), 9);
+    expect(result).toMatchObject({ looks: [2], sameWithin: 0.01, noiseFloor: null });
     expect(result.environment.bootId).toBe(readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim());
     expect(Date.parse(result.environment.bootedAt)).toBeLessThan(Date.parse(result.startedAt));
 

@@ -186,7 +186,7 @@ describe('warnings', () => {
   });
 
   test('are one line each, with what to do', () => {
-    expect(warningText({ kind: 'generator-limit', variant: 'workers', shares: { generatorShare: 0.99, serverShare: 0.7, ceilingShare: null }, hasOtherCores: false, hasLink: false })).toBe(
+    expect(warningText({ kind: 'generator-limit', variant: 'workers', shares: { generatorShare: 0.99, serverShare: 0.7 }, hasOtherCores: false, hasLink: false })).toBe(
       'workers: the generator was at its limit (99 % of the cores that it can use) and the server was not (70 %): the server can do more than this; give the generator more cores with --generator-cpus',
     );
     expect(warningText({ kind: 'failures', variant: 'workers', requests: 2_000_000, errors: 1, causes: { ...noCauses, refused: 1 }, not2xx: 1200, example: 'dial tcp: connection refused' })).toBe(
