@@ -54,15 +54,16 @@ describe('noise is said', () => {
   });
 
   test('where the host gave time to others: the worst of it, and in which rounds', () => {
+    const undecided = [100_000, 140_000, 80_000, 120_000];
     const steal = { serverStealShare: 0.12 };
-    expect(texts([variant('workers', [{}, { serverStealShare: 0.02 }, {}, steal]), variant('cache', [{}, {}, {}, steal])])).toEqual([
+    expect(texts([variant('workers', [{}, { serverStealShare: 0.02 }, {}, steal]), variant('cache', [{}, {}, {}, steal], {}, undecided)])).toEqual([
       "steal time: the host gave others up to 12 % of the server's core in rounds 2 and 4: run again when it is quieter, or on a machine of your own",
     ]);
     expect(texts([variant('workers', four({ generatorStealShare: 0.031 }))], { generatorCores: 2 })).toEqual([
       "steal time: the host gave others up to 3.1 % of the generator's cores in every round: run again when it is quieter, or on a machine of your own",
     ]);
     expect(texts([variant('workers', [steal, steal, steal, steal, {}])])[0]).toContain('in 4 of 5 rounds');
-    expect(texts([variant('workers', [{}, {}, {}, {}]), variant('cache', [{}, {}, steal, {}])])[0]).toContain('in round 3:');
+    expect(texts([variant('workers', [{}, {}, {}, {}]), variant('cache', [{}, {}, steal, {}], {}, undecided)])[0]).toContain('in round 3:');
   });
 
   test('where others used the server\'s cores, unless the generator is on them too', () => {

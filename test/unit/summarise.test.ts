@@ -172,9 +172,8 @@ describe('warnings', () => {
     expect(kinds(facts, used(0.99, 0.7))).toEqual([]);
   });
 
-  test('say that a run was quick, short, or not alone on the machine', () => {
+  test('say that a run was quick or short', () => {
     expect(kinds({ ...facts, quick: true }, used(1, 0.7))).toEqual(['quick']);
-    expect(kinds({ ...facts, loadAverage: 1.1 }, used(1, 0.7))).toEqual(['load-average']);
     expect(kinds(facts, { ...used(1, 0.7), rounds: used(1, 0.7).rounds.slice(0, 3) })).toEqual(['few-rounds']);
     expect(kinds(facts, { ...used(1, 0.7), rounds: [] })).toEqual([]);
   });
