@@ -156,8 +156,9 @@ describe('when it is ended early', () => {
     const run = start([name, '--rounds', '1', '--duration', '60s', '--out', out]);
     await underLoad(run, out, 1);
     const started = descendants(run.pid);
-    // A k6 that is stopped hears no TERM: it would last until its grace of 10 s is over.
-    process.kill(started.find(({ command }) => command === 'k6')?.pid as number, 'SIGSTOP');
+    // k6 waits for a database that does not answer: it would last until its grace of 10 s is over.
+    const influxd = started.find(({ command }) => command === 'influxd')?.pid as number;
+    process.kill(influxd, 'SIGSTOP');
     run.kill('SIGINT');
     await vi.waitFor(() => expect(run.stderr()).toContain('again to end it at once'), soon);
     // Sooner it would count as the same Ctrl-C.
@@ -166,6 +167,7 @@ describe('when it is ended early', () => {
     run.kill('SIGINT');
     expect(await run.ended).toBe(130);
     expect(performance.now() - secondAtMs).toBeLessThan(5000);
+    process.kill(influxd, 'SIGCONT');
     await allGone(started);
   }, testLimitMs);
 
