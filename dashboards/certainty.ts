@@ -63,13 +63,12 @@ export const effectPanel = timeSeriesPanel({
   repeat: { variable: 'compared', perRow: 3 },
 });
 
-/** CPU time per request and the generator's ceiling beside what is still undecided. */
+/** CPU time per request beside what is still undecided. */
 export const surenessPanel = tablePanel({
   id: 16,
-  title: 'CPU per request, the generator\'s ceiling, and how sure the verdicts are',
+  title: 'CPU per request, and how sure the verdicts are',
   description: '"CPU" is the server\'s CPU time per request and its ratio to the baseline\'s within the same round, with the 95 % interval: it needs no '
-    + 'saturated server. "generator can do" is what the generator reaches with this load against a responder that does nothing else, "of ceiling" how '
-    + 'near the row comes to that. "rounds needed" would probably decide an inconclusive row. "looks" are the rounds after which verdicts were to be made; '
+    + 'saturated server. "rounds needed" would probably decide an inconclusive row. "looks" are the rounds after which verdicts were to be made; '
     + 'rounds that lie apart count like all others. The last column says why requests/s and CPU may say different things.',
   grid: { x: 0, y: 26, w: 24, h: 8 },
   from: benchComparison,
@@ -81,8 +80,6 @@ export const surenessPanel = tablePanel({
     { name: 'cpu_ratio', title: 'CPU ratio', width: 85 },
     { name: 'cpu_ci_low', title: '95 % low', width: 82 },
     { name: 'cpu_ci_high', title: '95 % high', width: 88 },
-    { name: 'ceiling_rps', title: 'generator can do', width: 135 },
-    { name: 'ceiling_share', title: 'of ceiling', width: 85, percent: true },
     { name: 'rounds', title: 'rounds', width: 70 },
     { name: 'looks', title: 'looks', width: 85 },
     { name: 'rounds_needed', title: 'rounds needed', width: 121, mappings: [zeroAs('–')] },

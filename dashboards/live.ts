@@ -20,8 +20,8 @@ const gapMs = 2500;
 const responsesOverTime = timeSeriesPanel({
   id: 1,
   title: 'Responses/s',
-  description: 'Responses of any status in each second, per second under load; rounds of the variants take turns. A mark is where a load of a round that is whole began.',
-  grid: { x: 0, y: 0, w: 15, h: 8 },
+  description: 'Responses of any status in each second, per second under load: variants take turns of some milliseconds, and each has the time of its own. A mark is where a load of a round that is whole began.',
+  grid: { x: 0, y: 0, w: 10, h: 8 },
   lines: [{ ...perSecondUnderLoad('loadgen_responses', { where: picked, groupBy: ['variant'] }), name: '${__field.labels.variant}' }],
   noLines: nothingHere,
   unit: 'short',
@@ -29,12 +29,28 @@ const responsesOverTime = timeSeriesPanel({
   gapMs,
 });
 
+const ratio = timeSeriesPanel({
+  id: 9,
+  title: 'Ratio to the baseline, over the rounds so far',
+  description: 'Of requests/s, with the ends of its 95 % interval, which narrows as rounds are added: a verdict is there once it leaves out 1 (dashed) or lies '
+    + 'within what counts as the same. It begins with the third round.',
+  grid: { x: 10, y: 0, w: 7, h: 8 },
+  lines: [
+    { query: select({ columns: ['ratio_so_far', 'ci_low', 'ci_high'], from: benchRound, where: { ...picked, isNot: { round: ['1', '2'] } }, groupBy: ['variant'] }), alias: '$tag_variant, $col' },
+  ],
+  noLines: 'No ratios here: nothing is compared, the load sets requests/s, or there are no three rounds yet.',
+  unit: 'prefix:×',
+  decimals: 3,
+  axis: 'ratio',
+  lineAt: 1,
+});
+
 const cpu = timeSeriesPanel({
   id: 2,
   title: 'CPU: 100 % is one core',
   description: 'CPU time per second of the generator (all of k6) and of the server\'s processes. A generator at its limit with a server '
     + 'below its own measures the generator.',
-  grid: { x: 15, y: 0, w: 9, h: 8 },
+  grid: { x: 17, y: 0, w: 7, h: 8 },
   lines: [
     { query: select({ columns: ['value'], from: loadgenMeasurement('loadgen_generator_cpu'), where: picked }), alias: 'generator' },
     {
@@ -171,6 +187,7 @@ export function liveDashboard(): Dashboard {
     .variables(variables)
     .annotation(rounds)
     .withPanel(responsesOverTime)
+    .withPanel(ratio)
     .withPanel(cpu)
     .withPanel(latencies)
     .withPanel(percentiles)

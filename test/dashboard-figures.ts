@@ -40,8 +40,6 @@ const figures: Record<string, (variant: VariantResult, result: Result) => Cell |
   cpu_ci_low: (variant, result) => (hasInterval(variant) ? comparisonOf(variant, result)?.cpu?.ci95[0] : undefined),
   cpu_ci_high: (variant, result) => (hasInterval(variant) ? comparisonOf(variant, result)?.cpu?.ci95[1] : undefined),
   disagreement: (variant, result) => measuredOf(variant, result).map((one) => one.disagreement)[0],
-  ceiling_rps: (variant, result) => result.ceilings.find(({ variants }) => variants.includes(variant.name))?.rps,
-  ceiling_share: (variant) => variant.ceilingShare,
   note: (variant) => variant.note,
   server: (variant) => variant.server?.name,
   version: (variant) => variant.server?.version,

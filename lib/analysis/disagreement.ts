@@ -1,6 +1,6 @@
 // Where requests/s and CPU per request do not say the same: the server used more or less of its cores, and why that may be.
 import { percent } from '../format.ts';
-import { atLimit, generatorAtLimit, generatorUse, type Shares } from './limit.ts';
+import { atLimit, usedCores, type Shares } from './limit.ts';
 import { othersMatter, stealMatters } from './noise.ts';
 import { meanInterval } from './statistics.ts';
 
@@ -34,7 +34,7 @@ export function disagreementOf(baseline: Use, variant: Use, useLogs: readonly nu
 function reason(less: Use, more: Use): string {
   if (less.serverCores < more.serverCores) return `it can use ${less.serverCores} of its cores there, and ${more.serverCores} with ${more.name}`;
   if (less.sharedCores) return 'it shares its cores with the generator, which takes what the server leaves';
-  if (generatorAtLimit(less)) return `the generator was at its limit there (${generatorUse(less)})`;
+  if (atLimit(less.generatorShare)) return `the generator was at its limit there (${usedCores(less.generatorShare)})`;
   if ((less.stealShare ?? 0) - (more.stealShare ?? 0) >= stealMatters) return `${percent(less.stealShare ?? 0)} of its cores were stolen there`;
   if ((less.othersShare ?? 0) - (more.othersShare ?? 0) >= othersMatter) return `others used ${percent(less.othersShare ?? 0)} of its cores there`;
   if (less.network !== '' && !atLimit(less.serverShare)) return `${less.network} there`;

@@ -8,35 +8,24 @@ const limit = 0.9;
 
 export type Limit = 'server' | 'generator' | 'both' | 'neither';
 
-/** @param share of the cores that a side can use, or of what it can do at most, 0 to 1; null where it is not known: then it is not */
+/** @param share of the cores that a side can use, 0 to 1; null where it is not known: then it is not */
 export function atLimit(share: number | null): boolean {
   return share !== null && share >= limit;
 }
 
 /** What tells who was at its limit: shares of 0 to 1, as in VariantResult. */
-export type Shares = Pick<VariantResult, 'serverShare' | 'generatorShare' | 'ceilingShare'>;
+export type Shares = Pick<VariantResult, 'serverShare' | 'generatorShare'>;
 
-/**
- * Whether the generator could not do more: by its CPU time, or by what it was seen to do at most, since a thread can wait for
- * others' interrupts and be at its limit below 100 %.
- */
-export function generatorAtLimit({ generatorShare, ceilingShare }: Shares): boolean {
-  return atLimit(generatorShare) || atLimit(ceilingShare);
+/** Who was at its limit, by the cores that each used; null for a variant that was not measured. */
+export function limitOf({ serverShare, generatorShare }: Shares): Limit | null {
+  if (serverShare === null || generatorShare === null) return null;
+  if (atLimit(serverShare)) return atLimit(generatorShare) ? 'both' : 'server';
+  return atLimit(generatorShare) ? 'generator' : 'neither';
 }
 
-/**
- * Who was at its limit; null for a variant that was not measured. A server that used up its own cores was the limit, however
- * near the generator came to what its check gave; both were, where the generator used up its own, too.
- */
-export function limitOf(shares: Shares): Limit | null {
-  if (shares.serverShare === null || shares.generatorShare === null) return null;
-  if (atLimit(shares.serverShare)) return atLimit(shares.generatorShare) ? 'both' : 'server';
-  return generatorAtLimit(shares) ? 'generator' : 'neither';
-}
-
-/** e.g. "98 % of the cores that it can use", with the ceiling "75 % of the cores that it can use, 93 % of the requests/s that its check gave". */
-export function generatorUse({ generatorShare, ceilingShare }: Shares): string {
-  return `${percent(generatorShare ?? 0)} of the cores that it can use${ceilingShare === null ? '' : `, ${percent(ceilingShare)} of the requests/s that its check gave`}`;
+/** "98 % of the cores that it can use". */
+export function usedCores(share: number | null): string {
+  return `${percent(share ?? 0)} of the cores that it can use`;
 }
 
 /** How many of its cores each side can use at most: a worker or a thread runs on one at a time. Published only: all. */

@@ -8,9 +8,6 @@ export const stealMatters = 0.02;
 /** Interrupts and the kernel's own work on the server's cores come to a few percent on an idle machine. */
 export const othersMatter = 0.05;
 
-/** A clock that is lower by this share makes a server slower by about as much: as much as others may take. */
-export const clockMatters = 0.05;
-
 /** What the phases of a round saw together: shares as in Noise, `mhz` the lowest clock at an end and the highest at all. */
 export interface RoundNoise {
   serverStealShare: number;

@@ -1,7 +1,7 @@
 // Whether an open model's load came to the rate that was asked for, and what kept it from that.
-import { percent, whole } from '../format.ts';
+import { whole } from '../format.ts';
 import type { Phase, VariantResult } from '../runner/result.ts';
-import { atLimit, generatorUse, limitOf } from './limit.ts';
+import { atLimit, limitOf, usedCores } from './limit.ts';
 import { median, total } from './statistics.ts';
 
 /** What may be missing of a rate, and still every figure is within 1 %. */
@@ -40,9 +40,9 @@ export function rateOf({ load: { rate: asked }, rps, rounds }: Pick<VariantResul
 }
 
 /** What kept a load from its rate, in a clause: who was at its limit, or what else is seen. */
-export function rateCause(variant: Pick<VariantResult, 'load' | 'rounds' | 'serverShare' | 'generatorShare' | 'ceilingShare'>): string {
-  const server = `the server was at its limit (${percent(variant.serverShare ?? 0)} of the cores that it can use)`;
-  const generator = `the generator was at its limit (${generatorUse(variant)})`;
+export function rateCause(variant: Pick<VariantResult, 'load' | 'rounds' | 'serverShare' | 'generatorShare'>): string {
+  const server = `the server was at its limit (${usedCores(variant.serverShare)})`;
+  const generator = `the generator was at its limit (${usedCores(variant.generatorShare)})`;
   switch (limitOf(variant)) {
     case 'both': return `both sides were at their limit: ${server}, ${generator}`;
     case 'server': return server;

@@ -1,6 +1,6 @@
 // From the rounds of a run to the figures of its table: the one place where they are computed.
 import type { NetworkSpec, Published, Scenario } from '../scenario/model.ts';
-import type { Ceiling, Comparison, NoiseFloor, Round, Share, VariantResult } from '../runner/result.ts';
+import type { Comparison, NoiseFloor, Round, Share, VariantResult } from '../runner/result.ts';
 import type { Use } from './disagreement.ts';
 import { generatorShareOf, serverShareOf, usableCores } from './limit.ts';
 import { networkReason, networkResult } from './network.ts';
@@ -38,14 +38,10 @@ export interface RunFacts {
   generatorCores: number;
   /** They are the same ones. */
   sharedCores: boolean;
-  /** Of the machine, and its one-minute load average before the first round. */
-  cores: number;
-  loadAverage: number;
   quick: boolean;
   /** As in Result. */
   looks: readonly number[];
   sameWithin: number;
-  ceilings: readonly Ceiling[];
 }
 
 /** What a scenario asks of its figures beside the rows' own. */
@@ -81,18 +77,16 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
   if (rounds.length === 0) {
     return {
       ...about, rps: null, serverCpuMicrosPerRequest: null, latencyMs: null, errorsPerMillion: null, successRatio: null,
-      serverShare: null, generatorShare: null, ceilingShare: null, network: null, traffic: null, phases: [],
+      serverShare: null, generatorShare: null, network: null, traffic: null, phases: [],
     };
   }
   const phases = rounds.flatMap((round) => round.phases);
   const requests = total(phases, (phase) => phase.requests);
   const cores = usableCores(variant, { server: facts.serverCores, generator: facts.generatorCores });
   const answered = rounds.filter((round) => total(round.phases, responsesOf) > 0);
-  const rps = median(rounds.map((round) => roundRps(round.phases)));
-  const ceiling = facts.ceilings.find((one) => one.variants.includes(variant.name))?.rps ?? 0;
   return {
     ...about,
-    rps: { median: rps },
+    rps: { median: median(rounds.map((round) => roundRps(round.phases))) },
     serverCpuMicrosPerRequest: answered.length === 0 ? null : {
       median: median(answered.map((round) => 1e6 * cpuSecondsPerResponse(round))),
     },
@@ -105,7 +99,6 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
     successRatio: successRatioOf(phases),
     serverShare: median(rounds.map((round) => serverShareOf(round, { usable: cores.server, all: facts.serverCores }))),
     generatorShare: median(rounds.map((round) => generatorShareOf(round, { usable: cores.generator, all: facts.generatorCores }))),
-    ceilingShare: ceiling > 0 ? rps / ceiling : null,
     network: networkResult(variant.network, rounds, cores.server),
     traffic: trafficOf(rounds),
     phases: phaseResults(rounds),
@@ -153,11 +146,11 @@ function contender(facts: RunFacts, variant: MeasuredVariant, result: VariantRes
 }
 
 function useOf(facts: RunFacts, variant: MeasuredVariant, result: VariantResult): Use {
-  const { name, serverShare, generatorShare, ceilingShare } = result;
+  const { name, serverShare, generatorShare } = result;
   const noise = variant.rounds.flatMap((round) => noiseOf(round) ?? []);
   const typical = (of: (one: RoundNoise) => number): number | null => (noise.length === 0 ? null : median(noise.map(of)));
   return {
-    name, serverShare, generatorShare, ceilingShare,
+    name, serverShare, generatorShare,
     serverCores: usableCores(variant, { server: facts.serverCores, generator: facts.generatorCores }).server,
     stealShare: typical((one) => one.serverStealShare),
     othersShare: typical((one) => one.serverOthersShare),

@@ -2,8 +2,8 @@
 import { enumeration, percent, short, whole } from '../format.ts';
 import type { Comparison, ErrorCause, LoadResult, Phase, VariantResult } from '../runner/result.ts';
 import { errorExample, errorsText, counts, hungSinceMs, hungText } from './failures.ts';
-import { generatorUse, limitOf, type Shares } from './limit.ts';
-import { busyPerCore, noiseText, noiseWarnings, type NoiseWarning } from './noise-warnings.ts';
+import { limitOf, usedCores, type Shares } from './limit.ts';
+import { noiseText, noiseWarnings, type NoiseWarning } from './noise-warnings.ts';
 import { hungOf, summed, wholeRounds } from './phases.ts';
 import { rateCause } from './rate.ts';
 import { extent, median, total } from './statistics.ts';
@@ -21,11 +21,9 @@ export type Warning =
   | { kind: 'late-sends'; variant: string; p99Ms: number; bucketMs: number }
   | { kind: 'stream-limit'; variants: readonly string[]; asked: number; allowed: number }
   | { kind: 'tls-differs'; part: keyof Tls; variants: ReadonlyMap<string, readonly string[]> }
-  | { kind: 'load-average'; perMinute: number; cores: number }
   | { kind: 'few-rounds'; rounds: number; needed: number }
   | { kind: 'quick' }
   | { kind: 'no-baseline'; variant: string; baseline: string }
-  | { kind: 'no-ceiling'; why: string }
   | { kind: 'repeated'; round: number; why: string }
   | { kind: 'dropped'; round: number; why: string }
   | { kind: 'time-over'; rounds: number; most: number }
@@ -45,7 +43,6 @@ export function warningsOf(
   return [
     ...(facts.quick ? [{ kind: 'quick' } as const] : []),
     ...(rounds > 0 && rounds < minimumRounds ? [{ kind: 'few-rounds', rounds, needed: minimumRounds } as const] : []),
-    ...loadAverageWarnings(facts, measured),
     ...noiseWarnings(facts, measured, comparisons),
     ...variants.flatMap((variant) => variantWarnings(facts, variant)),
     ...delayWarning(variants),
@@ -53,12 +50,6 @@ export function warningsOf(
     ...tlsWarnings(variants),
     ...measured.flatMap((variant) => baselineWarning(measured, variant)),
   ];
-}
-
-/** Where the rounds themselves were sampled that says more: what was busy before the first may have been the run before. */
-function loadAverageWarnings({ loadAverage, cores }: RunFacts, measured: readonly MeasuredVariant[]): Warning[] {
-  const sampled = measured.some(({ rounds }) => rounds.some(({ phases }) => phases.some(({ noise }) => noise !== null)));
-  return sampled || loadAverage <= busyPerCore * cores ? [] : [{ kind: 'load-average', perMinute: loadAverage, cores }];
 }
 
 function variantWarnings(facts: RunFacts, variant: VariantResult): Warning[] {
@@ -79,9 +70,9 @@ function variantWarnings(facts: RunFacts, variant: VariantResult): Warning[] {
 }
 
 function generatorLimit({ generatorCores }: RunFacts, variant: VariantResult): Warning[] {
-  const { name, load, generatorShare, serverShare, ceilingShare, network } = variant;
+  const { name, load, generatorShare, serverShare, network } = variant;
   if (limitOf(variant) !== 'generator') return [];
-  return [{ kind: 'generator-limit', variant: name, shares: { generatorShare, serverShare, ceilingShare }, hasOtherCores: load.threads < generatorCores, hasLink: network !== null }];
+  return [{ kind: 'generator-limit', variant: name, shares: { generatorShare, serverShare }, hasOtherCores: load.threads < generatorCores, hasLink: network !== null }];
 }
 
 /** One for all: they have the same cause. */
@@ -135,7 +126,7 @@ function baselineWarning(measured: readonly MeasuredVariant[], { name, against }
 export function warningText(warning: Warning): string {
   switch (warning.kind) {
     case 'generator-limit':
-      return `${warning.variant}: the generator${warning.hasLink ? ' with the link, whose packets to it run on its cores,' : ''} was at its limit (${generatorUse(warning.shares)}) and the server was not `
+      return `${warning.variant}: the generator${warning.hasLink ? ' with the link, whose packets to it run on its cores,' : ''} was at its limit (${usedCores(warning.shares.generatorShare)}) and the server was not `
         + `(${percent(warning.shares.serverShare ?? 0)}): the server can do more than this; ${warning.hasOtherCores ? 'a load with more threads (-t) would use the generator\'s other cores' : 'give the generator more cores with --generator-cpus'}`;
     case 'failures':
       return `${warning.variant}: ${failures(warning)} among ${whole(warning.requests)} requests: requests/s alone do not compare`;
@@ -152,8 +143,6 @@ export function warningText(warning: Warning): string {
       return `${warning.variants.join(', ')}: the server allows ${whole(warning.allowed)} concurrent streams per connection, the load asks for ${whole(warning.asked)}: ${whole(warning.allowed)} were used`;
     case 'tls-differs':
       return `${tlsParts[warning.part]} differs: ${[...warning.variants].map(([value, names]) => `${value} (${names.join(', ')})`).join(', ')}`;
-    case 'load-average':
-      return `load average ${warning.perMinute.toFixed(1)} on ${warning.cores} cores at the start: something else, or set-up just before, used the machine; run again to be sure`;
     case 'few-rounds':
       return `${warning.rounds} ${warning.rounds === 1 ? 'round' : 'rounds'}: a verdict needs ${warning.needed}`;
     case 'quick':
@@ -166,8 +155,6 @@ export function warningText(warning: Warning): string {
       return `round ${warning.round} was dropped, and there was no time to repeat it: ${warning.why}`;
     case 'time-over':
       return `--max-time ended the run after ${warning.rounds} of at most ${warning.most} rounds`;
-    case 'no-ceiling':
-      return `what the generator can do at most here was not measured: ${warning.why}`;
     case 'link-not-at-rest':
       return `${warning.variant}: packets were still on their way 10 s after the load of round ${warning.round}, and are not among those that are counted`;
     case 'server-alarm':

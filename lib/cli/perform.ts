@@ -24,7 +24,7 @@ import { compileScript } from '../runner/script.ts';
 import { versionsOf } from '../runner/versions.ts';
 import { networkOf } from '../scenario/catalogue.ts';
 import type { ServerSpec } from '../scenario/model.ts';
-import { pathBesideK6 } from '../setup/k6.ts';
+import { delaylinkBeside } from '../setup/k6.ts';
 import { thisMachine } from '../setup/machine.ts';
 import { bakeoffFolder } from '../setup/paths.ts';
 import { ensureTools, toolVariable } from '../setup/tools.ts';
@@ -69,7 +69,7 @@ async function withTools({ servers: needed, cores, shorterBy, prepare }: Work, o
     await runOn(cores.generatorCpus);
     const draft = await prepare(servers, interrupt.signal);
     interrupt.signal.throwIfAborted();
-    const delaylink = await pathBesideK6(k6, 'delaylink');
+    const delaylink = await delaylinkBeside(k6);
     if (draft.variants.some(({ variant }) => networkOf(draft.scenario, variant) !== undefined)) {
       if (delaylink === undefined) throw new UserError(`there is no delaylink beside ${k6}, which holds the networks of ${draft.scenario.name}: unset ${toolVariable('k6')} to have both built`);
       await requireNetworks(thisMachine(), thisCaller(), interrupt.signal);
@@ -83,7 +83,7 @@ async function withTools({ servers: needed, cores, shorterBy, prepare }: Work, o
     });
     try {
       interrupt.signal.throwIfAborted();
-      return await measure(draft, processors, options, shorterBy ?? [], { tools: { k6, responder: await pathBesideK6(k6, 'responder'), delaylink, servers }, store, interrupt });
+      return await measure(draft, processors, options, shorterBy ?? [], { tools: { k6, delaylink, servers }, store, interrupt });
     } finally {
       await store?.close();
     }

@@ -11,7 +11,7 @@ import { networksText } from '../report/network.ts';
 import type { RunProgress } from '../report/run-progress.ts';
 import { findingLines, headingLines, loadText, nothingLines, storedLine, type Heading } from '../report/sentences.ts';
 import { terminalReport } from '../report/terminal.ts';
-import { ceilingSeconds, estimatedSeconds, expectedRounds } from '../runner/estimate.ts';
+import { estimatedSeconds, expectedRounds } from '../runner/estimate.ts';
 import { makePlan, serversOf, type Plan, type PlanDraft } from '../runner/plan.ts';
 import type { Comparison, Environment, Result } from '../runner/result.ts';
 import { writeWhole } from '../runner/results-folder.ts';
@@ -64,13 +64,6 @@ export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
     return `round ${round} of ${look}${look === plan.rounds ? '' : ` to ${plan.rounds}`}`;
   };
   return {
-    checking({ number, of }) {
-      const secondsLeft = estimatedSeconds(plan, expectedRounds(plan).fewest) - (ceilingSeconds(plan) * (number - 1)) / of;
-      progress.running({ what: `what the generator can do · load ${number} of ${of}`, rps: null, secondsLeft });
-    },
-    checked({ variants, rps }) {
-      progress.finished(`the generator can do ${whole(rps)} requests/s with the load of ${variants.join(', ')}`);
-    },
     load({ round, variants, rps, comparisons, secondsLeft }) {
       progress.running({ what: roundOf(round), seen: seenSoFar(variants, rps, comparisons), secondsLeft });
     },

@@ -3,7 +3,7 @@ import { hungOf } from '../analysis/phases.ts';
 import { rateOf } from '../analysis/rate.ts';
 import { total } from '../analysis/statistics.ts';
 import { comparable } from '../analysis/verdict.ts';
-import { kilobytes, percent, perMillion, perSecond, short, success, times, whole } from '../format.ts';
+import { kilobytes, perMillion, perSecond, short, success, times, whole } from '../format.ts';
 import type { Comparison, Phase, Result, VariantResult } from '../runner/result.ts';
 import type { Published } from '../scenario/model.ts';
 import { publishedQuantile } from './histogram.ts';
@@ -39,7 +39,6 @@ export function variantTable(result: Result): Table {
     ...(withHeaders ? [measuredColumn('headers kB', ({ traffic }) => figure(traffic?.bytes.headers, kilobytes))] : []),
     measuredColumn('CPU µs/req', ({ serverCpuMicrosPerRequest }) => figure(serverCpuMicrosPerRequest?.median, (value) => value.toFixed(1))),
     { group: here, title: 'CPU ratio', align: 'left', joined: true, cell: ({ comparison }) => (comparison === undefined ? '' : cpuCell(comparison)) },
-    measuredColumn('of ceiling', ({ ceilingShare }) => figure(ceilingShare, percent)),
     measuredColumn('p50 ms', ({ latencyMs }) => figure(latencyMs?.p50, short)),
     joined(measuredColumn('p99 ms', ({ latencyMs }) => figure(latencyMs?.p99, short))),
     joined(measuredColumn('max ms', ({ latencyMs }) => figure(latencyMs?.max, short))),

@@ -1,7 +1,7 @@
-// Who set the pace, and how far the generator could have gone.
-import { atLimit, limitOf, usableCores } from '../analysis/limit.ts';
+// Who set the pace.
+import { limitOf, usableCores } from '../analysis/limit.ts';
 import { networkReason } from '../analysis/network.ts';
-import { enumeration, percentRange, whole } from '../format.ts';
+import { enumeration, percentRange } from '../format.ts';
 import { sharesCores } from '../runner/cores.ts';
 import { formatCpuList } from '../runner/cpu-list.ts';
 import type { Environment, Result, VariantResult } from '../runner/result.ts';
@@ -64,24 +64,6 @@ function sharedSentence(measured: readonly VariantResult[], { serverCpus, genera
   const reason = networkReason(measured);
   return `Server and generator shared ${coresText(serverCpus)} ${words}: ${enumeration(servers.map(String))} took ${percentRange(used.map(({ server }) => server))}, `
     + `${withLink('the generator', measured)} ${percentRange(used.map(({ generator }) => generator))}${reason === '' ? '' : `; ${reason}`}.`;
-}
-
-/** What the generator can do here with each load, by its check against a responder that does nothing else. */
-export function ceilingLines({ ceilings, variants, environment }: Result): string[] {
-  const [first] = ceilings;
-  if (first === undefined) return [];
-  const measured = variants.filter(({ rounds }) => rounds.length > 0);
-  const one = ceilings.length === 1 && measured.every(({ name }) => first.variants.includes(name));
-  const each = ceilings.map(({ rps, variants: names }) => `${whole(rps)} requests/s with the load of ${enumeration(names)}`);
-  const derived = ceilings.filter(({ generatorShare }) => !atLimit(generatorShare));
-  const of = one ? '' : ` with the load of ${enumeration(derived.flatMap(({ variants: names }) => names))}`;
-  const cause = sharesCores(environment) ? `The responder had its part of the cores in that check${of}` : `The responder was the limit of that check${of}`;
-  return [
-    `The generator can do ${one ? `${whole(first.rps)} requests/s with this load` : each.join('; ')} on this machine (checked against a responder that does nothing else).`,
-    ...(derived.length === 0 ? [] : [
-      `${cause} (generator at ${percentRange(derived.map(({ generatorShare }) => generatorShare))} of its cores): the figure is an estimate from the generator's CPU time per request.`,
-    ]),
-  ];
 }
 
 /** @param counts of the cores that it can use, one per variant */

@@ -15,7 +15,7 @@ import { comparesProtocols } from './columns.ts';
 import { groupedBy } from './grouped.ts';
 import { kernelSettingLines } from './kernel-settings.ts';
 import { ladderOf } from './ladder.ts';
-import { ceilingLines, coresText, limitLines } from './limits.ts';
+import { coresText, limitLines } from './limits.ts';
 import { queuePaceLines, queuePart } from './queue-pace.ts';
 
 /** What is known before the first round, for the two lines above the table. */
@@ -91,7 +91,6 @@ export function findingLines(result: Result): string[] {
     ...headerLines(result),
     ...limitLines(result),
     ...queuePaceLines(result),
-    ...ceilingLines(result),
     ...noiseFloorLines(result),
     ...roundsLines(result),
     ...scopeLines(result),

@@ -9,7 +9,7 @@ import type { NetworkSpec, Page, ServerSpec, Variant } from '../scenario/model.t
 import { workersFor } from '../servers/index.ts';
 import { sharesCores } from './cores.ts';
 import type { Plan } from './plan.ts';
-import type { Ceiling, Environment, Integrity, KernelSetting, Result, Round } from './result.ts';
+import type { Environment, Integrity, KernelSetting, Result, Round } from './result.ts';
 import type { RunContext, Tried, VariantRound } from './round.ts';
 
 /** A round that counts: every variant once. `round` names it. */
@@ -21,7 +21,6 @@ export interface Known {
   notes: readonly Warning[];
   /** Empty until the servers were tried. */
   tried: ReadonlyMap<string, Tried>;
-  ceilings: readonly Ceiling[];
 }
 
 export function buildResult({ plan, store }: RunContext, environment: Environment, known: Known, startedAt: Date, state: Result['state']): Result {
@@ -31,12 +30,9 @@ export function buildResult({ plan, store }: RunContext, environment: Environmen
     serverCores: plan.cores.serverCpus.length,
     generatorCores: plan.cores.generatorCpus.length,
     sharedCores: sharesCores(plan.cores),
-    cores: environment.cores,
-    loadAverage: environment.loadAverage[0],
     quick: plan.quick,
     looks: plan.looks,
     sameWithin: plan.sameWithin,
-    ceilings: known.ceilings,
   };
   const { variants, comparisons, shares, noiseFloor, warnings } = summarise(facts, measured, scenario);
   const knob = knobOf(scenario, measured);
@@ -59,7 +55,6 @@ export function buildResult({ plan, store }: RunContext, environment: Environmen
     ...(plan.precision === undefined ? {} : { precision: plan.precision }),
     sameWithin: plan.sameWithin,
     noiseFloor,
-    ceilings: [...known.ceilings],
     kernelSettings: kernelSettings(known.tried),
     integrity: store === null ? null : totalIntegrity(known.kept),
     warnings: [...warnings, ...known.notes].map(warningText),

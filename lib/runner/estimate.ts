@@ -3,7 +3,6 @@ import { networkOf, pageOf } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
 import type { NetworkSpec, Page, Scenario } from '../scenario/model.ts';
 import { assumed } from './assumed.ts';
-import { attempts, ceilingLoads } from './ceiling-loads.ts';
 import type { Group } from './groups.ts';
 import type { PlanDraft } from './plan.ts';
 
@@ -60,20 +59,15 @@ export function secondsPerRound(plan: Pick<PlanDraft, 'scenario' | 'groups'>): n
   return plan.groups.reduce((sum, group) => sum + secondsPerGroup(plan, group), 0);
 }
 
-/** Estimated seconds of the look at what the generator can do, before the first round. */
-export function ceilingSeconds(plan: PlanDraft): number {
-  return ceilingLoads(plan).reduce((sum, { load }) => sum + attempts * (load.warmupSeconds + load.durationSeconds) + overheadSeconds, 0);
-}
-
-/** Estimated seconds of a run of so many rounds, by default as many as it may come to, with what goes before them. */
+/** Estimated seconds of a run of so many rounds, by default as many as it may come to. */
 export function estimatedSeconds(plan: PlanDraft, rounds = expectedRounds(plan).most): number {
-  return ceilingSeconds(plan) + rounds * secondsPerRound(plan);
+  return rounds * secondsPerRound(plan);
 }
 
 /** How many rounds a run comes to at least and at most, as far as it can be told before it starts. */
 export function expectedRounds(plan: PlanDraft): { fewest: number; most: number } {
   const { maxTimeSeconds = Infinity } = plan;
-  const inTime = Math.max(1, Math.floor((maxTimeSeconds - ceilingSeconds(plan)) / secondsPerRound(plan)));
+  const inTime = Math.max(1, Math.floor(maxTimeSeconds / secondsPerRound(plan)));
   return { fewest: Math.min(plan.looks[0] as number, inTime), most: Math.min(plan.rounds, inTime) };
 }
 

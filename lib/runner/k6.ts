@@ -121,13 +121,13 @@ export function recordFileIn(folder: string): string {
   return join(folder, 'record.ndjson');
 }
 
-/** Starts k6, pinned. Its plan is kept as load.json without credentials, which only its environment has, its summary as k6-summary.json, its messages as k6.log. */
+/** Starts k6, pinned. Its plan is kept as load.json, but for credentials and process groups, which only its environment has, its summary as k6-summary.json, its messages as k6.log. */
 export async function startK6(options: K6Options): Promise<RunningK6> {
   const { folder, loadPlan } = options;
   const recordFile = recordFileIn(folder);
   const consoleFile = join(folder, 'phases.log');
   const logFile = join(folder, 'k6.log');
-  await writeFile(join(folder, 'load.json'), `${JSON.stringify(withoutSecrets(loadPlan), null, 2)}\n`);
+  await writeFile(join(folder, 'load.json'), `${JSON.stringify(forKeeps(loadPlan), null, 2)}\n`);
   const log = openSync(logFile, 'w');
   const child = await startChild({
     before: options.before,
@@ -173,8 +173,9 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
   };
 }
 
-function withoutSecrets(plan: LoadPlan): LoadPlan {
-  const shown = (side: SideOptions): SideOptions => (side.headers === undefined ? side : { ...side, headers: shownHeaders(side.headers) });
+/** Without credentials, and without process groups: when it is run again by hand, others may have their numbers. */
+function forKeeps(plan: LoadPlan): LoadPlan {
+  const shown = ({ processes: _processes, ...side }: SideOptions): SideOptions => (side.headers === undefined ? side : { ...side, headers: shownHeaders(side.headers) });
   return { ...plan, phases: plan.phases.map((phase) => ({ ...phase, sides: phase.sides.map(shown) })) };
 }
 

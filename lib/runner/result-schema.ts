@@ -6,7 +6,7 @@ import {
 } from '../form.ts';
 import { mostRounds, networkForm, protocol, publishedForm } from '../scenario/schema.ts';
 import type {
-  BucketShare, Ceiling, Comparison, Distribution, Environment, Integrity, KernelSetting, LatencyDistribution, LinkTraffic, LoadResult, NetworkResult, NetworkUse,
+  BucketShare, Comparison, Distribution, Environment, Integrity, KernelSetting, LatencyDistribution, LinkTraffic, LoadResult, NetworkResult, NetworkUse,
   Noise, NoiseFloor, Phase, PhaseResult, Result, Round, Share, Traffic, VariantResult,
 } from './result.ts';
 
@@ -90,7 +90,7 @@ const variant = exactly<VariantResult>()(open({
   server: orNull(open({ name, version: text, workers: count, config: texts, redirections: texts })),
   publishedOnly: orAbsent(text), load, published: orNull(publishedForm(open)), note: orAbsent(text), rounds: list(round),
   rps: orNull(median), serverCpuMicrosPerRequest: orNull(median), latencyMs: orNull(open(each(['p50', 'p99', 'max'], figure))),
-  ...each(['errorsPerMillion', 'successRatio', 'serverShare', 'generatorShare', 'ceilingShare'], orNull(figure)),
+  ...each(['errorsPerMillion', 'successRatio', 'serverShare', 'generatorShare'], orNull(figure)),
   network: orNull(networkResult), traffic: orNull(traffic), phases: list(phaseResult),
 }));
 
@@ -112,14 +112,13 @@ const result = exactly<Result>()(open({
   schema: v.literal(schema), run: runName, scenario: name, title: text, knob: orAbsent(text), control: orAbsent(trueOrAbsent),
   startedAt: instant, endedAt: instant, state: oneOf(['complete', 'partial']), quick: flag, environment, variants: list(variant), comparisons: list(comparison), shares: list(share),
   looks: list(count), precision: orAbsent(figure), sameWithin: figure, noiseFloor: orNull(exactly<NoiseFloor>()(open({ rounds: count, ratio: figure }))),
-  ceilings: list(exactly<Ceiling>()(open({ variants: list(name), ...each(['rps', 'generatorShare'], figure) }))),
   kernelSettings: list(exactly<KernelSetting>()(open({ side: oneOf(['server', 'client']), name: text, value: text, problem: orAbsent(text), variants: list(name) }))),
   integrity: orNull(exactly<Integrity>()(open(each(['requests', 'stored', 'backfilled', 'lost'], count)))),
   warnings: texts, footnotes: texts,
 }));
 
 /**
- * The file's text as a result, without fields of a newer bakeoff, and with what an older one did not write as if nothing had been seen.
+ * The file's text as a result, without fields that this bakeoff does not know, and with what an older one did not write as if nothing had been seen.
  * @throws UserError naming `file`, for what is no JSON, no result, or one of a schema that this bakeoff does not read
  */
 export function checkResult(json: string, file: string): Result {

@@ -30,8 +30,8 @@ import { watchThrottling } from './throttling.ts';
 /** What every round of a run has in common. */
 export interface RunContext {
   plan: Plan;
-  /** Paths of the binaries: k6, what lies beside it (undefined: not there), and the plan's servers. */
-  tools: { k6: string; responder: string | undefined; delaylink: string | undefined; servers: Partial<Record<ServerSpec['name'], string>> };
+  /** Paths of the binaries: k6, delaylink beside it (undefined: not there), and the plan's servers. */
+  tools: { k6: string; delaylink: string | undefined; servers: Partial<Record<ServerSpec['name'], string>> };
   /** results/<run> */
   folder: string;
   script: string;
@@ -71,7 +71,6 @@ function roundFolder(runFolder: string, round: number): string {
 /** What a server said of itself when it was tried, and which kernel settings its network has; none on loopback. */
 export interface Tried {
   server: VariantRound['server'];
-  origin: string;
   bodyBytes: number;
   settings: Network['settings'];
   /** Why it cannot take turns with others; absent where it can. */
@@ -101,12 +100,10 @@ export async function tryServers(context: RunContext): Promise<ReadonlyMap<strin
 }
 
 async function tryServer(context: RunContext, planned: PlannedVariant, folder: string): Promise<Tried> {
-  const { server, network, stop } = await openStage(context, planned, folder).catch((error: unknown) => {
-    throw error instanceof UserError ? new UserError(`${planned.variant.name}: ${error.message}`) : error;
-  });
+  const { server, network, stop } = await openStage(context, planned, folder).catch((error: unknown) => withName(planned.variant.name, error));
   const whyAlone = undefined;
   await stop();
-  return { server: serverFacts(planned, server), origin: server.origin, bodyBytes: server.bodyBytes, settings: network?.settings ?? [], whyAlone };
+  return { server: serverFacts(planned, server), bodyBytes: server.bodyBytes, settings: network?.settings ?? [], whyAlone };
 }
 
 /** What the result says of a server. */
@@ -157,7 +154,10 @@ export async function runGroup(context: RunContext, group: Group, place: number,
 
 /** Opens the stages of all sides at once. None is left when it throws. */
 async function openStages(context: RunContext, { sides }: Group, round: number): Promise<Stage[]> {
-  const opened = await Promise.allSettled(sides.map((planned) => openStage(context, planned, join(roundFolder(context.folder, round), planned.variant.name))));
+  const opened = await Promise.allSettled(sides.map(async (planned) => {
+    const { name } = planned.variant;
+    return openStage(context, planned, join(roundFolder(context.folder, round), name)).catch((error: unknown) => withName(name, error));
+  }));
   const stages = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
   const failed = opened.find((one) => one.status === 'rejected');
   if (failed === undefined) return stages;
@@ -168,6 +168,10 @@ async function openStages(context: RunContext, { sides }: Group, round: number):
 
 async function stopAll(stages: readonly Stage[]): Promise<void> {
   await Promise.all(stages.map((stage) => stage.stop()));
+}
+
+function withName(variant: string, error: unknown): never {
+  throw error instanceof UserError ? new UserError(`${variant}: ${error.message}`) : error;
 }
 
 function asRoundFailure(error: unknown): never {
@@ -378,7 +382,7 @@ async function storeSamples(
   const { url } = store.influx;
   const requests = phases.reduce((sum, phase) => sum + phase.requests, 0);
   const integrity = await checkRound(store, { run: plan.run, variant: variant.name, round, recordFile, requests });
-  if (outputHung) integrity.problems.unshift(`InfluxDB at ${url} hung in round ${round}, and k6 was ended without it once the load of ${variant.name} was over: ${whole(integrity.backfilled)} requests were written again from k6's record`);
+  if (outputHung) integrity.problems.unshift(`InfluxDB at ${url} hung in round ${round}, and k6 was ended without it once the load was over: ${whole(integrity.backfilled)} requests of ${variant.name} were written again from k6's record`);
   const tags = { run: plan.run, scenario: plan.scenario.name, variant: variant.name, round: String(round), server: variant.server.name };
   // The clock did not step (clockStepIn): one difference holds for all.
   const wallAheadMs = samples[0]?.wallAheadMs ?? 0;

@@ -4,19 +4,18 @@ import { settled } from '../analysis/verdict.ts';
 import { warningText, type Warning } from '../analysis/warnings.ts';
 import { UserError } from '../errors.ts';
 import { buildResult, type KeptRound, type Known } from './build-result.ts';
-import { findCeilings, type CeilingEvents } from './ceiling.ts';
 import { Disturbance, RoundFailure } from './disturbance.ts';
 import { roundsToLook, secondsPerGroup, secondsPerRound } from './estimate.ts';
 import { apart } from './groups.ts';
 import { Interrupted } from './interrupt.ts';
 import { orderOfRound } from './order.ts';
-import type { Ceiling, Comparison, Environment, Result } from './result.ts';
+import type { Comparison, Environment, Result } from './result.ts';
 import { writeWhole } from './results-folder.ts';
 import { runGroup, tryServers, type Attempt, type RunContext, type Tried, type VariantRound } from './round.ts';
 import { countAgain, storeResult } from './store-result.ts';
 
 /** What a person may want to see while it runs. */
-export interface RunEvents extends CeilingEvents {
+export interface RunEvents {
   /**
    * `variants` are under load. `rps` of the last second of one of them, null before the first; `comparisons` of the rounds before;
    * `secondsLeft` until the next look at the verdicts or the end, estimated.
@@ -43,7 +42,7 @@ export interface RunOutcome {
 }
 
 /**
- * Finds the generator's ceilings and runs the rounds, until the verdicts are there, the last round is over, or the time is.
+ * Tries the servers and runs the rounds, until the verdicts are there, the last round is over, or the time is.
  * result.json is written after each, marked partial until the last. A round in which something failed is dropped for all
  * variants and repeated, under a number of its own, so that its samples do not mix with the dropped ones: once where a server
  * failed, twice where it was disturbed. Then the run ends, and the rounds before it stay.
@@ -55,7 +54,6 @@ export async function runRounds(context: RunContext, environment: Environment, e
   const kept: KeptRound[] = [];
   const notes: Warning[] = (environment.coreNotes ?? []).map((line) => ({ kind: 'cores', note: line }));
   let tried: ReadonlyMap<string, Tried> = new Map();
-  let ceilings: readonly Ceiling[] = [];
   let attempts = 0;
   /** At the place of the next round. */
   let failures: RoundFailure[] = [];
@@ -64,7 +62,7 @@ export async function runRounds(context: RunContext, environment: Environment, e
   let soFar: readonly Comparison[] = [];
 
   const resultNow = (state: Result['state']): Result => {
-    const known: Known = { kept, notes, tried, ceilings };
+    const known: Known = { kept, notes, tried };
     return buildResult(context, environment, known, startedAt, state);
   };
 
@@ -94,14 +92,12 @@ export async function runRounds(context: RunContext, environment: Environment, e
     return noted;
   }
 
+  /** Tries the servers, and finds who cannot take turns. */
   async function prepare(): Promise<void> {
     tried = await tryServers(context);
     const alone = new Map([...tried].flatMap(([variant, { whyAlone }]) => (whyAlone === undefined ? [] : [[variant, whyAlone] as const])));
     groups = apart(plan.groups, new Set(alone.keys()));
     for (const [variant, why] of alone) note({ kind: 'alone', variant, why });
-    const found = await findCeilings(context, ({ variant }) => tried.get(variant.name)?.origin.startsWith('https:') === true, events);
-    ceilings = found.ceilings;
-    for (const why of found.problems) note({ kind: 'no-ceiling', why });
   }
 
   /** Returns why the round has to be dropped, if it has to. */

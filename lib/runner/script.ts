@@ -6,7 +6,7 @@ import { build } from 'esbuild';
 const source = fileURLToPath(new URL('../k6/main.ts', import.meta.url));
 
 const banner = `// Written by bakeoff; needs a k6 with the module k6/x/loadgen, and a server at the address in load.json. By hand:
-// BAKEOFF_LOAD="$(cat round-1/VARIANT/load.json)" k6 run script.js
+// BAKEOFF_LOAD="$(cat round-1/k6-1/load.json)" k6 run script.js
 // Credentials are not kept: where load.json has *** put them in.`;
 
 /** Writes lib/k6/main.ts with all that it imports, except for k6's own modules, to `file`. Throws the file system's error. */

@@ -1,5 +1,5 @@
 // The k6 binary: stock k6 with the module k6/x/loadgen in it, built once from xk6-loadgen/ and kept under a hash of what
-// it was built from; beside it the responder, which shows the ceiling of k6/x/loadgen, and delaylink, which holds networks.
+// it was built from; beside it delaylink, which holds networks.
 import { createHash } from 'node:crypto';
 import { mkdir, open, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
@@ -54,12 +54,9 @@ export async function k6Path(machine: Machine, go: Go): Promise<string> {
   return join(machine.bakeoffFolder, 'k6', hash.digest('hex').slice(0, 16), 'k6');
 }
 
-/** What is built with k6. */
-export type BesideK6 = 'responder' | 'delaylink';
-
-/** The program that was built with this k6; undefined beside a k6 of the person's own. */
-export async function pathBesideK6(k6: string, name: BesideK6): Promise<string | undefined> {
-  const path = join(dirname(k6), name);
+/** Path of the delaylink that was built with this k6; undefined where there is none beside a k6 of the person's own. */
+export async function delaylinkBeside(k6: string): Promise<string | undefined> {
+  const path = join(dirname(k6), 'delaylink');
   return await isExecutableFile(path) ? path : undefined;
 }
 

@@ -153,7 +153,7 @@ function intervalOf({ roundRatios }: Pick<Comparison, 'roundRatios'>, ci95: [num
 }
 
 function comparisonFields(
-  { state, looks, ceilings }: Result, variant: VariantResult, position: number, comparison: Comparison | undefined,
+  { state, looks }: Result, variant: VariantResult, position: number, comparison: Comparison | undefined,
 ): Fields<typeof benchComparison> {
   const { published, traffic } = variant;
   const phases = variant.rounds.flatMap((round) => round.phases);
@@ -204,8 +204,6 @@ function comparisonFields(
     total_bytes_per_request: total(phases, (phase) => phase.bytes.received) / responses,
     server_share: variant.serverShare,
     generator_share: variant.generatorShare,
-    ceiling_rps: ceilings.find(({ variants }) => variants.includes(variant.name))?.rps,
-    ceiling_share: variant.ceilingShare,
     published_packets_per_request: published?.packetsPerRequest,
     ...networkValues(variant.network),
   };

@@ -153,8 +153,6 @@ export const benchComparison = {
     total_bytes_per_request: { unit: 'bytes', about: 'all bytes received per response' },
     server_share: { unit: 'ratio', about: 'median share of its cores that the server used' },
     generator_share: { unit: 'ratio', about: 'median share of its core that the generator used' },
-    ceiling_rps: { unit: 'requests/s', about: 'what the generator can do at most with this load on this machine' },
-    ceiling_share: { unit: 'ratio', about: 'measured requests/s divided by that ceiling' },
     published_packets_per_request: { unit: 'packets', about: 'packets per request in the article, of both directions' },
     ...networkFields,
   },

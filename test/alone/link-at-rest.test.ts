@@ -2,7 +2,7 @@
 import { availableParallelism, loadavg } from 'node:os';
 import { expect, onTestFinished, test } from 'vitest';
 import { openNetwork } from '../../lib/network/network.ts';
-import { pathBesideK6 } from '../../lib/setup/k6.ts';
+import { delaylinkBeside } from '../../lib/setup/k6.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { datagrams, whyNoNetworks } from '../fixtures/networks.ts';
 
@@ -10,7 +10,7 @@ test('a link at rest takes 100 ms to the server, and less than 102 there and bac
   const impossible = await whyNoNetworks();
   if (impossible !== undefined) context.skip(impossible);
   const { k6 } = await ensureTools(['k6']);
-  const binary = await pathBesideK6(k6, 'delaylink') ?? expect.fail('there is no delaylink beside k6');
+  const binary = await delaylinkBeside(k6) ?? expect.fail('there is no delaylink beside k6');
   const link = await openNetwork({
     binary, spec: { toServer: { delayMs: 100 }, toClient: { delayMs: 0 }, serverSettings: [], clientSettings: [] }, cores: { serverCpus: [availableParallelism() - 1], generatorCpus: [0] }, interrupt: { signal: new AbortController().signal, guard: () => () => undefined },
   });

@@ -7,7 +7,7 @@ import { nginx } from '../../lib/scenario/index.ts';
 import type { LinkDirection, NetworkSpec, ServerSpec } from '../../lib/scenario/model.ts';
 import type { StartOptions } from '../../lib/servers/index.ts';
 import { listensOn } from '../../lib/servers/ports.ts';
-import { pathBesideK6 } from '../../lib/setup/k6.ts';
+import { delaylinkBeside } from '../../lib/setup/k6.ts';
 import { run } from '../../lib/setup/run.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { atClient, datagrams, holdersOf, namespaceAt, ownNetwork, whyNoNetworks } from '../fixtures/networks.ts';
@@ -23,7 +23,7 @@ let delaylink = '';
 let impossible: string | undefined;
 beforeAll(async () => {
   impossible = await whyNoNetworks();
-  delaylink = await pathBesideK6((await ensureTools(['k6'])).k6, 'delaylink') ?? expect.fail('there is no delaylink beside k6');
+  delaylink = await delaylinkBeside((await ensureTools(['k6'])).k6) ?? expect.fail('there is no delaylink beside k6');
 }, 300_000);
 beforeEach((context) => { if (impossible !== undefined) context.skip(impossible); });
 

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, lutimesSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test, vi } from 'vitest';
-import { pathBesideK6 } from '../../lib/setup/k6.ts';
+import { delaylinkBeside } from '../../lib/setup/k6.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { realPath, script, source, testMachine, tinyK6, type TestMachine } from '../fixtures/machine.ts';
@@ -40,7 +40,7 @@ test('k6 is built once, again when its sources change, and not for a changed tes
   const machine = goMachine();
   const { k6 } = await ensureTools(['k6'], machine);
   expect(k6Says(k6)).toBe('one');
-  expect(k6Says(await pathBesideK6(k6, 'responder') ?? '')).toBe('one');
+  expect(k6Says(await delaylinkBeside(k6) ?? '')).toBe('one');
   expect(k6.startsWith(`${machine.bakeoffFolder}/k6/`)).toBe(true);
   const built = statSync(k6).ino;
   const printed = machine.printed();
@@ -81,21 +81,21 @@ test('the two builds used last are kept', async () => {
   expect(readdirSync(join(machine.bakeoffFolder, 'k6')).sort()).toEqual(['lock', ...[one, three].map((path) => dirname(path).split('/').at(-1) as string)].sort());
 });
 
-test.each<[string, (k6: string, responder: string) => void]>([
+test.each<[string, (k6: string, delaylink: string) => void]>([
   ['no k6', (k6) => rmSync(k6)],
   ['an empty k6', (k6) => truncateSync(k6)],
   ['half of k6', (k6) => truncateSync(k6, Math.floor(statSync(k6).size / 2))],
-  ['an empty responder', (_, responder) => truncateSync(responder)],
-  ['no responder', (_, responder) => rmSync(responder)],
-  ['a responder that may not be run', (_, responder) => chmodSync(responder, 0o644)],
+  ['an empty delaylink', (_, delaylink) => truncateSync(delaylink)],
+  ['no delaylink', (_, delaylink) => rmSync(delaylink)],
+  ['a delaylink that may not be run', (_, delaylink) => chmodSync(delaylink, 0o644)],
   ['a folder in the place of k6', (k6) => { rmSync(k6); mkdirSync(k6); }],
 ])('what is damaged of a build is built again, whole: %s', async (_, damage) => {
   const machine = goMachine();
   const { k6 } = await ensureTools(['k6'], machine);
-  const responder = await pathBesideK6(k6, 'responder') ?? expect.fail();
-  damage(k6, responder);
+  const delaylink = await delaylinkBeside(k6) ?? expect.fail();
+  damage(k6, delaylink);
   expect(await ensureTools(['k6'], machine)).toEqual({ k6 });
-  expect([k6Says(k6), k6Says(responder)]).toEqual(['one', 'one']);
+  expect([k6Says(k6), k6Says(delaylink)]).toEqual(['one', 'one']);
   const { ino } = statSync(k6);
   await ensureTools(['k6'], machine);
   expect(statSync(k6).ino).toBe(ino);
@@ -137,7 +137,7 @@ test.each([
   expect(readdirSync(join(machine.bakeoffFolder, 'k6')).sort()).toEqual([dirname(k6).split('/').at(-1), 'lock'].sort());
 });
 
-test.each(['k6', 'responder'])('a build of which %s fails shows Go\'s last line and leaves no binary', async (command) => {
+test.each(['k6', 'delaylink'])('a build of which %s fails shows Go\'s last line and leaves no binary', async (command) => {
   const machine = goMachine();
   source(machine, `cmd/${command}/main.go`, 'package main\n\nfunc main() { undefinedName() }\n');
   await expect(ensureTools(['k6'], machine)).rejects.toThrow(`k6 could not be built from ${machine.k6Sources}: cmd/${command}/main.go:3:15: undefined: undefinedName`);

@@ -20,7 +20,7 @@ function oneNginx(out: string): string {
   writeFileSync(file, `
     import { defineScenario, nginx, wrk } from ${JSON.stringify(join(projectRoot, 'lib/scenario/index.ts'))};
     export default defineScenario({
-      name: 'one-nginx', title: 'one nginx', knob: 'none', load: { ...wrk('-c 10 -t 1 -d ${seconds}'), warmupSeconds: 0.2 }, page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
+      name: 'one-nginx', title: 'one nginx', knob: 'none', load: { ...wrk('-c 10 -t 1 -d ${seconds}'), durationSeconds: ${seconds}, warmupSeconds: 0.2 }, page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
       variants: [{ name: 'kept', server: nginx(['base'], { workers: 1 }) }],
     });`);
   return file;
@@ -29,10 +29,10 @@ function oneNginx(out: string): string {
 const args = (out: string, rounds = 1): string[] => [oneNginx(out), '--rounds', String(rounds), '--store', 'none', '--out', out];
 
 /** Waits until a round's load has begun, and a second of its window is over. */
-async function underLoad(run: ScenarioRun, out: string, round: number, variant = 'kept'): Promise<void> {
+async function underLoad(run: ScenarioRun, out: string, round: number): Promise<void> {
   await vi.waitFor(() => {
     if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
-    expect(readFileSync(join(runFolder(out), `round-${round}`, variant, 'phases.log'), 'utf8')).toContain('bakeoff-phase-begins');
+    expect(readFileSync(join(runFolder(out), `round-${round}`, 'k6-1', 'phases.log'), 'utf8')).toContain('bakeoff-phase-begins');
   }, { timeout: 60_000, interval: 10 });
   await delay(1200);
 }
@@ -121,7 +121,7 @@ test('a page of a person\'s own that changes is told, and the round is kept', as
   writeFileSync(join(www, 'index.html'), 'hello');
   for (const name of ['a.conf', 'b.conf']) writeFileSync(join(home.folder, name), `events { }\nhttp { access_log off; server { listen 8080; root ${www}; } }\n# ${name}\n`);
   const run = startCommand(['compare', 'a.conf', 'b.conf', '--rounds', '1', '--duration', `${seconds}s`, '--store', 'none', '--out', out], { ...home.env, INIT_CWD: home.folder });
-  await underLoad(run, out, 1, 'a');
+  await underLoad(run, out, 1);
   writeFileSync(join(www, 'new'), 'hello, world', { mode: 0o644 });
   renameSync(join(www, 'new'), join(www, 'index.html'));
   expect(await run.ended, run.stderr()).toBe(0);

@@ -66,7 +66,6 @@ test('nginx takes 11 packets for a request, and 9 with tcp_nopush; every request
     expect(link?.toServer.kinds.syn).toBeGreaterThanOrEqual(3000);
   }
   expect(result.integrity).toEqual({ requests: 6000, stored: 6000, backfilled: 0, lost: 0 });
-  expect(result.ceilings).toEqual([]);
   expect(result.kernelSettings).toContainEqual({ side: 'server', name: 'net.core.somaxconn', value: '16384', variants: ['no-push', 'push'] });
   expect(result.kernelSettings).toContainEqual({ side: 'client', name: 'net.ipv4.ip_local_port_range', value: '1024 65535', variants: ['no-push', 'push'] });
   expect(result.kernelSettings.filter(({ problem }) => problem !== undefined)).toEqual([]);
@@ -120,12 +119,12 @@ describe('nothing is left', () => {
   async function underLoad(run: ScenarioRun, out: string, round = 1): Promise<{ processes: Seen[]; namespaces: string[] }> {
     return vi.waitFor(() => {
       if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
-      expect(readFileSync(join(runFolder(out), `round-${round}/no-push/record.ndjson`), 'utf8')).toContain('loadgen_requests');
+      expect(readFileSync(join(runFolder(out), `round-${round}/k6-1/record.ndjson`), 'utf8')).toContain('loadgen_requests');
       const processes = descendants(run.pid);
       expect(processes.map(({ command }) => command)).toEqual(expect.arrayContaining(['nginx', 'k6']));
       // Those of the try before, or of the round before, are gone.
       expect(processes.filter(({ command }) => command === 'delaylink')).toHaveLength(1);
-      const { netns } = (JSON.parse(readFileSync(join(runFolder(out), `round-${round}/no-push/load.json`), 'utf8')) as { phases: { netns: string }[] }).phases[0] ?? expect.fail();
+      const { netns } = (JSON.parse(readFileSync(join(runFolder(out), `round-${round}/k6-1/load.json`), 'utf8')) as { phases: { sides: { netns: string }[] }[] }).phases[0]?.sides[0] ?? expect.fail();
       return { processes, namespaces: [namespaceAt(netns), namespaceAt(`/proc/${pidOf(processes, 'nginx')}/ns/net`)] };
     }, soon);
   }
@@ -179,7 +178,7 @@ describe('who may make a network', () => {
     mkdirSync(join(folder, 'tmp'));
     for (const path of [folder, join(folder, 'tmp')]) chownSync(path, nobody, nobody);
     // The person's own folders may be closed to others.
-    for (const name of ['k6', 'delaylink', 'responder']) copyFileSync(join(dirname(home.env['K6_BIN'] as string), name), join(folder, name));
+    for (const name of ['k6', 'delaylink']) copyFileSync(join(dirname(home.env['K6_BIN'] as string), name), join(folder, name));
     return { env: { ...home.env, HOME: folder, TMPDIR: join(folder, 'tmp'), BAKEOFF_HOME: join(folder, 'home'), K6_BIN: join(folder, 'k6') }, out: join(folder, 'results') };
   }
 

@@ -115,7 +115,7 @@ describe.skipIf(chromium === undefined)('in a browser', () => {
     const seconds = await marks(page, 'requests/s over time', 'second');
     for (const { name, rounds: all } of result.variants) {
       for (const { round } of all) {
-        const samples = readFileSync(join(folder, `round-${round}`, name, 'record.ndjson'), 'utf8').split('\n').filter((line) => /^\{"metric":"loadgen_requests","type":"Point"/.test(line));
+        const samples = readFileSync(join(folder, `round-${round}`, 'k6-1', 'record.ndjson'), 'utf8').split('\n').filter((line) => /^\{"metric":"loadgen_requests","type":"Point"/.test(line) && line.includes(`"variant":"${name}"`));
         const own = seconds.filter(({ title }) => title.startsWith(`${name}, round ${round}, `));
         expect(own.length).toBeGreaterThan(0);
         expect(own.length).toBeLessThanOrEqual(samples.length);

@@ -143,7 +143,7 @@ test('a column that is published only is shown and not run, and its servers alon
   ]);
   expect(comparisons).toMatchObject([{ variant: 'nginx-spdy', baseline: 'nginx-http1', why: 'published only', publishedRatio: expect.closeTo(77_331 / 44_326, 9) }]);
   expect(environment.versions).not.toHaveProperty('nghttpd');
-  expect(readdirSync(join(runFolder(out), 'round-1'))).toEqual(['nginx-http1']);
+  expect(readdirSync(join(runFolder(out), 'round-1'))).toEqual(['k6-1', 'nginx-http1']);
   expect(readFileSync(join(runFolder(out), 'table.md'), 'utf8')).toMatch(/\| nginx-spdy \|.*\| published only \|/);
 }, testLimitMs);
 
@@ -163,7 +163,7 @@ test('more connections than files may be open are refused before anything starts
 test('a long run says how to make it shorter, and a Ctrl-C in its first phase leaves nothing running', async () => {
   const out = newOut();
   const run = startScenario(['nghttpd-img', '--variants', 'nghttpd-1024,nghttpd-4096', '--store', 'none', '--out', out], home.env);
-  const record = (): string => readFileSync(join(runFolder(out), 'round-1', 'nghttpd-1024', 'record.ndjson'), 'utf8');
+  const record = (): string => readFileSync(join(runFolder(out), 'round-1', 'k6-1', 'record.ndjson'), 'utf8');
   await vi.waitFor(() => {
     if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
     expect(record()).toContain('"metric":"loadgen_requests","type":"Point"');

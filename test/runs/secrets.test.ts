@@ -40,8 +40,9 @@ test("credentials reach the server, and nothing that is printed or kept; a page 
     expect(rounds[0]?.phases[0]?.responses).toMatchObject({ '2xx': rounds[0]?.phases[0]?.requests });
   }
   const folder = runFolder(out);
-  const plan = JSON.parse(readFileSync(join(folder, 'round-1/a/load.json'), 'utf8')) as { phases: unknown[] };
-  expect(plan.phases).toMatchObject([{ headers: { Authorization: '***', Cookie: '***' } }]);
+  const headers = { Authorization: '***', Cookie: '***' };
+  const plan = JSON.parse(readFileSync(join(folder, 'round-1/k6-1/load.json'), 'utf8')) as { phases: unknown[] };
+  expect(plan.phases).toMatchObject([{ sides: [{ headers }, { headers }] }]);
   expect(run.stdout() + run.stderr()).not.toMatch(new RegExp(`${secret}|${encoded}`));
 
   // The configs have them too: these are kept as they ran, and shown in the page, for their owner alone.

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { main } from '../../lib/cli/main.ts';
+import { UserError } from '../../lib/errors.ts';
 import { readScenarioOptions } from '../../lib/cli/scenario-options.ts';
 
 const printed: string[] = [];
@@ -41,8 +42,8 @@ describe('wrong words end with code 2 and one line, before anything starts', () 
     [['scenario', 'nginx-open-file-cache', '--rounds', 'automatic'], '--rounds automatic: give a whole number from 1 to 1000'],
     [['scenario', 'nginx-open-file-cache', '--max-time', '0'], '--max-time 0: give a time from 1 s to 24 h, such as 10s or 2m'],
     [
-      ['scenario', 'nginx-open-file-cache', '--max-time', '10s'],
-      '--max-time 10 s is shorter than one round, which takes about 23 s: give more, or a shorter --duration',
+      ['scenario', 'nginx-open-file-cache', '--max-time', '2s'],
+      '--max-time 2 s is shorter than one round, which takes about 3 s: give more, or a shorter --duration',
     ],
     [['scenario', 'nginx-open-file-cache', '--same-within', '0.01'], '--same-within 0.01: give a percentage from 0.01% to 50%, such as 1% or 0.5%'],
     [['scenario', 'nginx-open-file-cache', '--same-within', '0%'], /^--same-within 0%: /],
@@ -53,8 +54,8 @@ describe('wrong words end with code 2 and one line, before anything starts', () 
       '--fail-if asks for a verdict, which takes 4 rounds: --rounds 4 or more',
     ],
     [
-      ['scenario', 'nginx-open-file-cache', '--fail-if', 'slower', '--max-time', '1m'],
-      '--fail-if asks for a verdict, which takes 4 rounds, about 1 min 34 s: give a --max-time above that',
+      ['scenario', 'nginx-open-file-cache', '--fail-if', 'slower', '--max-time', '10s'],
+      '--fail-if asks for a verdict, which takes 4 rounds, about 12 s: give a --max-time above that',
     ],
     [['scenario', 'nginx-open-file-cache', '--duration', 'abc'], '--duration abc: give a time from 0.1 s to 24 h, such as 10s or 2m'],
     [['scenario', 'nginx-open-file-cache', '--duration', '0'], '--duration 0: give a time from 0.1 s to 24 h, such as 10s or 2m'],

@@ -203,15 +203,6 @@ describe('warnings', () => {
   ])('name errors by their cause over all rounds, the most frequent first: %j', (causes, example, text) => {
     expect(texts(failing(causes, example))).toEqual([`untuned: ${text}`]);
   });
-
-  test('point at the link where a round lies apart because of it', () => {
-    const disturbed = variant('nopush', 12_000);
-    disturbed.rounds[1] = { round: 2, phases: [phaseOverLink(6000, late(60))] };
-    disturbed.rounds.push({ round: 5, phases: [phaseOverLink(12_000)] });
-    const untuned = variant('untuned', 10_000);
-    untuned.rounds.push({ round: 5, phases: [phaseOverLink(10_000)] });
-    expect(texts(untuned, disturbed)).toEqual([expect.stringMatching(/^nopush: round 2 lies apart: .*; packets left the link later then: p99 \+60\.0 ms \(nopush\)$/)]);
-  });
 });
 
 test('what of the network set the pace is said from its figures alone, and of whom', () => {

@@ -185,12 +185,13 @@ describe('figures', () => {
   test('a record\'s samples are as many as there are, and count what was answered', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'bakeoff-record-'));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-    mkdirSync(join(folder, 'round-1', 'workers'), { recursive: true });
-    const line = (metric: string, value: number, time: string, tags: object = {}): string => `${JSON.stringify({ metric, type: 'Point', data: { time, value, tags } })}\n`;
+    mkdirSync(join(folder, 'round-1', 'k6-1'), { recursive: true });
+    const line = (metric: string, value: number, time: string, tags: object = {}): string => (
+      `${JSON.stringify({ metric, type: 'Point', data: { time, value, tags: { variant: 'workers', ...tags } } })}\n`);
     const one = workers.rounds.slice(0, 1);
     const of = result([{ ...workers, rounds: one }]);
     const second = (at: number): string => new Date(Date.UTC(2026, 10, 20) + 1000 * at).toISOString();
-    writeFileSync(join(folder, 'round-1', 'workers', 'record.ndjson'), [
+    writeFileSync(join(folder, 'round-1', 'k6-1', 'record.ndjson'), [
       line('loadgen_requests', 9, second(0)) + line('loadgen_seconds', 1, second(0)) + line('loadgen_responses', 5, second(0), { class: '2xx' }) + line('loadgen_responses', 1, second(0), { class: '5xx' }),
       ...Array.from({ length: 150_000 }, (_, index) => line('loadgen_requests', 1, second(index + 1))),
     ].join(''));

@@ -1,4 +1,4 @@
-// How sure a report says its figures are: ladders, ceilings, noise, and for what a verdict holds.
+// How sure a report says its figures are: ladders, noise, and for what a verdict holds.
 import { describe, expect, test } from 'vitest';
 import { times, tolerance } from '../../lib/format.ts';
 import { variantTable } from '../../lib/report/columns.ts';
@@ -106,15 +106,6 @@ describe('beside requests/s', () => {
     const two = (variant: MeasuredVariant): MeasuredVariant => ({ ...variant, rounds: variant.rounds.slice(0, 2) });
     expect(column(result([two(workers), two(openFileCache)]), 'CPU ratio')).toEqual(['', '×0.74']);
     expect(column(compared({ cpu: null }), 'CPU ratio')).toEqual(['no column']);
-  });
-
-  test('each row says how far it is from what the generator can do, where that was measured', () => {
-    const ceilings = [{ variants: ['workers', 'open-file-cache'], rps: 110_000, generatorShare: 0.97 }];
-    const lines = terminalTable(variantTable(result([workers, openFileCache], {}, { ceilings })), plain);
-    expect(lines[1]).toContain('  CPU ratio           of ceiling  p50 ms');
-    expect(lines[2]).toMatch(/ 15\.9 +55 % +1\.6 /);
-    expect(lines[3]).toMatch(/ 11\.8 {2}×0\.74 \[0\.74, 0\.74\] {8}73 % +1\.2 /);
-    expect(terminalTable(variantTable(both), plain)[1]).not.toContain('ceiling');
   });
 
   test('columns that belong together are not parted on 80 columns', () => {
@@ -226,47 +217,14 @@ describe('how many rounds it took', () => {
     ['all that were planned', 6, { looks: [6] }, []],
     ['fewer, of which a warning tells', 4, { looks: [6] }, []],
     ['an end that another line tells of', 4, { looks: [6], state: 'partial' as const }, []],
-    ['the first look', 5, looking, ['5 rounds were run (--precision 2 %), with a look at the verdicts after 5: each is decided, or known to within ±2 %.']],
-    ['the second look', 10, looking, ['10 rounds were run (--precision 2 %), with a look at the verdicts after 5 and 10: each is decided, or known to within ±2 %.']],
+    ['the first look', 5, looking, ['5 rounds were run (--precision 2 %), with a look at the verdicts after 5: each is decided, or known to within 2 %.']],
+    ['the second look', 10, looking, ['10 rounds were run (--precision 2 %), with a look at the verdicts after 5 and 10: each is decided, or known to within 2 %.']],
     ['the last look', 20, { ...looking, ...undecided }, ['20 rounds were run (--precision 2 %), with a look at the verdicts after 5, 10 and 20: it runs no more.']],
     ['time between looks', 8, looking, ['8 rounds were run (--precision 2 %), with a look at the verdicts after 5 and 8, when the time was over.']],
     ['time at a look', 10, { ...looking, ...undecided }, ['10 rounds were run (--precision 2 %), with a look at the verdicts after 5 and 10.']],
     ['time before a look', 1, looking, ['1 round was run (--precision 2 %), with a look at the verdicts after 1, when the time was over.']],
   ])('%s', (_what, count, changes, lines) => {
     expect(took(count, changes)).toEqual(lines);
-  });
-});
-
-describe('the generator\'s ceiling', () => {
-  const ceiling = (...ceilings: Result['ceilings']): string[] => findings({ ...both, ceilings }).filter((line) => /generator can do|responder was/.test(line));
-
-  test('is one figure for one load', () => {
-    expect(ceiling()).toEqual([]);
-    expect(ceiling({ variants: ['workers', 'open-file-cache'], rps: 110_000.4, generatorShare: 0.97 })).toEqual([
-      'The generator can do 110,000 requests/s with this load on this machine (checked against a responder that does nothing else).',
-    ]);
-  });
-
-  test('is reckoned where the responder was the limit', () => {
-    expect(ceiling({ variants: ['workers', 'open-file-cache'], rps: 110_000, generatorShare: 0.8 })[1]).toBe(
-      'The responder was the limit of that check (generator at 80 % of its cores): the figure is an estimate from the generator\'s CPU time per request.',
-    );
-  });
-
-  test('is reckoned where the two shared the cores', () => {
-    const shared = { ...both, environment: { ...both.environment, serverCpus: [0, 1], generatorCpus: [0, 1] }, ceilings: [{ variants: ['workers', 'open-file-cache'], rps: 110_000, generatorShare: 0.45 }] };
-    expect(findings(shared)).toContain(
-      'The responder had its part of the cores in that check (generator at 45 % of its cores): the figure is an estimate from the generator\'s CPU time per request.',
-    );
-  });
-
-  test('has a figure for each load where they differ', () => {
-    expect(ceiling({ variants: ['workers'], rps: 110_000, generatorShare: 0.97 }, { variants: ['open-file-cache'], rps: 90_000, generatorShare: 0.5 })).toEqual([
-      'The generator can do 110,000 requests/s with the load of workers; 90,000 requests/s with the load of open-file-cache on this machine (checked against a responder that does nothing else).',
-      'The responder was the limit of that check with the load of open-file-cache (generator at 50 % of its cores): the figure is an estimate from the generator\'s CPU time per request.',
-    ]);
-    // A load that was left out, such as one at a constant rate, is not this one.
-    expect(ceiling({ variants: ['workers'], rps: 110_000, generatorShare: 0.97 })[0]).toContain('with the load of workers on this machine');
   });
 });
 

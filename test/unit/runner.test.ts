@@ -113,9 +113,9 @@ describe('a plan', async () => {
   });
 
   test.each<[Partial<PlanOptions>, RegExp | null]>([
-    [{ rounds: 4 }, null], [{ precision: 0.01 }, null], [{ quick: true }, null], [{ rounds: 4, maxTimeSeconds: 94 }, null],
+    [{ rounds: 4 }, null], [{ precision: 0.01 }, null], [{ quick: true }, null], [{ rounds: 4, maxTimeSeconds: 13 }, null],
     [{ rounds: 3 }, /^--fail-if asks for a verdict, which takes 4 rounds: --rounds 4 or more$/],
-    [{ precision: 0.01, maxTimeSeconds: 93 }, /^--fail-if asks for a verdict, which takes 4 rounds, about 1 min 34 s: give a --max-time above that$/],
+    [{ precision: 0.01, maxTimeSeconds: 12 }, /^--fail-if asks for a verdict, which takes 4 rounds, about 12 s: give a --max-time above that$/],
   ])('has the rounds that the verdict asked about takes: %j', (options, message) => {
     const make = (): PlanDraft => makePlan(scenario, variants, cores, { quick: false, exact: false, failIf: 'slower', ...options });
     if (message === null) expect(make().variants).toHaveLength(2);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { main } from '../../lib/cli/main.ts';
 import { errorLine, newPackages } from '../../lib/setup/apt.ts';
-import { findGo, pathBesideK6 } from '../../lib/setup/k6.ts';
+import { findGo, delaylinkBeside } from '../../lib/setup/k6.ts';
 import { thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { Progress } from '../../lib/setup/progress.ts';
@@ -20,7 +20,7 @@ test('a variable decides before PATH does, k6 included', async () => {
   machine.env.NGINX_BIN = own;
   machine.env.K6_BIN = k6;
   expect(await ensureTools(['nginx', 'k6'], machine)).toEqual({ nginx: own, k6 });
-  expect(await pathBesideK6(k6, 'responder')).toBeUndefined();
+  expect(await delaylinkBeside(k6)).toBeUndefined();
   machine.env.NGINX_BIN = '';
   expect(await ensureTools(['nginx'], machine)).toEqual({ nginx: join(machine.binFolder, 'nginx') });
   expect(machine.printed()).toBe('');

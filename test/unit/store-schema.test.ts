@@ -87,7 +87,6 @@ it('leaves out the noise of a phase where the kernel tells nothing of it', () =>
 
 const facts = {
   serverCores: 1, generatorCores: 1, sharedCores: false, cores: 2, loadAverage: 0, quick: false, looks: [5, 10, 20], sameWithin: 0.01,
-  ceilings: [{ variants: ['initial', 'tuned'], rps: 2000, generatorShare: 1 }],
 };
 
 /** A result, as far as its points need it. */
@@ -127,7 +126,7 @@ it('writes one row of the table per variant, a nanosecond apart, with what is th
     + 'errors_address_not_available=2,errors_refused=4,errors_reset=0,errors_timed_out=0,errors_short=0,errors_other=4,success_ratio=0.99,server_cpu_micros_per_request=10.050251256281408,p50_ms=1.5,p99_ms=2.5,max_ms=9,'
     + 'published_header_bytes=10,header_bytes=60000,published_header_savings=0.4,header_savings=0.75,body_bytes=610000,published_total_bytes=90,'
     + 'total_bytes=850000,bytes_per_second=425000,' + `header_bytes_per_request=${60_000 / 995},total_bytes_per_request=${850_000 / 995},`
-    + 'server_share=0.005,generator_share=0.01,ceiling_rps=2000,ceiling_share=0.24875,published_packets_per_request=11 1767323045678000002');
+    + 'server_share=0.005,generator_share=0.01,published_packets_per_request=11 1767323045678000002');
   expect(fieldsOf(second)).toEqual(onLoopback);
 });
 

@@ -172,9 +172,8 @@ describe('warnings', () => {
     expect(kinds(facts, used(0.99, 0.7))).toEqual([]);
   });
 
-  test('say that a run was quick, short, or not alone on the machine', () => {
+  test('say that a run was quick or short', () => {
     expect(kinds({ ...facts, quick: true }, used(1, 0.7))).toEqual(['quick']);
-    expect(kinds({ ...facts, loadAverage: 1.1 }, used(1, 0.7))).toEqual(['load-average']);
     expect(kinds(facts, { ...used(1, 0.7), rounds: used(1, 0.7).rounds.slice(0, 3) })).toEqual(['few-rounds']);
     expect(kinds(facts, { ...used(1, 0.7), rounds: [] })).toEqual([]);
   });
@@ -186,7 +185,7 @@ describe('warnings', () => {
   });
 
   test('are one line each, with what to do', () => {
-    expect(warningText({ kind: 'generator-limit', variant: 'workers', shares: { generatorShare: 0.99, serverShare: 0.7, ceilingShare: null }, hasOtherCores: false, hasLink: false })).toBe(
+    expect(warningText({ kind: 'generator-limit', variant: 'workers', shares: { generatorShare: 0.99, serverShare: 0.7 }, hasOtherCores: false, hasLink: false })).toBe(
       'workers: the generator was at its limit (99 % of the cores that it can use) and the server was not (70 %): the server can do more than this; give the generator more cores with --generator-cpus',
     );
     expect(warningText({ kind: 'failures', variant: 'workers', requests: 2_000_000, errors: 1, causes: { ...noCauses, refused: 1 }, not2xx: 1200, example: 'dial tcp: connection refused' })).toBe(

@@ -257,16 +257,14 @@ describe('a generator at its limit', () => {
     expect(one([held('a', usual), held('b', usual)])).toMatchObject(none('a'));
   });
 
-  test('is told by its ceiling as well as by its CPU time, by one rule for verdict and warning', () => {
-    const ceilings = [{ variants: ['b'], rps: 1050, generatorShare: 1 }];
-    const half = (name: string, requests: readonly number[]): MeasuredVariant => variant(name, requests.map((count) => second(count, 0.7, 0.8)));
-    const { comparisons, warnings } = summarise({ ...facts, ceilings }, [free('a', usual), half('b', usual)]);
+  test('is told by one rule for verdict and warning', () => {
+    const { comparisons, warnings } = summarise(facts, [free('a', usual), held('b', usual)]);
     expect(comparisons).toMatchObject([none('b')]);
     expect(warnings).toMatchObject([{ kind: 'generator-limit', variant: 'b' }]);
-    // With the server at its own limit it is the server that sets the pace.
-    const full = summarise({ ...facts, ceilings }, [free('a', usual), free('b', usual)]);
-    expect(full.comparisons).toMatchObject([{ verdict: 'same' }]);
-    expect(full.warnings).toEqual([]);
+    const below = (name: string): MeasuredVariant => variant(name, usual.map((count) => second(count, 0.7, 0.89)));
+    const both = summarise(facts, [below('a'), below('b')]);
+    expect(both.comparisons).toMatchObject([{ verdict: 'same' }]);
+    expect(both.warnings).toEqual([]);
   });
 
   test('changes nothing where the server was at its own as well, nothing was decided, or no server is asked about', () => {
@@ -317,7 +315,7 @@ describe('a disagreement', () => {
 
   test('says where worker numbers differ, and where cores are shared', () => {
     const workers = (count: number): Partial<MeasuredVariant> => ({ server: { name: 'nginx', version: '', workers: count, config: [], redirections: [] } });
-    expect(words(measured('a', 1, 0.7, {}, workers(1)), measured('b', 1.9, 0.7, {}, workers(4)), { serverCores: 2, cores: 4 }))
+    expect(words(measured('a', 1, 0.7, {}, workers(1)), measured('b', 1.9, 0.7, {}, workers(4)), { serverCores: 2 }))
       .toBe('with a the server used 47 % less CPU time than with b: it can use 1 of its cores there, and 2 with b');
     expect(words(measured('a', 1.2, 0.7), measured('b', 0.8, 1.1), { serverCores: 2, generatorCores: 2, sharedCores: true }))
       .toBe('with b the server used 33 % less CPU time than with a: it shares its cores with the generator, which takes what the server leaves');
@@ -343,17 +341,4 @@ test('settled is what is not inconclusive, or is known as exactly as was asked',
   expect([width * 0.99, width * 1.01].map((precision) => settled(open, precision))).toEqual([false, true]);
   const [same] = compare([a, { ...b, setup: 'a' }]) as [Comparison];
   expect(settled(same, 0)).toBe(true);
-});
-
-describe('the generator\'s ceiling', () => {
-  const shares = (rps: number, run: Partial<RunFacts>): (number | null)[] => (
-    summarise({ ...facts, ...run }, [variant('a', times4(rps)), variant('b', [])]).variants.map(({ ceilingShare }) => ceilingShare));
-  const times4 = (rps: number): Phase[] => rounds([rps, rps, rps, rps]);
-
-  test('is that of the load that the variant has', () => {
-    const ceilings = [{ variants: ['x'], rps: 1, generatorShare: 1 }, { variants: ['a', 'b'], rps: 4000, generatorShare: 0.95 }];
-    expect(shares(1000, { ceilings })).toEqual([0.25, null]);
-    expect(shares(1000, {})).toEqual([null, null]);
-    expect(shares(1000, { ceilings: [{ variants: ['a'], rps: 0, generatorShare: 0 }] })).toEqual([null, null]);
-  });
 });

@@ -72,15 +72,16 @@ export interface SideOptions extends LoadOptions {
      */
     processes?: readonly number[];
 }
-/** Options of `loadgen.alternate`. A side's times run in its own turns only. Wants Linux 5.11 or newer. */
+/** Options of `loadgen.alternate`. A side's times run in its own turns only. More than one side wants Linux 5.11 or newer. */
 export interface AlternateOptions {
+    /** One that is alone has one turn without end. */
     sides: readonly SideOptions[];
     /** The mean length of a turn, '1ms' to '10s'; each is 75 to 125 % of it. n sides: n turns should stay well below 200 ms, TCP's shortest retransmission. Default: '10ms'. */
     slice?: string;
     /** Of what is drawn: the order of the sides, and the lengths. A whole number from 1. Default: always the same. */
     seed?: number;
 }
-/** One k6 run: the load of one variant in one round. */
+/** One k6 run: the load of a group of variants in one round. */
 export interface LoadPlan {
     /** Name of the k6 scenario, and so the tag `scenario` of every sample. */
     scenario: string;
@@ -88,14 +89,14 @@ export interface LoadPlan {
     tags: Readonly<Record<string, string>>;
     /** After this k6 ends the run, whatever the engine does. */
     maxDurationSeconds: number;
-    /** One call of `loadgen.run` each, in this order. */
-    phases: readonly LoadOptions[];
+    /** One call of `loadgen.alternate` each, in this order. All have the same sides. */
+    phases: readonly AlternateOptions[];
     /** Between two phases. */
     pauseSeconds?: number;
 }
 /** The name of the environment variable. */
 export declare const loadPlanVariable = "BAKEOFF_LOAD";
-/** Starts each line of the script's console output that is the result of a phase. */
+/** Starts each line of the script's console output that is the result of a phase: an array, a result for each side. */
 export declare const phaseLinePrefix = "bakeoff-phase ";
 /** The whole line that the script prints when a phase begins. */
 export declare const phaseBeginsLine = "bakeoff-phase-begins";

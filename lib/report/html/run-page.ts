@@ -11,7 +11,7 @@ import { Figures, list, page, paragraphs } from './page.ts';
 import { percentileFigures } from './percentiles.ts';
 import { ladderFigures, ratioFigures } from './ratios.ts';
 import { histogramFigures, streamFigures } from './shapes.ts';
-import { ceilingTable, environmentTable, noiseTable } from './surroundings.ts';
+import { environmentTable, noiseTable } from './surroundings.ts';
 import { tableHtml } from './tables.ts';
 import { timelineFigures, type Sample } from './timeline.ts';
 
@@ -36,7 +36,7 @@ ${plots.length === 0 ? nothing : html`<section><h2>Plots</h2>
 ${plots.map((figure) => figures.place(figure))}</section>`}
 ${lineParts(result).map(linesHtml)}${configsHtml(result, configs)}
 <section><h2>Environment</h2>
-${tableHtml(environmentTable([result], ['this run']), 'environment', { wraps: true })}${namedTable('What the generator can do here', ceilingTable(result))}${namedTable('What else used the machine, the most in any round', noiseTable(result))}${
+${tableHtml(environmentTable([result], ['this run']), 'environment', { wraps: true })}${namedTable('What else used the machine, the most in any round', noiseTable(result))}${
     paragraphs([`${storedLine(result.integrity)}.`])}</section>`;
   return page(`${result.title} · ${result.run}`, body, figures);
 }

@@ -1,11 +1,11 @@
 // What a run was made on, and what else went on there, as tables.
 import { noiseOf, type RoundNoise } from '../../analysis/noise.ts';
 import { extent } from '../../analysis/statistics.ts';
-import { duration, enumeration, percent, whole } from '../../format.ts';
+import { duration, percent, whole } from '../../format.ts';
 import { resultHeading } from '../heading.ts';
 import { coresText } from '../limits.ts';
 import type { Result, VariantResult } from '../../runner/result.ts';
-import { figure, tableOf, type Column, type Table } from '../table.ts';
+import { tableOf, type Column, type Table } from '../table.ts';
 
 interface Fact { name: string; of(result: Result): string }
 
@@ -68,15 +68,6 @@ export function noiseTable({ variants }: Result): Table {
         return clocks.length === 0 ? '' : `${whole(extent(clocks.map(({ lowest }) => lowest))[0])} to ${whole(extent(clocks.map(({ highest }) => highest))[1])}`;
       },
     },
-  ]);
-}
-
-/** What the generator can do at most with each load. */
-export function ceilingTable({ ceilings }: Result): Table {
-  return tableOf(ceilings, [
-    { group: '', title: 'load of', align: 'left', cell: ({ variants }) => enumeration(variants) },
-    { group: 'the generator at most', title: 'requests/s', align: 'right', cell: ({ rps }) => whole(rps) },
-    { group: 'the generator at most', title: 'of its cores in the check', align: 'right', cell: ({ generatorShare }) => figure(generatorShare, percent) },
   ]);
 }
 

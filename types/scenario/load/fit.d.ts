@@ -39,6 +39,8 @@ export interface FitOptions {
     exact: boolean;
     /** Seconds of the measured window instead of the article's duration or number of requests. */
     durationSeconds?: number;
+    /** Others take turns with it: the noise of the machine is the same for all, and a short window is as exact as the article's. */
+    inTurns?: boolean;
     /** Short rounds for a first look; `durationSeconds` is stronger. */
     quick?: boolean;
 }

@@ -1,5 +1,0 @@
-//go:build !race
-
-package responder
-
-const raceEnabled = false
