@@ -43,7 +43,7 @@ export interface Lab {
 const mostFailures = 5;
 
 const silent: RunEvents = {
-  checking() {}, checked() {}, load() {}, measured() {}, repeated() {}, undecided() {}, timeOver() {},
+  load() {}, measured() {}, repeated() {}, undecided() {}, timeOver() {},
 };
 
 /**
@@ -69,7 +69,7 @@ async function contextOf(lab: Lab, scenario: Scenario, options: Partial<PlanOpti
   const plan: Plan = { ...makePlan(scenario, findVariants(scenario, variants), lab.cores, { quick: false, exact: false, ...options }), run: `proof-${scenario.name}` };
   return {
     plan, folder, script: lab.script, store: null, interrupt: lab.interrupt,
-    tools: { k6: k6 as string, responder: undefined, delaylink: undefined, servers: nginx === undefined ? {} : { nginx } },
+    tools: { k6: k6 as string, delaylink: undefined, servers: nginx === undefined ? {} : { nginx } },
   };
 }
 
