@@ -13,21 +13,21 @@ import { underSignals } from '../lib/runner/interrupt.ts';
 import { oneRunAtATime } from '../lib/runner/one-run.ts';
 import { readProcessors } from '../lib/runner/processors.ts';
 import { writeWhole } from '../lib/runner/results-folder.ts';
-import { versionOf } from '../lib/runner/versions.ts';
 import { unknownWord } from '../lib/scenario/nearest.ts';
 import { fileLimitFor, hardFilesLimit } from '../lib/servers/files-limit.ts';
 import { thisMachine } from '../lib/setup/machine.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
-import { run } from '../lib/setup/run.ts';
 import { ensureTools, type ToolName } from '../lib/setup/tools.ts';
 import { openStore } from '../lib/store/index.ts';
 import type { Contender } from './contenders.ts';
 import { effect, experiments, type Experiment } from './experiments.ts';
 import { allocationsPerRequest, expectedEffectSeconds, expectedSeconds, k6StartSeconds, measure, measureEffect, type Bench } from './measure.ts';
+import { proofCommand, proofWords } from './proof/proof.ts';
 import { effectLines, tableLines, type Effect, type Row } from './ratios.ts';
+import { toolVersions } from './versions.ts';
 
 const flags = {
-  'rounds': { value: 'N', help: 'rounds, each with every generator once (6)' },
+  'rounds': { value: 'N', help: 'rounds, each with every generator once (6); of proof-…: how often, for a try that is kept in results/proof-try/' },
   'duration': { value: '8s', help: 'time of a run; counts are chosen to take about as long (8s)' },
   ...noInstall,
   'help': { help: 'this text' },
@@ -124,15 +124,27 @@ export async function benchCommand(args: readonly string[]): Promise<number> {
   const { positionals, flags: given } = readWords(args, flags);
   if (given.has('help')) {
     const names = parts.map(({ name, title }) => `  ${name.padEnd(24)}${title}`);
-    console.log(['npm run bench -- [names] [flags]', '', 'names, or their beginnings such as h2 (all):', ...names, '', ...flagLines(flags)].join('\n'));
+    const proofs = proofWords.map(({ name, title }) => `  ${name.padEnd(24)}${title}`);
+    console.log([
+      'npm run bench -- [names] [flags]', '', 'names, or their beginnings such as h2 (all):', ...names, '',
+      'only where they are named, proof for all: how exact comparisons are, written to docs/proof.md', ...proofs, '', ...flagLines(flags),
+    ].join('\n'));
     return 0;
   }
-  const rounds = wholeNumber('--rounds', given.get('rounds') ?? '6', 100);
+  const askedRounds = given.get('rounds');
+  const rounds = wholeNumber('--rounds', askedRounds ?? '6', 100);
   const secondsPerRun = seconds('--duration', given.get('duration') ?? '8s', 1);
   if (!Number.isInteger(secondsPerRun)) throw new UserError(`--duration ${secondsPerRun}: wrk knows whole seconds only`, 2);
-  const names = chosenNames(positionals, parts.map(({ name }) => name));
+  const ownNames = parts.map(({ name }) => name);
+  const names = positionals.length === 0 ? ownNames : chosenNames(positionals, [...ownNames, ...proofWords.map(({ name }) => name)]);
   const chosen = parts.filter(({ name }) => names.includes(name));
   const cores = oneEach(divideCores(readProcessors(), {}));
+  if (chosen.length < names.length) {
+    if (chosen.length > 0) throw new UserError('proof parts are measured in a command of their own: leave the other names out', 2);
+    if (given.has('duration')) throw new UserError('--duration: proof parts measure runs as they are made by default', 2);
+    await proofCommand({ args, words: names, repeats: askedRounds === undefined ? undefined : rounds, cores });
+    return 0;
+  }
   const release = await oneRunAtATime();
   // Some of it does not replace what was measured of all.
   const name = chosen.length === parts.length ? 'bench' : [...new Set(positionals)].sort().join('+');
@@ -165,7 +177,7 @@ async function benchAll(chosen: readonly Part[], name: string, asked: Pick<Bench
  */
 async function benchOn(chosen: readonly Part[], name: string, bench: Bench): Promise<void> {
   const { cores, rounds, binaries } = bench;
-  const environment = readEnvironment(readProcessors(), cores, await versions(bench));
+  const environment = readEnvironment(readProcessors(), cores, await toolVersions(binaries, bench.store?.version));
   const folder = join(projectRoot, 'results', 'bench');
   await mkdir(folder, { recursive: true });
   const results: Results = { rows: [], effects: [], skipped: [] };
@@ -192,26 +204,6 @@ async function benchOn(chosen: readonly Part[], name: string, bench: Bench): Pro
   await write(`${name}.json`);
   await rm(join(folder, partial), { force: true });
   console.log(`\nAll samples: ${join('results', 'bench', `${name}.json`)}`);
-}
-
-/** How the peers say their versions. */
-const versionQuestions = {
-  wrk: ['-v', /wrk \D*([\d.]+)/], ab: ['-V', /Version (\S+)/], h2load: ['--version', /nghttp2\/(\S+)/],
-} as const satisfies Partial<Record<ToolName, readonly [string, RegExp]>>;
-
-/** Of the tools that are used, by name. */
-async function versions({ binaries, store }: Bench): Promise<Record<string, string>> {
-  const found: Record<string, string> = {};
-  for (const [tool, binary] of Object.entries(binaries) as [ToolName, string][]) {
-    if (tool === 'k6' || tool === 'nginx' || tool === 'h2o' || tool === 'nghttpd') found[tool] = await versionOf(tool, binary);
-    if (tool === 'influxd' && store !== null) found[tool] = store.version;
-    if (tool === 'wrk' || tool === 'ab' || tool === 'h2load') {
-      const [flag, pattern] = versionQuestions[tool];
-      const { stdout, stderr } = await run({ command: binary, args: [flag] });
-      found[tool] = pattern.exec(stdout + stderr)?.[1] ?? 'of an unknown version';
-    }
-  }
-  return found;
 }
 
 /** One core for each side: a ratio per core is what the articles' effects are seen through. */

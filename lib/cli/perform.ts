@@ -117,7 +117,7 @@ async function measure(
 }
 
 /** Pins this process, with all its threads, to the generator's cores: the server's are for the server alone. */
-async function runOn(cpus: readonly number[]): Promise<void> {
+export async function runOn(cpus: readonly number[]): Promise<void> {
   await promisify(execFile)('taskset', ['-a', '-c', '-p', formatCpuList(cpus), String(process.pid)]);
 }
 

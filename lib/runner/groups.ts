@@ -9,6 +9,8 @@ export interface Group {
   sides: readonly PlannedVariant[];
   /** The mean length of a turn. */
   sliceSeconds: number;
+  /** No server is stopped: at the end of a turn what is under way is awaited. The proof compares both. */
+  drains?: boolean;
 }
 
 /** What bounds a group. */
@@ -21,7 +23,7 @@ export interface GroupLimits {
 
 /**
  * The noise of a machine is slow: sides that alternate faster than it see the same of it. Shorter ones than this are more about
- * what a switch costs than about the server (`npm run bench -- proof slices`).
+ * what a switch costs than about the server (`npm run bench -- proof-slices`).
  */
 const sliceSeconds = 0.01;
 

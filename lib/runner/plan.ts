@@ -147,7 +147,7 @@ const patience = 20;
 export interface Target { url: string; netns?: string | undefined; processGroup: number }
 
 /** What k6 gets for a group in one round. @param targets of its sides, in their order */
-export function loadPlanFor(plan: Plan, { sides, sliceSeconds }: Group, round: number, targets: readonly Target[]): LoadPlan {
+export function loadPlanFor(plan: Plan, { sides, sliceSeconds, drains = false }: Group, round: number, targets: readonly Target[]): LoadPlan {
   const { scenario } = plan;
   const { count: phases, pauseSeconds } = scenario.phases ?? { count: 1, pauseSeconds: 0 };
   const longest = sides.reduce((sum, { variant, load }) => (
@@ -158,7 +158,7 @@ export function loadPlanFor(plan: Plan, { sides, sliceSeconds }: Group, round: n
       const target = targets[index] as Target;
       return {
         ...loadOptions(load, target, pageOf(scenario, variant)),
-        ...(sides.length === 1 ? {} : { processes: [target.processGroup] }),
+        ...(sides.length === 1 || drains ? {} : { processes: [target.processGroup] }),
         tags: { variant: variant.name, server: variant.server.name, protocol: load.protocol, phase: String(number) },
       };
     }),

@@ -1,0 +1,156 @@
+// Runs comparisons for the proof with the project's own runner, in this process.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { roundRps } from '../../lib/analysis/phases.ts';
+import { median } from '../../lib/analysis/statistics.ts';
+import { UserError } from '../../lib/errors.ts';
+import { change, percent } from '../../lib/format.ts';
+import type { Cores } from '../../lib/runner/cores.ts';
+import { RoundFailure } from '../../lib/runner/disturbance.ts';
+import type { Interrupt } from '../../lib/runner/interrupt.ts';
+import { orderOfRound } from '../../lib/runner/order.ts';
+import { makePlan, type Plan, type PlanOptions } from '../../lib/runner/plan.ts';
+import type { Environment, Result } from '../../lib/runner/result.ts';
+import { runGroup, type RunContext } from '../../lib/runner/round.ts';
+import { runRounds, type RunEvents } from '../../lib/runner/run.ts';
+import { findVariants } from '../../lib/scenario/catalogue.ts';
+import type { Scenario } from '../../lib/scenario/model.ts';
+import type { ToolName } from '../../lib/setup/tools.ts';
+import type { Failure, Run, TimedRound } from './results.ts';
+import { halfWidthOf } from './statistics.ts';
+
+/** What all parts measure with. */
+export interface Lab {
+  /** One on each side. */
+  cores: Cores;
+  /** Of the tools that the part named. */
+  binaries: Partial<Record<ToolName, string>>;
+  environment: Environment;
+  interrupt: Interrupt;
+  /** An empty folder that is removed afterwards. */
+  scratch: string;
+  /** The compiled k6 script. */
+  script: string;
+  /** How often a part does what it does; what the person asked for instead of its own number. */
+  repeats: number;
+  /** Added to by `noted`. */
+  failures: Failure[];
+  /** Tells the person what goes on. */
+  say(line: string): void;
+}
+
+/** More of a part than this are no accidents. */
+const mostFailures = 5;
+
+const silent: RunEvents = {
+  load() {}, measured() {}, repeated() {}, undecided() {}, timeOver() {},
+};
+
+/**
+ * What the work returns; undefined where it failed, which is kept in the part's file.
+ * @throws Interrupted after a signal, the failure where there were five before, and what is no UserError
+ */
+export async function noted<T>({ failures, interrupt, say }: Pick<Lab, 'failures' | 'interrupt' | 'say'>, work: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    interrupt.signal.throwIfAborted();
+    if (!(error instanceof UserError) || failures.length === mostFailures) throw error;
+    say(`failed: ${error.message}`);
+    failures.push({ at: new Date().toISOString(), why: error.message });
+    return undefined;
+  }
+}
+
+/** What a run or some rounds of a scenario need, in a folder of their own. @param variants absent: all that are not on request */
+async function contextOf(lab: Lab, scenario: Scenario, options: Partial<PlanOptions>, variants?: readonly string[]): Promise<RunContext> {
+  const { k6, nginx } = lab.binaries;
+  const folder = await mkdtemp(join(lab.scratch, `${scenario.name}-`));
+  const plan: Plan = { ...makePlan(scenario, findVariants(scenario, variants), lab.cores, { quick: false, exact: false, ...options }), run: `proof-${scenario.name}` };
+  return {
+    plan, folder, script: lab.script, store: null, interrupt: lab.interrupt,
+    tools: { k6: k6 as string, delaylink: undefined, servers: nginx === undefined ? {} : { nginx } },
+  };
+}
+
+/** Does the work with such a context, and removes its files. */
+export async function inContext<T>(
+  lab: Lab, scenario: Scenario, options: Partial<PlanOptions>, work: (context: RunContext) => Promise<T>, variants?: readonly string[],
+): Promise<T> {
+  const context = await contextOf(lab, scenario, options, variants);
+  try {
+    return await work(context);
+  } finally {
+    await rm(context.folder, { recursive: true, force: true });
+  }
+}
+
+/** A whole run, as `npm run scenario` makes it. @throws UserError, Interrupted */
+export async function wholeRun(lab: Lab, scenario: Scenario, options: Partial<PlanOptions> = {}, variants?: readonly string[]): Promise<Result> {
+  return inContext(lab, scenario, options, async (context) => {
+    const { result, ended } = await runRounds(context, lab.environment, silent, new Date());
+    if (ended !== undefined) throw ended;
+    return result;
+  }, variants);
+}
+
+/** The first comparison of a run, which is of two sides. @throws UserError where nothing was compared */
+export function runOf(result: Result): Run {
+  const [comparison] = result.comparisons;
+  const [baseline, other] = [comparison?.baseline, comparison?.variant].map((name) => result.variants.find((one) => one.name === name));
+  if (comparison === undefined || comparison.ratio === 0 || baseline?.rps == null || other?.rps == null) throw new UserError(`nothing was compared: ${comparison?.why ?? 'no comparison'}`);
+  const shares = [baseline, other].flatMap(({ rounds }) => rounds.flatMap(({ phases }) => phases.flatMap(({ noise }) => noise?.serverOthersShare ?? [])));
+  return {
+    startedAt: result.startedAt,
+    seconds: (Date.parse(result.endedAt) - Date.parse(result.startedAt)) / 1000,
+    rps: [baseline.rps.median, other.rps.median],
+    ratio: comparison.ratio,
+    ci95: comparison.ci95,
+    verdict: comparison.verdict,
+    roundRatios: comparison.roundRatios,
+    // Tries are numbered.
+    dropped: (baseline.rounds.at(-1)?.round ?? 0) - baseline.rounds.length,
+    othersShare: shares.length === 0 ? null : median(shares),
+  };
+}
+
+/** e.g. "−2.1 % ±0.9 %, slower, 31 s". */
+export function runText(run: Run): string {
+  return `${change(run.ratio)} ±${percent(halfWidthOf(run))}, ${run.verdict}, ${Math.round(run.seconds)} s`;
+}
+
+/** A round is tried so often. */
+const tries = 3;
+
+/**
+ * Loads all groups of the plan once, as a round of a run does, and returns requests/s of each variant, and the time that it took,
+ * that of failed tries included. @throws UserError where all tries failed, Interrupted
+ */
+export async function oneRound(context: RunContext, round: number): Promise<{ startedAt: string; seconds: number; rps: ReadonlyMap<string, number> }> {
+  const [startedAt, beganAtMs] = [new Date().toISOString(), performance.now()];
+  for (let tried = 1; ; tried++) {
+    try {
+      const rps = new Map<string, number>();
+      for (const [index, group] of orderOfRound(context.plan.groups, round, context.plan.run).entries()) {
+        const outcomes = await runGroup(context, group, index + 1, { round: (round - 1) * tries + tried, onLoad() {} });
+        for (const [variant, { phases }] of outcomes) rps.set(variant, roundRps(phases));
+      }
+      return { startedAt, seconds: (performance.now() - beganAtMs) / 1000, rps };
+    } catch (error) {
+      if (!(error instanceof RoundFailure)) throw error;
+      if (tried === tries) throw new UserError(`a round failed ${tries} times: ${error.message}`);
+    }
+  }
+}
+
+/** requests/s of one by those of the other, of such a round. */
+export function ratioIn(rps: ReadonlyMap<string, number>, variant: string, baseline: string): number {
+  return (rps.get(variant) as number) / (rps.get(baseline) as number);
+}
+
+/** A round of two sides. */
+export async function timedRound(context: RunContext, round: number): Promise<TimedRound> {
+  const [baseline, other] = context.plan.variants.map(({ variant }) => variant.name) as [string, string];
+  const { startedAt, seconds, rps } = await oneRound(context, round);
+  return { startedAt, seconds, ratio: ratioIn(rps, other, baseline) };
+}

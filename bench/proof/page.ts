@@ -1,0 +1,81 @@
+// docs/proof.md and its plots, made from what results/proof has.
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { enumeration } from '../../lib/format.ts';
+import { markdownTable } from '../../lib/report/markdown.ts';
+import { formatCpuList } from '../../lib/runner/cpu-list.ts';
+import { writeWhole } from '../../lib/runner/results-folder.ts';
+import type { PartFile, PartName, ProofFiles } from './results.ts';
+import { views, type View } from './views.ts';
+
+/** The page's text, and its plots by their paths beside it. */
+export interface ProofPage { markdown: string; plots: ReadonlyMap<string, string> }
+
+/** In the order of the page. */
+export const partNames: readonly PartName[] = ['aa', 'power', 'width', 'slices', 'disturbed'];
+
+const plotFolder = 'proof';
+
+/** What a part has shown. */
+export function viewOf<Name extends PartName>(file: PartFile<Name>): View {
+  return views[file.part](file);
+}
+
+/** The page of the parts that are there; of the others it says that they are missing. */
+export function proofPage(files: ProofFiles): ProofPage {
+  const plots = new Map<string, string>();
+  const missing = partNames.filter((name) => files[name] === undefined);
+  const sections = partNames.flatMap((name) => {
+    const file = files[name];
+    return file === undefined ? [] : sectionOf(file as PartFile<PartName>, plots);
+  });
+  const markdown = [
+    '# Proof: how exact is a comparison here?',
+    '',
+    'Measured, not claimed: `npm run bench -- proof` does all of it again on any machine, a part by its name does that part, and each ends by writing this page anew. Ratios are of requests/s; intervals are of 95 % (Student\'s t over rounds, each with fresh servers).',
+    '',
+    ...(missing.length === 0 ? [] : [`Missing, since they were not run: ${enumeration(missing.map((name) => `\`proof-${name}\``))}.`, '']),
+    ...sections,
+  ].join('\n');
+  return { markdown, plots };
+}
+
+function sectionOf(file: PartFile<PartName>, plots: Map<string, string>): string[] {
+  const { title, about, findings, tables, plots: drawn, details } = viewOf(file);
+  for (const { name, svg } of drawn) plots.set(`${plotFolder}/${name}.svg`, svg);
+  return [
+    `## ${title}`, '',
+    about, '',
+    circumstances(file), '',
+    ...file.failures.flatMap(({ at, why }) => [`Failed at ${minute(at)}, and in no figure: ${why}`, '']),
+    ...findings.flatMap((line) => [line, '']),
+    ...tables.filter(({ rows }) => rows.length > 0).flatMap((table) => [...markdownTable(table), '']),
+    ...drawn.flatMap(({ name, title: alt }) => [`![${alt}](${plotFolder}/${name}.svg)`, '']),
+    ...details.filter(({ rows }) => rows.length > 0).flatMap((table) => ['<details><summary>The plot in figures</summary>', '', ...markdownTable(table), '', '</details>', '']),
+  ];
+}
+
+/** When, where and how it was measured. */
+function circumstances({ state, command, startedAt, endedAt, environment }: PartFile<PartName>): string {
+  const { cpuModel, cores, kernel, os, serverCpus, generatorCpus, versions, loadAverage, coreNotes = [] } = environment;
+  return [
+    `${state === 'partial' ? '**Interrupted: only a part of it was measured.** ' : ''}${minute(startedAt)} to ${minute(endedAt)} UTC, \`${command}\`;`,
+    `${cpuModel}, ${cores} ${cores === 1 ? 'core' : 'cores'}, ${os}, ${kernel}; server on core ${formatCpuList(serverCpus)}, generator on core ${formatCpuList(generatorCpus)};`,
+    `load average ${loadAverage[0].toFixed(2)} before; ${Object.entries(versions).map((nameAndVersion) => nameAndVersion.join(' ')).join(', ')}.`,
+    ...coreNotes,
+  ].join(' ');
+}
+
+function minute(time: string): string {
+  return time.slice(0, 16).replace('T', ' ');
+}
+
+/** Writes proof.md into the folder and its plots below it, in place of older ones. Throws the file system's error. */
+export async function writePage(folder: string, { markdown, plots }: ProofPage): Promise<string> {
+  await rm(join(folder, plotFolder), { recursive: true, force: true });
+  await mkdir(join(folder, plotFolder), { recursive: true });
+  for (const [path, svg] of plots) await writeWhole(join(folder, path), svg);
+  const file = join(folder, 'proof.md');
+  await writeWhole(file, markdown);
+  return file;
+}

@@ -1,0 +1,149 @@
+// npm run bench -- proof: how exact the comparisons of this project are, measured so that anyone can do it again.
+import { mkdtemp, rm } from 'node:fs/promises';
+import os from 'node:os';
+import { join, relative } from 'node:path';
+import { runOn } from '../../lib/cli/perform.ts';
+import { duration } from '../../lib/format.ts';
+import { terminalTable } from '../../lib/report/terminal.ts';
+import type { Cores } from '../../lib/runner/cores.ts';
+import { readEnvironment } from '../../lib/runner/environment.ts';
+import { underSignals, type Interrupt } from '../../lib/runner/interrupt.ts';
+import { oneRunAtATime } from '../../lib/runner/one-run.ts';
+import { readProcessors } from '../../lib/runner/processors.ts';
+import { compileScript } from '../../lib/runner/script.ts';
+import { thisMachine } from '../../lib/setup/machine.ts';
+import { projectRoot } from '../../lib/setup/paths.ts';
+import { ensureTools, type ToolName } from '../../lib/setup/tools.ts';
+import { toolVersions } from '../versions.ts';
+import { measureAa } from './aa.ts';
+import { measureDisturbed } from './disturbed.ts';
+import type { Lab } from './lab.ts';
+import { partNames, proofPage, viewOf, writePage } from './page.ts';
+import { costlyLine, measurePower } from './power.ts';
+import { readPart, writePart, type PartFile, type PartName, type ProofData, type ProofFiles } from './results.ts';
+import { measureSlices } from './slices.ts';
+import { measureWidth } from './width.ts';
+
+interface ProofPart<Name extends PartName> {
+  title: string;
+  tools: readonly ToolName[];
+  /** How often it does what it does, unless told. */
+  repeats: number;
+  /** About how long one of these takes, as seen on 2 cores. */
+  secondsEach: number;
+  /** What nothing has been added to. */
+  empty(): ProofData[Name];
+  /** Adds to the data, and has it saved after each step. */
+  measure(lab: Lab, data: ProofData[Name], save: () => Promise<void>): Promise<void>;
+}
+
+const parts: { readonly [Name in PartName]: ProofPart<Name> } = {
+  aa: {
+    title: 'a config against itself, in runs of the default length', tools: ['k6', 'nginx'], repeats: 40, secondsEach: 35,
+    empty: () => ({ runs: [] }), measure: measureAa,
+  },
+  power: {
+    title: 'nginx with known extra costs of about 1, 2, 3 and 5 %: how often they are found', tools: ['k6', 'nginx'], repeats: 20, secondsEach: 230,
+    empty: () => ({ line: costlyLine, costs: [] }), measure: measurePower,
+  },
+  width: {
+    title: 'alternating against sequential rounds: half-width by time', tools: ['k6', 'nginx'], repeats: 12, secondsEach: 48,
+    empty: () => ({ alternating: [], sequential: [] }), measure: measureWidth,
+  },
+  slices: {
+    title: 'the effect by the length of a slice, frozen, drained and beside wrk', tools: ['k6', 'nginx', 'wrk'], repeats: 8, secondsEach: 130,
+    empty: () => ({ slices: [], wrk: { effect: [], control: [] } }), measure: measureSlices,
+  },
+  disturbed: {
+    title: 'the same comparisons while a compiler runs on both cores', tools: ['k6', 'nginx'], repeats: 8, secondsEach: 75,
+    empty: () => ({ control: [], effect: [], builds: 0 }), measure: measureDisturbed,
+  },
+};
+
+/** Measures nothing. */
+const pageName = 'proof-page';
+const wordOf = (part: PartName): string => `proof-${part}`;
+
+/** What can be asked for by name, with a line of help each. */
+export const proofWords: readonly { name: string; title: string }[] = [
+  ...partNames.map((name) => ({ name: wordOf(name), title: `${parts[name].title} (about ${duration(parts[name].repeats * parts[name].secondsEach)})` })),
+  { name: pageName, title: 'only docs/proof.md anew, from what was measured before' },
+];
+
+export interface ProofOptions {
+  /** As the person typed them, for the page. */
+  args: readonly string[];
+  /** Of proofWords. */
+  words: readonly string[];
+  /** For a try: how often each part does what it does. What comes of it is kept apart. */
+  repeats: number | undefined;
+  cores: Cores;
+}
+
+/**
+ * Measures the parts that are named, and makes the page of all that there are: docs/proof.md of results/proof, or with `repeats`
+ * results/proof-try/proof.md of what is beside it. Throws UserError and Interrupted; what a part had measured until then stays.
+ */
+export async function proofCommand({ args, words, repeats, cores }: ProofOptions): Promise<void> {
+  const results = join(projectRoot, 'results', repeats === undefined ? 'proof' : 'proof-try');
+  const named = partNames.filter((name) => words.includes(wordOf(name)));
+  if (named.length > 0) {
+    const release = await oneRunAtATime();
+    try {
+      await underSignals('ending the proof in order; again to end it at once', (interrupt) => (
+        measureAll(named, results, { command: ['npm run bench --', ...args].join(' '), repeats, cores, interrupt })
+      ));
+    } finally {
+      release();
+    }
+  }
+  const files = Object.fromEntries(await Promise.all(partNames.map(async (name) => [name, await readPart(results, name)]))) as ProofFiles;
+  const page = await writePage(repeats === undefined ? join(projectRoot, 'docs') : results, proofPage(files));
+  console.log(`\n${relative(projectRoot, page)} is made of ${relative(projectRoot, results)}/`);
+}
+
+interface Asked { command: string; repeats: number | undefined; cores: Cores; interrupt: Interrupt }
+
+async function measureAll(named: readonly PartName[], results: string, { command, repeats, cores, interrupt }: Asked): Promise<void> {
+  const binaries = await ensureTools([...new Set(named.flatMap((name) => parts[name].tools))], thisMachine(), interrupt.signal);
+  // Pinned, this process no longer sees the other cores.
+  const processors = readProcessors();
+  await runOn(cores.generatorCpus);
+  const versions = await toolVersions(binaries);
+  const scratch = await mkdtemp(join(os.tmpdir(), 'bakeoff-proof-'));
+  const expected = named.reduce((sum, name) => sum + (repeats ?? parts[name].repeats) * parts[name].secondsEach, 0);
+  console.log(`${named.map(wordOf).join(', ')}: about ${duration(expected)}`);
+  try {
+    const script = join(scratch, 'script.js');
+    await compileScript(script);
+    for (const name of named) {
+      const environment = readEnvironment(processors, cores, versions);
+      const lab: Lab = {
+        cores, binaries, environment, interrupt, scratch, script, failures: [], repeats: repeats ?? parts[name].repeats,
+        say: (line) => console.error(`${wordOf(name)} · ${line}`),
+      };
+      const file = await measurePart(name, parts[name], lab, command, results);
+      console.log(['', ...outcomeLines(file)].join('\n'));
+    }
+  } finally {
+    await rm(scratch, { recursive: true, force: true });
+  }
+}
+
+async function measurePart<Name extends PartName>(part: Name, { empty, measure }: ProofPart<Name>, lab: Lab, command: string, results: string): Promise<PartFile<Name>> {
+  const startedAt = new Date().toISOString();
+  const data = empty();
+  const fileNow = (state: PartFile<Name>['state']): PartFile<Name> => (
+    { schema: 1, part, state, command, startedAt, endedAt: new Date().toISOString(), environment: lab.environment, failures: lab.failures, data }
+  );
+  await measure(lab, data, () => writePart(results, fileNow('partial')));
+  const file = fileNow('complete');
+  await writePart(results, file);
+  return file;
+}
+
+/** What the terminal shows of a part. */
+function outcomeLines<Name extends PartName>(file: PartFile<Name>): string[] {
+  const { title, findings, tables } = viewOf(file);
+  return [title, ...tables.flatMap((table) => terminalTable(table, { width: Infinity, colour: false })), ...findings];
+}

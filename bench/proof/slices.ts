@@ -1,0 +1,100 @@
+// The same effect, and none, by the length of a slice, with servers that are stopped between theirs and such that drain; and as
+// wrk sees both.
+import { mkdtemp } from 'node:fs/promises';
+import { join } from 'node:path';
+import { change } from '../../lib/format.ts';
+import { orderOfRound } from '../../lib/runner/order.ts';
+import type { RunContext } from '../../lib/runner/round.ts';
+import { defineScenario, nginx } from '../../lib/scenario/index.ts';
+import { startServer, type RunningServer } from '../../lib/servers/index.ts';
+import { UserError } from '../../lib/errors.ts';
+import { load, page } from '../../scenarios/h2o-vs-nginx.ts';
+import { runContender, wrk, type BenchLoad } from '../contenders.ts';
+import { inContext, noted, oneRound, ratioIn, type Lab } from './lab.ts';
+import type { ProofData, Seen, Way } from './results.ts';
+import { ratioOf } from './statistics.ts';
+
+export const sliceMilliseconds = [2, 5, 10, 20, 50, 100, 1000];
+const ways: readonly Way[] = ['frozen', 'drained'];
+
+/** Long enough that each side has several of the longest slices. */
+const durationSeconds = 2;
+
+/** For each round of the slices, in the same minutes. 8 rounds have about as many as a person would wait for. */
+const wrkPairsPerRound = 6;
+
+const workers = { workers: 'server-cores', articleWorkers: 16 } as const;
+const [plain, again, cached] = ['plain', 'again', 'open-file-cache'] as const;
+const scenario = defineScenario({
+  name: 'slices', title: 'open_file_cache, and nothing, by the length of a slice', knob: 'open_file_cache', load, page, control: true,
+  variants: [
+    { name: plain, server: nginx(['base', 'workers'], workers) },
+    { name: again, server: nginx(['base', 'workers'], workers) },
+    { name: cached, server: nginx(['base', 'workers', 'open-file-cache'], workers) },
+  ],
+});
+
+/** Each round has all lengths, both ways and wrk, in another order. */
+export async function measureSlices(lab: Lab, data: ProofData['slices'], save: () => Promise<void>): Promise<void> {
+  for (const milliseconds of sliceMilliseconds) for (const way of ways) data.slices.push({ milliseconds, way, effect: [], control: [] });
+  await inContext(lab, scenario, { durationSeconds }, async (context) => {
+    let tried = 0;
+    for (let round = 1; round <= lab.repeats; round++) {
+      for (const seen of orderOfRound(data.slices, round, 'slices')) {
+        tried++;
+        const number = tried;
+        const { milliseconds, way } = seen;
+        const outcome = await noted(lab, () => oneRound(inSlices(context, milliseconds, way), number));
+        if (outcome === undefined) continue;
+        add(seen, outcome.rps);
+        lab.say(`round ${round} of ${lab.repeats}, ${milliseconds} ms ${way}: ${lastOf(seen)}`);
+        await save();
+      }
+      await noted(lab, () => wrkPairs(lab, data.wrk, round));
+      await save();
+      lab.say(`round ${round} of ${lab.repeats}, wrk, ${data.wrk.effect.length} pairs: open_file_cache ${change(ratioOf(data.wrk.effect).ratio)}`);
+    }
+  });
+}
+
+function inSlices(context: RunContext, milliseconds: number, way: Way): RunContext {
+  const groups = context.plan.groups.map((group) => ({ ...group, sliceSeconds: milliseconds / 1000, drains: way === 'drained' }));
+  return { ...context, plan: { ...context.plan, groups } };
+}
+
+function add({ effect, control }: Seen, rps: ReadonlyMap<string, number>): void {
+  effect.push(ratioIn(rps, cached, plain));
+  control.push(ratioIn(rps, again, plain));
+}
+
+function lastOf({ effect, control }: Seen): string {
+  return `open_file_cache ${change(effect.at(-1) as number)}, nothing ${change(control.at(-1) as number)}`;
+}
+
+/** Servers that are started anew for some pairs of wrk's turns of a second, each of which loads every server once. */
+async function wrkPairs(lab: Lab, seen: Seen, round: number): Promise<void> {
+  const servers = new Map<string, RunningServer>();
+  const loadOfOne: BenchLoad = { protocol: 'http/1.1', connections: load.connections, streams: 1, keepAlive: true, length: { seconds: 1 } };
+  try {
+    for (const { name, server } of scenario.variants) {
+      if (typeof server === 'string') continue;
+      servers.set(name, await startServer(server, {
+        binary: lab.binaries.nginx as string, folder: await mkdtemp(join(lab.scratch, 'wrk-')), cpus: lab.cores.serverCpus,
+        workers: lab.cores.serverCpus.length, page, connections: load.connections, signal: lab.interrupt.signal,
+      }));
+    }
+    for (let pair = 1; pair <= wrkPairsPerRound; pair++) {
+      const rps = new Map<string, number>();
+      for (const [name, { origin }] of orderOfRound([...servers], pair, `wrk ${round}`)) {
+        const sample = await runContender(wrk, `${origin}${page.path}`, loadOfOne, {
+          binary: lab.binaries.wrk as string, cpus: lab.cores.generatorCpus, output: null, signal: lab.interrupt.signal,
+        });
+        if (sample.errors > 0) throw new UserError(`wrk had ${sample.errors} errors against ${name}`);
+        rps.set(name, sample.rps);
+      }
+      add(seen, rps);
+    }
+  } finally {
+    for (const server of servers.values()) await server.stop();
+  }
+}

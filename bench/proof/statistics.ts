@@ -1,0 +1,40 @@
+// What the parts of the proof are summed up by, beside the runner's own statistics.
+import { ratioInterval, total, type RatioInterval } from '../../lib/analysis/statistics.ts';
+import { minimumRounds } from '../../lib/analysis/verdict.ts';
+import type { Run, TimedRound } from './results.ts';
+
+/** The ratio with its 95 % interval of Student's t on the logarithms. @param ratios at least one, each above 0 */
+export function ratioOf(ratios: readonly number[]): RatioInterval {
+  return ratioInterval(ratios.map(() => 1), ratios);
+}
+
+/** How far the interval's further end is from the ratio, as a share of it: 0.01 is ±1 %. */
+export function halfWidth({ ratio, interval: [low, high] }: RatioInterval): number {
+  return Math.max(high / ratio, ratio / low) - 1;
+}
+
+/** The same of a run, by its own interval. */
+export function halfWidthOf({ ratio, ci95 }: Pick<Run, 'ratio' | 'ci95'>): number {
+  return halfWidth({ ratio, interval: ci95 });
+}
+
+/** A run that calls its two sides different. */
+export function isDifferent({ verdict }: Pick<Run, 'verdict'>): boolean {
+  return verdict === 'faster' || verdict === 'slower';
+}
+
+/** A half-width and the time that it took, in seconds of wall time. */
+export interface Width { seconds: number; width: number }
+
+/** The half-width after each round, from the first that a verdict can be made after. */
+export function widthsByTime(rounds: readonly TimedRound[]): Width[] {
+  return rounds.flatMap((_, index) => {
+    const soFar = rounds.slice(0, index + 1);
+    return soFar.length < minimumRounds ? [] : [{ seconds: total(soFar, ({ seconds }) => seconds), width: halfWidth(ratioOf(soFar.map(({ ratio }) => ratio))) }];
+  });
+}
+
+/** The last width within that time; undefined where there is none yet. @param widths in order of time */
+export function widthWithin(widths: readonly Width[], seconds: number): number | undefined {
+  return widths.findLast((one) => one.seconds <= seconds)?.width;
+}

@@ -1,0 +1,190 @@
+// What each part has shown, as sentences, tables and plots: the terminal and the page have the same ones.
+import { extent, median, type RatioInterval } from '../../lib/analysis/statistics.ts';
+import { change, duration, enumeration, percent, whole } from '../../lib/format.ts';
+import { tableOf, type Column, type Table } from '../../lib/report/table.ts';
+import type { PartFile, PartName, Run, TimedRound } from './results.ts';
+import { halfWidthOf, isDifferent, ratioOf, widthsByTime, widthWithin } from './statistics.ts';
+import { intervalPlot, linePlot, type Bar } from './svg.ts';
+
+export interface View {
+  title: string;
+  /** What was done. */
+  about: string;
+  /** What came of it. */
+  findings: string[];
+  tables: Table[];
+  /** `name` is that of the file, without its ending. */
+  plots: { name: string; title: string; svg: string }[];
+  /** All that the plots show. */
+  details: Table[];
+}
+
+/** With two decimals: widths of half a percent are told apart. */
+const width = (share: number): string => `±${(share * 100).toFixed(2)} %`;
+const ratio = (value: number): string => `×${value.toFixed(4)}`;
+const bounded = ({ ratio: value, interval: [low, high] }: RatioInterval): string => `×${value.toFixed(3)} [${low.toFixed(3)}, ${high.toFixed(3)}]`;
+const ofRuns = (count: number, of: readonly unknown[]): string => `${count} of ${of.length}`;
+const verdicts = ['not called different', 'called different'] as const;
+const asChange = { label: 'ratio of requests/s', text: (value: number) => `×${Number(value.toPrecision(4))}` };
+
+export const views: { [Name in PartName]: (file: PartFile<Name>) => View } = { aa, power, width: widths, slices, disturbed };
+
+function aa({ data: { runs } }: PartFile<'aa'>): View {
+  return {
+    title: 'A config against itself',
+    about: `nginx against the same nginx, ${runs.length} runs of the default length: whatever differs is chance, and a run that calls the two different is wrong. Intervals are of 95 %, so about 1 of 20 may be.`,
+    findings: runs.length === 0 ? [] : [`${ofRuns(runs.filter(isDifferent).length, runs)} runs called the two different; the median half-width was ${width(median(runs.map(halfWidthOf)))}.`],
+    tables: [runsTable([{ name: 'against itself', runs }])],
+    plots: runs.length === 0 ? [] : [runsPlot('aa', 'A config against itself: ratio and interval of each run', [{ name: 'runs, in order of time', runs, reference: 1 }])],
+    details: [everyRun([{ name: 'against itself', runs }])],
+  };
+}
+
+function power({ data: { line, costs } }: PartFile<'power'>): View {
+  const rows = costs.filter(({ trueRatios }) => trueRatios.length > 0).map(({ lines, trueRatios, runs, precise }) => ({ name: `${lines} lines`, truth: ratioOf(trueRatios), trueRatios, runs, precise }));
+  const found = (runs: readonly Run[]): Run[] => runs.filter(({ verdict }) => verdict === 'slower');
+  type Row = (typeof rows)[number];
+  const right = (title: string, cell: (row: Row) => string, group = ''): Column<Row> => ({ group, title, align: 'right', cell });
+  return {
+    title: 'A known extra cost',
+    about: `nginx against itself with lines that do nothing but take time (\`${line}\`). What they cost was measured first, of all at once in one long run (${rows[0]?.trueRatios.length ?? 0} rounds); then each was to be found by runs of the default length, and by others with \`--precision 1%\`, which end when the verdict is there or the interval is within ±1 %.`,
+    findings: rows.filter(({ runs }) => runs.length > 0).map(({ name, truth, runs }) => `${name} (${change(truth.ratio)}): found by ${ofRuns(found(runs).length, runs)} default runs.`),
+    tables: [tableOf(rows, [
+      { group: '', title: 'extra', align: 'left', cell: ({ name }) => name },
+      right('true ratio', ({ truth }) => bounded(truth)),
+      right('cost', ({ truth }) => change(truth.ratio)),
+      right('found', ({ runs }) => (runs.length === 0 ? '' : ofRuns(found(runs).length, runs)), 'default runs:'),
+      right('half-width', ({ runs }) => (runs.length === 0 ? '' : width(median(runs.map(halfWidthOf)))), 'default runs:'),
+      right('time', ({ runs }) => (runs.length === 0 ? '' : duration(median(runs.map(({ seconds }) => seconds)))), 'default runs:'),
+      right('found', ({ precise }) => (precise.length === 0 ? '' : ofRuns(found(precise).length, precise)), '--precision 1%:'),
+      right('time', ({ precise }) => (precise.length === 0 ? '' : duration(median(precise.map(({ seconds }) => seconds)))), '--precision 1%:'),
+      right('from, to', ({ precise }) => (precise.length === 0 ? '' : extent(precise.map(({ seconds }) => seconds)).map(duration).join(', ')), '--precision 1%:'),
+    ])],
+    plots: rows.every(({ runs }) => runs.length === 0) ? [] : [runsPlot('power', 'A known extra cost: default runs, and what it truly is (dotted)', rows.map(({ name, truth, runs }) => ({ name: `${name} (${change(truth.ratio)})`, runs, reference: truth.ratio })))],
+    details: [everyRun(rows.flatMap(({ name, runs, precise }) => [{ name, runs }, { name: `${name}, --precision 1%`, runs: precise }]))],
+  };
+}
+
+/** Times at which the widths of both ways are read. */
+const readAfterSeconds = [15, 30, 60, 120, 300, 600];
+
+function widths({ data: { alternating, sequential } }: PartFile<'width'>): View {
+  const ways = [['sequential', sequential], ['alternating', alternating]] as const;
+  const known = ways.map(([name, rounds]) => ({ name, rounds, widths: widthsByTime(rounds) }));
+  const lastSeconds = Math.min(...known.map((way) => way.widths.at(-1)?.seconds ?? 0));
+  const readAfter = [...readAfterSeconds.filter((seconds) => seconds < lastSeconds), ...(lastSeconds > 0 ? [lastSeconds] : [])];
+  const ended = known.filter(({ rounds }) => rounds.length > 1).map(({ name, rounds }) => `${bounded(ratioOf(rounds.map((one) => one.ratio)))} by ${rounds.length} ${name} rounds`);
+  return {
+    title: 'Alternating against sequential rounds',
+    about: 'nginx with open_file_cache against nginx without, in two ways, interleaved in the same minutes: each server alone for 10 s, one after the other, which is a sequential round; and both alive, loaded in turns of about 10 ms for 1 s each, which is an alternating one. Times are whole, with all starts of servers.',
+    findings: ended.length === 0 ? [] : [`The ratio at the end: ${enumeration(ended)}.`],
+    tables: [tableOf(readAfter, [
+      { group: '', title: 'time', align: 'right', cell: (seconds: number) => duration(seconds) },
+      ...known.map((way): Column<number> => ({ group: '', title: way.name, align: 'right', cell: (seconds) => { const one = widthWithin(way.widths, seconds); return one === undefined ? '–' : width(one); } })),
+    ])],
+    plots: known.every((way) => way.widths.length === 0) ? [] : [{
+      name: 'width', title: 'Half-width of the interval by time',
+      svg: linePlot({
+        title: 'Half-width of the interval by time', series: known.map(({ name }) => name),
+        x: { label: 'seconds of measuring', text: whole }, y: { label: 'half-width of the interval', text: (share) => `±${Number((share * 100).toPrecision(3))} %` },
+        lines: known.map((way, series) => ({ series, points: way.widths.map(({ seconds, width: share }) => [seconds, share] as const) })).filter(({ points }) => points.length > 0),
+      }),
+    }],
+    details: known.map(({ name, rounds, widths: all }) => tableOf(rounds.map((one, index): { one: TimedRound; index: number } => ({ one, index })), [
+      { group: '', title: `${name} round`, align: 'right', cell: ({ index }) => String(index + 1) },
+      { group: '', title: 'ratio', align: 'right', cell: ({ one }) => ratio(one.ratio) },
+      { group: '', title: 'seconds in all', align: 'right', cell: ({ index }) => rounds.slice(0, index + 1).reduce((sum, { seconds }) => sum + seconds, 0).toFixed(1) },
+      { group: '', title: 'half-width', align: 'right', cell: ({ index }) => { const at = all[index - (rounds.length - all.length)]; return at === undefined ? '' : width(at.width); } },
+    ])),
+  };
+}
+
+function slices({ data: { slices: all, wrk } }: PartFile<'slices'>): View {
+  const measured = [...all.map(({ milliseconds, way, effect, control }) => ({ name: `${milliseconds} ms`, way, effect, control })), { name: 'wrk, 1 s', way: 'wrk' as const, ...wrk }]
+    .filter(({ effect }) => effect.length > 1);
+  type Row = (typeof measured)[number];
+  const ways = ['frozen', 'drained', 'wrk'];
+  const names = [...new Set(measured.map(({ name }) => name))];
+  const plotOf = (name: string, title: string, of: (row: Row) => readonly number[]): View['plots'][number] => ({
+    name, title, svg: intervalPlot({
+      title, series: ways, y: asChange, x: 'mean length of a slice',
+      groups: names.map((group) => ({ name: group, bars: measured.filter((row) => row.name === group).map((row) => barOf(ways.indexOf(row.way), of(row))) })),
+    }),
+  });
+  const cell = (of: (row: Row) => readonly number[]) => (row: Row): string => bounded(ratioOf(of(row)));
+  return {
+    title: 'The length of a slice, and how it ends',
+    about: 'The effect of open_file_cache, and that of nothing (the same config twice), by the length of a slice: with servers that are stopped between their slices (frozen), with servers that run on when what was under way has been awaited (drained), and as wrk sees them in turns of 1 s. All in the same minutes, in random order; a pair of wrk counts as a round does.',
+    findings: [],
+    tables: [tableOf(measured, [
+      { group: '', title: 'slice', align: 'left', cell: ({ name, way }) => (way === 'wrk' ? name : `${name}, ${way}`) },
+      { group: '', title: 'rounds', align: 'right', cell: ({ effect }) => whole(effect.length) },
+      { group: '', title: 'open_file_cache', align: 'right', cell: cell(({ effect }) => effect) },
+      { group: '', title: 'nothing', align: 'right', cell: cell(({ control }) => control) },
+    ])],
+    plots: measured.length === 0 ? [] : [
+      plotOf('slices-effect', 'open_file_cache by the length of a slice', ({ effect }) => effect),
+      plotOf('slices-nothing', 'Nothing by the length of a slice: 1 is right', ({ control }) => control),
+    ],
+    details: [],
+  };
+}
+
+function disturbed({ data: { control, effect, builds } }: PartFile<'disturbed'>): View {
+  const rows = [{ name: 'against itself', runs: control, reference: 1 }, { name: 'open_file_cache', runs: effect }];
+  return {
+    title: 'While a compiler runs',
+    about: `The same comparisons while Go compiles the load engine and all that it is made of, from the start again and again, on the cores of both sides with the priority of everything else (${builds} whole builds in that time).`,
+    findings: rows.filter(({ runs }) => runs.length > 0).map(({ name, runs }) => `${name}: ${ofRuns(runs.filter(isDifferent).length, runs)} runs called the two different.`),
+    tables: [runsTable(rows)],
+    plots: rows.every(({ runs }) => runs.length === 0) ? [] : [runsPlot('disturbed', 'While a compiler runs on both cores', rows.filter(({ runs }) => runs.length > 0))],
+    details: [everyRun(rows)],
+  };
+}
+
+interface Runs { name: string; runs: readonly Run[]; reference?: number }
+
+function runsTable(rows: readonly Runs[]): Table {
+  const right = (title: string, cell: (runs: readonly Run[]) => string, group = ''): Column<Runs> => ({ group, title, align: 'right', cell: ({ runs }) => (runs.length === 0 ? '' : cell(runs)) });
+  const range = (runs: readonly Run[], of: (run: Run) => number, text: (value: number) => string): string => extent(runs.map(of)).map(text).join(' to ');
+  return tableOf(rows, [
+    { group: '', title: 'pair', align: 'left', cell: ({ name }) => name },
+    right('called different', (runs) => ofRuns(runs.filter(isDifferent).length, runs)),
+    right('median ratio', (runs) => ratio(median(runs.map((run) => run.ratio)))),
+    right('ratios', (runs) => range(runs, (run) => run.ratio, ratio)),
+    right('median half-width', (runs) => width(median(runs.map(halfWidthOf)))),
+    right('half-widths', (runs) => range(runs, halfWidthOf, width)),
+    right('median time', (runs) => duration(median(runs.map(({ seconds }) => seconds)))),
+    right('dropped rounds', (runs) => whole(runs.reduce((sum, { dropped }) => sum + dropped, 0))),
+    right('others on the server\'s core', (runs) => { const shares = runs.flatMap(({ othersShare }) => othersShare ?? []); return shares.length === 0 ? '' : percent(median(shares)); }),
+  ]);
+}
+
+function everyRun(groups: readonly Runs[]): Table {
+  return tableOf(groups.flatMap(({ name, runs }) => runs.map((run, index) => ({ name, run, index }))), [
+    { group: '', title: 'run', align: 'left', cell: ({ name, index }) => `${name} ${index + 1}` },
+    { group: '', title: 'requests/s', align: 'right', cell: ({ run }) => run.rps.map(whole).join(' → ') },
+    { group: '', title: 'ratio', align: 'right', cell: ({ run }) => ratio(run.ratio) },
+    { group: '', title: 'interval', align: 'right', cell: ({ run }) => run.ci95.map((end) => end.toFixed(4)).join(', ') },
+    { group: '', title: 'half-width', align: 'right', cell: ({ run }) => width(halfWidthOf(run)) },
+    { group: '', title: 'verdict', align: 'left', cell: ({ run }) => run.verdict },
+    { group: '', title: 'rounds', align: 'right', cell: ({ run }) => whole(run.roundRatios.length) },
+    { group: '', title: 'seconds', align: 'right', cell: ({ run }) => run.seconds.toFixed(1) },
+  ]);
+}
+
+function runsPlot(name: string, title: string, groups: readonly Runs[]): View['plots'][number] {
+  const bars = (runs: readonly Run[]): Bar[] => runs.map((run) => ({ series: isDifferent(run) ? 1 : 0, value: run.ratio, interval: run.ci95 }));
+  return {
+    name, title,
+    svg: intervalPlot({
+      title, series: verdicts, y: asChange, x: 'runs in order of time',
+      groups: groups.map(({ name: group, runs, reference }) => ({ name: group, bars: bars(runs), ...(reference === undefined ? {} : { reference }) })),
+    }),
+  };
+}
+
+function barOf(series: number, ratios: readonly number[]): Bar {
+  const { ratio: value, interval } = ratioOf(ratios);
+  return { series, value, interval };
+}

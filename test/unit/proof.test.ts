@@ -1,0 +1,244 @@
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { noted, runOf } from '../../bench/proof/lab.ts';
+import { proofPage, writePage } from '../../bench/proof/page.ts';
+import { costLayer, costlyLine, linesOfCosts } from '../../bench/proof/power.ts';
+import { proofWords } from '../../bench/proof/proof.ts';
+import { readPart, writePart, type PartFile, type PartName, type ProofData, type Run } from '../../bench/proof/results.ts';
+import { halfWidth, isDifferent, ratioOf, widthsByTime, widthWithin } from '../../bench/proof/statistics.ts';
+import { intervalPlot, logTicksBetween, ticksBetween } from '../../bench/proof/svg.ts';
+import { main } from '../../lib/cli/main.ts';
+import { UserError } from '../../lib/errors.ts';
+import { composeConfig, findDirectives } from '../../lib/servers/nginx-config.ts';
+import { readLayers } from '../../lib/servers/config-layers.ts';
+import { openFileCache, result, workers } from '../fixtures/result.ts';
+
+const { environment } = result([workers, openFileCache]);
+
+function partFile<Name extends PartName>(part: Name, data: ProofData[Name], changes: Partial<PartFile<Name>> = {}): PartFile<Name> {
+  return {
+    schema: 1, part, state: 'complete', command: `npm run bench -- proof-${part}`, startedAt: '2026-11-21T08:00:12.000Z', endedAt: '2026-11-21T08:21:40.000Z',
+    environment: { ...environment, versions: { k6: '2.2.0', nginx: '1.22.1' } }, failures: [], data, ...changes,
+  };
+}
+
+function runWith(ratio: number, half: number, verdict: Run['verdict'], changes: Partial<Run> = {}): Run {
+  return {
+    startedAt: '2026-11-21T08:00:12.000Z', seconds: 31.4, rps: [70_000, 70_000 * ratio], ratio, ci95: [ratio / (1 + half), ratio * (1 + half)], verdict,
+    roundRatios: [ratio, ratio, ratio, ratio], dropped: 0, othersShare: 0.02, ...changes,
+  };
+}
+
+let folder: string;
+beforeEach(async () => { folder = await mkdtemp(join(tmpdir(), 'proof-test-')); });
+afterEach(async () => { await rm(folder, { recursive: true }); });
+
+describe('what is asked for', () => {
+  test('has names that begin with proof', () => {
+    expect(proofWords.map(({ name }) => name)).toEqual(['proof-aa', 'proof-power', 'proof-width', 'proof-slices', 'proof-disturbed', 'proof-page']);
+    expect(proofWords[0]?.title).toBe('a config against itself, in runs of the default length (about 23 min 20 s)');
+  });
+
+  test.each([
+    [['proof-ab'], 'there is no experiment "proof-ab": did you mean proof-aa?'],
+    [['proof-aa', 'allocations'], 'proof parts are measured in a command of their own: leave the other names out'],
+    [['proof', '--duration', '4s'], '--duration: proof parts measure runs as they are made by default'],
+    [['proof', '--rounds', '0'], '--rounds 0: give a whole number from 1 to 100'],
+  ])('wrongly, %j, ends with code 2 and one line, before anything starts', async (words, line) => {
+    const complaint = vi.spyOn(console, 'error').mockImplementation(() => undefined);
+    try {
+      expect(await main(['bench', ...words])).toBe(2);
+      expect(complaint.mock.calls).toEqual([[line]]);
+    } finally {
+      complaint.mockRestore();
+    }
+  });
+});
+
+describe('figures', () => {
+  test('half-widths are those of the further end', () => {
+    expect(halfWidth({ ratio: 2, interval: [1.9, 2.06] })).toBeCloseTo(2 / 1.9 - 1, 12);
+    expect(halfWidth({ ratio: 2, interval: [1.99, 2.06] })).toBeCloseTo(0.03, 12);
+  });
+
+  test('a ratio of rounds is Student\'s t on the logarithms', () => {
+    const { ratio, interval: [low, high] } = ratioOf([Math.exp(0.1), Math.exp(0.2), Math.exp(0.3)]);
+    // t(2, 97.5 %) is 4.3027, the standard error 0.1 / √3.
+    expect(Math.log(ratio)).toBeCloseTo(0.2, 12);
+    expect(Math.log(high) - Math.log(ratio)).toBeCloseTo(4.3027 * 0.1 / Math.sqrt(3), 4);
+    expect(Math.log(ratio) - Math.log(low)).toBeCloseTo(4.3027 * 0.1 / Math.sqrt(3), 4);
+  });
+
+  test('widths by time begin where a verdict can be made', () => {
+    const rounds = [1, 1.02, 0.99, 1.01, 1].map((ratio) => ({ startedAt: '', seconds: 3, ratio }));
+    const widths = widthsByTime(rounds);
+    expect(widths.map(({ seconds }) => seconds)).toEqual([12, 15]);
+    expect(widths[1]?.width).toBeCloseTo(halfWidth(ratioOf(rounds.map(({ ratio }) => ratio))), 12);
+    expect([11, 12, 14.9, 100].map((seconds) => widthWithin(widths, seconds))).toEqual([undefined, widths[0]?.width, widths[0]?.width, widths[1]?.width]);
+  });
+
+  test.each([['faster', true], ['slower', true], ['same', false], ['inconclusive', false], ['none', false]] as const)('a run that says %s calls its sides different: %s', (verdict, different) => {
+    expect(isDifferent({ verdict })).toBe(different);
+  });
+
+  test('a run is what its result says', () => {
+    const whole = result([workers, openFileCache]);
+    expect(runOf(whole)).toEqual({
+      startedAt: whole.startedAt, seconds: 140, rps: [60_411, 80_275], ratio: whole.comparisons[0]?.ratio, ci95: whole.comparisons[0]?.ci95, verdict: 'faster',
+      roundRatios: whole.comparisons[0]?.roundRatios, dropped: 0, othersShare: runOf(whole).othersShare,
+    });
+    expect(() => runOf({ ...whole, comparisons: [] })).toThrow('nothing was compared: no comparison');
+  });
+
+  test('lines that cost stand in the location, so often, and in nothing else', async () => {
+    const [base, ...others] = await readLayers('nginx', ['base', 'workers']);
+    for (const lines of linesOfCosts) {
+      const plain = composeConfig([base as (typeof others)[number], ...others]);
+      const costly = composeConfig([base as (typeof others)[number], ...others, { origin: 'cost', text: costLayer(lines) }]);
+      const [location] = findDirectives(costly, 'location');
+      expect(location?.block?.filter(({ name, args }) => `${[name, ...args].join(' ')};` === costlyLine)).toHaveLength(lines);
+      const without = findDirectives(costly, 'location')[0]?.block?.filter(({ origin }) => origin !== 'cost');
+      expect(without).toEqual(findDirectives(plain, 'location')[0]?.block);
+    }
+  });
+});
+
+describe('failures', () => {
+  const lab = () => ({ failures: [] as { at: string; why: string }[], interrupt: { signal: new AbortController().signal, guard: () => () => undefined }, say: vi.fn() });
+  const failing = (): Promise<never> => Promise.reject(new UserError('round 1 failed twice: nginx ended'));
+
+  test('are kept, and the sixth one ends the part', async () => {
+    const one = lab();
+    for (let time = 1; time <= 5; time++) expect(await noted(one, failing)).toBeUndefined();
+    expect(one.failures.map(({ why }) => why)).toEqual(Array(5).fill('round 1 failed twice: nginx ended'));
+    await expect(noted(one, failing)).rejects.toThrow('round 1 failed twice');
+    expect(await noted(one, () => Promise.resolve(7))).toBe(7);
+  });
+
+  test('after a signal are the signal\'s', async () => {
+    const one = { ...lab(), interrupt: { signal: AbortSignal.abort(new Error('interrupted')), guard: () => () => undefined } };
+    await expect(noted(one, failing)).rejects.toThrow('interrupted');
+    expect(one.failures).toEqual([]);
+  });
+
+  test('of the code are not taken for the server\'s', async () => {
+    await expect(noted(lab(), () => Promise.reject(new TypeError('x')))).rejects.toThrow(TypeError);
+  });
+});
+
+describe('files', () => {
+  test('of an interrupted part stand beside the whole one, which counts', async () => {
+    const of = (ratio: number, state: 'complete' | 'partial'): PartFile<'aa'> => partFile('aa', { runs: [runWith(ratio, 0.01, 'inconclusive')] }, { state });
+    expect(await readPart(folder, 'aa')).toBeUndefined();
+    await writePart(folder, of(1.01, 'partial'));
+    expect(await readPart(folder, 'aa')).toEqual(of(1.01, 'partial'));
+    await writePart(folder, of(1.02, 'complete'));
+    expect(await readdir(folder)).toEqual(['aa.json']);
+    await writePart(folder, of(1.03, 'partial'));
+    expect(await readPart(folder, 'aa')).toEqual(of(1.02, 'complete'));
+  });
+});
+
+describe('plots', () => {
+  test('have round numbers on their axes', () => {
+    expect(ticksBetween(0.987, 1.013, 6)).toEqual([0.99, 0.995, 1, 1.005, 1.01]);
+    expect(ticksBetween(0, 10, 5)).toEqual([0, 2, 4, 6, 8, 10]);
+    expect(logTicksBetween(0.004, 0.11)).toEqual([0.005, 0.01, 0.02, 0.05, 0.1]);
+    expect(logTicksBetween(12, 300)).toEqual([20, 50, 100, 200]);
+  });
+
+  test('have every value where its axis says', () => {
+    const values = [0.99, 1.004, 1.021];
+    const svg = intervalPlot({
+      title: 'a <b>', series: ['one'], x: 'runs', y: { label: 'ratio', text: (value) => `=${value}=` },
+      groups: [{ name: 'all', bars: values.map((value) => ({ series: 0, value, interval: [value - 0.002, value + 0.003] as const })) }],
+    });
+    expect(svg).toContain('a &lt;b&gt;');
+    const axis = [...svg.matchAll(/y1="([\d.]+)" y2="\1"\/><text class="end"[^>]*>=([\d.]+)=/g)].map(([, y, value]) => ({ y: Number(y), value: Number(value) }));
+    const [first, last] = [axis[0], axis.at(-1)] as [(typeof axis)[number], (typeof axis)[number]];
+    const valueAt = (y: number): number => first.value + (y - first.y) * (last.value - first.value) / (last.y - first.y);
+    expect([...svg.matchAll(/cy="([\d.]+)"/g)].map(([, y]) => Number(valueAt(Number(y)).toFixed(3)))).toEqual(values);
+    expect([...svg.matchAll(/stroke-width="1.5"[^>]* y1="([\d.]+)" y2="([\d.]+)"/g)].map(([, low, high]) => [low, high].map((y) => Number(valueAt(Number(y)).toFixed(3)))))
+      .toEqual([[0.988, 0.993], [1.002, 1.007], [1.019, 1.024]]);
+  });
+});
+
+describe('the page', () => {
+  const aa = partFile('aa', { runs: [runWith(1.001, 0.008, 'inconclusive'), runWith(0.99, 0.006, 'slower', { seconds: 33, dropped: 2 }), runWith(1.0005, 0.009, 'same')] });
+
+  test('says what is missing, and has every figure from the files', () => {
+    const { markdown, plots } = proofPage({ aa });
+    expect(markdown.slice(markdown.indexOf('Missing'))).toBe(`Missing, since they were not run: \`proof-power\`, \`proof-width\`, \`proof-slices\` and \`proof-disturbed\`.
+
+## A config against itself
+
+nginx against the same nginx, 3 runs of the default length: whatever differs is chance, and a run that calls the two different is wrong. Intervals are of 95 %, so about 1 of 20 may be.
+
+2026-11-21 08:00 to 2026-11-21 08:21 UTC, \`npm run bench -- proof-aa\`; Xeon, 2 cores, Debian, Linux 6.18; server on core 1, generator on core 0; load average 0.20 before; k6 2.2.0, nginx 1.22.1.
+
+1 of 3 runs called the two different; the median half-width was ±0.80 %.
+
+| pair | called different | median ratio | ratios | median half-width | half-widths | median time | dropped rounds | others on the server's core |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+| against itself | 1 of 3 | ×1.0005 | ×0.9900 to ×1.0010 | ±0.80 % | ±0.60 % to ±0.90 % | 31 s | 2 | 2.0 % |
+
+![A config against itself: ratio and interval of each run](proof/aa.svg)
+
+<details><summary>The plot in figures</summary>
+
+| run | requests/s | ratio | interval | half-width | verdict | rounds | seconds |
+| --- | ---: | ---: | ---: | ---: | --- | ---: | ---: |
+| against itself 1 | 70,000 → 70,070 | ×1.0010 | 0.9931, 1.0090 | ±0.80 % | inconclusive | 4 | 31.4 |
+| against itself 2 | 70,000 → 69,300 | ×0.9900 | 0.9841, 0.9959 | ±0.60 % | slower | 4 | 33.0 |
+| against itself 3 | 70,000 → 70,035 | ×1.0005 | 0.9916, 1.0095 | ±0.90 % | same | 4 | 31.4 |
+
+</details>
+`);
+    expect([...plots.keys()]).toEqual(['proof/aa.svg']);
+    // Two that are not different, and their mark in the key; one that is.
+    expect(plots.get('proof/aa.svg')?.match(/<circle/g)).toHaveLength(2 + 1);
+    expect(plots.get('proof/aa.svg')?.match(/<rect class="s1"/g)).toHaveLength(1 + 1);
+  });
+
+  test('has all parts', () => {
+    const ratios = [0.97, 0.972, 0.968, 0.97];
+    const timed = (seconds: number) => [1.19, 1.21, 1.2, 1.22, 1.18].map((ratio) => ({ startedAt: '', seconds, ratio }));
+    const seen = { effect: [1.2, 1.21, 1.19], control: [1, 1.001, 0.999] };
+    const { markdown, plots } = proofPage({
+      aa,
+      power: partFile('power', {
+        line: 'set $cost "x";',
+        costs: [{ lines: 6, trueRatios: ratios, runs: [runWith(0.97, 0.008, 'slower'), runWith(0.995, 0.009, 'inconclusive')], precise: [runWith(0.97, 0.009, 'slower', { seconds: 17 })] }],
+      }),
+      width: partFile('width', { alternating: timed(3.5), sequential: timed(24) }),
+      slices: partFile('slices', { slices: [{ milliseconds: 10, way: 'frozen', ...seen }, { milliseconds: 10, way: 'drained', ...seen }, { milliseconds: 1000, way: 'frozen', effect: [], control: [] }], wrk: seen }),
+      disturbed: partFile('disturbed', { control: [runWith(1, 0.02, 'inconclusive')], effect: [runWith(1.2, 0.03, 'faster', { othersShare: 0.4 })], builds: 3 }, {
+        state: 'partial', failures: [{ at: '2026-11-21T08:05:12.000Z', why: 'round 2 failed twice' }],
+      }),
+    });
+    expect(markdown).not.toContain('Missing');
+    expect([...plots.keys()].map((path) => markdown.includes(`(${path})`))).toEqual(Array(6).fill(true));
+    for (const line of [
+      '6 lines (−3 %): found by 1 of 2 default runs.',
+      '| 6 lines | ×0.970 [0.967, 0.973] | −3 % | 1 of 2 | ±0.85 % | 31 s | 1 of 1 | 17 s | 17 s, 17 s |',
+      '| 10 ms, drained | 3 | ×1.200 [1.175, 1.225] | ×1.000 [0.998, 1.002] |',
+      '| wrk, 1 s | 3 | ×1.200 [1.175, 1.225] | ×1.000 [0.998, 1.002] |',
+      '**Interrupted: only a part of it was measured.**',
+      'Failed at 2026-11-21 08:05, and in no figure: round 2 failed twice',
+      'open_file_cache: 1 of 1 runs called the two different.',
+      '| open_file_cache | 1 of 1 | ×1.2000 | ×1.2000 to ×1.2000 | ±3.00 % | ±3.00 % to ±3.00 % | 31 s | 0 | 40 % |',
+    ]) expect(markdown).toContain(line);
+    // No length that has not been measured.
+    expect(markdown).not.toContain('1000 ms');
+    for (const svg of plots.values()) expect(svg).not.toMatch(/NaN|Infinity|undefined/);
+  });
+
+  test('takes the place of an older one, with its plots', async () => {
+    await writePage(folder, proofPage({ aa }));
+    await writePage(folder, proofPage({}));
+    expect((await readdir(folder, { recursive: true })).sort()).toEqual(['proof', 'proof.md']);
+    expect(await readFile(join(folder, 'proof.md'), 'utf8')).toContain('Missing, since they were not run: `proof-aa`, `proof-power`,');
+  });
+});
