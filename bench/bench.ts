@@ -20,7 +20,7 @@ import { projectRoot } from '../lib/setup/paths.ts';
 import { ensureTools, type ToolName } from '../lib/setup/tools.ts';
 import { openStore } from '../lib/store/index.ts';
 import type { Contender } from './contenders.ts';
-import { effect, experiments, type Experiment } from './experiments.ts';
+import { effects, experiments, plain, type Experiment } from './experiments.ts';
 import { allocationsPerRequest, expectedEffectSeconds, expectedSeconds, k6StartSeconds, measure, measureEffect, type Bench } from './measure.ts';
 import { proofCommand, proofWords } from './proof/proof.ts';
 import { effectLines, tableLines, type Effect, type Row } from './ratios.ts';
@@ -52,18 +52,19 @@ interface Part {
 }
 
 /** What k6StartSeconds needs, which is told with everything that is measured. */
-const k6StartTools: readonly ToolName[] = ['k6', effect.with.name];
+const k6StartTools: readonly ToolName[] = ['k6', plain.server.name];
 
 const parts: readonly Part[] = [
   ...experiments.map(partOf),
-  {
-    name: effect.name, title: effect.title, seconds: expectedEffectSeconds,
-    tools: [...k6StartTools, ...effect.contenders.map(({ tool }) => tool)],
+  ...effects.map((effect): Part => ({
+    name: effect.name, title: `do both see the same effect? ${effect.title}`, seconds: (bench) => expectedEffectSeconds(effect, bench),
+    tools: [...k6StartTools, effect.without.name, effect.with.name, ...effect.contenders.map(({ tool }) => tool)],
     async *run(bench, results) {
-      results.effects = await measureEffect(bench);
-      yield [`${effect.name} · ${effect.title}`, ...effectLines(results.effects)];
+      const seen = await measureEffect(effect, bench);
+      results.effects.push(...seen);
+      yield [`${effect.name} · ${effect.title}`, ...effectLines(seen)];
     },
-  },
+  })),
   {
     name: 'allocations', title: 'allocations per request in the engine\'s steady state', tools: [], seconds: () => 20,
     async *run(bench, results) {

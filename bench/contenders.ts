@@ -125,6 +125,8 @@ export interface RunOptions {
   /** Of the contender. */
   binary: string;
   cpus: readonly number[];
+  /** With the server. Then it runs under SCHED_BATCH, as the load engine's threads always do: it does not push the server aside when it wakes up. */
+  sharesCore: boolean;
   /** For one that streams. */
   output: ReturnType<Store['k6Output']> | null;
   signal: AbortSignal;
@@ -135,7 +137,7 @@ export interface RunOptions {
  * parent-death signal is set anew below bash: it does not pass to the children of a process. Throws UserError when it
  * fails or prints something else, or the signal's reason.
  */
-export async function runContender(contender: Contender, url: string, load: BenchLoad, { binary, cpus, output, signal }: RunOptions): Promise<Sample> {
+export async function runContender(contender: Contender, url: string, load: BenchLoad, { binary, cpus, sharesCore, output, signal }: RunOptions): Promise<Sample> {
   const { args, env, runs = 1 } = contender.command(url, load);
   const stream = contender.streaming === true ? output : null;
   // What the person's shell says to k6 would change the load or send the samples elsewhere.
@@ -146,7 +148,7 @@ export async function runContender(contender: Contender, url: string, load: Benc
   const peak = watchPeakRss();
   const { code, stdout, stderr } = await run({
     command: 'bash',
-    args: ['-c', script, 'bash', String(runs), binary, ...args, ...(stream?.out ?? []).flatMap((out) => ['--out', out])],
+    args: ['-c', script, 'bash', String(runs), ...(sharesCore ? ['chrt', '--batch', '0'] : []), binary, ...args, ...(stream?.out ?? []).flatMap((out) => ['--out', out])],
     cpus,
     env: { ...inherited, ...env, ...stream?.env, LC_ALL: 'C' },
     signal,

@@ -118,28 +118,52 @@ export const experiments: readonly Experiment[] = [
     rounds: (rounds) => Math.min(rounds, 2), arrangements: ['a core each'], contenders: [loadgen, h2load],
     limits: () => ({ memory: 0.7 }),
   },
-  // The server has to be the limit, so nginx is without open_file_cache. h2o answers about as fast as h2load asks.
-  ...([
-    ['nginx', slowNginx(tlsLayer), 'h2'], ['nginx-h2c', slowNginx(join(import.meta.dirname, 'nginx-h2c.conf')), 'h2c'],
-    ['h2o', h2o(['h2'], { workers: 1 }), 'h2'], ['nghttpd', nghttpd(['h2'], { workers: 1 }), 'h2'],
-  ] as const).flatMap(([name, server, protocol]): Experiment[] => {
-    const agreement: Omit<Experiment, 'name' | 'title' | 'page' | 'load'> = {
-      server, length: timed, unit: 'request', arrangements: ['a core each'], contenders: [loadgen, h2load], limits: () => ({ rpsWithin: 0.03 }),
-    };
-    return [
-      { ...agreement, name: `agreement-${name}-page`, title: 'HTTP/2, 100 connections × 100 streams: do both see the same server?', page: smallPage, load: { ...h2, protocol } },
-      { ...agreement, name: `agreement-${name}-body`, title: 'HTTP/2, a body of 525,304 bytes: do both see the same server?', page: largePage, load: { ...h2, protocol, streams: 1 } },
-    ];
-  }),
 ];
 
-/** The first article's question, asked through each generator: how much faster is nginx with open_file_cache? */
-export const effect = {
-  name: 'http1-open-file-cache',
-  title: 'the effect of open_file_cache (keepalive_requests 100), server on a core of its own, as each generator sees it',
-  without: nginx(['base', 'workers'], { workers: 1 }),
-  with: nginx(['base', 'workers', 'open-file-cache'], { workers: 1 }),
-  page: smallPage,
-  load: http1,
-  contenders: [loadgen, wrk, stockK6] as readonly Contender[],
-};
+/** What differs between two servers, as each generator sees it. */
+export interface EffectExperiment {
+  name: string;
+  title: string;
+  without: ServerSpec;
+  with: ServerSpec;
+  page: Page;
+  load: Omit<BenchLoad, 'length'>;
+  /** The first one is measured, the second is its peer. */
+  contenders: readonly [Contender, Contender, ...Contender[]];
+}
+
+/** nginx without a knob and with it, over TLS, HTTP/2 without TLS or neither as the layer says. */
+const knob = (name: string, ...layers: string[]): Pick<EffectExperiment, 'without' | 'with'> => ({
+  without: nginx(['base', 'workers', ...layers], { workers: 1 }), with: nginx(['base', 'workers', name, ...layers], { workers: 1 }),
+});
+
+/**
+ * Whether two generators see the same effect, which is what a comparison says. Their requests/s differ: who is sooner done with a
+ * response waits more often, and the server is billed for waking it up.
+ */
+export const effects: readonly EffectExperiment[] = [
+  {
+    // The first article's question.
+    name: 'agreement-http1', title: 'open_file_cache, HTTP/1.1, keepalive_requests 100',
+    ...knob('open-file-cache'), page: smallPage, load: http1, contenders: [loadgen, wrk, stockK6],
+  },
+  {
+    name: 'agreement-h2', title: 'open_file_cache, HTTP/2 over TLS, 100 connections × 100 streams',
+    ...knob('open-file-cache', 'keepalive-unlimited', tlsLayer), page: smallPage, load: h2, contenders: [loadgen, h2load],
+  },
+  {
+    name: 'agreement-h2c', title: 'open_file_cache, HTTP/2 without TLS, 100 connections × 100 streams',
+    ...knob('open-file-cache', 'keepalive-unlimited', join(import.meta.dirname, 'nginx-h2c.conf')), page: smallPage, load: { ...h2, protocol: 'h2c' }, contenders: [loadgen, h2load],
+  },
+  {
+    name: 'agreement-body', title: 'nghttpd against nginx, HTTP/2 over TLS, a body of 525,304 bytes',
+    without: slowNginx(tlsLayer), with: nghttpd(['h2'], { workers: 1 }), page: largePage, load: { ...h2, streams: 1 }, contenders: [loadgen, h2load],
+  },
+  {
+    name: 'agreement-servers', title: 'h2o against nginx, HTTP/2 over TLS, 100 connections × 1 stream',
+    without: slowNginx(tlsLayer), with: h2o(['h2'], { workers: 1 }), page: smallPage, load: { ...h2, streams: 1 }, contenders: [loadgen, h2load],
+  },
+];
+
+/** nginx at its fastest, over HTTP/1.1. */
+export const plain = { server: plainNginx, page: smallPage, load: http1 };

@@ -13,7 +13,7 @@ import { lastLine, run } from '../lib/setup/run.ts';
 import type { ToolName } from '../lib/setup/tools.ts';
 import type { Store } from '../lib/store/index.ts';
 import { loadgen, runContender, type BenchLoad, type Contender } from './contenders.ts';
-import { effect, type Experiment } from './experiments.ts';
+import { plain, type EffectExperiment, type Experiment } from './experiments.ts';
 import { compareRounds, judge, type Arrangement, type Effect, type Measured, type Row } from './ratios.ts';
 
 export interface Bench {
@@ -41,8 +41,8 @@ export function expectedSeconds({ length, rounds = (n) => n, contenders, arrange
 }
 
 /** The same for what measureEffect does. */
-export function expectedEffectSeconds({ rounds, duration }: Pick<Bench, 'rounds' | 'duration'>): number {
-  return effect.contenders.length * rounds * 2 * (duration + overheadSeconds);
+export function expectedEffectSeconds({ contenders }: EffectExperiment, { rounds, duration }: Pick<Bench, 'rounds' | 'duration'>): number {
+  return contenders.length * rounds * 2 * (duration + overheadSeconds);
 }
 
 /**
@@ -72,7 +72,7 @@ export async function measure(experiment: Experiment, arrangement: Arrangement, 
       const ratios = { peer: peer.name, ...compareRounds(of(contender), of(peer), unit) };
       if (contender !== measured) return { ...row, against: ratios };
       const limits = experiment.limits(arrangement);
-      return { ...row, against: { ...ratios, limits, verdict: judge(ratios, limits, [of(measured), of(peer)]) } };
+      return { ...row, against: { ...ratios, limits, verdict: judge(ratios, limits, of(measured)) } };
     });
   } finally {
     await running.stop();
@@ -80,13 +80,13 @@ export async function measure(experiment: Experiment, arrangement: Arrangement, 
 }
 
 /** Both servers stay up, which costs nothing while they are idle; each generator loads one, then the other. */
-export async function measureEffect(bench: Bench): Promise<Effect[]> {
+export async function measureEffect(effect: EffectExperiment, bench: Bench): Promise<Effect[]> {
   const servers: RunningServer[] = [];
   try {
     for (const spec of [effect.without, effect.with]) servers.push(await start(spec, effect.page, effect.load.connections, bench));
     const [without, withIt] = servers as [RunningServer, RunningServer];
     const load: BenchLoad = { ...effect.load, length: { seconds: bench.duration } };
-    const effects: Effect[] = effect.contenders.map(({ name }) => ({ generator: name, without: [], with: [] }));
+    const effects: Effect[] = effect.contenders.map(({ name }) => ({ experiment: effect.name, generator: name, without: [], with: [] }));
     for (let round = 1; round <= bench.rounds; round++) {
       for (const [index, contender] of effect.contenders.entries()) {
         const sides = [['without', without], ['with', withIt]] as const;
@@ -104,13 +104,13 @@ export async function measureEffect(bench: Bench): Promise<Effect[]> {
 
 /** CPU seconds of a k6 that makes a single request: of its start and end, which are in all of loadgen's figures. */
 export async function k6StartSeconds(bench: Bench): Promise<number> {
-  const running = await start(effect.with, effect.page, 1, bench);
+  const running = await start(plain.server, plain.page, 1, bench);
   try {
-    const load: BenchLoad = { ...effect.load, connections: 1, length: { requests: 1 } };
+    const load: BenchLoad = { ...plain.load, connections: 1, length: { requests: 1 } };
     const seconds: number[] = [];
     // The first one also reads the binary from disk.
     for (let round = 0; round <= 3; round++) {
-      const { cpuMicrosPerRequest } = await sampleOf(loadgen, running, effect.page, load, bench.cores.generatorCpus, bench, 'k6\'s start');
+      const { cpuMicrosPerRequest } = await sampleOf(loadgen, running, plain.page, load, bench.cores.generatorCpus, bench, 'k6\'s start');
       if (round > 0) seconds.push(cpuMicrosPerRequest / 1e6);
     }
     return median(seconds);
@@ -134,7 +134,7 @@ async function sampleOf(
   console.error(`${where} · ${contender.name}`);
   const [before, startedAt] = [running.usage().cpuSeconds, performance.now()];
   const sample = await runContender(contender, `${running.origin}${page.path}`, load, {
-    binary: bench.binaries[contender.tool] as string, cpus, output: bench.store?.k6Output() ?? null, signal: bench.signal,
+    binary: bench.binaries[contender.tool] as string, cpus, sharesCore: cpus === bench.cores.serverCpus, output: bench.store?.k6Output() ?? null, signal: bench.signal,
   });
   const seconds = (performance.now() - startedAt) / 1000;
   const serverCpuSeconds = running.usage().cpuSeconds - before;

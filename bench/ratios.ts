@@ -1,5 +1,4 @@
 // Ratios of a generator to its peer, round by round, and the table of them.
-import { atLimit } from '../lib/analysis/limit.ts';
 import { median, ratioInterval, type RatioInterval } from '../lib/analysis/statistics.ts';
 import { whole } from '../lib/format.ts';
 import type { Sample } from './contenders.ts';
@@ -14,10 +13,9 @@ export type Arrangement = 'a core each' | 'one core';
 export type Unit = 'request' | 'handshake' | 'MB of body';
 
 /**
- * As multiples of the peer's: the most CPU per unit, the fewest requests/s, how far requests/s may be off to either side
- * where the server is the limit, and the most memory. `memoryBytes`: the most memory of any round, whatever the peer has.
+ * As multiples of the peer's: the most CPU per unit, the fewest requests/s, and the most memory. `memoryBytes`: the most memory of any round, whatever the peer has.
  */
-export interface Limits { cpu?: number; rps?: number; rpsWithin?: number; memory?: number; memoryBytes?: number }
+export interface Limits { cpu?: number; rps?: number; memory?: number; memoryBytes?: number }
 
 /** `ratio` is the geometric mean over rounds with its 95 % interval; min and max are the extreme rounds. */
 export interface Ratio extends RatioInterval { min: number; max: number }
@@ -25,8 +23,8 @@ export interface Ratio extends RatioInterval { min: number; max: number }
 /** CPU per unit, requests/s and peak memory, each by the peer's. */
 export interface Ratios { cpu: Ratio; rps: Ratio; memory: Ratio }
 
-/** Whether the ratios over all rounds are within the limits; 'not judged' where the server was not the limit and has to be. */
-export type Verdict = 'held' | 'NOT HELD' | 'not judged';
+/** Whether the ratios over all rounds are within the limits. */
+export type Verdict = 'held' | 'NOT HELD';
 
 export interface Row {
   experiment: string;
@@ -42,7 +40,7 @@ export interface Row {
 }
 
 /** Samples of one generator on two servers, round by round. */
-export interface Effect { generator: string; without: Sample[]; with: Sample[] }
+export interface Effect { experiment: string; generator: string; without: Sample[]; with: Sample[] }
 
 /** CPU microseconds per unit. */
 export function cpuMicrosPer(unit: Unit, { cpuMicrosPerRequest, requests, bodyBytes = NaN }: Sample): number {
@@ -60,18 +58,11 @@ export function compareRounds(measured: readonly Sample[], peer: readonly Sample
   return { cpu: compare((sample) => cpuMicrosPer(unit, sample)), rps: compare(({ rps }) => rps), memory: compare(({ peakRssBytes }) => peakRssBytes) };
 }
 
-/** From this share of its core a server sets the pace, unless the generator is at its limit, too: then neither could do more. */
-const saturated = 0.95;
-
-/** @param sides samples of the generator and of its peer */
-export function judge({ cpu, rps, memory }: Ratios, limits: Limits, sides: readonly [readonly Measured[], readonly Measured[]]): Verdict {
-  const share = (samples: readonly Measured[], of: 'serverShare' | 'generatorShare'): number => median(samples.map((sample) => sample[of]));
-  const serverIsLimit = sides.every((samples) => share(samples, 'serverShare') >= saturated && !atLimit(share(samples, 'generatorShare')));
-  if (limits.rpsWithin !== undefined && !serverIsLimit) return 'not judged';
-  const mostBytes = Math.max(...sides[0].map(({ peakRssBytes }) => peakRssBytes));
+/** @param samples of the generator */
+export function judge({ cpu, rps, memory }: Ratios, limits: Limits, samples: readonly Measured[]): Verdict {
+  const mostBytes = Math.max(...samples.map(({ peakRssBytes }) => peakRssBytes));
   const held = cpu.ratio <= (limits.cpu ?? Infinity) && rps.ratio >= (limits.rps ?? 0) && memory.ratio <= (limits.memory ?? Infinity)
-    && mostBytes <= (limits.memoryBytes ?? Infinity)
-    && Math.abs(rps.ratio - 1) <= (limits.rpsWithin ?? Infinity);
+    && mostBytes <= (limits.memoryBytes ?? Infinity);
   return held ? 'held' : 'NOT HELD';
 }
 
@@ -108,7 +99,6 @@ function againstLines({ against, unit }: Row): string[] {
   const wanted = [
     ...(limits.cpu === undefined ? [] : [`CPU × ${limits.cpu} at most`]),
     ...(limits.rps === undefined ? [] : [`requests/s × ${limits.rps} at least`]),
-    ...(limits.rpsWithin === undefined ? [] : [`requests/s × ${1 - limits.rpsWithin} to ${1 + limits.rpsWithin} where the server is the limit (from ${saturated * 100} % of its core on) and the generator is not (below 90 %)`]),
     ...(limits.memory === undefined ? [] : [`memory × ${limits.memory} at most`]),
     ...(limits.memoryBytes === undefined ? [] : [`memory ${limits.memoryBytes / 1e6} MB at most`]),
   ];
@@ -118,12 +108,18 @@ function againstLines({ against, unit }: Row): string[] {
   ];
 }
 
-/** One line per generator: how many times faster the server is with the change. */
+/** One line per generator: how many times faster the server is with the change; and whether the first two of them see the same. */
 export function effectLines(effects: readonly Effect[]): string[] {
-  return effects.map((effect) => {
+  const lines = effects.map((effect) => {
     const rates = [effect.without, effect.with].map((samples) => whole(median(samples.map(({ rps }) => rps))));
     return `  ${effect.generator.padEnd(20)} ${rates.join(' → ')} requests/s: × ${describe(compareRounds(effect.with, effect.without, 'request').rps)}`;
   });
+  const [measured, peer] = effects;
+  if (measured === undefined || peer === undefined) return lines;
+  const ratios = (effect: Effect): number[] => effect.with.map(({ rps }, round) => rps / (effect.without[round] as Sample).rps);
+  const { ratio, interval: [low, high] } = ratioInterval(ratios(peer), ratios(measured));
+  const verdict = low <= 1 && high >= 1 ? 'the same within the interval' : 'NOT THE SAME';
+  return [...lines, `    the effect of ${measured.generator} × ${ratio.toFixed(3)} [${low.toFixed(3)}, ${high.toFixed(3)}] of that of ${peer.generator}: ${verdict}`];
 }
 
 function describe({ ratio, interval, min, max }: Ratio): string {

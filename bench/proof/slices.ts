@@ -87,7 +87,7 @@ async function wrkPairs(lab: Lab, seen: Seen, round: number): Promise<void> {
       const rps = new Map<string, number>();
       for (const [name, { origin }] of orderOfRound([...servers], pair, `wrk ${round}`)) {
         const sample = await runContender(wrk, `${origin}${page.path}`, loadOfOne, {
-          binary: lab.binaries.wrk as string, cpus: lab.cores.generatorCpus, output: null, signal: lab.interrupt.signal,
+          binary: lab.binaries.wrk as string, cpus: lab.cores.generatorCpus, sharesCore: false, output: null, signal: lab.interrupt.signal,
         });
         if (sample.errors > 0) throw new UserError(`wrk had ${sample.errors} errors against ${name}`);
         rps.set(name, sample.rps);
