@@ -8,7 +8,7 @@ import { openNetwork, type Network } from '../network/network.ts';
 import { networkOf, pageOf } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
 import type { ServerSpec } from '../scenario/model.ts';
-import { startServer, stoppedIn, watchUpstreams, workersFor, type RunningServer } from '../servers/index.ts';
+import { endWithUs, startServer, stoppedIn, watchUpstreams, whyNotStoppable, workersFor, type RunningServer } from '../servers/index.ts';
 import { checkRound, serverSamplePoints, type RoundIntegrity, type Store } from '../store/index.ts';
 import { machineClock } from './clock.ts';
 import { sharesCores, type Cores } from './cores.ts';
@@ -101,7 +101,7 @@ export async function tryServers(context: RunContext): Promise<ReadonlyMap<strin
 
 async function tryServer(context: RunContext, planned: PlannedVariant, folder: string): Promise<Tried> {
   const { server, network, stop } = await openStage(context, planned, folder).catch((error: unknown) => withName(planned.variant.name, error));
-  const whyAlone = undefined;
+  const whyAlone = whyNotStoppable(server.pid);
   await stop();
   return { server: serverFacts(planned, server), bodyBytes: server.bodyBytes, settings: network?.settings ?? [], whyAlone };
 }
@@ -124,7 +124,9 @@ export async function runGroup(context: RunContext, group: Group, place: number,
   await mkdir(folder, { recursive: true });
   const stages = await openStages(context, group, attempt.round);
   const unguards = stages.map(({ server }) => context.interrupt.guard(server.pid));
+  let release: (() => Promise<void>) | undefined;
   try {
+    release = await endWithUs(stages.map(({ server }) => server.pid));
     const alarmsOf = ({ planned: { variant }, server }: Stage): Promise<LogAlarms> => alarmsIn(server.logFile, variant.server.name);
     const measured = await underLoad(context, group, stages, attempt, folder).catch(async (error: unknown) => {
       throw error instanceof RoundFailure ? withCrash(error, await Promise.all(stages.map(alarmsOf))) : error;
@@ -148,6 +150,7 @@ export async function runGroup(context: RunContext, group: Group, place: number,
     return outcomes;
   } finally {
     await stopAll(stages);
+    await release?.();
     for (const unguard of unguards) unguard();
   }
 }

@@ -7,6 +7,7 @@ import { nginxKind } from './nginx.ts';
 import type { RunningServer, ServerKind, StartOptions } from './server.ts';
 import { start } from './start.ts';
 
+export { endWithUs, whyNotStoppable } from './freeze.ts';
 export { readOwnConfig } from './own/own-config.ts';
 export type { Listen, OwnConfig } from './own/listens.ts';
 export { temporaryFolder } from './scratch.ts';

@@ -56,7 +56,8 @@ async function endGroup(group: number): Promise<void> {
   const deadline = killAt + groupEndLimitMs;
   try {
     while (groupRuns(group) && performance.now() < deadline) {
-      if (performance.now() >= killAt) process.kill(-group, 'SIGKILL');
+      // They may be stopped, and be stopped again by who loads them.
+      process.kill(-group, performance.now() < killAt ? 'SIGCONT' : 'SIGKILL');
       await delay(groupEndPollMs);
     }
   } catch {

@@ -4,25 +4,36 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it } from 'vitest';
 import { startChild } from '../../lib/process.ts';
-import { watchLifecycle } from '../../lib/servers/lifecycle.ts';
+import { watchLifecycle, type Lifecycle } from '../../lib/servers/lifecycle.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { isRunning } from '../fixtures/processes.ts';
 
 /** Starts a shell with a helper, whose first word is the shell's pid. */
-async function withHelper(helper: string): Promise<{ folder: string; helperPid: number; stop: () => Promise<void> }> {
+async function withHelper(helper: string): Promise<Lifecycle & { folder: string; shellPid: number; helperPid: number }> {
   const folder = await ownFiles({ 'tidy/x': '' });
   const child = await startChild({
     command: 'sh', cwd: folder, args: ['-c', `sh -c '${helper}' helper $$ & echo $! > pid; echo ready; wait`],
   });
   await new Promise((resolve) => child.process.stdout?.once('data', resolve));
-  const { stop } = watchLifecycle('sh', child, path.join(folder, 'log'), () => undefined);
-  return { folder, helperPid: Number(await readFile(path.join(folder, 'pid'), 'utf8')), stop };
+  const lifecycle = watchLifecycle('sh', child, path.join(folder, 'log'), () => undefined);
+  return { ...lifecycle, folder, shellPid: child.pid, helperPid: Number(await readFile(path.join(folder, 'pid'), 'utf8')) };
 }
 
+const tidying = 'while kill -0 $1 2>/dev/null; do sleep 0.01; done; sleep 0.1; rm -r tidy';
+
 it('lets a helper tidy up behind its server', async () => {
-  const { folder, helperPid, stop } = await withHelper('while kill -0 $1 2>/dev/null; do sleep 0.01; done; sleep 0.1; rm -r tidy');
+  const { folder, helperPid, stop } = await withHelper(tidying);
   expect(isRunning(helperPid)).toBe(true);
   await stop();
+  expect(existsSync(path.join(folder, 'tidy'))).toBe(false);
+  expect(isRunning(helperPid)).toBe(false);
+});
+
+it('lets a helper do so that was stopped with its server', async () => {
+  const { folder, shellPid, helperPid, died } = await withHelper(tidying);
+  process.kill(-shellPid, 'SIGSTOP');
+  process.kill(shellPid, 'SIGKILL');
+  await died;
   expect(existsSync(path.join(folder, 'tidy'))).toBe(false);
   expect(isRunning(helperPid)).toBe(false);
 });

@@ -154,7 +154,17 @@ func prepare(runs []*run) (err error) {
 	}
 	entered := make(chan error)
 	for _, l := range all {
-		go linux.OnOwnThread(func() { l.run(entered) })
+		go linux.OnOwnThread(func() {
+			returned := false
+			defer func() {
+				// A panic ends the process, without what others have deferred.
+				if !returned {
+					continueAll(runs)
+				}
+			}()
+			l.run(entered)
+			returned = true
+		})
 	}
 	for range all {
 		if problem := <-entered; problem != nil {

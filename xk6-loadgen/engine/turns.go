@@ -57,8 +57,8 @@ type turn struct {
 // due while it drains leaves late. A side that is through has no more turns; one that is alone has one without end, as with Run. The results are in the sides' order; StartedAt and
 // EndedAt are the wall clock's, and so span the turns of the others too.
 //
-// No process group is left stopped when this function ends, however it does. Where the process ends in its midst (SIGKILL, or a
-// panic elsewhere), whoever started it has to continue them.
+// No process group is left stopped when this function ends, however it does, or when one of its loops panics. Where the process
+// ends otherwise in its midst (SIGKILL, or a panic elsewhere), whoever started it has to continue them.
 // See Run for ctx and the errors, which name the side; beside these there is that of a process group that cannot be stopped.
 func Alternate(ctx context.Context, sides []Side, turns Turns) ([]Result, error) {
 	if err := turns.check(sides); err != nil {
@@ -75,7 +75,7 @@ func Alternate(ctx context.Context, sides []Side, turns Turns) ([]Result, error)
 		if err != nil {
 			return nil, fmt.Errorf("sides[%d].%w", i, err)
 		}
-		runs = append(runs, &run{plan: p, onSecond: side.OnSecond, processes: side.Processes})
+		runs = append(runs, &run{plan: p, onSecond: side.OnSecond, processes: slices.Clone(side.Processes)})
 	}
 	return start(ctx, runs, func() { takeTurns(runs, turns) })
 }
@@ -90,11 +90,13 @@ func (t Turns) check(sides []Side) error {
 	if t.Slice < shortestSlice || t.Slice > longestSlice {
 		return fmt.Errorf("slice: must be %s to %s, got %s", shortestSlice, longestSlice, t.Slice)
 	}
+	// Nor can that of who started this process: nobody would be left to see to the servers where this one is killed.
+	starters, _ := syscall.Getpgid(syscall.Getppid())
 	var seen []int
 	for i, side := range sides {
 		for _, group := range side.Processes {
 			switch {
-			case group <= 1 || group == syscall.Getpgrp():
+			case group <= 1 || group == syscall.Getpgrp() || group == starters:
 				return fmt.Errorf("sides[%d].processes: %d is no process group that can be stopped", i, group)
 			case slices.Contains(seen, group):
 				return fmt.Errorf("sides[%d].processes: group %d is named twice", i, group)
@@ -115,11 +117,7 @@ func takeTurns(runs []*run, turns Turns) {
 		return
 	}
 	// Also when something panics here: a stopped server would stay for ever.
-	defer func() {
-		for _, r := range runs {
-			r.signal(syscall.SIGCONT)
-		}
-	}()
+	defer continueAll(runs)
 	for _, r := range runs {
 		r.signal(syscall.SIGSTOP)
 	}
@@ -133,6 +131,13 @@ func takeTurns(runs []*run, turns Turns) {
 				runs[i].turn(time.Duration((0.75 + random.Float64()/2) * float64(turns.Slice)))
 			}
 		}
+	}
+}
+
+// continueAll leaves no server stopped. No other signal of the runs is under way then: their turns are over, or wait for a loop.
+func continueAll(runs []*run) {
+	for _, r := range runs {
+		r.signal(syscall.SIGCONT)
 	}
 }
 
@@ -162,11 +167,10 @@ func (r *run) turn(slice time.Duration) {
 
 func (r *run) isUnderLoad() bool { return r.running > 0 }
 
-// signal is sent to all of the side's process groups. One that has ended is not for the load to tell: its connections do.
+// signal is sent to all of the side's process groups. One that has ended is not for the load to tell: its connections do. It gets no
+// more signals, since its number may come to be another's.
 func (r *run) signal(signal syscall.Signal) {
-	for _, group := range r.processes {
-		syscall.Kill(-group, signal) //nolint:errcheck // see above
-	}
+	r.processes = slices.DeleteFunc(r.processes, func(group int) bool { return syscall.Kill(-group, signal) == syscall.ESRCH })
 }
 
 // turnEnd is when the loop has to come back at the latest.

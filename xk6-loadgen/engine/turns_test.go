@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -236,6 +237,65 @@ func TestAServerThatDiesInItsTurnFailsItsSideOnly(t *testing.T) {
 	}
 }
 
+func TestAGroupThatHasEndedGetsNoMoreSignals(t *testing.T) {
+	_, gone := serverProcess(t)
+	_, alive := serverProcess(t)
+	r := &run{processes: []int{gone, alive}}
+	r.signal(syscall.SIGSTOP)
+	syscall.Kill(-gone, syscall.SIGKILL)
+	for syscall.Kill(-gone, 0) == nil {
+		// Its number is free once it has been waited for.
+		syscall.Wait4(gone, nil, 0, nil)
+	}
+	r.signal(syscall.SIGCONT)
+	if !slices.Equal(r.processes, []int{alive}) {
+		t.Errorf("signals go to %v, only %d is there", r.processes, alive)
+	}
+	wantNotStopped(t, alive)
+}
+
+// sidesVariable makes a process of this test's binary a generator, see TestAsGenerator.
+const sidesVariable = "ENGINE_TEST_SIDES"
+
+// TestAsGenerator is no test but a process that loads servers in turns until a loop of the first one's panics.
+func TestAsGenerator(t *testing.T) {
+	words := strings.Fields(os.Getenv(sidesVariable))
+	if len(words) == 0 {
+		t.Skip("runs in a process of its own")
+	}
+	var runs []*run
+	for ; len(words) > 0; words = words[2:] {
+		group, err := strconv.Atoi(words[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := options(words[0])
+		o.Duration = time.Minute
+		p, err := newPlan(context.Background(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs = append(runs, &run{plan: p, processes: []int{group}})
+	}
+	start(context.Background(), runs, func() {
+		runs[0].loops[0].plan = nil
+		takeTurns(runs, Turns{Slice: 10 * time.Millisecond})
+	})
+}
+
+func TestALoopThatPanicsLeavesNoServerStopped(t *testing.T) {
+	urlA, a := serverProcess(t)
+	urlB, b := serverProcess(t)
+	urlC, c := serverProcess(t)
+	command := exec.Command(os.Args[0], "-test.run=^TestAsGenerator$")
+	command.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %s %d %s %d", sidesVariable, urlA, a, urlB, b, urlC, c))
+	output, err := command.CombinedOutput()
+	if err == nil || !strings.Contains(string(output), "panic: ") {
+		t.Fatalf("it ended with %v, and said %s", err, output)
+	}
+	wantNotStopped(t, a, b, c)
+}
+
 func TestTurnsThatCannotBe(t *testing.T) {
 	s := serve(t, always(ok))
 	side := func(groups ...int) Side {
@@ -244,19 +304,24 @@ func TestTurnsThatCannotBe(t *testing.T) {
 		return Side{Options: o, Processes: groups}
 	}
 	_, group := serverProcess(t)
+	starters, err := syscall.Getpgid(os.Getppid())
+	if err != nil {
+		t.Fatal(err)
+	}
 	wrong := side()
 	wrong.Streams = 7
 	for want, c := range map[string]struct {
 		slice time.Duration
 		sides []Side
 	}{
-		"sides: give the options of one load or more": {10 * time.Millisecond, nil},
-		"slice: must be 1ms to 10s, got 0s":           {0, []Side{side()}},
-		"sides[1].processes: 1 is no process group":   {10 * time.Millisecond, []Side{side(), side(1)}},
-		"is no process group that can be stopped":     {10 * time.Millisecond, []Side{side(syscall.Getpgrp())}},
+		"sides: give the options of one load or more":                                {10 * time.Millisecond, nil},
+		"slice: must be 1ms to 10s, got 0s":                                          {0, []Side{side()}},
+		"sides[1].processes: 1 is no process group":                                  {10 * time.Millisecond, []Side{side(), side(1)}},
+		fmt.Sprintf("sides[0].processes: %d is no process group", syscall.Getpgrp()): {10 * time.Millisecond, []Side{side(syscall.Getpgrp())}},
+		fmt.Sprintf("sides[1].processes: %d is no process group", starters):          {10 * time.Millisecond, []Side{side(), side(starters)}},
 		"is named twice": {10 * time.Millisecond, []Side{side(group), side(group)}},
 		"sides[0].processes: group 4194305 cannot be stopped: no such": {10 * time.Millisecond, []Side{side(4194305)}},
-		"sides[1].streams: HTTP/1 has one request at a time":           {10 * time.Millisecond, []Side{side(), wrong}},
+		"sides[1].streams: HTTP/1 has one request at a time":           {10 * time.Millisecond, []Side{side(group), wrong}},
 	} {
 		if _, err := Alternate(context.Background(), c.sides, Turns{Slice: c.slice}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
