@@ -145,5 +145,5 @@ async function measurePart<Name extends PartName>(part: Name, { empty, measure }
 /** What the terminal shows of a part. */
 function outcomeLines<Name extends PartName>(file: PartFile<Name>): string[] {
   const { title, findings, tables } = viewOf(file);
-  return [title, ...tables.flatMap((table) => terminalTable(table, { width: Infinity, colour: false })), ...findings];
+  return [title, ...tables.filter(({ rows }) => rows.length > 0).flatMap((table) => terminalTable(table, { width: Infinity, colour: false })), ...findings];
 }

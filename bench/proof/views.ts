@@ -2,6 +2,7 @@
 import { extent, median, type RatioInterval } from '../../lib/analysis/statistics.ts';
 import { change, duration, enumeration, percent, whole } from '../../lib/format.ts';
 import { tableOf, type Column, type Table } from '../../lib/report/table.ts';
+import { linesText } from './power.ts';
 import type { PartFile, PartName, Run, TimedRound } from './results.ts';
 import { halfWidthOf, isDifferent, ratioOf, widthsByTime, widthWithin } from './statistics.ts';
 import { intervalPlot, linePlot, type Bar } from './svg.ts';
@@ -35,13 +36,13 @@ function aa({ data: { runs } }: PartFile<'aa'>): View {
     about: `nginx against the same nginx, ${runs.length} runs of the default length: whatever differs is chance, and a run that calls the two different is wrong. Intervals are of 95 %, so about 1 of 20 may be.`,
     findings: runs.length === 0 ? [] : [`${ofRuns(runs.filter(isDifferent).length, runs)} runs called the two different; the median half-width was ${width(median(runs.map(halfWidthOf)))}.`],
     tables: [runsTable([{ name: 'against itself', runs }])],
-    plots: runs.length === 0 ? [] : [runsPlot('aa', 'A config against itself: ratio and interval of each run', [{ name: 'runs, in order of time', runs, reference: 1 }])],
+    plots: runs.length === 0 ? [] : [runsPlot('aa', 'A config against itself: ratio and interval of each run', [{ name: 'against itself', runs, reference: 1 }])],
     details: [everyRun([{ name: 'against itself', runs }])],
   };
 }
 
 function power({ data: { line, costs } }: PartFile<'power'>): View {
-  const rows = costs.filter(({ trueRatios }) => trueRatios.length > 0).map(({ lines, trueRatios, runs, precise }) => ({ name: `${lines} lines`, truth: ratioOf(trueRatios), trueRatios, runs, precise }));
+  const rows = costs.filter(({ trueRatios }) => trueRatios.length > 0).map(({ lines, trueRatios, runs, precise }) => ({ name: linesText(lines), truth: ratioOf(trueRatios), trueRatios, runs, precise }));
   const found = (runs: readonly Run[]): Run[] => runs.filter(({ verdict }) => verdict === 'slower');
   type Row = (typeof rows)[number];
   const right = (title: string, cell: (row: Row) => string, group = ''): Column<Row> => ({ group, title, align: 'right', cell });
@@ -105,10 +106,10 @@ function slices({ data: { slices: all, wrk } }: PartFile<'slices'>): View {
   type Row = (typeof measured)[number];
   const ways = ['frozen', 'drained', 'wrk'];
   const names = [...new Set(measured.map(({ name }) => name))];
-  const plotOf = (name: string, title: string, of: (row: Row) => readonly number[]): View['plots'][number] => ({
+  const plotOf = (name: string, title: string, of: (row: Row) => readonly number[], known: { reference?: number } = {}): View['plots'][number] => ({
     name, title, svg: intervalPlot({
       title, series: ways, y: asChange, x: 'mean length of a slice',
-      groups: names.map((group) => ({ name: group, bars: measured.filter((row) => row.name === group).map((row) => barOf(ways.indexOf(row.way), of(row))) })),
+      groups: names.map((group) => ({ name: group, ...known, bars: measured.filter((row) => row.name === group).map((row) => barOf(ways.indexOf(row.way), of(row))) })),
     }),
   });
   const cell = (of: (row: Row) => readonly number[]) => (row: Row): string => bounded(ratioOf(of(row)));
@@ -124,7 +125,7 @@ function slices({ data: { slices: all, wrk } }: PartFile<'slices'>): View {
     ])],
     plots: measured.length === 0 ? [] : [
       plotOf('slices-effect', 'open_file_cache by the length of a slice', ({ effect }) => effect),
-      plotOf('slices-nothing', 'Nothing by the length of a slice: 1 is right', ({ control }) => control),
+      plotOf('slices-nothing', 'Nothing by the length of a slice: 1 is right', ({ control }) => control, { reference: 1 }),
     ],
     details: [],
   };

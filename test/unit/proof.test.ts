@@ -209,7 +209,7 @@ nginx against the same nginx, 3 runs of the default length: whatever differs is 
     const { markdown, plots } = proofPage({
       aa,
       power: partFile('power', {
-        line: 'set $cost "x";',
+        line: 'rewrite ^/none$ /;',
         costs: [{ lines: 6, trueRatios: ratios, runs: [runWith(0.97, 0.008, 'slower'), runWith(0.995, 0.009, 'inconclusive')], precise: [runWith(0.97, 0.009, 'slower', { seconds: 17 })] }],
       }),
       width: partFile('width', { alternating: timed(3.5), sequential: timed(24) }),
