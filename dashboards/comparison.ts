@@ -79,7 +79,7 @@ const ratioBars = barsPanel({
 const requestsOverTime = timeSeriesPanel({
   id: 3,
   title: 'Responses/s over time',
-  description: 'Responses of any status in each second, per second under load; rounds of the variants take turns. If it lies outside of the dashboard\'s '
+  description: 'Responses of any status in each second, per second under load; the variants take turns. If it lies outside of the dashboard\'s '
     + 'time range, "Zoom to data" or a click on the run in the list below brings it here.',
   grid: { x: 0, y: 47, w: 20, h: 9 },
   lines: [{ ...perSecondUnderLoad('loadgen_responses', { where: pickedRun, groupBy: ['variant'] }), name: '${__field.labels.variant}' }],

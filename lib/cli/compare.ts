@@ -17,7 +17,7 @@ import { flagLines, readWords, type Flag } from './words.ts';
 
 const compareFlags = {
   'url': { value: 'URL', help: 'a path, or a URL whose port says which of several addresses (/)' },
-  'load': { value: '"wrk -c 100 -d 10"', help: 'a command line of wrk, h2load, ab, weighttp or vegeta (100 connections, 10 s)' },
+  'load': { value: '"wrk -c 100 -d 10"', help: 'a command line of wrk, h2load, ab, weighttp or vegeta (100 connections)' },
   ...runFlags,
 } as const satisfies Record<string, Flag>;
 

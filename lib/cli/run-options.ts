@@ -12,7 +12,7 @@ export const runFlags = {
   'rounds': { value: 'N', help: 'rounds, each with every variant once (10, or the scenario\'s)' },
   'precision': { value: '1%', help: 'go on until each is decided or known to within this (5 to 80 rounds)' },
   'max-time': { value: '10m', help: 'begin no round that would not end within this time' },
-  'duration': { value: '1s', help: 'measured time per variant and round (1s; the load\'s with --exact)' },
+  'duration': { value: '1s', help: 'measured time per variant and round (1s, at a rate 2s)' },
   'quick': { help: 'at most 4 short rounds, for a first look' },
   'same-within': { value: '1%', help: 'how far apart two variants may be and still be the same (1%)' },
   'fail-if': { value: 'VERDICT', help: 'exit with 3 when one is slower, faster, or different (either)' },

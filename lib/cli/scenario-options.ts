@@ -6,7 +6,7 @@ import { readWords, type Flag } from './words.ts';
 export const scenarioFlags = {
   ...runFlags,
   'variants': { value: 'a,b', help: 'only these variants' },
-  'exact': { help: 'threads and workers as published, instead of scaled to this machine' },
+  'exact': { help: 'threads, workers, times and counts as published, not fitted to this machine' },
 } as const satisfies Record<string, Flag>;
 
 export interface ScenarioOptions extends RunOptions {
