@@ -1,13 +1,11 @@
-// How runs end, with the real nginx and k6: by their verdicts, by the time, in the look at the generator, and with which code.
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+// How runs end, with the real nginx and k6: by their verdicts, by the time, and with which code.
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { cpusOf, readProcessors } from '../../lib/runner/processors.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
-import { descendants, stillRunning } from '../fixtures/processes.ts';
-import { makeHome, newOut, readResult, runFolder, startScenario, type Home } from '../scenario-run.ts';
+import { makeHome, newOut, readResult, startScenario, type Home } from '../scenario-run.ts';
 
-const soon = { timeout: 30_000, interval: 10 };
 const testLimitMs = 120_000;
 
 let home: Home;
@@ -35,11 +33,10 @@ test('--rounds auto ends at the look that decides, and --fail-if tells by the ex
   const out = newOut();
   const run = startScenario([shortRounds(out), '--rounds', 'auto', '--fail-if', 'slower', '--store', 'none', '--out', out], home.env);
   expect(await run.ended, run.stderr()).toBe(3);
-  const { state, looks, variants, comparisons, ceilings } = readResult(out);
+  const { state, looks, variants, comparisons } = readResult(out);
   expect({ state, looks }).toEqual({ state: 'complete', looks: [5, 10, 20] });
   expect(looks).toContain(variants[0]?.rounds.length);
   expect(comparisons).toMatchObject([{ variant: 'closed', verdict: 'slower' }]);
-  expect(ceilings.map((ceiling) => ceiling.variants)).toEqual([['kept'], ['closed']]);
   expect(run.stdout()).toMatch(/· 5 to 20 rounds, about \d+ s to \d+ s$/m);
   expect(run.stderr()).toMatch(/^round 5 of 5 to 20 · kept · /m);
   expect(run.stderr().trimEnd().split('\n').at(-1)).toBe('--fail-if slower: closed is slower than kept');
@@ -68,35 +65,4 @@ test('a scenario that shares the cores gives them all to both sides; --fail-if t
   expect(variants[0]?.load.threads).toBe(Math.min(4, cpusOf(readProcessors().cores).length));
   expect(comparisons[0]?.verdict).not.toBe('faster');
   for (const { noise } of variants.flatMap(({ rounds }) => rounds.flatMap(({ phases }) => phases))) expect(noise).not.toBeNull();
-}, testLimitMs);
-
-test('Ctrl-C while the generator is looked at ends everything', async () => {
-  const out = newOut();
-  const run = startScenario(['nginx-open-file-cache', '--store', 'none', '--out', out], home.env);
-  await vi.waitFor(() => {
-    if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
-    expect(existsSync(join(runFolder(out), 'ceiling', '1', 'record.ndjson'))).toBe(true);
-  }, soon);
-  const started = descendants(run.pid);
-  expect(started.map(({ command }) => command)).toEqual(expect.arrayContaining(['k6', 'responder']));
-  run.kill('SIGINT');
-  expect(await run.ended).toBe(130);
-  await vi.waitFor(() => expect(stillRunning(started)).toEqual([]), soon);
-  expect(readResult(out)).toMatchObject({ state: 'partial', ceilings: [], variants: [{ rounds: [] }, { rounds: [] }] });
-}, testLimitMs);
-
-test('a responder that fails is noted, and the run goes on', async () => {
-  const out = newOut();
-  const tools = join(out, '..', 'tools');
-  mkdirSync(tools);
-  symlinkSync(home.env['K6_BIN'] as string, join(tools, 'k6'));
-  writeFileSync(join(tools, 'responder'), '#!/bin/sh\necho "it is ill" >&2\nexit 3\n', { mode: 0o755 });
-  const run = startScenario(['nginx-open-file-cache', '--rounds', '1', '--duration', '200ms', '--store', 'none', '--out', out], { ...home.env, K6_BIN: join(tools, 'k6') });
-  expect(await run.ended, run.stderr()).toBe(0);
-  const { ceilings, warnings, variants } = readResult(out);
-  expect(ceilings).toEqual([]);
-  expect(variants.map(({ ceilingShare }) => ceilingShare)).toEqual([null, null]);
-  expect(warnings).toContain('what the generator can do at most here was not measured: workers, open-file-cache: the responder ended with code 3: it is ill');
-  expect(readdirSync(runFolder(out))).toContain('ceiling');
-  expect(readFileSync(join(runFolder(out), 'table.md'), 'utf8')).toContain('it is ill');
 }, testLimitMs);

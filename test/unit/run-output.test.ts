@@ -31,7 +31,7 @@ describe('the heading', () => {
     [{ rounds: 'auto', maxTimeSeconds: 200 }, '5 to 8 rounds, about 1 min 57 s to 3 min 6 s'],
     [{ rounds: 'auto', maxTimeSeconds: 30 }, '1 round, about 25 s'],
     [{ rounds: 12, maxTimeSeconds: 100 }, '4 rounds, about 1 min 34 s'],
-  ])('says how many rounds it may come to, the look at the generator included: %j', (options, text) => {
+  ])('says how many rounds it may come to: %j', (options, text) => {
     expect(headOf(options)).toBe(text);
   });
 

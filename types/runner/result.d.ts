@@ -318,8 +318,6 @@ export interface VariantResult {
      */
     serverShare: number | null;
     generatorShare: number | null;
-    /** requests/s (median) divided by what the generator can do at most with this load on this machine (`ceilings`); null where that was not measured. */
-    ceilingShare: number | null;
     /** null on loopback, and when the variant was not run here. */
     network: NetworkResult | null;
     /** Of whole rounds, so over all phases; null when the variant was not run here. */
@@ -372,15 +370,6 @@ export interface Share {
     words: string;
     share: number;
     ci95: [number, number] | null;
-}
-/** What the generator can do at most here with a load, found against a responder that does nothing else. */
-export interface Ceiling {
-    /** Variants that are loaded so. */
-    variants: string[];
-    /** requests/s that the responder answered, divided by `generatorShare`. */
-    rps: number;
-    /** The share of its cores that the generator used for them, 0 to 1. Below 0.9 the responder was the limit, and `rps` is what the CPU time per request comes to. */
-    generatorShare: number;
 }
 /** The smallest effect that is told from noise with so many rounds, as a ratio above 1; seen in a comparison of one config with itself. */
 export interface NoiseFloor {
@@ -438,8 +427,6 @@ export interface Result {
     sameWithin: number;
     /** Of a scenario that compares a config with itself; null otherwise, and with too few rounds. */
     noiseFloor: NoiseFloor | null;
-    /** One per load that differs; empty where it was not measured. */
-    ceilings: Ceiling[];
     /** Of the run's own networks; empty on loopback. */
     kernelSettings: KernelSetting[];
     /** null with `--store none`. */
