@@ -248,6 +248,17 @@ test('a result of a newer bakeoff, and one of an older: what is not known is lef
   expect(checkResult(JSON.stringify(older), 'file').variants[0]?.rounds[1]?.phases[0]).toMatchObject({ hung: 0, longestGapMs: 0, monotonicMs: [0, 0], requests: 604_300 });
 });
 
+test('a result of a bakeoff that measured what the generator can do at most: its page is made without that', async () => {
+  const older = {
+    ...both, ceilings: [{ variants: ['workers', 'open-file-cache'], rps: 110_000, generatorShare: 0.97 }],
+    variants: both.variants.map((variant) => ({ ...variant, ceilingShare: 0.55 })),
+  };
+  expect(checkResult(JSON.stringify(older), 'file')).toEqual(both);
+  const folder = aRun('older', JSON.stringify({ ...older, run: 'older' }));
+  expect(await main(['report', 'older']), complained.join()).toBe(0);
+  expect(readFileSync(join(folder, 'report.html'), 'utf8')).toContain('open-file-cache is faster');
+});
+
 describe('files beside a result', () => {
   const secret = 'a secret of this machine';
 

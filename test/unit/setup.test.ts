@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { main } from '../../lib/cli/main.ts';
 import { errorLine, newPackages } from '../../lib/setup/apt.ts';
-import { findGo, delaylinkBeside } from '../../lib/setup/k6.ts';
+import { delaylinkBeside, findGo } from '../../lib/setup/k6.ts';
 import { thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { Progress } from '../../lib/setup/progress.ts';

@@ -2,16 +2,19 @@ package engine
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto"
 	"encoding/binary"
+	"fmt"
 	"net"
 	"runtime"
+	"strings"
+	"sync"
+	"syscall"
 	"testing"
 
 	"golang.org/x/net/http2"
-
-	"bakeoff.invalid/xk6-loadgen/responder"
 )
 
 // The steady state of the engine allocates nothing for a request: 0 allocs/op in each of these.
@@ -21,22 +24,17 @@ func BenchmarkKeepAlive(b *testing.B) {
 	benchmark(b, always(ok), func(o *Options) {})
 }
 
-// BenchmarkLongBody is one response of 525,304 bytes, of which the responder's half is in the time.
+// BenchmarkLongBody is one response of 525,304 bytes, of which the server's half is in the time.
 func BenchmarkLongBody(b *testing.B) {
-	r, err := responder.Start(responder.Options{Protocol: responder.HTTP11, BodyBytes: 525_304, Threads: 1})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer r.Close()
-	b.SetBytes(525_304)
-	benchmarkURL(b, "http://"+r.Address()+"/", func(o *Options) { o.Connections = 10 })
+	const bodyBytes = 525_304
+	b.SetBytes(bodyBytes)
+	response := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", bodyBytes, strings.Repeat("x", bodyBytes))
+	benchmark(b, always(response), func(o *Options) { o.Connections = 10 })
 }
 
-// BenchmarkNewConnection is one request with a connection of its own, as ab makes it. Go's own net package allocates for each
-// connection; the responder does not.
+// BenchmarkNewConnection is one request with a connection of its own, as ab makes it.
 func BenchmarkNewConnection(b *testing.B) {
-	r := respond(b)
-	benchmarkURL(b, "http://"+r.Address()+"/", func(o *Options) { o.Protocol, o.KeepAlive = HTTP10, false })
+	benchmarkURL(b, serveOneByOne(b), func(o *Options) { o.Protocol, o.KeepAlive = HTTP10, false })
 }
 
 // BenchmarkH2C is one request of 10 at a time on an HTTP/2 connection.
@@ -53,15 +51,61 @@ func benchmark(b *testing.B, handler func(*testServer, net.Conn), change func(*O
 	benchmarkURL(b, serve(b, handler).url, change)
 }
 
-// respond starts a server that allocates nothing for a connection.
-func respond(t testing.TB) *responder.Responder {
+// serveOneByOne starts a server that takes a connection, answers the one request on it, closes it, and takes the next. It
+// allocates nothing for a connection, as Go's own net package does. It is there until the test is over; returns its URL.
+func serveOneByOne(t testing.TB) string {
 	t.Helper()
-	r, err := responder.Start(responder.Options{Protocol: responder.HTTP11, BodyBytes: 612, Threads: 1})
-	if err != nil {
-		t.Fatal(err)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
-	t.Cleanup(r.Close)
-	return r
+	listener, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	must(err)
+	var all sync.WaitGroup
+	t.Cleanup(func() {
+		// Accept returns an error then.
+		syscall.Shutdown(listener, syscall.SHUT_RDWR)
+		all.Wait()
+		syscall.Close(listener)
+	})
+	must(syscall.Bind(listener, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	must(syscall.Listen(listener, syscall.SOMAXCONN))
+	name, err := syscall.Getsockname(listener)
+	must(err)
+	all.Go(func() {
+		response, request := []byte(strings.Replace(ok, "\r\n", "\r\nConnection: close\r\n", 1)), make([]byte, 4096)
+		for {
+			// syscall.Accept allocates the peer's address.
+			fd, _, errno := syscall.Syscall6(syscall.SYS_ACCEPT4, uintptr(listener), 0, 0, syscall.SOCK_CLOEXEC, 0, 0)
+			switch errno {
+			case 0:
+				answerOnce(int(fd), request, response)
+			case syscall.EINTR, syscall.ECONNABORTED:
+			default:
+				return
+			}
+		}
+	})
+	return fmt.Sprintf("http://127.0.0.1:%d/", name.(*syscall.SockaddrInet4).Port)
+}
+
+// answerOnce reads a request without a body, writes the response and closes.
+func answerOnce(fd int, request, response []byte) {
+	defer syscall.Close(fd)
+	for got := 0; !bytes.HasSuffix(request[:got], []byte("\r\n\r\n")); {
+		n, err := syscall.Read(fd, request[got:])
+		if err == syscall.EINTR {
+			continue
+		}
+		// The client may have closed at the end of a phase.
+		if err != nil || n == 0 {
+			return
+		}
+		got += n
+	}
+	syscall.Write(fd, response)
 }
 
 func benchmarkURL(b *testing.B, url string, change func(*Options)) {

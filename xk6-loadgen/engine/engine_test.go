@@ -227,7 +227,7 @@ func TestNothingIsAllocatedPerRequest(t *testing.T) {
 	o := options(serve(t, always(ok)).url)
 	o.Connections, o.Warmup, o.Requests = 10, 50*time.Millisecond, 20_000
 	wantFewAllocations(t, o)
-	o.URLs, o.KeepAlive, o.Protocol = []string{"http://" + respond(t).Address() + "/"}, false, HTTP10
+	o.URLs, o.KeepAlive, o.Protocol = []string{serveOneByOne(t)}, false, HTTP10
 	wantFewAllocations(t, o)
 }
 

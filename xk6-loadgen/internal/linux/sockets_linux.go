@@ -48,16 +48,6 @@ func Connect(fd int, address unsafe.Pointer, size uintptr) syscall.Errno {
 	}
 }
 
-// Accept takes a connection off a listening socket.
-func Accept(listener int) (int, syscall.Errno) {
-	for {
-		fd, _, errno := syscall.RawSyscall6(unix.SYS_ACCEPT4, uintptr(listener), 0, 0, syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC, 0, 0)
-		if errno != syscall.EINTR {
-			return int(fd), errno
-		}
-	}
-}
-
 // Close closes a descriptor.
 func Close(fd int) { syscall.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0) }
 
