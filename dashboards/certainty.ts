@@ -24,7 +24,7 @@ export const verdictColumn: Column<typeof benchComparison> = {
 export const noiseFloorPanel = statPanel({
   id: 18,
   title: 'Noise floor',
-  description: 'The smallest effect on requests/s that 6 such rounds can show on this machine, by a config against itself. An effect of just that size is seen in about half of all runs.',
+  description: 'The smallest effect on requests/s that 10 such rounds can show on this machine, by a config against itself. An effect of just that size is seen in about half of all runs.',
   grid: { x: 20, y: 47, w: 4, h: 9 },
   from: benchRun,
   where: pickedRun,

@@ -30,11 +30,11 @@ export function roundsToDecide(logs: readonly number[], alpha: number, sameWithi
 }
 
 /** The default of a run, for which a machine's noise floor is stated. */
-const floorRounds = 6;
+const floorRounds = 10;
 
 /**
- * exp(t(5, 0.975) · s/√6), with the spread s of ln ratios between variants that are the same. That is half the 95 % interval
- * of 6 rounds, and an effect gets a verdict where the interval around it leaves out 1, so from half of it on: a smaller
+ * exp(t(9, 0.975) · s/√10), with the spread s of ln ratios between variants that are the same. That is half the 95 % interval
+ * of 10 rounds, and an effect gets a verdict where the interval around it leaves out 1, so from half of it on: a smaller
  * difference of the means is not told from noise, one that is really of this size in about half of all runs.
  * @param comparisons per comparison ln(variant / baseline) of each round, at least two; several are taken together
  * @returns null without any

@@ -234,7 +234,7 @@ describe('a config against itself', () => {
     const quiet = await h2Result('aa', { a: about(100_000), again: about(100_500, uneven) });
     expect(findings(quiet, scenario).filter((line) => !line.includes('limit'))).toEqual([
       expect.stringMatching(/^again and a are the same, and not called different: \+0\.5 % \(95 % interval −\d.* % to \+\d.* %\)\.$/),
-      expect.stringMatching(/^Noise floor: with 6 such rounds this machine shows effects from about ±\d\.\d % on \(one of just that size in about half of all runs\)\.$/),
+      expect.stringMatching(/^Noise floor: with 10 such rounds this machine shows effects from about ±\d\.\d % on \(one of just that size in about half of all runs\)\.$/),
     ]);
     const floor = quiet.noiseFloor?.ratio ?? 0;
     expect(findings(quiet, scenario)).toContainEqual(expect.stringContaining(`effects from about ±${((floor - 1) * 100).toFixed(1)} % on (`));

@@ -284,10 +284,10 @@ describe('power', () => {
     expect(verdicts(4000, 3, (random) => () => 0.003 * normal(random), 6, 0, 'same')).toBeGreaterThanOrEqual(0.95);
   });
 
-  test('an effect as large as the noise floor is found in about half of the runs of 6 rounds', () => {
+  test('an effect as large as the noise floor is found in about half of the runs of 10 rounds', () => {
     // Two values with the variance of ln ratios between sides of 3 % each.
     const floor = noiseFloorOf([[sd, -sd]])?.ratio as number;
-    const found = verdicts(4000, 4, noises.normal as Noise, 6, Math.log(floor), 'faster');
+    const found = verdicts(4000, 4, noises.normal as Noise, 10, Math.log(floor), 'faster');
     expect(found).toBeGreaterThan(0.42);
     expect(found).toBeLessThan(0.6);
   });

@@ -171,15 +171,15 @@ describe('roundsToDecide', () => {
 });
 
 describe('noiseFloorOf', () => {
-  test('is half the interval of 6 rounds: t(5, 0.975) = 2.570582', () => {
+  test('is half the interval of 10 rounds: t(9, 0.975) = 2.262157', () => {
     const logs = [0.01, -0.01, 0.02, -0.02];
     const s = Math.sqrt(0.001 / 3);
-    expect(noiseFloorOf([logs])).toEqual({ rounds: 6, ratio: expect.closeTo(Math.exp(2.570582 * s / Math.sqrt(6)), 8) as number });
+    expect(noiseFloorOf([logs])).toEqual({ rounds: 10, ratio: expect.closeTo(Math.exp(2.262157 * s / Math.sqrt(10)), 8) as number });
   });
 
   test('takes several comparisons together by their degrees of freedom', () => {
     const pooled = noiseFloorOf([[0.01, -0.01, 0.02, -0.02], [0, 0, 0, 0, 0, 0, 0]])?.ratio as number;
-    expect(Math.log(pooled)).toBeCloseTo(2.570582 * Math.sqrt(0.001 / 9 / 6), 8);
+    expect(Math.log(pooled)).toBeCloseTo(2.262157 * Math.sqrt(0.001 / 9 / 10), 8);
   });
 
   test('is nothing without noise and unknown without comparisons', () => {

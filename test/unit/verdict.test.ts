@@ -161,7 +161,7 @@ describe('a control', () => {
     const summary = summarise(facts, [a, again], { control: true });
     expect(summary.comparisons[0]).toMatchObject({ verdict: 'same' });
     // By hand: ln ratios 0.0009995, −0.0009906, 0, 0.0019980; s = 0.0012865.
-    expect(summary.noiseFloor).toEqual({ rounds: 6, ratio: expect.closeTo(Math.exp(2.570582 * 0.001_286_5 / Math.sqrt(6)), 6) as number });
+    expect(summary.noiseFloor).toEqual({ rounds: 10, ratio: expect.closeTo(Math.exp(2.262157 * 0.001_286_5 / Math.sqrt(10)), 6) as number });
     expect(summarise(facts, [a, again]).comparisons[0]).toMatchObject({ verdict: 'none', why: 'the same config and load here' });
   });
 
@@ -272,7 +272,7 @@ describe('a generator at its limit', () => {
     expect(one([both('a', usual), both('b', more)]).verdict).toBe('faster');
     expect(one([held('a', usual), held('b', [1100, 950, 1040, 1000])]).verdict).toBe('inconclusive');
     const again = { ...held('again', usual), setup: 'a' };
-    expect(summarise(facts, [held('a', usual), again], { control: true })).toMatchObject({ comparisons: [{ verdict: 'same' }], noiseFloor: { rounds: 6 } });
+    expect(summarise(facts, [held('a', usual), again], { control: true })).toMatchObject({ comparisons: [{ verdict: 'same' }], noiseFloor: { rounds: 10 } });
   });
 });
 
