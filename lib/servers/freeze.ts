@@ -30,8 +30,9 @@ function maySignal(pid: number): boolean {
 
 /**
  * Its input ends when the one who started it does. The groups' first processes get TERM then (startChild), which waits where they
- * are stopped. Whoever stops them may do so again until it has ended itself, so CONT is sent for 5 s, which is what a server gets to
- * end in (Child.stop). A group that is gone is left out from then on: its id may come to be another's.
+ * are stopped. k6 gets it too, twice at times (for the last thread but one of ours, and for the last), which ends it at once in the
+ * middle of a turn; or it goes on to stop servers for a moment. So CONT is sent for 5 s, which is what a server gets to end in
+ * (Child.stop). A group that is gone is left out from then on: its id may come to be another's.
  */
 const untilTheyEnd = `
   trap "" HUP INT TERM

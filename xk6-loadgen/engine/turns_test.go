@@ -257,12 +257,14 @@ func TestAGroupThatHasEndedGetsNoMoreSignals(t *testing.T) {
 // sidesVariable makes a process of this test's binary a generator, see TestAsGenerator.
 const sidesVariable = "ENGINE_TEST_SIDES"
 
-// TestAsGenerator is no test but a process that loads servers in turns until a loop of the first one's panics.
+// TestAsGenerator is no test but a process that loads servers in turns, if they can be, until a loop of the first one's panics.
 func TestAsGenerator(t *testing.T) {
 	words := strings.Fields(os.Getenv(sidesVariable))
 	if len(words) == 0 {
 		t.Skip("runs in a process of its own")
 	}
+	turns := Turns{Slice: 10 * time.Millisecond}
+	var sides []Side
 	var runs []*run
 	for ; len(words) > 0; words = words[2:] {
 		group, err := strconv.Atoi(words[1])
@@ -275,25 +277,46 @@ func TestAsGenerator(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		sides = append(sides, Side{Options: o, Processes: []int{group}})
 		runs = append(runs, &run{plan: p, processes: []int{group}})
+	}
+	if err := turns.check(sides); err != nil {
+		t.Fatal(err)
 	}
 	start(context.Background(), runs, func() {
 		runs[0].loops[0].plan = nil
-		takeTurns(runs, Turns{Slice: 10 * time.Millisecond})
+		takeTurns(runs, turns)
 	})
+}
+
+// generatorProcess runs TestAsGenerator in a process group of its own, and returns what it said once it has failed.
+func generatorProcess(t *testing.T, sides ...any) string {
+	t.Helper()
+	command := exec.Command(os.Args[0], "-test.run=^TestAsGenerator$")
+	command.Env = append(os.Environ(), sidesVariable+"="+strings.TrimSpace(fmt.Sprintln(sides...)))
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	output, err := command.CombinedOutput()
+	if err == nil {
+		t.Error("it ended as if all were well")
+	}
+	return string(output)
 }
 
 func TestALoopThatPanicsLeavesNoServerStopped(t *testing.T) {
 	urlA, a := serverProcess(t)
 	urlB, b := serverProcess(t)
 	urlC, c := serverProcess(t)
-	command := exec.Command(os.Args[0], "-test.run=^TestAsGenerator$")
-	command.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %s %d %s %d", sidesVariable, urlA, a, urlB, b, urlC, c))
-	output, err := command.CombinedOutput()
-	if err == nil || !strings.Contains(string(output), "panic: ") {
-		t.Fatalf("it ended with %v, and said %s", err, output)
+	if said := generatorProcess(t, urlA, a, urlB, b, urlC, c); !strings.Contains(said, "panic: ") {
+		t.Errorf("it said %s", said)
 	}
 	wantNotStopped(t, a, b, c)
+}
+
+func TestTheGroupOfWhoStartedTheProcessCannotBeStopped(t *testing.T) {
+	own := syscall.Getpgrp()
+	if said := generatorProcess(t, serve(t, always(ok)).url, own); !strings.Contains(said, fmt.Sprintf("sides[0].processes: %d is no process group", own)) {
+		t.Errorf("it said %s", said)
+	}
 }
 
 func TestTurnsThatCannotBe(t *testing.T) {
@@ -304,10 +327,6 @@ func TestTurnsThatCannotBe(t *testing.T) {
 		return Side{Options: o, Processes: groups}
 	}
 	_, group := serverProcess(t)
-	starters, err := syscall.Getpgid(os.Getppid())
-	if err != nil {
-		t.Fatal(err)
-	}
 	wrong := side()
 	wrong.Streams = 7
 	for want, c := range map[string]struct {
@@ -318,7 +337,6 @@ func TestTurnsThatCannotBe(t *testing.T) {
 		"slice: must be 1ms to 10s, got 0s":                                          {0, []Side{side()}},
 		"sides[1].processes: 1 is no process group":                                  {10 * time.Millisecond, []Side{side(), side(1)}},
 		fmt.Sprintf("sides[0].processes: %d is no process group", syscall.Getpgrp()): {10 * time.Millisecond, []Side{side(syscall.Getpgrp())}},
-		fmt.Sprintf("sides[1].processes: %d is no process group", starters):          {10 * time.Millisecond, []Side{side(), side(starters)}},
 		"is named twice": {10 * time.Millisecond, []Side{side(group), side(group)}},
 		"sides[0].processes: group 4194305 cannot be stopped: no such": {10 * time.Millisecond, []Side{side(4194305)}},
 		"sides[1].streams: HTTP/1 has one request at a time":           {10 * time.Millisecond, []Side{side(group), wrong}},
