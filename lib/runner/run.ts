@@ -95,7 +95,11 @@ export async function runRounds(context: RunContext, environment: Environment, e
   /** Tries the servers, and finds who cannot take turns. */
   async function prepare(): Promise<void> {
     tried = await tryServers(context);
-    const alone = new Map([...tried].flatMap(([variant, { whyAlone }]) => (whyAlone === undefined ? [] : [[variant, whyAlone] as const])));
+    const inTurns = plan.groups.flatMap(({ sides }) => (sides.length > 1 ? sides.map(({ variant }) => variant.name) : []));
+    const alone = new Map(inTurns.flatMap((variant) => {
+      const why = tried.get(variant)?.whyAlone;
+      return why === undefined ? [] : [[variant, why] as const];
+    }));
     groups = apart(plan.groups, new Set(alone.keys()));
     for (const [variant, why] of alone) note({ kind: 'alone', variant, why });
   }

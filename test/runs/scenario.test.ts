@@ -240,6 +240,21 @@ describe('when a part fails', () => {
     expect(result.warnings).toContainEqual(expect.stringMatching(/^round 2 was dropped and repeated as round 3: \S+: nginx \(pid \d+\) ended with code 9/));
   }, testLimitMs);
 
+  test('a server that cannot be stopped as a whole is loaded alone, and that is said', async () => {
+    const out = newOut();
+    const flighty = join(out, '..', 'nginx');
+    // What it leaves behind is in a session of its own, and ends by itself.
+    writeFileSync(flighty, `#!/bin/sh\nif [ "$1" = -p ]; then setsid sleep 20 & fi\nexec ${home.env['NGINX_BIN']} "$@"\n`, { mode: 0o755 });
+    const run = start([name, '--rounds', '1', '--duration', '300ms', '--store', 'none', '--out', out], { NGINX_BIN: flighty });
+    expect(await run.ended, run.stderr()).toBe(0);
+    const { state, warnings, variants } = readResult(out);
+    expect([state, variants.map(({ rounds }) => rounds.length)]).toEqual(['complete', [1, 1]]);
+    for (const variant of ['workers', 'open-file-cache']) {
+      expect(warnings).toContainEqual(expect.stringMatching(new RegExp(`^${variant} was loaded alone, and not in turns with the others: its process \\d+ is in a process group of its own; the machine's noise is in its figures$`)));
+    }
+    expect(readdirSync(join(runFolder(out), 'round-1')).sort()).toEqual(['k6-1', 'k6-2', 'open-file-cache', 'workers']);
+  }, testLimitMs);
+
   test('a database that hangs when a round is over does not cost that round', async () => {
     const out = newOut();
     let hung = false;
