@@ -35,7 +35,7 @@ func TestAServerThatForbidsStreamsTimesOut(t *testing.T) {
 		}
 	})
 	o := h2Options(s)
-	o.Connections, o.Streams, o.Requests, o.Timeout = 1, 1, 3, 100*time.Millisecond
+	o.Connections, o.Streams, o.Requests, o.Timeout = 1, 1, 3, time.Second
 	r := load(t, context.Background(), o)
 	// Each connection's first stream is opened before the limit is known.
 	if r.Responses[0] != 2 || r.Errors[ErrTimeout] != 1 {

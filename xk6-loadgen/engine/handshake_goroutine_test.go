@@ -178,7 +178,8 @@ func keyUpdater(t *testing.T, cipher string) (s *testServer, wasAsked func(), co
 	s = serve(t, func(_ *testServer, c net.Conn) {
 		var upstream net.Conn
 		waitFor(t, func() bool {
-			upstream, err = net.Dial("tcp", address)
+			over, err := net.Dial("tcp", address)
+			upstream = over
 			return err == nil
 		})
 		defer upstream.Close()
