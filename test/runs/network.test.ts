@@ -111,7 +111,7 @@ test('a round whose packets were not counted to its end does not count', async (
   expect(await run.ended, run.stderr()).toBe(0);
   const { variants: [variant], warnings } = readResult(out);
   expect(variant?.rounds.map(({ round }) => round)).toEqual([2]);
-  expect(warnings).toContainEqual('round 1 was dropped and repeated as round 2: the link says "nothing" instead of an answer');
+  expect(warnings).toContainEqual('round 1 was dropped and repeated as round 2: no-push: the link says "nothing" instead of an answer');
 });
 
 describe('nothing is left', () => {
@@ -151,7 +151,7 @@ describe('nothing is left', () => {
     await expectNothingLeft(second);
     const { state, warnings } = readResult(out);
     expect(state).toBe('partial');
-    expect(warnings).toContainEqual(expect.stringMatching(/^round 1 was dropped and repeated as round 2: the link \(.*delaylink, pid \d+\) ended by SIGKILL$/));
+    expect(warnings).toContainEqual(expect.stringMatching(/^round 1 was dropped and repeated as round 2: no-push: the link \(.*delaylink, pid \d+\) ended by SIGKILL$/));
     expect(ownNetwork()).toEqual(before);
   });
 
