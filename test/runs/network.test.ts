@@ -98,7 +98,7 @@ test('a round in which the network\'s devices dropped packets does not count, an
   expect(await run.ended, run.stderr()).toBe(0);
   const { state, variants, warnings } = readResult(out);
   expect([state, variants.map(({ rounds }) => rounds.map(({ round }) => round))]).toEqual(['complete', [[2], [2]]]);
-  expect(warnings).toContainEqual('round 1 was dropped and repeated as round 2: no-push: the network\'s own devices dropped 3 packets that the link did not come to read: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus)');
+  expect(warnings).toContainEqual('round 1 was dropped and repeated as round 2: the network\'s own devices dropped 3 packets that the link did not come to read: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus)');
   // What is on its way after a window is of no matter to it.
   expect(warnings.filter((line) => line.includes('on their way'))).toEqual(['no-push: packets were still on their way 10 s after the load of round 2, and are not among those that are counted']);
 });
