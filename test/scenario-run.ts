@@ -3,11 +3,12 @@ import { spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished, vi } from 'vitest';
 import type { Result } from '../lib/runner/result.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
 import { ensureTools, toolVariable, type ToolName } from '../lib/setup/tools.ts';
 import { openStore, type Store } from '../lib/store/index.ts';
+import { descendants } from './fixtures/processes.ts';
 
 /** What the runs of a test file share: a folder for temporary files, locks and the database, and the tools. */
 export interface Home { folder: string; env: Record<string, string>; remove(): void }
@@ -85,4 +86,17 @@ export function runFolder(out: string): string {
 
 export function readResult(out: string): Result {
   return JSON.parse(readFileSync(join(runFolder(out), 'result.json'), 'utf8')) as Result;
+}
+
+/** Waits until k6 runs in a round (and has sent `samples`), and returns the id of the server's master process. */
+export async function underLoad(run: ScenarioRun, out: string, round: number, samples = ''): Promise<number> {
+  return vi.waitFor(() => {
+    if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
+    const folder = join(runFolder(out), `round-${round}`, 'k6-1');
+    expect(readFileSync(join(folder, 'record.ndjson'), 'utf8')).toContain(samples);
+    // Parents come before their children.
+    const master = descendants(run.pid).find(({ command }) => command === 'nginx');
+    if (master === undefined) throw new Error('there is no nginx');
+    return master.pid;
+  }, { timeout: 30_000, interval: 20 });
 }

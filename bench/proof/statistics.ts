@@ -1,5 +1,5 @@
 // What the parts of the proof are summed up by, beside the runner's own statistics.
-import { ratioInterval, total, type RatioInterval } from '../../lib/analysis/statistics.ts';
+import { halfWidth, ratioInterval, total, type RatioInterval } from '../../lib/analysis/statistics.ts';
 import { minimumRounds } from '../../lib/analysis/verdict.ts';
 import type { Run, TimedRound } from './results.ts';
 
@@ -8,12 +8,7 @@ export function ratioOf(ratios: readonly number[]): RatioInterval {
   return ratioInterval(ratios.map(() => 1), ratios);
 }
 
-/** How far the interval's further end is from the ratio, as a share of it: 0.01 is ±1 %. */
-export function halfWidth({ ratio, interval: [low, high] }: RatioInterval): number {
-  return Math.max(high / ratio, ratio / low) - 1;
-}
-
-/** The same of a run, by its own interval. */
+/** Of a run, by its own interval. */
 export function halfWidthOf({ ratio, ci95 }: Pick<Run, 'ratio' | 'ci95'>): number {
   return halfWidth({ ratio, interval: ci95 });
 }

@@ -2,10 +2,11 @@
 import { apart } from '../../lib/runner/groups.ts';
 import type { RunContext } from '../../lib/runner/round.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
+import { halfWidth } from '../../lib/analysis/statistics.ts';
 import { percent } from '../../lib/format.ts';
 import { inContext, noted, timedRound, type Lab } from './lab.ts';
 import type { ProofData } from './results.ts';
-import { halfWidth, ratioOf } from './statistics.ts';
+import { ratioOf } from './statistics.ts';
 
 /** One server after the other, each alone for 10 s: a round as the articles' authors, and this project until it alternated, made it. */
 const sequentialSeconds = 10;

@@ -77,6 +77,11 @@ export function meanInterval(values: readonly number[], alpha: number): Interval
 
 export interface RatioInterval { ratio: number; interval: [low: number, high: number] }
 
+/** How far the interval's further end is from the ratio, as a share of it: 0.01 is ±1 %. */
+export function halfWidth({ ratio, interval: [low, high] }: RatioInterval): number {
+  return Math.max(high / ratio, ratio / low) - 1;
+}
+
 /**
  * How many times the variant's figure is the baseline's, with its confidence interval. The unit is the round: d =
  * ln(variant / baseline) within one, so that what changes both sides of a round alike takes no part; the ratio is exp(mean d),

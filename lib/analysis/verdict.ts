@@ -6,7 +6,7 @@ import { judgeFamily, type Judged } from './family.ts';
 import { limitOf } from './limit.ts';
 import { outliersOf } from './outliers.ts';
 import { mostRounds, roundsToDecide } from './rounds-needed.ts';
-import { alphaOf, logRatios, ratioInterval } from './statistics.ts';
+import { alphaOf, halfWidth, logRatios, ratioInterval } from './statistics.ts';
 
 /** Fewer rounds than this give no verdict: with 3 the interval is as wide as any effect. */
 export const minimumRounds = 4;
@@ -73,8 +73,8 @@ export function notFinalMark({ state }: Pick<Result, 'state'>): string {
 }
 
 /** Whether more rounds have nothing to bring: it is not inconclusive (without a verdict it gets none by more), or its interval lies within `precision` of its ratio. */
-export function settled({ verdict, ratio, ci95: [low, high] }: Comparison, precision: number): boolean {
-  return verdict !== 'inconclusive' || Math.max(high / ratio, ratio / low) <= 1 + precision;
+export function settled({ verdict, ratio, ci95 }: Comparison, precision: number): boolean {
+  return verdict !== 'inconclusive' || halfWidth({ ratio, interval: ci95 }) <= precision;
 }
 
 /** Without any ratio measured here. */

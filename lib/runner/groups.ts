@@ -21,10 +21,7 @@ export interface GroupLimits {
   memoryBytes: number;
 }
 
-/**
- * The noise of a machine is slow: sides that alternate faster than it see the same of it. Shorter ones than this are more about
- * what a switch costs than about the server (`npm run bench -- proof-slices`).
- */
+/** The noise of a machine is slow: sides that alternate faster than it see the same of it. `npm run bench -- proof-slices` tries other lengths. */
 const sliceSeconds = 0.01;
 
 /** All the others' turns together stay below it, half of TCP's shortest retransmission (200 ms). */
@@ -57,10 +54,9 @@ export function isInTurns(scenario: Scenario, variant: Variant): boolean {
  * The groups of every round. Together are all that take turns: those with a rate, and those without one. Where files or memory do not allow all at once there are more groups, in the variants' order.
  */
 export function groupsOf(scenario: Scenario, variants: readonly PlannedVariant[], limits: GroupLimits): Group[] {
-  const isAlone = ({ variant }: PlannedVariant): boolean => !isInTurns(scenario, variant);
-  const together = variants.filter((planned) => !isAlone(planned));
+  const together = variants.filter(({ variant }) => isInTurns(scenario, variant));
   return [
-    ...variants.filter(isAlone).map((planned) => groupOf([planned])),
+    ...variants.filter((planned) => !together.includes(planned)).map((planned) => groupOf([planned])),
     ...fitting(scenario, together.filter(({ load }) => load.rate === undefined), limits),
     ...fitting(scenario, together.filter(({ load }) => load.rate !== undefined), limits),
   ];

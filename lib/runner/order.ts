@@ -1,12 +1,12 @@
-// The order of the variants within each round: what a machine does over time (heat, neighbours) must not favour one.
+// The order within each round, of groups, or of whatever is measured in turn: what a machine does over time (heat, neighbours) must not favour one.
 
 /**
- * Two variants alternate (AB, BA, …); more get a random permutation per round, the same one for the same seed.
+ * Two alternate (AB, BA, …); more get a random permutation per round, the same one for the same seed.
  * @param round from 1
  */
-export function orderOfRound<T>(variants: readonly T[], round: number, seed: string): T[] {
-  if (variants.length <= 2) return round % 2 === 1 ? [...variants] : variants.toReversed();
-  const order = [...variants];
+export function orderOfRound<T>(all: readonly T[], round: number, seed: string): T[] {
+  if (all.length <= 2) return round % 2 === 1 ? [...all] : all.toReversed();
+  const order = [...all];
   const random = randomNumbers(`${seed} ${round}`);
   // Fisher–Yates.
   for (let last = order.length - 1; last > 0; last--) {

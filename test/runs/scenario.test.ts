@@ -1,6 +1,5 @@
 // Whole runs with the real nginx, influxd and k6: what comes out, and what is left when something goes wrong.
-import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -9,7 +8,7 @@ import { projectRoot } from '../../lib/setup/paths.ts';
 import { accessUrl } from '../fixtures/influx-access.ts';
 import { influxProxy, refusal } from '../fixtures/influx-proxy.ts';
 import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
-import { makeHome, newOut, readResult, runFolder, startScenario, storeOf, type Home, type ScenarioRun } from '../scenario-run.ts';
+import { makeHome, newOut, readResult, runFolder, startScenario, storeOf, underLoad, type Home, type ScenarioRun } from '../scenario-run.ts';
 
 const name = 'nginx-open-file-cache';
 const soon = { timeout: 30_000, interval: 20 };
@@ -21,19 +20,6 @@ afterAll(() => home.remove());
 
 function start(args: readonly string[], variables: Readonly<Record<string, string>> = {}): ScenarioRun {
   return startScenario(args, { ...home.env, ...variables });
-}
-
-/** Waits until k6 runs in a round (and has sent `samples`), and returns the id of the server's master process. */
-async function underLoad(run: ScenarioRun, out: string, round: number, samples = ''): Promise<number> {
-  return vi.waitFor(() => {
-    if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
-    const folder = join(runFolder(out), `round-${round}`, 'k6-1');
-    expect(readFileSync(join(folder, 'record.ndjson'), 'utf8')).toContain(samples);
-    // Parents come before their children.
-    const master = descendants(run.pid).find(({ command }) => command === 'nginx');
-    if (master === undefined) throw new Error('there is no nginx');
-    return master.pid;
-  }, soon);
 }
 
 async function allGone(processes: readonly Seen[]): Promise<void> {
@@ -358,78 +344,3 @@ describe('when a part fails', () => {
     expect(readResult(out)).toMatchObject({ state: 'partial', variants: [{ rounds: [] }, { rounds: [] }] });
   }, testLimitMs);
 });
-
-describe('a results folder', () => {
-  test('that cannot be is refused before anything starts', async () => {
-    const out = newOut();
-    writeFileSync(out, 'a file in the way');
-    const run = start([name, '--out', join(out, 'deeper')]);
-    expect(await run.ended).toBe(1);
-    expect(run.stderr()).toMatch(/^cannot write results to .*deeper: there is a file of that name in its path; [^\n]*\n$/);
-    expect(run.stdout()).toBe('');
-    expect(readFileSync(out, 'utf8')).toBe('a file in the way');
-  }, testLimitMs);
-
-  test('that is closed to us is refused', async ({ skip }) => {
-    skip(process.getuid?.() === 0, 'root may write everywhere');
-    const out = newOut();
-    mkdirSync(out, { mode: 0o555 });
-    onTestFinished(() => chmodSync(out, 0o755));
-    const run = start([name, '--out', out]);
-    expect(await run.ended).toBe(1);
-    expect(run.stderr()).toContain('you may not write there');
-  }, testLimitMs);
-
-  test.each([
-    ['round-2/k6-1/load.json', 'partial'],
-    ['table.md', 'complete'],
-  ])('with a folder in the place of %s ends the run with one line', async (inTheWay, state) => {
-    const out = newOut();
-    const run = start([name, '--rounds', '2', '--duration', '500ms', '--store', 'none', '--out', out]);
-    await underLoad(run, out, 1);
-    mkdirSync(join(runFolder(out), inTheWay), { recursive: true });
-    expect(await run.ended).toBe(1);
-    expect(run.stderr().trimEnd().split('\n').at(-1)).toMatch(/^cannot write results to .*: there is a folder where a file has to be; mend that or name another folder with --out$/);
-    expect(readResult(out).state).toBe(state);
-  }, testLimitMs);
-
-  test('that is small is refused, and one that fills up keeps its finished rounds', async ({ skip }) => {
-    const out = newOut();
-    mkdirSync(out);
-    mountTmpfs(out, '4m', skip);
-    const refused = start([name, '--rounds', '100', '--store', 'none', '--out', out]);
-    expect(await refused.ended).toBe(1);
-    expect(refused.stderr()).toMatch(/has too little space, this run needs \d+ MB: [^\n]*\n$/);
-    expect(readdirSync(out)).toEqual([]);
-
-    const run = start([name, '--rounds', '3', '--duration', '4s', '--store', 'none', '--out', out]);
-    await underLoad(run, out, 2);
-    fill(join(runFolder(out), 'filler'));
-    expect(await run.ended).toBe(1);
-    expect(run.stderr().trimEnd().split('\n').at(-1)).toMatch(/^cannot write results to .*: its file system is full; mend that or name another folder with --out$/);
-    expect(readResult(out)).toMatchObject({ state: 'partial', variants: [{ rounds: [{ round: 1 }] }, { rounds: [{ round: 1 }] }] });
-    // The second may have been whole all the same.
-    expect(run.stdout()).toMatch(/Ended early: [12] of 3 rounds/);
-  }, testLimitMs);
-});
-
-function mountTmpfs(folder: string, size: string, skip: (condition: boolean, note: string) => void): void {
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', folder], { stdio: 'pipe' });
-  } catch (error) {
-    skip(true, `a small file system needs root and the right to mount: ${(error as Error).message.split('\n')[1] ?? ''}`);
-  }
-  onTestFinished(() => { execFileSync('umount', ['--lazy', folder]); });
-}
-
-/** Takes all space that is left on the file system. */
-function fill(file: string): void {
-  for (let size = 1 << 20; size >= 4096;) {
-    try {
-      writeFileSync(file, Buffer.alloc(size), { flag: 'a' });
-    } catch {
-      size /= 2;
-    }
-  }
-  expect(existsSync(file)).toBe(true);
-}

@@ -1,14 +1,13 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { chosenNames } from '../../bench/bench.ts';
 import { ab, h2load, loadgen, loadgenOfTen, runContender, streamingLoadgen, type BenchLoad, type Contender, type RunOptions, type Sample } from '../../bench/contenders.ts';
 import { experiments } from '../../bench/experiments.ts';
 import { expectedSeconds, requireSameTls } from '../../bench/measure.ts';
 import { readAb, readH2load, readK6, readWrk } from '../../bench/printed.ts';
 import { compareRounds, cpuMicrosPer, effectLines, judge, tableLines, type Measured, type Row } from '../../bench/ratios.ts';
-import { main } from '../../lib/cli/main.ts';
 import { cpusOf, readProcessors } from '../../lib/runner/processors.ts';
 
 const wrkOutput = `Running 4s test @ http://127.0.0.1:18999/
@@ -318,20 +317,5 @@ describe('experiments', () => {
     expect(() => requireSameTls('one', new Map([[loadgen, [h2, h2]], [h2load, [h2, http1]]])))
       .toThrow(`one: not the same TLS on both sides: h2load has ${h2.tls}, h2load has ${http1.tls}`);
     expect(() => requireSameTls('one', new Map([[loadgen, [h2]], [h2load, [{}]]]))).toThrow('h2load has none');
-  });
-
-  test.each([
-    [['h3'], 'there is no experiment "h3": did you mean h2-body?'],
-    [['h2', '--round', '1'], 'there is no flag "--round": did you mean --rounds?'],
-    [['--duration', '1.5'], '--duration 1.5: wrk knows whole seconds only'],
-    [['--duration', '0.5'], '--duration 0.5: give a time from 1 s to 24 h, such as 10s or 2m'],
-  ])('wrong words %j end with code 2 and one line, before anything starts', async (words, line) => {
-    const complaint = vi.spyOn(console, 'error').mockImplementation(() => undefined);
-    try {
-      expect(await main(['bench', ...words])).toBe(2);
-      expect(complaint.mock.calls).toEqual([[line]]);
-    } finally {
-      complaint.mockRestore();
-    }
   });
 });

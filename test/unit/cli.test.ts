@@ -69,6 +69,14 @@ describe('wrong words end with code 2 and one line, before anything starts', () 
     [['scenario', 'nginx-open-file-cache', '--store', 'none', '--influx', 'http://localhost:8086'], '--store none and --influx do not go together: leave one out'],
     [['scenario', 'nginx-open-file-cache', '--influx', 'localhost'], /^--influx takes a URL such as/],
     [['scenario', 'nginx-open-file-cache', 'nginx-tcp-nopush'], 'one scenario at a time: "nginx-tcp-nopush" is one word too many'],
+    [['bench', 'h3'], 'there is no experiment "h3": did you mean h2-body?'],
+    [['bench', 'h2', '--round', '1'], 'there is no flag "--round": did you mean --rounds?'],
+    [['bench', '--duration', '1.5'], '--duration 1.5: wrk knows whole seconds only'],
+    [['bench', '--duration', '0.5'], '--duration 0.5: give a time from 1 s to 24 h, such as 10s or 2m'],
+    [['bench', 'proof-ab'], 'there is no experiment "proof-ab": did you mean proof-aa?'],
+    [['bench', 'proof-aa', 'allocations'], 'proof parts are measured in a command of their own: leave the other names out'],
+    [['bench', 'proof', '--duration', '4s'], '--duration: proof parts measure runs as they are made by default'],
+    [['bench', 'proof', '--rounds', '0'], '--rounds 0: give a whole number from 1 to 100'],
   ])('%j', async (argv, message) => {
     expect(await main(argv)).toBe(2);
     expect(complained).toHaveLength(1);

@@ -7,9 +7,9 @@ import { proofPage, writePage } from '../../bench/proof/page.ts';
 import { costLayer, costlyLine, linesOfCosts } from '../../bench/proof/power.ts';
 import { proofWords } from '../../bench/proof/proof.ts';
 import { readPart, writePart, type PartFile, type PartName, type ProofData, type Run } from '../../bench/proof/results.ts';
-import { halfWidth, isDifferent, ratioOf, widthsByTime, widthWithin } from '../../bench/proof/statistics.ts';
+import { isDifferent, ratioOf, widthsByTime, widthWithin } from '../../bench/proof/statistics.ts';
 import { intervalPlot, logTicksBetween, ticksBetween } from '../../bench/proof/svg.ts';
-import { main } from '../../lib/cli/main.ts';
+import { halfWidth } from '../../lib/analysis/statistics.ts';
 import { UserError } from '../../lib/errors.ts';
 import { composeConfig, findDirectives } from '../../lib/servers/nginx-config.ts';
 import { readLayers } from '../../lib/servers/config-layers.ts';
@@ -39,21 +39,6 @@ describe('what is asked for', () => {
   test('has names that begin with proof', () => {
     expect(proofWords.map(({ name }) => name)).toEqual(['proof-aa', 'proof-power', 'proof-width', 'proof-slices', 'proof-disturbed', 'proof-page']);
     expect(proofWords[0]?.title).toBe('a config against itself, in runs of the default length (about 23 min 20 s)');
-  });
-
-  test.each([
-    [['proof-ab'], 'there is no experiment "proof-ab": did you mean proof-aa?'],
-    [['proof-aa', 'allocations'], 'proof parts are measured in a command of their own: leave the other names out'],
-    [['proof', '--duration', '4s'], '--duration: proof parts measure runs as they are made by default'],
-    [['proof', '--rounds', '0'], '--rounds 0: give a whole number from 1 to 100'],
-  ])('wrongly, %j, ends with code 2 and one line, before anything starts', async (words, line) => {
-    const complaint = vi.spyOn(console, 'error').mockImplementation(() => undefined);
-    try {
-      expect(await main(['bench', ...words])).toBe(2);
-      expect(complaint.mock.calls).toEqual([[line]]);
-    } finally {
-      complaint.mockRestore();
-    }
   });
 });
 

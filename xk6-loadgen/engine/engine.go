@@ -91,10 +91,10 @@ func Run(ctx context.Context, options Options, onSecond func(Second)) (Result, e
 	return p.run(ctx, onSecond)
 }
 
-// run is one turn without end.
+// run is the load of one side that is alone.
 func (p *plan) run(ctx context.Context, onSecond func(Second)) (Result, error) {
-	only := &run{plan: p, onSecond: onSecond}
-	results, err := start(ctx, []*run{only}, func() { only.turn(forEver) })
+	only := []*run{{plan: p, onSecond: onSecond}}
+	results, err := start(ctx, only, func() { takeTurns(only, Turns{}) })
 	if err != nil {
 		return Result{}, err
 	}

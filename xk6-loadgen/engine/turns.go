@@ -110,7 +110,7 @@ func (t Turns) check(sides []Side) error {
 	return nil
 }
 
-// takeTurns gives the sides their turns until all are through.
+// takeTurns gives the sides their turns until all are through; one that is alone has one without end, and is never stopped.
 func takeTurns(runs []*run, turns Turns) {
 	if len(runs) == 1 {
 		runs[0].turn(forEver)

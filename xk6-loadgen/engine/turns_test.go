@@ -217,6 +217,32 @@ func TestAServerIsStoppedWhileItIsNotItsTurn(t *testing.T) {
 	wantNotStopped(t, a, b)
 }
 
+func TestASideThatIsAloneIsNeverStopped(t *testing.T) {
+	url, group := serverProcess(t)
+	side := Side{Options: options(url), Processes: []int{group}}
+	side.Duration = 300 * time.Millisecond
+	over, stops := make(chan struct{}), make(chan int)
+	go func() {
+		seen := 0
+		for {
+			select {
+			case <-over:
+				stops <- seen
+				return
+			default:
+				if isStopped(group) {
+					seen++
+				}
+			}
+		}
+	}()
+	r := alternate(t, context.Background(), time.Millisecond, side)
+	close(over)
+	if seen := <-stops; seen > 0 || r[0].Responses[0] == 0 {
+		t.Errorf("seen stopped %d times; %d responses", seen, r[0].Responses[0])
+	}
+}
+
 func TestAServerThatDiesInItsTurnFailsItsSideOnly(t *testing.T) {
 	urlA, a := serverProcess(t)
 	var killed atomic.Bool

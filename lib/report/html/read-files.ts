@@ -14,12 +14,14 @@ const configMegabytes = 16;
 
 /** Reads them from the run's folder, and nothing from outside of it. What is not there, or cannot be read any more, is left out. */
 export async function readRunFiles(folder: string, { variants }: Result): Promise<RunFiles> {
+  const samples: Sample[][] = [];
   const configs: ComposedConfig[][] = [];
   for (const variant of variants) {
     configs.push(await readConfig(folder, variant).catch(() => []));
   }
-  const rounds = new Set(variants.flatMap((variant) => variant.rounds.map(({ round }) => round)));
-  return { samples: (await Promise.all([...rounds].map((round) => readSamples(folder, round)))).flat(), configs: configs.flat() };
+  // One after another: there may be a thousand.
+  for (const round of new Set(variants.flatMap((variant) => variant.rounds.map((one) => one.round)))) samples.push(await readSamples(folder, round));
+  return { samples: samples.flat(), configs: configs.flat() };
 }
 
 /** From each folder of the round in which a k6 left its record. */
