@@ -225,6 +225,7 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 		`loadgen.run({ duration: '10' })`:                                     "duration: must be a time with a unit",
 		`loadgen.run({ timeout: '-1s' })`:                                     "timeout: must be a time",
 		`loadgen.run({ keepAlive: 'yes' })`:                                   "keepAlive: must be true or false, got yes",
+		`loadgen.run({ spin: 1 })`:                                            "spin: must be true or false, got 1",
 		`loadgen.run({ headers: ['a'] })`:                                     "headers: must be an object",
 		`loadgen.run({ headers: { a: {} } })`:                                 "headers: a must be a string",
 		`loadgen.run({ tags: { scope: 'run' } })`:                             "tags: scope is set by the module or k6",

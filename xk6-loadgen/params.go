@@ -29,7 +29,7 @@ var reserved = []string{"class", "direction", "instance", "iter", "kind", "le", 
 
 var known = []string{
 	"url", "urls", "protocol", "connections", "streams", "requests", "duration", "rate", "keepAlive", "warmup", "timeout",
-	"threads", "method", "headers", "body", "tls", "netns", "buckets", "tags",
+	"threads", "spin", "method", "headers", "body", "tls", "netns", "buckets", "tags",
 }
 
 var knownTLS = []string{"insecureSkipVerify", "minVersion", "maxVersion", "ciphers", "curves", "serverName"}
@@ -154,6 +154,8 @@ func (p *params) set(rt *sobek.Runtime, key string, v sobek.Value) (err error) {
 		o.Timeout, err = duration(key, v)
 	case "keepAlive":
 		o.KeepAlive, err = boolean(key, v)
+	case "spin":
+		o.Spin, err = boolean(key, v)
 	case "method":
 		o.Method, err = text(key, v)
 	case "netns":

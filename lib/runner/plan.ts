@@ -9,7 +9,7 @@ import type { Load } from '../scenario/load.ts';
 import type { Page, Scenario, ServerSpec, Variant } from '../scenario/model.ts';
 import { serverNameOf } from '../scenario/url.ts';
 import { fileLimitFor, hardFilesLimit, requireFiles } from '../servers/files-limit.ts';
-import type { Cores } from './cores.ts';
+import { sharesCores, type Cores } from './cores.ts';
 import { estimatedSeconds, expectedSeconds, secondsPerRound } from './estimate.ts';
 import { groupsOf, isInTurns, otherFiles, type Group, type GroupLimits } from './groups.ts';
 
@@ -158,6 +158,7 @@ export function loadPlanFor(plan: Plan, { sides, sliceSeconds, drains = false }:
       const target = targets[index] as Target;
       return {
         ...loadOptions(load, target, pageOf(scenario, variant)),
+        ...(maySpin(plan.cores, load, target) ? { spin: true } : {}),
         ...(sides.length === 1 || drains ? {} : { processes: [target.processGroup] }),
         tags: { variant: variant.name, server: variant.server.name, protocol: load.protocol, phase: String(number) },
       };
@@ -172,6 +173,11 @@ export function loadPlanFor(plan: Plan, { sides, sliceSeconds, drains = false }:
     phases: Array.from({ length: phases }, (_, index) => phase(index + 1)),
     ...(pauseSeconds === 0 ? {} : { pauseSeconds }),
   };
+}
+
+/** Where nothing else needs the generator's cores: neither the server, nor the processes that are the network. */
+function maySpin(cores: Cores, { threads }: Load, { netns }: Target): boolean {
+  return netns === undefined && !sharesCores(cores) && threads <= cores.generatorCpus.length;
 }
 
 /** What the engine is asked for. `page`: the one at the target's `url`. */

@@ -4,11 +4,12 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { requireSpace } from '../../lib/disk-space.ts';
 import { UserError } from '../../lib/errors.ts';
+import type { Cores } from '../../lib/runner/cores.ts';
 import type { Group } from '../../lib/runner/groups.ts';
 import type { SideOptions } from '../../lib/k6/load-plan.ts';
 import { orderOfRound } from '../../lib/runner/order.ts';
 import { estimatedSeconds, expectedRounds, expectedSeconds, roundsToLook } from '../../lib/runner/estimate.ts';
-import { goDuration, loadOptions, loadPlanFor, makePlan, runName, serversOf, type PlanDraft, type PlannedVariant, type PlanOptions } from '../../lib/runner/plan.ts';
+import { goDuration, loadOptions, loadPlanFor, makePlan, runName, serversOf, type PlanDraft, type PlannedVariant, type PlanOptions, type Target } from '../../lib/runner/plan.ts';
 import { readPhaseResults, RecordTail } from '../../lib/runner/record.ts';
 import { checkResultsFolder, createRunFolder, folderError, writeWhole } from '../../lib/runner/results-folder.ts';
 import { compileScript } from '../../lib/runner/script.ts';
@@ -58,7 +59,7 @@ describe('a plan', async () => {
   test('gives k6 the engine\'s options, tags and a longest duration', () => {
     const plan = makePlan(scenario, variants, cores, { durationSeconds: 1.5, quick: false, exact: false });
     const side = {
-      protocol: 'http/1.1', connections: 100, threads: 1, keepAlive: true, duration: '1500ms', warmup: '210ms', timeout: '5s',
+      protocol: 'http/1.1', connections: 100, threads: 1, keepAlive: true, duration: '1500ms', warmup: '210ms', timeout: '5s', spin: true,
     };
     const targets = [8080, 8081].map((port) => ({ url: `http://127.0.0.1:${port}/`, processGroup: port }));
     expect(loadPlanFor({ ...plan, run }, plan.groups[0] as Group, 3, targets)).toEqual({
@@ -74,6 +75,16 @@ describe('a plan', async () => {
         seed: 3,
       }],
     });
+  });
+
+  test.each<[string, Partial<Cores>, Partial<Target>, boolean]>([
+    ['cores of its own', {}, {}, true], ['the cores of the server', { generatorCpus: [1] }, {}, false],
+    ['cores that the network needs too', {}, { netns: '/proc/1/fd/8' }, false], ['fewer cores than threads', {}, {}, false],
+  ])('has the generator spin where it has cores of its own: on %s', (title, other, target, spins) => {
+    const plan = makePlan(scenario, variants, { ...cores, ...other }, { quick: false, exact: title.startsWith('fewer') });
+    const targets = [8080, 8081].map((port) => ({ url: `http://127.0.0.1:${port}/`, processGroup: port, ...target }));
+    const { phases: [phase] } = loadPlanFor({ ...plan, run }, plan.groups[0] as Group, 1, targets);
+    expect(phase?.sides.map(({ spin = false }) => spin)).toEqual([spins, spins]);
   });
 
   test.each([
@@ -187,7 +198,7 @@ describe('a plan over HTTP/2', () => {
     // Alone, it is stopped by nobody.
     expect(loadPlan.phases.map(({ sides }) => sides)).toEqual(['1', '2', '3'].map((phase) => [{
       url: 'https://127.0.0.1:8443/img.html', protocol: 'h2', connections: 1020, streams: 1020, threads: 1, keepAlive: true,
-      timeout: '600s', requests: 100_000, tls: { insecureSkipVerify: true }, tags: { phase, variant: 'nghttpd', server: 'nghttpd', protocol: 'h2' },
+      timeout: '600s', requests: 100_000, spin: true, tls: { insecureSkipVerify: true }, tags: { phase, variant: 'nghttpd', server: 'nghttpd', protocol: 'h2' },
     }]));
     // The article's own pace must not be cut off: 451 s, 72 s and 251 s.
     expect(loadPlan.maxDurationSeconds).toBeGreaterThan(3 * 451 + 10);

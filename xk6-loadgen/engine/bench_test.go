@@ -42,6 +42,11 @@ func BenchmarkH2C(b *testing.B) {
 	benchmark(b, answerFrames, func(o *Options) { o.Protocol, o.Streams = H2C, 10 })
 }
 
+// BenchmarkSpin is one request over HTTP/1.1 of a loop that does not sleep.
+func BenchmarkSpin(b *testing.B) {
+	benchmark(b, always(ok), func(o *Options) { o.Spin = true })
+}
+
 // BenchmarkRate is one request of the open model, at a rate that is not reached.
 func BenchmarkRate(b *testing.B) {
 	benchmark(b, always(ok), func(o *Options) { o.Rate = maxRate })

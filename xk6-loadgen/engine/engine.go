@@ -69,7 +69,7 @@ type Result struct {
 	// window, or where the connections make a number of requests each, from a connection's first attempt to its last response.
 	// PerThreadRPS is sampled each 100 ms on each thread, as wrk does.
 	PerConnectionRPS, PerThreadRPS Distribution
-	// CPUSeconds the whole process used within the window.
+	// CPUSeconds the whole process used within the window; what Spin does while there is nothing to read is left out.
 	CPUSeconds float64
 	// ErrorExample is the text of one of the errors; empty when there were none.
 	ErrorExample string

@@ -27,6 +27,8 @@ const (
 	// The longest wait: bounds how late a stop is noticed.
 	longestWait = int64(20 * time.Millisecond)
 	second      = int64(time.Second)
+	// A look for events that took this long did not run for all of it: another thread had its core.
+	offCore = int64(50 * time.Microsecond)
 	// cacheLinesBytes is two lines of 64 bytes.
 	cacheLinesBytes = 128
 )
@@ -55,6 +57,9 @@ type shared struct {
 	_     [cacheLinesBytes]byte
 	quota atomic.Int64
 	_     [cacheLinesBytes]byte
+	// spun is how long loops that spin had nothing to do, in nanoseconds.
+	spun atomic.Int64
+	_    [cacheLinesBytes]byte
 	// intervals carries finished seconds to the collector.
 	intervals chan *interval
 	// monotonic is the epoch on CLOCK_MONOTONIC, in nanoseconds.
@@ -288,8 +293,15 @@ func (l *loop) wait() int {
 	events := l.events[:l.eventsAtATime]
 	now := l.shared.now()
 	wait := min(l.nextTimer-now, longestWait, l.turnEnd()-now)
+	mayStart := l.plan.Rate > 0 && l.idle.len > 0 && l.mayStart()
+	if l.plan.Spin {
+		if mayStart {
+			wait = min(wait, l.schedule.nextDue()-now)
+		}
+		return l.spin(events, now, wait)
+	}
 	if l.plan.Rate > 0 {
-		if l.idle.len > 0 && l.mayStart() {
+		if mayStart {
 			// A sleeping core takes a while to wake up: the last moment before a start is spent awake.
 			wait = min(wait, l.schedule.nextDue()-now-awakeBefore)
 		}
@@ -315,6 +327,23 @@ func (l *loop) wait() int {
 		wait += int64(time.Millisecond) - 1
 	}
 	return linux.EpollWait(l.epoll, events, int(max(0, wait/int64(time.Millisecond))))
+}
+
+// spin looks for events until there are some, for `wait` nanoseconds from now at most.
+func (l *loop) spin(events []syscall.EpollEvent, now, wait int64) int {
+	idle, end := int64(0), now+wait
+	defer func() { l.shared.spun.Add(idle) }()
+	for {
+		n := linux.EpollPoll(l.epoll, events)
+		if n > 0 || now >= end {
+			return n
+		}
+		looked := l.shared.now()
+		if took := looked - now; took < offCore {
+			idle += took
+		}
+		now = looked
+	}
 }
 
 // ended tells whether the loop is through: by the clock, by the count, or because it was told to stop.

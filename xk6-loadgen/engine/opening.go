@@ -64,11 +64,11 @@ func (s *shared) startClock() {
 	}
 }
 
-// cpuReading is the CPU time, in nanoseconds, that the process had used in the run's turns at some time of the run's clock, and
-// how long others had had their turns by then.
+// cpuReading is the CPU time, in nanoseconds, that the process had used in the run's turns at some time of the run's clock, but
+// for what was spun away, and how long others had had their turns by then.
 type cpuReading struct{ at, used, away int64 }
 
 func (s *shared) readCPU() cpuReading {
-	used := linux.ProcessCPU() - s.cpuAway
+	used := linux.ProcessCPU() - s.cpuAway - s.spun.Load()
 	return cpuReading{at: s.now(), used: used, away: s.away}
 }

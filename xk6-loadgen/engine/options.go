@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"bakeoff.invalid/xk6-loadgen/internal/linux"
 )
 
 // Protocol names the HTTP version that is spoken.
@@ -51,6 +53,10 @@ type Options struct {
 	Timeout time.Duration
 	// Threads are event loops, each on a thread of its own; connections are divided among them.
 	Threads int
+	// Spin: a loop that has nothing to do looks for events again and again instead of sleeping. Who sends to a sleeping thread has
+	// to wake it up, which is work for the server under test, more or less of it from one moment to the next. It takes a core for
+	// each thread that nothing else needs.
+	Spin bool
 	// KeepAlive reuses connections; without it each request has a new one.
 	KeepAlive bool
 	Method    string
@@ -189,6 +195,10 @@ func (o Options) check() error {
 		return errors.New("requests, duration: give one of the two, greater than zero")
 	case o.Timeout <= 0:
 		return fmt.Errorf("timeout: must be greater than zero, got %s", o.Timeout)
+	}
+	// Where the kernel does not say there are none.
+	if cores := len(linux.Cores()); o.Spin && cores > 0 && o.Threads > cores {
+		return fmt.Errorf("spin: %d threads need a core each, and k6 may use %d; leave spin out", o.Threads, cores)
 	}
 	for i, end := range o.Buckets {
 		if end <= 0 || i > 0 && end <= o.Buckets[i-1] {

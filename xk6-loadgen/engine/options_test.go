@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"bakeoff.invalid/xk6-loadgen/internal/linux"
 )
 
 func TestRequestsAsWritten(t *testing.T) {
@@ -150,6 +152,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"threads: must be":                    func(o *Options) { o.Threads = 0 },
 		"connections: must be":                func(o *Options) { o.Connections = 0 },
 		"too few for 5 threads":               func(o *Options) { o.Threads = 5 },
+		"threads need a core each, and k6":    func(o *Options) { o.Spin, o.Threads, o.Connections = true, len(linux.Cores())+1, 1000 },
 		"give one of the two":                 func(o *Options) { o.Duration = time.Second },
 		"must not be negative":                func(o *Options) { o.Warmup = -1 },
 		"timeout: must be greater":            func(o *Options) { o.Timeout = 0 },

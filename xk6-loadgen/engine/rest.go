@@ -30,8 +30,8 @@ type rest struct {
 
 func newRest(p *plan) rest {
 	switch {
-	case p.Rate > 0:
-		// Time is what is measured there.
+	case p.Rate > 0 || p.Spin:
+		// Time is what is measured there, or nobody wakes the loop up.
 		return rest{}
 	case p.tls != nil:
 		return rest{percent: restPercentTLS}
