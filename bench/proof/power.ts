@@ -15,10 +15,10 @@ export const costlyLine = 'rewrite ^/none$ /;';
 /** How many of these lines cost about 1, 2, 3 and 5 % of requests/s: one is about 1 %, where a request costs nginx 15 µs. */
 export const linesOfCosts = [1, 2, 3, 5];
 
-/** Rounds of the long run that says what the lines cost, for each default run. With 20 of these it takes about 10 minutes. */
-const trueRoundsPerRun = 4;
+/** Rounds of the long run that says what the lines cost, for each default run. */
+const trueRoundsPerRun = 2;
 /** Default runs for each one with --precision. */
-const runsPerPrecise = 4;
+const runsPerPrecise = 10;
 
 const plain = 'plain';
 const nameOf = (lines: number): string => `lines-${lines}`;
@@ -48,7 +48,7 @@ export function costLayer(lines: number): string {
   return `http { server { location / {\n${`${costlyLine}\n`.repeat(lines)}} } }\n`;
 }
 
-/** First what the lines cost, of all at once; then each against the plain server in default runs, in turn. */
+/** First what the lines cost, in one long run; then default runs of all of them, and now and then one of a pair with --precision. */
 export async function measurePower(lab: Lab, data: ProofData['power'], save: () => Promise<void>): Promise<void> {
   const scenario = await scenarioOfCosts(join(lab.scratch, 'costs'));
   const rounds = lab.repeats * trueRoundsPerRun;
@@ -61,21 +61,19 @@ export async function measurePower(lab: Lab, data: ProofData['power'], save: () 
   }
   await save();
   for (let number = 1; number <= lab.repeats; number++) {
-    for (const { lines, runs, precise } of data.costs) {
-      const sides = [plain, nameOf(lines)];
-      const run = await noted(lab, async () => runOf(await wholeRun(lab, scenario, {}, sides)));
-      if (run !== undefined) {
-        runs.push(run);
-        await save();
-        lab.say(`${linesText(lines)}, run ${number} of ${lab.repeats}: ${runText(run)}`);
-      }
-      if ((number - 1) % runsPerPrecise === 0) {
-        const exact = await noted(lab, async () => runOf(await wholeRun(lab, scenario, { precision: 0.01 }, sides)));
-        if (exact !== undefined) {
-          precise.push(exact);
-          lab.say(`${linesText(lines)}, --precision 1%: ${runText(exact)}, ${exact.roundRatios.length} rounds`);
-        }
-      }
+    const found = await noted(lab, async () => {
+      const result = await wholeRun(lab, scenario);
+      return data.costs.map(({ lines }) => runOf(result, nameOf(lines)));
+    });
+    for (const [index, run] of found?.entries() ?? []) data.costs[index]?.runs.push(run);
+    if (found !== undefined) lab.say(`run ${number} of ${lab.repeats}: ${found.map((run, index) => `${linesText(linesOfCosts[index] as number)} ${runText(run)}`).join('; ')}`);
+    await save();
+    if ((number - 1) % runsPerPrecise > 0) continue;
+    for (const { lines, precise } of data.costs) {
+      const exact = await noted(lab, async () => runOf(await wholeRun(lab, scenario, { precision: 0.01 }, [plain, nameOf(lines)]), nameOf(lines)));
+      if (exact === undefined) continue;
+      precise.push(exact);
+      lab.say(`${linesText(lines)}, --precision 1%: ${runText(exact)}, ${exact.roundRatios.length} rounds`);
       await save();
     }
   }

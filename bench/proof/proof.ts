@@ -39,23 +39,23 @@ interface ProofPart<Name extends PartName> {
 
 const parts: { readonly [Name in PartName]: ProofPart<Name> } = {
   aa: {
-    title: 'a config against itself, in runs of the default length', tools: ['k6', 'nginx'], repeats: 40, secondsEach: 35,
+    title: 'a config against itself, in runs of the default length', tools: ['k6', 'nginx'], repeats: 40, secondsEach: 31,
     empty: () => ({ runs: [] }), measure: measureAa,
   },
   power: {
-    title: 'nginx with known extra costs of about 1, 2, 3 and 5 %: how often they are found', tools: ['k6', 'nginx'], repeats: 20, secondsEach: 230,
+    title: 'nginx with known extra costs of about 1, 2, 3 and 5 %: how often they are found', tools: ['k6', 'nginx'], repeats: 20, secondsEach: 100,
     empty: () => ({ line: costlyLine, costs: [] }), measure: measurePower,
   },
   width: {
-    title: 'alternating against sequential rounds: half-width by time', tools: ['k6', 'nginx'], repeats: 12, secondsEach: 48,
+    title: 'alternating against sequential rounds: half-width by time', tools: ['k6', 'nginx'], repeats: 8, secondsEach: 48,
     empty: () => ({ alternating: [], sequential: [] }), measure: measureWidth,
   },
   slices: {
-    title: 'the effect by the length of a slice, frozen, drained and beside wrk', tools: ['k6', 'nginx', 'wrk'], repeats: 8, secondsEach: 130,
+    title: 'the effect by the length of a slice, frozen, drained and beside wrk', tools: ['k6', 'nginx', 'wrk'], repeats: 5, secondsEach: 130,
     empty: () => ({ slices: [], wrk: { effect: [], control: [] } }), measure: measureSlices,
   },
   disturbed: {
-    title: 'the same comparisons while a compiler runs on both cores', tools: ['k6', 'nginx'], repeats: 8, secondsEach: 75,
+    title: 'the same comparisons while a compiler runs on both cores', tools: ['k6', 'nginx'], repeats: 5, secondsEach: 70,
     empty: () => ({ control: [], effect: [], builds: 0 }), measure: measureDisturbed,
   },
 };

@@ -48,7 +48,7 @@ function power({ data: { line, costs } }: PartFile<'power'>): View {
   const right = (title: string, cell: (row: Row) => string, group = ''): Column<Row> => ({ group, title, align: 'right', cell });
   return {
     title: 'A known extra cost',
-    about: `nginx against itself with lines that do nothing but take time (\`${line}\`). What they cost was measured first, of all at once in one long run (${rows[0]?.trueRatios.length ?? 0} rounds); then each was to be found by runs of the default length, and by others with \`--precision 1%\`, which end when the verdict is there or the interval is within ±1 %.`,
+    about: `nginx against itself with lines that do nothing but take time (\`${line}\`). What they cost was measured first, of all at once in one long run (${rows[0]?.trueRatios.length ?? 0} rounds); then runs of the default length were to find each of them, all in one run beside the plain server, and others of a pair with \`--precision 1%\`, which end when the verdict is there or the interval is within ±1 %.`,
     findings: rows.filter(({ runs }) => runs.length > 0).map(({ name, truth, runs }) => `${name} (${change(truth.ratio)}): found by ${ofRuns(found(runs).length, runs)} default runs.`),
     tables: [tableOf(rows, [
       { group: '', title: 'extra', align: 'left', cell: ({ name }) => name },

@@ -43,7 +43,7 @@ describe('wrong words end with code 2 and one line, before anything starts', () 
     [['scenario', 'nginx-open-file-cache', '--max-time', '0'], '--max-time 0: give a time from 1 s to 24 h, such as 10s or 2m'],
     [
       ['scenario', 'nginx-open-file-cache', '--max-time', '2s'],
-      '--max-time 2 s is shorter than one round, which takes about 3 s: give more, or a shorter --duration',
+      '--max-time 2 s is shorter than one round, which takes about 4 s: give more, or a shorter --duration',
     ],
     [['scenario', 'nginx-open-file-cache', '--same-within', '0.01'], '--same-within 0.01: give a percentage from 0.01% to 50%, such as 1% or 0.5%'],
     [['scenario', 'nginx-open-file-cache', '--same-within', '0%'], /^--same-within 0%: /],
@@ -55,7 +55,7 @@ describe('wrong words end with code 2 and one line, before anything starts', () 
     ],
     [
       ['scenario', 'nginx-open-file-cache', '--fail-if', 'slower', '--max-time', '10s'],
-      '--fail-if asks for a verdict, which takes 4 rounds, about 12 s: give a --max-time above that',
+      '--fail-if asks for a verdict, which takes 4 rounds, about 14 s: give a --max-time above that',
     ],
     [['scenario', 'nginx-open-file-cache', '--duration', 'abc'], '--duration abc: give a time from 0.1 s to 24 h, such as 10s or 2m'],
     [['scenario', 'nginx-open-file-cache', '--duration', '0'], '--duration 0: give a time from 0.1 s to 24 h, such as 10s or 2m'],

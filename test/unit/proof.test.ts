@@ -38,7 +38,7 @@ afterEach(async () => { await rm(folder, { recursive: true }); });
 describe('what is asked for', () => {
   test('has names that begin with proof', () => {
     expect(proofWords.map(({ name }) => name)).toEqual(['proof-aa', 'proof-power', 'proof-width', 'proof-slices', 'proof-disturbed', 'proof-page']);
-    expect(proofWords[0]?.title).toBe('a config against itself, in runs of the default length (about 23 min 20 s)');
+    expect(proofWords[0]?.title).toBe('a config against itself, in runs of the default length (about 20 min 40 s)');
   });
 });
 

@@ -25,12 +25,12 @@ describe('the heading', () => {
   };
 
   test.each<[Partial<PlanOptions>, string]>([
-    [{}, '10 rounds, about 31 s'],
-    [{ rounds: 1 }, '1 round, about 3 s'],
-    [{ precision: 0.01 }, '5 to 80 rounds, about 16 s to 4 min 10 s'],
-    [{ precision: 0.01, maxTimeSeconds: 200 }, '5 to 64 rounds, about 16 s to 3 min 20 s'],
-    [{ precision: 0.01, maxTimeSeconds: 4 }, '1 round, about 3 s'],
-    [{ rounds: 12, maxTimeSeconds: 20 }, '6 rounds, about 19 s'],
+    [{}, '10 rounds, about 35 s'],
+    [{ rounds: 1 }, '1 round, about 4 s'],
+    [{ precision: 0.01 }, '5 to 80 rounds, about 18 s to 4 min 42 s'],
+    [{ precision: 0.01, maxTimeSeconds: 200 }, '5 to 56 rounds, about 18 s to 3 min 17 s'],
+    [{ precision: 0.01, maxTimeSeconds: 4 }, '1 round, about 4 s'],
+    [{ rounds: 12, maxTimeSeconds: 20 }, '5 rounds, about 18 s'],
   ])('says how many rounds it may come to, as long as it may take: %j', (options, text) => {
     expect(headOf(options)).toBe(text);
   });
@@ -87,7 +87,7 @@ test('a long run says how to make it shorter, with what it has', () => {
   const options = { help: false, quick: false, store: 'none', out: '/', json: false } as const;
   expect(shorterLine(planOf({}), options, [])).toEqual([]);
   expect(shorterLine(planOf({ durationSeconds: 60 }), { ...options, durationSeconds: 60 }, [])).toEqual([
-    'To make it shorter: --quick (about 8 min 4 s), fewer --rounds, a --max-time.',
+    'To make it shorter: --quick (about 8 min 6 s), fewer --rounds, a --max-time.',
   ]);
   // --quick would change nothing but the warm-up.
   const told = { ...options, durationSeconds: 60, rounds: 4 };

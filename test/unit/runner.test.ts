@@ -51,15 +51,15 @@ describe('a plan', async () => {
     expect(run).toBe('2026-11-20T08-15-30-nginx-open-file-cache');
     expect(plan.variants.map(({ load }) => load)).toMatchObject(Array(2).fill({ connections: 100, threads: 1, durationSeconds: 1, keepAlive: true }));
     expect(plan.groups).toEqual([{ sides: plan.variants, sliceSeconds: 0.01 }]);
-    // A round: two servers, 0.21 s of warm-up and 1 s each, and k6.
-    expect(estimatedSeconds(plan)).toBeCloseTo(10 * (2 * (0.21 + 1 + 0.1) + 0.5), 9);
+    // A round: two servers, 0.41 s of warm-up and 1 s each, and k6.
+    expect(estimatedSeconds(plan)).toBeCloseTo(10 * (2 * (0.41 + 1 + 0.1) + 0.5), 9);
     expect(serversOf(plan)).toEqual(['nginx']);
   });
 
   test('gives k6 the engine\'s options, tags and a longest duration', () => {
     const plan = makePlan(scenario, variants, cores, { durationSeconds: 1.5, quick: false, exact: false });
     const side = {
-      protocol: 'http/1.1', connections: 100, threads: 1, keepAlive: true, duration: '1500ms', warmup: '210ms', timeout: '5s', spin: true,
+      protocol: 'http/1.1', connections: 100, threads: 1, keepAlive: true, duration: '1500ms', warmup: '410ms', timeout: '5s', spin: true,
     };
     const targets = [8080, 8081].map((port) => ({ url: `http://127.0.0.1:${port}/`, processGroup: port }));
     expect(loadPlanFor({ ...plan, run }, plan.groups[0] as Group, 3, targets)).toEqual({
@@ -105,7 +105,7 @@ describe('a plan', async () => {
   );
 
   test('has as many rounds as the time has, one at least', () => {
-    const options = { quick: false, exact: false, durationSeconds: 9.44, precision: 0.01, sameWithin: 0.02 };
+    const options = { quick: false, exact: false, durationSeconds: 9.24, precision: 0.01, sameWithin: 0.02 };
     const [long, short] = [150, 20].map((maxTimeSeconds) => makePlan(scenario, variants, cores, { ...options, maxTimeSeconds })) as [PlanDraft, PlanDraft];
     expect(expectedRounds(long)).toEqual({ fewest: 5, most: 7 });
     expect(expectedRounds(short)).toEqual({ fewest: 1, most: 1 });
@@ -120,13 +120,13 @@ describe('a plan', async () => {
     // 20 s a round: 7 of them in 150 s, and later ones only when they were faster than that.
     [{ rounds: 100, maxTimeSeconds: 150 }, 1, 7], [{ precision: 0.01, maxTimeSeconds: 150 }, 6, 2], [{ rounds: 100, maxTimeSeconds: 150 }, 9, 1],
   ])('with %j has from round %i on as many to the next look: %i', (options, place, rounds) => {
-    expect(roundsToLook(makePlan(scenario, variants, cores, { quick: false, exact: false, durationSeconds: 9.44, ...options }), place)).toBe(rounds);
+    expect(roundsToLook(makePlan(scenario, variants, cores, { quick: false, exact: false, durationSeconds: 9.24, ...options }), place)).toBe(rounds);
   });
 
   test.each<[Partial<PlanOptions>, RegExp | null]>([
-    [{ rounds: 4 }, null], [{ precision: 0.01 }, null], [{ quick: true }, null], [{ rounds: 4, maxTimeSeconds: 13 }, null],
+    [{ rounds: 4 }, null], [{ precision: 0.01 }, null], [{ quick: true }, null], [{ rounds: 4, maxTimeSeconds: 14.1 }, null],
     [{ rounds: 3 }, /^--fail-if asks for a verdict, which takes 4 rounds: --rounds 4 or more$/],
-    [{ precision: 0.01, maxTimeSeconds: 12 }, /^--fail-if asks for a verdict, which takes 4 rounds, about 12 s: give a --max-time above that$/],
+    [{ precision: 0.01, maxTimeSeconds: 14 }, /^--fail-if asks for a verdict, which takes 4 rounds, about 14 s: give a --max-time above that$/],
   ])('has the rounds that the verdict asked about takes: %j', (options, message) => {
     const make = (): PlanDraft => makePlan(scenario, variants, cores, { quick: false, exact: false, failIf: 'slower', ...options });
     if (message === null) expect(make().variants).toHaveLength(2);

@@ -51,6 +51,8 @@ export interface LoadOptions {
     timeout?: string;
     /** Event loops, each on a thread of its own, that the connections are divided among. Default: 1. */
     threads?: number;
+    /** true: a thread with nothing to do looks for responses again and again instead of sleeping. Each needs a core of its own. Default: false. */
+    spin?: boolean;
     /** Default: GET. */
     method?: string;
     /**
