@@ -39,11 +39,11 @@ interface ProofPart<Name extends PartName> {
 
 const parts: { readonly [Name in PartName]: ProofPart<Name> } = {
   aa: {
-    title: 'a config against itself, in runs of the default length', tools: ['k6', 'nginx'], repeats: 40, secondsEach: 31,
+    title: 'a config against itself, in runs of the default length', tools: ['k6', 'nginx'], repeats: 40, secondsEach: 35,
     empty: () => ({ runs: [] }), measure: measureAa,
   },
   power: {
-    title: 'nginx with known extra costs of about 1, 2, 3 and 5 %: how often they are found', tools: ['k6', 'nginx'], repeats: 20, secondsEach: 100,
+    title: 'nginx with known extra costs of about 1, 2, 3 and 5 %: how often they are found', tools: ['k6', 'nginx'], repeats: 20, secondsEach: 105,
     empty: () => ({ line: costlyLine, costs: [] }), measure: measurePower,
   },
   width: {

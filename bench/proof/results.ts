@@ -29,9 +29,7 @@ export interface TimedRound { startedAt: string; seconds: number; ratio: number 
 /** Lines of config that cost something, beside none of them. */
 export interface Cost {
   lines: number;
-  /** requests/s with them by those without, in each round of one long run. */
-  trueRatios: number[];
-  /** Of the default length. */
+  /** Of the default length. All their rounds together say what the lines cost. */
   runs: Run[];
   /** With --precision 1%. */
   precise: Run[];

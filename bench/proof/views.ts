@@ -42,26 +42,26 @@ function aa({ data: { runs } }: PartFile<'aa'>): View {
 }
 
 function power({ data: { line, costs } }: PartFile<'power'>): View {
-  const rows = costs.filter(({ trueRatios }) => trueRatios.length > 0).map(({ lines, trueRatios, runs, precise }) => ({ name: linesText(lines), truth: ratioOf(trueRatios), trueRatios, runs, precise }));
+  const rows = costs.filter(({ runs }) => runs.length > 0).map(({ lines, runs, precise }) => ({ name: linesText(lines), truth: ratioOf(runs.flatMap(({ roundRatios }) => roundRatios)), runs, precise }));
   const found = (runs: readonly Run[]): Run[] => runs.filter(({ verdict }) => verdict === 'slower');
   type Row = (typeof rows)[number];
   const right = (title: string, cell: (row: Row) => string, group = ''): Column<Row> => ({ group, title, align: 'right', cell });
   return {
     title: 'A known extra cost',
-    about: `nginx against itself with lines that do nothing but take time (\`${line}\`). What they cost was measured first, of all at once in one long run (${rows[0]?.trueRatios.length ?? 0} rounds); then runs of the default length were to find each of them, all in one run beside the plain server, and others of a pair with \`--precision 1%\`, which end when the verdict is there or the interval is within ±1 %.`,
-    findings: rows.filter(({ runs }) => runs.length > 0).map(({ name, truth, runs }) => `${name} (${change(truth.ratio)}): found by ${ofRuns(found(runs).length, runs)} default runs.`),
+    about: `nginx against itself with lines that do nothing but take time (\`${line}\`). Runs of the default length were to find each of them, all in one run beside the plain server; their rounds together say what the lines truly cost. Others, of a pair, had \`--precision 1%\`, and so ended when the verdict was there or the interval within ±1 %.`,
+    findings: rows.map(({ name, truth, runs }) => `${name} (${change(truth.ratio)}): found by ${ofRuns(found(runs).length, runs)} default runs.`),
     tables: [tableOf(rows, [
       { group: '', title: 'extra', align: 'left', cell: ({ name }) => name },
       right('true ratio', ({ truth }) => bounded(truth)),
       right('cost', ({ truth }) => change(truth.ratio)),
-      right('found', ({ runs }) => (runs.length === 0 ? '' : ofRuns(found(runs).length, runs)), 'default runs:'),
-      right('half-width', ({ runs }) => (runs.length === 0 ? '' : width(median(runs.map(halfWidthOf)))), 'default runs:'),
-      right('time', ({ runs }) => (runs.length === 0 ? '' : duration(median(runs.map(({ seconds }) => seconds)))), 'default runs:'),
+      right('found', ({ runs }) => ofRuns(found(runs).length, runs), 'default runs:'),
+      right('half-width', ({ runs }) => width(median(runs.map(halfWidthOf))), 'default runs:'),
+      right('time', ({ runs }) => duration(median(runs.map(({ seconds }) => seconds))), 'default runs:'),
       right('found', ({ precise }) => (precise.length === 0 ? '' : ofRuns(found(precise).length, precise)), '--precision 1%:'),
       right('time', ({ precise }) => (precise.length === 0 ? '' : duration(median(precise.map(({ seconds }) => seconds)))), '--precision 1%:'),
       right('from, to', ({ precise }) => (precise.length === 0 ? '' : extent(precise.map(({ seconds }) => seconds)).map(duration).join(', ')), '--precision 1%:'),
     ])],
-    plots: rows.every(({ runs }) => runs.length === 0) ? [] : [runsPlot('power', 'A known extra cost: default runs, and what it truly is (dotted)', rows.map(({ name, truth, runs }) => ({ name: `${name} (${change(truth.ratio)})`, runs, reference: truth.ratio })))],
+    plots: rows.length === 0 ? [] : [runsPlot('power', 'A known extra cost: default runs, and what it truly is (dotted)', rows.map(({ name, truth, runs }) => ({ name: `${name} (${change(truth.ratio)})`, runs, reference: truth.ratio })))],
     details: [everyRun(rows.flatMap(({ name, runs, precise }) => [{ name, runs }, { name: `${name}, --precision 1%`, runs: precise }]))],
   };
 }

@@ -27,9 +27,13 @@ async function underLoad(deaf = false): Promise<Loaded> {
   const runner = start(['--import', 'tsx', 'test/fixtures/alternate.mts', JSON.stringify(options)], process.env);
   const line = await vi.waitFor(() => /^\{.*\}$/m.exec(runner.stdout())?.[0] ?? expect.fail(runner.stderr()), soon);
   const said = JSON.parse(line) as UnderLoad;
-  const all = descendants(runner.process.pid as number).filter(({ command }) => command !== 'esbuild');
+  let all: Seen[] = [];
   onTestFinished(() => { for (const { pid } of stillRunning(all)) process.kill(pid, 'SIGKILL'); });
-  expect(all.map(({ command }) => command).sort()).toEqual(['k6', ...Array.from({ length: 4 }, () => 'nginx'), 'sh']);
+  // What is to become k6 is setpriv at first.
+  await vi.waitFor(() => {
+    all = descendants(runner.process.pid as number).filter(({ command }) => command !== 'esbuild');
+    expect(all.map(({ command }) => command).sort()).toEqual(['k6', ...Array.from({ length: 4 }, () => 'nginx'), 'sh']);
+  }, soon);
   // Each had a turn of the other's.
   for (const server of said.servers) await vi.waitFor(() => expect(stoppedIn(server, false)).toBe(server), soon);
   return { ...said, runner, all };

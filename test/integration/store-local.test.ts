@@ -129,7 +129,8 @@ describe('a password', () => {
     const folder = newFolder();
     await (await open(folder)).close();
     await withoutPassword(folder, async (url) => {
-      await fetch(`${url}/write?db=bakeoff`, { method: 'POST', body: 'm value=1 1' });
+      const { status, statusText } = await fetch(`${url}/write?db=bakeoff`, { method: 'POST', body: 'm value=1 1' });
+      expect([status, statusText]).toEqual([204, 'No Content']);
     });
     const store = await open(folder);
     expect((await store.query('SELECT value FROM m'))[0]?.values).toHaveLength(1);
@@ -194,7 +195,8 @@ async function withoutPassword(folder: string, use: (url: string) => Promise<voi
   onTestFinished(() => influxd.stop());
   const url = await vi.waitFor(async () => {
     const address = /Listening on HTTP".* addr=(\S+)/.exec(readFileSync(join(folder, 'influxd.log'), 'utf8'))?.[1];
-    await fetch(`http://${address}/query?${new URLSearchParams({ q: 'CREATE DATABASE bakeoff' })}`, { method: 'POST' });
+    const made = await fetch(`http://${address}/query?${new URLSearchParams({ q: 'CREATE DATABASE bakeoff' })}`, { method: 'POST' });
+    expect(await made.json()).toEqual({ results: [{ statement_id: 0 }] });
     return `http://${address}`;
   }, { timeout: 20_000 });
   await use(url);
