@@ -43,7 +43,7 @@ const parts: { readonly [Name in PartName]: ProofPart<Name> } = {
     empty: () => ({ runs: [] }), measure: measureAa,
   },
   power: {
-    title: 'nginx with known extra costs of about 1, 2, 3 and 5 %: how often they are found', tools: ['k6', 'nginx'], repeats: 20, secondsEach: 105,
+    title: 'nginx with known extra costs of about 1, 2, 3 and 5 %: how often they are found', tools: ['k6', 'nginx'], repeats: 20, secondsEach: 92,
     empty: () => ({ line: costlyLine, costs: [] }), measure: measurePower,
   },
   width: {

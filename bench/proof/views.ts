@@ -48,7 +48,7 @@ function power({ data: { line, costs } }: PartFile<'power'>): View {
   const right = (title: string, cell: (row: Row) => string, group = ''): Column<Row> => ({ group, title, align: 'right', cell });
   return {
     title: 'A known extra cost',
-    about: `nginx against itself with lines that do nothing but take time (\`${line}\`). Runs of the default length were to find each of them, all in one run beside the plain server; their rounds together say what the lines truly cost. Others, of a pair, had \`--precision 1%\`, and so ended when the verdict was there or the interval within ±1 %.`,
+    about: `nginx with one line that does nothing but take time against itself with more of them (\`${line}\`). Runs of the default length were to find each of them, all in one run beside the plain server; their rounds together say what the lines truly cost. Others, of a pair, had \`--precision 1%\`, and so ended when the verdict was there or the interval within ±1 %.`,
     findings: rows.map(({ name, truth, runs }) => `${name} (${change(truth.ratio)}): found by ${ofRuns(found(runs).length, runs)} default runs.`),
     tables: [tableOf(rows, [
       { group: '', title: 'extra', align: 'left', cell: ({ name }) => name },

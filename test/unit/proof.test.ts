@@ -206,8 +206,8 @@ nginx against the same nginx, 3 runs of the default length: whatever differs is 
     expect(markdown).not.toContain('Missing');
     expect([...plots.keys()].map((path) => markdown.includes(`(${path})`))).toEqual(Array(6).fill(true));
     for (const line of [
-      '6 lines (−3 %): found by 1 of 2 default runs.',
-      '| 6 lines | ×0.970 [0.969, 0.971] | −3 % | 1 of 2 | ±0.85 % | 31 s | 1 of 1 | 17 s | 17 s, 17 s |',
+      '6 more lines (−3 %): found by 1 of 2 default runs.',
+      '| 6 more lines | ×0.970 [0.969, 0.971] | −3 % | 1 of 2 | ±0.85 % | 31 s | 1 of 1 | 17 s | 17 s, 17 s |',
       '| 10 ms, drained | 3 | ×1.200 [1.175, 1.225] | ×1.000 [0.998, 1.002] |',
       '| wrk, 1 s | 3 | ×1.200 [1.175, 1.225] | ×1.000 [0.998, 1.002] |',
       '**Interrupted: only a part of it was measured.**',
