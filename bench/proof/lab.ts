@@ -97,7 +97,7 @@ export async function wholeRun(lab: Lab, scenario: Scenario, options: Partial<Pl
 /** What a run says of a variant, by default of the first that is compared. @throws UserError where nothing was compared */
 export function runOf(result: Result, name = result.comparisons[0]?.variant): Run {
   const comparison = result.comparisons.find(({ variant }) => variant === name);
-  const [baseline, other] = [comparison?.baseline, comparison?.variant].map((name) => result.variants.find((one) => one.name === name));
+  const [baseline, other] = [comparison?.baseline, comparison?.variant].map((side) => result.variants.find((one) => one.name === side));
   if (comparison === undefined || comparison.ratio === 0 || baseline?.rps == null || other?.rps == null) throw new UserError(`nothing was compared: ${comparison?.why ?? 'no comparison'}`);
   const shares = [baseline, other].flatMap(({ rounds }) => rounds.flatMap(({ phases }) => phases.flatMap(({ noise }) => noise?.serverOthersShare ?? [])));
   return {

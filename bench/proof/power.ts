@@ -5,7 +5,7 @@ import { defineScenario, nginx } from '../../lib/scenario/index.ts';
 import type { Scenario, Variant } from '../../lib/scenario/model.ts';
 import { load, page } from '../../scenarios/h2o-vs-nginx.ts';
 import { noted, runOf, runText, wholeRun, type Lab } from './lab.ts';
-import type { ProofData, Run } from './results.ts';
+import type { ProofData } from './results.ts';
 
 /** Matches no page, and is tried twice for each request: the page's path is a folder, from which nginx goes on to its index file. */
 export const costlyLine = 'rewrite ^/none$ /;';
@@ -52,9 +52,8 @@ export async function measurePower(lab: Lab, data: ProofData['power'], save: () 
   for (let number = 1; number <= lab.repeats; number++) {
     await noted(lab, async () => {
       const result = await wholeRun(lab, scenario);
-      const found = data.costs.map(({ lines }) => runOf(result, nameOf(lines)));
-      for (const [index, { lines, runs }] of data.costs.entries()) {
-        const run = found[index] as Run;
+      // All of them or none: a run that lacks one counts for none.
+      for (const { lines, runs, run } of data.costs.map((cost) => ({ ...cost, run: runOf(result, nameOf(cost.lines)) }))) {
         runs.push(run);
         lab.say(`${linesText(lines)}, run ${number} of ${lab.repeats}: ${runText(run)}`);
       }

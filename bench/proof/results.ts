@@ -26,7 +26,7 @@ export interface Run {
 /** A single round, `seconds` with the starts and ends of its servers. */
 export interface TimedRound { startedAt: string; seconds: number; ratio: number }
 
-/** Lines of config that cost something, beside none of them. */
+/** So many more lines of config that cost something than the plain server has. */
 export interface Cost {
   lines: number;
   /** Of the default length. All their rounds together say what the lines cost. */

@@ -1,4 +1,5 @@
-// The order within each round, of groups, or of whatever is measured in turn: what a machine does over time (heat, neighbours) must not favour one.
+// The order within each round, of groups or of whatever is measured in turn: what a machine does over time (heat, neighbours)
+// must not favour one.
 
 /**
  * Two alternate (AB, BA, …); more get a random permutation per round, the same one for the same seed.

@@ -1,36 +1,20 @@
 // The local influxd: its life, its folder and what happens when it or the runner is killed.
 import { once } from 'node:events';
-import { closeSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { startChild } from '../../lib/process.ts';
-import { ensureTools } from '../../lib/setup/tools.ts';
 import { openStore, type Store } from '../../lib/store/index.ts';
-import { influxdConfig } from '../../lib/store/influxd-config.ts';
 import { line } from '../../lib/store/line-protocol.ts';
 import { lockFile } from '../../lib/lock-file.ts';
 import { accessUrl } from '../fixtures/influx-access.ts';
+import { refused, statusesFor, useLocalStore } from '../fixtures/local-store.ts';
 import { isRunning } from '../fixtures/processes.ts';
 
-let influxdBinary: string;
-beforeAll(async () => {
-  influxdBinary = (await ensureTools(['influxd'])).influxd;
-}, 120_000);
-
-function newFolder(): string {
-  const parent = mkdtempSync(join(tmpdir(), 'bakeoff-store-'));
-  onTestFinished(() => rmSync(parent, { recursive: true, force: true }));
-  return join(parent, 'influxdb');
-}
-
-async function open(folder: string): Promise<Store> {
-  const store = await openStore({ influxdBinary, folder });
-  onTestFinished(() => store.close());
-  return store;
-}
+const local = useLocalStore();
+const { newFolder, open } = local;
 
 function pidOf(store: Store): number {
   const pid = store.pid();
@@ -82,139 +66,10 @@ function socketsOf(pid: number): Set<string> {
   return new Set(readdirSync(`/proc/${pid}/fd`).flatMap((fd) => /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1] ?? []));
 }
 
-/** What influxd answers to whoever is not the store: its statuses. */
-async function statusesFor({ influx: { url } }: Store, headers: Record<string, string>): Promise<number[]> {
-  const ask = (q: string): Promise<Response> => fetch(`${url}/query?${new URLSearchParams({ db: 'bakeoff', q })}`, { method: 'POST', headers });
-  const answers = await Promise.all([
-    ask('SELECT * FROM /.*/'), ask('DROP DATABASE bakeoff'), ask('CREATE USER me WITH PASSWORD \'mine\' WITH ALL PRIVILEGES'), ask('SHOW USERS'),
-    fetch(`${url}/write?db=bakeoff`, { method: 'POST', headers, body: 'm value=666 1' }),
-  ]);
-  return answers.map(({ status }) => status);
-}
-
-const refused = [401, 401, 401, 401, 401];
-
-describe('a password', () => {
-  it('keeps others from reading, writing and dropping, at each start, and is its owner\'s alone', async () => {
-    const folder = newFolder();
-    for (const _start of ['first', 'second']) {
-      const store = await open(folder);
-      await store.write(['m value=1 1']);
-      const right = store.influx.credentials?.password ?? '';
-      expect(right).toMatch(/^[\w-]{32}$/);
-      expect(readFileSync(join(folder, 'password'), 'utf8')).toBe(right);
-      expect([statSync(folder).mode & 0o777, statSync(join(folder, 'password')).mode & 0o777]).toEqual([0o700, 0o600]);
-      for (const tried of [{}, { Authorization: `Basic ${btoa('bakeoff:wrong')}` }, { Authorization: `Basic ${btoa(`admin:${right}`)}` }, { Authorization: `Token ${right}` }]) {
-        expect(await statusesFor(store, tried)).toEqual(refused);
-      }
-      expect(await store.query('SHOW USERS')).toMatchObject([{ values: [['bakeoff', true]] }]);
-      expect((await store.query('SELECT value FROM m'))[0]?.values).toEqual([['1970-01-01T00:00:00.000000001Z', 1]]);
-      for (const file of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) expect(commandLine(file)).not.toContain(right);
-      expect(store.k6Output()).toMatchObject({ env: { K6_INFLUXDB_USERNAME: 'bakeoff', K6_INFLUXDB_PASSWORD: right } });
-      expect(store.k6Output().out.join()).not.toContain(right);
-      await store.close();
-    }
-  });
-
-  it('is one for a run and what looks, whichever opens first', async () => {
-    const folder = newFolder();
-    const stores = await Promise.all((['view', 'run'] as const).map((purpose) => openStore({ influxdBinary, folder, purpose })));
-    // What looks waits for the run's end.
-    onTestFinished(async () => { await Promise.all(stores.map((store) => store.close())); });
-    expect(new Set(stores.map(({ influx }) => JSON.stringify(influx))).size).toBe(1);
-    for (const store of stores) expect(await store.query('SHOW USERS')).toMatchObject([{ values: [['bakeoff', true]] }]);
-  });
-
-  it('comes to a database of before there were any, whose history is kept', async () => {
-    const folder = newFolder();
-    await (await open(folder)).close();
-    await withoutPassword(folder, async (url) => {
-      const { status, statusText } = await fetch(`${url}/write?db=bakeoff`, { method: 'POST', body: 'm value=1 1' });
-      expect([status, statusText]).toEqual([204, 'No Content']);
-    });
-    const store = await open(folder);
-    expect((await store.query('SELECT value FROM m'))[0]?.values).toHaveLength(1);
-    expect(await statusesFor(store, {})).toEqual(refused);
-  });
-
-  it('is that of a start that was cut short, whether influxd knew it by then or not', async () => {
-    const folder = newFolder();
-    mkdirSync(folder);
-    writeFileSync(join(folder, 'password.new'), 'kept');
-    const store = await open(folder);
-    expect(store.influx.credentials?.password).toBe('kept');
-    await store.close();
-    renameSync(join(folder, 'password'), join(folder, 'password.new'));
-    const again = await open(folder);
-    expect(again.influx.credentials?.password).toBe('kept');
-    expect(await statusesFor(again, {})).toEqual(refused);
-  });
-
-  it('is asked for again when influxd\'s data has gone: nobody else can make the first user', async () => {
-    const folder = newFolder();
-    await (await open(folder)).close();
-    for (const name of ['meta', 'data', 'wal']) rmSync(join(folder, name), { recursive: true, force: true });
-    expect(await statusesFor(await open(folder), {})).toEqual(refused);
-  });
-
-  it('that does not go with the data is said in a line, and nothing is left running', async () => {
-    const folder = newFolder();
-    await (await open(folder)).close();
-    writeFileSync(join(folder, 'password'), 'another');
-    await expect(openStore({ influxdBinary, folder })).rejects.toThrow(`influxd does not take the password in ${folder}/password (status 401): put back the one`);
-    rmSync(join(folder, 'password'));
-    await expect(openStore({ influxdBinary, folder })).rejects.toThrow(/^influxd makes no user for bakeoff, since its data has others .*put back .*password, or move .* away/);
-    expect(await lockFile(join(folder, 'influxd.lock'))).not.toBeNull();
-  });
-
-  it('is made where the folder\'s name is longer than a socket\'s may be', async () => {
-    const folder = join(newFolder(), 'x'.repeat(120));
-    expect(await statusesFor(await open(folder), {})).toEqual(refused);
-  });
-
-  it('is missing from an influxd that an older bakeoff runs, which is not joined', async () => {
-    const folder = newFolder();
-    await (await open(folder)).close();
-    await withoutPassword(folder, async () => {
-      const shown = await lockFile(join(folder, 'view.lock'));
-      const held = await lockFile(join(folder, 'influxd.lock'));
-      onTestFinished(() => { for (const one of [shown, held]) if (one !== null) closeSync(one); });
-      await expect(openStore({ influxdBinary, folder })).rejects.toThrow(`runs an InfluxDB without a password in ${folder}: end it, then start again`);
-    });
-  });
-});
-
-/** Runs influxd on the data of a folder as it was done before there were passwords: with neither user nor password. */
-async function withoutPassword(folder: string, use: (url: string) => Promise<void>): Promise<void> {
-  for (const name of ['password', 'meta', 'data', 'wal']) rmSync(join(folder, name), { recursive: true, force: true });
-  const config = influxdConfig(folder, { address: '127.0.0.1:0' }).replace('auth-enabled = true', 'auth-enabled = false');
-  writeFileSync(join(folder, 'old.conf'), config);
-  const log = openSync(join(folder, 'influxd.log'), 'w');
-  const influxd = await startChild({ command: influxdBinary, args: ['run', '-config', join(folder, 'old.conf')], stdio: ['ignore', log, log] });
-  closeSync(log);
-  onTestFinished(() => influxd.stop());
-  const url = await vi.waitFor(async () => {
-    const address = /Listening on HTTP".* addr=(\S+)/.exec(readFileSync(join(folder, 'influxd.log'), 'utf8'))?.[1];
-    const made = await fetch(`http://${address}/query?${new URLSearchParams({ q: 'CREATE DATABASE bakeoff' })}`, { method: 'POST' });
-    expect(await made.json()).toEqual({ results: [{ statement_id: 0 }] });
-    return `http://${address}`;
-  }, { timeout: 20_000 });
-  await use(url);
-  await influxd.stop();
-}
-
-function commandLine(pid: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
-  } catch {
-    return '';
-  }
-}
-
 it('refuses a second run and names the first', async () => {
   const folder = newFolder();
   await open(folder);
-  await expect(openStore({ influxdBinary, folder })).rejects.toThrow(`another run of bakeoff (process ${process.pid}) is using ${folder}: wait until it is done, or end it`);
+  await expect(openStore({ influxdBinary: local.influxdBinary, folder })).rejects.toThrow(`another run of bakeoff (process ${process.pid}) is using ${folder}: wait until it is done, or end it`);
 });
 
 it('is not fooled by a stale lock file whose process id is in use again', async () => {
@@ -259,7 +114,7 @@ it.each([['all of it', ''], ['what it holds', 'data'], ['its users', 'meta']])('
   await store.write(['n value=2 2']);
   expect((await store.query('SELECT value FROM n'))[0]?.values).toHaveLength(1);
   expect(await statusesFor(store, {})).toEqual(refused);
-  await expect(openStore({ influxdBinary, folder })).rejects.toThrow('another run of bakeoff');
+  await expect(openStore({ influxdBinary: local.influxdBinary, folder })).rejects.toThrow('another run of bakeoff');
 });
 
 it('takes another port when its own was taken while it was dead', async () => {
@@ -295,7 +150,7 @@ it('leaves no influxd behind when the runner is killed, and the next run starts 
   const storeModule = fileURLToPath(new URL('../../lib/store/index.ts', import.meta.url));
   writeFileSync(script, `
     import { openStore } from ${JSON.stringify(storeModule)};
-    const store = await openStore({ influxdBinary: ${JSON.stringify(influxdBinary)}, folder: ${JSON.stringify(folder)} });
+    const store = await openStore({ influxdBinary: ${JSON.stringify(local.influxdBinary)}, folder: ${JSON.stringify(folder)} });
     await store.write(['m value=1 1']);
     console.log(store.pid());
     setTimeout(() => {}, 60_000);
@@ -335,7 +190,7 @@ it('says why influxd does not start, and gives the folder free again', async () 
   const folder = newFolder();
   mkdirSync(join(folder, 'data'), { recursive: true });
   writeFileSync(join(folder, 'meta'), 'in the way');
-  await expect(openStore({ influxdBinary, folder })).rejects.toThrow(/^influxd does not start: run: .*meta: not a directory.* \(its log: .*influxd\.log\)$/);
+  await expect(openStore({ influxdBinary: local.influxdBinary, folder })).rejects.toThrow(/^influxd does not start: run: .*meta: not a directory.* \(its log: .*influxd\.log\)$/);
   await expect(openStore({ influxdBinary: 'no-such-influxd', folder })).rejects.toThrow(/^influxd does not start: .*no-such-influxd/);
   await expect(openStore({ influxdBinary: '/bin/true', folder })).rejects.toThrow('influxd does not start: it ended without a word');
   rmSync(join(folder, 'meta'));
@@ -345,12 +200,12 @@ it('says why influxd does not start, and gives the folder free again', async () 
 it('says that a folder cannot be used', async () => {
   const folder = newFolder();
   writeFileSync(folder, 'a file');
-  await expect(openStore({ influxdBinary, folder })).rejects.toThrow(new RegExp(`^cannot use ${folder} for InfluxDB's data: EEXIST`));
+  await expect(openStore({ influxdBinary: local.influxdBinary, folder })).rejects.toThrow(new RegExp(`^cannot use ${folder} for InfluxDB's data: EEXIST`));
 });
 
 describe('what only looks', () => {
   async function view(folder: string, onWait?: () => void): Promise<Store> {
-    const store = await openStore({ influxdBinary, folder, purpose: 'view', ...(onWait && { onWait }) });
+    const store = await openStore({ influxdBinary: local.influxdBinary, folder, purpose: 'view', ...(onWait && { onWait }) });
     onTestFinished(() => store.close());
     return store;
   }
@@ -377,7 +232,7 @@ describe('what only looks', () => {
     await first.close();
     expect(isRunning(pidOf(look))).toBe(true);
 
-    const second = await openStore({ influxdBinary, folder, cpus: [0] });
+    const second = await openStore({ influxdBinary: local.influxdBinary, folder, cpus: [0] });
     onTestFinished(() => second.close());
     expect(pidOf(second)).toBe(pidOf(look));
     expect(/^Cpus_allowed_list:\s*(.*)$/m.exec(readFileSync(`/proc/${pidOf(look)}/status`, 'utf8'))?.[1]).toBe('0');
@@ -408,7 +263,7 @@ describe('what only looks', () => {
   it('is there once, and says so', async () => {
     const folder = newFolder();
     await view(folder);
-    await expect(openStore({ influxdBinary, folder, purpose: 'view' })).rejects.toThrow(`the database in ${folder} is being shown already (process ${process.pid}): look there, or end it`);
+    await expect(openStore({ influxdBinary: local.influxdBinary, folder, purpose: 'view' })).rejects.toThrow(`the database in ${folder} is being shown already (process ${process.pid}): look there, or end it`);
   });
 
   it('makes no database in somebody\'s InfluxDB', async () => {

@@ -225,3 +225,26 @@ func TestSamplesOfSeveralThreadsAddUp(t *testing.T) {
 		t.Errorf("the samples' CPU time is %f s, the window's %f s", cpu, r.CPUSeconds)
 	}
 }
+
+func TestCPUTimeIsThatOfOnesOwnTurns(t *testing.T) {
+	urlA, a := serverProcess(t)
+	urlB, b := serverProcess(t)
+	sides := []Side{{Options: options(urlA), Processes: []int{a}}, {Options: options(urlB), Processes: []int{b}}}
+	for i := range sides {
+		sides[i].Duration = 400 * time.Millisecond
+	}
+	sides[1].Rate = 20
+	before := linux.ProcessCPU()
+	r := alternate(t, context.Background(), 5*time.Millisecond, sides...)
+	all := float64(linux.ProcessCPU()-before) / 1e9
+	// Counted over the turns of both, they would be alike, and together twice of all.
+	if busy, idle := r[0].CPUSeconds, r[1].CPUSeconds; idle <= 0 || idle >= busy || busy+idle > all {
+		t.Errorf("the busy side used %g s, the idle one %g, all together %g", busy, idle, all)
+	}
+	for i := range r {
+		monotonic := (r[i].MonotonicMs[1] - r[i].MonotonicMs[0]) / 1e3
+		if wall := r[i].EndedAt.Sub(r[i].StartedAt).Seconds(); monotonic < wall-0.001 || monotonic > wall+0.001 {
+			t.Errorf("side %d: from begin to end %g s on one clock, %g on the other", i, wall, monotonic)
+		}
+	}
+}

@@ -27,8 +27,6 @@ const (
 	// The longest wait: bounds how late a stop is noticed.
 	longestWait = int64(20 * time.Millisecond)
 	second      = int64(time.Second)
-	// A look for events that took this long did not run for all of it: another thread had its core.
-	offCore = int64(50 * time.Microsecond)
 	// cacheLinesBytes is two lines of 64 bytes.
 	cacheLinesBytes = 128
 )
@@ -327,23 +325,6 @@ func (l *loop) wait() int {
 		wait += int64(time.Millisecond) - 1
 	}
 	return linux.EpollWait(l.epoll, events, int(max(0, wait/int64(time.Millisecond))))
-}
-
-// spin looks for events until there are some, for `wait` nanoseconds from now at most.
-func (l *loop) spin(events []syscall.EpollEvent, now, wait int64) int {
-	idle, end := int64(0), now+wait
-	defer func() { l.shared.spun.Add(idle) }()
-	for {
-		n := linux.EpollPoll(l.epoll, events)
-		if n > 0 || now >= end {
-			return n
-		}
-		looked := l.shared.now()
-		if took := looked - now; took < offCore {
-			idle += took
-		}
-		now = looked
-	}
 }
 
 // ended tells whether the loop is through: by the clock, by the count, or because it was told to stop.

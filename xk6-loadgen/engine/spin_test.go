@@ -14,13 +14,21 @@ func TestALoopThatSpinsIsAwakeAllTheTimeAndSaysWhatItWorked(t *testing.T) {
 	silent := func(_ *testServer, c net.Conn) { io.Copy(io.Discard, c) }
 	for rate, handler := range map[float64]func(*testServer, net.Conn){0: silent, 50: always(ok)} {
 		o := options(serve(t, handler).url)
-		o.Connections, o.Rate, o.Duration, o.Spin = 1, rate, 400*time.Millisecond, true
-		before := linux.ProcessCPU()
-		r := load(t, context.Background(), o)
-		used := float64(linux.ProcessCPU()-before) / 1e9
-		// Asleep it would use next to nothing; with what it spun away it would have worked all the time.
-		if r.CPUSeconds > used/2 {
-			t.Errorf("rate %g: %g s of CPU for the load, of %g s in all", rate, r.CPUSeconds, used)
+		o.Connections, o.Rate, o.Duration = 1, rate, 400*time.Millisecond
+		used := func() (outcome, float64) {
+			before := linux.ProcessCPU()
+			r := load(t, context.Background(), o)
+			return r, float64(linux.ProcessCPU()-before) / 1e9
+		}
+		_, asleep := used()
+		o.Spin = true
+		r, awake := used()
+		if awake < 2*asleep {
+			t.Errorf("rate %g: %g s of CPU in all, and %g s asleep", rate, awake, asleep)
+		}
+		// With what it spun away it would have worked all the time.
+		if r.CPUSeconds > awake/2 {
+			t.Errorf("rate %g: %g s of CPU for the load, of %g s in all", rate, r.CPUSeconds, awake)
 		}
 		if rate > 0 && r.SendDelayMs.P50 > 1 {
 			t.Errorf("half of the requests left %g ms late or later", r.SendDelayMs.P50)
