@@ -87,21 +87,26 @@ const standstillMs = 1250;
 const standstillFactor = 10;
 
 /**
- * Whether the server stood still: requests were under way, and nothing came for long. Where the run's own network lost packets,
- * TCP's own waiting (1 s and more) may be the reason, and it is not looked at.
+ * Whether the server stood still: requests were under way, and nothing came for long, or for most of a shorter window, which
+ * was over without an answer. Where the run's own network lost packets, TCP's own waiting (1 s and more) may be the reason, and
+ * it is not looked at.
  * @param server its name
  * @param alarm a line of its log
  */
 export function standstillIn(
-  { longestGapMs, latencyMs, firstByteMs, network }: Pick<Phase, 'longestGapMs' | 'latencyMs' | 'firstByteMs' | 'network'>, samples: readonly Pick<UsageSample, 'atMs' | 'stoppedPid'>[],
+  phase: Pick<Phase, 'longestGapMs' | 'latencyMs' | 'firstByteMs' | 'network' | 'responses' | 'errors' | 'seconds'>, samples: readonly Pick<UsageSample, 'atMs' | 'stoppedPid'>[],
   { fromMs, toMs }: UsageWindow, server: string, alarm: string | undefined,
 ): string | undefined {
-  if (!(longestGapMs > Math.max(standstillMs, standstillFactor * latencyMs.p99, standstillFactor * firstByteMs.p50))) return undefined;
+  const { longestGapMs, latencyMs, firstByteMs, network, responses, errors, seconds } = phase;
+  const unanswered = errors.total + Object.values(responses).reduce((sum, count) => sum + count, 0) === 0;
+  const tolerated = unanswered ? Math.min(standstillMs, 1000 * seconds / 2) : Math.max(standstillMs, standstillFactor * latencyMs.p99, standstillFactor * firstByteMs.p50);
+  if (!(longestGapMs > tolerated)) return undefined;
   if (network !== null && network.retransmits.client + network.retransmits.server > 0) return undefined;
   const stopped = samples.find(({ atMs, stoppedPid }) => stoppedPid !== undefined && atMs >= fromMs && atMs <= toMs)?.stoppedPid;
   const why = stopped !== undefined ? `its process ${stopped} was stopped (state T): let it run, without SIGSTOP or a debugger`
-    : alarm !== undefined ? `its log says: ${alarm}` : 'what it waited for is not known: look at its log, and at what it passes requests to';
-  return `${server} stood still: no response came for ${scaledTime(longestGapMs)} while requests were under way; ${why}`;
+    : alarm !== undefined ? `its log says: ${alarm}` : 'what it waited for is not known: look at its log, at what it passes requests to, and at what else the machine does';
+  const ofWindow = unanswered ? ` of its ${scaledTime(1000 * seconds)}` : '';
+  return `${server} stood still: no response came for ${scaledTime(longestGapMs)}${ofWindow} while requests were under way; ${why}`;
 }
 
 /**

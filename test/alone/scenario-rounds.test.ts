@@ -20,7 +20,7 @@ function shortRounds(out: string, more = ''): string {
   const file = join(out, '..', 'short-rounds.mts');
   writeFileSync(file, `
     import { defineScenario, nginx, wrk } from ${JSON.stringify(join(projectRoot, 'lib/scenario/index.ts'))};
-    const load = { ...wrk('-c 10 -t 4 -d 1'), durationSeconds: 0.2, warmupSeconds: 0.1 };
+    const load = { ...wrk('-c 10 -t 4 -d 1'), durationSeconds: 0.4, warmupSeconds: 0.1 };
     const server = nginx(['base'], { workers: 1 });
     export default defineScenario({
       name: 'short-rounds', title: 'short rounds', knob: 'keep-alive', load, page: { docroot: 'nginx', path: '/', bodyBytes: 612 },

@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Clock } from '../../lib/runner/clock.ts';
 import { clockStepIn, gapIn, otherBodiesIn, standstillIn, throttlingIn, toleratedBoundGapMs } from '../../lib/runner/disturbance.ts';
+import type { Phase } from '../../lib/runner/result.ts';
 import { sampleUsage, sparse, usageBetween, type UsageReaders, type UsageSampler, type UsageWindow } from '../../lib/runner/server-usage.ts';
-import { phase } from '../fixtures/phase.ts';
+import { noLatency, phase } from '../fixtures/phase.ts';
 
 /** Samples each 100 ms from `fromMs` on, without those of the gaps. */
 function every100(fromMs: number, toMs: number, ...gaps: readonly (readonly [number, number])[]): { atMs: number }[] {
@@ -179,6 +180,17 @@ describe('a server that stood still', () => {
     expect(stood(3200, 2)).toBe('nginx stood still: no response came for 3.20 s while requests were under way; its process 4711 was stopped (state T): let it run, without SIGSTOP or a debugger');
     expect(stood(3200, 2, [], '[alert] x')).toContain('; its log says: [alert] x');
     expect(stood(3200, 2, samples.slice(2))).toContain('what it waited for is not known');
+  });
+
+  test('in a window of its own that is shorter, and over without an answer', () => {
+    const short = (longestGapMs: number, changes: Partial<Phase> = {}): string | undefined => (
+      standstillIn({ ...phase({ requests: 0, latencyMs: noLatency, seconds: 0.2, longestGapMs }), ...changes }, [], window, 'nginx', undefined));
+    expect(short(190)).toMatch(/^nginx stood still: no response came for 190\.00 ms of its 200\.00 ms while requests were under way; /);
+    expect(short(100)).toBeUndefined();
+    expect(short(190, { responses: { '2xx': 1, '3xx': 0, '4xx': 0, '5xx': 0 } })).toBeUndefined();
+    expect(short(190, { errors: { ...phase({ requests: 0 }).errors, total: 1 } })).toBeUndefined();
+    expect(short(1200, { seconds: 10 })).toBeUndefined();
+    expect(short(1300, { seconds: 10 })).toContain('for 1.30 s of its 10.00 s while');
   });
 
   test('is not named where connections themselves take as long, as a thousand handshakes at once', () => {
