@@ -20,10 +20,10 @@ import { projectRoot } from '../lib/setup/paths.ts';
 import { ensureTools, type ToolName } from '../lib/setup/tools.ts';
 import { openStore } from '../lib/store/index.ts';
 import type { Contender } from './contenders.ts';
-import { effects, experiments, plain, type Experiment } from './experiments.ts';
-import { allocationsPerRequest, expectedEffectSeconds, expectedSeconds, k6StartSeconds, measure, measureEffect, type Bench } from './measure.ts';
+import { experiments, plain, type Experiment } from './experiments.ts';
+import { allocationsPerRequest, expectedSeconds, k6StartSeconds, measure, type Bench } from './measure.ts';
 import { proofCommand, proofWords } from './proof/proof.ts';
-import { effectLines, tableLines, type Effect, type Row } from './ratios.ts';
+import { tableLines, type Row } from './ratios.ts';
 import { toolVersions } from './versions.ts';
 
 const flags = {
@@ -37,7 +37,6 @@ const flags = {
 interface Results {
   k6StartCpuSeconds?: number;
   rows: Row[];
-  effects: Effect[];
   allocations?: { perRequest: number; output: string };
   skipped: { experiment: string; why: string }[];
 }
@@ -56,15 +55,6 @@ const k6StartTools: readonly ToolName[] = ['k6', plain.server.name];
 
 const parts: readonly Part[] = [
   ...experiments.map(partOf),
-  ...effects.map((effect): Part => ({
-    name: effect.name, title: `do both see the same effect? ${effect.title}`, seconds: (bench) => expectedEffectSeconds(effect, bench),
-    tools: [...k6StartTools, effect.without.name, effect.with.name, ...effect.contenders.map(({ tool }) => tool)],
-    async *run(bench, results) {
-      const seen = await measureEffect(effect, bench);
-      results.effects.push(...seen);
-      yield [`${effect.name} · ${effect.title}`, ...effectLines(seen)];
-    },
-  })),
   {
     name: 'allocations', title: 'allocations per request in the engine\'s steady state', tools: [], seconds: () => 20,
     async *run(bench, results) {
@@ -181,7 +171,7 @@ async function benchOn(chosen: readonly Part[], name: string, bench: Bench): Pro
   const environment = readEnvironment(readProcessors(), cores, await toolVersions(binaries, bench.store?.version));
   const folder = join(projectRoot, 'results', 'bench');
   await mkdir(folder, { recursive: true });
-  const results: Results = { rows: [], effects: [], skipped: [] };
+  const results: Results = { rows: [], skipped: [] };
   const write = (file: string): Promise<void> =>
     writeWhole(join(folder, file), `${JSON.stringify({ schema: 1, rounds, environment, ...results }, null, 2)}\n`);
   const expected = chosen.reduce((sum, part) => sum + part.seconds(bench), 0);

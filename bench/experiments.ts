@@ -1,6 +1,6 @@
 // What npm run bench compares: loads, generators, and how much of its peer's CPU or memory the load engine may need.
 import { join } from 'node:path';
-import { h2o, nghttpd, nginx } from '../lib/scenario/index.ts';
+import { nginx } from '../lib/scenario/index.ts';
 import type { Page, ServerSpec } from '../lib/scenario/model.ts';
 import { ab, h2load, loadgen, loadgenOfTen, stockK6, streamingLoadgen, wrk, type BenchLoad, type Contender, type RunLength } from './contenders.ts';
 import type { Arrangement, Limits, Unit } from './ratios.ts';
@@ -30,16 +30,13 @@ const timed = (seconds: number): RunLength => ({ seconds });
 /** nginx at its fastest: what a generator has to keep up with. */
 const fastest = ['base', 'workers', 'open-file-cache', 'tcp-nopush', 'keepalive-unlimited'];
 const plainNginx = nginx(fastest, { workers: 1 });
-const tlsLayer = join(import.meta.dirname, 'nginx-tls.conf');
+export const tlsLayer = join(import.meta.dirname, 'nginx-tls.conf');
 const tlsNginx = nginx([...fastest, tlsLayer], { workers: 1 });
 
 const manyNginx = nginx([...fastest, join(import.meta.dirname, 'nginx-many.conf')], { workers: 1 });
 
-/** nginx as it is slower than any generator, over TLS or not as the layer says. */
-const slowNginx = (layer: string): ServerSpec => nginx(['base', 'workers', 'keepalive-unlimited', layer], { workers: 1 });
-
-const smallPage: Page = { docroot: 'nginx', path: '/', bodyBytes: 612 };
-const largePage: Page = { docroot: 'images', path: '/img.html', bodyBytes: 525_304 };
+export const smallPage: Page = { docroot: 'nginx', path: '/', bodyBytes: 612 };
+export const largePage: Page = { docroot: 'images', path: '/img.html', bodyBytes: 525_304 };
 
 /** About what a core answers per second with a new connection each, and with a TLS handshake each. */
 const newConnectionsPerSecond = 15_000;
@@ -117,51 +114,6 @@ export const experiments: readonly Experiment[] = [
     server: tlsNginx, page: smallPage, load: { ...h2, connections: 10_000, streams: 1 }, length: () => ({ seconds: 40 }), unit: 'request',
     rounds: (rounds) => Math.min(rounds, 2), arrangements: ['a core each'], contenders: [loadgen, h2load],
     limits: () => ({ memory: 0.7 }),
-  },
-];
-
-/** What differs between two servers, as each generator sees it. */
-export interface EffectExperiment {
-  name: string;
-  title: string;
-  without: ServerSpec;
-  with: ServerSpec;
-  page: Page;
-  load: Omit<BenchLoad, 'length'>;
-  /** The first one is measured, the second is its peer. */
-  contenders: readonly [Contender, Contender, ...Contender[]];
-}
-
-/** nginx without a knob and with it, over TLS, HTTP/2 without TLS or neither as the layer says. */
-const knob = (name: string, ...layers: string[]): Pick<EffectExperiment, 'without' | 'with'> => ({
-  without: nginx(['base', 'workers', ...layers], { workers: 1 }), with: nginx(['base', 'workers', name, ...layers], { workers: 1 }),
-});
-
-/**
- * Whether two generators see the same effect, which is what a comparison says. Their requests/s differ: who is sooner done with a
- * response waits more often, and the server is billed for waking it up.
- */
-export const effects: readonly EffectExperiment[] = [
-  {
-    // The first article's question.
-    name: 'agreement-http1', title: 'open_file_cache, HTTP/1.1, keepalive_requests 100',
-    ...knob('open-file-cache'), page: smallPage, load: http1, contenders: [loadgen, wrk, stockK6],
-  },
-  {
-    name: 'agreement-h2', title: 'open_file_cache, HTTP/2 over TLS, 100 connections × 100 streams',
-    ...knob('open-file-cache', 'keepalive-unlimited', tlsLayer), page: smallPage, load: h2, contenders: [loadgen, h2load],
-  },
-  {
-    name: 'agreement-h2c', title: 'open_file_cache, HTTP/2 without TLS, 100 connections × 100 streams',
-    ...knob('open-file-cache', 'keepalive-unlimited', join(import.meta.dirname, 'nginx-h2c.conf')), page: smallPage, load: { ...h2, protocol: 'h2c' }, contenders: [loadgen, h2load],
-  },
-  {
-    name: 'agreement-body', title: 'nghttpd against nginx, HTTP/2 over TLS, a body of 525,304 bytes',
-    without: slowNginx(tlsLayer), with: nghttpd(['h2'], { workers: 1 }), page: largePage, load: { ...h2, streams: 1 }, contenders: [loadgen, h2load],
-  },
-  {
-    name: 'agreement-servers', title: 'h2o against nginx, HTTP/2 over TLS, 100 connections × 1 stream',
-    without: slowNginx(tlsLayer), with: h2o(['h2'], { workers: 1 }), page: smallPage, load: { ...h2, streams: 1 }, contenders: [loadgen, h2load],
   },
 ];
 

@@ -13,8 +13,8 @@ import { lastLine, run } from '../lib/setup/run.ts';
 import type { ToolName } from '../lib/setup/tools.ts';
 import type { Store } from '../lib/store/index.ts';
 import { loadgen, runContender, type BenchLoad, type Contender } from './contenders.ts';
-import { plain, type EffectExperiment, type Experiment } from './experiments.ts';
-import { compareRounds, judge, type Arrangement, type Effect, type Measured, type Row } from './ratios.ts';
+import { plain, type Experiment } from './experiments.ts';
+import { compareRounds, judge, type Arrangement, type Measured, type Row } from './ratios.ts';
 
 export interface Bench {
   rounds: number;
@@ -38,11 +38,6 @@ export function expectedSeconds({ length, rounds = (n) => n, contenders, arrange
   const stop = length(bench.duration);
   const seconds = ('seconds' in stop ? stop.seconds : bench.duration) + overheadSeconds;
   return arrangements.length * rounds(bench.rounds) * contenders.length * seconds;
-}
-
-/** The same for what measureEffect does. */
-export function expectedEffectSeconds({ contenders }: EffectExperiment, { rounds, duration }: Pick<Bench, 'rounds' | 'duration'>): number {
-  return contenders.length * rounds * 2 * (duration + overheadSeconds);
 }
 
 /**
@@ -76,29 +71,6 @@ export async function measure(experiment: Experiment, arrangement: Arrangement, 
     });
   } finally {
     await running.stop();
-  }
-}
-
-/** Both servers stay up, which costs nothing while they are idle; each generator loads one, then the other. */
-export async function measureEffect(effect: EffectExperiment, bench: Bench): Promise<Effect[]> {
-  const servers: RunningServer[] = [];
-  try {
-    for (const spec of [effect.without, effect.with]) servers.push(await start(spec, effect.page, effect.load.connections, bench));
-    const [without, withIt] = servers as [RunningServer, RunningServer];
-    const load: BenchLoad = { ...effect.load, length: { seconds: bench.duration } };
-    const effects: Effect[] = effect.contenders.map(({ name }) => ({ experiment: effect.name, generator: name, without: [], with: [] }));
-    for (let round = 1; round <= bench.rounds; round++) {
-      for (const [index, contender] of effect.contenders.entries()) {
-        const sides = [['without', without], ['with', withIt]] as const;
-        for (const [side, running] of round % 2 === 1 ? sides : sides.toReversed()) {
-          const where = `${effect.name} · ${side} · round ${round} of ${bench.rounds}`;
-          (effects[index] as Effect)[side].push(await sampleOf(contender, running, effect.page, load, bench.cores.generatorCpus, bench, where));
-        }
-      }
-    }
-    return effects;
-  } finally {
-    for (const running of servers) await running.stop();
   }
 }
 

@@ -39,9 +39,6 @@ export interface Row {
   against: Ratios & { peer: string; limits?: Limits; verdict?: Verdict } | null;
 }
 
-/** Samples of one generator on two servers, round by round. */
-export interface Effect { experiment: string; generator: string; without: Sample[]; with: Sample[] }
-
 /** CPU microseconds per unit. */
 export function cpuMicrosPer(unit: Unit, { cpuMicrosPerRequest, requests, bodyBytes = NaN }: Sample): number {
   // With a new connection for each request there are as many handshakes.
@@ -106,20 +103,6 @@ function againstLines({ against, unit }: Row): string[] {
     `    CPU per ${unit} × ${describe(cpu)} of ${peer}; requests/s × ${describe(rps)}${limits.memory === undefined ? '' : `; memory × ${describe(memory)}`}`,
     ...(verdict === undefined ? [] : [`    limit: ${wanted.join(', ')}: ${verdict}`]),
   ];
-}
-
-/** One line per generator: how many times faster the server is with the change; and whether the first two of them see the same. */
-export function effectLines(effects: readonly Effect[]): string[] {
-  const lines = effects.map((effect) => {
-    const rates = [effect.without, effect.with].map((samples) => whole(median(samples.map(({ rps }) => rps))));
-    return `  ${effect.generator.padEnd(20)} ${rates.join(' → ')} requests/s: × ${describe(compareRounds(effect.with, effect.without, 'request').rps)}`;
-  });
-  const [measured, peer] = effects;
-  if (measured === undefined || peer === undefined) return lines;
-  const ratios = (effect: Effect): number[] => effect.with.map(({ rps }, round) => rps / (effect.without[round] as Sample).rps);
-  const { ratio, interval: [low, high] } = ratioInterval(ratios(peer), ratios(measured));
-  const verdict = low <= 1 && high >= 1 ? 'the same within the interval' : 'NOT THE SAME';
-  return [...lines, `    the effect of ${measured.generator} × ${ratio.toFixed(3)} [${low.toFixed(3)}, ${high.toFixed(3)}] of that of ${peer.generator}: ${verdict}`];
 }
 
 function describe({ ratio, interval, min, max }: Ratio): string {

@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { roundRps } from '../../lib/analysis/phases.ts';
-import { median } from '../../lib/analysis/statistics.ts';
+import { median, total } from '../../lib/analysis/statistics.ts';
 import { UserError } from '../../lib/errors.ts';
 import { change, percent } from '../../lib/format.ts';
 import type { Cores } from '../../lib/runner/cores.ts';
@@ -64,12 +64,11 @@ export async function noted<T>({ failures, interrupt, say }: Pick<Lab, 'failures
 
 /** What a run or some rounds of a scenario need, in a folder of their own. @param variants absent: all that are not on request */
 async function contextOf(lab: Lab, scenario: Scenario, options: Partial<PlanOptions>, variants?: readonly string[]): Promise<RunContext> {
-  const { k6, nginx } = lab.binaries;
   const folder = await mkdtemp(join(lab.scratch, `${scenario.name}-`));
   const plan: Plan = { ...makePlan(scenario, findVariants(scenario, variants), lab.cores, { quick: false, exact: false, ...options }), run: `proof-${scenario.name}` };
   return {
     plan, folder, script: lab.script, store: null, interrupt: lab.interrupt,
-    tools: { k6: k6 as string, delaylink: undefined, servers: nginx === undefined ? {} : { nginx } },
+    tools: { k6: lab.binaries.k6 as string, delaylink: undefined, servers: lab.binaries },
   };
 }
 
@@ -122,20 +121,26 @@ export function runText(run: Run): string {
 /** A round is tried so often. */
 const tries = 3;
 
+/** Of each variant requests/s, and the share of its core, 0 to 1, that the generator used. */
+export interface Load { rps: ReadonlyMap<string, number>; generatorShares: ReadonlyMap<string, number> }
+
 /**
- * Loads all groups of the plan once, as a round of a run does, and returns requests/s of each variant, and the time that it took,
+ * Loads all groups of the plan once, as a round of a run does, and returns what it came to, and the time that it took,
  * that of failed tries included. @throws UserError where all tries failed, Interrupted
  */
-export async function oneRound(context: RunContext, round: number): Promise<{ startedAt: string; seconds: number; rps: ReadonlyMap<string, number> }> {
+export async function oneRound(context: RunContext, round: number): Promise<Load & { startedAt: string; seconds: number }> {
   const [startedAt, beganAtMs] = [new Date().toISOString(), performance.now()];
   for (let tried = 1; ; tried++) {
     try {
-      const rps = new Map<string, number>();
+      const [rps, generatorShares] = [new Map<string, number>(), new Map<string, number>()];
       for (const [index, group] of orderOfRound(context.plan.groups, round, context.plan.run).entries()) {
         const outcomes = await runGroup(context, group, index + 1, { round: (round - 1) * tries + tried, onLoad() {} });
-        for (const [variant, { phases }] of outcomes) rps.set(variant, roundRps(phases));
+        for (const [variant, { phases }] of outcomes) {
+          rps.set(variant, roundRps(phases));
+          generatorShares.set(variant, total(phases, ({ generatorCpuSeconds }) => generatorCpuSeconds) / total(phases, ({ seconds }) => seconds));
+        }
       }
-      return { startedAt, seconds: (performance.now() - beganAtMs) / 1000, rps };
+      return { startedAt, seconds: (performance.now() - beganAtMs) / 1000, rps, generatorShares };
     } catch (error) {
       if (!(error instanceof RoundFailure)) throw error;
       if (tried === tries) throw new UserError(`a round failed ${tries} times: ${error.message}`);

@@ -1,18 +1,18 @@
-// docs/proof.md and its plots, made from what results/proof has.
-import { mkdir, rm } from 'node:fs/promises';
+// docs/proof.md and its plots, made from what results/proof has. A part that was measured elsewhere stays as it stands in the page.
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { enumeration } from '../../lib/format.ts';
 import { markdownTable } from '../../lib/report/markdown.ts';
 import { formatCpuList } from '../../lib/runner/cpu-list.ts';
 import { writeWhole } from '../../lib/runner/results-folder.ts';
 import type { PartFile, PartName, ProofFiles } from './results.ts';
-import { views, type View } from './views.ts';
+import { titles, views, type View } from './views.ts';
 
 /** The page's text, and its plots by their paths beside it. */
 export interface ProofPage { markdown: string; plots: ReadonlyMap<string, string> }
 
 /** In the order of the page. */
-export const partNames: readonly PartName[] = ['aa', 'power', 'width', 'slices', 'disturbed'];
+export const partNames: readonly PartName[] = ['aa', 'power', 'width', 'slices', 'agreement', 'disturbed'];
 
 const plotFolder = 'proof';
 
@@ -21,23 +21,29 @@ export function viewOf<Name extends PartName>(file: PartFile<Name>): View {
   return views[file.part](file);
 }
 
-/** The page of the parts that are there; of the others it says that they are missing. */
-export function proofPage(files: ProofFiles): ProofPage {
+/** The page of the parts that are there, with the sections of others that `before`, the page until now, has; what neither has is said to be missing. */
+export function proofPage(files: ProofFiles, before = ''): ProofPage {
   const plots = new Map<string, string>();
-  const missing = partNames.filter((name) => files[name] === undefined);
+  const standing = sectionsIn(before);
+  const missing = partNames.filter((name) => files[name] === undefined && !standing.has(titles[name]));
   const sections = partNames.flatMap((name) => {
     const file = files[name];
-    return file === undefined ? [] : sectionOf(file as PartFile<PartName>, plots);
+    return file === undefined ? standing.get(titles[name]) ?? [] : sectionOf(file as PartFile<PartName>, plots);
   });
   const markdown = [
     '# Proof: how exact is a comparison here?',
     '',
-    'Measured, not claimed: `npm run bench -- proof` does all of it again on any machine, a part by its name does that part, and each ends by writing this page anew. Ratios are of requests/s; intervals are of 95 % (Student\'s t over rounds, each with fresh servers).',
+    'Measured, not claimed: `npm run bench -- proof` does all of it again on any machine, a part by its name does that part, and each ends by writing its section anew. Ratios are of requests/s; intervals are of 95 % (Student\'s t over rounds, each with fresh servers).',
     '',
     ...(missing.length === 0 ? [] : [`Missing, since they were not run: ${enumeration(missing.map((name) => `\`proof-${name}\``))}.`, '']),
     ...sections,
   ].join('\n');
   return { markdown, plots };
+}
+
+/** A page's sections by their titles, as lines. */
+function sectionsIn(page: string): ReadonlyMap<string, string[]> {
+  return new Map(page.split(/^(?=## )/m).slice(1).map((text) => [text.slice('## '.length, text.indexOf('\n')), [...text.trimEnd().split('\n'), '']]));
 }
 
 function sectionOf(file: PartFile<PartName>, plots: Map<string, string>): string[] {
@@ -70,12 +76,15 @@ function minute(time: string): string {
   return time.slice(0, 16).replace('T', ' ');
 }
 
-/** Writes proof.md into the folder and its plots below it, in place of older ones. Throws the file system's error. */
-export async function writePage(folder: string, { markdown, plots }: ProofPage): Promise<string> {
-  await rm(join(folder, plotFolder), { recursive: true, force: true });
+/** Writes proof.md of the parts into the folder and its plots below it; plots that the page has no more are removed. Throws the file system's error. */
+export async function writePage(folder: string, files: ProofFiles): Promise<string> {
+  const file = join(folder, 'proof.md');
+  const before = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => { if (error.code !== 'ENOENT') throw error; return ''; });
+  const { markdown, plots } = proofPage(files, before);
   await mkdir(join(folder, plotFolder), { recursive: true });
   for (const [path, svg] of plots) await writeWhole(join(folder, path), svg);
-  const file = join(folder, 'proof.md');
   await writeWhole(file, markdown);
+  const unused = (await readdir(join(folder, plotFolder))).filter((name) => !markdown.includes(`(${plotFolder}/${name})`));
+  for (const name of unused) await rm(join(folder, plotFolder, name));
   return file;
 }

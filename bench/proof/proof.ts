@@ -16,9 +16,10 @@ import { projectRoot } from '../../lib/setup/paths.ts';
 import { ensureTools, type ToolName } from '../../lib/setup/tools.ts';
 import { toolVersions } from '../versions.ts';
 import { measureAa } from './aa.ts';
+import { measureAgreement } from './agreement.ts';
 import { measureDisturbed } from './disturbed.ts';
 import type { Lab } from './lab.ts';
-import { partNames, proofPage, viewOf, writePage } from './page.ts';
+import { partNames, viewOf, writePage } from './page.ts';
 import { costlyLine, measurePower } from './power.ts';
 import { readPart, writePart, type PartFile, type PartName, type ProofData, type ProofFiles } from './results.ts';
 import { measureSlices } from './slices.ts';
@@ -54,6 +55,10 @@ const parts: { readonly [Name in PartName]: ProofPart<Name> } = {
     title: 'the effect by the length of a slice, frozen, drained and beside wrk', tools: ['k6', 'nginx', 'wrk'], repeats: 5, secondsEach: 130,
     empty: () => ({ slices: [], wrk: { effect: [], control: [] } }), measure: measureSlices,
   },
+  agreement: {
+    title: 'the effects of open_file_cache and of other servers, beside what wrk, h2load and stock k6 see', tools: ['k6', 'nginx', 'h2o', 'nghttpd', 'wrk', 'h2load'], repeats: 10, secondsEach: 125,
+    empty: () => ({ cases: [] }), measure: measureAgreement,
+  },
   disturbed: {
     title: 'the same comparisons while a compiler runs on both cores', tools: ['k6', 'nginx'], repeats: 5, secondsEach: 70,
     empty: () => ({ control: [], effect: [], builds: 0 }), measure: measureDisturbed,
@@ -67,7 +72,7 @@ const wordOf = (part: PartName): string => `proof-${part}`;
 /** What can be asked for by name, with a line of help each. */
 export const proofWords: readonly { name: string; title: string }[] = [
   ...partNames.map((name) => ({ name: wordOf(name), title: `${parts[name].title} (about ${duration(parts[name].repeats * parts[name].secondsEach)})` })),
-  { name: pageName, title: 'only docs/proof.md anew, from what was measured before' },
+  { name: pageName, title: 'only docs/proof.md anew, from what was measured here before' },
 ];
 
 export interface ProofOptions {
@@ -81,8 +86,8 @@ export interface ProofOptions {
 }
 
 /**
- * Measures the parts that are named, and makes the page of all that there are: docs/proof.md of results/proof, or with `repeats`
- * results/proof-try/proof.md of what is beside it. Throws UserError and Interrupted; what a part had measured until then stays.
+ * Measures the parts that are named, and writes their sections of the page anew: in docs/proof.md from results/proof, or with
+ * `repeats` in results/proof-try/proof.md from what is beside it. Throws UserError and Interrupted; what a part had measured until then stays.
  */
 export async function proofCommand({ args, words, repeats, cores }: ProofOptions): Promise<void> {
   const results = join(projectRoot, 'results', repeats === undefined ? 'proof' : 'proof-try');
@@ -98,7 +103,7 @@ export async function proofCommand({ args, words, repeats, cores }: ProofOptions
     }
   }
   const files = Object.fromEntries(await Promise.all(partNames.map(async (name) => [name, await readPart(results, name)]))) as ProofFiles;
-  const page = await writePage(repeats === undefined ? join(projectRoot, 'docs') : results, proofPage(files));
+  const page = await writePage(repeats === undefined ? join(projectRoot, 'docs') : results, files);
   console.log(`\n${relative(projectRoot, page)} is made of ${relative(projectRoot, results)}/`);
 }
 

@@ -40,11 +40,18 @@ export type Way = 'frozen' | 'drained';
 /** Ratios round by round: of open_file_cache to a plain server, and of such a one to itself. */
 export interface Seen { effect: number[]; control: number[] }
 
+/** What two servers differ by, round by round, and the share of its core, 0 to 1, that the generator used with the one that it took more for. */
+export interface EffectSeen { ratios: number[]; generatorShares: number[] }
+
+/** The same two servers as bakeoff sees them, and as each peer does by some turns in the same minute. */
+export interface AgreementCase { title: string; ours: EffectSeen; peers: (EffectSeen & { name: string })[] }
+
 export interface ProofData {
   aa: { runs: Run[] };
   power: { line: string; costs: Cost[] };
   width: { alternating: TimedRound[]; sequential: TimedRound[] };
   slices: { slices: (Seen & { milliseconds: number; way: Way })[]; wrk: Seen };
+  agreement: { cases: AgreementCase[] };
   disturbed: { control: Run[]; effect: Run[]; /** Whole builds that the compiler came to. */ builds: number };
 }
 

@@ -1,16 +1,13 @@
 // The same effect, and none, by the length of a slice, with servers that are stopped between theirs and such that drain; and as
 // wrk sees both.
-import { mkdtemp } from 'node:fs/promises';
-import { join } from 'node:path';
 import { change } from '../../lib/format.ts';
 import { orderOfRound } from '../../lib/runner/order.ts';
 import type { RunContext } from '../../lib/runner/round.ts';
 import { defineScenario, nginx } from '../../lib/scenario/index.ts';
-import { startServer, type RunningServer } from '../../lib/servers/index.ts';
-import { UserError } from '../../lib/errors.ts';
 import { load, page } from '../../scenarios/h2o-vs-nginx.ts';
-import { runContender, wrk, type BenchLoad } from '../contenders.ts';
+import { wrk } from '../contenders.ts';
 import { inContext, noted, oneRound, ratioIn, type Lab } from './lab.ts';
+import { peerTurns } from './peer-turns.ts';
 import type { ProofData, Seen, Way } from './results.ts';
 import { ratioOf } from './statistics.ts';
 
@@ -50,7 +47,9 @@ export async function measureSlices(lab: Lab, data: ProofData['slices'], save: (
         lab.say(`round ${round} of ${lab.repeats}, ${milliseconds} ms ${way}: ${lastOf(seen)}`);
         await save();
       }
-      await noted(lab, () => wrkPairs(lab, data.wrk, round));
+      await noted(lab, async () => {
+        for (const { rps } of await peerTurns(lab, scenario, wrk, wrkPairsPerRound, `wrk ${round}`)) add(data.wrk, rps);
+      });
       await save();
       lab.say(`round ${round} of ${lab.repeats}, wrk, ${data.wrk.effect.length} pairs: open_file_cache ${change(ratioOf(data.wrk.effect).ratio)}`);
     }
@@ -69,32 +68,4 @@ function add({ effect, control }: Seen, rps: ReadonlyMap<string, number>): void 
 
 function lastOf({ effect, control }: Seen): string {
   return `open_file_cache ${change(effect.at(-1) as number)}, nothing ${change(control.at(-1) as number)}`;
-}
-
-/** Servers that are started anew for some pairs of wrk's turns of a second, each of which loads every server once. */
-async function wrkPairs(lab: Lab, seen: Seen, round: number): Promise<void> {
-  const servers = new Map<string, RunningServer>();
-  const loadOfOne: BenchLoad = { protocol: 'http/1.1', connections: load.connections, streams: 1, keepAlive: true, length: { seconds: 1 } };
-  try {
-    for (const { name, server } of scenario.variants) {
-      if (typeof server === 'string') continue;
-      servers.set(name, await startServer(server, {
-        binary: lab.binaries.nginx as string, folder: await mkdtemp(join(lab.scratch, 'wrk-')), cpus: lab.cores.serverCpus,
-        workers: lab.cores.serverCpus.length, page, connections: load.connections, signal: lab.interrupt.signal,
-      }));
-    }
-    for (let pair = 1; pair <= wrkPairsPerRound; pair++) {
-      const rps = new Map<string, number>();
-      for (const [name, { origin }] of orderOfRound([...servers], pair, `wrk ${round}`)) {
-        const sample = await runContender(wrk, `${origin}${page.path}`, loadOfOne, {
-          binary: lab.binaries.wrk as string, cpus: lab.cores.generatorCpus, sharesCore: false, output: null, signal: lab.interrupt.signal,
-        });
-        if (sample.errors > 0) throw new UserError(`wrk had ${sample.errors} errors against ${name}`);
-        rps.set(name, sample.rps);
-      }
-      add(seen, rps);
-    }
-  } finally {
-    for (const server of servers.values()) await server.stop();
-  }
 }

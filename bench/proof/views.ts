@@ -1,9 +1,10 @@
 // What each part has shown, as sentences, tables and plots: the terminal and the page have the same ones.
-import { extent, median, type RatioInterval } from '../../lib/analysis/statistics.ts';
+import { atLimit, limitShare } from '../../lib/analysis/limit.ts';
+import { extent, median, ratioInterval, type RatioInterval } from '../../lib/analysis/statistics.ts';
 import { change, duration, enumeration, percent, whole } from '../../lib/format.ts';
 import { tableOf, type Column, type Table } from '../../lib/report/table.ts';
 import { linesText } from './power.ts';
-import type { PartFile, PartName, Run, TimedRound } from './results.ts';
+import type { EffectSeen, PartFile, PartName, Run, TimedRound } from './results.ts';
 import { halfWidthOf, isDifferent, ratioOf, widthsByTime, widthWithin } from './statistics.ts';
 import { intervalPlot, linePlot, type Bar } from './svg.ts';
 
@@ -28,11 +29,21 @@ const ofRuns = (count: number, of: readonly unknown[]): string => `${count} of $
 const verdicts = ['not called different', 'called different'] as const;
 const asChange = { label: 'ratio of requests/s', text: (value: number) => `×${Number(value.toPrecision(4))}` };
 
-export const views: { [Name in PartName]: (file: PartFile<Name>) => View } = { aa, power, width: widths, slices, disturbed };
+/** A section of the page each; it is found again by its title. */
+export const titles: { readonly [Name in PartName]: string } = {
+  aa: 'A config against itself',
+  power: 'A known extra cost',
+  width: 'Alternating against sequential rounds',
+  slices: 'The length of a slice, and how it ends',
+  agreement: 'Beside other generators',
+  disturbed: 'While a compiler runs',
+};
+
+export const views: { [Name in PartName]: (file: PartFile<Name>) => View } = { aa, power, width: widths, slices, agreement, disturbed };
 
 function aa({ data: { runs } }: PartFile<'aa'>): View {
   return {
-    title: 'A config against itself',
+    title: titles.aa,
     about: `nginx against the same nginx, ${runs.length} runs of the default length: whatever differs is chance, and a run that calls the two different is wrong. Intervals are of 95 %, so about 1 of 20 may be.`,
     findings: runs.length === 0 ? [] : [`${ofRuns(runs.filter(isDifferent).length, runs)} runs called the two different; the median half-width was ${width(median(runs.map(halfWidthOf)))}.`],
     tables: [runsTable([{ name: 'against itself', runs }])],
@@ -47,7 +58,7 @@ function power({ data: { line, costs } }: PartFile<'power'>): View {
   type Row = (typeof rows)[number];
   const right = (title: string, cell: (row: Row) => string, group = ''): Column<Row> => ({ group, title, align: 'right', cell });
   return {
-    title: 'A known extra cost',
+    title: titles.power,
     about: `nginx with one line that does nothing but take time against itself with more of them (\`${line}\`). Runs of the default length were to find each of them, all in one run beside the plain server; their rounds together say what the lines truly cost. Others, of a pair, had \`--precision 1%\`, and so ended when the verdict was there or the interval within ±1 %.`,
     findings: rows.map(({ name, truth, runs }) => `${name} (${change(truth.ratio)}): found by ${ofRuns(found(runs).length, runs)} default runs.`),
     tables: [tableOf(rows, [
@@ -76,7 +87,7 @@ function widths({ data: { alternating, sequential } }: PartFile<'width'>): View 
   const readAfter = [...readAfterSeconds.filter((seconds) => seconds < lastSeconds), ...(lastSeconds > 0 ? [lastSeconds] : [])];
   const ended = known.filter(({ rounds }) => rounds.length > 1).map(({ name, rounds }) => `${bounded(ratioOf(rounds.map((one) => one.ratio)))} by ${rounds.length} ${name} rounds`);
   return {
-    title: 'Alternating against sequential rounds',
+    title: titles.width,
     about: 'nginx with open_file_cache against nginx without, in two ways, interleaved in the same minutes: each server alone for 10 s, one after the other, which is a sequential round; and both alive, loaded in turns of about 10 ms for 1 s each, which is an alternating one. Times are whole, with all starts of servers.',
     findings: ended.length === 0 ? [] : [`The ratio at the end: ${enumeration(ended)}.`],
     tables: [tableOf(readAfter, [
@@ -114,7 +125,7 @@ function slices({ data: { slices: all, wrk } }: PartFile<'slices'>): View {
   });
   const cell = (of: (row: Row) => readonly number[]) => (row: Row): string => bounded(ratioOf(of(row)));
   return {
-    title: 'The length of a slice, and how it ends',
+    title: titles.slices,
     about: 'The effect of open_file_cache, and that of nothing (the same config twice), by the length of a slice: with servers that are stopped between their slices (frozen), with servers that run on when what was under way has been awaited (drained), and as wrk sees them in turns of 1 s. All in the same minutes, in random order; a pair of wrk counts as a round does.',
     findings: [],
     tables: [tableOf(measured, [
@@ -131,10 +142,43 @@ function slices({ data: { slices: all, wrk } }: PartFile<'slices'>): View {
   };
 }
 
+function agreement({ data: { cases } }: PartFile<'agreement'>): View {
+  const measured = cases.filter(({ ours }) => ours.ratios.length > 1);
+  type Row = EffectSeen & { title: string; generator: string; ours?: EffectSeen };
+  const rows = measured.flatMap(({ title, ours, peers }): Row[] => [{ title, generator: 'bakeoff', ...ours }, ...peers.map(({ name, ...seen }) => ({ title, generator: name, ...seen, ours }))]);
+  const generators = [...new Set(rows.map(({ generator }) => generator))];
+  const isLimited = ({ generatorShares }: EffectSeen): boolean => atLimit(median(generatorShares));
+  const compared = rows.flatMap(({ ours, ...row }) => (ours === undefined || isLimited(row) || isLimited(ours) ? [] : [{ ...row, of: ratioInterval(row.ratios, ours.ratios) }]));
+  const differ = compared.filter(({ of: { interval: [low, high] } }) => low > 1 || high < 1);
+  const plotTitle = 'What bakeoff and other generators see';
+  return {
+    title: titles.agreement,
+    about: `What differs between two servers as bakeoff sees it, in a round of the default length, and as others see it, by six turns of a second for each server right after it; all servers are started anew for each. A generator that uses up its core sees what it can do itself: from ${percent(limitShare)} of it on nothing is compared.`,
+    findings: rows.length === 0 ? [] : [`Of ${compared.length} comparisons in which neither generator was at its limit, ${compared.length - differ.length} agree within the interval`
+      + `${differ.length === 0 ? '.' : `, and not ${enumeration(differ.map(({ title, generator }) => `${title} (${generator})`))}.`}`],
+    tables: [tableOf(rows, [
+      { group: '', title: 'servers', align: 'left', cell: ({ title, ours }) => (ours === undefined ? title : '') },
+      { group: '', title: 'seen by', align: 'left', cell: ({ generator }) => generator },
+      { group: '', title: 'rounds', align: 'right', cell: ({ ratios }) => whole(ratios.length) },
+      { group: '', title: 'of its core', align: 'right', cell: ({ generatorShares }) => percent(median(generatorShares)) },
+      { group: '', title: 'ratio', align: 'right', cell: ({ ratios }) => bounded(ratioOf(ratios)) },
+      { group: '', title: 'bakeoff\'s by this', align: 'right', cell: ({ title, generator }) => compared.filter((one) => one.title === title && one.generator === generator).map(({ of }) => bounded(of)).join('') },
+    ])],
+    plots: rows.length === 0 ? [] : [{
+      name: 'agreement', title: plotTitle,
+      svg: intervalPlot({
+        title: plotTitle, series: generators, y: asChange, x: 'pairs of servers, in the table\'s order',
+        groups: measured.map(({ title }, place) => ({ name: String(place + 1), bars: rows.filter((row) => row.title === title).map(({ generator, ratios }) => barOf(generators.indexOf(generator), ratios)) })),
+      }),
+    }],
+    details: [],
+  };
+}
+
 function disturbed({ data: { control, effect, builds } }: PartFile<'disturbed'>): View {
   const rows = [{ name: 'against itself', runs: control, reference: 1 }, { name: 'open_file_cache', runs: effect }];
   return {
-    title: 'While a compiler runs',
+    title: titles.disturbed,
     about: `The same comparisons while Go compiles the load engine and all that it is made of, from the start again and again, on the cores of both sides with the priority of everything else (${builds} whole builds in that time).`,
     findings: rows.filter(({ runs }) => runs.length > 0).map(({ name, runs }) => `${name}: ${ofRuns(runs.filter(isDifferent).length, runs)} runs called the two different.`),
     tables: [runsTable(rows)],

@@ -7,7 +7,7 @@ import { ab, h2load, loadgen, loadgenOfTen, runContender, streamingLoadgen, type
 import { experiments } from '../../bench/experiments.ts';
 import { expectedSeconds, requireSameTls } from '../../bench/measure.ts';
 import { readAb, readH2load, readK6, readWrk } from '../../bench/printed.ts';
-import { compareRounds, cpuMicrosPer, effectLines, judge, tableLines, type Measured, type Row } from '../../bench/ratios.ts';
+import { compareRounds, cpuMicrosPer, judge, tableLines, type Measured, type Row } from '../../bench/ratios.ts';
 import { cpusOf, readProcessors } from '../../lib/runner/processors.ts';
 
 const wrkOutput = `Running 4s test @ http://127.0.0.1:18999/
@@ -259,17 +259,6 @@ describe('ratios', () => {
       '                          requests   requests/s   CPU µs/MB of body     peak MB',
       '  loadgen                    1,000          100                5.00        60.0',
     ]);
-  });
-
-  test('of an effect are the server with it over the server without', () => {
-    const rates = (...values: number[]): Sample[] => values.map((rps) => sample(rps, 1));
-    const wrk = { experiment: 'x', generator: 'wrk', without: rates(50_000, 50_000), with: rates(65_000, 65_000) };
-    const line = '  wrk                  50,000 → 65,000 requests/s: × 1.300 [1.300, 1.300] (rounds 1.300 to 1.300)';
-    expect(effectLines([wrk])).toEqual([line]);
-    // Absolute requests/s are of no matter.
-    const effectOf = (...values: number[]) => effectLines([{ ...wrk, generator: 'loadgen', without: rates(40_000, 20_000), with: rates(...values) }, wrk]);
-    expect(effectOf(52_000, 26_000).slice(1)).toEqual([line, '    the effect of loadgen × 1.000 [1.000, 1.000] of that of wrk: the same within the interval']);
-    expect(effectOf(56_000, 28_000).at(-1)).toBe('    the effect of loadgen × 1.077 [1.077, 1.077] of that of wrk: NOT THE SAME');
   });
 });
 

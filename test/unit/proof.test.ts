@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -37,7 +37,7 @@ afterEach(async () => { await rm(folder, { recursive: true }); });
 
 describe('what is asked for', () => {
   test('has names that begin with proof', () => {
-    expect(proofWords.map(({ name }) => name)).toEqual(['proof-aa', 'proof-power', 'proof-width', 'proof-slices', 'proof-disturbed', 'proof-page']);
+    expect(proofWords.map(({ name }) => name)).toEqual(['proof-aa', 'proof-power', 'proof-width', 'proof-slices', 'proof-agreement', 'proof-disturbed', 'proof-page']);
     expect(proofWords[0]?.title).toBe('a config against itself, in runs of the default length (about 23 min 20 s)');
   });
 });
@@ -155,7 +155,7 @@ describe('the page', () => {
 
   test('says what is missing, and has every figure from the files', () => {
     const { markdown, plots } = proofPage({ aa });
-    expect(markdown.slice(markdown.indexOf('Missing'))).toBe(`Missing, since they were not run: \`proof-power\`, \`proof-width\`, \`proof-slices\` and \`proof-disturbed\`.
+    expect(markdown.slice(markdown.indexOf('Missing'))).toBe(`Missing, since they were not run: \`proof-power\`, \`proof-width\`, \`proof-slices\`, \`proof-agreement\` and \`proof-disturbed\`.
 
 ## A config against itself
 
@@ -199,31 +199,50 @@ nginx against the same nginx, 3 runs of the default length: whatever differs is 
       }),
       width: partFile('width', { alternating: timed(3.5), sequential: timed(24) }),
       slices: partFile('slices', { slices: [{ milliseconds: 10, way: 'frozen', ...seen }, { milliseconds: 10, way: 'drained', ...seen }, { milliseconds: 1000, way: 'frozen', effect: [], control: [] }], wrk: seen }),
+      agreement: partFile('agreement', { cases: [
+        { title: 'open_file_cache', ours: { ratios: seen.effect, generatorShares: [0.5, 0.6, 0.55] }, peers: [
+          { name: 'wrk', ratios: [1.19, 1.23, 1.18], generatorShares: [0.7, 0.8, 0.75] }, { name: 'other', ratios: [1.01, 1, 0.99], generatorShares: [0.5, 0.5, 0.5] },
+          { name: 'k6/http', ratios: [1.01, 1, 0.99], generatorShares: [0.98, 0.7, 0.99] },
+        ] },
+        { title: 'never measured', ours: { ratios: [], generatorShares: [] }, peers: [{ name: 'h2load', ratios: [], generatorShares: [] }] },
+      ] }),
       disturbed: partFile('disturbed', { control: [runWith(1, 0.02, 'inconclusive')], effect: [runWith(1.2, 0.03, 'faster', { othersShare: 0.4 })], builds: 3 }, {
         state: 'partial', failures: [{ at: '2026-11-21T08:05:12.000Z', why: 'round 2 failed twice' }],
       }),
     });
     expect(markdown).not.toContain('Missing');
-    expect([...plots.keys()].map((path) => markdown.includes(`(${path})`))).toEqual(Array(6).fill(true));
+    expect([...plots.keys()].map((path) => markdown.includes(`(${path})`))).toEqual(Array(7).fill(true));
     for (const line of [
       '6 more lines (−3 %): found by 1 of 2 default runs.',
       '| 6 more lines | ×0.970 [0.969, 0.971] | −3 % | 1 of 2 | ±0.85 % | 31 s | 1 of 1 | 17 s | 17 s, 17 s |',
       '| 10 ms, drained | 3 | ×1.200 [1.175, 1.225] | ×1.000 [0.998, 1.002] |',
       '| wrk, 1 s | 3 | ×1.200 [1.175, 1.225] | ×1.000 [0.998, 1.002] |',
+      'Of 2 comparisons in which neither generator was at its limit, 1 agree within the interval, and not open_file_cache (other).',
+      '| open_file_cache | bakeoff | 3 | 55 % | ×1.200 [1.175, 1.225] |  |',
+      '|  | wrk | 3 | 75 % | ×1.200 [1.136, 1.267] | ×1.000 [0.965, 1.036] |',
+      '|  | k6/http | 3 | 98 % | ×1.000 [0.975, 1.025] |  |',
       '**Interrupted: only a part of it was measured.**',
       'Failed at 2026-11-21 08:05, and in no figure: round 2 failed twice',
       'open_file_cache: 1 of 1 runs called the two different.',
       '| open_file_cache | 1 of 1 | ×1.2000 | ×1.2000 to ×1.2000 | ±3.00 % | ±3.00 % to ±3.00 % | 31 s | 0 | 40 % |',
     ]) expect(markdown).toContain(line);
     // No length that has not been measured.
-    expect(markdown).not.toContain('1000 ms');
+    expect(markdown).not.toMatch(/1000 ms|never measured/);
     for (const svg of plots.values()) expect(svg).not.toMatch(/NaN|Infinity|undefined/);
   });
 
-  test('takes the place of an older one, with its plots', async () => {
-    await writePage(folder, proofPage({ aa }));
-    await writePage(folder, proofPage({}));
-    expect((await readdir(folder, { recursive: true })).sort()).toEqual(['proof', 'proof.md']);
-    expect(await readFile(join(folder, 'proof.md'), 'utf8')).toContain('Missing, since they were not run: `proof-aa`, `proof-power`,');
+  test('keeps the sections and plots of parts that were measured elsewhere, and no plot that it does not show', async () => {
+    const file = await writePage(folder, { aa });
+    const first = await readFile(file, 'utf8');
+    await writeFile(join(folder, 'proof', 'gone.svg'), '<svg/>');
+    const disturbed = partFile('disturbed', { control: [runWith(1, 0.02, 'inconclusive')], effect: [], builds: 3 });
+    await writePage(folder, { disturbed });
+    const both = await readFile(file, 'utf8');
+    expect(both).toBe(proofPage({ aa, disturbed }).markdown);
+    expect((await readdir(folder, { recursive: true })).sort()).toEqual(['proof', 'proof.md', 'proof/aa.svg', 'proof/disturbed.svg']);
+    // What is measured anew takes its own place.
+    await writePage(folder, { aa, disturbed });
+    expect(await readFile(file, 'utf8')).toBe(both);
+    expect(proofPage({ aa }).markdown).toBe(first);
   });
 });

@@ -1,0 +1,77 @@
+// Whether other generators see the effects that bakeoff sees. Requests/s differ: who is sooner done with a response waits more
+// often, and the server is billed for waking it up. What a comparison is about is what differs between two servers.
+import { join } from 'node:path';
+import { mean } from '../../lib/analysis/statistics.ts';
+import { change, percent } from '../../lib/format.ts';
+import { defineScenario, h2load, h2o, nghttpd, nginx } from '../../lib/scenario/index.ts';
+import type { LoadProfile, Page, Scenario, ServerSpec } from '../../lib/scenario/model.ts';
+import { load as wrkLoad, page as smallPage } from '../../scenarios/h2o-vs-nginx.ts';
+import { h2load as h2loadPeer, stockK6, wrk, type Contender } from '../contenders.ts';
+import { largePage, tlsLayer } from '../experiments.ts';
+import { inContext, noted, oneRound, ratioIn, type Lab, type Load } from './lab.ts';
+import { peerTurns } from './peer-turns.ts';
+import type { EffectSeen, ProofData } from './results.ts';
+import { ratioOf } from './statistics.ts';
+
+/** Of a peer in a round, for each server. */
+const turnsPerRound = 6;
+
+const [without, withIt] = ['without', 'with'] as const;
+
+interface Agreement { scenario: Scenario; peers: readonly Contender[] }
+
+function agreement(title: string, load: LoadProfile, page: Page, servers: readonly [ServerSpec, ServerSpec], peers: readonly Contender[]): Agreement {
+  const variants = [{ name: without, server: servers[0] }, { name: withIt, server: servers[1] }];
+  return { scenario: defineScenario({ name: 'agreement', title, knob: 'the server', load, page, variants }), peers };
+}
+
+/** nginx without a knob and with it, over what the layers make it speak. */
+function openFileCache(...layers: string[]): [ServerSpec, ServerSpec] {
+  return [nginx(['base', 'workers', ...layers], { workers: 1 }), nginx(['base', 'workers', 'open-file-cache', ...layers], { workers: 1 })];
+}
+
+const h2cLayer = join(import.meta.dirname, '..', 'nginx-h2c.conf');
+const tlsNginx = nginx(['base', 'workers', 'keepalive-unlimited', tlsLayer], { workers: 1 });
+const oneStream = h2load('-D 10 -c 100 -m 1');
+
+export const agreements: readonly Agreement[] = [
+  agreement('open_file_cache, HTTP/1.1', wrkLoad, smallPage, openFileCache(), [wrk, stockK6]),
+  agreement('open_file_cache, HTTP/2 over TLS, 100 streams', h2load('-D 10 -c 100 -m 100'), smallPage, openFileCache('keepalive-unlimited', tlsLayer), [h2loadPeer]),
+  agreement('open_file_cache, HTTP/2 without TLS, 100 streams', h2load('-D 10 -c 100 -m 100 -p h2c'), smallPage, openFileCache('keepalive-unlimited', h2cLayer), [h2loadPeer]),
+  agreement('nghttpd against nginx, HTTP/2 over TLS, 525,304 bytes', oneStream, largePage, [tlsNginx, nghttpd(['h2'], { workers: 1 })], [h2loadPeer]),
+  agreement('h2o against nginx, HTTP/2 over TLS', oneStream, smallPage, [tlsNginx, h2o(['h2'], { workers: 1 })], [h2loadPeer]),
+];
+
+/** Each round has every pair of servers in turns of bakeoff's, as in a run, and right after it in those of each peer. */
+export async function measureAgreement(lab: Lab, data: ProofData['agreement'], save: () => Promise<void>): Promise<void> {
+  for (const { scenario: { title }, peers } of agreements) data.cases.push({ title, ours: nothingYet(), peers: peers.map(({ name }) => ({ name, ...nothingYet() })) });
+  for (let round = 1; round <= lab.repeats; round++) {
+    for (const [index, { scenario, peers }] of agreements.entries()) {
+      const seen = data.cases[index] as ProofData['agreement']['cases'][number];
+      await noted(lab, async () => {
+        const ours = await inContext(lab, scenario, {}, (context) => oneRound(context, round));
+        const theirs: (readonly Load[])[] = [];
+        for (const peer of peers) theirs.push(await peerTurns(lab, scenario, peer, turnsPerRound, `${peer.name} ${round}`));
+        // All of them or none: a round that lacks one counts for none.
+        add(seen.ours, [ours]);
+        for (const [place, turns] of theirs.entries()) add(seen.peers[place] as EffectSeen, turns);
+        lab.say(`round ${round} of ${lab.repeats}, ${scenario.title}: ${[{ name: 'bakeoff', ...seen.ours }, ...seen.peers].map(lastOf).join(', ')}`);
+      });
+      await save();
+    }
+  }
+}
+
+function nothingYet(): EffectSeen {
+  return { ratios: [], generatorShares: [] };
+}
+
+/** A round's ratio is the mean of its turns, as is the share. */
+function add({ ratios, generatorShares }: EffectSeen, turns: readonly Load[]): void {
+  ratios.push(ratioOf(turns.map(({ rps }) => ratioIn(rps, withIt, without))).ratio);
+  generatorShares.push(mean(turns.map((turn) => Math.max(...turn.generatorShares.values()))));
+}
+
+function lastOf({ name, ratios, generatorShares }: EffectSeen & { name: string }): string {
+  return `${name} ${change(ratios.at(-1) as number)} (${percent(generatorShares.at(-1) as number)} of its core)`;
+}

@@ -1,0 +1,42 @@
+// Two servers or more as another generator sees them: all alive, and loaded for a second each, one after the other.
+import { mkdtemp } from 'node:fs/promises';
+import { join } from 'node:path';
+import { UserError } from '../../lib/errors.ts';
+import { orderOfRound } from '../../lib/runner/order.ts';
+import type { Scenario } from '../../lib/scenario/model.ts';
+import { isRunnable } from '../../lib/scenario/variants.ts';
+import { startServer, type RunningServer } from '../../lib/servers/index.ts';
+import type { ToolName } from '../../lib/setup/tools.ts';
+import { runContender, type BenchLoad, type Contender } from '../contenders.ts';
+import type { Lab, Load } from './lab.ts';
+
+/** Of the scenario's servers, each started for these turns alone. @param seed names the order */
+export async function peerTurns(lab: Lab, scenario: Scenario, peer: Contender, turns: number, seed: string): Promise<Load[]> {
+  const { load: { protocol, connections, streams = 1, keepAlive }, page } = scenario;
+  const load: BenchLoad = { protocol, connections, streams, keepAlive, length: { seconds: 1 } };
+  const servers = new Map<string, RunningServer>();
+  try {
+    for (const { name, server } of scenario.variants.filter(isRunnable)) {
+      servers.set(name, await startServer(server, {
+        binary: lab.binaries[server.name as ToolName] as string, folder: await mkdtemp(join(lab.scratch, `${peer.tool}-`)), cpus: lab.cores.serverCpus,
+        workers: lab.cores.serverCpus.length, page, connections, signal: lab.interrupt.signal,
+      }));
+    }
+    const seen: Load[] = [];
+    for (let turn = 1; turn <= turns; turn++) {
+      const [rps, generatorShares] = [new Map<string, number>(), new Map<string, number>()];
+      for (const [name, { origin }] of orderOfRound([...servers], turn, seed)) {
+        const sample = await runContender(peer, `${origin}${page.path}`, load, {
+          binary: lab.binaries[peer.tool] as string, cpus: lab.cores.generatorCpus, sharesCore: false, output: null, signal: lab.interrupt.signal,
+        });
+        if (sample.errors > 0) throw new UserError(`${peer.name} had ${sample.errors} errors against ${name}`);
+        rps.set(name, sample.rps);
+        generatorShares.set(name, sample.cpuMicrosPerRequest / 1e6 * sample.rps);
+      }
+      seen.push({ rps, generatorShares });
+    }
+    return seen;
+  } finally {
+    for (const server of servers.values()) await server.stop();
+  }
+}
