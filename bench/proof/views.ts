@@ -1,5 +1,4 @@
 // What each part has shown, as sentences, tables and plots: the terminal and the page have the same ones.
-import { atLimit, limitShare } from '../../lib/analysis/limit.ts';
 import { extent, median, ratioInterval, type RatioInterval } from '../../lib/analysis/statistics.ts';
 import { change, duration, enumeration, percent, whole } from '../../lib/format.ts';
 import { tableOf, type Column, type Table } from '../../lib/report/table.ts';
@@ -147,20 +146,20 @@ function agreement({ data: { cases } }: PartFile<'agreement'>): View {
   type Row = EffectSeen & { title: string; generator: string; ours?: EffectSeen };
   const rows = measured.flatMap(({ title, ours, peers }): Row[] => [{ title, generator: 'bakeoff', ...ours }, ...peers.map(({ name, ...seen }) => ({ title, generator: name, ...seen, ours }))]);
   const generators = [...new Set(rows.map(({ generator }) => generator))];
-  const isLimited = ({ generatorShares }: EffectSeen): boolean => atLimit(median(generatorShares));
-  const compared = rows.flatMap(({ ours, ...row }) => (ours === undefined || isLimited(row) || isLimited(ours) ? [] : [{ ...row, of: ratioInterval(row.ratios, ours.ratios) }]));
+  const compared = rows.flatMap(({ ours, ...row }) => (ours === undefined ? [] : [{ ...row, of: ratioInterval(row.ratios, ours.ratios) }]));
   const differ = compared.filter(({ of: { interval: [low, high] } }) => low > 1 || high < 1);
+  const shareOf = ({ generatorShares }: EffectSeen): string => percent(median(generatorShares));
   const plotTitle = 'What bakeoff and other generators see';
   return {
     title: titles.agreement,
-    about: `What differs between two servers as bakeoff sees it, in a round of the default length, and as others see it, by six turns of a second for each server right after it; all servers are started anew for each. A generator that uses up its core sees what it can do itself: from ${percent(limitShare)} of it on nothing is compared.`,
-    findings: rows.length === 0 ? [] : [`Of ${compared.length} comparisons in which neither generator was at its limit, ${compared.length - differ.length} agree within the interval`
-      + `${differ.length === 0 ? '.' : `, and not ${enumeration(differ.map(({ title, generator }) => `${title} (${generator})`))}.`}`],
+    about: `What differs between two servers as bakeoff sees it, in a round of the default length, and as others see it, by six turns of a second for each server right after it; all servers are started anew for each. A generator that uses up its core sees what it can do itself; one that sleeps now and then bills the server for waking it up, more with the slower server, which can be seen as a larger effect. bakeoff's never sleeps.`,
+    findings: rows.length === 0 ? [] : [`${compared.length - differ.length} of ${compared.length} comparisons with another generator agree within the interval.`,
+      ...(differ.length === 0 ? [] : [`The others: ${differ.map((row) => `${row.title} (${row.generator}, ${shareOf(row)} of its core)`).join('; ')}.`])],
     tables: [tableOf(rows, [
       { group: '', title: 'servers', align: 'left', cell: ({ title, ours }) => (ours === undefined ? title : '') },
       { group: '', title: 'seen by', align: 'left', cell: ({ generator }) => generator },
       { group: '', title: 'rounds', align: 'right', cell: ({ ratios }) => whole(ratios.length) },
-      { group: '', title: 'of its core', align: 'right', cell: ({ generatorShares }) => percent(median(generatorShares)) },
+      { group: '', title: 'of its core', align: 'right', cell: (row: Row) => shareOf(row) },
       { group: '', title: 'ratio', align: 'right', cell: ({ ratios }) => bounded(ratioOf(ratios)) },
       { group: '', title: 'bakeoff\'s by this', align: 'right', cell: ({ title, generator }) => compared.filter((one) => one.title === title && one.generator === generator).map(({ of }) => bounded(of)).join('') },
     ])],
@@ -179,7 +178,7 @@ function disturbed({ data: { control, effect, builds } }: PartFile<'disturbed'>)
   const rows = [{ name: 'against itself', runs: control, reference: 1 }, { name: 'open_file_cache', runs: effect }];
   return {
     title: titles.disturbed,
-    about: `The same comparisons while Go compiles the load engine and all that it is made of, from the start again and again, on the cores of both sides with the priority of everything else (${builds} whole builds in that time).`,
+    about: `The same comparisons while Go compiles the load engine and all that it is made of, from the start again and again, on the cores of both sides with the priority of everything else (${builds} whole ${builds === 1 ? 'build' : 'builds'} in that time).`,
     findings: rows.filter(({ runs }) => runs.length > 0).map(({ name, runs }) => `${name}: ${ofRuns(runs.filter(isDifferent).length, runs)} runs called the two different.`),
     tables: [runsTable(rows)],
     plots: rows.every(({ runs }) => runs.length === 0) ? [] : [runsPlot('disturbed', 'While a compiler runs on both cores', rows.filter(({ runs }) => runs.length > 0))],

@@ -4,13 +4,13 @@ import type { NetworkUse, Phase, Round, VariantResult } from '../runner/result.t
 import { total } from './statistics.ts';
 
 /** From this share of the cores that it can use a side is at its limit; the rest goes to the kernel, the runner and InfluxDB. */
-export const limitShare = 0.9;
+const limit = 0.9;
 
 export type Limit = 'server' | 'generator' | 'both' | 'neither';
 
 /** @param share of the cores that a side can use, 0 to 1; null where it is not known: then it is not */
 export function atLimit(share: number | null): boolean {
-  return share !== null && share >= limitShare;
+  return share !== null && share >= limit;
 }
 
 /** What tells who was at its limit: shares of 0 to 1, as in VariantResult. */
