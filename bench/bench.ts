@@ -5,7 +5,7 @@ import os from 'node:os';
 import { join } from 'node:path';
 import { flagLines, noInstall, readWords, seconds, wholeNumber, type Flag } from '../lib/cli/words.ts';
 import { UserError } from '../lib/errors.ts';
-import { duration } from '../lib/format.ts';
+import { duration, scaledTime, whole } from '../lib/format.ts';
 import { divideCores, type Cores } from '../lib/runner/cores.ts';
 import { formatCpuList } from '../lib/runner/cpu-list.ts';
 import { readEnvironment } from '../lib/runner/environment.ts';
@@ -21,7 +21,7 @@ import { ensureTools, type ToolName } from '../lib/setup/tools.ts';
 import { openStore } from '../lib/store/index.ts';
 import type { Contender } from './contenders.ts';
 import { experiments, plain, type Experiment } from './experiments.ts';
-import { allocationsPerRequest, expectedSeconds, k6StartSeconds, measure, type Bench } from './measure.ts';
+import { allocationsPerRequest, expectedSeconds, k6StartSeconds, measure, measureRate, type AtRate, type Bench } from './measure.ts';
 import { proofCommand, proofWords } from './proof/proof.ts';
 import { tableLines, type Row } from './ratios.ts';
 import { toolVersions } from './versions.ts';
@@ -38,6 +38,7 @@ interface Results {
   k6StartCpuSeconds?: number;
   rows: Row[];
   allocations?: { perRequest: number; output: string };
+  atRate?: AtRate;
   skipped: { experiment: string; why: string }[];
 }
 
@@ -53,8 +54,23 @@ interface Part {
 /** What k6StartSeconds needs, which is told with everything that is measured. */
 const k6StartTools: readonly ToolName[] = ['k6', plain.server.name];
 
+/** Requests/s of the part that asks how late they leave, and how late one in a hundred may. */
+const [sendRate, sendDelayLimitMs] = [20_000, 0.05];
+
 const parts: readonly Part[] = [
   ...experiments.map(partOf),
+  {
+    name: 'rate', title: `how late requests leave at ${whole(sendRate)} a second`, tools: k6StartTools, seconds: ({ rounds, duration: each }) => rounds * (each + 1),
+    async *run(bench, results) {
+      const seen = await measureRate(sendRate, bench);
+      results.atRate = seen;
+      const held = seen.sendDelayP99Ms <= sendDelayLimitMs ? 'held' : 'NOT HELD';
+      yield [
+        `rate · ${whole(seen.rate)} requests/s over HTTP/1.1, ${seen.connections} connections: send delay p99 ${scaledTime(seen.sendDelayP99Ms)} (limit ${scaledTime(sendDelayLimitMs)}: ${held})`
+        + `; latency p50 ${scaledTime(seen.latencyP50Ms)}, p99 ${scaledTime(seen.latencyP99Ms)}`,
+      ];
+    },
+  },
   {
     name: 'allocations', title: 'allocations per request in the engine\'s steady state', tools: [], seconds: () => 20,
     async *run(bench, results) {

@@ -18,6 +18,8 @@ export interface BenchLoad {
   /** false: a new connection for each request. */
   keepAlive: boolean;
   length: RunLength;
+  /** Open model, in requests/s: of the load engine alone. */
+  rate?: number;
 }
 
 /** What one run of one contender came to. CPU and memory are those of its whole process, start and end included. */
@@ -49,8 +51,9 @@ const k6Flags = ['run', '--quiet', '--no-color', '--address', '', '--log-format'
 export const loadgen: Contender = {
   name: 'loadgen',
   tool: 'k6',
-  command(url, { protocol, connections, streams, keepAlive, length }) {
-    const stop = 'seconds' in length ? { duration: `${length.seconds}s` } : { requests: length.requests };
+  command(url, { protocol, connections, streams, keepAlive, length, rate }) {
+    const timed = 'seconds' in length ? { duration: `${length.seconds}s` } : { requests: length.requests };
+    const stop = rate === undefined ? timed : { ...timed, rate, warmup: '500ms' };
     const options = { url, protocol, connections, streams, keepAlive, ...stop, ...(url.startsWith('https:') ? { tls: { insecureSkipVerify: true } } : {}) };
     return {
       args: [...k6Flags, '--summary-mode=disabled', join(import.meta.dirname, 'loadgen.js')],

@@ -74,6 +74,26 @@ export async function measure(experiment: Experiment, arrangement: Arrangement, 
   }
 }
 
+/** Of a rate over HTTP/1.1, with a core each: how late requests left, and how long they took since they were due, each the median over the rounds, in milliseconds. */
+export interface AtRate { rate: number; connections: number; sendDelayP99Ms: number; latencyP50Ms: number; latencyP99Ms: number }
+
+/** @throws UserError as measure */
+export async function measureRate(rate: number, bench: Bench): Promise<AtRate> {
+  const running = await start(plain.server, plain.page, plain.load.connections, bench);
+  try {
+    const samples: NonNullable<Measured['atRate']>[] = [];
+    for (let round = 1; round <= bench.rounds; round++) {
+      const load: BenchLoad = { ...plain.load, rate, length: { seconds: bench.duration } };
+      const { atRate } = await sampleOf(loadgen, running, plain.page, load, bench.cores.generatorCpus, bench, `rate · round ${round} of ${bench.rounds}`);
+      if (atRate !== undefined) samples.push(atRate);
+    }
+    const of = (figure: (sample: (typeof samples)[number]) => number): number => median(samples.map(figure));
+    return { rate, connections: plain.load.connections, sendDelayP99Ms: of((one) => one.sendDelayP99Ms), latencyP50Ms: of((one) => one.latencyP50Ms), latencyP99Ms: of((one) => one.latencyP99Ms) };
+  } finally {
+    await running.stop();
+  }
+}
+
 /** CPU seconds of a k6 that makes a single request: of its start and end, which are in all of loadgen's figures. */
 export async function k6StartSeconds(bench: Bench): Promise<number> {
   const running = await start(plain.server, plain.page, 1, bench);

@@ -16,6 +16,8 @@ export interface Printed {
   minConnectionRps?: number;
   /** As negotiated: version, cipher and key exchange in OpenSSL's names, and the protocol. */
   tls?: string;
+  /** In the open model, in milliseconds. */
+  atRate?: { sendDelayP99Ms: number; latencyP50Ms: number; latencyP99Ms: number };
 }
 
 /** Reads what wrk prints. Throws UserError when it is not what wrk 4 prints. */

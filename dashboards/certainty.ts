@@ -41,7 +41,7 @@ export const effectPanel = timeSeriesPanel({
   id: 23,
   // In short, since three stand side by side; as `csv` a variable without values is nothing, and not "All".
   title: 'Ratio per round: ${compared:csv}',
-  description: 'Points are the ratios of requests/s within each round. The line is the ratio over the rounds so far, the band its 95 % interval: '
+  description: 'Points are the ratios within each round, of requests/s or of what stands under "by" in Behind the figures. The line is the ratio over the rounds so far, the band its 95 % interval: '
     + 'it narrows as rounds are added, and a verdict is there once it leaves out 1 (dashed) or lies within what counts as the same. '
     + 'The band begins with the third round: that of two would take the whole scale.',
   grid: { x: 0, y: 18, w: 24, h: 8 },
@@ -55,7 +55,7 @@ export const effectPanel = timeSeriesPanel({
     { name: 'ci_low', title: '95 % low', color: 'blue', edge: true },
     { name: 'ci_high', title: '95 % high', color: 'blue', bandTo: '95 % low' },
   ],
-  noLines: 'No ratios here: it is published only, the load sets requests/s, or no round is whole yet.',
+  noLines: 'No ratios here: it is published only, or no round is whole yet.',
   unit: 'prefix:×',
   decimals: 3,
   axis: 'ratio to the baseline',

@@ -14,7 +14,7 @@ const articleTable = tablePanel({
   id: 1,
   title: '${scenario}: published beside measured',
   description: 'One row per variant, in the order of the scenario. "published" is what the article printed, on its machine; '
-    + '"measured" is the median over the rounds of this run. "ratio" is that of the variant to its baseline within the same round, '
+    + '"measured" is the median over the rounds of this run. "ratio" is that of the variant to its baseline within the same round, of requests/s, or where the load sets these of p99 ("by" in Behind the figures), '
     + 'with its 95 % interval, low to high: the article and this machine compare by their ratios, not by their requests/s. "req/s" are responses of any status per second, as wrk counts them. A verdict holds for this machine in this boot; "delay not held" '
     + 'marks one whose two rows did not both have the delay that was asked for, "not final" one of a run that is not complete. '
     + '"errors/M" are attempts without a response per million requests; "success" is the share of requests that were answered with 2xx or 3xx; '
@@ -59,13 +59,13 @@ const requestBars = barsPanel({
 const ratioBars = barsPanel({
   id: 2,
   title: 'Ratio to the baseline: published beside measured',
-  description: 'How many times the baseline\'s requests/s each variant reached, in the article and here: the effect of a step where its baseline is '
+  description: 'How many times the baseline\'s requests/s (at a constant rate: its p99) each variant reached, in the article and here: the effect of a step where its baseline is '
     + 'the row before it. The dashed line is the baseline.',
   grid: { x: 12, y: 9, w: 12, h: 9 },
   from: benchComparison,
   where: { ...pickedRun, has: 'baseline' },
   category: 'variant',
-  noBars: 'Nothing to compare: one variant only, or a load at a constant rate, which sets requests/s.',
+  noBars: 'Nothing to compare: one variant only.',
   bars: [
     { name: 'published_ratio', title: 'published', color: 'blue' },
     { name: 'ratio', title: 'measured', color: 'orange' },
@@ -98,8 +98,9 @@ const behindTheFigures = tablePanel({
   from: benchComparison,
   where: pickedRun,
   columns: [
-    { ...variantColumn, width: 200 },
-    { name: 'baseline', title: 'against', width: 160 },
+    { ...variantColumn, width: 170 },
+    { name: 'baseline', title: 'against', width: 138 },
+    { name: 'metric', title: 'by', width: 80, mappings: [nullAs('requests/s')] },
     { name: 'why', title: 'why that verdict' },
     { name: 'note', title: 'note' },
     { name: 'server', title: 'server', width: 70 },

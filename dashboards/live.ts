@@ -32,13 +32,13 @@ const responsesOverTime = timeSeriesPanel({
 const ratio = timeSeriesPanel({
   id: 9,
   title: 'Ratio to the baseline, over the rounds so far',
-  description: 'Of requests/s, with the ends of its 95 % interval, which narrows as rounds are added: a verdict is there once it leaves out 1 (dashed) or lies '
+  description: 'Of requests/s, at a constant rate of p99, with the ends of its 95 % interval, which narrows as rounds are added: a verdict is there once it leaves out 1 (dashed) or lies '
     + 'within what counts as the same. It begins with the third round.',
   grid: { x: 10, y: 0, w: 7, h: 8 },
   lines: [
     { query: select({ columns: ['ratio_so_far', 'ci_low', 'ci_high'], from: benchRound, where: { ...picked, isNot: { round: ['1', '2'] } }, groupBy: ['variant'] }), alias: '$tag_variant, $col' },
   ],
-  noLines: 'No ratios here: nothing is compared, the load sets requests/s, or there are no three rounds yet.',
+  noLines: 'No ratios here: nothing is compared, or there are no three rounds yet.',
   unit: 'prefix:×',
   decimals: 3,
   axis: 'ratio',

@@ -133,7 +133,7 @@ function distributionPanel({ id, y, title, prefix }: Place & {
     id,
     title,
     description: 'As h2load prints it (wrk: without the lowest): lowest, highest, mean, standard deviation, and the share within one standard deviation of the mean. Measured: '
-      + 'those of the round with the median requests/s.',
+      + 'over all rounds; per connection and thread, those of a round on average.',
     grid: { x: 0, y, w: 24, h: tableHeight },
     from: benchPhase,
     where: pickedRun,

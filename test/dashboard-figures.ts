@@ -24,6 +24,8 @@ const figures: Record<string, (variant: VariantResult, result: Result) => Cell |
   published_rps: (variant) => variant.published?.rps,
   published_ratio: (variant, result) => comparisonOf(variant, result)?.publishedRatio,
   measured_rps: (variant) => variant.rps?.median,
+  // Of requests/s there is no word.
+  metric: (variant, result) => comparisonOf(variant, result)?.metric.replace(/^rps$/, '') || null,
   ratio: (variant, result) => measuredOf(variant, result)[0]?.ratio,
   ci_low: (variant, result) => (hasInterval(variant) ? measuredOf(variant, result)[0]?.ci95[0] : undefined),
   ci_high: (variant, result) => (hasInterval(variant) ? measuredOf(variant, result)[0]?.ci95[1] : undefined),
@@ -235,7 +237,7 @@ function comparisonOf(variant: VariantResult, result: Result): Result['compariso
 /** Its comparison of requests/s, where these were measured and not set; one or none. */
 function measuredOf(variant: VariantResult, result: Result): Result['comparisons'] {
   const comparison = comparisonOf(variant, result);
-  return comparison === undefined || variant.rounds.length === 0 || variant.load.rate !== undefined ? [] : [comparison];
+  return comparison === undefined || variant.rounds.length === 0 ? [] : [comparison];
 }
 
 /** One round has none. */

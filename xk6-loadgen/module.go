@@ -149,5 +149,10 @@ func distribution(d engine.Distribution) map[string]any {
 func latency(d engine.LatencyDistribution) map[string]any {
 	m := distribution(d.Distribution)
 	m["p50"], m["p75"], m["p90"], m["p95"], m["p99"], m["p999"] = d.P50, d.P75, d.P90, d.P95, d.P99, d.P999
+	histogram := []any{}
+	for _, bar := range d.Histogram {
+		histogram = append(histogram, []any{bar.Value, bar.Count})
+	}
+	m["histogram"] = histogram
 	return m
 }

@@ -28,7 +28,7 @@ type params struct {
 var reserved = []string{"class", "direction", "instance", "iter", "kind", "le", "part", "scope", "stat", "url", "vu"}
 
 var known = []string{
-	"url", "urls", "protocol", "connections", "streams", "requests", "duration", "rate", "keepAlive", "warmup", "timeout",
+	"url", "urls", "protocol", "connections", "streams", "requests", "duration", "rate", "arrivals", "keepAlive", "warmup", "timeout",
 	"threads", "spin", "method", "headers", "body", "tls", "netns", "buckets", "tags",
 }
 
@@ -128,6 +128,10 @@ func (p *params) set(rt *sobek.Runtime, key string, v sobek.Value) (err error) {
 		o.Streams, err = count(key, v)
 	case "rate":
 		o.Rate, err = rate(key, v)
+	case "arrivals":
+		var name string
+		name, err = text(key, v)
+		o.Arrivals = engine.Arrivals(name)
 	case "tls":
 		o.TLS, err = tlsOptions(rt, v)
 	case "buckets":

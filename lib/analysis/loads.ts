@@ -3,7 +3,7 @@ import type { Result, VariantResult } from '../runner/result.ts';
 import type { LoadProfile } from '../scenario/model.ts';
 
 /** Requests start at a given rate: requests/s then say nothing of the server, latencies do. */
-export function isOpenModel({ load }: VariantResult): boolean {
+export function isOpenModel({ load }: Pick<VariantResult, 'load'>): boolean {
   return load.rate !== undefined;
 }
 

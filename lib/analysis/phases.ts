@@ -1,7 +1,8 @@
 // What h2load and vegeta print of a run, over the rounds of a variant.
-import type { LoadResult, Phase, PhaseResult, Round, Traffic, VariantResult } from '../runner/result.ts';
+import type { LatencyDistribution, LatencyFigures, LoadResult, Phase, PhaseResult, Round, Traffic, VariantResult } from '../runner/result.ts';
 import type { Published } from '../scenario/model.ts';
 import { measuredBuckets } from './buckets.ts';
+import { meanDistribution, mergedLatency } from './merged.ts';
 import { median, total } from './statistics.ts';
 
 /** How many rounds the variants have that were run; those that are published only have none. */
@@ -86,8 +87,7 @@ export function phaseResults(rounds: readonly Round[]): PhaseResult[] {
 /** @param rounds with this one phase only, at least one round */
 function phaseResult(index: number, rounds: readonly Round[]): PhaseResult {
   const phases = rounds.flatMap((round) => round.phases);
-  const typical = typicalRound(rounds);
-  const { latencyMs, connectMs, firstByteMs, sendDelayMs, perConnectionRps, perThreadRps, tls } = typical.phases[0] as Phase;
+  const merged = (of: (phase: Phase) => LatencyDistribution): LatencyFigures => mergedLatency(phases.map(of));
   return {
     phase: index + 1,
     ...trafficOf(rounds),
@@ -98,17 +98,15 @@ function phaseResult(index: number, rounds: readonly Round[]): PhaseResult {
     errorCauses: summed(phases.map((phase) => phase.errorCauses)),
     unsent: total(phases, (phase) => phase.unsent),
     hung: hungOf(phases),
-    typicalRound: typical.round,
-    latencyMs, connectMs, firstByteMs, sendDelayMs, perConnectionRps, perThreadRps,
+    latencyMs: merged((phase) => phase.latencyMs),
+    connectMs: merged((phase) => phase.connectMs),
+    firstByteMs: merged((phase) => phase.firstByteMs),
+    sendDelayMs: merged((phase) => phase.sendDelayMs),
+    perConnectionRps: meanDistribution(phases.map((phase) => phase.perConnectionRps)),
+    perThreadRps: meanDistribution(phases.map((phase) => phase.perThreadRps)),
     buckets: measuredBuckets(phases),
-    tls: tls ?? phases.find((phase) => phase.tls !== null)?.tls ?? null,
+    tls: phases.find((phase) => phase.tls !== null)?.tls ?? null,
   };
-}
-
-/** The round with the median requests/s; of an even number the lower of the two in the middle. */
-function typicalRound(rounds: readonly Round[]): Round {
-  const sorted = rounds.toSorted((a, b) => roundRps(a.phases) - roundRps(b.phases));
-  return sorted[(sorted.length - 1) >> 1] as Round;
 }
 
 /** Adds up counts by name. @param counts at least one */

@@ -16,6 +16,8 @@ export function streamSweep(result: Result): StreamSweep | undefined {
   const measured = result.variants.flatMap((variant) => (variant.rps === null ? [] : [{ variant, rps: variant.rps.median }]));
   const http1 = measured.find(({ variant }) => !isHttp2(variant));
   const http2 = measured.filter(({ variant }) => isHttp2(variant));
+  // Verdicts by something else are told one by one.
+  if (result.comparisons.some(({ metric }) => metric !== 'rps')) return undefined;
   if (http1 === undefined || new Set(http2.map(({ variant }) => streamsOf(variant))).size < fewestPoints) return undefined;
   const ratioOf = ({ variant, rps }: Omit<Point, 'ratio'>): number => (
     result.comparisons.find((one) => one.variant === variant.name && one.baseline === http1.variant.name)?.ratio ?? rps / http1.rps

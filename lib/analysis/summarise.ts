@@ -1,14 +1,17 @@
 // From the rounds of a run to the figures of its table: the one place where they are computed.
 import type { NetworkSpec, Published, Scenario } from '../scenario/model.ts';
-import type { Comparison, NoiseFloor, Round, Share, VariantResult } from '../runner/result.ts';
+import type { Comparison, Metric, NoiseFloor, Round, Share, VariantResult } from '../runner/result.ts';
 import type { Use } from './disagreement.ts';
 import { generatorShareOf, serverShareOf, usableCores } from './limit.ts';
+import { mergedLatency } from './merged.ts';
+import { latencyMetrics, percentilePerRound } from './metric.ts';
 import { networkReason, networkResult } from './network.ts';
 import { noiseOf, type RoundNoise } from './noise.ts';
 import { phaseResults, responsesOf, roundRps, successRatioOf, trafficOf } from './phases.ts';
+import { rateOf } from './rate.ts';
 import { noiseFloorOf } from './rounds-needed.ts';
 import { effectShare } from './shares.ts';
-import { alphaOf, extent, median, total } from './statistics.ts';
+import { alphaOf, median, total } from './statistics.ts';
 import { compareAll, comparePublished, type Contender } from './verdict.ts';
 import { warningsOf, type Warning } from './warnings.ts';
 
@@ -42,6 +45,8 @@ export interface RunFacts {
   /** As in Result. */
   looks: readonly number[];
   sameWithin: number;
+  /** As in Rules. */
+  metric?: Metric | undefined;
 }
 
 /** What a scenario asks of its figures beside the rows' own. */
@@ -57,7 +62,8 @@ export function summarise(facts: RunFacts, measured: readonly MeasuredVariant[],
   return {
     variants,
     comparisons,
-    shares: asked.shareOf === undefined ? [] : sharesOf(facts, measured, asked.shareOf),
+    // They are of requests/s.
+    shares: asked.shareOf === undefined || (facts.metric ?? 'rps') !== 'rps' ? [] : sharesOf(facts, measured, asked.shareOf),
     noiseFloor: noiseFloorOf(controls.map(({ roundRatios }) => roundRatios.map(Math.log))),
     warnings: warningsOf(facts, measured, variants, comparisons),
   };
@@ -84,17 +90,14 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
   const requests = total(phases, (phase) => phase.requests);
   const cores = usableCores(variant, { server: facts.serverCores, generator: facts.generatorCores });
   const answered = rounds.filter((round) => total(round.phases, responsesOf) > 0);
+  const { p50, p99, max } = mergedLatency(phases.map((phase) => phase.latencyMs));
   return {
     ...about,
     rps: { median: median(rounds.map((round) => roundRps(round.phases))) },
     serverCpuMicrosPerRequest: answered.length === 0 ? null : {
       median: median(answered.map((round) => 1e6 * cpuSecondsPerResponse(round))),
     },
-    latencyMs: {
-      p50: median(phases.map((phase) => phase.latencyMs.p50)),
-      p99: median(phases.map((phase) => phase.latencyMs.p99)),
-      max: extent(phases.map((phase) => phase.latencyMs.max))[1],
-    },
+    latencyMs: { p50, p99, max },
     errorsPerMillion: requests === 0 ? null : (total(phases, (phase) => phase.errors.total) / requests) * 1e6,
     successRatio: successRatioOf(phases),
     serverShare: median(rounds.map((round) => serverShareOf(round, { usable: cores.server, all: facts.serverCores }))),
@@ -121,7 +124,7 @@ function comparisonsOf(facts: RunFacts, measured: readonly MeasuredVariant[], va
     return one === undefined || baseline === undefined ? [] : [{ variant: one, baseline, needsServerCores }];
   });
   const run = pairs.filter(({ variant, baseline }) => variant.rounds.length > 0 && baseline.rounds.length > 0);
-  const compared = compareAll(run, { looks: facts.looks.length, sameWithin: facts.sameWithin, serverCores: facts.serverCores, control: asked.control === true });
+  const compared = compareAll(run, { looks: facts.looks.length, sameWithin: facts.sameWithin, serverCores: facts.serverCores, control: asked.control === true, metric: facts.metric });
   return pairs.flatMap((pair) => {
     const { variant, baseline } = pair;
     if (measured.some(({ name, server }) => name === variant.name && server === null)) return [comparePublished(baseline, variant)];
@@ -136,7 +139,9 @@ function contender(facts: RunFacts, variant: MeasuredVariant, result: VariantRes
     rps: rpsPerRound(variant),
     cpu: variant.rounds.map(cpuSecondsPerResponse),
     successRatio: successRatioOf(variant.rounds.flatMap((round) => round.phases)) ?? 0,
+    latency: Object.fromEntries(latencyMetrics.map((metric) => [metric, percentilePerRound(variant.rounds, metric)])) as Contender['latency'],
     rateIsSet: variant.load.rate !== undefined,
+    rateReached: rateOf(result)?.reached ?? true,
     setup: variant.setup,
     setupOnMoreCores: variant.setupOnMoreCores ?? variant.setup,
     publishedRps: variant.published?.rps ?? null,

@@ -1,17 +1,18 @@
-// From requests/s per round to a verdict on one variant against its baseline.
+// From the rounds' figures to a verdict on one variant against its baseline.
 import { percent, tolerance, whole } from '../format.ts';
-import type { Comparison, Result, Verdict, VariantResult } from '../runner/result.ts';
+import type { BesideRatio, Comparison, LatencyMetric, Metric, Result, Verdict, VariantResult } from '../runner/result.ts';
 import { disagreementOf, type Use } from './disagreement.ts';
 import { judgeFamily, type Judged } from './family.ts';
 import { limitOf } from './limit.ts';
+import { isLatency, latencyMetrics, lessIsBetter, responsesNeeded } from './metric.ts';
 import { outliersOf } from './outliers.ts';
 import { mostRounds, roundsToDecide } from './rounds-needed.ts';
-import { alphaOf, halfWidth, logRatios, ratioInterval } from './statistics.ts';
+import { alphaOf, halfWidth, logRatios, ratioInterval, type RatioInterval } from './statistics.ts';
 
 /** Fewer rounds than this give no verdict: with 3 the interval is as wide as any effect. */
 export const minimumRounds = 4;
 
-/** More failed requests than this and requests/s no longer say how fast the server answers. */
+/** More failed requests than this and neither requests/s nor latency say how fast the server answers. */
 const tolerableFailures = 0.01;
 
 /** What a comparison needs to know of one variant. */
@@ -23,10 +24,14 @@ export interface Contender {
   rps: readonly number[];
   /** CPU seconds of the server per response, per round. */
   cpu: readonly number[];
+  /** As percentilePerRound. */
+  latency: Readonly<Record<LatencyMetric, readonly number[] | null>>;
   /** As successRatioOf, over all rounds. */
   successRatio: number;
   /** Open model: the load sets requests/s, not the server. */
   rateIsSet: boolean;
+  /** As in Rate; true where no rate is set. */
+  rateReached: boolean;
   /** The files of its config and its workers, as text: two that are equal in it cannot differ in speed. */
   setup: string;
   /** The same with one more core for the server. */
@@ -50,6 +55,14 @@ export interface Rules {
   serverCores: number;
   /** Variants that are the same are judged: the scenario asks for it. */
   control: boolean;
+  /** What was asked to be judged by; absent: requests/s, and where the load sets them p99 and p50 of the latency. */
+  metric?: Metric | undefined;
+}
+
+/** The first one decides. */
+function metricsOf(pair: Pair, { metric }: Rules): readonly Metric[] {
+  if (metric !== undefined) return [metric];
+  return rateIsSet(pair) ? ['p99', 'p50'] : ['rps'];
 }
 
 /** The comparison of a variant that nobody can run here: the article's ratio alone. */
@@ -57,9 +70,9 @@ export function comparePublished(baseline: Contender, variant: Contender): Compa
   return { ...without(baseline, variant), verdict: 'none', why: 'published only' };
 }
 
-/** Whether the comparison is one of requests/s measured here: where the load sets them, its ratio says nothing. */
+/** Whether the comparison is one that was measured here. In results of earlier versions a rate has one of requests/s, which say nothing there. */
 export function comparable(variant: VariantResult | undefined, comparison: Comparison | undefined): comparison is Comparison {
-  return comparison !== undefined && variant !== undefined && variant.rounds.length > 0 && variant.load.rate === undefined;
+  return comparison !== undefined && variant !== undefined && variant.rounds.length > 0 && !(comparison.metric === 'rps' && variant.load.rate !== undefined);
 }
 
 /** What stands behind a verdict that may be the link's: ", delay not held", or ''. */
@@ -78,79 +91,116 @@ export function settled({ verdict, ratio, ci95 }: Comparison, precision: number)
 }
 
 /** Without any ratio measured here. */
-function without(baseline: Contender, variant: Contender): Omit<Comparison, 'verdict' | 'why'> {
-  const publishedRatio = variant.publishedRps !== null && baseline.publishedRps !== null ? variant.publishedRps / baseline.publishedRps : null;
+function without(baseline: Contender, variant: Contender, metric: Metric = 'rps'): Omit<Comparison, 'verdict' | 'why'> {
+  const publishedRatio = metric === 'rps' && variant.publishedRps !== null && baseline.publishedRps !== null ? variant.publishedRps / baseline.publishedRps : null;
   return {
-    metric: 'rps', variant: variant.name, baseline: baseline.name, ratio: 0, ci95: [0, 0], publishedRatio,
-    cpu: null, roundRatios: [], outliers: [], roundsNeeded: null, disagreement: '', delayNotHeld: [],
+    metric, variant: variant.name, baseline: baseline.name, ratio: 0, ci95: [0, 0], publishedRatio,
+    cpu: null, latency: { p50: null, p90: null, p99: null }, roundRatios: [], outliers: [], roundsNeeded: null, disagreement: '', delayNotHeld: [],
   };
 }
 
 /**
- * Compares each variant with its baseline, over at least one round, in the same order. Those that nothing keeps from a verdict
- * are one family. A ratio that cannot be computed (nothing answered at all) is 0 with the interval [0, 0] and no verdict. A
- * verdict holds for this machine in this boot: rounds repeat what varies from one start of a server to the next, and not what
- * varies from one boot to the next.
+ * Compares each variant with its baseline, over at least one round, in the same order. Whatever nothing keeps from a verdict,
+ * by whichever metric, is one family. A ratio that cannot be computed (nothing answered at all) is 0 with the interval [0, 0] and
+ * no verdict. A verdict holds for this machine in this boot: rounds repeat what varies from one start of a server to the next,
+ * and not what varies from one boot to the next.
  */
 export function compareAll(pairs: readonly Pair[], rules: Rules): Comparison[] {
-  const judged = pairs.filter((pair) => obstacle(pair, rules) === undefined);
-  const family = judgeFamily(judged.map(({ baseline, variant }) => logRatios(baseline.rps, variant.rps)), alphaOf(1, rules.looks), rules.sameWithin);
+  const questions = pairs.flatMap((pair) => metricsOf(pair, rules).map((metric): Question => ({ pair, metric, why: obstacle(pair, metric, rules) })));
+  const judged = questions.filter(({ why }) => why === undefined);
+  const family = judgeFamily(judged.map(gainLogs), alphaOf(1, rules.looks), rules.sameWithin);
+  for (const [index, question] of judged.entries()) question.judged = family[index] as Judged;
   // Of each of them alone, whatever becomes of the others.
   const alpha = alphaOf(judged.length, rules.looks);
-  return pairs.map((pair) => compare(pair, family[judged.indexOf(pair)], alpha, rules));
+  return pairs.map((pair) => compare(pair, questions.filter((one) => one.pair === pair), alpha, rules));
 }
 
-function compare(pair: Pair, judged: Judged | undefined, alpha: number, rules: Rules): Comparison {
+/** A verdict that is asked for: `why` there is none, or what was `judged`. */
+interface Question { pair: Pair; metric: Metric; why: string | undefined; judged?: Judged }
+
+/** @param questions at least one, the deciding one first */
+function compare(pair: Pair, questions: readonly Question[], alpha: number, rules: Rules): Comparison {
   const { baseline, variant } = pair;
+  const [{ metric, why = '', judged }] = questions as [Question];
   const delayNotHeld = [baseline, variant].flatMap(({ name, delayHeld }) => (delayHeld ? [] : [name]));
-  const nothing = { ...without(baseline, variant), delayNotHeld };
-  const why = obstacle(pair, rules) ?? '';
-  if (!hasRatio(pair)) return { ...nothing, verdict: 'none', why };
-  const { ratio, interval } = ratioInterval(baseline.rps, variant.rps, alpha);
-  const logs = logRatios(baseline.rps, variant.rps);
-  const hasCpu = measurable(baseline.cpu) && measurable(variant.cpu);
-  const cpu = hasCpu ? ratioInterval(baseline.cpu, variant.cpu, alpha) : null;
+  const latency = Object.fromEntries(latencyMetrics.map((one) => [one, beside(pair, one, questions, alpha)])) as Comparison['latency'];
+  const nothing = { ...without(baseline, variant, metric), latency, delayNotHeld };
+  const figures = figuresOf(pair, metric);
+  if (figures === null) return { ...nothing, verdict: 'none', why };
+  const { ratio, interval } = ratioInterval(...figures, alpha);
+  const logs = logRatios(...figures);
+  const cpuFigures = figuresOf(pair, 'cpu');
+  const cpu = cpuFigures === null ? null : ratioInterval(...cpuFigures, alpha);
   return {
     ...nothing,
     ratio,
-    ci95: judged?.interval ?? interval,
+    ci95: judged === undefined ? interval : intervalOf(metric, judged),
     cpu: cpu === null ? null : { ratio: cpu.ratio, ci95: cpu.interval },
-    roundRatios: baseline.rps.map((rps, round) => (variant.rps[round] as number) / rps),
-    outliers: rateIsSet(pair) ? [] : outliersOf(logs).map((index) => variant.rounds[index] as number),
-    disagreement: hasCpu && judged !== undefined ? disagreement() : '',
+    roundRatios: figures[0].map((figure, round) => (figures[1][round] as number) / figure),
+    outliers: outliersOf(logs).map((index) => variant.rounds[index] as number),
+    disagreement: metric === 'rps' && cpuFigures !== null && judged !== undefined ? disagreement(...cpuFigures) : '',
     ...(judged === undefined ? { verdict: 'none', why } : judgementOn(judged)),
   };
 
   function judgementOn({ verdict }: Judged): Judgement {
-    const held = rules.control ? undefined : heldBack(verdict, baseline, variant);
-    return held === undefined ? judgement(verdict, logs, alpha, rules.sameWithin) : { verdict: 'none', why: `the generator was the limit with ${held.name}`, roundsNeeded: null };
+    const held = rules.control || metric === 'cpu' ? undefined : heldBack(verdict, baseline, variant);
+    return held === undefined ? judgement(verdict, metric, logs, alpha, rules.sameWithin) : { verdict: 'none', why: `the generator was the limit with ${held.name}`, roundsNeeded: null };
   }
 
-  function disagreement(): string {
-    const cpuLogs = logRatios(baseline.cpu, variant.cpu);
+  function disagreement(ofBaseline: readonly number[], ofVariant: readonly number[]): string {
+    const cpuLogs = logRatios(ofBaseline, ofVariant);
     return disagreementOf(baseline.use, variant.use, logs.map((d, round) => d + (cpuLogs[round] as number)), alpha);
   }
+}
+
+function beside(pair: Pair, metric: LatencyMetric, questions: readonly Question[], alpha: number): BesideRatio | null {
+  const figures = figuresOf(pair, metric);
+  if (figures === null) return null;
+  const { ratio, interval } = ratioInterval(...figures, alpha);
+  const judged = questions.find((one) => one.metric === metric)?.judged;
+  return judged === undefined ? { ratio, ci95: interval, verdict: 'none' } : { ratio, ci95: intervalOf(metric, judged), verdict: judged.verdict };
+}
+
+/** ln of how much better the variant was, per round: what a family is judged by. */
+function gainLogs({ pair, metric }: Question): number[] {
+  const logs = logRatios(...figuresOf(pair, metric) as Figures);
+  return lessIsBetter(metric) ? logs.map((log) => -log) : logs;
+}
+
+/** Of the ratio, from that of the gain. */
+function intervalOf(metric: Metric, { interval: [low, high] }: Judged): RatioInterval['interval'] {
+  return lessIsBetter(metric) ? [1 / high, 1 / low] : [low, high];
 }
 
 function rateIsSet({ baseline, variant }: Pair): boolean {
   return baseline.rateIsSet || variant.rateIsSet;
 }
 
-function hasRatio({ baseline, variant }: Pair): boolean {
-  return measurable(baseline.rps) && measurable(variant.rps);
+/** Of each round. */
+type Figures = [baseline: readonly number[], variant: readonly number[]];
+
+/** null where a round has none. */
+function figuresOf({ baseline, variant }: Pair, metric: Metric): Figures | null {
+  const [one, other] = [baseline, variant].map((contender) => (isLatency(metric) ? contender.latency[metric] : contender[metric]));
+  return measurable(one) && measurable(other) ? [one, other] : null;
 }
 
-function measurable(figures: readonly number[]): boolean {
-  return figures.every((figure) => figure > 0 && Number.isFinite(figure));
+function measurable(figures: readonly number[] | null | undefined): figures is readonly number[] {
+  return figures != null && figures.every((figure) => figure > 0 && Number.isFinite(figure));
 }
 
 /** Why there is no verdict, however wide the interval; undefined where there is one. */
-function obstacle(pair: Pair, { serverCores, control }: Rules): string | undefined {
+function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): string | undefined {
   const { baseline, variant, needsServerCores } = pair;
-  if (!hasRatio(pair)) return 'nothing was answered in a whole round';
-  if (rateIsSet(pair)) return 'the load sets requests/s: compare latencies';
-  const failing = [baseline, variant].find((one) => 1 - one.successRatio > tolerableFailures);
+  const both = [baseline, variant];
+  if (!measurable(baseline.rps) || !measurable(variant.rps)) return 'nothing was answered in a whole round';
+  if (metric === 'rps' && rateIsSet(pair)) return 'the load sets requests/s: compare latencies';
+  if (isLatency(metric) && baseline.rateIsSet !== variant.rateIsSet) return 'only one of the loads sets requests/s: their latencies are not of the same thing';
+  const failing = both.find((one) => 1 - one.successRatio > tolerableFailures);
   if (failing !== undefined) return `${percent(1 - failing.successRatio)} of the requests of ${failing.name} failed`;
+  const behind = both.find(({ rateReached }) => !rateReached);
+  if (behind !== undefined && isLatency(metric)) return `${behind.name} did not come to its rate`;
+  if (figuresOf(pair, metric) === null) return isLatency(metric) ? `${metric} needs ${whole(responsesNeeded(metric))} responses in each round: give it a longer --duration` : 'no CPU time was measured in a whole round';
   if (serverCores < needsServerCores) return `needs ${needsServerCores} server cores`;
   if (baseline.setup === variant.setup && !control) return sameSetup(pair, serverCores);
   if (baseline.rps.length < minimumRounds) return `needs ${minimumRounds} rounds`;
@@ -163,8 +213,8 @@ function sameSetup({ baseline, variant }: Pair, serverCores: number): string {
 }
 
 /**
- * On whose requests/s a verdict cannot rest; undefined where it can. With the generator at its limit a server did as many as
- * it was asked, and can do more: enough to call it faster than another one, not to call it slower, or as fast.
+ * On whose requests/s, or latency, a verdict cannot rest; undefined where it can. With the generator at its limit a server did as
+ * many as it was asked, and can do more, and sooner: enough to call it faster than another one, not to call it slower, or as fast.
  */
 function heldBack(verdict: Verdict, baseline: Contender, variant: Contender): Contender | undefined {
   const sides = { faster: [baseline], slower: [variant], same: [baseline, variant], inconclusive: [], none: [] }[verdict];
@@ -173,15 +223,15 @@ function heldBack(verdict: Verdict, baseline: Contender, variant: Contender): Co
 
 type Judgement = Pick<Comparison, 'verdict' | 'why' | 'roundsNeeded'>;
 
-function judgement(verdict: Judged['verdict'], logs: readonly number[], alpha: number, sameWithin: number): Judgement {
+function judgement(verdict: Judged['verdict'], metric: Metric, logs: readonly number[], alpha: number, sameWithin: number): Judgement {
   const roundsNeeded = verdict === 'inconclusive' ? roundsToDecide(logs, alpha, sameWithin) : null;
   return { verdict, why: why(), roundsNeeded };
 
   function why(): string {
     switch (verdict) {
       case 'same': return `the whole interval is within ${tolerance(sameWithin)} of equal`;
-      case 'faster': return 'the whole interval is above 1';
-      case 'slower': return 'the whole interval is below 1';
+      case 'faster': return `the whole interval is ${lessIsBetter(metric) ? 'below' : 'above'} 1`;
+      case 'slower': return `the whole interval is ${lessIsBetter(metric) ? 'above' : 'below'} 1`;
       case 'inconclusive': return roundsNeeded === null
         ? `the interval includes 1: even ${whole(mostRounds)} rounds would probably not decide, a quieter machine may`
         : `the interval includes 1: about ${roundsNeeded} rounds would probably decide`;

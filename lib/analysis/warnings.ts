@@ -133,7 +133,7 @@ export function warningText(warning: Warning): string {
     case 'delay-not-held':
       return `${enumeration(warning.variants)}: the link was later than the delay that was asked for, so it may be what is compared: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus), or take fewer connections`;
     case 'hung':
-      return `${warning.variant}: ${hungText(warning.hung, warning.sinceMs)}: the server has probably forgotten them; they count as failed, and are in no latency`;
+      return `${warning.variant}: ${hungText(warning.hung, warning.sinceMs)}: the server has probably forgotten them; they count as failed`;
     case 'unsent':
       return `${warning.variant}: ${whole(warning.unsent)} of ${whole(warning.requests + warning.unsent)} requests were due and could not be sent: ${warning.cause}`;
     case 'late-sends':

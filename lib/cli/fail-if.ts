@@ -1,6 +1,8 @@
 // What --fail-if makes of a result, for CI.
+import { metricName } from '../analysis/metric.ts';
 import { UserError } from '../errors.ts';
 import { enumeration } from '../format.ts';
+import { verdictWord } from '../report/metric-words.ts';
 import type { FailIf } from '../runner/plan.ts';
 import type { Comparison, Result } from '../runner/result.ts';
 
@@ -15,7 +17,7 @@ export function failIfCode(result: Result, failIf: FailIf, say: (line: string) =
   const rows = rowComparisons(result);
   const held = rows.filter(({ verdict, delayNotHeld }) => verdicts[failIf].includes(verdict) && delayNotHeld.length === 0);
   if (held.length > 0) {
-    say(`--fail-if ${failIf}: ${held.map(({ variant, verdict, baseline }) => `${variant} is ${verdict} than ${baseline}`).join(', ')}`);
+    say(`--fail-if ${failIf}: ${held.map(({ metric, variant, verdict, baseline }) => `${variant} is ${verdictWord(metric, verdict)} than ${baseline}${metric === 'rps' ? '' : `, by ${metricName(metric)}`}`).join(', ')}`);
     return 3;
   }
   const unknown = rows.find(({ verdict }) => verdict === 'none');

@@ -87,7 +87,7 @@ async function findResult(word: string, results: string): Promise<string> {
   throw unknownWord(`run in ${results}`, word, runs);
 }
 
-/** A run of 1000 rounds and 16 variants has about 50. */
+/** A variant has up to 0.05 in a round, most of it its histogram: that is a run of 80 rounds and 16 variants four times over. */
 const mostMegabytes = 256;
 
 async function readResult(file: string): Promise<Result> {

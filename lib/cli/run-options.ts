@@ -1,4 +1,5 @@
 // The flags of every command that runs a comparison, read and checked before anything is installed or started.
+import { metrics } from '../analysis/metric.ts';
 import { UserError } from '../errors.ts';
 import { parseCpuList } from '../runner/cpu-list.ts';
 import type { FailIf, PlanOptions } from '../runner/plan.ts';
@@ -15,6 +16,8 @@ export const runFlags = {
   'duration': { value: '1s', help: 'measured time per variant and round (1s, at a rate 2s)' },
   'quick': { help: 'at most 4 short rounds, for a first look' },
   'same-within': { value: '1%', help: 'how far apart two variants may be and still be the same (1%)' },
+  'arrivals': { value: 'poisson', help: 'of a rate: constant, or poisson, where some come together (constant)' },
+  'metric': { value: 'p99', help: 'what the verdict is by: rps, cpu, p50, p90, p99 (rps; at a rate p99 and p50)' },
   'fail-if': { value: 'VERDICT', help: 'exit with 3 when one is slower, faster, or different (either)' },
   'server-cpus': { value: '1', help: 'cores of the server, e.g. 2-3 (half of the whole ones)' },
   'generator-cpus': { value: '0', help: 'cores of the load generator, InfluxDB and the rest (the other half)' },
@@ -57,7 +60,9 @@ export function readRunOptions(flags: ReadonlyMap<string, string>): RunOptions {
       precision: given('precision', (text) => readPercent('--precision', text)),
       maxTimeSeconds: given('max-time', (text) => seconds('--max-time', text, 1)),
       sameWithin: given('same-within', (text) => readPercent('--same-within', text)),
-      failIf: given('fail-if', readFailIf),
+      arrivals: given('arrivals', (text) => readWord('--arrivals', text, ['constant', 'poisson'] as const)),
+      metric: given('metric', (text) => readWord('--metric', text, metrics)),
+      failIf: given('fail-if', (text) => readWord('--fail-if', text, failures)),
       durationSeconds: given('duration', (text) => seconds('--duration', text, 0.1)),
       serverCpus: given('server-cpus', (text) => parseCpuList(text, '--server-cpus')),
       generatorCpus: given('generator-cpus', (text) => parseCpuList(text, '--generator-cpus')),
@@ -80,11 +85,11 @@ function readPercent(flag: string, text: string): number {
   throw new UserError(`${flag} ${text}: give a percentage from ${percentRange.least}% to ${percentRange.most}%, such as 1% or 0.5%`, 2);
 }
 
-const failures = ['slower', 'faster', 'different'] as const;
+const failures: readonly FailIf[] = ['slower', 'faster', 'different'];
 
-function readFailIf(text: string): FailIf {
-  const found = failures.find((one) => one === text);
-  if (found === undefined) throw unknownWord('--fail-if', text, failures);
+function readWord<Word extends string>(flag: string, text: string, words: readonly Word[]): Word {
+  const found = words.find((one) => one === text);
+  if (found === undefined) throw unknownWord(flag, text, words);
   return found;
 }
 

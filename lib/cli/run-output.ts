@@ -7,6 +7,7 @@ import { duration, success, times, whole } from '../format.ts';
 import { listed, resultHeading } from '../report/heading.ts';
 import { writeHtmlReport } from '../report/html/index.ts';
 import { markdownReport } from '../report/markdown.ts';
+import { metricMark } from '../report/metric-words.ts';
 import { networksText } from '../report/network.ts';
 import type { RunProgress } from '../report/run-progress.ts';
 import { findingLines, headingLines, loadText, nothingLines, storedLine, type Heading } from '../report/sentences.ts';
@@ -14,6 +15,7 @@ import { terminalReport } from '../report/terminal.ts';
 import { estimatedSeconds, expectedRounds } from '../runner/estimate.ts';
 import { makePlan, serversOf, type Plan, type PlanDraft } from '../runner/plan.ts';
 import type { Comparison, Environment, Result } from '../runner/result.ts';
+import { resultJson } from '../runner/result-json.ts';
 import { writeWhole } from '../runner/results-folder.ts';
 import type { RunEvents, RunOutcome } from '../runner/run.ts';
 import { loadOf, networkOf, pageOf } from '../scenario/catalogue.ts';
@@ -87,7 +89,7 @@ export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
 
 /** The ratios, once there are two rounds; before that, and for who is alone, requests/s. */
 function seenSoFar(variants: readonly string[], rps: number | null, comparisons: readonly Comparison[]): string {
-  const ratios = comparisons.filter(({ roundRatios }) => roundRatios.length > 1).map(({ variant, ratio, ci95 }) => `${variant} ${times(ratio, ci95)}`);
+  const ratios = comparisons.filter(({ roundRatios }) => roundRatios.length > 1).map(({ metric, variant, ratio, ci95 }) => `${variant} ${metricMark(metric)}${times(ratio, ci95)}`);
   if (variants.length > 1 && ratios.length > 0) return ratios.join(', ');
   return `${variants.join(', ')}${rps === null ? '' : ` · ${whole(rps)} requests/s now`}`;
 }
@@ -110,7 +112,7 @@ export async function report(
     print(['', ...terminalReport(result, [...lines, stored], { width, colour })].join('\n'));
     await writeTable(folder, markdownReport(result, { heading: headingLines(resultHeading(result)), findings: [...lines, storedLine(result.integrity)] }), ended);
   }
-  if (options.json && measured) process.stdout.write(`${JSON.stringify(result, null, 2)}\n`);
+  if (options.json && measured) process.stdout.write(resultJson(result));
   if (ended !== undefined) throw ended;
   const silent = nothingLines(result);
   if (measured && silent.length === result.variants.filter(({ rounds }) => rounds.length > 0).length) {

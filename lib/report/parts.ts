@@ -1,7 +1,7 @@
 // What a report shows beside sentences, in the terminal and in Markdown alike.
 import { hasHttp2, isOpenModel } from '../analysis/loads.ts';
 import { wholeRounds } from '../analysis/phases.ts';
-import { scaledTime } from '../format.ts';
+import { enumeration, scaledTime } from '../format.ts';
 import type { Result, VariantResult } from '../runner/result.ts';
 import { hasPhases, variantTable } from './columns.ts';
 import { finishTable, lineTables } from './h2load.ts';
@@ -33,14 +33,28 @@ export function lineParts(result: Result): Part[] {
 function h2loadPart(result: Result): Part[] {
   if (!hasHttp2(result)) return [];
   const finish = hasPhases(result) ? [] : [finishTable(result)];
-  const medians = 'medians; requests and status codes are sums; times and req/s per client are those of the round with the median requests/s';
-  return [{ title: `h2load's lines${ofRounds(result, medians)}:`, tables: [...finish, ...lineTables(result)], below: [] }];
+  const medians = `medians; requests and status codes are sums; times are those of ${isMerged(result) ? 'all rounds together' : typicalRound}`;
+  return [{ title: `h2load's lines${ofRounds(result, medians)}:`, tables: [...finish, ...lineTables(result)], below: [timesFrom(result.variants)] }];
 }
 
 function wrkPart(result: Result): Part[] {
   const tables = wrkTables(result);
-  const medians = 'medians; errors are sums; latency and Req/Sec are those of the round with the median requests/s';
-  return tables.length === 0 ? [] : [{ title: `wrk's lines${ofRounds(result, medians)}:`, tables, below: [] }];
+  const medians = `medians; errors are sums; latency is that of ${isMerged(result) ? 'all rounds together' : typicalRound}`;
+  return tables.length === 0 ? [] : [{ title: `wrk's lines${ofRounds(result, medians)}:`, tables, below: [timesFrom(result.variants)] }];
+}
+
+/** Of results of earlier versions, which have no histograms. */
+const typicalRound = 'the round with the median requests/s';
+
+function isMerged({ variants }: Result): boolean {
+  return variants.some(({ rounds }) => rounds.some(({ phases }) => phases.some(({ latencyMs }) => latencyMs.histogram.length > 0)));
+}
+
+/** What latencies are times of: in the closed model the server sets the pace, so that what it delays is not asked in time. */
+export function timesFrom(variants: readonly Pick<VariantResult, 'load'>[]): string {
+  const open = variants.filter(isOpenModel);
+  if (open.length === 0) return 'Latency is service time: from when a request left, which is when the one before it was answered.';
+  return open.length === variants.length ? 'Latency is from when a request was due.' : `Latency is from when a request was due with ${enumeration(open.map(({ load }) => load.command ?? ''))}, else service time.`;
 }
 
 /** How figures of several rounds became one line. */

@@ -16,6 +16,7 @@ import { groupedBy } from './grouped.ts';
 import { kernelSettingLines } from './kernel-settings.ts';
 import { ladderOf } from './ladder.ts';
 import { coresText, limitLines } from './limits.ts';
+import { besideVerdicts, metricMark, verdictWord } from './metric-words.ts';
 import { queuePaceLines, queuePart } from './queue-pace.ts';
 
 /** What is known before the first round, for the two lines above the table. */
@@ -68,11 +69,12 @@ function timeText({ seconds, estimated, atMost }: Heading): string {
 }
 
 /** The article's command line, and what of it is different here. */
-export function loadText(profile: Pick<LoadProfile, 'threads' | 'durationSeconds' | 'requests'>, load: Pick<Load, 'command' | 'threads' | 'durationSeconds' | 'requests'>): string {
+export function loadText(profile: Pick<LoadProfile, 'threads' | 'durationSeconds' | 'requests'>, load: Pick<Load, 'command' | 'threads' | 'durationSeconds' | 'requests' | 'arrivals'>): string {
   const here = [
     ...(load.threads === profile.threads ? [] : [`${load.threads} ${load.threads === 1 ? 'thread' : 'threads'}`]),
     ...(load.durationSeconds === profile.durationSeconds ? [] : [`${load.durationSeconds} s`]),
     ...(load.requests === undefined || load.requests === profile.requests ? [] : [`${whole(load.requests)} requests`]),
+    ...(load.arrivals === 'poisson' ? ['Poisson arrivals'] : []),
   ];
   return here.length === 0 ? load.command : `${load.command} (here ${here.join(', ')})`;
 }
@@ -129,30 +131,30 @@ function isOnlyStep({ variant, baseline }: Comparison, result: Result): boolean 
 }
 
 function comparisonSentence(comparison: Comparison, knob: string | undefined, result: Result): string {
-  const { variant, baseline, ratio, verdict, why, publishedRatio } = comparison;
+  const { metric, variant, baseline, ratio, verdict, why, publishedRatio } = comparison;
   const subject = knob ?? variant;
   const versus = knob === undefined ? ` than ${baseline}` : '';
   const article = publishedRatio === null ? '.' : `; the article saw ${change(publishedRatio)}.`;
-  const measured = `${measuredChange(comparison)}${notFinalMark(result)}`;
+  const measured = `${measuredChange(comparison)}${besideChanges(comparison)}${notFinalMark(result)}`;
   const late = latenessPart(comparison, result);
   // What is known of the link leaves no room for what may be.
   const link = queuePart(comparison, result) || (late === '' ? '' : latenessDoubt(verdict));
   switch (verdict) {
     case 'faster':
     case 'slower':
-      return `${late}${subject} is ${verdict}${versus} here: ${measured}${link}${article}`;
+      return `${late}${subject} is ${verdictWord(metric, verdict)}${versus} here: ${measured}${link}${article}`;
     case 'same':
-      return `${late}${subject} is as fast as ${knob === undefined ? baseline : 'without'} here, within ${tolerance(result.sameWithin)}: ${measured}${link}${article}`;
+      return `${late}${subject} is as ${metric === 'cpu' ? 'cheap' : 'fast'} as ${knob === undefined ? baseline : 'without'} here, within ${tolerance(result.sameWithin)}: ${measured}${link}${article}`;
     case 'inconclusive':
-      return `${late}${late === '' ? 'Whether' : 'whether'} ${subject} is faster${versus} cannot be told from this: ${measured}; ${roundsNeeded(comparison)}${link}${article}`;
+      return `${late}${late === '' ? 'Whether' : 'whether'} ${subject} is ${verdictWord(metric, 'faster')}${versus} cannot be told from this: ${measured}; ${roundsNeeded(comparison)}${link}${article}`;
     case 'none':
-      return `No verdict on ${subject}${knob === undefined ? ` against ${baseline}` : ''}: ${why}${ratio === 0 ? '' : ` (measured ${change(ratio)}${delayMark(comparison)})`}${article}`;
+      return `No verdict on ${subject}${knob === undefined ? ` against ${baseline}` : ''}: ${why}${ratio === 0 ? '' : ` (measured ${metricMark(metric)}${change(ratio)}${delayMark(comparison)}${besideChanges(comparison)})`}${article}`;
   }
 }
 
 /** One config against itself: every difference is noise. */
 function controlSentence(comparison: Comparison, result: Result): string {
-  const { variant, baseline, ratio, verdict, why } = comparison;
+  const { metric, variant, baseline, ratio, verdict, why } = comparison;
   const late = latenessPart(comparison, result);
   switch (verdict) {
     case 'faster':
@@ -162,7 +164,7 @@ function controlSentence(comparison: Comparison, result: Result): string {
     case 'inconclusive':
       return `${late}${variant} and ${baseline} are the same, and not called different: ${measuredChange(comparison)}${notFinalMark(result)}.`;
     case 'none':
-      return `No verdict on ${variant} against ${baseline}: ${why}${ratio === 0 ? '' : ` (measured ${change(ratio)}${delayMark(comparison)})`}.`;
+      return `No verdict on ${variant} against ${baseline}: ${why}${ratio === 0 ? '' : ` (measured ${metricMark(metric)}${change(ratio)}${delayMark(comparison)})`}.`;
   }
 }
 
@@ -179,8 +181,13 @@ function latenessDoubt(verdict: Comparison['verdict']): string {
   return verdict === 'faster' || verdict === 'slower' ? '; the link, not the server, may have made the difference' : '; the link may have hidden a difference';
 }
 
-function measuredChange({ ratio, ci95 }: Comparison): string {
-  return `${change(ratio)} (95 % interval ${change(ci95[0])} to ${change(ci95[1])})`;
+function measuredChange({ metric, ratio, ci95 }: Pick<Comparison, 'metric' | 'ratio' | 'ci95'>): string {
+  return `${metricMark(metric)}${change(ratio)} (95 % interval ${change(ci95[0])} to ${change(ci95[1])})`;
+}
+
+/** ", p50 +0.2 % (95 % interval …), same" */
+function besideChanges(comparison: Comparison): string {
+  return besideVerdicts(comparison).map(({ metric, beside }) => `; ${measuredChange({ metric, ...beside })}, ${beside.verdict}`).join('');
 }
 
 /** e.g. "The curve alone makes 93 % of the difference between h2o and nginx: ×1.57 of ×1.62 (95 % interval 88 % to 99 %)." */

@@ -33,6 +33,7 @@ export function buildResult({ plan, store }: RunContext, environment: Environmen
     quick: plan.quick,
     looks: plan.looks,
     sameWithin: plan.sameWithin,
+    metric: plan.metric,
   };
   const { variants, comparisons, shares, noiseFloor, warnings } = summarise(facts, measured, scenario);
   const knob = knobOf(scenario, measured);

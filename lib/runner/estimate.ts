@@ -48,8 +48,9 @@ export function secondsPerGroup({ scenario }: Pick<PlanDraft, 'scenario'>, { sid
 export function windowBounds(scenario: Scenario, { sides }: Group): number[] {
   const lengths = sides.map(({ variant, load }) => expectedSeconds(load, pageOf(scenario, variant), networkOf(scenario, variant)));
   const passed = (seconds: number): number => lengths.reduce((sum, length) => sum + Math.min(length, seconds), 0);
-  const bounds = sides.flatMap(({ load: { warmupSeconds, durationSeconds } }) => [
+  const bounds = sides.flatMap(({ load: { warmupSeconds, durationSeconds, requests, rate } }) => [
     ...(warmupSeconds > 0 ? [warmupSeconds] : []), ...(durationSeconds === undefined ? [] : [warmupSeconds + durationSeconds]),
+    ...(rate === undefined || requests === undefined ? [] : [warmupSeconds + requests / rate]),
   ]);
   return [...new Set(bounds.map(passed))];
 }

@@ -159,7 +159,7 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
       const results = await readPhaseResults(consoleFile);
       if ((code === 0 || ended) && results.length === loadPlan.phases.length) {
         // Of a k6 that was built before the engine told it.
-        if (results.flat().some(({ monotonicMs }) => !Array.isArray(monotonicMs))) throw new Error(`${options.binary} is older than this bakeoff: leave K6_BIN unset, and a new one is built`);
+        if (results.flat().some(({ latencyMs }) => !Array.isArray(latencyMs.histogram))) throw new Error(`${options.binary} is older than this bakeoff: leave K6_BIN unset, and a new one is built`);
         return results;
       }
       // Its record, its results and its complaint about them are missing then.

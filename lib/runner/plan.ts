@@ -6,12 +6,13 @@ import { duration } from '../format.ts';
 import type { AlternateOptions, LoadOptions, LoadPlan, SideOptions } from '../k6/load-plan.ts';
 import { baselineName, fitVariantLoad, isRunnable, networkOf, pageOf, type RunnableVariant } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
-import type { Page, Scenario, ServerSpec, Variant } from '../scenario/model.ts';
+import type { Arrivals, Page, Scenario, ServerSpec, Variant } from '../scenario/model.ts';
 import { serverNameOf } from '../scenario/url.ts';
 import { fileLimitFor, hardFilesLimit, requireFiles } from '../servers/files-limit.ts';
 import { sharesCores, type Cores } from './cores.ts';
 import { estimatedSeconds, expectedSeconds, secondsPerRound } from './estimate.ts';
 import { groupsOf, isInTurns, otherFiles, type Group, type GroupLimits } from './groups.ts';
+import type { Metric } from './result.ts';
 
 export interface PlanOptions {
   /** Instead of the scenario's, or of the default. */
@@ -22,10 +23,14 @@ export interface PlanOptions {
   maxTimeSeconds?: number;
   /** See Result.sameWithin. */
   sameWithin?: number;
+  /** What verdicts are made by, instead of requests/s, or of latency where the load sets these. */
+  metric?: Metric;
   /** The verdict that the person asks about: a plan with too few rounds for any is refused. */
   failIf?: FailIf;
   /** Seconds of a round's measured window instead of the article's. */
   durationSeconds?: number;
+  /** Instead of those of the loads' rates. */
+  arrivals?: Arrivals;
   quick: boolean;
   exact: boolean;
   /** See StartOptions. */
@@ -57,6 +62,8 @@ export interface Plan {
   /** The run goes on until each interval is decided, or lies within this of its ratio (0.01: 1 %). */
   precision?: number;
   sameWithin: number;
+  /** As in PlanOptions. */
+  metric?: Metric;
   quick: boolean;
   exact: boolean;
   trustConfig: boolean;
@@ -91,6 +98,7 @@ export function makePlan(scenario: Scenario, shown: readonly Variant[], cores: C
     load: fitVariantLoad(scenario, variant, {
       inTurns: isInTurns(scenario, variant),
       generatorCores: cores.generatorCpus.length, exact, quick, ...(durationSeconds === undefined ? {} : { durationSeconds }),
+      ...(options.arrivals === undefined ? {} : { arrivals: options.arrivals }),
     }),
   }));
   for (const { variant: { name, server }, load: { connections } } of variants) {
@@ -104,8 +112,11 @@ export function makePlan(scenario: Scenario, shown: readonly Variant[], cores: C
     scenario, shown, variants, groups: groupsOf(scenario, variants, limits), cores, looks, rounds: looks.at(-1) as number, sameWithin: options.sameWithin ?? defaultSameWithin, quick, exact, trustConfig: options.trustConfig === true,
     ...(options.maxTimeSeconds === undefined ? {} : { maxTimeSeconds: options.maxTimeSeconds }),
     ...(options.precision === undefined ? {} : { precision: options.precision }),
+    ...(options.metric === undefined ? {} : { metric: options.metric }),
   };
   requireTime(draft);
+  requireMetric(draft);
+  if (options.arrivals !== undefined && !variants.some(({ load }) => load.rate !== undefined)) throw new UserError(`--arrivals ${options.arrivals}: are those of a rate, and no load has one: give one such as --load 'vegeta attack -rate=1000 -duration=10s'`, 2);
   if (options.failIf !== undefined) requireVerdict(draft);
   return draft;
 }
@@ -116,11 +127,14 @@ function requireTime(draft: PlanDraft): void {
   throw new UserError(`--max-time ${duration(draft.maxTimeSeconds)} is shorter than one round, which takes about ${duration(needed)}: give more, or a shorter --duration`, 2);
 }
 
+function requireMetric({ metric, variants }: PlanDraft): void {
+  const open = variants.find(({ load }) => load.rate !== undefined);
+  if (metric === 'rps' && open !== undefined) throw new UserError(`--metric rps: ${open.load.command} sets requests/s itself: take p50, p90, p99 or cpu, or a load without a rate`, 2);
+}
+
 function requireVerdict(draft: PlanDraft): void {
   const compared = draft.variants.filter(({ variant }) => draft.variants.some((one) => one.variant.name === baselineName(draft.scenario, variant)));
   if (compared.length === 0) throw new UserError('--fail-if asks for a verdict, and nothing is compared: name a variant and its baseline with --variants', 2);
-  const open = compared.find(({ load }) => load.rate !== undefined);
-  if (open !== undefined) throw new UserError(`--fail-if asks for a verdict on requests/s, and ${open.load.command} sets them itself: take a load without a rate`, 2);
   if (draft.rounds < minimumRounds) throw new UserError(`--fail-if asks for a verdict, which takes ${minimumRounds} rounds: --rounds ${minimumRounds} or more`, 2);
   const needed = estimatedSeconds(draft, minimumRounds);
   if (draft.maxTimeSeconds === undefined || draft.maxTimeSeconds >= needed) return;
@@ -175,14 +189,17 @@ export function loadPlanFor(plan: Plan, { sides, sliceSeconds, drains = false }:
   };
 }
 
-/** Where nothing else needs the generator's cores: neither the server, nor the processes that are the network. */
-function maySpin(cores: Cores, { threads }: Load, { netns }: Target): boolean {
-  return netns === undefined && !sharesCores(cores) && threads <= cores.generatorCpus.length;
+/**
+ * Where nothing else needs the generator's cores: neither the server, nor the processes that are the network. At a rate the
+ * thread sleeps between requests: one that never does has to wait for its core when the database or the runner have had it.
+ */
+function maySpin(cores: Cores, { threads, rate }: Load, { netns }: Target): boolean {
+  return rate === undefined && netns === undefined && !sharesCores(cores) && threads <= cores.generatorCpus.length;
 }
 
 /** What the engine is asked for. `page`: the one at the target's `url`. */
 export function loadOptions(load: Load, { url, netns }: Pick<Target, 'url' | 'netns'>, page: Pick<Page, 'host'>): LoadOptions {
-  const { rate, bucketSeconds, tls, method, body } = load;
+  const { rate, arrivals, bucketSeconds, tls, method, body } = load;
   const headers = headersOf(load, page);
   const serverName = serverNameOf(page.host);
   return {
@@ -191,6 +208,7 @@ export function loadOptions(load: Load, { url, netns }: Pick<Target, 'url' | 'ne
     connections: load.connections,
     ...(load.streams === 1 ? {} : { streams: load.streams }),
     ...(rate === undefined ? {} : { rate }),
+    ...(arrivals === undefined ? {} : { arrivals }),
     ...(bucketSeconds === undefined ? {} : { buckets: bucketSeconds.map(goDuration) }),
     ...(netns === undefined ? {} : { netns }),
     threads: load.threads,

@@ -6,7 +6,7 @@ import {
 } from '../form.ts';
 import { mostRounds, networkForm, protocol, publishedForm } from '../scenario/schema.ts';
 import type {
-  BucketShare, Comparison, Distribution, Environment, Integrity, KernelSetting, LatencyDistribution, LinkTraffic, LoadResult, NetworkResult, NetworkUse,
+  BesideRatio, BucketShare, Comparison, Distribution, Environment, Integrity, KernelSetting, LatencyDistribution, LatencyFigures, LinkTraffic, LoadResult, NetworkResult, NetworkUse,
   Noise, NoiseFloor, Phase, PhaseResult, Result, Round, Share, Traffic, VariantResult,
 } from './result.ts';
 
@@ -23,7 +23,11 @@ const runName = v.pipe(text, v.regex(/^[A-Za-z0-9-]{1,230}$/, 'may have letters,
 
 const distributionFields = each(['min', 'mean', 'sd', 'withinSd', 'max'], figure);
 const distribution = exactly<Distribution>()(open(distributionFields));
-const latency = exactly<LatencyDistribution>()(open({ ...distributionFields, ...each(['p50', 'p75', 'p90', 'p95', 'p99', 'p999'], figure) }));
+const latencyFields = { ...distributionFields, ...each(['p50', 'p75', 'p90', 'p95', 'p99', 'p999'], figure) };
+const latencyFigures = exactly<LatencyFigures>()(open(latencyFields));
+const bar = v.strictTuple([figure, count], 'has to be a list of a time and a count');
+const latency = exactly<LatencyDistribution>()(open({ ...latencyFields, histogram: orElse(list(bar), () => []) }));
+const times = ['latencyMs', 'connectMs', 'firstByteMs', 'sendDelayMs'] as const;
 const bytes = ['received', 'headers', 'headersDecoded', 'body', 'sent'] as const;
 const bucket = { fromMs: figure, toMs: orNull(figure), count };
 
@@ -33,13 +37,12 @@ const outcomes = {
   errors: open(each(['connect', 'tls', 'read', 'write', 'timeout', 'protocol', 'total'], count)),
   errorCauses: open(each(['addressNotAvailable', 'refused', 'reset', 'timedOut', 'short', 'other'], count)),
   unsent: count, hung: orElse(count, 0),
-  ...each(['latencyMs', 'connectMs', 'firstByteMs', 'sendDelayMs'], latency),
   ...each(['perConnectionRps', 'perThreadRps'], distribution),
   tls: orNull(open(each(['version', 'cipher', 'keyExchange'], text))),
 };
 
 const loadResultFields = {
-  ...outcomes, ...each(['requests', 'warmupRequests', 'inFlight'], count), ...each(['seconds', 'rps', 'cpuSeconds'], figure),
+  ...outcomes, ...each(times, latency), ...each(['requests', 'warmupRequests', 'inFlight'], count), ...each(['seconds', 'rps', 'cpuSeconds'], figure),
   errorExample: orAbsent(text), longestGapMs: orElse(figure, 0), bytes: open(each(bytes, count)),
   buckets: list(open(bucket)), maxConcurrentStreams: orNull(count), startedAt: instant, endedAt: instant,
   monotonicMs: orElse(v.strictTuple([figure, figure], two) as Form<[begin: number, end: number]>, () => [0, 0] as [number, number]),
@@ -68,7 +71,7 @@ const trafficFields = {
 const traffic = exactly<Traffic>()(open(trafficFields));
 const median = open({ median: figure });
 const phaseResult = exactly<PhaseResult>()(open({
-  ...trafficFields, ...outcomes, phase: whole(1, 100), rps: median, successRatio: orNull(figure), typicalRound: roundNumber,
+  ...trafficFields, ...outcomes, ...each(times, latencyFigures), phase: whole(1, 100), rps: median, successRatio: orNull(figure),
   buckets: list(exactly<BucketShare>()(open({ ...bucket, share: figure }))),
 }));
 const networkResult = exactly<NetworkResult>()(open({
@@ -97,9 +100,11 @@ const variant = exactly<VariantResult>()(open({
 /** With two rounds far apart an interval has ends that nothing measured comes near. */
 const bound = within(0, Number.MAX_VALUE);
 const ratio = { ratio: figure, ci95: v.strictTuple([bound, bound], two) };
+const verdict = oneOf(['faster', 'slower', 'same', 'inconclusive', 'none']);
 const comparison = exactly<Comparison>()(open({
-  ...ratio, metric: oneOf(['rps']), variant: name, baseline: name, verdict: oneOf(['faster', 'slower', 'same', 'inconclusive', 'none']), why: text, publishedRatio: orNull(figure),
-  cpu: orNull(open(ratio)), roundRatios: list(figure), outliers: list(roundNumber), roundsNeeded: orNull(figure), disagreement: text, delayNotHeld: texts,
+  ...ratio, metric: oneOf(['rps', 'cpu', 'p50', 'p90', 'p99']), variant: name, baseline: name, verdict, why: text, publishedRatio: orNull(figure),
+  cpu: orNull(open(ratio)),
+  latency: orElse(open(each(['p50', 'p90', 'p99'], orNull(exactly<BesideRatio>()(open({ ...ratio, verdict }))))), () => ({ p50: null, p90: null, p99: null })), roundRatios: list(figure), outliers: list(roundNumber), roundsNeeded: orNull(figure), disagreement: text, delayNotHeld: texts,
 }));
 const share = exactly<Share>()(open({ ...each(['variant', 'of', 'baseline'], name), words: text, share: signed, ci95: orNull(v.strictTuple([signed, signed], two)) }));
 const environment = exactly<Environment>()(open({

@@ -12,7 +12,13 @@ export interface Distribution {
   max: number;
 }
 /** The percentiles come from an HdrHistogram of 3 digits, so they are within 0.1 %; the rest is exact. */
-export interface LatencyDistribution extends Distribution { p50: number; p75: number; p90: number; p95: number; p99: number; p999: number }
+export interface LatencyFigures extends Distribution { p50: number; p75: number; p90: number; p95: number; p99: number; p999: number }
+
+/** `count` values were at most so long, and longer than the bar before. */
+export type HistogramBar = [atMostMs: number, count: number];
+
+/** With the histogram itself, ascending: what is merged over rounds. Empty in results of earlier versions. */
+export interface LatencyDistribution extends LatencyFigures { histogram: HistogramBar[] }
 
 export type StatusClass = '2xx' | '3xx' | '4xx' | '5xx';
 export type ErrorKind = 'connect' | 'tls' | 'read' | 'write' | 'timeout' | 'protocol';
@@ -197,9 +203,8 @@ export interface Traffic {
 }
 
 /**
- * One load phase over all rounds: what h2load and vegeta print of a run. A distribution cannot be averaged over rounds:
- * they are those of one of them, `typicalRound`, whose requests/s of this phase are the median (of an even number the
- * lower of the two in the middle).
+ * One load phase over all rounds: what h2load and vegeta print of a run. Distributions of times are those of all rounds' values
+ * together. Of requests/s per connection and thread, `min` and `max` are those of all rounds, the rest is that of a round on average.
  */
 export interface PhaseResult extends Traffic {
   /** From 1. */
@@ -214,11 +219,10 @@ export interface PhaseResult extends Traffic {
   errorCauses: LoadResult['errorCauses'];
   unsent: number;
   hung: number;
-  typicalRound: number;
-  latencyMs: LatencyDistribution;
-  connectMs: LatencyDistribution;
-  firstByteMs: LatencyDistribution;
-  sendDelayMs: LatencyDistribution;
+  latencyMs: LatencyFigures;
+  connectMs: LatencyFigures;
+  firstByteMs: LatencyFigures;
+  sendDelayMs: LatencyFigures;
   perConnectionRps: Distribution;
   perThreadRps: Distribution;
   /** Empty unless the load asks for them. */
@@ -252,6 +256,7 @@ export interface VariantResult {
   rps: { median: number } | null;
   /** Per response; null where nothing was answered. */
   serverCpuMicrosPerRequest: { median: number } | null;
+  /** Of all responses of all rounds. */
   latencyMs: { p50: number; p99: number; max: number } | null;
   /** Per attempt that ended; those that hung are in the success ratio alone. */
   errorsPerMillion: number | null;
@@ -273,15 +278,23 @@ export interface VariantResult {
 
 export type Verdict = 'faster' | 'slower' | 'same' | 'inconclusive' | 'none';
 
+/** What two variants can be compared by: responses per second, the server's CPU time per response, percentiles of the latency. */
+export type Metric = 'rps' | 'cpu' | LatencyMetric;
+export type LatencyMetric = 'p50' | 'p90' | 'p99';
+
+/** A comparison by one more metric. `verdict` is 'none' where only the ratio was asked for. */
+export interface BesideRatio { ratio: number; ci95: [number, number]; verdict: Verdict }
+
 /**
- * `ratio` is exp(mean ln(variant / baseline)) over rounds; it need not equal the quotient of the medians. `ci95` is the interval
+ * By `metric`: requests/s, or where the load sets them p99 of the latency, or what was asked for. faster and slower are what they
+ * say whatever the metric: of times less is faster. `ratio` is exp(mean ln(variant / baseline)) over rounds; it need not equal the quotient of the medians. `ci95` is the interval
  * that the verdict is read from. With 95 % no verdict of a run is false, over all comparisons that are judged in it and at all
  * looks: each interval is as wide as its place among them asks for (judgeFamily), 95 % for one that is alone, and more else.
  * `ratio` is 0, with the interval [0, 0] and no verdict, where nothing can be compared: nothing was answered, or the variant is
  * published only. While the result is partial, a verdict is not final: it was made before its time.
  */
 export interface Comparison {
-  metric: 'rps';
+  metric: Metric;
   variant: string;
   baseline: string;
   ratio: number;
@@ -291,6 +304,8 @@ export interface Comparison {
   publishedRatio: number | null;
   /** The server's CPU time per request divided by the baseline's, with the interval that holds together with those of all comparisons; no verdict of its own. null where a round has none. */
   cpu: { ratio: number; ci95: [number, number] } | null;
+  /** The same of percentiles of the latency. null where there is none in each round: fewer than 10 responses were slower than it. */
+  latency: Record<LatencyMetric, BesideRatio | null>;
   /** `ratio` of each round, in the order of the rounds. Empty where nothing can be compared. */
   roundRatios: number[];
   /** Numbers of the rounds whose ratio lies far from the others'. They count like all others. */

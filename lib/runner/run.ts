@@ -10,6 +10,7 @@ import { apart } from './groups.ts';
 import { Interrupted } from './interrupt.ts';
 import { orderOfRound } from './order.ts';
 import type { Comparison, Environment, Result } from './result.ts';
+import { resultJson } from './result-json.ts';
 import { writeWhole } from './results-folder.ts';
 import { runGroup, tryServers, type Attempt, type RunContext, type Tried, type VariantRound } from './round.ts';
 import { countAgain, storeResult } from './store-result.ts';
@@ -82,13 +83,13 @@ export async function runRounds(context: RunContext, environment: Environment, e
     const result = resultNow(state);
     let problem: string | null = null;
     try {
-      await writeWhole(file, jsonOf(result));
+      await writeWhole(file, resultJson(result));
     } finally {
       problem = await storeResult(context, result, kept.at(-1), ended);
     }
     if (problem === null || !note({ kind: 'not-stored', problem })) return result;
     const noted = { ...result, warnings: [...result.warnings, problem] };
-    await writeWhole(file, jsonOf(noted));
+    await writeWhole(file, resultJson(noted));
     return noted;
   }
 
@@ -196,8 +197,4 @@ async function runRound(context: RunContext, events: RunEvents, place: number, s
     }
   }
   return outcomes;
-}
-
-function jsonOf(result: Result): string {
-  return `${JSON.stringify(result, null, 2)}\n`;
 }

@@ -1,13 +1,14 @@
 // The wide points of a run: what the dashboards select.
 import { generatorShareOf, usableCores } from '../analysis/limit.ts';
+import { isLatency } from '../analysis/metric.ts';
 import { networkResult } from '../analysis/network.ts';
-import { publishedPhases, roundRps, wholeRounds } from '../analysis/phases.ts';
+import { publishedPhases, responsesOf, roundRps, wholeRounds } from '../analysis/phases.ts';
 import { comparable } from '../analysis/verdict.ts';
 import { UserError } from '../errors.ts';
 import { checkAgain, roundPoint, runPoint, tablePoints } from '../store/index.ts';
 import type { KeptRound } from './build-result.ts';
 import type { Plan } from './plan.ts';
-import type { Phase, Result, VariantResult } from './result.ts';
+import type { Metric, Phase, Result, VariantResult } from './result.ts';
 import type { RunContext } from './round.ts';
 
 /**
@@ -47,6 +48,11 @@ export async function storeResult(context: RunContext, result: Result, newest: K
   }
 }
 
+function figureOf(metric: Metric, phase: Phase): number {
+  if (isLatency(metric)) return phase.latencyMs[metric];
+  return metric === 'rps' ? roundRps([phase]) : phase.serverCpuSeconds / responsesOf(phase);
+}
+
 function roundPoints(plan: Plan, { round, outcomes }: KeptRound, { variants, comparisons }: Result): string[] {
   const cores = { server: plan.cores.serverCpus.length, generator: plan.cores.generatorCpus.length };
   return plan.variants.flatMap(({ variant, load }) => {
@@ -59,10 +65,9 @@ function roundPoints(plan: Plan, { round, outcomes }: KeptRound, { variants, com
         run: plan.run, scenario: plan.scenario.name, variant: variant.name, round: String(round), phase: String(index + 1),
         server: variant.server.name, protocol: load.protocol,
       };
-      // Where the load sets requests/s, their ratio says nothing.
-      const baselinePhase = baseline === undefined || load.rate !== undefined ? undefined : phasesOf(baseline)[index];
+      const baselinePhase = baseline === undefined ? undefined : phasesOf(baseline)[index];
       const published = publishedPhases(variant.published ?? null)[index];
-      const ratio = baselinePhase && roundRps([phase]) / roundRps([baselinePhase]);
+      const ratio = comparison && baselinePhase && figureOf(comparison.metric, phase) / figureOf(comparison.metric, baselinePhase);
       const position = plan.shown.indexOf(variant);
       const result = variants[position] as VariantResult;
       const usable = usableCores(result, cores);

@@ -126,10 +126,11 @@ function problemOfFurtherComparisons({ alsoCompare = [], variants }: Scenario): 
 
 /** Loads are mostly what the readers of command lines return; a scenario may change fields of them, or write its own. */
 function problemOfLoad(load: LoadProfile): string | undefined {
-  const { protocol, requests, secondsHere, durationSeconds, streams, rate, bucketSeconds, tls } = load;
+  const { protocol, requests, secondsHere, durationSeconds, streams, rate, arrivals, bucketSeconds, tls } = load;
   const http2 = protocol === 'h2' || protocol === 'h2c';
   if ((requests === undefined) === (durationSeconds === undefined)) return 'one of requests and durationSeconds has to be set';
   if (rate !== undefined && requests === undefined) return 'a rate goes with requests (rate times duration)';
+  if (arrivals !== undefined && rate === undefined) return 'arrivals are those of a rate';
   if (secondsHere !== undefined && (requests === undefined || rate !== undefined)) return 'secondsHere take the place of requests, and go with neither a duration nor a rate';
   if (!http2 && streams !== undefined && streams !== 1) return `streams ${streams} need h2 or h2c, not ${protocol}`;
   if (http2 && !load.keepAlive) return 'keepAlive is false, and HTTP/2 keeps its connections';

@@ -29,6 +29,8 @@ export interface ServerSpec {
   asIs?: { port?: number };
 }
 
+export type Arrivals = 'constant' | 'poisson';
+
 /** A load profile as parsed from an article's command line, before it is fitted to this machine. */
 export interface LoadProfile {
   /** The command line as the article gives it, e.g. `wrk -c 100 -t 10 -d 10`. */
@@ -40,6 +42,8 @@ export interface LoadProfile {
   streams?: number;
   /** Open model: requests/s that start whether or not earlier ones are answered. */
   rate?: number;
+  /** Of a rate: evenly spread as vegeta's (the default), or a Poisson process, in which some come together and queue. */
+  arrivals?: Arrivals;
   /** Upper ends, in seconds, of the latency buckets that are counted, ascending; one more takes all that is longer. */
   bucketSeconds?: readonly number[];
   /** What the client offers; default: TLS 1.2 and 1.3, h2load's curves. Names are OpenSSL's. */

@@ -28,7 +28,7 @@ const tlsOffer = exactly<TlsOffer>()(closed({
 const headers = v.pipe(v.custom<Record<string, string>>((value) => isObject(value) && Object.values(value).every((one) => typeof one === 'string'), 'has to be an object of texts'));
 
 const loadProfile = exactly<LoadProfile>()(closed({
-  command: text, protocol, connections: many, streams: orAbsent(many), rate: orAbsent(perSecond), bucketSeconds: orAbsent(list(seconds)), tls: orAbsent(tlsOffer),
+  command: text, protocol, connections: many, streams: orAbsent(many), rate: orAbsent(perSecond), arrivals: orAbsent(oneOf(['constant', 'poisson'])), bucketSeconds: orAbsent(list(seconds)), tls: orAbsent(tlsOffer),
   timeoutSeconds: orAbsent(seconds), expectedRps: orAbsent(perSecond), threads: processes, keepAlive: flag, warmupSeconds: orAbsent(secondsOrNone),
   durationSeconds: orAbsent(seconds), requests: orAbsent(whole(1, 1e12)), secondsHere: orAbsent(seconds),
   method: orAbsent(text), headers: orAbsent(headers), body: orAbsent(text),

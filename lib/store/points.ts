@@ -1,6 +1,7 @@
 // Writes bakeoff's own points by the catalogue in schema.ts.
 import { publishedBuckets, sameBucket } from '../analysis/buckets.ts';
 import { streamsOf } from '../analysis/loads.ts';
+import { metricName } from '../analysis/metric.ts';
 import { delayText } from '../analysis/network.ts';
 import { headerSavingsPercent, phasePairs, responsesOf, successRatioOf } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
@@ -119,8 +120,8 @@ export function tablePoints(result: Result): string[] {
   const start = toNanoseconds(result.startedAt);
   const { run, scenario } = result;
   const comparisons = result.variants.map((variant, position) => {
-    const comparison = result.comparisons.find((one) => one.variant === variant.name && one.metric === 'rps');
-    const tags = { run, scenario, variant: variant.name, server: variant.server?.name, version: variant.server?.version, baseline: comparison?.baseline };
+    const comparison = result.comparisons.find((one) => one.variant === variant.name);
+    const tags = { run, scenario, variant: variant.name, server: variant.server?.name, version: variant.server?.version, baseline: comparison?.baseline, metric: metricTag(comparison) };
     return pointOf(benchComparison, tags, comparisonFields(result, variant, position, comparison), start + BigInt(position));
   });
   const phases = result.variants.flatMap((variant, position) => phasePairs(variant).map((pair) => ({ variant, position, ...pair })));
@@ -135,6 +136,10 @@ export function tablePoints(result: Result): string[] {
     ))),
     ...streamPoints(result, start),
   ];
+}
+
+function metricTag(comparison: Comparison | undefined): string | undefined {
+  return comparison === undefined || comparison.metric === 'rps' ? undefined : metricName(comparison.metric);
 }
 
 function streamPoints(result: Result, start: bigint): string[] {

@@ -66,7 +66,7 @@ export const benchRound = {
     position: { unit: 'number', about: 'the variant\'s place in the scenario, from 0' },
     published_rps: { unit: 'requests/s', about: 'what the article saw' },
     measured_rps: { unit: 'requests/s', about: 'responses per second here in this round' },
-    ratio: { unit: 'ratio', about: 'measured requests/s divided by the baseline\'s of the same round and phase' },
+    ratio: { unit: 'ratio', about: 'requests/s, or the figure that bench_comparison\'s tag metric names, divided by the baseline\'s of the same round and phase' },
     ratio_so_far: { unit: 'ratio', about: 'as bench_comparison\'s ratio, over the rounds up to this one' },
     ci_low: { unit: 'ratio', about: 'lower end of its 95 % interval; left out for one round, which has none' },
     ci_high: { unit: 'ratio', about: 'upper end of its 95 % interval' },
@@ -112,13 +112,14 @@ export const benchRound = {
 export const benchComparison = {
   measurement: 'bench_comparison',
   // `version` is the server's: a line over runs ends where another version begins.
-  tags: ['run', 'scenario', 'variant', 'server', 'version', 'baseline'],
+  // `metric` is there where the ratio and the verdict are not by requests/s: their points are lines of their own.
+  tags: ['run', 'scenario', 'variant', 'server', 'version', 'baseline', 'metric'],
   fields: {
     position: { unit: 'number', about: 'the variant\'s place in the table, from 0' },
     published_rps: { unit: 'requests/s', about: 'what the article saw' },
     published_ratio: { unit: 'ratio', about: 'the article\'s requests/s divided by its baseline\'s' },
     measured_rps: { unit: 'requests/s', about: 'responses per second: median over the rounds measured here' },
-    ratio: { unit: 'ratio', about: 'exp(mean of ln(variant / baseline)) within rounds; left out for a baseline and where the load sets requests/s' },
+    ratio: { unit: 'ratio', about: 'exp(mean of ln(variant / baseline)) within rounds; left out for a baseline' },
     ci_low: { unit: 'ratio', about: 'lower end of the ratio\'s 95 % interval; left out for one round, which has none' },
     ci_high: { unit: 'ratio', about: 'upper end of the ratio\'s 95 % interval' },
     verdict: { unit: 'text', about: 'faster, slower, same, inconclusive or none, and behind it "delay not held" where that holds for one of the two, and "not final" until the run is complete; left out for a baseline' },
@@ -169,7 +170,7 @@ function distributionFields<Prefix extends string>(prefix: Prefix, unit: string,
   const entries = Object.entries(distributionParts).flatMap(([part, words]) => {
     const ofPart = part === 'within_sd' ? 'ratio' : unit;
     return [
-      [`${prefix}_${part}`, { unit: ofPart, about: `${words} ${what}, of the round with the median requests/s` }],
+      [`${prefix}_${part}`, { unit: ofPart, about: `${words} ${what}, over all rounds` }],
       [`published_${prefix}_${part}`, { unit: ofPart, about: `${words} ${what}, in the article` }],
     ];
   });
@@ -207,9 +208,9 @@ export const benchPhase = {
     ...distributionFields('first_byte_ms', 'ms', 'time from the start of a connection to its first byte'),
     ...distributionFields('client_rps', 'requests/s', 'requests/s of a connection'),
     ...distributionFields('thread_rps', 'requests/s', 'requests/s of a thread of the generator in a tenth of a second'),
-    p50_ms: { unit: 'ms', about: 'median latency of the round with the median requests/s' },
-    p99_ms: { unit: 'ms', about: '99th percentile of latency of the round with the median requests/s' },
-    send_delay_p99_ms: { unit: 'ms', about: '99th percentile of how late requests left, of the round with the median requests/s; open model only' },
+    p50_ms: { unit: 'ms', about: 'median latency, over all rounds' },
+    p99_ms: { unit: 'ms', about: '99th percentile of latency, over all rounds' },
+    send_delay_p99_ms: { unit: 'ms', about: '99th percentile of how late requests left, over all rounds; open model only' },
     published_tls: { unit: 'text', about: 'TLS version, cipher and key exchange in the article' },
     tls: { unit: 'text', about: 'TLS version, cipher and key exchange as negotiated; left out without TLS' },
   },

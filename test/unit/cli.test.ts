@@ -49,6 +49,10 @@ describe('wrong words end with code 2 and one line, before anything starts', () 
     [['scenario', 'nginx-open-file-cache', '--same-within', '0%'], /^--same-within 0%: /],
     [['scenario', 'nginx-open-file-cache', '--same-within', '51%'], /^--same-within 51%: /],
     [['scenario', 'nginx-open-file-cache', '--fail-if', 'slow'], 'there is no --fail-if "slow": did you mean slower?'],
+    [['scenario', 'nginx-open-file-cache', '--metric', 'p100'], /^there is no --metric "p100"/],
+    [['scenario', 'h2o-vs-nginx-h2-rate', '--metric', 'rps'], /^--metric rps: vegeta .* sets requests\/s itself: take p50, p90, p99 or cpu, or a load without a rate$/],
+    [['scenario', 'h2o-vs-nginx-h2-rate', '--arrivals', 'even'], /^there is no --arrivals "even"/],
+    [['scenario', 'nginx-open-file-cache', '--arrivals', 'poisson'], /^--arrivals poisson: are those of a rate, and no load has one: /],
     [
       ['scenario', 'nginx-open-file-cache', '--fail-if', 'slower', '--rounds', '3'],
       '--fail-if asks for a verdict, which takes 4 rounds: --rounds 4 or more',
@@ -113,9 +117,9 @@ describe('options', () => {
     vi.stubEnv('INIT_CWD', '/home/anna');
     expect(readScenarioOptions([
       '--rounds=8', '--duration', '1500ms', '--variants', 'b,a', '--quick', '--exact', '--server-cpus', '2-3', '--generator-cpus', '0,1',
-      '--influx', 'http://localhost:8086', '--out', 'here', '--json', '--max-time', '10m', '--same-within', '0.5%', '--fail-if', 'different', '--trust-config', 'name',
+      '--influx', 'http://localhost:8086', '--out', 'here', '--json', '--max-time', '10m', '--same-within', '0.5%', '--fail-if', 'different', '--metric', 'p90', '--arrivals', 'poisson', '--trust-config', 'name',
     ])).toEqual({
-      name: 'name', help: false, trustConfig: true, rounds: 8, maxTimeSeconds: 600, sameWithin: 0.005, failIf: 'different', durationSeconds: 1.5, variants: ['b', 'a'], quick: true, exact: true, serverCpus: [2, 3], generatorCpus: [0, 1],
+      name: 'name', help: false, trustConfig: true, rounds: 8, maxTimeSeconds: 600, sameWithin: 0.005, failIf: 'different', metric: 'p90', arrivals: 'poisson', durationSeconds: 1.5, variants: ['b', 'a'], quick: true, exact: true, serverCpus: [2, 3], generatorCpus: [0, 1],
       store: { url: 'http://localhost:8086' }, out: '/home/anna/here', json: true,
     });
   });

@@ -165,7 +165,7 @@ describe('fitLoad', () => {
       timeoutSeconds: 600, requests: 100_000, warmupSeconds: 0,
     });
     const rated = fitLoad(vegeta('-rate=10 -duration=2s', { buckets: '[0,1ms]' }), { generatorCores: 1, exact: true });
-    expect(rated).toMatchObject({ rate: 10, requests: 20, bucketSeconds: [0.001], streams: 100, threads: 1, timeoutSeconds: 30, warmupSeconds: 0 });
+    expect(rated).toMatchObject({ rate: 10, requests: 20, bucketSeconds: [0.001], streams: 100, threads: 1, timeoutSeconds: 30, warmupSeconds: 0.402 });
   });
 
   test.each([
@@ -186,6 +186,9 @@ describe('fitLoad', () => {
     expect(fitLoad(profile, { generatorCores: 1, exact: false, quick: true })).toMatchObject({ rate: 1000, requests: 2000 });
     expect(fitLoad(profile, { generatorCores: 1, exact: false, durationSeconds: 0.5 })).toMatchObject({ rate: 1000, requests: 500 });
     expect(fitLoad(profile, { generatorCores: 1, exact: false, durationSeconds: 30, quick: true })).toMatchObject({ rate: 1000, requests: 30_000 });
+    expect(fitLoad(profile, { generatorCores: 1, exact: false })).not.toHaveProperty('arrivals');
+    expect(fitLoad(profile, { generatorCores: 1, exact: false, arrivals: 'poisson' })).toMatchObject({ rate: 1000, arrivals: 'poisson' });
+    expect(fitLoad(wrk('-c 1 -t 1 -d 1'), { generatorCores: 1, exact: false, arrivals: 'poisson' })).not.toHaveProperty('arrivals');
     expect(fitLoad(profile, { generatorCores: 1, exact: false, durationSeconds: 0.0001 })).toMatchObject({ requests: 1 });
     expect(fitLoad(vegeta('-rate=10 -duration=1s'), { generatorCores: 1, exact: false, quick: true })).toMatchObject({ requests: 10 });
     for (const options of [{}, { quick: true }, { durationSeconds: 3 }]) {

@@ -99,7 +99,7 @@ describe('requests that hung', () => {
     expect(column(variantTable(of), 'success')).toEqual(['100 %', '99.99 %']);
     expect(wrkTables(of).map((table) => column(table, 'hung')).filter((cells) => cells !== undefined)).toEqual([['18']]);
     expect(lineTables(of).map((table) => column(table, 'hung')).filter((cells) => cells !== undefined)).toEqual([['', '18']]);
-    expect(of.warnings).toContain('open-file-cache: 18 requests were never answered and had waited for more than 2.50 s when the load ended: the server has probably forgotten them; they count as failed, and are in no latency');
+    expect(of.warnings).toContain('open-file-cache: 18 requests were never answered and had waited for more than 2.50 s when the load ended: the server has probably forgotten them; they count as failed');
     expect(column(variantTable(result([workers, openFileCache])), 'hung')).toBeUndefined();
   });
 

@@ -151,12 +151,12 @@ describe('figures', () => {
   test('percentiles end with the longest of so many responses', () => {
     const few = result([{ ...workers, rounds: [{ round: 3, phases: [phase({ requests: 150, responses: { '2xx': 48, '3xx': 0, '4xx': 0, '5xx': 2 }, latencyMs: latency(2, 5, 9) })] }] }]);
     const [line] = dataOf<Percentiles>(percentileFigures(few)).lines;
-    expect(line).toMatchObject({ name: 'workers', round: 3, typical: true });
+    expect(line).toMatchObject({ name: 'workers', round: null });
     expect(line?.points).toEqual([
       { at: 1, name: 'min', ms: 0.1 }, { at: 2, name: '50 %', ms: 2 }, { at: 4, name: '75 %', ms: 2 }, { at: 10, name: '90 %', ms: 5 },
       { at: 20, name: '95 %', ms: 5 }, { at: 50, name: 'max', ms: 9 },
     ]);
-    expect(dataOf<Percentiles>(percentileFigures(both)).lines.filter(({ typical }) => typical)).toHaveLength(2);
+    expect(dataOf<Percentiles>(percentileFigures(both)).lines.filter(({ round }) => round === null)).toHaveLength(2);
   });
 
   test('of several load phases are one each; of an unanswered variant none', async () => {
@@ -232,8 +232,9 @@ describe('figures', () => {
     const nginx = panels[0]?.bars ?? [];
     expect(nginx.filter(({ published }) => !published).map(({ value }) => Math.round(value * 100) / 100)).toEqual([9.09, 9.09, 27.27, 9.09, 9.09, 9.09, 9.09, 9.09, 9.09, 0]);
     expect(nginx.filter(({ published }) => published)).toHaveLength(10);
-    // The load sets requests/s: their ratio is no effect.
-    expect([...effectFigures(rate), ...ratioFigures(rate)]).toEqual([]);
+    // The load sets requests/s: their ratio is no effect, and that of latencies is.
+    expect(ratioFigures(rate)).toEqual([]);
+    expect(dataOf<Effects>(effectFigures(rate)).effects.map(({ name }) => name)).toEqual(['h2o against nginx, p99']);
   });
 
   test('a sweep is requests/s by streams', async () => {

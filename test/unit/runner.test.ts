@@ -133,13 +133,15 @@ describe('a plan', async () => {
     else expect(make).toThrow(message);
   });
 
-  test('has a comparison of requests/s where a verdict is asked about', async () => {
+  test('has a comparison where a verdict is asked about, by what can be compared', async () => {
     const options = { quick: false, exact: false, failIf: 'different' as const };
     expect(() => makePlan(scenario, variants.slice(1), cores, options)).toThrow(
       new UserError('--fail-if asks for a verdict, and nothing is compared: name a variant and its baseline with --variants', 2),
     );
     const atRate = await findScenario('h2o-vs-nginx-h2-rate');
-    expect(() => makePlan(atRate, atRate.variants, cores, options)).toThrow(/^--fail-if asks for a verdict on requests\/s, and vegeta .* sets them itself: take a load without a rate$/);
+    expect(makePlan(atRate, atRate.variants, cores, options).metric).toBeUndefined();
+    expect(makePlan(atRate, atRate.variants, cores, { ...options, metric: 'p50' }).metric).toBe('p50');
+    expect(() => makePlan(atRate, atRate.variants, cores, { ...options, metric: 'rps' })).toThrow(/^--metric rps: vegeta .* sets requests\/s itself: take p50, p90, p99 or cpu, or a load without a rate$/);
   });
 
   test('takes page, host, headers, method and body of each variant to the engine; a Host of the load is stronger', () => {
@@ -223,7 +225,7 @@ describe('a plan over HTTP/2', () => {
     const { phases: [phase], ...loadPlan } = loadPlanFor({ ...open, run: 'run' }, open.groups[0] as Group, 1, [{ url: 'https://127.0.0.1:8443/', processGroup: 7 }]);
     expect(phase?.sides[0]).toMatchObject({ rate: 1000, requests: 10_000, buckets: ['150us', '300us', '1ms', '5ms'], streams: 250 });
     expect(loadPlan).not.toHaveProperty('pauseSeconds');
-    expect(estimatedSeconds(open)).toBe(10 + 0.1 + 0.5);
+    expect(estimatedSeconds(open)).toBeCloseTo(0.402 + 10 + 0.1 + 0.5, 9);
   });
 
   test('takes as long as the bytes do, the phases and the pauses', () => {

@@ -136,6 +136,8 @@ describe('is refused, with the field named:', () => {
     ['a count and a duration', withLoad({ durationSeconds: 5 }), /load: one of requests and durationSeconds has to be set/],
     ['neither', withLoad({ requests: undefined }), /load: one of requests and durationSeconds has to be set/],
     ['a rate without a count', withLoad({ requests: undefined, durationSeconds: 5, rate: 10 }), /load: a rate goes with requests/],
+    ['arrivals without a rate', withLoad({ arrivals: 'poisson' }), /load: arrivals are those of a rate/],
+    ['other arrivals', withLoad({ rate: 10, arrivals: 'bursty' }), /load: arrivals "bursty" has to be/],
     ['a rate of 0', withLoad({ rate: 0 }), /load: rate 0 has to be above 0/],
     ['an endless time-out', withLoad({ timeoutSeconds: Infinity }), /load: timeoutSeconds Infinity/],
     ['a warm-up of -1 s', withLoad({ warmupSeconds: -1 }), /load: warmupSeconds -1/],

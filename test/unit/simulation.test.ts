@@ -94,6 +94,41 @@ test('one side that is much more skewed than the other is covered less often: wh
   expect(covered).toBeLessThan(0.94);
 });
 
+describe('the ratio of p99s, of 2,000 responses a round', () => {
+  /** A share of 0 to 1 of all latencies is longer than p99 of so many: the 21st longest, from the longest down by the order statistics of uniform numbers. */
+  function beyondP99(random: () => number, responses = 2000): number {
+    let below = 1;
+    for (let place = 0; place <= responses / 100; place++) below *= random() ** (1 / (responses - place));
+    return 1 - below;
+  }
+  const tails: Record<string, (beyond: number) => number> = {
+    exponential: (beyond) => -Math.log(beyond),
+    // Its variance is infinite.
+    'as heavy as Pareto\'s with α 1.5': (beyond) => beyond ** (-1 / 1.5),
+  };
+  const coverage = (rounds: number, of: (random: () => number) => number, truth: number, stall = 0): number => {
+    const random = uniform(rounds);
+    // A stall of the variant alone, now and then, as long as it happens to be.
+    const stalls = (): number => Math.exp(-stall * Math.log(1 - random()));
+    return frequency(4000, () => {
+      const sides = [0, 1].map(() => Array.from({ length: rounds }, () => of(random))) as [number[], number[]];
+      const { interval: [low, high] } = ratioInterval(sides[0], sides[1].map((p99) => p99 * truth * stalls()));
+      return Math.log(low) <= Math.log(truth) + stall && Math.log(truth) + stall <= Math.log(high);
+    });
+  };
+
+  test.each(Object.keys(tails).flatMap((tail) => [4, 6, 10].map((rounds) => [tail, rounds] as const)))('with a tail %s is covered by the interval of %i rounds in 94 % of runs or more', (tail, rounds) => {
+    const p99 = tails[tail] as (beyond: number) => number;
+    expect(coverage(rounds, (random) => p99(beyondP99(random)), 1.3)).toBeGreaterThan(0.95 - chance(4000));
+  });
+
+  test('is covered less often where only one side stalls now and then: what the interval does not promise', () => {
+    const covered = coverage(6, (random) => (tails['exponential'] as (beyond: number) => number)(beyondP99(random)), 1.3, 0.5);
+    expect(covered).toBeGreaterThan(0.85);
+    expect(covered).toBeLessThan(0.93);
+  });
+});
+
 /** ln ratios of the comparisons of a run, of its first `rounds` rounds: each row against the one before it, or all against the first. */
 function comparisons({ baseline, variants }: ReturnType<typeof run>, shape: 'ladder' | 'star', rounds: number): number[][] {
   const rows = [baseline, ...variants].map((rps) => rps.slice(0, rounds));

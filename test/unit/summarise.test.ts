@@ -25,7 +25,7 @@ function comparisonWith(requests: readonly number[], changes: Partial<MeasuredVa
 }
 
 describe('figures of a variant', () => {
-  test('are medians over rounds, the highest latency and shares of the cores', () => {
+  test('are medians over rounds, latencies of all of them, and shares of the cores', () => {
     const { variants } = summarise({ ...facts, serverCores: 2, generatorCores: 4 }, [variant('workers', [
       phase({ requests: 100_000, latencyMs: latency(1, 5, 10), serverCpuSeconds: 2, generatorCpuSeconds: 20 }),
       phase({ requests: 200_000, latencyMs: latency(3, 7, 90), serverCpuSeconds: 5, generatorCpuSeconds: 30 }),
@@ -34,7 +34,8 @@ describe('figures of a variant', () => {
     expect(variants[0]).toMatchObject({
       rps: { median: 20_000 },
       serverCpuMicrosPerRequest: { median: 20 },
-      latencyMs: { p50: 2, p99: 6, max: 90 },
+      // 2400 of 3000 values take at most 3 ms, the 2970th of them 7.
+      latencyMs: { p50: 2, p99: 7, max: 90 },
       errorsPerMillion: 0,
       successRatio: 1,
       serverShare: 0.25,
@@ -86,7 +87,7 @@ describe('figures of a variant', () => {
     expect(variants[0]).toMatchObject({ successRatio: 0.9, errorsPerMillion: 0, phases: [{ hung: 100, successRatio: 0.9 }] });
     expect(warnings.map(warningText)).toEqual([
       '1 round: a verdict needs 4',
-      'workers: 100 requests were never answered and had waited for more than 1.00 s when the load ended: the server has probably forgotten them; they count as failed, and are in no latency',
+      'workers: 100 requests were never answered and had waited for more than 1.00 s when the load ended: the server has probably forgotten them; they count as failed',
     ]);
     const { hung: _, ...earlier } = phase({ requests: 900 });
     expect(summarise(facts, [variant('workers', [earlier as Phase])]).variants[0]).toMatchObject({ successRatio: 1, phases: [{ hung: 0 }] });
@@ -202,7 +203,7 @@ describe('a variant that is published only', () => {
     expect(variants[1]).toMatchObject({ server: null, publishedOnly: 'SPDY is gone', rps: null });
     expect(comparisons).toEqual([{
       metric: 'rps', variant: 'spdy', baseline: 'workers', ratio: 0, ci95: [0, 0], verdict: 'none', why: 'published only', publishedRatio: 1.74,
-      cpu: null, roundRatios: [], outliers: [], roundsNeeded: null, disagreement: '', delayNotHeld: [],
+      cpu: null, latency: { p50: null, p90: null, p99: null }, roundRatios: [], outliers: [], roundsNeeded: null, disagreement: '', delayNotHeld: [],
     }]);
   });
 
@@ -223,9 +224,9 @@ describe('an open model', () => {
     { fromMs: 0, toMs: 0.15, count: counts[0] }, { fromMs: 0.15, toMs: 0.25, count: counts[1] }, { fromMs: 0.25, toMs: null, count: counts[2] },
   ];
 
-  test('gives no verdict on requests/s, which the rate sets', () => {
-    expect(summarise(facts, [atRate('workers', {}), atRate('h2o', { requests: 9000 }, 'workers')]).comparisons[0]).toMatchObject({
-      ratio: expect.closeTo(0.9, 9) as number, verdict: 'none', why: 'the load sets requests/s: compare latencies',
+  test('has verdicts on latency, since the rate sets requests/s', () => {
+    expect(summarise(facts, [atRate('workers', {}), atRate('h2o', { latencyMs: latency(1.5, 2, 9) }, 'workers')]).comparisons[0]).toMatchObject({
+      metric: 'p99', ratio: expect.closeTo(2 / 3, 9) as number, verdict: 'faster', latency: { p50: { verdict: 'same' } },
     });
   });
 
@@ -265,8 +266,8 @@ describe('phases', () => {
 
   test('have figures of their own beside the round\'s', () => {
     expect(result?.phases).toMatchObject([
-      { phase: 1, rps: { median: 100 / 12 }, seconds: 12, successRatio: 1, requests: 100, receivedBytesPerSecond: 100_000 / 12, typicalRound: 4 },
-      { phase: 2, rps: { median: 50 }, seconds: 2, successRatio: 0.4, responses: { '2xx': 120, '3xx': 0, '4xx': 180, '5xx': 0 }, typicalRound: 1 },
+      { phase: 1, rps: { median: 100 / 12 }, seconds: 12, successRatio: 1, requests: 100, receivedBytesPerSecond: 100_000 / 12 },
+      { phase: 2, rps: { median: 50 }, seconds: 2, successRatio: 0.4, responses: { '2xx': 120, '3xx': 0, '4xx': 180, '5xx': 0 } },
     ]);
     expect(result).toMatchObject({ rps: { median: 200 / 16 }, successRatio: 0.7 });
     expect(result?.traffic).toMatchObject({
@@ -284,16 +285,21 @@ describe('phases', () => {
 });
 
 describe('distributions', () => {
-  const round = (rps: number, mean: number): Phase => phase({ requests: rps * 10, connectMs: latency(mean, mean, mean) });
+  const round = (rps: number, ms: number): Phase => phase({
+    requests: rps * 10, connectMs: latency(ms, ms, ms, { min: ms, mean: ms, sd: 0, histogram: [[ms, 100]] }), perThreadRps: { min: rps, mean: rps, sd: 0, withinSd: 1, max: rps },
+  });
 
-  test.each([
-    [[[100, 1], [300, 2], [200, 3]], 3, 3],
-    // Of an even number the lower of the two in the middle.
-    [[[400, 1], [100, 2], [300, 3], [200, 4]], 4, 4],
-    [[[7, 9]], 1, 9],
-  ])('are those of the round with the median requests/s: %j', (rounds, typicalRound, connectMs) => {
-    const [result] = summarise(facts, [variant('workers', rounds.map(([rps, mean]) => round(rps as number, mean as number)))]).variants;
-    expect(result?.phases[0]).toMatchObject({ typicalRound, connectMs: { mean: connectMs } });
+  test('are those of all rounds together', () => {
+    const [result] = summarise(facts, [variant('workers', [round(100, 1), round(300, 2), round(200, 6)])]).variants;
+    expect(result?.phases[0]).toMatchObject({ connectMs: { min: 1, mean: 3, p50: 2, p99: 6, max: 6 }, perThreadRps: { min: 100, mean: 200, max: 300 } });
+    expect(result?.phases[0]?.connectMs).not.toHaveProperty('histogram');
+  });
+
+  test('stand in the table too', () => {
+    const [result] = summarise(facts, [variant('workers', [phase({ requests: 1, latencyMs: latency(1, 3, 4) }), phase({ requests: 1, latencyMs: latency(2, 9, 20) })])]).variants;
+    // 1600 of 2000 are at most 2 ms, 199 more at most 3.
+    expect(result?.latencyMs).toEqual({ p50: 2, p99: 9, max: 20 });
+    expect(result?.phases[0]?.latencyMs).toMatchObject({ p50: 2, p99: 9, max: 20 });
   });
 });
 

@@ -22,6 +22,8 @@ export interface LoadOptions {
      * due. Default: none, each connection asks again as soon as it has its answer. Wants Linux 5.11 or newer.
      */
     rate?: number;
+    /** Of a rate: evenly spread, or each by itself whatever the others do, so that some come together and queue. Default: constant. */
+    arrivals?: 'constant' | 'poisson';
     /** Upper ends of the latency buckets to count, ascending: ['150us', '1ms']; one more takes the rest. Default: none. */
     buckets?: readonly string[];
     /** For https:// addresses. */
@@ -80,7 +82,7 @@ export interface AlternateOptions {
     sides: readonly SideOptions[];
     /** The mean length of a turn, '1ms' to '10s'; each is 75 to 125 % of it. n sides: n turns should stay well below 200 ms, TCP's shortest retransmission. Default: '10ms'. */
     slice?: string;
-    /** Of what is drawn: the order of the sides, and the lengths. A whole number from 1. Default: always the same. */
+    /** Of what is drawn: the order of the sides, the lengths, and Poisson's arrivals, the same for all sides. A whole number from 1. Default: always the same. */
     seed?: number;
 }
 /** One k6 run: the load of a group of variants in one round. */

@@ -69,6 +69,11 @@ func (l *loop) take(c *conn) (due int64, taken bool) {
 	if l.turnIsOver {
 		return 0, false
 	}
+	if l.opensAhead(c) {
+		c.openedAhead = true
+		l.outstanding++
+		return due, true
+	}
 	if l.plan.Rate > 0 {
 		if due = l.schedule.nextDue(); due > l.clock || !l.mayStart() {
 			if !c.idle {
@@ -97,9 +102,15 @@ func (l *loop) take(c *conn) (due int64, taken bool) {
 		}
 		l.allowance--
 	}
-	l.schedule.taken++
+	l.schedule.take()
 	l.outstanding++
 	return due, true
+}
+
+// opensAhead tells whether the slot is to make a request of its own beside the schedule: the first one of a kept connection in the
+// warm-up of the open model, so that no request of the window waits for a connect.
+func (l *loop) opensAhead(c *conn) bool {
+	return l.plan.Rate > 0 && l.plan.KeepAlive && l.phase == warming && !c.openedAhead
 }
 
 // startOfLatency is where the latency of an attempt begins that is handed to the kernel now.
@@ -152,8 +163,11 @@ func bucketOf(ends []time.Duration, nanoseconds int64) int {
 	return place
 }
 
-// failure ends an attempt with an error.
-func (l *loop) failure(kind ErrorKind, cause ErrorCause, example string) {
+// failure ends an attempt with an error; due is when it was to start.
+func (l *loop) failure(kind ErrorKind, cause ErrorCause, example string, due int64) {
+	if cause == CauseTimedOut {
+		l.noteWait(l.clock-due, 1)
+	}
 	l.outstanding--
 	l.failures++
 	l.lastEnd = l.clock
@@ -162,5 +176,13 @@ func (l *loop) failure(kind ErrorKind, cause ErrorCause, example string) {
 	l.current.Causes[cause]++
 	if l.example == "" {
 		l.example = example
+	}
+}
+
+// noteWait notes how long attempts of the open model waited that got no answer: without those that wait longest the latency
+// would look shorter the less a server answers.
+func (l *loop) noteWait(nanoseconds, count int64) {
+	if l.waits != nil {
+		l.waits.recordMany(nanoseconds, count)
 	}
 }

@@ -51,6 +51,12 @@ func collect(s *shared, loops []*loop, onSecond func(Second)) Result {
 	}
 	result.LatencyMs = total.distribution()
 	end, endCPU := result.sumUp(s, loops)
+	for _, l := range loops {
+		if l.waits != nil && l.waits.count > 0 {
+			total.merge(l.waits)
+			result.LatencyMs = total.distribution()
+		}
+	}
 	c.finish(end, endCPU)
 	return result
 }

@@ -51,6 +51,8 @@ type conn struct {
 	peerClosed bool
 	// queued: the slot is in the loop's list of those about to start; idle: in that of those that could.
 	queued, idle bool
+	// openedAhead: the slot had its request of opensAhead.
+	openedAhead bool
 	// paused: the slot waits before it connects again.
 	paused bool
 	// writeBroken: the peer takes no more bytes, for the reason that writeErrno is; what it had sent before may still be a

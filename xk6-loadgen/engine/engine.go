@@ -55,9 +55,10 @@ type Result struct {
 	// LatencyMs runs from the request's bytes to the last byte of the response, without the connect; with a new
 	// connection per request it includes the connect. ConnectMs and FirstByteMs run from the start of the connect, once
 	// per connection made in the window.
-	// In the open model LatencyMs runs from when the request was to leave, and SendDelayMs is how late it left.
+	// In the open model LatencyMs runs from when the request was to leave, and SendDelayMs is how late it left. Those that timed
+	// out, were under way at the window's end or never left are then in LatencyMs with the time that they have waited.
 	LatencyMs, ConnectMs, FirstByteMs, SendDelayMs LatencyDistribution
-	// Unsent were due in the window of the open model and could not leave before its end. They are in no other figure.
+	// Unsent were due in the window of the open model and could not leave before its end. They are in no other count.
 	Unsent int64
 	// Buckets count the responses by latency; empty unless asked for.
 	Buckets []LatencyBucket

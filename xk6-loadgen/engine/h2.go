@@ -235,7 +235,7 @@ func (s *h2) complete(st *stream) {
 		if st.bodyBytes < st.length && !noBody {
 			cause = CauseShort
 		}
-		l.failure(ErrProtocol, cause, "a body is not as long as its content-length")
+		l.failure(ErrProtocol, cause, "a body is not as long as its content-length", st.due)
 	} else {
 		l.response(st.start, int(st.status), st.headerBytes, st.decodedBytes, st.bodyBytes)
 		c.countResponse()
@@ -256,7 +256,7 @@ func (s *h2) reset(id uint32, code http2.ErrCode) {
 // fault ends a stream whose response is malformed (RFC 9113, section 8.1.1).
 func (s *h2) fault(st *stream, example string) {
 	s.reset(st.id, http2.ErrCodeProtocol)
-	s.conn.loop.failure(ErrProtocol, CauseOther, example)
+	s.conn.loop.failure(ErrProtocol, CauseOther, example, st.due)
 	s.remove(st)
 	s.refill()
 }
@@ -346,13 +346,12 @@ func (s *h2) closedByPeer() {
 func (s *h2) abort(kind ErrorKind, cause ErrorCause, example string) {
 	l := s.conn.loop
 	if s.active == 0 && len(s.waiting) > 0 {
-		s.nextWaiting()
-		l.failure(kind, cause, example)
+		l.failure(kind, cause, example, s.nextWaiting().due)
 	}
 	for i := range s.streams {
-		if s.streams[i].id != 0 {
-			s.remove(&s.streams[i])
-			l.failure(kind, cause, example)
+		if st := &s.streams[i]; st.id != 0 {
+			s.remove(st)
+			l.failure(kind, cause, example, st.due)
 		}
 	}
 }

@@ -74,7 +74,7 @@ func TestContractCountsAreExact(t *testing.T) {
 				if connections := s.connections.Load(); !test.keepAlive && connections != test.requests || test.keepAlive && connections > int64(test.connections) {
 					t.Errorf("%d connections", connections)
 				}
-				if x.isTLS != (r.TLS != nil) || r.MaxConcurrentStreams != 0 || r.SendDelayMs != (LatencyDistribution{}) || r.Buckets != nil {
+				if x.isTLS != (r.TLS != nil) || r.MaxConcurrentStreams != 0 || r.SendDelayMs.Histogram != nil || r.SendDelayMs.Max != 0 || r.Buckets != nil {
 					t.Errorf("TLS %+v, streams %d, send delay %+v, buckets %v", r.TLS, r.MaxConcurrentStreams, r.SendDelayMs, r.Buckets)
 				}
 				if r.ConnectMs.Min <= 0 || r.FirstByteMs.Min < r.ConnectMs.Min || r.LatencyMs.Min <= 0 {

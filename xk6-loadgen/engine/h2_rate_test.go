@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -129,6 +130,60 @@ func TestOpenModelCountsWhatItCouldNotSend(t *testing.T) {
 	})
 }
 
+func TestOpenModelConnectionsAreMadeInTheWarmUp(t *testing.T) {
+	t.Parallel()
+	onSome(t, func(t *testing.T, x transport) {
+		s := x.serve(t, fine)
+		o := x.options(s.url)
+		o.Rate, o.Requests, o.Connections, o.Warmup, o.Threads = 200, 20, 6, 100*time.Millisecond, 2
+		r := load(t, context.Background(), o)
+		// Over HTTP/2 a connection has many streams: without the warm-up one of them would do.
+		if r.Responses[0] != 20 || s.connections.Load() != 6 || r.ConnectMs.Max != 0 || r.WarmupRequests < 6 || r.WarmupRequests > 6+21 {
+			t.Errorf("responses %v, %d connections, connects in the window %+v, %d requests before it: %s", r.Responses, s.connections.Load(), r.ConnectMs, r.WarmupRequests, r.ErrorExample)
+		}
+	})
+}
+
+func TestOpenModelLatencyHasThoseThatWaitInVain(t *testing.T) {
+	t.Parallel()
+	counted := func(d LatencyDistribution) (n int64) {
+		for _, bar := range d.Histogram {
+			n += bar.Count
+		}
+		return n
+	}
+	onSome(t, func(t *testing.T, x transport) {
+		// Every other request gets no answer: they time out.
+		var asks atomic.Int64
+		x.streams = min(x.streams, 8)
+		s := x.serve(t, func(asked) answer {
+			if asks.Add(1)%2 == 0 {
+				return answer{ending: stalling}
+			}
+			return answer{status: 200, body: "hello"}
+		})
+		o := x.options(s.url)
+		o.Rate, o.Requests, o.Connections, o.Timeout = 100, 20, 8, 200*time.Millisecond
+		r := load(t, context.Background(), o)
+		if timeouts := r.Errors[ErrTimeout]; timeouts == 0 || counted(r.LatencyMs) != r.ResponseTotal()+timeouts || r.LatencyMs.Max < 200 {
+			t.Errorf("%d timed out, %d of %d responses and those in the latency, up to %f ms", timeouts, counted(r.LatencyMs), r.ResponseTotal(), r.LatencyMs.Max)
+		}
+		// Those under way at the end, and those that could not leave.
+		s = x.serve(t, func(asked) answer { return answer{ending: stalling} })
+		o = x.options(s.url)
+		o.Rate, o.Duration, o.Connections = 200, 150*time.Millisecond, 2
+		r = load(t, context.Background(), o)
+		if r.InFlight == 0 || counted(r.LatencyMs) != r.InFlight+r.Unsent || r.LatencyMs.Max < 145 || r.LatencyMs.Max > 1e3*r.Seconds+1 {
+			t.Errorf("%d under way, %d unsent, %d in the latency, up to %f of %f ms", r.InFlight, r.Unsent, counted(r.LatencyMs), r.LatencyMs.Max, 1e3*r.Seconds)
+		}
+		// The closed model sets its own pace.
+		o.Rate = 0
+		if r = load(t, context.Background(), o); r.InFlight == 0 || counted(r.LatencyMs) != 0 {
+			t.Errorf("closed: %d under way, %d in the latency", r.InFlight, counted(r.LatencyMs))
+		}
+	})
+}
+
 func TestOpenModelDurationsCountAllThatWasDue(t *testing.T) {
 	onSome(t, func(t *testing.T, x transport) {
 		s := x.serve(t, fine)
@@ -139,7 +194,7 @@ func TestOpenModelDurationsCountAllThatWasDue(t *testing.T) {
 		if total := r.Requests + r.InFlight + r.Unsent; total < 60 || total > 60+int64(4*x.streams) || r.ErrorTotal() != 0 {
 			t.Errorf("requests %d, in flight %d, unsent %d, warm-up %d: %s", r.Requests, r.InFlight, r.Unsent, r.WarmupRequests, r.ErrorExample)
 		}
-		if r.WarmupRequests > 12 || s.requests.Load() > r.Requests+r.WarmupRequests+r.InFlight || s.requests.Load() < r.Requests+r.WarmupRequests {
+		if r.WarmupRequests > 12+int64(o.Connections) || s.requests.Load() > r.Requests+r.WarmupRequests+r.InFlight || s.requests.Load() < r.Requests+r.WarmupRequests {
 			t.Errorf("the peer saw %d, the engine %d + %d + %d", s.requests.Load(), r.Requests, r.WarmupRequests, r.InFlight)
 		}
 	})

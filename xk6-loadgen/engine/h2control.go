@@ -30,7 +30,7 @@ func (s *h2) rstStream(f *frame) fault {
 		// It was opened before the server had said how many it takes.
 		s.requeue(st)
 	} else {
-		s.conn.loop.failure(ErrRead, CauseReset, resetExample(code))
+		s.conn.loop.failure(ErrRead, CauseReset, resetExample(code), st.due)
 		s.remove(st)
 	}
 	s.refill()

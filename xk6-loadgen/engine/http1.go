@@ -135,7 +135,7 @@ func (s *http1) abort(kind ErrorKind, cause ErrorCause, example string) {
 	s.parser.reset()
 	if s.busy {
 		s.busy = false
-		s.conn.loop.failure(kind, cause, example)
+		s.conn.loop.failure(kind, cause, example, s.due)
 	}
 }
 

@@ -158,8 +158,8 @@ type loop struct {
 	quiet                        quiet
 	endCPU                       cpuReading
 	connectTimes, firstByteTimes *recorder
-	// sendDelays is nil in the closed model.
-	sendDelays *recorder
+	// sendDelays, and waits, how long attempts without an answer waited since they were due, are nil in the closed model.
+	sendDelays, waits *recorder
 	// bucketCounts has one more than the plan has buckets.
 	bucketCounts           []int64
 	unsent                 int64
@@ -187,8 +187,8 @@ func newLoop(p *plan, s *shared, number int) (*loop, error) {
 	}
 	l.chunk = min(longestChunk, max(1, p.Requests/int64(16*p.Threads)))
 	if p.Rate > 0 {
-		l.sendDelays, l.idle = newRecorder(), newConnRing(connections)
-		l.schedule = schedule{rate: p.Rate, offset: int64(number), step: int64(p.Threads)}
+		l.sendDelays, l.waits, l.idle = newRecorder(), newRecorder(), newConnRing(connections)
+		l.schedule = schedule{rate: p.Rate, offset: int64(number), step: int64(p.Threads), poisson: p.Arrivals == PoissonArrivals, seed: p.seed}
 	}
 	l.current = &interval{loop: l, latency: newRecorder()}
 	l.spare <- &interval{loop: l, latency: newRecorder()}
@@ -225,6 +225,8 @@ func (l *loop) run(entered chan<- error) {
 	linux.SetTimerSlack()
 	if l.plan.Rate == 0 {
 		setBatchPolicy()
+	} else {
+		goFirst()
 	}
 	linux.UseCores(coresOf(linux.Cores(), l.plan.Threads, l.number))
 

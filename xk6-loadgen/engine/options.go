@@ -28,6 +28,16 @@ const (
 
 func (p Protocol) isHTTP2() bool { return p == H2 || p == H2C }
 
+// Arrivals say when the requests of a rate are due: evenly spread, or as if each came by itself, whatever the others do (a
+// Poisson process), so that some come together and queue.
+type Arrivals string
+
+// The arrivals that there are; empty is constant.
+const (
+	ConstantArrivals Arrivals = "constant"
+	PoissonArrivals  Arrivals = "poisson"
+)
+
 // Header is one request header. A slice of them keeps its order on the wire.
 type Header struct{ Name, Value string }
 
@@ -47,6 +57,10 @@ type Options struct {
 	// Rate is the number of requests per second that start whether or not earlier ones are answered (open model); 0: every
 	// connection starts the next request when one is answered (closed model).
 	Rate float64
+	// Arrivals of a rate.
+	Arrivals Arrivals
+	// seed of what is drawn of them.
+	seed uint64
 	// Warmup comes before the measured window; what ends in it is in no figure but Result.WarmupRequests.
 	Warmup time.Duration
 	// Timeout bounds an attempt, its connect included.
@@ -185,6 +199,10 @@ func (o Options) check() error {
 		return fmt.Errorf("streams: a connection for each request has one stream; leave streams out or set keepAlive to true")
 	case !(o.Rate >= 0 && o.Rate <= maxRate):
 		return fmt.Errorf("rate: must be more than 0 and at most %d requests/s, got %g", maxRate, o.Rate)
+	case o.Arrivals != "" && o.Arrivals != ConstantArrivals && o.Arrivals != PoissonArrivals:
+		return fmt.Errorf("arrivals: must be constant or poisson, got %q", o.Arrivals)
+	case o.Arrivals != "" && o.Rate == 0:
+		return errors.New("arrivals: are those of a rate; give one, or leave arrivals out")
 	case o.Rate > 0 && !hasExactWait():
 		return errors.New("rate: needs Linux 5.11 or later, for waits shorter than a millisecond")
 	case len(o.Buckets) > maxBuckets:

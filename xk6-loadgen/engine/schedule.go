@@ -1,5 +1,7 @@
 package engine
 
+import "math/rand/v2"
+
 // schedule says when attempts of the open model are due on one loop: all loops share the rate, and take turns. Times are
 // counted from the phase's start, so that no error adds up. In the closed model it is empty.
 type schedule struct {
@@ -8,12 +10,40 @@ type schedule struct {
 	offset, step int64
 	start        int64
 	taken        int64
+	// poisson: arrivals are those of a Poisson process, drawn anew in each phase by random, next being due next; else evenly
+	// spread. Several such processes make one of the sum of their rates, so that each loop draws its own.
+	poisson bool
+	seed    uint64
+	phase   uint64
+	random  *rand.Rand
+	next    int64
 }
 
 // begin starts a phase.
-func (s *schedule) begin(now int64) { s.start, s.taken = now, 0 }
+func (s *schedule) begin(now int64) {
+	s.start, s.taken = now, 0
+	if s.poisson {
+		// By the phase, not by what the one before it has used up: all sides of a run have the same arrivals.
+		s.phase++
+		s.random, s.next = rand.New(rand.NewPCG(s.seed+s.phase<<32, uint64(s.offset)+1)), now
+		s.draw()
+	}
+}
 
-// dueAt is when the attempt with this number is due, counted from 0 on this loop.
+func (s *schedule) draw() {
+	s.next += int64(min(s.random.ExpFloat64()*float64(s.step)*1e9/s.rate, float64(never)))
+	s.next = min(s.next, never)
+}
+
+// take hands out the attempt that is due next.
+func (s *schedule) take() {
+	s.taken++
+	if s.poisson {
+		s.draw()
+	}
+}
+
+// dueAt is when the attempt with this number is due, counted from 0 on this loop, of those that are evenly spread.
 func (s *schedule) dueAt(attempt int64) int64 {
 	after := float64(s.offset+attempt*s.step) * 1e9 / s.rate
 	if after >= float64(never) {
@@ -23,13 +53,15 @@ func (s *schedule) dueAt(attempt int64) int64 {
 }
 
 // nextDue is when the next attempt is due.
-func (s *schedule) nextDue() int64 { return s.dueAt(s.taken) }
-
-// dueBefore is how many attempts were due before this time; never less than were taken.
-func (s *schedule) dueBefore(now int64) int64 {
-	if s.rate == 0 {
-		return s.taken
+func (s *schedule) nextDue() int64 {
+	if s.poisson {
+		return s.next
 	}
+	return s.dueAt(s.taken)
+}
+
+// dueBefore is how many attempts were due before this time, of those that are evenly spread; never less than were taken.
+func (s *schedule) dueBefore(now int64) int64 {
 	// The first guess is off by one at most, by rounding.
 	n := max(s.taken, int64(float64(now-s.start)*s.rate/1e9-float64(s.offset))/s.step)
 	for n > s.taken && s.dueAt(n-1) >= now {
@@ -38,6 +70,37 @@ func (s *schedule) dueBefore(now int64) int64 {
 	for s.dueAt(n) < now {
 		n++
 	}
+	return n
+}
+
+// mostMissed are told one by one; of more, several at a time with the time of the first of them.
+const mostMissed = 1_000_000
+
+// missed hands out what was due before this time, most of it at most, and tells when.
+func (s *schedule) missed(before, most int64, call func(due, count int64)) (n int64) {
+	switch {
+	case s.rate == 0:
+		return 0
+	case s.poisson:
+		for ; n < most && s.next < before; n++ {
+			if n == mostMissed {
+				// As many as are to be expected.
+				rest := min(most-n, 1+int64(float64(before-s.next)*s.rate/1e9/float64(s.step)))
+				call(s.next, rest)
+				s.taken += rest
+				return n + rest
+			}
+			call(s.next, 1)
+			s.take()
+		}
+		return n
+	}
+	n = min(most, s.dueBefore(before)-s.taken)
+	stride := 1 + n/mostMissed
+	for i := int64(0); i < n; i += stride {
+		call(s.dueAt(s.taken+i), min(stride, n-i))
+	}
+	s.taken += n
 	return n
 }
 

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,6 +24,87 @@ func TestAScheduleCountsWhatItHandsOut(t *testing.T) {
 			t.Fatalf("%+v: %d are due before %d; number %d is at %d", s, due, now-s.start, due, s.dueAt(due)-s.start)
 		}
 	}
+}
+
+func TestAScheduleHandsOutWhatWasMissed(t *testing.T) {
+	for name, poisson := range map[string]bool{"constant": false, "poisson": true} {
+		s := schedule{rate: 1000, step: 2, offset: 1, poisson: poisson, seed: 3}
+		s.begin(5 * second)
+		for range 100 {
+			s.take()
+		}
+		next := s.nextDue()
+		var dues []int64
+		n := s.missed(6*second, never, func(due, count int64) {
+			if count != 1 {
+				t.Fatalf("%s: %d at once", name, count)
+			}
+			dues = append(dues, due)
+		})
+		// 500 are due in a second; a Poisson process's are within 5 of its standard deviations of that.
+		if n != int64(len(dues)) || dues[0] != next || !slices.IsSorted(dues) || dues[n-1] >= 6*second || s.nextDue() < 6*second || s.taken < 388 || s.taken > 612 {
+			t.Errorf("%s: %d missed, from %d (was %d) to %d; then %d", name, n, dues[0], next, dues[n-1], s.nextDue())
+		}
+		if n := s.missed(100*second, 7, func(_, _ int64) {}); n != 7 {
+			t.Errorf("%s: %d are more than 7", name, n)
+		}
+	}
+	for _, poisson := range []bool{false, true} {
+		told, calls := int64(0), 0
+		far := schedule{rate: maxRate, step: 1, poisson: poisson}
+		far.begin(0)
+		n := far.missed(second/2, never, func(_, count int64) { told, calls = told+count, calls+1 })
+		if told != n || calls > mostMissed+1 || math.Abs(float64(n)/(maxRate/2)-1) > 0.01 || !poisson && n != maxRate/2 {
+			t.Errorf("poisson %t: %d of %d missed ones were told, in %d calls", poisson, told, n, calls)
+		}
+	}
+}
+
+func TestPoissonArrivalsAreThoseOfAPoissonProcess(t *testing.T) {
+	// Two loops share the rate: gaps between all arrivals are exponential, with a mean and a standard deviation of 1 / rate.
+	const rate = 1000.0
+	var all []int64
+	for loop := range int64(2) {
+		s := schedule{rate: rate, step: 2, offset: loop, poisson: true, seed: 7}
+		s.begin(0)
+		s.missed(100*second, never, func(due, _ int64) { all = append(all, due) })
+	}
+	slices.Sort(all)
+	sum, squares := 0.0, 0.0
+	for i := 1; i < len(all); i++ {
+		gap := float64(all[i]-all[i-1]) / 1e9
+		sum += gap
+		squares += gap * gap
+	}
+	n := float64(len(all) - 1)
+	mean := sum / n
+	// Whatever the warm-up took, the window's arrivals are the same.
+	arrivals := func(taken int64) (dues []int64) {
+		s := schedule{rate: rate, step: 1, poisson: true, seed: 7}
+		s.begin(0)
+		s.missed(second, taken, func(_, _ int64) {})
+		s.begin(second)
+		s.missed(2*second, never, func(due, _ int64) { dues = append(dues, due) })
+		return dues
+	}
+	if !slices.Equal(arrivals(3), arrivals(400)) {
+		t.Error("the window's arrivals depend on the warm-up")
+	}
+	near(t, "the mean gap", mean, 1/rate, 0.02)
+	near(t, "its standard deviation", math.Sqrt(squares/n-mean*mean), 1/rate, 0.03)
+}
+
+func TestPoissonArrivalsKeepTheRateAndTheCount(t *testing.T) {
+	t.Parallel()
+	onSome(t, func(t *testing.T, x transport) {
+		s := x.serve(t, fine)
+		o := x.options(s.url)
+		o.Rate, o.Requests, o.Arrivals, o.Warmup, o.Threads = 400, 200, PoissonArrivals, 50*time.Millisecond, 2
+		// 200 arrivals at 400/s take half a second, give or take 0.035.
+		if r := load(t, context.Background(), o); r.Responses[0] != 200 || r.Unsent != 0 || r.Seconds < 0.3 {
+			t.Errorf("responses %v, unsent %d in %f s: %s", r.Responses, r.Unsent, r.Seconds, r.ErrorExample)
+		}
+	})
 }
 
 func TestARateOfNextToNothing(t *testing.T) {

@@ -128,7 +128,10 @@ func newRecorder() *recorder {
 	return &recorder{histogram: hdrhistogram.New(1, longest, 3)}
 }
 
-func (r *recorder) record(nanoseconds int64) {
+func (r *recorder) record(nanoseconds int64) { r.recordMany(nanoseconds, 1) }
+
+// recordMany records as many of the same length.
+func (r *recorder) recordMany(nanoseconds, count int64) {
 	v := min(max(nanoseconds, 0), longest)
 	if r.count == 0 {
 		r.min, r.max, r.first = v, v, v
@@ -137,11 +140,11 @@ func (r *recorder) record(nanoseconds int64) {
 	} else if v > r.max {
 		r.max = v
 	}
-	r.count++
-	d := float64(v - r.first)
-	r.sum += d
-	r.squares += d * d
-	r.histogram.RecordValue(v) //nolint:errcheck // v is within the histogram's range
+	r.count += count
+	d, n := float64(v-r.first), float64(count)
+	r.sum += n * d
+	r.squares += n * d * d
+	r.histogram.RecordValues(v, count) //nolint:errcheck // v is within the histogram's range
 }
 
 func (r *recorder) reset() {
@@ -176,6 +179,14 @@ type Distribution struct {
 type LatencyDistribution struct {
 	Distribution
 	P50, P75, P90, P95, P99, P999 float64
+	// Histogram is what the percentiles come from, ascending; nil in a Second, which has Buckets.
+	Histogram []Bar
+}
+
+// Bar is one of a histogram's: Count values were at most Value milliseconds, and more than the bar before.
+type Bar struct {
+	Value float64
+	Count int64
 }
 
 const nanosecondsPerMillisecond = 1e6
@@ -202,7 +213,11 @@ func (r *recorder) distribution() LatencyDistribution {
 	mean, sd := r.moments()
 	within := int64(0)
 	for _, bar := range r.histogram.Distribution() {
-		if bar.Count > 0 && float64(bar.To) >= mean-sd && float64(bar.From) <= mean+sd {
+		if bar.Count == 0 {
+			continue
+		}
+		d.Histogram = append(d.Histogram, Bar{float64(bar.To) / nanosecondsPerMillisecond, bar.Count})
+		if float64(bar.To) >= mean-sd && float64(bar.From) <= mean+sd {
 			within += bar.Count
 		}
 	}

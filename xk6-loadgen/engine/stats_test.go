@@ -3,6 +3,7 @@ package engine
 import (
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -49,6 +50,19 @@ func TestDistributionAgainstTheSortedValues(t *testing.T) {
 			}
 			for which, r := range map[string]*recorder{"recorded": whole, "merged": parts[0]} {
 				d := r.distribution()
+				at := 0
+				for _, bar := range d.Histogram {
+					from := at
+					for at < n && float64(values[at])/1e6 <= bar.Value {
+						at++
+					}
+					if int64(at-from) != bar.Count {
+						t.Fatalf("%s: a bar up to %f ms of %d, and there are %d values", which, bar.Value, bar.Count, at-from)
+					}
+				}
+				if at != n {
+					t.Errorf("%s: %d of %d values are in the histogram", which, at, n)
+				}
 				near(t, which+" min", d.Min*1e6, float64(values[0]), 1e-12)
 				near(t, which+" max", d.Max*1e6, float64(values[n-1]), 1e-12)
 				near(t, which+" mean", d.Mean*1e6, mean, 1e-9)
@@ -66,7 +80,7 @@ func TestDistributionAgainstTheSortedValues(t *testing.T) {
 
 func TestDistributionsOverNothingAndOne(t *testing.T) {
 	r := newRecorder()
-	if d := r.distribution(); d != (LatencyDistribution{}) {
+	if d := r.distribution(); !reflect.DeepEqual(d, LatencyDistribution{}) {
 		t.Errorf("over nothing: %+v", d)
 	}
 	if describe(nil) != (Distribution{}) {

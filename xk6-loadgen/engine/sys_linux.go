@@ -85,6 +85,15 @@ func socketError(fd int) syscall.Errno {
 	return syscall.Errno(value)
 }
 
+// firstNice is above all that shares the generator's cores: k6's other threads, the database, the runner.
+const firstNice = -15
+
+// goFirst lets the calling thread run before others of its core, where the process may do so (root, CAP_SYS_NICE): in the open
+// model what is due must not wait for them.
+func goFirst() {
+	syscall.Setpriority(syscall.PRIO_PROCESS, 0, firstNice) //nolint:errcheck // without the privilege it waits its turn
+}
+
 // setBatchPolicy makes the calling thread SCHED_BATCH, which needs no privilege: when it wakes up it does not push aside
 // what runs on its core. A server that shares the core then answers all that is waiting before the generator goes on,
 // instead of being interrupted at each response; a third of a request's CPU is saved by that. With a core of its own

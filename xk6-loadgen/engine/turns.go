@@ -34,7 +34,7 @@ type Side struct {
 type Turns struct {
 	// Slice is the mean length of a turn. Each is 75 to 125 % of it, drawn, so that nothing periodic meets the same side again.
 	Slice time.Duration
-	// Seed of what is drawn.
+	// Seed of what is drawn, arrivals included.
 	Seed uint64
 }
 
@@ -71,6 +71,8 @@ func Alternate(ctx context.Context, sides []Side, turns Turns) ([]Result, error)
 		}
 	}()
 	for i, side := range sides {
+		// The same arrivals for all sides: what differs is how they are met.
+		side.seed = turns.Seed
 		p, err := newPlan(ctx, side.Options)
 		if err != nil {
 			return nil, fmt.Errorf("sides[%d].%w", i, err)

@@ -50,6 +50,7 @@ func (l *loop) openWindow() {
 	l.firstByteTimes.reset()
 	if l.sendDelays != nil {
 		l.sendDelays.reset()
+		l.waits.reset()
 	}
 	clear(l.bucketCounts)
 	l.example = ""
@@ -83,7 +84,9 @@ func (l *loop) handOver() {
 // even left.
 func (l *loop) noteUnanswered() {
 	look := func(due int64) {
-		if age := l.windowEnd - due; age > shortestHang {
+		age := l.windowEnd - due
+		l.noteWait(age, 1)
+		if age > shortestHang {
 			l.overdue = append(l.overdue, age)
 		}
 	}
@@ -104,10 +107,11 @@ func (l *loop) finish() {
 	}
 	l.windowEnd = l.clock
 	if l.phase == measuring {
-		l.unsent = l.schedule.dueBefore(l.unsentUntil()) - l.schedule.taken
+		most := never
 		if l.plan.Requests > 0 {
-			l.unsent = min(l.unsent, l.allowance)
+			most = l.allowance
 		}
+		l.unsent = l.schedule.missed(l.unsentUntil(), most, func(due, count int64) { l.noteWait(l.windowEnd-due, count) })
 	}
 	if l.plan.Requests > 0 && !l.shared.stop.Load() && l.responses+l.failures > 0 {
 		// In count mode the window ends with the last response, not when the loop has noticed that it was the last.

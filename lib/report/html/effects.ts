@@ -1,4 +1,5 @@
 // Effects with their intervals, and the rounds that they come from.
+import { metricName } from '../../analysis/metric.ts';
 import { comparable, minimumRounds } from '../../analysis/verdict.ts';
 import { percent, times, tolerance } from '../../format.ts';
 import type { Comparison, Result } from '../../runner/result.ts';
@@ -24,7 +25,7 @@ export function effectFigure(title: string, runs: readonly { result: Result; suf
   const noise = noises.length === 0 ? null : Math.max(...noises);
   return [{
     title,
-    text: 'A diamond is the ratio of requests/s to the baseline, its line the interval in which it lies with 95 % certainty, '
+    text: `A diamond is the ratio ${rows.every(({ comparison }) => comparison.metric === 'rps') ? 'of requests/s ' : ''}to the baseline, its line the interval in which it lies with 95 % certainty, `
       + 'each small mark the ratio within one round (a cross lies apart from the others and counts like them). '
       + `The grey band is ±${tolerance(same)} around 1: within it two variants are the same.`
       + `${noise === null ? '' : ` Dotted lines are at ±${percent(noise)}: the noise floor${noises.length > 1 ? ', the highest of these runs' : ''}.`}`,
@@ -50,7 +51,8 @@ function rowOf(comparison: Comparison, result: Result, suffix: string): Row[] {
     const round = variant?.rounds[index]?.round ?? index + 1;
     return { round, ratio, apart: comparison.outliers.includes(round) };
   });
-  return [{ name: `${comparison.variant} against ${comparison.baseline}${suffix}`, comparison, result, rounds }];
+  const by = comparison.metric === 'rps' ? '' : `, ${metricName(comparison.metric)}`;
+  return [{ name: `${comparison.variant} against ${comparison.baseline}${by}${suffix}`, comparison, result, rounds }];
 }
 
 function pairOf({ comparison: { variant, baseline } }: Row): string {

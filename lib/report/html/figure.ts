@@ -24,8 +24,8 @@ export interface Effects { kind: 'effects'; effects: Effect[]; same: number; noi
 /** A latency at 1 / (1 − p): 2 is the median, 100 the 99th percentile. */
 export interface Percentile { at: number; name: string; ms: number }
 
-/** Latency over percentiles; a line for each round of a variant, `typical` the one whose figures stand in the table. */
-export interface Percentiles { kind: 'percentiles'; names: string[]; lines: { name: string; round: number; typical: boolean; points: Percentile[] }[] }
+/** Latency over percentiles; a line for each variant, and for each of its rounds. `round` null: of all of them. */
+export interface Percentiles { kind: 'percentiles'; names: string[]; lines: { name: string; round: number | null; points: Percentile[] }[] }
 
 /** requests/s over the time of the run, in seconds since its begin. */
 export interface Timeline {

@@ -1,7 +1,9 @@
 // Latency percentiles as HdrHistogram plots them: over 1 / (1 − p), on a log scale.
 import { responsesOf } from '../../analysis/phases.ts';
+import { total } from '../../analysis/statistics.ts';
 import { scaledTime } from '../../format.ts';
-import type { LatencyDistribution, Result, VariantResult } from '../../runner/result.ts';
+import type { LatencyFigures, PhaseResult, Result, VariantResult } from '../../runner/result.ts';
+import { timesFrom } from '../parts.ts';
 import { figure, tableOf } from '../table.ts';
 import type { Figure, Percentile, Percentiles } from './figure.ts';
 
@@ -20,17 +22,18 @@ function phaseFigure(variants: readonly VariantResult[], index: number, several:
   const shown = variants.filter(({ phases }) => (phases[index]?.latencyMs.max ?? 0) > 0);
   if (shown.length === 0) return [];
   const withRounds = shown.length <= mostWithRounds;
-  const lines = shown.flatMap((variant): Percentiles['lines'] => variant.rounds.flatMap(({ round, phases }) => {
+  const whole = shown.map((variant): Percentiles['lines'][number] => {
+    const all = variant.phases[index] as PhaseResult;
+    return { name: variant.name, round: null, points: pointsOf(all.latencyMs, total(variant.rounds.flatMap(({ phases }) => phases[index] ?? []), responsesOf)) };
+  });
+  const rounds = shown.flatMap((variant): Percentiles['lines'] => variant.rounds.flatMap(({ round, phases }) => {
     const phase = phases[index];
-    if (phase === undefined || phase.latencyMs.max === 0) return [];
-    const typical = round === variant.phases[index]?.typicalRound;
-    if (!typical && !withRounds) return [];
-    return [{ name: variant.name, round, typical, points: pointsOf(phase.latencyMs, responsesOf(phase)) }];
+    return !withRounds || phase === undefined || phase.latencyMs.max === 0 ? [] : [{ name: variant.name, round, points: pointsOf(phase.latencyMs, responsesOf(phase)) }];
   }));
   return [{
     title: `Latency by percentile${several ? `, phase ${index + 1}` : ''}`,
-    text: `The round with the median requests/s of each variant, whose figures stand in the load tool\'s lines${withRounds ? '; thin lines are the other rounds' : ''}. The last mark of a line is the longest of all.`,
-    data: { kind: 'percentiles', names: shown.map(({ name }) => name), lines },
+    text: `Latencies as they stand in the load tool's lines${withRounds ? '; thin lines are single rounds' : ''}. The last mark of a line is the longest of all. ${timesFrom(shown)}`,
+    data: { kind: 'percentiles', names: shown.map(({ name }) => name), lines: [...whole, ...rounds] },
     tables: [tableOf(shown, [
       { group: '', title: 'variant', align: 'left', cell: ({ name }) => name },
       ...([['min', 'min'], ...known.map(([key, , name]) => [key, name] as const), ['max', 'max']] as const).map(([key, title]) => ({
@@ -41,7 +44,7 @@ function phaseFigure(variants: readonly VariantResult[], index: number, several:
 }
 
 /** Of so many responses the longest one is their percentile 1 − 1/n; percentiles beyond that are not known. */
-function pointsOf(latencyMs: LatencyDistribution, responses: number): Percentile[] {
+function pointsOf(latencyMs: LatencyFigures, responses: number): Percentile[] {
   const middle = known.map(([key, p, name]): Percentile => ({ at: 1 / (1 - p), name, ms: latencyMs[key] })).filter(({ at }) => at < responses);
   return [
     { at: 1, name: 'min', ms: latencyMs.min },

@@ -1,6 +1,5 @@
 // Bars of ratios, published beside measured: of rows to their baseline, or of a ladder to its first row.
 import { streamSweep } from '../../analysis/stream-sweep.ts';
-import { comparable } from '../../analysis/verdict.ts';
 import { times } from '../../format.ts';
 import type { Comparison, Result } from '../../runner/result.ts';
 import { ladderOf, ladderPart } from '../ladder.ts';
@@ -12,7 +11,7 @@ import type { Bar, Figure } from './figure.ts';
 export function ratioFigures(result: Result): Figure[] {
   const steps = new Set(ladderOf(result).map(({ step }) => step));
   const curve = streamSweep(result)?.line.variant.name;
-  const compared = result.comparisons.filter((one) => !steps.has(one) && one.baseline !== curve && !isOpen(one, result) && (one.ratio > 0 || one.publishedRatio !== null));
+  const compared = result.comparisons.filter((one) => !steps.has(one) && one.baseline !== curve && one.metric === 'rps' && (one.ratio > 0 || one.publishedRatio !== null));
   if (!compared.some(({ publishedRatio }) => publishedRatio !== null)) return [];
   const baselines = new Set(compared.map(({ baseline }) => baseline));
   const only = baselines.size === 1 ? [...baselines][0] : undefined;
@@ -54,10 +53,4 @@ function ratioBars(group: string, published: number | null, here: number | null)
     value === null ? [] : [{ group, published: isPublished, value, label: times(value) }]
   );
   return [...bar(published, true), ...bar(here, false)];
-}
-
-/** Where the load sets requests/s they say nothing. */
-function isOpen(comparison: Comparison, { variants }: Result): boolean {
-  const variant = variants.find(({ name }) => name === comparison.variant);
-  return variant === undefined || (variant.rounds.length > 0 && !comparable(variant, comparison));
 }

@@ -1,6 +1,6 @@
 // Fits an article's load to this machine and to what the person asked for.
 import { UserError } from '../../errors.ts';
-import type { LoadProfile, TlsOffer } from '../model.ts';
+import type { Arrivals, LoadProfile, TlsOffer } from '../model.ts';
 import { defaultTimeoutSeconds } from './timeouts.ts';
 
 /** A load fitted to this machine: what the engine is asked to do in every round. */
@@ -15,8 +15,9 @@ export type Load = {
   keepAlive: boolean;
   /** After this an attempt is an error of kind timeout. */
   timeoutSeconds: number;
-  /** Load before the measured window, in no figure. 0 where requests are counted: there, handshakes belong to the time. */
+  /** Load before the measured window, in no figure. 0 where requests are counted without a rate: there, handshakes belong to the time. */
   warmupSeconds: number;
+  arrivals?: Arrivals;
   tls?: TlsOffer;
   bucketSeconds?: readonly number[];
   /** As in LoadProfile. */
@@ -39,6 +40,8 @@ export interface FitOptions {
   durationSeconds?: number;
   /** Others take turns with it: the noise of the machine is the same for all, and a short window is as exact as the article's. */
   inTurns?: boolean;
+  /** Instead of the profile's, where it has a rate. */
+  arrivals?: Arrivals;
   /** Short rounds for a first look; `durationSeconds` is stronger. */
   quick?: boolean;
 }
@@ -92,10 +95,15 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
   const { rate, requests } = profile;
   const secondsHere = options.exact ? undefined : profile.secondsHere;
   const inTurns = options.inTurns === true && !options.exact && profile.secondsHere === undefined;
+  const opening = profile.connections * (profile.protocol === 'h2' || profile.tls !== undefined ? openingSeconds.tls : openingSeconds.plain);
   if (rate !== undefined && requests !== undefined) {
     const most = inTurns ? turnsSeconds.rate : quick ? quickSeconds : Infinity;
     const seconds = asked ?? Math.min(requests / rate, most);
-    return { ...common, rate, requests: Math.max(1, Math.round(rate * seconds)), warmupSeconds: 0 };
+    const arrivals = options.arrivals ?? profile.arrivals;
+    return {
+      ...common, rate, requests: Math.max(1, Math.round(rate * seconds)), warmupSeconds: profile.warmupSeconds ?? turnsWarmupSeconds + opening,
+      ...(arrivals === undefined ? {} : { arrivals }),
+    };
   }
   if (asked === undefined && secondsHere === undefined && requests !== undefined) {
     return { ...common, requests: quick ? quickRequests(requests, common) : requests, warmupSeconds: 0 };
@@ -103,7 +111,6 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
   const full = profile.durationSeconds ?? secondsHere ?? asked;
   if (full === undefined) throw new UserError(`${profile.command}: has neither a duration nor a number of requests`);
   if (inTurns) {
-    const opening = profile.connections * (profile.protocol === 'h2' || profile.tls !== undefined ? openingSeconds.tls : openingSeconds.plain);
     return {
       ...common, durationSeconds: asked ?? Math.min(full, quick ? turnsSeconds.quick : turnsSeconds.full),
       warmupSeconds: profile.warmupSeconds ?? turnsWarmupSeconds + opening,

@@ -1,5 +1,5 @@
 // Made of lib/scenario/load/fit.ts by `npm run types`.
-import type { LoadProfile, TlsOffer } from '../model.ts';
+import type { Arrivals, LoadProfile, TlsOffer } from '../model.ts';
 /** A load fitted to this machine: what the engine is asked to do in every round. */
 export type Load = {
     /** The article's command line, for the table. */
@@ -12,8 +12,9 @@ export type Load = {
     keepAlive: boolean;
     /** After this an attempt is an error of kind timeout. */
     timeoutSeconds: number;
-    /** Load before the measured window, in no figure. 0 where requests are counted: there, handshakes belong to the time. */
+    /** Load before the measured window, in no figure. 0 where requests are counted without a rate: there, handshakes belong to the time. */
     warmupSeconds: number;
+    arrivals?: Arrivals;
     tls?: TlsOffer;
     bucketSeconds?: readonly number[];
     /** As in LoadProfile. */
@@ -41,6 +42,8 @@ export interface FitOptions {
     durationSeconds?: number;
     /** Others take turns with it: the noise of the machine is the same for all, and a short window is as exact as the article's. */
     inTurns?: boolean;
+    /** Instead of the profile's, where it has a rate. */
+    arrivals?: Arrivals;
     /** Short rounds for a first look; `durationSeconds` is stronger. */
     quick?: boolean;
 }

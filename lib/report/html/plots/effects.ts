@@ -55,7 +55,7 @@ export function drawEffects({ effects, same, noise }: Effects, width: number): E
   })];
 }
 
-const axis = { label: 'ratio of requests/s to the baseline', labelAnchor: 'left', labelArrow: 'none', labelOffset: 36 } as const;
+const axis = { label: 'ratio to the baseline', labelAnchor: 'left', labelArrow: 'none', labelOffset: 36 } as const;
 
 function ratioText(ratio: number): string {
   return `×${Number(ratio.toPrecision(4))}`;

@@ -3,13 +3,13 @@ import { extent } from '../../../analysis/statistics.ts';
 import type { Percentile, Percentiles } from '../figure.ts';
 import { colourOf, drawn, seriesKey, symbolOf } from './common.ts';
 
-type Point = Percentile & { series: number; name: string; round: number; percentile: string };
+type Point = Percentile & { series: number; name: string; round: number | null; percentile: string };
 
 /** From this quotient of the ends on short latencies would lie on the axis. */
 const wide = 20;
 
 export function drawPercentiles({ names, lines }: Percentiles, width: number): Element[] {
-  const points = (typical: boolean): Point[] => lines.filter((one) => one.typical === typical).flatMap(({ name, round, points: all }) => (
+  const points = (ofAll: boolean): Point[] => lines.filter(({ round }) => (round === null) === ofAll).flatMap(({ name, round, points: all }) => (
     all.map((point) => ({ ...point, percentile: point.name, series: names.indexOf(name), name, round }))
   ));
   const strong = points(true);
@@ -34,11 +34,11 @@ export function drawPercentiles({ names, lines }: Percentiles, width: number): E
       gridY({ ticks: 6 }),
       axisX(ticks, { text: percentileOf, label: 'percentile, on a log scale of 1 / (1 − p)', labelAnchor: 'left', labelArrow: 'none', labelOffset: 38 }),
       axisY({ ticks: 6, label: `latency, ms${isLog ? ' (log scale)' : ''}`, labelArrow: 'none', tickFormat: (ms: number) => String(Number(ms.toPrecision(3))) }),
-      line(thin, { ...channels, strokeWidth: 1, strokeOpacity: 0.35, className: 'other-round' }),
-      line(strong, { ...channels, strokeWidth: 2, className: 'typical-round' }),
+      line(thin, { ...channels, strokeWidth: 1, strokeOpacity: 0.35, className: 'one-round' }),
+      line(strong, { ...channels, strokeWidth: 2, className: 'all-rounds' }),
       dot(strong, {
         ...channels, fill: channels.stroke, r: 4, symbol: ({ series }: Point) => symbolOf(series), className: 'percentile',
-        title: ({ name, round, percentile, ms }: Point) => `${name}, round ${round}, ${percentile}: ${ms} ms`,
+        title: ({ name, percentile, ms }: Point) => `${name}, ${percentile}: ${ms} ms`,
       }),
     ],
   })];
