@@ -167,9 +167,9 @@ function gainLogs({ pair, metric }: Question): number[] {
   return lessIsBetter(metric) ? logs.map((log) => -log) : logs;
 }
 
-/** Of the ratio, from that of the gain. */
+/** Of the ratio, from that of the gain. Rounds far apart have an end at 0, and JSON has no infinity. */
 function intervalOf(metric: Metric, { interval: [low, high] }: Judged): RatioInterval['interval'] {
-  return lessIsBetter(metric) ? [1 / high, 1 / low] : [low, high];
+  return lessIsBetter(metric) ? [1 / high, Math.min(1 / low, Number.MAX_VALUE)] : [low, high];
 }
 
 function rateIsSet({ baseline, variant }: Pair): boolean {

@@ -296,6 +296,11 @@ describe('a comparison by latency', () => {
     expect(one([base, timed('b', p50, p99)])).toMatchObject({ verdict: 'same' });
   });
 
+  test('has ends that are numbers, however far apart rounds are', () => {
+    const { ci95 } = one([timed('a', p50, [1, 1e300, 1, 1e300]), timed('b', p50, [1e300, 1, 1e300, 1])]);
+    expect(ci95.every(Number.isFinite), ci95.join()).toBe(true);
+  });
+
   test('shares α with all others of the run', () => {
     const b = timed('b', p50, [4, 4.1, 3.9, 4.4]);
     const width = ({ ci95: [low, high] }: Comparison): number => Math.log(high / low);
