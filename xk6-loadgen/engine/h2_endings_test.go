@@ -37,8 +37,9 @@ func TestAServerThatForbidsStreamsTimesOut(t *testing.T) {
 	o := h2Options(s)
 	o.Connections, o.Streams, o.Requests, o.Timeout = 1, 1, 3, time.Second
 	r := load(t, context.Background(), o)
-	// Each connection's first stream is opened before the limit is known.
-	if r.Responses[0] != 2 || r.Errors[ErrTimeout] != 1 {
+	// Each connection's first stream is opened before the limit is known. The second request waits and times out; the third one has a
+	// connection of its own, but where the server's acknowledgement came late the first one is still thought alive, and it waits there.
+	if r.Responses[0] == 0 || r.Errors[ErrTimeout] == 0 || r.Responses[0]+r.Errors[ErrTimeout] != 3 {
 		t.Errorf("responses %v, errors %v: %s", r.Responses, r.Errors, r.ErrorExample)
 	}
 }
