@@ -152,7 +152,7 @@ function agreement({ data: { cases } }: PartFile<'agreement'>): View {
   const plotTitle = 'What bakeoff and other generators see';
   return {
     title: titles.agreement,
-    about: `What differs between two servers as bakeoff sees it, in a round of the default length, and as others see it, by six turns of a second for each server right after it; all servers are started anew for each. A generator that uses up its core sees what it can do itself; one that sleeps now and then bills the server for waking it up, more with the slower server, which can be seen as a larger effect. bakeoff's never sleeps.`,
+    about: `What differs between two servers as bakeoff sees it, in a round of the default length, and as others see it, by six turns of a second for each server right after it; all servers are started anew for each. A generator that uses up its core sees what it can do itself, or lets requests gather, which a server answers in larger batches, for less CPU time each.`,
     findings: rows.length === 0 ? [] : [`${compared.length - differ.length} of ${compared.length} comparisons with another generator agree within the interval.`,
       ...(differ.length === 0 ? [] : [`The others: ${differ.map((row) => `${row.title} (${row.generator}, ${shareOf(row)} of its core)`).join('; ')}.`])],
     tables: [tableOf(rows, [
