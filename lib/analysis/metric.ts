@@ -16,7 +16,7 @@ export function metricName(metric: Metric): string {
 const quantiles: Readonly<Record<LatencyMetric, number>> = { p50: 0.5, p90: 0.9, p99: 0.99 };
 
 /** A percentile with fewer responses beyond it than this is a matter of chance. */
-export const responsesBeyond = 10;
+const responsesBeyond = 10;
 
 /** So many responses a round has to have for that percentile. */
 export function responsesNeeded(metric: LatencyMetric): number {

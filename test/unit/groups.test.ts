@@ -80,4 +80,6 @@ test('windows of sides that come forward at one pace begin and end together; a s
   expect(bounds({ a: {}, b: {}, c: {} })).toEqual([1.5, 4.5]);
   // Half a second of the other's is over when the short one's ends.
   expect(bounds({ a: {}, short: { load: { ...load, durationSeconds: 0.25 } } })).toEqual([1, 2.25, 1.5]);
+  // A rate says how long its count takes.
+  expect(bounds({ a: { load: { ...vegeta('-rate=100 -duration=2s'), warmupSeconds: 0.5 } } })).toEqual([0.5, 2.5]);
 });

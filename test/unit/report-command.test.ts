@@ -9,6 +9,8 @@ import { main } from '../../lib/cli/main.ts';
 import { UserError } from '../../lib/errors.ts';
 import { checkResult } from '../../lib/runner/result-schema.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
+import { lineParts } from '../../lib/report/parts.ts';
+import { resultJson } from '../../lib/runner/result-json.ts';
 import type { Result } from '../../lib/runner/result.ts';
 import { delayed, networkUse, traffic } from '../fixtures/link.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
@@ -246,6 +248,20 @@ test('a result of a newer bakeoff, and one of an older: what is not known is lef
     for (const one of phases) for (const field of ['hung', 'longestGapMs', 'monotonicMs'] as const) delete (one as Partial<typeof one>)[field];
   }
   expect(checkResult(JSON.stringify(older), 'file').variants[0]?.rounds[1]?.phases[0]).toMatchObject({ hung: 0, longestGapMs: 0, monotonicMs: [0, 0], requests: 604_300 });
+});
+
+test('a result has its histograms in a line each, and is read as it was', () => {
+  const text = resultJson(both);
+  expect(text.match(/^ +"histogram": \[\[.*\]\],?$/gm)?.length).toBeGreaterThan(0);
+  expect(text).not.toMatch(/"histogram": \[$/m);
+  expect(JSON.parse(text)).toEqual(both);
+});
+
+test('a result of before there were histograms says that times are those of one round', async () => {
+  const older = JSON.parse(JSON.stringify(both, (key, value: unknown) => (key === 'histogram' ? undefined : value))) as typeof both;
+  const titles = (of: typeof both): string => lineParts(of).map(({ title }) => title).join();
+  expect(titles(checkResult(JSON.stringify(older), 'file'))).toContain('latency is that of the round with the median requests/s');
+  expect(titles(both)).toContain('latency is that of all rounds together');
 });
 
 test('a result of a bakeoff that measured what the generator can do at most: its page is made without that', async () => {

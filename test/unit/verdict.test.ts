@@ -1,37 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { summarise, type Asked, type MeasuredVariant, type RunFacts } from '../../lib/analysis/summarise.ts';
+import { summarise, type MeasuredVariant, type RunFacts } from '../../lib/analysis/summarise.ts';
 import { verdictOf } from '../../lib/analysis/family.ts';
 import { settled } from '../../lib/analysis/verdict.ts';
 import type { Comparison, Noise, Phase } from '../../lib/runner/result.ts';
-import { latency, phase } from '../fixtures/phase.ts';
+import { a, compare, one, rounds, second, variant } from '../fixtures/comparison.ts';
 import { facts } from '../fixtures/result.ts';
-
-function variant(name: string, phases: readonly Phase[], changes: Partial<MeasuredVariant> = {}): MeasuredVariant {
-  return {
-    name,
-    server: { name: 'nginx', version: '1.22.1', workers: 1, config: ['base', name], redirections: [] },
-    load: { protocol: 'http/1.1', threads: 1 },
-    published: null,
-    rounds: phases.map((one, index) => ({ round: index + 1, phases: [one] })),
-    setup: name,
-    ...(name === 'a' ? {} : { against: 'a' }),
-    ...changes,
-  };
-}
-
-/** A second with so many requests. */
-const second = (requests: number, serverCpuSeconds = 0.99, generatorCpuSeconds = 0.7, changes: Partial<Phase> = {}): Phase => (
-  phase({ requests, seconds: 1, rps: requests, serverCpuSeconds, generatorCpuSeconds, ...changes }));
-const rounds = (requests: readonly number[]): Phase[] => requests.map((count) => second(count));
-const a = variant('a', rounds([1000, 1010, 990, 1000]));
-
-const compare = (variants: readonly MeasuredVariant[], run: Partial<RunFacts> = {}, asked: Asked = {}): Comparison[] => (
-  summarise({ ...facts, ...run }, variants, asked).comparisons);
-const one = (variants: readonly MeasuredVariant[], run: Partial<RunFacts> = {}, asked: Asked = {}): Comparison => {
-  const [comparison] = compare(variants, run, asked);
-  if (comparison === undefined) throw new Error('no comparison');
-  return comparison;
-};
 
 describe('verdictOf', () => {
   test.each([
@@ -273,70 +246,6 @@ describe('a generator at its limit', () => {
     expect(one([held('a', usual), held('b', [1100, 950, 1040, 1000])]).verdict).toBe('inconclusive');
     const again = { ...held('again', usual), setup: 'a' };
     expect(summarise(facts, [held('a', usual), again], { control: true })).toMatchObject({ comparisons: [{ verdict: 'same' }], noiseFloor: { rounds: 10 } });
-  });
-});
-
-describe('a comparison by latency', () => {
-  const load: MeasuredVariant['load'] = { protocol: 'h2', threads: 1, rate: 1000 };
-  const timed = (name: string, p50: readonly number[], p99: readonly number[], changes: Partial<MeasuredVariant> = {}): MeasuredVariant => (
-    variant(name, p50.map((one, round) => second(1000, 0.1, 0.1, { latencyMs: latency(one, p99[round] as number, 50) })), { load, ...changes }));
-  const [p50, p99] = [[1, 1.01, 0.99, 1], [5, 5.05, 4.95, 5]];
-  const base = timed('a', p50, p99);
-  const times = (by: number): number[] => [4, 4.1, 3.9, 4].map((value) => value * by);
-
-  test('is what decides at a rate: p99, with a verdict on p50 beside it; less is faster', () => {
-    const comparison = one([base, timed('b', p50, times(1))]);
-    expect(comparison).toMatchObject({
-      metric: 'p99', verdict: 'faster', why: 'the whole interval is below 1', publishedRatio: null, disagreement: '',
-      latency: { p50: { verdict: 'same', ratio: 1 }, p90: { verdict: 'none' }, p99: { verdict: 'faster', ratio: comparison.ratio, ci95: comparison.ci95 } },
-    });
-    expect(comparison.ratio).toBeCloseTo((0.8 * (4.1 / 5.05) * (3.9 / 4.95) * 0.8) ** 0.25, 9);
-    expect(comparison.ci95[1]).toBeLessThan(1);
-    expect(one([base, timed('b', p50, times(2))])).toMatchObject({ verdict: 'slower', why: 'the whole interval is above 1' });
-    expect(one([base, timed('b', p50, p99)])).toMatchObject({ verdict: 'same' });
-  });
-
-  test('has ends that are numbers, however far apart rounds are', () => {
-    const { ci95 } = one([timed('a', p50, [1, 1e300, 1, 1e300]), timed('b', p50, [1e300, 1, 1e300, 1])]);
-    expect(ci95.every(Number.isFinite), ci95.join()).toBe(true);
-  });
-
-  test('shares α with all others of the run', () => {
-    const b = timed('b', p50, [4, 4.1, 3.9, 4.4]);
-    const width = ({ ci95: [low, high] }: Comparison): number => Math.log(high / low);
-    // Two of them, p50 and p99. t(3): 0.975 is 3.182446, 0.9875 is 4.176535.
-    expect(width(one([base, b])) / width(one([base, b], { metric: 'p99' }))).toBeCloseTo(4.176535 / 3.182446, 5);
-  });
-
-  test('is by what was asked for, whatever the load', () => {
-    const closed = { load: { protocol: 'h2', threads: 1 } } as const;
-    const [one50, other] = [timed('a', p50, p99, closed), timed('b', p50.map((ms) => 1.5 * ms), p99, closed)];
-    expect(one([one50, other])).toMatchObject({ metric: 'rps', verdict: 'same', latency: { p50: { verdict: 'none', ratio: expect.closeTo(1.5, 9) as number } } });
-    expect(one([one50, other], { metric: 'p50' })).toMatchObject({ metric: 'p50', verdict: 'slower', ratio: expect.closeTo(1.5, 9) as number });
-    expect(one([one50, other], { metric: 'p99' })).toMatchObject({ metric: 'p99', verdict: 'same' });
-    const cheap = { ...other, rounds: other.rounds.map((round) => ({ ...round, phases: round.phases.map((all) => ({ ...all, serverCpuSeconds: 0.05 })) })) };
-    expect(one([one50, cheap], { metric: 'cpu' })).toMatchObject({ metric: 'cpu', verdict: 'faster', ratio: expect.closeTo(0.5, 9) as number });
-    expect(one([base, timed('b', p50, p99)], { metric: 'rps' })).toMatchObject({ verdict: 'none', why: 'the load sets requests/s: compare latencies' });
-  });
-
-  test('by what was asked for rests on a generator at its limit as little as requests/s do', () => {
-    const closed = (name: string, ms: number, generatorCpuSeconds: number): MeasuredVariant => variant(name, p50.map(() => second(1000, 0.7, generatorCpuSeconds, { latencyMs: latency(ms, 2 * ms, 50) })));
-    expect(one([closed('a', 1, 0.6), closed('b', 2, 0.97)], { metric: 'p99' })).toMatchObject({ verdict: 'none', why: 'the generator was the limit with b' });
-    expect(one([closed('a', 1, 0.6), closed('b', 0.5, 0.97)], { metric: 'p99' }).verdict).toBe('faster');
-    expect(one([closed('a', 1, 0.6), closed('b', 2, 0.97)], { metric: 'cpu' }).verdict).toBe('same');
-  });
-
-  test('is none where it would mean nothing, and says why', () => {
-    const few = latency(1, 4, 50, { histogram: [[1, 900], [4, 99]] });
-    const short = variant('b', times(1).map(() => second(999, 0.1, 0.1, { latencyMs: few })), { load });
-    expect(one([base, short])).toMatchObject({
-      verdict: 'none', ratio: 0, why: 'p99 needs 1,000 responses in each round: give it a longer --duration', latency: { p99: null, p90: { verdict: 'none' }, p50: { verdict: 'inconclusive' } },
-    });
-    expect(one([base, timed('b', p50, p99, { load: { protocol: 'h2', threads: 1 } })])).toMatchObject({
-      verdict: 'none', why: 'only one of the loads sets requests/s: their latencies are not of the same thing',
-    });
-    const behind = variant('b', times(1).map((ms) => second(700, 0.1, 0.1, { rps: 700, unsent: 300, latencyMs: latency(1, ms, 50) })), { load });
-    expect(one([base, behind])).toMatchObject({ verdict: 'none', why: 'b did not come to its rate' });
   });
 });
 

@@ -51,11 +51,12 @@ func collect(s *shared, loops []*loop, onSecond func(Second)) Result {
 	}
 	result.LatencyMs = total.distribution()
 	end, endCPU := result.sumUp(s, loops)
-	for _, l := range loops {
-		if l.waits != nil && l.waits.count > 0 {
+	// Only now: who hung is told by the latency of those that were answered.
+	if loops[0].waits != nil {
+		for _, l := range loops {
 			total.merge(l.waits)
-			result.LatencyMs = total.distribution()
 		}
+		result.LatencyMs = total.distribution()
 	}
 	c.finish(end, endCPU)
 	return result

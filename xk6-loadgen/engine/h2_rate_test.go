@@ -1,16 +1,23 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"bakeoff.invalid/xk6-loadgen/internal/linux"
 )
 
 // onSome runs a test for transports that differ in what they have of sessions, streams and TLS.
@@ -182,6 +189,37 @@ func TestOpenModelLatencyHasThoseThatWaitInVain(t *testing.T) {
 			t.Errorf("closed: %d under way, %d in the latency", r.InFlight, counted(r.LatencyMs))
 		}
 	})
+}
+
+func TestARateGoesFirstOnItsCore(t *testing.T) {
+	allowed := false
+	linux.OnOwnThread(func() { allowed = syscall.Setpriority(syscall.PRIO_PROCESS, 0, -1) == nil })
+	if !allowed {
+		t.Skip("no thread of this process may go first")
+	}
+	goesFirst := func() bool {
+		tasks, _ := filepath.Glob("/proc/self/task/*/stat")
+		return slices.ContainsFunc(tasks, func(file string) bool {
+			stat, _ := os.ReadFile(file)
+			// Its name, in brackets, may have blanks; the nice value is the 17th field behind it.
+			fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+			return len(fields) > 16 && fields[16] == strconv.Itoa(firstNice)
+		})
+	}
+	for _, rate := range []float64{0, 100} {
+		s := serve(t, always(ok))
+		o := options(s.url)
+		o.Duration, o.Rate = 10*time.Second, rate
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		responses := make(chan int64)
+		go func() { responses <- load(t, ctx, o).Responses[0] }()
+		waitFor(t, func() bool { return s.requests.Load() > 0 })
+		if goesFirst() != (rate > 0) {
+			t.Errorf("rate %g: goes first %t", rate, rate == 0)
+		}
+		cancel()
+		<-responses
+	}
 }
 
 func TestOpenModelDurationsCountAllThatWasDue(t *testing.T) {
