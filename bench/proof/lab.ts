@@ -43,7 +43,7 @@ export interface Lab {
 const mostFailures = 5;
 
 const silent: RunEvents = {
-  load() {}, measured() {}, repeated() {}, undecided() {}, timeOver() {},
+  load() {}, stepped() {}, measured() {}, repeated() {}, undecided() {}, timeOver() {},
 };
 
 /**
@@ -134,7 +134,7 @@ export async function oneRound(context: RunContext, round: number): Promise<Load
     try {
       const [rps, generatorShares] = [new Map<string, number>(), new Map<string, number>()];
       for (const [index, group] of orderOfRound(context.plan.groups, round, context.plan.run).entries()) {
-        const outcomes = await runGroup(context, group, index + 1, { round: (round - 1) * tries + tried, onLoad() {} });
+        const outcomes = await runGroup(context, group, index + 1, { round: (round - 1) * tries + tried, search: { known: new Map(), seed: '' }, onLoad() {} });
         for (const [variant, { phases }] of outcomes) {
           rps.set(variant, roundRps(phases));
           generatorShares.set(variant, total(phases, ({ generatorCpuSeconds }) => generatorCpuSeconds) / total(phases, ({ seconds }) => seconds));

@@ -1,10 +1,11 @@
 // What a variant's load is, as far as its table depends on it.
 import type { Result, VariantResult } from '../runner/result.ts';
+import { isAtRate } from '../scenario/load.ts';
 import type { LoadProfile } from '../scenario/model.ts';
 
-/** Requests start at a given rate: requests/s then say nothing of the server, latencies do. */
+/** Requests start at a given rate, or one that is searched for. Where it is given, requests/s say nothing of the server, and latencies do. */
 export function isOpenModel({ load }: Pick<VariantResult, 'load'>): boolean {
-  return load.rate !== undefined;
+  return isAtRate(load);
 }
 
 export function isHttp2({ load }: { load: Pick<LoadProfile, 'protocol'> }): boolean {

@@ -37,6 +37,6 @@ export function lessIsBetter(metric: Metric): boolean {
   return metric !== 'rps';
 }
 
-export function isLatency(metric: Metric): metric is LatencyMetric {
+export function isLatency(metric: string): metric is LatencyMetric {
   return latencyMetrics.some((one) => one === metric);
 }

@@ -26,7 +26,7 @@ export function hungOf(phases: readonly Pick<LoadResult, 'hung'>[]): number {
 }
 
 /** 2xx and 3xx per request, those that hung included, 0 to 1; null without requests. */
-export function successRatioOf(phases: readonly Phase[]): number | null {
+export function successRatioOf(phases: readonly LoadResult[]): number | null {
   const requests = total(phases, (phase) => phase.requests) + hungOf(phases);
   return requests === 0 ? null : total(phases, succeeded) / requests;
 }

@@ -1,6 +1,6 @@
 // Whether an open model's load came to the rate that was asked for, and what kept it from that.
 import { whole } from '../format.ts';
-import type { Phase, VariantResult } from '../runner/result.ts';
+import type { LoadResult, Phase, VariantResult } from '../runner/result.ts';
 import { atLimit, limitOf, usedCores } from './limit.ts';
 import { median, total } from './statistics.ts';
 
@@ -20,23 +20,30 @@ export interface Rate {
   reached: boolean;
 }
 
-/**
- * The rate of a variant; null without one, and when it was not run here. It was not reached where the answers per second are more
- * than 1 % fewer than asked for because requests did not leave: 1 % of those that were due, or one in a hundred left later than
- * 1 % of the load's time. Fewer answers alone are no such sign: those to the last requests come after the load's time, and those
- * that failed are none.
- */
+/** The rate of a variant; null without one, and when it was not run here. `reached` as isBehind tells. */
 export function rateOf({ load: { rate: asked }, rps, rounds }: Pick<VariantResult, 'load' | 'rps' | 'rounds'>): Rate | null {
   const phases = rounds.flatMap((round) => round.phases);
   if (asked === undefined || rps === null || phases.length === 0) return null;
+  const lateMs = median(phases.map(({ sendDelayMs }) => sendDelayMs.max));
+  return { asked, made: rps.median, ...dueOf(phases), lateMs, reached: !isBehind(phases, asked, rps.median) };
+}
+
+/** Requests that were due, and of them those that never left. */
+function dueOf(phases: readonly LoadResult[]): { unsent: number; due: number } {
   const unsent = total(phases, (phase) => phase.unsent);
-  const due = unsent + total(phases, (phase) => phase.requests + phase.inFlight);
+  return { unsent, due: unsent + total(phases, (phase) => phase.requests + phase.inFlight) };
+}
+
+/**
+ * Whether requests/s are more than 1 % fewer than asked for because requests did not leave: 1 % of those that were due, or one in
+ * a hundred left later than 1 % of the load's time. Fewer answers alone are no such sign: those to the last requests come after
+ * the load's time, and those that failed are none.
+ * @param phases at least one
+ */
+export function isBehind(phases: readonly LoadResult[], asked: number, made: number): boolean {
+  const { unsent, due } = dueOf(phases);
   const late = median(phases.map(({ sendDelayMs, seconds }) => sendDelayMs.p99 / (1000 * seconds)));
-  const behind = unsent > tolerableShortfall * due || late > tolerableShortfall;
-  return {
-    asked, made: rps.median, unsent, due, lateMs: median(phases.map(({ sendDelayMs }) => sendDelayMs.max)),
-    reached: !(behind && rps.median < (1 - tolerableShortfall) * asked),
-  };
+  return (unsent > tolerableShortfall * due || late > tolerableShortfall) && made < (1 - tolerableShortfall) * asked;
 }
 
 /** What kept a load from its rate, in a clause: who was at its limit, or what else is seen. */

@@ -2,6 +2,7 @@
 import type { NetworkSpec, Published, Scenario } from '../scenario/model.ts';
 import type { Comparison, Metric, NoiseFloor, Round, Share, VariantResult } from '../runner/result.ts';
 import type { Use } from './disagreement.ts';
+import { foundRates } from './found-rates.ts';
 import { generatorShareOf, serverShareOf, usableCores } from './limit.ts';
 import { mergedLatency } from './merged.ts';
 import { latencyMetrics, percentilePerRound } from './metric.ts';
@@ -23,12 +24,16 @@ export interface MeasuredVariant {
   load: VariantResult['load'];
   published: Published | null;
   note?: string;
+  /** As in VariantResult. */
+  series?: string;
   /** The variant that its ratio is taken against; absent for a baseline. */
   against?: string;
   needsServerCores?: number;
   /** Absent: the machine's loopback. */
   network?: NetworkSpec;
   rounds: Round[];
+  /** What a search found in each of the rounds, as in FoundRate; absent without one. */
+  found?: readonly { rate: number; atLeast: boolean }[];
   /** As in Contender; what the variant comes down to on this machine. */
   setup: string;
   /** The same with one more core for the server; absent: no other. */
@@ -78,6 +83,7 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
     load: variant.load,
     published: variant.published,
     ...(variant.note === undefined ? {} : { note: variant.note }),
+    ...(variant.series === undefined ? {} : { series: variant.series }),
     rounds,
   };
   if (rounds.length === 0) {
@@ -93,7 +99,7 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
   const { p50, p99, max } = mergedLatency(phases.map((phase) => phase.latencyMs));
   return {
     ...about,
-    rps: { median: median(rounds.map((round) => roundRps(round.phases))) },
+    rps: { median: foundRates([variant])[0]?.rate ?? median(rpsPerRound(variant)) },
     serverCpuMicrosPerRequest: answered.length === 0 ? null : {
       median: median(answered.map((round) => 1e6 * cpuSecondsPerResponse(round))),
     },
@@ -144,7 +150,9 @@ function contender(facts: RunFacts, variant: MeasuredVariant, result: VariantRes
     rateReached: rateOf(result)?.reached ?? true,
     setup: variant.setup,
     setupOnMoreCores: variant.setupOnMoreCores ?? variant.setup,
-    publishedRps: variant.published?.rps ?? null,
+    // What an article published is of another load than rates that were searched for.
+    publishedRps: variant.found === undefined ? variant.published?.rps ?? null : null,
+    atLeast: variant.found?.some(({ atLeast }) => atLeast) ?? false,
     delayHeld: result.network?.delayHeld ?? true,
     use: useOf(facts, variant, result),
   };
@@ -174,7 +182,8 @@ function sharesOf({ looks }: RunFacts, measured: readonly MeasuredVariant[], { v
   return share === null ? [] : [{ variant, of, baseline: baseline.name, words, ...share }];
 }
 
-function rpsPerRound({ rounds }: MeasuredVariant): number[] {
+function rpsPerRound({ rounds, found }: MeasuredVariant): number[] {
+  if (found !== undefined) return found.map(({ rate }) => rate);
   return rounds.map((round) => roundRps(round.phases));
 }
 

@@ -37,6 +37,8 @@ export interface Contender {
   /** The same with one more core for the server. */
   setupOnMoreCores: string;
   publishedRps: number | null;
+  /** A search ended where the generator was at its limit: the rates that it found may be higher ones. */
+  atLeast: boolean;
   /** The delay of its network was what was asked for; true on loopback. */
   delayHeld: boolean;
   use: Use;
@@ -218,7 +220,7 @@ function sameSetup({ baseline, variant }: Pair, serverCores: number): string {
  */
 function heldBack(verdict: Verdict, baseline: Contender, variant: Contender): Contender | undefined {
   const sides = { faster: [baseline], slower: [variant], same: [baseline, variant], inconclusive: [], none: [] }[verdict];
-  return sides.find(({ use }) => limitOf(use) === 'generator');
+  return sides.find(({ atLeast, use }) => atLeast || limitOf(use) === 'generator');
 }
 
 type Judgement = Pick<Comparison, 'verdict' | 'why' | 'roundsNeeded'>;

@@ -1,10 +1,13 @@
 // The flags of every command that runs a comparison, read and checked before anything is installed or started.
-import { metrics } from '../analysis/metric.ts';
+import { isLatency, metrics } from '../analysis/metric.ts';
 import { UserError } from '../errors.ts';
+import { whole } from '../format.ts';
+import { highestRate } from '../k6/rate-search.ts';
 import { parseCpuList } from '../runner/cpu-list.ts';
 import type { FailIf, PlanOptions } from '../runner/plan.ts';
 import { unknownWord } from '../scenario/nearest.ts';
-import { mostRounds } from '../scenario/schema.ts';
+import type { Within } from '../scenario/model.ts';
+import { longestLatencyMs, mostRounds } from '../scenario/schema.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { parseInfluxUrl } from '../store/index.ts';
 import { noInstall, seconds, wholeNumber, type Flag } from './words.ts';
@@ -17,6 +20,8 @@ export const runFlags = {
   'quick': { help: 'at most 4 short rounds, for a first look' },
   'same-within': { value: '1%', help: 'how far apart two variants may be and still be the same (1%)' },
   'arrivals': { value: 'poisson', help: 'of a rate: constant, or poisson, where some come together (constant)' },
+  'within': { value: 'p99=5ms', help: 'search for the highest rate that keeps this: p50, p90 or p99, and a time' },
+  'rates': { value: '1k,2k,5k', help: 'latency by rate: all of these requests/s instead of the load\'s own' },
   'metric': { value: 'p99', help: 'what the verdict is by: rps, cpu, p50, p90, p99 (rps; at a rate p99 and p50)' },
   'fail-if': { value: 'VERDICT', help: 'exit with 3 when one is slower, faster, or different (either)' },
   'server-cpus': { value: '1', help: 'cores of the server, e.g. 2-3 (half of the whole ones)' },
@@ -54,6 +59,7 @@ export function readRunOptions(flags: ReadonlyMap<string, string>): RunOptions {
     return text === undefined ? undefined : read(text);
   };
   if (flags.has('rounds') && flags.has('precision')) throw new UserError('--rounds and --precision do not go together: leave one out', 2);
+  if (flags.has('rates') && flags.has('within')) throw new UserError('--rates and --within do not go together: one is for given rates, the other finds one', 2);
   return {
     ...present({
       rounds: given('rounds', (text) => wholeNumber('--rounds', text, mostRounds)),
@@ -61,6 +67,8 @@ export function readRunOptions(flags: ReadonlyMap<string, string>): RunOptions {
       maxTimeSeconds: given('max-time', (text) => seconds('--max-time', text, 1)),
       sameWithin: given('same-within', (text) => readPercent('--same-within', text)),
       arrivals: given('arrivals', (text) => readWord('--arrivals', text, ['constant', 'poisson'] as const)),
+      within: given('within', readWithin),
+      rates: given('rates', readRates),
       metric: given('metric', (text) => readWord('--metric', text, metrics)),
       failIf: given('fail-if', (text) => readWord('--fail-if', text, failures)),
       durationSeconds: given('duration', (text) => seconds('--duration', text, 0.1)),
@@ -83,6 +91,33 @@ function readPercent(flag: string, text: string): number {
   const percent = Number(/^(\d+(?:\.\d+)?)%$/.exec(text)?.[1]);
   if (percent >= percentRange.least && percent <= percentRange.most) return percent / 100;
   throw new UserError(`${flag} ${text}: give a percentage from ${percentRange.least}% to ${percentRange.most}%, such as 1% or 0.5%`, 2);
+}
+
+const millisecondsPerUnit: Readonly<Record<string, number>> = { us: 0.001, 'µs': 0.001, 'ms': 1, 's': 1000 };
+
+function readWithin(text: string): Within {
+  const wrong = (what: string): UserError => new UserError(`--within ${text}: ${what}, such as p99=5ms`, 2);
+  const [, metric = '', number = '', unit = ''] = /^([^=]*)=([\d.]*)(.*)$/.exec(text) ?? [];
+  if (!isLatency(metric)) throw wrong('give p50, p90 or p99 and a time');
+  const perUnit = millisecondsPerUnit[unit];
+  if (perUnit === undefined) throw wrong('give the time with its unit, us, ms or s');
+  const ms = Number(number) * perUnit;
+  if (number === '' || !(ms >= 0.001 && ms <= longestLatencyMs)) throw wrong('give a time from 1us to 60s');
+  return { metric, ms };
+}
+
+/** More make no better curve. */
+const mostRates = 20;
+
+function readRates(text: string): number[] {
+  const rates = text.split(',').map((word) => {
+    const [, number = '', thousand] = /^(\d+(?:\.\d+)?)(k?)$/.exec(word.trim()) ?? [];
+    return Number(number) * (thousand === 'k' ? 1000 : 1);
+  });
+  if (!rates.every((rate) => Number.isInteger(rate) && rate >= 1 && rate <= highestRate)) throw new UserError(`--rates ${text}: give requests/s from 1 to ${whole(highestRate)} with commas between them, such as 500,1k,2.5k`, 2);
+  if (new Set(rates).size < rates.length) throw new UserError(`--rates ${text} names a rate twice`, 2);
+  if (rates.length > mostRates) throw new UserError(`--rates names ${rates.length} rates: give at most ${mostRates}`, 2);
+  return rates.sort((a, b) => a - b);
 }
 
 const failures: readonly FailIf[] = ['slower', 'faster', 'different'];

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { hungOf, roundRps, successRatioOf, wholeRounds } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
-import { duration, success, times, whole } from '../format.ts';
+import { duration, scaledTime, success, times, whole } from '../format.ts';
 import { listed, resultHeading } from '../report/heading.ts';
 import { writeHtmlReport } from '../report/html/index.ts';
 import { markdownReport } from '../report/markdown.ts';
@@ -65,15 +65,23 @@ export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
     const look = plan.looks.find((one) => one >= round) ?? plan.rounds;
     return `round ${round} of ${look}${look === plan.rounds ? '' : ` to ${plan.rounds}`}`;
   };
+  const { within } = plan;
+  let step = '';
   return {
     load({ round, variants, rps, comparisons, secondsLeft }) {
-      progress.running({ what: roundOf(round), seen: seenSoFar(variants, rps, comparisons), secondsLeft });
+      progress.running({ what: roundOf(round), seen: [seenSoFar(variants, rps, comparisons), ...(step === '' ? [] : [step])].join(' · '), secondsLeft });
     },
-    measured({ round, variant, outcome: { phases } }) {
+    stepped({ round, steps }) {
+      step = steps.map(({ variant, rate, kept, why, latencyMs }) => `${variant} ${whole(rate)}/s: ${kept && within !== undefined ? `${within.metric} ${scaledTime(latencyMs[within.metric])}` : `no, ${why}`}`).join(', ');
+      progress.finished(`${roundOf(round)} · ${step}`);
+    },
+    measured({ round, variant, outcome: { phases, found } }) {
       const ratio = successRatioOf(phases) ?? 0;
       const hung = hungOf(phases);
       const errors = `${whole(total(phases, (phase) => phase.errors.total))} errors${hung === 0 ? '' : `, ${whole(hung)} hung`}${ratio === 1 ? '' : `, ${success(ratio)} succeeded`}`;
-      progress.finished(`${roundOf(round)} · ${variant} · ${whole(roundRps(phases))} requests/s · ${errors}`);
+      const rate = `${found?.atLeast === true ? 'at least ' : ''}${whole(found?.rate ?? roundRps(phases))} requests/s`;
+      progress.finished(`${roundOf(round)} · ${variant} · ${rate} · ${errors}`);
+      step = '';
     },
     repeated({ round, why }) {
       progress.say(`round ${round} is dropped and repeated: ${why}`);

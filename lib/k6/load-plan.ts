@@ -1,6 +1,10 @@
 // What the runner hands to the k6 script, as JSON in the environment variable BAKEOFF_LOAD. LoadOptions are also what any
 // script gives to k6/x/loadgen: they are part of the package's types.
 
+import type { LoadResult } from '../runner/result.ts';
+import type { Within } from '../scenario/model.ts';
+import type { SearchStart } from './rate-search.ts';
+
 /**
  * Options of `loadgen.run`, one load phase. `url` or `urls` has to be there, and `duration` or `requests`. Durations are
  * Go's notation: '10s', '500ms', '1m30s'. What is unknown, out of range or does not go together is refused by name.
@@ -102,13 +106,30 @@ export interface LoadPlan {
   phases: readonly AlternateOptions[];
   /** Between two phases. */
   pauseSeconds?: number;
+  /** The one phase is a step, and there are as many as the search takes, each side at a rate of its own. */
+  search?: SearchPlan;
 }
+
+/** What is searched for: the highest rate at which each side keeps a limit. */
+export interface SearchPlan {
+  within: Within;
+  /** Of the sides, in their order. */
+  from: readonly SearchStart[];
+  /** The shortest step; at a low rate it takes as long as its percentile needs. */
+  stepSeconds: number;
+}
+
+/** What a phase came to: a result for each side; of a search's step, with the rates that they were asked for, in requests/s, and whose turn it was. */
+export interface PhaseOutcome { results: LoadResult[]; step?: { rates: number[]; tried: boolean[] } }
 
 /** The name of the environment variable. */
 export const loadPlanVariable = 'BAKEOFF_LOAD';
 
-/** Starts each line of the script's console output that is the result of a phase: an array, a result for each side. */
+/** Starts each line of the script's console output that is the outcome of a phase, as JSON. */
 export const phaseLinePrefix = 'bakeoff-phase ';
 
-/** The whole line that the script prints when a phase begins. */
-export const phaseBeginsLine = 'bakeoff-phase-begins';
+/** Starts the line that the script prints when a phase begins: then the seconds of the sides' windows, as JSON, where each has its own. */
+export const phaseBeginsPrefix = 'bakeoff-phase-begins';
+
+/** The last line that the script prints. */
+export const loadOverLine = 'bakeoff-load-over';

@@ -1,11 +1,19 @@
-// The k6 script: runs the phases of a load plan and prints what each came to. Compiled to one file, script.js, which is
+// The k6 script: runs the phases of a load plan, or searches for the rates of one, and prints what each came to. Compiled to one file, script.js, which is
 // kept with the results and can be run by hand, as its first lines say.
 import { sleep } from 'k6';
 import type { Options } from 'k6/options';
 import loadgen from 'k6/x/loadgen';
-import { loadPlanVariable, phaseBeginsLine, phaseLinePrefix, type LoadPlan } from './load-plan.ts';
+import { responsesNeeded } from '../analysis/metric.ts';
+import { stepEnd } from '../analysis/within.ts';
+import {
+  loadOverLine, loadPlanVariable, phaseBeginsPrefix, phaseLinePrefix, type AlternateOptions, type LoadPlan, type PhaseOutcome, type SearchPlan, type SideOptions,
+} from './load-plan.ts';
+import { lowestRate, mostSteps, RateSearch } from './rate-search.ts';
 
 declare const __ENV: Record<string, string | undefined>;
+
+/** So many times the answers that a percentile needs: some of them may be missing. */
+const enough = 1.5;
 
 const plan = readPlan();
 
@@ -16,13 +24,49 @@ export const options: Options = {
   tags: { ...plan.tags },
 };
 
-export default function runPhases(): void {
+export default function runPlan(): void {
+  const [first] = plan.phases;
+  if (plan.search !== undefined && first !== undefined) searchRates(plan.search, first);
+  else runPhases();
+  console.log(loadOverLine);
+}
+
+function runPhases(): void {
   const pauseSeconds = plan.pauseSeconds ?? 0;
   for (const [index, phase] of plan.phases.entries()) {
     if (index > 0 && pauseSeconds > 0) sleep(pauseSeconds);
-    console.log(phaseBeginsLine);
-    console.log(phaseLinePrefix + JSON.stringify(loadgen.alternate(phase)));
+    console.log(phaseBeginsPrefix);
+    tell({ results: loadgen.alternate(phase) });
   }
+}
+
+/**
+ * All sides at once: each step loads all of them in turns, each at a rate of its own. Who is done goes on at the rate that it kept, so that the others
+ * have the same beside them as before.
+ */
+function searchRates({ within, from, stepSeconds }: SearchPlan, phase: AlternateOptions): void {
+  const searches = from.map((start) => new RateSearch(start));
+  for (let step = 1; step <= mostSteps; step++) {
+    const next = searches.map((search) => search.next());
+    if (next.every((rate) => rate === undefined)) return;
+    const rates = searches.map((search, side) => next[side] ?? search.kept ?? lowestRate);
+    const seconds = rates.map((rate) => Math.max(stepSeconds, enough * responsesNeeded(within.metric) / rate));
+    const sides = phase.sides.map((side, index): SideOptions => ({
+      ...side, rate: rates[index] as number, duration: `${Math.ceil(1000 * (seconds[index] as number))}ms`, tags: { ...side.tags, phase: String(step) },
+    }));
+    console.log(`${phaseBeginsPrefix} ${JSON.stringify(seconds)}`);
+    const results = loadgen.alternate({ ...phase, sides, seed: mostSteps * ((phase.seed ?? 1) - 1) + step });
+    const tried = next.map((rate) => rate !== undefined);
+    for (const [side, result] of results.entries()) {
+      const rate = next[side];
+      if (rate !== undefined) searches[side]?.told(rate, stepEnd({ result, rate, within }));
+    }
+    tell({ results, step: { rates, tried } });
+  }
+}
+
+function tell(outcome: PhaseOutcome): void {
+  console.log(phaseLinePrefix + JSON.stringify(outcome));
 }
 
 function readPlan(): LoadPlan {

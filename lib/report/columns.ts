@@ -6,6 +6,7 @@ import { comparable } from '../analysis/verdict.ts';
 import { kilobytes, perMillion, perSecond, short, success, times, whole } from '../format.ts';
 import type { Comparison, Phase, Result, VariantResult } from '../runner/result.ts';
 import type { Published } from '../scenario/model.ts';
+import { foundText } from './curve.ts';
 import { publishedQuantile } from './histogram.ts';
 import { ladderOf } from './ladder.ts';
 import { figure, tableOf, type Cell, type Column, type Table } from './table.ts';
@@ -31,7 +32,11 @@ export function variantTable(result: Result): Table {
     ...(phases ? [] : publishedColumns({ withHeaders, withErrors: rows.some(({ variant }) => (variant.published?.errorsPerMillion ?? 0) > 0) })),
     {
       group: here, title: 'requests/s', align: 'right',
-      cell: ({ variant }) => (variant.server === null ? 'published only' : figure(variant.rps?.median, perSecond) + missedPart(variant)),
+      cell({ variant }) {
+        if (variant.server === null) return 'published only';
+        const found = result.search?.found.find((one) => one.variant === variant.name);
+        return found === undefined ? figure(variant.rps?.median, perSecond) + missedPart(variant) : foundText(found);
+      },
     },
     // Where it may differ from phase to phase it stands beside requests/s on any terminal.
     ...(phases ? [successColumn] : []),

@@ -4,6 +4,7 @@ import { wholeRounds } from '../analysis/phases.ts';
 import { enumeration, scaledTime } from '../format.ts';
 import type { Result, VariantResult } from '../runner/result.ts';
 import { hasPhases, variantTable } from './columns.ts';
+import { curvePart } from './curve.ts';
 import { finishTable, lineTables } from './h2load.ts';
 import { histogramTable } from './histogram.ts';
 import { ladderPart } from './ladder.ts';
@@ -15,7 +16,7 @@ import { wrkTables } from './wrk.ts';
 
 /** The article's table and what belongs to it: phases, the link, histogram, the ladder, requests/s by streams. */
 export function tableParts(result: Result): Part[] {
-  return [...articleParts(result), ...histogramPart(result), ...ladderPart(result), ...streamsPart(result)];
+  return [...articleParts(result), ...curvePart(result), ...histogramPart(result), ...ladderPart(result), ...streamsPart(result)];
 }
 
 /** The article's table, with several load phases one of them above it, and what went over the link below it. */
@@ -27,6 +28,8 @@ export function articleParts(result: Result): Part[] {
 
 /** The lines of the load tool that the articles used: h2load's where there is HTTP/2, wrk's for what is over HTTP/1. */
 export function lineParts(result: Result): Part[] {
+  // They print one load, and a search is many.
+  if (result.search !== undefined) return [];
   return [...h2loadPart(result), ...wrkPart(result)];
 }
 

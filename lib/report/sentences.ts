@@ -12,6 +12,7 @@ import type { Load } from '../scenario/load.ts';
 import type { LoadProfile } from '../scenario/model.ts';
 import { noiseFloorLines, partialLines, roundsLines, roundsNeeded, scopeLines, undecidedLines } from './certainty.ts';
 import { comparesProtocols } from './columns.ts';
+import { foundLines } from './curve.ts';
 import { groupedBy } from './grouped.ts';
 import { kernelSettingLines } from './kernel-settings.ts';
 import { ladderOf } from './ladder.ts';
@@ -69,10 +70,10 @@ function timeText({ seconds, estimated, atMost }: Heading): string {
 }
 
 /** The article's command line, and what of it is different here. */
-export function loadText(profile: Pick<LoadProfile, 'threads' | 'durationSeconds' | 'requests'>, load: Pick<Load, 'command' | 'threads' | 'durationSeconds' | 'requests' | 'arrivals'>): string {
+export function loadText(profile: Pick<LoadProfile, 'threads' | 'durationSeconds' | 'requests'>, load: Pick<Load, 'command' | 'threads' | 'durationSeconds' | 'requests' | 'arrivals' | 'searched' | 'rate'>): string {
   const here = [
     ...(load.threads === profile.threads ? [] : [`${load.threads} ${load.threads === 1 ? 'thread' : 'threads'}`]),
-    ...(load.durationSeconds === profile.durationSeconds ? [] : [`${load.durationSeconds} s`]),
+    ...(load.searched === true ? [`steps of ${load.durationSeconds} s at rates that are searched for`] : load.durationSeconds === profile.durationSeconds ? [] : [`${load.durationSeconds} s`]),
     ...(load.requests === undefined || load.requests === profile.requests ? [] : [`${whole(load.requests)} requests`]),
     ...(load.arrivals === 'poisson' ? ['Poisson arrivals'] : []),
   ];
@@ -87,6 +88,7 @@ export function findingLines(result: Result): string[] {
   return [
     ...partialLines(result),
     ...nothingLines(result),
+    ...foundLines(result),
     ...comparisonLines(result),
     ...result.shares.map((share) => shareSentence(share, result)),
     ...latencyLines(result.variants),

@@ -1,4 +1,5 @@
 // What a run knows so far, as its result.
+import { foundRates } from '../analysis/found-rates.ts';
 import { summarise, type MeasuredVariant } from '../analysis/summarise.ts';
 import { warningText, type Warning } from '../analysis/warnings.ts';
 import { baselineName, loadOf, networkOf, pageOf } from '../scenario/catalogue.ts';
@@ -9,7 +10,7 @@ import type { NetworkSpec, Page, ServerSpec, Variant } from '../scenario/model.t
 import { workersFor } from '../servers/index.ts';
 import { sharesCores } from './cores.ts';
 import type { Plan } from './plan.ts';
-import type { Environment, Integrity, KernelSetting, Result, Round } from './result.ts';
+import type { Environment, Integrity, KernelSetting, Result, Round, SearchStep } from './result.ts';
 import type { RunContext, Tried, VariantRound } from './round.ts';
 
 /** A round that counts: every variant once. `round` names it. */
@@ -21,6 +22,8 @@ export interface Known {
   notes: readonly Warning[];
   /** Empty until the servers were tried. */
   tried: ReadonlyMap<string, Tried>;
+  /** Of a search; empty without one. */
+  steps: readonly SearchStep[];
 }
 
 export function buildResult({ plan, store }: RunContext, environment: Environment, known: Known, startedAt: Date, state: Result['state']): Result {
@@ -51,6 +54,7 @@ export function buildResult({ plan, store }: RunContext, environment: Environmen
     environment,
     variants,
     comparisons,
+    ...(plan.within === undefined ? {} : { search: { within: plan.within, found: foundRates(measured), steps: [...known.steps] } }),
     shares,
     looks: [...plan.looks],
     ...(plan.precision === undefined ? {} : { precision: plan.precision }),
@@ -73,6 +77,7 @@ function tableVariant(plan: Plan, variant: Variant, { kept, tried }: Known): Mea
     name: variant.name,
     published: variant.published ?? null,
     ...(variant.note === undefined ? {} : { note: variant.note }),
+    ...(variant.series === undefined ? {} : { series: variant.series }),
     ...(against === undefined ? {} : { against }),
     ...(variant.needsServerCores === undefined ? {} : { needsServerCores: variant.needsServerCores }),
     ...(network === undefined ? {} : { network }),
@@ -96,6 +101,7 @@ function tableVariant(plan: Plan, variant: Variant, { kept, tried }: Known): Mea
     server,
     load: { ...withoutSecrets(load), ...asked },
     rounds: outcomes.map(({ round, outcome }): Round => ({ round, phases: outcome.phases })),
+    ...(plan.within === undefined ? {} : { found: outcomes.flatMap(({ outcome: { found } }) => found ?? []) }),
     setup: setupOf(spec, server.workers, load, page, network),
     setupOnMoreCores: setupOf(spec, workersFor(spec, plan.cores.serverCpus.length + 1, plan.exact), load, page, network),
   };

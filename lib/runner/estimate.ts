@@ -31,9 +31,12 @@ function secondsOnTheWay({ connections, streams, keepAlive }: Load, { toServer, 
   return (keepAlive ? 1 : 2) * (toServer.delayMs + toClient.delayMs) / 1000 / (connections * streams);
 }
 
-/** Estimated seconds of one group in one round: all its phases and the pauses between them. */
-export function secondsPerGroup({ scenario }: Pick<PlanDraft, 'scenario'>, { sides }: Group): number {
-  const { count, pauseSeconds } = scenario.phases ?? { count: 1, pauseSeconds: 0 };
+/** Steps of a search: the first round's takes more, which knows nothing yet, and later ones fewer. */
+const stepsPerSearch = 7;
+
+/** Estimated seconds of one group in one round: all its phases, or steps, and the pauses between them. */
+export function secondsPerGroup({ scenario, within }: Pick<PlanDraft, 'scenario' | 'within'>, { sides }: Group): number {
+  const { count, pauseSeconds } = scenario.phases ?? { count: within === undefined ? 1 : stepsPerSearch, pauseSeconds: 0 };
   return sides.reduce((sum, { variant, load }) => {
     const network = networkOf(scenario, variant);
     return sum + count * expectedSeconds(load, pageOf(scenario, variant), network) + serverSeconds + (network === undefined ? 0 : networkSeconds);
@@ -44,19 +47,23 @@ export function secondsPerGroup({ scenario }: Pick<PlanDraft, 'scenario'>, { sid
  * When the windows of a phase begin and end, in seconds since its begin, as far as that can be told: those of all sides, which
  * come forward at the same pace in their turns. A server that is idle before its window, or after a count of requests, is sampled
  * well enough without.
+ * @param windows their seconds, where the phase says so itself
  */
-export function windowBounds(scenario: Scenario, { sides }: Group): number[] {
-  const lengths = sides.map(({ variant, load }) => expectedSeconds(load, pageOf(scenario, variant), networkOf(scenario, variant)));
+export function windowBounds(scenario: Scenario, { sides }: Group, windows?: readonly number[]): number[] {
+  const lengths = sides.map(({ variant, load }, side) => {
+    const window = windows?.[side];
+    return window === undefined ? expectedSeconds(load, pageOf(scenario, variant), networkOf(scenario, variant)) : load.warmupSeconds + window;
+  });
   const passed = (seconds: number): number => lengths.reduce((sum, length) => sum + Math.min(length, seconds), 0);
-  const bounds = sides.flatMap(({ load: { warmupSeconds, durationSeconds, requests, rate } }) => [
-    ...(warmupSeconds > 0 ? [warmupSeconds] : []), ...(durationSeconds === undefined ? [] : [warmupSeconds + durationSeconds]),
+  const bounds = sides.flatMap(({ load: { warmupSeconds, durationSeconds, requests, rate } }, side) => [
+    ...(warmupSeconds > 0 ? [warmupSeconds] : []), ...(durationSeconds === undefined ? [] : [warmupSeconds + (windows?.[side] ?? durationSeconds)]),
     ...(rate === undefined || requests === undefined ? [] : [warmupSeconds + requests / rate]),
   ]);
   return [...new Set(bounds.map(passed))];
 }
 
 /** Estimated seconds of one round: every group once. */
-export function secondsPerRound(plan: Pick<PlanDraft, 'scenario' | 'groups'>): number {
+export function secondsPerRound(plan: Pick<PlanDraft, 'scenario' | 'groups' | 'within'>): number {
   return plan.groups.reduce((sum, group) => sum + secondsPerGroup(plan, group), 0);
 }
 

@@ -1,6 +1,6 @@
 // Which variants of a round are alive together and take turns.
 import { networkOf, pageOf } from '../scenario/catalogue.ts';
-import type { Load } from '../scenario/load.ts';
+import { isAtRate, type Load } from '../scenario/load.ts';
 import type { Page, Scenario, Variant } from '../scenario/model.ts';
 import type { PlannedVariant } from './plan.ts';
 
@@ -57,8 +57,8 @@ export function groupsOf(scenario: Scenario, variants: readonly PlannedVariant[]
   const together = variants.filter(({ variant }) => isInTurns(scenario, variant));
   return [
     ...variants.filter((planned) => !together.includes(planned)).map((planned) => groupOf([planned])),
-    ...fitting(scenario, together.filter(({ load }) => load.rate === undefined), limits),
-    ...fitting(scenario, together.filter(({ load }) => load.rate !== undefined), limits),
+    ...fitting(scenario, together.filter(({ load }) => !isAtRate(load)), limits),
+    ...fitting(scenario, together.filter(({ load }) => isAtRate(load)), limits),
   ];
 }
 
@@ -93,6 +93,6 @@ function bytesOf({ connections, streams }: Load, { bodyBytes }: Pick<Page, 'body
 }
 
 function groupOf(sides: readonly PlannedVariant[]): Group {
-  const hasRate = sides.some(({ load }) => load.rate !== undefined);
+  const hasRate = sides.some(({ load }) => isAtRate(load));
   return { sides, sliceSeconds: hasRate ? rateSliceSeconds : Math.min(sliceSeconds, longestAwaySeconds / sides.length) };
 }

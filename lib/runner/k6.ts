@@ -4,14 +4,13 @@ import { closeSync, openSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { loadPlanVariable, type LoadPlan, type SideOptions } from '../k6/load-plan.ts';
+import { loadPlanVariable, type LoadPlan, type PhaseOutcome, type SideOptions } from '../k6/load-plan.ts';
 import { shownHeaders } from '../scenario/load/secrets.ts';
 import { startChild, type Child } from '../process.ts';
 import { causeLine, lastLines } from '../log-file.ts';
 import type { Interrupt } from './interrupt.ts';
-import { readPhaseResults } from './record.ts';
+import { readPhases } from './record.ts';
 import { isFull } from './results-folder.ts';
-import type { LoadResult } from './result.ts';
 
 export interface K6Options {
   binary: string;
@@ -35,14 +34,14 @@ export interface RunningK6 {
   /** Whether every phase has told its result. */
   isLoadOver(): Promise<boolean>;
   /**
-   * The results of the phases, each with one for each side, once k6 has ended. Throws an Error with its error, or last line, when some are missing or it failed; how it
-   * ended is of no matter where it was `ended` here.
+   * The outcomes of the phases, once k6 has ended. Throws an Error with its error, or last line, when some are missing or it failed;
+   * how it ended is of no matter where it was `ended` here.
    */
-  results(ended?: boolean): Promise<LoadResult[][]>;
+  results(ended?: boolean): Promise<PhaseOutcome[]>;
 }
 
-/** Begins what k6 logs of an error of the module's. */
-const scriptError = 'GoError: ';
+/** What k6 logs of an error of the module's, which is Go's, or of the script's. */
+const scriptError = /^\w*Error: /;
 
 /** What k6 hears of TERM is "stop and flush"; its outputs may need this long where the database is slow. */
 const k6GraceMs = 10_000;
@@ -68,10 +67,10 @@ const patienceSeconds = 30;
 const flushMs = 5000;
 
 /**
- * Runs k6 until it has ended, and returns the results of its phases, each with one for each side. k6 is ended when its peer dies or the person interrupts.
+ * Runs k6 until it has ended, and returns the outcomes of its phases. k6 is ended when its peer dies or the person interrupts.
  * @throws LoadFailure, Interrupted after a signal
  */
-export async function runK6(options: K6Options, { interrupt, peerDied, outputHangs, watch }: Beside): Promise<LoadResult[][]> {
+export async function runK6(options: K6Options, { interrupt, peerDied, outputHangs, watch }: Beside): Promise<PhaseOutcome[]> {
   interrupt.signal.throwIfAborted();
   const k6 = await startK6(options);
   // From here on all that runs is ended below.
@@ -152,23 +151,23 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
     consoleFile,
     async isLoadOver() {
       // Half a line is none yet.
-      return (await readPhaseResults(consoleFile).catch(() => [])).length === loadPlan.phases.length;
+      return (await readPhases(consoleFile).catch(() => ({ over: false }))).over;
     },
     async results(ended = false) {
       const { code, signal } = await child.exited;
-      const results = await readPhaseResults(consoleFile);
-      if ((code === 0 || ended) && results.length === loadPlan.phases.length) {
+      const { phases, over } = await readPhases(consoleFile);
+      if ((code === 0 || ended) && over) {
         // Of a k6 that was built before the engine told it.
-        if (results.flat().some(({ latencyMs }) => !Array.isArray(latencyMs.histogram))) throw new Error(`${options.binary} is older than this bakeoff: leave K6_BIN unset, and a new one is built`);
-        return results;
+        if (phases.flatMap(({ results }) => results).some(({ latencyMs }) => !Array.isArray(latencyMs.histogram))) throw new Error(`${options.binary} is older than this bakeoff: leave K6_BIN unset, and a new one is built`);
+        return phases;
       }
       // Its record, its results and its complaint about them are missing then.
       if (await isFull(folder)) throw new Error(`the file system of ${folder} is full`);
       const how = signal === null ? `code ${code}` : `signal ${signal}`;
       const lines = await lastLines(logFile);
       // A phase that fails does not fail k6, which sums up behind its error.
-      const error = lines.find((line) => line.startsWith(scriptError))?.slice(scriptError.length);
-      throw new Error(`k6 ended with ${how}: ${error ?? causeLine(lines) ?? 'it said nothing'}`);
+      const error = lines.find((line) => scriptError.test(line));
+      throw new Error(`k6 ended with ${how}: ${error?.replace(/^GoError: /, '') ?? causeLine(lines) ?? 'it said nothing'}`);
     },
   };
 }

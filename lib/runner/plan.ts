@@ -3,10 +3,12 @@ import os from 'node:os';
 import { minimumRounds } from '../analysis/verdict.ts';
 import { UserError } from '../errors.ts';
 import { duration } from '../format.ts';
-import type { AlternateOptions, LoadOptions, LoadPlan, SideOptions } from '../k6/load-plan.ts';
+import type { AlternateOptions, LoadOptions, LoadPlan, SearchPlan, SideOptions } from '../k6/load-plan.ts';
+import { mostSteps, type SearchStart } from '../k6/rate-search.ts';
 import { baselineName, fitVariantLoad, isRunnable, networkOf, pageOf, type RunnableVariant } from '../scenario/catalogue.ts';
-import type { Load } from '../scenario/load.ts';
-import type { Arrivals, Page, Scenario, ServerSpec, Variant } from '../scenario/model.ts';
+import { atRates } from '../scenario/at-rates.ts';
+import { isAtRate, type Load } from '../scenario/load.ts';
+import type { Arrivals, Page, Scenario, ServerSpec, Variant, Within } from '../scenario/model.ts';
 import { serverNameOf } from '../scenario/url.ts';
 import { fileLimitFor, hardFilesLimit, requireFiles } from '../servers/files-limit.ts';
 import { sharesCores, type Cores } from './cores.ts';
@@ -31,6 +33,10 @@ export interface PlanOptions {
   durationSeconds?: number;
   /** Instead of those of the loads' rates. */
   arrivals?: Arrivals;
+  /** Instead of the scenario's. */
+  within?: Within;
+  /** Each variant at each of these, in requests/s, instead of its own load's. */
+  rates?: readonly number[];
   quick: boolean;
   exact: boolean;
   /** See StartOptions. */
@@ -64,6 +70,8 @@ export interface Plan {
   sameWithin: number;
   /** As in PlanOptions. */
   metric?: Metric;
+  /** The limit that rates are searched for. */
+  within?: Within;
   quick: boolean;
   exact: boolean;
   trustConfig: boolean;
@@ -85,20 +93,24 @@ const precisionLooks = [5, 10, 20, 40, 80];
 const defaultSameWithin = 0.01;
 
 /**
- * @param shown as findVariants gives them
+ * @param asked as findVariants gives them
  * @param limits of this machine: files are the hard limit, to which Node and Go raise their own
  * @throws UserError for a load that cannot be fitted, with more connections than files may be open, for a time that no round
  * fits into, or a plan that cannot come to the verdict that is asked about
  */
-export function makePlan(scenario: Scenario, shown: readonly Variant[], cores: Cores, options: PlanOptions, limits = machineLimits()): PlanDraft {
-  const { quick, exact, durationSeconds } = options;
+export function makePlan(asWritten: Scenario, asked: readonly Variant[], cores: Cores, options: PlanOptions, limits = machineLimits()): PlanDraft {
+  const { quick, exact, durationSeconds, rates } = options;
+  const scenario = rates === undefined ? asWritten : atRates(asWritten, asked, rates);
+  const shown = rates === undefined ? asked : scenario.variants;
   const usual = scenario.rounds ?? defaultRounds;
+  const within = options.within ?? scenario.within;
   const variants = shown.filter(isRunnable).map((variant): PlannedVariant => ({
     variant,
     load: fitVariantLoad(scenario, variant, {
       inTurns: isInTurns(scenario, variant),
       generatorCores: cores.generatorCpus.length, exact, quick, ...(durationSeconds === undefined ? {} : { durationSeconds }),
       ...(options.arrivals === undefined ? {} : { arrivals: options.arrivals }),
+      ...(within === undefined ? {} : { searched: true }),
     }),
   }));
   for (const { variant: { name, server }, load: { connections } } of variants) {
@@ -113,10 +125,12 @@ export function makePlan(scenario: Scenario, shown: readonly Variant[], cores: C
     ...(options.maxTimeSeconds === undefined ? {} : { maxTimeSeconds: options.maxTimeSeconds }),
     ...(options.precision === undefined ? {} : { precision: options.precision }),
     ...(options.metric === undefined ? {} : { metric: options.metric }),
+    ...(within === undefined ? {} : { within }),
   };
   requireTime(draft);
   requireMetric(draft);
-  if (options.arrivals !== undefined && !variants.some(({ load }) => load.rate !== undefined)) throw new UserError(`--arrivals ${options.arrivals}: are those of a rate, and no load has one: give one such as --load 'vegeta attack -rate=1000 -duration=10s'`, 2);
+  requireSearchable(draft);
+  if (options.arrivals !== undefined && !variants.some(({ load }) => isAtRate(load))) throw new UserError(`--arrivals ${options.arrivals}: are those of a rate, and no load has one: give one such as --load 'vegeta attack -rate=1000 -duration=10s'`, 2);
   if (options.failIf !== undefined) requireVerdict(draft);
   return draft;
 }
@@ -130,6 +144,12 @@ function requireTime(draft: PlanDraft): void {
 function requireMetric({ metric, variants }: PlanDraft): void {
   const open = variants.find(({ load }) => load.rate !== undefined);
   if (metric === 'rps' && open !== undefined) throw new UserError(`--metric rps: ${open.load.command} sets requests/s itself: take p50, p90, p99 or cpu, or a load without a rate`, 2);
+}
+
+function requireSearchable({ scenario, within, metric }: PlanDraft): void {
+  if (within === undefined) return;
+  if (scenario.phases !== undefined) throw new UserError(`--within: ${scenario.name} has ${scenario.phases.count} load phases on one server, and a search has steps of its own: take another scenario`, 2);
+  if (metric !== undefined) throw new UserError(`--metric ${metric} and --within: a search compares the rates that it finds: leave --metric out`, 2);
 }
 
 function requireVerdict(draft: PlanDraft): void {
@@ -160,11 +180,18 @@ const patience = 20;
  */
 export interface Target { url: string; netns?: string | undefined; processGroup: number }
 
-/** What k6 gets for a group in one round. @param targets of its sides, in their order */
-export function loadPlanFor(plan: Plan, { sides, sliceSeconds, drains = false }: Group, round: number, targets: readonly Target[]): LoadPlan {
+/**
+ * What k6 gets for a group in one round.
+ * @param targets of its sides, in their order
+ * @param from where the sides' searches begin
+ */
+export function loadPlanFor(
+  plan: Plan, { sides, sliceSeconds, drains = false }: Group, round: number, targets: readonly Target[], from: readonly SearchStart[] = [],
+): LoadPlan {
   const { scenario } = plan;
   const { count: phases, pauseSeconds } = scenario.phases ?? { count: 1, pauseSeconds: 0 };
-  const longest = sides.reduce((sum, { variant, load }) => (
+  const search = searchPlanFor(plan, sides, from);
+  const longest = search !== undefined ? mostSteps * longestStepSeconds(sides) : sides.reduce((sum, { variant, load }) => (
     sum + expectedSeconds(load, pageOf(scenario, variant), networkOf(scenario, variant)) * (load.durationSeconds === undefined ? patience : 1) + load.timeoutSeconds
   ), 0);
   const phase = (number: number): AlternateOptions => ({
@@ -186,15 +213,27 @@ export function loadPlanFor(plan: Plan, { sides, sliceSeconds, drains = false }:
     maxDurationSeconds: Math.ceil(phases * longest + (phases - 1) * pauseSeconds) + 10,
     phases: Array.from({ length: phases }, (_, index) => phase(index + 1)),
     ...(pauseSeconds === 0 ? {} : { pauseSeconds }),
+    ...(search === undefined ? {} : { search }),
   };
+}
+
+function searchPlanFor({ within }: Plan, sides: readonly PlannedVariant[], from: readonly SearchStart[]): SearchPlan | undefined {
+  if (within === undefined) return undefined;
+  return { within, from, stepSeconds: Math.max(...sides.map(({ load }) => load.durationSeconds ?? 0)) };
+}
+
+/** At the lowest rate a p99 takes 15 s, and no step waits for more than its time-out. */
+function longestStepSeconds(sides: readonly PlannedVariant[]): number {
+  return sides.reduce((sum, { load: { durationSeconds = 0, warmupSeconds, timeoutSeconds } }) => sum + Math.max(15, durationSeconds) + warmupSeconds + timeoutSeconds, 0);
 }
 
 /**
  * Where nothing else needs the generator's cores: neither the server, nor the processes that are the network. At a rate the
  * thread sleeps between requests: one that never does has to wait for its core when the database or the runner have had it.
  */
-function maySpin(cores: Cores, { threads, rate }: Load, { netns }: Target): boolean {
-  return rate === undefined && netns === undefined && !sharesCores(cores) && threads <= cores.generatorCpus.length;
+function maySpin(cores: Cores, load: Load, { netns }: Target): boolean {
+  const { threads } = load;
+  return !isAtRate(load) && netns === undefined && !sharesCores(cores) && threads <= cores.generatorCpus.length;
 }
 
 /** What the engine is asked for. `page`: the one at the target's `url`. */

@@ -2,8 +2,7 @@
 import { closeSync, openSync, readFileSync, readSync, watch } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { phaseBeginsLine, phaseLinePrefix } from '../k6/load-plan.ts';
-import type { LoadResult } from './result.ts';
+import { loadOverLine, phaseBeginsPrefix, phaseLinePrefix, type PhaseOutcome } from '../k6/load-plan.ts';
 
 /**
  * A second's samples: first the time under load, then the responses by class, at last the connections. k6 writes the keys in this
@@ -14,24 +13,46 @@ const sampleLine = /^\{"metric":"loadgen_(seconds|responses|connections)","type"
 /** A shorter rest of a second has too few responses to say how many there are in one. */
 const shortestSeconds = 0.1;
 
+/** What the script tells while it runs. */
+export interface ConsoleEvents {
+  /** A phase begins. @param seconds of the sides' windows, where they are its own */
+  begins(seconds: number[] | undefined): void;
+  /** A phase is over. */
+  over(outcome: PhaseOutcome): void;
+}
+
 /**
- * Calls `begins` at the begin of each phase, as soon as the script has printed so, and returns a function that ends this. Where the
- * kernel has no watch to give (inotify's limits) it never calls.
+ * Tells of the lines that the script prints, as soon as they are there, and returns a function that ends this. Where the kernel has
+ * no watch to give (inotify's limits) it never does.
  * @param file the script's console output; its folder exists
  */
-export function watchPhaseBegins(file: string, begins: () => void): () => void {
+export function watchConsole(file: string, { begins, over }: ConsoleEvents): () => void {
   let seen = 0;
   try {
     const watcher = watch(path.dirname(file), (_, name) => {
       if (name !== path.basename(file)) return;
-      const lines = linesOf(file).filter((line) => line === phaseBeginsLine).length;
-      for (; seen < lines; seen++) begins();
+      // The last one is half a line, or none.
+      const lines = linesOf(file).slice(0, -1);
+      for (; seen < lines.length; seen++) {
+        const line = lines[seen] as string;
+        if (line.startsWith(phaseLinePrefix)) over(outcomeIn(line));
+        else if (line.startsWith(phaseBeginsPrefix)) begins(secondsIn(line));
+      }
     });
     watcher.on('error', () => watcher.close());
     return () => watcher.close();
   } catch {
     return () => undefined;
   }
+}
+
+function secondsIn(line: string): number[] | undefined {
+  const json = line.slice(phaseBeginsPrefix.length);
+  return json === '' ? undefined : JSON.parse(json) as number[];
+}
+
+function outcomeIn(line: string): PhaseOutcome {
+  return JSON.parse(line.slice(phaseLinePrefix.length)) as PhaseOutcome;
 }
 
 function linesOf(file: string): string[] {
@@ -91,13 +112,12 @@ export class RecordTail {
   }
 }
 
-/** The results of the phases, in order, each with one for each side, from the script's console output. None when the file is not there. */
-export async function readPhaseResults(file: string): Promise<LoadResult[][]> {
+/** The outcomes of the phases, in order, from the script's console output, and whether they are all. None when the file is not there. */
+export async function readPhases(file: string): Promise<{ phases: PhaseOutcome[]; over: boolean }> {
   const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return '';
     throw error;
   });
-  return text.split('\n')
-    .filter((line) => line.startsWith(phaseLinePrefix))
-    .map((line) => JSON.parse(line.slice(phaseLinePrefix.length)) as LoadResult[]);
+  const lines = text.split('\n');
+  return { phases: lines.filter((line) => line.startsWith(phaseLinePrefix)).map(outcomeIn), over: lines.includes(loadOverLine) };
 }

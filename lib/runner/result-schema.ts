@@ -4,10 +4,10 @@ import { UserError } from '../errors.ts';
 import {
   check, count, each, exactly, figure, flag, isObject, list, name, oneOf, open, orAbsent, orElse, orNull, placeOf, signed, text, texts, trueOrAbsent, whole, within, type Form,
 } from '../form.ts';
-import { mostRounds, networkForm, protocol, publishedForm } from '../scenario/schema.ts';
+import { mostRounds, networkForm, protocol, publishedForm, withinForm } from '../scenario/schema.ts';
 import type {
   BesideRatio, BucketShare, Comparison, Distribution, Environment, Integrity, KernelSetting, LatencyDistribution, LatencyFigures, LinkTraffic, LoadResult, NetworkResult, NetworkUse,
-  Noise, NoiseFloor, Phase, PhaseResult, Result, Round, Share, Traffic, VariantResult,
+  FoundRate, Noise, NoiseFloor, Phase, PhaseResult, Result, Round, Search, SearchStep, Share, Traffic, VariantResult,
 } from './result.ts';
 
 const schema = 1;
@@ -83,7 +83,7 @@ const countOrAbsent = orAbsent(figure);
 const load = v.pipe(
   v.custom(isObject, 'has to be an object'),
   v.objectWithRest({
-    command: orAbsent(text), protocol, threads: count, ...each(['streams', 'rate', 'durationSeconds', 'requests'], countOrAbsent),
+    command: orAbsent(text), protocol, threads: count, ...each(['streams', 'rate', 'durationSeconds', 'requests'], countOrAbsent), searched: orAbsent(trueOrAbsent),
     asWritten: orAbsent(open({ threads: count, ...each(['durationSeconds', 'requests'], countOrAbsent) })),
   }, v.unknown(), 'is missing'),
 ) as unknown as Form<VariantResult['load']>;
@@ -91,7 +91,7 @@ const load = v.pipe(
 const variant = exactly<VariantResult>()(open({
   name,
   server: orNull(open({ name, version: text, workers: count, config: texts, redirections: texts })),
-  publishedOnly: orAbsent(text), load, published: orNull(publishedForm(open)), note: orAbsent(text), rounds: list(round),
+  publishedOnly: orAbsent(text), load, published: orNull(publishedForm(open)), note: orAbsent(text), series: orAbsent(name), rounds: list(round),
   rps: orNull(median), serverCpuMicrosPerRequest: orNull(median), latencyMs: orNull(open(each(['p50', 'p99', 'max'], figure))),
   ...each(['errorsPerMillion', 'successRatio', 'serverShare', 'generatorShare'], orNull(figure)),
   network: orNull(networkResult), traffic: orNull(traffic), phases: list(phaseResult),
@@ -106,6 +106,13 @@ const comparison = exactly<Comparison>()(open({
   cpu: orNull(open(ratio)),
   latency: orElse(open(each(['p50', 'p90', 'p99'], orNull(exactly<BesideRatio>()(open({ ...ratio, verdict }))))), () => ({ p50: null, p90: null, p99: null })), roundRatios: list(figure), outliers: list(roundNumber), roundsNeeded: orNull(figure), disagreement: text, delayNotHeld: texts,
 }));
+const search = exactly<Search>()(open({
+  within: withinForm(open),
+  found: list(exactly<FoundRate>()(open({ variant: name, rate: figure, ci95: orNull(v.strictTuple([bound, bound], two)), atLeast: flag }))),
+  steps: list(exactly<SearchStep>()(open({
+    round: roundNumber, variant: name, ...each(['rate', 'made'], figure), latencyMs: open(each(['p50', 'p90', 'p99'], figure)), kept: flag, why: text,
+  }))),
+}));
 const share = exactly<Share>()(open({ ...each(['variant', 'of', 'baseline'], name), words: text, share: signed, ci95: orNull(v.strictTuple([signed, signed], two)) }));
 const environment = exactly<Environment>()(open({
   ...each(['bakeoff', 'cpuModel', 'kernel', 'os', 'bootId'], text), cores: count, memoryBytes: count, governor: orNull(text), bootedAt: instant,
@@ -115,7 +122,7 @@ const environment = exactly<Environment>()(open({
 
 const result = exactly<Result>()(open({
   schema: v.literal(schema), run: runName, scenario: name, title: text, knob: orAbsent(text), control: orAbsent(trueOrAbsent),
-  startedAt: instant, endedAt: instant, state: oneOf(['complete', 'partial']), quick: flag, environment, variants: list(variant), comparisons: list(comparison), shares: list(share),
+  startedAt: instant, endedAt: instant, state: oneOf(['complete', 'partial']), quick: flag, environment, variants: list(variant), comparisons: list(comparison), search: orAbsent(search), shares: list(share),
   looks: list(count), precision: orAbsent(figure), sameWithin: figure, noiseFloor: orNull(exactly<NoiseFloor>()(open({ rounds: count, ratio: figure }))),
   kernelSettings: list(exactly<KernelSetting>()(open({ side: oneOf(['server', 'client']), name: text, value: text, problem: orAbsent(text), variants: list(name) }))),
   integrity: orNull(exactly<Integrity>()(open(each(['requests', 'stored', 'backfilled', 'lost'], count)))),

@@ -1,6 +1,6 @@
 // The contract of results/<run>/result.json (schema 1), and of what `loadgen.run` in k6 returns. result-schema.ts checks one
 // that is read, and does not compile unless it says the same.
-import type { LoadProfile, NetworkSpec, Published } from '../scenario/model.ts';
+import type { LoadProfile, NetworkSpec, Published, Within } from '../scenario/model.ts';
 
 export interface Distribution {
   min: number;
@@ -241,16 +241,19 @@ export interface VariantResult {
   /** Why nobody can run it here; only where `server` is null. */
   publishedOnly?: string;
   /**
-   * What the engine was asked to do, as fitted here; of a variant that is published only, the article's. `rate`: open model.
+   * What the engine was asked to do, as fitted here; of a variant that is published only, the article's. `rate`: open model. `searched`:
+   * the same at rates that a search tried, `durationSeconds` each.
    * `command` is the load as it is written, `asWritten` what of that may be otherwise here.
    */
   load: {
-    command?: string; protocol: LoadProfile['protocol']; threads: number; streams?: number; rate?: number; durationSeconds?: number; requests?: number;
+    command?: string; protocol: LoadProfile['protocol']; threads: number; streams?: number; rate?: number; searched?: true; durationSeconds?: number; requests?: number;
     asWritten?: { threads: number; durationSeconds?: number; requests?: number };
     [detail: string]: unknown;
   };
   published: Published | null;
   note?: string;
+  /** Of a sweep: what it is, at `load.rate`. */
+  series?: string;
   rounds: Round[];
   /** Responses per second; null when the variant was not run here. */
   rps: { median: number } | null;
@@ -275,6 +278,29 @@ export interface VariantResult {
   /** One per load phase, in order; empty when the variant was not run here. */
   phases: PhaseResult[];
 }
+
+/** A variant at a rate that a search tried. `round` as in Round. */
+export interface SearchStep {
+  round: number;
+  variant: string;
+  /** requests/s: asked for, and answered. */
+  rate: number;
+  made: number;
+  /** From when a request was due, unanswered ones included. Of fewer than 10 answers beyond it a percentile says little. */
+  latencyMs: Record<LatencyMetric, number>;
+  kept: boolean;
+  /** Why it was not kept, in a clause; '' where it was. */
+  why: string;
+}
+
+/**
+ * The highest rate at which a variant keeps the limit, in requests/s: the geometric mean over rounds, each of which is that of the
+ * highest rate that kept it and the lowest that did not. `ci95`: with 4 rounds or more. `atLeast`: beyond it the generator was at its limit.
+ */
+export interface FoundRate { variant: string; rate: number; ci95: [number, number] | null; atLeast: boolean }
+
+/** A search: steps in the order in which they were tried, those of a round that was not finished among them. */
+export interface Search { within: Within; found: FoundRate[]; steps: SearchStep[] }
 
 export type Verdict = 'faster' | 'slower' | 'same' | 'inconclusive' | 'none';
 
@@ -368,6 +394,11 @@ export interface Result {
   environment: Environment;
   variants: VariantResult[];
   comparisons: Comparison[];
+  /**
+   * Absent unless the highest rate within a limit was searched for. Then a round of a variant is the step at the highest rate that it
+   * kept, `rps` is what the search found, and so are comparisons by requests/s.
+   */
+  search?: Search;
   /** Empty where the scenario asks for none. */
   shares: Share[];
   /** After how many rounds the verdicts are looked at: one number, or several with `--precision`, each with its part of the 5 %. */

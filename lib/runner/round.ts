@@ -1,6 +1,7 @@
 // One group in one round: its networks and servers anew, the load on them, what all used, and whether every sample was stored.
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import { hundredths, whole } from '../format.ts';
 import type { LinkCounts, LinkReport } from '../network/link-messages.ts';
@@ -12,6 +13,7 @@ import { endWithUs, startServer, stoppedIn, watchUpstreams, whyNotStoppable, wor
 import { checkRound, serverSamplePoints, type RoundIntegrity, type Store } from '../store/index.ts';
 import { machineClock } from './clock.ts';
 import { sharesCores, type Cores } from './cores.ts';
+import type { PhaseOutcome } from '../k6/load-plan.ts';
 import { clockStepIn, Disturbance, gapIn, otherBodiesIn, RoundFailure, standstillIn, throttlingIn } from './disturbance.ts';
 import type { Interrupt } from './interrupt.ts';
 import { windowBounds } from './estimate.ts';
@@ -21,8 +23,9 @@ import { interruptsApart, watchMachine, watchProcess } from './machine-usage.ts'
 import { networkUseBetween, sampleLink } from './network-usage.ts';
 import { noiseBetween, type NoiseCores } from './noise.ts';
 import { loadPlanFor, type Plan, type PlannedVariant } from './plan.ts';
-import { RecordTail, watchPhaseBegins } from './record.ts';
-import type { LoadResult, Phase, VariantResult } from './result.ts';
+import { RecordTail, watchConsole } from './record.ts';
+import type { LoadResult, Phase, SearchStep, VariantResult } from './result.ts';
+import { foundIn, searchStarts, stepsIn, type FoundInRound, type SearchRound } from './search.ts';
 import { alarmsIn, type LogAlarms } from './server-log.ts';
 import { sampleUsage, sparse, usageBetween, type UsageSample, type UsageSampler, type UsageWindow } from './server-usage.ts';
 import { watchThrottling } from './throttling.ts';
@@ -42,7 +45,12 @@ export interface RunContext {
 
 export interface VariantRound {
   server: NonNullable<VariantResult['server']>;
+  /** Of a search, the one at the highest rate that was kept. */
   phases: Phase[];
+  /** In requests/s, as FoundInRound; absent without a search. */
+  found?: { rate: number; atLeast: boolean };
+  /** That k6 made, over all that it did. */
+  requests: number;
   /** The first line of the server's log that says alert or worse. */
   alarm: string | undefined;
   /** A config of a person's own answered under load with bodies of another length than when it was started. */
@@ -59,6 +67,9 @@ export interface VariantRound {
 export interface Attempt {
   /** Names it, in folders and tags. */
   round: number;
+  search: SearchRound;
+  /** Called when a step of a search is over. */
+  onStep?(steps: readonly SearchStep[]): void;
   /** Called about twice a second with responses/s of the last second, null before the first; of any side of the group. */
   onLoad(rps: number | null): void;
 }
@@ -134,16 +145,21 @@ export async function runGroup(context: RunContext, group: Group, place: number,
     // Before the servers are told to end, which their logs tell as well.
     const alarms = await Promise.all(stages.map(alarmsOf));
     await stopAll(stages);
-    const phases = stages.map(({ planned, server }, side) => phasesOf(measured[side] as Measurement, planned.load, context.plan.cores, server));
     // All of them before anything is stored for good: a round is whole or is not.
-    for (const [side, { planned, server }] of stages.entries()) requireSound(planned, measured[side] as Measurement, phases[side] as Phase[], server, alarms[side] as LogAlarms);
+    const sound = stages.map(({ planned, server }, side) => {
+      const measurement = measured[side] as Measurement;
+      const all = phasesOf(measurement, planned.load, context.plan.cores, server);
+      const found = foundBy(context.plan, attempt.search, planned, server, measurement, all, side);
+      const phases = found === undefined ? all : [all[found.step] as Phase];
+      requireSound(planned, measurement, { all, phases }, server, alarms[side] as LogAlarms);
+      return { planned, server, measurement, all, phases, found, otherBodies: bodiesDiffer(planned, all, server), alarm: alarms[side]?.first };
+    });
     const outcomes = new Map<string, VariantRound>();
-    for (const [side, { planned, server }] of stages.entries()) {
-      const [measurement, own] = [measured[side] as Measurement, phases[side] as Phase[]];
-      const otherBodies = bodiesDiffer(planned, own, server);
-      const integrity = await storeSamples(context, planned, attempt.round, measurement, own);
+    for (const { planned, server, measurement, all, phases, found, otherBodies, alarm } of sound) {
+      const requests = total(all, (phase) => phase.requests);
+      const integrity = await storeSamples(context, planned, attempt.round, measurement, requests);
       outcomes.set(planned.variant.name, {
-        server: serverFacts(planned, server), phases: own, alarm: alarms[side]?.first, otherBodies,
+        server: serverFacts(planned, server), phases, requests, alarm, otherBodies, ...(found === undefined ? {} : { found }),
         restless: isRestless(measurement, planned.load), recordFile: measurement.recordFile, integrity,
       });
     }
@@ -187,12 +203,24 @@ function withCrash(error: RoundFailure, alarms: readonly LogAlarms[]): RoundFail
   return crash === undefined || error.message.includes(crash) ? error : new RoundFailure(`${error.message}; its log says: ${crash}`);
 }
 
-/** @throws RoundFailure, Disturbance */
-function requireSound({ variant: { name }, load }: PlannedVariant, { samples, quotas, link }: Measurement, phases: readonly Phase[], server: RunningServer, alarms: LogAlarms): void {
+/** Undefined where nothing is searched for. @throws UserError where no rate keeps the limit */
+function foundBy(
+  { within, cores }: Plan, { known }: SearchRound, planned: PlannedVariant, server: RunningServer, { outcomes }: Measurement, phases: readonly Phase[], side: number,
+): FoundInRound | undefined {
+  return within === undefined ? undefined : foundIn(planned, serverFacts(planned, server), phases, outcomes, side, within, cores, known.get(planned.variant.name) ?? []);
+}
+
+/**
+ * @param phases all of them, and those whose CPU time is told
+ * @throws RoundFailure, Disturbance
+ */
+function requireSound(
+  { variant: { name }, load }: PlannedVariant, { samples, quotas, link }: Measurement, { all, phases }: { all: readonly Phase[]; phases: readonly Phase[] }, server: RunningServer, alarms: LogAlarms,
+): void {
   if (alarms.crash !== undefined) throw new RoundFailure(`${name}: ${server.name} crashed under load, as its log says: ${alarms.crash}`);
-  for (const phase of phases) {
+  for (const phase of all) {
     const window = windowOf(phase, load);
-    const disturbance = clockStepIn(samples) ?? gapIn(samples, window) ?? throttlingIn(samples, window, quotas)
+    const disturbance = clockStepIn(samples) ?? (phases.includes(phase) ? gapIn(samples, window) : undefined) ?? throttlingIn(samples, window, quotas)
       ?? (link === null || window.idleBefore ? undefined : gapIn(link.samples, window))
       ?? standstillIn(phase, samples, window, server.name, alarms.first);
     if (disturbance !== undefined) throw new Disturbance(`${name}: ${disturbance}`);
@@ -274,6 +302,8 @@ const onLoopback = { ofLink: () => 0, ofLinkToServer: () => 0 };
 interface Measurement {
   /** Of the phases. */
   results: LoadResult[];
+  /** The same of all sides. */
+  outcomes: readonly PhaseOutcome[];
   /** See Beside.outputHangs. */
   outputHung: boolean;
   samples: readonly UsageSample[];
@@ -283,8 +313,8 @@ interface Measurement {
 }
 
 /** Runs k6 against the group's servers, and samples what all use. Returns what it came to for each side. */
-async function underLoad(context: RunContext, group: Group, stages: readonly Stage[], { round, onLoad }: Attempt, folder: string): Promise<Measurement[]> {
-  const { plan: { cores, scenario }, store, interrupt } = context;
+async function underLoad(context: RunContext, group: Group, stages: readonly Stage[], { round, search, onLoad, onStep }: Attempt, folder: string): Promise<Measurement[]> {
+  const { plan: { cores, scenario, within }, store, interrupt } = context;
   const servers = stages.map(({ server }) => server);
   // Who has a network of the run's own is alone.
   const { network } = stages[0] as Stage;
@@ -293,7 +323,7 @@ async function underLoad(context: RunContext, group: Group, stages: readonly Sta
   let sampler: UsageSampler | undefined;
   let outputHung = false;
   const link = network === null ? null : sampleLink(network, group.sides[0]?.load.warmupSeconds ?? 0);
-  const results = await runK6({
+  const outcomes = await runK6({
     binary: context.tools.k6,
     script: context.script,
     folder,
@@ -301,7 +331,7 @@ async function underLoad(context: RunContext, group: Group, stages: readonly Sta
     before: network?.client.enter,
     loadPlan: loadPlanFor(context.plan, group, round, stages.map(({ planned: { variant }, server }) => (
       { url: server.origin + pageOf(scenario, variant).path, netns: network?.client.netns, processGroup: server.pid }
-    ))),
+    )), searchStarts(group.sides.map(({ variant }) => variant.name), search)),
     // k6 would wait for a database that hangs; its record is written to it once it is back.
     output: store !== null && await store.revive() ? store.k6Output() : null,
   }, {
@@ -320,8 +350,13 @@ async function underLoad(context: RunContext, group: Group, stages: readonly Sta
         machine: watchMachine(cores.serverCpus, cores.generatorCpus),
       });
       sampler = sampling;
-      const unwatch = watchPhaseBegins(k6.consoleFile, () => {
-        for (const seconds of windowBounds(scenario, group)) sampling.expect(machineClock.monotonicMs() + seconds * 1000);
+      const unwatch = watchConsole(k6.consoleFile, {
+        begins(windows) {
+          for (const seconds of windowBounds(scenario, group, windows)) sampling.expect(machineClock.monotonicMs() + seconds * 1000);
+        },
+        over(outcome) {
+          if (within !== undefined) onStep?.(stepsIn(outcome, group.sides.map(({ variant }) => variant.name), within, round));
+        },
       });
       const tail = new RecordTail(k6.recordFile);
       const ticker = setInterval(() => onLoad(tail.responsesPerSecond()), 500);
@@ -339,7 +374,7 @@ async function underLoad(context: RunContext, group: Group, stages: readonly Sta
   if (failure !== undefined) asRoundFailure(failure);
   const ofLink = network === null || link === null ? null : { samples: link.samples, report: await linkReport(network) };
   return stages.map((_, side): Measurement => ({
-    results: results.map((phase) => phase[side] as LoadResult), outputHung, samples: sampler?.samplesOf(side) ?? [], quotas, recordFile: recordFileIn(folder), link: ofLink,
+    results: outcomes.map(({ results }) => results[side] as LoadResult), outcomes, outputHung, samples: sampler?.samplesOf(side) ?? [], quotas, recordFile: recordFileIn(folder), link: ofLink,
   }));
 }
 
@@ -379,11 +414,10 @@ function phasesOf({ results, samples, link }: Measurement, load: Load, cores: Co
 
 /** Makes sure that the database holds what k6 sent, and gives it the server's usage. */
 async function storeSamples(
-  { store, plan }: RunContext, { variant }: PlannedVariant, round: number, { outputHung, samples, recordFile }: Measurement, phases: readonly Phase[],
+  { store, plan }: RunContext, { variant }: PlannedVariant, round: number, { outputHung, samples, recordFile }: Measurement, requests: number,
 ): Promise<RoundIntegrity | null> {
   if (store === null) return null;
   const { url } = store.influx;
-  const requests = phases.reduce((sum, phase) => sum + phase.requests, 0);
   const integrity = await checkRound(store, { run: plan.run, variant: variant.name, round, recordFile, requests });
   if (outputHung) integrity.problems.unshift(`InfluxDB at ${url} hung in round ${round}, and k6 was ended without it once the load was over: ${whole(integrity.backfilled)} requests of ${variant.name} were written again from k6's record`);
   const tags = { run: plan.run, scenario: plan.scenario.name, variant: variant.name, round: String(round), server: variant.server.name };

@@ -9,7 +9,7 @@ import { roundsToLook, secondsPerGroup, secondsPerRound } from './estimate.ts';
 import { apart } from './groups.ts';
 import { Interrupted } from './interrupt.ts';
 import { orderOfRound } from './order.ts';
-import type { Comparison, Environment, Result } from './result.ts';
+import type { Comparison, Environment, Result, SearchStep } from './result.ts';
 import { resultJson } from './result-json.ts';
 import { writeWhole } from './results-folder.ts';
 import { runGroup, tryServers, type Attempt, type RunContext, type Tried, type VariantRound } from './round.ts';
@@ -22,6 +22,8 @@ export interface RunEvents {
    * `secondsLeft` until the next look at the verdicts or the end, estimated.
    */
   load(what: { round: number; variants: readonly string[]; rps: number | null; comparisons: readonly Comparison[]; secondsLeft: number }): void;
+  /** A step of a search is over. */
+  stepped(what: { round: number; steps: readonly SearchStep[] }): void;
   /** A variant of a round is over. */
   measured(what: { round: number; variant: string; outcome: VariantRound }): void;
   /** A round is repeated. */
@@ -61,9 +63,12 @@ export async function runRounds(context: RunContext, environment: Environment, e
   let slowestSeconds = 0;
   let { groups } = plan;
   let soFar: readonly Comparison[] = [];
+  /** Of searches: those of rounds that are kept, and of the one under way. */
+  const steps: SearchStep[] = [];
+  let stepsNow: SearchStep[] = [];
 
   const resultNow = (state: Result['state']): Result => {
-    const known: Known = { kept, notes, tried };
+    const known: Known = { kept, notes, tried, steps };
     return buildResult(context, environment, known, startedAt, state);
   };
 
@@ -111,8 +116,17 @@ export async function runRounds(context: RunContext, environment: Environment, e
     const roundBeganAtMs = performance.now();
     attempts++;
     try {
-      const outcomes = await runRound({ ...context, plan: { ...plan, groups } }, events, place, soFar, { round: attempts });
+      stepsNow = [];
+      const attempt: Omit<Attempt, 'onLoad'> = {
+        round: attempts, search: { known: ratesSoFar(), seed: `${plan.run} ${attempts}` },
+        onStep(tried) {
+          stepsNow.push(...tried);
+          events.stepped({ round: place, steps: tried });
+        },
+      };
+      const outcomes = await runRound({ ...context, plan: { ...plan, groups } }, events, place, soFar, attempt);
       kept.push({ round: attempts, outcomes });
+      steps.push(...stepsNow.splice(0));
       slowestSeconds = Math.max(slowestSeconds, (performance.now() - roundBeganAtMs) / 1000);
       failures = [];
       for (const [variant, { integrity, restless, alarm, otherBodies }] of outcomes) {
@@ -124,11 +138,17 @@ export async function runRounds(context: RunContext, environment: Environment, e
       return undefined;
     } catch (error) {
       if (!(error instanceof RoundFailure)) throw error;
+      stepsNow = [];
       failures.push(error);
       if (failures.filter((one) => !(one instanceof Disturbance)).length === triesOfFailing) throw new UserError(`round ${place} failed twice: ${error.message}`);
       if (failures.length === triesOfDisturbed) throw new UserError(`round ${place} was disturbed or failed each of ${triesOfDisturbed} times, the last time: ${error.message}`);
       return error;
     }
+  }
+
+  /** By variant, what was found in each round. */
+  function ratesSoFar(): Map<string, number[]> {
+    return new Map(plan.variants.map(({ variant: { name } }) => [name, kept.flatMap(({ outcomes }) => outcomes.get(name)?.found?.rate ?? [])]));
   }
 
   /** Whether a round more would probably not end in time. The first one has to be there in any case. */
@@ -170,6 +190,7 @@ export async function runRounds(context: RunContext, environment: Environment, e
     return { result: await save('complete', true) };
   } catch (error) {
     const ended = interrupt.signal.aborted ? new Interrupted() : error;
+    steps.push(...stepsNow);
     // When this fails as well, the result of the last whole round is on the disk and the first error is the one to show.
     const result = await save('partial', true).catch(() => resultNow('partial'));
     return { result, ended };

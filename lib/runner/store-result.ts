@@ -19,7 +19,7 @@ export async function countAgain({ plan, store }: RunContext, kept: readonly Kep
   if (store === null) return [];
   const rounds = kept.flatMap(({ round, outcomes }) => [...outcomes].flatMap(([variant, outcome]) => {
     if (outcome.integrity === null) return [];
-    const { recordFile, integrity: { requests } } = outcome;
+    const { recordFile, requests } = outcome;
     return [{ outcome, check: { run: plan.run, variant, round, recordFile, requests }, integrity: outcome.integrity }];
   }));
   const { integrity, problems } = await checkAgain(store, rounds);

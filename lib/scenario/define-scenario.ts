@@ -33,6 +33,7 @@ function problemOf(scenario: Scenario): string | undefined {
     if (found !== undefined) return `variant "${variant.name}" ${found}`;
   }
   if (!variants.some(isRunnable)) return 'has published figures only: nothing of it can be run';
+  if (scenario.within !== undefined && (scenario.phases?.count ?? 1) > 1) return 'has within, and phases.count: a search has load phases of its own';
   return problemOfShare(scenario) ?? problemOfFurtherComparisons(scenario);
 }
 

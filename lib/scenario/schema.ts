@@ -4,7 +4,7 @@ import {
   check, closed, count, each, exactly, figure, flag, isObject, list, name, oneOf, orAbsent, orNull, placeOf, signed, text, texts, trueOrAbsent, upTo, whole, within,
   type Form, type ObjectForm,
 } from '../form.ts';
-import type { LinkDirection, LoadProfile, NetworkSpec, Page, Published, PublishedDistribution, Scenario, ServerSpec, TlsOffer, Variant } from './model.ts';
+import type { LinkDirection, LoadProfile, NetworkSpec, Page, Published, PublishedDistribution, Scenario, ServerSpec, TlsOffer, Variant, Within } from './model.ts';
 
 /** Rounds that a run may have, by a scenario or a flag. */
 export const mostRounds = 1000;
@@ -42,6 +42,9 @@ const serverSpec = exactly<ServerSpec>()(closed({
   articleWorkers: orAbsent(processes), minWorkers: orAbsent(processes), fileLimit: orAbsent(files), asIs: orAbsent(closed({ port: orAbsent(whole(1, 65_535)) })),
 }));
 
+/** Nobody waits longer; a rate that keeps it could be any. */
+export const longestLatencyMs = 60_000;
+
 /** An hour's delay would outlast every attempt. */
 const longestDelayMs = 60_000;
 
@@ -69,19 +72,24 @@ export function publishedForm(object: ObjectForm): Form<Published> {
   return exactly<Published>()(object({ ...figures, phases: orAbsent(list(exactly<Omit<Published, 'phases'>>()(object(figures)))) }));
 }
 
+/** @param object as in networkForm */
+export function withinForm(object: ObjectForm): Form<Within> {
+  return exactly<Within>()(object({ metric: oneOf(['p50', 'p90', 'p99']), ms: within(0.001, longestLatencyMs) }));
+}
+
 const network = networkForm(closed);
 
 const variant = exactly<Variant>()(closed({
   name,
   server: v.lazy((value) => (typeof value === 'object' ? serverSpec : v.string('has to be a text or an object'))),
   load: orAbsent(loadProfile), published: orAbsent(publishedForm(closed)), onRequest: orAbsent(flag), against: orAbsent(orNull(text)),
-  needsServerCores: orAbsent(processes), page: orAbsent(page), network: orAbsent(network), note: orAbsent(text),
+  needsServerCores: orAbsent(processes), page: orAbsent(page), network: orAbsent(network), note: orAbsent(text), series: orAbsent(name),
 }));
 
 const scenario = exactly<Scenario>()(closed({
   name, title: text, article: orAbsent(closed({ id: oneOf(['000', '001', '002', '003', '004']), title: text, year: whole(1990, 9999) })), knob: text,
   load: loadProfile, page, network: orAbsent(network), phases: orAbsent(closed({ count: whole(1, 100), pauseSeconds: secondsOrNone })), rounds: orAbsent(whole(1, mostRounds)),
-  variants: list(variant), shareOf: orAbsent(closed({ variant: text, of: text, words: text })), alsoCompare: orAbsent(list(closed({ variant: text, against: text }))),
+  within: orAbsent(withinForm(closed)), variants: list(variant), shareOf: orAbsent(closed({ variant: text, of: text, words: text })), alsoCompare: orAbsent(list(closed({ variant: text, against: text }))),
   control: orAbsent(trueOrAbsent), sharedCores: orAbsent(trueOrAbsent), footnotes: orAbsent(texts),
 }));
 

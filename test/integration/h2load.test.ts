@@ -124,7 +124,7 @@ async function engineResults(loads: readonly Load[]): Promise<LoadResult[]> {
   const k6 = await startK6({
     binary: tools.k6, script, folder, cpus: [0], output: null, loadPlan: { scenario: 'h2load', tags: {}, maxDurationSeconds: 100, phases },
   });
-  return (await k6.results()).flat();
+  return (await k6.results()).flatMap(({ results }) => results);
 }
 
 function countedByEngine({ bytes, responses, tls, startedAt, endedAt }: LoadResult): Counted {

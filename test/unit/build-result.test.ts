@@ -18,11 +18,11 @@ function verdictReason(serverCores: number, first: ServerSpec, second: ServerSpe
   const serverCpus = Array.from({ length: serverCores }, (_, cpu) => cpu + 1);
   const plan = { ...makePlan(scenario, scenario.variants, { serverCpus, generatorCpus: [0] }, { quick: false, exact: false }), run: 'run' };
   const outcome = (server: ServerSpec): VariantRound => ({
-    phases: [phase({ requests: 1000 })], integrity: null, restless: false, alarm: undefined, otherBodies: false, recordFile: '',
+    phases: [phase({ requests: 1000 })], requests: 1000, integrity: null, restless: false, alarm: undefined, otherBodies: false, recordFile: '',
     server: { name: server.name, version: '1.22.1', workers: workersFor(server, serverCores, false), config: server.config, redirections: [] },
   });
   const kept = [1, 2, 3, 4].map((round): KeptRound => ({ round, outcomes: new Map([['a', outcome(first)], ['b', outcome(second)]]) }));
-  return buildResult({ plan, store: null } as unknown as RunContext, result([workers, openFileCache]).environment, { kept, notes: [], tried: new Map() }, new Date(0), 'complete')
+  return buildResult({ plan, store: null } as unknown as RunContext, result([workers, openFileCache]).environment, { kept, notes: [], tried: new Map(), steps: [] }, new Date(0), 'complete')
     .comparisons[0]?.why;
 }
 

@@ -10,7 +10,7 @@ import type { SideOptions } from '../../lib/k6/load-plan.ts';
 import { orderOfRound } from '../../lib/runner/order.ts';
 import { estimatedSeconds, expectedRounds, expectedSeconds, roundsToLook } from '../../lib/runner/estimate.ts';
 import { goDuration, loadOptions, loadPlanFor, makePlan, runName, serversOf, type PlanDraft, type PlannedVariant, type PlanOptions, type Target } from '../../lib/runner/plan.ts';
-import { readPhaseResults, RecordTail } from '../../lib/runner/record.ts';
+import { readPhases, RecordTail } from '../../lib/runner/record.ts';
 import { checkResultsFolder, createRunFolder, folderError, writeWhole } from '../../lib/runner/results-folder.ts';
 import { compileScript } from '../../lib/runner/script.ts';
 import { startK6 } from '../../lib/runner/k6.ts';
@@ -308,9 +308,12 @@ describe('what k6 writes', () => {
 
   test('of the script: the lines of phases among others', async () => {
     const file = join(folder, 'phases.log');
-    writeFileSync(file, 'hello\nbakeoff-phase {"requests":5}\nbakeoff-phase {"requests":7}\n');
-    expect(await readPhaseResults(file)).toEqual([{ requests: 5 }, { requests: 7 }]);
-    expect(await readPhaseResults(join(folder, 'none'))).toEqual([]);
+    const phases = [{ results: [{ requests: 5 }] }, { results: [{ requests: 7 }], step: { rates: [100], tried: [true] } }];
+    writeFileSync(file, `hello\nbakeoff-phase-begins\n${phases.map((one) => `bakeoff-phase ${JSON.stringify(one)}\n`).join('')}`);
+    expect(await readPhases(file)).toEqual({ phases, over: false });
+    appendFileSync(file, 'bakeoff-load-over\n');
+    expect(await readPhases(file)).toEqual({ phases, over: true });
+    expect(await readPhases(join(folder, 'none'))).toEqual({ phases: [], over: false });
   });
 });
 

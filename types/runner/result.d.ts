@@ -1,5 +1,5 @@
 // Made of lib/runner/result.ts by `npm run types`.
-import type { LoadProfile, NetworkSpec, Published } from '../scenario/model.ts';
+import type { LoadProfile, NetworkSpec, Published, Within } from '../scenario/model.ts';
 export interface Distribution {
     min: number;
     mean: number;
@@ -278,7 +278,8 @@ export interface VariantResult {
     /** Why nobody can run it here; only where `server` is null. */
     publishedOnly?: string;
     /**
-     * What the engine was asked to do, as fitted here; of a variant that is published only, the article's. `rate`: open model.
+     * What the engine was asked to do, as fitted here; of a variant that is published only, the article's. `rate`: open model. `searched`:
+     * the same at rates that a search tried, `durationSeconds` each.
      * `command` is the load as it is written, `asWritten` what of that may be otherwise here.
      */
     load: {
@@ -287,6 +288,7 @@ export interface VariantResult {
         threads: number;
         streams?: number;
         rate?: number;
+        searched?: true;
         durationSeconds?: number;
         requests?: number;
         asWritten?: {
@@ -298,6 +300,8 @@ export interface VariantResult {
     };
     published: Published | null;
     note?: string;
+    /** Of a sweep: what it is, at `load.rate`. */
+    series?: string;
     rounds: Round[];
     /** Responses per second; null when the variant was not run here. */
     rps: {
@@ -329,6 +333,35 @@ export interface VariantResult {
     traffic: Traffic | null;
     /** One per load phase, in order; empty when the variant was not run here. */
     phases: PhaseResult[];
+}
+/** A variant at a rate that a search tried. `round` as in Round. */
+export interface SearchStep {
+    round: number;
+    variant: string;
+    /** requests/s: asked for, and answered. */
+    rate: number;
+    made: number;
+    /** From when a request was due, unanswered ones included. Of fewer than 10 answers beyond it a percentile says little. */
+    latencyMs: Record<LatencyMetric, number>;
+    kept: boolean;
+    /** Why it was not kept, in a clause; '' where it was. */
+    why: string;
+}
+/**
+ * The highest rate at which a variant keeps the limit, in requests/s: the geometric mean over rounds, each of which is that of the
+ * highest rate that kept it and the lowest that did not. `ci95`: with 4 rounds or more. `atLeast`: beyond it the generator was at its limit.
+ */
+export interface FoundRate {
+    variant: string;
+    rate: number;
+    ci95: [number, number] | null;
+    atLeast: boolean;
+}
+/** A search: steps in the order in which they were tried, those of a round that was not finished among them. */
+export interface Search {
+    within: Within;
+    found: FoundRate[];
+    steps: SearchStep[];
 }
 export type Verdict = 'faster' | 'slower' | 'same' | 'inconclusive' | 'none';
 /** What two variants can be compared by: responses per second, the server's CPU time per response, percentiles of the latency. */
@@ -436,6 +469,11 @@ export interface Result {
     environment: Environment;
     variants: VariantResult[];
     comparisons: Comparison[];
+    /**
+     * Absent unless the highest rate within a limit was searched for. Then a round of a variant is the step at the highest rate that it
+     * kept, `rps` is what the search found, and so are comparisons by requests/s.
+     */
+    search?: Search;
     /** Empty where the scenario asks for none. */
     shares: Share[];
     /** After how many rounds the verdicts are looked at: one number, or several with `--precision`, each with its part of the 5 %. */

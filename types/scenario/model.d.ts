@@ -145,6 +145,8 @@ export interface Variant {
     network?: NetworkSpec;
     /** One sentence shown with the row, e.g. why it stands here. */
     note?: string;
+    /** Several variants of one series are the same at several rates, and make a curve. */
+    series?: string;
 }
 /** What a link does to the packets of one direction. */
 export interface LinkDirection {
@@ -180,6 +182,11 @@ export interface Page {
     /** The exact length that its body must have; of a config of a person's own, what it had when it was tried. */
     bodyBytes: number;
 }
+/** A limit of the latency: of so much of the requests, in milliseconds. */
+export interface Within {
+    metric: 'p50' | 'p90' | 'p99';
+    ms: number;
+}
 export interface Scenario {
     name: string;
     /** One line for the list of scenarios. */
@@ -203,6 +210,8 @@ export interface Scenario {
     };
     /** Rounds unless the person says otherwise; default: the runner's. 1 where a round is long. */
     rounds?: number;
+    /** What is searched for is the highest rate at which each variant keeps this; of `load` all but its length, and its rate, counts. One load phase. */
+    within?: Within;
     variants: readonly Variant[];
     /**
      * Asks how much of one variant's effect another one has alone: ln(ratio of `variant`) / ln(ratio of `of`), both against

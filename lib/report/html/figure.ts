@@ -42,7 +42,16 @@ export interface Streams {
   points: { streams: number; ratio: number; interval: [number, number] | null; published: number | null; label: string }[];
 }
 
-export type PlotData = Bars | Effects | Percentiles | Timeline | Streams;
+/** Latency by rate: what was measured, and lines through it. `kept` of a search's steps: whether that was within the limit; `limit` null: of a sweep. */
+export interface CurveData {
+  kind: 'curve';
+  names: string[];
+  limit: { ms: number; text: string } | null;
+  points: { name: string; rate: number; p50: number; p99: number; kept?: boolean }[];
+  lines: { name: string; rate: number; p50: number; p99: number }[];
+}
+
+export type PlotData = Bars | Effects | Percentiles | Timeline | Streams | CurveData;
 
 /** A plot with its words. */
 export interface Figure {

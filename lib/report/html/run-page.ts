@@ -10,7 +10,7 @@ import { html, nothing, type Html } from './markup.ts';
 import { Figures, list, page, paragraphs } from './page.ts';
 import { percentileFigures } from './percentiles.ts';
 import { ladderFigures, ratioFigures } from './ratios.ts';
-import { histogramFigures, streamFigures } from './shapes.ts';
+import { curveFigures, histogramFigures, streamFigures } from './shapes.ts';
 import { environmentTable, noiseTable } from './surroundings.ts';
 import { tableHtml } from './tables.ts';
 import { timelineFigures, type Sample } from './timeline.ts';
@@ -22,7 +22,7 @@ export interface RunFiles { samples: readonly Sample[]; configs: readonly Compos
 export function htmlReport(result: Result, { samples, configs }: RunFiles): Promise<string> {
   const figures = new Figures();
   const plots = [
-    ...ladderFigures(result), ...ratioFigures(result), ...streamFigures(result), ...effectFigures(result),
+    ...curveFigures(result), ...ladderFigures(result), ...ratioFigures(result), ...streamFigures(result), ...effectFigures(result),
     ...histogramFigures(result), ...percentileFigures(result), ...timelineFigures(result, samples),
   ];
   const body = html`<header><h1>${result.title}</h1>

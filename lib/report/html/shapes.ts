@@ -1,10 +1,13 @@
-// The figures of single scenarios: vegeta's histogram, and requests/s by streams.
+// The figures of single scenarios: vegeta's histogram, requests/s by streams, and latency by rate.
 import { publishedBuckets } from '../../analysis/buckets.ts';
+import { curveRows, curvesOf } from '../../analysis/curve.ts';
 import { streamsOf } from '../../analysis/loads.ts';
 import { streamSweep } from '../../analysis/stream-sweep.ts';
 import { minimumRounds } from '../../analysis/verdict.ts';
+import { limitText } from '../../analysis/within.ts';
 import { bucketLabel, exactPercent, perSecond, times } from '../../format.ts';
 import type { BucketShare, Comparison, Result } from '../../runner/result.ts';
+import { curvePart } from '../curve.ts';
 import { histogramPart } from '../parts.ts';
 import { streamsPart } from '../streams.ts';
 import type { Bar, Figure } from './figure.ts';
@@ -50,5 +53,24 @@ export function streamFigures(result: Result): Figure[] {
       }),
     },
     tables: streamsPart(result).flatMap(({ tables }) => tables),
+  }];
+}
+
+/** Latency by rate, of a search or a sweep; nothing of another run. */
+export function curveFigures(result: Result): Figure[] {
+  const curves = curvesOf(result);
+  if (curves.length === 0) return [];
+  const { search } = result;
+  const limit = search === undefined ? null : { ms: search.within.ms, text: limitText(search.within) };
+  const rows = curveRows(curves);
+  return [{
+    title: 'Latency by rate',
+    text: limit === null ? 'Marks are p99 at each rate.' : `Each mark is the p99 of a step of the search, filled where ${limit.text} was kept; lines go through the medians of steps at about the same rate.`,
+    data: {
+      kind: 'curve', names: curves.map(({ name }) => name), limit,
+      points: curves.flatMap(({ name, points }) => points.map((point) => ({ name, ...point }))),
+      lines: rows.flatMap(({ seen }) => [...seen].map(([name, { rate, p50, p99 }]) => ({ name, rate, p50, p99 }))),
+    },
+    tables: curvePart(result).flatMap(({ tables }) => tables),
   }];
 }

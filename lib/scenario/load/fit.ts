@@ -26,10 +26,17 @@ export type Load = {
   headers?: Readonly<Record<string, string>>;
   body?: string;
 } & (
-  | { durationSeconds: number; requests?: never; rate?: never }
+  | { durationSeconds: number; requests?: never; rate?: never; searched?: never }
+  /** Step by step at rates that are searched for, so long each at least. */
+  | { durationSeconds: number; searched: true; requests?: never; rate?: never }
   /** With a rate (requests/s) the load lasts requests / rate seconds, and the answers to the last ones. */
-  | { requests: number; rate?: number; durationSeconds?: never }
+  | { requests: number; rate?: number; durationSeconds?: never; searched?: never }
 );
+
+/** Whether requests start at a given time, whether or not earlier ones are answered. */
+export function isAtRate({ rate, searched }: { rate?: number; searched?: boolean }): boolean {
+  return rate !== undefined || searched === true;
+}
 
 export interface FitOptions {
   /** Cores that the generator may use. */
@@ -42,6 +49,8 @@ export interface FitOptions {
   inTurns?: boolean;
   /** Instead of the profile's, where it has a rate. */
   arrivals?: Arrivals;
+  /** Rates are searched for: of the profile neither its rate counts nor how long it lasts. */
+  searched?: boolean;
   /** Short rounds for a first look; `durationSeconds` is stronger. */
   quick?: boolean;
 }
@@ -96,10 +105,16 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
   const secondsHere = options.exact ? undefined : profile.secondsHere;
   const inTurns = options.inTurns === true && !options.exact && profile.secondsHere === undefined;
   const opening = profile.connections * (profile.protocol === 'h2' || profile.tls !== undefined ? openingSeconds.tls : openingSeconds.plain);
+  const arrivals = options.arrivals ?? profile.arrivals;
+  if (options.searched === true) {
+    return {
+      ...common, searched: true, durationSeconds: asked ?? (quick ? turnsSeconds.quick : turnsSeconds.full), warmupSeconds: profile.warmupSeconds ?? turnsWarmupSeconds + opening,
+      ...(arrivals === undefined ? {} : { arrivals }),
+    };
+  }
   if (rate !== undefined && requests !== undefined) {
     const most = inTurns ? turnsSeconds.rate : quick ? quickSeconds : Infinity;
     const seconds = asked ?? Math.min(requests / rate, most);
-    const arrivals = options.arrivals ?? profile.arrivals;
     return {
       ...common, rate, requests: Math.max(1, Math.round(rate * seconds)), warmupSeconds: profile.warmupSeconds ?? turnsWarmupSeconds + opening,
       ...(arrivals === undefined ? {} : { arrivals }),

@@ -26,13 +26,27 @@ export type Load = {
     durationSeconds: number;
     requests?: never;
     rate?: never;
+    searched?: never;
+}
+/** Step by step at rates that are searched for, so long each at least. */
+ | {
+    durationSeconds: number;
+    searched: true;
+    requests?: never;
+    rate?: never;
 }
 /** With a rate (requests/s) the load lasts requests / rate seconds, and the answers to the last ones. */
  | {
     requests: number;
     rate?: number;
     durationSeconds?: never;
+    searched?: never;
 });
+/** Whether requests start at a given time, whether or not earlier ones are answered. */
+export declare function isAtRate({ rate, searched }: {
+    rate?: number;
+    searched?: boolean;
+}): boolean;
 export interface FitOptions {
     /** Cores that the generator may use. */
     generatorCores: number;
@@ -44,6 +58,8 @@ export interface FitOptions {
     inTurns?: boolean;
     /** Instead of the profile's, where it has a rate. */
     arrivals?: Arrivals;
+    /** Rates are searched for: of the profile neither its rate counts nor how long it lasts. */
+    searched?: boolean;
     /** Short rounds for a first look; `durationSeconds` is stronger. */
     quick?: boolean;
 }

@@ -2,6 +2,7 @@
 // style sheet's, so that they follow the colour scheme.
 import type { PlotData } from '../figure.ts';
 import { drawBars } from './bars.ts';
+import { drawCurve } from './curve.ts';
 import { drawEffects } from './effects.ts';
 import { drawPercentiles } from './percentiles.ts';
 import { drawStreams } from './streams.ts';
@@ -14,6 +15,7 @@ function draw(data: PlotData, width: number): Element[] {
     case 'percentiles': return drawPercentiles(data, width);
     case 'timeline': return drawTimeline(data, width);
     case 'streams': return drawStreams(data, width);
+    case 'curve': return drawCurve(data, width);
   }
 }
 

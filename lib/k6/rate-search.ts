@@ -1,0 +1,73 @@
+// The highest rate that keeps a limit: up or down until both sides of it are known, then halving what is between them.
+
+/** Where a search begins, in requests/s, and the factor to the next rate; it grows until both sides of the limit are known. */
+export interface SearchStart { rate: number; factor: number }
+
+/** In requests/s. The engine takes no higher one. */
+export const highestRate = 10_000_000;
+export const lowestRate = 100;
+
+/** A search ends where the lowest rate that broke the limit is at most so many times the highest one that kept it. */
+const closeEnough = 1.03;
+
+/** A pause of the machine breaks a limit as well: a rate that was made, and too slow, is one that breaks it when so many steps say so. */
+const brokenSteps = 2;
+
+/** From 1000 requests/s to either end, and then until both sides of the limit are close enough, takes fewer. */
+export const mostSteps = 40;
+
+const widestFactor = 2;
+
+/** What a step came to. */
+export type StepEnd = 'kept' | 'broken' | 'missed';
+
+/** One search. `kept` and `broken` are the rates nearest to the limit so far, on either side of it. */
+export class RateSearch {
+  kept: number | undefined;
+  broken: number | undefined;
+  readonly #first: number;
+  #factor: number;
+  /** The rate that is being tried, and how many steps at it broke the limit. */
+  #trying: number | undefined;
+  #broken = 0;
+
+  constructor({ rate, factor }: SearchStart) {
+    this.#first = possible(rate);
+    this.#factor = factor;
+  }
+
+  /** The rate to try, in requests/s; undefined when the search is over: the two are near enough, or there is no rate beyond. */
+  next(): number | undefined {
+    this.#trying ??= this.#choose();
+    return this.#trying;
+  }
+
+  #choose(): number | undefined {
+    const { kept, broken } = this;
+    if (kept === undefined && broken === undefined) return this.#first;
+    if (broken === undefined) return kept === highestRate ? undefined : possible(kept as number * this.#widen());
+    if (kept === undefined) return broken === lowestRate ? undefined : possible(broken / this.#widen());
+    return broken <= kept * closeEnough ? undefined : possible(Math.sqrt(kept * broken));
+  }
+
+  /** What came of a step at that rate. `missed`: it was not made, or failed. */
+  told(rate: number, came: StepEnd): void {
+    this.#broken += came === 'broken' ? 1 : 0;
+    if (came === 'broken' && this.#broken < brokenSteps) return;
+    this.#trying = undefined;
+    this.#broken = 0;
+    if (came === 'kept') this.kept = rate;
+    else this.broken = rate;
+  }
+
+  #widen(): number {
+    const factor = this.#factor;
+    this.#factor = Math.min(widestFactor, factor ** 2);
+    return factor;
+  }
+}
+
+/** Whole, and such that two neighbours are far apart enough to be told from each other. */
+function possible(rate: number): number {
+  return Math.round(Math.min(highestRate, Math.max(lowestRate, rate)));
+}

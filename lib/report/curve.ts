@@ -1,0 +1,51 @@
+// Latency by rate as text: a search's steps, or a sweep.
+import { curveRows, curvesOf, type CurvePoint, type CurveRow } from '../analysis/curve.ts';
+import { limitText } from '../analysis/within.ts';
+import { bar, scaledTime, whole } from '../format.ts';
+import type { FoundRate, Result } from '../runner/result.ts';
+import { tableOf, type Column, type Part } from './table.ts';
+
+const barWidth = 16;
+
+/** p50 and p99 by rate, beside each other; bars are p99. Nothing where a result has no curve. */
+export function curvePart(result: Pick<Result, 'search' | 'variants'>): Part[] {
+  const curves = curvesOf(result);
+  if (curves.length === 0) return [];
+  const rows = curveRows(curves);
+  const { search } = result;
+  // What is far beyond the limit tells no more than that it is.
+  const longest = search === undefined ? Math.max(...rows.flatMap(({ seen }) => [...seen.values()].map(({ p99 }) => p99))) : 2 * search.within.ms;
+  const table = tableOf(rows, [
+    { group: '', title: 'requests/s', align: 'right', cell: ({ rate }) => whole(rate) },
+    ...curves.flatMap(({ name }) => {
+      const column = (title: string, align: 'left' | 'right', text: (point: CurvePoint) => string): Column<CurveRow> => ({
+        group: name, title, align, cell: ({ seen }) => {
+          const point = seen.get(name);
+          return point === undefined ? '' : text(point);
+        },
+      });
+      return [
+        column('p50', 'right', ({ p50 }) => scaledTime(p50)),
+        { ...column('p99', 'right', ({ p99 }) => scaledTime(p99)), joined: true as const },
+        { ...column('', 'left', ({ p99, kept }) => (kept === false ? '×' : ' ') + bar(Math.min(1, p99 / longest), barWidth)), joined: true as const },
+      ];
+    }),
+  ]);
+  const title = search === undefined ? 'Latency by rate; bars are p99:' : `Latency by rate; bars are p99, × where ${limitText(search.within)} was not kept:`;
+  return [{ title, tables: [table], below: [] }];
+}
+
+/** What a search found, a line for each variant. */
+export function foundLines({ search }: Pick<Result, 'search'>): string[] {
+  if (search === undefined) return [];
+  const limit = limitText(search.within);
+  return search.found.map(({ variant, rate, ci95, atLeast }) => (
+    `${variant} keeps ${limit} up to ${atLeast ? 'at least ' : ''}${whole(rate)} requests/s${ci95 === null ? '' : ` (95 % interval ${whole(ci95[0])} to ${whole(ci95[1])})`}`
+    + `${atLeast ? ': beyond it the generator was at its limit' : ''}.`
+  ));
+}
+
+/** "at least 39,300", what stands in a table of what a search found. */
+export function foundText({ rate, atLeast }: FoundRate): string {
+  return `${atLeast ? 'at least ' : ''}${whole(rate)}`;
+}

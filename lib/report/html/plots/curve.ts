@@ -1,0 +1,50 @@
+import { axisX, axisY, dot, gridY, line, ruleY, text } from '@observablehq/plot';
+import { extent } from '../../../analysis/statistics.ts';
+import type { CurveData } from '../figure.ts';
+import { colourOf, drawn, seriesKey, symbolOf } from './common.ts';
+
+type Point = CurveData['points'][number] & { series: number };
+
+/** Latency by rate, both on log scales: a knee is where a line turns up. */
+export function drawCurve({ names, limit, points: measured, lines: typical }: CurveData, width: number): Element[] {
+  const withSeries = (point: CurveData['points'][number]): Point => ({ ...point, series: names.indexOf(point.name) });
+  const [points, lines] = [measured.map(withSeries), typical.map(withSeries)];
+  const [lowest, highest] = extent(points.map(({ rate }) => rate));
+  const [shortest, longest] = extent([...(limit === null ? [] : [limit.ms]), ...points.flatMap(({ p50, p99 }) => [p50, p99]).filter((ms) => ms > 0)]);
+  const colour = ({ series }: Point): string => colourOf(series);
+  const described = ({ name, rate, p50, p99, kept }: Point): string => `${name}, ${rate.toLocaleString('en')} requests/s: p50 ${tick(p50)} ms, p99 ${tick(p99)} ms${kept === false ? ', not kept' : ''}`;
+  return [seriesKey(names), drawn({
+    width,
+    height: Math.round(Math.min(440, Math.max(300, width * 0.5))),
+    marginLeft: 56,
+    marginRight: 40,
+    marginTop: 24,
+    marginBottom: 42,
+    x: { type: 'log', domain: [lowest * 0.9, highest * 1.1] },
+    y: { type: 'log', domain: [shortest * 0.8, longest * 1.25] },
+    marks: [
+      gridY({ ticks: 5 }),
+      axisX({ ticks: width > 500 ? 6 : 3, tickFormat: (rate: number) => rate.toLocaleString('en'), label: 'requests/s (log scale)', labelAnchor: 'left', labelArrow: 'none', labelOffset: 38 }),
+      axisY({ ticks: 5, label: 'latency, ms (log scale)', labelArrow: 'none', tickFormat: tick }),
+      ...(limit === null ? [] : [
+        ruleY([limit.ms], { stroke: 'currentColor', strokeDasharray: '4 3', className: 'limit' }),
+        text([limit], { x: lowest, y: 'ms', text: 'text', textAnchor: 'start', dy: -7, stroke: 'var(--ground)', strokeWidth: 4, fill: 'currentColor' }),
+      ]),
+      line(lines, { x: 'rate', y: 'p50', stroke: colour, z: 'name', strokeWidth: 1.5, strokeDasharray: '2 3' }),
+      line(lines, { x: 'rate', y: 'p99', stroke: colour, z: 'name', strokeWidth: 2 }),
+      dot(points, {
+        x: 'rate', y: 'p99', r: 3.5, symbol: ({ series }: Point) => symbolOf(series), stroke: colour, fill: (point: Point) => (point.kept === false ? 'var(--ground)' : colour(point)), className: 'step', title: described,
+      }),
+      ...['p50', 'p99'].map((name) => text(lastOf(lines, names), { x: 'rate', y: name, text: () => name, textAnchor: 'start', dx: 8, fill: colour, stroke: 'var(--ground)', strokeWidth: 4 })),
+    ],
+  })];
+}
+
+/** The last point of each line, beside which its name stands. */
+function lastOf(lines: readonly Point[], names: readonly string[]): Point[] {
+  return names.flatMap((name) => lines.findLast((point) => point.name === name) ?? []);
+}
+
+function tick(ms: number): string {
+  return String(Number(ms.toPrecision(2)));
+}

@@ -1,0 +1,86 @@
+// What a search for the highest rate within a limit came to in one round.
+import { generatorShareOf, limitOf, serverShareOf, usableCores } from '../analysis/limit.ts';
+import { mean } from '../analysis/statistics.ts';
+import { limitText, madeIn, stepEnd, whyNotKept } from '../analysis/within.ts';
+import { UserError } from '../errors.ts';
+import { whole } from '../format.ts';
+import type { PhaseOutcome } from '../k6/load-plan.ts';
+import { lowestRate, RateSearch, type SearchStart } from '../k6/rate-search.ts';
+import type { Within } from '../scenario/model.ts';
+import type { Cores } from './cores.ts';
+import { Disturbance } from './disturbance.ts';
+import { randomNumbers } from './order.ts';
+import type { PlannedVariant } from './plan.ts';
+import type { Phase, SearchStep, VariantResult } from './result.ts';
+
+/** A side's answer. `step`: the index of the phase at the highest rate that kept the limit; `rate`, `atLeast` as in FoundRate, of this round. */
+export interface FoundInRound { step: number; rate: number; atLeast: boolean }
+
+/** The steps that a phase was, of those sides that were not done yet. @param names of the sides */
+export function stepsIn({ results, step }: PhaseOutcome, names: readonly string[], within: Within, round: number): SearchStep[] {
+  return results.flatMap((result, side) => {
+    const rate = step?.rates[side];
+    if (rate === undefined || step?.tried[side] !== true) return [];
+    const why = whyNotKept({ result, rate, within });
+    const { p50, p90, p99 } = result.latencyMs;
+    return [{ round, variant: names[side] as string, rate, made: madeIn(result), latencyMs: { p50, p90, p99 }, kept: why === '', why }];
+  });
+}
+
+/**
+ * What was found for one side.
+ * @param phases of the side, one for each of the outcomes
+ * @param known what earlier rounds found, in requests/s
+ * @throws UserError where no rate kept the limit; a Disturbance where some did in earlier rounds
+ */
+export function foundIn(
+  { variant: { name }, load }: Pick<PlannedVariant, 'variant' | 'load'>, server: VariantResult['server'], phases: readonly Phase[], outcomes: readonly PhaseOutcome[], side: number, within: Within, cores: Cores,
+  known: readonly number[],
+): FoundInRound {
+  // The script's search once more.
+  const search = new RateSearch({ rate: lowestRate, factor: 1 });
+  const tried = outcomes.flatMap(({ step }, index) => {
+    const rate = step?.rates[side];
+    const phase = phases[index];
+    if (rate === undefined || phase === undefined || step?.tried[side] !== true) return [];
+    const came = stepEnd({ result: phase, rate, within });
+    search.told(rate, came);
+    return [{ index, rate, phase, came }];
+  });
+  const kept = tried.findLast(({ rate, came }) => rate === search.kept && came === 'kept');
+  const broken = tried.findLast(({ rate, came }) => rate === search.broken && came !== 'kept');
+  if (kept === undefined) {
+    const text = `${name}: ${limitText(within)} is not kept at ${whole(broken?.rate ?? lowestRate)} requests/s, the lowest rate (${broken === undefined ? 'none was tried' : whyNotKept({ result: broken.phase, rate: broken.rate, within })})`;
+    if (known.length > 0) throw new Disturbance(`${text}, and was at ${whole(known.at(-1) as number)} in the round before: something else used the machine`);
+    throw new UserError(`${text}: give a wider limit`);
+  }
+  if (broken === undefined) return { step: kept.index, rate: kept.rate, atLeast: true };
+  return { step: kept.index, rate: Math.sqrt(kept.rate * broken.rate), atLeast: limitOf(sharesOf(broken.phase)) === 'generator' };
+
+  function sharesOf(phase: Phase): { serverShare: number; generatorShare: number } {
+    const all = { server: cores.serverCpus.length, generator: cores.generatorCpus.length };
+    const usable = usableCores({ server, load }, all);
+    const alone = { round: 1, phases: [phase] };
+    return { serverShare: serverShareOf(alone, { usable: usable.server, all: all.server }), generatorShare: generatorShareOf(alone, { usable: usable.generator, all: all.generator }) };
+  }
+}
+
+/** Near what the rounds before found: a little below it, and each time elsewhere, so that the rates that are tried are not the same ones again. */
+const nearby = { from: 0.9, to: 0.98, factor: 1.06 };
+/** Where nothing is known, and how far apart in ln searches begin there. */
+const unknown = { rate: 1000, spread: Math.LN2, factor: 2 };
+
+/** Of a round: what the rounds before found, by variant, in requests/s, and the seed of what is drawn. */
+export interface SearchRound { known: ReadonlyMap<string, readonly number[]>; seed: string }
+
+/** Where each variant's search begins. */
+export function searchStarts(variants: readonly string[], { known, seed }: SearchRound): SearchStart[] {
+  const random = randomNumbers(seed);
+  return variants.map((variant) => {
+    const drawn = random();
+    const found = known.get(variant) ?? [];
+    if (found.length === 0) return { rate: unknown.rate * Math.exp(unknown.spread * (drawn - 0.5)), factor: unknown.factor };
+    const middle = Math.exp(mean(found.map(Math.log)));
+    return { rate: middle * (nearby.from + drawn * (nearby.to - nearby.from)), factor: nearby.factor };
+  });
+}

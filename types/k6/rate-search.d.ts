@@ -1,0 +1,24 @@
+// Made of lib/k6/rate-search.ts by `npm run types`.
+/** Where a search begins, in requests/s, and the factor to the next rate; it grows until both sides of the limit are known. */
+export interface SearchStart {
+    rate: number;
+    factor: number;
+}
+/** In requests/s. The engine takes no higher one. */
+export declare const highestRate = 10000000;
+export declare const lowestRate = 100;
+/** From 1000 requests/s to either end, and then until both sides of the limit are close enough, takes fewer. */
+export declare const mostSteps = 40;
+/** What a step came to. */
+export type StepEnd = 'kept' | 'broken' | 'missed';
+/** One search. `kept` and `broken` are the rates nearest to the limit so far, on either side of it. */
+export declare class RateSearch {
+    #private;
+    kept: number | undefined;
+    broken: number | undefined;
+    constructor({ rate, factor }: SearchStart);
+    /** The rate to try, in requests/s; undefined when the search is over: the two are near enough, or there is no rate beyond. */
+    next(): number | undefined;
+    /** What came of a step at that rate. `missed`: it was not made, or failed. */
+    told(rate: number, came: StepEnd): void;
+}
