@@ -52,7 +52,9 @@ const longSeconds = 300;
 /** How to make a long run shorter; nothing for a short one. `ownWays`: those of the command, in words. */
 export function shorterLine(plan: PlanDraft, options: RunOptions, ownWays: readonly string[]): string[] {
   if (estimatedSeconds(plan) <= longSeconds) return [];
-  const quick = makePlan(plan.scenario, plan.shown, plan.cores, { ...options, quick: true, exact: plan.exact });
+  // The plan's scenario is at its rates already.
+  const { rates: _, ...others } = options;
+  const quick = makePlan(plan.scenario, plan.shown, plan.cores, { ...others, quick: true, exact: plan.exact });
   // With rounds and seconds that the person has set, it is hardly shorter.
   const isQuickest = plan.quick || estimatedSeconds(quick) > 0.9 * estimatedSeconds(plan);
   const first = isQuickest ? [] : [`--quick (about ${duration(estimatedSeconds(quick))})`];

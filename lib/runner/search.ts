@@ -75,9 +75,8 @@ export interface SearchRound { known: ReadonlyMap<string, readonly number[]>; se
 
 /** Where each variant's search begins. */
 export function searchStarts(variants: readonly string[], { known, seed }: SearchRound): SearchStart[] {
-  const random = randomNumbers(seed);
   return variants.map((variant) => {
-    const drawn = random();
+    const drawn = randomNumbers(`${variant} ${seed}`)();
     const found = known.get(variant) ?? [];
     if (found.length === 0) return { rate: unknown.rate * Math.exp(unknown.spread * (drawn - 0.5)), factor: unknown.factor };
     const middle = Math.exp(mean(found.map(Math.log)));

@@ -13,10 +13,11 @@ const seconds = 10;
  */
 export function atRates(scenario: Scenario, shown: readonly Variant[], rates: readonly number[]): Scenario {
   const { shareOf: _, alsoCompare: __, within: ___, ...rest } = scenario;
-  const variants = rates.flatMap((rate) => shown.filter(isRunnable).map(({ published: ____, ...variant }): Variant => {
+  const variants = rates.flatMap((rate) => shown.filter(isRunnable).map((variant): Variant => {
+    const { published: ____, ...own } = variant;
     const against = baselineName(scenario, variant);
     return {
-      ...variant, name: nameAt(variant.name, rate), series: variant.name, load: atRate(loadOf(scenario, variant), rate), against: against === undefined ? null : nameAt(against, rate),
+      ...own, name: nameAt(variant.name, rate), series: variant.name, load: atRate(loadOf(scenario, variant), rate), against: against === undefined ? null : nameAt(against, rate),
     };
   }));
   return { ...rest, variants };

@@ -52,6 +52,15 @@ describe('wrong words end with code 2 and one line, before anything starts', () 
     [['scenario', 'nginx-open-file-cache', '--metric', 'p100'], /^there is no --metric "p100"/],
     [['scenario', 'h2o-vs-nginx-h2-rate', '--metric', 'rps'], /^--metric rps: vegeta .* sets requests\/s itself: take p50, p90, p99 or cpu, or a load without a rate$/],
     [['scenario', 'h2o-vs-nginx-h2-rate', '--arrivals', 'even'], /^there is no --arrivals "even"/],
+    ...([['5ms', 'give p50, p90 or p99 and a time'], ['p100=5ms', 'give p50, p90 or p99 and a time'], ['p99', 'give p50, p90 or p99 and a time'], ['p99=5', 'give the time with its unit, us, ms or s'],
+      ['p99=2m', 'give the time with its unit, us, ms or s'], ['p99=0ms', 'give a time from 1us to 60s'], ['p99=61s', 'give a time from 1us to 60s'], ['p99=ms', 'give a time from 1us to 60s']] as const
+    ).map(([text, what]): [string[], string] => [['scenario', 'nginx-open-file-cache', '--within', text], `--within ${text}: ${what}, such as p99=5ms`]),
+    [['scenario', 'nghttpd-img', '--within', 'p99=5ms'], /^--within: nghttpd-img has 3 load phases on one server, and a search has steps of its own: take another scenario$/],
+    [['scenario', 'nginx-open-file-cache', '--within', 'p99=5ms', '--metric', 'p50'], '--metric p50 and --within: a search compares the rates that it finds: leave --metric out'],
+    [['scenario', 'nginx-open-file-cache', '--within', 'p99=5ms', '--rates', '1k'], '--rates and --within do not go together: one is for given rates, the other finds one'],
+    ...['0', '1k,,2k', '1.0005k', '-5', 'fast', '20m', '10000001'].map((text): [string[], string] => [['scenario', 'nginx-open-file-cache', '--rates', text], `--rates ${text}: give requests/s from 1 to 10,000,000 with commas between them, such as 500,1k,2.5k`]),
+    [['scenario', 'nginx-open-file-cache', '--rates', '1k,1000'], '--rates 1k,1000 names a rate twice'],
+    [['scenario', 'nginx-open-file-cache', '--rates', Array.from({ length: 21 }, (_, index) => index + 1).join(',')], '--rates names 21 rates: give at most 20'],
     [['scenario', 'nginx-open-file-cache', '--arrivals', 'poisson'], /^--arrivals poisson: are those of a rate, and no load has one: /],
     [
       ['scenario', 'nginx-open-file-cache', '--fail-if', 'slower', '--rounds', '3'],
@@ -122,6 +131,12 @@ describe('options', () => {
       name: 'name', help: false, trustConfig: true, rounds: 8, maxTimeSeconds: 600, sameWithin: 0.005, failIf: 'different', metric: 'p90', arrivals: 'poisson', durationSeconds: 1.5, variants: ['b', 'a'], quick: true, exact: true, serverCpus: [2, 3], generatorCpus: [0, 1],
       store: { url: 'http://localhost:8086' }, out: '/home/anna/here', json: true,
     });
+  });
+
+  test('--within and --rates are in milliseconds and requests/s', () => {
+    expect(readScenarioOptions(['--within', 'p50=250us'])).toMatchObject({ within: { metric: 'p50', ms: 0.25 } });
+    expect(readScenarioOptions(['--within', 'p90=1.5s'])).toMatchObject({ within: { metric: 'p90', ms: 1500 } });
+    expect(readScenarioOptions(['--rates', '2k, 500,1.5k'])).toMatchObject({ rates: [500, 1500, 2000] });
   });
 
   test('--precision leaves their number to the verdicts', () => {

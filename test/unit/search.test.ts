@@ -1,0 +1,203 @@
+// The search for the highest rate within a limit: which rates it tries, what a step came to, and what a round found.
+import { describe, expect, test } from 'vitest';
+import { curveRows, curvesOf } from '../../lib/analysis/curve.ts';
+import { foundRates } from '../../lib/analysis/found-rates.ts';
+import { stepEnd, whyNotKept } from '../../lib/analysis/within.ts';
+import type { PhaseOutcome } from '../../lib/k6/load-plan.ts';
+import { highestRate, lowestRate, mostSteps, RateSearch, type SearchStart, type StepEnd } from '../../lib/k6/rate-search.ts';
+import { UserError } from '../../lib/errors.ts';
+import { Disturbance } from '../../lib/runner/disturbance.ts';
+import type { Phase } from '../../lib/runner/result.ts';
+import { foundIn, searchStarts, stepsIn } from '../../lib/runner/search.ts';
+import type { Within } from '../../lib/scenario/model.ts';
+import { one, variant } from '../fixtures/comparison.ts';
+import { latency, phase } from '../fixtures/phase.ts';
+
+const fromNothing: SearchStart = { rate: 1000, factor: 2 };
+
+/** Searches on a machine that comes to `end` at a rate, and returns the search and all that it tried. */
+function search(end: (rate: number, step: number) => StepEnd, start = fromNothing): { search: RateSearch; tried: number[] } {
+  const search = new RateSearch(start);
+  const tried: number[] = [];
+  for (let rate = search.next(); rate !== undefined && tried.length < 100; rate = search.next()) {
+    tried.push(rate);
+    search.told(rate, end(rate, tried.length));
+  }
+  return { search, tried };
+}
+
+const until = (limit: number) => (rate: number): StepEnd => (rate <= limit ? 'kept' : 'missed');
+
+describe('a search', () => {
+  test.each([150, 777, 1000, 1001, 12_345, 48_000, 3_000_000])('from nothing finds a limit of %i to 3 %%', (limit) => {
+    const { search: { kept, broken }, tried } = search(until(limit));
+    expect(kept).toBeLessThanOrEqual(limit);
+    expect(broken).toBeGreaterThan(limit);
+    expect((broken as number) / (kept as number)).toBeLessThanOrEqual(1.03);
+    expect(tried.length).toBeLessThanOrEqual(20);
+  });
+
+  test('doubles, then halves what is between', () => {
+    expect(search(until(7000)).tried.slice(0, 6)).toEqual([1000, 2000, 4000, 8000, 5657, 6727]);
+  });
+
+  test.each([[20_000, 20_500], [20_000, 19_300], [20_000, 26_000], [20_000, 9000]])('that begins near %i finds %i', (known, limit) => {
+    const { search: { kept, broken }, tried } = search(until(limit), { rate: 0.94 * known, factor: 1.06 });
+    expect(kept).toBeLessThanOrEqual(limit);
+    expect(broken).toBeGreaterThan(limit);
+    expect((broken as number) / (kept as number)).toBeLessThanOrEqual(1.03);
+    expect(tried.length).toBeLessThanOrEqual(Math.abs(limit / known - 1) < 0.04 ? 5 : 12);
+  });
+
+  test('ends where nothing is kept, and where all is', () => {
+    const low = search(() => 'missed');
+    expect(low.search).toMatchObject({ kept: undefined, broken: lowestRate });
+    expect(low.tried).toEqual([1000, 500, 250, 125, lowestRate]);
+    expect(search(() => 'kept').search).toMatchObject({ kept: highestRate, broken: undefined });
+  });
+
+  test('tries a rate again that was made and too slow, and believes the second step', () => {
+    const paused = search((rate, step) => (step === 2 || rate > 7000 ? 'broken' : 'kept'));
+    expect(paused.tried.slice(0, 7)).toEqual([1000, 2000, 2000, 4000, 8000, 8000, 5657]);
+    expect(paused.search.kept).toBeGreaterThan(6700);
+    expect(search((rate) => (rate > 7000 ? 'broken' : 'kept')).search.kept).toBe(search(until(7000)).search.kept);
+  });
+
+  test('has an end within its steps, whatever comes', () => {
+    for (const every of [2, 3, 5]) expect(search((_, step) => (step % every === 0 ? 'kept' : 'broken')).tried.length, `each ${every}th kept`).toBeLessThanOrEqual(mostSteps);
+  });
+});
+
+const within: Within = { metric: 'p99', ms: 5 };
+
+/** A step at such a rate, of a second. */
+function step(rate: number, p99: number, changes: Partial<Phase> = {}): Phase {
+  return phase({ requests: rate, seconds: 1, rps: rate, latencyMs: latency(p99 / 2, p99, 2 * p99, { histogram: [[p99 / 2, 0.8 * rate], [p99, 0.2 * rate]] }), ...changes });
+}
+
+describe('a step', () => {
+  const told = (result: Phase, rate: number, limit = within): [StepEnd, string] => [stepEnd({ result, rate, within: limit }), whyNotKept({ result, rate, within: limit })];
+
+  test('keeps the limit up to the limit itself', () => {
+    expect(told(step(2000, 5), 2000)).toEqual(['kept', '']);
+    expect(told(step(2000, 5.001), 2000)).toEqual(['broken', 'p99 5.00 ms']);
+  });
+
+  test('whose rate was not made is no step at that rate, however fast the rest was answered', () => {
+    expect(told(step(1900, 1, { unsent: 100 }), 2000)).toEqual(['missed', '1,900 requests/s were made']);
+    expect(told(step(1900, 1, { unsent: 100 }), 2000, { metric: 'p50', ms: 5 })).toEqual(['missed', '1,900 requests/s were made']);
+  });
+
+  test('with failures is one that the server did not keep', () => {
+    expect(told(step(2000, 1, { responses: { '2xx': 1900, '3xx': 0, '4xx': 0, '5xx': 100 } }), 2000)).toEqual(['missed', '5.0 % failed']);
+  });
+
+  test('needs as many answers as its percentile', () => {
+    expect(told(step(900, 1), 900)).toEqual(['missed', 'too few answers for a p99']);
+    expect(told(step(900, 1), 900, { metric: 'p50', ms: 5 })).toEqual(['kept', '']);
+  });
+});
+
+describe('what a round found', () => {
+  const planned = { variant: { name: 'a' }, load: { protocol: 'http/1.1', threads: 1 } } as Parameters<typeof foundIn>[0];
+  const cores = { serverCpus: [1], generatorCpus: [0] };
+  const outcome = (result: Phase, rate: number, tried = true): PhaseOutcome => ({ results: [result], step: { rates: [rate], tried: [tried] } });
+  const found = (steps: readonly [rate: number, p99: number, changes?: Partial<Phase>][], known: readonly number[] = []): ReturnType<typeof foundIn> => {
+    const phases = steps.map(([rate, p99, changes]) => step(rate, p99, changes));
+    return foundIn(planned, null, phases, phases.map((one, index) => outcome(one, steps[index]?.[0] ?? 0)), 0, within, cores, known);
+  };
+
+  test('lies between the highest rate that was kept and the lowest that was not', () => {
+    expect(found([[1000, 1], [2000, 2], [4000, 9], [4000, 9], [2828, 3]])).toEqual({ step: 4, rate: Math.sqrt(2828 * 4000), atLeast: false });
+  });
+
+  test('takes a rate that was broken once as kept when the step after it says so', () => {
+    expect(found([[1000, 1], [2000, 9], [2000, 2], [4000, 9], [4000, 9]])).toEqual({ step: 2, rate: Math.sqrt(2000 * 4000), atLeast: false });
+  });
+
+  test('is at least that where the generator was at its limit, and where no rate broke it', () => {
+    const busy = { requests: 1700, responses: { '2xx': 1700, '3xx': 0, '4xx': 0, '5xx': 0 }, unsent: 300, serverCpuSeconds: 0.5, generatorCpuSeconds: 0.97 };
+    expect(found([[1000, 1], [2000, 9, busy]])).toEqual({ step: 0, rate: Math.sqrt(1000 * 2000), atLeast: true });
+    expect(found([[1000, 1], [2000, 9, { ...busy, serverCpuSeconds: 0.97 }]])).toMatchObject({ atLeast: false });
+    expect(found([[1000, 1], [2000, 2]])).toEqual({ step: 1, rate: 2000, atLeast: true });
+  });
+
+  test('is nothing where the lowest rate breaks it: a wider limit, or in later rounds a disturbance', () => {
+    const never: [number, number][] = [[200, 9], [200, 9], [100, 8], [100, 8]];
+    const sized = (known: readonly number[]) => () => found(never.map(([rate, p99]) => [rate, p99, { requests: 2000, seconds: 2000 / rate, latencyMs: step(2000, p99).latencyMs }]), known);
+    expect(sized([])).toThrow(new UserError('a: p99 within 5.00 ms is not kept at 100 requests/s, the lowest rate (p99 8.00 ms): give a wider limit'));
+    expect(sized([9000])).toThrow(Disturbance);
+  });
+
+  test('leaves steps out that were only there for others', () => {
+    const [kept, broken, beside] = [step(1000, 1), step(2000, 9), step(1000, 90)];
+    const outcomes = [outcome(kept, 1000), outcome(broken, 2000), outcome(broken, 2000), outcome(beside, 1000, false)];
+    expect(foundIn(planned, null, [kept, broken, broken, beside], outcomes, 0, within, cores, [])).toMatchObject({ step: 0 });
+    expect(stepsIn(outcomes[3] as PhaseOutcome, ['a'], within, 1)).toEqual([]);
+    expect(stepsIn(outcomes[1] as PhaseOutcome, ['a'], within, 1)).toEqual([
+      { round: 1, variant: 'a', rate: 2000, made: 2000, latencyMs: { p50: 4.5, p90: 9, p99: 9 }, kept: false, why: 'p99 9.00 ms' },
+    ]);
+  });
+});
+
+test('searches begin elsewhere in each round and for each variant: the grid of one is not that of the others', () => {
+  const known = new Map([['a', [10_000, 10_000]], ['b', [10_000]]]);
+  const starts = [1, 2, 3, 4].flatMap((round) => searchStarts(['a', 'b'], { known, seed: `run ${round}` }));
+  expect(new Set(starts.map(({ rate }) => rate)).size).toBe(8);
+  for (const { rate, factor } of starts) {
+    expect(rate).toBeGreaterThanOrEqual(9000);
+    expect(rate).toBeLessThanOrEqual(9800);
+    expect(factor).toBe(1.06);
+  }
+  expect(searchStarts(['c'], { known, seed: 'run' })[0]).toMatchObject({ factor: 2 });
+});
+
+describe('rates that were found', () => {
+  const rate = (one: number, atLeast = false): { rate: number; atLeast: boolean } => ({ rate: one, atLeast });
+  const searched = (name: string, rates: readonly number[], atLeast = false): Parameters<typeof one>[0][number] => (
+    variant(name, rates.map((each) => step(Math.round(0.98 * each), 4)), { found: rates.map((each) => rate(each, atLeast)), load: { protocol: 'http/1.1', threads: 1, searched: true } })
+  );
+
+  test('have the geometric mean over rounds, and an interval from four on', () => {
+    expect(foundRates([{ name: 'a', found: [rate(1000), rate(4000)] }, { name: 'b' }])).toEqual([{ variant: 'a', rate: expect.closeTo(2000, 6) as number, ci95: null, atLeast: false }]);
+    const [four] = foundRates([{ name: 'a', found: [900, 1000, 1100, 1000].map((each) => rate(each, each === 900)) }]);
+    expect(four).toMatchObject({ rate: expect.closeTo(997.5, 0) as number, atLeast: true });
+    expect(four?.ci95?.[0]).toBeCloseTo(875.5, 1);
+    expect(four?.ci95?.[1]).toBeCloseTo(1136.5, 1);
+  });
+
+  test('are compared, and not what was answered; no article published them', () => {
+    const comparison = one([searched('a', [1000, 1010, 990, 1000]), { ...searched('b', [1100, 1111, 1089, 1100]), published: { rps: 5000 } }]);
+    expect(comparison).toMatchObject({ metric: 'rps', verdict: 'faster', ratio: expect.closeTo(1.1, 6) as number, publishedRatio: null });
+  });
+
+  test('that are at least so high are no reason to call one slower', () => {
+    expect(one([searched('a', [1000, 1010, 990, 1000]), searched('b', [900, 909, 891, 900], true)])).toMatchObject({ verdict: 'none', why: 'the generator was the limit with b' });
+    expect(one([searched('a', [1000, 1010, 990, 1000], true), searched('b', [900, 909, 891, 900])])).toMatchObject({ verdict: 'slower' });
+  });
+});
+
+describe('a curve', () => {
+  const steps = (name: string, rates: readonly number[]): { round: number; variant: string; rate: number; made: number; latencyMs: { p50: number; p90: number; p99: number }; kept: boolean; why: string }[] => (
+    rates.map((rate) => ({ round: 1, variant: name, rate, made: rate, latencyMs: { p50: rate / 1e4, p90: rate / 2e3, p99: rate / 1e3 }, kept: rate < 5000, why: '' })));
+
+  test('of a search has its steps by rate, and of many those that are close as one', () => {
+    const search = { within, found: [], steps: [...steps('a', [4000, 1000, 8000]), ...steps('b', [2000])] };
+    const variants = [variant('a', []), variant('b', [])] as unknown as Parameters<typeof curvesOf>[0]['variants'];
+    const curves = curvesOf({ search, variants });
+    expect(curves.map(({ name, points }) => [name, points.map(({ rate }) => rate)])).toEqual([['a', [1000, 4000, 8000]], ['b', [2000]]]);
+    expect(curveRows(curves).map(({ rate, seen }) => [rate, seen.get('a')?.p99, seen.get('b')?.kept])).toEqual([[1000, 1, undefined], [2000, undefined, true], [4000, 4, undefined], [8000, 8, undefined]]);
+
+    const many = curvesOf({ search: { ...search, steps: Array.from({ length: 100 }, (_, index) => steps('a', [1000 + 90 * index])).flat() }, variants });
+    const rows = curveRows(many);
+    expect(rows.length).toBeLessThanOrEqual(12);
+    expect(rows.map(({ rate }) => rate)).toEqual(rows.map(({ rate }) => rate).toSorted((a, b) => a - b));
+    expect(rows.map(({ seen }) => seen.get('a')?.kept)).toContain(false);
+    expect(rows[0]?.seen.get('a')?.kept).toBe(true);
+  });
+
+  test('is none of a run at one rate', () => {
+    expect(curvesOf({ variants: [] })).toEqual([]);
+    expect(curveRows([])).toEqual([]);
+  });
+});
