@@ -112,7 +112,8 @@ export async function report(
   outcome: RunOutcome, folder: string, options: RunOptions, print: (text: string) => void,
 ): Promise<number> {
   const { result, ended } = outcome;
-  const measured = wholeRounds(result.variants) > 0;
+  // Of a search that was ended in its first round there are steps.
+  const measured = wholeRounds(result.variants) > 0 || (result.search?.steps ?? []).length > 0;
   if (measured) {
     const lines = findingLines(result);
     const page = await htmlPage(folder, result);

@@ -1,4 +1,5 @@
 // What a report shows beside sentences, in the terminal and in Markdown alike.
+import { curvesOf } from '../analysis/curve.ts';
 import { hasHttp2, isOpenModel } from '../analysis/loads.ts';
 import { wholeRounds } from '../analysis/phases.ts';
 import { enumeration, scaledTime } from '../format.ts';
@@ -28,8 +29,8 @@ export function articleParts(result: Result): Part[] {
 
 /** The lines of the load tool that the articles used: h2load's where there is HTTP/2, wrk's for what is over HTTP/1. */
 export function lineParts(result: Result): Part[] {
-  // They print one load, and a search is many.
-  if (result.search !== undefined) return [];
+  // They print one load, and a curve is of many.
+  if (curvesOf(result).length > 0) return [];
   return [...h2loadPart(result), ...wrkPart(result)];
 }
 
