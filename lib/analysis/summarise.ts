@@ -150,8 +150,7 @@ function contender(facts: RunFacts, variant: MeasuredVariant, result: VariantRes
     rateReached: rateOf(result)?.reached ?? true,
     setup: variant.setup,
     setupOnMoreCores: variant.setupOnMoreCores ?? variant.setup,
-    // What an article published is of another load than rates that were searched for.
-    publishedRps: variant.found === undefined ? variant.published?.rps ?? null : null,
+    publishedRps: variant.published?.rps ?? null,
     atLeast: variant.found?.some(({ atLeast }) => atLeast) ?? false,
     delayHeld: result.network?.delayHeld ?? true,
     use: useOf(facts, variant, result),

@@ -75,7 +75,8 @@ function tableVariant(plan: Plan, variant: Variant, { kept, tried }: Known): Mea
   const network = networkOf(scenario, variant);
   const about = {
     name: variant.name,
-    published: variant.published ?? null,
+    // What an article published was of another load than rates that are searched for.
+    published: plan.within === undefined ? variant.published ?? null : null,
     ...(variant.note === undefined ? {} : { note: variant.note }),
     ...(variant.series === undefined ? {} : { series: variant.series }),
     ...(against === undefined ? {} : { against }),

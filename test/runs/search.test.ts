@@ -41,7 +41,9 @@ describe('a search', () => {
       expect((phase?.requests ?? 0) / (phase?.seconds ?? 0) / kept).toBeCloseTo(1, 1);
       expect(own?.rps?.median).toBe(rate);
     }
+    // What the article published was of another load.
     expect(result.comparisons).toMatchObject([{ metric: 'rps', publishedRatio: null, why: 'needs 4 rounds' }]);
+    expect(result.variants.map(({ published }) => published)).toEqual([null, null]);
     expect(result.integrity).toMatchObject({ lost: 0 });
     expect(result.integrity?.requests).toBeGreaterThan(result.variants.reduce((sum, { traffic }) => sum + (traffic?.requests ?? 0), 0));
 
