@@ -57,7 +57,7 @@ describe('a results folder', () => {
     expect(refused.stderr()).toMatch(/has too little space, this run needs \d+ MB: [^\n]*\n$/);
     expect(readdirSync(out)).toEqual([]);
 
-    const run = start([name, '--rounds', '3', '--duration', '4s', '--store', 'none', '--out', out]);
+    const run = start([name, '--rounds', '3', '--duration', '1500ms', '--store', 'none', '--out', out]);
     await underLoad(run, out, 2);
     fill(join(runFolder(out), 'filler'));
     expect(await run.ended).toBe(1);
