@@ -121,10 +121,10 @@ export async function underLoad(run: ScenarioRun, out: string, place: number, { 
   }, { timeout: 60_000, interval: 20 }) as Try;
 }
 
-/** Does something to the first round under load, once it has sent a sample, and again to each try that repeats it, until the run has ended. */
-export async function inEachTry(run: ScenarioRun, out: string, act: (found: Try) => void): Promise<void> {
+/** Does something to the first round as underLoad finds it, and again to each try that repeats it, until the run has ended. */
+export async function inEachTry(run: ScenarioRun, out: string, when: { file?: string; text?: string }, act: (found: Try) => void): Promise<void> {
   for (let after = 0; ;) {
-    const found = await underLoad(run, out, 1, { after, text: firstSample }).catch((error: unknown) => {
+    const found = await underLoad(run, out, 1, { ...when, after }).catch((error: unknown) => {
       if (!run.hasEnded() || after === 0) throw error;
       return undefined;
     });
@@ -134,5 +134,7 @@ export async function inEachTry(run: ScenarioRun, out: string, act: (found: Try)
   }
 }
 
-/** What k6's record has once a second of the load is over. */
-export const firstSample = '"metric":"loadgen_requests","type":"Point"';
+/** That k6 has begun its load. */
+export const loadBegins = { file: 'phases.log', text: 'bakeoff-phase-begins' };
+/** That a second of the load is over. */
+export const firstSample = { text: '"metric":"loadgen_requests","type":"Point"' };

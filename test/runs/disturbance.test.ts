@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { descendants, isRunning } from '../fixtures/processes.ts';
-import { inEachTry, makeHome, newOut, readResult, runFolder, startCommand, startScenario, underLoad as underLoadAt, type Home, type ScenarioRun } from '../scenario-run.ts';
+import { inEachTry, loadBegins, makeHome, newOut, readResult, runFolder, startCommand, startScenario, underLoad as underLoadAt, type Home, type ScenarioRun } from '../scenario-run.ts';
 
 const seconds = 3;
 
@@ -29,7 +29,7 @@ const args = (out: string, rounds = 1, duration = `${seconds}s`): string[] => [o
 
 /** Waits until the load of the round at that place has begun, in a later try than `after`, and a second of its window is over. Returns the try's number. */
 async function underLoad(run: ScenarioRun, out: string, place: number, after = 0): Promise<number> {
-  const { round } = await underLoadAt(run, out, place, { after, file: 'phases.log', text: 'bakeoff-phase-begins' });
+  const { round } = await underLoadAt(run, out, place, { ...loadBegins, after });
   await delay(1200);
   return round;
 }
@@ -140,7 +140,7 @@ test('a page of a person\'s own that changes is told, and the round is kept', as
   for (const name of ['a.conf', 'b.conf']) writeFileSync(join(home.folder, name), `events { }\nhttp { access_log off; server { listen 8080; root ${www}; } }\n# ${name}\n`);
   const run = startCommand(['compare', 'a.conf', 'b.conf', '--rounds', '1', '--duration', `${seconds}s`, '--store', 'none', '--out', out], { ...home.env, INIT_CWD: home.folder });
   // Another page for each try.
-  await inEachTry(run, out, ({ round }) => {
+  await inEachTry(run, out, loadBegins, ({ round }) => {
     writeFileSync(join(www, 'new'), `hello${', world'.repeat(round)}`, { mode: 0o644 });
     renameSync(join(www, 'new'), join(www, 'index.html'));
   });

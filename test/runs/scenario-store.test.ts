@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import type { Result } from '../../lib/runner/result.ts';
 import { accessUrl } from '../fixtures/influx-access.ts';
 import { influxProxy, refusal } from '../fixtures/influx-proxy.ts';
-import { firstSample, inEachTry, makeHome, newOut, readResult, startScenario, storeOf, underLoad, type Home, type ScenarioRun } from '../scenario-run.ts';
+import { firstSample, inEachTry, loadBegins, makeHome, newOut, readResult, startScenario, storeOf, underLoad, type Home, type ScenarioRun } from '../scenario-run.ts';
 
 const name = 'nginx-open-file-cache';
 let home: Home;
@@ -49,8 +49,8 @@ test('a database that refuses the figures of every round is noted once', async (
 
 test('an influxd that is killed in the middle loses nothing', async () => {
   const out = newOut();
-  const run = start([name, '--rounds', '1', '--duration', '2s', '--out', out]);
-  await inEachTry(run, out, () => process.kill(influxdOfRuns(), 'SIGKILL'));
+  const run = start([name, '--rounds', '1', '--duration', '4s', '--out', out]);
+  await inEachTry(run, out, firstSample, () => process.kill(influxdOfRuns(), 'SIGKILL'));
   expect(await run.ended, run.stderr()).toBe(0);
   const result = readResult(out);
   const requests = requestsOf(result);
@@ -61,8 +61,8 @@ test('an influxd that is killed in the middle loses nothing', async () => {
 
 test('an influxd that hangs for good costs neither the load nor a sample, and is named', async () => {
   const out = newOut();
-  const run = start([name, '--rounds', '1', '--duration', '2s', '--out', out]);
-  await inEachTry(run, out, () => process.kill(influxdOfRuns(), 'SIGSTOP'));
+  const run = start([name, '--rounds', '1', '--duration', '3s', '--out', out]);
+  await inEachTry(run, out, loadBegins, () => process.kill(influxdOfRuns(), 'SIGSTOP'));
   expect(await run.ended, run.stderr()).toBe(0);
   const result = readResult(out);
   const { integrity, variants, warnings } = result;
@@ -77,8 +77,8 @@ test('somebody\'s InfluxDB that hangs for good is named, and what it lacks is lo
   const theirs = await storeOf(await makeHome(['influxd']));
   const pid = theirs.pid() ?? NaN;
   const out = newOut();
-  const run = start([name, '--rounds', '2', '--duration', '2s', '--influx', accessUrl(theirs.influx), '--out', out]);
-  await underLoad(run, out, 1, { text: firstSample });
+  const run = start([name, '--rounds', '2', '--duration', '3s', '--influx', accessUrl(theirs.influx), '--out', out]);
+  await underLoad(run, out, 1, loadBegins);
   process.kill(pid, 'SIGSTOP');
   const code = await run.ended;
   process.kill(pid, 'SIGCONT');
@@ -95,7 +95,7 @@ test('a database whose folder is deleted in the middle holds all of the run in t
   onTestFinished(() => own.remove());
   const out = newOut();
   const run = start([name, '--rounds', '2', '--duration', '2s', '--out', out], own.env);
-  await underLoad(run, out, 2, { text: firstSample });
+  await underLoad(run, out, 2, firstSample);
   rmSync(join(own.folder, 'influxdb'), { recursive: true });
   expect(await run.ended, run.stderr()).toBe(0);
   const { integrity, warnings } = readResult(out);
