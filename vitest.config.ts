@@ -6,8 +6,7 @@ const oneAtATime = { fileParallelism: false, testTimeout: 240_000, hookTimeout: 
 export default defineConfig({
   test: {
     projects: [
-      // They leave nothing behind in their process, and to load all modules anew for each file would take half of their time.
-      { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], testTimeout: 30_000, isolate: false } },
+      { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], testTimeout: 30_000 } },
       {
         test: {
           name: 'integration',
