@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
-/** They pin processes to cores and share the machine, where one run at a time may measure. */
-const oneAtATime = { fileParallelism: false, testTimeout: 120_000, hookTimeout: 120_000 };
+/** They pin processes to cores and share the machine, where one run at a time may measure. On a busy one rounds are repeated. */
+const oneAtATime = { fileParallelism: false, testTimeout: 240_000, hookTimeout: 300_000 };
 
 export default defineConfig({
   test: {

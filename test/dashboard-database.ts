@@ -11,6 +11,7 @@ import { ensureTools, toolVariable } from '../lib/setup/tools.ts';
 import { openStore, type Store } from '../lib/store/index.ts';
 import type { Cell } from './dashboard-figures.ts';
 import { accessUrl, authorization } from './fixtures/influx-access.ts';
+import { keptRounds } from './scenario-run.ts';
 import { expressionsOf, interpolate, panelsOf, readDashboard, selectedColumns, sorted, targetsOf, type Dashboard, type Panel, type Picked } from './grafana.ts';
 
 export interface Answer { tags: Record<string, string> | undefined; rows: Record<string, Cell>[] }
@@ -47,17 +48,21 @@ export class DashboardDatabase {
     await rm(this.#folder, { recursive: true, force: true });
   }
 
-  /** Runs a scenario into the database. */
+  /** Runs a scenario into the database. Of a round that was dropped and repeated nothing stays there: panels show what it has. */
   async run(args: readonly string[]): Promise<Result> {
     const tools = await ensureTools(runTools);
     const { stdout } = await promisify(execFile)(process.execPath, [
       'bin/bakeoff.mjs', 'scenario', ...args, '--json', '--influx', accessUrl(this.store.influx), '--out', join(this.#folder, 'results'),
     ], {
-      cwd: projectRoot, maxBuffer: 2 ** 26, timeout: 90_000,
+      cwd: projectRoot, maxBuffer: 2 ** 26, timeout: 120_000,
       // A bakeoff of its own: the person's may be measuring.
       env: { ...process.env, BAKEOFF_HOME: this.#folder, ...Object.fromEntries(runTools.map((tool) => [toolVariable(tool), tools[tool]])) },
     });
-    return JSON.parse(stdout) as Result;
+    const result = JSON.parse(stdout) as Result;
+    const kept = keptRounds(result);
+    const dropped = Array.from({ length: Math.max(...kept) }, (_, index) => index + 1).filter((round) => !kept.includes(round));
+    for (const round of dropped) await this.store.query(`DROP SERIES WHERE "run" = '${result.run}' AND "round" = '${round}'`);
+    return result;
   }
 
   /** One query, over GET with epoch=ms, as Grafana asks. */

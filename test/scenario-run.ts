@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, vi } from 'vitest';
+import { onTestFinished, vi } from 'vitest';
 import type { Result } from '../lib/runner/result.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
 import { ensureTools, toolVariable, type ToolName } from '../lib/setup/tools.ts';
@@ -88,15 +88,53 @@ export function readResult(out: string): Result {
   return JSON.parse(readFileSync(join(runFolder(out), 'result.json'), 'utf8')) as Result;
 }
 
-/** Waits until k6 runs in a round (and has sent `samples`), and returns the id of the server's master process. */
-export async function underLoad(run: ScenarioRun, out: string, round: number, samples = ''): Promise<number> {
-  return vi.waitFor(() => {
-    if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
-    const folder = join(runFolder(out), `round-${round}`, 'k6-1');
-    expect(readFileSync(join(folder, 'record.ndjson'), 'utf8')).toContain(samples);
+/** The numbers of the whole rounds of a run: those that were dropped and repeated are left out. */
+export function keptRounds({ variants }: Result): number[] {
+  return variants.find(({ rounds }) => rounds.length > 0)?.rounds.map(({ round }) => round) ?? [];
+}
+
+interface Try { round: number; master: number }
+
+/**
+ * Waits until k6 runs in the round at that place, in whichever try, where a busy machine has others repeated, and its file holds a
+ * text. Returns the try's number and the id of the server's master process. Fails at once where the run ends before.
+ * @param after the number of a try that is not it any more
+ */
+export async function underLoad(run: ScenarioRun, out: string, place: number, { after = 0, file = 'record.ndjson', text = '' } = {}): Promise<Try> {
+  const find = (): Try | undefined => {
+    const folder = runFolder(out);
+    const kept = keptRounds(readResult(out));
+    const round = Math.max(...readdirSync(folder).flatMap((name) => /^round-(\d+)$/.exec(name)?.[1] ?? []).map(Number));
+    if (kept.length !== place - 1 || round <= Math.max(after, ...kept) || !readFileSync(join(folder, `round-${round}`, 'k6-1', file), 'utf8').includes(text)) return undefined;
     // Parents come before their children.
     const master = descendants(run.pid).find(({ command }) => command === 'nginx');
-    if (master === undefined) throw new Error('there is no nginx');
-    return master.pid;
-  }, { timeout: 30_000, interval: 20 });
+    return master === undefined ? undefined : { round, master: master.pid };
+  };
+  return await vi.waitUntil(() => {
+    if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
+    try {
+      return find();
+    } catch {
+      // Not all of its files are there.
+      return undefined;
+    }
+  }, { timeout: 60_000, interval: 20 }) as Try;
 }
+
+/** Does something to the first round as underLoad finds it, and again to each try that repeats it, until the run has ended. */
+export async function inEachTry(run: ScenarioRun, out: string, when: { file?: string; text?: string }, act: (found: Try) => void): Promise<void> {
+  for (let after = 0; ;) {
+    const found = await underLoad(run, out, 1, { ...when, after }).catch((error: unknown) => {
+      if (!run.hasEnded() || after === 0) throw error;
+      return undefined;
+    });
+    if (found === undefined) return;
+    act(found);
+    after = found.round;
+  }
+}
+
+/** That k6 has begun its load. */
+export const loadBegins = { file: 'phases.log', text: 'bakeoff-phase-begins' };
+/** That a second of the load is over. */
+export const firstSample = { text: '"metric":"loadgen_requests","type":"Point"' };

@@ -17,6 +17,9 @@ import { countGoTests, countVitest, goTestOutput, skippedLines, type Counts, typ
 const parts = ['unit', 'integration', 'go'] as const;
 type Part = (typeof parts)[number];
 
+/** Of vitest.config.ts. */
+type Project = 'unit' | 'integration' | 'runs' | 'alone';
+
 const integrationTools = ['k6', 'nginx', 'h2o', 'nghttpd', 'h2load', 'openssl', 'influxd'] as const;
 
 /** What runs in a browser has other types. */
@@ -56,11 +59,14 @@ class TestRun {
    */
   async run(chosen: ReadonlySet<Part>): Promise<Counts> {
     const tools = this.#tools(chosen);
-    const goTests = tools.then(() => this.#go(chosen));
-    const others = this.#typesAndUnit(chosen).then(() => tools).then((ready) => (ready ? this.#check('integration tests', () => this.#vitest('integration')) : undefined));
-    for (const lane of await Promise.allSettled([tools, goTests, others])) if (lane.status === 'rejected') throw lane.reason;
+    const integration = this.#shared('integration', 'integration tests', 4);
+    const lanes = [tools.then(() => this.#go(chosen)), this.#typesAndUnit(chosen)].map(async (lane) => {
+      await lane;
+      if (await tools) await integration();
+    });
+    for (const lane of await Promise.allSettled([tools, ...lanes])) if (lane.status === 'rejected') throw lane.reason;
     if (!await tools) return this.#total;
-    await this.#check('tests of whole runs', () => this.#wholeRuns());
+    await this.#wholeRuns();
     await this.#check('tests that need the machine to themselves', () => this.#vitest('alone'));
     return this.#total;
   }
@@ -165,19 +171,27 @@ class TestRun {
 
   /**
    * They mostly wait, and none of them judges how fast anything was; but on one network bakeoff lets one run measure at a time. Two
-   * halves have a network each, where that may be made; otherwise all go one after another.
+   * lanes have a network each, where that may be made; otherwise all go one after another.
    */
-  async #wholeRuns(): Promise<Outcome> {
+  async #wholeRuns(): Promise<void> {
     const apart = ['unshare', '--net', 'sh', '-c', 'ip link set lo up && exec "$@"', 'sh'];
     const { code } = await run({ before: apart, command: 'true', args: [], signal: this.#signal });
-    if (code !== 0) return this.#vitest('runs');
-    const [one, other] = await Promise.all([1, 2].map((part) => this.#vitest('runs', [`--shard=${part}/2`], apart))) as [Outcome, Outcome];
-    return {
-      passed: one.passed + other.passed, failed: one.failed + other.failed, output: one.output + other.output, skipped: [...one.skipped ?? [], ...other.skipped ?? []],
+    const lane = this.#shared('runs', 'tests of whole runs', 8, code === 0 ? apart : []);
+    await Promise.all(code === 0 ? [lane(), lane()] : [lane()]);
+  }
+
+  /** What works off a project's tests in so many parts. Called by each lane that is free, each part is done once. */
+  #shared(project: Project, name: string, count: number, before: readonly string[] = []): () => Promise<void> {
+    let part = 0;
+    return async () => {
+      while (part < count) {
+        const shard = `${++part}/${count}`;
+        await this.#check(`${name} ${shard}`, () => this.#vitest(project, [`--shard=${shard}`], before));
+      }
     };
   }
 
-  async #vitest(project: 'unit' | 'integration' | 'runs' | 'alone', flags: readonly string[] = [], before: readonly string[] = []): Promise<Outcome> {
+  async #vitest(project: Project, flags: readonly string[] = [], before: readonly string[] = []): Promise<Outcome> {
     const folder = await mkdtemp(join(tmpdir(), 'bakeoff-test-'));
     try {
       const reportFile = join(folder, 'report.json');

@@ -49,7 +49,7 @@ function searchRates({ within, from, stepSeconds }: SearchPlan, phase: Alternate
   for (let step = 1; step <= mostSteps; step++) {
     const next = searches.map((search) => search.next());
     if (next.every((rate) => rate === undefined)) return;
-    const rates = searches.map((search, side) => next[side] ?? search.kept ?? lowestRate);
+    const rates = searches.map((search, side) => next[side] ?? search.kept ?? search.broken ?? lowestRate);
     const seconds = rates.map((rate) => Math.max(stepSeconds, enough * responsesNeeded(within.metric) / rate));
     const sides = phase.sides.map((side, index): SideOptions => ({
       ...side, rate: rates[index] as number, duration: `${Math.ceil(1000 * (seconds[index] as number))}ms`, tags: { ...side.tags, phase: String(step) },

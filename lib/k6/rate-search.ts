@@ -1,7 +1,7 @@
 // The highest rate that keeps a limit: up or down until both sides of it are known, then halving what is between them.
 
-/** Where a search begins, in requests/s, and the factor to the next rate; it grows until both sides of the limit are known. */
-export interface SearchStart { rate: number; factor: number }
+/** Where a search begins, in requests/s, the factor to the next rate, which grows until both sides of the limit are known, and the lowest rate that is tried. */
+export interface SearchStart { rate: number; factor: number; least: number }
 
 /** In requests/s. The engine takes no higher one. */
 export const highestRate = 10_000_000;
@@ -26,13 +26,15 @@ export class RateSearch {
   kept: number | undefined;
   broken: number | undefined;
   readonly #first: number;
+  readonly #least: number;
   #factor: number;
   /** The rate that is being tried, and how many steps at it broke the limit. */
   #trying: number | undefined;
   #broken = 0;
 
-  constructor({ rate, factor }: SearchStart) {
-    this.#first = possible(rate);
+  constructor({ rate, factor, least }: SearchStart) {
+    this.#least = Math.max(lowestRate, Math.round(least));
+    this.#first = this.#possible(rate);
     this.#factor = factor;
   }
 
@@ -45,9 +47,9 @@ export class RateSearch {
   #choose(): number | undefined {
     const { kept, broken } = this;
     if (kept === undefined && broken === undefined) return this.#first;
-    if (broken === undefined) return kept === highestRate ? undefined : possible(kept as number * this.#widen());
-    if (kept === undefined) return broken === lowestRate ? undefined : possible(broken / this.#widen());
-    return broken <= kept * closeEnough ? undefined : possible(Math.sqrt(kept * broken));
+    if (broken === undefined) return kept === highestRate ? undefined : this.#possible(kept as number * this.#widen());
+    if (kept === undefined) return broken === this.#least ? undefined : this.#possible(broken / this.#widen());
+    return broken <= kept * closeEnough ? undefined : this.#possible(Math.sqrt(kept * broken));
   }
 
   /** What came of a step at that rate. `missed`: it was not made, or failed. */
@@ -65,9 +67,8 @@ export class RateSearch {
     this.#factor = Math.min(widestFactor, factor ** 2);
     return factor;
   }
-}
 
-/** Whole, and such that two neighbours are far apart enough to be told from each other. */
-function possible(rate: number): number {
-  return Math.round(Math.min(highestRate, Math.max(lowestRate, rate)));
+  #possible(rate: number): number {
+    return Math.round(Math.min(highestRate, Math.max(this.#least, rate)));
+  }
 }

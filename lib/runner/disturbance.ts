@@ -2,7 +2,7 @@
 // found, most in one line with what to do about it; undefined where all is well.
 import { scaledTime, whole } from '../format.ts';
 import type { LoadResult, Phase } from './result.ts';
-import type { UsageSample, UsageWindow } from './server-usage.ts';
+import { farMs, type UsageSample, type UsageWindow } from './server-usage.ts';
 
 /** The round has to be repeated; the message says why in one line. */
 export class RoundFailure extends Error {}
@@ -15,11 +15,12 @@ type Instants = readonly { atMs: number }[];
 /**
  * How far apart the two samples around a window's bound may be. Within steady load what is used between them is divided by a
  * straight line, which is wrong by at most a quarter of that time (usageBetween): 0.6 percent of a window of 10 s, and of
- * short ones what the sampler is late by where nobody told it of the bound. Where the server is idle around the window nothing is
- * divided; but a gap of more than a second is another phase's as well.
+ * short ones what the sampler is late by where nobody told it of the bound. Where the server is idle before the window, or after it
+ * at its end, nothing is divided; but a gap of more than a second is another phase's as well.
  */
-export function toleratedBoundGapMs({ fromMs, toMs, idleBefore }: UsageWindow): number {
-  return idleBefore ? 1000 : Math.min(1000, Math.max(250, 0.02 * (toMs - fromMs)));
+export function toleratedBoundGapsMs({ fromMs, toMs, idleBefore, idleAfter = false }: UsageWindow): { begin: number; end: number } {
+  const inLoad = Math.min(1000, Math.max(farMs, 0.02 * (toMs - fromMs)));
+  return { begin: idleBefore ? 1000 : inLoad, end: idleBefore || idleAfter ? 1000 : inLoad };
 }
 
 /**
@@ -37,7 +38,9 @@ export function gapIn(samples: Instants, window: UsageWindow): string | undefine
   const before = samples.findLastIndex(({ atMs }) => atMs <= fromMs);
   const after = samples.findIndex(({ atMs }) => atMs >= toMs);
   if (before === -1 || after === -1) return 'the load was not sampled from its begin to its end: bakeoff was stopped, or had no CPU time; leave it running and try again';
-  const bounds = [gapAround(samples, fromMs), gapAround(samples, toMs)].filter((gapMs) => gapMs > toleratedBoundGapMs(window));
+  const tolerated = toleratedBoundGapsMs(window);
+  const [begin, end] = [gapAround(samples, fromMs), gapAround(samples, toMs)];
+  const bounds = [...(begin > tolerated.begin ? [begin] : []), ...(end > tolerated.end ? [end] : [])];
   const inner = samples.slice(before + 1, after + 1).map(({ atMs }, index) => atMs - (samples[before + index]?.atMs as number));
   const longestMs = Math.max(0, ...bounds, ...inner.filter((gapMs) => gapMs > toleratedInnerGapMs));
   return longestMs === 0 ? undefined

@@ -218,10 +218,10 @@ function requireSound(
   { variant: { name }, load }: PlannedVariant, { samples, quotas, link }: Measurement, { all, phases }: { all: readonly Phase[]; phases: readonly Phase[] }, server: RunningServer, alarms: LogAlarms,
 ): void {
   if (alarms.crash !== undefined) throw new RoundFailure(`${name}: ${server.name} crashed under load, as its log says: ${alarms.crash}`);
-  for (const phase of all) {
-    const window = windowOf(phase, load);
+  for (const [index, phase] of all.entries()) {
+    const window = windowOf(phase, load, index === all.length - 1);
     const disturbance = clockStepIn(samples) ?? (phases.includes(phase) ? gapIn(samples, window) : undefined) ?? throttlingIn(samples, window, quotas)
-      ?? (link === null || window.idleBefore ? undefined : gapIn(link.samples, window))
+      ?? (link === null || window.idleBefore ? undefined : gapIn(link.samples, { ...window, idleAfter: false }))
       ?? standstillIn(phase, samples, window, server.name, alarms.first);
     if (disturbance !== undefined) throw new Disturbance(`${name}: ${disturbance}`);
   }
@@ -391,8 +391,8 @@ function isRestless({ link }: Measurement, { warmupSeconds }: Load): boolean {
   return warmupSeconds === 0 && link?.report.quiet === false;
 }
 
-function windowOf({ monotonicMs: [fromMs, toMs] }: LoadResult, { warmupSeconds }: Load): UsageWindow {
-  return { fromMs, toMs, idleBefore: warmupSeconds === 0 };
+function windowOf({ monotonicMs: [fromMs, toMs] }: LoadResult, { warmupSeconds }: Load, isLast: boolean): UsageWindow {
+  return { fromMs, toMs, idleBefore: warmupSeconds === 0, idleAfter: isLast };
 }
 
 /** Puts the engine's results and what was sampled within their windows together. */
@@ -401,8 +401,8 @@ function phasesOf({ results, samples, link }: Measurement, load: Load, cores: Co
     server: cores.serverCpus.length, generator: cores.generatorCpus.length, shared: sharesCores(cores), interruptsApart: interruptsApart(),
     hasUpstreams: server.upstreams.length > 0,
   };
-  return results.map((result) => {
-    const window = windowOf(result, load);
+  return results.map((result, index) => {
+    const window = windowOf(result, load, index === results.length - 1);
     const { cpuSeconds, rssBytes } = usageBetween(samples, window);
     return {
       ...result, serverCpuSeconds: cpuSeconds, serverRssBytes: rssBytes, generatorCpuSeconds: result.cpuSeconds, noise: noiseBetween(samples, window, counts),

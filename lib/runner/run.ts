@@ -1,5 +1,6 @@
 // The rounds of a run, and its result after each of them.
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { settled } from '../analysis/verdict.ts';
 import { warningText, type Warning } from '../analysis/warnings.ts';
 import { UserError } from '../errors.ts';
@@ -34,9 +35,11 @@ export interface RunEvents {
   timeOver(what: { rounds: number }): void;
 }
 
-/** What a server does by itself it does again; what disturbs it from outside may pass. */
+/** What a server does by itself it does again; what disturbs it from outside may pass, often after some seconds. */
 const triesOfFailing = 2;
-const triesOfDisturbed = 3;
+const triesOfDisturbed = 5;
+/** After the first disturbance at a place; twice as long after each one more. */
+const firstPauseMs = 250;
 
 export interface RunOutcome {
   result: Result;
@@ -48,7 +51,7 @@ export interface RunOutcome {
  * Tries the servers and runs the rounds, until the verdicts are there, the last round is over, or the time is.
  * result.json is written after each, marked partial until the last. A round in which something failed is dropped for all
  * variants and repeated, under a number of its own, so that its samples do not mix with the dropped ones: once where a server
- * failed, twice where it was disturbed. Then the run ends, and the rounds before it stay.
+ * failed, four times where it was disturbed, after a pause that grows. Then the run ends, and the rounds before it stay.
  * Never throws: what ended the run early is in the outcome.
  */
 export async function runRounds(context: RunContext, environment: Environment, events: RunEvents, startedAt: Date): Promise<RunOutcome> {
@@ -151,10 +154,10 @@ export async function runRounds(context: RunContext, environment: Environment, e
     return new Map(plan.variants.map(({ variant: { name } }) => [name, kept.flatMap(({ outcomes }) => outcomes.get(name)?.found?.rate ?? [])]));
   }
 
-  /** Whether a round more would probably not end in time. The first one has to be there in any case. */
-  function timeIsOver(): boolean {
+  /** Whether a round more, after a pause, would probably not end in time. The first one has to be there in any case. */
+  function timeIsOver(pauseMs = 0): boolean {
     const elapsedSeconds = (performance.now() - beganAtMs) / 1000;
-    return kept.length > 0 && elapsedSeconds + slowestSeconds > (plan.maxTimeSeconds ?? Infinity);
+    return kept.length > 0 && elapsedSeconds + pauseMs / 1000 + slowestSeconds > (plan.maxTimeSeconds ?? Infinity);
   }
 
   /** Looks at the verdicts, when it is time to and more rounds could follow: whether none is left open. */
@@ -174,7 +177,8 @@ export async function runRounds(context: RunContext, environment: Environment, e
     while (kept.length < plan.rounds) {
       const failure = await tryRound();
       if (failure === undefined && (kept.length === plan.rounds || verdictsAreThere())) break;
-      if (timeIsOver()) {
+      const pauseMs = failure instanceof Disturbance ? firstPauseMs * 2 ** (failures.length - 1) : 0;
+      if (timeIsOver(pauseMs)) {
         if (failure !== undefined) note({ kind: 'dropped', round: attempts, why: failure.message });
         note({ kind: 'time-over', rounds: kept.length, most: plan.rounds });
         events.timeOver({ rounds: kept.length });
@@ -186,6 +190,7 @@ export async function runRounds(context: RunContext, environment: Environment, e
       }
       note({ kind: 'repeated', round: attempts, why: failure.message });
       events.repeated({ round: kept.length + 1, why: failure.message });
+      await delay(pauseMs, undefined, { signal: interrupt.signal });
     }
     return { result: await save('complete', true) };
   } catch (error) {

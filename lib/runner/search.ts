@@ -38,7 +38,7 @@ export function foundIn(
   known: readonly number[],
 ): FoundInRound {
   // The script's search once more.
-  const search = new RateSearch({ rate: lowestRate, factor: 1 });
+  const search = new RateSearch({ rate: lowestRate, factor: 1, least: lowestRate });
   const tried = outcomes.flatMap(({ step }, index) => {
     const rate = step?.rates[side];
     const phase = phases[index];
@@ -50,9 +50,10 @@ export function foundIn(
   const kept = tried.findLast(({ rate, came }) => rate === search.kept && came === 'kept');
   const broken = tried.findLast(({ rate, came }) => rate === search.broken && came !== 'kept');
   if (kept === undefined) {
-    const text = `${name}: ${limitText(within)} is not kept at ${whole(broken?.rate ?? lowestRate)} requests/s, the lowest rate (${broken === undefined ? 'none was tried' : whyNotKept({ result: broken.phase, rate: broken.rate, within })})`;
-    if (known.length > 0) throw new Disturbance(`${text}, and was at ${whole(known.at(-1) as number)} in the round before: something else used the machine`);
-    throw new UserError(`${text}: give a wider limit`);
+    const why = broken === undefined ? 'none was tried' : whyNotKept({ result: broken.phase, rate: broken.rate, within });
+    const text = `${name}: ${limitText(within)} is not kept at ${whole(broken?.rate ?? lowestRate)} requests/s`;
+    if (known.length > 0) throw new Disturbance(`${text} (${why}), and was up to ${whole(known.at(-1) as number)} in the round before: something else used the machine`);
+    throw new UserError(`${text}, the lowest rate (${why}): give a wider limit`);
   }
   if (broken === undefined) return { step: kept.index, rate: kept.rate, atLeast: true };
   return { step: kept.index, rate: Math.sqrt(kept.rate * broken.rate), atLeast: limitOf(sharesOf(broken.phase)) === 'generator' };
@@ -65,8 +66,8 @@ export function foundIn(
   }
 }
 
-/** Near what the rounds before found: a little below it, and each time elsewhere, so that the rates that are tried are not the same ones again. */
-const nearby = { from: 0.9, to: 0.98, factor: 1.06 };
+/** Near what the rounds before found: a little below it, and each time elsewhere, so that the rates that are tried are not the same ones again; far below it something else is the matter. */
+const nearby = { from: 0.9, to: 0.98, factor: 1.06, least: 0.25 };
 /** Where nothing is known, and how far apart in ln searches begin there. */
 const unknown = { rate: 1000, spread: Math.LN2, factor: 2 };
 
@@ -78,8 +79,8 @@ export function searchStarts(variants: readonly string[], { known, seed }: Searc
   return variants.map((variant) => {
     const drawn = randomNumbers(`${variant} ${seed}`)();
     const found = known.get(variant) ?? [];
-    if (found.length === 0) return { rate: unknown.rate * Math.exp(unknown.spread * (drawn - 0.5)), factor: unknown.factor };
+    if (found.length === 0) return { rate: unknown.rate * Math.exp(unknown.spread * (drawn - 0.5)), factor: unknown.factor, least: lowestRate };
     const middle = Math.exp(mean(found.map(Math.log)));
-    return { rate: middle * (nearby.from + drawn * (nearby.to - nearby.from)), factor: nearby.factor };
+    return { rate: middle * (nearby.from + drawn * (nearby.to - nearby.from)), factor: nearby.factor, least: middle * nearby.least };
   });
 }

@@ -129,14 +129,21 @@ export function sparse<S extends { atMs: number }>(samples: readonly S[]): S[] {
   });
 }
 
-/** Of the monotonic clock. `idleBefore`: no load comes before the window, so that the server does nothing until it begins. */
-export interface UsageWindow { fromMs: number; toMs: number; idleBefore: boolean }
+/**
+ * Of the monotonic clock. `idleBefore`: no load comes before the window, so that the server does nothing until it begins;
+ * `idleAfter`: none comes after it, so that the server does nothing then but to close connections.
+ */
+export interface UsageWindow { fromMs: number; toMs: number; idleBefore: boolean; idleAfter?: boolean }
+
+/** Between samples that are further apart a straight line says too little, whatever the window is. */
+export const farMs = 250;
 
 /**
  * CPU seconds used within a window, and the highest memory seen there. Where the server is idle before and after it, the
  * samples around it say exactly what was used, however short it is. After a warm-up, within steady load, a straight line
  * lies between the samples around the start, and at the end, where the load stops, the rate before it goes on for the rest,
- * up to what the sample behind it says.
+ * up to what the sample behind it says. Where these are far apart and no load follows, it is what the sample behind it says: the
+ * end of the connections, some milliseconds of CPU, is the lesser error then.
  *
  * What it may be wrong by: at most a quarter of the time between the two samples, times the server's cores, at the start
  * (a sum that grows by at most that in a line's place), and at most that time at the end; and by a tick of the kernel's (1 to
@@ -144,10 +151,10 @@ export interface UsageWindow { fromMs: number; toMs: number; idleBefore: boolean
  * expected (UsageSampler) the samples are about 10 ms apart.
  * @param samples in order of time, around the window (gapIn says whether they are)
  */
-export function usageBetween(samples: readonly ServerSample[], { fromMs, toMs, idleBefore }: UsageWindow): { cpuSeconds: number; rssBytes: number } {
+export function usageBetween(samples: readonly ServerSample[], { fromMs, toMs, idleBefore, idleAfter = false }: UsageWindow): { cpuSeconds: number; rssBytes: number } {
   const inside = samples.filter((sample) => sample.atMs >= fromMs && sample.atMs <= toMs);
   return {
-    cpuSeconds: idleBefore ? cpuAround(samples, fromMs, toMs) : cpuAtEnd(samples, toMs) - valueAt(samples, fromMs, cpuOf),
+    cpuSeconds: idleBefore ? cpuAround(samples, fromMs, toMs) : cpuAtEnd(samples, toMs, idleAfter) - valueAt(samples, fromMs, cpuOf),
     rssBytes: extent((inside.length > 0 ? inside : samples).map((sample) => sample.rssBytes))[1],
   };
 }
@@ -169,9 +176,10 @@ function cpuAround(samples: readonly ServerSample[], fromMs: number, toMs: numbe
   return after.cpuSeconds - before.cpuSeconds;
 }
 
-function cpuAtEnd(samples: readonly ServerSample[], atMs: number): number {
+function cpuAtEnd(samples: readonly ServerSample[], atMs: number, idleAfter: boolean): number {
   const next = samples.findIndex((sample) => sample.atMs >= atMs);
   const [before, after] = [samples[next - 1], samples[next]];
+  if (idleAfter && before !== undefined && after !== undefined && after.atMs - before.atMs > farMs) return after.cpuSeconds;
   // Long enough for a rate that the kernel's ticks do not show in.
   const earlier = before === undefined ? undefined : samples.findLast((sample, index) => index < next - 1 && before.atMs - sample.atMs >= intervalMs * 0.9);
   if (earlier === undefined || before === undefined || after === undefined) return valueAt(samples, atMs, cpuOf);

@@ -6,8 +6,6 @@ import { cpusOf, readProcessors } from '../../lib/runner/processors.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { makeHome, newOut, readResult, startScenario, type Home } from '../scenario-run.ts';
 
-const testLimitMs = 120_000;
-
 let home: Home;
 beforeAll(async () => { home = await makeHome(['k6', 'nginx']); }, 300_000);
 afterAll(() => home.remove());
@@ -40,7 +38,7 @@ test('--precision ends at the look that decides, and --fail-if tells by the exit
   expect(run.stdout()).toMatch(/· 5 to 80 rounds, about \d+ s to \d.* s$/m);
   expect(run.stderr()).toMatch(/^round 5 of 5 to 80 · kept · /m);
   expect(run.stderr().trimEnd().split('\n').at(-1)).toBe('--fail-if slower: closed is slower than kept');
-}, testLimitMs);
+});
 
 test('--max-time begins no round that would not end in time, and the run is complete', async () => {
   const out = newOut();
@@ -54,7 +52,7 @@ test('--max-time begins no round that would not end in time, and the run is comp
   expect(variants[1]?.rounds).toHaveLength(rounds);
   expect(warnings).toContain(`--max-time ended the run after ${rounds} of at most 80 rounds`);
   expect(run.stderr()).toMatch(/^after \d rounds? there is no time for another one \(--max-time\)$/m);
-}, testLimitMs);
+});
 
 test('a scenario that shares the cores gives them all to both sides; --fail-if that does not hold is 0', async () => {
   const out = newOut();
@@ -65,4 +63,4 @@ test('a scenario that shares the cores gives them all to both sides; --fail-if t
   expect(variants[0]?.load.threads).toBe(Math.min(4, cpusOf(readProcessors().cores).length));
   expect(comparisons[0]?.verdict).not.toBe('faster');
   for (const { noise } of variants.flatMap(({ rounds }) => rounds.flatMap(({ phases }) => phases))) expect(noise).not.toBeNull();
-}, testLimitMs);
+});

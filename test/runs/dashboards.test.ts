@@ -119,7 +119,7 @@ describe.skipIf(noNetworks !== undefined)('Comparison of a run over a link of it
     expect(await database.rows('comparison', 24, linked)).toEqual(expectedRows(columnsOf('comparison', 24), linked));
     expect(await database.rows('comparison', 26, linked)).toEqual(expectedLinkRounds(columnsOf('comparison', 26), linked));
     expect(linked.variants.map(({ name, network }) => [name, network === null])).toEqual([['untuned', false], ['tcp-nopush', false]]);
-  }, 120_000);
+  });
 });
 
 describe('Live run', () => {

@@ -12,8 +12,6 @@ import { makeHome, newOut, readResult, runFolder, startCommand, startScenario, t
 const chromium = await findChromium();
 if (chromium === undefined) console.warn('SKIPPED: the report in a browser: there is no chromium on PATH and none in CHROMIUM_BIN');
 
-const testLimitMs = 60_000;
-
 let home: Home;
 let browser: Browser | undefined;
 beforeAll(async () => {
@@ -131,7 +129,7 @@ describe.skipIf(chromium === undefined)('in a browser', () => {
     expect(again.stdout()).toBe(`${file}\n`);
     expect(readFileSync(file, 'utf8')).toBe(before);
     expect(existsSync(`${file}.unfinished`)).toBe(false);
-  }, testLimitMs);
+  });
 
   test('a histogram at a given rate: in both colour schemes, narrow and wide, by keyboard and without its script', async () => {
     const { result, file } = await runOf(['h2o-vs-nginx-h2-rate', '--rounds', '1', '--duration', '300ms']);
@@ -160,7 +158,7 @@ describe.skipIf(chromium === undefined)('in a browser', () => {
     const plain = await open(file, { javaScriptEnabled: false });
     expect(await plain.locator('noscript').isVisible()).toBe(true);
     expect(await plain.locator('table').first().innerText()).toContain('nginx');
-  }, testLimitMs);
+  });
 });
 
 function publishedShares({ variants }: Result): number[] {

@@ -2,12 +2,10 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { makeHome, newOut, readResult, runFolder, startScenario, underLoad, type Home, type ScenarioRun } from '../scenario-run.ts';
 
 const name = 'nginx-open-file-cache';
-const testLimitMs = 90_000;
-
 let home: Home;
 beforeAll(async () => { home = await makeHome(['k6', 'nginx']); }, 300_000);
 afterAll(() => home.remove());
@@ -23,7 +21,7 @@ describe('a results folder', () => {
     expect(run.stderr()).toMatch(/^cannot write results to .*deeper: there is a file of that name in its path; [^\n]*\n$/);
     expect(run.stdout()).toBe('');
     expect(readFileSync(out, 'utf8')).toBe('a file in the way');
-  }, testLimitMs);
+  });
 
   test('that is closed to us is refused', async ({ skip }) => {
     skip(process.getuid?.() === 0, 'root may write everywhere');
@@ -33,7 +31,7 @@ describe('a results folder', () => {
     const run = start([name, '--out', out]);
     expect(await run.ended).toBe(1);
     expect(run.stderr()).toContain('you may not write there');
-  }, testLimitMs);
+  });
 
   test.each([
     ['round-2/k6-1/load.json', 'partial'],
@@ -41,12 +39,11 @@ describe('a results folder', () => {
   ])('with a folder in the place of %s ends the run with one line', async (inTheWay, state) => {
     const out = newOut();
     const run = start([name, '--rounds', '2', '--duration', '500ms', '--store', 'none', '--out', out]);
-    await underLoad(run, out, 1);
-    mkdirSync(join(runFolder(out), inTheWay), { recursive: true });
+    await vi.waitFor(() => mkdirSync(join(runFolder(out), inTheWay), { recursive: true }), { timeout: 60_000, interval: 10 });
     expect(await run.ended).toBe(1);
     expect(run.stderr().trimEnd().split('\n').at(-1)).toMatch(/^cannot write results to .*: there is a folder where a file has to be; mend that or name another folder with --out$/);
     expect(readResult(out).state).toBe(state);
-  }, testLimitMs);
+  });
 
   test('that is small is refused, and one that fills up keeps its finished rounds', async ({ skip }) => {
     const out = newOut();
@@ -57,15 +54,15 @@ describe('a results folder', () => {
     expect(refused.stderr()).toMatch(/has too little space, this run needs \d+ MB: [^\n]*\n$/);
     expect(readdirSync(out)).toEqual([]);
 
-    const run = start([name, '--rounds', '3', '--duration', '4s', '--store', 'none', '--out', out]);
+    const run = start([name, '--rounds', '3', '--duration', '1500ms', '--store', 'none', '--out', out]);
     await underLoad(run, out, 2);
     fill(join(runFolder(out), 'filler'));
     expect(await run.ended).toBe(1);
     expect(run.stderr().trimEnd().split('\n').at(-1)).toMatch(/^cannot write results to .*: its file system is full; mend that or name another folder with --out$/);
-    expect(readResult(out)).toMatchObject({ state: 'partial', variants: [{ rounds: [{ round: 1 }] }, { rounds: [{ round: 1 }] }] });
+    expect(readResult(out)).toMatchObject({ state: 'partial', variants: [{ rounds: [{}] }, { rounds: [{}] }] });
     // The second may have been whole all the same.
     expect(run.stdout()).toMatch(/Ended early: [12] of 3 rounds/);
-  }, testLimitMs);
+  });
 });
 
 function mountTmpfs(folder: string, size: string, skip: (condition: boolean, note: string) => void): void {

@@ -61,4 +61,4 @@ test('its CPU time is told apart from others\', and nobody is told to end it', a
   }
   expect(warnings.filter((line) => /^what the config passes requests to used up to \d+ % of the server's core .*: it is not in the server's CPU time; run it on other cores \(taskset\)/.test(line))).toHaveLength(1);
   expect(warnings.filter((line) => line.includes('end what else runs on this machine and run again'))).toEqual([]);
-}, 120_000);
+});

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Clock } from '../../lib/runner/clock.ts';
-import { clockStepIn, gapIn, otherBodiesIn, standstillIn, throttlingIn, toleratedBoundGapMs } from '../../lib/runner/disturbance.ts';
+import { clockStepIn, gapIn, otherBodiesIn, standstillIn, throttlingIn, toleratedBoundGapsMs } from '../../lib/runner/disturbance.ts';
 import type { Phase } from '../../lib/runner/result.ts';
 import { sampleUsage, sparse, usageBetween, type UsageReaders, type UsageSampler, type UsageWindow } from '../../lib/runner/server-usage.ts';
 import { noLatency, phase } from '../fixtures/phase.ts';
@@ -19,6 +19,9 @@ describe('a gap in the samples', () => {
     ['at the begin, as long as the sampler may be late', every100(0, 12_000, [900, 1100]), tenSeconds, undefined],
     ['at the begin', every100(0, 12_000, [900, 1300]), tenSeconds, /for 400\.00 ms of the load/],
     ['at the end', every100(0, 12_000, [11_000, 11_300]), tenSeconds, /for 300\.00 ms of the load/],
+    ['at the end, where no load follows', every100(0, 13_000, [11_000, 12_000]), { ...tenSeconds, idleAfter: true }, undefined],
+    ['of more than a second at the end', every100(0, 13_000, [11_000, 12_100]), { ...tenSeconds, idleAfter: true }, /for 1\.10 s/],
+    ['at the begin, where no load follows', every100(0, 12_000, [900, 1300]), { ...tenSeconds, idleAfter: true }, /for 400\.00 ms/],
     ['within, shorter than tasks are looked up', every100(0, 12_000, [3000, 5000]), tenSeconds, undefined],
     ['within', every100(0, 12_000, [3000, 5100]), tenSeconds, /^nothing was sampled for 2\.10 s of the load: bakeoff was stopped .* leave it running/],
     ['over all of it', every100(0, 40_000, [1000, 21_000]), { ...tenSeconds, fromMs: 5000, toMs: 15_000 }, /for 20\.00 s/],
@@ -36,9 +39,11 @@ describe('a gap in the samples', () => {
   });
 
   test('at a bound is at most a fiftieth of the window, and neither below 250 ms nor above a second', () => {
-    const tolerated = (idleBefore: boolean) => (seconds: number): number => toleratedBoundGapMs({ fromMs: 0, toMs: seconds * 1000, idleBefore });
-    expect([0.2, 10, 20, 50, 500].map(tolerated(false))).toEqual([250, 250, 400, 1000, 1000]);
-    expect([0.2, 500].map(tolerated(true))).toEqual([1000, 1000]);
+    const tolerated = (idleBefore: boolean, idleAfter: boolean) => (seconds: number): number[] => (
+      Object.values(toleratedBoundGapsMs({ fromMs: 0, toMs: seconds * 1000, idleBefore, idleAfter })));
+    expect([0.2, 10, 20, 50, 500].map(tolerated(false, false))).toEqual([[250, 250], [250, 250], [400, 400], [1000, 1000], [1000, 1000]]);
+    expect([0.2, 500].map(tolerated(true, true))).toEqual([[1000, 1000], [1000, 1000]]);
+    expect([0.2, 20].map(tolerated(false, true))).toEqual([[250, 1000], [400, 1000]]);
   });
 });
 
@@ -131,6 +136,16 @@ test('CPU time of steady load lies between close samples, and ends where the loa
   const instants = [...every100(0, 12_000).map(({ atMs }) => atMs), 1030, 1040, 1060, 11_040, 11_060].sort((a, b) => a - b);
   const samples = instants.map((atMs) => ({ atMs, cpuSeconds: used(atMs), rssBytes: 1 }));
   expect(usageBetween(samples, tenSeconds).cpuSeconds).toBeCloseTo(10, 6);
+});
+
+test.each([300, 600, 900])('CPU time of a load after which the server is idle is whole where the sampler was %i ms late at its end', (lateMs) => {
+  // A quarter of a core, and all of it in the last 200 ms, then the connections' end: 2 ms at once.
+  const used = (atMs: number): number => (Math.min(atMs, 10_850) / 4 + Math.min(Math.max(atMs - 10_850, 0), 200)) / 1000 + (atMs > 11_050 ? 0.002 : 0);
+  const samples = every100(0, 13_000, [10_900, 10_900 + lateMs]).map(({ atMs }) => ({ atMs, cpuSeconds: used(atMs), rssBytes: 1 }));
+  const whole = used(11_050) - used(1050);
+  expect(usageBetween(samples, { ...tenSeconds, idleAfter: true }).cpuSeconds).toBeCloseTo(whole + 0.002, 6);
+  // With load behind it the rate before it goes on.
+  expect(usageBetween(samples, tenSeconds).cpuSeconds).toBeLessThan(whole - 0.05);
 });
 
 test('what is stored of close samples is as sparse as the others', () => {

@@ -159,7 +159,7 @@ describe('a plan', async () => {
       expect(load).not.toHaveProperty('requests');
     }
     const target: Target = { url: 'http://127.0.0.1:1/', processGroup: 7 };
-    const from = [{ rate: 900, factor: 1.06 }, { rate: 1000, factor: 2 }];
+    const from = [{ rate: 900, factor: 1.06, least: 250 }, { rate: 1000, factor: 2, least: 100 }];
     const { search, phases } = loadPlanFor({ ...plan, run: 'run' }, plan.groups[0] as Group, 3, [target, target], from);
     expect(search).toEqual({ within, from, stepSeconds: 1 });
     expect(phases).toMatchObject([{ seed: 3, slice: '250ms', sides: [{ duration: '1s', warmup: '410ms', processes: [7] }, {}] }]);

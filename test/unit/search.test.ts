@@ -13,7 +13,7 @@ import type { Within } from '../../lib/scenario/model.ts';
 import { one, variant } from '../fixtures/comparison.ts';
 import { latency, phase } from '../fixtures/phase.ts';
 
-const fromNothing: SearchStart = { rate: 1000, factor: 2 };
+const fromNothing: SearchStart = { rate: 1000, factor: 2, least: lowestRate };
 
 /** Searches on a machine that comes to `end` at a rate, and returns the search and all that it tried. */
 function search(end: (rate: number, step: number) => StepEnd, start = fromNothing): { search: RateSearch; tried: number[] } {
@@ -42,7 +42,7 @@ describe('a search', () => {
   });
 
   test.each([[20_000, 20_500], [20_000, 19_300], [20_000, 26_000], [20_000, 9000]])('that begins near %i finds %i', (known, limit) => {
-    const { search: { kept, broken }, tried } = search(until(limit), { rate: 0.94 * known, factor: 1.06 });
+    const { search: { kept, broken }, tried } = search(until(limit), { rate: 0.94 * known, factor: 1.06, least: 0.25 * known });
     expect(kept).toBeLessThanOrEqual(limit);
     expect(broken).toBeGreaterThan(limit);
     expect((broken as number) / (kept as number)).toBeLessThanOrEqual(1.03);
@@ -54,6 +54,7 @@ describe('a search', () => {
     expect(low.search).toMatchObject({ kept: undefined, broken: lowestRate });
     expect(low.tried).toEqual([1000, 500, 250, 125, lowestRate]);
     expect(search(() => 'kept').search).toMatchObject({ kept: highestRate, broken: undefined });
+    expect(search(() => 'missed', { rate: 9400, factor: 1.06, least: 2500 }).tried.at(-1)).toBe(2500);
   });
 
   test('tries a rate again that was made and too slow, and believes the second step', () => {
@@ -144,7 +145,8 @@ test('searches begin elsewhere in each round and for each variant: the grid of o
   const known = new Map([['a', [10_000, 10_000]], ['b', [10_000]]]);
   const starts = [1, 2, 3, 4].flatMap((round) => searchStarts(['a', 'b'], { known, seed: `run ${round}` }));
   expect(new Set(starts.map(({ rate }) => rate)).size).toBe(8);
-  for (const { rate, factor } of starts) {
+  for (const { rate, factor, least } of starts) {
+    expect(least).toBeCloseTo(2500, 6);
     expect(rate).toBeGreaterThanOrEqual(9000);
     expect(rate).toBeLessThanOrEqual(9800);
     expect(factor).toBe(1.06);

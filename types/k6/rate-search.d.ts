@@ -1,8 +1,9 @@
 // Made of lib/k6/rate-search.ts by `npm run types`.
-/** Where a search begins, in requests/s, and the factor to the next rate; it grows until both sides of the limit are known. */
+/** Where a search begins, in requests/s, the factor to the next rate, which grows until both sides of the limit are known, and the lowest rate that is tried. */
 export interface SearchStart {
     rate: number;
     factor: number;
+    least: number;
 }
 /** In requests/s. The engine takes no higher one. */
 export declare const highestRate = 10000000;
@@ -16,7 +17,7 @@ export declare class RateSearch {
     #private;
     kept: number | undefined;
     broken: number | undefined;
-    constructor({ rate, factor }: SearchStart);
+    constructor({ rate, factor, least }: SearchStart);
     /** The rate to try, in requests/s; undefined when the search is over: the two are near enough, or there is no rate beyond. */
     next(): number | undefined;
     /** What came of a step at that rate. `missed`: it was not made, or failed. */

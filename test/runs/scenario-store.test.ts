@@ -1,0 +1,106 @@
+// Whole runs whose database fails, with the real nginx, influxd and k6: what was measured stays, and what the database lacks is told.
+import { readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import type { Result } from '../../lib/runner/result.ts';
+import { accessUrl } from '../fixtures/influx-access.ts';
+import { influxProxy, refusal } from '../fixtures/influx-proxy.ts';
+import { firstSample, inEachTry, loadBegins, makeHome, newOut, readResult, startScenario, storeOf, underLoad, type Home, type ScenarioRun } from '../scenario-run.ts';
+
+const name = 'nginx-open-file-cache';
+let home: Home;
+beforeAll(async () => { home = await makeHome(['k6', 'nginx', 'influxd']); }, 300_000);
+afterAll(() => home.remove());
+
+const start = (args: readonly string[], env = home.env): ScenarioRun => startScenario(args, env);
+
+/** The id of the influxd that the runs share. */
+function influxdOfRuns(): number {
+  return Number(readFileSync(join(home.folder, 'influxdb', 'influxd.lock'), 'utf8'));
+}
+
+function requestsOf({ variants }: Result): number {
+  return variants.flatMap(({ rounds }) => rounds.flatMap(({ phases }) => phases)).reduce((sum, { requests }) => sum + requests, 0);
+}
+
+test('a database that hangs when a round is over does not cost that round', async () => {
+  const out = newOut();
+  let hung = false;
+  const url = await influxProxy((await storeOf(home)).influx, (body) => {
+    hung ||= body.includes('bench_round,');
+    return hung ? 'hang' : 'pass';
+  });
+  const run = start([name, '--rounds', '2', '--duration', '500ms', '--influx', url, '--out', out]);
+  await vi.waitFor(() => expect(hung).toBe(true), { timeout: 30_000, interval: 20 });
+  run.kill('SIGKILL');
+  await run.ended;
+  expect(readResult(out)).toMatchObject({ state: 'partial', variants: [{ rounds: [{}] }, { rounds: [{}] }] });
+});
+
+test('a database that refuses the figures of every round is noted once', async () => {
+  const out = newOut();
+  const url = await influxProxy((await storeOf(home)).influx, (body) => (body.includes('bench_') ? 'refuse' : 'pass'));
+  const run = start([name, '--rounds', '2', '--duration', '500ms', '--influx', url, '--out', out]);
+  expect(await run.ended, run.stderr()).toBe(0);
+  const { warnings, integrity } = readResult(out);
+  expect(warnings.filter((warning) => warning.includes(refusal))).toEqual([`InfluxDB at ${url}: ${refusal} (status 400)`]);
+  expect(integrity).toMatchObject({ lost: 0 });
+});
+
+test('an influxd that is killed in the middle loses nothing', async () => {
+  const out = newOut();
+  const run = start([name, '--rounds', '1', '--duration', '4s', '--out', out]);
+  await inEachTry(run, out, firstSample, () => process.kill(influxdOfRuns(), 'SIGKILL'));
+  expect(await run.ended, run.stderr()).toBe(0);
+  const result = readResult(out);
+  const requests = requestsOf(result);
+  expect(result.integrity).toMatchObject({ requests, stored: requests, lost: 0 });
+  expect(result.integrity?.backfilled).toBeGreaterThan(0);
+  expect(run.stdout()).toMatch(/of them written again, 0 lost/);
+});
+
+test('an influxd that hangs for good costs neither the load nor a sample, and is named', async () => {
+  const out = newOut();
+  const run = start([name, '--rounds', '1', '--duration', '3s', '--out', out]);
+  await inEachTry(run, out, loadBegins, () => process.kill(influxdOfRuns(), 'SIGSTOP'));
+  expect(await run.ended, run.stderr()).toBe(0);
+  const result = readResult(out);
+  const { integrity, variants, warnings } = result;
+  expect(variants.map(({ rounds }) => rounds.length)).toEqual([1, 1]);
+  const requests = requestsOf(result);
+  // It is continued to be ended, and takes what waits in its sockets then: what is left to write again may be nothing.
+  expect(integrity).toMatchObject({ requests, stored: requests, lost: 0 });
+  expect(warnings).toContainEqual(expect.stringMatching(/^InfluxDB at http:\S+ hung in round \d, and k6 was ended without it once the load was over: [\d,]+ requests of workers were written again from k6's record$/));
+});
+
+test('somebody\'s InfluxDB that hangs for good is named, and what it lacks is lost; the figures are there', async () => {
+  const theirs = await storeOf(await makeHome(['influxd']));
+  const pid = theirs.pid() ?? NaN;
+  const out = newOut();
+  const run = start([name, '--rounds', '2', '--duration', '3s', '--influx', accessUrl(theirs.influx), '--out', out]);
+  await underLoad(run, out, 1, loadBegins);
+  process.kill(pid, 'SIGSTOP');
+  const code = await run.ended;
+  process.kill(pid, 'SIGCONT');
+  expect(code, run.stderr()).toBe(0);
+  const { state, integrity, variants, warnings } = readResult(out);
+  expect([state, variants.map(({ rounds }) => rounds.length)]).toEqual(['complete', [2, 2]]);
+  expect(integrity?.lost).toBeGreaterThan(0);
+  expect(warnings).toContainEqual(expect.stringMatching(/^InfluxDB lacks [\d,]+ of [\d,]+ requests of workers, round \d: InfluxDB at http:\S+ does not answer: it hangs$/));
+  expect(warnings.filter((warning) => warning.includes('k6 was ended without it'))).toHaveLength(2);
+});
+
+test('a database whose folder is deleted in the middle holds all of the run in the end', async () => {
+  const own = await makeHome(['k6', 'nginx', 'influxd']);
+  onTestFinished(() => own.remove());
+  const out = newOut();
+  const run = start([name, '--rounds', '2', '--duration', '2s', '--out', out], own.env);
+  await underLoad(run, out, 2, firstSample);
+  rmSync(join(own.folder, 'influxdb'), { recursive: true });
+  expect(await run.ended, run.stderr()).toBe(0);
+  const { integrity, warnings } = readResult(out);
+  expect(integrity).toMatchObject({ stored: integrity?.requests, lost: 0 });
+  expect(warnings).toContainEqual(expect.stringMatching(/^InfluxDB lacked [\d,]+ of the run's requests when it was over: [\d,]+ were written again from k6's record$/));
+  const [series] = await (await storeOf(own)).query('SELECT SUM("value") FROM "loadgen_requests"');
+  expect(series?.values[0]?.[1]).toBe(integrity?.requests);
+});
