@@ -8,7 +8,7 @@ import { UserError } from '../errors.ts';
 import { checkAgain, roundPoint, runPoint, tablePoints } from '../store/index.ts';
 import type { KeptRound } from './build-result.ts';
 import type { Plan } from './plan.ts';
-import type { Metric, Phase, Result, VariantResult } from './result.ts';
+import type { Comparison, Metric, Phase, Result, VariantResult } from './result.ts';
 import type { RunContext } from './round.ts';
 
 /**
@@ -53,23 +53,22 @@ function figureOf(metric: Metric, phase: Phase): number {
   return metric === 'rps' ? roundRps([phase]) : phase.serverCpuSeconds / responsesOf(phase);
 }
 
-function roundPoints(plan: Plan, { round, outcomes }: KeptRound, { variants, comparisons }: Result): string[] {
+function roundPoints(plan: Plan, { round, outcomes }: KeptRound, { variants, comparisons, search }: Result): string[] {
   const cores = { server: plan.cores.serverCpus.length, generator: plan.cores.generatorCpus.length };
   return plan.variants.flatMap(({ variant, load }) => {
     const phases = phasesOf(variant.name);
+    const position = plan.shown.indexOf(variant);
+    const result = variants[position] as VariantResult;
     const comparison = comparisons.find((one) => one.variant === variant.name);
-    const baseline = comparison?.baseline;
-    const soFar = comparable(variants.find(({ name }) => name === variant.name), comparison) ? comparison : undefined;
+    const soFar = comparable(result, comparison) ? comparison : undefined;
     return phases.map((phase, index) => {
       const tags = {
         run: plan.run, scenario: plan.scenario.name, variant: variant.name, round: String(round), phase: String(index + 1),
         server: variant.server.name, protocol: load.protocol,
       };
-      const baselinePhase = baseline === undefined ? undefined : phasesOf(baseline)[index];
-      const published = publishedPhases(variant.published ?? null)[index];
-      const ratio = comparison && baselinePhase && figureOf(comparison.metric, phase) / figureOf(comparison.metric, baselinePhase);
-      const position = plan.shown.indexOf(variant);
-      const result = variants[position] as VariantResult;
+      const published = publishedPhases(result.published)[index];
+      // Of a search it is that of the rates that were found: the step that is kept of each side has a rate a little below.
+      const ratio = comparison && (search === undefined ? ratioOf(comparison, phase, index) : comparison.roundRatios[result.rounds.findIndex((one) => one.round === round)]);
       const usable = usableCores(result, cores);
       const alone = { round, phases: [phase] };
       const network = networkResult(result.network?.spec, [alone], usable.server);
@@ -77,6 +76,11 @@ function roundPoints(plan: Plan, { round, outcomes }: KeptRound, { variants, com
       return roundPoint({ tags, position, publishedRps: published?.rps, ratio, soFar, generatorShare, network }, phase);
     });
   });
+
+  function ratioOf({ metric, baseline }: Comparison, phase: Phase, index: number): number | undefined {
+    const baselinePhase = phasesOf(baseline)[index];
+    return baselinePhase && figureOf(metric, phase) / figureOf(metric, baselinePhase);
+  }
 
   function phasesOf(name: string): readonly Phase[] {
     return outcomes.get(name)?.phases ?? [];

@@ -1,5 +1,6 @@
 // Writes bakeoff's own points by the catalogue in schema.ts.
 import { publishedBuckets, sameBucket } from '../analysis/buckets.ts';
+import { curvesOf } from '../analysis/curve.ts';
 import { streamsOf } from '../analysis/loads.ts';
 import { metricName } from '../analysis/metric.ts';
 import { delayText } from '../analysis/network.ts';
@@ -7,6 +8,7 @@ import { headerSavingsPercent, phasePairs, responsesOf, successRatioOf } from '.
 import { total } from '../analysis/statistics.ts';
 import { streamSweep } from '../analysis/stream-sweep.ts';
 import { comparable, delayMark, notFinalMark } from '../analysis/verdict.ts';
+import { limitText } from '../analysis/within.ts';
 import { bucketLabel } from '../format.ts';
 import type {
   Comparison, Distribution, ErrorCause, Integrity, LoadResult, NetworkResult, NoiseFloor, Phase, PhaseResult, Result, VariantResult,
@@ -14,7 +16,7 @@ import type {
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
 import { line, toNanoseconds } from './line-protocol.ts';
 import {
-  benchBucket, benchComparison, benchPhase, benchRound, benchRun, benchStreams, errorCauseFields, networkFields, serverCpu, serverRss,
+  benchBucket, benchComparison, benchCurve, benchPhase, benchRound, benchRun, benchStreams, errorCauseFields, networkFields, serverCpu, serverRss,
   type DistributionPart, type Measurement,
 } from './schema.ts';
 
@@ -114,14 +116,18 @@ export function roundPoint(context: RoundContext, phase: Phase): string {
 
 /**
  * The table's points: a bench_comparison point per variant, a bench_phase point per variant and phase, a bench_bucket point
- * per bucket, a bench_streams point per number of streams. At the run's start, and a nanosecond later for each, so that they are in the table's order by time.
+ * per bucket, a bench_streams point per number of streams, a bench_curve point per rate. At the run's start, and a nanosecond later for each, so that they are
+ * in the table's order by time.
  */
 export function tablePoints(result: Result): string[] {
   const start = toNanoseconds(result.startedAt);
-  const { run, scenario } = result;
+  const { run, scenario, search } = result;
   const comparisons = result.variants.map((variant, position) => {
     const comparison = result.comparisons.find((one) => one.variant === variant.name);
-    const tags = { run, scenario, variant: variant.name, server: variant.server?.name, version: variant.server?.version, baseline: comparison?.baseline, metric: metricTag(comparison) };
+    const tags = {
+      run, scenario, variant: variant.name, server: variant.server?.name, version: variant.server?.version, baseline: comparison?.baseline, metric: metricTag(comparison),
+      within: search === undefined || variant.server === null ? undefined : limitText(search.within),
+    };
     return pointOf(benchComparison, tags, comparisonFields(result, variant, position, comparison), start + BigInt(position));
   });
   const phases = result.variants.flatMap((variant, position) => phasePairs(variant).map((pair) => ({ variant, position, ...pair })));
@@ -135,6 +141,7 @@ export function tablePoints(result: Result): string[] {
       pointOf(benchBucket, { ...tagsOf(row), bucket: label }, { position, ...fields }, start + BigInt(position))
     ))),
     ...streamPoints(result, start),
+    ...curvePoints(result, start),
   ];
 }
 
@@ -152,13 +159,23 @@ function streamPoints(result: Result, start: bigint): string[] {
   ));
 }
 
+/** A later round adds to some of the curves: a point's time depends on no other curve than its own. */
+function curvePoints(result: Result, start: bigint): string[] {
+  const { run, scenario, variants } = result;
+  const names = variants.map(({ name, series }) => series ?? name);
+  return curvesOf(result).flatMap(({ name, points }) => points.map(({ rate, p50, p99, kept }, position) => pointOf(
+    benchCurve, { run, scenario, variant: name }, { position, rate, p50_ms: p50, p99_ms: p99, kept: kept === undefined ? null : Number(kept) },
+    start + BigInt(position * names.length + names.indexOf(name)),
+  )));
+}
+
 /** One round has no interval: what stands there has no width, and says nothing of how sure the ratio is. */
 function intervalOf({ roundRatios }: Pick<Comparison, 'roundRatios'>, ci95: [number, number] | undefined): [number, number] | undefined {
   return roundRatios.length > 1 ? ci95 : undefined;
 }
 
 function comparisonFields(
-  { state, looks }: Result, variant: VariantResult, position: number, comparison: Comparison | undefined,
+  { state, looks, search }: Result, variant: VariantResult, position: number, comparison: Comparison | undefined,
 ): Fields<typeof benchComparison> {
   const { published, traffic } = variant;
   const phases = variant.rounds.flatMap((round) => round.phases);
@@ -167,11 +184,15 @@ function comparisonFields(
   const measured = comparable(variant, comparison) ? comparison : undefined;
   const interval = measured && intervalOf(measured, measured.ci95);
   const cpuInterval = comparison && intervalOf(comparison, comparison.cpu?.ci95);
+  const found = search?.found.find((one) => one.variant === variant.name);
   return {
     position,
     published_rps: published?.rps,
     published_ratio: comparison?.publishedRatio,
     measured_rps: variant.rps?.median,
+    found_low: found?.ci95?.[0],
+    found_high: found?.ci95?.[1],
+    found_at_least: found && Number(found.atLeast),
     ratio: measured?.ratio,
     ci_low: interval?.[0],
     ci_high: interval?.[1],

@@ -112,13 +112,17 @@ export const benchRound = {
 export const benchComparison = {
   measurement: 'bench_comparison',
   // `version` is the server's: a line over runs ends where another version begins.
-  // `metric` is there where the ratio and the verdict are not by requests/s: their points are lines of their own.
-  tags: ['run', 'scenario', 'variant', 'server', 'version', 'baseline', 'metric'],
+  // `metric` is there where the ratio and the verdict are not by requests/s, `within` (the limit in words) where requests/s are the
+  // highest rate within a limit, as a search found it: their points are lines of their own.
+  tags: ['run', 'scenario', 'variant', 'server', 'version', 'baseline', 'metric', 'within'],
   fields: {
     position: { unit: 'number', about: 'the variant\'s place in the table, from 0' },
     published_rps: { unit: 'requests/s', about: 'what the article saw' },
     published_ratio: { unit: 'ratio', about: 'the article\'s requests/s divided by its baseline\'s' },
-    measured_rps: { unit: 'requests/s', about: 'responses per second: median over the rounds measured here' },
+    measured_rps: { unit: 'requests/s', about: 'responses per second: median over the rounds measured here; of a search the rate that it found' },
+    found_low: { unit: 'requests/s', about: 'lower end of the found rate\'s 95 % interval; left out with fewer than 4 rounds' },
+    found_high: { unit: 'requests/s', about: 'upper end of the found rate\'s 95 % interval' },
+    found_at_least: { unit: 'number', about: '1 where the generator was at its limit beyond the found rate, which may be higher then; else 0' },
     ratio: { unit: 'ratio', about: 'exp(mean of ln(variant / baseline)) within rounds; left out for a baseline' },
     ci_low: { unit: 'ratio', about: 'lower end of the ratio\'s 95 % interval; left out for one round, which has none' },
     ci_high: { unit: 'ratio', about: 'upper end of the ratio\'s 95 % interval' },
@@ -242,6 +246,19 @@ export const benchStreams = {
   },
 } as const satisfies Measurement;
 
+/** One point per rate at which latency was measured: a step of a search, or a rate of a sweep, whose `variant` is what was swept. The lowest rates of all variants come first. */
+export const benchCurve = {
+  measurement: 'bench_curve',
+  tags: ['run', 'scenario', 'variant'],
+  fields: {
+    position: { unit: 'number', about: 'the point\'s place among those of the variant, by rate, from 0' },
+    rate: { unit: 'requests/s', about: 'the rate that was asked for' },
+    p50_ms: { unit: 'ms', about: 'median latency at that rate' },
+    p99_ms: { unit: 'ms', about: '99th percentile of latency at that rate' },
+    kept: { unit: 'number', about: '1 where the limit of the search was kept, 0 where it was not; left out of a sweep' },
+  },
+} as const satisfies Measurement;
+
 /** One point per run, at its start; written again when the run ends. */
 export const benchRun = {
   measurement: 'bench_run',
@@ -264,4 +281,4 @@ export const benchRun = {
 } as const satisfies Measurement;
 
 /** All that bakeoff's dashboards may ask for. */
-export const measurements: readonly Measurement[] = [...loadgenMeasurements, serverCpu, serverRss, benchRound, benchComparison, benchPhase, benchBucket, benchStreams, benchRun];
+export const measurements: readonly Measurement[] = [...loadgenMeasurements, serverCpu, serverRss, benchRound, benchComparison, benchPhase, benchBucket, benchStreams, benchCurve, benchRun];

@@ -2,9 +2,10 @@ import { expect, it } from 'vitest';
 import { summarise, type MeasuredVariant } from '../../lib/analysis/summarise.ts';
 import type { Comparison, NetworkResult, Noise, Result, VariantResult } from '../../lib/runner/result.ts';
 import { roundPoint, runPoint, serverSamplePoints, tablePoints } from '../../lib/store/points.ts';
-import { benchBucket, benchComparison, benchPhase, benchRound, errorCauseFields, loadgenMeasurements, measurements, networkFields } from '../../lib/store/schema.ts';
+import { benchBucket, benchComparison, benchCurve, benchPhase, benchRound, errorCauseFields, loadgenMeasurements, measurements, networkFields } from '../../lib/store/schema.ts';
 import { networkResult } from '../fixtures/network-result.ts';
 import { latency, phase as phaseOf } from '../fixtures/phase.ts';
+import { searchRun, sweepRun, type Written } from '../fixtures/rates.ts';
 
 const phase = phaseOf({
   requests: 1000, seconds: 2, rps: 500,
@@ -103,8 +104,10 @@ function linesIn(measurement: string, result: Result): string[] {
   return tablePoints(result).filter((line) => line.startsWith(`${measurement},`));
 }
 
-/** The fields of a row that has everything but a network. */
-const onLoopback = Object.keys(benchComparison.fields).filter((name) => !(name in networkFields));
+/** The fields of a row of a run that searched for no rate. */
+const ofALoad = Object.keys(benchComparison.fields).filter((name) => !name.startsWith('found_'));
+/** The same without those of a network. */
+const onLoopback = ofALoad.filter((name) => !(name in networkFields));
 
 const server = { name: 'nginx', version: '1.22.1', workers: 1, config: ['base'], redirections: [] };
 const load = { protocol: 'h2', threads: 1 } as const;
@@ -136,7 +139,7 @@ it('writes what went over the link of a variant, and marks verdicts of rows whos
   const linked = variants.map((variant, index): VariantResult => ({ ...variant, network: networks[index] ?? null }));
   const marked = (delayNotHeld: string[]): Comparison[] => comparisons.map((comparison) => ({ ...comparison, verdict: 'faster', delayNotHeld }));
   const [first, second] = linesIn('bench_comparison', { ...result, variants: linked, comparisons: marked(['tuned']) }) as [string, string];
-  expect(fieldsOf(second)).toEqual(Object.keys(benchComparison.fields));
+  expect(fieldsOf(second)).toEqual(ofALoad);
   expect(first).toContain(',lateness_p99_ms=1.5,retransmits_per_request=0.75,listen_overflows=12,server_idle_share=0.9,delay_held=1,delay="held" ');
   expect(second).toContain(',lateness_p50_ms=0.5,lateness_p99_ms=138.4,retransmits_per_request=0.75,listen_overflows=12,server_idle_share=0.9,delay_held=0,delay="not held: p99 +138 ms" ');
   expect(first).not.toContain('verdict=');
@@ -253,6 +256,42 @@ it('writes a point per number of streams, most first, beside HTTP/1.1, and none 
     'bench_streams,run=r,scenario=s,server=nginx,streams=1,variant=few measured_rps=90,http1_rps=100,ratio=0.9 1767323045678000002',
   ]);
   expect(linesOf('bench_streams', line, at('few', 1, 90), at('most', 100, 300))).toEqual([]);
+});
+
+it('writes the rates that a search found, within which limit, and its steps by rate', async () => {
+  const { written } = await searchRun(Date.parse('2026-01-02T03:04:05.678Z'), 4);
+  const [first, last] = [written[0], written.at(-1)].map((one) => one?.result as Result) as [Result, Result];
+  const rows = linesIn('bench_comparison', last);
+  expect(rows.map((row) => /^\S*?variant=([^,]+),version=1.22.1,within=p99\\ within\\ 5.00\\ ms /.exec(row)?.[1])).toEqual(['workers', 'open-file-cache']);
+  for (const [index, { rate, ci95 }] of last.search?.found.entries() ?? []) {
+    expect(rows[index]).toContain(` position=${index},measured_rps=${rate},found_low=${ci95?.[0]},found_high=${ci95?.[1]},found_at_least=${index},`);
+  }
+  // The articles' figures are of another load.
+  expect(tablePoints(last).filter((point) => point.includes('published_'))).toEqual([]);
+  // One round has no interval.
+  expect(linesIn('bench_comparison', first).flatMap(fieldsOf).filter((field) => field.startsWith('found_'))).toEqual(['found_at_least', 'found_at_least']);
+
+  const curve = linesIn('bench_curve', first);
+  expect(curve.map((line) => line.replace(`run=${first.run},scenario=${first.scenario}`, ''))).toEqual([
+    'bench_curve,,variant=workers position=0,rate=10010,p50_ms=1,p99_ms=4,kept=1 1767323045678000000', 'bench_curve,,variant=workers position=1,rate=10410,p50_ms=2.25,p99_ms=9,kept=0 1767323045678000002',
+    'bench_curve,,variant=open-file-cache position=0,rate=12510,p50_ms=1,p99_ms=4,kept=1 1767323045678000001', 'bench_curve,,variant=open-file-cache position=1,rate=12910,p50_ms=2.25,p99_ms=9,kept=0 1767323045678000003',
+  ]);
+  expect(fieldsOf(curve[0] as string)).toEqual(Object.keys(benchCurve.fields));
+  // Written again, with more, each point takes the place of the one before, whoever has more of them.
+  const places = (result: Result): string[] => linesIn('bench_curve', result).map((line) => line.replace(/ .* /, ' '));
+  expect(places(last)).toHaveLength(2 * 4 + 3 * 4 - 1);
+  expect(places(last)).toEqual(expect.arrayContaining(places(first)));
+});
+
+it('writes a sweep as a curve of each config, of which nothing was to be kept', async () => {
+  const { written } = await sweepRun(0, [1000, 2000]);
+  const { result } = written.at(-1) as Written;
+  expect(linesIn('bench_curve', result).map((line) => line.replace(`run=${result.run},scenario=${result.scenario}`, ''))).toEqual([
+    'bench_curve,,variant=workers position=0,rate=1000,p50_ms=0.25,p99_ms=1 0', 'bench_curve,,variant=workers position=1,rate=2000,p50_ms=0.5,p99_ms=2 4',
+    'bench_curve,,variant=open-file-cache position=0,rate=1000,p50_ms=0.2,p99_ms=0.8 1', 'bench_curve,,variant=open-file-cache position=1,rate=2000,p50_ms=0.4,p99_ms=1.6 5',
+  ]);
+  expect(linesIn('bench_comparison', result).join()).not.toMatch(/within=|found_/);
+  expect(linesOf('bench_curve', initial, tuned)).toEqual([]);
 });
 
 it('gives a server\'s memory at every sample and its cores between samples', () => {
