@@ -94,7 +94,7 @@ export const roundsPanel = tablePanel({
   title: 'Round by round, in the order in which they were run',
   description: '"ratio" is that to the baseline of the same round. "steal" is what the hypervisor took of the server\'s cores and of the generator\'s; '
     + '"others" what else used the server\'s cores; clocks are those of the server\'s cores at begin and end.',
-  grid: { x: 0, y: 70, w: 24, h: 14 },
+  grid: { x: 0, y: 71, w: 24, h: 14 },
   from: benchRound,
   where: pickedRun,
   noRows: 'This run has no whole round yet.',

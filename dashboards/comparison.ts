@@ -7,6 +7,7 @@ import { barsPanel, timeSeriesPanel } from './charts.ts';
 import { perSecondUnderLoad, pickedRun, tagValues, tagValuesByTime } from './influxql.ts';
 import { h2loadPanels, phasesPanel, threadsPanel, tlsPanel, trafficPanel } from './load-phases.ts';
 import { errorsPanel, linkPanel, linkRoundsPanel } from './network.ts';
+import { curveMarks, curvePanel, foundPanel } from './rates.ts';
 import { nullAs, tablePanel, variantColumn } from './tables.ts';
 
 // A laptop's screen leaves 1316 pixels to a table over the whole width, while Grafana's menu is not docked beside it.
@@ -14,7 +15,7 @@ const articleTable = tablePanel({
   id: 1,
   title: '${scenario}: published beside measured',
   description: 'One row per variant, in the order of the scenario. "published" is what the article printed, on its machine; '
-    + '"measured" is the median over the rounds of this run. "ratio" is that of the variant to its baseline within the same round, of requests/s, or where the load sets these of p99 ("by" in Behind the figures), '
+    + '"measured" is the median over the rounds of this run, or with --within the rate that was found ("Latency by rate"). "ratio" is that of the variant to its baseline within the same round, of requests/s, or where the load sets these of p99 ("by" in Behind the figures), '
     + 'with its 95 % interval, low to high: the article and this machine compare by their ratios, not by their requests/s. "req/s" are responses of any status per second, as wrk counts them. A verdict holds for this machine in this boot; "delay not held" '
     + 'marks one whose two rows did not both have the delay that was asked for, "not final" one of a run that is not complete. '
     + '"errors/M" are attempts without a response per million requests; "success" is the share of requests that were answered with 2xx or 3xx; '
@@ -94,7 +95,7 @@ const behindTheFigures = tablePanel({
   title: 'Behind the figures',
   description: 'Against which baseline and why the verdict is what it is; how busy the server\'s and the generator\'s cores were '
     + '(a generator near 100 % with a server below it measures the generator); bytes received per request.',
-  grid: { x: 0, y: 70, w: 24, h: 6 },
+  grid: { x: 0, y: 71, w: 24, h: 6 },
   from: benchComparison,
   where: pickedRun,
   columns: [
@@ -142,8 +143,9 @@ export function comparisonDashboard(): Dashboard {
     .withRow(closedRow(15, 'Times, requests/s per client and thread, TLS: what else h2load and wrk print', 68, [
       ...h2loadPanels({ id: 9, y: 69 }), threadsPanel({ id: 20, y: 93 }), tlsPanel({ id: 13, y: 99 }),
     ]))
-    .withRow(closedRow(22, 'Round by round: ratios, what else used the machine, what went over the link', 69, [roundsPanel, linkRoundsPanel]))
+    .withRow(closedRow(27, 'Latency by rate: of a run with --within or --rates', 69, [foundPanel, curvePanel, curveMarks]))
+    .withRow(closedRow(22, 'Round by round: ratios, what else used the machine, what went over the link', 70, [roundsPanel, linkRoundsPanel]))
     .withPanel(behindTheFigures)
-    .withPanel(runsPanel({ id: 5, y: 76, opens: 'comparison', where: { equal: { scenario: 'scenario' } }, title: 'Runs of ${scenario}' }))
+    .withPanel(runsPanel({ id: 5, y: 77, opens: 'comparison', where: { equal: { scenario: 'scenario' } }, title: 'Runs of ${scenario}' }))
     .build();
 }

@@ -15,9 +15,9 @@ const comparedRows: Where<Figures> = { ...rows, has: 'baseline' };
 /** A ratio of latencies beside one of requests/s would look like another effect. */
 const byRequests: Where<Figures> = { ...comparedRows, is: { metric: [''] } };
 
-/** A figure of each variant over the runs; another version of its server is another line. */
+/** A figure of each variant over the runs; another version of its server is another line, and so is a limit within which its highest rate was searched for. */
 function overRuns(field: FieldName<Figures>, where: Where<Figures>): Lines {
-  return { query: select({ columns: [field], from: benchComparison, where, groupBy: ['variant', 'server', 'version'] }), alias: '$tag_variant, $tag_server $tag_version' };
+  return { query: select({ columns: [field], from: benchComparison, where, groupBy: ['variant', 'server', 'version', 'within'] }), alias: '$tag_variant, $tag_server $tag_version $tag_within' };
 }
 
 /** One end of the noise floor, from each control run on until the next. */
@@ -49,7 +49,7 @@ const ratios = timeSeriesPanel({
 const requests = timeSeriesPanel({
   id: 2,
   title: 'Requests/s, run by run',
-  description: 'Responses of any status per second: the median over the rounds of each run. From one boot to the next the whole machine may be faster or slower: ratios are the steadier.',
+  description: 'Responses of any status per second: the median over the rounds of each run; with a limit in the line\'s name, the highest rate within it. From one boot to the next the whole machine may be faster or slower: ratios are the steadier.',
   grid: { x: 0, y: 10, w: 12, h: 9 },
   lines: [overRuns('measured_rps', rows)],
   noLines: noneMeasured,
@@ -98,25 +98,26 @@ const noise = timeSeriesPanel({
 const everyRow = tablePanel({
   id: 6,
   title: 'Every run\'s rows, newest first',
-  description: 'The newest 200 rows of the tables, with the versions of the servers. "low" and "high" are the ends of the ratio\'s 95 % interval.',
+  description: 'The newest 200 rows of the tables, with the versions of the servers. With a limit under "within", requests/s are the highest rate within it. "low" and "high" are the ends of the ratio\'s 95 % interval.',
   grid: { x: 0, y: 28, w: 24, h: 10 },
   from: benchComparison,
   where: rows,
   newest: 200,
   noRows: 'No run of this scenario has a table yet.',
   columns: [
-    { name: 'run', title: 'run', width: 270 },
-    variantColumn,
-    { name: 'server', title: 'server', width: 75 },
-    { name: 'version', title: 'version', width: 85 },
-    { name: 'rounds', title: 'rounds', width: 70 },
-    { name: 'measured_rps', title: 'measured req/s', width: 125 },
+    { name: 'run', title: 'run', width: 245 },
+    { ...variantColumn, minWidth: 160 },
+    { name: 'server', title: 'server', width: 70 },
+    { name: 'version', title: 'version', width: 80 },
+    { name: 'rounds', title: 'rounds', width: 68 },
+    { name: 'measured_rps', title: 'req/s', width: 85 },
+    { name: 'within', title: 'within', width: 135 },
     { name: 'ratio', title: 'ratio', width: 70, decimals: 3 },
     { name: 'ci_low', title: 'low', width: 70, decimals: 3 },
     { name: 'ci_high', title: 'high', width: 70, decimals: 3 },
     verdictColumn,
     { name: 'server_cpu_micros_per_request', title: 'CPU', width: 75 },
-    { name: 'success_ratio', title: 'success', width: 85, percent: true, decimals: 2 },
+    { name: 'success_ratio', title: 'success', width: 73, percent: true, decimals: 2 },
   ],
 });
 

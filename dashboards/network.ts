@@ -72,7 +72,7 @@ export const linkRoundsPanel = tablePanel({
   id: 26,
   title: 'What went over the link, round by round',
   description: `In the order in which they were run. ${whatTheySay}`,
-  grid: { x: 0, y: 84, w: 24, h: 14 },
+  grid: { x: 0, y: 85, w: 24, h: 14 },
   from: benchRound,
   where: { ...pickedRun, above0: ['packets_to_server_per_request'] },
   noRows: noLink,

@@ -1,5 +1,5 @@
 // What result.json says of each column of the dashboards' tables, to be compared with what the database answers.
-import type { ErrorCause, LinkTraffic, NetworkResult, Phase, PhaseResult, Result, Round, VariantResult } from '../lib/runner/result.ts';
+import type { ErrorCause, FoundRate, LinkTraffic, NetworkResult, Phase, PhaseResult, Result, Round, VariantResult } from '../lib/runner/result.ts';
 import type { Published, PublishedDistribution } from '../lib/scenario/model.ts';
 
 export type Cell = string | number | null;
@@ -26,6 +26,10 @@ const figures: Record<string, (variant: VariantResult, result: Result) => Cell |
   measured_rps: (variant) => variant.rps?.median,
   // Of requests/s there is no word.
   metric: (variant, result) => comparisonOf(variant, result)?.metric.replace(/^rps$/, '') || null,
+  within: ({ server }, { search }) => (search === undefined || server === null ? null : `${search.within.metric} within ${search.within.ms.toFixed(2)} ms`),
+  found_low: (variant, result) => foundOf(variant, result)?.ci95?.[0],
+  found_high: (variant, result) => foundOf(variant, result)?.ci95?.[1],
+  found_at_least: (variant, result) => ({ true: 1, false: 0, undefined: null })[`${foundOf(variant, result)?.atLeast}`],
   ratio: (variant, result) => measuredOf(variant, result)[0]?.ratio,
   ci_low: (variant, result) => (hasInterval(variant) ? measuredOf(variant, result)[0]?.ci95[0] : undefined),
   ci_high: (variant, result) => (hasInterval(variant) ? measuredOf(variant, result)[0]?.ci95[1] : undefined),
@@ -228,6 +232,10 @@ export function expectedBuckets({ phases, published }: VariantResult): Record<st
     const article = published?.buckets?.[index]?.count ?? null;
     return { published_count: article, published_share: article === null ? null : article / all, count, share };
   });
+}
+
+function foundOf({ name }: VariantResult, { search }: Result): FoundRate | undefined {
+  return search?.found.find(({ variant }) => variant === name);
 }
 
 function comparisonOf(variant: VariantResult, result: Result): Result['comparisons'][number] | undefined {

@@ -19,6 +19,9 @@ export interface Panel {
   options: { xField?: string; yAxis?: { unit?: string; axisLabel?: string } };
   /** The variable for each of whose values there is a panel. */
   repeat?: string;
+  /** The version of Grafana whose options these are. */
+  pluginVersion?: string;
+  transformations?: { id: string; options: unknown }[];
 }
 
 /** A row that is closed keeps its panels to itself. */

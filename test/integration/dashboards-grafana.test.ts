@@ -16,6 +16,7 @@ import { findChromium, startChromium } from '../browser.ts';
 import { DashboardDatabase } from '../dashboard-database.ts';
 import { expectedPanels, heightOf, openRows, problemsOn } from '../dashboard-page.ts';
 import { shippedScenarios } from '../fixtures/h2-result.ts';
+import { searchRun, sweepRun, type Written } from '../fixtures/rates.ts';
 import { madeUpRun, storeResult } from '../made-up-runs.ts';
 
 const chromium = await findChromium();
@@ -38,6 +39,10 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
     database = await DashboardDatabase.open();
     for (const [index, scenario] of (await shippedScenarios()).entries()) {
       results.push(await storeResult(database.store, await madeUpRun(scenario, Date.now() - 3_600_000 - 600_000 * index)));
+    }
+    // Latency by rate is what other runs have none of.
+    for (const [index, { written }] of [await searchRun(Date.now() - 400_000, 4), await sweepRun(Date.now() - 200_000, [1000, 2000, 5000])].entries()) {
+      results.push(await storeResult(database.store, { ...(written.at(-1) as Written).result, scenario: index === 0 ? 'a-search' : 'a-sweep' }));
     }
     // The live dashboard has what was measured second by second, and of these the Comparison has a line over time.
     results.push(await database.run(['nginx-open-file-cache', '--rounds', '2', '--duration', '3s']), await database.run(['h2o-vs-nginx-h2-rate', '--rounds', '2', '--duration', '3s']));

@@ -285,7 +285,9 @@ function notApplicable(name: DashboardName, result: Result): number[] {
   switch (name) {
     // Nothing of these runs was measured second by second, as panel 3 has it.
     case 'comparison': return [
-      ...(compared ? [] : [2, 23]), ...(linked ? [] : [24]), ...(failed ? [] : [25]), 3, ...(result.noiseFloor === null ? [18] : []), ...(linked ? [] : [26]),
+      ...(compared ? [] : [2, 23]), ...(linked ? [] : [24]), ...(failed ? [] : [25]), 3, ...(result.noiseFloor === null ? [18] : []),
+      // They are about what --within and --rates do.
+      28, 29, 30, ...(linked ? [] : [26]),
     ];
     case 'http2': return [...(counted ? [] : [3]), ...(swept ? [] : [10])];
     // The ratios' panel has the noise floor in any case.

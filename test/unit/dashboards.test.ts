@@ -4,7 +4,7 @@ import { generatedFiles } from '../../dashboards/build.ts';
 import { dashboardNames, generatedFile, type DashboardName } from '../../dashboards/names.ts';
 import { measurements } from '../../lib/store/schema.ts';
 import metrics from '../../xk6-loadgen/metrics.json' with { type: 'json' };
-import { expressionsOf, generatedFolder, isRow, panelsOf, queriesOf, readDashboard, selectedColumns, targetsOf, type Dashboard, type Panel } from '../grafana.ts';
+import { expressionsOf, generatedFolder, isRow, panelsOf, queriesOf, readDashboard, selectedColumns, targetsOf, type Dashboard, type Panel, type Target } from '../grafana.ts';
 
 const files = readdirSync(generatedFolder);
 
@@ -63,6 +63,25 @@ describe.each(files)('%s', (file) => {
       const selected = [...targetsOf(panel).flatMap(({ query, alias }) => [...selectedColumns(query), ...(alias === undefined ? [] : [alias])]), ...expressionsOf(panel).map(({ refId }) => refId)];
       expect(selected, panel.title).toEqual(expect.arrayContaining(panel.fieldConfig.overrides.map((override) => override.matcher.options)));
       if (panel.options.xField !== undefined) expect(selected).toContain(panel.options.xField);
+    }
+  });
+
+  it('splits marks into frames by what they are called by, with the figure of the x axis first, in its own unit', () => {
+    for (const { targets, transformations, pluginVersion, fieldConfig: { overrides }, options } of panels.filter(({ type }) => type === 'xychart')) {
+      expect(options).toMatchObject({ mapping: 'auto', series: [] });
+      // Older ones were others: Grafana would take these for them.
+      expect(Number.parseFloat(pluginVersion ?? '0')).toBeGreaterThan(11.1);
+      const [target, ...others] = targets as Target[];
+      expect(others).toEqual([]);
+      const [each, x, ...figures] = selectedColumns(target?.query ?? '');
+      expect(transformations).toEqual([
+        { id: 'organize', options: expect.objectContaining({ excludeByName: { Time: true } }) }, { id: 'partitionByValues', options: { fields: [each], keepFields: false, naming: { asLabels: true } } },
+      ]);
+      const valueOf = (column: string | undefined, id: string): unknown => overrides.find(({ matcher }) => matcher.options === column)?.properties.find((property) => property.id === id)?.value;
+      expect([valueOf(x, 'unit'), valueOf(x, 'custom.axisLabel')]).toEqual([expect.any(String), expect.any(String)]);
+      const names = figures.map((figure) => valueOf(figure, 'displayName'));
+      for (const name of names) expect(name).toMatch(new RegExp(`^\\$\\{__field\\.labels\\.${each}\\}, \\S+$`));
+      expect(new Set(names).size).toBe(figures.length);
     }
   });
 
