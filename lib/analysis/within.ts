@@ -11,6 +11,9 @@ import { isBehind } from './rate.ts';
 /** More failed requests than this break a limit, as they keep a comparison from its verdict. */
 const tolerableFailures = 0.01;
 
+/** Where less of a rate is made, it is not a pause of the machine that is missing. */
+const overloadedBelow = 0.9;
+
 /** e.g. "p99 within 5 ms". */
 export function limitText({ metric, ms }: Within): string {
   return `${metric} within ${scaledTime(ms)}`;
@@ -24,8 +27,8 @@ interface Step { result: LoadResult; rate: number; within: Within }
  */
 export function stepEnd(step: Step): StepEnd {
   const { result, rate, within: { metric, ms } } = step;
-  if (failedShare(result) > tolerableFailures || isBehind([result], rate, madeIn(result)) || isTooFew(step)) return 'missed';
-  return result.latencyMs[metric] <= ms ? 'kept' : 'broken';
+  if (failedShare(result) > tolerableFailures || madeIn(result) < overloadedBelow * rate || isTooFew(step)) return 'missed';
+  return result.latencyMs[metric] <= ms && !isBehind([result], rate, madeIn(result)) ? 'kept' : 'broken';
 }
 
 /** Why it was not kept, in a clause; '' where it was. */

@@ -61,7 +61,19 @@ describe('a search', () => {
     const paused = search((rate, step) => (step === 2 || rate > 7000 ? 'broken' : 'kept'));
     expect(paused.tried.slice(0, 7)).toEqual([1000, 2000, 2000, 4000, 8000, 8000, 5657]);
     expect(paused.search.kept).toBeGreaterThan(6700);
-    expect(search((rate) => (rate > 7000 ? 'broken' : 'kept')).search.kept).toBe(search(until(7000)).search.kept);
+    const slow = search((rate) => (rate > 7000 ? 'broken' : 'kept'));
+    expect(slow.search.kept).toBe(search(until(7000)).search.kept);
+    // Once more at the end.
+    expect(slow.tried.at(-1)).toBe(slow.search.broken);
+    expect(slow.tried.filter((rate) => rate === slow.search.broken)).toHaveLength(3);
+  });
+
+  test('goes on beyond a rate that a longer pause has broken, once that is over', () => {
+    const { search: { kept, broken }, tried } = search((rate, step) => (step === 4 || step === 5 || rate > 30_000 ? 'broken' : 'kept'));
+    expect(tried.slice(0, 6)).toEqual([1000, 2000, 4000, 8000, 8000, 5657]);
+    expect(tried.slice(6).find((rate, index) => rate > 8000 && tried[5 + index] as number <= 8000)).toBe(8480);
+    expect(kept).toBeLessThanOrEqual(30_000);
+    expect(broken).toBeGreaterThan(30_000);
   });
 
   test('has an end within its steps, whatever comes', () => {
@@ -85,8 +97,9 @@ describe('a step', () => {
   });
 
   test('whose rate was not made is no step at that rate, however fast the rest was answered', () => {
-    expect(told(step(1900, 1, { unsent: 100 }), 2000)).toEqual(['missed', '1,900 requests/s were made']);
-    expect(told(step(1900, 1, { unsent: 100 }), 2000, { metric: 'p50', ms: 5 })).toEqual(['missed', '1,900 requests/s were made']);
+    expect(told(step(1700, 1, { unsent: 300 }), 2000)).toEqual(['missed', '1,700 requests/s were made']);
+    // So few may be a pause's.
+    expect(told(step(1900, 1, { unsent: 100 }), 2000, { metric: 'p50', ms: 5 })).toEqual(['broken', '1,900 requests/s were made']);
   });
 
   test('with failures is one that the server did not keep', () => {

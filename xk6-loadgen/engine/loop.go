@@ -55,7 +55,7 @@ type shared struct {
 	_     [cacheLinesBytes]byte
 	quota atomic.Int64
 	_     [cacheLinesBytes]byte
-	// spun is how long loops that spin had nothing to do, in nanoseconds.
+	// spun is how long loops were awake and had nothing to do, in nanoseconds.
 	spun atomic.Int64
 	_    [cacheLinesBytes]byte
 	// intervals carries finished seconds to the collector.
@@ -302,8 +302,12 @@ func (l *loop) wait() int {
 	}
 	if l.plan.Rate > 0 {
 		if mayStart {
-			// A sleeping core takes a while to wake up: the last moment before a start is spent awake.
-			wait = min(wait, l.schedule.nextDue()-now-awakeBefore)
+			due := l.schedule.nextDue() - now
+			if due <= awakeBefore && due > 0 {
+				// A sleeping core takes a while to wake up: the last moment before a start is spent awake.
+				return l.spin(events, now, min(wait, due))
+			}
+			wait = min(wait, due-awakeBefore)
 		}
 		if wait <= 0 {
 			return 0
