@@ -1,14 +1,20 @@
 // A config against itself, again and again: how often two that are the same are called different, and how narrow intervals are.
+import type { PlanOptions } from '../../lib/runner/plan.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 import { noted, runOf, runText, wholeRun, type Lab } from './lab.ts';
-import type { ProofData } from './results.ts';
+import type { ProofData, Run } from './results.ts';
 
-export async function measureAa(lab: Lab, data: ProofData['aa'], save: () => Promise<void>): Promise<void> {
+export function measureAa(lab: Lab, data: ProofData['aa'], save: () => Promise<void>): Promise<void> {
+  return measureAgainstItself(lab, data, save);
+}
+
+/** Runs of the scenario that compares a config with itself, which are added to the data. */
+export async function measureAgainstItself(lab: Lab, { runs }: { runs: Run[] }, save: () => Promise<void>, options: Partial<PlanOptions> = {}): Promise<void> {
   const scenario = await findScenario('aa');
   for (let number = 1; number <= lab.repeats; number++) {
-    const run = await noted(lab, async () => runOf(await wholeRun(lab, scenario)));
+    const run = await noted(lab, async () => runOf(await wholeRun(lab, scenario, options)));
     if (run === undefined) continue;
-    data.runs.push(run);
+    runs.push(run);
     lab.say(`run ${number} of ${lab.repeats}: ${runText(run)}`);
     await save();
   }

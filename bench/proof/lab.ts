@@ -1,6 +1,7 @@
 // Runs comparisons for the proof with the project's own runner, in this process.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { mergedLatency } from '../../lib/analysis/merged.ts';
 import { roundRps } from '../../lib/analysis/phases.ts';
 import { median, total } from '../../lib/analysis/statistics.ts';
 import { UserError } from '../../lib/errors.ts';
@@ -10,7 +11,7 @@ import { RoundFailure } from '../../lib/runner/disturbance.ts';
 import type { Interrupt } from '../../lib/runner/interrupt.ts';
 import { orderOfRound } from '../../lib/runner/order.ts';
 import { makePlan, type Plan, type PlanOptions } from '../../lib/runner/plan.ts';
-import type { Environment, Result } from '../../lib/runner/result.ts';
+import type { Environment, LatencyFigures, Result } from '../../lib/runner/result.ts';
 import { runGroup, type RunContext } from '../../lib/runner/round.ts';
 import { runRounds, type RunEvents } from '../../lib/runner/run.ts';
 import { findVariants } from '../../lib/scenario/catalogue.ts';
@@ -126,21 +127,22 @@ export interface Load { rps: ReadonlyMap<string, number>; generatorShares: Reado
 
 /**
  * Loads all groups of the plan once, as a round of a run does, and returns what it came to, and the time that it took,
- * that of failed tries included. @throws UserError where all tries failed, Interrupted
+ * that of failed tries included; `latencyMs` by variant. @throws UserError where all tries failed, Interrupted
  */
-export async function oneRound(context: RunContext, round: number): Promise<Load & { startedAt: string; seconds: number }> {
+export async function oneRound(context: RunContext, round: number): Promise<Load & { latencyMs: ReadonlyMap<string, LatencyFigures>; startedAt: string; seconds: number }> {
   const [startedAt, beganAtMs] = [new Date().toISOString(), performance.now()];
   for (let tried = 1; ; tried++) {
     try {
-      const [rps, generatorShares] = [new Map<string, number>(), new Map<string, number>()];
+      const [rps, generatorShares, latencyMs] = [new Map<string, number>(), new Map<string, number>(), new Map<string, LatencyFigures>()];
       for (const [index, group] of orderOfRound(context.plan.groups, round, context.plan.run).entries()) {
         const outcomes = await runGroup(context, group, index + 1, { round: (round - 1) * tries + tried, search: { known: new Map(), seed: '' }, onLoad() {} });
         for (const [variant, { phases }] of outcomes) {
           rps.set(variant, roundRps(phases));
+          latencyMs.set(variant, mergedLatency(phases.map((phase) => phase.latencyMs)));
           generatorShares.set(variant, total(phases, ({ generatorCpuSeconds }) => generatorCpuSeconds) / total(phases, ({ seconds }) => seconds));
         }
       }
-      return { startedAt, seconds: (performance.now() - beganAtMs) / 1000, rps, generatorShares };
+      return { startedAt, seconds: (performance.now() - beganAtMs) / 1000, rps, generatorShares, latencyMs };
     } catch (error) {
       if (!(error instanceof RoundFailure)) throw error;
       if (tried === tries) throw new UserError(`a round failed ${tries} times: ${error.message}`);

@@ -12,7 +12,7 @@ import { titles, views, type View } from './views.ts';
 export interface ProofPage { markdown: string; plots: ReadonlyMap<string, string> }
 
 /** In the order of the page. */
-export const partNames: readonly PartName[] = ['aa', 'power', 'width', 'slices', 'agreement', 'disturbed'];
+export const partNames: readonly PartName[] = ['aa', 'search', 'power', 'width', 'slices', 'latency', 'agreement', 'disturbed'];
 
 const plotFolder = 'proof';
 
@@ -33,7 +33,7 @@ export function proofPage(files: ProofFiles, before = ''): ProofPage {
   const markdown = [
     '# Proof: how exact is a comparison here?',
     '',
-    'Measured, not claimed: `npm run bench -- proof` does all of it again on any machine, a part by its name does that part, and each ends by writing its section anew. Ratios are of requests/s; intervals are of 95 % (Student\'s t over rounds, each with fresh servers).',
+    'Measured, not claimed: `npm run bench -- proof` does all of it again on any machine, a part by its name does that part, and each ends by writing its section anew. Ratios are of requests/s where nothing else is said; intervals are of 95 % (Student\'s t over rounds, each with fresh servers).',
     '',
     ...(missing.length === 0 ? [] : [`Missing, since they were not run: ${enumeration(missing.map((name) => `\`proof-${name}\``))}.`, '']),
     ...sections,

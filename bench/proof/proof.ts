@@ -19,9 +19,11 @@ import { measureAa } from './aa.ts';
 import { measureAgreement } from './agreement.ts';
 import { measureDisturbed } from './disturbed.ts';
 import type { Lab } from './lab.ts';
+import { measureLatency } from './latency.ts';
 import { partNames, viewOf, writePage } from './page.ts';
 import { costlyLine, measurePower } from './power.ts';
 import { readPart, writePart, type PartFile, type PartName, type ProofData, type ProofFiles } from './results.ts';
+import { measureSearch, searchedWithin } from './search.ts';
 import { measureSlices } from './slices.ts';
 import { measureWidth } from './width.ts';
 
@@ -43,6 +45,10 @@ const parts: { readonly [Name in PartName]: ProofPart<Name> } = {
     title: 'a config against itself, in runs of the default length', tools: ['k6', 'nginx'], repeats: 40, secondsEach: 35,
     empty: () => ({ runs: [] }), measure: measureAa,
   },
+  search: {
+    title: 'searches for the highest rate within a limit, with a config against itself', tools: ['k6', 'nginx'], repeats: 20, secondsEach: 70,
+    empty: () => ({ within: searchedWithin, runs: [] }), measure: measureSearch,
+  },
   power: {
     title: 'nginx with known extra costs of about 1, 2, 3 and 5 %: how often they are found', tools: ['k6', 'nginx'], repeats: 20, secondsEach: 92,
     empty: () => ({ line: costlyLine, costs: [] }), measure: measurePower,
@@ -54,6 +60,10 @@ const parts: { readonly [Name in PartName]: ProofPart<Name> } = {
   slices: {
     title: 'the effect by the length of a slice, frozen, drained and beside wrk', tools: ['k6', 'nginx', 'wrk'], repeats: 5, secondsEach: 130,
     empty: () => ({ slices: [], wrk: { effect: [], control: [] } }), measure: measureSlices,
+  },
+  latency: {
+    title: 'whether turns show in latency: at a rate, in turns and alone', tools: ['k6', 'nginx'], repeats: 20, secondsEach: 9,
+    empty: () => ({ rounds: [] }), measure: measureLatency,
   },
   agreement: {
     title: 'the effects of open_file_cache and of other servers, beside what wrk, h2load and stock k6 see', tools: ['k6', 'nginx', 'h2o', 'nghttpd', 'wrk', 'h2load'], repeats: 10, secondsEach: 125,

@@ -2,15 +2,16 @@
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UserError } from '../../lib/errors.ts';
-import type { Environment, Verdict } from '../../lib/runner/result.ts';
+import type { Environment, LatencyFigures, Verdict } from '../../lib/runner/result.ts';
 import { writeWhole } from '../../lib/runner/results-folder.ts';
+import type { Within } from '../../lib/scenario/model.ts';
 
 /** One comparison of two sides by the runner. */
 export interface Run {
   startedAt: string;
   /** From its begin to its end, with all starts of servers. */
   seconds: number;
-  /** Median requests/s of the baseline, and of the other side. */
+  /** Median requests/s of the baseline, and of the other side; of a search the rates that it found. */
   rps: [baseline: number, other: number];
   ratio: number;
   ci95: [low: number, high: number];
@@ -46,11 +47,19 @@ export interface EffectSeen { ratios: number[]; generatorShares: number[] }
 /** The same two servers as bakeoff sees them, and as each peer does by some turns in the same minute. */
 export interface AgreementCase { title: string; ours: EffectSeen; peers: (EffectSeen & { name: string })[] }
 
+/** In milliseconds. */
+export type Percentiles = Pick<LatencyFigures, 'p50' | 'p99'>;
+
+/** Of each side: of the one that is loaded alone, and right before or after it of those in turns. */
+export interface LatencyRound { alone: Percentiles[]; inTurns: Percentiles[] }
+
 export interface ProofData {
   aa: { runs: Run[] };
+  search: { within: Within; runs: Run[] };
   power: { line: string; costs: Cost[] };
   width: { alternating: TimedRound[]; sequential: TimedRound[] };
   slices: { slices: (Seen & { milliseconds: number; way: Way })[]; wrk: Seen };
+  latency: { rounds: LatencyRound[] };
   agreement: { cases: AgreementCase[] };
   disturbed: { control: Run[]; effect: Run[]; /** Whole builds that the compiler came to. */ builds: number };
 }

@@ -1,7 +1,7 @@
 // What the parts of the proof are summed up by, beside the runner's own statistics.
-import { halfWidth, ratioInterval, total, type RatioInterval } from '../../lib/analysis/statistics.ts';
+import { halfWidth, mean, ratioInterval, total, type RatioInterval } from '../../lib/analysis/statistics.ts';
 import { minimumRounds } from '../../lib/analysis/verdict.ts';
-import type { Run, TimedRound } from './results.ts';
+import type { LatencyRound, Percentiles, Run, TimedRound } from './results.ts';
 
 /** The ratio with its 95 % interval of Student's t on the logarithms. @param ratios at least one, each above 0 */
 export function ratioOf(ratios: readonly number[]): RatioInterval {
@@ -16,6 +16,18 @@ export function halfWidthOf({ ratio, ci95 }: Pick<Run, 'ratio' | 'ci95'>): numbe
 /** A run that calls its two sides different. */
 export function isDifferent({ verdict }: Pick<Run, 'verdict'>): boolean {
   return verdict === 'faster' || verdict === 'slower';
+}
+
+export const percentiles = ['p50', 'p99'] as const satisfies readonly (keyof Percentiles)[];
+
+/** The geometric mean over the sides, in milliseconds. @param sides at least one, each above 0 */
+export function latencyOf(sides: readonly Percentiles[], name: keyof Percentiles): number {
+  return Math.exp(mean(sides.map((side) => Math.log(side[name]))));
+}
+
+/** How many times as long it is in turns. */
+export function inTurnsByAlone({ alone, inTurns }: LatencyRound, name: keyof Percentiles): number {
+  return latencyOf(inTurns, name) / latencyOf(alone, name);
 }
 
 /** A half-width and the time that it took, in seconds of wall time. */

@@ -1,10 +1,11 @@
 // What each part has shown, as sentences, tables and plots: the terminal and the page have the same ones.
 import { extent, median, ratioInterval, type RatioInterval } from '../../lib/analysis/statistics.ts';
-import { change, duration, enumeration, percent, whole } from '../../lib/format.ts';
+import { limitText } from '../../lib/analysis/within.ts';
+import { change, duration, enumeration, percent, scaledTime, whole } from '../../lib/format.ts';
 import { tableOf, type Column, type Table } from '../../lib/report/table.ts';
 import { linesText } from './power.ts';
-import type { EffectSeen, PartFile, PartName, Run, TimedRound } from './results.ts';
-import { halfWidthOf, isDifferent, ratioOf, widthsByTime, widthWithin } from './statistics.ts';
+import type { EffectSeen, LatencyRound, PartFile, PartName, Run, TimedRound } from './results.ts';
+import { halfWidthOf, inTurnsByAlone, isDifferent, latencyOf, percentiles, ratioOf, widthsByTime, widthWithin } from './statistics.ts';
 import { intervalPlot, linePlot, type Bar } from './svg.ts';
 
 export interface View {
@@ -31,23 +32,38 @@ const asChange = { label: 'ratio of requests/s', text: (value: number) => `×${N
 /** A section of the page each; it is found again by its title. */
 export const titles: { readonly [Name in PartName]: string } = {
   aa: 'A config against itself',
+  search: 'Searches with a config against itself',
   power: 'A known extra cost',
   width: 'Alternating against sequential rounds',
   slices: 'The length of a slice, and how it ends',
+  latency: 'Latency in turns and alone',
   agreement: 'Beside other generators',
   disturbed: 'While a compiler runs',
 };
 
-export const views: { [Name in PartName]: (file: PartFile<Name>) => View } = { aa, power, width: widths, slices, agreement, disturbed };
+export const views: { [Name in PartName]: (file: PartFile<Name>) => View } = { aa, search, power, width: widths, slices, latency, agreement, disturbed };
 
 function aa({ data: { runs } }: PartFile<'aa'>): View {
+  return againstItself('aa', `${runs.length} runs of the default length`, runs);
+}
+
+function search({ data: { within, runs } }: PartFile<'search'>): View {
+  const view = againstItself('search', `${runs.length} searches for the highest rate with ${limitText(within)}, as \`npm run scenario -- aa --within ${within.metric}=${within.ms}ms --quick\` makes them (requests/s are the rates that were found)`, runs);
+  if (runs.length === 0) return view;
+  const found = runs.flatMap(({ rps }) => rps);
+  return { ...view, findings: [...view.findings, `Found were ${extent(found).map(whole).join(' to ')} requests/s, with a median of ${whole(median(found))}.`] };
+}
+
+/** @param what was run, so often */
+function againstItself(part: 'aa' | 'search', what: string, runs: readonly Run[]): View {
+  const rows = [{ name: 'against itself', runs, reference: 1 }];
   return {
-    title: titles.aa,
-    about: `nginx against the same nginx, ${runs.length} runs of the default length: whatever differs is chance, and a run that calls the two different is wrong. Intervals are of 95 %, so about 1 of 20 may be.`,
+    title: titles[part],
+    about: `nginx against the same nginx, ${what}: whatever differs is chance, and a run that calls the two different is wrong. Intervals are of 95 %, so about 1 of 20 may be.`,
     findings: runs.length === 0 ? [] : [`${ofRuns(runs.filter(isDifferent).length, runs)} runs called the two different; the median half-width was ${width(median(runs.map(halfWidthOf)))}.`],
-    tables: [runsTable([{ name: 'against itself', runs }])],
-    plots: runs.length === 0 ? [] : [runsPlot('aa', 'A config against itself: ratio and interval of each run', [{ name: 'against itself', runs, reference: 1 }])],
-    details: [everyRun([{ name: 'against itself', runs }])],
+    tables: [runsTable(rows)],
+    plots: runs.length === 0 ? [] : [runsPlot(part, `${titles[part]}: ratio and interval of each run`, rows)],
+    details: [everyRun(rows)],
   };
 }
 
@@ -138,6 +154,40 @@ function slices({ data: { slices: all, wrk } }: PartFile<'slices'>): View {
       plotOf('slices-nothing', 'Nothing by the length of a slice: 1 is right', ({ control }) => control, { reference: 1 }),
     ],
     details: [],
+  };
+}
+
+function latency({ data: { rounds } }: PartFile<'latency'>): View {
+  // One round has no interval.
+  const rows = rounds.length < 2 ? [] : percentiles.map((name) => ({ name, ratios: rounds.map((round) => inTurnsByAlone(round, name)) }));
+  type Row = (typeof rows)[number];
+  const ofWay = (way: keyof LatencyRound) => ({ name }: Row): string => scaledTime(median(rounds.map((round) => latencyOf(round[way], name))));
+  const title = 'Latency in turns by that alone: 1 is right';
+  return {
+    title: titles.latency,
+    about: 'nginx at 1,000 requests/s over HTTP/1.1 with 100 connections, in two ways, one right after the other, in the opposite order from round to round: against the same nginx, in the turns of 250 ms that a run at a rate has, with each server stopped between its own; and alone, without turns. Ratios are of latency, in turns by alone, with the geometric mean of the two sides.',
+    findings: rows.length === 0 ? [] : [`Latency in turns by that alone, of ${rounds.length} rounds: ${enumeration(rows.map(({ name, ratios }) => `${name} ${bounded(ratioOf(ratios))}`))}.`],
+    tables: [tableOf(rows, [
+      { group: '', title: 'latency', align: 'left', cell: ({ name }) => name },
+      { group: '', title: 'alone', align: 'right', cell: ofWay('alone') },
+      { group: '', title: 'in turns', align: 'right', cell: ofWay('inTurns') },
+      { group: '', title: 'ratio', align: 'right', cell: ({ ratios }) => bounded(ratioOf(ratios)) },
+    ])],
+    plots: rows.length === 0 ? [] : [{
+      name: 'latency', title,
+      svg: intervalPlot({
+        title, series: ['a round', 'all rounds'], y: { ...asChange, label: 'ratio of latency' }, x: 'rounds in order of time, and all of them',
+        groups: rows.map(({ name, ratios }) => ({ name, reference: 1, bars: [...ratios.map((value): Bar => ({ series: 0, value, interval: [value, value] })), barOf(1, ratios)] })),
+      }),
+    }],
+    details: [tableOf(rows.length === 0 ? [] : rounds.map((round, index) => ({ round, index })), [
+      { group: '', title: 'round', align: 'right', cell: ({ index }) => String(index + 1) },
+      ...percentiles.flatMap((name): Column<{ round: LatencyRound; index: number }>[] => [
+        { group: `${name}:`, title: 'alone', align: 'right', cell: ({ round }) => scaledTime(latencyOf(round.alone, name)) },
+        { group: `${name}:`, title: 'in turns', align: 'right', cell: ({ round }) => round.inTurns.map((side) => scaledTime(side[name])).join(', ') },
+        { group: `${name}:`, title: 'ratio', align: 'right', cell: ({ round }) => ratio(inTurnsByAlone(round, name)) },
+      ]),
+    ])],
   };
 }
 

@@ -27,7 +27,7 @@ const sliceSeconds = 0.01;
 /** All the others' turns together stay below it, half of TCP's shortest retransmission (200 ms). */
 const longestAwaySeconds = 0.1;
 
-/** At a rate no side is saturated, and latency is the answer: what begins and ends a turn shall be a small part of it. */
+/** At a rate no side is saturated, and latency is the answer: what begins and ends a turn shall be a small part of it, as `npm run bench -- proof-latency` tries. */
 const rateSliceSeconds = 0.25;
 
 /** Descriptors of k6 beside the connections, as the engine counts them. */

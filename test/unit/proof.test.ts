@@ -3,14 +3,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { noted, runOf } from '../../bench/proof/lab.ts';
+import { aloneIn, latencyScenario } from '../../bench/proof/latency.ts';
 import { proofPage, writePage } from '../../bench/proof/page.ts';
 import { costLayer, costlyLine, linesOfCosts } from '../../bench/proof/power.ts';
 import { proofWords } from '../../bench/proof/proof.ts';
 import { readPart, writePart, type PartFile, type PartName, type ProofData, type Run } from '../../bench/proof/results.ts';
-import { isDifferent, ratioOf, widthsByTime, widthWithin } from '../../bench/proof/statistics.ts';
+import { inTurnsByAlone, isDifferent, latencyOf, ratioOf, widthsByTime, widthWithin } from '../../bench/proof/statistics.ts';
 import { intervalPlot, logTicksBetween, ticksBetween } from '../../bench/proof/svg.ts';
 import { halfWidth } from '../../lib/analysis/statistics.ts';
 import { UserError } from '../../lib/errors.ts';
+import { makePlan } from '../../lib/runner/plan.ts';
+import { findVariants } from '../../lib/scenario/catalogue.ts';
 import { composeConfig, findDirectives } from '../../lib/servers/nginx-config.ts';
 import { readLayers } from '../../lib/servers/config-layers.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
@@ -37,7 +40,7 @@ afterEach(async () => { await rm(folder, { recursive: true }); });
 
 describe('what is asked for', () => {
   test('has names that begin with proof', () => {
-    expect(proofWords.map(({ name }) => name)).toEqual(['proof-aa', 'proof-power', 'proof-width', 'proof-slices', 'proof-agreement', 'proof-disturbed', 'proof-page']);
+    expect(proofWords.map(({ name }) => name)).toEqual(['proof-aa', 'proof-search', 'proof-power', 'proof-width', 'proof-slices', 'proof-latency', 'proof-agreement', 'proof-disturbed', 'proof-page']);
     expect(proofWords[0]?.title).toBe('a config against itself, in runs of the default length (about 23 min 20 s)');
   });
 });
@@ -75,6 +78,31 @@ describe('figures', () => {
       roundRatios: whole.comparisons[0]?.roundRatios, dropped: 0, othersShare: runOf(whole).othersShare,
     });
     expect(() => runOf({ ...whole, comparisons: [] })).toThrow('nothing was compared: no comparison');
+  });
+
+  test('a run that is a search has the rates that it found', () => {
+    const found = (rate: number) => workers.rounds.map(() => ({ rate, atLeast: false }));
+    const run = runOf(result([{ ...workers, found: found(20_000) }, { ...openFileCache, found: found(25_000) }]));
+    expect(run.rps.map(Math.round)).toEqual([20_000, 25_000]);
+    expect(run.ratio).toBeCloseTo(1.25, 12);
+    expect(isDifferent(run)).toBe(true);
+  });
+
+  test('latency of sides is their geometric mean', () => {
+    const sides = [{ p50: 0.1, p99: 0.4 }, { p50: 0.4, p99: 0.9 }];
+    expect(latencyOf(sides, 'p50')).toBeCloseTo(0.2, 12);
+    expect(latencyOf(sides, 'p99')).toBeCloseTo(0.6, 12);
+    expect(inTurnsByAlone({ alone: [{ p50: 0.16, p99: 0.8 }], inTurns: sides }, 'p50')).toBeCloseTo(1.25, 12);
+  });
+
+  test('latency is that of a run at a rate, in turns as it has them, and of one side with nobody beside it', () => {
+    const plan = { ...makePlan(latencyScenario, findVariants(latencyScenario, undefined), { serverCpus: [1], generatorCpus: [0] }, { quick: false, exact: false }), run: 'latency' };
+    const load = { protocol: 'http/1.1', connections: 100, rate: 1000, requests: 2000 };
+    const shown = ({ groups }: typeof plan) => groups.map(({ sides, sliceSeconds }) => ({ sides: sides.map((side) => side.variant.name), sliceSeconds }));
+    expect(plan.variants).toMatchObject([{ load }, { load }]);
+    expect(shown(plan)).toEqual([{ sides: ['a', 'again'], sliceSeconds: 0.25 }]);
+    expect(shown(aloneIn(plan))).toEqual([{ sides: ['a'], sliceSeconds: 0.25 }]);
+    expect(aloneIn(plan).groups[0]?.sides[0]).toBe(plan.variants[0]);
   });
 
   test('lines that cost stand in the location, so often, and in nothing else', async () => {
@@ -155,7 +183,7 @@ describe('the page', () => {
 
   test('says what is missing, and has every figure from the files', () => {
     const { markdown, plots } = proofPage({ aa });
-    expect(markdown.slice(markdown.indexOf('Missing'))).toBe(`Missing, since they were not run: \`proof-power\`, \`proof-width\`, \`proof-slices\`, \`proof-agreement\` and \`proof-disturbed\`.
+    expect(markdown.slice(markdown.indexOf('Missing'))).toBe(`Missing, since they were not run: \`proof-search\`, \`proof-power\`, \`proof-width\`, \`proof-slices\`, \`proof-latency\`, \`proof-agreement\` and \`proof-disturbed\`.
 
 ## A config against itself
 
@@ -193,12 +221,20 @@ nginx against the same nginx, 3 runs of the default length: whatever differs is 
     const seen = { effect: [1.2, 1.21, 1.19], control: [1, 1.001, 0.999] };
     const { markdown, plots } = proofPage({
       aa,
+      search: partFile('search', { within: { metric: 'p99', ms: 2 }, runs: [
+        runWith(1.01, 0.03, 'inconclusive', { rps: [20_000, 20_200], roundRatios: [1.01] }), runWith(0.95, 0.02, 'slower', { rps: [21_000, 19_900], seconds: 64 }),
+      ] }),
       power: partFile('power', {
         line: 'rewrite ^/none$ /;',
         costs: [{ lines: 6, runs: [runWith(0.97, 0.008, 'slower', { roundRatios: ratios }), runWith(0.97, 0.009, 'inconclusive', { roundRatios: ratios })], precise: [runWith(0.97, 0.009, 'slower', { seconds: 17 })] }],
       }),
       width: partFile('width', { alternating: timed(3.5), sequential: timed(24) }),
       slices: partFile('slices', { slices: [{ milliseconds: 10, way: 'frozen', ...seen }, { milliseconds: 10, way: 'drained', ...seen }, { milliseconds: 1000, way: 'frozen', effect: [], control: [] }], wrk: seen }),
+      latency: partFile('latency', { rounds: [
+        { alone: [{ p50: 0.1, p99: 0.4 }], inTurns: [{ p50: 0.1, p99: 0.5 }, { p50: 0.1, p99: 0.32 }] },
+        { alone: [{ p50: 0.1, p99: 0.4 }], inTurns: [{ p50: 0.11, p99: 0.44 }, { p50: 0.11, p99: 0.44 }] },
+        { alone: [{ p50: 0.12, p99: 1.2 }], inTurns: [{ p50: 0.12, p99: 1.2 }, { p50: 0.12, p99: 1.2 }] },
+      ] }),
       agreement: partFile('agreement', { cases: [
         { title: 'open_file_cache', ours: { ratios: seen.effect, generatorShares: [0.5, 0.6, 0.55] }, peers: [
           { name: 'wrk', ratios: [1.19, 1.23, 1.18], generatorShares: [0.7, 0.8, 0.75] }, { name: 'other', ratios: [1.01, 1, 0.99], generatorShares: [0.5, 0.5, 0.5] },
@@ -211,8 +247,17 @@ nginx against the same nginx, 3 runs of the default length: whatever differs is 
       }),
     });
     expect(markdown).not.toContain('Missing');
-    expect([...plots.keys()].map((path) => markdown.includes(`(${path})`))).toEqual(Array(7).fill(true));
+    expect([...plots.keys()].map((path) => markdown.includes(`(${path})`))).toEqual(Array(9).fill(true));
     for (const line of [
+      'nginx against the same nginx, 2 searches for the highest rate with p99 within 2.00 ms, as `npm run scenario -- aa --within p99=2ms --quick` makes them (requests/s are the rates that were found): whatever differs',
+      '1 of 2 runs called the two different; the median half-width was ±2.50 %.',
+      'Found were 19,900 to 21,000 requests/s, with a median of 20,100.',
+      '| against itself 2 | 21,000 → 19,900 | ×0.9500 | 0.9314, 0.9690 | ±2.00 % | slower | 4 | 64.0 |',
+      'Latency in turns by that alone, of 3 rounds: p50 ×1.032 [0.900, 1.183] and p99 ×1.032 [0.900, 1.183].',
+      '| p50 | 100 µs | 110 µs | ×1.032 [0.900, 1.183] |',
+      '| p99 | 400 µs | 440 µs | ×1.032 [0.900, 1.183] |',
+      '| 1 | 100 µs | 100 µs, 100 µs | ×1.0000 | 400 µs | 500 µs, 320 µs | ×1.0000 |',
+      '| 3 | 120 µs | 120 µs, 120 µs | ×1.0000 | 1.20 ms | 1.20 ms, 1.20 ms | ×1.0000 |',
       '6 more lines (−3 %): found by 1 of 2 default runs.',
       '| 6 more lines | ×0.970 [0.969, 0.971] | −3 % | 1 of 2 | ±0.85 % | 31 s | 1 of 1 | 17 s | 17 s, 17 s |',
       '| 10 ms, drained | 3 | ×1.200 [1.175, 1.225] | ×1.000 [0.998, 1.002] |',
@@ -227,6 +272,9 @@ nginx against the same nginx, 3 runs of the default length: whatever differs is 
       'open_file_cache: 1 of 1 runs called the two different.',
       '| open_file_cache | 1 of 1 | ×1.2000 | ×1.2000 to ×1.2000 | ±3.00 % | ±3.00 % to ±3.00 % | 31 s | 0 | 40 % |',
     ]) expect(markdown).toContain(line);
+    // Each of three rounds and all of them, of two percentiles, and their marks in the key.
+    const dots = plots.get('proof/latency.svg') as string;
+    expect([dots.match(/<circle/g)?.length, dots.match(/<rect class="s1"/g)?.length]).toEqual([2 * 3 + 1, 2 + 1]);
     // No length that has not been measured.
     expect(markdown).not.toMatch(/1000 ms|never measured/);
     for (const svg of plots.values()) expect(svg).not.toMatch(/NaN|Infinity|undefined/);
