@@ -13,7 +13,7 @@ import { parseInfluxUrl } from '../store/index.ts';
 import { noInstall, seconds, wholeNumber, type Flag } from './words.ts';
 
 export const runFlags = {
-  'rounds': { value: 'N', help: 'rounds, each with every variant once (10, or the scenario\'s)' },
+  'rounds': { value: 'N', help: 'rounds, each with every variant once (10, a search 6, or the scenario\'s)' },
   'precision': { value: '1%', help: 'go on until each is decided or known to within this (5 to 80 rounds)' },
   'max-time': { value: '10m', help: 'begin no round that would not end within this time' },
   'duration': { value: '1s', help: 'measured time per variant and round (1s, at a rate 2s)' },

@@ -85,6 +85,8 @@ function machineLimits(): GroupLimits {
 export type PlanDraft = Omit<Plan, 'run'>;
 
 const defaultRounds = 10;
+/** A round of a search has some ten loads in it. */
+const searchRounds = 6;
 const quickRounds = 4;
 
 /** With `--precision` verdicts are looked at after so many rounds: looking after every one would find effects that are none. */
@@ -102,8 +104,8 @@ export function makePlan(asWritten: Scenario, asked: readonly Variant[], cores: 
   const { quick, exact, durationSeconds, rates } = options;
   const scenario = rates === undefined ? asWritten : atRates(asWritten, asked, rates);
   const shown = rates === undefined ? asked : scenario.variants;
-  const usual = scenario.rounds ?? defaultRounds;
   const within = options.within ?? scenario.within;
+  const usual = scenario.rounds ?? (within === undefined ? defaultRounds : searchRounds);
   const variants = shown.filter(isRunnable).map((variant): PlannedVariant => ({
     variant,
     load: fitVariantLoad(scenario, variant, {

@@ -1,13 +1,13 @@
 // The search for the highest rate within a limit of latency, and latency by rate, with real servers and the real influxd.
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { Result } from '../../lib/runner/result.ts';
+import { projectRoot } from '../../lib/setup/paths.ts';
 import { descendants, stillRunning } from '../fixtures/processes.ts';
 import { makeHome, newOut, readResult, runFolder, startScenario, type Home, type ScenarioRun } from '../scenario-run.ts';
 
 const name = 'nginx-open-file-cache';
-const names = ['workers', 'open-file-cache'];
 const testLimitMs = 110_000;
 
 let home: Home;
@@ -16,41 +16,59 @@ afterAll(() => home.remove());
 
 const start = (...args: string[]): ScenarioRun => startScenario([name, ...args], home.env);
 
+/** What nginx lets through, in requests/s; what comes beyond it is answered with 503, but for as many at once. */
+const limits = { low: 2000, high: 3000 };
+const burst = 100;
+
+/** A scenario file with a variant for each of the limits. */
+function limited(folder: string): string {
+  for (const [limit, rate] of Object.entries(limits)) {
+    writeFileSync(join(folder, `${limit}.conf`), `http {\n    limit_req_zone $remote_addr zone=all:1m rate=${rate}r/s;\n    limit_req zone=all burst=${burst} nodelay;\n}\n`);
+  }
+  const file = join(folder, 'limited.mts');
+  writeFileSync(file, `
+    import { defineScenario, nginx, wrk } from ${JSON.stringify(join(projectRoot, 'lib/scenario/index.ts'))};
+    export default defineScenario({
+      name: 'limited', title: 'limits', knob: 'the limit', load: wrk('-c 20 -t 1 -d 10'), page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
+      within: { metric: 'p99', ms: 500 },
+      variants: ${JSON.stringify(Object.keys(limits))}.map((name) => ({ name, server: nginx(['base', ${JSON.stringify(folder)} + '/' + name + '.conf'], { workers: 1 }) })),
+    });`);
+  return file;
+}
+
 describe('a search', () => {
-  // The limit is so wide that where it ends is where a server, or the generator, has no time left.
   test('ends between a rate that each variant keeps and one that it does not, and stores what all steps sent', async () => {
     const out = newOut();
-    const run = start('--within', 'p99=200ms', '--rounds', '1', '--duration', '0.2s', '--out', out);
+    const run = startScenario([limited(join(out, '..')), '--rounds', '1', '--out', out], home.env);
     expect(await run.ended, run.stderr()).toBe(0);
     const result = readResult(out);
     const { search } = result;
-    expect(search?.within).toEqual({ metric: 'p99', ms: 200 });
-    expect(search?.found.map(({ variant }) => variant)).toEqual(names);
-    for (const { variant, rate, ci95 } of search?.found ?? []) {
+    expect(search?.within).toEqual({ metric: 'p99', ms: 500 });
+    expect(search?.found.map(({ variant, ci95 }) => [variant, ci95])).toEqual(Object.keys(limits).map((limit) => [limit, null]));
+    for (const { variant, rate } of search?.found ?? []) {
       const steps = search?.steps.filter((step) => step.variant === variant) ?? [];
       const kept = Math.max(...steps.filter((step) => step.kept).map((step) => step.rate));
       const broken = Math.min(...steps.filter((step) => !step.kept && step.rate > kept).map((step) => step.rate));
       expect(broken / kept).toBeLessThanOrEqual(1.03);
       expect(rate).toBeCloseTo(Math.sqrt(kept * broken), 6);
-      expect(ci95).toBeNull();
-      expect(steps.filter((step) => !step.kept).every(({ why }) => why !== '')).toBe(true);
+      // One in a hundred may fail, and nginx's burst is there anew after each turn of the other one, which may be as short as this.
+      const most = 1.02 * limits[variant as keyof typeof limits] + burst / 0.18;
+      expect(kept).toBeLessThan(most);
+      expect(kept).toBeGreaterThan(limits.low / 2);
+      expect(steps.filter((step) => step.rate > most).map(({ why }) => why), JSON.stringify(steps)).toEqual(expect.arrayContaining([expect.stringMatching(/ failed$/)]));
       // Its figures are those of the step that it kept.
       const own = result.variants.find((one) => one.name === variant);
       const [phase] = own?.rounds[0]?.phases ?? [];
-      expect(phase?.responses['2xx']).toBe(phase?.requests);
       expect((phase?.requests ?? 0) / (phase?.seconds ?? 0) / kept).toBeCloseTo(1, 1);
       expect(own?.rps?.median).toBe(rate);
     }
-    // What the article published was of another load.
-    expect(result.comparisons).toMatchObject([{ metric: 'rps', publishedRatio: null, why: 'needs 4 rounds' }]);
-    expect(result.variants.map(({ published }) => published)).toEqual([null, null]);
+    expect(result.comparisons).toMatchObject([{ metric: 'rps', why: 'needs 4 rounds' }]);
     expect(result.integrity).toMatchObject({ lost: 0 });
     expect(result.integrity?.requests).toBeGreaterThan(result.variants.reduce((sum, { traffic }) => sum + (traffic?.requests ?? 0), 0));
 
-    const [workers] = search?.found ?? [];
-    const rate = `${workers?.atLeast === true ? 'at least ' : ''}${Math.round(workers?.rate ?? 0).toLocaleString('en-US')}`;
+    const rate = Math.round(search?.found[0]?.rate ?? 0).toLocaleString('en-US');
     for (const text of [run.stdout(), readFileSync(join(runFolder(out), 'table.md'), 'utf8'), readFileSync(join(runFolder(out), 'report.html'), 'utf8')]) {
-      expect(text).toContain(`workers keeps p99 within 200.00 ms up to ${rate} requests/s`);
+      expect(text).toContain(`low keeps p99 within 500.00 ms up to ${rate} requests/s`);
       expect(text).toContain('Latency by rate');
     }
   }, testLimitMs);
@@ -58,7 +76,7 @@ describe('a search', () => {
   test('that is ended keeps its finished steps, and leaves nothing running', async () => {
     const out = newOut();
     const run = start('--within', 'p99=200ms', '--store', 'none', '--out', out);
-    await vi.waitFor(() => expect(run.stderr()).toMatch(/round 1 of 10 · workers .*\n.*round 1 of 10 · workers /), { timeout: 30_000, interval: 20 });
+    await vi.waitFor(() => expect(run.stderr()).toMatch(/round 1 of 6 · workers .*\n.*round 1 of 6 · workers /), { timeout: 30_000, interval: 20 });
     const running = descendants(run.pid);
     run.kill('SIGINT');
     expect(await run.ended).toBe(130);
