@@ -77,11 +77,11 @@ export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
       step = steps.map(({ variant, rate, kept, why, latencyMs }) => `${variant} ${whole(rate)}/s: ${kept && within !== undefined ? `${within.metric} ${scaledTime(latencyMs[within.metric])}` : `no, ${why}`}`).join(', ');
       progress.finished(`${roundOf(round)} · ${step}`);
     },
-    measured({ round, variant, outcome: { phases, found } }) {
+    measured({ round, variant, outcome: { phases, search } }) {
       const ratio = successRatioOf(phases) ?? 0;
       const hung = hungOf(phases);
       const errors = `${whole(total(phases, (phase) => phase.errors.total))} errors${hung === 0 ? '' : `, ${whole(hung)} hung`}${ratio === 1 ? '' : `, ${success(ratio)} succeeded`}`;
-      const rate = `${found?.atLeast === true ? 'at least ' : ''}${whole(found?.rate ?? roundRps(phases))} requests/s`;
+      const rate = `${search?.found.atLeast === true ? 'at least ' : ''}${whole(search?.found.rate ?? roundRps(phases))} requests/s`;
       progress.finished(`${roundOf(round)} · ${variant} · ${rate} · ${errors}`);
       step = '';
     },

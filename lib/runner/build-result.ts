@@ -22,8 +22,8 @@ export interface Known {
   notes: readonly Warning[];
   /** Empty until the servers were tried. */
   tried: ReadonlyMap<string, Tried>;
-  /** Of a search; empty without one. */
-  steps: readonly SearchStep[];
+  /** Steps of a search in the round under way; empty without one. */
+  unfinished: readonly SearchStep[];
 }
 
 export function buildResult({ plan, store }: RunContext, environment: Environment, known: Known, startedAt: Date, state: Result['state']): Result {
@@ -54,7 +54,7 @@ export function buildResult({ plan, store }: RunContext, environment: Environmen
     environment,
     variants,
     comparisons,
-    ...(plan.within === undefined ? {} : { search: { within: plan.within, found: foundRates(measured), steps: [...known.steps] } }),
+    ...(plan.within === undefined ? {} : { search: { within: plan.within, found: foundRates(measured), steps: [...stepsOf(known.kept), ...known.unfinished] } }),
     shares,
     looks: [...plan.looks],
     ...(plan.precision === undefined ? {} : { precision: plan.precision }),
@@ -65,6 +65,10 @@ export function buildResult({ plan, store }: RunContext, environment: Environmen
     warnings: [...warnings, ...known.notes].map(warningText),
     footnotes: [...(scenario.footnotes ?? [])],
   };
+}
+
+function stepsOf(kept: readonly KeptRound[]): SearchStep[] {
+  return kept.flatMap(({ outcomes }) => [...outcomes.values()].flatMap(({ search }) => search?.steps ?? []));
 }
 
 /** What the table says of a variant, whether or not it is run. */
@@ -102,7 +106,7 @@ function tableVariant(plan: Plan, variant: Variant, { kept, tried }: Known): Mea
     server,
     load: { ...withoutSecrets(load), ...asked },
     rounds: outcomes.map(({ round, outcome }): Round => ({ round, phases: outcome.phases })),
-    ...(plan.within === undefined ? {} : { found: outcomes.flatMap(({ outcome: { found } }) => found ?? []) }),
+    ...(plan.within === undefined ? {} : { found: outcomes.flatMap(({ outcome: { search } }) => search?.found ?? []) }),
     setup: setupOf(spec, server.workers, load, page, network),
     setupOnMoreCores: setupOf(spec, workersFor(spec, plan.cores.serverCpus.length + 1, plan.exact), load, page, network),
   };

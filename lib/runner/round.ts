@@ -4,16 +4,16 @@ import { join } from 'node:path';
 import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import { hundredths, whole } from '../format.ts';
+import type { PhaseOutcome } from '../k6/load-plan.ts';
 import type { LinkCounts, LinkReport } from '../network/link-messages.ts';
 import { openNetwork, type Network } from '../network/network.ts';
 import { networkOf, pageOf } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
-import type { ServerSpec } from '../scenario/model.ts';
+import type { ServerSpec, Within } from '../scenario/model.ts';
 import { endWithUs, startServer, stoppedIn, watchUpstreams, whyNotStoppable, workersFor, type RunningServer } from '../servers/index.ts';
 import { checkRound, serverSamplePoints, type RoundIntegrity, type Store } from '../store/index.ts';
 import { machineClock } from './clock.ts';
 import { sharesCores, type Cores } from './cores.ts';
-import type { PhaseOutcome } from '../k6/load-plan.ts';
 import { clockStepIn, Disturbance, gapIn, otherBodiesIn, RoundFailure, standstillIn, throttlingIn } from './disturbance.ts';
 import type { Interrupt } from './interrupt.ts';
 import { windowBounds } from './estimate.ts';
@@ -47,8 +47,8 @@ export interface VariantRound {
   server: NonNullable<VariantResult['server']>;
   /** Of a search, the one at the highest rate that was kept. */
   phases: Phase[];
-  /** In requests/s, as FoundInRound; absent without a search. */
-  found?: { rate: number; atLeast: boolean };
+  /** What was found, and all steps; absent without a search. */
+  search?: { found: FoundInRound; steps: SearchStep[] };
   /** That k6 made, over all that it did. */
   requests: number;
   /** The first line of the server's log that says alert or worse. */
@@ -131,6 +131,7 @@ function serverFacts({ variant }: PlannedVariant, { name, version, workers, redi
  * @throws Interrupted after a signal
  */
 export async function runGroup(context: RunContext, group: Group, place: number, attempt: Attempt): Promise<Map<string, VariantRound>> {
+  const { plan: { within } } = context;
   const folder = join(roundFolder(context.folder, attempt.round), `k6-${place}`);
   await mkdir(folder, { recursive: true });
   const stages = await openStages(context, group, attempt.round);
@@ -149,17 +150,19 @@ export async function runGroup(context: RunContext, group: Group, place: number,
     const sound = stages.map(({ planned, server }, side) => {
       const measurement = measured[side] as Measurement;
       const all = phasesOf(measurement, planned.load, context.plan.cores, server);
-      const found = foundBy(context.plan, attempt.search, planned, server, measurement, all, side);
-      const phases = found === undefined ? all : [all[found.step] as Phase];
-      requireSound(planned, measurement, { all, phases }, server, alarms[side] as LogAlarms);
-      return { planned, server, measurement, all, phases, found, otherBodies: bodiesDiffer(planned, all, server), alarm: alarms[side]?.first };
+      const told = within === undefined ? all : [];
+      requireSound(planned, measurement, { all, told }, server, alarms[side] as LogAlarms);
+      const search = within === undefined ? undefined : searched(planned, measurement, all, server, side, within);
+      const phases = search === undefined ? all : [all[search.found.step] as Phase];
+      requireSound(planned, measurement, { all, told: phases }, server, alarms[side] as LogAlarms);
+      return { planned, server, measurement, all, phases, search, otherBodies: bodiesDiffer(planned, all, server), alarm: alarms[side]?.first };
     });
     const outcomes = new Map<string, VariantRound>();
-    for (const { planned, server, measurement, all, phases, found, otherBodies, alarm } of sound) {
+    for (const { planned, server, measurement, all, phases, search, otherBodies, alarm } of sound) {
       const requests = total(all, (phase) => phase.requests);
       const integrity = await storeSamples(context, planned, attempt.round, measurement, requests);
       outcomes.set(planned.variant.name, {
-        server: serverFacts(planned, server), phases, requests, alarm, otherBodies, ...(found === undefined ? {} : { found }),
+        server: serverFacts(planned, server), phases, requests, alarm, otherBodies, ...(search === undefined ? {} : { search }),
         restless: isRestless(measurement, planned.load), recordFile: measurement.recordFile, integrity,
       });
     }
@@ -168,6 +171,16 @@ export async function runGroup(context: RunContext, group: Group, place: number,
     await stopAll(stages);
     await release?.();
     for (const unguard of unguards) unguard();
+  }
+
+  /** @throws UserError where no rate keeps the limit */
+  function searched(planned: PlannedVariant, { outcomes }: Measurement, phases: readonly Phase[], server: RunningServer, side: number, limit: Within): NonNullable<VariantRound['search']> {
+    const names = group.sides.map(({ variant }) => variant.name);
+    const { name } = planned.variant;
+    return {
+      found: foundIn(planned, serverFacts(planned, server), phases, outcomes, side, limit, context.plan.cores, attempt.search.known.get(name) ?? []),
+      steps: outcomes.flatMap((outcome) => stepsIn(outcome, names, limit, attempt.round)).filter(({ variant }) => variant === name),
+    };
   }
 }
 
@@ -203,24 +216,17 @@ function withCrash(error: RoundFailure, alarms: readonly LogAlarms[]): RoundFail
   return crash === undefined || error.message.includes(crash) ? error : new RoundFailure(`${error.message}; its log says: ${crash}`);
 }
 
-/** Undefined where nothing is searched for. @throws UserError where no rate keeps the limit */
-function foundBy(
-  { within, cores }: Plan, { known }: SearchRound, planned: PlannedVariant, server: RunningServer, { outcomes }: Measurement, phases: readonly Phase[], side: number,
-): FoundInRound | undefined {
-  return within === undefined ? undefined : foundIn(planned, serverFacts(planned, server), phases, outcomes, side, within, cores, known.get(planned.variant.name) ?? []);
-}
-
 /**
- * @param phases all of them, and those whose CPU time is told
+ * @param phases all of them, and those whose CPU time is to be told
  * @throws RoundFailure, Disturbance
  */
 function requireSound(
-  { variant: { name }, load }: PlannedVariant, { samples, quotas, link }: Measurement, { all, phases }: { all: readonly Phase[]; phases: readonly Phase[] }, server: RunningServer, alarms: LogAlarms,
+  { variant: { name }, load }: PlannedVariant, { samples, quotas, link }: Measurement, { all, told }: { all: readonly Phase[]; told: readonly Phase[] }, server: RunningServer, alarms: LogAlarms,
 ): void {
   if (alarms.crash !== undefined) throw new RoundFailure(`${name}: ${server.name} crashed under load, as its log says: ${alarms.crash}`);
   for (const [index, phase] of all.entries()) {
     const window = windowOf(phase, load, index === all.length - 1);
-    const disturbance = clockStepIn(samples) ?? (phases.includes(phase) ? gapIn(samples, window) : undefined) ?? throttlingIn(samples, window, quotas)
+    const disturbance = clockStepIn(samples) ?? (told.includes(phase) ? gapIn(samples, window) : undefined) ?? throttlingIn(samples, window, quotas)
       ?? (link === null || window.idleBefore ? undefined : gapIn(link.samples, { ...window, idleAfter: false }))
       ?? standstillIn(phase, samples, window, server.name, alarms.first);
     if (disturbance !== undefined) throw new Disturbance(`${name}: ${disturbance}`);

@@ -66,12 +66,11 @@ export async function runRounds(context: RunContext, environment: Environment, e
   let slowestSeconds = 0;
   let { groups } = plan;
   let soFar: readonly Comparison[] = [];
-  /** Of searches: those of rounds that are kept, and of the one under way. */
-  const steps: SearchStep[] = [];
-  let stepsNow: SearchStep[] = [];
+  /** Of a search: those of the round under way. */
+  let steps: SearchStep[] = [];
 
   const resultNow = (state: Result['state']): Result => {
-    const known: Known = { kept, notes, tried, steps };
+    const known: Known = { kept, notes, tried, unfinished: steps };
     return buildResult(context, environment, known, startedAt, state);
   };
 
@@ -119,17 +118,17 @@ export async function runRounds(context: RunContext, environment: Environment, e
     const roundBeganAtMs = performance.now();
     attempts++;
     try {
-      stepsNow = [];
+      steps = [];
       const attempt: Omit<Attempt, 'onLoad'> = {
         round: attempts, search: { known: ratesSoFar(), seed: `${plan.run} ${attempts}` },
         onStep(tried) {
-          stepsNow.push(...tried);
+          steps.push(...tried);
           events.stepped({ round: place, steps: tried });
         },
       };
       const outcomes = await runRound({ ...context, plan: { ...plan, groups } }, events, place, soFar, attempt);
       kept.push({ round: attempts, outcomes });
-      steps.push(...stepsNow.splice(0));
+      steps = [];
       slowestSeconds = Math.max(slowestSeconds, (performance.now() - roundBeganAtMs) / 1000);
       failures = [];
       for (const [variant, { integrity, restless, alarm, otherBodies }] of outcomes) {
@@ -141,7 +140,7 @@ export async function runRounds(context: RunContext, environment: Environment, e
       return undefined;
     } catch (error) {
       if (!(error instanceof RoundFailure)) throw error;
-      stepsNow = [];
+      steps = [];
       failures.push(error);
       if (failures.filter((one) => !(one instanceof Disturbance)).length === triesOfFailing) throw new UserError(`round ${place} failed twice: ${error.message}`);
       if (failures.length === triesOfDisturbed) throw new UserError(`round ${place} was disturbed or failed each of ${triesOfDisturbed} times, the last time: ${error.message}`);
@@ -151,7 +150,7 @@ export async function runRounds(context: RunContext, environment: Environment, e
 
   /** By variant, what was found in each round. */
   function ratesSoFar(): Map<string, number[]> {
-    return new Map(plan.variants.map(({ variant: { name } }) => [name, kept.flatMap(({ outcomes }) => outcomes.get(name)?.found?.rate ?? [])]));
+    return new Map(plan.variants.map(({ variant: { name } }) => [name, kept.flatMap(({ outcomes }) => outcomes.get(name)?.search?.found.rate ?? [])]));
   }
 
   /** Whether a round more, after a pause, would probably not end in time. The first one has to be there in any case. */
@@ -195,7 +194,6 @@ export async function runRounds(context: RunContext, environment: Environment, e
     return { result: await save('complete', true) };
   } catch (error) {
     const ended = interrupt.signal.aborted ? new Interrupted() : error;
-    steps.push(...stepsNow);
     // When this fails as well, the result of the last whole round is on the disk and the first error is the one to show.
     const result = await save('partial', true).catch(() => resultNow('partial'));
     return { result, ended };

@@ -74,10 +74,13 @@ const unknown = { rate: 1000, spread: Math.LN2, factor: 2 };
 /** Of a round: what the rounds before found, by variant, in requests/s, and the seed of what is drawn. */
 export interface SearchRound { known: ReadonlyMap<string, readonly number[]>; seed: string }
 
-/** Where each variant's search begins. */
+/**
+ * Where each variant's search begins: of all of them at the same place beside what is known, so that they try about the same next to
+ * each other, and a pause of the machine meets all alike.
+ */
 export function searchStarts(variants: readonly string[], { known, seed }: SearchRound): SearchStart[] {
+  const drawn = randomNumbers(seed)();
   return variants.map((variant) => {
-    const drawn = randomNumbers(`${variant} ${seed}`)();
     const found = known.get(variant) ?? [];
     if (found.length === 0) return { rate: unknown.rate * Math.exp(unknown.spread * (drawn - 0.5)), factor: unknown.factor, least: lowestRate };
     const middle = Math.exp(mean(found.map(Math.log)));

@@ -22,7 +22,7 @@ function verdictReason(serverCores: number, first: ServerSpec, second: ServerSpe
     server: { name: server.name, version: '1.22.1', workers: workersFor(server, serverCores, false), config: server.config, redirections: [] },
   });
   const kept = [1, 2, 3, 4].map((round): KeptRound => ({ round, outcomes: new Map([['a', outcome(first)], ['b', outcome(second)]]) }));
-  return buildResult({ plan, store: null } as unknown as RunContext, result([workers, openFileCache]).environment, { kept, notes: [], tried: new Map(), steps: [] }, new Date(0), 'complete')
+  return buildResult({ plan, store: null } as unknown as RunContext, result([workers, openFileCache]).environment, { kept, notes: [], tried: new Map(), unfinished: [] }, new Date(0), 'complete')
     .comparisons[0]?.why;
 }
 

@@ -357,7 +357,7 @@ export interface FoundRate {
     ci95: [number, number] | null;
     atLeast: boolean;
 }
-/** A search: steps in the order in which they were tried, those of a round that was not finished among them. */
+/** A search: of each variant the steps of a round are in the order in which they were tried; those of a round that was not finished are the last. */
 export interface Search {
     within: Within;
     found: FoundRate[];
