@@ -10,21 +10,10 @@ export const lowestRate = 100;
 /** A search ends where the lowest rate that broke the limit is at most so many times the highest one that kept it. */
 const closeEnough = 1.03;
 
-/**
- * A pause of the machine breaks a limit as well. A rate that was made, and too slow, breaks it when two steps one after the other say
- * so, and for the lowest such rate one more at the end, when the pause may be over.
- */
-const brokenSteps = { first: 2, confirming: 1 };
-
 /** From 1000 requests/s to either end, and then until both sides of the limit are close enough, takes fewer. */
 export const mostSteps = 40;
 
 const widestFactor = 2;
-/** To the next rate from one that is known to be near the limit. */
-export const nearFactor = 1.06;
-
-/** What a step came to. `missed`: its rate was not made, or it failed. */
-export type StepEnd = 'kept' | 'broken' | 'missed';
 
 /** One search. `kept` and `broken` are the rates nearest to the limit so far, on either side of it. */
 export class RateSearch {
@@ -33,11 +22,8 @@ export class RateSearch {
   readonly #first: number;
   readonly #least: number;
   #factor: number;
-  /** The rate that is being tried, and how many steps at it may still break the limit before it is one that breaks it. */
+  /** The rate that is being tried. */
   #trying: number | undefined;
-  #chances = brokenSteps.first;
-  /** The lowest rate that broke the limit is no pause's doing: it was missed, or tried again. */
-  #confirmed = false;
 
   constructor({ rate, factor, least }: SearchStart) {
     this.#least = Math.max(lowestRate, Math.round(least));
@@ -45,7 +31,7 @@ export class RateSearch {
     this.#factor = factor;
   }
 
-  /** The rate to try, in requests/s; undefined when the search is over: the two are near enough, or there is no rate beyond. */
+  /** The rate to try, the same one until it is told of; in requests/s. Undefined when the search is over: the two are near enough, or there is no rate beyond. */
   next(): number | undefined {
     this.#trying ??= this.#choose();
     return this.#trying;
@@ -53,31 +39,17 @@ export class RateSearch {
 
   #choose(): number | undefined {
     const { kept, broken } = this;
-    this.#chances = brokenSteps.first;
     if (kept === undefined && broken === undefined) return this.#first;
     if (broken === undefined) return kept === highestRate ? undefined : this.#possible(kept as number * this.#widen());
     if (kept === undefined) return broken === this.#least ? undefined : this.#possible(broken / this.#widen());
-    if (broken > kept * closeEnough) return this.#possible(Math.sqrt(kept * broken));
-    if (this.#confirmed) return undefined;
-    this.#chances = brokenSteps.confirming;
-    return broken;
+    return broken <= kept * closeEnough ? undefined : this.#possible(Math.sqrt(kept * broken));
   }
 
-  /** What came of a step at that rate. */
-  told(rate: number, came: StepEnd): void {
-    if (came === 'broken') this.#chances--;
-    if (came === 'broken' && this.#chances > 0) return;
+  /** What came of the rate that was to be tried. */
+  told(rate: number, isKept: boolean): void {
     this.#trying = undefined;
-    if (came === 'kept') {
-      this.kept = rate;
-      if (this.broken !== rate) return;
-      // It was a pause, and what is beyond is not known after all.
-      this.broken = undefined;
-      this.#factor = nearFactor;
-    } else {
-      this.#confirmed = came === 'missed' || rate === this.broken;
-      this.broken = rate;
-    }
+    if (isKept) this.kept = rate;
+    else this.broken = rate;
   }
 
   #widen(): number {

@@ -19,7 +19,8 @@ export function ladderOf({ variants, comparisons }: Pick<Result, 'variants' | 'c
     variant,
     step: comparisons.find((one) => one.variant === variant.name && one.baseline === variants[index - 1]?.name) ?? null,
   }));
-  if (rungs.filter(({ step }) => step !== null).length < fewestSteps) return [];
+  // Of a sweep with two variants each other row is compared with the one before it, and none of it is a step.
+  if (rungs.filter(({ step }) => step !== null).length < fewestSteps || variants.some(({ series }) => series !== undefined)) return [];
   return rungs.filter(({ step }, index) => step !== null || (rungs[index + 1]?.step ?? null) !== null);
 }
 

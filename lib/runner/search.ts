@@ -1,11 +1,11 @@
 // What a search for the highest rate within a limit came to in one round.
 import { generatorShareOf, limitOf, serverShareOf, usableCores } from '../analysis/limit.ts';
 import { mean } from '../analysis/statistics.ts';
-import { limitText, madeIn, stepEnd, whyNotKept } from '../analysis/within.ts';
+import { limitText, madeIn, rateEnd, whyNotKept } from '../analysis/within.ts';
 import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
 import type { PhaseOutcome } from '../k6/load-plan.ts';
-import { lowestRate, nearFactor, RateSearch, type SearchStart } from '../k6/rate-search.ts';
+import { lowestRate, RateSearch, type SearchStart } from '../k6/rate-search.ts';
 import type { Within } from '../scenario/model.ts';
 import type { Cores } from './cores.ts';
 import { Disturbance } from './disturbance.ts';
@@ -21,7 +21,7 @@ export function stepsIn({ results, step }: PhaseOutcome, names: readonly string[
   return results.flatMap((result, side) => {
     const rate = step?.rates[side];
     if (rate === undefined || step?.tried[side] !== true) return [];
-    const why = whyNotKept({ result, rate, within });
+    const why = whyNotKept(result, rate, within);
     const { p50, p90, p99 } = result.latencyMs;
     return [{ round, variant: names[side] as string, rate, made: madeIn(result), latencyMs: { p50, p90, p99 }, kept: why === '', why }];
   });
@@ -39,18 +39,22 @@ export function foundIn(
 ): FoundInRound {
   // The script's search once more.
   const search = new RateSearch({ rate: lowestRate, factor: 1, least: lowestRate });
+  let steps: Phase[] = [];
   const tried = outcomes.flatMap(({ step }, index) => {
     const rate = step?.rates[side];
     const phase = phases[index];
     if (rate === undefined || phase === undefined || step?.tried[side] !== true) return [];
-    const came = stepEnd({ result: phase, rate, within });
-    search.told(rate, came);
-    return [{ index, rate, phase, came }];
+    steps.push(phase);
+    const end = rateEnd(steps, rate, within);
+    if (end === 'open') return [];
+    search.told(rate, end === 'kept');
+    steps = [];
+    return [{ index, rate, phase, kept: end === 'kept' }];
   });
-  const kept = tried.findLast(({ rate, came }) => rate === search.kept && came === 'kept');
-  const broken = tried.findLast(({ rate, came }) => rate === search.broken && came !== 'kept');
+  const kept = tried.findLast(({ rate, kept: isKept }) => rate === search.kept && isKept);
+  const broken = tried.findLast(({ rate, kept: isKept }) => rate === search.broken && !isKept);
   if (kept === undefined) {
-    const why = broken === undefined ? 'none was tried' : whyNotKept({ result: broken.phase, rate: broken.rate, within });
+    const why = broken === undefined ? 'none was tried' : whyNotKept(broken.phase, broken.rate, within);
     const text = `${name}: ${limitText(within)} is not kept at ${whole(broken?.rate ?? lowestRate)} requests/s`;
     if (known.length > 0) throw new Disturbance(`${text} (${why}), and was up to ${whole(known.at(-1) as number)} in the round before: something else used the machine`);
     throw new UserError(`${text}, the lowest rate (${why}): give a wider limit`);
@@ -67,7 +71,7 @@ export function foundIn(
 }
 
 /** Near what the rounds before found: a little below it, and each time elsewhere, so that the rates that are tried are not the same ones again; far below it something else is the matter. */
-const nearby = { from: 0.9, to: 0.98, least: 0.25 };
+const nearby = { from: 0.9, to: 0.98, factor: 1.06, least: 0.25 };
 /** Where nothing is known, and how far apart in ln searches begin there. */
 const unknown = { rate: 1000, spread: Math.LN2, factor: 2 };
 
@@ -84,6 +88,6 @@ export function searchStarts(variants: readonly string[], { known, seed }: Searc
     const found = known.get(variant) ?? [];
     if (found.length === 0) return { rate: unknown.rate * Math.exp(unknown.spread * (drawn - 0.5)), factor: unknown.factor, least: lowestRate };
     const middle = Math.exp(mean(found.map(Math.log)));
-    return { rate: middle * (nearby.from + drawn * (nearby.to - nearby.from)), factor: nearFactor, least: middle * nearby.least };
+    return { rate: middle * (nearby.from + drawn * (nearby.to - nearby.from)), factor: nearby.factor, least: middle * nearby.least };
   });
 }

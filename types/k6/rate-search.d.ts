@@ -10,18 +10,14 @@ export declare const highestRate = 10000000;
 export declare const lowestRate = 100;
 /** From 1000 requests/s to either end, and then until both sides of the limit are close enough, takes fewer. */
 export declare const mostSteps = 40;
-/** To the next rate from one that is known to be near the limit. */
-export declare const nearFactor = 1.06;
-/** What a step came to. `missed`: its rate was not made, or it failed. */
-export type StepEnd = 'kept' | 'broken' | 'missed';
 /** One search. `kept` and `broken` are the rates nearest to the limit so far, on either side of it. */
 export declare class RateSearch {
     #private;
     kept: number | undefined;
     broken: number | undefined;
     constructor({ rate, factor, least }: SearchStart);
-    /** The rate to try, in requests/s; undefined when the search is over: the two are near enough, or there is no rate beyond. */
+    /** The rate to try, the same one until it is told of; in requests/s. Undefined when the search is over: the two are near enough, or there is no rate beyond. */
     next(): number | undefined;
-    /** What came of a step at that rate. */
-    told(rate: number, came: StepEnd): void;
+    /** What came of the rate that was to be tried. */
+    told(rate: number, isKept: boolean): void;
 }
