@@ -14,6 +14,8 @@ const closeEnough = 1.03;
 export const mostSteps = 40;
 
 const widestFactor = 2;
+/** To the next rate from one that is known to be near the limit. */
+export const nearFactor = 1.06;
 
 /** One search. `kept` and `broken` are the rates nearest to the limit so far, on either side of it. */
 export class RateSearch {
@@ -24,6 +26,8 @@ export class RateSearch {
   #factor: number;
   /** The rate that is being tried. */
   #trying: number | undefined;
+  /** The lowest rate that broke the limit did so twice, with others tried between: it was no pause of the machine. */
+  #confirmed = false;
 
   constructor({ rate, factor, least }: SearchStart) {
     this.#least = Math.max(lowestRate, Math.round(least));
@@ -42,14 +46,23 @@ export class RateSearch {
     if (kept === undefined && broken === undefined) return this.#first;
     if (broken === undefined) return kept === highestRate ? undefined : this.#possible(kept as number * this.#widen());
     if (kept === undefined) return broken === this.#least ? undefined : this.#possible(broken / this.#widen());
-    return broken <= kept * closeEnough ? undefined : this.#possible(Math.sqrt(kept * broken));
+    if (broken > kept * closeEnough) return this.#possible(Math.sqrt(kept * broken));
+    return this.#confirmed ? undefined : broken;
   }
 
   /** What came of the rate that was to be tried. */
   told(rate: number, isKept: boolean): void {
     this.#trying = undefined;
-    if (isKept) this.kept = rate;
-    else this.broken = rate;
+    if (!isKept) {
+      this.#confirmed = rate === this.broken;
+      this.broken = rate;
+      return;
+    }
+    this.kept = rate;
+    if (rate !== this.broken) return;
+    // What is beyond is not known after all, and may be near.
+    this.broken = undefined;
+    this.#factor = nearFactor;
   }
 
   #widen(): number {

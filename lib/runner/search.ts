@@ -5,7 +5,7 @@ import { limitText, madeIn, rateEnd, whyNotKept } from '../analysis/within.ts';
 import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
 import type { PhaseOutcome } from '../k6/load-plan.ts';
-import { lowestRate, RateSearch, type SearchStart } from '../k6/rate-search.ts';
+import { lowestRate, nearFactor, RateSearch, type SearchStart } from '../k6/rate-search.ts';
 import type { Within } from '../scenario/model.ts';
 import type { Cores } from './cores.ts';
 import { Disturbance } from './disturbance.ts';
@@ -71,7 +71,7 @@ export function foundIn(
 }
 
 /** Near what the rounds before found: a little below it, and each time elsewhere, so that the rates that are tried are not the same ones again; far below it something else is the matter. */
-const nearby = { from: 0.9, to: 0.98, factor: 1.06, least: 0.25 };
+const nearby = { from: 0.9, to: 0.98, least: 0.25 };
 /** Where nothing is known, and how far apart in ln searches begin there. */
 const unknown = { rate: 1000, spread: Math.LN2, factor: 2 };
 
@@ -88,6 +88,6 @@ export function searchStarts(variants: readonly string[], { known, seed }: Searc
     const found = known.get(variant) ?? [];
     if (found.length === 0) return { rate: unknown.rate * Math.exp(unknown.spread * (drawn - 0.5)), factor: unknown.factor, least: lowestRate };
     const middle = Math.exp(mean(found.map(Math.log)));
-    return { rate: middle * (nearby.from + drawn * (nearby.to - nearby.from)), factor: nearby.factor, least: middle * nearby.least };
+    return { rate: middle * (nearby.from + drawn * (nearby.to - nearby.from)), factor: nearFactor, least: middle * nearby.least };
   });
 }

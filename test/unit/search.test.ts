@@ -47,7 +47,7 @@ describe('a search', () => {
     expect(kept).toBeLessThanOrEqual(limit);
     expect(broken).toBeGreaterThan(limit);
     expect((broken as number) / (kept as number)).toBeLessThanOrEqual(1.03);
-    expect(tried.length).toBeLessThanOrEqual(Math.abs(limit / known - 1) < 0.04 ? 5 : 12);
+    expect(tried.length).toBeLessThanOrEqual(Math.abs(limit / known - 1) < 0.04 ? 6 : 13);
   });
 
   test('ends where nothing is kept, and where all is', () => {
@@ -56,6 +56,17 @@ describe('a search', () => {
     expect(low.tried).toEqual([1000, 500, 250, 125, lowestRate]);
     expect(search(() => true).search).toMatchObject({ kept: highestRate, broken: undefined });
     expect(search(() => false, { rate: 9400, factor: 1.06, least: 2500 }).tried.at(-1)).toBe(2500);
+  });
+
+  test('tries the lowest rate that broke the limit once more at the end, and goes on beyond it where that was a pause', () => {
+    const { search: { kept, broken }, tried } = search((rate, number) => number !== 4 && rate <= 30_000);
+    expect(tried.slice(0, 5)).toEqual([1000, 2000, 4000, 8000, 5657]);
+    const again = tried.lastIndexOf(8000);
+    expect(again).toBeGreaterThan(4);
+    expect(tried[again + 1]).toBe(8480);
+    expect(kept).toBeLessThanOrEqual(30_000);
+    expect(broken).toBeGreaterThan(30_000);
+    expect(tried.filter((rate) => rate === broken)).toHaveLength(2);
   });
 
   test('has an end within its steps, whatever comes', () => {
