@@ -28,6 +28,8 @@ export class RateSearch {
   #trying: number | undefined;
   /** The lowest rate that broke the limit did so twice, with others tried between: it was no pause of the machine. */
   #confirmed = false;
+  /** How often that may still be asked. Where a limit is blurred there is no end to it. */
+  #doubts = 2;
 
   constructor({ rate, factor, least }: SearchStart) {
     this.#least = Math.max(lowestRate, Math.round(least));
@@ -47,7 +49,9 @@ export class RateSearch {
     if (broken === undefined) return kept === highestRate ? undefined : this.#possible(kept as number * this.#widen());
     if (kept === undefined) return broken === this.#least ? undefined : this.#possible(broken / this.#widen());
     if (broken > kept * closeEnough) return this.#possible(Math.sqrt(kept * broken));
-    return this.#confirmed ? undefined : broken;
+    if (this.#confirmed || this.#doubts === 0) return undefined;
+    this.#doubts--;
+    return broken;
   }
 
   /** What came of the rate that was to be tried. */

@@ -8,7 +8,7 @@ import { descendants, stillRunning } from '../fixtures/processes.ts';
 import { makeHome, newOut, readResult, runFolder, startScenario, type Home, type ScenarioRun } from '../scenario-run.ts';
 
 const name = 'nginx-open-file-cache';
-const testLimitMs = 110_000;
+const testLimitMs = 240_000;
 
 let home: Home;
 beforeAll(async () => { home = await makeHome(['k6', 'nginx', 'influxd']); }, 300_000);
@@ -48,9 +48,10 @@ describe('a search', () => {
     for (const { variant, rate } of search?.found ?? []) {
       const steps = search?.steps.filter((step) => step.variant === variant) ?? [];
       const kept = Math.max(...steps.filter((step) => step.kept).map((step) => step.rate));
-      const broken = Math.min(...steps.filter((step) => !step.kept && step.rate > kept).map((step) => step.rate));
+      // In the middle, in ln, between that and the rate that ended the search.
+      const broken = rate ** 2 / kept;
       expect(broken / kept).toBeLessThanOrEqual(1.03);
-      expect(rate).toBeCloseTo(Math.sqrt(kept * broken), 6);
+      expect(steps.filter((step) => !step.kept && Math.abs(step.rate - broken) < 0.01)).not.toEqual([]);
       // One in a hundred may fail, and nginx's burst is there anew after each turn of the other one, which may be as short as this.
       const most = 1.02 * limits[variant as keyof typeof limits] + burst / 0.18;
       expect(kept).toBeLessThan(most);
@@ -94,7 +95,7 @@ describe('a search', () => {
     const out = newOut();
     const run = start('--within', 'p50=1us', '--duration', '0.1s', '--store', 'none', '--out', out);
     expect(await run.ended).toBe(1);
-    expect(run.stderr().trim().split('\n').at(-1)).toMatch(/^(workers|open-file-cache): p50 within 1 µs is not kept at 100 requests\/s, the lowest rate \(p50 [\d.]+ [mµ]s\): give a wider limit$/);
+    expect(run.stderr().trim().split('\n').at(-1)).toMatch(/^(workers|open-file-cache): p50 within 1 µs is not kept at 100 requests\/s, the lowest rate \(.+\): give a wider limit$/);
   }, testLimitMs);
 });
 

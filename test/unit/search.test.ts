@@ -24,6 +24,8 @@ function search(isKept: (rate: number, tried: number) => boolean, start = fromNo
     expect(search.next()).toBe(rate);
     search.told(rate, isKept(rate, tried.length));
   }
+  // It stays over.
+  if (tried.length < 100) expect([search.next(), search.next()]).toEqual([undefined, undefined]);
   return { search, tried };
 }
 
@@ -67,6 +69,13 @@ describe('a search', () => {
     expect(kept).toBeLessThanOrEqual(30_000);
     expect(broken).toBeGreaterThan(30_000);
     expect(tried.filter((rate) => rate === broken)).toHaveLength(2);
+  });
+
+  test('asks so twice at most', () => {
+    // Kept whenever it is asked a second time.
+    const seen = new Set<number>();
+    const { tried } = search((rate) => rate < 5000 || (rate < 50_000 && (seen.has(rate) || !seen.add(rate))));
+    expect(tried.length).toBeLessThanOrEqual(20);
   });
 
   test('has an end within its steps, whatever comes', () => {
