@@ -135,7 +135,7 @@ export async function oneRound(context: RunContext, round: number): Promise<Load
     try {
       const [rps, generatorShares, latencyMs] = [new Map<string, number>(), new Map<string, number>(), new Map<string, LatencyFigures>()];
       for (const [index, group] of orderOfRound(context.plan.groups, round, context.plan.run).entries()) {
-        const outcomes = await runGroup(context, group, index + 1, { round: (round - 1) * tries + tried, search: { known: new Map(), seed: '' }, onLoad() {} });
+        const outcomes = await runGroup(context, group, index + 1, { round: (round - 1) * tries + tried, onLoad() {} });
         for (const [variant, { phases }] of outcomes) {
           rps.set(variant, roundRps(phases));
           latencyMs.set(variant, mergedLatency(phases.map((phase) => phase.latencyMs)));

@@ -46,7 +46,7 @@ const parts: { readonly [Name in PartName]: ProofPart<Name> } = {
     empty: () => ({ runs: [] }), measure: measureAa,
   },
   search: {
-    title: 'searches for the highest rate within a limit, with a config against itself', tools: ['k6', 'nginx'], repeats: 20, secondsEach: 70,
+    title: 'searches for the highest rate within a limit, with a config against itself', tools: ['k6', 'nginx'], repeats: 20, secondsEach: 130,
     empty: () => ({ within: searchedWithin, runs: [] }), measure: measureSearch,
   },
   power: {

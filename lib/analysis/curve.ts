@@ -13,7 +13,7 @@ export function curvesOf({ search, variants }: Pick<Result, 'search' | 'variants
   const points = search === undefined
     ? variants.flatMap(({ series, load: { rate }, latencyMs }) => (series === undefined || rate === undefined || latencyMs === null ? [] : [{ name: series, rate, p50: latencyMs.p50, p99: latencyMs.p99 }]))
     : search.steps.map(({ variant, rate, kept, latencyMs: { p50, p99 } }) => ({ name: variant, rate, p50, p99, kept }));
-  const names = [...new Set([...variants.map(({ name, series }) => series ?? name)])];
+  const names = [...new Set(variants.map(({ name, series }) => series ?? name))];
   return names.flatMap((name) => {
     const own = points.filter((point) => point.name === name).map(({ name: _, ...point }): CurvePoint => point).sort((a, b) => a.rate - b.rate);
     return own.length === 0 ? [] : [{ name, points: own }];

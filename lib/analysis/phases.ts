@@ -16,7 +16,7 @@ export function responsesOf({ responses }: Pick<LoadResult, 'responses'>): numbe
 }
 
 /** requests/s over all phases of a round: those that were answered, since what failed says nothing of how fast the server answers. */
-export function roundRps(phases: readonly Phase[]): number {
+export function roundRps(phases: readonly LoadResult[]): number {
   return total(phases, responsesOf) / total(phases, (phase) => phase.seconds);
 }
 
@@ -24,6 +24,9 @@ export function roundRps(phases: readonly Phase[]): number {
 export function hungOf(phases: readonly Pick<LoadResult, 'hung'>[]): number {
   return total(phases, ({ hung }: { hung?: number }) => hung ?? 0);
 }
+
+/** More failed requests than this, as a share, and neither requests/s nor latency say how fast the server answers. */
+export const tolerableFailures = 0.01;
 
 /** 2xx and 3xx per request, those that hung included, 0 to 1; null without requests. */
 export function successRatioOf(phases: readonly LoadResult[]): number | null {

@@ -6,14 +6,12 @@ import { judgeFamily, type Judged } from './family.ts';
 import { limitOf } from './limit.ts';
 import { isLatency, latencyMetrics, lessIsBetter, responsesNeeded } from './metric.ts';
 import { outliersOf } from './outliers.ts';
+import { tolerableFailures } from './phases.ts';
 import { mostRounds, roundsToDecide } from './rounds-needed.ts';
 import { alphaOf, halfWidth, logRatios, ratioInterval, type RatioInterval } from './statistics.ts';
 
 /** Fewer rounds than this give no verdict: with 3 the interval is as wide as any effect. */
 export const minimumRounds = 4;
-
-/** More failed requests than this and neither requests/s nor latency say how fast the server answers. */
-const tolerableFailures = 0.01;
 
 /** What a comparison needs to know of one variant. */
 export interface Contender {

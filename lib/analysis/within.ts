@@ -4,11 +4,8 @@ import type { LoadResult } from '../runner/result.ts';
 import type { Within } from '../scenario/model.ts';
 import { mergedLatency, valuesIn } from './merged.ts';
 import { responsesNeeded } from './metric.ts';
-import { responsesOf, successRatioOf } from './phases.ts';
+import { roundRps, successRatioOf, tolerableFailures } from './phases.ts';
 import { isBehind } from './rate.ts';
-
-/** More failed requests than this break a limit, as they keep a comparison from its verdict. */
-const tolerableFailures = 0.01;
 
 /** Where less of a rate is made, it is not a pause of the machine that is missing. */
 const overloadedBelow = 0.9;
@@ -35,9 +32,9 @@ export type RateEnd = 'kept' | 'broken' | 'open';
 export function rateEnd(steps: readonly LoadResult[], rate: number, within: Within): RateEnd {
   const { metric, ms } = within;
   const last = steps.at(-1) as LoadResult;
-  if (failedShare(last) > tolerableFailures || madeIn(last) < overloadedBelow * rate || isTooFew(last, within)) return 'broken';
+  if (failedShare(last) > tolerableFailures || roundRps([last]) < overloadedBelow * rate || isTooFew(last, within)) return 'broken';
   const together = mergedLatency(steps.map(({ latencyMs }) => latencyMs))[metric];
-  const behind = steps.filter((step) => isBehind([step], rate, madeIn(step))).length > steps.length / 2;
+  const behind = steps.filter((step) => isBehind([step], rate, roundRps([step]))).length > steps.length / 2;
   if (steps.length >= clear.most) return together <= ms && !behind ? 'kept' : 'broken';
   if (together <= clear.kept * ms && !behind) return 'kept';
   return steps.length > 1 && steps.every(({ latencyMs }) => latencyMs[metric] > clear.broken * ms) ? 'broken' : 'open';
@@ -48,14 +45,9 @@ export function whyNotKept(step: LoadResult, rate: number, within: Within): stri
   const { metric, ms } = within;
   const failed = failedShare(step);
   if (failed > tolerableFailures) return `${percent(failed)} failed`;
-  if (isBehind([step], rate, madeIn(step))) return `${whole(madeIn(step))} requests/s were made`;
+  if (isBehind([step], rate, roundRps([step]))) return `${whole(roundRps([step]))} requests/s were made`;
   if (isTooFew(step, within)) return `too few answers for a ${metric}`;
   return step.latencyMs[metric] <= ms ? '' : `${metric} ${scaledTime(step.latencyMs[metric])}`;
-}
-
-/** requests/s. */
-export function madeIn(step: LoadResult): number {
-  return responsesOf(step) / step.seconds;
 }
 
 function failedShare(step: LoadResult): number {

@@ -4,12 +4,11 @@ import { sleep } from 'k6';
 import type { Options } from 'k6/options';
 import loadgen from 'k6/x/loadgen';
 import { responsesNeeded } from '../analysis/metric.ts';
-import { rateEnd } from '../analysis/within.ts';
 import {
   loadOverLine, loadPlanVariable, phaseBeginsPrefix, phaseLinePrefix, type AlternateOptions, type LoadPlan, type PhaseOutcome, type SearchPlan, type SideOptions,
 } from './load-plan.ts';
-import type { LoadResult } from '../runner/result.ts';
-import { lowestRate, mostSteps, RateSearch } from './rate-search.ts';
+import { LimitSearch } from './limit-search.ts';
+import { lowestRate, mostSteps } from './rate-search.ts';
 
 declare const __ENV: Record<string, string | undefined>;
 
@@ -42,15 +41,15 @@ function runPhases(): void {
 }
 
 /**
- * All sides at once: each step loads all of them in turns, each at a rate of its own. Who is done goes on at the rate that it kept, so that the others
- * have the same beside them as before.
+ * All sides at once: each step loads all of them in turns, each at a rate of its own. Who is done goes on at the rate that it kept,
+ * so that the others have the same beside them as before.
  */
 function searchRates({ within, from, stepSeconds }: SearchPlan, phase: AlternateOptions): void {
-  const searches = from.map((start) => ({ search: new RateSearch(start), steps: [] as LoadResult[] }));
+  const searches = from.map((start) => new LimitSearch(start, within));
   for (let step = 1; step <= mostSteps; step++) {
-    const next = searches.map(({ search }) => search.next());
+    const next = searches.map(({ rates }) => rates.next());
     if (next.every((rate) => rate === undefined)) return;
-    const rates = searches.map(({ search }, side) => next[side] ?? search.kept ?? search.broken ?? lowestRate);
+    const rates = searches.map(({ rates: { kept, broken } }, side) => next[side] ?? kept ?? broken ?? lowestRate);
     const seconds = rates.map((rate) => Math.max(stepSeconds, enough * responsesNeeded(within.metric) / rate));
     const sides = phase.sides.map((side, index): SideOptions => ({
       ...side, rate: rates[index] as number, duration: `${Math.ceil(1000 * (seconds[index] as number))}ms`, tags: { ...side.tags, phase: String(step) },
@@ -60,13 +59,7 @@ function searchRates({ within, from, stepSeconds }: SearchPlan, phase: Alternate
     const tried = next.map((rate) => rate !== undefined);
     for (const [side, result] of results.entries()) {
       const rate = next[side];
-      const own = searches[side];
-      if (rate === undefined || own === undefined) continue;
-      own.steps.push(result);
-      const end = rateEnd(own.steps, rate, within);
-      if (end === 'open') continue;
-      own.search.told(rate, end === 'kept');
-      own.steps = [];
+      if (rate !== undefined) searches[side]?.told(rate, result);
     }
     tell({ results, step: { rates, tried } });
   }

@@ -70,7 +70,7 @@ function timeText({ seconds, estimated, atMost }: Heading): string {
 }
 
 /** The article's command line, and what of it is different here. */
-export function loadText(profile: Pick<LoadProfile, 'threads' | 'durationSeconds' | 'requests'>, load: Pick<Load, 'command' | 'threads' | 'durationSeconds' | 'requests' | 'arrivals' | 'searched' | 'rate'>): string {
+export function loadText(profile: Pick<LoadProfile, 'threads' | 'durationSeconds' | 'requests'>, load: Pick<Load, 'command' | 'threads' | 'durationSeconds' | 'requests' | 'arrivals' | 'searched'>): string {
   const here = [
     ...(load.threads === profile.threads ? [] : [`${load.threads} ${load.threads === 1 ? 'thread' : 'threads'}`]),
     ...(load.searched === true ? [`steps of ${load.durationSeconds} s at rates that are searched for`] : load.durationSeconds === profile.durationSeconds ? [] : [`${load.durationSeconds} s`]),

@@ -3,7 +3,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
-import { hundredths, whole } from '../format.ts';
+import { whole } from '../format.ts';
 import type { PhaseOutcome } from '../k6/load-plan.ts';
 import type { LinkCounts, LinkReport } from '../network/link-messages.ts';
 import { openNetwork, type Network } from '../network/network.ts';
@@ -14,7 +14,7 @@ import { endWithUs, startServer, stoppedIn, watchUpstreams, whyNotStoppable, wor
 import { checkRound, serverSamplePoints, type RoundIntegrity, type Store } from '../store/index.ts';
 import { machineClock } from './clock.ts';
 import { sharesCores, type Cores } from './cores.ts';
-import { clockStepIn, Disturbance, gapIn, otherBodiesIn, RoundFailure, standstillIn, throttlingIn } from './disturbance.ts';
+import { RoundFailure } from './disturbance.ts';
 import type { Interrupt } from './interrupt.ts';
 import { windowBounds } from './estimate.ts';
 import type { Group } from './groups.ts';
@@ -27,7 +27,8 @@ import { RecordTail, watchConsole } from './record.ts';
 import type { LoadResult, Phase, SearchStep, VariantResult } from './result.ts';
 import { foundIn, searchStarts, stepsIn, type FoundInRound, type SearchRound } from './search.ts';
 import { alarmsIn, type LogAlarms } from './server-log.ts';
-import { sampleUsage, sparse, usageBetween, type UsageSample, type UsageSampler, type UsageWindow } from './server-usage.ts';
+import { sampleUsage, sparse, usageBetween, type UsageSample, type UsageSampler } from './server-usage.ts';
+import { bodiesDiffer, isRestless, requireSound, windowOf, withCrash } from './sound.ts';
 import { watchThrottling } from './throttling.ts';
 
 /** What every round of a run has in common. */
@@ -67,7 +68,8 @@ export interface VariantRound {
 export interface Attempt {
   /** Names it, in folders and tags. */
   round: number;
-  search: SearchRound;
+  /** Absent where nothing is searched for. */
+  search?: SearchRound;
   /** Called when a step of a search is over. */
   onStep?(steps: readonly SearchStep[]): void;
   /** Called about twice a second with responses/s of the last second, null before the first; of any side of the group. */
@@ -150,11 +152,11 @@ export async function runGroup(context: RunContext, group: Group, place: number,
     const sound = stages.map(({ planned, server }, side) => {
       const measurement = measured[side] as Measurement;
       const all = phasesOf(measurement, planned.load, context.plan.cores, server);
-      const told = within === undefined ? all : [];
-      requireSound(planned, measurement, { all, told }, server, alarms[side] as LogAlarms);
+      // Which step of a search is told is known once it is sound.
+      requireSound(planned, measurement, { all, told: within === undefined ? all : [] }, server, alarms[side] as LogAlarms);
       const search = within === undefined ? undefined : searched(planned, measurement, all, server, side, within);
       const phases = search === undefined ? all : [all[search.found.step] as Phase];
-      requireSound(planned, measurement, { all, told: phases }, server, alarms[side] as LogAlarms);
+      if (search !== undefined) requireSound(planned, measurement, { all, told: phases }, server, alarms[side] as LogAlarms);
       return { planned, server, measurement, all, phases, search, otherBodies: bodiesDiffer(planned, all, server), alarm: alarms[side]?.first };
     });
     const outcomes = new Map<string, VariantRound>();
@@ -178,7 +180,7 @@ export async function runGroup(context: RunContext, group: Group, place: number,
     const names = group.sides.map(({ variant }) => variant.name);
     const { name } = planned.variant;
     return {
-      found: foundIn(planned, serverFacts(planned, server), phases, outcomes, side, limit, context.plan.cores, attempt.search.known.get(name) ?? []),
+      found: foundIn(planned, serverFacts(planned, server), phases, outcomes, side, limit, context.plan.cores, attempt.search?.known.get(name) ?? []),
       steps: outcomes.flatMap((outcome) => stepsIn(outcome, names, limit, attempt.round)).filter(({ variant }) => variant === name),
     };
   }
@@ -208,41 +210,6 @@ function withName(variant: string, error: unknown): never {
 
 function asRoundFailure(error: unknown): never {
   throw error instanceof UserError ? new RoundFailure(error.message.replaceAll('\n', ' ')) : error;
-}
-
-/** The log's last line, which is told where a server ends, is not the one that says why. */
-function withCrash(error: RoundFailure, alarms: readonly LogAlarms[]): RoundFailure {
-  const crash = alarms.find((one) => one.crash !== undefined)?.crash;
-  return crash === undefined || error.message.includes(crash) ? error : new RoundFailure(`${error.message}; its log says: ${crash}`);
-}
-
-/**
- * @param phases all of them, and those whose CPU time is to be told
- * @throws RoundFailure, Disturbance
- */
-function requireSound(
-  { variant: { name }, load }: PlannedVariant, { samples, quotas, link }: Measurement, { all, told }: { all: readonly Phase[]; told: readonly Phase[] }, server: RunningServer, alarms: LogAlarms,
-): void {
-  if (alarms.crash !== undefined) throw new RoundFailure(`${name}: ${server.name} crashed under load, as its log says: ${alarms.crash}`);
-  for (const [index, phase] of all.entries()) {
-    const window = windowOf(phase, load, index === all.length - 1);
-    const disturbance = clockStepIn(samples) ?? (told.includes(phase) ? gapIn(samples, window) : undefined) ?? throttlingIn(samples, window, quotas)
-      ?? (link === null || window.idleBefore ? undefined : gapIn(link.samples, { ...window, idleAfter: false }))
-      ?? standstillIn(phase, samples, window, server.name, alarms.first);
-    if (disturbance !== undefined) throw new Disturbance(`${name}: ${disturbance}`);
-  }
-}
-
-/**
- * Whether bodies had another length under load than when the server was ready. What is shipped serves one file, which has to be
- * it; a config of one's own may make its pages up, and a percent of their length is not seen in requests/s.
- * @throws RoundFailure where they have to be the same
- */
-function bodiesDiffer({ variant }: PlannedVariant, phases: readonly Phase[], { bodyBytes }: RunningServer): boolean {
-  const found = phases.flatMap((phase) => otherBodiesIn(phase, bodyBytes) ?? [])[0];
-  if (found === undefined) return false;
-  if (variant.server.asIs !== undefined) return Math.abs(found.meanBytes - bodyBytes) > 0.01 * bodyBytes;
-  throw new RoundFailure(`${variant.name}: bodies had ${hundredths(found.meanBytes)} B on average, and the page has ${whole(bodyBytes)} B: it changed during the load`);
 }
 
 /** What a variant's load is laid on. */
@@ -337,7 +304,7 @@ async function underLoad(context: RunContext, group: Group, stages: readonly Sta
     before: network?.client.enter,
     loadPlan: loadPlanFor(context.plan, group, round, stages.map(({ planned: { variant }, server }) => (
       { url: server.origin + pageOf(scenario, variant).path, netns: network?.client.netns, processGroup: server.pid }
-    )), searchStarts(group.sides.map(({ variant }) => variant.name), search)),
+    )), search === undefined ? [] : searchStarts(group.sides.map(({ variant }) => variant.name), search)),
     // k6 would wait for a database that hangs; its record is written to it once it is back.
     output: store !== null && await store.revive() ? store.k6Output() : null,
   }, {
@@ -390,15 +357,6 @@ async function linkReport(network: Network): Promise<LinkReport> {
   const { deviceDrops } = report;
   if (deviceDrops === 0) return report;
   throw new RoundFailure(`the network's own devices dropped ${whole(deviceDrops)} ${deviceDrops === 1 ? 'packet' : 'packets'} that the link did not come to read: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus)`);
-}
-
-/** Where the load has a window, packets are counted at its ends, and what is on its way after them is of no matter. */
-function isRestless({ link }: Measurement, { warmupSeconds }: Load): boolean {
-  return warmupSeconds === 0 && link?.report.quiet === false;
-}
-
-function windowOf({ monotonicMs: [fromMs, toMs] }: LoadResult, { warmupSeconds }: Load, isLast: boolean): UsageWindow {
-  return { fromMs, toMs, idleBefore: warmupSeconds === 0, idleAfter: isLast };
 }
 
 /** Puts the engine's results and what was sampled within their windows together. */

@@ -120,7 +120,7 @@ export async function runRounds(context: RunContext, environment: Environment, e
     try {
       steps = [];
       const attempt: Omit<Attempt, 'onLoad'> = {
-        round: attempts, search: { known: ratesSoFar(), seed: `${plan.run} ${attempts}` },
+        round: attempts, ...(plan.within === undefined ? {} : { search: { known: ratesSoFar(), seed: `${plan.run} ${attempts}` } }),
         onStep(tried) {
           steps.push(...tried);
           events.stepped({ round: place, steps: tried });

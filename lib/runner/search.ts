@@ -1,11 +1,13 @@
 // What a search for the highest rate within a limit came to in one round.
 import { generatorShareOf, limitOf, serverShareOf, usableCores } from '../analysis/limit.ts';
+import { roundRps } from '../analysis/phases.ts';
 import { mean } from '../analysis/statistics.ts';
-import { limitText, madeIn, rateEnd, whyNotKept } from '../analysis/within.ts';
+import { limitText, whyNotKept } from '../analysis/within.ts';
 import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
 import type { PhaseOutcome } from '../k6/load-plan.ts';
-import { lowestRate, nearFactor, RateSearch, type SearchStart } from '../k6/rate-search.ts';
+import { LimitSearch } from '../k6/limit-search.ts';
+import { lowestRate, nearFactor, type SearchStart } from '../k6/rate-search.ts';
 import type { Within } from '../scenario/model.ts';
 import type { Cores } from './cores.ts';
 import { Disturbance } from './disturbance.ts';
@@ -23,7 +25,7 @@ export function stepsIn({ results, step }: PhaseOutcome, names: readonly string[
     if (rate === undefined || step?.tried[side] !== true) return [];
     const why = whyNotKept(result, rate, within);
     const { p50, p90, p99 } = result.latencyMs;
-    return [{ round, variant: names[side] as string, rate, made: madeIn(result), latencyMs: { p50, p90, p99 }, kept: why === '', why }];
+    return [{ round, variant: names[side] as string, rate, made: roundRps([result]), latencyMs: { p50, p90, p99 }, kept: why === '', why }];
   });
 }
 
@@ -37,22 +39,15 @@ export function foundIn(
   { variant: { name }, load }: Pick<PlannedVariant, 'variant' | 'load'>, server: VariantResult['server'], phases: readonly Phase[], outcomes: readonly PhaseOutcome[], side: number, within: Within, cores: Cores,
   known: readonly number[],
 ): FoundInRound {
-  // The script's search once more.
-  const search = new RateSearch({ rate: lowestRate, factor: 1, least: lowestRate });
-  let steps: Phase[] = [];
+  const search = new LimitSearch({ rate: lowestRate, factor: 1, least: lowestRate }, within);
   const tried = outcomes.flatMap(({ step }, index) => {
     const rate = step?.rates[side];
     const phase = phases[index];
     if (rate === undefined || phase === undefined || step?.tried[side] !== true) return [];
-    steps.push(phase);
-    const end = rateEnd(steps, rate, within);
-    if (end === 'open') return [];
-    search.told(rate, end === 'kept');
-    steps = [];
-    return [{ index, rate, phase, kept: end === 'kept' }];
+    return [{ index, rate, phase, end: search.told(rate, phase) }];
   });
-  const kept = tried.findLast(({ rate, kept: isKept }) => rate === search.kept && isKept);
-  const broken = tried.findLast(({ rate, kept: isKept }) => rate === search.broken && !isKept);
+  const kept = tried.findLast(({ rate, end }) => rate === search.rates.kept && end === 'kept');
+  const broken = tried.findLast(({ rate, end }) => rate === search.rates.broken && end === 'broken');
   if (kept === undefined) {
     const why = broken === undefined ? 'none was tried' : whyNotKept(broken.phase, broken.rate, within);
     const text = `${name}: ${limitText(within)} is not kept at ${whole(broken?.rate ?? lowestRate)} requests/s`;

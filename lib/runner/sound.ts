@@ -1,0 +1,59 @@
+// Whether what was measured of a side in one round means what it says.
+import { hundredths, whole } from '../format.ts';
+import type { LinkCounts, LinkReport } from '../network/link-messages.ts';
+import type { Load } from '../scenario/load.ts';
+import type { RunningServer } from '../servers/index.ts';
+import { clockStepIn, Disturbance, gapIn, otherBodiesIn, RoundFailure, standstillIn, throttlingIn } from './disturbance.ts';
+import type { PlannedVariant } from './plan.ts';
+import type { LoadResult, Phase } from './result.ts';
+import type { LogAlarms } from './server-log.ts';
+import type { UsageSample, UsageWindow } from './server-usage.ts';
+
+/** What was sampled beside a load. `link`: null on loopback. */
+interface Sampled { samples: readonly UsageSample[]; quotas: string; link: { samples: readonly LinkCounts[]; report: LinkReport } | null }
+
+/**
+ * Requires that a side's figures mean what they say.
+ * @param phases `all` of them, and those whose CPU time is `told`
+ * @throws RoundFailure where its server crashed, Disturbance where something else came between
+ */
+export function requireSound(
+  { variant: { name }, load }: Pick<PlannedVariant, 'variant' | 'load'>, { samples, quotas, link }: Sampled, { all, told }: { all: readonly Phase[]; told: readonly Phase[] }, server: RunningServer, alarms: LogAlarms,
+): void {
+  if (alarms.crash !== undefined) throw new RoundFailure(`${name}: ${server.name} crashed under load, as its log says: ${alarms.crash}`);
+  for (const [index, phase] of all.entries()) {
+    const window = windowOf(phase, load, index === all.length - 1);
+    const disturbance = clockStepIn(samples) ?? (told.includes(phase) ? gapIn(samples, window) : undefined) ?? throttlingIn(samples, window, quotas)
+      ?? (link === null || window.idleBefore ? undefined : gapIn(link.samples, { ...window, idleAfter: false }))
+      ?? standstillIn(phase, samples, window, server.name, alarms.first);
+    if (disturbance !== undefined) throw new Disturbance(`${name}: ${disturbance}`);
+  }
+}
+
+/**
+ * Whether bodies had another length under load than when the server was ready. What is shipped serves one file, which has to be
+ * it; a config of one's own may make its pages up, and a percent of their length is not seen in requests/s.
+ * @throws RoundFailure where they have to be the same
+ */
+export function bodiesDiffer({ variant }: Pick<PlannedVariant, 'variant'>, phases: readonly Phase[], { bodyBytes }: RunningServer): boolean {
+  const found = phases.flatMap((phase) => otherBodiesIn(phase, bodyBytes) ?? [])[0];
+  if (found === undefined) return false;
+  if (variant.server.asIs !== undefined) return Math.abs(found.meanBytes - bodyBytes) > 0.01 * bodyBytes;
+  throw new RoundFailure(`${variant.name}: bodies had ${hundredths(found.meanBytes)} B on average, and the page has ${whole(bodyBytes)} B: it changed during the load`);
+}
+
+/** Where the load has a window, packets are counted at its ends, and what is on its way after them is of no matter. */
+export function isRestless({ link }: Pick<Sampled, 'link'>, { warmupSeconds }: Load): boolean {
+  return warmupSeconds === 0 && link?.report.quiet === false;
+}
+
+/** The log's last line, which is told where a server ends, is not the one that says why. */
+export function withCrash(error: RoundFailure, alarms: readonly LogAlarms[]): RoundFailure {
+  const crash = alarms.find((one) => one.crash !== undefined)?.crash;
+  return crash === undefined || error.message.includes(crash) ? error : new RoundFailure(`${error.message}; its log says: ${crash}`);
+}
+
+/** @param isLast no load comes after it */
+export function windowOf({ monotonicMs: [fromMs, toMs] }: LoadResult, { warmupSeconds }: Load, isLast: boolean): UsageWindow {
+  return { fromMs, toMs, idleBefore: warmupSeconds === 0, idleAfter: isLast };
+}
