@@ -1,7 +1,7 @@
 // What npm run bench compares: loads, generators, and how much of its peer's CPU or memory the load engine may need.
 import { join } from 'node:path';
 import { nginx } from '../lib/scenario/index.ts';
-import type { Page, ServerSpec } from '../lib/scenario/model.ts';
+import type { Page, ConfiguredServer } from '../lib/scenario/model.ts';
 import { ab, h2load, loadgen, loadgenOfTen, stockK6, streamingLoadgen, wrk, type BenchLoad, type Contender, type RunLength } from './contenders.ts';
 import type { Arrangement, Limits, Unit } from './ratios.ts';
 
@@ -9,7 +9,7 @@ export interface Experiment {
   /** As a person names it; the words before its dashes name all that begin with them. */
   name: string;
   title: string;
-  server: ServerSpec;
+  server: ConfiguredServer;
   page: Page;
   load: Omit<BenchLoad, 'length'>;
   /** @param seconds what the person wants a run to take; counts are chosen to take about as long */

@@ -114,7 +114,7 @@ export async function k6StartSeconds(bench: Bench): Promise<number> {
 /** Starts a server for the bench, one worker. */
 async function start(spec: ServerSpec, page: Page, connections: number, bench: Bench): Promise<RunningServer> {
   return startServer(spec, {
-    binary: bench.binaries[spec.name] as string, folder: await mkdtemp(join(bench.scratch, `${spec.name}-`)),
+    binaries: bench.binaries, folder: await mkdtemp(join(bench.scratch, `${spec.name}-`)),
     cpus: bench.cores.serverCpus, workers: 1, page, connections, signal: bench.signal,
   });
 }

@@ -6,7 +6,6 @@ import { orderOfRound } from '../../lib/runner/order.ts';
 import type { Scenario } from '../../lib/scenario/model.ts';
 import { isRunnable } from '../../lib/scenario/variants.ts';
 import { startServer, type RunningServer } from '../../lib/servers/index.ts';
-import type { ToolName } from '../../lib/setup/tools.ts';
 import { runContender, type BenchLoad, type Contender } from '../contenders.ts';
 import type { Lab, Load } from './lab.ts';
 
@@ -18,7 +17,7 @@ export async function peerTurns(lab: Lab, scenario: Scenario, peer: Contender, t
   try {
     for (const { name, server } of scenario.variants.filter(isRunnable)) {
       servers.set(name, await startServer(server, {
-        binary: lab.binaries[server.name as ToolName] as string, folder: await mkdtemp(join(lab.scratch, `${peer.tool}-`)), cpus: lab.cores.serverCpus,
+        binaries: lab.binaries, folder: await mkdtemp(join(lab.scratch, `${peer.tool}-`)), cpus: lab.cores.serverCpus,
         workers: lab.cores.serverCpus.length, page, connections, signal: lab.interrupt.signal,
       }));
     }

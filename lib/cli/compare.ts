@@ -104,12 +104,12 @@ async function isSame([a, b]: readonly [Side, Side]): Promise<boolean> {
 
 /** Starts the config once, to see that it runs here and what it answers. Throws UserError that names it. */
 async function tryOnce(side: Side, cores: Cores, binaries: ServerBinaries, { trustConfig }: CompareOptions, signal: AbortSignal): Promise<Tried> {
-  const { given, config: { server: name, file }, load, page } = side;
+  const { given, config: { file }, load, page } = side;
   const spec = serverOf(side);
   const folder = await temporaryFolder();
   try {
     const server = await startServer(spec, {
-      binary: binaries[name] as string,
+      binaries,
       folder,
       cpus: cores.serverCpus,
       workers: workersFor(spec, cores.serverCpus.length, false),

@@ -23,7 +23,7 @@ import { runRounds } from '../runner/run.ts';
 import { compileScript } from '../runner/script.ts';
 import { versionsOf } from '../runner/versions.ts';
 import { networkOf } from '../scenario/catalogue.ts';
-import type { ServerSpec } from '../scenario/model.ts';
+import type { ServerName } from '../scenario/model.ts';
 import { delaylinkBeside } from '../setup/k6.ts';
 import { thisMachine } from '../setup/machine.ts';
 import { bakeoffFolder } from '../setup/paths.ts';
@@ -37,7 +37,7 @@ export type ServerBinaries = RunContext['tools']['servers'];
 
 export interface Work {
   /** Servers that are needed, each once. */
-  servers: readonly ServerSpec['name'][];
+  servers: readonly ServerName[];
   cores: Cores;
   /** What else makes a run of this command shorter: "fewer --variants". */
   shorterBy?: readonly string[];

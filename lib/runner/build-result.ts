@@ -2,7 +2,7 @@
 import { foundRates } from '../analysis/found-rates.ts';
 import { summarise, type MeasuredVariant } from '../analysis/summarise.ts';
 import { warningText, type Warning } from '../analysis/warnings.ts';
-import { baselineName, loadOf, networkOf, pageOf } from '../scenario/catalogue.ts';
+import { baselineName, configOf, loadOf, networkOf, pageOf } from '../scenario/catalogue.ts';
 import { knobOf } from '../scenario/knob.ts';
 import type { Load } from '../scenario/load.ts';
 import { shownHeaders } from '../scenario/load/secrets.ts';
@@ -99,7 +99,7 @@ function tableVariant(plan: Plan, variant: Variant, { kept, tried }: Known): Mea
   const { variant: { server: spec }, load } = planned;
   const outcomes = kept.map(({ round, outcomes: byName }) => ({ round, outcome: byName.get(variant.name) as VariantRound }));
   const server = outcomes.at(-1)?.outcome.server ?? tried.get(variant.name)?.server ?? {
-    name: spec.name, version: '', workers: workersFor(spec, plan.cores.serverCpus.length, plan.exact), config: spec.config, redirections: [],
+    name: spec.name, version: '', workers: workersFor(spec, plan.cores.serverCpus.length, plan.exact), config: configOf(spec), redirections: [],
   };
   return {
     ...about,
@@ -117,8 +117,8 @@ function withoutSecrets<T extends { headers?: Readonly<Record<string, string>> }
 }
 
 /** All that makes a variant what it is here, as text. */
-function setupOf({ name, config, fileLimit, asIs }: ServerSpec, workers: number, { command, ...load }: Load, page: Page, network: NetworkSpec | undefined): string {
-  return JSON.stringify({ name, config, fileLimit, asIs, workers, load, page, network });
+function setupOf(server: ServerSpec, workers: number, { command, ...load }: Load, page: Page, network: NetworkSpec | undefined): string {
+  return JSON.stringify({ ...server, workers, articleWorkers: undefined, minWorkers: undefined, load, page, network });
 }
 
 /** Each setting once, with all variants whose network has it. */

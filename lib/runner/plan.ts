@@ -5,10 +5,10 @@ import { UserError } from '../errors.ts';
 import { duration } from '../format.ts';
 import type { AlternateOptions, LoadOptions, LoadPlan, SearchPlan, SideOptions } from '../k6/load-plan.ts';
 import { mostSteps, type SearchStart } from '../k6/rate-search.ts';
-import { baselineName, fitVariantLoad, isRunnable, networkOf, pageOf, type RunnableVariant } from '../scenario/catalogue.ts';
+import { baselineName, fitVariantLoad, isConfigured, isRunnable, networkOf, pageOf, type RunnableVariant } from '../scenario/catalogue.ts';
 import { atRates } from '../scenario/at-rates.ts';
 import { isAtRate, type Load } from '../scenario/load.ts';
-import type { Arrivals, Page, Scenario, ServerSpec, Variant, Within } from '../scenario/model.ts';
+import type { Arrivals, Page, Scenario, ServerName, Variant, Within } from '../scenario/model.ts';
 import { serverNameOf } from '../scenario/url.ts';
 import { fileLimitFor, hardFilesLimit, requireFiles } from '../servers/files-limit.ts';
 import { sharesCores, type Cores } from './cores.ts';
@@ -118,7 +118,7 @@ export function makePlan(asWritten: Scenario, asked: readonly Variant[], cores: 
   for (const { variant: { name, server }, load: { connections } } of variants) {
     const needed = connections + otherFiles;
     // First whoever needs more: who raises the limit for one has raised it for both.
-    if ((server.fileLimit ?? Infinity) > needed) fileLimitFor(`${name}: ${server.name}`, server.fileLimit, connections, limits.files);
+    if (isConfigured(server) && (server.fileLimit ?? Infinity) > needed) fileLimitFor(`${name}: ${server.name}`, server.fileLimit, connections, limits.files);
     requireFiles(needed, limits.files, `${name}: ${connections} connections of the load generator need ${needed} open files`);
   }
   const looks = options.precision !== undefined ? precisionLooks : [options.rounds ?? (quick ? Math.min(quickRounds, usual) : usual)];
@@ -168,9 +168,9 @@ export function runName(scenario: Scenario, startedAt: Date): string {
   return `${startedAt.toISOString().slice(0, 19).replaceAll(':', '-')}-${scenario.name}`;
 }
 
-/** The servers that the plan needs, each once. */
-export function serversOf({ variants }: PlanDraft): ServerSpec['name'][] {
-  return [...new Set(variants.map(({ variant }) => variant.server.name))];
+/** The servers that the plan needs and does not bring itself, each once. */
+export function serversOf({ variants }: PlanDraft): ServerName[] {
+  return [...new Set(variants.flatMap(({ variant: { server } }) => (isConfigured(server) && server.binary === undefined ? [server.name] : [])))];
 }
 
 /** A count of requests may take this many times longer than expected; a duration ends by itself. */

@@ -7,9 +7,9 @@ import { whole } from '../format.ts';
 import type { PhaseOutcome } from '../k6/load-plan.ts';
 import type { LinkCounts, LinkReport } from '../network/link-messages.ts';
 import { openNetwork, type Network } from '../network/network.ts';
-import { networkOf, pageOf } from '../scenario/catalogue.ts';
+import { configOf, networkOf, pageOf } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
-import type { ServerSpec, Within } from '../scenario/model.ts';
+import type { ServerName, Within } from '../scenario/model.ts';
 import { endWithUs, startServer, stoppedIn, watchUpstreams, whyNotStoppable, workersFor, type RunningServer } from '../servers/index.ts';
 import { checkRound, serverSamplePoints, type RoundIntegrity, type Store } from '../store/index.ts';
 import { machineClock } from './clock.ts';
@@ -35,7 +35,7 @@ import { watchThrottling } from './throttling.ts';
 export interface RunContext {
   plan: Plan;
   /** Paths of the binaries: k6, delaylink beside it (undefined: not there), and the plan's servers. */
-  tools: { k6: string; delaylink: string | undefined; servers: Partial<Record<ServerSpec['name'], string>> };
+  tools: { k6: string; delaylink: string | undefined; servers: Partial<Record<ServerName, string>> };
   /** results/<run> */
   folder: string;
   script: string;
@@ -121,7 +121,7 @@ async function tryServer(context: RunContext, planned: PlannedVariant, folder: s
 
 /** What the result says of a server. */
 function serverFacts({ variant }: PlannedVariant, { name, version, workers, redirections }: RunningServer): VariantRound['server'] {
-  return { name, version, workers, config: variant.server.config, redirections };
+  return { name, version, workers, config: configOf(variant.server), redirections };
 }
 
 /**
@@ -254,7 +254,7 @@ function serverOf(
   { plan, tools, interrupt }: RunContext, { variant, load }: PlannedVariant, folder: string, network: Network['server'] | undefined,
 ): Promise<RunningServer> {
   return startServer(variant.server, {
-    binary: tools.servers[variant.server.name] as string,
+    binaries: tools.servers,
     folder,
     cpus: plan.cores.serverCpus,
     workers: workersFor(variant.server, plan.cores.serverCpus.length, plan.exact),

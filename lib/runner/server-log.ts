@@ -12,12 +12,14 @@ export interface LogAlarms {
 
 interface Words { alarm: RegExp; crash: RegExp }
 
-/** h2o and nghttpd are one process each: one that crashes is gone, and these are the words in which it says why, if it does. */
+/** Of a person's own command nothing is known. h2o and nghttpd are one process each: one that crashes is gone, and these are the words in which it says why, if it does. */
 const words: Record<ServerSpec['name'], Words> = {
   // Before it reads its config, nginx without root cannot open the log that it was built with; it goes on without.
   nginx: { alarm: /\[(?:alert|emerg)\](?! could not open error log file)/, crash: /\[alert\].* exited (?:on signal \d+|with fatal code)/ },
   h2o: { alarm: /^received fatal signal \d+/, crash: /^received fatal signal \d+/ },
   nghttpd: { alarm: /^terminate called|Assertion .* failed/, crash: /^terminate called|Assertion .* failed/ },
+  command: { alarm: /^(?!)/, crash: /^(?!)/ },
+  address: { alarm: /^(?!)/, crash: /^(?!)/ },
 };
 
 /** A server that complains of each request writes gigabytes, and says at its begin what there is to say. */

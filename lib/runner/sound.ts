@@ -1,6 +1,7 @@
 // Whether what was measured of a side in one round means what it says.
 import { hundredths, whole } from '../format.ts';
 import type { LinkCounts, LinkReport } from '../network/link-messages.ts';
+import { isOwn } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
 import type { RunningServer } from '../servers/index.ts';
 import { clockStepIn, Disturbance, gapIn, otherBodiesIn, RoundFailure, standstillIn, throttlingIn } from './disturbance.ts';
@@ -38,7 +39,7 @@ export function requireSound(
 export function bodiesDiffer({ variant }: Pick<PlannedVariant, 'variant'>, phases: readonly Phase[], { bodyBytes }: RunningServer): boolean {
   const found = phases.flatMap((phase) => otherBodiesIn(phase, bodyBytes) ?? [])[0];
   if (found === undefined) return false;
-  if (variant.server.asIs !== undefined) return Math.abs(found.meanBytes - bodyBytes) > 0.01 * bodyBytes;
+  if (isOwn(variant.server)) return Math.abs(found.meanBytes - bodyBytes) > 0.01 * bodyBytes;
   throw new RoundFailure(`${variant.name}: bodies had ${hundredths(found.meanBytes)} B on average, and the page has ${whole(bodyBytes)} B: it changed during the load`);
 }
 

@@ -1,10 +1,10 @@
 // Versions of the tools, as they say themselves.
 import { UserError } from '../errors.ts';
-import type { ServerSpec } from '../scenario/model.ts';
+import type { ServerName } from '../scenario/model.ts';
 import { serverVersion } from '../servers/index.ts';
 import { lastLine, run } from '../setup/run.ts';
 
-type Tool = 'k6' | ServerSpec['name'];
+type Tool = 'k6' | ServerName;
 
 /** By tool, e.g. { k6: '2.2.0', nginx: '1.22.1' }. Throws UserError as versionOf. */
 export async function versionsOf(binaries: Partial<Record<Tool, string>>, signal?: AbortSignal): Promise<Record<string, string>> {

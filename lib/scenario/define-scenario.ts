@@ -4,7 +4,7 @@ import type { LoadProfile, Page, Scenario, ServerSpec, TlsOffer, Variant } from 
 import { problemInNetwork, problemOfNetwork } from './network.ts';
 import { isPath } from './own-files.ts';
 import { problemOfForm } from './schema.ts';
-import { baselineName, isRunnable, loadOf, networkOf, pageOf } from './variants.ts';
+import { baselineName, isConfigured, isRunnable, loadOf, networkOf, pageOf } from './variants.ts';
 
 /** Checks a scenario and returns it unchanged. Throws an Error that names the field when something is wrong. */
 export function defineScenario(scenario: Scenario): Scenario {
@@ -74,7 +74,9 @@ function problemOfVariant(scenario: Scenario, variant: Variant): string | undefi
   return problemOfBaseline(scenario, variant);
 }
 
-function problemOfConfig({ name, config, asIs }: ServerSpec, { docroot }: Page): string | undefined {
+function problemOfConfig(server: ServerSpec, { docroot }: Page): string | undefined {
+  if (!isConfigured(server)) return docroot === undefined ? undefined : `is ${server.name === 'command' ? 'a command' : 'an address'}: what it serves is its own, so its page must not have a docroot`;
+  const { name, config, asIs } = server;
   if (asIs === undefined) {
     if (config.length === 0) return `has no config: name files of server-configs/${name}/, the base first`;
     const unclear = config.find((file) => !isPath(file) && /\/|\.conf$/.test(file));

@@ -1,5 +1,5 @@
 // What a comparison can be called by.
-import { findVariants } from './catalogue.ts';
+import { findVariants, isOwn } from './catalogue.ts';
 import type { Scenario } from './model.ts';
 
 /**
@@ -8,7 +8,7 @@ import type { Scenario } from './model.ts';
  */
 export function knobOf(scenario: Scenario, shown: readonly { name: string }[]): string | undefined {
   const variants = findVariants(scenario);
-  const own = variants.some(({ server }) => typeof server !== 'string' && server.asIs !== undefined);
+  const own = variants.some(({ server }) => typeof server !== 'string' && isOwn(server));
   const isTheStep = variants.length === 2 && shown.length === 2 && variants.every(({ name }, index) => name === shown[index]?.name);
   return isTheStep && !own ? scenario.knob : undefined;
 }

@@ -2,6 +2,7 @@
 import { defaultTimeoutSeconds } from './load/timeouts.ts';
 import type { LoadProfile, NetworkSpec, ServerSpec } from './model.ts';
 import { isPath } from './own-files.ts';
+import { isOwn } from './variants.ts';
 
 /** What is wrong with its files' names, the first such thing; undefined when nothing is. */
 export function problemOfNetwork(network: NetworkSpec): string | undefined {
@@ -13,8 +14,8 @@ export function problemOfNetwork(network: NetworkSpec): string | undefined {
 }
 
 /** Why a variant cannot run in this network, in words that follow its name; undefined when it can. */
-export function problemInNetwork({ toServer, toClient }: NetworkSpec, { asIs }: ServerSpec, load: LoadProfile): string | undefined {
-  if (asIs !== undefined) return 'is asIs: a whole config of your own runs on loopback, so it must not have a network';
+export function problemInNetwork({ toServer, toClient }: NetworkSpec, server: ServerSpec, load: LoadProfile): string | undefined {
+  if (isOwn(server)) return 'is your own (asIs, a command or an address), and runs where it is: it must not have a network';
   // A connection is made in one round trip and a request answered in another, and an attempt's time-out holds for both.
   const needed = 2 * (toServer.delayMs + toClient.delayMs) / 1000;
   const { timeoutSeconds = defaultTimeoutSeconds } = load;

@@ -3,6 +3,7 @@
 import { statSync } from 'node:fs';
 import path from 'node:path';
 import type { NetworkSpec, Page, Scenario, ServerSpec, Variant } from './model.ts';
+import { isConfigured } from './variants.ts';
 
 /** Whether a config or docroot is named by its path. */
 export function isPath(name: string): boolean {
@@ -18,7 +19,11 @@ export function withOwnFiles(scenario: Scenario, folder: string): Scenario {
   const pageFrom = (page: Page, where: string): Page => (page.docroot === undefined || !isPath(page.docroot) ? page
     : { ...page, docroot: found(folder, page.docroot, 'folder', `${where}page: docroot`) });
   const filesFrom = (names: readonly string[], what: string): string[] => names.map((name) => (isPath(name) ? found(folder, name, 'file', what) : name));
-  const serverFrom = (server: ServerSpec, where: string): ServerSpec => ({ ...server, config: filesFrom(server.config, `${where}${server.name} config`) });
+  const serverFrom = (server: ServerSpec, where: string): ServerSpec => {
+    if (isConfigured(server)) return { ...server, config: filesFrom(server.config, `${where}${server.name} config`) };
+    if (server.name === 'address' || server.folder === undefined) return server;
+    return { ...server, folder: found(folder, server.folder, 'folder', `${where}command folder`) };
+  };
   const networkFrom = (network: NetworkSpec, where: string): NetworkSpec => ({
     ...network,
     serverSettings: filesFrom(network.serverSettings, `${where}network: serverSettings`),

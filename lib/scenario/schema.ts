@@ -4,7 +4,7 @@ import {
   check, closed, count, each, exactly, figure, flag, isObject, list, name, oneOf, orAbsent, orNull, placeOf, signed, text, texts, trueOrAbsent, upTo, whole, within,
   type Form, type ObjectForm,
 } from '../form.ts';
-import type { LinkDirection, LoadProfile, NetworkSpec, Page, Published, PublishedDistribution, Scenario, ServerSpec, TlsOffer, Variant, Within } from './model.ts';
+import type { AddressServer, CommandServer, ConfiguredServer, LinkDirection, LoadProfile, NetworkSpec, Page, Published, PublishedDistribution, Scenario, ServerSpec, TlsOffer, Variant, Within } from './model.ts';
 
 /** Rounds that a run may have, by a scenario or a flag. */
 export const mostRounds = 1000;
@@ -13,6 +13,7 @@ const day = 86_400;
 const processes = whole(1, 1024);
 /** What Linux takes at most for a limit of open files (sysctl_nr_open_max). */
 const files = whole(1, 2_147_483_584);
+const port = whole(1, 65_535);
 /** Connections, and requests on each at a time. */
 const many = whole(1, 1_000_000);
 const perSecond = upTo(1e9);
@@ -36,11 +37,20 @@ const loadProfile = exactly<LoadProfile>()(closed({
 
 const page = exactly<Page>()(closed({ docroot: orAbsent(text), path: text, host: orAbsent(text), bodyBytes: count }));
 
-const serverSpec = exactly<ServerSpec>()(closed({
+const configuredServer = exactly<ConfiguredServer>()(closed({
   name: oneOf(['nginx', 'h2o', 'nghttpd']), config: texts,
   workers: v.lazy((value) => (typeof value === 'number' ? processes : v.literal('server-cores', "has to be a whole number above 0 or 'server-cores'"))),
-  articleWorkers: orAbsent(processes), minWorkers: orAbsent(processes), fileLimit: orAbsent(files), asIs: orAbsent(closed({ port: orAbsent(whole(1, 65_535)) })),
+  articleWorkers: orAbsent(processes), minWorkers: orAbsent(processes), fileLimit: orAbsent(files), asIs: orAbsent(closed({ port: orAbsent(port) })), binary: orAbsent(text),
 }));
+
+const commandServer = exactly<CommandServer>()(closed({ name: v.literal('command'), command: text, port: orAbsent(port), folder: orAbsent(text), tls: orAbsent(trueOrAbsent) }));
+
+const addressServer = exactly<AddressServer>()(closed({ name: v.literal('address'), origin: text }));
+
+const serverSpec: Form<ServerSpec> = v.lazy((value) => {
+  const name = isObject(value) ? value.name : undefined;
+  return name === 'command' ? commandServer : name === 'address' ? addressServer : configuredServer;
+});
 
 /** Nobody waits longer; a rate that keeps it could be any. */
 export const longestLatencyMs = 60_000;

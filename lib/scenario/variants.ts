@@ -1,6 +1,6 @@
 // What a variant takes from its scenario.
 import { fitLoad, type FitOptions, type Load } from './load/fit.ts';
-import type { LoadProfile, NetworkSpec, Page, Scenario, ServerSpec, Variant } from './model.ts';
+import type { ConfiguredServer, LoadProfile, NetworkSpec, Page, Scenario, ServerSpec, Variant } from './model.ts';
 
 /** A variant that can be measured here. */
 export interface RunnableVariant extends Variant { server: ServerSpec }
@@ -8,6 +8,22 @@ export interface RunnableVariant extends Variant { server: ServerSpec }
 /** False for one whose figures are published only. */
 export function isRunnable(variant: Variant): variant is RunnableVariant {
   return typeof variant.server !== 'string';
+}
+
+/** Whether it is one of the servers that the suite knows, with a config, whole or composed. */
+export function isConfigured(server: ServerSpec): server is ConfiguredServer {
+  return server.name !== 'command' && server.name !== 'address';
+}
+
+/** Whether what it serves is a person's own, and theirs to say. */
+export function isOwn(server: ServerSpec): boolean {
+  return !isConfigured(server) || server.asIs !== undefined;
+}
+
+/** What it runs, as results name it: a config's files, a command, an address. */
+export function configOf(server: ServerSpec): readonly string[] {
+  if (isConfigured(server)) return server.config;
+  return [server.name === 'command' ? server.command : server.origin];
 }
 
 /** The name of the variant that this one's ratio is taken against; undefined for a baseline. */

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { UserError } from '../errors.ts';
 import { readBytes } from '../open-file.ts';
-import type { ServerSpec } from '../scenario/model.ts';
+import type { ServerName } from '../scenario/model.ts';
 import { unknownWord } from '../scenario/nearest.ts';
 
 const shippedConfigs = fileURLToPath(new URL('../../server-configs/', import.meta.url));
@@ -15,7 +15,7 @@ export interface ConfigLayer { origin: string; text: string }
 const mostMegabytes = 32;
 
 /** Whose configs are shipped: folders of `server-configs/`. `sysctl` is the kernel. */
-type Configured = ServerSpec['name'] | 'sysctl';
+type Configured = ServerName | 'sysctl';
 
 /** Reads files of `server-configs/<of>/`, named without `.conf`, or those at absolute paths. Throws UserError for one that cannot be read. */
 export function readLayers(of: Configured, names: readonly string[]): Promise<ConfigLayer[]> {

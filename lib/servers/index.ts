@@ -1,5 +1,7 @@
 // Starts the server that a variant names.
-import type { ServerSpec } from '../scenario/model.ts';
+import type { ServerName, ServerSpec } from '../scenario/model.ts';
+import { UserError } from '../errors.ts';
+import { isConfigured } from '../scenario/variants.ts';
 import { askBuild } from './build.ts';
 import { h2oKind } from './h2o.ts';
 import { nghttpdKind } from './nghttpd.ts';
@@ -15,20 +17,23 @@ export type { RunningServer, StartOptions, UpstreamAddress } from './server.ts';
 export { watchUpstreams } from './upstreams.ts';
 export { stoppedIn } from './usage.ts';
 
-const kinds: Record<ServerSpec['name'], ServerKind> = { nginx: nginxKind, h2o: h2oKind, nghttpd: nghttpdKind };
+const kinds: Record<ServerName, ServerKind> = { nginx: nginxKind, h2o: h2oKind, nghttpd: nghttpdKind };
 
 /** Starts it and returns once it serves the page. Throws UserError, or the signal's reason; nothing is left running then. */
-export function startServer(spec: ServerSpec, options: StartOptions): Promise<RunningServer> {
+export async function startServer(spec: ServerSpec, options: StartOptions): Promise<RunningServer> {
+  if (!isConfigured(spec)) throw new UserError(`${spec.name}: not there yet`);
   return start(kinds[spec.name], spec, options);
 }
 
 /** The version that a binary says it is, e.g. 1.22.1. Throws UserError when it does not run, is something else or too old. */
-export async function serverVersion(name: ServerSpec['name'], binary: string, signal?: AbortSignal): Promise<string> {
+export async function serverVersion(name: ServerName, binary: string, signal?: AbortSignal): Promise<string> {
   return (await askBuild(kinds[name].question, binary, signal)).version;
 }
 
 /** How many workers the server gets here: the article's with `exact`, otherwise as many as the spec says for this number of cores. */
 export function workersFor(spec: ServerSpec, serverCores: number, exact: boolean): number {
+  // How many there are is their own to say: they may use all cores.
+  if (!isConfigured(spec)) return serverCores;
   if (exact && spec.articleWorkers !== undefined) return spec.articleWorkers;
   return Math.max(spec.minWorkers ?? 1, spec.workers === 'server-cores' ? serverCores : spec.workers);
 }

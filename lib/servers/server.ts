@@ -1,6 +1,6 @@
 // What the runner sees of a running web server, whichever it is, and what each kind of server does its own way.
 import type { RunAs } from '../process.ts';
-import type { LoadProfile, Page, ServerSpec, TlsOffer } from '../scenario/model.ts';
+import type { LoadProfile, Page, ServerName, TlsOffer } from '../scenario/model.ts';
 
 export type Protocol = LoadProfile['protocol'];
 
@@ -32,7 +32,8 @@ export interface RunningServer {
 }
 
 export interface StartOptions {
-  binary: string;
+  /** Where the servers are that are not the spec's own. */
+  binaries: Partial<Record<ServerName, string>>;
   /** Folder of this variant and round: composed config and logs go there. */
   folder: string;
   cpus: readonly number[];
@@ -129,7 +130,7 @@ export interface AdoptedConfig extends ComposedConfig {
 
 /** How to ask a binary who it is. */
 export interface VersionQuestion {
-  name: ServerSpec['name'];
+  name: ServerName;
   args: readonly string[];
   /** Finds the version in the answer. */
   pattern: RegExp;

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { lastLines } from '../log-file.ts';
 import { startChild, type Child, type RunAs } from '../process.ts';
-import type { ServerSpec } from '../scenario/model.ts';
+import type { ConfiguredServer } from '../scenario/model.ts';
 import { lastLine, run } from '../setup/run.ts';
 import { askBuild } from './build.ts';
 import { machineCertificate } from './certificate.ts';
@@ -26,13 +26,17 @@ const portTries = 5;
 /** Where it serves unless it has a network of the run's own. */
 const loopback = '127.0.0.1';
 
+/** Of one server, whose binary is known. */
+interface StartHere extends Omit<StartOptions, 'binaries'> { binary: string }
+
 /**
  * Starts a server on 127.0.0.1, or in its network, pinned to `options.cpus`, and returns once it serves the page. Where root starts
  * it, it runs as nobody, or as the service's user that a person's own config names: it has no right that it needs no more. Throws
  * UserError when binary, config, port, limit of open files or answer is not right, or the signal's reason; nothing is left
  * running then.
  */
-export async function start(kind: ServerKind, spec: ServerSpec, options: StartOptions): Promise<RunningServer> {
+export async function start(kind: ServerKind, spec: ConfiguredServer, { binaries, ...asked }: StartOptions): Promise<RunningServer> {
+  const options: StartHere = { ...asked, binary: spec.binary ?? binaries[spec.name] as string };
   if (kind.http2Only && options.protocol?.startsWith('http/')) {
     throw new UserError(`${spec.name} speaks HTTP/2 only: choose the protocol h2 or h2c for it, or another server`);
   }
@@ -53,7 +57,7 @@ export async function start(kind: ServerKind, spec: ServerSpec, options: StartOp
 
 class AddressInUse extends Error {}
 
-async function startOn(port: number, kind: ServerKind, spec: ServerSpec, options: StartOptions, build: Build): Promise<RunningServer> {
+async function startOn(port: number, kind: ServerKind, spec: ConfiguredServer, options: StartHere, build: Build): Promise<RunningServer> {
   const { name } = spec;
   const signal = options.signal ?? new AbortController().signal;
   const at: Address = { address: options.network?.address ?? loopback, port };
@@ -123,7 +127,7 @@ async function startOn(port: number, kind: ServerKind, spec: ServerSpec, options
 }
 
 /** What is shipped serves what it is told to; a config of one's own says itself what it serves. */
-function requireDocroot({ name, config, asIs }: ServerSpec, { page }: StartOptions): void {
+function requireDocroot({ name, config, asIs }: ConfiguredServer, { page }: StartHere): void {
   if (asIs === undefined && page.docroot === undefined) throw new UserError(`${name} ${config.join(' + ')}: the page has no docroot, which only a whole config of one's own can do without`);
 }
 
@@ -140,7 +144,7 @@ function otherPorts(port: number): () => Promise<number> {
 
 interface Files { config: string; log: string; accessLog: string | undefined }
 
-function filesIn(kind: ServerKind, options: StartOptions): Files {
+function filesIn(kind: ServerKind, options: StartHere): Files {
   const folder = path.resolve(options.folder);
   return {
     config: path.join(folder, kind.configFileName),
@@ -161,7 +165,7 @@ function portInUse(port: number): UserError {
 
 /** What a server's process is started with. */
 interface Launch {
-  options: StartOptions;
+  options: StartHere;
   files: Files;
   config: AdoptedConfig;
   scratch: Scratch;
@@ -172,13 +176,13 @@ interface Launch {
 /** Far more than a check takes: it reads files, and asks for no names. */
 const checkSeconds = 30;
 
-function checkLimit({ name, asIs, config }: ServerSpec, files: Files): { seconds: number; words: string } {
+function checkLimit({ name, asIs, config }: ConfiguredServer, files: Files): { seconds: number; words: string } {
   const file = asIs === undefined ? files.config : config[0];
   return { seconds: checkSeconds, words: `${name} has not read its config ${file} within ${checkSeconds} s: look for what it waits for, or for aliases and includes without end` };
 }
 
 /** Has the server read its config, with the rights that it will have. Throws UserError with the server's own words, the file, and the line that they are about. */
-async function checkConfig(kind: ServerKind, build: Build, spec: ServerSpec, { options, files, config, scratch, args }: Launch): Promise<void> {
+async function checkConfig(kind: ServerKind, build: Build, spec: ConfiguredServer, { options, files, config, scratch, args }: Launch): Promise<void> {
   if (kind.checkArgs === undefined) return;
   // It tries to listen.
   const before = options.network?.enter;
@@ -240,7 +244,7 @@ function folderOf(files: Files, { workingFolder }: AdoptedConfig): string {
 
 /** Returns what the body had, in bytes. */
 async function untilServing(
-  check: ReadyCheck, { network, binary }: StartOptions, at: Address, pid: number, died: Promise<string>, aborted: AbortSignal,
+  check: ReadyCheck, { network, binary }: StartHere, at: Address, pid: number, died: Promise<string>, aborted: AbortSignal,
 ): Promise<number> {
   const over = new AbortController();
   const signal = AbortSignal.any([over.signal, aborted]);

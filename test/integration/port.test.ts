@@ -36,7 +36,7 @@ it('ends a server that never listens while another answers for it', async () => 
   await chmod(binary, 0o755);
   await chmod(test.folder, 0o777);
   onTestFinished(() => chmod(test.folder, 0o755));
-  const starting = startServer(nginx(['base'], { workers: 1 }), { binary, folder: path.join(test.folder, 'round'), cpus: [0], workers: 1, page: welcomePage, port });
+  const starting = startServer(nginx(['base'], { workers: 1, binary }), { binaries: {}, folder: path.join(test.folder, 'round'), cpus: [0], workers: 1, page: welcomePage, port });
   const outcome = starting.then(() => expect.fail('it was started'), (error: Error) => error.message);
   const pid = await vi.waitFor(() => Number(/^\d+\n/.exec(readFileSync(`${test.folder}/pid`, 'utf8'))?.[0] ?? expect.fail()), { timeout: 10_000 });
   const other = createHttpServer((_, response) => response.end('x'.repeat(welcomePage.bodyBytes))).listen(port, '127.0.0.1');
@@ -57,7 +57,7 @@ it.runIf(process.getuid?.() === 0)('says what to do where a server hides from it
     import { nginx } from ${JSON.stringify(path.join(projectRoot, 'lib/scenario/index.ts'))};
     import { startServer } from ${JSON.stringify(path.join(projectRoot, 'lib/servers/index.ts'))};
     const page = { docroot: 'nginx', path: '/', bodyBytes: 612 };
-    startServer(nginx(['base'], { workers: 1 }), { binary: ${JSON.stringify(binary)}, folder: ${JSON.stringify(path.join(folder, 'round'))}, cpus: [0], workers: 1, page })
+    startServer(nginx(['base'], { workers: 1, binary: ${JSON.stringify(binary)} }), { binaries: {}, folder: ${JSON.stringify(path.join(folder, 'round'))}, cpus: [0], workers: 1, page })
       .then(async (server) => { await server.stop(); console.log('started'); }, (error) => console.log(error.message));`;
   const file = path.join(folder, 'start.mts');
   await writeFile(file, script);

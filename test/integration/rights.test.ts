@@ -82,7 +82,7 @@ describe.runIf(process.getuid?.() === 0)('started by root', () => {
     const binary = path.join(await ownFiles({ nginx: await readFile(test.binaries.nginx) }), 'nginx');
     await chmod(binary, 0o755);
     execFileSync('setcap', ['cap_net_bind_service+ep', binary]);
-    expect([...new Set(await rightsOf(await test.start(spec, { binary })))]).toEqual([noRights(nobody, lowPorts)]);
+    expect([...new Set(await rightsOf(await test.start({ ...spec, binary })))]).toEqual([noRights(nobody, lowPorts)]);
   });
 
   it("keeps root's environment from the server, but for what it may need", async () => {
@@ -117,7 +117,7 @@ describe.runIf(process.getuid?.() === 0)('started by root', () => {
     await chmod(folder, 0o700);
     const binary = path.join(folder, 'nginx');
     await writeFile(binary, `#!/bin/sh\nexec ${test.binaries.nginx} "$@"\n`, { mode: 0o755 });
-    expect(await refusal(() => test.start(spec, { binary }))).toBe(
+    expect(await refusal(() => test.start({ ...spec, binary }))).toBe(
       `${binary} is closed to nobody, whom servers run as where root starts them: open it and the folders above it to all (chmod a+rx), or start bakeoff without root`,
     );
   });
@@ -129,7 +129,7 @@ describe.runIf(process.getuid?.() === 0)('started by root', () => {
     const binary = path.join(folder, 'nginx');
     await writeFile(binary, `#!/bin/sh\ncase "$*" in -V) ;; *) id -u >>${folder}/users; cat /proc/self/status | grep -c "NoNewPrivs:.1" >>${folder}/users;; esac\nexec ${test.binaries.nginx} "$@"\n`);
     await chmod(binary, 0o755);
-    await (await test.start(spec, { binary })).stop();
+    await (await test.start({ ...spec, binary })).stop();
     expect((await readFile(path.join(folder, 'users'), 'utf8')).trim().split('\n')).toEqual(['65534', '1', '65534', '1']);
   });
 

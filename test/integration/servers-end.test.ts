@@ -118,9 +118,9 @@ describe('what is refused', () => {
   });
 
   it.each(servers)('a binary that is missing or something else: %s', async (_, spec) => {
-    await expect(test.start(spec, { binary: '/nowhere/server' })).rejects.toThrow(
+    await expect(test.start({ ...spec, binary: '/nowhere/server' })).rejects.toThrow(
       new RegExp(`^/nowhere/server is not an ${spec.name} that runs here \\(.*No such file.*\\): set ${variable[spec.name]}`));
-    await expect(test.start(spec, { binary: '/bin/true' })).rejects.toThrow(
+    await expect(test.start({ ...spec, binary: '/bin/true' })).rejects.toThrow(
       new RegExp(`^/bin/true is not an ${spec.name} that runs here \\(.+\\): set ${variable[spec.name]} to the one to measure$`));
   });
 
@@ -208,7 +208,7 @@ describe('an end that nobody asked for', () => {
   it.each(servers)('of the process that started %s ends all of it', async (title, spec) => {
     const script = path.join(test.folder, 'starter.mts');
     const index = pathToFileURL(fileURLToPath(new URL('../../lib/servers/index.ts', import.meta.url))).href;
-    const options = { binary: test.binaries[spec.name], folder: path.join(test.folder, `orphaned ${title}`), cpus: [0], workers: 2, page: welcomePage };
+    const options = { binaries: test.binaries, folder: path.join(test.folder, `orphaned ${title}`), cpus: [0], workers: 2, page: welcomePage };
     await writeFile(script, `
       import { startServer } from ${JSON.stringify(index)};
       const server = await startServer(${JSON.stringify(spec)}, ${JSON.stringify(options)});

@@ -4,7 +4,7 @@ import { readFile, readdir, readlink } from 'node:fs/promises';
 import { connect } from 'node:net';
 import path from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
-import { loadScenarios } from '../../lib/scenario/catalogue.ts';
+import { configOf, loadScenarios } from '../../lib/scenario/catalogue.ts';
 import { h2o, nghttpd, nginx } from '../../lib/scenario/index.ts';
 import type { ServerSpec } from '../../lib/scenario/model.ts';
 import { imagePage } from '../../lib/servers/image-page.ts';
@@ -24,7 +24,7 @@ describe('what is shipped', async () => {
   const distinct = [...new Map(variants.map((variant) => [variant.title, variant])).values()];
 
   it('is all used by a scenario', async () => {
-    const used = new Set(variants.flatMap(({ server }) => server.config.map((name) => `${server.name}/${name}.conf`)));
+    const used = new Set(variants.flatMap(({ server }) => configOf(server).map((name) => `${server.name}/${name}.conf`)));
     const names = await Promise.all(['nginx', 'h2o', 'nghttpd'].map(async (name) =>
       (await readdir(new URL(`../../server-configs/${name}/`, import.meta.url))).map((file) => `${name}/${file}`)));
     expect([...used].toSorted()).toEqual(names.flat().toSorted());

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { buildResult, type KeptRound } from '../../lib/runner/build-result.ts';
 import { makePlan } from '../../lib/runner/plan.ts';
 import type { RunContext, VariantRound } from '../../lib/runner/round.ts';
+import { configOf } from '../../lib/scenario/catalogue.ts';
 import { defineScenario, nginx, wrk } from '../../lib/scenario/index.ts';
 import type { ServerSpec } from '../../lib/scenario/model.ts';
 import { workersFor } from '../../lib/servers/index.ts';
@@ -19,7 +20,7 @@ function verdictReason(serverCores: number, first: ServerSpec, second: ServerSpe
   const plan = { ...makePlan(scenario, scenario.variants, { serverCpus, generatorCpus: [0] }, { quick: false, exact: false }), run: 'run' };
   const outcome = (server: ServerSpec): VariantRound => ({
     phases: [phase({ requests: 1000 })], requests: 1000, integrity: null, restless: false, alarm: undefined, otherBodies: false, recordFile: '',
-    server: { name: server.name, version: '1.22.1', workers: workersFor(server, serverCores, false), config: server.config, redirections: [] },
+    server: { name: server.name, version: '1.22.1', workers: workersFor(server, serverCores, false), config: configOf(server), redirections: [] },
   });
   const kept = [1, 2, 3, 4].map((round): KeptRound => ({ round, outcomes: new Map([['a', outcome(first)], ['b', outcome(second)]]) }));
   return buildResult({ plan, store: null } as unknown as RunContext, result([workers, openFileCache]).environment, { kept, notes: [], tried: new Map(), unfinished: [] }, new Date(0), 'complete')

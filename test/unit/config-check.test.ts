@@ -25,7 +25,7 @@ test('it is ended after a while, and one line names the config', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   let settled = false;
   const started = startServer({ name: 'nginx', config: [path.join(folder, 'own.conf')], workers: 1, asIs: {} }, {
-    binary: path.join(folder, 'nginx'), folder: path.join(folder, 'run'), cpus: [0], workers: 1, page: { path: '/' },
+    binaries: { nginx: path.join(folder, 'nginx') }, folder: path.join(folder, 'run'), cpus: [0], workers: 1, page: { path: '/' },
   }).then(() => expect.fail('it was started'), (error: unknown) => error).finally(() => { settled = true; });
   while (!settled) {
     vi.advanceTimersByTime(1000);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 import { fromCallersFolder, projectRoot } from '../../lib/setup/paths.ts';
-import type { ServerSpec } from '../../lib/scenario/model.ts';
+import type { ConfiguredServer } from '../../lib/scenario/model.ts';
 import { declarations, present } from '../../types/build.ts';
 
 const textOf = (file: string): string => readFileSync(join(projectRoot, file), 'utf8');
@@ -69,7 +69,7 @@ describe('configs and pages of one\'s own', () => {
   test('are meant from the scenario\'s file, wherever the person stands', async () => {
     vi.stubEnv('INIT_CWD', folder);
     const scenario = await findScenario(write('scenarios/own.ts', `['base', './knob.conf', '../knob.conf', '${folder}/knob.conf']`, './www'));
-    expect((scenario.variants[0]?.server as ServerSpec).config).toEqual(['base', join(folder, 'scenarios/knob.conf'), join(folder, 'knob.conf'), join(folder, 'knob.conf')]);
+    expect((scenario.variants[0]?.server as ConfiguredServer).config).toEqual(['base', join(folder, 'scenarios/knob.conf'), join(folder, 'knob.conf'), join(folder, 'knob.conf')]);
     expect(scenario.page.docroot).toBe(join(folder, 'scenarios/www'));
     vi.unstubAllEnvs();
   });

@@ -16,7 +16,7 @@ import { compileScript } from '../../lib/runner/script.ts';
 import { startK6 } from '../../lib/runner/k6.ts';
 import { usageBetween } from '../../lib/runner/server-usage.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
-import type { LoadProfile, Scenario, ServerSpec, Variant } from '../../lib/scenario/model.ts';
+import type { ConfiguredServer, LoadProfile, Scenario, Variant } from '../../lib/scenario/model.ts';
 
 let folder: string;
 beforeEach(() => { folder = mkdtempSync(join(tmpdir(), 'bakeoff-test-')); });
@@ -165,14 +165,14 @@ describe('a plan', async () => {
     );
     expect(makePlan(scenario, variants, cores, options, { files: 356, memoryBytes: Infinity }).variants).toHaveLength(2);
     // A server that is to have too few is no reason; the generator still needs its own.
-    const few = variants.map((variant): Variant => ({ ...variant, server: { ...(variant.server as ServerSpec), fileLimit: 50 } }));
+    const few = variants.map((variant): Variant => ({ ...variant, server: { ...(variant.server as ConfiguredServer), fileLimit: 50 } }));
     expect(() => makePlan(scenario, few, cores, options, { files: 163, memoryBytes: Infinity })).toThrow(/^workers: 100 connections of the load generator need 164 open files, but the hard limit here is 163: /);
     expect(makePlan(scenario, few, cores, options, { files: 164, memoryBytes: Infinity }).variants).toHaveLength(2);
   });
 });
 
 describe('a plan over HTTP/2', () => {
-  const spec: ServerSpec = { name: 'nghttpd', config: ['h2'], workers: 1, articleWorkers: 1 };
+  const spec: ConfiguredServer = { name: 'nghttpd', config: ['h2'], workers: 1, articleWorkers: 1 };
   const h2: LoadProfile = { command: 'h2load', protocol: 'h2', connections: 1020, streams: 1020, requests: 100_000, threads: 1, keepAlive: true, timeoutSeconds: 600 };
   const scenario: Scenario = {
     name: 'img', title: 'img', article: { id: '002', title: 'nghttpd', year: 2015 }, knob: '', load: h2,

@@ -166,7 +166,7 @@ describe('is refused, with the field named:', () => {
     ['settings by half a path', inNetwork({ serverSettings: ['a.conf'] }), /network: serverSettings "a\.conf": write \.\/a\.conf for a file beside the scenario/],
     ['settings without a name', inNetwork({ clientSettings: [''] }), /network: clientSettings ""/],
     ["a variant's network", { ...good, variants: [first, { ...second, network: { ...network, toClient: { delayMs: -5 } } }] }, /^scenario good: variant "second": network: toClient: delayMs -5/],
-    ['a whole config of its own in a network', { ...withOwn({}), network }, /variant "first" is asIs: a whole config of your own runs on loopback/],
+    ['a whole config of its own in a network', { ...withOwn({}), network }, /variant "first" is your own \(asIs, a command or an address\)/],
     ['phases in a network', inNetwork({}, { phases: { count: 2, pauseSeconds: 0 } }), /variant "first" has a network, and phases\.count is 2: in a network there is one load phase/],
     ['phases of a variant in a network', { ...good, phases: { count: 2, pauseSeconds: 0 }, variants: [first, { ...second, network }] }, /variant "second" has a network, and phases\.count is 2/],
     ['delays longer than the time-out', inNetwork({ toClient: { delayMs: 2400 } }, { load: wrk('-c 1 -t 1'), variants: [first] }), /variant "first" has a network whose delays take 5 s of the first request, and its load gives up after 5 s/],

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { baselineName, findVariants, isRunnable, loadOf, loadScenarios, networkOf, type RunnableVariant } from '../../lib/scenario/catalogue.ts';
+import { baselineName, configOf, findVariants, isRunnable, loadOf, loadScenarios, networkOf, type RunnableVariant } from '../../lib/scenario/catalogue.ts';
 import { ab, type LoadProfile } from '../../lib/scenario/index.ts';
 import type { NetworkSpec, Scenario } from '../../lib/scenario/model.ts';
 import { readSettings } from '../../lib/network/settings.ts';
@@ -35,7 +35,8 @@ describe('the table', () => {
 
   test('has each setting alone against untuned: one file of the config, or of kernel settings', () => {
     const rows = table.variants.filter(isRunnable).map((variant) => {
-      const { server: { config }, name } = variant;
+      const { server, name } = variant;
+      const config = configOf(server);
       return [name, config, networkOf(table, variant)?.serverSettings, baselineName(table, variant)];
     });
     expect(rows).toEqual([
@@ -93,7 +94,7 @@ describe('direction, limit and connections', () => {
   test('each pair differs in tcp_nopush alone, and is compared', () => {
     for (const [off, on] of pairs) {
       expect([baselineName(crossed, off), baselineName(crossed, on)]).toEqual([undefined, off.name]);
-      expect(on.server).toEqual({ ...off.server, config: [...off.server.config, 'tcp-nopush'] });
+      expect(on.server).toEqual({ ...off.server, config: [...configOf(off.server), 'tcp-nopush'] });
       expect({ load: on.load, network: on.network, onRequest: on.onRequest }).toEqual({ load: off.load, network: off.network, onRequest: off.onRequest });
     }
   });
@@ -113,7 +114,7 @@ describe('direction, limit and connections', () => {
   });
 
   test('the longer listen queue is asked for, and allowed, in one pair', () => {
-    const longer = crossed.variants.filter(isRunnable).filter(({ server }) => server.config.includes('backlog-16384'));
+    const longer = crossed.variants.filter(isRunnable).filter(({ server }) => configOf(server).includes('backlog-16384'));
     expect(longer.map(({ name }) => name)).toEqual(['backlog-no-limit-10k', 'backlog-no-limit-10k-nopush']);
     for (const { network } of longer) expect(network?.serverSettings).toEqual(['centos-7', 'somaxconn-16384']);
   });

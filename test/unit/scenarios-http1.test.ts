@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { baselineName, findVariants, isRunnable, loadOf, loadScenarios, type RunnableVariant } from '../../lib/scenario/catalogue.ts';
-import type { Published, PublishedDistribution, Scenario } from '../../lib/scenario/model.ts';
+import { baselineName, configOf, findVariants, isRunnable, loadOf, loadScenarios, type RunnableVariant } from '../../lib/scenario/catalogue.ts';
+import type { Published, PublishedDistribution, Scenario, ServerSpec } from '../../lib/scenario/model.ts';
 import { workersFor } from '../../lib/servers/index.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 
@@ -67,7 +67,7 @@ describe('the ladder', () => {
     for (const variant of ladder.variants.filter(isRunnable)) {
       const baseline = runnable(ladder, baselineName(ladder, variant));
       if (baseline?.server.name !== variant.server.name) continue;
-      expect(variant.server.config.slice(0, -1), variant.name).toEqual(baseline.server.config);
+      expect(configOf(variant.server).slice(0, -1), variant.name).toEqual(configOf(baseline.server));
       if (variant.needsServerCores === undefined) expect({ ...variant.server, config: [] }).toEqual({ ...baseline.server, config: [] });
     }
   });
@@ -91,7 +91,7 @@ describe('the ladder', () => {
     for (const name of ['h2o-initial', 'h2o-tuned']) expect(runnable(ladder, name)?.note).toMatch(/h2o keeps connections open, .* 100 requests \(keepalive_requests\)/);
     const last = runnable(ladder, 'nginx-tcp-nopush');
     expect(runnable(ladder, 'nginx-tcp-nopush-unlimited')).toMatchObject({
-      onRequest: true, against: 'h2o-tuned', server: { ...last?.server, config: [...(last?.server.config ?? []), 'keepalive-unlimited'] },
+      onRequest: true, against: 'h2o-tuned', server: { ...last?.server, config: [...configOf(last?.server as ServerSpec), 'keepalive-unlimited'] },
     });
   });
 });
@@ -110,7 +110,7 @@ describe.each(scenarios.map((scenario) => [scenario.name, scenario] as const))('
       if (variant.published === undefined) continue;
       const row = ladder.variants.filter(isRunnable).find(({ published }) => published?.rps === variant.published?.rps) as RunnableVariant;
       expect(variant.published).toEqual(row.published);
-      expect({ name: variant.server.name, config: variant.server.config }, variant.name).toEqual({ name: row.server.name, config: row.server.config });
+      expect({ name: variant.server.name, config: configOf(variant.server) }, variant.name).toEqual({ name: row.server.name, config: configOf(row.server) });
       expect(workersFor(variant.server, 4, true), variant.name).toBe(workersFor(row.server, 4, true));
     }
   });
@@ -135,8 +135,8 @@ describe.each(['nginx-open-file-cache', 'nginx-accept-mutex-delay', 'nginx-tcp-n
     const variants = scenario.variants.filter(isRunnable);
     for (const variant of variants.filter((one) => baselineName(scenario, one) !== undefined && !one.name.endsWith('workers-unlimited'))) {
       const baseline = runnable(scenario, baselineName(scenario, variant));
-      expect(variant.server.config.filter((knob) => !baseline?.server.config.includes(knob))).toEqual([variant.name.replace('-unlimited', '')]);
-      expect(variant.server.config).toHaveLength((baseline?.server.config.length ?? 0) + 1);
+      expect(configOf(variant.server).filter((knob) => !configOf(baseline?.server as ServerSpec).includes(knob))).toEqual([variant.name.replace('-unlimited', '')]);
+      expect(configOf(variant.server)).toHaveLength(configOf(baseline?.server as ServerSpec).length + 1);
       expect({ ...variant.server, config: [] }).toEqual({ ...baseline?.server, config: [] });
     }
   });
@@ -150,12 +150,12 @@ describe.each(['nginx-open-file-cache', 'nginx-accept-mutex-delay', 'nginx-tcp-n
 test('worker_connections: 10240 as published, 1024 and 640, on as many workers', () => {
   const scenario = scenarioNamed('nginx-worker-connections');
   const variants = scenario.variants.filter(isRunnable);
-  expect(variants.map((variant) => [variant.name, baselineName(scenario, variant), variant.server.config.slice(2), variant.published?.rps])).toEqual([
+  expect(variants.map((variant) => [variant.name, baselineName(scenario, variant), configOf(variant.server).slice(2), variant.published?.rps])).toEqual([
     ['connections-10240', undefined, [], 624_638.51],
     ['connections-1024', 'connections-10240', ['connections-1024'], undefined],
     ['connections-640', 'connections-10240', ['connections-640'], undefined],
   ]);
-  for (const { server } of variants) expect({ ...server, config: server.config.slice(0, 2) }).toEqual(variants[0]?.server);
+  for (const { server } of variants) expect({ ...server, config: configOf(server).slice(0, 2) }).toEqual(variants[0]?.server);
 });
 
 describe('the sweeps past the number of cores', () => {

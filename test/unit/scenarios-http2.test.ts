@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { baselineName, findVariants, isRunnable, loadOf, loadScenarios } from '../../lib/scenario/catalogue.ts';
-import type { Published, PublishedDistribution, Scenario, Variant } from '../../lib/scenario/model.ts';
+import { baselineName, configOf, findVariants, isRunnable, loadOf, loadScenarios } from '../../lib/scenario/catalogue.ts';
+import type { Published, PublishedDistribution, Scenario, ServerSpec, Variant } from '../../lib/scenario/model.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 
 interface PrintedRun { scenario: string; variant: string; phase: number; command: string; text: string }
@@ -104,7 +104,7 @@ describe('what is compared', () => {
   test('the curve alone: nginx as it was, with one more file', () => {
     const scenario = scenarioNamed('h2o-vs-nginx-h2');
     const [nginx, , p256] = scenario.variants.filter(isRunnable);
-    expect(p256?.server).toEqual({ ...nginx?.server, config: [...(nginx?.server.config ?? []), 'curve-p256'] });
+    expect(p256?.server).toEqual({ ...nginx?.server, config: [...configOf(nginx?.server as ServerSpec), 'curve-p256'] });
     expect(scenario.shareOf).toMatchObject({ variant: 'nginx-p256', of: 'h2o' });
     expect(scenario.variants.map((variant) => baselineName(scenario, variant))).toEqual([undefined, 'nginx', 'nginx']);
   });

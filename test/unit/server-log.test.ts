@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { alarmsIn, type LogAlarms } from '../../lib/runner/server-log.ts';
-import type { ServerSpec } from '../../lib/scenario/model.ts';
+import type { ServerName } from '../../lib/scenario/model.ts';
 
 function logOf(text: string): string {
   const folder = mkdtempSync(path.join(tmpdir(), 'log-'));
@@ -15,7 +15,7 @@ function logOf(text: string): string {
 const at = '2026/11/20 08:15:31 ';
 const crash = '[alert] worker process exited on signal 11 (core dumped)';
 
-test.each<[string, ServerSpec['name'], string, LogAlarms]>([
+test.each<[string, ServerName, string, LogAlarms]>([
   ['nothing', 'nginx', '', {}],
   ['what is no alarm', 'nginx', `${at}[notice] 7#7: start worker processes\n${at}[error] 8#8: *3 open() "/x" failed\n${at}[notice] 7#7: worker process 8 exited with code 0\n`, {}],
   ['what nginx says without root', 'nginx', 'nginx: [alert] could not open error log file: open() "/var/log/nginx/error.log" failed (13: Permission denied)\n', {}],

@@ -1,7 +1,10 @@
 // Made of lib/scenario/model.ts by `npm run types`.
+/** What a variant measures: a web server that the suite has configs for, a command of a person's own, or something that runs already. */
+export type ServerSpec = ConfiguredServer | CommandServer | AddressServer;
+export type ServerName = 'nginx' | 'h2o' | 'nghttpd';
 /** One web server with its composed config. `config` names files of `server-configs/<name>/`: a base and one per knob. */
-export interface ServerSpec {
-    name: 'nginx' | 'h2o' | 'nghttpd';
+export interface ConfiguredServer {
+    name: ServerName;
     /**
      * File names without `.conf`, in the order in which they are composed; the first one is the base. A config of your own
      * is named by its path: ./knob.conf, from the scenario's file, or an absolute one. Whether the server speaks TLS is the
@@ -26,6 +29,26 @@ export interface ServerSpec {
     asIs?: {
         port?: number;
     };
+    /** The path of its binary, where two builds of one server are compared; default: the one that all variants run. */
+    binary?: string;
+}
+/** A command that answers HTTP on a port of loopback. */
+export interface CommandServer {
+    name: 'command';
+    /** Its words as a shell reads them, without a shell: quotes, but no pipes and no variables. `{port}` is the port to listen on, which PORT in its environment says too. */
+    command: string;
+    /** The port that it listens on, where it cannot be told one; default: a free one. */
+    port?: number;
+    /** The folder that it runs in, as a config's path; default: the one from which the run was started. */
+    folder?: string;
+    /** It speaks TLS. */
+    tls?: true;
+}
+/** Something that runs already, and that the run neither starts, stops nor samples. */
+export interface AddressServer {
+    name: 'address';
+    /** e.g. http://127.0.0.1:8080 or https://staging.example.com (no trailing slash). */
+    origin: string;
 }
 export type Arrivals = 'constant' | 'poisson';
 /** A load profile as parsed from an article's command line, before it is fitted to this machine. */

@@ -1,10 +1,10 @@
 // What a server says against a person's own config, told of their file instead of the one that runs.
 import { toolVariable } from '../../setup/tools.ts';
-import type { ServerSpec } from '../../scenario/model.ts';
+import type { ConfiguredServer, ServerName } from '../../scenario/model.ts';
 import type { Build, ServerKind } from '../server.ts';
 import { originOfLine, originOfWords } from './origin.ts';
 
-const passwordHint: Record<ServerSpec['name'], string> = {
+const passwordHint: Record<ServerName, string> = {
   nginx: 'name a file with it by ssl_password_file', h2o: 'give it one without: h2o takes no password', nghttpd: 'give it one without: nghttpd takes no password',
 };
 
@@ -13,7 +13,7 @@ const passwordHint: Record<ServerSpec['name'], string> = {
  * @param user whom it runs as, where root started it
  * @param said by the server about `text`, which it was given
  */
-export function ownComplaint(kind: ServerKind, said: string, text: string, { version }: Build, { name, config }: ServerSpec, user?: string): string {
+export function ownComplaint(kind: ServerKind, said: string, text: string, { version }: Build, { name, config }: ConfiguredServer, user?: string): string {
   const line = kind.complaintLine.exec(said)?.[1];
   const quoted = [...said.matchAll(/(["'])(.+?)\1/g)].map(([, , words]) => originOfWords(text, words as string)).find((found) => found !== undefined);
   const origin = (line === undefined ? undefined : originOfLine(text, Number(line))) ?? quoted ?? config[0];
