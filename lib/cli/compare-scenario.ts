@@ -1,10 +1,18 @@
-// The scenario that two configs of a person's own come to.
+// The scenario that sides of a person's own come to.
+import { readFile, realpath } from 'node:fs/promises';
 import path from 'node:path';
-import { whole } from '../format.ts';
+import { enumeration, whole } from '../format.ts';
 import { redirectionLines } from '../report/sentences.ts';
 import { defineScenario } from '../scenario/define-scenario.ts';
 import type { Page, Scenario, ServerSpec, Variant } from '../scenario/model.ts';
+import { fromCallersFolder } from '../setup/paths.ts';
 import { differences, type Side } from './compare-sides.ts';
+
+/** How a side is started, beside what it is: a command's own port, another build of a server. */
+export interface Launch { port?: number; binary?: string }
+
+/** The launches of all sides, by their names. */
+export type LaunchOf = (name: string) => Launch;
 
 /** A side that was started once. */
 export interface Tried extends Side {
@@ -14,57 +22,86 @@ export interface Tried extends Side {
 }
 
 /** The server of a side. */
-export function serverOf({ config, listen }: Side): ServerSpec {
-  return {
-    name: config.server, config: [config.file], workers: config.workers,
-    asIs: config.listens.length > 1 ? { port: listen.port } : {},
-  };
+export function serverOf({ source, listen }: Pick<Side, 'source' | 'listen'>, { port, binary }: Launch): ServerSpec {
+  if (source.kind === 'address') return { name: 'address', origin: source.origin };
+  if (source.kind === 'command') {
+    return { name: 'command', command: source.command, folder: fromCallersFolder('.'), ...(port === undefined ? {} : { port }), ...(listen.tls ? { tls: true } : {}) };
+  }
+  const { server, file, workers, listens } = source.config;
+  return { name: server, config: [file], workers, asIs: listens.length > 1 ? { port: listen.port } : {}, ...(binary === undefined ? {} : { binary }) };
+}
+
+/** Groups of sides that are the same, so that what differs between them is noise; those that have their like only. */
+export async function sameSides(sides: readonly Side[], launch: LaunchOf): Promise<Side[][]> {
+  const groups: Side[][] = [];
+  for (const side of sides) {
+    let found: Side[] | undefined;
+    for (const group of groups) if (found === undefined && await isSame(group[0] as Side, side, launch)) found = group;
+    if (found === undefined) groups.push([side]);
+    else found.push(side);
+  }
+  return groups.filter((group) => group.length > 1);
+}
+
+async function isSame(a: Side, b: Side, launch: LaunchOf): Promise<boolean> {
+  if (JSON.stringify([a.load, a.page, launch(a.name)]) !== JSON.stringify([b.load, b.page, launch(b.name)])) return false;
+  if (a.source.kind !== 'config' || b.source.kind !== 'config') return JSON.stringify(a.source) === JSON.stringify(b.source);
+  if (a.listen.port !== b.listen.port) return false;
+  const files = [a.source.config.file, b.source.config.file] as const;
+  const [realA, realB] = await Promise.all(files.map((file) => realpath(file)));
+  if (realA === realB) return true;
+  const [bytesA, bytesB] = await Promise.all(files.map((file) => readFile(file)));
+  if (bytesA === undefined || bytesB === undefined || !bytesA.equals(bytesB)) return false;
+  if (path.dirname(files[0]) === path.dirname(files[1])) return true;
+  // Elsewhere, what is relative to them may be something else: what nginx includes, and all that the others serve.
+  return a.source.config.server === 'nginx' && !/\binclude\s+["']?[^/\s"']/.test(bytesA.toString('utf8'));
 }
 
 /**
- * @param same both files are the same, so that what differs is noise
+ * @param same as sameSides found them
  * @returns `said`: what the person has to know before the first round, one line each
  */
-export function comparisonOf(sides: readonly [Tried, Tried], same: boolean): { scenario: Scenario; said: string[] } {
-  const [a, b] = sides;
-  const names = namesOf(sides.map(({ config }) => config.file));
-  const [pageA, pageB] = sides.map(({ page, bodyBytes }): Page => ({ ...page, bodyBytes })) as [Page, Page];
-  const lengths = a.bodyBytes === b.bodyBytes ? [] : [
-    `The bodies differ: ${a.given} answers with ${whole(a.bodyBytes)} B, ${b.given} with ${whole(b.bodyBytes)} B; part of what is seen is theirs.`,
-  ];
-  const control = same ? ['Both files are the same, byte for byte: what differs is noise.'] : [];
-  const variantOf = (side: Tried, index: number): Variant => ({ name: names[index] as string, server: serverOf(side) });
+export function comparisonOf(sides: readonly Tried[], launch: LaunchOf, same: readonly (readonly Side[])[]): { scenario: Scenario; said: string[] } {
+  const [first] = sides as [Tried];
+  const isControl = same[0]?.length === sides.length;
+  const pageFor = ({ page, bodyBytes }: Tried): Page => ({ ...page, bodyBytes });
   const scenario = defineScenario({
     name: 'compare',
-    title: path.basename(a.given) === path.basename(b.given) ? `${a.given} against ${b.given}` : `${path.basename(a.given)} against ${path.basename(b.given)}`,
-    knob: names[1] as string,
-    load: a.load,
-    page: pageA,
-    variants: [
-      variantOf(a, 0),
-      {
-        ...variantOf(b, 1),
-        ...(JSON.stringify(a.load) === JSON.stringify(b.load) ? {} : { load: b.load }),
-        ...(lengths.length === 0 ? {} : { page: pageB }),
-      },
-    ],
-    ...(same ? { control: true } : {}),
-    footnotes: [...control, ...lengths, ...differences(sides)],
+    title: sides.length === 2 ? titlesOf(sides).join(' against ') : enumeration(titlesOf(sides)),
+    knob: (sides[1] as Tried).name,
+    load: first.load,
+    page: pageFor(first),
+    variants: sides.map((side): Variant => ({
+      name: side.name,
+      server: serverOf(side, launch(side.name)),
+      ...(isEqual(side.load, first.load) ? {} : { load: side.load }),
+      ...(isEqual(pageFor(side), pageFor(first)) ? {} : { page: pageFor(side) }),
+    })),
+    ...(isControl ? { control: true } : {}),
+    footnotes: [...same.map((group) => sameLine(group, isControl)), ...lengthLines(sides), ...differences(sides)],
   });
-  return { scenario, said: redirectionLines(sides.map(({ redirections }, index) => ({ name: names[index] as string, redirections }))) };
+  return { scenario, said: [...sides.flatMap(addressLine), ...redirectionLines(sides)] };
 }
 
-/**
- * Names for two files: what stands before the last dot, with the folder's name where that tells them apart, and -a and -b
- * where nothing does. Only a-z, 0-9 and -.
- */
-export function namesOf(files: readonly string[]): string[] {
-  const plain = files.map((file) => asName(path.parse(file).name) || 'config');
-  if (new Set(plain).size === files.length) return plain;
-  const withFolder = files.map((file, index) => [asName(path.basename(path.dirname(file))), plain[index]].filter((part) => part !== '').join('-'));
-  return new Set(withFolder).size === files.length ? withFolder : plain.map((name, index) => `${name}-${'ab'.charAt(index)}`);
+const isEqual = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
+
+/** Files by their names, where these tell them apart. */
+function titlesOf(sides: readonly Tried[]): string[] {
+  const short = sides.map(({ given }) => path.basename(given));
+  return new Set(short).size === short.length ? short : sides.map(({ given }) => given);
 }
 
-function asName(text: string): string {
-  return text.toLowerCase().replace(/[^a-z0-9]+/g, '-').replace(/^-|-$/g, '');
+function sameLine(group: readonly Side[], isControl: boolean): string {
+  const what = group.length === 2 ? 'Both' : 'All';
+  if (isControl) return `${what} sides are the same: what differs is noise.`;
+  return `${enumeration(group.map(({ given }) => given))} are the same: what differs between them is noise.`;
+}
+
+function lengthLines(sides: readonly Tried[]): string[] {
+  if (new Set(sides.map(({ bodyBytes }) => bodyBytes)).size === 1) return [];
+  return [`The bodies differ: ${sides.map(({ given, bodyBytes }, index) => `${given} ${index === 0 ? 'answers with ' : ''}${whole(bodyBytes)} B`).join(', ')}; part of what is seen is theirs.`];
+}
+
+function addressLine({ name, source, load: { connections } }: Tried): string[] {
+  return source.kind === 'address' ? [`${name}: what runs at ${source.origin} is loaded with ${connections} connections, and neither stopped nor ended`] : [];
 }

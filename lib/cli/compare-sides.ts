@@ -1,16 +1,16 @@
-// What of two configs is compared: which of their addresses, over which protocol, under which load.
+// What of each side is compared: which of its addresses, over which protocol, under which load.
 import { UserError } from '../errors.ts';
 import { isHttp2 } from '../analysis/loads.ts';
-import { protocolNames } from '../format.ts';
-import { loadOfLine } from '../scenario/load.ts';
+import { enumeration, protocolNames } from '../format.ts';
+import { loadOfLine, type LoadLine } from '../scenario/load.ts';
 import type { LoadProfile, Page } from '../scenario/model.ts';
 import { urlParts, type UrlParts } from '../scenario/url.ts';
-import type { Listen, OwnConfig } from '../servers/index.ts';
+import type { Listen } from '../servers/index.ts';
+import type { Given } from './compare-given.ts';
+import type { OfSides } from './of-sides.ts';
+import { asWords } from './words.ts';
 
-/** A config as the person named it, and what it says. */
-export interface Given { given: string; config: OwnConfig }
-
-/** One of the two. */
+/** One of those that are compared. */
 export interface Side extends Given {
   listen: Listen;
   load: LoadProfile;
@@ -21,51 +21,68 @@ export interface Side extends Given {
 export interface Asked {
   /** A path, or a URL. */
   url?: string;
-  /** A load generator's command line. */
-  load?: string;
+  /** Load generators' command lines. */
+  load: OfSides;
 }
 
 /**
- * Decides for both configs. Without a load of the person's it is 100 connections: HTTP/2 with 10 streams each where both
- * speak it, one request at a time where only one of them does, and HTTP/1.1 where none does.
+ * Decides for all sides. Without a load of the person's it is 100 connections: HTTP/2 with 10 streams each where all are known to
+ * speak it, one request at a time where only some of them are, and HTTP/1.1 where none is.
  * @param threads of the load generator
- * @throws UserError (exit code 2) for words that do not fit the configs
+ * @throws UserError (exit code 2) for words that do not fit the sides
  */
-export function sidesOf(configs: readonly [Given, Given], asked: Asked, threads: number): [Side, Side] {
-  const line = asked.load === undefined ? undefined : ofLoad(() => loadOfLine(asked.load as string));
-  if (asked.url !== undefined && line?.url !== undefined) throw new UserError('--url and the URL in --load: leave one of them out', 2);
-  const wish = asked.url === undefined ? { flag: '--load', path: '/', ...line?.url } : { flag: '--url', ...wishOf(asked.url) };
-  const listens = configs.map((config) => ({ ...config, listen: listenOf(config, wish) })) as [Listening, Listening];
-  const http2 = listens.filter(prefersHttp2).length;
-  const host = line?.host ?? wish.host;
-  const page = { path: wish.path, ...(host === undefined ? {} : { host }) };
-  return listens.map((side): Side => ({
-    ...side, page,
-    load: asked.load === undefined ? defaultLoad(side, http2 === 2 ? 10 : 1, threads) : loadFor(side, asked.load),
-  })) as [Side, Side];
+export function sidesOf(given: readonly Given[], asked: Asked, threads: number): Side[] {
+  const wishes = given.map((side) => wishFor(side, asked));
+  const listens = given.map((side, index): Listening => ({ ...side, listen: listenOf(side, wishes[index] as Wish) }));
+  const streams = listens.every(prefersHttp2) ? 10 : 1;
+  return listens.map((side, index): Side => {
+    const { path, host } = wishes[index] as Wish;
+    const line = asked.load.of(side.name);
+    return {
+      ...side, page: { path, ...(host === undefined ? {} : { host }) },
+      load: line === undefined ? defaultLoad(side, streams, threads) : loadFor(side, line),
+    };
+  });
 }
 
-type Listening = Pick<Side, 'given' | 'config' | 'listen'>;
+/** What is asked of a side, by the URL that is for all, its own load's, or its own address. */
+function wishFor({ given, name, source }: Given, asked: Asked): Wish {
+  const text = asked.load.of(name);
+  const line = text === undefined ? undefined : ofLoad(text);
+  if (asked.url !== undefined && line?.url !== undefined) throw new UserError('--url and the URL in --load: leave one of them out', 2);
+  const wish: Wish = asked.url === undefined ? { flag: '--load', path: '/', ...line?.url } : { flag: '--url', ...wishOf(asked.url) };
+  const host = line?.host ?? wish.host;
+  if (source.kind !== 'address') return { ...wish, ...(host === undefined ? {} : { host }) };
+  const { url } = source;
+  const isAsked = asked.url !== undefined || line?.url !== undefined;
+  if (url.path !== '/' && isAsked) throw new UserError(`${wish.flag} and the path of ${given}, ${url.path}: leave one of them out`, 2);
+  const own = host ?? url.host;
+  return { ...wish, path: isAsked ? wish.path : url.path, ...(own === undefined ? {} : { host: own }) };
+}
+
+type Listening = Omit<Side, 'load' | 'page'>;
 type Wish = Partial<UrlParts> & { path: string; flag: string };
 
-function ofLoad<T>(read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    throw error instanceof UserError ? new UserError(`--load: ${error.message}`, 2) : error;
-  }
-}
+const ofLoad = (line: string, scheme?: UrlParts['scheme']): LoadLine => asWords(() => loadOfLine(line, scheme), '--load: ');
 
 function wishOf(url: string): Partial<UrlParts> & { path: string } {
-  try {
-    return url.startsWith('/') ? { path: urlParts(`http://localhost${url}`, '--url').path } : urlParts(url, '--url');
-  } catch (error) {
-    throw error instanceof UserError ? new UserError(`${error.message}, and no path such as /index.html`, 2) : error;
-  }
+  if (url.startsWith('/')) return { path: urlParts(`http://localhost${url}`, '--url').path };
+  if (!url.includes('://')) throw new UserError(`--url: "${url}" is no URL such as http://localhost/index.html, and no path such as /index.html`, 2);
+  return asWords(() => urlParts(url, '--url'));
 }
 
+/** What is not known of a command or an address shows when it is tried. */
+const unknown = { http2: true, hosts: [] };
+
 /** The address that is loaded: the only one, or the one that the URL's scheme and port name. */
-function listenOf({ given, config: { listens } }: Given, { scheme, port, flag }: Wish): Listen {
+function listenOf({ given, source }: Given, { scheme, port, flag }: Wish): Listen {
+  if (source.kind === 'command') return { ...unknown, port: 0, tls: scheme === 'https' };
+  if (source.kind === 'address') {
+    const { scheme: own, port: ownPort } = source.url;
+    if (scheme !== undefined && scheme !== own) throw new UserError(`${flag} says ${scheme}://, and ${given} is ${source.origin}: write ${own}://`, 2);
+    return { ...unknown, port: ownPort ?? defaultPort[own], tls: own === 'https' };
+  }
+  const { listens } = source.config;
   const all = listens.map((listen) => `${listen.port}${listen.tls ? ' (TLS)' : ''}`).join(', ');
   const [first, ...others] = listens;
   if (first === undefined) throw new UserError(`${given} listens on no TCP port: there is nothing to load`);
@@ -80,15 +97,17 @@ function listenOf({ given, config: { listens } }: Given, { scheme, port, flag }:
   }
   // Where there is one only, its number is as good as any: the address is another one anyway.
   if (others.length === 0 || (port === undefined && fitting.length === 1)) return fitting[0] as Listen;
-  const wanted = port ?? { http: 80, https: 443 }[scheme];
+  const wanted = port ?? defaultPort[scheme];
   const found = fitting.find((listen) => listen.port === wanted);
   if (found === undefined) throw new UserError(`${flag} says port ${wanted} over ${scheme}, and ${given} listens on the ports ${all}: name one of them, such as --url ${scheme}://localhost:${(fitting[0] as Listen).port}/`, 2);
   return found;
 }
 
-/** Whether it is HTTP/2 that browsers would speak with it: without TLS they speak HTTP/1.1 where they can. */
-function prefersHttp2({ listen }: Listening): boolean {
-  return listen.http2 && (listen.tls || listen.http2Only === true);
+const defaultPort = { http: 80, https: 443 } as const;
+
+/** Whether it is known to be HTTP/2 that browsers would speak with it: without TLS they speak HTTP/1.1 where they can. */
+function prefersHttp2({ listen, source }: Listening): boolean {
+  return source.kind === 'config' && listen.http2 && (listen.tls || listen.http2Only === true);
 }
 
 function defaultLoad(side: Listening, streams: number, threads: number): LoadProfile {
@@ -100,7 +119,7 @@ function defaultLoad(side: Listening, streams: number, threads: number): LoadPro
 
 /** The load of a line, if the config speaks its protocol. */
 function loadFor({ given, listen }: Listening, line: string): LoadProfile {
-  const { load } = ofLoad(() => loadOfLine(line, listen.tls ? 'https' : 'http'));
+  const { load } = ofLoad(line, listen.tls ? 'https' : 'http');
   const problem = problemOfProtocol(load.protocol, listen);
   if (problem !== undefined) throw new UserError(`--load: ${load.command} is ${protocolNames(load.protocol)}, and ${given} ${problem}`, 2);
   return load;
@@ -112,11 +131,13 @@ function problemOfProtocol(protocol: LoadProfile['protocol'], { port, http2, htt
   return `does not speak HTTP/2 on port ${port}: take wrk, or h2load --h1`;
 }
 
-/** What a reader has to know of two sides that are not loaded alike. */
-export function differences([a, b]: readonly [Side, Side]): string[] {
+/** What a reader has to know of sides that are not loaded alike. */
+export function differences(sides: readonly Side[]): string[] {
   const over = ({ given, load }: Side): string => `${given} is loaded over ${protocolNames(load.protocol)}`;
+  const encrypting = sides.filter(({ listen }) => listen.tls);
   return [
-    ...(isHttp2(a) === isHttp2(b) ? [] : [`The protocols differ: ${over(a)}, ${over(b)}; part of what is seen is theirs.`]),
-    ...(a.listen.tls === b.listen.tls ? [] : [`Only ${(a.listen.tls ? a : b).given} encrypts (TLS): part of what is seen is its cost.`]),
+    ...(new Set(sides.map(isHttp2)).size === 1 ? [] : [`The protocols differ: ${sides.map(over).join(', ')}; part of what is seen is theirs.`]),
+    ...(encrypting.length === 0 || encrypting.length === sides.length ? []
+      : [`Only ${enumeration(encrypting.map(({ given }) => given))} ${encrypting.length === 1 ? 'encrypts' : 'encrypt'} (TLS): part of what is seen is its cost.`]),
   ];
 }

@@ -1,53 +1,53 @@
-// npm run compare: two configs of a person's own, as they are.
-import { existsSync } from 'node:fs';
-import { readdir, readFile, realpath, rm } from 'node:fs/promises';
-import path from 'node:path';
+// npm run compare: two sides or more of a person's own, as they are.
+import { rm } from 'node:fs/promises';
 import { UserError } from '../errors.ts';
 import { divideCores, type Cores } from '../runner/cores.ts';
 import { makePlan } from '../runner/plan.ts';
 import { readProcessors } from '../runner/processors.ts';
-import { nearest } from '../scenario/nearest.ts';
+import { startServer, temporaryFolder, workersFor } from '../servers/index.ts';
 import { fromCallersFolder, typed } from '../setup/paths.ts';
-import { readOwnConfig, startServer, temporaryFolder, workersFor } from '../servers/index.ts';
-import { comparisonOf, serverOf, type Tried } from './compare-scenario.ts';
-import { sidesOf, type Given, type Side } from './compare-sides.ts';
+import { readSides, requirePermission, serverNames, type Given } from './compare-given.ts';
+import { comparisonOf, sameSides, serverOf, type LaunchOf, type Tried } from './compare-scenario.ts';
+import { sidesOf, type Side } from './compare-sides.ts';
+import { ofSides } from './of-sides.ts';
 import { perform, type ServerBinaries } from './perform.ts';
 import { readRunOptions, runFlags, type RunOptions } from './run-options.ts';
-import { flagLines, readWords, type Flag } from './words.ts';
+import { flagLines, readWords, wholeNumber, type Flag } from './words.ts';
 
 const compareFlags = {
   'url': { value: 'URL', help: 'a path, or a URL whose port says which of several addresses (/)' },
-  'load': { value: '"wrk -c 100 -d 10"', help: 'a command line of wrk, h2load, ab, weighttp or vegeta (100 connections)' },
+  'load': { value: '"wrk -c 100 -d 10"', repeated: true, help: 'a command line of wrk, h2load, ab, weighttp or vegeta (100 connections); NAME="…" for one side' },
+  'port': { value: 'PORT', repeated: true, help: 'of a command that has its own port; NAME=PORT for one side' },
+  'bin': { value: 'nginx=PATH', repeated: true, help: 'another build of a server; NAME:nginx=PATH for one side' },
+  'host': { value: 'HOST', repeated: true, help: 'an address beyond this machine that you may load' },
   ...runFlags,
 } as const satisfies Record<string, Flag>;
-
-interface CompareOptions extends RunOptions {
-  /** As the person wrote them. */
-  files: readonly string[];
-  url?: string;
-  load?: string;
-}
 
 /**
  * Returns the exit code; 2 without any words, where it prints the help. Throws UserError and Interrupted.
  */
 export async function compareCommand(args: readonly string[]): Promise<number> {
-  const options = readCompareOptions(args);
+  const { positionals, flags, lists } = readWords(args, compareFlags);
+  const options = readRunOptions(flags);
   if (options.help || args.length === 0) {
     console.log(help.join('\n'));
     return options.help ? 0 : 2;
   }
-  const files = twoFiles(options.files);
+  const given = await readSides(positionals, typed('compare'));
+  const names = given.map(({ name }) => name);
+  requirePermission(given, lists.get('host') ?? []);
   const cores = divideCores(readProcessors(), { server: options.serverCpus, generator: options.generatorCpus });
-  const configs = [await readGiven(files[0]), await readGiven(files[1])] as const;
-  const sides = sidesOf([...configs], options, cores.generatorCpus.length);
-  const sameFile = await isSame(sides);
+  const url = flags.get('url');
+  const sides = sidesOf(given, { ...(url === undefined ? {} : { url }), load: ofSides('--load', lists.get('load') ?? [], names) }, cores.generatorCpus.length);
+  const launch = readLaunch(given, lists);
+  const same = await sameSides(sides, launch);
   return perform({
-    servers: [...new Set(configs.map(({ config }) => config.server))],
+    servers: [...new Set(given.flatMap(({ name, source }) => (source.kind === 'config' && launch(name).binary === undefined ? [source.config.server] : [])))],
     cores,
     async prepare(binaries, signal) {
-      const tried = [await tryOnce(sides[0], cores, binaries, options, signal), await tryOnce(sides[1], cores, binaries, options, signal)] as const;
-      const { scenario, said } = comparisonOf(tried, sameFile);
+      const tried: Tried[] = [];
+      for (const side of sides) tried.push(await tryOnce(side, launch, cores, binaries, options, signal));
+      const { scenario, said } = comparisonOf(tried, launch, same);
       for (const line of said) (options.json ? console.error : console.log)(line);
       return makePlan(scenario, scenario.variants, cores, { ...options, exact: false });
     },
@@ -55,57 +55,49 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
 }
 
 const help = [
-  `${typed('compare')} A.conf B.conf [flags]`,
+  `${typed('compare')} SIDE SIDE … [flags]`,
   '',
-  'Compares two configs of nginx, h2o or nghttpd as they are. What cannot be used here (addresses, logs, pid file, user) is',
-  'redirected and said; the files are not touched. B is faster or slower than A. A config of nghttpd has one flag a line.',
+  'Compares two to sixteen servers. The first is what the others are faster or slower than. A side is one of:',
+  '  a.conf                        a config of nginx, h2o or nghttpd as it is, which is not touched: what cannot be used here',
+  '                                (addresses, logs, pid file, user) is redirected and said; nghttpd\'s has one flag a line',
+  '  \'node server.js\'              a command; {port} in it, and PORT in its environment, say where to listen on 127.0.0.1',
+  '  http://127.0.0.1:8080/        what runs there already; beyond this machine with --host',
+  'NAME=SIDE names one: old=a.conf new=b.conf',
   '',
   ...flagLines(compareFlags),
 ];
 
-function readCompareOptions(args: readonly string[]): CompareOptions {
-  const { positionals, flags } = readWords(args, compareFlags);
-  const [url, load] = [flags.get('url'), flags.get('load')];
-  return {
-    ...readRunOptions(flags),
-    files: positionals,
-    ...(url === undefined ? {} : { url }),
-    ...(load === undefined ? {} : { load }),
+/** Reads what the flags say of how each side is started. Throws UserError (exit code 2). */
+function readLaunch(given: readonly Given[], lists: ReadonlyMap<string, readonly string[]>): LaunchOf {
+  const names = given.map(({ name }) => name);
+  const ports = ofSides('--port', lists.get('port') ?? [], names);
+  const binaries = new Map(serverNames.map((server) => [server, ofSides('--bin', binariesOf(server, lists.get('bin') ?? []), names)]));
+  const commands = given.filter(({ source }) => source.kind === 'command');
+  if (lists.has('port') && commands.length === 0) throw new UserError('--port is for a command, and no side is one', 2);
+  return (name) => {
+    const { source } = given.find((side) => side.name === name) as Given;
+    const port = source.kind === 'command' ? ports.of(name) : undefined;
+    const binary = source.kind === 'config' ? binaries.get(source.config.server)?.of(name) : undefined;
+    return {
+      ...(port === undefined ? {} : { port: wholeNumber('--port', port, 65_535) }),
+      ...(binary === undefined ? {} : { binary: fromCallersFolder(binary) }),
+    };
   };
 }
 
-function twoFiles([a, b, extra]: readonly string[]): [string, string] {
-  if (a === undefined || b === undefined) throw new UserError(`compare wants two configs${a === undefined ? '' : `, and ${a} is one`}: ${typed('compare')} A.conf B.conf`, 2);
-  if (extra !== undefined) throw new UserError(`two configs at a time: "${extra}" is one word too many`, 2);
-  return [a, b];
+/** What `--bin` says of one server, as ofSides reads it: `nginx=/a` is `/a`, and `new:nginx=/a` is `new=/a`. */
+function binariesOf(server: string, values: readonly string[]): string[] {
+  return values.flatMap((value) => {
+    const [, name, called = '', file = ''] = /^(?:([a-z0-9-]+):)?([a-z0-9]+)=(.+)$/s.exec(value) ?? [];
+    if (!serverNames.some((one) => one === called)) throw new UserError(`--bin ${value}: write ${serverNames.join('=PATH, ')}=PATH, or NAME:nginx=PATH for one side`, 2);
+    return called === server ? [name === undefined ? file : `${name}=${file}`] : [];
+  });
 }
 
-/** Reads what a config says. Throws UserError in one line. */
-async function readGiven(given: string): Promise<Given> {
-  const file = fromCallersFolder(given);
-  if (!existsSync(file)) {
-    const names = await readdir(path.dirname(file)).catch((): string[] => []);
-    throw new UserError(`there is no file ${file}${names.length === 0 ? '' : `: did you mean ${path.join(path.dirname(given), nearest(path.basename(file), names))}?`}`, 2);
-  }
-  return { given, config: await readOwnConfig(file) };
-}
-
-/** Whether both say the same, so that what differs is noise. Throws UserError for one file that is named twice. */
-async function isSame([a, b]: readonly [Side, Side]): Promise<boolean> {
-  const files = [a.config.file, b.config.file] as const;
-  const [realA, realB] = await Promise.all(files.map((file) => realpath(file)));
-  if (realA === realB) throw new UserError(`${a.given} and ${b.given} are the same file: to see what noise alone does here, compare it with a copy of it`, 2);
-  const [bytesA, bytesB] = await Promise.all(files.map((file) => readFile(file)));
-  if (bytesA === undefined || bytesB === undefined || !bytesA.equals(bytesB) || a.listen.port !== b.listen.port) return false;
-  if (path.dirname(files[0]) === path.dirname(files[1])) return true;
-  // Elsewhere, what is relative to them may be something else: what nginx includes, and all that the others serve.
-  return a.config.server === 'nginx' && !/\binclude\s+["']?[^/\s"']/.test(bytesA.toString('utf8'));
-}
-
-/** Starts the config once, to see that it runs here and what it answers. Throws UserError that names it. */
-async function tryOnce(side: Side, cores: Cores, binaries: ServerBinaries, { trustConfig }: CompareOptions, signal: AbortSignal): Promise<Tried> {
-  const { given, config: { file }, load, page } = side;
-  const spec = serverOf(side);
+/** Starts a side once, to see that it runs here and what it answers. Throws UserError that names it. */
+async function tryOnce(side: Side, launch: LaunchOf, cores: Cores, binaries: ServerBinaries, { trustConfig }: RunOptions, signal: AbortSignal): Promise<Tried> {
+  const { given, source, load, page } = side;
+  const spec = serverOf(side, launch(side.name));
   const folder = await temporaryFolder();
   try {
     const server = await startServer(spec, {
@@ -124,7 +116,7 @@ async function tryOnce(side: Side, cores: Cores, binaries: ServerBinaries, { tru
     await server.stop();
     return { ...side, bodyBytes: server.bodyBytes, redirections: server.redirections };
   } catch (error) {
-    if (!(error instanceof UserError) || error.message.includes(file)) throw error;
+    if (!(error instanceof UserError) || (source.kind === 'config' && error.message.includes(source.config.file))) throw error;
     throw new UserError(`${given}: ${error.message}`, error.exitCode);
   } finally {
     await rm(folder, { recursive: true, force: true });

@@ -6,6 +6,8 @@ import { unknownWord } from '../scenario/nearest.ts';
 export interface Flag {
   /** How the value is called in the help, e.g. "N"; absent for a switch. */
   value?: string;
+  /** It may be given more than once. */
+  repeated?: true;
   help: string;
 }
 
@@ -16,6 +18,8 @@ export interface Words {
   positionals: string[];
   /** Values by flag name without dashes; '' for a switch that was given. */
   flags: ReadonlyMap<string, string>;
+  /** All values of those that may be repeated, in their order. */
+  lists: ReadonlyMap<string, readonly string[]>;
 }
 
 /** @throws UserError (exit code 2) for a flag that is unknown, given twice, lacks its value, or has one and takes none */
@@ -24,20 +28,31 @@ export function readWords(args: readonly string[], known: Readonly<Record<string
   const { tokens } = parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
   const positionals: string[] = [];
   const flags = new Map<string, string>();
+  const lists = new Map<string, string[]>();
   for (const token of tokens) {
     if (token.kind === 'positional') positionals.push(token.value);
     if (token.kind !== 'option') continue;
     const flag = Object.hasOwn(known, token.name) ? known[token.name] : undefined;
     if (flag === undefined) throw unknownWord('flag', token.rawName, Object.keys(known).map((name) => `--${name}`));
-    if (flags.has(token.name)) throw new UserError(`${token.rawName} is given twice`, 2);
+    if (flags.has(token.name) && flag.repeated === undefined) throw new UserError(`${token.rawName} is given twice`, 2);
     if (flag.value === undefined && token.value !== undefined) throw new UserError(`${token.rawName} takes no value`, 2);
     // A forgotten value would swallow the next flag.
     if (flag.value !== undefined && (token.value === undefined || token.value === '' || (!token.inlineValue && token.value.startsWith('--')))) {
       throw new UserError(`${token.rawName} needs a value: ${token.rawName} ${flag.value}`, 2);
     }
     flags.set(token.name, token.value ?? '');
+    if (flag.repeated) lists.set(token.name, [...lists.get(token.name) ?? [], token.value as string]);
   }
-  return { positionals, flags };
+  return { positionals, flags, lists };
+}
+
+/** Reads a word; what is wrong with it gets `before` in front and the exit code of wrong words (2). Throws UserError. */
+export function asWords<T>(read: () => T, before = ''): T {
+  try {
+    return read();
+  } catch (error) {
+    throw error instanceof UserError ? new UserError(before + error.message, 2) : error;
+  }
 }
 
 /** One line per flag. */

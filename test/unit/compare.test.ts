@@ -3,8 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { compareCommand } from '../../lib/cli/compare.ts';
-import { comparisonOf, namesOf, type Tried } from '../../lib/cli/compare-scenario.ts';
-import { sidesOf, type Asked, type Given, type Side } from '../../lib/cli/compare-sides.ts';
+import { isLoopback, namesOf, readSides, requirePermission, type Given, type Source } from '../../lib/cli/compare-given.ts';
+import { comparisonOf, sameSides, type Launch, type Tried } from '../../lib/cli/compare-scenario.ts';
+import { sidesOf, type Side } from '../../lib/cli/compare-sides.ts';
+import { ofSides } from '../../lib/cli/of-sides.ts';
 import { isRunnable } from '../../lib/scenario/catalogue.ts';
 import type { Listen, OwnConfig } from '../../lib/servers/index.ts';
 
@@ -12,9 +14,16 @@ const plain: Listen = { port: 80, tls: false, http2: false, hosts: [] };
 const tls: Listen = { port: 443, tls: true, http2: false, hosts: [] };
 const h2: Listen = { ...tls, http2: true };
 const config = (server: OwnConfig['server'], ...listens: Listen[]): OwnConfig => ({ server, file: `/etc/${server}.conf`, workers: 1, listens });
-const a = (of: OwnConfig): Given => ({ given: 'a.conf', config: { ...of, file: '/x/a.conf' } });
-const b = (of: OwnConfig): Given => ({ given: 'b.conf', config: { ...of, file: '/x/b.conf' } });
-const sides = (one: OwnConfig, other: OwnConfig, asked: Asked = {}, threads = 1): [Side, Side] => sidesOf([a(one), b(other)], asked, threads);
+const configSide = (name: string, of: OwnConfig): Given => ({ name, given: `${name}.conf`, source: { kind: 'config', config: { ...of, file: `/x/${name}.conf` } } });
+const commandSide = (name: string, command: string): Given => ({ name, given: name, source: { kind: 'command', command, program: command.split(' ')[0] as string } });
+const addressSide = async (url: string): Promise<Given> => (await readSides([url, 'x=http://localhost/'], 'compare'))[0] as Given;
+/** As the flags --url and --load. */
+interface Asked { url?: string; load?: string | string[] }
+const asked = ({ url, load = [] }: Asked, given: readonly Given[]): Parameters<typeof sidesOf>[1] => (
+  { ...(url === undefined ? {} : { url }), load: ofSides('--load', [load].flat(), given.map(({ name }) => name)) });
+const sidesFor = (given: readonly Given[], wanted: Asked = {}, threads = 1): Side[] => sidesOf(given, asked(wanted, given), threads);
+const sides = (one: OwnConfig, other: OwnConfig, wanted: Asked = {}, threads = 1): [Side, Side] => sidesFor([configSide('a', one), configSide('b', other)], wanted, threads) as [Side, Side];
+const asTheyAre = (): Launch => ({});
 const nginx = config('nginx', plain);
 const nginxH2 = config('nginx', h2);
 const nghttpd = config('nghttpd', { ...plain, port: 8080, http2: true, http2Only: true });
@@ -102,7 +111,67 @@ describe('names', () => {
     [['/x/Ä.conf', '/y/ö.conf'], ['x-config', 'y-config']],
     [['/conf', '/x/conf.d'], ['conf', 'x-conf']],
   ])('of %j are %j', (files, names) => {
-    expect(namesOf(files as string[])).toEqual(names);
+    expect(namesOf((files as string[]).map((file) => ({ source: { kind: 'config', config: { ...nginx, file } } })))).toEqual(names);
+  });
+});
+
+describe('sides of other kinds', () => {
+  test('a name, or what tells them apart', async () => {
+    const commands = (...lines: string[]): { source: Source }[] => lines.map((line) => commandSide('x', line)).map(({ source }) => ({ source }));
+    expect(namesOf(commands('caddy file-server --root www', '/usr/sbin/lighttpd -D'))).toEqual(['caddy', 'lighttpd']);
+    expect(namesOf(commands('node a.js', 'node b.js'))).toEqual(['node-a-js', 'node-b-js']);
+    expect(namesOf(commands('node a.js', 'node a.js'))).toEqual(['node-a', 'node-b']);
+    expect((await readSides(['old=node a.js', 'node b.js', 'http://127.0.0.1:8080/x'], 'compare')).map(({ name, given }) => [name, given]))
+      .toEqual([['old', 'old'], ['node', 'node'], ['127-0-0-1', '127-0-0-1']]);
+  });
+
+  test('a command speaks HTTP/1.1 unless the load says otherwise, and TLS where the URL says so', () => {
+    const given = [commandSide('one', 'node a.js'), configSide('b', nginxH2)];
+    expect(sidesFor(given).map(({ load }) => load.command)).toEqual(['wrk -c 100 -t 1 -d 10', 'h2load -c 100 -m 1 -t 1 -D 10']);
+    expect(sidesFor(given, { load: ['one=wrk -c 7', 'h2load -c 3 -m 4 -n 9'] }).map(({ load }) => [load.connections, load.protocol])).toEqual([[7, 'http/1.1'], [3, 'h2']]);
+    expect(sidesFor([commandSide('one', 'node a.js')], { url: 'https://localhost/a', load: 'h2load -c 1 -n 1' })[0]).toMatchObject({ listen: { tls: true }, load: { protocol: 'h2' }, page: { path: '/a' } });
+  });
+
+  test('an address has its own path and host, unless another path is asked for', async () => {
+    const given = [configSide('a', nginx), await addressSide('http://www.example.com:8080/own?x=1')];
+    expect(sidesFor(given).map(({ page }) => page)).toEqual([{ path: '/' }, { path: '/own?x=1', host: 'www.example.com:8080' }]);
+    expect(() => sidesFor(given, { url: '/other' })).toThrow(/^--url and the path of www-example-com, \/own\?x=1: leave one of them out$/);
+    const plainAddress = [await addressSide('http://127.0.0.1:8080')];
+    expect(sidesFor(plainAddress, { url: '/other' })[0]).toMatchObject({ page: { path: '/other' }, listen: { port: 8080, tls: false } });
+    expect(() => sidesFor(plainAddress, { url: 'https://localhost/' })).toThrow(/^--url says https:\/\/, and 127-0-0-1 is http:\/\/127\.0\.0\.1:8080: write http:\/\/$/);
+  });
+
+  test.each([['127.0.0.1', true], ['127.9.9.9', true], ['::1', true], ['localhost', true], ['a.localhost', true], ['10.0.0.1', false], ['::', false], ['0.0.0.0', false], ['127.0.0.1.example.com', false], ['localhost.example.com', false]])(
+    '%s is on this machine: %s', (hostname, expected) => expect(isLoopback(hostname)).toBe(expected));
+
+  test('beyond this machine only what is named twice is loaded', async () => {
+    const given = [configSide('a', nginx), await addressSide('http://[2001:db8::1]/')];
+    expect(() => requirePermission(given, [])).toThrow('add --host 2001:db8::1 ');
+    expect(() => requirePermission(given, ['2001:db8::1'])).not.toThrow();
+  });
+
+  test('what starts each: a port, another build, an address', () => {
+    const given = [commandSide('one', 'node a.js'), configSide('b', nginx), configSide('c', nginx)];
+    const launch = (name: string): Launch => (name === 'one' ? { port: 3000 } : name === 'c' ? { binary: '/opt/nginx' } : {});
+    const { scenario } = comparisonOf(sidesFor(given).map((side): Tried => ({ ...side, bodyBytes: 1, redirections: [] })), launch, []);
+    expect(scenario.variants.map(({ server }) => server)).toEqual([
+      { name: 'command', command: 'node a.js', folder: expect.stringMatching(/^\//), port: 3000 },
+      { name: 'nginx', config: ['/x/b.conf'], workers: 1, asIs: {} },
+      { name: 'nginx', config: ['/x/c.conf'], workers: 1, asIs: {}, binary: '/opt/nginx' },
+    ]);
+    expect(scenario.title).toBe('one, b.conf and c.conf');
+  });
+
+  test('which of them are the same', async () => {
+    const lines = ['node a.js', 'node b.js', 'node a.js', 'node a.js'];
+    const given = sidesFor(lines.map((line, index) => commandSide(`s${index}`, line)));
+    const names = async (launch: (name: string) => Launch): Promise<string[][]> => (await sameSides(given, launch)).map((group) => group.map(({ name }) => name));
+    expect(await names(asTheyAre)).toEqual([['s0', 's2', 's3']]);
+    expect(await names((name) => (name === 's2' ? { port: 80 } : {}))).toEqual([['s0', 's3']]);
+    const tried = given.map((side): Tried => ({ ...side, bodyBytes: 1, redirections: [] }));
+    const { scenario } = comparisonOf(tried, asTheyAre, await sameSides(given, asTheyAre));
+    expect(scenario).not.toHaveProperty('control');
+    expect(scenario.footnotes).toEqual(['s0, s2 and s3 are the same: what differs between them is noise.']);
   });
 });
 
@@ -113,7 +182,7 @@ describe('the scenario', () => {
   };
 
   test('has both as they are', () => {
-    const { scenario, said } = comparisonOf(tried(nginx, nginx, [615, 615]), false);
+    const { scenario, said } = comparisonOf(tried(nginx, nginx, [615, 615]), asTheyAre, []);
     expect(scenario).toMatchObject({
       name: 'compare', title: 'a.conf against b.conf', page: { path: '/', bodyBytes: 615 }, footnotes: [],
       variants: [
@@ -129,15 +198,15 @@ describe('the scenario', () => {
 
   test('says which of several ports it is, that bodies and protocols differ, and that both are the same', () => {
     const two = config('nginx', { ...plain, port: 81 }, h2);
-    const [one, other] = sidesOf([a(two), b(nginx)], { load: 'wrk -c 3 http://localhost:81/' }, 1);
-    const { scenario } = comparisonOf([{ ...one, bodyBytes: 10_000, redirections: [] }, { ...other, bodyBytes: 1, redirections: [] }], true);
+    const [one, other] = sides(two, nginx, { load: 'wrk -c 3 http://localhost:81/' });
+    const { scenario } = comparisonOf([{ ...one, bodyBytes: 10_000, redirections: [] }, { ...other, bodyBytes: 1, redirections: [] }], asTheyAre, [[one, other]]);
     expect(scenario.variants.filter(isRunnable).map(({ server }) => server)).toMatchObject([{ asIs: { port: 81 } }, { asIs: {} }]);
     expect(scenario).toMatchObject({ control: true, page: { bodyBytes: 10_000 }, variants: [{}, { page: { path: '/', bodyBytes: 1 } }] });
     expect(scenario.footnotes).toEqual([
-      'Both files are the same, byte for byte: what differs is noise.',
-      'The bodies differ: a.conf answers with 10,000 B, b.conf with 1 B; part of what is seen is theirs.',
+      'Both sides are the same: what differs is noise.',
+      'The bodies differ: a.conf answers with 10,000 B, b.conf 1 B; part of what is seen is theirs.',
     ]);
-    const mixed = comparisonOf(tried(nginxH2, nginx, [5, 5]), false).scenario;
+    const mixed = comparisonOf(tried(nginxH2, nginx, [5, 5]), asTheyAre, []).scenario;
     expect(mixed.variants[1]?.load?.protocol).toBe('http/1.1');
     expect(mixed.footnotes).toEqual([
       'The protocols differ: a.conf is loaded over HTTP/2 over TLS, b.conf is loaded over HTTP/1.1; part of what is seen is theirs.',
@@ -146,9 +215,9 @@ describe('the scenario', () => {
   });
 
   test('redirections are said once where they are equal but for the port', () => {
-    const { said } = comparisonOf(tried(nginx, nginx, [1, 1], [['listen 80 → 127.0.0.1:40001', 'user x → nobody'], ['listen 80 → 127.0.0.1:40002']]), false);
+    const { said } = comparisonOf(tried(nginx, nginx, [1, 1], [['listen 80 → 127.0.0.1:40001', 'user x → nobody'], ['listen 80 → 127.0.0.1:40002']]), asTheyAre, []);
     expect(said).toEqual(['a, b: listen 80 → 127.0.0.1, a free port', 'a: user x → nobody']);
-    const other = comparisonOf(tried(nginx, nginx, [1, 1], [['proxy_pass http://127.0.0.1:3000: what runs there is loaded too', 'listen 127.0.0.1:80 → 127.0.0.1:40001'], []]), false);
+    const other = comparisonOf(tried(nginx, nginx, [1, 1], [['proxy_pass http://127.0.0.1:3000: what runs there is loaded too', 'listen 127.0.0.1:80 → 127.0.0.1:40001'], []]), asTheyAre, []);
     expect(other.said).toEqual(['a: proxy_pass http://127.0.0.1:3000: what runs there is loaded too', 'a: listen 127.0.0.1:80 → 127.0.0.1, a free port']);
   });
 });
@@ -172,13 +241,24 @@ describe('words that are wrong', () => {
   });
 
   test.each<[string[], RegExp, 1 | 2]>([
-    [['a.conf'], /^compare wants two configs, and a\.conf is one: npm run compare -- A\.conf B\.conf$/, 2],
-    [['--quick'], /^compare wants two configs: npm run/, 2],
-    [['a.conf', 'b.conf', 'c.conf'], /^two configs at a time: "c\.conf" is one word too many$/, 2],
-    [['a.conf', 'a.conf'], /^a\.conf and a\.conf are the same file/, 2],
-    [['a.conf', './link.conf'], /^a\.conf and \.\/link\.conf are the same file/, 2],
-    [['a.conf', 'emtpy.conf'], /^there is no file .*\/emtpy\.conf: did you mean empty\.conf\?$/, 2],
-    [['nowhere/a.conf', 'b.conf'], /^there is no file .*\/nowhere\/a\.conf$/, 2],
+    [['a.conf'], /^compare wants two sides or more, and a\.conf is one: npm run compare -- A\.conf B\.conf$/, 2],
+    [['--quick'], /^compare wants two sides or more: npm run/, 2],
+    [Array.from({ length: 17 }, () => 'a.conf'), /^compare takes at most 16 sides, and these are 17$/, 2],
+    [['a.conf', 'emtpy.conf'], /^there is no file .*\/emtpy\.conf, and no program emtpy\.conf: did you mean empty\.conf\?$/, 2],
+    [['nowhere/a.conf', 'b.conf'], /^there is no file .*\/nowhere\/a\.conf, and no program nowhere\/a\.conf$/, 2],
+    [['x=a.conf', 'x=b.conf'], /^two sides are named x: give another name, such as x-2=…$/, 2],
+    [['a.conf', "node 'server.js"], /a ' is open to the end of the line: close it$/, 2],
+    [['a.conf', 'node a.js | tee log'], /a pipe is for a shell: write sh -c '…'$/, 2],
+    [['a.conf', 'PORT=80 node a.js'], /PORT=80 sets a variable, which is for a shell: write env PORT=80 node a\.js$/, 2],
+    [['a.conf', 'ftp://localhost/'], /"ftp:\/\/localhost\/" is no URL/, 2],
+    [['a.conf', 'http://example.com/'], /^http:\/\/example\.com is not on this machine: add --host example\.com if you may load it$/, 2],
+    [['a.conf', 'b.conf', '--host', 'example.com'], /^--host example\.com: no side is an address there$/, 2],
+    [['a.conf', 'b.conf', '--port', '3000'], /^--port is for a command, and no side is one$/, 2],
+    [['a.conf', 'c=node x.js', '--port', 'c=0'], /^--port 0: give a whole number from 1 to 65535$/, 2],
+    [['a.conf', 'b.conf', '--bin', 'apache=/x'], /^--bin apache=\/x: write nginx=PATH, h2o=PATH, nghttpd=PATH, or NAME:nginx=PATH for one side$/, 2],
+    [['a.conf', 'b.conf', '--load', 'd=wrk'], /^there is no side "d": did you mean [ab]\?/, 2],
+    [['a.conf', 'b.conf', '--load', 'wrk', '--load', 'wrk -c 2'], /^--load is given twice for all sides$/, 2],
+    [['a.conf', 'b.conf', '--load', 'b='], /^--load b=: there is nothing behind b=$/, 2],
     [['a.conf', 'folder'], /folder is a folder, not a file$/, 1],
     [['a.conf', 'empty.conf'], /empty\.conf/, 1],
     [['a.conf', 'apache.conf'], /apache\.conf.*Apache/, 1],
@@ -198,7 +278,7 @@ describe('words that are wrong', () => {
     expect(await compareCommand([])).toBe(2);
     expect(await compareCommand(['--help'])).toBe(0);
     expect(print.mock.calls[0]).toEqual(print.mock.calls[1]);
-    expect(String(print.mock.calls[0])).toMatch(/^npm run compare -- A\.conf B\.conf \[flags\]\n/);
+    expect(String(print.mock.calls[0])).toMatch(/^npm run compare -- SIDE SIDE … \[flags\]\n/);
     for (const flag of ['--url URL', '--load "wrk', '--rounds', '--fail-if']) expect(String(print.mock.calls[0])).toContain(flag);
     print.mockRestore();
   });

@@ -1,0 +1,147 @@
+// The sides of a comparison as a person names them: config files, commands, and addresses of what runs already.
+import { accessSync, constants, existsSync, statSync } from 'node:fs';
+import { open, readdir } from 'node:fs/promises';
+import { isIP } from 'node:net';
+import path from 'node:path';
+import { UserError } from '../errors.ts';
+import { shellPipeline } from '../scenario/load/shell-words.ts';
+import { nearest } from '../scenario/nearest.ts';
+import type { ServerName } from '../scenario/model.ts';
+import { urlParts, type UrlParts } from '../scenario/url.ts';
+import { readOwnConfig, type OwnConfig } from '../servers/index.ts';
+import { fromCallersFolder } from '../setup/paths.ts';
+import { asWords } from './words.ts';
+
+export type Source =
+  | { kind: 'config'; config: OwnConfig }
+  | { kind: 'command'; command: string; program: string }
+  | { kind: 'address'; origin: string; hostname: string; url: UrlParts };
+
+/** A side, and what it is called: `name` in tables, `given` in sentences. */
+export interface Given { name: string; given: string; source: Source }
+
+/** Those whose configs are known. */
+export const serverNames: readonly ServerName[] = ['nginx', 'h2o', 'nghttpd'];
+
+/** Beside more of them a table is no longer read, and each has too small a part of the time. */
+const mostSides = 16;
+
+/** NAME=SIDE. In lower case: what stands before a command in upper case is a variable of its environment. */
+const named = /^([a-z0-9][a-z0-9-]{0,62})=(.+)$/s;
+
+/**
+ * @param words as the person wrote them
+ * @throws UserError (exit code 2) for what is none of the three, or is named twice; in one line for a config that cannot be read
+ */
+export async function readSides(words: readonly string[], typed: string): Promise<Given[]> {
+  if (words.length < 2) throw new UserError(`compare wants two sides or more${words[0] === undefined ? '' : `, and ${words[0]} is one`}: ${typed} A.conf B.conf`, 2);
+  if (words.length > mostSides) throw new UserError(`compare takes at most ${mostSides} sides, and these are ${words.length}`, 2);
+  const sides: (Omit<Given, 'name'> & { name: string | undefined })[] = [];
+  for (const word of words) sides.push(await readSide(word));
+  const names = namesOf(sides);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice !== undefined) throw new UserError(`two sides are named ${twice}: give another name, such as ${twice}-2=…`, 2);
+  // A command or an address would be as long in each sentence as it is here.
+  return sides.map(({ given, source, name: own }, index): Given => {
+    const name = names[index] as string;
+    return { name, source, given: own !== undefined || source.kind !== 'config' ? name : given };
+  });
+}
+
+async function readSide(word: string): Promise<Omit<Given, 'name'> & { name: string | undefined }> {
+  const [, name, rest = word] = (existsSync(fromCallersFolder(word)) ? undefined : named.exec(word)) ?? [];
+  return { name, given: rest, source: await readSource(rest) };
+}
+
+async function readSource(word: string): Promise<Source> {
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(word)) return readAddress(word);
+  const file = fromCallersFolder(word);
+  if (existsSync(file)) return await isProgram(file) ? readCommand(word) : { kind: 'config', config: await readOwnConfig(file) };
+  if (/\s/.test(word.trim()) || isOnPath(word.trim())) return readCommand(word);
+  const names = await readdir(path.dirname(file)).catch((): string[] => []);
+  throw new UserError(`there is no file ${file}, and no program ${word}${names.length === 0 ? '' : `: did you mean ${path.join(path.dirname(word), nearest(path.basename(file), names))}?`}`, 2);
+}
+
+function readAddress(word: string): Source {
+  const url = asWords(() => urlParts(word, 'compare'));
+  const { origin, hostname } = new URL(word);
+  return { kind: 'address', origin, hostname: hostname.replace(/^\[|\]$/g, ''), url };
+}
+
+function readCommand(command: string): Source {
+  const [words = [], ...others] = asWords(() => shellPipeline(command, `'${command}'`));
+  const [program] = words.map(({ text }) => text);
+  if (program === undefined) throw new UserError(`'${command}' is no command: name a program`, 2);
+  if (others.length > 0) throw new UserError(`'${command}': a pipe is for a shell: write sh -c '…'`, 2);
+  if (/^\w+=/.test(program)) throw new UserError(`'${command}': ${program} sets a variable, which is for a shell: write env ${command}`, 2);
+  return { kind: 'command', command, program };
+}
+
+/** Whether a file is run, rather than read: a config may have a mode that lets it be run, too. */
+async function isProgram(file: string): Promise<boolean> {
+  if (!statSync(file).isFile()) return false;
+  try {
+    accessSync(file, constants.X_OK);
+  } catch {
+    return false;
+  }
+  const handle = await open(file);
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(4), 0, 4, 0);
+    const start = buffer.toString('latin1', 0, bytesRead);
+    return start.startsWith('#!') || start === '\x7fELF';
+  } finally {
+    await handle.close();
+  }
+}
+
+function isOnPath(program: string): boolean {
+  return !program.includes('/') && (process.env.PATH ?? '').split(':').some((folder) => folder !== '' && existsSync(path.join(folder, program)));
+}
+
+/**
+ * Nothing beyond this machine is loaded that was not named for it.
+ * @param hosts that the person names once more
+ * @throws UserError (exit code 2)
+ */
+export function requirePermission(sides: readonly Given[], hosts: readonly string[]): void {
+  const others = sides.flatMap(({ source }) => (source.kind === 'address' && !isLoopback(source.hostname) ? [source] : []));
+  const open = others.find(({ hostname }) => !hosts.includes(hostname));
+  if (open !== undefined) throw new UserError(`${open.origin} is not on this machine: add --host ${open.hostname} if you may load it`, 2);
+  const idle = hosts.find((host) => !others.some(({ hostname }) => hostname === host));
+  if (idle !== undefined) throw new UserError(`--host ${idle}: no side is an address there`, 2);
+}
+
+/** Whether it is this machine that answers there, whatever it is called elsewhere. */
+export function isLoopback(hostname: string): boolean {
+  return hostname === '::1' || (isIP(hostname) === 4 ? hostname.startsWith('127.') : /(^|\.)localhost$/.test(hostname));
+}
+
+/**
+ * The given names; for the others what a file is called before the last dot, a command's program, an address's host, with more of it
+ * where that tells them apart, and -a, -b … where nothing does. Only a-z, 0-9 and -.
+ */
+export function namesOf(sides: readonly { name?: string | undefined; source: Source }[]): string[] {
+  const open = sides.filter(({ name }) => name === undefined);
+  const taken = new Set(sides.flatMap(({ name }) => name ?? []));
+  const tell = (names: readonly string[]): boolean => new Set(names).size === names.length && !names.some((name) => taken.has(name));
+  const short = open.map(({ source }) => shortName(source));
+  const long = open.map(({ source }) => longName(source));
+  const lettered = short.map((name, index) => (short.indexOf(name) === index && short.lastIndexOf(name) === index && !taken.has(name) ? name : `${name}-${String.fromCharCode(97 + index)}`));
+  const found = [...[short, long].find(tell) ?? lettered];
+  return sides.map(({ name }) => name ?? found.shift() as string);
+}
+
+function shortName(source: Source): string {
+  if (source.kind === 'config') return asName(path.parse(source.config.file).name) || 'config';
+  return asName(source.kind === 'command' ? path.parse(source.program).name : source.hostname) || source.kind;
+}
+
+function longName(source: Source): string {
+  if (source.kind === 'config') return [asName(path.basename(path.dirname(source.config.file))), shortName(source)].filter((part) => part !== '').join('-');
+  return asName(source.kind === 'command' ? source.command : new URL(source.origin).host).slice(0, 40).replace(/-$/, '') || source.kind;
+}
+
+function asName(text: string): string {
+  return text.toLowerCase().replace(/[^a-z0-9]+/g, '-').replace(/^-|-$/g, '');
+}
