@@ -15,6 +15,11 @@ const others: readonly [name: string, sign: RegExp][] = [
   ['Squid', /^http_port\s+\d+/m],
 ];
 
+/** How they are started in the foreground. */
+const commands: Readonly<Record<string, string>> = {
+  Apache: 'apache2 -DFOREGROUND -f', lighttpd: 'lighttpd -D -f', HAProxy: 'haproxy -db -f', Caddy: 'caddy run --config', Varnish: 'varnishd -F -f', Envoy: 'envoy -c', Traefik: 'traefik --configfile', Squid: 'squid -N -f',
+};
+
 /**
  * The server that a config is for, told by its text. Throws UserError when it is empty, another server's, a part of a
  * config, or nothing that is known.
@@ -27,7 +32,7 @@ export function recognise(text: string, file: string): OwnConfig['server'] {
   if (/^include\s[^\n]*;/m.test(bare) && !/^(?:server|location|upstream)\b/m.test(bare)) return 'nginx';
   if (lines.every((line) => /^(?:--?[A-Za-z]|\d+(?:\s+\S+\s+\S+)?$)/.test(line))) return 'nghttpd';
   const other = others.find(([, sign]) => sign.test(bare))?.[0];
-  if (other !== undefined) throw new UserError(`${file} is a config of ${other}: bakeoff runs those of nginx, h2o and nghttpd`);
+  if (other !== undefined) throw new UserError(`${file} is a config of ${other}: give the command that starts it, such as '${commands[other]} ${file}' (bakeoff knows those of nginx, h2o and nghttpd)`);
   if (/^[{ \t]*(["']?)(?:hosts|listen)\1\s*:/m.test(bare)) return 'h2o';
   if (/^(?:server|location|upstream|map)\b[^\n]*\{|^(?:listen|server_name|worker_processes)\s[^\n]*;/m.test(bare)) {
     throw new UserError(`${file} is a part of an nginx config, which http { } is not in: name the whole one, e.g. /etc/nginx/nginx.conf`);
