@@ -36,8 +36,8 @@ const oneStream = h2load('-D 10 -c 100 -m 1');
 
 export const agreements: readonly Agreement[] = [
   agreement('open_file_cache, HTTP/1.1', wrkLoad, smallPage, openFileCache(), [wrk, stockK6]),
-  agreement('open_file_cache, HTTP/2 over TLS, 100 streams', h2load('-D 10 -c 100 -m 100'), smallPage, openFileCache('keepalive-unlimited', tlsLayer), [h2loadPeer]),
-  agreement('open_file_cache, HTTP/2 without TLS, 100 streams', h2load('-D 10 -c 100 -m 100 -p h2c'), smallPage, openFileCache('keepalive-unlimited', h2cLayer), [h2loadPeer]),
+  agreement('open_file_cache, HTTP/2 over TLS', oneStream, smallPage, openFileCache('keepalive-unlimited', tlsLayer), [h2loadPeer]),
+  agreement('open_file_cache, HTTP/2 without TLS', h2load('-D 10 -c 100 -m 1 -p h2c'), smallPage, openFileCache('keepalive-unlimited', h2cLayer), [h2loadPeer]),
   agreement('nghttpd against nginx, HTTP/2 over TLS, 525,304 bytes', oneStream, largePage, [tlsNginx, nghttpd(['h2'], { workers: 1 })], [h2loadPeer]),
   agreement('h2o against nginx, HTTP/2 over TLS', oneStream, smallPage, [tlsNginx, h2o(['h2'], { workers: 1 })], [h2loadPeer]),
 ];
