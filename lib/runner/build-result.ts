@@ -2,7 +2,7 @@
 import { foundRates } from '../analysis/found-rates.ts';
 import { summarise, type MeasuredVariant } from '../analysis/summarise.ts';
 import { warningText, type Warning } from '../analysis/warnings.ts';
-import { baselineName, configOf, loadOf, networkOf, pageOf } from '../scenario/catalogue.ts';
+import { baselineName, configOf, loadOf, networkOf, pageOf, programOf } from '../scenario/catalogue.ts';
 import { knobOf } from '../scenario/knob.ts';
 import type { Load } from '../scenario/load.ts';
 import { shownHeaders } from '../scenario/load/secrets.ts';
@@ -99,7 +99,7 @@ function tableVariant(plan: Plan, variant: Variant, { kept, tried }: Known): Mea
   const { variant: { server: spec }, load } = planned;
   const outcomes = kept.map(({ round, outcomes: byName }) => ({ round, outcome: byName.get(variant.name) as VariantRound }));
   const server = outcomes.at(-1)?.outcome.server ?? tried.get(variant.name)?.server ?? {
-    name: spec.name, version: '', workers: workersFor(spec, plan.cores.serverCpus.length, plan.exact), config: configOf(spec), redirections: [],
+    name: programOf(spec), version: '', workers: workersFor(spec, plan.cores.serverCpus.length, plan.exact), config: configOf(spec), redirections: [], ...(spec.name === 'address' ? { atAddress: true as const } : {}),
   };
   return {
     ...about,
