@@ -63,8 +63,18 @@ export function buildResult({ plan, store }: RunContext, environment: Environmen
     kernelSettings: kernelSettings(known.tried),
     integrity: store === null ? null : totalIntegrity(known.kept),
     warnings: [...warnings, ...known.notes].map(warningText),
-    footnotes: [...(scenario.footnotes ?? [])],
+    footnotes: [...(scenario.footnotes ?? []), ...addressNotes(plan)],
   };
+}
+
+/** What cannot be known of what runs at an address, or done to it. */
+function addressNotes({ variants, groups }: Plan): string[] {
+  return variants.flatMap(({ variant: { name, server } }) => {
+    if (server.name !== 'address') return [];
+    const inTurns = groups.some(({ sides }) => sides.length > 1 && sides.some(({ variant }) => variant.name === name));
+    return [`${name}: what runs at ${server.origin} is on cores of its own choosing, and how much of them it uses is not known${inTurns
+      ? '; it cannot be stopped, so at the end of each turn of every side what is under way is awaited' : ''}.`];
+  });
 }
 
 function stepsOf(kept: readonly KeptRound[]): SearchStep[] {

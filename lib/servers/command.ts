@@ -45,7 +45,7 @@ interface Place { folder: string; binary: string }
 async function programIn(folder: string, program: string): Promise<string> {
   const found = program.includes('/') ? [path.resolve(folder, program)] : await findAll(program, thisMachine());
   const [first] = found;
-  if (first === undefined) throw new UserError(`there is no program ${program} on PATH: install it, or write its path`);
+  if (first === undefined) throw new UserError(`there is no program ${program} on PATH: install it, or write its path (./${program})`);
   if (!await isExecutableFile(first)) throw new UserError(`${first} is no program that can be run: ${program.includes('/') && folder !== path.dirname(first) ? `paths are meant from ${folder}` : 'see that it is there, and executable (chmod +x)'}`);
   return first;
 }
@@ -93,8 +93,9 @@ async function startOn(port: number, spec: CommandServer, options: StartOptions,
     answer = await whileItRuns(died, signal, async (until) => {
       const listening = (): Listening[] => family.usual().flatMap((pid) => listeningOf(Number(pid)));
       const [answered] = await Promise.all([waitUntilReady(check, until, readyLimitMs), untilItListens(listening, at, child.pid, name, until)]);
-      // It may have begun to listen elsewhere meanwhile.
+      // It may have begun to listen elsewhere meanwhile, or have gone to the background.
       requireLoopback(listening(), who);
+      if (child.hasExited()) throw new UserError(await died);
       return answered;
     });
   } catch (error) {

@@ -42,10 +42,10 @@ export function familyOf(pid: number, { id }: Mark, folder: string, port: number
 
   function isOurs(one: string): boolean {
     const environment = environmentOf(one);
-    const isEmpty = environment.every((text) => text === '');
-    const found = environment.includes(`${variable}=${id}`) || (isEmpty && isRenamed(one));
-    // An empty one may be about to be filled.
-    if (!found && !isEmpty) strangers.add(one);
+    const hasVariables = environment.some((text) => /^\w+=/.test(text));
+    const found = environment.includes(`${variable}=${id}`) || (!hasVariables && isRenamed(one));
+    // One without any may be about to be filled.
+    if (!found && hasVariables) strangers.add(one);
     return found;
   }
 
@@ -72,12 +72,12 @@ function ancestors(pid: string): string[] {
   return parent === '0' ? [] : [parent, ...ancestors(parent)];
 }
 
-/** Variables; none of another user's process. */
+/** Its variables, or what it has written over them; none where it has ended, or hides them. */
 function environmentOf(pid: string): string[] {
   try {
     return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0');
   } catch {
-    return ['?'];
+    return [];
   }
 }
 

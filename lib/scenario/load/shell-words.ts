@@ -83,7 +83,7 @@ function readWord(line: string, start: number, tool: string, forShell = (what: s
     const char = line.charAt(at);
     const next = line.charAt(at + 1);
     if (quote !== "'" && (char === '`' || (char === '$' && (quote === '' ? /[\w({'"]/ : /[\w({]/).test(next)))) {
-      throw forShell(char === '`' ? char : char + next);
+      throw forShell(char === '`' ? char : (/^\$(?:\w+|.)/.exec(line.slice(at)) as RegExpExecArray)[0]);
     }
     if (quote === '') {
       if (blank.test(char) || /[|&;<>()]/.test(char)) break;
