@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { median } from '../lib/analysis/statistics.ts';
 import { UserError } from '../lib/errors.ts';
 import type { Cores } from '../lib/runner/cores.ts';
-import type { Page, ServerSpec } from '../lib/scenario/model.ts';
-import { startServer, type RunningServer } from '../lib/servers/index.ts';
+import type { Page, ConfiguredServer } from '../lib/scenario/model.ts';
+import { startServer, type StartedServer } from '../lib/servers/index.ts';
 import { findGo, goEnvironment } from '../lib/setup/k6.ts';
 import { thisMachine } from '../lib/setup/machine.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
@@ -112,7 +112,7 @@ export async function k6StartSeconds(bench: Bench): Promise<number> {
 }
 
 /** Starts a server for the bench, one worker. */
-async function start(spec: ServerSpec, page: Page, connections: number, bench: Bench): Promise<RunningServer> {
+async function start(spec: ConfiguredServer, page: Page, connections: number, bench: Bench): Promise<StartedServer> {
   return startServer(spec, {
     binaries: bench.binaries, folder: await mkdtemp(join(bench.scratch, `${spec.name}-`)),
     cpus: bench.cores.serverCpus, workers: 1, page, connections, signal: bench.signal,
@@ -121,7 +121,7 @@ async function start(spec: ServerSpec, page: Page, connections: number, bench: B
 
 /** A run without errors, or none: an error is not a request that was served. */
 async function sampleOf(
-  contender: Contender, running: RunningServer, page: Page, load: BenchLoad, cpus: readonly number[], bench: Bench, where: string,
+  contender: Contender, running: StartedServer, page: Page, load: BenchLoad, cpus: readonly number[], bench: Bench, where: string,
 ): Promise<Measured> {
   console.error(`${where} · ${contender.name}`);
   const [before, startedAt] = [running.usage().cpuSeconds, performance.now()];

@@ -1,4 +1,4 @@
-import { open } from 'node:fs/promises';
+import { open, stat, truncate } from 'node:fs/promises';
 
 const tailBytes = 64 * 1024;
 
@@ -23,4 +23,20 @@ export async function lastLines(file: string, from = 0): Promise<string[]> {
   } finally {
     await handle.close();
   }
+}
+
+/** A program that says something of each request would fill the disk. */
+const mostLogBytes = 4e6;
+const boundEveryMs = 100;
+
+/**
+ * Sees to it that a log that a program appends to stays short: once it is too long it begins anew, since what matters is said last.
+ * @returns to be called when the program has ended
+ */
+export function boundLog(file: string): () => void {
+  const timer = setInterval(() => {
+    void stat(file).then(({ size }) => (size > mostLogBytes ? truncate(file) : undefined)).catch(() => undefined);
+  }, boundEveryMs);
+  timer.unref();
+  return () => clearInterval(timer);
 }

@@ -168,7 +168,7 @@ const roundFigures: Record<string, (row: RoundRow, result: Result) => Cell | und
     const other = baseline?.rounds.find((one) => one.round === round.round)?.phases[index];
     return other && (answered(phase) / phase.seconds) / (answered(other) / other.seconds);
   },
-  server_cpu_micros_per_request: ({ phase }) => (phase.serverCpuSeconds / answered(phase)) * 1e6,
+  server_cpu_micros_per_request: ({ phase }) => ((phase.serverCpuSeconds ?? NaN) / answered(phase)) * 1e6,
   // What a link carries to the generator is of its cores as well.
   generator_share: ({ variant, phase }, { environment: { generatorCpus } }) => Math.max(
     phase.generatorCpuSeconds / (phase.seconds * Math.min(variant.load.threads, generatorCpus.length)),
@@ -192,7 +192,7 @@ const linkRoundFigures: typeof roundFigures = {
   lateness_p99_ms: ({ phase }) => latestP99(phase),
   retransmits_per_request: ({ phase }) => phase.network && (phase.network.retransmits.client + phase.network.retransmits.server) / answered(phase),
   listen_overflows: ({ phase }) => phase.network?.listenOverflows,
-  server_idle_share: ({ phase }) => 1 - phase.serverCpuSeconds / phase.seconds,
+  server_idle_share: ({ phase }) => 1 - (phase.serverCpuSeconds ?? NaN) / phase.seconds,
   delay: ({ phase }) => (latestP99(phase) > 2 ? notHeld(latestP99(phase)) : 'held'),
 };
 

@@ -1,6 +1,7 @@
 // Who set the pace: the server, the generator, or neither.
 import { percent } from '../format.ts';
-import type { NetworkUse, Phase, Round, VariantResult } from '../runner/result.ts';
+import type { NetworkUse, Round, VariantResult } from '../runner/result.ts';
+import { serverCpuSecondsOf } from './phases.ts';
 import { total } from './statistics.ts';
 
 /** From this share of the cores that it can use a side is at its limit; the rest goes to the kernel, the runner and InfluxDB. */
@@ -16,9 +17,10 @@ export function atLimit(share: number | null): boolean {
 /** What tells who was at its limit: shares of 0 to 1, as in VariantResult. */
 export type Shares = Pick<VariantResult, 'serverShare' | 'generatorShare'>;
 
-/** Who was at its limit, by the cores that each used; null for a variant that was not measured. */
+/** Who was at its limit, by the cores that each used; null where that is not known, as for a variant that was not measured. */
 export function limitOf({ serverShare, generatorShare }: Shares): Limit | null {
-  if (serverShare === null || generatorShare === null) return null;
+  if (generatorShare === null) return null;
+  if (serverShare === null) return atLimit(generatorShare) ? 'generator' : null;
   if (atLimit(serverShare)) return atLimit(generatorShare) ? 'both' : 'server';
   return atLimit(generatorShare) ? 'generator' : 'neither';
 }
@@ -40,21 +42,20 @@ interface SideCores { usable: number; all: number }
 
 /**
  * Of the cores that the server can use, the share that it used in a round. What the link of a network of the run's own carries to a
- * side it carries on that side's cores: where the two together used more of all of them, it is that.
+ * side it carries on that side's cores: where the two together used more of all of them, it is that. null where the server's is not known.
  */
-export function serverShareOf(round: Round, cores: SideCores): number {
-  return shareOf(round, cores, ({ serverCpuSeconds }) => serverCpuSeconds, ({ toServer }) => toServer);
+export function serverShareOf(round: Round, cores: SideCores): number | null {
+  const cpuSeconds = serverCpuSecondsOf(round.phases);
+  return cpuSeconds === null ? null : shareOf(round, cores, cpuSeconds, ({ toServer }) => toServer);
 }
 
 /** The same, of the generator. */
 export function generatorShareOf(round: Round, cores: SideCores): number {
-  return shareOf(round, cores, ({ generatorCpuSeconds }) => generatorCpuSeconds, ({ toClient }) => toClient);
+  return shareOf(round, cores, total(round.phases, ({ generatorCpuSeconds }) => generatorCpuSeconds), ({ toClient }) => toClient);
 }
 
-function shareOf(
-  { phases }: Round, cores: SideCores, of: (phase: Phase) => number, ofLink: (cpuSeconds: NetworkUse['linkCpuSeconds']) => number,
-): number {
-  const [seconds, cpuSeconds] = [total(phases, (phase) => phase.seconds), total(phases, of)];
+function shareOf({ phases }: Round, cores: SideCores, cpuSeconds: number, ofLink: (cpuSeconds: NetworkUse['linkCpuSeconds']) => number): number {
+  const seconds = total(phases, (phase) => phase.seconds);
   const linkCpuSeconds = total(phases, ({ network }) => (network === null ? 0 : ofLink(network.linkCpuSeconds)));
   return Math.max(cpuSeconds / (seconds * cores.usable), (cpuSeconds + linkCpuSeconds) / (seconds * cores.all));
 }

@@ -61,7 +61,7 @@ export function networkResult(spec: NetworkSpec | undefined, rounds: readonly Ro
     retransmitsPerRequest: perRequest(({ retransmits }) => retransmits.client + retransmits.server),
     listenOverflows: median(seen.map(({ network }) => network.listenOverflows)),
     // A share above 1 is one of a clock that ticks.
-    serverIdleShare: Math.max(0, 1 - median(seen.map(({ phase }) => phase.serverCpuSeconds / (phase.seconds * serverCores)))),
+    serverIdleShare: Math.max(0, 1 - median(seen.map(({ phase }) => (phase.serverCpuSeconds ?? 0) / (phase.seconds * serverCores)))),
     delayHeld: directions.every((direction) => typical(direction, ({ latenessMs }) => latenessMs.p99) <= toleratedLatenessMs(spec, direction)),
   };
 }

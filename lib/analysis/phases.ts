@@ -20,6 +20,16 @@ export function roundRps(phases: readonly LoadResult[]): number {
   return total(phases, responsesOf) / total(phases, (phase) => phase.seconds);
 }
 
+/** CPU time of the server; null where that is not known. */
+export function serverCpuSecondsOf(phases: readonly Pick<Phase, 'serverCpuSeconds'>[]): number | null {
+  return phases.some(({ serverCpuSeconds }) => serverCpuSeconds === null) ? null : total(phases, ({ serverCpuSeconds }) => serverCpuSeconds ?? 0);
+}
+
+/** The same per response; NaN where it is not known, NaN or ∞ where nothing was answered. */
+export function serverCpuSecondsPerResponse(phases: readonly Phase[]): number {
+  return (serverCpuSecondsOf(phases) ?? NaN) / total(phases, responsesOf);
+}
+
 /** Requests that hung. Results of earlier versions do not tell, and count as none. */
 export function hungOf(phases: readonly Pick<LoadResult, 'hung'>[]): number {
   return total(phases, ({ hung }: { hung?: number }) => hung ?? 0);

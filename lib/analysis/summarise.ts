@@ -8,7 +8,7 @@ import { mergedLatency } from './merged.ts';
 import { latencyMetrics, percentilePerRound } from './metric.ts';
 import { networkReason, networkResult } from './network.ts';
 import { noiseOf, type RoundNoise } from './noise.ts';
-import { phaseResults, responsesOf, roundRps, successRatioOf, trafficOf } from './phases.ts';
+import { phaseResults, responsesOf, roundRps, serverCpuSecondsOf, serverCpuSecondsPerResponse, successRatioOf, trafficOf } from './phases.ts';
 import { rateOf } from './rate.ts';
 import { noiseFloorOf } from './rounds-needed.ts';
 import { effectShare } from './shares.ts';
@@ -95,18 +95,19 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
   const phases = rounds.flatMap((round) => round.phases);
   const requests = total(phases, (phase) => phase.requests);
   const cores = usableCores(variant, { server: facts.serverCores, generator: facts.generatorCores });
-  const answered = rounds.filter((round) => total(round.phases, responsesOf) > 0);
+  const answered = rounds.filter((round) => total(round.phases, responsesOf) > 0 && serverCpuSecondsOf(round.phases) !== null);
+  const serverShares = rounds.flatMap((round) => serverShareOf(round, { usable: cores.server, all: facts.serverCores }) ?? []);
   const { p50, p99, max } = mergedLatency(phases.map((phase) => phase.latencyMs));
   return {
     ...about,
     rps: { median: foundRates([variant])[0]?.rate ?? median(rpsPerRound(variant)) },
     serverCpuMicrosPerRequest: answered.length === 0 ? null : {
-      median: median(answered.map((round) => 1e6 * cpuSecondsPerResponse(round))),
+      median: median(answered.map((round) => 1e6 * serverCpuSecondsPerResponse(round.phases))),
     },
     latencyMs: { p50, p99, max },
     errorsPerMillion: requests === 0 ? null : (total(phases, (phase) => phase.errors.total) / requests) * 1e6,
     successRatio: successRatioOf(phases),
-    serverShare: median(rounds.map((round) => serverShareOf(round, { usable: cores.server, all: facts.serverCores }))),
+    serverShare: serverShares.length === 0 ? null : median(serverShares),
     generatorShare: median(rounds.map((round) => generatorShareOf(round, { usable: cores.generator, all: facts.generatorCores }))),
     network: networkResult(variant.network, rounds, cores.server),
     traffic: trafficOf(rounds),
@@ -143,7 +144,7 @@ function contender(facts: RunFacts, variant: MeasuredVariant, result: VariantRes
     name: variant.name,
     rounds: variant.rounds.map(({ round }) => round),
     rps: rpsPerRound(variant),
-    cpu: variant.rounds.map(cpuSecondsPerResponse),
+    cpu: variant.rounds.map((round) => serverCpuSecondsPerResponse(round.phases)),
     successRatio: successRatioOf(variant.rounds.flatMap((round) => round.phases)) ?? 0,
     latency: Object.fromEntries(latencyMetrics.map((metric) => [metric, percentilePerRound(variant.rounds, metric)])) as Contender['latency'],
     rateIsSet: variant.load.rate !== undefined,
@@ -186,7 +187,3 @@ function rpsPerRound({ rounds, found }: MeasuredVariant): number[] {
   return rounds.map((round) => roundRps(round.phases));
 }
 
-/** Of the server; NaN or ∞ where nothing was answered. */
-function cpuSecondsPerResponse({ phases }: Round): number {
-  return total(phases, (phase) => phase.serverCpuSeconds) / total(phases, responsesOf);
-}

@@ -126,8 +126,8 @@ function baselineWarning(measured: readonly MeasuredVariant[], { name, against }
 export function warningText(warning: Warning): string {
   switch (warning.kind) {
     case 'generator-limit':
-      return `${warning.variant}: the generator${warning.hasLink ? ' with the link, whose packets to it run on its cores,' : ''} was at its limit (${usedCores(warning.shares.generatorShare)}) and the server was not `
-        + `(${percent(warning.shares.serverShare ?? 0)}): the server can do more than this; ${warning.hasOtherCores ? 'a load with more threads (-t) would use the generator\'s other cores' : 'give the generator more cores with --generator-cpus'}`;
+      return `${warning.variant}: the generator${warning.hasLink ? ' with the link, whose packets to it run on its cores,' : ''} was at its limit (${usedCores(warning.shares.generatorShare)}) and `
+        + `${warning.shares.serverShare === null ? 'how busy the server was is not known: it may do' : `the server was not (${percent(warning.shares.serverShare)}): the server can do`} more than this; ${warning.hasOtherCores ? 'a load with more threads (-t) would use the generator\'s other cores' : 'give the generator more cores with --generator-cpus'}`;
     case 'failures':
       return `${warning.variant}: ${failures(warning)} among ${whole(warning.requests)} requests: requests/s alone do not compare`;
     case 'delay-not-held':

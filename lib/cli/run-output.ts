@@ -13,12 +13,12 @@ import type { RunProgress } from '../report/run-progress.ts';
 import { findingLines, headingLines, loadText, nothingLines, storedLine, type Heading } from '../report/sentences.ts';
 import { terminalReport } from '../report/terminal.ts';
 import { estimatedSeconds, expectedRounds } from '../runner/estimate.ts';
-import { makePlan, serversOf, type Plan, type PlanDraft } from '../runner/plan.ts';
+import { makePlan, type Plan, type PlanDraft } from '../runner/plan.ts';
 import type { Comparison, Environment, Result } from '../runner/result.ts';
 import { resultJson } from '../runner/result-json.ts';
 import { writeWhole } from '../runner/results-folder.ts';
 import type { RunEvents, RunOutcome } from '../runner/run.ts';
-import { loadOf, networkOf, pageOf } from '../scenario/catalogue.ts';
+import { loadOf, networkOf, pageOf, programOf } from '../scenario/catalogue.ts';
 import { failIfCode } from './fail-if.ts';
 import type { RunOptions } from './run-options.ts';
 
@@ -27,6 +27,7 @@ export function headingOf(plan: Plan, environment: Environment): Heading {
   const { scenario, variants, cores } = plan;
   const { k6, ...others } = environment.versions;
   const { fewest, most } = expectedRounds(plan);
+  const named = (atAddress: boolean): string[] => [...new Set(variants.flatMap(({ variant: { server } }) => ((server.name === 'address') === atAddress ? [programOf(server)] : [])))];
   return {
     scenario: scenario.name,
     load: listed(variants.map(({ variant, load }) => loadText(loadOf(scenario, variant), load))),
@@ -37,7 +38,8 @@ export function headingOf(plan: Plan, environment: Environment): Heading {
     seconds: estimatedSeconds(plan, fewest),
     estimated: true,
     ...(most === fewest ? {} : { atMost: { rounds: most, seconds: estimatedSeconds(plan, most) } }),
-    server: serversOf(plan).map((name) => `${name} ${others[name]}`).join(', '),
+    server: named(false).map((name) => `${name} ${others[name] ?? ''}`.trim()).join(', '),
+    addresses: named(true),
     k6: `k6 ${k6}`,
     serverCpus: cores.serverCpus,
     generatorCpus: cores.generatorCpus,

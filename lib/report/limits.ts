@@ -13,20 +13,21 @@ export function coresText(cpus: readonly number[]): string {
 
 /** One sentence on who was at its limit. */
 export function limitLines(result: Result): string[] {
-  const measured = result.variants.filter((variant) => limitOf(variant) !== null);
-  if (measured.length === 0) return [];
-  return [sharesCores(result.environment) ? sharedSentence(measured, result.environment) : ownCoresSentence(measured, result.environment)];
+  const measured = result.variants.filter(({ generatorShare }) => generatorShare !== null);
+  // Of what runs at an address nothing is shared that is known.
+  if (sharesCores(result.environment)) return known(measured).length === 0 ? [] : [sharedSentence(known(measured), result.environment)];
+  return measured.length === 0 ? [] : [ownCoresSentence(measured, result.environment)];
 }
 
 function ownCoresSentence(measured: readonly VariantResult[], { serverCpus, generatorCpus }: Environment): string {
   const usable = (variant: VariantResult): { server: number; generator: number } => (
     usableCores(variant, { server: serverCpus.length, generator: generatorCpus.length })
   );
-  const servers = [...new Set(measured.map(({ server }) => server?.name ?? ''))];
+  const servers = [...new Set(known(measured).map(({ server }) => server?.name ?? ''))];
   const shares = [
     ...servers.map((name) => {
-      const its = measured.filter(({ server }) => server?.name === name);
-      return `${withLink(name, its)} at ${percentRange(its.map(({ serverShare }) => serverShare as number))} of ${coresOf(its.map((one) => usable(one).server))}`;
+      const its = known(measured).filter(({ server }) => server?.name === name);
+      return `${withLink(name, its)} at ${percentRange(its.map(({ serverShare }) => serverShare))} of ${coresOf(its.map((one) => usable(one).server))}`;
     }),
     `${withLink('the generator', measured)} at ${percentRange(measured.map(({ generatorShare }) => generatorShare as number))} of ${coresOf(measured.map((one) => usable(one).generator))}`,
   ].join(', ');
@@ -41,6 +42,13 @@ function ownCoresSentence(measured: readonly VariantResult[], { serverCpus, gene
   return `${words}: ${shares}${reason === '' ? '' : `; ${reason}`}.`;
 }
 
+type Known = VariantResult & { serverShare: number };
+
+/** Those whose server's CPU time is known. */
+function known(measured: readonly VariantResult[]): Known[] {
+  return measured.filter((variant): variant is Known => variant.serverShare !== null);
+}
+
 /** The link of a network of the run's own runs on both sides' cores. */
 function withLink(side: string, measured: readonly VariantResult[]): string {
   return `${side}${measured.some(({ network }) => network !== null) ? ' with the link' : ''}`;
@@ -50,13 +58,13 @@ function withLink(side: string, measured: readonly VariantResult[]): string {
 const allOfThem = 0.9;
 
 /** On shared cores each side takes what the other one leaves: the sum says whether they were used up. */
-function sharedSentence(measured: readonly VariantResult[], { serverCpus, generatorCpus }: Environment): string {
+function sharedSentence(measured: readonly Known[], { serverCpus, generatorCpus }: Environment): string {
   const all = { server: serverCpus.length, generator: generatorCpus.length };
   // Shares are by the cores that a side can use; here by all of them, so that they add up.
   const used = measured.map((variant) => {
     const usable = usableCores(variant, all);
     return {
-      server: ((variant.serverShare as number) * usable.server) / all.server, generator: ((variant.generatorShare as number) * usable.generator) / all.generator,
+      server: (variant.serverShare * usable.server) / all.server, generator: ((variant.generatorShare as number) * usable.generator) / all.generator,
     };
   });
   const words = used.every(({ server, generator }) => server + generator >= allOfThem) ? 'and used them up' : 'and did not use them up';

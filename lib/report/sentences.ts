@@ -37,7 +37,10 @@ export interface Heading {
   estimated: boolean;
   /** Before a run that may take more rounds than `rounds`, when its verdicts need them: what it comes to at most. */
   atMost?: { rounds: number; seconds: number };
+  /** Those that bakeoff starts; '' of none. */
   server: string;
+  /** What runs already, by its host; absent: nothing. */
+  addresses?: readonly string[];
   k6: string;
   serverCpus: readonly number[];
   generatorCpus: readonly number[];
@@ -47,7 +50,7 @@ export interface Heading {
 
 /** Two lines: what is measured, and on what. */
 export function headingLines(heading: Heading): string[] {
-  const { server, k6, serverCpus, generatorCpus } = heading;
+  const { server, addresses = [], k6, serverCpus, generatorCpus } = heading;
   const sizes = [...new Set([heading.bodyBytes].flat())].map((bytes) => `${whole(bytes)} B`);
   return [
     [
@@ -55,7 +58,10 @@ export function headingLines(heading: Heading): string[] {
       ...(heading.network === '' ? [] : [heading.network]), `${roundsText(heading)}, ${timeText(heading)}`,
     ].join(' · '),
     [
-      sharesCores(heading) ? `${server} and ${k6} on ${coresText(serverCpus)}, shared` : `${server} on ${coresText(serverCpus)}, ${k6} on ${coresText(generatorCpus)}`,
+      [
+        ...(server === '' ? [`${k6} on ${coresText(generatorCpus)}`] : sharesCores(heading) ? [`${server} and ${k6} on ${coresText(serverCpus)}, shared`] : [`${server} on ${coresText(serverCpus)}`, `${k6} on ${coresText(generatorCpus)}`]),
+        ...addresses.map((address) => `${address} where it runs`),
+      ].join(', '),
       heading.kernel, heading.cpuModel,
     ].join(' · '),
   ];

@@ -2,7 +2,7 @@
 import { foundRates } from '../analysis/found-rates.ts';
 import { summarise, type MeasuredVariant } from '../analysis/summarise.ts';
 import { warningText, type Warning } from '../analysis/warnings.ts';
-import { baselineName, configOf, loadOf, networkOf, pageOf } from '../scenario/catalogue.ts';
+import { baselineName, configOf, loadOf, networkOf, pageOf, programOf } from '../scenario/catalogue.ts';
 import { knobOf } from '../scenario/knob.ts';
 import type { Load } from '../scenario/load.ts';
 import { shownHeaders } from '../scenario/load/secrets.ts';
@@ -63,8 +63,18 @@ export function buildResult({ plan, store }: RunContext, environment: Environmen
     kernelSettings: kernelSettings(known.tried),
     integrity: store === null ? null : totalIntegrity(known.kept),
     warnings: [...warnings, ...known.notes].map(warningText),
-    footnotes: [...(scenario.footnotes ?? [])],
+    footnotes: [...(scenario.footnotes ?? []), ...addressNotes(plan)],
   };
+}
+
+/** What cannot be known of what runs at an address, or done to it. */
+function addressNotes({ variants, groups }: Plan): string[] {
+  return variants.flatMap(({ variant: { name, server } }) => {
+    if (server.name !== 'address') return [];
+    const inTurns = groups.some(({ sides }) => sides.length > 1 && sides.some(({ variant }) => variant.name === name));
+    return [`${name}: what runs at ${server.origin} is on cores of its own choosing, and how much of them it uses is not known${inTurns
+      ? '; it cannot be stopped, so at the end of each turn of every side what is under way is awaited' : ''}.`];
+  });
 }
 
 function stepsOf(kept: readonly KeptRound[]): SearchStep[] {
@@ -99,7 +109,7 @@ function tableVariant(plan: Plan, variant: Variant, { kept, tried }: Known): Mea
   const { variant: { server: spec }, load } = planned;
   const outcomes = kept.map(({ round, outcomes: byName }) => ({ round, outcome: byName.get(variant.name) as VariantRound }));
   const server = outcomes.at(-1)?.outcome.server ?? tried.get(variant.name)?.server ?? {
-    name: spec.name, version: '', workers: workersFor(spec, plan.cores.serverCpus.length, plan.exact), config: configOf(spec), redirections: [],
+    name: programOf(spec), version: '', workers: workersFor(spec, plan.cores.serverCpus.length, plan.exact), config: configOf(spec), redirections: [], ...(spec.name === 'address' ? { atAddress: true as const } : {}),
   };
   return {
     ...about,

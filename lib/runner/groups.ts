@@ -9,7 +9,10 @@ export interface Group {
   sides: readonly PlannedVariant[];
   /** The mean length of a turn. */
   sliceSeconds: number;
-  /** No server is stopped: at the end of a turn what is under way is awaited. The proof compares both. */
+  /**
+   * No server is stopped: at the end of a turn what is under way is awaited. So it is for all of a group with an address, that cannot
+   * be stopped: a drain costs each of them the same part of a turn then. The proof compares both.
+   */
   drains?: boolean;
 }
 
@@ -29,6 +32,9 @@ const longestAwaySeconds = 0.1;
 
 /** At a rate no side is saturated, and latency is the answer: what begins and ends a turn shall be a small part of it, as `npm run bench -- proof-latency` tries. */
 const rateSliceSeconds = 0.25;
+
+/** Where sides drain, what that takes shall be a small part of a turn, which is this long at least. The engine's longest is the last. */
+const drain = { part: 0.1, leastSliceSeconds: 0.1, longestSliceSeconds: 10 };
 
 /** Descriptors of k6 beside the connections, as the engine counts them. */
 export const otherFiles = 64;
@@ -94,5 +100,32 @@ function bytesOf({ connections, streams }: Load, { bodyBytes }: Pick<Page, 'body
 
 function groupOf(sides: readonly PlannedVariant[]): Group {
   const hasRate = sides.some(({ load }) => isAtRate(load));
-  return { sides, sliceSeconds: hasRate ? rateSliceSeconds : Math.min(sliceSeconds, longestAwaySeconds / sides.length) };
+  const shortest = hasRate ? rateSliceSeconds : Math.min(sliceSeconds, longestAwaySeconds / sides.length);
+  if (!sides.some(isAtAddress)) return { sides, sliceSeconds: shortest };
+  return { sides, sliceSeconds: Math.max(shortest, drain.leastSliceSeconds), drains: true };
+}
+
+function isAtAddress({ variant }: PlannedVariant): boolean {
+  return variant.server.name === 'address';
+}
+
+/**
+ * The group with turns that are long enough for its drains.
+ * @param answerSeconds that a variant took to answer when it was tried
+ */
+export function withDrains(group: Group, answerSeconds: (variant: string) => number): Group {
+  if (group.drains !== true) return group;
+  const longest = Math.max(0, ...group.sides.filter(isAtAddress).map(({ variant }) => answerSeconds(variant.name)));
+  return { ...group, sliceSeconds: Math.min(drain.longestSliceSeconds, Math.max(group.sliceSeconds, longest / drain.part)) };
+}
+
+/** Commands that have fixed a port which another one of their group has too, so that they cannot be alive together, and why, as a clause. */
+export function portsTaken({ sides }: Group): [variant: string, why: string][] {
+  const taken = new Map<number, string>();
+  return sides.flatMap(({ variant: { name, server } }): [string, string][] => {
+    if (server.name !== 'command' || server.port === undefined) return [];
+    const other = taken.get(server.port);
+    taken.set(server.port, other ?? name);
+    return other === undefined ? [] : [[name, `it listens on port ${server.port}, as ${other} does (write {port} where it can be told one)`]];
+  });
 }

@@ -5,7 +5,7 @@ import { UserError } from '../errors.ts';
 import { duration } from '../format.ts';
 import type { AlternateOptions, LoadOptions, LoadPlan, SearchPlan, SideOptions } from '../k6/load-plan.ts';
 import { mostSteps, type SearchStart } from '../k6/rate-search.ts';
-import { baselineName, fitVariantLoad, isConfigured, isRunnable, networkOf, pageOf, type RunnableVariant } from '../scenario/catalogue.ts';
+import { baselineName, fitVariantLoad, isConfigured, isRunnable, networkOf, pageOf, programOf, type RunnableVariant } from '../scenario/catalogue.ts';
 import { atRates } from '../scenario/at-rates.ts';
 import { isAtRate, type Load } from '../scenario/load.ts';
 import type { Arrivals, Page, Scenario, ServerName, Variant, Within } from '../scenario/model.ts';
@@ -178,9 +178,9 @@ const patience = 20;
 
 /**
  * What is loaded: the page, at the server's address, from which network namespace (its path; undefined: the machine's), and the
- * server's process group.
+ * server's process group, where bakeoff started it.
  */
-export interface Target { url: string; netns?: string | undefined; processGroup: number }
+export interface Target { url: string; netns?: string | undefined; processGroup?: number | undefined }
 
 /**
  * What k6 gets for a group in one round.
@@ -202,8 +202,8 @@ export function loadPlanFor(
       return {
         ...loadOptions(load, target, pageOf(scenario, variant)),
         ...(maySpin(plan.cores, load, target) ? { spin: true } : {}),
-        ...(sides.length === 1 || drains ? {} : { processes: [target.processGroup] }),
-        tags: { variant: variant.name, server: variant.server.name, protocol: load.protocol, phase: String(number) },
+        ...(sides.length === 1 || drains || target.processGroup === undefined ? {} : { processes: [target.processGroup] }),
+        tags: { variant: variant.name, server: programOf(variant.server), protocol: load.protocol, phase: String(number) },
       };
     }),
     slice: goDuration(sliceSeconds),

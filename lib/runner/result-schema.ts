@@ -21,6 +21,9 @@ const roundNumber = whole(1, 10 * mostRounds);
 /** A part of the page's name and of paths. */
 const runName = v.pipe(text, v.regex(/^[A-Za-z0-9-]{1,230}$/, 'may have letters, digits and - only'));
 
+/** Of a person's own command, or the host of an address. A part of paths. */
+const program = v.pipe(text, v.regex(/^(?!\.\.?$)[^/\p{Cc}]{1,255}$/u, 'may have no / in it'));
+
 const distributionFields = each(['min', 'mean', 'sd', 'withinSd', 'max'], figure);
 const distribution = exactly<Distribution>()(open(distributionFields));
 const latencyFields = { ...distributionFields, ...each(['p50', 'p75', 'p90', 'p95', 'p99', 'p999'], figure) };
@@ -61,7 +64,7 @@ const networkUse = exactly<NetworkUse>()(open({
   toServer: linkTraffic, toClient: linkTraffic, retransmits: open(each(['client', 'server'], count)), listenOverflows: count, linkCpuSeconds: bothWays,
 }));
 const phase = exactly<Phase>()(open({
-  ...loadResultFields, ...each(['serverCpuSeconds', 'serverRssBytes', 'generatorCpuSeconds'], figure), noise: orNull(noise), network: orNull(networkUse),
+  ...loadResultFields, ...each(['serverCpuSeconds', 'serverRssBytes'], orNull(figure)), generatorCpuSeconds: figure, noise: orNull(noise), network: orNull(networkUse),
 }));
 const round = exactly<Round>()(open({ round: roundNumber, phases: list(phase) }));
 
@@ -90,7 +93,7 @@ const load = v.pipe(
 
 const variant = exactly<VariantResult>()(open({
   name,
-  server: orNull(open({ name, version: text, workers: count, config: texts, redirections: texts })),
+  server: orNull(open({ name: program, version: text, workers: count, config: texts, redirections: texts, atAddress: orAbsent(trueOrAbsent) })),
   publishedOnly: orAbsent(text), load, published: orNull(publishedForm(open)), note: orAbsent(text), series: orAbsent(name), rounds: list(round),
   rps: orNull(median), serverCpuMicrosPerRequest: orNull(median), latencyMs: orNull(open(each(['p50', 'p99', 'max'], figure))),
   ...each(['errorsPerMillion', 'successRatio', 'serverShare', 'generatorShare'], orNull(figure)),

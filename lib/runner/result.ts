@@ -175,12 +175,13 @@ export interface KernelSetting {
   variants: string[];
 }
 
-/** One load phase of a round. `serverCpuSeconds`: whole process tree, within the engine's window. */
+/** One load phase of a round. */
 export interface Phase extends LoadResult {
-  serverCpuSeconds: number;
-  serverRssBytes: number;
+  /** Of all its processes, within the engine's window; null of what runs at an address. */
+  serverCpuSeconds: number | null;
+  serverRssBytes: number | null;
   generatorCpuSeconds: number;
-  /** null where /proc/stat does not tell. */
+  /** null where /proc/stat does not tell, and where what ran at an address, on whichever cores, cannot be told from others. */
   noise: Noise | null;
   /** null on loopback. */
   network: NetworkUse | null;
@@ -237,6 +238,8 @@ export interface VariantResult {
     name: string; version: string; workers: number; config: readonly string[];
     /** What of a person's own config runs otherwise than it says, one line each; empty for shipped ones. */
     redirections: readonly string[];
+    /** It ran there already, on cores of its own choosing. */
+    atAddress?: true;
   } | null;
   /** Why nobody can run it here; only where `server` is null. */
   publishedOnly?: string;
@@ -257,7 +260,7 @@ export interface VariantResult {
   rounds: Round[];
   /** Responses per second; null when the variant was not run here. */
   rps: { median: number } | null;
-  /** Per response; null where nothing was answered. */
+  /** Per response; null where nothing was answered, and of what runs at an address. */
   serverCpuMicrosPerRequest: { median: number } | null;
   /** Of all responses of all rounds. */
   latencyMs: { p50: number; p99: number; max: number } | null;
@@ -267,7 +270,8 @@ export interface VariantResult {
   successRatio: number | null;
   /**
    * Median share of the cores that it can use (one per worker, one per thread) that each side used; 1 is all. With the link, which
-   * carries what goes to a side on that side's cores, it is that of all of these, where the two used more of them.
+   * carries what goes to a side on that side's cores, it is that of all of these, where the two used more of them. The server's is
+   * null of what runs at an address.
    */
   serverShare: number | null;
   generatorShare: number | null;

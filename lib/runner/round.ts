@@ -7,10 +7,10 @@ import { whole } from '../format.ts';
 import type { PhaseOutcome } from '../k6/load-plan.ts';
 import type { LinkCounts, LinkReport } from '../network/link-messages.ts';
 import { openNetwork, type Network } from '../network/network.ts';
-import { configOf, networkOf, pageOf } from '../scenario/catalogue.ts';
+import { configOf, networkOf, pageOf, programOf } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
 import type { ServerName, Within } from '../scenario/model.ts';
-import { endWithUs, startServer, stoppedIn, watchUpstreams, whyNotStoppable, workersFor, type RunningServer } from '../servers/index.ts';
+import { endWithUs, isStarted, startServer, stoppedIn, watchUpstreams, whyNotStoppable, workersFor, type Answer, type RunningServer } from '../servers/index.ts';
 import { checkRound, serverSamplePoints, type RoundIntegrity, type Store } from '../store/index.ts';
 import { machineClock } from './clock.ts';
 import { sharesCores, type Cores } from './cores.ts';
@@ -84,7 +84,7 @@ function roundFolder(runFolder: string, round: number): string {
 /** What a server said of itself when it was tried, and which kernel settings its network has; none on loopback. */
 export interface Tried {
   server: VariantRound['server'];
-  bodyBytes: number;
+  answer: Answer;
   settings: Network['settings'];
   /** Why it cannot take turns with others; absent where it can. */
   whyAlone: string | undefined;
@@ -114,14 +114,15 @@ export async function tryServers(context: RunContext): Promise<ReadonlyMap<strin
 
 async function tryServer(context: RunContext, planned: PlannedVariant, folder: string): Promise<Tried> {
   const { server, network, stop } = await openStage(context, planned, folder).catch((error: unknown) => withName(planned.variant.name, error));
-  const whyAlone = whyNotStoppable(server.pid);
+  const whyAlone = isStarted(server) ? whyNotStoppable(server.pid, server.processes()) : undefined;
   await stop();
-  return { server: serverFacts(planned, server), bodyBytes: server.bodyBytes, settings: network?.settings ?? [], whyAlone };
+  return { server: serverFacts(planned, server), answer: server.answer, settings: network?.settings ?? [], whyAlone };
 }
 
 /** What the result says of a server. */
-function serverFacts({ variant }: PlannedVariant, { name, version, workers, redirections }: RunningServer): VariantRound['server'] {
-  return { name, version, workers, config: configOf(variant.server), redirections };
+function serverFacts({ variant }: PlannedVariant, server: RunningServer): VariantRound['server'] {
+  const { name, version, workers, redirections } = server;
+  return { name, version, workers, config: configOf(variant.server), redirections, ...(isStarted(server) ? {} : { atAddress: true }) };
 }
 
 /**
@@ -137,11 +138,12 @@ export async function runGroup(context: RunContext, group: Group, place: number,
   const folder = join(roundFolder(context.folder, attempt.round), `k6-${place}`);
   await mkdir(folder, { recursive: true });
   const stages = await openStages(context, group, attempt.round);
-  const unguards = stages.map(({ server }) => context.interrupt.guard(server.pid));
+  const pids = stages.flatMap(({ server }) => (isStarted(server) ? [server.pid] : []));
+  const unguards = pids.map((pid) => context.interrupt.guard(pid));
   let release: (() => Promise<void>) | undefined;
   try {
-    release = await endWithUs(stages.map(({ server }) => server.pid));
-    const alarmsOf = ({ planned: { variant }, server }: Stage): Promise<LogAlarms> => alarmsIn(server.logFile, variant.server.name);
+    release = await endWithUs(pids);
+    const alarmsOf = async ({ planned: { variant }, server }: Stage): Promise<LogAlarms> => (isStarted(server) ? alarmsIn(server.logFile, variant.server.name) : {});
     const measured = await underLoad(context, group, stages, attempt, folder).catch(async (error: unknown) => {
       throw error instanceof RoundFailure ? withCrash(error, await Promise.all(stages.map(alarmsOf))) : error;
     });
@@ -151,7 +153,7 @@ export async function runGroup(context: RunContext, group: Group, place: number,
     // All of them before anything is stored for good: a round is whole or is not.
     const sound = stages.map(({ planned, server }, side) => {
       const measurement = measured[side] as Measurement;
-      const all = phasesOf(measurement, planned.load, context.plan.cores, server);
+      const all = phasesOf(measurement, planned.load, context.plan.cores, server, stages.every((one) => isStarted(one.server)));
       // Which step of a search is told is known once it is sound.
       requireSound(planned, measurement, { all, told: within === undefined ? all : [] }, server, alarms[side] as LogAlarms);
       const search = within === undefined ? undefined : searched(planned, measurement, all, server, side, within);
@@ -269,6 +271,9 @@ function serverOf(
   });
 }
 
+/** What runs at an address. */
+const notSampled = { usage: () => ({ cpuSeconds: 0, rssBytes: 0 }), stoppedPid: () => undefined };
+
 const onLoopback = { ofLink: () => 0, ofLinkToServer: () => 0 };
 
 /** What k6, a side's server and the link left to be put together. */
@@ -303,7 +308,7 @@ async function underLoad(context: RunContext, group: Group, stages: readonly Sta
     cpus: cores.generatorCpus,
     before: network?.client.enter,
     loadPlan: loadPlanFor(context.plan, group, round, stages.map(({ planned: { variant }, server }) => (
-      { url: server.origin + pageOf(scenario, variant).path, netns: network?.client.netns, processGroup: server.pid }
+      { url: server.origin + pageOf(scenario, variant).path, netns: network?.client.netns, processGroup: isStarted(server) ? server.pid : undefined }
     )), search === undefined ? [] : searchStarts(group.sides.map(({ variant }) => variant.name), search)),
     // k6 would wait for a database that hangs; its record is written to it once it is back.
     output: store !== null && await store.revive() ? store.k6Output() : null,
@@ -317,7 +322,7 @@ async function underLoad(context: RunContext, group: Group, stages: readonly Sta
         ofLink: watchProcess(network.pid), ofLinkToServer: watchProcess(network.toServerThread, `/proc/${network.pid}/task`),
       };
       const sampling = sampleUsage({
-        servers: servers.map(({ pid, usage }) => ({ usage, stoppedPid: () => stoppedIn(pid, servers.length > 1) })),
+        servers: servers.map((server) => (isStarted(server) ? { usage: server.usage, stoppedPid: () => stoppedIn(server.pid, servers.length > 1) } : notSampled)),
         generator: () => ofK6() + ofLink() - ofLinkToServer(), linkToServer: ofLinkToServer,
         upstream: watchUpstreams(servers.flatMap(({ upstreams }) => upstreams), cores.serverCpus), throttling: throttling.read,
         machine: watchMachine(cores.serverCpus, cores.generatorCpus),
@@ -359,8 +364,8 @@ async function linkReport(network: Network): Promise<LinkReport> {
   throw new RoundFailure(`the network's own devices dropped ${whole(deviceDrops)} ${deviceDrops === 1 ? 'packet' : 'packets'} that the link did not come to read: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus)`);
 }
 
-/** Puts the engine's results and what was sampled within their windows together. */
-function phasesOf({ results, samples, link }: Measurement, load: Load, cores: Cores, server: RunningServer): Phase[] {
+/** Puts the engine's results and what was sampled within their windows together. @param othersAreKnown what else used the server's cores is no side of the group */
+function phasesOf({ results, samples, link }: Measurement, load: Load, cores: Cores, server: RunningServer, othersAreKnown: boolean): Phase[] {
   const counts: NoiseCores = {
     server: cores.serverCpus.length, generator: cores.generatorCpus.length, shared: sharesCores(cores), interruptsApart: interruptsApart(),
     hasUpstreams: server.upstreams.length > 0,
@@ -369,7 +374,8 @@ function phasesOf({ results, samples, link }: Measurement, load: Load, cores: Co
     const window = windowOf(result, load, index === results.length - 1);
     const { cpuSeconds, rssBytes } = usageBetween(samples, window);
     return {
-      ...result, serverCpuSeconds: cpuSeconds, serverRssBytes: rssBytes, generatorCpuSeconds: result.cpuSeconds, noise: noiseBetween(samples, window, counts),
+      ...result, ...(isStarted(server) ? { serverCpuSeconds: cpuSeconds, serverRssBytes: rssBytes } : { serverCpuSeconds: null, serverRssBytes: null }),
+      generatorCpuSeconds: result.cpuSeconds, noise: othersAreKnown ? noiseBetween(samples, window, counts) : null,
       // In a network there is one phase.
       network: link === null ? null : networkUseBetween(link.samples, link.report, window),
     };
@@ -384,9 +390,10 @@ async function storeSamples(
   const { url } = store.influx;
   const integrity = await checkRound(store, { run: plan.run, variant: variant.name, round, recordFile, requests });
   if (outputHung) integrity.problems.unshift(`InfluxDB at ${url} hung in round ${round}, and k6 was ended without it once the load was over: ${whole(integrity.backfilled)} requests of ${variant.name} were written again from k6's record`);
-  const tags = { run: plan.run, scenario: plan.scenario.name, variant: variant.name, round: String(round), server: variant.server.name };
+  const tags = { run: plan.run, scenario: plan.scenario.name, variant: variant.name, round: String(round), server: programOf(variant.server) };
   // The clock did not step (clockStepIn): one difference holds for all.
   const wallAheadMs = samples[0]?.wallAheadMs ?? 0;
+  if (variant.server.name === 'address') return integrity;
   try {
     await store.write(serverSamplePoints(tags, sparse(samples).map(({ atMs, cpuSeconds, rssBytes }) => ({ atMs: atMs + wallAheadMs, cpuSeconds, rssBytes }))));
   } catch (error) {

@@ -7,7 +7,7 @@ import { UserError } from '../errors.ts';
 import { buildResult, type KeptRound, type Known } from './build-result.ts';
 import { Disturbance, RoundFailure } from './disturbance.ts';
 import { roundsToLook, secondsPerGroup, secondsPerRound } from './estimate.ts';
-import { apart } from './groups.ts';
+import { apart, portsTaken, withDrains } from './groups.ts';
 import { Interrupted } from './interrupt.ts';
 import { orderOfRound } from './order.ts';
 import type { Comparison, Environment, Result, SearchStep } from './result.ts';
@@ -104,11 +104,11 @@ export async function runRounds(context: RunContext, environment: Environment, e
   async function prepare(): Promise<void> {
     tried = await tryServers(context);
     const inTurns = plan.groups.flatMap(({ sides }) => (sides.length > 1 ? sides.map(({ variant }) => variant.name) : []));
-    const alone = new Map(inTurns.flatMap((variant) => {
+    const alone = new Map([...plan.groups.flatMap(portsTaken), ...inTurns.flatMap((variant) => {
       const why = tried.get(variant)?.whyAlone;
       return why === undefined ? [] : [[variant, why] as const];
-    }));
-    groups = apart(plan.groups, new Set(alone.keys()));
+    })]);
+    groups = apart(plan.groups, new Set(alone.keys())).map((group) => withDrains(group, (variant) => tried.get(variant)?.answer.seconds ?? 0));
     for (const [variant, why] of alone) note({ kind: 'alone', variant, why });
   }
 

@@ -1,5 +1,5 @@
 // What a search for the highest rate within a limit came to in one round.
-import { generatorShareOf, limitOf, serverShareOf, usableCores } from '../analysis/limit.ts';
+import { generatorShareOf, limitOf, serverShareOf, usableCores, type Shares } from '../analysis/limit.ts';
 import { roundRps } from '../analysis/phases.ts';
 import { mean } from '../analysis/statistics.ts';
 import { limitText, whyNotKept } from '../analysis/within.ts';
@@ -57,7 +57,7 @@ export function foundIn(
   if (broken === undefined) return { step: kept.index, rate: kept.rate, atLeast: true };
   return { step: kept.index, rate: Math.sqrt(kept.rate * broken.rate), atLeast: limitOf(sharesOf(broken.phase)) === 'generator' };
 
-  function sharesOf(phase: Phase): { serverShare: number; generatorShare: number } {
+  function sharesOf(phase: Phase): Shares {
     const all = { server: cores.serverCpus.length, generator: cores.generatorCpus.length };
     const usable = usableCores({ server, load }, all);
     const alone = { round: 1, phases: [phase] };

@@ -1,6 +1,6 @@
 // Samples what the servers of a group, the generator and everything else use while there is load.
 import { extent } from '../analysis/statistics.ts';
-import type { RunningServer } from '../servers/index.ts';
+import type { StartedServer } from '../servers/index.ts';
 import type { ServerSample } from '../store/index.ts';
 import { machineClock, type Clock } from './clock.ts';
 import type { MachineReading } from './machine-usage.ts';
@@ -53,7 +53,7 @@ export interface UsageSampler {
 export interface UsageReaders {
   clock?: Clock;
   servers: readonly {
-    usage: RunningServer['usage'];
+    usage: StartedServer['usage'];
     /** The first process of the server's that somebody stopped. */
     stoppedPid(): number | undefined;
   }[];

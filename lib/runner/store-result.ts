@@ -2,10 +2,11 @@
 import { generatorShareOf, usableCores } from '../analysis/limit.ts';
 import { isLatency } from '../analysis/metric.ts';
 import { networkResult } from '../analysis/network.ts';
-import { publishedPhases, responsesOf, roundRps, wholeRounds } from '../analysis/phases.ts';
+import { publishedPhases, roundRps, serverCpuSecondsPerResponse, wholeRounds } from '../analysis/phases.ts';
 import { comparable } from '../analysis/verdict.ts';
 import { UserError } from '../errors.ts';
 import { checkAgain, roundPoint, runPoint, tablePoints } from '../store/index.ts';
+import { programOf } from '../scenario/catalogue.ts';
 import type { KeptRound } from './build-result.ts';
 import type { Plan } from './plan.ts';
 import type { Comparison, Metric, Phase, Result, VariantResult } from './result.ts';
@@ -50,7 +51,7 @@ export async function storeResult(context: RunContext, result: Result, newest: K
 
 function figureOf(metric: Metric, phase: Phase): number {
   if (isLatency(metric)) return phase.latencyMs[metric];
-  return metric === 'rps' ? roundRps([phase]) : phase.serverCpuSeconds / responsesOf(phase);
+  return metric === 'rps' ? roundRps([phase]) : serverCpuSecondsPerResponse([phase]);
 }
 
 function roundPoints(plan: Plan, { round, outcomes }: KeptRound, { variants, comparisons, search }: Result): string[] {
@@ -64,7 +65,7 @@ function roundPoints(plan: Plan, { round, outcomes }: KeptRound, { variants, com
     return phases.map((phase, index) => {
       const tags = {
         run: plan.run, scenario: plan.scenario.name, variant: variant.name, round: String(round), phase: String(index + 1),
-        server: variant.server.name, protocol: load.protocol,
+        server: programOf(variant.server), protocol: load.protocol,
       };
       const published = publishedPhases(result.published)[index];
       // Of a search it is that of the rates that were found: the step that is kept of each side has a rate a little below.

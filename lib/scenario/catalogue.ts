@@ -15,7 +15,7 @@ import { unknownWord } from './nearest.ts';
 import { withOwnFiles } from './own-files.ts';
 import { isRunnable } from './variants.ts';
 
-export { baselineName, configOf, fitVariantLoad, isConfigured, isOwn, isRunnable, loadOf, networkOf, pageOf, type RunnableVariant } from './variants.ts';
+export { baselineName, configOf, fitVariantLoad, isConfigured, isOwn, isRunnable, loadOf, networkOf, pageOf, programOf, type RunnableVariant } from './variants.ts';
 
 const scenariosFolder = path.join(projectRoot, 'scenarios');
 

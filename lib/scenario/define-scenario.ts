@@ -1,5 +1,6 @@
 // Checks a scenario when its file is loaded, so that a mistake shows before anything is installed or started.
 import { problemOfHeader } from './load/headers.ts';
+import { commandWords } from './load/shell-words.ts';
 import type { LoadProfile, Page, Scenario, ServerSpec, TlsOffer, Variant } from './model.ts';
 import { problemInNetwork, problemOfNetwork } from './network.ts';
 import { isPath } from './own-files.ts';
@@ -75,7 +76,10 @@ function problemOfVariant(scenario: Scenario, variant: Variant): string | undefi
 }
 
 function problemOfConfig(server: ServerSpec, { docroot }: Page): string | undefined {
-  if (!isConfigured(server)) return docroot === undefined ? undefined : `is ${server.name === 'command' ? 'a command' : 'an address'}: what it serves is its own, so its page must not have a docroot`;
+  if (!isConfigured(server)) {
+    if (docroot !== undefined) return `is ${server.name === 'command' ? 'a command' : 'an address'}: what it serves is its own, so its page must not have a docroot`;
+    return server.name === 'command' ? problemOfCommand(server.command) : problemOfOrigin(server.origin);
+  }
   const { name, config, asIs } = server;
   if (asIs === undefined) {
     if (config.length === 0) return `has no config: name files of server-configs/${name}/, the base first`;
@@ -87,6 +91,23 @@ function problemOfConfig(server: ServerSpec, { docroot }: Page): string | undefi
   if (file === undefined || others.length > 0 || !isPath(file)) return 'is asIs: its config has to be one file, named by its path such as ./nginx.conf';
   if (docroot !== undefined) return 'is asIs: what it serves is in its config, so its page must not have a docroot';
   return undefined;
+}
+
+function problemOfCommand(line: string): string | undefined {
+  try {
+    commandWords(line, 0);
+    return undefined;
+  } catch (error) {
+    return `has a command that cannot run: ${(error as Error).message}`;
+  }
+}
+
+/** Of an address, what follows the variant's name. */
+function problemOfOrigin(origin: string): string | undefined {
+  const url = /^https?:\/\/[^/]/i.test(origin) && URL.canParse(origin) ? new URL(origin) : undefined;
+  if (url === undefined) return `has the address "${origin}": write one such as http://127.0.0.1:8080`;
+  if (url.username !== '' || url.password !== '') return 'has an address with a user name in it: give a header, Authorization: Basic …';
+  return /^https?:\/\/[^/?#]+$/i.test(origin) ? undefined : `has the address "${origin}": write ${url.origin}, and what follows it as the page's path`;
 }
 
 function problemOfBaseline(scenario: Scenario, variant: Variant): string | undefined {

@@ -35,7 +35,7 @@ const loadProfile = exactly<LoadProfile>()(closed({
   method: orAbsent(text), headers: orAbsent(headers), body: orAbsent(text),
 }));
 
-const page = exactly<Page>()(closed({ docroot: orAbsent(text), path: text, host: orAbsent(text), bodyBytes: count }));
+const page = exactly<Page>()(closed({ docroot: orAbsent(text), path: text, host: orAbsent(text), bodyBytes: count, status: orAbsent(whole(200, 599)) }));
 
 const configuredServer = exactly<ConfiguredServer>()(closed({
   name: oneOf(['nginx', 'h2o', 'nghttpd']), config: texts,

@@ -1,5 +1,7 @@
 // What a variant takes from its scenario.
+import path from 'node:path';
 import { fitLoad, type FitOptions, type Load } from './load/fit.ts';
+import { commandWords } from './load/shell-words.ts';
 import type { ConfiguredServer, LoadProfile, NetworkSpec, Page, Scenario, ServerSpec, Variant } from './model.ts';
 
 /** A variant that can be measured here. */
@@ -24,6 +26,12 @@ export function isOwn(server: ServerSpec): boolean {
 export function configOf(server: ServerSpec): readonly string[] {
   if (isConfigured(server)) return server.config;
   return [server.name === 'command' ? server.command : server.origin];
+}
+
+/** What results call it: the server, a command's program, an address without its scheme. */
+export function programOf(server: ServerSpec): string {
+  if (isConfigured(server)) return server.name;
+  return server.name === 'command' ? path.basename(commandWords(server.command, 0)[0] as string) : new URL(server.origin).host;
 }
 
 /** The name of the variant that this one's ratio is taken against; undefined for a baseline. */

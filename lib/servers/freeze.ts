@@ -5,11 +5,12 @@ import type { Socket } from 'node:net';
 import { processTree, statFields } from './usage.ts';
 
 /**
- * Why the tree below a server's process, that one included, cannot be stopped as a whole, in one line; undefined where it can. A
- * signal to the group of the first process has to reach all of them.
+ * Why the processes of a server cannot be stopped as a whole, in one line; undefined where they can. A signal to the group of the
+ * first one has to reach all of them.
+ * @param processes default: the tree below the first one, that one included
  */
-export function whyNotStoppable(rootPid: number): string | undefined {
-  for (const pid of processTree('/proc', String(rootPid))) {
+export function whyNotStoppable(rootPid: number, processes = processTree('/proc', String(rootPid))): string | undefined {
+  for (const pid of processes) {
     const [state, , group] = statFields(`/proc/${pid}`) ?? [];
     // What has ended needs no signal. What cannot be seen may be another user's (hidepid).
     if (state === 'Z' || state === 'X') continue;

@@ -1,28 +1,32 @@
 // Starts the server that a variant names.
-import type { ServerName, ServerSpec } from '../scenario/model.ts';
-import { UserError } from '../errors.ts';
+import type { CommandServer, ConfiguredServer, ServerName, ServerSpec } from '../scenario/model.ts';
 import { isConfigured } from '../scenario/variants.ts';
+import { openAddress } from './address.ts';
 import { askBuild } from './build.ts';
+import { startCommand } from './command.ts';
 import { h2oKind } from './h2o.ts';
 import { nghttpdKind } from './nghttpd.ts';
 import { nginxKind } from './nginx.ts';
-import type { RunningServer, ServerKind, StartOptions } from './server.ts';
+import type { ConfiguredRunning, RunningServer, ServerKind, StartedServer, StartOptions } from './server.ts';
 import { start } from './start.ts';
 
 export { endWithUs, whyNotStoppable } from './freeze.ts';
 export { readOwnConfig } from './own/own-config.ts';
 export type { Listen, OwnConfig } from './own/listens.ts';
 export { temporaryFolder } from './scratch.ts';
-export type { RunningServer, StartOptions, UpstreamAddress } from './server.ts';
+export { isStarted, type Answer, type ConfiguredRunning, type RunningServer, type StartedServer, type StartOptions, type UpstreamAddress } from './server.ts';
 export { watchUpstreams } from './upstreams.ts';
 export { stoppedIn } from './usage.ts';
 
 const kinds: Record<ServerName, ServerKind> = { nginx: nginxKind, h2o: h2oKind, nghttpd: nghttpdKind };
 
-/** Starts it and returns once it serves the page. Throws UserError, or the signal's reason; nothing is left running then. */
-export async function startServer(spec: ServerSpec, options: StartOptions): Promise<RunningServer> {
-  if (!isConfigured(spec)) throw new UserError(`${spec.name}: not there yet`);
-  return start(kinds[spec.name], spec, options);
+/** Starts it, unless it is an address, and returns once it serves the page. Throws UserError, or the signal's reason; nothing is left running then. */
+export function startServer(spec: ConfiguredServer, options: StartOptions): Promise<ConfiguredRunning>;
+export function startServer(spec: CommandServer, options: StartOptions): Promise<StartedServer>;
+export function startServer(spec: ServerSpec, options: StartOptions): Promise<RunningServer>;
+export function startServer(spec: ServerSpec, options: StartOptions): Promise<RunningServer> {
+  if (isConfigured(spec)) return start(kinds[spec.name], spec, options);
+  return spec.name === 'command' ? startCommand(spec, options) : openAddress(spec, options);
 }
 
 /** The version that a binary says it is, e.g. 1.22.1. Throws UserError when it does not run, is something else or too old. */

@@ -25,6 +25,40 @@ async function listenOnce(port: number): Promise<number> {
   return address.port;
 }
 
+/** Free ports to try: another process may take one between the look and the server's start. */
+const portTries = 5;
+
+/** Another process has the port. */
+export class AddressInUse extends Error {}
+
+/**
+ * Starts a server on a port: the one that is wanted, or a free one of 127.0.0.1, and another where somebody else took it.
+ * @param startOn throws AddressInUse where another process has the port
+ * @throws UserError where another one has the port that is wanted, or each of those tried
+ */
+export async function onPort<T>(name: string, wanted: number | undefined, startOn: (port: number) => Promise<T>): Promise<T> {
+  if (wanted !== undefined) await requirePort(name, wanted);
+  for (let tries = 1; ; tries++) {
+    const port = wanted ?? await freePort();
+    try {
+      return await startOn(port);
+    } catch (error) {
+      if (!(error instanceof AddressInUse)) throw error;
+      if (wanted !== undefined || tries === portTries) throw portInUse(port);
+    }
+  }
+}
+
+async function requirePort(name: string, port: number): Promise<void> {
+  const problem = await portProblem(port);
+  if (problem?.code === 'EADDRINUSE') throw portInUse(port);
+  if (problem !== undefined) throw new UserError(`${name} cannot listen on port ${port}: ${problem.message}`);
+}
+
+function portInUse(port: number): UserError {
+  return new UserError(`port ${port} of 127.0.0.1 is in use: end what listens there, or take another port`);
+}
+
 const portPollMs = 20;
 /** A server that answers listens already: this is for one whose port another process answers on. */
 const portLimitMs = 10_000;
@@ -44,7 +78,8 @@ export async function untilItHasThePort(pid: number, at: Address, command: strin
   }
 }
 
-function noPort(pid: number, { address, port }: Address, command: string, limitMs: number): string {
+/** Why a process does not have a port, where another one answers. */
+export function noPort(pid: number, { address, port }: Address, command: string, limitMs: number): string {
   const who = `${command} (pid ${pid})`;
   try {
     readdirSync(`/proc/${pid}/fd`);
@@ -57,24 +92,40 @@ function noPort(pid: number, { address, port }: Address, command: string, limitM
 }
 
 /** Whether it is this process that listens there, in its own network: whether a socket of its own is the one in the kernel's list. */
-export function listensOn(pid: number, { address: host, port }: Address): boolean {
-  const address = Buffer.from(host.split('.').map(Number).reverse()).toString('hex').toUpperCase();
-  const sockets = listeningSockets(`/proc/${pid}/net/tcp`, port).filter((socket) => socket.address === address).map(({ inode }) => inode);
-  return sockets.length > 0 && socketsOf(`/proc/${pid}`).some((inode) => sockets.includes(inode));
+export function listensOn(pid: number, { address, port }: Address): boolean {
+  return listeningOf(pid).some((one) => one.address === address && one.port === port);
 }
 
-/** What listens on a TCP port by one of the kernel's lists (net/tcp, net/tcp6): local addresses as the list has them, and inodes. None when it cannot be read. */
-export function listeningSockets(list: string, port: number): { address: string; inode: string }[] {
+/** A TCP socket that listens: its address as people write it, 127.0.0.1 or ::1. */
+export interface Listening extends Address { inode: string }
+
+/** Those of a process, in its own network. */
+export function listeningOf(pid: number): Listening[] {
+  const own = new Set(socketsOf(`/proc/${pid}`));
+  return own.size === 0 ? [] : ['tcp', 'tcp6'].flatMap((list) => listeningSockets(`/proc/${pid}/net/${list}`)).filter(({ inode }) => own.has(inode));
+}
+
+/** All by one of the kernel's lists (net/tcp, net/tcp6). None when it cannot be read. */
+export function listeningSockets(list: string): Listening[] {
   const listening = '0A';
   try {
     return readFileSync(list, 'latin1').split('\n').flatMap((line) => {
       const [, local = '', , state, , , , , , inode = ''] = line.trim().split(/\s+/);
       const [address = '', hexPort = ''] = local.split(':');
-      return state === listening && parseInt(hexPort, 16) === port ? [{ address, inode }] : [];
+      return state === listening ? [{ address: addressText(address), port: parseInt(hexPort, 16), inode }] : [];
     });
   } catch {
     return [];
   }
+}
+
+/** The kernel writes addresses as words of 32 bits in its own order of bytes. */
+function addressText(hex: string): string {
+  const bytes = (hex.match(/.{8}/g) ?? []).flatMap((word) => [...Buffer.from(word, 'hex').reverse()]);
+  const [mapped, last] = [bytes.slice(0, -4), bytes.slice(-4)];
+  if (mapped.every((byte, index) => byte === (index < 10 ? 0 : 0xff))) return last.join('.');
+  const words = Array.from({ length: 8 }, (_, index) => ((bytes[2 * index] as number) * 256 + (bytes[2 * index + 1] as number)).toString(16));
+  return new URL(`http://[${words.join(':')}]`).hostname.slice(1, -1);
 }
 
 /** Inodes of the sockets that a process has open. None when it has ended, or is another user's. */

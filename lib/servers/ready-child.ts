@@ -7,8 +7,8 @@ import { waitUntilReady, type ReadyCheck } from './ready.ts';
 const check = JSON.parse(await text(process.stdin)) as ReadyCheck;
 // Who started it ends it where that is over before.
 const { signal } = new AbortController();
-const answer = await waitUntilReady(check, signal).then((bytes): ReadyAnswer => ({ bytes }), (error: unknown): ReadyAnswer => {
+const outcome = await waitUntilReady(check, signal).then((answer): ReadyAnswer => ({ answer }), (error: unknown): ReadyAnswer => {
   if (error instanceof UserError) return { problem: error.message };
   throw error;
 });
-console.log(JSON.stringify(answer));
+console.log(JSON.stringify(outcome));

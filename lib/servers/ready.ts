@@ -8,7 +8,7 @@ import type { ConnectionOptions } from 'node:tls';
 import { UserError } from '../errors.ts';
 import type { TlsOffer } from '../scenario/model.ts';
 import { serverNameOf } from '../scenario/url.ts';
-import type { Protocol, StartOptions } from './server.ts';
+import type { Answer, Protocol, StartOptions } from './server.ts';
 
 const retryMs = 20;
 
@@ -34,11 +34,10 @@ export interface ReadyCheck {
 }
 
 /**
- * Returns the length of the page's body in bytes once it is answered with status 200, and with the page's length where that
- * is known, over the protocol. Connections that are refused or broken are tried again until `limitMs` have passed; a wrong
+ * Returns the answer once the page is answered with its status, and with its length where that is known, over the protocol. Connections that are refused or broken are tried again until `limitMs` have passed; a wrong
  * answer or protocol is an error at once, since a server does not grow out of it. Throws UserError, or the signal's reason.
  */
-export async function waitUntilReady(check: ReadyCheck, signal: AbortSignal, limitMs = 10_000): Promise<number> {
+export async function waitUntilReady(check: ReadyCheck, signal: AbortSignal, limitMs = 10_000): Promise<Answer> {
   const { origin, page, protocol, request = {}, tls } = check;
   const url = origin + page.path;
   requireFit(url, protocol);
@@ -48,9 +47,10 @@ export async function waitUntilReady(check: ReadyCheck, signal: AbortSignal, lim
   let last = '';
   for (;;) {
     try {
-      const answer = await ask({ url, host: page.host, ...request }, either, secureOptions(tls, page.host));
+      const beganAtMs = performance.now();
+      const answer = { ...await ask({ url, host: page.host, ...request }, either, secureOptions(tls, page.host)), seconds: (performance.now() - beganAtMs) / 1000 };
       requireRight(answer, url, check);
-      return answer.bytes;
+      return answer;
     } catch (error) {
       if (error instanceof UserError) throw error;
       signal.throwIfAborted();
@@ -64,16 +64,16 @@ export async function waitUntilReady(check: ReadyCheck, signal: AbortSignal, lim
 }
 
 function requireRight({ status, bytes, location }: Answer, url: string, check: ReadyCheck): void {
-  const { page: { docroot, host, bodyBytes }, anyLength } = check;
-  if (status === 200 && (anyLength || (bodyBytes ?? bytes) === bytes)) return;
+  const { page: { docroot, host, bodyBytes, status: expected = 200 }, anyLength } = check;
+  if (status === expected && (anyLength || (bodyBytes ?? bytes) === bytes)) return;
   const asked = host === undefined ? url : `${url} (host ${host})`;
-  if (status === 200) throw new UserError(`${asked} answers with ${bytes} bytes instead of ${bodyBytes}: it is not the page that is to be measured`);
-  const where = location === undefined ? '' : ` to ${location}`;
+  if (status === expected) throw new UserError(`${asked} answers with ${bytes} bytes instead of ${bodyBytes}: it is not the page that is to be measured`);
+  const where = location === '' ? '' : ` to ${location}`;
   if (status === 403 && check.user !== undefined && docroot === undefined) {
-    throw new UserError(`${asked} answers with status 403: it runs as the user ${check.user} here, for whom all folders above the page have to be open (chmod o+x) and the page readable (chmod o+r); or give a page that it answers with 200, by --url`);
+    throw new UserError(`${asked} answers with status 403: it runs as the user ${check.user} here, for whom all folders above the page have to be open (chmod o+x) and the page readable (chmod o+r); or give a page that it answers with ${expected}, by --url`);
   }
   // What is shipped serves its page; of a config of one's own the page is the person's to say.
-  throw new UserError(`${asked} answers with status ${status}${where}${docroot === undefined ? `: give a page that it answers with 200, by --url${withName(check)}` : ' instead of 200'}`);
+  throw new UserError(`${asked} answers with status ${status}${where}${docroot === undefined ? `: give a page that it answers with ${expected}, by --url${withName(check)}, or expect it with --status ${status}` : ` instead of ${expected}`}`);
 }
 
 /** Where no name was asked for, and the server has one: how to ask for it. Its first server may be there to turn others away. */
@@ -91,7 +91,7 @@ function requireFit(url: string, protocol: Protocol): void {
 
 interface Question extends NonNullable<StartOptions['request']> { url: string; host: string | undefined }
 
-interface Answer { status: number; bytes: number; location: string | undefined }
+type Answered = Omit<Answer, 'seconds'>;
 
 type SecureOptions = ConnectionOptions & { rejectUnauthorized: false };
 
@@ -112,15 +112,15 @@ function secureOptions({ minVersion, maxVersion, ciphers, curves }: TlsOffer = {
 const tls13Suites = ['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256'];
 
 /** On a connection of its own, as the next one too, so that none stays open when the load starts. */
-async function askHttp1({ url, host, method = 'GET', headers, body }: Question, signal: AbortSignal, secure: SecureOptions): Promise<Answer> {
+async function askHttp1({ url, host, method = 'GET', headers, body }: Question, signal: AbortSignal, secure: SecureOptions): Promise<Answered> {
   const options = { agent: false, signal, method, headers: { ...(host === undefined ? {} : { host }), ...headers, 'user-agent': readyUserAgent } };
   const request = url.startsWith('https:') ? requestSecure(url, { ...options, ...secure }) : requestPlain(url, options);
   request.end(body);
   const [response] = (await once(request, 'response')) as [IncomingMessage];
-  return { status: response.statusCode ?? 0, bytes: await lengthOf(response), location: response.headers.location };
+  return { status: response.statusCode ?? 0, ...told(response.headers), bytes: await lengthOf(response) };
 }
 
-async function askHttp2({ url, host, method = 'GET', headers: asked, body }: Question, signal: AbortSignal, secure: SecureOptions): Promise<Answer> {
+async function askHttp2({ url, host, method = 'GET', headers: asked, body }: Question, signal: AbortSignal, secure: SecureOptions): Promise<Answered> {
   const session = connect(url, secure);
   // One that comes when nobody waits for it is told by the stream too.
   session.on('error', () => undefined);
@@ -137,10 +137,14 @@ async function askHttp2({ url, host, method = 'GET', headers: asked, body }: Que
     const closed = once(stream, 'close').then(() => { throw new Error('the connection was closed'); });
     closed.catch(() => undefined); // It also closes after the answer.
     const [headers] = (await Promise.race([once(stream, 'response'), closed])) as [IncomingHttpHeaders & IncomingHttpStatusHeader];
-    return { status: headers[':status'] ?? 0, bytes: await lengthOf(stream), location: headers.location };
+    return { status: headers[':status'] ?? 0, ...told(headers), bytes: await lengthOf(stream) };
   } finally {
     session.destroy();
   }
+}
+
+function told({ 'content-encoding': encoding = '', 'content-type': type = '', location = '' }: IncomingHttpHeaders): Pick<Answer, 'encoding' | 'type' | 'location'> {
+  return { encoding, type, location };
 }
 
 /** Names in lower case, as HTTP/2 wants them; a Host is its :authority. */

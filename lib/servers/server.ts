@@ -4,11 +4,25 @@ import type { LoadProfile, Page, ServerName, TlsOffer } from '../scenario/model.
 
 export type Protocol = LoadProfile['protocol'];
 
-/** A started server. It serves on loopback, or in a network of the run's own, and is pinned to the cores it was given. */
+/** What a server answered to the request that the load makes, when it was tried. */
+export interface Answer {
+  status: number;
+  /** Of the body, as it was sent. */
+  bytes: number;
+  /** Its headers Content-Encoding, Content-Type and Location; '' without. */
+  encoding: string;
+  type: string;
+  location: string;
+  /** From the connection's begin to the body's end. */
+  seconds: number;
+}
+
+/** A server that answers: a StartedServer, or one at an address where it ran before. */
 export interface RunningServer {
+  /** As programOf. */
   name: string;
+  /** '' where it is not known. */
   version: string;
-  pid: number;
   /** e.g. http://127.0.0.1:18080 or https://127.0.0.1:18443 (no trailing slash). */
   origin: string;
   workers: number;
@@ -16,19 +30,36 @@ export interface RunningServer {
   redirections: readonly string[];
   /** Where a person's own config passes requests on to, on this machine; empty where it passes none on. */
   upstreams: readonly UpstreamAddress[];
-  /** Of the page's body, as answered. */
+  answer: Answer;
+  /** As answer.bytes. */
   bodyBytes: number;
-  /** The composed config as it runs, and the server's own log. */
-  configFile: string;
-  logFile: string;
-  /** One line per request, when it was asked for; the check for readiness is in it too, as the user agent `bakeoff-ready`. */
-  accessLogFile?: string;
-  /** Sums over all tasks of the process tree since start: CPU seconds, and resident bytes now. */
-  usage(): { cpuSeconds: number; rssBytes: number };
   /** Settles when the process ends before stop() was called, with one line that says how (signal, code, last log line). */
   died: Promise<string>;
-  /** Ends the process tree (TERM, KILL of the tree after a grace) and returns when it is gone. Never throws; may be called twice. */
+  /** Ends all its processes (TERM, KILL after a grace) and returns when they are gone. Never throws; may be called twice. */
   stop(): Promise<void>;
+}
+
+/** One that bakeoff has started. It serves on loopback, or in a network of the run's own, and is pinned to the cores it was given. */
+export interface StartedServer extends RunningServer {
+  /** Its first process, which leads a process group. */
+  pid: number;
+  /** The ids of all its processes now. */
+  processes(): string[];
+  /** Sums over all tasks of all its processes since start: CPU seconds, and resident bytes now. */
+  usage(): { cpuSeconds: number; rssBytes: number };
+  logFile: string;
+}
+
+/** One of the servers that the suite knows. */
+export interface ConfiguredRunning extends StartedServer {
+  /** The composed config as it runs. */
+  configFile: string;
+  /** One line per request, when it was asked for; the check for readiness is in it too, as the user agent `bakeoff-ready`. */
+  accessLogFile?: string;
+}
+
+export function isStarted(server: RunningServer): server is StartedServer {
+  return 'pid' in server;
 }
 
 export interface StartOptions {

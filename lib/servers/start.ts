@@ -10,18 +10,15 @@ import { lastLine, run } from '../setup/run.ts';
 import { askBuild } from './build.ts';
 import { machineCertificate } from './certificate.ts';
 import { fileLimitFor, hardFilesLimit } from './files-limit.ts';
-import { watchLifecycle } from './lifecycle.ts';
+import { watchLifecycle, whileItRuns } from './lifecycle.ts';
 import { ownComplaint } from './own/complaint.ts';
-import { freePort, portProblem, untilItHasThePort, type Address } from './ports.ts';
+import { AddressInUse, freePort, onPort, portProblem, untilItHasThePort, type Address } from './ports.ts';
 import { waitUntilReadyInside } from './ready-inside.ts';
 import { waitUntilReady, type ReadyCheck } from './ready.ts';
 import { requireRunnable, unprivilegedUser } from './rights.ts';
 import { makeScratch, type Scratch } from './scratch.ts';
-import type { AdoptedConfig, Build, RunningServer, ServerKind, StartOptions } from './server.ts';
-import { watchUsage } from './usage.ts';
-
-/** Free ports to try: another process may take one between the look and the server's start. */
-const portTries = 5;
+import type { AdoptedConfig, Answer, Build, ConfiguredRunning, ServerKind, StartOptions } from './server.ts';
+import { processTree, watchUsage } from './usage.ts';
 
 /** Where it serves unless it has a network of the run's own. */
 const loopback = '127.0.0.1';
@@ -35,7 +32,7 @@ interface StartHere extends Omit<StartOptions, 'binaries'> { binary: string }
  * UserError when binary, config, port, limit of open files or answer is not right, or the signal's reason; nothing is left
  * running then.
  */
-export async function start(kind: ServerKind, spec: ConfiguredServer, { binaries, ...asked }: StartOptions): Promise<RunningServer> {
+export async function start(kind: ServerKind, spec: ConfiguredServer, { binaries, ...asked }: StartOptions): Promise<ConfiguredRunning> {
   const options: StartHere = { ...asked, binary: spec.binary ?? binaries[spec.name] as string };
   if (kind.http2Only && options.protocol?.startsWith('http/')) {
     throw new UserError(`${spec.name} speaks HTTP/2 only: choose the protocol h2 or h2c for it, or another server`);
@@ -43,21 +40,10 @@ export async function start(kind: ServerKind, spec: ConfiguredServer, { binaries
   const build = await askBuild(kind.question, options.binary, options.signal);
   await mkdir(options.folder, { recursive: true });
   if (options.network !== undefined) return startOn(options.network.port, kind, spec, options, build);
-  if (options.port !== undefined) await requirePort(spec.name, options.port);
-  for (let tries = 1; ; tries++) {
-    const port = options.port ?? (await freePort());
-    try {
-      return await startOn(port, kind, spec, options, build);
-    } catch (error) {
-      if (!(error instanceof AddressInUse)) throw error;
-      if (options.port !== undefined || tries === portTries) throw portInUse(port);
-    }
-  }
+  return onPort(spec.name, options.port, (port) => startOn(port, kind, spec, options, build));
 }
 
-class AddressInUse extends Error {}
-
-async function startOn(port: number, kind: ServerKind, spec: ConfiguredServer, options: StartHere, build: Build): Promise<RunningServer> {
+async function startOn(port: number, kind: ServerKind, spec: ConfiguredServer, options: StartHere, build: Build): Promise<ConfiguredRunning> {
   const { name } = spec;
   const signal = options.signal ?? new AbortController().signal;
   const at: Address = { address: options.network?.address ?? loopback, port };
@@ -92,7 +78,7 @@ async function startOn(port: number, kind: ServerKind, spec: ConfiguredServer, o
     throw error;
   }
   const origin = `${config.tls ? 'https' : 'http'}://${at.address}:${port}`;
-  let bodyBytes: number;
+  let answer: Answer;
   const { died, stop } = watchLifecycle(name, child, files.log, () => scratch.remove());
   try {
     const check: ReadyCheck = {
@@ -100,7 +86,7 @@ async function startOn(port: number, kind: ServerKind, spec: ConfiguredServer, o
       // What a config of one's own serves may be as long as it likes each time: a date, a name of its own for each request …
       ...(spec.asIs === undefined ? {} : { anyLength: true, hosts: config.hosts, user: config.user?.name }),
     };
-    bodyBytes = await untilServing(check, options, at, child.pid, died, signal);
+    answer = await whileItRuns(died, signal, async (until) => untilServing(check, options, at, child.pid, until));
     scratch.forget();
   } catch (error) {
     const own = spec.asIs !== undefined && child.hasExited();
@@ -116,10 +102,12 @@ async function startOn(port: number, kind: ServerKind, spec: ConfiguredServer, o
     workers: config.workers,
     redirections: config.redirections,
     upstreams: config.upstreams,
-    bodyBytes,
+    answer,
+    bodyBytes: answer.bytes,
     configFile: files.config,
     logFile: files.log,
     ...(files.accessLog === undefined ? {} : { accessLogFile: files.accessLog }),
+    processes: () => processTree('/proc', String(child.pid)),
     usage: watchUsage(child.pid),
     died,
     stop,
@@ -151,16 +139,6 @@ function filesIn(kind: ServerKind, options: StartHere): Files {
     log: path.join(folder, 'error.log'),
     accessLog: options.accessLog === true ? path.join(folder, 'access.log') : undefined,
   };
-}
-
-async function requirePort(name: string, port: number): Promise<void> {
-  const problem = await portProblem(port);
-  if (problem?.code === 'EADDRINUSE') throw portInUse(port);
-  if (problem !== undefined) throw new UserError(`${name} cannot listen on port ${port}: ${problem.message}`);
-}
-
-function portInUse(port: number): UserError {
-  return new UserError(`port ${port} of 127.0.0.1 is in use: end what listens there, or take another port`);
 }
 
 /** What a server's process is started with. */
@@ -242,25 +220,10 @@ function folderOf(files: Files, { workingFolder }: AdoptedConfig): string {
   return workingFolder ?? path.dirname(files.config);
 }
 
-/** Returns what the body had, in bytes. */
-async function untilServing(
-  check: ReadyCheck, { network, binary }: StartHere, at: Address, pid: number, died: Promise<string>, aborted: AbortSignal,
-): Promise<number> {
-  const over = new AbortController();
-  const signal = AbortSignal.any([over.signal, aborted]);
-  const ended = died.then((line): never => {
-    throw new UserError(line);
-  });
-  const ready = network === undefined ? waitUntilReady(check, signal) : waitUntilReadyInside(network.enter, check, signal);
-  const serving = ready.then(async (bytes) => {
-    await untilItHasThePort(pid, at, binary, signal);
-    return bytes;
-  });
-  try {
-    return await Promise.race([serving, ended]);
-  } finally {
-    over.abort();
-  }
+async function untilServing(check: ReadyCheck, { network, binary }: StartHere, at: Address, pid: number, signal: AbortSignal): Promise<Answer> {
+  const answer = await (network === undefined ? waitUntilReady(check, signal) : waitUntilReadyInside(network.enter, check, signal));
+  await untilItHasThePort(pid, at, binary, signal);
+  return answer;
 }
 
 /**

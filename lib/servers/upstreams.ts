@@ -1,8 +1,8 @@
 // CPU time of what a person's own config passes requests to: others' processes, which are part of what is measured and run elsewhere.
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { listeningSockets, socketsOf } from './ports.ts';
 import type { UpstreamAddress } from './server.ts';
-import { processTree, statFields, taskCpuSeconds, tasksOf, type UsageSources } from './usage.ts';
+import { processIds, processTree, statFields, taskCpuSeconds, tasksOf, type UsageSources } from './usage.ts';
 
 /** Tasks begin and end seldom: looked up at most this often. */
 const refreshMs = 1000;
@@ -57,7 +57,7 @@ function lastCpuOf(task: string): number {
 /** All processes that have one of the addresses' listening sockets open, workers included; undefined where one address has none. */
 function listenersOn(addresses: readonly UpstreamAddress[], proc: string): string[] | undefined {
   const wanted = addresses.map((address) => new Set('socket' in address ? listeningAt(address.socket, proc)
-    : ['tcp', 'tcp6'].flatMap((list) => listeningSockets(`${proc}/net/${list}`, address.port)).map(({ inode }) => inode)));
+    : ['tcp', 'tcp6'].flatMap((list) => listeningSockets(`${proc}/net/${list}`)).filter(({ port }) => port === address.port).map(({ inode }) => inode)));
   const found = new Map<string, Set<string>>();
   for (const pid of processIds(proc)) {
     for (const inode of socketsOf(`${proc}/${pid}`)) {
@@ -77,14 +77,6 @@ function listeningAt(socket: string, proc: string): string[] {
     const [, flags = '', inode = '', path = ''] = /^\S+ \S+ \S+ (\S+) \S+ \S+ +(\d+) (.*)$/.exec(line) ?? [];
     return path === socket && (parseInt(flags, 16) & accepting) !== 0 ? [inode] : [];
   });
-}
-
-function processIds(proc: string): string[] {
-  try {
-    return readdirSync(proc).filter((name) => /^\d+$/.test(name));
-  } catch {
-    return [];
-  }
 }
 
 function read(file: string): string {

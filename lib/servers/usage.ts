@@ -26,8 +26,11 @@ const clockTicksPerSecond = 100;
 /**
  * Returns a function that tells what the tree below `rootPid` (that process included) has used. It never throws: of a
  * process that has ended, the CPU time last seen stays in the sum. A task that starts and ends between two look-ups is missed.
+ * @param lookUp instead of the tree, where some have left it
  */
-export function watchUsage(rootPid: number, sources: UsageSources = { proc: '/proc', nowMs: () => performance.now() }): () => TreeUsage {
+export function watchUsage(
+  rootPid: number, sources: UsageSources = { proc: '/proc', nowMs: () => performance.now() }, lookUp = () => processTree(sources.proc, String(rootPid)),
+): () => TreeUsage {
   const { proc, nowMs } = sources;
   const lastSeen = new Map<string, number>();
   let endedSeconds = 0;
@@ -37,7 +40,7 @@ export function watchUsage(rootPid: number, sources: UsageSources = { proc: '/pr
 
   return () => {
     if (nowMs() - refreshedAtMs >= refreshMs) {
-      processes = processTree(proc, String(rootPid));
+      processes = lookUp();
       rssBytes = processes.reduce((sum, pid) => sum + residentBytes(proc, pid), 0);
       for (const task of processes.flatMap((pid) => tasksOf(proc, pid))) lastSeen.set(task, lastSeen.get(task) ?? 0);
       refreshedAtMs = nowMs();
@@ -52,6 +55,11 @@ export function watchUsage(rootPid: number, sources: UsageSources = { proc: '/pr
     const cpuSeconds = [...lastSeen.values()].reduce((sum, seconds) => sum + seconds, endedSeconds);
     return { cpuSeconds, rssBytes: lastSeen.size === 0 ? 0 : rssBytes };
   };
+}
+
+/** All that there are. */
+export function processIds(proc: string): string[] {
+  return list(proc).filter((name) => /^\d+$/.test(name));
 }
 
 /** The process, then all its descendants. */
@@ -76,7 +84,7 @@ function childrenByTask(proc: string, pid: string): string[] | undefined {
 
 function childrenByParent(proc: string): Map<string, string[]> {
   const children = new Map<string, string[]>();
-  for (const pid of list(proc).filter((name) => /^\d+$/.test(name))) {
+  for (const pid of processIds(proc)) {
     const parent = statFields(`${proc}/${pid}`)?.[1];
     if (parent !== undefined) children.set(parent, [...(children.get(parent) ?? []), pid]);
   }

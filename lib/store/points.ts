@@ -4,7 +4,7 @@ import { curvesOf } from '../analysis/curve.ts';
 import { streamsOf } from '../analysis/loads.ts';
 import { metricName } from '../analysis/metric.ts';
 import { delayText } from '../analysis/network.ts';
-import { headerSavingsPercent, phasePairs, responsesOf, successRatioOf } from '../analysis/phases.ts';
+import { headerSavingsPercent, phasePairs, responsesOf, serverCpuSecondsPerResponse, successRatioOf } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { streamSweep } from '../analysis/stream-sweep.ts';
 import { comparable, delayMark, notFinalMark } from '../analysis/verdict.ts';
@@ -86,7 +86,7 @@ export function roundPoint(context: RoundContext, phase: Phase): string {
     errors_per_million: (phase.errors.total / requests) * 1e6,
     ...errorCauseValues([phase]),
     success_ratio: successRatioOf([phase]),
-    server_cpu_micros_per_request: (phase.serverCpuSeconds / responses) * 1e6,
+    server_cpu_micros_per_request: serverCpuSecondsPerResponse([phase]) * 1e6,
     generator_cpu_micros_per_request: (phase.generatorCpuSeconds / responses) * 1e6,
     p50_ms: phase.latencyMs.p50,
     p99_ms: phase.latencyMs.p99,

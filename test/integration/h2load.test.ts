@@ -8,7 +8,7 @@ import { startK6 } from '../../lib/runner/k6.ts';
 import type { LoadResult } from '../../lib/runner/result.ts';
 import { compileScript } from '../../lib/runner/script.ts';
 import { h2o, nghttpd, nginx } from '../../lib/scenario/index.ts';
-import type { ServerSpec } from '../../lib/scenario/model.ts';
+import type { ConfiguredServer } from '../../lib/scenario/model.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { imagesPage, titleOf, useServers } from '../fixtures/servers.ts';
 
@@ -31,7 +31,7 @@ beforeAll(async () => { tools = await ensureTools(['k6', 'h2load']); }, 300_000)
 
 const tuned = nginx(['h2-tuned'], { workers: 2 });
 const servers = [nginx(['h2'], { workers: 1 }), h2o(['h2'], { workers: 1 }), nghttpd(['h2', 'streams-1024'], { workers: 1 })];
-const titled = (specs: readonly ServerSpec[]): [string, ServerSpec][] => specs.map((spec) => [titleOf(spec), spec]);
+const titled = (specs: readonly ConfiguredServer[]): [string, ConfiguredServer][] => specs.map((spec) => [titleOf(spec), spec]);
 
 it.each(titled([tuned, ...servers]))('%s: one stream and several, more than it allows, shares that differ, a page that is not there', async (_, spec) => {
   const { origin } = await test.start(spec, { workers: 2 });
@@ -61,7 +61,7 @@ describe('the only curve that is offered', () => {
 });
 
 /** Has both make the loads, one after another, and compares all that they counted. Returns the engine's counts. */
-async function compare(spec: ServerSpec, loads: readonly Load[]): Promise<Counted[]> {
+async function compare(spec: ConfiguredServer, loads: readonly Load[]): Promise<Counted[]> {
   const results = await engineResults(loads);
   return results.map((result, index) => {
     const load = loads[index] as Load;
@@ -86,7 +86,7 @@ async function compare(spec: ServerSpec, loads: readonly Load[]): Promise<Counte
  * equal unless one date takes more bytes than another. h2o and nghttpd spell it out in a connection's first response, and
  * again in the first after each change, once a second: instead of 1 byte it takes 2 and the date's own.
  */
-function expectSameHeaders(spec: ServerSpec, load: Load, engine: Counted, h2load: Counted, what: string): void {
+function expectSameHeaders(spec: ConfiguredServer, load: Load, engine: Counted, h2load: Counted, what: string): void {
   const lengths = [engine, h2load].flatMap(datesSeen).map(huffmanBytes);
   const shortest = Math.min(...lengths);
   // Mostly 0: it depends on the day.

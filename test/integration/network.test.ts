@@ -4,7 +4,7 @@ import path from 'node:path';
 import { beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { openNetwork, type Network } from '../../lib/network/network.ts';
 import { nginx } from '../../lib/scenario/index.ts';
-import type { LinkDirection, NetworkSpec, ServerSpec } from '../../lib/scenario/model.ts';
+import type { LinkDirection, NetworkSpec, ConfiguredServer } from '../../lib/scenario/model.ts';
 import type { StartOptions } from '../../lib/servers/index.ts';
 import { listensOn } from '../../lib/servers/ports.ts';
 import { delaylinkBeside } from '../../lib/setup/k6.ts';
@@ -119,7 +119,7 @@ describe('a link', () => {
 });
 
 describe('a server', () => {
-  const startIn = (network: Network, spec: ServerSpec, options: Partial<StartOptions> = {}) => servers.start(spec, { network: network.server, ...options });
+  const startIn = (network: Network, spec: ConfiguredServer, options: Partial<StartOptions> = {}) => servers.start(spec, { network: network.server, ...options });
 
   it('answers in its network alone, over the link, and is watched as on loopback', async () => {
     const network = await open({ toServer: { delayMs: 20 } });
@@ -153,7 +153,7 @@ describe('a server', () => {
     expect((await readdir(path.join(servers.folder, 'relative'))).sort()).toEqual(['error.log', 'nginx.conf']);
   });
 
-  it.each<[string, () => Promise<ServerSpec>, Partial<StartOptions>, RegExp]>([
+  it.each<[string, () => Promise<ConfiguredServer>, Partial<StartOptions>, RegExp]>([
     ['a page that is not there', async () => base, { page: { docroot: 'nginx', path: '/none', bodyBytes: 5 } }, /^http:\/\/198\.19\.0\.1:8080\/none answers with status 404 instead of 200/],
     ['a page of another length', async () => base, { page: { docroot: 'nginx', path: '/', bodyBytes: 5 } }, /answers with 612 bytes instead of 5/],
     ['a protocol that it does not speak', async () => base, { protocol: 'h2' }, /has no TLS: choose a config with it/],

@@ -8,7 +8,7 @@ import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { UserError } from '../../lib/errors.ts';
 import type { ServerSpec } from '../../lib/scenario/model.ts';
-import { readOwnConfig, type RunningServer, type StartOptions } from '../../lib/servers/index.ts';
+import { readOwnConfig, type ConfiguredRunning, type StartOptions } from '../../lib/servers/index.ts';
 import { machineCertificate } from '../../lib/servers/certificate.ts';
 import { portProblem } from '../../lib/servers/ports.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
@@ -20,7 +20,7 @@ const test = useServers();
 
 interface Own { port?: number; page?: StartOptions['page']; options?: Partial<StartOptions> }
 
-async function startOwn(file: string, { port, page = { path: '/' }, options }: Own = {}): Promise<RunningServer> {
+async function startOwn(file: string, { port, page = { path: '/' }, options }: Own = {}): Promise<ConfiguredRunning> {
   const own = await readOwnConfig(file);
   const spec: ServerSpec = { name: own.server, config: [own.file], workers: own.workers, asIs: port === undefined ? {} : { port } };
   return test.start(spec, { folder: path.join(test.folder, `run-${path.basename(path.dirname(file))}`), workers: 99, page, ...options });
@@ -47,7 +47,7 @@ async function fingerprint(folder: string): Promise<string> {
   return hash.digest('hex');
 }
 
-async function endsClean(server: RunningServer): Promise<void> {
+async function endsClean(server: ConfiguredRunning): Promise<void> {
   const pids = processesOf(server);
   await server.stop();
   expect(pids.filter(isRunning)).toEqual([]);

@@ -6,21 +6,21 @@ import { describe, expect, it, vi } from 'vitest';
 import { UserError } from '../../lib/errors.ts';
 import type { ServerSpec } from '../../lib/scenario/model.ts';
 import { machineCertificate } from '../../lib/servers/certificate.ts';
-import { readOwnConfig, type RunningServer, type StartOptions } from '../../lib/servers/index.ts';
+import { readOwnConfig, type ConfiguredRunning, type StartOptions } from '../../lib/servers/index.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { processesOf, servers, useServers } from '../fixtures/servers.ts';
 
 const test = useServers();
 const nobody = 65_534;
 
-async function startOwn(file: string, options: Partial<StartOptions> = {}): Promise<RunningServer> {
+async function startOwn(file: string, options: Partial<StartOptions> = {}): Promise<ConfiguredRunning> {
   const own = await readOwnConfig(file);
   const spec: ServerSpec = { name: own.server, config: [own.file], workers: own.workers, asIs: {} };
   return test.start(spec, { folder: path.join(test.folder, `run-${path.basename(path.dirname(file))}`), page: { path: '/' }, ...options });
 }
 
 /** The message of what is refused: one line. */
-async function refusal(start: () => Promise<RunningServer>): Promise<string> {
+async function refusal(start: () => Promise<ConfiguredRunning>): Promise<string> {
   const error: unknown = await start().then(() => expect.fail('it was started'), (thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(UserError);
   expect((error as Error).message).not.toContain('\n');
@@ -29,7 +29,7 @@ async function refusal(start: () => Promise<RunningServer>): Promise<string> {
 }
 
 /** Of each process of a server: its users and groups, what it may do, and whether it can come to more. */
-async function rightsOf(server: RunningServer): Promise<string[]> {
+async function rightsOf(server: ConfiguredRunning): Promise<string[]> {
   const wanted = /^(?:Uid|Gid|Groups|CapInh|CapPrm|CapEff|CapBnd|CapAmb|NoNewPrivs):/;
   return Promise.all(processesOf(server).map(async (pid) =>
     (await readFile(`/proc/${pid}/status`, 'utf8')).split('\n').filter((line) => wanted.test(line)).map((line) => line.replace(/\s+/g, ' ').trim()).join('; ')));

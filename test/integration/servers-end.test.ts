@@ -8,7 +8,7 @@ import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { h2o, nghttpd, nginx } from '../../lib/scenario/index.ts';
-import type { ServerSpec } from '../../lib/scenario/model.ts';
+import type { ConfiguredServer } from '../../lib/scenario/model.ts';
 import type { RunningServer, StartOptions } from '../../lib/servers/index.ts';
 import { freePort } from '../../lib/servers/ports.ts';
 import { waitUntilReady } from '../../lib/servers/ready.ts';
@@ -130,7 +130,7 @@ describe('what is refused', () => {
   });
 
   it('a load of another protocol', async () => {
-    const [, , , [, onlyHttp2]] = servers as unknown as [unknown, unknown, unknown, [string, ServerSpec]];
+    const [, , , [, onlyHttp2]] = servers as unknown as [unknown, unknown, unknown, [string, ConfiguredServer]];
     await expect(test.start(onlyHttp2, { protocol: 'http/1.1' })).rejects.toThrow('nghttpd speaks HTTP/2 only: choose the protocol h2 or h2c for it, or another server');
     await expect(test.start(one, { protocol: 'h2' })).rejects.toThrow(/^the load is HTTP\/2 over TLS \(h2\), and the server's config has no TLS/);
     await expect(test.start(one, { protocol: 'h2c' })).rejects.toThrow(/^http:.* does not speak HTTP\/2 without TLS \(h2c\)$/);

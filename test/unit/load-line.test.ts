@@ -78,7 +78,7 @@ describe('the line', () => {
     ['wrk http://localhost/?a=1&b=2', /^the load: & is for a shell: give one command line, with quotes around what has & in it$/],
     ['(wrk)', /^the load: \( is for a shell/],
     ['vegeta attack < targets', /^the load: < is for a shell/],
-    ['wrk -c $CONNECTIONS', /^the load: \$C is for a shell/],
+    ['wrk -c $CONNECTIONS', /^the load: \$CONNECTIONS is for a shell/],
     ['wrk -c "$(nproc)"', /^the load: \$\( is for a shell/],
     ['wrk -c `nproc`', /^the load: ` is for a shell/],
     ['| wrk', /^the load: a \| has nothing on one side of it$/],

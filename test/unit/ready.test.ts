@@ -33,7 +33,7 @@ const page = { docroot: 'nginx', path: '/', bodyBytes: 5 };
 
 /** Asks what is at that address of this machine, over HTTP/1.1 unless said. */
 const ready = (address: string, { protocol = 'http/1.1' as Protocol, signal = never, limitMs = 10_000 } = {}): Promise<number> =>
-  waitUntilReady({ origin: `http://${address}`, page, protocol }, signal, limitMs);
+  waitUntilReady({ origin: `http://${address}`, page, protocol }, signal, limitMs).then(({ bytes }) => bytes);
 
 it('waits until the server is there', async () => {
   const port = await closedPort();
@@ -62,7 +62,7 @@ it.each(['http/1.1', 'h2c'] as const)('asks as the load does, over %s', async (p
   };
   const server = protocol === 'h2c' ? createHttp2Server(echo as never) : answering(echo);
   const origin = `http://127.0.0.1:${await listening(server)}`;
-  const asking = (request?: { method?: string; headers?: Record<string, string>; body?: string }): Promise<number> => waitUntilReady({ origin, page: { path: '/' }, protocol, request }, never);
+  const asking = (request?: { method?: string; headers?: Record<string, string>; body?: string }): Promise<number> => waitUntilReady({ origin, page: { path: '/' }, protocol, request }, never).then(({ bytes }) => bytes);
   expect(await asking({ method: 'POST', headers: { Host: 'example.org', 'X-Key': 'k' }, body: '1234567' })).toBe(7);
   await expect(asking()).rejects.toThrow('status 405');
 });
@@ -70,7 +70,7 @@ it.each(['http/1.1', 'h2c'] as const)('asks as the load does, over %s', async (p
 describe("of a config of one's own", () => {
   const ask = async (listener: RequestListener, own: { path: string; host?: string }, protocol: Protocol = 'http/1.1'): Promise<number> => {
     const server = protocol === 'h2c' ? createHttp2Server(listener as never) : answering(listener);
-    return waitUntilReady({ origin: `http://127.0.0.1:${await listening(server)}`, page: own, protocol }, never);
+    return (await waitUntilReady({ origin: `http://127.0.0.1:${await listening(server)}`, page: own, protocol }, never)).bytes;
   };
 
   it('takes any length, and says which', async () => {

@@ -46,8 +46,36 @@ export function shellPipeline(text: string, tool: string): Pipeline {
   return pipeline;
 }
 
-/** One word from `start` on. */
-function readWord(line: string, start: number, tool: string): ShellWord {
+/**
+ * The words of a command that runs without a shell, `{port}` and `$PORT` in it replaced. Throws UserError, in words that follow what
+ * the command is, for what only a shell could do, an open quote, and where no program is named.
+ */
+export function commandWords(text: string, port: number): string[] {
+  const line = text.replace(/\{port\}|\$PORT\b|\$\{PORT\}/g, String(port)).replace(/\\\r?\n/g, ' ').trim();
+  const needsShell = (what: string): UserError => new UserError(`the command: ${what} needs a shell: write sh -c '…'`);
+  const words: ShellWord[] = [];
+  for (let at = 0; at < line.length;) {
+    if (blank.test(line.charAt(at))) {
+      if (line.charAt(at) === '\n') throw needsShell('a second line');
+      at++;
+      continue;
+    }
+    const operator = line.charAt(at) === '#' ? '#' : operators.exec(line.slice(at))?.[0];
+    if (operator !== undefined) throw needsShell(operator);
+    const word = readWord(line, at, 'the command', needsShell);
+    if (word.written.startsWith('~')) throw needsShell('~');
+    words.push(word);
+    at += word.written.length;
+  }
+  const [program] = words;
+  if (program === undefined || program.text === '') throw new UserError("the command names no program: write its words, such as 'node server.js'");
+  const variable = /^[A-Za-z_]\w*=/.exec(program.written)?.[0];
+  if (variable !== undefined) throw new UserError(`the command: ${variable}… before the program needs a shell: write env ${line}`);
+  return words.map((word) => word.text);
+}
+
+/** One word from `start` on. @param forShell the error for what only a shell could put in its place */
+function readWord(line: string, start: number, tool: string, forShell = (what: string) => new UserError(`${tool}: ${what} is for a shell: write what stands for it, or put '…' around it`)): ShellWord {
   let text = '';
   let quote = '';
   let at = start;
@@ -55,7 +83,7 @@ function readWord(line: string, start: number, tool: string): ShellWord {
     const char = line.charAt(at);
     const next = line.charAt(at + 1);
     if (quote !== "'" && (char === '`' || (char === '$' && (quote === '' ? /[\w({'"]/ : /[\w({]/).test(next)))) {
-      throw new UserError(`${tool}: ${char === '`' ? char : char + next} is for a shell: write what stands for it, or put '…' around it`);
+      throw forShell(char === '`' ? char : (/^\$(?:\w+|.)/.exec(line.slice(at)) as RegExpExecArray)[0]);
     }
     if (quote === '') {
       if (blank.test(char) || /[|&;<>()]/.test(char)) break;

@@ -1,0 +1,25 @@
+// What runs at an address already: it is asked, and otherwise left alone.
+import type { AddressServer } from '../scenario/model.ts';
+import { programOf } from '../scenario/variants.ts';
+import { waitUntilReady } from './ready.ts';
+import type { RunningServer, StartOptions } from './server.ts';
+
+/** Returns once it answers the page. Throws UserError where it does not, or the signal's reason. */
+export async function openAddress(spec: AddressServer, options: StartOptions): Promise<RunningServer> {
+  const { page, protocol = 'http/1.1', request, tls, workers } = options;
+  const signal = options.signal ?? new AbortController().signal;
+  const answer = await waitUntilReady({ origin: spec.origin, page, protocol, request, tls, anyLength: true }, signal);
+  return {
+    name: programOf(spec),
+    version: '',
+    origin: spec.origin,
+    workers,
+    redirections: [],
+    upstreams: [],
+    answer,
+    bodyBytes: answer.bytes,
+    // Where it ends, its load fails.
+    died: new Promise(() => undefined),
+    stop: () => Promise.resolve(),
+  };
+}

@@ -1,0 +1,146 @@
+// A command of a person's own that answers HTTP: started without a shell, held to a port of loopback, and ended with all that it started.
+import { closeSync, openSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { UserError } from '../errors.ts';
+import { boundLog } from '../log-file.ts';
+import { startChild, type Child } from '../process.ts';
+import { commandWords } from '../scenario/load/shell-words.ts';
+import type { CommandServer } from '../scenario/model.ts';
+import { findAll, isExecutableFile, thisMachine } from '../setup/machine.ts';
+import { fromCallersFolder } from '../setup/paths.ts';
+import { familyOf, newMark } from './family.ts';
+import { fileLimitFor, hardFilesLimit } from './files-limit.ts';
+import { watchLifecycle, whileItRuns } from './lifecycle.ts';
+import { AddressInUse, listeningOf, noPort, onPort, portProblem, type Address, type Listening } from './ports.ts';
+import { waitUntilReady, type ReadyCheck } from './ready.ts';
+import { makeScratch } from './scratch.ts';
+import type { Answer, StartedServer, StartOptions } from './server.ts';
+import { watchUsage } from './usage.ts';
+
+/** Some compile, or read all they serve, before they answer. */
+const readyLimitMs = 30_000;
+/** Who listens elsewhere for so long, and not where it is told to, will not. A first port may be an administrator's. */
+const elsewhereLimitMs = 5000;
+const pollMs = 50;
+
+/**
+ * Starts a command in its folder, pinned to `options.cpus`, and returns once it answers the page on its port of 127.0.0.1. It has a
+ * folder for temporary files of its own; its output is the log. Unlike the servers that the suite knows, it runs as who started
+ * bakeoff, root too: its files, its home and its rights are that person's, who could run it in a shell as well.
+ * Throws UserError where it cannot be run, ends, goes to the background, listens elsewhere or does not answer as it should, or the
+ * signal's reason; nothing is left running then.
+ */
+export async function startCommand(spec: CommandServer, options: StartOptions): Promise<StartedServer> {
+  await mkdir(options.folder, { recursive: true });
+  const folder = spec.folder ?? fromCallersFolder('.');
+  const binary = await programIn(folder, commandWords(spec.command, 0)[0] as string);
+  return onPort(path.basename(binary), spec.port ?? options.port, (port) => startOn(port, spec, options, { folder, binary }));
+}
+
+interface Place { folder: string; binary: string }
+
+/** The path of the program that a shell in the folder would run. */
+async function programIn(folder: string, program: string): Promise<string> {
+  const found = program.includes('/') ? [path.resolve(folder, program)] : await findAll(program, thisMachine());
+  const [first] = found;
+  if (first === undefined) throw new UserError(`there is no program ${program} on PATH: install it, or write its path (./${program})`);
+  if (!await isExecutableFile(first)) throw new UserError(`${first} is no program that can be run: ${program.includes('/') && folder !== path.dirname(first) ? `paths are meant from ${folder}` : 'see that it is there, and executable (chmod +x)'}`);
+  return first;
+}
+
+async function startOn(port: number, spec: CommandServer, options: StartOptions, { folder, binary }: Place): Promise<StartedServer> {
+  const signal = options.signal ?? new AbortController().signal;
+  const at: Address = { address: '127.0.0.1', port };
+  const [program = '', ...args] = commandWords(spec.command, port);
+  const name = path.basename(program);
+  const fileLimit = fileLimitFor(name, undefined, options.connections ?? 0, hardFilesLimit());
+  const logFile = path.join(path.resolve(options.folder), 'output.log');
+  const scratch = await makeScratch(undefined);
+  const mark = newMark();
+  let child: Child;
+  const log = openSync(logFile, 'a');
+  try {
+    signal.throwIfAborted();
+    child = await startChild({
+      before: ['prlimit', `--nofile=${fileLimit}:${fileLimit}`, '--'],
+      command: binary, args, cpus: options.cpus, cwd: folder, stdio: ['ignore', log, log],
+      env: { ...process.env, PORT: String(port), TMPDIR: scratch.temp, ...mark.env },
+    });
+  } catch (error) {
+    scratch.remove();
+    throw error;
+  } finally {
+    closeSync(log);
+  }
+  const unbound = boundLog(logFile);
+  const family = familyOf(child.pid, mark, folder, port);
+  const who = `${name} (pid ${child.pid})`;
+  const { died, stop } = watchLifecycle(name, child, logFile, () => {
+    unbound();
+    scratch.remove();
+  }, {
+    find: () => family.all().map(Number),
+    background: (found) => `${who} went on in the background (pid ${found.join(', ')}), and was ended: keep it in the foreground, such as nginx -g 'daemon off;', lighttpd -D or caddy run`,
+  });
+  let answer: Answer;
+  try {
+    const check: ReadyCheck = {
+      origin: `${spec.tls === true ? 'https' : 'http'}://${at.address}:${port}`, page: options.page, protocol: options.protocol ?? 'http/1.1',
+      request: options.request, tls: options.tls, anyLength: true,
+    };
+    answer = await whileItRuns(died, signal, async (until) => {
+      const listening = (): Listening[] => family.usual().flatMap((pid) => listeningOf(Number(pid)));
+      const [answered] = await Promise.all([waitUntilReady(check, until, readyLimitMs), untilItListens(listening, at, child.pid, name, until)]);
+      // It may have begun to listen elsewhere meanwhile, or have gone to the background.
+      requireLoopback(listening(), who);
+      if (child.hasExited()) throw new UserError(await died);
+      return answered;
+    });
+  } catch (error) {
+    const endedWell = child.hasExited() && (await child.exited).code === 0;
+    await stop();
+    // What took the port of one that has ended well is its own, that went to the background and could not be found.
+    if (error instanceof UserError && !endedWell && (await portProblem(port))?.code === 'EADDRINUSE') throw new AddressInUse();
+    throw error;
+  }
+  return {
+    name, version: '', pid: child.pid, origin: `${spec.tls === true ? 'https' : 'http'}://${at.address}:${port}`, workers: options.workers, redirections: [], upstreams: [],
+    answer, bodyBytes: answer.bytes, logFile, processes: family.all, usage: watchUsage(child.pid, undefined, family.usual), died, stop,
+  };
+}
+
+/** Returns once it listens where it is told to. Throws UserError where it listens for the network, or elsewhere and not there, or somebody else has its port. */
+async function untilItListens(listening: () => Listening[], at: Address, pid: number, name: string, signal: AbortSignal): Promise<void> {
+  const who = `${name} (pid ${pid})`;
+  // Until then nobody may answer, which is told otherwise.
+  const deadline = performance.now() + readyLimitMs + elsewhereLimitMs;
+  let elsewhereSince: number | undefined;
+  for (;;) {
+    const found = listening();
+    requireLoopback(found, who);
+    if (found.some(({ address, port }) => address === at.address && port === at.port)) return;
+    const now = performance.now();
+    if (found.length > 0) elsewhereSince ??= now;
+    if (now - (elsewhereSince ?? now) >= elsewhereLimitMs) throw new UserError(elsewhere(found, at, who));
+    if (now >= deadline) throw new UserError(noPort(pid, at, name, readyLimitMs));
+    await delay(pollMs, undefined, { signal });
+  }
+}
+
+function requireLoopback(found: readonly Listening[], who: string): void {
+  const open = found.find(({ address }) => !/^127\.|^::1$/.test(address));
+  if (open === undefined) return;
+  throw new UserError(`${who} listens on ${addressText(open)}, where others on the network can reach it: have it listen on loopback alone, such as with --listen 127.0.0.1:{port}, --bind 127.0.0.1 or server.listen(process.env.PORT, '127.0.0.1')`);
+}
+
+function elsewhere(found: readonly Listening[], at: Address, who: string): string {
+  const there = `${who} listens on ${[...new Set(found.map(addressText))].join(' and ')}, and not on ${addressText(at)}`;
+  const samePort = found.some(({ port }) => port === at.port);
+  return samePort ? `${there}: write 127.0.0.1 where its address belongs` : `${there}: write {port} where its port belongs (PORT in its environment says it too), or say which port it has fixed (--port ${found[0]?.port}; in a scenario port: ${found[0]?.port})`;
+}
+
+function addressText({ address, port }: Address): string {
+  return `${address.includes(':') ? `[${address}]` : address}:${port}`;
+}

@@ -1,0 +1,90 @@
+// The processes of a command: what it has started may leave its group, its session and its tree.
+import { randomUUID } from 'node:crypto';
+import { readFileSync, readlinkSync } from 'node:fs';
+import { runs } from './lifecycle.ts';
+import { listeningOf } from './ports.ts';
+import { processIds, processTree, statFields } from './usage.ts';
+
+/** All that the command starts inherits it. */
+const variable = 'BAKEOFF_SIDE';
+
+export interface Mark { id: string; env: Record<string, string> }
+
+/** For the environment of one command. */
+export function newMark(): Mark {
+  const id = randomUUID();
+  return { id, env: { [variable]: id } };
+}
+
+export interface Family {
+  /** The ids of those that run now. */
+  all(): string[];
+  /** The same, in less time: a process that was a stranger once is not looked at again. */
+  usual(): string[];
+}
+
+/**
+ * The tree below a command's first process, while that runs, and all that have its mark. Some overwrite their environment with their
+ * title: those are known by what they serve.
+ * @param folder that the command was started in
+ * @param port that it is to listen on
+ */
+export function familyOf(pid: number, { id }: Mark, folder: string, port: number): Family {
+  const began = startOf(String(pid));
+  const strangers = new Set<string>();
+
+  /** It began after the command, none of ours has started it, and it stands where the command does, or serves what that was to. */
+  function isRenamed(one: string): boolean {
+    // A thread of the kernel's runs no file.
+    return startOf(one) >= began && linkOf(`/proc/${one}/exe`) !== '' && !ancestors(one).includes(String(process.pid))
+      && (linkOf(`/proc/${one}/cwd`) === folder || listeningOf(Number(one)).some((listening) => listening.port === port));
+  }
+
+  function isOurs(one: string): boolean {
+    const environment = environmentOf(one);
+    const hasVariables = environment.some((text) => /^\w+=/.test(text));
+    const found = environment.includes(`${variable}=${id}`) || (!hasVariables && isRenamed(one));
+    // One without any may be about to be filled.
+    if (!found && hasVariables) strangers.add(one);
+    return found;
+  }
+
+  function find(candidates: readonly string[]): string[] {
+    const marked = candidates.filter((one) => runs(one) && isOurs(one));
+    const trees = new Set<string>();
+    for (const root of [String(pid), ...marked]) {
+      if (trees.has(root) || (root === String(pid) && startOf(root) !== began)) continue;
+      for (const one of processTree('/proc', root)) trees.add(one);
+    }
+    return [...trees].filter((one) => runs(one));
+  }
+
+  return { all: () => find(processIds('/proc')), usual: () => find(processIds('/proc').filter((one) => !strangers.has(one))) };
+}
+
+/** In the kernel's ticks since the machine was started; NaN when it is gone. proc(5): field 22 of stat; the first of these here is its third. */
+function startOf(pid: string): number {
+  return Number(statFields(`/proc/${pid}`)?.[19] ?? NaN);
+}
+
+function ancestors(pid: string): string[] {
+  const parent = statFields(`/proc/${pid}`)?.[1] ?? '0';
+  return parent === '0' ? [] : [parent, ...ancestors(parent)];
+}
+
+/** Its variables, or what it has written over them; none where it has ended, or hides them. */
+function environmentOf(pid: string): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0');
+  } catch {
+    return [];
+  }
+}
+
+function linkOf(file: string): string {
+  try {
+    return readlinkSync(file);
+  } catch {
+    return '';
+  }
+}
