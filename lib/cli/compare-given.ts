@@ -4,7 +4,7 @@ import { open, readdir } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
-import { shellPipeline } from '../scenario/load/shell-words.ts';
+import { commandWords } from '../scenario/load/shell-words.ts';
 import { nearest } from '../scenario/nearest.ts';
 import type { ServerName } from '../scenario/model.ts';
 import { urlParts, type UrlParts } from '../scenario/url.ts';
@@ -69,11 +69,7 @@ function readAddress(word: string): Source {
 }
 
 function readCommand(command: string): Source {
-  const [words = [], ...others] = asWords(() => shellPipeline(command, `'${command}'`));
-  const [program] = words.map(({ text }) => text);
-  if (program === undefined) throw new UserError(`'${command}' is no command: name a program`, 2);
-  if (others.length > 0) throw new UserError(`'${command}': a pipe is for a shell: write sh -c '…'`, 2);
-  if (/^\w+=/.test(program)) throw new UserError(`'${command}': ${program} sets a variable, which is for a shell: write env ${command}`, 2);
+  const [program] = asWords(() => commandWords(command, 0), `'${command}': `) as [string];
   return { kind: 'command', command, program };
 }
 

@@ -5,6 +5,7 @@ import { enumeration, whole } from '../format.ts';
 import { redirectionLines } from '../report/sentences.ts';
 import { defineScenario } from '../scenario/define-scenario.ts';
 import type { Page, Scenario, ServerSpec, Variant } from '../scenario/model.ts';
+import type { Answer } from '../servers/index.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { differences, type Side } from './compare-sides.ts';
 
@@ -16,8 +17,9 @@ export type LaunchOf = (name: string) => Launch;
 
 /** A side that was started once. */
 export interface Tried extends Side {
-  /** Of the page's body. */
-  bodyBytes: number;
+  answer: Answer;
+  /** Of the answer where gzip is asked for, as Answer.encoding; absent where the load itself says what it takes. */
+  offeredEncoding?: string;
   redirections: readonly string[];
 }
 
@@ -64,7 +66,7 @@ async function isSame(a: Side, b: Side, launch: LaunchOf): Promise<boolean> {
 export function comparisonOf(sides: readonly Tried[], launch: LaunchOf, same: readonly (readonly Side[])[]): { scenario: Scenario; said: string[] } {
   const [first] = sides as [Tried];
   const isControl = same[0]?.length === sides.length;
-  const pageFor = ({ page, bodyBytes }: Tried): Page => ({ ...page, bodyBytes });
+  const pageFor = ({ page, answer }: Tried): Page => ({ ...page, bodyBytes: answer.bytes });
   const scenario = defineScenario({
     name: 'compare',
     title: sides.length === 2 ? titlesOf(sides).join(' against ') : enumeration(titlesOf(sides)),
@@ -78,7 +80,7 @@ export function comparisonOf(sides: readonly Tried[], launch: LaunchOf, same: re
       ...(isEqual(pageFor(side), pageFor(first)) ? {} : { page: pageFor(side) }),
     })),
     ...(isControl ? { control: true } : {}),
-    footnotes: [...same.map((group) => sameLine(group, isControl)), ...lengthLines(sides), ...differences(sides)],
+    footnotes: [...same.map((group) => sameLine(group, isControl)), ...answerLines(sides), ...differences(sides)],
   });
   return { scenario, said: [...sides.flatMap(addressLine), ...redirectionLines(sides)] };
 }
@@ -97,9 +99,27 @@ function sameLine(group: readonly Side[], isControl: boolean): string {
   return `${enumeration(group.map(({ given }) => given))} are the same: what differs between them is noise.`;
 }
 
-function lengthLines(sides: readonly Tried[]): string[] {
-  if (new Set(sides.map(({ bodyBytes }) => bodyBytes)).size === 1) return [];
-  return [`The bodies differ: ${sides.map(({ given, bodyBytes }, index) => `${given} ${index === 0 ? 'answers with ' : ''}${whole(bodyBytes)} B`).join(', ')}; part of what is seen is theirs.`];
+/** What sides answer differently, one line for each such thing. */
+function answerLines(sides: readonly Tried[]): string[] {
+  const differing = (of: (side: Tried) => string): string | undefined => {
+    const found = sides.map(of);
+    return new Set(found).size === 1 ? undefined : sides.map(({ given }, index) => `${given} ${found[index]}`).join(', ');
+  };
+  const lengths = differing(({ answer }) => `${whole(answer.bytes)} B`);
+  const encodings = differing(({ answer }) => answer.encoding || 'none');
+  const types = differing(({ answer }) => mediaType(answer.type) || 'none');
+  const offered = encodings === undefined ? differing(({ offeredEncoding }) => offeredEncoding || 'none') : undefined;
+  return [
+    ...(lengths === undefined ? [] : [`The bodies differ: ${lengths}; part of what is seen is theirs.`]),
+    ...(encodings === undefined ? [] : [`The encodings differ: ${encodings}; part of what is seen is theirs.`]),
+    ...(types === undefined ? [] : [`The types of the answers differ: ${types}.`]),
+    ...(offered === undefined ? [] : [`Compression differs (${offered}), and no answer was encoded: add -H 'Accept-Encoding: gzip' to --load to compare it.`]),
+  ];
+}
+
+/** Without its parameters, such as the character set. */
+function mediaType(type: string): string {
+  return (type.split(';')[0] as string).trim().toLowerCase();
 }
 
 function addressLine({ name, source, load: { connections } }: Tried): string[] {

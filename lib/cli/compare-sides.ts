@@ -14,13 +14,15 @@ import { asWords } from './words.ts';
 export interface Side extends Given {
   listen: Listen;
   load: LoadProfile;
-  page: Pick<Page, 'path' | 'host'>;
+  page: Pick<Page, 'path' | 'host' | 'status'>;
 }
 
 /** What the person wants to be asked for. */
 export interface Asked {
   /** A path, or a URL. */
   url?: string;
+  /** Of the answer; absent: 200. */
+  status?: number;
   /** Load generators' command lines. */
   load: OfSides;
 }
@@ -39,7 +41,7 @@ export function sidesOf(given: readonly Given[], asked: Asked, threads: number):
     const { path, host } = wishes[index] as Wish;
     const line = asked.load.of(side.name);
     return {
-      ...side, page: { path, ...(host === undefined ? {} : { host }) },
+      ...side, page: { path, ...(host === undefined ? {} : { host }), ...(asked.status === undefined ? {} : { status: asked.status }) },
       load: line === undefined ? defaultLoad(side, streams, threads) : loadFor(side, line),
     };
   });

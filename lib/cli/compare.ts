@@ -4,11 +4,11 @@ import { UserError } from '../errors.ts';
 import { divideCores, type Cores } from '../runner/cores.ts';
 import { makePlan } from '../runner/plan.ts';
 import { readProcessors } from '../runner/processors.ts';
-import { startServer, temporaryFolder, workersFor } from '../servers/index.ts';
+import { startServer, temporaryFolder, waitUntilReady, workersFor, type RunningServer } from '../servers/index.ts';
 import { fromCallersFolder, typed } from '../setup/paths.ts';
 import { readSides, requirePermission, serverNames, type Given } from './compare-given.ts';
 import { comparisonOf, sameSides, serverOf, type LaunchOf, type Tried } from './compare-scenario.ts';
-import { sidesOf, type Side } from './compare-sides.ts';
+import { sidesOf, type Asked, type Side } from './compare-sides.ts';
 import { ofSides } from './of-sides.ts';
 import { perform, type ServerBinaries } from './perform.ts';
 import { readRunOptions, runFlags, type RunOptions } from './run-options.ts';
@@ -17,6 +17,7 @@ import { flagLines, readWords, wholeNumber, type Flag } from './words.ts';
 const compareFlags = {
   'url': { value: 'URL', help: 'a path, or a URL whose port says which of several addresses (/)' },
   'load': { value: '"wrk -c 100 -d 10"', repeated: true, help: 'a command line of wrk, h2load, ab, weighttp or vegeta (100 connections); NAME="…" for one side' },
+  'status': { value: '404', help: 'the status that is right, where it is not 200' },
   'port': { value: 'PORT', repeated: true, help: 'of a command that has its own port; NAME=PORT for one side' },
   'bin': { value: 'nginx=PATH', repeated: true, help: 'another build of a server; NAME:nginx=PATH for one side' },
   'host': { value: 'HOST', repeated: true, help: 'an address beyond this machine that you may load' },
@@ -37,8 +38,13 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
   const names = given.map(({ name }) => name);
   requirePermission(given, lists.get('host') ?? []);
   const cores = divideCores(readProcessors(), { server: options.serverCpus, generator: options.generatorCpus });
-  const url = flags.get('url');
-  const sides = sidesOf(given, { ...(url === undefined ? {} : { url }), load: ofSides('--load', lists.get('load') ?? [], names) }, cores.generatorCpus.length);
+  const [url, status] = [flags.get('url'), flags.get('status')];
+  const asked: Asked = {
+    ...(url === undefined ? {} : { url }),
+    ...(status === undefined ? {} : { status: readStatus(status) }),
+    load: ofSides('--load', lists.get('load') ?? [], names),
+  };
+  const sides = sidesOf(given, asked, cores.generatorCpus.length);
   const launch = readLaunch(given, lists);
   const same = await sameSides(sides, launch);
   return perform({
@@ -66,6 +72,11 @@ const help = [
   '',
   ...flagLines(compareFlags),
 ];
+
+function readStatus(text: string): number {
+  if (/^[2-5]\d\d$/.test(text)) return Number(text);
+  throw new UserError(`--status ${text}: give a status from 200 to 599, such as 404`, 2);
+}
 
 /** Reads what the flags say of how each side is started. Throws UserError (exit code 2). */
 function readLaunch(given: readonly Given[], lists: ReadonlyMap<string, readonly string[]>): LaunchOf {
@@ -113,12 +124,25 @@ async function tryOnce(side: Side, launch: LaunchOf, cores: Cores, binaries: Ser
       trustConfig: trustConfig === true,
       signal,
     });
+    const offeredEncoding = await encodingOffered(server, side, signal);
     await server.stop();
-    return { ...side, bodyBytes: server.bodyBytes, redirections: server.redirections };
+    return { ...side, answer: server.answer, ...(offeredEncoding === undefined ? {} : { offeredEncoding }), redirections: server.redirections };
   } catch (error) {
     if (!(error instanceof UserError) || (source.kind === 'config' && error.message.includes(source.config.file))) throw error;
     throw new UserError(`${given}: ${error.message}`, error.exitCode);
   } finally {
     await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** What a side compresses for who can take it; undefined where the load says so itself, or where that is answered otherwise. */
+async function encodingOffered({ origin }: RunningServer, { page, load }: Side, signal: AbortSignal): Promise<string | undefined> {
+  if (Object.keys(load.headers ?? {}).some((name) => name.toLowerCase() === 'accept-encoding')) return undefined;
+  const request = { ...load, headers: { ...load.headers, 'Accept-Encoding': 'gzip' } };
+  try {
+    return (await waitUntilReady({ origin, page, protocol: load.protocol, request, tls: load.tls, anyLength: true }, signal)).encoding;
+  } catch (error) {
+    if (error instanceof UserError) return undefined;
+    throw error;
   }
 }

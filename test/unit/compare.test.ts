@@ -8,7 +8,7 @@ import { comparisonOf, sameSides, type Launch, type Tried } from '../../lib/cli/
 import { sidesOf, type Side } from '../../lib/cli/compare-sides.ts';
 import { ofSides } from '../../lib/cli/of-sides.ts';
 import { isRunnable } from '../../lib/scenario/catalogue.ts';
-import type { Listen, OwnConfig } from '../../lib/servers/index.ts';
+import type { Answer, Listen, OwnConfig } from '../../lib/servers/index.ts';
 
 const plain: Listen = { port: 80, tls: false, http2: false, hosts: [] };
 const tls: Listen = { port: 443, tls: true, http2: false, hosts: [] };
@@ -24,6 +24,7 @@ const asked = ({ url, load = [] }: Asked, given: readonly Given[]): Parameters<t
 const sidesFor = (given: readonly Given[], wanted: Asked = {}, threads = 1): Side[] => sidesOf(given, asked(wanted, given), threads);
 const sides = (one: OwnConfig, other: OwnConfig, wanted: Asked = {}, threads = 1): [Side, Side] => sidesFor([configSide('a', one), configSide('b', other)], wanted, threads) as [Side, Side];
 const asTheyAre = (): Launch => ({});
+const answerOf = (bytes: number, changed: Partial<Answer> = {}): Answer => ({ status: 200, bytes, encoding: '', type: 'text/html', location: '', seconds: 0.001, ...changed });
 const nginx = config('nginx', plain);
 const nginxH2 = config('nginx', h2);
 const nghttpd = config('nghttpd', { ...plain, port: 8080, http2: true, http2Only: true });
@@ -153,7 +154,7 @@ describe('sides of other kinds', () => {
   test('what starts each: a port, another build, an address', () => {
     const given = [commandSide('one', 'node a.js'), configSide('b', nginx), configSide('c', nginx)];
     const launch = (name: string): Launch => (name === 'one' ? { port: 3000 } : name === 'c' ? { binary: '/opt/nginx' } : {});
-    const { scenario } = comparisonOf(sidesFor(given).map((side): Tried => ({ ...side, bodyBytes: 1, redirections: [] })), launch, []);
+    const { scenario } = comparisonOf(sidesFor(given).map((side): Tried => ({ ...side, answer: answerOf(1), redirections: [] })), launch, []);
     expect(scenario.variants.map(({ server }) => server)).toEqual([
       { name: 'command', command: 'node a.js', folder: expect.stringMatching(/^\//), port: 3000 },
       { name: 'nginx', config: ['/x/b.conf'], workers: 1, asIs: {} },
@@ -168,7 +169,7 @@ describe('sides of other kinds', () => {
     const names = async (launch: (name: string) => Launch): Promise<string[][]> => (await sameSides(given, launch)).map((group) => group.map(({ name }) => name));
     expect(await names(asTheyAre)).toEqual([['s0', 's2', 's3']]);
     expect(await names((name) => (name === 's2' ? { port: 80 } : {}))).toEqual([['s0', 's3']]);
-    const tried = given.map((side): Tried => ({ ...side, bodyBytes: 1, redirections: [] }));
+    const tried = given.map((side): Tried => ({ ...side, answer: answerOf(1), redirections: [] }));
     const { scenario } = comparisonOf(tried, asTheyAre, await sameSides(given, asTheyAre));
     expect(scenario).not.toHaveProperty('control');
     expect(scenario.footnotes).toEqual(['s0, s2 and s3 are the same: what differs between them is noise.']);
@@ -178,7 +179,7 @@ describe('sides of other kinds', () => {
 describe('the scenario', () => {
   const tried = (one: OwnConfig, other: OwnConfig, [bytesA, bytesB]: [number, number], [saidA, saidB]: [string[], string[]] = [[], []]): [Tried, Tried] => {
     const [sideA, sideB] = sides(one, other);
-    return [{ ...sideA, bodyBytes: bytesA, redirections: saidA }, { ...sideB, bodyBytes: bytesB, redirections: saidB }];
+    return [{ ...sideA, answer: answerOf(bytesA), redirections: saidA }, { ...sideB, answer: answerOf(bytesB), redirections: saidB }];
   };
 
   test('has both as they are', () => {
@@ -199,12 +200,12 @@ describe('the scenario', () => {
   test('says which of several ports it is, that bodies and protocols differ, and that both are the same', () => {
     const two = config('nginx', { ...plain, port: 81 }, h2);
     const [one, other] = sides(two, nginx, { load: 'wrk -c 3 http://localhost:81/' });
-    const { scenario } = comparisonOf([{ ...one, bodyBytes: 10_000, redirections: [] }, { ...other, bodyBytes: 1, redirections: [] }], asTheyAre, [[one, other]]);
+    const { scenario } = comparisonOf([{ ...one, answer: answerOf(10_000), redirections: [] }, { ...other, answer: answerOf(1), redirections: [] }], asTheyAre, [[one, other]]);
     expect(scenario.variants.filter(isRunnable).map(({ server }) => server)).toMatchObject([{ asIs: { port: 81 } }, { asIs: {} }]);
     expect(scenario).toMatchObject({ control: true, page: { bodyBytes: 10_000 }, variants: [{}, { page: { path: '/', bodyBytes: 1 } }] });
     expect(scenario.footnotes).toEqual([
       'Both sides are the same: what differs is noise.',
-      'The bodies differ: a.conf answers with 10,000 B, b.conf 1 B; part of what is seen is theirs.',
+      'The bodies differ: a.conf 10,000 B, b.conf 1 B; part of what is seen is theirs.',
     ]);
     const mixed = comparisonOf(tried(nginxH2, nginx, [5, 5]), asTheyAre, []).scenario;
     expect(mixed.variants[1]?.load?.protocol).toBe('http/1.1');
@@ -212,6 +213,21 @@ describe('the scenario', () => {
       'The protocols differ: a.conf is loaded over HTTP/2 over TLS, b.conf is loaded over HTTP/1.1; part of what is seen is theirs.',
       'Only a.conf encrypts (TLS): part of what is seen is its cost.',
     ]);
+  });
+
+  test('says what the answers differ in, and what compression would', () => {
+    const differing = (one: Partial<Tried>, other: Partial<Tried>): readonly string[] => {
+      const [a, b] = tried(nginx, nginx, [5, 5]);
+      return comparisonOf([{ ...a, ...one }, { ...b, ...other }], asTheyAre, []).scenario.footnotes ?? [];
+    };
+    expect(differing({ answer: answerOf(5, { encoding: 'gzip' }) }, { answer: answerOf(5, { type: 'text/plain; charset=utf-8' }) })).toEqual([
+      'The encodings differ: a.conf gzip, b.conf none; part of what is seen is theirs.', 'The types of the answers differ: a.conf text/html, b.conf text/plain.',
+    ]);
+    expect(differing({ answer: answerOf(5, { type: 'text/html; charset=utf-8' }) }, {})).toEqual([]);
+    expect(differing({ offeredEncoding: 'gzip' }, { offeredEncoding: '' })).toEqual([
+      "Compression differs (a.conf gzip, b.conf none), and no answer was encoded: add -H 'Accept-Encoding: gzip' to --load to compare it.",
+    ]);
+    expect(differing({ offeredEncoding: 'gzip' }, { offeredEncoding: 'gzip' })).toEqual([]);
   });
 
   test('redirections are said once where they are equal but for the port', () => {
@@ -248,13 +264,14 @@ describe('words that are wrong', () => {
     [['nowhere/a.conf', 'b.conf'], /^there is no file .*\/nowhere\/a\.conf, and no program nowhere\/a\.conf$/, 2],
     [['x=a.conf', 'x=b.conf'], /^two sides are named x: give another name, such as x-2=…$/, 2],
     [['a.conf', "node 'server.js"], /a ' is open to the end of the line: close it$/, 2],
-    [['a.conf', 'node a.js | tee log'], /a pipe is for a shell: write sh -c '…'$/, 2],
-    [['a.conf', 'PORT=80 node a.js'], /PORT=80 sets a variable, which is for a shell: write env PORT=80 node a\.js$/, 2],
+    [['a.conf', 'node a.js | tee log'], /\| needs a shell: write sh -c '…'$/, 2],
+    [['a.conf', 'PORT=80 node a.js'], /PORT=… before the program needs a shell: write env PORT=80 node a\.js$/, 2],
     [['a.conf', 'ftp://localhost/'], /"ftp:\/\/localhost\/" is no URL/, 2],
     [['a.conf', 'http://example.com/'], /^http:\/\/example\.com is not on this machine: add --host example\.com if you may load it$/, 2],
     [['a.conf', 'b.conf', '--host', 'example.com'], /^--host example\.com: no side is an address there$/, 2],
     [['a.conf', 'b.conf', '--port', '3000'], /^--port is for a command, and no side is one$/, 2],
     [['a.conf', 'c=node x.js', '--port', 'c=0'], /^--port 0: give a whole number from 1 to 65535$/, 2],
+    [['a.conf', 'b.conf', '--status', '99'], /^--status 99: give a status from 200 to 599, such as 404$/, 2],
     [['a.conf', 'b.conf', '--bin', 'apache=/x'], /^--bin apache=\/x: write nginx=PATH, h2o=PATH, nghttpd=PATH, or NAME:nginx=PATH for one side$/, 2],
     [['a.conf', 'b.conf', '--load', 'd=wrk'], /^there is no side "d": did you mean [ab]\?/, 2],
     [['a.conf', 'b.conf', '--load', 'wrk', '--load', 'wrk -c 2'], /^--load is given twice for all sides$/, 2],
