@@ -29,6 +29,7 @@ import { thisMachine } from '../setup/machine.ts';
 import { bakeoffFolder } from '../setup/paths.ts';
 import { ensureTools, toolVariable } from '../setup/tools.ts';
 import { openStore } from '../store/index.ts';
+import { checkExports } from './exports.ts';
 import type { RunOptions } from './run-options.ts';
 import { headingOf, outputWidth, progressEvents, report, shorterLine } from './run-output.ts';
 
@@ -54,6 +55,7 @@ export interface Work {
  */
 export async function perform(work: Work, options: RunOptions): Promise<number> {
   await checkResultsFolder(options.out, leastBytes);
+  await checkExports(options.exports);
   return underSignals('ending the run in order; again to end it at once', (interrupt) => withTools(work, options, interrupt));
 }
 

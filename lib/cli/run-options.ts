@@ -10,6 +10,7 @@ import type { Within } from '../scenario/model.ts';
 import { longestLatencyMs, mostRounds } from '../scenario/schema.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { parseInfluxUrl } from '../store/index.ts';
+import { exportFlags, readExports, type Exports } from './exports.ts';
 import { noInstall, seconds, wholeNumber, type Flag } from './words.ts';
 
 export const runFlags = {
@@ -31,6 +32,7 @@ export const runFlags = {
   'out': { value: 'DIR', help: 'folder of the results (results)' },
   'trust-config': { help: 'as root: run the code of whole configs too (modules, Lua, mruby …)' },
   'json': { help: 'the result as JSON on stdout, everything else on stderr' },
+  ...exportFlags,
   ...noInstall,
   'help': { help: 'this text' },
 } as const satisfies Record<string, Flag>;
@@ -45,6 +47,7 @@ export interface RunOptions extends Omit<PlanOptions, 'exact'> {
   /** Absolute. */
   out: string;
   json: boolean;
+  exports: Exports;
 }
 
 const stores = ['influx', 'none'];
@@ -81,6 +84,7 @@ export function readRunOptions(flags: ReadonlyMap<string, string>): RunOptions {
     store: readStore(flags.get('store'), flags.get('influx')),
     out: fromCallersFolder(flags.get('out') ?? 'results'),
     json: flags.has('json'),
+    exports: readExports(flags),
   };
 }
 

@@ -19,6 +19,7 @@ import { resultJson } from '../runner/result-json.ts';
 import { writeWhole } from '../runner/results-folder.ts';
 import type { RunEvents, RunOutcome } from '../runner/run.ts';
 import { loadOf, networkOf, pageOf, programOf } from '../scenario/catalogue.ts';
+import { writeExports } from './exports.ts';
 import { failIfCode } from './fail-if.ts';
 import type { RunOptions } from './run-options.ts';
 
@@ -123,7 +124,8 @@ export async function report(
     const width = outputWidth(options);
     const colour = width !== Infinity && process.env['NO_COLOR'] === undefined;
     print(['', ...terminalReport(result, [...lines, stored], { width, colour })].join('\n'));
-    await writeTable(folder, markdownReport(result, { heading: headingLines(resultHeading(result)), findings: [...lines, storedLine(result.integrity)] }), ended);
+    const table = markdownReport(result, { heading: headingLines(resultHeading(result)), findings: [...lines, storedLine(result.integrity)] });
+    await allWritten([writeWhole(join(folder, 'table.md'), table), ...writeExports(options.exports, result)], ended);
   }
   if (options.json && measured) process.stdout.write(resultJson(result));
   if (ended !== undefined) throw ended;
@@ -140,11 +142,10 @@ export function outputWidth({ json }: RunOptions): number {
   return stream.isTTY ? stream.columns : Infinity;
 }
 
-/** When the run has failed already, e.g. on a full disk, that is what the person has to hear. */
-async function writeTable(folder: string, text: string, ended: unknown): Promise<void> {
-  await writeWhole(join(folder, 'table.md'), text).catch((error: unknown) => {
-    if (ended === undefined) throw error;
-  });
+/** None is left out for another. When the run has failed already, e.g. on a full disk, that is what the person has to hear. */
+async function allWritten(files: readonly Promise<void>[], ended: unknown): Promise<void> {
+  const failed = (await Promise.allSettled(files)).find(({ status }) => status === 'rejected') as PromiseRejectedResult | undefined;
+  if (failed !== undefined && ended === undefined) throw failed.reason;
 }
 
 /** Writes report.html and returns its path; that of the folder when it cannot be written: a run is not lost for its page. */

@@ -1,9 +1,15 @@
-// table.md: the same tables and lines as in the terminal, to be pasted anywhere.
-import type { Result } from '../runner/result.ts';
+// A result in Markdown: table.md, with the same tables and lines as in the terminal, and what fits a comment on a pull request.
+import { basename, isAbsolute } from 'node:path';
+import { wholeRounds } from '../analysis/phases.ts';
+import { comparable } from '../analysis/verdict.ts';
+import type { Comparison, Result } from '../runner/result.ts';
 import { here } from './columns.ts';
-import { lineParts, tableParts } from './parts.ts';
-import { footnoteLines, warningLines } from './sentences.ts';
-import { textOf, type Heading, type Part, type Table } from './table.ts';
+import { resultHeading } from './heading.ts';
+import { environmentTable, noiseTable } from './html/surroundings.ts';
+import { metricMark } from './metric-words.ts';
+import { articleParts, lineParts, tableParts } from './parts.ts';
+import { circumstanceLines, footnoteLines, headingLines, verdictLines, warningLines } from './sentences.ts';
+import { figure, tableOf, textOf, type Column, type Heading, type Part, type Table } from './table.ts';
 
 /** The whole file, with the load tools' lines last. The lists may be empty. */
 export function markdownReport(result: Result, lines: { heading: readonly string[]; findings: readonly string[] }): string {
@@ -17,6 +23,42 @@ export function markdownReport(result: Result, lines: { heading: readonly string
     ...(notes.length === 0 ? [] : [...notes.map((note) => `- ${escape(note)}`), '']),
     ...lineParts(result).flatMap(partLines),
   ].join('\n');
+}
+
+/**
+ * The verdict first, then the table, one line on how it was measured, and all else in a part that is closed at first. It has no
+ * path of the machine: what a config was given in place of its own addresses and files is left out, and a config goes by its name.
+ */
+export function commentReport(result: Result): string {
+  const [measured = ''] = headingLines(resultHeading(result));
+  const verdicts = verdictLines(result);
+  const named = result.variants.map((variant) => ({ ...variant, server: variant.server === null ? null : { ...variant.server, redirections: [] } }));
+  const notes = [...warningLines(result), ...footnoteLines({ ...result, variants: named })];
+  const article = articleParts(result);
+  const text = [
+    ...(verdicts.length === 0 ? [result.title] : verdicts).flatMap((line) => [`**${escape(line)}**`, '']),
+    ...article.flatMap((part) => partLines({ ...part, below: [] })),
+    ...(notes.length === 0 ? [] : [...notes.map((note) => `- ${escape(note)}`), '']),
+    ...paragraphs([measured]),
+    '<details><summary>Rounds, machine, versions</summary>', '',
+    ...paragraphs([...circumstanceLines(result), ...article.flatMap(({ below }) => below)]),
+    ...tableParts(result).slice(article.length).flatMap(partLines),
+    ...[roundsTable(result), environmentTable([result], ['this run']), noiseTable(result)].filter(({ rows }) => rows.length > 0).flatMap((table) => [...markdownTable(table), '']),
+    '</details>', '',
+  ].join('\n');
+  const configs = result.variants.flatMap(({ server }) => server?.config.filter(isAbsolute) ?? []).sort((a, b) => b.length - a.length);
+  return configs.reduce((shorter, file) => shorter.replaceAll(file, basename(file)), text);
+}
+
+/** The ratio of each round, a column for each comparison. */
+function roundsTable({ variants, comparisons }: Result): Table {
+  const measured = comparisons.filter((one) => comparable(variants.find(({ name }) => name === one.variant), one) && one.roundRatios.length > 0);
+  return tableOf(Array.from({ length: wholeRounds(variants) }, (_, index) => index), [
+    { group: '', title: 'round', align: 'right', cell: (index) => String(index + 1) },
+    ...measured.map(({ metric, variant, baseline, roundRatios }: Comparison): Column<number> => ({
+      group: '', title: `${metricMark(metric)}${variant} / ${baseline}`, align: 'right', cell: (index) => figure(roundRatios[index], (ratio) => ratio.toFixed(4)),
+    })),
+  ]);
 }
 
 function partLines({ title, tables, below }: Part): string[] {

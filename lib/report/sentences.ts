@@ -86,16 +86,19 @@ export function loadText(profile: Pick<LoadProfile, 'threads' | 'durationSeconds
   return here.length === 0 ? load.command : `${load.command} (here ${here.join(', ')})`;
 }
 
-/**
- * What was found: one sentence per comparison, or what a curve, a ladder or a histogram leaves to say; then who was the limit,
- * and how far all that goes.
- */
+/** What was found, and what has to be known with it. */
 export function findingLines(result: Result): string[] {
+  return [...verdictLines(result), ...circumstanceLines(result)];
+}
+
+/** What was found: one sentence per comparison, or what a curve, a ladder or a histogram leaves to say. */
+export function verdictLines(result: Result): string[] {
+  return [...partialLines(result), ...nothingLines(result), ...foundLines(result), ...comparisonLines(result)];
+}
+
+/** Where a difference comes from, who was the limit, and how far all that goes. */
+export function circumstanceLines(result: Result): string[] {
   return [
-    ...partialLines(result),
-    ...nothingLines(result),
-    ...foundLines(result),
-    ...comparisonLines(result),
     ...result.shares.map((share) => shareSentence(share, result)),
     ...latencyLines(result.variants),
     ...headerLines(result),

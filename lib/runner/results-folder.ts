@@ -11,11 +11,9 @@ import { makeFolder } from '../make-folder.ts';
  * @throws UserError when it cannot be written to or has too little space
  */
 export async function checkResultsFolder(out: string, neededBytes: number): Promise<void> {
-  const probe = join(out, `.writable-${randomBytes(4).toString('hex')}`);
   try {
     makeFolder(out);
-    await writeFile(probe, 'probe');
-    await rm(probe);
+    await checkWhole(join(out, `.writable-${randomBytes(4).toString('hex')}`));
   } catch (error) {
     throw folderError(out, error);
   }
@@ -41,18 +39,28 @@ export async function createRunFolder(out: string, run: string): Promise<{ run: 
  * @param mode as of chmod; absent: as the umask has it
  */
 export async function writeWhole(file: string, text: string, mode = 0o666): Promise<void> {
+  await written(file, text, mode, (unfinished) => rename(unfinished, file));
+}
+
+/** Makes sure that writeWhole could write it, and leaves everything as it was. Throws what the file system says. */
+export async function checkWhole(file: string): Promise<void> {
+  await written(file, 'probe', 0o600, rm);
+}
+
+async function written(file: string, text: string, mode: number, then: (unfinished: string) => Promise<void>): Promise<void> {
   const unfinished = `${file}.unfinished`;
   try {
     await rm(unfinished, { force: true });
     await writeFile(unfinished, text, { mode, flag: 'wx' });
-    await rename(unfinished, file);
+    await then(unfinished);
   } catch (error) {
     await rm(unfinished, { force: true }).catch(() => {});
     throw error;
   }
 }
 
-const reasons: Record<string, string> = {
+/** Why something cannot be written, by the kernel's code. */
+export const writeReasons: Readonly<Record<string, string>> = {
   EACCES: 'you may not write there',
   EPERM: 'you may not write there',
   EROFS: 'its file system is read-only',
@@ -62,6 +70,7 @@ const reasons: Record<string, string> = {
   ENOTDIR: 'there is a file of that name in its path',
   EEXIST: 'there is a file of that name',
   EISDIR: 'there is a folder where a file has to be',
+  ENAMETOOLONG: 'its name is too long',
 };
 
 /** A file system with less left than this cannot take the files of another round. */
@@ -83,7 +92,7 @@ export async function explainFailure(folder: string, error: unknown): Promise<un
 /** The line for the person when the folder does not take what is written; errors about something else come back as they are. */
 export function folderError(out: string, error: unknown): unknown {
   const { code, path } = error as NodeJS.ErrnoException;
-  const reason = reasons[code ?? ''];
+  const reason = writeReasons[code ?? ''];
   const elsewhere = path !== undefined && !path.startsWith(out) && !out.startsWith(path);
   return reason === undefined || elsewhere ? error : new UserError(`cannot write results to ${out}: ${reason}; mend that or name another folder with --out`);
 }

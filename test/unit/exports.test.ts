@@ -1,0 +1,146 @@
+// --export-markdown, --export-json, --export-csv: what is refused before a run, and what is in the files.
+import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { checkExports, readExports, writeExports } from '../../lib/cli/exports.ts';
+import { main } from '../../lib/cli/main.ts';
+import { report } from '../../lib/cli/run-output.ts';
+import { UserError } from '../../lib/errors.ts';
+import { csvReport } from '../../lib/report/csv.ts';
+import { commentReport } from '../../lib/report/markdown.ts';
+import type { Result } from '../../lib/runner/result.ts';
+import { projectRoot } from '../../lib/setup/paths.ts';
+import { ownFiles } from '../fixtures/own-files.ts';
+import { openFileCache, result, workers } from '../fixtures/result.ts';
+
+const whole = result([workers, openFileCache]);
+
+/** Strict: what RFC 4180 does not allow is an error. */
+function parseCsv(text: string): string[][] {
+  const rows: string[][] = [[]];
+  for (let rest = text; rest !== '';) {
+    const [all, quoted, plain, end] = /^(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n)/.exec(rest) ?? [];
+    if (all === undefined) throw new Error(`no CSV: ${rest.slice(0, 40)}`);
+    rows.at(-1)?.push(quoted?.replaceAll('""', '"') ?? plain ?? '');
+    rest = rest.slice(all.length);
+    if (end === '\r\n' && rest !== '') rows.push([]);
+  }
+  return rows;
+}
+
+function csvRows(of: Result): Record<string, string>[] {
+  const [titles = [], ...rows] = parseCsv(csvReport(of));
+  return rows.map((cells) => {
+    expect(cells).toHaveLength(titles.length);
+    return Object.fromEntries(cells.map((cell, index) => [titles[index], cell]));
+  });
+}
+
+describe('CSV', () => {
+  test('has a row per variant that was run, with its figures and its comparison', () => {
+    const published = { ...workers, name: 'spdy', server: null, rounds: [] };
+    expect(csvRows(result([workers, openFileCache, published]))).toMatchObject([
+      { variant: 'workers', server: 'nginx', version: '1.22.1', rounds: '6', requests_per_s: '60411', p50_ms: '1.6', p90_ms: '2.13', baseline: '', ratio: '', verdict: '', state: 'complete' },
+      { variant: 'open-file-cache', requests_per_s: '80275', p99_ms: '1.66', max_ms: '206.4', server_cpu_us_per_request: '11.8', success_ratio: '1', baseline: 'workers', metric: 'rps', ratio: '1.32795', ratio_low: '1.31433', ratio_high: '1.3417', verdict: 'faster', cpu_ratio: '0.742138', rate_asked_per_s: '' },
+    ]);
+  });
+
+  test('quotes what has commas, quotes or ends of lines in it', () => {
+    const command = 'wrk -H "Accept: a,b"\r\n-c 1\n';
+    expect(csvRows(result([{ ...workers, load: { ...workers.load, command } }]))).toMatchObject([{ load: command, protocol: 'http/1.1' }]);
+  });
+
+  test('has no ratio where nothing could be compared', () => {
+    const comparisons = whole.comparisons.map((one) => ({ ...one, ratio: 0, ci95: [0, 0] as [number, number], verdict: 'none' as const, why: 'nothing was answered' }));
+    expect(csvRows({ ...whole, comparisons })[1]).toMatchObject({ ratio: '', ratio_low: '', ratio_high: '', verdict: 'none', why: 'nothing was answered' });
+  });
+
+  test('has the columns that docs/ci.md explains', () => {
+    const [, page = ''] = readFileSync(join(projectRoot, 'docs/ci.md'), 'utf8').split('| column |');
+    const explained = [...page.matchAll(/^\| ((?:`\w+`(?:, )?)+) \| /gm)].flatMap(([, names = '']) => names.replaceAll('`', '').split(', '));
+    expect(Object.keys(csvRows(whole)[0] ?? {})).toEqual(explained);
+  });
+});
+
+describe('the comment', () => {
+  test('begins with the verdict, then comes the table, then how it was measured, and the rest is closed', () => {
+    const text = commentReport(whole);
+    const [seen, closed] = text.split('<details>') as [string, string];
+    expect(seen.trimEnd().split('\n\n').map((part) => part.slice(0, 60))).toEqual([
+      '**open-file-cache is faster than workers here: +33 % (95 % i', expect.stringMatching(/^\| variant \|/), expect.stringMatching(/^nginx-open-file-cache · wrk -c 100 /),
+    ]);
+    expect(seen.trimEnd().split('\n').at(-1)).toMatch(/ · 6 rounds, 2 min 20 s$/);
+    expect(closed).toContain('nginx was the limit');
+    expect(closed).toMatch(/^\| 6 \| 1\.32\d\d \|$/m);
+    expect(closed).toMatch(/^\| processor \| Xeon, 2 cores \|$/m);
+    expect(closed.trimEnd()).toMatch(/<\/details>$/);
+  });
+
+  test('says what a reader has to know without being opened, and what of a run was not finished', () => {
+    const text = commentReport({ ...whole, state: 'partial', looks: [10], warnings: ['the generator was at its limit'], footnotes: ['The bodies differ'] });
+    const [seen] = text.split('<details>') as [string];
+    expect(seen).toMatch(/^\*\*Ended early: 6 of 10 rounds/);
+    expect(seen).toContain('not final');
+    expect(seen).toContain('- Note: the generator was at its limit\n- The bodies differ\n');
+  });
+
+  test('has no path of the machine, and no HTML of a stranger', () => {
+    const server = { ...whole.variants[0]?.server as NonNullable<Result['variants'][number]['server']>, config: ['/home/me/secret/a.conf'], redirections: ['error_log /var/log/nginx/error.log → error.log of this run'] };
+    const text = commentReport({ ...whole, variants: whole.variants.map((variant) => ({ ...variant, server })), footnotes: ['Only /home/me/secret/a.conf encrypts <script>'] });
+    expect(text).toContain('- Only a.conf encrypts \\<script>');
+    expect(text).not.toMatch(/secret|\/var\/log/);
+  });
+});
+
+describe('files that are named', () => {
+  const all = (folder: string): Map<string, string> => new Map([['export-markdown', join(folder, 'a.md')], ['export-json', join(folder, 'a.json')], ['export-csv', join(folder, 'a.csv')]]);
+
+  test('are written whole, and a link stays one', async () => {
+    const folder = await ownFiles({ 'kept/there.csv': 'old' });
+    symlinkSync('kept/there.csv', join(folder, 'a.csv'));
+    const exports = readExports(all(folder));
+    await checkExports(exports);
+    expect(readFileSync(join(folder, 'kept/there.csv'), 'utf8')).toBe('old');
+    expect(readdirSync(folder).sort()).toEqual(['a.csv', 'kept']);
+    await Promise.all(writeExports(exports, whole));
+    expect(readFileSync(join(folder, 'kept/there.csv'), 'utf8')).toBe(csvReport(whole));
+    expect(readlinkSync(join(folder, 'a.csv'))).toBe('kept/there.csv');
+    expect(readFileSync(join(folder, 'a.md'), 'utf8')).toBe(commentReport(whole));
+    expect(JSON.parse(readFileSync(join(folder, 'a.json'), 'utf8'))).toEqual(JSON.parse(JSON.stringify(whole)));
+    expect(readdirSync(folder).sort()).toEqual(['a.csv', 'a.json', 'a.md', 'kept']);
+  });
+
+  test.each([
+    ['in a folder that is not there', ['--export-csv', 'none/a.csv'], /^--export-csv \S+\/none\/a\.csv cannot be written: its folder is not there$/],
+    ['below a file', ['--export-csv', 'file/a.csv'], /cannot be written: there is a file of that name in its path$/],
+    ['that are folders', ['--export-json', 'folder'], /^--export-json \S+\/folder: it is a folder: name a file in it$/],
+    ['that end like folders', ['--export-json', 'new/'], /^--export-json new\/: name a file in that folder$/],
+    ['that are devices', ['--export-markdown', '/dev/null'], /^--export-markdown \/dev\/null: it is a pipe, socket or device: name a file$/],
+    ['that are stdout', ['--export-csv', '-'], /^--export-csv -: name a file; --json writes the result on stdout$/],
+    ['with names that are too long', ['--export-csv', 'a'.repeat(250)], /cannot be written: its name is too long$/],
+    ['where nothing can be made', ['--export-csv', '/proc/a.csv'], /^--export-csv \/proc\/a\.csv cannot be written: /],
+    ['twice', ['--export-csv', 'one', '--export-json', './one'], /^--export-json and --export-csv name the same file: give each its own$/],
+  ])('%s are refused before anything runs', async (_, words, message) => {
+    const folder = await ownFiles({ file: '', 'folder/x': '' });
+    vi.stubEnv('INIT_CWD', folder);
+    const complained: string[] = [];
+    const spies = [vi.spyOn(console, 'error').mockImplementation((text: string) => { complained.push(text); }), vi.spyOn(console, 'log')];
+    onTestFinished(() => { vi.unstubAllEnvs(); for (const spy of spies) spy.mockRestore(); });
+    expect(await main(['scenario', 'nginx-open-file-cache', '--store', 'none', '--out', folder, ...words])).toBe(2);
+    expect(complained).toEqual([expect.stringMatching(message)]);
+    expect(readdirSync(folder).sort()).toEqual(['file', 'folder']);
+  });
+
+  test('and cannot be written any more cost neither the others nor what ended the run', async () => {
+    const folder = await ownFiles({ 'run/x': '' });
+    const exports = readExports(all(folder));
+    mkdirSync(join(folder, 'a.md'));
+    const options = { help: false, quick: false, store: 'none', out: '/', json: false, exports } as const;
+    await expect(report({ result: whole }, join(folder, 'run'), options, () => undefined)).rejects.toEqual(new UserError(`--export-markdown ${join(folder, 'a.md')} cannot be written: there is a folder where a file has to be`));
+    for (const file of ['a.json', 'a.csv', 'run/table.md']) expect(existsSync(join(folder, file)), file).toBe(true);
+    const ended = new UserError('round 3 failed twice');
+    writeFileSync(join(folder, 'a.csv'), '');
+    await expect(report({ result: { ...whole, state: 'partial' }, ended }, join(folder, 'run'), options, () => undefined)).rejects.toBe(ended);
+    expect(readFileSync(join(folder, 'a.csv'), 'utf8')).toContain(',partial,');
+  });
+});
