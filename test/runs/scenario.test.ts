@@ -117,7 +117,8 @@ describe('a whole run', () => {
 describe('when it is ended early', () => {
   test('Ctrl-C keeps the finished rounds, marks them partial, ends everything and exits with 130', async () => {
     const out = newOut();
-    const run = start([name, '--rounds', '3', '--duration', '1500ms', '--out', out]);
+    const csv = `${out}.csv`;
+    const run = start([name, '--rounds', '3', '--duration', '1500ms', '--out', out, '--export-csv', csv]);
     await underLoad(run, out, 2);
     const started = descendants(run.pid);
     run.kill('SIGINT');
@@ -132,6 +133,7 @@ describe('when it is ended early', () => {
     expect(result.integrity).toMatchObject({ lost: 0 });
     expect(run.stdout()).toMatch(/^open-file-cache +700,324/m);
     expect(run.stdout()).toContain('Ended early: 1 of 3 rounds are whole and count here.');
+    expect(readFileSync(csv, 'utf8')).toMatch(/^open-file-cache,.*,partial,.*\r$/m);
     expect(run.stderr()).toContain('ending the run in order');
   });
 
