@@ -1,4 +1,4 @@
-// What came of requests that were not answered with 2xx or 3xx, in words.
+// What came of requests that were not answered as they should be, in words.
 import { enumeration, scaledTime, whole } from '../format.ts';
 import type { ErrorCause, LoadResult, Phase, StatusClass, VariantResult } from '../runner/result.ts';
 import { hungOf, succeeded, summed } from './phases.ts';
@@ -15,6 +15,17 @@ export function errorsText(errors: number, causes: LoadResult['errorCauses'], ex
   const words = counted.map((cause) => `${whole(causes[cause])} ${causeNames[cause]}`);
   if (example !== '' && (counted.length === 0 || causes.other > 0)) words.push(example);
   return `${counts(errors, 'error')}${words.length === 0 ? '' : ` (${words.join(', ')})`}`;
+}
+
+/** Answers of another class than the right one, which is 2xx unless said. */
+export function wrongAnswers(phases: readonly Phase[]): LoadResult['responses'] {
+  const none = { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 };
+  return { ...summed([none, ...phases.map(({ responses }) => responses)]), [phases[0]?.expected ?? '2xx']: 0 };
+}
+
+/** "1,200 answers with 5xx", one text of each class that there is. */
+export function answersTexts(responses: LoadResult['responses']): string[] {
+  return (Object.keys(responses) as StatusClass[]).filter((status) => responses[status] > 0).map((status) => `${counts(responses[status], 'answer')} with ${status}`);
 }
 
 /** "1 error", "1,200 errors". */
@@ -46,9 +57,7 @@ export function whyNothing({ rounds }: Pick<VariantResult, 'rounds'>): string | 
   const phases = rounds.flatMap((round) => round.phases);
   if (phases.length === 0 || total(phases, succeeded) > 0) return null;
   const hung = hungOf(phases);
-  const responses = summed(phases.map((phase) => phase.responses));
-  const answers = (Object.keys(responses) as StatusClass[]).filter((status) => responses[status] > 0).map((status) => `${counts(responses[status], 'answer')} with ${status}`);
   const errors = errorsText(total(phases, (phase) => phase.errors.total), summed(phases.map((phase) => phase.errorCauses)), errorExample(phases));
-  const reasons = [...answers, errors, hung === 0 ? '' : hungText(hung, hungSinceMs(phases))].filter((text) => text !== '');
+  const reasons = [...answersTexts(wrongAnswers(phases)), errors, hung === 0 ? '' : hungText(hung, hungSinceMs(phases))].filter((text) => text !== '');
   return reasons.length === 0 ? 'no request ended within the load' : enumeration(reasons);
 }

@@ -38,15 +38,15 @@ export function hungOf(phases: readonly Pick<LoadResult, 'hung'>[]): number {
 /** More failed requests than this, as a share, and neither requests/s nor latency say how fast the server answers. */
 export const tolerableFailures = 0.01;
 
-/** 2xx and 3xx per request, those that hung included, 0 to 1; null without requests. */
+/** What succeeded per request, those that hung included, 0 to 1; null without requests. */
 export function successRatioOf(phases: readonly LoadResult[]): number | null {
   const requests = total(phases, (phase) => phase.requests) + hungOf(phases);
   return requests === 0 ? null : total(phases, succeeded) / requests;
 }
 
-/** Responses with 2xx and 3xx. */
-export function succeeded({ responses }: Pick<LoadResult, 'responses'>): number {
-  return responses['2xx'] + responses['3xx'];
+/** Responses of the class that is right, or with 2xx and 3xx. */
+export function succeeded({ responses, expected }: Pick<LoadResult, 'responses' | 'expected'>): number {
+  return expected === undefined ? responses['2xx'] + responses['3xx'] : responses[expected];
 }
 
 /** What the article printed, phase by phase. */
@@ -107,6 +107,7 @@ function phaseResult(index: number, rounds: readonly Round[]): PhaseResult {
     rps: { median: median(phases.map((phase) => roundRps([phase]))) },
     successRatio: successRatioOf(phases),
     responses: summed(phases.map((phase) => phase.responses)),
+    ...(phases[0]?.expected === undefined ? {} : { expected: phases[0].expected }),
     errors: summed(phases.map((phase) => phase.errors)),
     errorCauses: summed(phases.map((phase) => phase.errorCauses)),
     unsent: total(phases, (phase) => phase.unsent),

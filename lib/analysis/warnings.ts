@@ -1,10 +1,10 @@
 // The closed list of what a reader of the table has to know before trusting it, and how it is found.
 import { enumeration, percent, short, whole } from '../format.ts';
 import type { Comparison, ErrorCause, LoadResult, Phase, VariantResult } from '../runner/result.ts';
-import { errorExample, errorsText, counts, hungSinceMs, hungText } from './failures.ts';
+import { answersTexts, errorExample, errorsText, hungSinceMs, hungText, wrongAnswers } from './failures.ts';
 import { limitOf, usedCores, type Shares } from './limit.ts';
 import { noiseText, noiseWarnings, type NoiseWarning } from './noise-warnings.ts';
-import { hungOf, summed, wholeRounds } from './phases.ts';
+import { hungOf, responsesOf, summed, wholeRounds } from './phases.ts';
 import { rateCause } from './rate.ts';
 import { extent, median, total } from './statistics.ts';
 import type { MeasuredVariant, RunFacts } from './summarise.ts';
@@ -14,7 +14,7 @@ type Tls = NonNullable<LoadResult['tls']>;
 
 export type Warning =
   | { kind: 'generator-limit'; variant: string; shares: Shares; hasOtherCores: boolean; hasLink: boolean }
-  | { kind: 'failures'; variant: string; requests: number; errors: number; causes: Record<ErrorCause, number>; not2xx: number; example: string }
+  | { kind: 'failures'; variant: string; requests: number; errors: number; causes: Record<ErrorCause, number>; wrong: LoadResult['responses']; example: string }
   | { kind: 'delay-not-held'; variants: readonly string[] }
   | { kind: 'hung'; variant: string; hung: number; sinceMs: number }
   | { kind: 'unsent'; variant: string; requests: number; unsent: number; cause: string }
@@ -28,6 +28,7 @@ export type Warning =
   | { kind: 'dropped'; round: number; why: string }
   | { kind: 'time-over'; rounds: number; most: number }
   | { kind: 'server-alarm'; variant: string; line: string }
+  | { kind: 'log-of-failures'; variant: string; line: string }
   | { kind: 'other-bodies'; variant: string }
   | { kind: 'alone'; variant: string; why: string }
   | { kind: 'not-stored'; problem: string }
@@ -58,9 +59,9 @@ function variantWarnings(facts: RunFacts, variant: VariantResult): Warning[] {
   const phases = variant.rounds.flatMap((round) => round.phases);
   const requests = total(phases, (phase) => phase.requests);
   const errors = total(phases, (phase) => phase.errors.total);
-  const not2xx = total(phases, (phase) => phase.responses['3xx'] + phase.responses['4xx'] + phase.responses['5xx']);
-  if (errors + not2xx > 0) {
-    warnings.push({ kind: 'failures', variant: name, requests, errors, causes: summed(phases.map(({ errorCauses }) => errorCauses)), not2xx, example: errorExample(phases) });
+  const wrong = wrongAnswers(phases);
+  if (errors + responsesOf({ responses: wrong }) > 0) {
+    warnings.push({ kind: 'failures', variant: name, requests, errors, causes: summed(phases.map(({ errorCauses }) => errorCauses)), wrong, example: errorExample(phases) });
   }
   const hung = hungOf(phases);
   if (hung > 0) warnings.push({ kind: 'hung', variant: name, hung, sinceMs: hungSinceMs(phases) });
@@ -159,6 +160,8 @@ export function warningText(warning: Warning): string {
       return `${warning.variant}: packets were still on their way 10 s after the load of round ${warning.round}, and are not among those that are counted`;
     case 'server-alarm':
       return `${warning.variant}: the server's log says: ${warning.line}`;
+    case 'log-of-failures':
+      return `${warning.variant}: the last line of its log after requests had failed: ${warning.line}`;
     case 'other-bodies':
       return `${warning.variant}: under load the bodies had another length on average than when the server was started: part of what is seen is theirs`;
     case 'alone':
@@ -174,6 +177,6 @@ export function warningText(warning: Warning): string {
 
 const tlsParts: Record<keyof Tls, string> = { version: 'TLS version', cipher: 'TLS cipher', keyExchange: 'TLS key exchange' };
 
-function failures({ errors, causes, not2xx, example }: Warning & { kind: 'failures' }): string {
-  return [errorsText(errors, causes, example), not2xx === 0 ? '' : `${counts(not2xx, 'answer')} other than 2xx`].filter((text) => text !== '').join(' and ');
+function failures({ errors, causes, wrong, example }: Warning & { kind: 'failures' }): string {
+  return enumeration([errorsText(errors, causes, example), ...answersTexts(wrong)].filter((text) => text !== ''));
 }

@@ -113,12 +113,12 @@ export function standstillIn(
 }
 
 /**
- * The mean length of the bodies where it is not the page's; undefined where it is. Only what is answered with 2xx alone is looked
+ * The mean length of the bodies where it is not the page's; undefined where it is. Only what is answered with 2xx alone, or with the class that is right, is looked
  * at: other answers have bodies of their own, and are told as failures. The engine counts the bodies of whole responses.
  * @param bodyBytes of the page, as it was answered to the same method and headers when the server was ready: encoded as under load
  */
-export function otherBodiesIn({ responses, bytes }: Pick<LoadResult, 'responses' | 'bytes'>, bodyBytes: number): { meanBytes: number } | undefined {
-  const answered = responses['2xx'];
+export function otherBodiesIn({ responses, expected = '2xx', bytes }: Pick<LoadResult, 'responses' | 'expected' | 'bytes'>, bodyBytes: number): { meanBytes: number } | undefined {
+  const answered = responses[expected];
   const others = Object.values(responses).reduce((sum, count) => sum + count, 0) - answered;
   return answered === 0 || others > 0 || bytes.body === answered * bodyBytes ? undefined : { meanBytes: bytes.body / answered };
 }

@@ -148,9 +148,11 @@ function requireMetric({ metric, variants }: PlanDraft): void {
   if (metric === 'rps' && open !== undefined) throw new UserError(`--metric rps: ${open.load.command} sets requests/s itself: take p50, p90, p99 or cpu, or a load without a rate`, 2);
 }
 
-function requireSearchable({ scenario, within, metric }: PlanDraft): void {
+function requireSearchable({ scenario, variants, within, metric }: PlanDraft): void {
   if (within === undefined) return;
   if (scenario.phases !== undefined) throw new UserError(`--within: ${scenario.name} has ${scenario.phases.count} load phases on one server, and a search has steps of its own: take another scenario`, 2);
+  const other = variants.find(({ variant }) => (pageOf(scenario, variant).status ?? 200) >= 300);
+  if (other !== undefined) throw new UserError(`--within: ${other.variant.name} is to answer with ${pageOf(scenario, other.variant).status}, and a search takes what is answered with 2xx alone`, 2);
   if (metric !== undefined) throw new UserError(`--metric ${metric} and --within: a search compares the rates that it finds: leave --metric out`, 2);
 }
 

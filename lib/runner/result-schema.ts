@@ -36,7 +36,7 @@ const bucket = { fromMs: figure, toMs: orNull(figure), count };
 
 /** What is counted alike in a phase and over all rounds. */
 const outcomes = {
-  responses: open(each(['2xx', '3xx', '4xx', '5xx'], count)),
+  responses: open(each(['2xx', '3xx', '4xx', '5xx'], count)), expected: orAbsent(oneOf(['2xx', '3xx', '4xx', '5xx'])),
   errors: open(each(['connect', 'tls', 'read', 'write', 'timeout', 'protocol', 'total'], count)),
   errorCauses: open(each(['addressNotAvailable', 'refused', 'reset', 'timedOut', 'short', 'other'], count)),
   unsent: count, hung: orElse(count, 0),

@@ -40,6 +40,8 @@ export interface LoadResult {
   rps: number;
   /** By class of status code. */
   responses: Record<StatusClass, number>;
+  /** The class that is right, where the page's status is none of 2xx, which the runner knows; absent: 2xx, and 3xx is no failure either. */
+  expected?: StatusClass;
   /** Attempts that ended without a response, by kind. */
   errors: Record<ErrorKind | 'total', number>;
   /** The same attempts by their cause; the sum is errors.total. */
@@ -212,10 +214,11 @@ export interface PhaseResult extends Traffic {
   phase: number;
   /** Responses per second. */
   rps: { median: number };
-  /** 2xx and 3xx per request, those that hung included, over all rounds; null when there was no request. */
+  /** What succeeded per request, those that hung included, over all rounds; null when there was no request. */
   successRatio: number | null;
   /** Over all rounds. */
   responses: LoadResult['responses'];
+  expected?: StatusClass;
   errors: LoadResult['errors'];
   errorCauses: LoadResult['errorCauses'];
   unsent: number;

@@ -1,6 +1,7 @@
 // One group in one round: its networks and servers anew, the load on them, what all used, and whether every sample was stored.
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { succeeded } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
@@ -9,7 +10,7 @@ import type { LinkCounts, LinkReport } from '../network/link-messages.ts';
 import { openNetwork, type Network } from '../network/network.ts';
 import { configOf, networkOf, pageOf, programOf } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
-import type { ServerName, Within } from '../scenario/model.ts';
+import type { Page, ServerName, Within } from '../scenario/model.ts';
 import { endWithUs, isStarted, startServer, stoppedIn, watchUpstreams, whyNotStoppable, workersFor, type Answer, type RunningServer } from '../servers/index.ts';
 import { checkRound, serverSamplePoints, type RoundIntegrity, type Store } from '../store/index.ts';
 import { machineClock } from './clock.ts';
@@ -24,7 +25,7 @@ import { networkUseBetween, sampleLink } from './network-usage.ts';
 import { noiseBetween, type NoiseCores } from './noise.ts';
 import { loadPlanFor, type Plan, type PlannedVariant } from './plan.ts';
 import { RecordTail, watchConsole } from './record.ts';
-import type { LoadResult, Phase, SearchStep, VariantResult } from './result.ts';
+import type { LoadResult, Phase, SearchStep, StatusClass, VariantResult } from './result.ts';
 import { foundIn, searchStarts, stepsIn, type FoundInRound, type SearchRound } from './search.ts';
 import { alarmsIn, type LogAlarms } from './server-log.ts';
 import { sampleUsage, sparse, usageBetween, type UsageSample, type UsageSampler } from './server-usage.ts';
@@ -54,6 +55,8 @@ export interface VariantRound {
   requests: number;
   /** The first line of the server's log that says alert or worse. */
   alarm: string | undefined;
+  /** The last one, where requests have failed. */
+  lastWords?: string | undefined;
   /** A config of a person's own answered under load with bodies of another length than when it was started. */
   otherBodies: boolean;
   /** Packets that belong to the load were still on their way when they were counted. */
@@ -153,20 +156,20 @@ export async function runGroup(context: RunContext, group: Group, place: number,
     // All of them before anything is stored for good: a round is whole or is not.
     const sound = stages.map(({ planned, server }, side) => {
       const measurement = measured[side] as Measurement;
-      const all = phasesOf(measurement, planned.load, context.plan.cores, server, stages.every((one) => isStarted(one.server)));
+      const all = phasesOf(measurement, planned.load, pageOf(context.plan.scenario, planned.variant), context.plan.cores, server, stages.every((one) => isStarted(one.server)));
       // Which step of a search is told is known once it is sound.
       requireSound(planned, measurement, { all, told: within === undefined ? all : [] }, server, alarms[side] as LogAlarms);
       const search = within === undefined ? undefined : searched(planned, measurement, all, server, side, within);
       const phases = search === undefined ? all : [all[search.found.step] as Phase];
       if (search !== undefined) requireSound(planned, measurement, { all, told: phases }, server, alarms[side] as LogAlarms);
-      return { planned, server, measurement, all, phases, search, otherBodies: bodiesDiffer(planned, all, server), alarm: alarms[side]?.first };
+      return { planned, server, measurement, all, phases, search, otherBodies: bodiesDiffer(planned, all, server), alarms: alarms[side] as LogAlarms };
     });
     const outcomes = new Map<string, VariantRound>();
-    for (const { planned, server, measurement, all, phases, search, otherBodies, alarm } of sound) {
+    for (const { planned, server, measurement, all, phases, search, otherBodies, alarms } of sound) {
       const requests = total(all, (phase) => phase.requests);
       const integrity = await storeSamples(context, planned, attempt.round, measurement, requests);
       outcomes.set(planned.variant.name, {
-        server: serverFacts(planned, server), phases, requests, alarm, otherBodies, ...(search === undefined ? {} : { search }),
+        server: serverFacts(planned, server), phases, requests, alarm: alarms.first, lastWords: total(phases, succeeded) < requests ? alarms.last : undefined, otherBodies, ...(search === undefined ? {} : { search }),
         restless: isRestless(measurement, planned.load), recordFile: measurement.recordFile, integrity,
       });
     }
@@ -364,8 +367,13 @@ async function linkReport(network: Network): Promise<LinkReport> {
   throw new RoundFailure(`the network's own devices dropped ${whole(deviceDrops)} ${deviceDrops === 1 ? 'packet' : 'packets'} that the link did not come to read: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus)`);
 }
 
+/** The class of the page's status, where that is none of 2xx: what LoadResult.expected is. */
+function expectedOf({ status = 200 }: Page): { expected?: StatusClass } {
+  return status < 300 ? {} : { expected: `${Math.floor(status / 100)}xx` as StatusClass };
+}
+
 /** Puts the engine's results and what was sampled within their windows together. @param othersAreKnown what else used the server's cores is no side of the group */
-function phasesOf({ results, samples, link }: Measurement, load: Load, cores: Cores, server: RunningServer, othersAreKnown: boolean): Phase[] {
+function phasesOf({ results, samples, link }: Measurement, load: Load, page: Page, cores: Cores, server: RunningServer, othersAreKnown: boolean): Phase[] {
   const counts: NoiseCores = {
     server: cores.serverCpus.length, generator: cores.generatorCpus.length, shared: sharesCores(cores), interruptsApart: interruptsApart(),
     hasUpstreams: server.upstreams.length > 0,
@@ -374,7 +382,7 @@ function phasesOf({ results, samples, link }: Measurement, load: Load, cores: Co
     const window = windowOf(result, load, index === results.length - 1);
     const { cpuSeconds, rssBytes } = usageBetween(samples, window);
     return {
-      ...result, ...(isStarted(server) ? { serverCpuSeconds: cpuSeconds, serverRssBytes: rssBytes } : { serverCpuSeconds: null, serverRssBytes: null }),
+      ...result, ...expectedOf(page), ...(isStarted(server) ? { serverCpuSeconds: cpuSeconds, serverRssBytes: rssBytes } : { serverCpuSeconds: null, serverRssBytes: null }),
       generatorCpuSeconds: result.cpuSeconds, noise: othersAreKnown ? noiseBetween(samples, window, counts) : null,
       // In a network there is one phase.
       network: link === null ? null : networkUseBetween(link.samples, link.report, window),

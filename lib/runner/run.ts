@@ -131,8 +131,9 @@ export async function runRounds(context: RunContext, environment: Environment, e
       steps = [];
       slowestSeconds = Math.max(slowestSeconds, (performance.now() - roundBeganAtMs) / 1000);
       failures = [];
-      for (const [variant, { integrity, restless, alarm, otherBodies }] of outcomes) {
+      for (const [variant, { integrity, restless, alarm, lastWords, otherBodies }] of outcomes) {
         if (alarm !== undefined) note({ kind: 'server-alarm', variant, line: alarm });
+        if (lastWords !== undefined && !notes.some((one) => one.kind === 'log-of-failures' && one.variant === variant)) note({ kind: 'log-of-failures', variant, line: lastWords });
         if (otherBodies) note({ kind: 'other-bodies', variant });
         if (restless) note({ kind: 'link-not-at-rest', variant, round: attempts });
         for (const problem of integrity?.problems ?? []) note({ kind: 'not-stored', problem });

@@ -1,5 +1,6 @@
 // What a server's log of a round says that the figures do not: crashes of workers, and what it calls an alert or an emergency.
 import { open } from 'node:fs/promises';
+import { lastLines } from '../log-file.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 
 /** Lines without their time and process ids, so that what is said twice is the same. */
@@ -8,6 +9,8 @@ export interface LogAlarms {
   crash?: string;
   /** The first one of all. */
   first?: string;
+  /** The log's last line, whatever it says. */
+  last?: string;
 }
 
 interface Words { alarm: RegExp; crash: RegExp }
@@ -42,7 +45,8 @@ export async function alarmsIn(logFile: string, server: ServerSpec['name']): Pro
   } finally {
     await log?.close();
   }
-  return found;
+  const last = (await lastLines(logFile)).at(-1);
+  return last === undefined ? found : { ...found, last: withoutTime(last) };
 }
 
 /** "2026/11/20 08:15:31 [alert] 7#7: worker process 12 exited on signal 11" is "[alert] worker process exited on signal 11". */

@@ -81,7 +81,7 @@ async function startOn(port: number, spec: CommandServer, options: StartOptions,
     unbound();
     scratch.remove();
   }, {
-    find: () => family.all().map(Number),
+    find: (byItself) => family.all(byItself).map(Number),
     background: (found) => `${who} went on in the background (pid ${found.join(', ')}), and was ended: keep it in the foreground, such as nginx -g 'daemon off;', lighttpd -D or caddy run`,
   });
   let answer: Answer;
@@ -107,7 +107,7 @@ async function startOn(port: number, spec: CommandServer, options: StartOptions,
   }
   return {
     name, version: '', pid: child.pid, origin: `${spec.tls === true ? 'https' : 'http'}://${at.address}:${port}`, workers: options.workers, redirections: [], upstreams: [],
-    answer, bodyBytes: answer.bytes, logFile, processes: family.all, usage: watchUsage(child.pid, undefined, family.usual), died, stop,
+    answer, bodyBytes: answer.bytes, logFile, processes: () => family.all(), usage: watchUsage(child.pid, undefined, family.usual), died, stop,
   };
 }
 

@@ -1,6 +1,6 @@
 // The processes of a command: what it has started may leave its group, its session and its tree.
 import { randomUUID } from 'node:crypto';
-import { readFileSync, readlinkSync } from 'node:fs';
+import { readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { runs } from './lifecycle.ts';
 import { listeningOf } from './ports.ts';
 import { processIds, processTree, statFields } from './usage.ts';
@@ -17,40 +17,44 @@ export function newMark(): Mark {
 }
 
 export interface Family {
-  /** The ids of those that run now. */
-  all(): string[];
-  /** The same, in less time: a process that was a stranger once is not looked at again. */
+  /**
+   * The ids of those that run now. `renamed`: those too that have written a title over their environment, as nginx does, and the mark
+   * with it: what began after the command and has none, where it stands where the command did, or serves what that was to. To be asked
+   * for only where the command has ended by itself, so that it may have gone to the background: another one's is none of ours.
+   */
+  all(renamed?: boolean): string[];
+  /** The same, without renamed ones, in less time: a process that was a stranger once is not looked at again. */
   usual(): string[];
 }
 
 /**
- * The tree below a command's first process, while that runs, and all that have its mark. Some overwrite their environment with their
- * title: those are known by what they serve.
+ * The tree below a command's first process, while that runs, and all that have its mark.
  * @param folder that the command was started in
  * @param port that it is to listen on
  */
 export function familyOf(pid: number, { id }: Mark, folder: string, port: number): Family {
   const began = startOf(String(pid));
+  const place = realpathSync(folder);
   const strangers = new Set<string>();
 
-  /** It began after the command, none of ours has started it, and it stands where the command does, or serves what that was to. */
   function isRenamed(one: string): boolean {
     // A thread of the kernel's runs no file.
-    return startOf(one) >= began && linkOf(`/proc/${one}/exe`) !== '' && !ancestors(one).includes(String(process.pid))
-      && (linkOf(`/proc/${one}/cwd`) === folder || listeningOf(Number(one)).some((listening) => listening.port === port));
+    return linkOf(`/proc/${one}/exe`) !== '' && !ancestors(one).includes(String(process.pid))
+      && (linkOf(`/proc/${one}/cwd`) === place || listeningOf(Number(one)).some((listening) => listening.port === port));
   }
 
-  function isOurs(one: string): boolean {
-    const environment = environmentOf(one);
+  function isOurs(one: string, renamed: boolean): boolean {
+    const isOlder = startOf(one) < began;
+    const environment = isOlder ? [] : environmentOf(one);
     const hasVariables = environment.some((text) => /^\w+=/.test(text));
-    const found = environment.includes(`${variable}=${id}`) || (!hasVariables && isRenamed(one));
-    // One without any may be about to be filled.
-    if (!found && hasVariables) strangers.add(one);
+    const found = environment.includes(`${variable}=${id}`) || (renamed && !isOlder && !hasVariables && isRenamed(one));
+    // One without any may be about to have some.
+    if (!found && (isOlder || hasVariables)) strangers.add(one);
     return found;
   }
 
-  function find(candidates: readonly string[]): string[] {
-    const marked = candidates.filter((one) => runs(one) && isOurs(one));
+  function find(candidates: readonly string[], renamed = false): string[] {
+    const marked = candidates.filter((one) => runs(one) && isOurs(one, renamed));
     const trees = new Set<string>();
     for (const root of [String(pid), ...marked]) {
       if (trees.has(root) || (root === String(pid) && startOf(root) !== began)) continue;
@@ -59,7 +63,7 @@ export function familyOf(pid: number, { id }: Mark, folder: string, port: number
     return [...trees].filter((one) => runs(one));
   }
 
-  return { all: () => find(processIds('/proc')), usual: () => find(processIds('/proc').filter((one) => !strangers.has(one))) };
+  return { all: (renamed) => find(processIds('/proc'), renamed), usual: () => find(processIds('/proc').filter((one) => !strangers.has(one))) };
 }
 
 /** In the kernel's ticks since the machine was started; NaN when it is gone. proc(5): field 22 of stat; the first of these here is its third. */

@@ -21,8 +21,8 @@ const strayGraceMs = 2000;
 
 /** What else there is to end of a command, which may have left its group. */
 export interface Strays {
-  /** Those that run now. */
-  find(): number[];
+  /** Those that run now. @param byItself the command has ended without being asked to */
+  find(byItself: boolean): number[];
   /** What is said of a command that has ended well while these ran on. */
   background(found: readonly number[]): string;
 }
@@ -35,9 +35,11 @@ export function watchLifecycle(name: string, child: Child, logFile: string, clea
   let stopping: Promise<void> | undefined;
 
   const gone = child.exited.then(async (exit) => {
-    const left = strays?.find() ?? [];
+    const byItself = stopping === undefined;
+    const find = (): number[] => strays?.find(byItself) ?? [];
+    const left = find();
     await endGroup(child.pid);
-    if (strays !== undefined) await endStrays(strays);
+    await endAll(find);
     try {
       cleanUp();
     } catch {
@@ -87,7 +89,7 @@ export async function whileItRuns<T>(died: Promise<string>, aborted: AbortSignal
 }
 
 /** TERM, then KILL; those that they start meanwhile too. */
-async function endStrays({ find }: Strays): Promise<void> {
+async function endAll(find: () => number[]): Promise<void> {
   const told = new Set<number>();
   const killAt = performance.now() + strayGraceMs;
   const deadline = killAt + groupEndLimitMs;

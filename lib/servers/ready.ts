@@ -25,6 +25,8 @@ export interface ReadyCheck {
   request?: StartOptions['request'] | undefined;
   /** The page may have another length than it had. */
   anyLength?: true;
+  /** Nobody starts it: what breaks or refuses the connection is told at once. */
+  isThere?: true;
   /** Whom the server became, where root started it. */
   user?: string | undefined;
   /** Names that the server has, to be offered where it does not answer as it should without one. */
@@ -58,6 +60,7 @@ export async function waitUntilReady(check: ReadyCheck, signal: AbortSignal, lim
       const problem = wrongProtocol(error as NodeJS.ErrnoException, protocol);
       if (problem !== undefined) throw new UserError(`${url} ${problem}${withName(check)}`);
       last = `: ${(error as Error).message}`;
+      if (check.isThere) throw new UserError(`${url} did not answer over ${protocol}${last}`);
     }
     await delay(retryMs);
   }

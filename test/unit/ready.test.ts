@@ -80,7 +80,7 @@ describe("of a config of one's own", () => {
 
   it('takes another length than it had', async () => {
     const server = await listening(answering((_, response) => { response.end('1234567'); }));
-    expect(await waitUntilReady({ origin: `http://127.0.0.1:${server}`, page, protocol: 'http/1.1', anyLength: true }, never)).toBe(7);
+    expect(await waitUntilReady({ origin: `http://127.0.0.1:${server}`, page, protocol: 'http/1.1', anyLength: true }, never)).toMatchObject({ status: 200, bytes: 7 });
   });
 
   it('offers a name that it serves where none was asked for', async () => {
@@ -92,10 +92,10 @@ describe("of a config of one's own", () => {
     const closed: RequestListener = (_, response) => { response.statusCode = 404; response.end(); };
     const silent: RequestListener = ({ socket }) => { socket.destroy(); };
     const hint = ' (it serves a.org: --url http://a.org/x)';
-    expect(await refusing({ path: '/x' }, ['_', '*.b.org', '~^c', '', 'a.org:8080', 'd.org'], closed)).toBe(`answers with status 404: give a page that it answers with 200, by --url${hint}`);
+    expect(await refusing({ path: '/x' }, ['_', '*.b.org', '~^c', '', 'a.org:8080', 'd.org'], closed)).toBe(`answers with status 404: give a page that it answers with 200, by --url${hint}, or expect it with --status 404`);
     expect(await refusing({ path: '/x' }, ['a.org'], silent)).toBe(`did not answer over http/1.1 within 0.2 s: socket hang up${hint}`);
-    expect(await refusing({ path: '/x' }, ['_', 'localhost'], closed)).toBe('answers with status 404: give a page that it answers with 200, by --url');
-    expect(await refusing({ path: '/x', host: 'b.org' }, ['a.org'], closed)).toBe('(host b.org) answers with status 404: give a page that it answers with 200, by --url');
+    expect(await refusing({ path: '/x' }, ['_', 'localhost'], closed)).toBe('answers with status 404: give a page that it answers with 200, by --url, or expect it with --status 404');
+    expect(await refusing({ path: '/x', host: 'b.org' }, ['a.org'], closed)).toBe('(host b.org) answers with status 404: give a page that it answers with 200, by --url, or expect it with --status 404');
   });
 
   it.each(['http/1.1', 'h2c'] as const)('asks for path, query and host over %s', async (protocol) => {
@@ -106,7 +106,7 @@ describe("of a config of one's own", () => {
   it.each(['http/1.1', 'h2c'] as const)('says where a page over %s has gone', async (protocol) => {
     const moved: RequestListener = (_, response) => { response.writeHead(301, { location: 'https://example.org/' }).end(); };
     await expect(ask(moved, { path: '/', host: 'example.org' }, protocol)).rejects.toThrow(
-      /^http:\/\/127\.0\.0\.1:\d+\/ \(host example\.org\) answers with status 301 to https:\/\/example\.org\/: give a page that it answers with 200, by --url$/,
+      /^http:\/\/127\.0\.0\.1:\d+\/ \(host example\.org\) answers with status 301 to https:\/\/example\.org\/: give a page that it answers with 200, by --url, or expect it with --status 301$/,
     );
   });
 });

@@ -153,7 +153,7 @@ describe('says in one line', () => {
   test.each([
     ['a variant', '"name":"workers"', '"name":"../../../etc/nginx"', 'variants[0].name "../../../etc/nginx" may have a-z, 0-9 and - only'],
     ['a variant of two lines', '"name":"workers"', '"name":"a\\nb"', 'variants[0].name "a\\nb" may have a-z'],
-    ['a server', '"name":"nginx"', '"name":"../../x"', 'variants[0].server.name "../../x" may have a-z'],
+    ['a server', '"name":"nginx"', '"name":"../../x"', 'variants[0].server.name "../../x" may have no / in it'],
     ['a run', '"run":"odd"', '"run":"../odd"', 'run "../odd" may have letters, digits and - only'],
     ['a scenario', '"scenario":"', '"scenario":"<b>', 'scenario "<b>nginx-open-file-cache" may have a-z'],
     ['a baseline', '"baseline":"workers"', '"baseline":"<b>"', 'comparisons[0].baseline "<b>" may have a-z'],

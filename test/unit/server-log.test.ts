@@ -25,8 +25,14 @@ test.each<[string, ServerName, string, LogAlarms]>([
   ['no end of the line, and control characters', 'nginx', `${at}[alert] 8#8: a\u001B[31mb`, { first: '[alert] a [31mb' }],
   ['h2o\'s own words', 'h2o', '[INFO] raised RLIMIT_NOFILE\nreceived fatal signal 11\n', { first: 'received fatal signal 11', crash: 'received fatal signal 11' }],
   ['another server\'s words', 'h2o', `${at}[alert] 7#7: worker process 12 exited on signal 11\n`, {}],
-])('%s', async (_, server, text, alarms) => {
-  expect(await alarmsIn(logOf(text), server)).toEqual(alarms);
+])('%s', async (_title, server, text, alarms) => {
+  const { last: _, ...found } = await alarmsIn(logOf(text), server);
+  expect(found).toEqual(alarms);
+});
+
+test('the last line, whatever it says', async () => {
+  expect(await alarmsIn(logOf(`${at}[notice] 7#7: a\n${at}[error] 8#8: *3 open() "/x" failed\n`), 'nginx')).toEqual({ last: '[error] open() "/x" failed' });
+  expect(await alarmsIn(logOf('a\nconnection refused by the database\n\n'), 'command')).toEqual({ last: 'connection refused by the database' });
 });
 
 test('a log that cannot be read says nothing', async () => {

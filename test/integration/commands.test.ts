@@ -1,0 +1,162 @@
+// Commands of a person's own as servers: how they start, what is refused, and that nothing is left of them.
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { address, command } from '../../lib/scenario/index.ts';
+import type { CommandServer } from '../../lib/scenario/model.ts';
+import { startServer, whyNotStoppable, type StartedServer, type StartOptions } from '../../lib/servers/index.ts';
+import { freePort } from '../../lib/servers/ports.ts';
+import { ownFiles } from '../fixtures/own-files.ts';
+import { isRunning } from '../fixtures/processes.ts';
+
+/** Answers "hi" on the port that it is told, at the address of its first word. */
+const server = `
+  const { spawn } = require('node:child_process');
+  const http = require('node:http');
+  const [address = '127.0.0.1', port = process.env.PORT] = process.argv.slice(2);
+  http.createServer((asked, response) => {
+    if (asked.url === '/about') return response.end(JSON.stringify({ env: process.env, folder: process.cwd(), pid: process.pid }));
+    response.statusCode = asked.url === '/lost' ? 404 : 200;
+    response.setHeader('content-type', 'text/plain');
+    response.end('hi');
+  }).listen(Number(port), address);
+`;
+
+let files = '';
+beforeEach(async () => {
+  files = await ownFiles({
+    'server.cjs': server,
+    // Its child leaves group, session and tree, and stays deaf to TERM.
+    'leaves.cjs': `require('node:child_process').spawn('setsid', ['-f', 'sh', '-c', 'trap "" TERM; echo $$ > left.pid; while :; do sleep 1; done']); ${server}`,
+    'deaf.cjs': `process.on('SIGTERM', () => {}); ${server}`,
+    'loud.cjs': `const line = 'x'.repeat(1e6); setInterval(() => { for (let i = 0; i < 20; i++) require('node:fs').writeSync(1, line); }, 10); ${server}`,
+    'late.cjs': `const http = require('node:http'); http.createServer().listen(0, '127.0.0.1'); setTimeout(() => { ${server} }, 300);`,
+    'broken.cjs': `console.log('reading its config'); throw new Error('the database is not there');`,
+  });
+});
+
+async function start(spec: CommandServer, options: Partial<StartOptions> = {}): Promise<StartedServer> {
+  const started = await startServer({ folder: files, ...spec }, { binaries: {}, folder: path.join(files, 'round'), cpus: [0], workers: 1, page: { path: '/' }, ...options });
+  onTestFinished(started.stop);
+  return started;
+}
+
+/** Why it does not start; whatever it names by its id has ended then. */
+async function refusal(line: string, options: Partial<CommandServer> = {}): Promise<string> {
+  const said = await start(command(line, options)).then(() => expect.fail(`${line} was started`), (error: Error) => error.message);
+  for (const [, pids = ''] of said.matchAll(/\(pid ([\d, ]+)\)/g)) for (const pid of pids.split(', ')) expect(isRunning(Number(pid)), `${pid} of: ${said}`).toBe(false);
+  return said.replaceAll(/\(pid [\d, ]+\)/g, '(pid N)');
+}
+
+describe('a command', () => {
+  it.each([
+    ['told its port by PORT', 'node server.cjs'],
+    ['told its port in its line', 'node server.cjs 127.0.0.1 {port}'],
+    ['told its port as a shell would', 'node "server.cjs" 127.0.0.1 $PORT'],
+    ['in a shell of its own', `sh -c 'echo starting | cat; exec node server.cjs'`],
+    ['that takes its time, and listens for an administrator first', 'node late.cjs'],
+  ])('%s', async (_, line) => {
+    const { name, version, origin, answer, pid, stop } = await start(command(line));
+    expect({ name, version, answer }).toMatchObject({ name: line.split(' ')[0], version: '', answer: { status: 200, bytes: 2, type: 'text/plain', encoding: '' } });
+    expect(await (await fetch(origin)).text()).toBe('hi');
+    await stop();
+    expect(isRunning(pid)).toBe(false);
+  });
+
+  it('of another language', async () => {
+    const { name, origin } = await start(command('python3 -m http.server --bind 127.0.0.1 {port}'));
+    expect(name).toBe('python3');
+    expect(await (await fetch(`${origin}/server.cjs`)).text()).toBe(server);
+  });
+
+  it('runs in its folder on its cores, as who starts it, with temporary files of its own that go with it', async () => {
+    const { origin, pid, stop } = await start(command('node server.cjs'));
+    const { env, folder } = JSON.parse(await (await fetch(`${origin}/about`)).text()) as { env: Record<string, string>; folder: string };
+    expect([folder, env['HOME'], env['PORT']]).toEqual([files, process.env['HOME'], new URL(origin).port]);
+    const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+    expect([/^Cpus_allowed_list:\t(.*)$/m.exec(status)?.[1], /^Uid:\t(\d+)/m.exec(status)?.[1]]).toEqual(['0', String(process.getuid?.())]);
+    expect(existsSync(env['TMPDIR'] as string)).toBe(true);
+    await stop();
+    expect(existsSync(env['TMPDIR'] as string)).toBe(false);
+  });
+
+  it('has the port that it has fixed', async () => {
+    const port = await freePort();
+    expect((await start(command(`node server.cjs 127.0.0.1 ${port}`, { port }))).origin).toBe(`http://127.0.0.1:${port}`);
+    expect(await refusal(`node server.cjs 127.0.0.1 ${port}`, { port })).toBe(`port ${port} of 127.0.0.1 is in use: end what listens there, or take another port`);
+  });
+
+  it('is ended with what has left its group, which counts as its own until then', async () => {
+    const { pid, processes, stop } = await start(command('node leaves.cjs'));
+    const left = await vi.waitFor(() => Number(/^\d+\n/.exec(readFileSync(path.join(files, 'left.pid'), 'utf8'))?.[0] ?? expect.fail()), { timeout: 10_000 });
+    await vi.waitFor(() => expect(processes()).toEqual(expect.arrayContaining([String(pid), String(left)])), { timeout: 10_000 });
+    expect(whyNotStoppable(pid, processes())).toMatch(/^its process \d+ is in a process group of its own$/);
+    await stop();
+    expect([pid, left].map(isRunning)).toEqual([false, false]);
+  });
+
+  it('is killed where it ignores TERM', async () => {
+    const { pid, stop } = await start(command('node deaf.cjs'));
+    await stop();
+    expect(isRunning(pid)).toBe(false);
+  }, 30_000);
+
+  it('may say as much as it likes', async () => {
+    const { logFile, origin } = await start(command('node loud.cjs'));
+    let cuts = 0;
+    for (let last = 0; cuts < 2; await delay(20)) {
+      const { size } = statSync(logFile);
+      if (size < last) cuts++;
+      last = size;
+    }
+    expect((await fetch(origin)).status).toBe(200);
+  }, 60_000);
+
+  it('says how it has ended', async () => {
+    const { pid, died } = await start(command('node server.cjs'));
+    process.kill(pid, 'SIGKILL');
+    expect(await died).toBe(`node (pid ${pid}) ended by SIGKILL`);
+  });
+
+  it('answers with the status that is expected', async () => {
+    expect((await start(command('node server.cjs'), { page: { path: '/lost', status: 404 } })).answer.status).toBe(404);
+    await expect(start(command('node server.cjs'), { page: { path: '/', status: 404 } })).rejects.toThrow(/answers with status 200: give a page that it answers with 404, by --url, or expect it with --status 200$/);
+  });
+
+  it.each<[string, string, RegExp]>([
+    ['ends at once', 'node broken.cjs', /^node \(pid N\) ended with code 1; its log ends: (?:.* \| )?Error: the database is not there$/],
+    ['ends at once, in order', 'true', /^true \(pid N\) ended with code 0$/],
+    ['listens for all', 'node server.cjs 0.0.0.0', /^node \(pid N\) listens on 0\.0\.0\.0:\d+, where others on the network can reach it: have it listen on loopback alone, such as with --listen 127\.0\.0\.1:\{port\}, /],
+    ['listens for all in IPv6', 'node server.cjs ::', /^node \(pid N\) listens on \[::\]:\d+, where others/],
+    ['listens on another port', 'node server.cjs 127.0.0.1 0', /^node \(pid N\) listens on 127\.0\.0\.1:(\d+), and not on 127\.0\.0\.1:\d+: write \{port\} where its port belongs \(PORT in its environment says it too\), or say which port it has fixed \(--port \1; in a scenario port: \1\)$/],
+    ['listens on another address', 'node server.cjs ::1', /^node \(pid N\) listens on \[::1\]:(\d+), and not on 127\.0\.0\.1:\1: write 127\.0\.0\.1 where its address belongs$/],
+    ['goes to the background of its shell', `sh -c 'node server.cjs &'`, /^sh \(pid N\) went on in the background \(pid N\), and was ended: keep it in the foreground, such as /],
+    ['goes to a session of its own', `sh -c 'setsid -f node server.cjs'`, /^sh \(pid N\) went on in the background \(pid N\)/],
+    ['hides that by an environment of its own', `sh -c 'env -i setsid -f node server.cjs 127.0.0.1 {port}'`, /^sh \(pid N\) went on in the background \(pid N\)/],
+    ['is not there', 'no-such-server', /^there is no program no-such-server on PATH: install it, or write its path \(\.\/no-such-server\)$/],
+    ['is no program', './server.cjs', /\/server\.cjs is no program that can be run: see that it is there, and executable \(chmod \+x\)$/],
+    ['needs a shell', 'node server.cjs | tee log', /^the command: \| needs a shell: write sh -c '…'$/],
+  ])('that %s is refused, and nothing is left of it', async (_, line, why) => {
+    expect(await refusal(line)).toMatch(why);
+  }, 30_000);
+});
+
+describe('an address', () => {
+  it('is asked, and otherwise left alone', async () => {
+    const there = createServer((_, response) => response.end('hello')).listen(0, '127.0.0.1');
+    onTestFinished(() => void there.close());
+    await once(there, 'listening');
+    const origin = `http://127.0.0.1:${(there.address() as AddressInfo).port}`;
+    const options = { binaries: {}, folder: files, cpus: [0], workers: 1, page: { path: '/' } };
+    const found = await startServer(address(origin), options);
+    expect(found).toMatchObject({ name: new URL(origin).host, version: '', origin, answer: { status: 200, bytes: 5 } });
+    expect(found).not.toHaveProperty('pid');
+    await found.stop();
+    expect(await (await fetch(origin)).text()).toBe('hello');
+    await expect(startServer(address(`http://127.0.0.1:${await freePort()}`), options)).rejects.toThrow(/did not answer over http\/1\.1: .*ECONNREFUSED/);
+  });
+});
