@@ -8,11 +8,6 @@ export interface SearchStart {
 /** In requests/s. The engine takes no higher one. */
 export declare const highestRate = 10000000;
 export declare const lowestRate = 100;
-/**
- * A search ends where the lowest rate that broke the limit is at most so many times the highest one that kept it. Closer than that
- * takes a fifth more steps and makes intervals no narrower: rounds differ by as much.
- */
-export declare const closeEnough = 1.06;
 /** From 1000 requests/s to either end, and then until both sides of the limit are close enough, takes fewer. */
 export declare const mostSteps = 40;
 /** One search. `kept` and `broken` are the rates nearest to the limit so far, on either side of it. */
