@@ -1,5 +1,5 @@
 // What the parts of the proof are summed up by, beside the runner's own statistics.
-import { halfWidth, mean, ratioInterval, total, type RatioInterval } from '../../lib/analysis/statistics.ts';
+import { geometricMean, halfWidth, ratioInterval, total, type RatioInterval } from '../../lib/analysis/statistics.ts';
 import { minimumRounds } from '../../lib/analysis/verdict.ts';
 import type { LatencyRound, Percentiles, Run, TimedRound } from './results.ts';
 
@@ -22,7 +22,7 @@ export const percentiles = ['p50', 'p99'] as const satisfies readonly (keyof Per
 
 /** The geometric mean over the sides, in milliseconds. @param sides at least one, each above 0 */
 export function latencyOf(sides: readonly Percentiles[], name: keyof Percentiles): number {
-  return Math.exp(mean(sides.map((side) => Math.log(side[name]))));
+  return geometricMean(sides.map((side) => side[name]));
 }
 
 /** How many times as long it is in turns. */

@@ -1,6 +1,6 @@
 // The rates that a search found, over its rounds.
 import type { FoundRate } from '../runner/result.ts';
-import { alphaOf, exponential, mean, meanInterval } from './statistics.ts';
+import { alphaOf, exponential, geometricMean, meanInterval } from './statistics.ts';
 import { minimumRounds } from './verdict.ts';
 
 /** Of each variant that has some. The interval is Student's of the rates' logarithms. @param variants what was found in each of their rounds, in requests/s */
@@ -9,7 +9,7 @@ export function foundRates(variants: readonly { name: string; found?: readonly {
     if (found.length === 0) return [];
     const logs = found.map(({ rate }) => Math.log(rate));
     return [{
-      variant: name, rate: Math.exp(mean(logs)), ci95: logs.length < minimumRounds ? null : exponential(meanInterval(logs, alphaOf(1, 1))), atLeast: found.some(({ atLeast }) => atLeast),
+      variant: name, rate: geometricMean(found.map(({ rate }) => rate)), ci95: logs.length < minimumRounds ? null : exponential(meanInterval(logs, alphaOf(1, 1))), atLeast: found.some(({ atLeast }) => atLeast),
     }];
   });
 }

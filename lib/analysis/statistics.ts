@@ -28,6 +28,11 @@ export function mean(values: readonly number[]): number {
   return total(values, (value) => value) / values.length;
 }
 
+/** Of values above 0; NaN of nothing. */
+export function geometricMean(values: readonly number[]): number {
+  return Math.exp(mean(values.map(Math.log)));
+}
+
 /** The sample's variance, by n − 1; NaN of fewer than two. */
 export function variance(values: readonly number[]): number {
   const middle = mean(values);

@@ -2,7 +2,7 @@
 import { percent, scaledTime, whole } from '../format.ts';
 import type { LoadResult } from '../runner/result.ts';
 import type { Within } from '../scenario/model.ts';
-import { mergedLatency, valuesIn } from './merged.ts';
+import { valuesIn } from './merged.ts';
 import { responsesNeeded } from './metric.ts';
 import { roundRps, successRatioOf, tolerableFailures } from './phases.ts';
 import { isBehind } from './rate.ts';
@@ -11,33 +11,31 @@ import { isBehind } from './rate.ts';
 const overloadedBelow = 0.9;
 
 /**
- * A pause of the machine breaks the limit of one step and not that of three, and luck keeps it: what is not clear is measured again,
- * and counts together. So far from the limit it is clear; `most` steps decide in any case.
+ * A rate is kept where one of so many steps at it keeps the limit: pauses of the machine add to latency, and nothing takes from it.
+ * Steps that count together, or the most of them, let pauses end a search anywhere (test/unit/search-simulation.test.ts).
  */
-const clear = { kept: 0.5, broken: 2, most: 3 };
+const mostStepsAtRate = 3;
 
 /** e.g. "p99 within 5 ms". */
 export function limitText({ metric, ms }: Within): string {
   return `${metric} within ${scaledTime(ms)}`;
 }
 
-/** What steps at a rate came to; 'open': not clear yet. */
+/** What steps at a rate came to; 'open': one more is to be made. */
 export type RateEnd = 'kept' | 'broken' | 'open';
 
 /**
  * Whether a rate keeps the limit. What was due and not answered has waited until the end, and is in the latency.
- * @param steps at that rate, at least one
+ * @param step at that rate, of which those before it did not keep the limit
+ * @param number of the step at that rate, from 1
  * @param rate that was asked for, in requests/s
  */
-export function rateEnd(steps: readonly LoadResult[], rate: number, within: Within): RateEnd {
+export function rateEnd(step: LoadResult, number: number, rate: number, within: Within): RateEnd {
   const { metric, ms } = within;
-  const last = steps.at(-1) as LoadResult;
-  if (failedShare(last) > tolerableFailures || roundRps([last]) < overloadedBelow * rate || isTooFew(last, within)) return 'broken';
-  const together = mergedLatency(steps.map(({ latencyMs }) => latencyMs))[metric];
-  const behind = steps.filter((step) => isBehind([step], rate, roundRps([step]))).length > steps.length / 2;
-  if (steps.length >= clear.most) return together <= ms && !behind ? 'kept' : 'broken';
-  if (together <= clear.kept * ms && !behind) return 'kept';
-  return steps.length > 1 && steps.every(({ latencyMs }) => latencyMs[metric] > clear.broken * ms) ? 'broken' : 'open';
+  const made = roundRps([step]);
+  if (failedShare(step) > tolerableFailures || made < overloadedBelow * rate || isTooFew(step, within)) return 'broken';
+  if (step.latencyMs[metric] <= ms && !isBehind([step], rate, made)) return 'kept';
+  return number < mostStepsAtRate ? 'open' : 'broken';
 }
 
 /** Why a step by itself did not keep the limit, in a clause; '' where it did. */

@@ -2,14 +2,15 @@
 import { rateEnd, type RateEnd } from '../analysis/within.ts';
 import type { LoadResult } from '../runner/result.ts';
 import type { Within } from '../scenario/model.ts';
-import { RateSearch, type SearchStart } from './rate-search.ts';
+import type { PhaseOutcome } from './load-plan.ts';
+import { lowestRate, mostSteps, RateSearch, type SearchStart } from './rate-search.ts';
 
 /** A search whose rates are judged by what the steps at them came to. */
 export class LimitSearch {
   readonly rates: RateSearch;
   readonly #within: Within;
   /** At the rate that is being tried. */
-  #steps: LoadResult[] = [];
+  #steps = 0;
 
   constructor(start: SearchStart, within: Within) {
     this.rates = new RateSearch(start);
@@ -18,11 +19,33 @@ export class LimitSearch {
 
   /** What a step at the rate that is being tried came to; returns what that rate has come to with it. */
   told(rate: number, step: LoadResult): RateEnd {
-    this.#steps.push(step);
-    const end = rateEnd(this.#steps, rate, this.#within);
+    this.#steps++;
+    const end = rateEnd(step, this.#steps, rate, this.#within);
     if (end === 'open') return end;
     this.rates.told(rate, end === 'kept');
-    this.#steps = [];
+    this.#steps = 0;
     return end;
+  }
+}
+
+/**
+ * Searches for all sides at once: each step loads all of them, each at a rate of its own. Who is done goes on at the rate that it
+ * kept, so that the others have the same beside them as before.
+ * @param from where the sides' searches begin
+ * @param load makes a step, counted from 1, at these rates in requests/s
+ * @param tell of each step
+ */
+export function searchSides(from: readonly SearchStart[], within: Within, load: (rates: readonly number[], step: number) => LoadResult[], tell: (outcome: PhaseOutcome) => void): void {
+  const searches = from.map((start) => new LimitSearch(start, within));
+  for (let step = 1; step <= mostSteps; step++) {
+    const next = searches.map(({ rates }) => rates.next());
+    if (next.every((rate) => rate === undefined)) return;
+    const rates = searches.map(({ rates: { kept, broken } }, side) => next[side] ?? kept ?? broken ?? lowestRate);
+    const results = load(rates, step);
+    for (const [side, result] of results.entries()) {
+      const rate = next[side];
+      if (rate !== undefined) searches[side]?.told(rate, result);
+    }
+    tell({ results, step: { rates, tried: next.map((rate) => rate !== undefined) } });
   }
 }

@@ -7,8 +7,8 @@ import { responsesNeeded } from '../analysis/metric.ts';
 import {
   loadOverLine, loadPlanVariable, phaseBeginsPrefix, phaseLinePrefix, type AlternateOptions, type LoadPlan, type PhaseOutcome, type SearchPlan, type SideOptions,
 } from './load-plan.ts';
-import { LimitSearch } from './limit-search.ts';
-import { lowestRate, mostSteps } from './rate-search.ts';
+import { searchSides } from './limit-search.ts';
+import { mostSteps } from './rate-search.ts';
 
 declare const __ENV: Record<string, string | undefined>;
 
@@ -40,29 +40,15 @@ function runPhases(): void {
   }
 }
 
-/**
- * All sides at once: each step loads all of them in turns, each at a rate of its own. Who is done goes on at the rate that it kept,
- * so that the others have the same beside them as before.
- */
 function searchRates({ within, from, stepSeconds }: SearchPlan, phase: AlternateOptions): void {
-  const searches = from.map((start) => new LimitSearch(start, within));
-  for (let step = 1; step <= mostSteps; step++) {
-    const next = searches.map(({ rates }) => rates.next());
-    if (next.every((rate) => rate === undefined)) return;
-    const rates = searches.map(({ rates: { kept, broken } }, side) => next[side] ?? kept ?? broken ?? lowestRate);
+  searchSides(from, within, (rates, step) => {
     const seconds = rates.map((rate) => Math.max(stepSeconds, enough * responsesNeeded(within.metric) / rate));
     const sides = phase.sides.map((side, index): SideOptions => ({
       ...side, rate: rates[index] as number, duration: `${Math.ceil(1000 * (seconds[index] as number))}ms`, tags: { ...side.tags, phase: String(step) },
     }));
     console.log(`${phaseBeginsPrefix} ${JSON.stringify(seconds)}`);
-    const results = loadgen.alternate({ ...phase, sides, seed: mostSteps * ((phase.seed ?? 1) - 1) + step });
-    const tried = next.map((rate) => rate !== undefined);
-    for (const [side, result] of results.entries()) {
-      const rate = next[side];
-      if (rate !== undefined) searches[side]?.told(rate, result);
-    }
-    tell({ results, step: { rates, tried } });
-  }
+    return loadgen.alternate({ ...phase, sides, seed: mostSteps * ((phase.seed ?? 1) - 1) + step });
+  }, tell);
 }
 
 function tell(outcome: PhaseOutcome): void {

@@ -7,15 +7,13 @@ export interface SearchStart { rate: number; factor: number; least: number }
 export const highestRate = 10_000_000;
 export const lowestRate = 100;
 
-/** A search ends where the lowest rate that broke the limit is at most so many times the highest one that kept it. */
-const closeEnough = 1.03;
+/** A search ends where the lowest rate that broke the limit is at most so many times the highest one that kept it: rounds differ by as much, and the time for closer ones is better spent on more of them. */
+const closeEnough = 1.06;
 
 /** From 1000 requests/s to either end, and then until both sides of the limit are close enough, takes fewer. */
 export const mostSteps = 40;
 
 const widestFactor = 2;
-/** To the next rate from one that is known to be near the limit. */
-export const nearFactor = 1.06;
 
 /** One search. `kept` and `broken` are the rates nearest to the limit so far, on either side of it. */
 export class RateSearch {
@@ -66,7 +64,7 @@ export class RateSearch {
     if (rate !== this.broken) return;
     // What is beyond is not known after all, and may be near.
     this.broken = undefined;
-    this.#factor = nearFactor;
+    this.#factor = closeEnough;
   }
 
   #widen(): number {

@@ -31,8 +31,8 @@ function secondsOnTheWay({ connections, streams, keepAlive }: Load, { toServer, 
   return (keepAlive ? 1 : 2) * (toServer.delayMs + toClient.delayMs) / 1000 / (connections * streams);
 }
 
-/** Steps of a search. Seen: 8 to 20; the first round's takes more, which knows nothing yet. */
-const stepsPerSearch = 11;
+/** Steps of a search. Seen: 11 to 23. */
+const stepsPerSearch = 15;
 
 /** Estimated seconds of one group in one round: all its phases, or steps, and the pauses between them. */
 export function secondsPerGroup({ scenario, within }: Pick<PlanDraft, 'scenario' | 'within'>, { sides }: Group): number {

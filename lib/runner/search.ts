@@ -1,13 +1,13 @@
 // What a search for the highest rate within a limit came to in one round.
 import { generatorShareOf, limitOf, serverShareOf, usableCores, type Shares } from '../analysis/limit.ts';
 import { roundRps } from '../analysis/phases.ts';
-import { mean } from '../analysis/statistics.ts';
+import { extent, geometricMean } from '../analysis/statistics.ts';
 import { limitText, whyNotKept } from '../analysis/within.ts';
 import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
 import type { PhaseOutcome } from '../k6/load-plan.ts';
 import { LimitSearch } from '../k6/limit-search.ts';
-import { lowestRate, nearFactor, type SearchStart } from '../k6/rate-search.ts';
+import { lowestRate, type SearchStart } from '../k6/rate-search.ts';
 import type { Within } from '../scenario/model.ts';
 import type { Cores } from './cores.ts';
 import { Disturbance } from './disturbance.ts';
@@ -65,24 +65,26 @@ export function foundIn(
   }
 }
 
-/** Near what the rounds before found: a little below it, and each time elsewhere, so that the rates that are tried are not the same ones again; far below it something else is the matter. */
-const nearby = { from: 0.9, to: 0.98, least: 0.25 };
+/**
+ * Where something is known: below the lowest of all, by another factor in each round, so that the rates that are tried are not the
+ * same ones again. Far below what the variant itself has kept something else is the matter.
+ */
+const beneath = { from: 0.6, to: 0.85, factor: 1.2, least: 0.25 };
 /** Where nothing is known, and how far apart in ln searches begin there. */
 const unknown = { rate: 1000, spread: Math.LN2, factor: 2 };
 
-/** Of a round: what the rounds before found, by variant, in requests/s, and the seed of what is drawn. */
+/** Of a round: what the rounds before found, by variant of the run, in requests/s, and the seed of what is drawn. */
 export interface SearchRound { known: ReadonlyMap<string, readonly number[]>; seed: string }
 
 /**
- * Where each variant's search begins: of all of them at the same place beside what is known, so that they try about the same next to
- * each other, and a pause of the machine meets all alike.
+ * Where each variant's search begins: all of them at the same rate, and well below. Where pauses of the machine blur the limit a
+ * search ends near its beginning: began it near what the same variant had found before, one bad round would draw those after it
+ * along, and they would seem to agree. What all begin with makes no difference between them.
  */
 export function searchStarts(variants: readonly string[], { known, seed }: SearchRound): SearchStart[] {
   const drawn = randomNumbers(seed)();
-  return variants.map((variant) => {
-    const found = known.get(variant) ?? [];
-    if (found.length === 0) return { rate: unknown.rate * Math.exp(unknown.spread * (drawn - 0.5)), factor: unknown.factor, least: lowestRate };
-    const middle = Math.exp(mean(found.map(Math.log)));
-    return { rate: middle * (nearby.from + drawn * (nearby.to - nearby.from)), factor: nearFactor, least: middle * nearby.least };
-  });
+  const middles = new Map([...known].flatMap(([variant, found]) => (found.length === 0 ? [] : [[variant, geometricMean(found)]])));
+  if (middles.size === 0) return variants.map(() => ({ rate: unknown.rate * Math.exp(unknown.spread * (drawn - 0.5)), factor: unknown.factor, least: lowestRate }));
+  const rate = extent(middles.values())[0] * (beneath.from + drawn * (beneath.to - beneath.from));
+  return variants.map((variant) => ({ rate, factor: beneath.factor, least: beneath.least * (middles.get(variant) ?? 0) }));
 }

@@ -17,21 +17,21 @@ test('a plan searches for rates within a limit: of the flag, or the scenario', a
   const options = { quick: false, exact: false };
   const within = { metric: 'p99', ms: 5 } as const;
   const plan = makePlan(scenario, variants, cores, { ...options, within });
-  expect(plan).toMatchObject({ within, rounds: 6, variants: [{ load: { searched: true, durationSeconds: 1, warmupSeconds: expect.closeTo(0.41, 6) as number } }, {}], groups: [{ sliceSeconds: 0.25 }] });
+  expect(plan).toMatchObject({ within, rounds: 6, variants: [{ load: { searched: true, durationSeconds: 0.5, warmupSeconds: expect.closeTo(0.41, 6) as number } }, {}], groups: [{ sliceSeconds: 0.25 }] });
   expect(makePlan({ ...scenario, within }, variants, cores, { ...options, within: { metric: 'p50', ms: 1 } }).within).toEqual({ metric: 'p50', ms: 1 });
   expect(makePlan({ ...scenario, within }, variants, cores, { ...options, quick: true })).toMatchObject({ within, rounds: 4, variants: [{ load: { durationSeconds: 0.5 } }, {}] });
   // Of a load with a rate that counts for nothing.
   const atRate = await findScenario('h2o-vs-nginx-h2-rate');
   for (const { load } of makePlan(atRate, atRate.variants, cores, { ...options, within, arrivals: 'poisson' }).variants) {
-    expect(load).toMatchObject({ searched: true, arrivals: 'poisson', durationSeconds: 1 });
+    expect(load).toMatchObject({ searched: true, arrivals: 'poisson', durationSeconds: 0.5 });
     expect(load).not.toHaveProperty('rate');
     expect(load).not.toHaveProperty('requests');
   }
   const target: Target = { url: 'http://127.0.0.1:1/', processGroup: 7 };
   const from = [{ rate: 900, factor: 1.06, least: 250 }, { rate: 1000, factor: 2, least: 100 }];
   const { search, phases } = loadPlanFor({ ...plan, run: 'run' }, plan.groups[0] as Group, 3, [target, target], from);
-  expect(search).toEqual({ within, from, stepSeconds: 1 });
-  expect(phases).toMatchObject([{ seed: 3, slice: '250ms', sides: [{ duration: '1s', warmup: '410ms', processes: [7] }, {}] }]);
+  expect(search).toEqual({ within, from, stepSeconds: 0.5 });
+  expect(phases).toMatchObject([{ seed: 3, slice: '250ms', sides: [{ duration: '500ms', warmup: '410ms', processes: [7] }, {}] }]);
   expect(phases[0]?.sides[0]).not.toHaveProperty('spin');
 });
 

@@ -4,22 +4,7 @@ import { alphaOf, exponential, logRatios, mean, meanInterval, ratioInterval } fr
 import { outliersOf } from '../../lib/analysis/outliers.ts';
 import { noiseFloorOf, roundsToDecide } from '../../lib/analysis/rounds-needed.ts';
 import { judgeFamily, verdictOf, type Judged } from '../../lib/analysis/family.ts';
-
-/** mulberry32 (T. Ettinger): numbers from 0 to below 1, the same ones for a seed everywhere. */
-function uniform(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
-/** By Box and Muller, of which one of the two values is used: mean 0, standard deviation 1. */
-function normal(random: () => number): number {
-  return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
-}
+import { chance, frequency, normal, uniform } from '../fixtures/random.ts';
 
 /** How far ln(requests/s) of the `slot`-th measurement of a run lies from what it should be. */
 type Noise = (random: () => number) => (slot: number) => number;
@@ -59,16 +44,6 @@ function run(noise: Noise, random: () => number, rounds: number, effects: readon
   }
   return { baseline: rps[0] as number[], variants: rps.slice(1) };
 }
-
-/** The share of so many trials in which it happens. */
-function frequency(trials: number, happens: () => boolean): number {
-  let count = 0;
-  for (let trial = 0; trial < trials; trial++) if (happens()) count++;
-  return count / trials;
-}
-
-/** A frequency of 5 % is within this of it in 999 of 1000 simulations. */
-const chance = (trials: number): number => 3.3 * Math.sqrt(0.05 * 0.95 / trials);
 
 describe.each(Object.entries(noises))('%s noise', (_, noise) => {
   test.each([5, 6, 10, 20])('is covered by the interval of %i rounds in 94 % of runs or more', (rounds) => {

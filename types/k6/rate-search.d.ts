@@ -10,8 +10,6 @@ export declare const highestRate = 10000000;
 export declare const lowestRate = 100;
 /** From 1000 requests/s to either end, and then until both sides of the limit are close enough, takes fewer. */
 export declare const mostSteps = 40;
-/** To the next rate from one that is known to be near the limit. */
-export declare const nearFactor = 1.06;
 /** One search. `kept` and `broken` are the rates nearest to the limit so far, on either side of it. */
 export declare class RateSearch {
     #private;

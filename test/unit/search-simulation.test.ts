@@ -1,0 +1,56 @@
+// Whether a search says of two sides what is true, on a machine that is made up. All seeds are fixed.
+import { expect, test } from 'vitest';
+import { verdictOf } from '../../lib/analysis/family.ts';
+import { halfWidth, mean, median, ratioInterval } from '../../lib/analysis/statistics.ts';
+import { chance, uniform } from '../fixtures/random.ts';
+import { capacity, Simulation, usual, type Noise } from '../fixtures/simulated-search.ts';
+
+/** As `--quick` has them. */
+const [rounds, stepSeconds] = [4, 0.5];
+const trials = 100;
+
+interface Seen { intervals: [low: number, high: number][]; widths: number[]; rates: number[]; steps: number[] }
+
+/** Searches that came to an end. @param effect how much more the second side can do, in ln */
+function searches(noise: Noise, ms: number, effect: number): Seen {
+  const simulation = new Simulation(noise, { metric: 'p99', ms }, uniform(3));
+  const seen: Seen = { intervals: [], widths: [], rates: [], steps: [] };
+  for (let trial = 0; trial < trials; trial++) {
+    const run = simulation.run(rounds, stepSeconds, effect);
+    if (run === undefined) continue;
+    const one = ratioInterval(...run.found);
+    seen.intervals.push(one.interval);
+    seen.widths.push(halfWidth(one));
+    seen.rates.push(...run.found[0]);
+    seen.steps.push(run.steps / rounds);
+  }
+  return seen;
+}
+
+const differ = ({ intervals }: Seen): number => mean(intervals.map((interval) => (['faster', 'slower'].includes(verdictOf(interval, 0.01)) ? 1 : 0)));
+
+/** Half-width of the interval of the ratio, and the steps of a round. */
+interface Expected { width: number; steps: number }
+
+test.each<[string, number, Noise, Expected]>([
+  ['pauses seldom break the limit', 10, usual, { width: 0.11, steps: 18 }],
+  ['many short pauses blur it', 5, { ...usual, pauses: 15, pauseMs: 1.5 }, { width: 0.11, steps: 20 }],
+  ['there are times with many pauses', 10, { ...usual, pauses: 4, wander: 1 }, { width: 0.11, steps: 20 }],
+])('where %s two sides that are the same are called different in one search of twenty at most, soon and narrowly', (_, ms, noise, { width, steps }) => {
+  const seen = searches(noise, ms, 0);
+  expect(seen.intervals).toHaveLength(trials);
+  expect(differ(seen)).toBeLessThanOrEqual(0.05 + chance(trials));
+  expect(median(seen.widths)).toBeLessThan(width);
+  expect(mean(seen.steps)).toBeLessThan(steps);
+  expect(Math.abs(Math.log(median(seen.rates) / capacity))).toBeLessThan(0.06);
+});
+
+// There a search may end anywhere, and would end near where it begins.
+test('where pauses break the limit at any rate the same is so, however wide the interval', () => {
+  expect(differ(searches(usual, 2, 0))).toBeLessThanOrEqual(0.05 + chance(trials));
+});
+
+test.each([0.4, 1.1])('a ratio of %f is in the interval', (ratio) => {
+  const { intervals } = searches(usual, 10, Math.log(ratio));
+  expect(mean(intervals.map(([low, high]) => (low <= ratio && ratio <= high ? 1 : 0)))).toBeGreaterThanOrEqual(0.95 - chance(trials));
+});
