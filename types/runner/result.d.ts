@@ -43,6 +43,8 @@ export interface LoadResult {
     rps: number;
     /** By class of status code. */
     responses: Record<StatusClass, number>;
+    /** The class that is right, where the page's status is none of 2xx, which the runner knows; absent: 2xx, and 3xx is no failure either. */
+    expected?: StatusClass;
     /** Attempts that ended without a response, by kind. */
     errors: Record<ErrorKind | 'total', number>;
     /** The same attempts by their cause; the sum is errors.total. */
@@ -57,6 +59,8 @@ export interface LoadResult {
     longestGapMs: number;
     /** Open model: requests that were due in the window and could not leave before its end. In no other figure. */
     unsent: number;
+    /** Responses of the server within the window that are in no other figure: at a rate, turns begin with some. */
+    settling?: number;
     /**
      * Of the HTTP layer: with TLS, what was in its records. `headers` as received (HPACK's blocks with HTTP/2),
      * `headersDecoded` the names' and values' own size, `body` without chunks' or frames' headers and without padding,
@@ -204,12 +208,13 @@ export interface KernelSetting {
     /** Variants that ask for it. */
     variants: string[];
 }
-/** One load phase of a round. `serverCpuSeconds`: whole process tree, within the engine's window. */
+/** One load phase of a round. */
 export interface Phase extends LoadResult {
-    serverCpuSeconds: number;
-    serverRssBytes: number;
+    /** Of all its processes, within the engine's window; null of what runs at an address. */
+    serverCpuSeconds: number | null;
+    serverRssBytes: number | null;
     generatorCpuSeconds: number;
-    /** null where /proc/stat does not tell. */
+    /** null where /proc/stat does not tell, and where what ran at an address, on whichever cores, cannot be told from others. */
     noise: Noise | null;
     /** null on loopback. */
     network: NetworkUse | null;
@@ -246,10 +251,11 @@ export interface PhaseResult extends Traffic {
     rps: {
         median: number;
     };
-    /** 2xx and 3xx per request, those that hung included, over all rounds; null when there was no request. */
+    /** What succeeded per request, those that hung included, over all rounds; null when there was no request. */
     successRatio: number | null;
     /** Over all rounds. */
     responses: LoadResult['responses'];
+    expected?: StatusClass;
     errors: LoadResult['errors'];
     errorCauses: LoadResult['errorCauses'];
     unsent: number;
@@ -274,6 +280,8 @@ export interface VariantResult {
         config: readonly string[];
         /** What of a person's own config runs otherwise than it says, one line each; empty for shipped ones. */
         redirections: readonly string[];
+        /** It ran there already, on cores of its own choosing. */
+        atAddress?: true;
     } | null;
     /** Why nobody can run it here; only where `server` is null. */
     publishedOnly?: string;
@@ -307,7 +315,7 @@ export interface VariantResult {
     rps: {
         median: number;
     } | null;
-    /** Per response; null where nothing was answered. */
+    /** Per response; null where nothing was answered, and of what runs at an address. */
     serverCpuMicrosPerRequest: {
         median: number;
     } | null;
@@ -323,7 +331,8 @@ export interface VariantResult {
     successRatio: number | null;
     /**
      * Median share of the cores that it can use (one per worker, one per thread) that each side used; 1 is all. With the link, which
-     * carries what goes to a side on that side's cores, it is that of all of these, where the two used more of them.
+     * carries what goes to a side on that side's cores, it is that of all of these, where the two used more of them. The server's is
+     * null of what runs at an address.
      */
     serverShare: number | null;
     generatorShare: number | null;

@@ -35,7 +35,7 @@ export interface ConfiguredServer {
 /** A command that answers HTTP on a port of loopback. */
 export interface CommandServer {
     name: 'command';
-    /** Its words as a shell reads them, without a shell: quotes, but no pipes and no variables. `{port}` is the port to listen on, which PORT in its environment says too. */
+    /** Its words as a shell reads them, without a shell: quotes, but no pipes and no variables. `{port}`, or `$PORT`, is the port of 127.0.0.1 to listen on, which PORT in its environment says too. */
     command: string;
     /** The port that it listens on, where it cannot be told one; default: a free one. */
     port?: number;
@@ -204,6 +204,8 @@ export interface Page {
     host?: string;
     /** The exact length that its body must have; of a config of a person's own, what it had when it was tried. */
     bodyBytes: number;
+    /** That it has to be answered with; default 200. Under load, answers of another class (4xx of 404) have failed. */
+    status?: number;
 }
 /** A limit of the latency: of so much of the requests, in milliseconds. */
 export interface Within {
