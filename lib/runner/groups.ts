@@ -39,6 +39,9 @@ const drain = { part: 0.1, leastSliceSeconds: 0.1, longestSliceSeconds: 10 };
 /** Descriptors of k6 beside the connections, as the engine counts them. */
 export const otherFiles = 64;
 
+/** At most, of a side at a rate: those of the requests with which the engine begins its turns. */
+const settlingConnections = 16;
+
 /** k6 and the servers themselves leave at least this part of the free memory to the rest of the machine. */
 const usablePart = 0.5;
 /** Of a server and its part of k6, without connections. */
@@ -81,7 +84,7 @@ function fitting(scenario: Scenario, variants: readonly PlannedVariant[], { file
   const groups: PlannedVariant[][] = [];
   let [filesLeft, bytesLeft] = [0, 0];
   for (const planned of variants) {
-    const { connections } = planned.load;
+    const connections = planned.load.connections + (isAtRate(planned.load) ? settlingConnections : 0);
     const bytes = bytesOf(planned.load, pageOf(scenario, planned.variant));
     if (groups.length === 0 || connections > filesLeft || bytes > bytesLeft) {
       groups.push([]);

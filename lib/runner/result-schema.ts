@@ -46,7 +46,7 @@ const outcomes = {
 
 const loadResultFields = {
   ...outcomes, ...each(times, latency), ...each(['requests', 'warmupRequests', 'inFlight'], count), ...each(['seconds', 'rps', 'cpuSeconds'], figure),
-  errorExample: orAbsent(text), longestGapMs: orElse(figure, 0), bytes: open(each(bytes, count)),
+  errorExample: orAbsent(text), settling: orAbsent(count), longestGapMs: orElse(figure, 0), bytes: open(each(bytes, count)),
   buckets: list(open(bucket)), maxConcurrentStreams: orNull(count), startedAt: instant, endedAt: instant,
   monotonicMs: orElse(v.strictTuple([figure, figure], two) as Form<[begin: number, end: number]>, () => [0, 0] as [number, number]),
 };

@@ -56,6 +56,8 @@ export interface LoadResult {
   longestGapMs: number;
   /** Open model: requests that were due in the window and could not leave before its end. In no other figure. */
   unsent: number;
+  /** Responses of the server within the window that are in no other figure: at a rate, turns begin with some. */
+  settling?: number;
   /**
    * Of the HTTP layer: with TLS, what was in its records. `headers` as received (HPACK's blocks with HTTP/2),
    * `headersDecoded` the names' and values' own size, `body` without chunks' or frames' headers and without padding,

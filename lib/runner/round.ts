@@ -1,7 +1,7 @@
 // One group in one round: its networks and servers anew, the load on them, what all used, and whether every sample was stored.
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { succeeded } from '../analysis/phases.ts';
+import { responsesOf, succeeded } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
@@ -382,12 +382,18 @@ function phasesOf({ results, samples, link }: Measurement, load: Load, page: Pag
     const window = windowOf(result, load, index === results.length - 1);
     const { cpuSeconds, rssBytes } = usageBetween(samples, window);
     return {
-      ...result, ...expectedOf(page), ...(isStarted(server) ? { serverCpuSeconds: cpuSeconds, serverRssBytes: rssBytes } : { serverCpuSeconds: null, serverRssBytes: null }),
+      ...result, ...expectedOf(page), ...(isStarted(server) ? { serverCpuSeconds: cpuSeconds * shareOfLoad(result), serverRssBytes: rssBytes } : { serverCpuSeconds: null, serverRssBytes: null }),
       generatorCpuSeconds: result.cpuSeconds, noise: othersAreKnown ? noiseBetween(samples, window, counts) : null,
       // In a network there is one phase.
       network: link === null ? null : networkUseBetween(link.samples, link.report, window),
     };
   });
+}
+
+/** Of what the server answered within the window, 0 to 1: responses that were for nobody have cost it as much. */
+function shareOfLoad(result: LoadResult): number {
+  const responses = responsesOf(result);
+  return responses === 0 ? 1 : responses / (responses + (result.settling ?? 0));
 }
 
 /** Makes sure that the database holds what k6 sent, and gives it the server's usage. */

@@ -200,6 +200,7 @@ func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) 
 		r.RPS = float64(r.ResponseTotal()) / r.Seconds
 	}
 	r.CPUSeconds = float64(endCPU.used-startCPU.used) / 1e9
+	r.Settling = endCPU.settled - startCPU.settled
 	r.LongestGapMs = float64(s.silence.longest.Load()) / nanosecondsPerMillisecond
 	r.ConnectMs, r.FirstByteMs, r.SendDelayMs = connect.distribution(), firstByte.distribution(), sendDelay.distribution()
 	r.Buckets = latencyBuckets(loops[0].plan.Buckets, bucketCounts)

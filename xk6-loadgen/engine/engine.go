@@ -38,6 +38,9 @@ type Result struct {
 	Counts
 	// WarmupRequests ended before the window; InFlight were unanswered at its end. Neither is in Requests.
 	WarmupRequests, InFlight int64
+	// Settling are responses for nobody that the server made between the window's begin and its end, see settlerOf. They are in no
+	// other count.
+	Settling int64
 	// StartedAt and EndedAt bound the window. In count mode without warm-up it runs from the first connect to the last
 	// response.
 	StartedAt, EndedAt time.Time
@@ -107,6 +110,9 @@ type run struct {
 	plan      *plan
 	onSecond  func(Second)
 	processes []int
+	// settler is nil where turns begin without it; forNobody: the run is one.
+	settler   *run
+	forNobody bool
 	shared    *shared
 	loops     []*loop
 	// running loops are not through yet.
@@ -121,7 +127,7 @@ func start(ctx context.Context, runs []*run, turns func()) ([]Result, error) {
 	}
 	// One run's loops are at work at a time.
 	defer reserveProcessors(threads)()
-	if err := prepare(runs); err != nil {
+	if err := prepare(append(settlers(runs), runs...)); err != nil {
 		return nil, err
 	}
 	defer context.AfterFunc(ctx, func() {
@@ -133,6 +139,9 @@ func start(ctx context.Context, runs []*run, turns func()) ([]Result, error) {
 	var collectors sync.WaitGroup
 	for i, r := range runs {
 		r.shared.startClock()
+		if r.settler != nil {
+			r.settler.shared.startClock()
+		}
 		collectors.Go(func() { results[i] = collect(r.shared, r.loops, r.onSecond) })
 	}
 	turns()
@@ -184,7 +193,16 @@ func prepare(runs []*run) (err error) {
 func (r *run) makeLoops() (err error) {
 	p := r.plan
 	// Loops hand over at most their two intervals and the last one: they never wait for the collector.
-	r.shared = &shared{intervals: make(chan *interval, 3*p.Threads), turn: turn{back: make(chan *loop), drains: len(r.processes) == 0}}
+	r.shared = &shared{intervals: make(chan *interval, 3*p.Threads), turn: turn{back: make(chan *loop), forNobody: r.forNobody}}
+	switch t := &r.shared.turn; {
+	case r.forNobody:
+		t.drains, t.patience = true, settleDrainLimit
+	case len(r.processes) == 0:
+		t.drains, t.patience = true, drainLimit
+	case r.settler != nil && p.Threads == 1:
+		// Of several loops one would wait for another, and what is due on it with it.
+		t.patience = idleLimit
+	}
 	if !p.divided && p.Rate == 0 {
 		r.shared.quota.Store(p.Requests)
 	}

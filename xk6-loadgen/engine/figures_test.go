@@ -128,7 +128,7 @@ func TestRunsAtTheSameTimeLeaveProcessorsToAllElse(t *testing.T) {
 // interval of a loop by hand, in seconds since the window's begin.
 func handedOver(l *loop, end float64, requests int64, cpu float64, last bool) *interval {
 	at := int64(end * 1e9)
-	l.responses, l.windowEnd, l.endCPU = l.responses+requests, at, cpuReading{at, int64(cpu * 1e9), 0}
+	l.responses, l.windowEnd, l.endCPU = l.responses+requests, at, cpuReading{at: at, used: int64(cpu * 1e9)}
 	l.connectTimes, l.firstByteTimes = newRecorder(), newRecorder()
 	return &interval{
 		loop: l, end: at, cpu: l.endCPU, last: last, measured: true, latency: newRecorder(), Counts: Counts{Requests: requests},

@@ -65,10 +65,10 @@ func (s *shared) startClock() {
 }
 
 // cpuReading is the CPU time, in nanoseconds, that the process had used in the run's turns at some time of the run's clock, but
-// for what was spun away, and how long others had had their turns by then.
-type cpuReading struct{ at, used, away int64 }
+// for what was spun away, how long others had had their turns by then, and how many responses were for nobody.
+type cpuReading struct{ at, used, away, settled int64 }
 
 func (s *shared) readCPU() cpuReading {
 	used := linux.ProcessCPU() - s.cpuAway - s.spun.Load()
-	return cpuReading{at: s.now(), used: used, away: s.away}
+	return cpuReading{at: s.now(), used: used, away: s.away, settled: s.settled}
 }

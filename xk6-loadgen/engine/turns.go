@@ -16,7 +16,9 @@ const (
 	shortestSlice, longestSlice = time.Millisecond, 10 * time.Second
 	// drainLimit is how long the end of a slice waits for responses of a side that is not stopped.
 	drainLimit = int64(time.Second)
-	forEver    = time.Duration(never)
+	// idleLimit is how long a turn of the open model goes on until nothing is under way, so that the next one can settle.
+	idleLimit = int64(5 * time.Millisecond)
+	forEver   = time.Duration(never)
 )
 
 // Side is one of several loads that take turns.
@@ -45,10 +47,15 @@ type turn struct {
 	// away is how long others had their turns so far, cpuAway the CPU time that the process used meanwhile; left and cpuLeft are
 	// the time since the epoch, and the process's CPU time, when the last turn ended. All in nanoseconds.
 	away, left, cpuAway, cpuLeft int64
+	// settled are the responses that were for nobody so far.
+	settled int64
 	// back carries loops whose turn is over, or that are through.
 	back chan *loop
-	// drains: a turn ends when nothing is under way.
-	drains bool
+	// patience is how long a turn goes on after its slice while something is under way; with drains nothing is started then.
+	patience int64
+	drains   bool
+	// forNobody: each turn has a schedule of its own.
+	forNobody bool
 }
 
 // Alternate loads several servers, one at a time: a random order of the sides, the same one backwards, and so on anew. All of
@@ -77,7 +84,11 @@ func Alternate(ctx context.Context, sides []Side, turns Turns) ([]Result, error)
 		if err != nil {
 			return nil, fmt.Errorf("sides[%d].%w", i, err)
 		}
-		runs = append(runs, &run{plan: p, onSecond: side.OnSecond, processes: slices.Clone(side.Processes)})
+		r := &run{plan: p, onSecond: side.OnSecond, processes: slices.Clone(side.Processes)}
+		if len(sides) > 1 && p.Rate > 0 && len(side.Processes) > 0 {
+			r.settler = settlerOf(p)
+		}
+		runs = append(runs, r)
 	}
 	return start(ctx, runs, func() { takeTurns(runs, turns) })
 }
@@ -146,6 +157,7 @@ func continueAll(runs []*run) {
 // turn lets the side's loops run until the slice is over for all of them. Its clock runs while its server may: from just
 // before the one signal until just before the other one.
 func (r *run) turn(slice time.Duration) {
+	r.settle(slice)
 	s := r.shared
 	s.cpuAway += linux.ProcessCPU() - s.cpuLeft
 	s.away += int64(time.Since(s.epoch)) - s.left
@@ -164,6 +176,8 @@ func (r *run) turn(slice time.Duration) {
 	s.left, s.cpuLeft = int64(time.Since(s.epoch)), linux.ProcessCPU()
 	if r.isUnderLoad() {
 		r.signal(syscall.SIGSTOP)
+	} else {
+		r.endSettling()
 	}
 }
 
@@ -177,21 +191,20 @@ func (r *run) signal(signal syscall.Signal) {
 
 // turnEnd is when the loop has to come back at the latest.
 func (l *loop) turnEnd() int64 {
-	if l.turnIsOver {
-		return l.shared.sliceEnd + drainLimit
+	s := l.shared
+	if l.clock >= s.sliceEnd && l.outstanding > 0 {
+		return s.sliceEnd + s.patience
 	}
-	return l.shared.sliceEnd
+	return s.sliceEnd
 }
 
 // endTurn ends the loop's turn, on a side that drains once nothing is under way, and waits for the next one. It returns whether
 // there was one.
 func (l *loop) endTurn() bool {
 	s := l.shared
-	if s.drains {
-		l.turnIsOver = true
-		if l.outstanding > 0 && l.clock < l.turnEnd() {
-			return false
-		}
+	l.turnIsOver = s.drains
+	if l.clock < l.turnEnd() {
+		return false
 	}
 	s.back <- l
 	<-l.resume
@@ -199,6 +212,9 @@ func (l *loop) endTurn() bool {
 	l.rest.begin(l.clock)
 	if l.turnIsOver {
 		l.turnIsOver = false
+		if s.forNobody {
+			l.schedule.begin(l.clock)
+		}
 		l.startAll()
 	}
 	return true
