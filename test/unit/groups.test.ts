@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { windowBounds } from '../../lib/runner/estimate.ts';
-import { apart, groupsOf, otherFiles, type Group, type GroupLimits } from '../../lib/runner/groups.ts';
-import { makePlan, type PlannedVariant } from '../../lib/runner/plan.ts';
-import { defineScenario, h2load, nginx, vegeta, wrk } from '../../lib/scenario/index.ts';
+import { apart, groupsOf, otherFiles, portsTaken, withDrains, type Group, type GroupLimits } from '../../lib/runner/groups.ts';
+import { loadPlanFor, makePlan, type PlannedVariant, type Target } from '../../lib/runner/plan.ts';
+import { address, command, defineScenario, h2load, nginx, vegeta, wrk } from '../../lib/scenario/index.ts';
 import type { Scenario, Variant } from '../../lib/scenario/model.ts';
 
 const cores = { serverCpus: [1], generatorCpus: [0] };
@@ -58,6 +58,36 @@ describe('groupsOf', () => {
     const large = scenarioOf({ a: {}, b: {} }, { page: { docroot: 'images', path: '/img.html', bodyBytes: 525_304 } });
     expect(groupsIn(large, { ...roomy, memoryBytes: 600e6 }).map(([names]) => names)).toEqual(['a b']);
     expect(groupsIn(large, { ...roomy, memoryBytes: 240e6 }).map(([names]) => names)).toEqual(['a', 'b']);
+  });
+});
+
+describe('a group with an address', () => {
+  const own = { page: { path: '/', bodyBytes: 5 } };
+  const [there, here] = [{ ...own, server: address('http://127.0.0.1:8080') }, { ...own, server: command('node s.js') }];
+
+  test('drains, each side of it, in longer turns', () => {
+    const scenario = scenarioOf({ a: {}, there, here, slow: { ...there, load: vegeta('-duration=10s -rate=100') } });
+    const found = groupsOf(scenario, planned(scenario), roomy);
+    expect(named(found)).toEqual([['a there here', 0.1], ['slow', 0.25]]);
+    const plan = { ...makePlan(scenario, scenario.variants, cores, { quick: false, exact: false }, roomy), run: 'run' };
+    const target = (processGroup?: number): Target => ({ url: 'http://127.0.0.1:1/', processGroup });
+    const ofAll = (group: Group): unknown[] => loadPlanFor(plan, group, 1, [target(7), target(), target(8)]).phases.flatMap(({ sides }) => sides.map(({ processes }) => processes));
+    expect(ofAll(found[0] as Group)).toEqual([undefined, undefined, undefined]);
+    expect(ofAll({ ...found[0] as Group, drains: false })).toEqual([[7], undefined, [8]]);
+  });
+
+  test('has turns of ten times what it takes the address to answer', () => {
+    const scenario = scenarioOf({ a: {}, there });
+    const slices = (answers: Record<string, number>): number[] => groupsOf(scenario, planned(scenario), roomy).map((group) => withDrains(group, (name) => answers[name] as number).sliceSeconds);
+    expect([slices({ a: 9, there: 0.001 }), slices({ a: 9, there: 0.05 }), slices({ a: 9, there: 5 })]).toEqual([[0.1], [0.5], [10]]);
+    const frozen = scenarioOf({ a: {}, here });
+    expect(named(groupsOf(frozen, planned(frozen), roomy).map((group) => withDrains(group, () => 9)))).toEqual([['a here', 0.01]]);
+  });
+
+  test('of commands, those are told that have one port', () => {
+    const fixed = { ...own, server: command('node s.js', { port: 3000 }) };
+    const scenario = scenarioOf({ one: fixed, here, two: fixed, other: { ...own, server: command('node s.js', { port: 3001 }) } });
+    expect(groupsOf(scenario, planned(scenario), roomy).flatMap(portsTaken)).toEqual([['two', 'it listens on port 3000, as one does (write {port} where it can be told one)']]);
   });
 });
 

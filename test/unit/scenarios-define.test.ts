@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { baselineName, fitVariantLoad, isRunnable, loadOf, networkOf, pageOf } from '../../lib/scenario/catalogue.ts';
-import { ab, defineScenario, h2load, h2o, nghttpd, nginx, vegeta, wrk, type LoadProfile, type NetworkSpec, type Scenario, type Variant } from '../../lib/scenario/index.ts';
+import { baselineName, fitVariantLoad, isRunnable, loadOf, networkOf, pageOf, programOf } from '../../lib/scenario/catalogue.ts';
+import { ab, address, command, defineScenario, h2load, h2o, nghttpd, nginx, vegeta, wrk, type LoadProfile, type NetworkSpec, type Scenario, type ServerSpec, type Variant } from '../../lib/scenario/index.ts';
 
 const workers = { workers: 1 };
 const first: Variant = { name: 'first', server: nginx(['base'], workers), published: { rps: 1 } };
@@ -37,6 +37,12 @@ test('configs of a person\'s own, a page per variant, controls and further compa
   expect(defineScenario(alone)).toBe(alone);
   const asked = { ...good, load: { ...load, method: 'POST', headers: { 'Accept-Encoding': 'gzip' }, body: 'x' } };
   expect(defineScenario(asked)).toBe(asked);
+  const anything: Scenario = {
+    ...good, load: wrk('-c 2'), page: { path: '/', bodyBytes: 0, status: 404 },
+    variants: [{ name: 'here', server: command('node server.js', { port: 3000, folder: 'app', tls: true }) }, { name: 'there', server: address('https://staging.example.com:8443') }],
+  };
+  expect(defineScenario(anything)).toBe(anything);
+  expect(anything.variants.map(({ server }) => programOf(server as ServerSpec))).toEqual(['node', 'staging.example.com:8443']);
 });
 
 test('a network of the scenario\'s, and a variant\'s own, with the widest values', () => {
@@ -66,6 +72,7 @@ describe('is refused, with the field named:', () => {
   const withOwn = (server: object, more: object = {}): Scenario => ({
     ...good, variants: [{ name: 'first', server: { ...nginx(['/a.conf'], { workers: 1, asIs: {} }), ...server }, page: ownPage, ...more }],
   });
+  const withSide = (server: ServerSpec, more: object = {}): Scenario => ({ ...good, variants: [{ name: 'side', server, page: ownPage, ...more }] });
   const inNetwork = (change: object, more: object = {}): Scenario => ({ ...good, network: { ...network, ...change }, ...more });
   const toServer = (change: object): Scenario => inNetwork({ toServer: { ...network.toServer, ...change } });
   const comparing = (...alsoCompare: object[]): Scenario => ({ ...good, alsoCompare } as Scenario);
@@ -94,6 +101,16 @@ describe('is refused, with the field named:', () => {
     ['a header of two lines', withLoad({ headers: { A: 'x\ny' } }), /load: headers: the value of A has a line break/],
     ['a length of its own', withLoad({ headers: { 'content-length': '5' } }), /load: headers: content-length is set by the load generator/],
     ['an upgrade of HTTP/2', withLoad({ headers: { Upgrade: 'x' } }), /load: headers: Upgrade is not allowed in HTTP\/2/],
+    ['a command without words', withSide(command(' ')), /^scenario good: variant "side" has a command that cannot run: the command names no program/],
+    ['a command for a shell', withSide(command('a | b')), /variant "side" has a command that cannot run: the command: \| needs a shell: write sh -c '…'$/],
+    ['a command on port 0', withSide(command('a', { port: 0 })), /variant "side": server: port 0 has to be/],
+    ['a command with a docroot', withSide(command('a'), { page }), /variant "side" is a command: what it serves is its own/],
+    ['a command in a network', withSide(command('a'), { network }), /variant "side" is your own \(asIs, a command or an address\)/],
+    ['an address without a scheme', withSide(address('127.0.0.1:8080')), /variant "side" has the address "127\.0\.0\.1:8080": write one such as http:\/\/127\.0\.0\.1:8080$/],
+    ['an address with a path', withSide(address('http://a.org:81/x?y')), /variant "side" has the address "http:\/\/a\.org:81\/x\?y": write http:\/\/a\.org:81, and what follows it as the page's path$/],
+    ['an address with a slash', withSide(address('http://a.org/')), /: write http:\/\/a\.org, and/],
+    ['an address with a password', withSide(address('http://me:hunter2@a.org')), /variant "side" has an address with a user name in it: give a header, Authorization: Basic …$/],
+    ['a status that no page has', { ...good, page: { ...page, status: 99 } }, /page: status 99 has to be a whole number from 200 to 599$/],
     ['a bad name', { ...good, name: 'Good one' }, /^scenario "Good one": name "Good one" may have a-z, 0-9 and - only, at most 200 of them$/],
     ['no variants', { ...good, variants: [] }, /^scenario good: has no variants$/],
     ['two of a name', { ...good, variants: [first, first] }, /two variants are named "first"/],

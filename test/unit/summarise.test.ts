@@ -55,6 +55,28 @@ describe('figures of a variant', () => {
     expect(one).toMatchObject({ serverShare, generatorShare });
   });
 
+  test('of what runs at an address are without its CPU time, and the generator may be at its limit all the same', () => {
+    const there = (generatorCpuSeconds: number): MeasuredVariant => variant('there', [1, 2, 3, 4].map((index) => (
+      phase({ requests: 1000 + index, seconds: 10, serverCpuSeconds: null, serverRssBytes: null, generatorCpuSeconds }))), { against: 'workers' });
+    const workers = variant('workers', [1, 2, 3, 4].map((index) => phase({ requests: 2000 + index, serverCpuSeconds: 9.9 })));
+    const own = { ...facts, serverCores: 1, generatorCores: 1 };
+    const { variants, comparisons, warnings } = summarise(own, [workers, there(5)]);
+    expect(variants[1]).toMatchObject({ serverCpuMicrosPerRequest: null, serverShare: null, generatorShare: 0.5 });
+    expect(comparisons[0]).toMatchObject({ verdict: 'slower', cpu: null, disagreement: '' });
+    expect(warnings.map(({ kind }) => kind)).not.toContain('generator-limit');
+    const busy = summarise(own, [workers, there(9.9)]);
+    expect(busy.comparisons[0]).toMatchObject({ verdict: 'none', why: 'the generator was the limit with there' });
+    expect(busy.warnings.map(warningText)).toContainEqual(expect.stringMatching(/^there: the generator was at its limit \(99 % .*\) and how busy the server was is not known: it may do more than this; /));
+    expect(summarise({ ...own, metric: 'cpu' }, [workers, there(5)]).comparisons[0]).toMatchObject({ verdict: 'none', why: 'no CPU time was measured in a whole round' });
+  });
+
+  test('take the class of status that is expected for success, and no other', () => {
+    const lost = phase({ requests: 1000, responses: { '2xx': 100, '3xx': 0, '4xx': 900, '5xx': 0 }, expected: '4xx' });
+    const { variants, warnings } = summarise(facts, [variant('workers', [lost])]);
+    expect(variants[0]).toMatchObject({ successRatio: 0.9, phases: [{ successRatio: 0.9, expected: '4xx' }] });
+    expect(warnings.map(warningText)).toContainEqual('workers: 100 answers with 2xx among 1,000 requests: requests/s alone do not compare');
+  });
+
   test('count errors and answers other than 2xx and 3xx over all rounds', () => {
     const bad = phase({
       requests: 1_000_000,
