@@ -39,13 +39,13 @@ export function hungOf(phases: readonly Pick<LoadResult, 'hung'>[]): number {
 export const tolerableFailures = 0.01;
 
 /** What succeeded per request, those that hung included, 0 to 1; null without requests. */
-export function successRatioOf(phases: readonly LoadResult[]): number | null {
+export function successRatioOf(phases: readonly (LoadResult & Pick<Phase, 'expected'>)[]): number | null {
   const requests = total(phases, (phase) => phase.requests) + hungOf(phases);
   return requests === 0 ? null : total(phases, succeeded) / requests;
 }
 
 /** Responses of the class that is right, or with 2xx and 3xx. */
-export function succeeded({ responses, expected }: Pick<LoadResult, 'responses' | 'expected'>): number {
+export function succeeded({ responses, expected }: Pick<Phase, 'responses' | 'expected'>): number {
   return expected === undefined ? responses['2xx'] + responses['3xx'] : responses[expected];
 }
 

@@ -117,7 +117,7 @@ export function standstillIn(
  * at: other answers have bodies of their own, and are told as failures. The engine counts the bodies of whole responses.
  * @param bodyBytes of the page, as it was answered to the same method and headers when the server was ready: encoded as under load
  */
-export function otherBodiesIn({ responses, expected = '2xx', bytes }: Pick<LoadResult, 'responses' | 'expected' | 'bytes'>, bodyBytes: number): { meanBytes: number } | undefined {
+export function otherBodiesIn({ responses, expected = '2xx', bytes }: Pick<Phase, 'responses' | 'expected' | 'bytes'>, bodyBytes: number): { meanBytes: number } | undefined {
   const answered = responses[expected];
   const others = Object.values(responses).reduce((sum, count) => sum + count, 0) - answered;
   return answered === 0 || others > 0 || bytes.body === answered * bodyBytes ? undefined : { meanBytes: bytes.body / answered };

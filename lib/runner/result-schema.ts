@@ -34,9 +34,11 @@ const times = ['latencyMs', 'connectMs', 'firstByteMs', 'sendDelayMs'] as const;
 const bytes = ['received', 'headers', 'headersDecoded', 'body', 'sent'] as const;
 const bucket = { fromMs: figure, toMs: orNull(figure), count };
 
+const expected = orAbsent(oneOf(['2xx', '3xx', '4xx', '5xx']));
+
 /** What is counted alike in a phase and over all rounds. */
 const outcomes = {
-  responses: open(each(['2xx', '3xx', '4xx', '5xx'], count)), expected: orAbsent(oneOf(['2xx', '3xx', '4xx', '5xx'])),
+  responses: open(each(['2xx', '3xx', '4xx', '5xx'], count)),
   errors: open(each(['connect', 'tls', 'read', 'write', 'timeout', 'protocol', 'total'], count)),
   errorCauses: open(each(['addressNotAvailable', 'refused', 'reset', 'timedOut', 'short', 'other'], count)),
   unsent: count, hung: orElse(count, 0),
@@ -64,7 +66,7 @@ const networkUse = exactly<NetworkUse>()(open({
   toServer: linkTraffic, toClient: linkTraffic, retransmits: open(each(['client', 'server'], count)), listenOverflows: count, linkCpuSeconds: bothWays,
 }));
 const phase = exactly<Phase>()(open({
-  ...loadResultFields, ...each(['serverCpuSeconds', 'serverRssBytes'], orNull(figure)), generatorCpuSeconds: figure, noise: orNull(noise), network: orNull(networkUse),
+  ...loadResultFields, expected, ...each(['serverCpuSeconds', 'serverRssBytes'], orNull(figure)), generatorCpuSeconds: figure, noise: orNull(noise), network: orNull(networkUse),
 }));
 const round = exactly<Round>()(open({ round: roundNumber, phases: list(phase) }));
 
@@ -74,7 +76,7 @@ const trafficFields = {
 const traffic = exactly<Traffic>()(open(trafficFields));
 const median = open({ median: figure });
 const phaseResult = exactly<PhaseResult>()(open({
-  ...trafficFields, ...outcomes, ...each(times, latencyFigures), phase: whole(1, 100), rps: median, successRatio: orNull(figure),
+  ...trafficFields, ...outcomes, expected, ...each(times, latencyFigures), phase: whole(1, 100), rps: median, successRatio: orNull(figure),
   buckets: list(exactly<BucketShare>()(open({ ...bucket, share: figure }))),
 }));
 const networkResult = exactly<NetworkResult>()(open({

@@ -40,8 +40,6 @@ export interface LoadResult {
   rps: number;
   /** By class of status code. */
   responses: Record<StatusClass, number>;
-  /** The class that is right, where the page's status is none of 2xx, which the runner knows; absent: 2xx, and 3xx is no failure either. */
-  expected?: StatusClass;
   /** Attempts that ended without a response, by kind. */
   errors: Record<ErrorKind | 'total', number>;
   /** The same attempts by their cause; the sum is errors.total. */
@@ -181,6 +179,8 @@ export interface KernelSetting {
 
 /** One load phase of a round. */
 export interface Phase extends LoadResult {
+  /** The class of status that is right, where the page's is none of 2xx; absent: 2xx, and 3xx is no failure either. */
+  expected?: StatusClass;
   /** Of all its processes, within the engine's window; null of what runs at an address. */
   serverCpuSeconds: number | null;
   serverRssBytes: number | null;
@@ -220,6 +220,7 @@ export interface PhaseResult extends Traffic {
   successRatio: number | null;
   /** Over all rounds. */
   responses: LoadResult['responses'];
+  /** As in Phase. */
   expected?: StatusClass;
   errors: LoadResult['errors'];
   errorCauses: LoadResult['errorCauses'];

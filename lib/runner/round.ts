@@ -367,7 +367,7 @@ async function linkReport(network: Network): Promise<LinkReport> {
   throw new RoundFailure(`the network's own devices dropped ${whole(deviceDrops)} ${deviceDrops === 1 ? 'packet' : 'packets'} that the link did not come to read: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus)`);
 }
 
-/** The class of the page's status, where that is none of 2xx: what LoadResult.expected is. */
+/** The class of the page's status, where that is none of 2xx: what Phase.expected is. */
 function expectedOf({ status = 200 }: Page): { expected?: StatusClass } {
   return status < 300 ? {} : { expected: `${Math.floor(status / 100)}xx` as StatusClass };
 }
