@@ -1,7 +1,7 @@
 // What may happen to a variant while it is loaded, so that its figures would not mean what they say. Each check returns what it
 // found, most in one line with what to do about it; undefined where all is well.
 import { scaledTime, whole } from '../format.ts';
-import type { LoadResult, Phase } from './result.ts';
+import type { Phase } from './result.ts';
 import { farMs, type UsageSample, type UsageWindow } from './server-usage.ts';
 
 /** The round has to be repeated; the message says why in one line. */
