@@ -18,7 +18,7 @@ import type { Comparison, Environment, Result } from '../runner/result.ts';
 import { resultJson } from '../runner/result-json.ts';
 import { writeWhole } from '../runner/results-folder.ts';
 import type { RunEvents, RunOutcome } from '../runner/run.ts';
-import { loadOf, networkOf, pageOf, programOf } from '../scenario/catalogue.ts';
+import { isConfigured, loadOf, networkOf, pageOf, programOf } from '../scenario/catalogue.ts';
 import { writeExports } from './exports.ts';
 import { failIfCode } from './fail-if.ts';
 import type { RunOptions } from './run-options.ts';
@@ -28,7 +28,7 @@ export function headingOf(plan: Plan, environment: Environment): Heading {
   const { scenario, variants, cores } = plan;
   const { k6, ...others } = environment.versions;
   const { fewest, most } = expectedRounds(plan);
-  const named = (atAddress: boolean): string[] => [...new Set(variants.flatMap(({ variant: { server } }) => ((server.name === 'address') === atAddress ? [programOf(server)] : [])))];
+  const named = (atAddress: boolean): string[] => [...new Set(variants.flatMap(({ variant: { server } }) => ((server.name === 'address') === atAddress ? [isConfigured(server) ? `${server.name} ${others[server.name] ?? ''}`.trim() : programOf(server)] : [])))];
   return {
     scenario: scenario.name,
     load: listed(variants.map(({ variant, load }) => loadText(loadOf(scenario, variant), load))),
@@ -39,7 +39,7 @@ export function headingOf(plan: Plan, environment: Environment): Heading {
     seconds: estimatedSeconds(plan, fewest),
     estimated: true,
     ...(most === fewest ? {} : { atMost: { rounds: most, seconds: estimatedSeconds(plan, most) } }),
-    server: named(false).map((name) => `${name} ${others[name] ?? ''}`.trim()).join(', '),
+    server: named(false).join(', '),
     addresses: named(true),
     k6: `k6 ${k6}`,
     serverCpus: cores.serverCpus,

@@ -8,7 +8,7 @@ import { loadText, type Heading } from './sentences.ts';
 export function resultHeading(result: Result): Heading {
   const { environment, variants, startedAt, endedAt } = result;
   const run = variants.filter(({ server }) => server !== null);
-  const named = (atAddress: boolean): string[] => [...new Set(run.filter(({ server }) => (server?.atAddress === true) === atAddress).map(({ server }) => server?.name ?? ''))];
+  const named = (atAddress: boolean): string[] => [...new Set(run.filter(({ server }) => (server?.atAddress === true) === atAddress).map(({ server }) => `${server?.name ?? ''} ${server?.version ?? ''}`.trim()))];
   return {
     scenario: result.scenario,
     load: listed(run.map(({ load }) => loadText(load.asWritten ?? load, { command: '', ...load }))),
@@ -18,7 +18,7 @@ export function resultHeading(result: Result): Heading {
     rounds: wholeRounds(variants),
     seconds: (Date.parse(endedAt) - Date.parse(startedAt)) / 1000,
     estimated: false,
-    server: named(false).map((name) => `${name} ${environment.versions[name] ?? ''}`.trim()).join(', '),
+    server: named(false).join(', '),
     addresses: named(true),
     k6: `k6 ${environment.versions['k6'] ?? ''}`.trim(),
     serverCpus: environment.serverCpus,

@@ -36,7 +36,7 @@ export function requireSound(
  * it; a config of one's own may make its pages up, and a percent of their length is not seen in requests/s.
  * @throws RoundFailure where they have to be the same
  */
-export function bodiesDiffer({ variant }: Pick<PlannedVariant, 'variant'>, phases: readonly Phase[], { bodyBytes }: RunningServer): boolean {
+export function bodiesDiffer({ variant }: Pick<PlannedVariant, 'variant'>, phases: readonly Phase[], { answer: { bytes: bodyBytes } }: RunningServer): boolean {
   const found = phases.flatMap((phase) => otherBodiesIn(phase, bodyBytes) ?? [])[0];
   if (found === undefined) return false;
   if (isOwn(variant.server)) return Math.abs(found.meanBytes - bodyBytes) > 0.01 * bodyBytes;

@@ -17,7 +17,6 @@ export async function openAddress(spec: AddressServer, options: StartOptions): P
     redirections: [],
     upstreams: [],
     answer,
-    bodyBytes: answer.bytes,
     // Where it ends, its load fails.
     died: new Promise(() => undefined),
     stop: () => Promise.resolve(),

@@ -107,7 +107,7 @@ async function startOn(port: number, spec: CommandServer, options: StartOptions,
   }
   return {
     name, version: '', pid: child.pid, origin: `${spec.tls === true ? 'https' : 'http'}://${at.address}:${port}`, workers: options.workers, redirections: [], upstreams: [],
-    answer, bodyBytes: answer.bytes, logFile, processes: () => family.all(), usage: watchUsage(child.pid, undefined, family.usual), died, stop,
+    answer, logFile, processes: () => family.all(), usage: watchUsage(child.pid, undefined, family.usual), died, stop,
   };
 }
 

@@ -31,8 +31,6 @@ export interface RunningServer {
   /** Where a person's own config passes requests on to, on this machine; empty where it passes none on. */
   upstreams: readonly UpstreamAddress[];
   answer: Answer;
-  /** As answer.bytes. */
-  bodyBytes: number;
   /** Settles when the process ends before stop() was called, with one line that says how (signal, code, last log line). */
   died: Promise<string>;
   /** Ends all its processes (TERM, KILL after a grace) and returns when they are gone. Never throws; may be called twice. */

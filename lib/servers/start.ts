@@ -103,7 +103,6 @@ async function startOn(port: number, kind: ServerKind, spec: ConfiguredServer, o
     redirections: config.redirections,
     upstreams: config.upstreams,
     answer,
-    bodyBytes: answer.bytes,
     configFile: files.config,
     logFile: files.log,
     ...(files.accessLog === undefined ? {} : { accessLogFile: files.accessLog }),

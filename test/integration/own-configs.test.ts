@@ -82,7 +82,7 @@ describe('nginx', () => {
     for (const [file, nopush] of [[packaged, 'on'], [path.join(folder, 'nginx.conf'), 'off']] as const) {
       const server = await startOwn(file);
       const { status, body } = await getPage(`${server.origin}/`, true);
-      expect({ status, length: body.length }).toEqual({ status: 200, length: server.bodyBytes });
+      expect({ status, length: body.length }).toEqual({ status: 200, length: server.answer.bytes });
       expect(server).toMatchObject({ workers: 1, bodyBytes: (await stat('/var/www/html/index.nginx-debian.html')).size });
       expect(server.redirections.slice(0, 2)).toEqual([`listen 80, [::]:80 → ${server.origin.slice('http://'.length)}`, 'worker_processes auto → 1, the number of server cores']);
       expect(await readFile(server.configFile, 'utf8')).toContain(`tcp_nopush ${nopush};  # from ${file}:`);
@@ -115,7 +115,7 @@ describe('nginx', () => {
     await endsClean(server);
     // Its own other port has moved, and what passes on to it with it.
     const passing = await startOwn(file, { port: 443, page: { path: '/app', host: 'b.org' } });
-    expect(passing.bodyBytes).toBe('the app'.length);
+    expect(passing.answer.bytes).toBe('the app'.length);
     await endsClean(passing);
     expect(await refusal(file, { port: 80, page: { path: '/', host: 'a.org' } })).toMatch(
       /^http:\/\/127\.0\.0\.1:\d+\/ \(host a\.org\) answers with status 301 to https:\/\/a\.org\/: give a page that it answers with 200, by --url, or expect it with --status 301$/,
@@ -177,7 +177,7 @@ describe('nginx', () => {
     await mkdir(path.join(folder, 'etc/sites'));
     await symlink('../../real/site', path.join(folder, 'etc/sites/site'));
     const server = await startOwn(path.join(folder, 'etc/nginx.conf'));
-    expect(server.bodyBytes).toBe(3);
+    expect(server.answer.bytes).toBe(3);
     await endsClean(server);
   });
 
@@ -205,7 +205,7 @@ describe('nginx', () => {
     await chmod(path.join(folder, 'www'), 0o777);
     await chmod(folder, 0o755);
     const server = await startOwn(file, { port: 80, page: { path: '/new' } });
-    expect(server.bodyBytes).toBe('fetched'.length);
+    expect(server.answer.bytes).toBe('fetched'.length);
     await endsClean(server);
     expect(await readdir(path.join(folder, 'www'))).toEqual(['x']);
   });

@@ -66,7 +66,7 @@ describe.runIf(process.getuid?.() === 0)('started by root', () => {
   it.each([['nginx', configs.nginx()], ['h2o', configs.h2o()], ['nghttpd', configs.nghttpd()]])("%s with a person's own config does so too, with a key that only root may read, and nothing of it stays", async (_, config) => {
     const { folder, file } = await ownFolder(config);
     const server = await startOwn(file);
-    expect(server.bodyBytes).toBe('hello'.length);
+    expect(server.answer.bytes).toBe('hello'.length);
     expect([...new Set(await rightsOf(server))]).toEqual([noRights(nobody)]);
     const [scratch] = await test.scratchFolders();
     // Neither the key nor the config is below what the server could be made to serve.
@@ -164,7 +164,7 @@ describe.runIf(process.getuid?.() === 0)('started by root', () => {
     const module = await ownFolder(configs.nginx('', 'load_module /tmp/evil.so;'));
     expect(await refusal(() => startOwn(module.file))).toMatch(/own\.conf:1: load_module runs code /);
     const server = await startOwn(file, { trustConfig: true });
-    expect(server.bodyBytes).toBe(2);
+    expect(server.answer.bytes).toBe(2);
     expect([...new Set(await rightsOf(server))]).toEqual([noRights(nobody)]);
   });
 });

@@ -1,0 +1,96 @@
+// Whatever answers HTTP as a side: a command against another one, and against what runs at an address.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import type { VariantResult } from '../../lib/runner/result.ts';
+import { freePort } from '../../lib/servers/ports.ts';
+import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
+import { keptRounds, loadBegins, makeHome, newOut, readResult, runFolder, startScenario, storeOf, type Home } from '../scenario-run.ts';
+
+let home: Home;
+beforeAll(async () => { home = await makeHome(['k6', 'influxd']); }, 300_000);
+afterAll(() => home.remove());
+
+/** A page of 5 bytes, one that is lost, and one that is there for some time only. */
+const server = `let left = 100;
+require('node:http').createServer((asked, response) => {
+  if (asked.url === '/lost') response.statusCode = 404;
+  if (asked.url === '/tired' && left-- < 0) { response.statusCode = 503; console.error('the database is', 'gone'); }
+  response.end('hello');
+}).listen(process.env.PORT, '127.0.0.1');`;
+
+/** Writes the scenario of these variants, as TypeScript, and returns the arguments of a run of it. */
+function runOf(variants: string, { page = "{ path: '/', bodyBytes: 5 }", out = '' } = {}): string[] {
+  writeFileSync(join(home.folder, 'server.cjs'), server);
+  const file = join(home.folder, 'sides.scenario.ts');
+  writeFileSync(file, `import { address, command, defineScenario, wrk } from '${join(import.meta.dirname, '../../lib/scenario/index.ts')}';
+    export default defineScenario({ name: 'sides', title: 'sides', knob: 'all', load: wrk('-c 4 -t 1 -d 1'), page: ${page}, variants: [${variants}] });`);
+  return [file, '--rounds', '1', '--duration', '500ms', '--out', out];
+}
+
+test('a command runs against what runs already, which goes on', async () => {
+  const port = await freePort();
+  const args = runOf(`{ name: 'here', server: command('node server.cjs', { folder: '.' }) }, { name: 'again', server: command("sh -c 'exec node server.cjs'", { folder: '.' }) },
+    { name: 'there', server: address('http://127.0.0.1:${port}') }`, { out: newOut() });
+  const out = args.at(-1) as string;
+  const there = spawn(process.execPath, [join(home.folder, 'server.cjs')], { env: { ...process.env, PORT: String(port) }, stdio: 'ignore' });
+  onTestFinished(async () => {
+    there.kill('SIGTERM');
+    if (there.exitCode === null) await once(there, 'exit');
+  });
+  await vi.waitFor(async () => expect((await fetch(`http://127.0.0.1:${port}`)).status).toBe(200), { timeout: 10_000 });
+
+  const run = startScenario(args, home.env);
+  let started: Seen[] = [];
+  await vi.waitFor(() => {
+    if (run.hasEnded()) return;
+    expect(readFileSync(join(runFolder(out), 'round-1', 'k6-1', loadBegins.file), 'utf8')).toContain(loadBegins.text);
+    started = descendants(run.pid);
+  }, { timeout: 60_000, interval: 20 });
+  expect(run.hasEnded(), run.stderr()).toBe(false);
+  expect(started.filter(({ command }) => command === 'node').length).toBeGreaterThanOrEqual(2);
+  expect(await run.ended, run.stderr()).toBe(0);
+  expect(stillRunning(started.filter(({ command }) => command !== 'influxd'))).toEqual([]);
+  expect(await (await fetch(`http://127.0.0.1:${port}`)).text()).toBe('hello');
+
+  const result = readResult(out);
+  const host = `127.0.0.1:${port}`;
+  expect(result.variants.map((variant) => variant.server)).toMatchObject([
+    { name: 'node', version: '', config: ['node server.cjs'] }, { name: 'sh', config: ["sh -c 'exec node server.cjs'"] }, { name: host, config: [`http://${host}`], atAddress: true },
+  ]);
+  const [here, again, other] = result.variants as [VariantResult, VariantResult, VariantResult];
+  for (const { serverCpuMicrosPerRequest, serverShare, successRatio } of [here, again]) {
+    expect(serverCpuMicrosPerRequest?.median).toBeGreaterThan(1);
+    expect(serverShare).toBeGreaterThan(0.01);
+    expect(successRatio).toBe(1);
+  }
+  expect(other).toMatchObject({ serverCpuMicrosPerRequest: null, serverShare: null, successRatio: 1 });
+  expect(other.generatorShare).toBeGreaterThan(0);
+  expect(result.comparisons.map(({ cpu }) => cpu === null)).toEqual([false, true]);
+  expect(result.footnotes).toEqual([expect.stringMatching(`^there: what runs at http://${host} is on cores of its own choosing, .* what is under way is awaited\\.$`)]);
+  expect(result.integrity).toMatchObject({ lost: 0 });
+  expect(run.stdout()).toMatch(new RegExp(`^node, sh on cores? .*, k6 .* on cores? .*, ${host} where it runs · `, 'm'));
+  expect(run.stdout()).toMatch(/^there .* – /m);
+  expect(run.stdout()).toMatch(/^Use of the cores: node at .*, sh at .*, the generator at .*$|^.* limit: node at .*, sh at .*, the generator at .*$/m);
+  expect(existsSync(join(runFolder(out), `round-${keptRounds(result)[0]}`, 'here', 'output.log'))).toBe(true);
+  const store = await storeOf(home);
+  const series = await store.query(`SELECT count(value) FROM server_rss WHERE run = '${result.run}' GROUP BY "server"`);
+  expect(JSON.stringify(series)).toMatch(/node/);
+  expect(JSON.stringify(series)).not.toContain(host);
+});
+
+test('a status that is expected is no failure, and another one is told with what the log says', async () => {
+  const page = (path: string, status: number): string => `server: command('node server.cjs', { folder: '.' }), page: { path: '${path}', bodyBytes: 5, status: ${status} }`;
+  const out = newOut();
+  const run = startScenario([...runOf(`{ name: 'lost', ${page('/lost', 404)} }, { name: 'tired', ${page('/tired', 200)} }`, { out }), '--store', 'none'], home.env);
+  expect(await run.ended, run.stderr()).toBe(0);
+  const { variants: [lost, tired], warnings } = readResult(out);
+  expect(lost).toMatchObject({ successRatio: 1, load: { status: 404 } });
+  expect(tired?.successRatio).toBeLessThan(1);
+  expect(warnings.filter((line) => /answers with|its log/.test(line))).toEqual([
+    expect.stringMatching(/^tired: [\d,]+ answers with 5xx among [\d,]+ requests: requests\/s alone do not compare$/),
+    'tired: the last line of its log after requests had failed: the database is gone',
+  ]);
+});
