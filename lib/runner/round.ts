@@ -141,11 +141,11 @@ export async function runGroup(context: RunContext, group: Group, place: number,
   const folder = join(roundFolder(context.folder, attempt.round), `k6-${place}`);
   await mkdir(folder, { recursive: true });
   const stages = await openStages(context, group, attempt.round);
-  const pids = stages.flatMap(({ server }) => (isStarted(server) ? [server.pid] : []));
-  const unguards = pids.map((pid) => context.interrupt.guard(pid));
+  const started = stages.flatMap(({ server }) => (isStarted(server) ? [server] : []));
+  const unguards = started.map(({ pid }) => context.interrupt.guard(pid));
   let release: (() => Promise<void>) | undefined;
   try {
-    release = await endWithUs(pids);
+    release = await endWithUs(started.map(({ pid }) => pid), started.flatMap(({ mark }) => mark ?? []));
     const alarmsOf = async ({ planned: { variant }, server }: Stage): Promise<LogAlarms> => (isStarted(server) ? alarmsIn(server.logFile, variant.server.name) : {});
     const measured = await underLoad(context, group, stages, attempt, folder).catch(async (error: unknown) => {
       throw error instanceof RoundFailure ? withCrash(error, await Promise.all(stages.map(alarmsOf))) : error;

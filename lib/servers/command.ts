@@ -64,9 +64,9 @@ async function startOn(port: number, spec: CommandServer, options: StartOptions,
   try {
     signal.throwIfAborted();
     child = await startChild({
-      before: ['prlimit', `--nofile=${fileLimit}:${fileLimit}`, '--'],
+      before: ['prlimit', `--nofile=${fileLimit}:${fileLimit}`, '--', 'env', mark],
       command: binary, args, cpus: options.cpus, cwd: folder, stdio: ['ignore', log, log],
-      env: { ...process.env, PORT: String(port), TMPDIR: scratch.temp, ...mark.env },
+      env: { ...process.env, PORT: String(port), TMPDIR: scratch.temp },
     });
   } catch (error) {
     scratch.remove();
@@ -107,7 +107,7 @@ async function startOn(port: number, spec: CommandServer, options: StartOptions,
   }
   return {
     name, version: '', pid: child.pid, origin: `${spec.tls === true ? 'https' : 'http'}://${at.address}:${port}`, workers: options.workers, redirections: [], upstreams: [],
-    answer, logFile, processes: () => family.all(), usage: watchUsage(child.pid, undefined, family.usual), died, stop,
+    answer, logFile, processes: () => family.all(), mark, usage: watchUsage(child.pid, undefined, family.usual), died, stop,
   };
 }
 

@@ -5,15 +5,11 @@ import { runs } from './lifecycle.ts';
 import { listeningOf } from './ports.ts';
 import { processIds, processTree, statFields } from './usage.ts';
 
-/** All that the command starts inherits it. */
 const variable = 'BAKEOFF_SIDE';
 
-export interface Mark { id: string; env: Record<string, string> }
-
-/** For the environment of one command. */
-export function newMark(): Mark {
-  const id = randomUUID();
-  return { id, env: { [variable]: id } };
+/** For the environment of one command, as env(1) takes it. */
+export function newMark(): string {
+  return `${variable}=${randomUUID()}`;
 }
 
 export interface Family {
@@ -28,11 +24,11 @@ export interface Family {
 }
 
 /**
- * The tree below a command's first process, while that runs, and all that have its mark.
+ * The tree below a command's first process, while that runs, and all that have its mark, which they inherit.
  * @param folder that the command was started in
  * @param port that it is to listen on
  */
-export function familyOf(pid: number, { id }: Mark, folder: string, port: number): Family {
+export function familyOf(pid: number, mark: string, folder: string, port: number): Family {
   const began = startOf(String(pid));
   const place = realpathSync(folder);
   const strangers = new Set<string>();
@@ -47,7 +43,7 @@ export function familyOf(pid: number, { id }: Mark, folder: string, port: number
     const isOlder = startOf(one) < began;
     const environment = isOlder ? [] : environmentOf(one);
     const hasVariables = environment.some((text) => /^\w+=/.test(text));
-    const found = environment.includes(`${variable}=${id}`) || (renamed && !isOlder && !hasVariables && isRenamed(one));
+    const found = environment.includes(mark) || (renamed && !isOlder && !hasVariables && isRenamed(one));
     // One without any may be about to have some.
     if (!found && (isOlder || hasVariables)) strangers.add(one);
     return found;

@@ -33,7 +33,8 @@ function maySignal(pid: number): boolean {
  * Its input ends when the one who started it does. The groups' first processes get TERM then (startChild), which waits where they
  * are stopped. k6 gets it too, twice at times (for the last thread but one of ours, and for the last), which ends it at once in the
  * middle of a turn; or it goes on to stop servers for a moment. So CONT is sent for 5 s, which is what a server gets to end in
- * (Child.stop). A group that is gone is left out from then on: its id may come to be another's.
+ * (Child.stop). A group that is gone is left out from then on: its id may come to be another's. What has left its group is known by
+ * its mark, and killed.
  */
 const untilTheyEnd = `
   trap "" HUP INT TERM
@@ -47,18 +48,25 @@ const untilTheyEnd = `
     sleep 0.05
     tries=$((tries - 1))
   done
-  for group do kill -KILL "-$group"; done`;
+  for group do kill -KILL "-$group"; done
+  for mark in $marks; do
+    for file in $(grep -lszxF "$mark" /proc/[0-9]*/environ); do
+      file=\${file#/proc/}
+      kill -KILL "\${file%/environ}"
+    done
+  done`;
 
 /**
  * Sees to it that process groups of startChild's end when this process does, however it does, and where they are stopped too: a
  * stopped process does not see the TERM that it gets then. Call it before one of them may be stopped. No signal goes to anything else.
+ * @param marks that processes which left their groups have in their environment, as StartedServer has them
  * @returns to be called once the groups have ended in order; it returns when nothing of this is left, and may be called twice
  * @throws the system's error when no process can be started
  */
-export async function endWithUs(groups: readonly number[]): Promise<() => Promise<void>> {
+export async function endWithUs(groups: readonly number[], marks: readonly string[] = []): Promise<() => Promise<void>> {
   // In a session of its own: what ends this process, Ctrl-C in its terminal for one, is not to end it too.
   const guardian = spawn('sh', ['-c', untilTheyEnd, 'bakeoff-guardian', ...groups.map(String)], {
-    detached: true, cwd: '/', env: { PATH: process.env.PATH }, stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true, cwd: '/', env: { PATH: process.env.PATH, marks: marks.join(' ') }, stdio: ['pipe', 'ignore', 'ignore'],
   });
   await once(guardian, 'spawn');
   const exited = once(guardian, 'exit');

@@ -141,6 +141,24 @@ describe('what sees to the end of others', () => {
     await vi.waitFor(() => expect(stillRunning(all)).toEqual([]), soon);
   });
 
+  it('kills what has left its group, by its mark', async () => {
+    const { process: runner, stdout } = runScript(`
+      const marked = (mark) => startChild({ command: 'env', args: [mark, 'setsid', '-f', 'sh', '-c', 'echo $$; trap "" TERM; while :; do sleep 1; done'], stdio: ['ignore', 'inherit', 'ignore'] });
+      const { pid } = await marked('BAKEOFF_SIDE=one');
+      await marked('BAKEOFF_SIDE=other');
+      await endWithUs([pid], ['BAKEOFF_SIDE=one']);
+      setInterval(() => undefined, 1000);
+    `);
+    await vi.waitFor(() => expect(stdout()).toMatch(/^\d+\n\d+\n$/), soon);
+    const all = stdout().trim().split('\n').map(Number);
+    onTestFinished(() => { for (const pid of all.filter(isRunning)) process.kill(pid, 'SIGKILL'); });
+    const environments = await Promise.all(all.map((pid) => readFile(`/proc/${pid}/environ`, 'latin1')));
+    const [one, other] = ['one', 'other'].map((name) => all[environments.findIndex((text) => text.split('\0').includes(`BAKEOFF_SIDE=${name}`))] as number) as [number, number];
+    runner.kill('SIGKILL');
+    await vi.waitFor(() => expect(isRunning(one)).toBe(false), soon);
+    expect(isRunning(other)).toBe(true);
+  });
+
   function runScript(text: string): Started {
     const imports = "import { startChild } from './lib/process.ts'; import { endWithUs } from './lib/servers/index.ts';";
     return start(['--import', 'tsx', '--input-type=module', '-e', imports + text], process.env);
