@@ -28,7 +28,7 @@ type params struct {
 var reserved = []string{"class", "direction", "instance", "iter", "kind", "le", "part", "scope", "stat", "url", "vu"}
 
 var known = []string{
-	"url", "urls", "protocol", "connections", "streams", "requests", "duration", "rate", "arrivals", "keepAlive", "warmup", "timeout",
+	"url", "urls", "weights", "protocol", "connections", "streams", "requests", "duration", "rate", "arrivals", "keepAlive", "warmup", "timeout",
 	"threads", "spin", "method", "headers", "body", "tls", "netns", "buckets", "tags",
 }
 
@@ -116,6 +116,8 @@ func (p *params) set(rt *sobek.Runtime, key string, v sobek.Value) (err error) {
 			err = fmt.Errorf("urls: give at least one")
 		}
 		o.URLs = append(o.URLs, urls...)
+	case "weights":
+		o.Weights, err = counts(rt, key, v)
 	case "protocol":
 		var name string
 		name, err = text(key, v)
