@@ -29,10 +29,11 @@ export function urlParts(text: string, where: string): UrlParts {
 
 /** Of a URL, or of a path, which begins with /. `where` starts the message. Throws UserError (exit code 2) for what is neither. */
 export function pathOrUrl(text: string, where: string): Partial<UrlParts> & { path: string } {
+  if (!text.startsWith('/') && !text.includes('://')) throw new UserError(`${where}: "${text}" is no URL such as http://localhost/index.html, and no path such as /index.html`, 2);
   try {
     return text.startsWith('/') ? { path: urlParts(`http://localhost${text}`, where).path } : urlParts(text, where);
   } catch (error) {
-    throw error instanceof UserError ? new UserError(`${error.message}, and no path such as /index.html`, 2) : error;
+    throw error instanceof UserError ? new UserError(error.message, 2) : error;
   }
 }
 

@@ -1,7 +1,7 @@
 // h2load, the generator of nghttp2: HTTP/2, and HTTP/1.1 beside it.
 import { UserError } from '../../errors.ts';
 import type { LoadProfile, TlsOffer } from '../model.ts';
-import { loadOfFlags, type Flags, type Generator, type LoadOfFlags, type Target } from './command-line.ts';
+import { flagOf, loadOfFlags, type Flags, type Generator, type LoadOfFlags, type Target } from './command-line.ts';
 import { headersOf } from './headers.ts';
 import { endlessTimeoutSeconds } from './timeouts.ts';
 import { atRate, bodyOfFile, positiveCount, positiveTime, requireConnectionEach, requireRequestEach } from './values.ts';
@@ -11,6 +11,9 @@ export interface H2loadOptions {
   /** What its TLS library offered; default: TLS 1.2 and 1.3, h2load's curves. */
   tls?: TlsOffer;
 }
+
+/** Of the engine's windows, for a stream and for a connection. */
+const windowBits = '30';
 
 const timeUnits = ['ms', 's', 'm', 'h'] as const;
 
@@ -36,6 +39,8 @@ export const h2loadGenerator: Generator = {
     'no-tls-proto': { type: 'string', short: 'p' },
     'rps': { type: 'string' },
     'input-file': { type: 'string', short: 'i' },
+    'window-bits': { type: 'string', short: 'w' },
+    'connection-window-bits': { type: 'string', short: 'W' },
     'header': { type: 'string', short: 'H', multiple: true },
     'data': { type: 'string', short: 'd' },
     'warm-up-time': { type: 'string' },
@@ -57,6 +62,10 @@ export const h2loadGenerator: Generator = {
     const protocol = protocolOf(flags, target);
     if (protocol === 'http/1.1' && streams > 1) {
       throw new UserError(`h2load: -m ${streams} would pipeline over HTTP/1.1, which cannot be honoured here: -c ${connections * streams} without -m has as many requests at once`);
+    }
+    for (const name of ['window-bits', 'connection-window-bits']) {
+      const bits = flags.get(name) ?? windowBits;
+      if (bits !== windowBits) throw new UserError(`h2load ${flagOf(h2loadGenerator, name)} ${bits} cannot be honoured here: windows have ${windowBits} bits, as h2load's by default`);
     }
     const data = flags.get('data');
     return {

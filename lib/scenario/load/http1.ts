@@ -4,7 +4,7 @@ import type { LoadProfile } from '../model.ts';
 import { loadOfFlags, type Flags, type Generator, type LoadOfFlags } from './command-line.ts';
 import { headersOf } from './headers.ts';
 import { endlessTimeoutSeconds } from './timeouts.ts';
-import { atRate, bodyOfFile, metricCount, noScripts, positiveCount, positiveTime, requestMethod, requireConnectionEach, requireRequestEach } from './values.ts';
+import { atRate, bodyOfFile, metricCount, positiveCount, positiveTime, requestMethod, requireConnectionEach, requireRequestEach } from './values.ts';
 
 /**
  * The load of a wrk command line without the word "wrk", e.g. `-c 100 -t 10 -d 10`: HTTP/1.1, connections kept alive; with wrk2's -R
@@ -15,10 +15,12 @@ export function wrk(line: string): LoadProfile {
   return loadOfFlags(wrkGenerator, line);
 }
 
+const noScripts = 'no script is run. Several pages are --urls FILE, headers -H; for another method or a body take a line of ab (-m, -p, -u), h2load (-d) or vegeta';
+
 /** @internal */
 export const wrkGenerator: Generator = {
   name: 'wrk',
-  instead: noScripts(['s', 'script']),
+  instead: { s: noScripts, script: noScripts },
   options: {
     connections: { type: 'string', short: 'c' },
     threads: { type: 'string', short: 't' },

@@ -4,7 +4,7 @@ import { UserError } from '../../errors.ts';
 import type { LoadProfile } from '../model.ts';
 import { nearest } from '../nearest.ts';
 import { problemOfLoadForm } from '../schema.ts';
-import { linesOf, linesOfFile, pageListOf, readPageList, type ListLine, type PageList } from '../page-list.ts';
+import { linesOf, linesOfFile, pageListOf, readPageList, type ListLine, type PageList, type PageWeights } from '../page-list.ts';
 import { urlParts, type UrlParts } from '../url.ts';
 import { commandOf, flagOf, parseFlags, type Flags, type Generator } from './command-line.ts';
 import { h2loadGenerator } from './h2load.ts';
@@ -22,7 +22,7 @@ export interface LoadLine {
   /** Absent where the line has none. Of several pages only the path may be known. */
   url?: PageList['url'];
   /** Several pages. */
-  weights?: PageList['weights'];
+  weights?: PageWeights;
   /** What the line wants to be said as Host: of a header, or of the URL. */
   host?: string;
 }

@@ -30,12 +30,6 @@ export function atRate(flag: string, rate: number, seconds: number): { rate: num
   throw new UserError(`${flag} ${rate}: for ${seconds} s that is ${requests < 1 ? 'no request at all' : 'more requests than can be counted'}`);
 }
 
-/** For the flags of scripts. */
-export function noScripts(flags: readonly string[]): Record<string, string> {
-  const words = 'no script is run. Several pages are --urls FILE, headers -H; for another method or a body take a line of ab (-m, -p, -u), h2load (-d) or vegeta';
-  return Object.fromEntries(flags.map((flag) => [flag, words]));
-}
-
 /** Throws UserError with fewer requests (-n) than connections (-c). */
 export function requireRequestEach(tool: string, requests: number, connections: number): void {
   if (requests >= connections) return;
