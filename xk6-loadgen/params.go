@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,6 +20,8 @@ import (
 type params struct {
 	options engine.Options
 	tags    map[string]string
+	// pages are those of the one URL's server that are asked for instead of it.
+	pages string
 	// processes are a side's process groups, with alternate only.
 	processes []int
 }
@@ -28,7 +31,7 @@ type params struct {
 var reserved = []string{"class", "direction", "instance", "iter", "kind", "le", "part", "scope", "stat", "url", "vu"}
 
 var known = []string{
-	"url", "urls", "protocol", "connections", "streams", "requests", "duration", "rate", "arrivals", "keepAlive", "warmup", "timeout",
+	"url", "urls", "pages", "protocol", "connections", "streams", "requests", "duration", "rate", "arrivals", "keepAlive", "warmup", "timeout",
 	"threads", "spin", "method", "headers", "body", "tls", "netns", "buckets", "tags",
 }
 
@@ -43,8 +46,46 @@ func defaults() engine.Options {
 
 // parseParams turns the script's object into params. Its errors name the option.
 func parseParams(rt *sobek.Runtime, value sobek.Value) (params, error) {
+	return parseLoad(rt, value, known)
+}
+
+func parseLoad(rt *sobek.Runtime, value sobek.Value, known []string) (params, error) {
 	p := params{options: defaults(), tags: map[string]string{}}
-	return p, eachOption(value, known, func(key string, v sobek.Value) error { return p.set(rt, key, v) })
+	if err := eachOption(value, known, func(key string, v sobek.Value) error { return p.set(rt, key, v) }); err != nil {
+		return p, err
+	}
+	return p, p.setPages()
+}
+
+// setPages reads the option pages, which is a text since a list of so many would be slow to make in a script: a path on each
+// line, and its weight.
+func (p *params) setPages() error {
+	if p.pages == "" {
+		return nil
+	}
+	o := &p.options
+	if len(o.URLs) != 1 {
+		return errors.New("pages: are those of one url; give it, and no urls")
+	}
+	origin := o.URLs[0]
+	if scheme := strings.Index(origin, "://"); scheme >= 0 {
+		if path := strings.IndexByte(origin[scheme+3:], '/'); path >= 0 {
+			origin = origin[:scheme+3+path]
+		}
+	}
+	o.URLs = nil
+	for number, line := range strings.Split(strings.TrimSpace(p.pages), "\n") {
+		path, weight, _ := strings.Cut(strings.TrimSpace(line), " ")
+		n, err := strconv.Atoi(weight)
+		if weight == "" {
+			n, err = 1, nil
+		}
+		if err != nil || !strings.HasPrefix(path, "/") {
+			return fmt.Errorf("pages: line %d must be a path and its weight, as in /index.html 3, got %q", number+1, line)
+		}
+		o.URLs, o.Weights = append(o.URLs, origin+path), append(o.Weights, n)
+	}
+	return nil
 }
 
 // eachOption hands over what the script's object has; what it leaves null is left out.
@@ -85,8 +126,8 @@ func parseTurns(rt *sobek.Runtime, value sobek.Value) (sides []params, turns eng
 			}
 			object := v.ToObject(rt)
 			for i, index := range object.Keys() {
-				p := params{options: defaults(), tags: map[string]string{}}
-				if err := eachOption(object.Get(index), knownSide, func(key string, v sobek.Value) error { return p.set(rt, key, v) }); err != nil {
+				p, err := parseLoad(rt, object.Get(index), knownSide)
+				if err != nil {
 					return fmt.Errorf("sides[%d]: %w", i, err)
 				}
 				sides = append(sides, p)
@@ -116,6 +157,8 @@ func (p *params) set(rt *sobek.Runtime, key string, v sobek.Value) (err error) {
 			err = fmt.Errorf("urls: give at least one")
 		}
 		o.URLs = append(o.URLs, urls...)
+	case "pages":
+		p.pages, err = text(key, v)
 	case "protocol":
 		var name string
 		name, err = text(key, v)

@@ -66,7 +66,7 @@ async function isSame(a: Side, b: Side, launch: LaunchOf): Promise<boolean> {
 export function comparisonOf(sides: readonly Tried[], launch: LaunchOf, same: readonly (readonly Side[])[]): { scenario: Scenario; said: string[] } {
   const [first] = sides as [Tried];
   const isControl = same[0]?.length === sides.length;
-  const pageFor = ({ page, answer }: Tried): Page => ({ ...page, bodyBytes: answer.bytes });
+  const pageFor = ({ page, answer }: Tried): Page => ({ ...page, bodyBytes: Math.round(answer.bytes) });
   const scenario = defineScenario({
     name: 'compare',
     title: sides.length === 2 ? titlesOf(sides).join(' against ') : enumeration(titlesOf(sides)),

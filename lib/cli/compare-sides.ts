@@ -4,7 +4,8 @@ import { isHttp2 } from '../analysis/loads.ts';
 import { enumeration, protocolNames } from '../format.ts';
 import { loadOfLine, type LoadLine } from '../scenario/load.ts';
 import type { LoadProfile, Page } from '../scenario/model.ts';
-import { urlParts, type UrlParts } from '../scenario/url.ts';
+import type { PageList, PageWeights } from '../scenario/page-list.ts';
+import { pathOrUrl, type UrlParts } from '../scenario/url.ts';
 import type { Listen } from '../servers/index.ts';
 import type { Given } from './compare-given.ts';
 import type { OfSides } from './of-sides.ts';
@@ -14,13 +15,15 @@ import { asWords } from './words.ts';
 export interface Side extends Given {
   listen: Listen;
   load: LoadProfile;
-  page: Pick<Page, 'path' | 'host' | 'status'>;
+  page: Pick<Page, 'path' | 'host' | 'weights' | 'status'>;
 }
 
 /** What the person wants to be asked for. */
 export interface Asked {
   /** A path, or a URL. */
   url?: string;
+  /** Several pages, instead. */
+  urls?: PageList;
   /** Of the answer; absent: 200. */
   status?: number;
   /** Load generators' command lines. */
@@ -38,10 +41,10 @@ export function sidesOf(given: readonly Given[], asked: Asked, threads: number):
   const listens = given.map((side, index): Listening => ({ ...side, listen: listenOf(side, wishes[index] as Wish) }));
   const streams = listens.every(prefersHttp2) ? 10 : 1;
   return listens.map((side, index): Side => {
-    const { path, host } = wishes[index] as Wish;
+    const { path, host, weights } = wishes[index] as Wish;
     const line = asked.load.of(side.name);
     return {
-      ...side, page: { path, ...(host === undefined ? {} : { host }), ...(asked.status === undefined ? {} : { status: asked.status }) },
+      ...side, page: { path, ...(host === undefined ? {} : { host }), ...(weights === undefined ? {} : { weights }), ...(asked.status === undefined ? {} : { status: asked.status }) },
       load: line === undefined ? defaultLoad(side, streams, threads) : loadFor(side, line),
     };
   });
@@ -51,27 +54,27 @@ export function sidesOf(given: readonly Given[], asked: Asked, threads: number):
 function wishFor({ given, name, source }: Given, asked: Asked): Wish {
   const text = asked.load.of(name);
   const line = text === undefined ? undefined : ofLoad(text);
-  if (asked.url !== undefined && line?.url !== undefined) throw new UserError('--url and the URL in --load: leave one of them out', 2);
-  const wish: Wish = asked.url === undefined ? { flag: '--load', path: '/', ...line?.url } : { flag: '--url', ...wishOf(asked.url) };
+  const wishes: Wish[] = [
+    ...(asked.url === undefined ? [] : [{ flag: '--url', ...pathOrUrl(asked.url, '--url') }]), ...(asked.urls === undefined ? [] : [wishOfList('--urls', asked.urls)]),
+    ...(line?.url === undefined ? [] : [wishOfList('--load', { ...line, url: line.url })]),
+  ];
+  if (wishes.length > 1) throw new UserError(`${wishes.map(({ flag }) => (flag === '--load' ? 'the URL in --load' : flag)).join(' and ')}: leave one of them out`, 2);
+  const wish = wishes[0] ?? { flag: '--load', path: '/' };
   const host = line?.host ?? wish.host;
   if (source.kind !== 'address') return { ...wish, ...(host === undefined ? {} : { host }) };
   const { url } = source;
-  const isAsked = asked.url !== undefined || line?.url !== undefined;
+  const isAsked = wishes.length > 0;
   if (url.path !== '/' && isAsked) throw new UserError(`${wish.flag} and the path of ${given}, ${url.path}: leave one of them out`, 2);
   const own = host ?? url.host;
   return { ...wish, path: isAsked ? wish.path : url.path, ...(own === undefined ? {} : { host: own }) };
 }
 
 type Listening = Omit<Side, 'load' | 'page'>;
-type Wish = Partial<UrlParts> & { path: string; flag: string };
+type Wish = Partial<UrlParts> & { path: string; weights?: PageWeights; flag: string };
+
+const wishOfList = (flag: string, { url, weights }: PageList): Wish => ({ flag, ...url, ...(weights === undefined ? {} : { weights }) });
 
 const ofLoad = (line: string, scheme?: UrlParts['scheme']): LoadLine => asWords(() => loadOfLine(line, scheme), '--load: ');
-
-function wishOf(url: string): Partial<UrlParts> & { path: string } {
-  if (url.startsWith('/')) return { path: urlParts(`http://localhost${url}`, '--url').path };
-  if (!url.includes('://')) throw new UserError(`--url: "${url}" is no URL such as http://localhost/index.html, and no path such as /index.html`, 2);
-  return asWords(() => urlParts(url, '--url'));
-}
 
 /** What is not known of a command or an address shows when it is tried. */
 const unknown = { http2: true, hosts: [] };

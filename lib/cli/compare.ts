@@ -4,7 +4,8 @@ import { UserError } from '../errors.ts';
 import { divideCores, type Cores } from '../runner/cores.ts';
 import { makePlan } from '../runner/plan.ts';
 import { readProcessors } from '../runner/processors.ts';
-import { startServer, temporaryFolder, waitUntilReady, workersFor, type RunningServer } from '../servers/index.ts';
+import { readPageList } from '../scenario/page-list.ts';
+import { startServer, temporaryFolder, waitUntilReady, waitUntilServing, workersFor, type Answer, type RunningServer } from '../servers/index.ts';
 import { fromCallersFolder, typed } from '../setup/paths.ts';
 import { readSides, requirePermission, serverNames, type Given } from './compare-given.ts';
 import { comparisonOf, sameSides, serverOf, type LaunchOf, type Tried } from './compare-scenario.ts';
@@ -16,7 +17,8 @@ import { flagLines, readWords, wholeNumber, type Flag } from './words.ts';
 
 const compareFlags = {
   'url': { value: 'URL', help: 'a path, or a URL whose port says which of several addresses (/)' },
-  'load': { value: '"wrk -c 100 -d 10"', repeated: true, help: 'a command line of wrk, h2load, ab, weighttp or vegeta (100 connections); NAME="…" for one side' },
+  'urls': { value: 'FILE', help: 'several pages: one path or URL a line, and its weight (1)' },
+  'load': { value: '"wrk -c 100 -d 10"', repeated: true, help: 'a command line of wrk, wrk2, h2load, ab, weighttp or vegeta (100 connections); NAME="…" for one side' },
   'status': { value: '404', help: 'the status that is right, where it is not 200' },
   'port': { value: 'PORT', repeated: true, help: 'of a command that has its own port; NAME=PORT for one side' },
   'bin': { value: 'nginx=PATH', repeated: true, help: 'another build of a server; NAME:nginx=PATH for one side' },
@@ -38,9 +40,10 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
   const names = given.map(({ name }) => name);
   requirePermission(given, lists.get('host') ?? []);
   const cores = divideCores(readProcessors(), { server: options.serverCpus, generator: options.generatorCpus });
-  const [url, status] = [flags.get('url'), flags.get('status')];
+  const [url, urls, status] = [flags.get('url'), flags.get('urls'), flags.get('status')];
   const asked: Asked = {
     ...(url === undefined ? {} : { url }),
+    ...(urls === undefined ? {} : { urls: readPageList('--urls', urls) }),
     ...(status === undefined ? {} : { status: readStatus(status) }),
     load: ofSides('--load', lists.get('load') ?? [], names),
   };
@@ -124,15 +127,19 @@ async function tryOnce(side: Side, launch: LaunchOf, cores: Cores, binaries: Ser
       trustConfig: trustConfig === true,
       signal,
     });
-    const offeredEncoding = await encodingOffered(server, side, signal);
-    await server.stop();
-    return { ...side, answer: server.answer, ...(offeredEncoding === undefined ? {} : { offeredEncoding }), redirections: server.redirections };
+    const [answer, offeredEncoding] = await Promise.all([answerOfAll(server, side, signal), encodingOffered(server, side, signal)]).finally(() => server.stop());
+    return { ...side, answer, ...(offeredEncoding === undefined ? {} : { offeredEncoding }), redirections: server.redirections };
   } catch (error) {
     if (!(error instanceof UserError) || (source.kind === 'config' && error.message.includes(source.config.file))) throw error;
     throw new UserError(`${given}: ${error.message}`, error.exitCode);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+/** Asks for all pages, where there are several. */
+async function answerOfAll({ origin, answer }: RunningServer, { page, load }: Side, signal: AbortSignal): Promise<Answer> {
+  return page.weights === undefined ? answer : waitUntilServing({ origin, page, protocol: load.protocol, request: load, tls: load.tls, allPages: true, anyLength: true }, signal);
 }
 
 /** What a side compresses for who can take it; undefined where the load says so itself, or where that is answered otherwise. */

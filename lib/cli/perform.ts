@@ -20,6 +20,7 @@ import { readProcessors, type Processors } from '../runner/processors.ts';
 import { checkResultsFolder, createRunFolder, explainFailure } from '../runner/results-folder.ts';
 import type { RunContext } from '../runner/round.ts';
 import { runRounds } from '../runner/run.ts';
+import { writePageFiles } from '../runner/page-files.ts';
 import { compileScript } from '../runner/script.ts';
 import { versionsOf } from '../runner/versions.ts';
 import { networkOf } from '../scenario/catalogue.ts';
@@ -106,6 +107,7 @@ async function measure(
   try {
     const script = join(folder, 'script.js');
     await compileScript(script);
+    await writePageFiles(plan.scenario, folder);
     const environment = readEnvironment(processors, plan.cores, { ...versions, ...(store === null ? {} : { influxdb: store.version }) });
     const heading = headingOf(plan, environment);
     print(wrapLines([...headingLines(heading), ...environment.coreNotes ?? [], ...shorterLine(draft, options, shorterBy)], outputWidth(options)).join('\n'));

@@ -33,6 +33,7 @@ export function headingOf(plan: Plan, environment: Environment): Heading {
     scenario: scenario.name,
     load: listed(variants.map(({ variant, load }) => loadText(loadOf(scenario, variant), load))),
     bodyBytes: [...new Set(variants.map(({ variant }) => pageOf(scenario, variant).bodyBytes))],
+    pages: variants.map(({ variant }) => Object.keys(pageOf(scenario, variant).weights ?? {}).length || 1),
     protocol: listed(variants.map(({ load }) => load.protocol)),
     network: networksText(variants.map(({ variant }) => networkOf(scenario, variant))),
     rounds: fewest,

@@ -17,6 +17,9 @@ const enough = 1.5;
 
 const plan = readPlan();
 
+/** Those of the plan, with all pages. Files can be opened now only. */
+const phases = plan.phases.map(withPages);
+
 export const options: Options = {
   scenarios: {
     [plan.scenario]: { executor: 'per-vu-iterations', vus: 1, iterations: 1, maxDuration: `${plan.maxDurationSeconds}s`, gracefulStop: '0s' },
@@ -25,7 +28,7 @@ export const options: Options = {
 };
 
 export default function runPlan(): void {
-  const [first] = plan.phases;
+  const [first] = phases;
   if (plan.search !== undefined && first !== undefined) searchRates(plan.search, first);
   else runPhases();
   console.log(loadOverLine);
@@ -33,7 +36,7 @@ export default function runPlan(): void {
 
 function runPhases(): void {
   const pauseSeconds = plan.pauseSeconds ?? 0;
-  for (const [index, phase] of plan.phases.entries()) {
+  for (const [index, phase] of phases.entries()) {
     if (index > 0 && pauseSeconds > 0) sleep(pauseSeconds);
     console.log(phaseBeginsPrefix);
     tell({ results: loadgen.alternate(phase) });
@@ -49,6 +52,11 @@ function searchRates({ within, from, stepSeconds }: SearchPlan, phase: Alternate
     console.log(`${phaseBeginsPrefix} ${JSON.stringify(seconds)}`);
     return loadgen.alternate({ ...phase, sides, seed: mostSteps * ((phase.seed ?? 1) - 1) + step });
   }, tell);
+}
+
+function withPages(phase: AlternateOptions): AlternateOptions {
+  const pagesOf = (file: string | null | undefined): Pick<SideOptions, 'pages'> => (typeof file === 'string' ? { pages: open(`./${file}`) } : {});
+  return { ...phase, sides: phase.sides.map((side, index) => ({ ...side, ...pagesOf(plan.pageFiles?.[index]) })) };
 }
 
 function tell(outcome: PhaseOutcome): void {

@@ -13,6 +13,7 @@ export function resultHeading(result: Result): Heading {
     scenario: result.scenario,
     load: listed(run.map(({ load }) => loadText(load.asWritten ?? load, { command: '', ...load }))),
     bodyBytes: [...new Set(run.flatMap(({ load: { bodyBytes } }) => (typeof bodyBytes === 'number' ? [bodyBytes] : [])))],
+    pages: run.map(({ load }) => load.pages ?? 1),
     protocol: listed(run.map(({ load }) => load.protocol)),
     network: networksText(run.filter(({ rounds }) => rounds.length > 0).map(({ network }) => network?.spec)),
     rounds: wholeRounds(variants),

@@ -27,6 +27,8 @@ export interface Heading {
   load: string;
   /** Several where the variants' pages differ. */
   bodyBytes: number | readonly number[];
+  /** How many pages the variants have. */
+  pages?: readonly number[];
   /** The model's names, in words when there are several: "http/1.1 and h2". */
   protocol: string;
   /** As networksText. */
@@ -54,7 +56,7 @@ export function headingLines(heading: Heading): string[] {
   const sizes = [...new Set([heading.bodyBytes].flat())].map((bytes) => `${whole(bytes)} B`);
   return [
     [
-      heading.scenario, heading.load, [enumeration(sizes), protocolNames(heading.protocol)].filter((text) => text !== '').join(' over '),
+      heading.scenario, heading.load, [several(heading, enumeration(sizes)), protocolNames(heading.protocol)].filter((text) => text !== '').join(' over '),
       ...(heading.network === '' ? [] : [heading.network]), `${roundsText(heading)}, ${timeText(heading)}`,
     ].join(' · '),
     [
@@ -65,6 +67,12 @@ export function headingLines(heading: Heading): string[] {
       heading.kernel, heading.cpuModel,
     ].join(' · '),
   ];
+}
+
+/** Sizes are those of a page, or means of several. */
+function several({ pages = [] }: Heading, sizes: string): string {
+  const counts = [...new Set(pages)];
+  return counts.some((count) => count > 1) && sizes !== '' ? `${enumeration(counts.map(whole))} pages of ${sizes} on average` : sizes;
 }
 
 function roundsText({ rounds, atMost }: Heading): string {

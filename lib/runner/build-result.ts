@@ -100,6 +100,7 @@ function tableVariant(plan: Plan, variant: Variant, { kept, tried }: Known): Mea
   const { threads, durationSeconds, requests } = loadOf(scenario, variant);
   const asked = {
     page: page.path, ...(page.host === undefined ? {} : { host: page.host }), bodyBytes: page.bodyBytes, ...(page.status === undefined ? {} : { status: page.status }),
+    ...(page.weights === undefined ? {} : { pages: Object.keys(page.weights).length }),
     asWritten: { threads, ...(durationSeconds === undefined ? {} : { durationSeconds }), ...(requests === undefined ? {} : { requests }) },
   };
   const planned = plan.variants.find((one) => one.variant === variant);

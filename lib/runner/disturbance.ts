@@ -1,6 +1,7 @@
 // What may happen to a variant while it is loaded, so that its figures would not mean what they say. Each check returns what it
 // found, most in one line with what to do about it; undefined where all is well.
 import { scaledTime, whole } from '../format.ts';
+import type { Answer } from '../servers/index.ts';
 import type { Phase } from './result.ts';
 import { farMs, type UsageSample, type UsageWindow } from './server-usage.ts';
 
@@ -112,13 +113,19 @@ export function standstillIn(
   return `${server} stood still: no response came for ${scaledTime(longestGapMs)}${ofWindow} while requests were under way; ${why}`;
 }
 
+/** Chance does not bring so many. */
+const deviations = 5;
+
 /**
- * The mean length of the bodies where it is not the page's; undefined where it is. Only what is answered with 2xx alone, or with the class that is right, is looked
+ * The mean length of the bodies where it is not the page's, or that of several beyond chance; undefined where it is. Only what is answered with 2xx alone, or with the class that is right, is looked
  * at: other answers have bodies of their own, and are told as failures. The engine counts the bodies of whole responses.
- * @param bodyBytes of the page, as it was answered to the same method and headers when the server was ready: encoded as under load
+ * @param answer to the same method and headers when the server was tried: encoded as under load
  */
-export function otherBodiesIn({ responses, expected = '2xx', bytes }: Pick<Phase, 'responses' | 'expected' | 'bytes'>, bodyBytes: number): { meanBytes: number } | undefined {
+export function otherBodiesIn({ responses, expected = '2xx', bytes, inFlight }: Pick<Phase, 'responses' | 'expected' | 'bytes' | 'inFlight'>, answer: Pick<Answer, 'bytes' | 'sdBytes'>): { meanBytes: number } | undefined {
   const answered = responses[expected];
   const others = Object.values(responses).reduce((sum, count) => sum + count, 0) - answered;
-  return answered === 0 || others > 0 || bytes.body === answered * bodyBytes ? undefined : { meanBytes: bytes.body / answered };
+  if (answered === 0 || others > 0) return undefined;
+  // Several pages are asked for in a drawn order, and long ones are more often still on their way at the end.
+  const tolerated = deviations * (answer.sdBytes ?? 0) * (Math.sqrt(answered) + inFlight);
+  return Math.abs(bytes.body - answered * answer.bytes) <= tolerated ? undefined : { meanBytes: bytes.body / answered };
 }

@@ -14,6 +14,7 @@ import { fileLimitFor, hardFilesLimit, requireFiles } from '../servers/files-lim
 import { sharesCores, type Cores } from './cores.ts';
 import { estimatedSeconds, expectedSeconds, secondsPerRound } from './estimate.ts';
 import { groupsOf, isInTurns, otherFiles, type Group, type GroupLimits } from './groups.ts';
+import { pageFileOf } from './page-files.ts';
 import type { Metric } from './result.ts';
 
 export interface PlanOptions {
@@ -198,6 +199,7 @@ export function loadPlanFor(
   const longest = search !== undefined ? mostSteps * longestStepSeconds(sides) : sides.reduce((sum, { variant, load }) => (
     sum + expectedSeconds(load, pageOf(scenario, variant), networkOf(scenario, variant)) * (load.durationSeconds === undefined ? patience : 1) + load.timeoutSeconds
   ), 0);
+  const pageFiles = sides.map(({ variant }) => pageFileOf(scenario, variant));
   const phase = (number: number): AlternateOptions => ({
     sides: sides.map(({ variant, load }, index): SideOptions => {
       const target = targets[index] as Target;
@@ -216,6 +218,7 @@ export function loadPlanFor(
     tags: { run: plan.run, round: String(round) },
     maxDurationSeconds: Math.ceil(phases * longest + (phases - 1) * pauseSeconds) + 10,
     phases: Array.from({ length: phases }, (_, index) => phase(index + 1)),
+    ...(pageFiles.every((file) => file === null) ? {} : { pageFiles }),
     ...(pauseSeconds === 0 ? {} : { pauseSeconds }),
     ...(search === undefined ? {} : { search }),
   };

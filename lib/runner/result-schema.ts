@@ -88,7 +88,7 @@ const countOrAbsent = orAbsent(figure);
 const load = v.pipe(
   v.custom(isObject, 'has to be an object'),
   v.objectWithRest({
-    command: orAbsent(text), protocol, threads: count, ...each(['streams', 'rate', 'durationSeconds', 'requests'], countOrAbsent), searched: orAbsent(trueOrAbsent),
+    command: orAbsent(text), protocol, threads: count, ...each(['streams', 'rate', 'durationSeconds', 'requests', 'pages'], countOrAbsent), searched: orAbsent(trueOrAbsent),
     asWritten: orAbsent(open({ threads: count, ...each(['durationSeconds', 'requests'], countOrAbsent) })),
   }, v.unknown(), 'is missing'),
 ) as unknown as Form<VariantResult['load']>;

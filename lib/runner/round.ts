@@ -8,10 +8,10 @@ import { whole } from '../format.ts';
 import type { PhaseOutcome } from '../k6/load-plan.ts';
 import type { LinkCounts, LinkReport } from '../network/link-messages.ts';
 import { openNetwork, type Network } from '../network/network.ts';
-import { configOf, networkOf, pageOf, programOf } from '../scenario/catalogue.ts';
+import { configOf, isOwn, networkOf, pageOf, programOf } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
 import type { Page, ServerName, Within } from '../scenario/model.ts';
-import { endWithUs, isStarted, startServer, stoppedIn, watchUpstreams, whyNotStoppable, workersFor, type Answer, type RunningServer } from '../servers/index.ts';
+import { endWithUs, isStarted, startServer, stoppedIn, waitUntilServing, waitUntilServingInside, watchUpstreams, whyNotStoppable, workersFor, type Answer, type RunningServer } from '../servers/index.ts';
 import { checkRound, serverSamplePoints, type RoundIntegrity, type Store } from '../store/index.ts';
 import { machineClock } from './clock.ts';
 import { sharesCores, type Cores } from './cores.ts';
@@ -71,6 +71,8 @@ export interface VariantRound {
 export interface Attempt {
   /** Names it, in folders and tags. */
   round: number;
+  /** What the servers answered when they were tried: of several pages a round asks for the first one only. */
+  tried?: ReadonlyMap<string, Tried>;
   /** Absent where nothing is searched for. */
   search?: SearchRound;
   /** Called when a step of a search is over. */
@@ -117,9 +119,21 @@ export async function tryServers(context: RunContext): Promise<ReadonlyMap<strin
 
 async function tryServer(context: RunContext, planned: PlannedVariant, folder: string): Promise<Tried> {
   const { server, network, stop } = await openStage(context, planned, folder).catch((error: unknown) => withName(planned.variant.name, error));
-  const whyAlone = isStarted(server) ? whyNotStoppable(server.pid, server.processes()) : undefined;
-  await stop();
-  return { server: serverFacts(planned, server), answer: server.answer, settings: network?.settings ?? [], whyAlone };
+  try {
+    const answer = await answerOfAll(context, planned, server, network).catch((error: unknown) => withName(planned.variant.name, error));
+    const whyAlone = isStarted(server) ? whyNotStoppable(server.pid, server.processes()) : undefined;
+    return { server: serverFacts(planned, server), answer, settings: network?.settings ?? [], whyAlone };
+  } finally {
+    await stop();
+  }
+}
+
+/** Asks for all pages, where there are several. */
+async function answerOfAll({ plan: { scenario }, interrupt: { signal } }: RunContext, { variant, load }: PlannedVariant, { origin, answer }: RunningServer, network: Network | null): Promise<Answer> {
+  const page = pageOf(scenario, variant);
+  if (page.weights === undefined) return answer;
+  const check = { origin, page, protocol: load.protocol, request: load, tls: load.tls, allPages: true as const, anyLength: isOwn(variant.server) ? true as const : undefined };
+  return network === null ? waitUntilServing(check, signal) : waitUntilServingInside(network.server.enter, check, signal);
 }
 
 /** What the result says of a server. */
@@ -162,7 +176,7 @@ export async function runGroup(context: RunContext, group: Group, place: number,
       const search = within === undefined ? undefined : searched(planned, measurement, all, server, side, within);
       const phases = search === undefined ? all : [all[search.found.step] as Phase];
       if (search !== undefined) requireSound(planned, measurement, { all, told: phases }, server, alarms[side] as LogAlarms);
-      return { planned, server, measurement, all, phases, search, otherBodies: bodiesDiffer(planned, all, server), alarms: alarms[side] as LogAlarms };
+      return { planned, server, measurement, all, phases, search, otherBodies: bodiesDiffer(planned, all, answerOf(planned, server)), alarms: alarms[side] as LogAlarms };
     });
     const outcomes = new Map<string, VariantRound>();
     for (const { planned, server, measurement, all, phases, search, otherBodies, alarms } of sound) {
@@ -178,6 +192,10 @@ export async function runGroup(context: RunContext, group: Group, place: number,
     await stopAll(stages);
     await release?.();
     for (const unguard of unguards) unguard();
+  }
+
+  function answerOf({ variant }: PlannedVariant, { answer }: RunningServer): Answer {
+    return pageOf(context.plan.scenario, variant).weights === undefined ? answer : attempt.tried?.get(variant.name)?.answer ?? answer;
   }
 
   /** @throws UserError where no rate keeps the limit */

@@ -120,10 +120,10 @@ export async function runRounds(context: RunContext, environment: Environment, e
     try {
       steps = [];
       const attempt: Omit<Attempt, 'onLoad'> = {
-        round: attempts, ...(plan.within === undefined ? {} : { search: { known: ratesSoFar(), seed: `${plan.run} ${attempts}` } }),
-        onStep(tried) {
-          steps.push(...tried);
-          events.stepped({ round: place, steps: tried });
+        round: attempts, tried, ...(plan.within === undefined ? {} : { search: { known: ratesSoFar(), seed: `${plan.run} ${attempts}` } }),
+        onStep(more) {
+          steps.push(...more);
+          events.stepped({ round: place, steps: more });
         },
       };
       const outcomes = await runRound({ ...context, plan: { ...plan, groups } }, events, place, soFar, attempt);

@@ -3,7 +3,7 @@ import { hundredths, whole } from '../format.ts';
 import type { LinkCounts, LinkReport } from '../network/link-messages.ts';
 import { isOwn } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
-import type { RunningServer } from '../servers/index.ts';
+import type { Answer, RunningServer } from '../servers/index.ts';
 import { clockStepIn, Disturbance, gapIn, otherBodiesIn, RoundFailure, standstillIn, throttlingIn } from './disturbance.ts';
 import type { PlannedVariant } from './plan.ts';
 import type { LoadResult, Phase } from './result.ts';
@@ -36,11 +36,11 @@ export function requireSound(
  * it; a config of one's own may make its pages up, and a percent of their length is not seen in requests/s.
  * @throws RoundFailure where they have to be the same
  */
-export function bodiesDiffer({ variant }: Pick<PlannedVariant, 'variant'>, phases: readonly Phase[], { answer: { bytes: bodyBytes } }: RunningServer): boolean {
-  const found = phases.flatMap((phase) => otherBodiesIn(phase, bodyBytes) ?? [])[0];
+export function bodiesDiffer({ variant }: Pick<PlannedVariant, 'variant'>, phases: readonly Phase[], answer: Pick<Answer, 'bytes' | 'sdBytes'>): boolean {
+  const found = phases.flatMap((phase) => otherBodiesIn(phase, answer) ?? [])[0];
   if (found === undefined) return false;
-  if (isOwn(variant.server)) return Math.abs(found.meanBytes - bodyBytes) > 0.01 * bodyBytes;
-  throw new RoundFailure(`${variant.name}: bodies had ${hundredths(found.meanBytes)} B on average, and the page has ${whole(bodyBytes)} B: it changed during the load`);
+  if (isOwn(variant.server)) return Math.abs(found.meanBytes - answer.bytes) > 0.01 * answer.bytes;
+  throw new RoundFailure(`${variant.name}: bodies had ${hundredths(found.meanBytes)} B on average, and the page has ${whole(answer.bytes)} B: it changed during the load`);
 }
 
 /** Where the load has a window, packets are counted at its ends, and what is on its way after them is of no matter. */

@@ -38,11 +38,14 @@ function problemOf(scenario: Scenario): string | undefined {
   return problemOfShare(scenario) ?? problemOfFurtherComparisons(scenario);
 }
 
-function problemOfPage({ docroot, path, host }: Page): string | undefined {
+function problemOfPage({ docroot, path, host, weights = { [path]: 1 } }: Page): string | undefined {
   if (docroot === '') return 'docroot is empty: name a folder of server-configs/www/, or a path such as ./www';
   if (docroot !== undefined && !isPath(docroot) && docroot.includes('/')) return `docroot "${docroot}": write ./${docroot} for a folder beside the scenario`;
-  if (!path.startsWith('/')) return `path "${path}" has to begin with /`;
-  if (/[\s#\0]/.test(path)) return `path "${path}" has a blank or a # in it: write it as %20 or %23`;
+  if (!Object.hasOwn(weights, path)) return `path "${path}" has to be one of weights`;
+  for (const one of Object.keys(weights)) {
+    if (!one.startsWith('/')) return `path "${one}" has to begin with /`;
+    if (/[\s#\0]/.test(one)) return `path "${one}" has a blank or a # in it: write it as %20 or %23`;
+  }
   if (host !== undefined && !/^[^\s/\0]+$/.test(host)) return `host "${host}" has to be a name such as www.example.com`;
   return undefined;
 }

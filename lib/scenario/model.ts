@@ -202,7 +202,9 @@ export interface Page {
   path: string;
   /** Of its URL, as the request's Host or :authority says it; absent: the server's address. */
   host?: string;
-  /** The exact length that its body must have; of a config of a person's own, what it had when it was tried. */
+  /** Several pages, `path` among them: how often each is asked for beside the others, a whole number. All are tried before the first round. */
+  weights?: Readonly<Record<string, number>>;
+  /** The exact length that its body must have, or of several their mean by weight, rounded; of a config of a person's own, what it had when it was tried. */
   bodyBytes: number;
   /** That it has to be answered with; default 200. Under load, answers of another class (4xx of 404) have failed. */
   status?: number;

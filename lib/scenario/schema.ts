@@ -5,6 +5,7 @@ import {
   type Form, type ObjectForm,
 } from '../form.ts';
 import type { AddressServer, CommandServer, ConfiguredServer, LinkDirection, LoadProfile, NetworkSpec, Page, Published, PublishedDistribution, Scenario, ServerSpec, TlsOffer, Variant, Within } from './model.ts';
+import { mostPages, mostWeight, type PageWeights } from './page-list.ts';
 
 /** Rounds that a run may have, by a scenario or a flag. */
 export const mostRounds = 1000;
@@ -35,7 +36,8 @@ const loadProfile = exactly<LoadProfile>()(closed({
   method: orAbsent(text), headers: orAbsent(headers), body: orAbsent(text),
 }));
 
-const page = exactly<Page>()(closed({ docroot: orAbsent(text), path: text, host: orAbsent(text), bodyBytes: count, status: orAbsent(whole(200, 599)) }));
+const weights = exactly<PageWeights>()(v.pipe(v.record(text, whole(1, mostWeight), 'has to be an object of weights by path'), v.check((all) => Object.keys(all).length <= mostPages, `has to have at most ${mostPages} paths`)));
+const page = exactly<Page>()(closed({ docroot: orAbsent(text), path: text, host: orAbsent(text), weights: orAbsent(weights), bodyBytes: count, status: orAbsent(whole(200, 599)) }));
 
 const configuredServer = exactly<ConfiguredServer>()(closed({
   name: oneOf(['nginx', 'h2o', 'nghttpd']), config: texts,

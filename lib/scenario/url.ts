@@ -27,6 +27,16 @@ export function urlParts(text: string, where: string): UrlParts {
   };
 }
 
+/** Of a URL, or of a path, which begins with /. `where` starts the message. Throws UserError (exit code 2) for what is neither. */
+export function pathOrUrl(text: string, where: string): Partial<UrlParts> & { path: string } {
+  if (!text.startsWith('/') && !text.includes('://')) throw new UserError(`${where}: "${text}" is no URL such as http://localhost/index.html, and no path such as /index.html`, 2);
+  try {
+    return text.startsWith('/') ? { path: urlParts(`http://localhost${text}`, where).path } : urlParts(text, where);
+  } catch (error) {
+    throw error instanceof UserError ? new UserError(error.message, 2) : error;
+  }
+}
+
 /** The name that TLS asks for (SNI) where a request says this Host; undefined for an address, which is no name. */
 export function serverNameOf(host: string | undefined): string | undefined {
   const name = host?.replace(/:\d+$/, '') ?? '';

@@ -13,6 +13,8 @@ import { start } from './start.ts';
 export { endWithUs, whyNotStoppable } from './freeze.ts';
 export { readOwnConfig } from './own/own-config.ts';
 export type { Listen, OwnConfig } from './own/listens.ts';
+export { waitUntilServingInside } from './ready-inside.ts';
+export { waitUntilServing } from './ready-pages.ts';
 export { waitUntilReady } from './ready.ts';
 export { temporaryFolder } from './scratch.ts';
 export { isStarted, type Answer, type ConfiguredRunning, type RunningServer, type StartedServer, type StartOptions, type UpstreamAddress } from './server.ts';

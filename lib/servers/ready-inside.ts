@@ -9,10 +9,10 @@ import type { Answer } from './server.ts';
 export type ReadyAnswer = { answer: Answer } | { problem: string };
 
 /**
- * As waitUntilReady, in a process that is started in the network.
+ * As waitUntilServing, in a process that is started in the network.
  * @param enter as in ServerSide
  */
-export async function waitUntilReadyInside(enter: readonly string[], check: ReadyCheck, signal: AbortSignal): Promise<Answer> {
+export async function waitUntilServingInside(enter: readonly string[], check: ReadyCheck, signal: AbortSignal): Promise<Answer> {
   const script = fileURLToPath(new URL('./ready-child.ts', import.meta.url));
   const args = ['--import', import.meta.resolve('tsx'), script];
   const { code, stdout, stderr } = await run({ before: enter, command: process.execPath, args, input: JSON.stringify(check), signal });

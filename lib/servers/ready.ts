@@ -1,7 +1,7 @@
 // Waits until a started server answers as it should.
 import { once } from 'node:events';
-import { request as requestPlain, type IncomingMessage } from 'node:http';
-import { connect, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from 'node:http2';
+import { request as requestPlain, type Agent, type IncomingMessage } from 'node:http';
+import { connect, type ClientHttp2Session, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from 'node:http2';
 import { request as requestSecure } from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ConnectionOptions } from 'node:tls';
@@ -24,7 +24,9 @@ export interface ReadyCheck {
   /** As the load makes it; default: a GET without a body. */
   request?: StartOptions['request'] | undefined;
   /** The page may have another length than it had. */
-  anyLength?: true;
+  anyLength?: true | undefined;
+  /** All of several pages are asked for, and not only the first. */
+  allPages?: true;
   /** Nobody starts it: what breaks or refuses the connection is told at once. */
   isThere?: true;
   /** Whom the server became, where root started it. */
@@ -67,8 +69,9 @@ export async function waitUntilReady(check: ReadyCheck, signal: AbortSignal, lim
 }
 
 function requireRight({ status, bytes, location }: Answer, url: string, check: ReadyCheck): void {
-  const { page: { docroot, host, bodyBytes, status: expected = 200 }, anyLength } = check;
-  if (status === expected && (anyLength || (bodyBytes ?? bytes) === bytes)) return;
+  const { page: { docroot, host, weights, bodyBytes, status: expected = 200 }, anyLength } = check;
+  // Of several pages it is their mean.
+  if (status === expected && (anyLength || weights !== undefined || (bodyBytes ?? bytes) === bytes)) return;
   const asked = host === undefined ? url : `${url} (host ${host})`;
   if (status === expected) throw new UserError(`${asked} answers with ${bytes} bytes instead of ${bodyBytes}: it is not the page that is to be measured`);
   const where = location === '' ? '' : ` to ${location}`;
@@ -92,14 +95,14 @@ function requireFit(url: string, protocol: Protocol): void {
   if (protocol === 'h2c' && secure) throw new UserError(`the load is HTTP/2 without TLS (h2c), and the server's config has TLS: choose a config without it, or the protocol h2`);
 }
 
-interface Question extends NonNullable<StartOptions['request']> { url: string; host: string | undefined }
+export interface Question extends NonNullable<StartOptions['request']> { url: string; host: string | undefined }
 
-type Answered = Omit<Answer, 'seconds'>;
+export type Answered = Omit<Answer, 'seconds'>;
 
-type SecureOptions = ConnectionOptions & { rejectUnauthorized: false };
+export type SecureOptions = ConnectionOptions & { rejectUnauthorized: false };
 
 /** @param host that is asked for: its name, when it is one, is the one that TLS asks for too (SNI) */
-function secureOptions({ minVersion, maxVersion, ciphers, curves }: TlsOffer = {}, host?: string): SecureOptions {
+export function secureOptions({ minVersion, maxVersion, ciphers, curves }: TlsOffer = {}, host?: string): SecureOptions {
   const servername = serverNameOf(host);
   return {
     rejectUnauthorized: false,
@@ -114,16 +117,21 @@ function secureOptions({ minVersion, maxVersion, ciphers, curves }: TlsOffer = {
 
 const tls13Suites = ['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256'];
 
-/** On a connection of its own, as the next one too, so that none stays open when the load starts. */
-async function askHttp1({ url, host, method = 'GET', headers, body }: Question, signal: AbortSignal, secure: SecureOptions): Promise<Answered> {
-  const options = { agent: false, signal, method, headers: { ...(host === undefined ? {} : { host }), ...headers, 'user-agent': readyUserAgent } };
+/** On a connection of its own, as the next one too, so that none stays open when the load starts, or on those of an agent. */
+export async function askHttp1({ url, host, method = 'GET', headers, body }: Question, signal: AbortSignal, secure: SecureOptions, agent: Agent | false = false): Promise<Answered> {
+  const options = { agent, signal, method, headers: { ...(host === undefined ? {} : { host }), ...headers, 'user-agent': readyUserAgent } };
   const request = url.startsWith('https:') ? requestSecure(url, { ...options, ...secure }) : requestPlain(url, options);
   request.end(body);
   const [response] = (await once(request, 'response')) as [IncomingMessage];
   return { status: response.statusCode ?? 0, ...told(response.headers), bytes: await lengthOf(response) };
 }
 
-async function askHttp2({ url, host, method = 'GET', headers: asked, body }: Question, signal: AbortSignal, secure: SecureOptions): Promise<Answered> {
+async function askHttp2(question: Question, signal: AbortSignal, secure: SecureOptions): Promise<Answered> {
+  return overHttp2(question.url, signal, secure, (session) => askOn(session, question, signal));
+}
+
+/** What is asked on one connection, which is closed then. */
+export async function overHttp2<T>(url: string, signal: AbortSignal, secure: SecureOptions, ask: (session: ClientHttp2Session) => Promise<T>): Promise<T> {
   const session = connect(url, secure);
   // One that comes when nobody waits for it is told by the stream too.
   session.on('error', () => undefined);
@@ -131,19 +139,23 @@ async function askHttp2({ url, host, method = 'GET', headers: asked, body }: Que
     await once(session, 'connect', { signal });
     // Node goes on without ALPN; the load will not.
     if (url.startsWith('https:') && session.alpnProtocol !== 'h2') throw noHttp2;
-    const { pathname, search } = new URL(url);
-    const stream = session.request({
-      ':method': method, ':path': pathname + search, ...(host === undefined ? {} : { ':authority': host }),
-      ...http2Headers(asked), 'user-agent': readyUserAgent,
-    }, { signal, endStream: body === undefined });
-    if (body !== undefined) stream.end(body);
-    const closed = once(stream, 'close').then(() => { throw new Error('the connection was closed'); });
-    closed.catch(() => undefined); // It also closes after the answer.
-    const [headers] = (await Promise.race([once(stream, 'response'), closed])) as [IncomingHttpHeaders & IncomingHttpStatusHeader];
-    return { status: headers[':status'] ?? 0, ...told(headers), bytes: await lengthOf(stream) };
+    return await ask(session);
   } finally {
     session.destroy();
   }
+}
+
+export async function askOn(session: ClientHttp2Session, { url, host, method = 'GET', headers: asked, body }: Question, signal: AbortSignal): Promise<Answered> {
+  const { pathname, search } = new URL(url);
+  const stream = session.request({
+    ':method': method, ':path': pathname + search, ...(host === undefined ? {} : { ':authority': host }),
+    ...http2Headers(asked), 'user-agent': readyUserAgent,
+  }, { signal, endStream: body === undefined });
+  if (body !== undefined) stream.end(body);
+  const closed = once(stream, 'close').then(() => { throw new Error('the connection was closed'); });
+  closed.catch(() => undefined); // It also closes after the answer.
+  const [headers] = (await Promise.race([once(stream, 'response'), closed])) as [IncomingHttpHeaders & IncomingHttpStatusHeader];
+  return { status: headers[':status'] ?? 0, ...told(headers), bytes: await lengthOf(stream) };
 }
 
 function told({ 'content-encoding': encoding = '', 'content-type': type = '', location = '' }: IncomingHttpHeaders): Pick<Answer, 'encoding' | 'type' | 'location'> {

@@ -7,8 +7,9 @@ export type Protocol = LoadProfile['protocol'];
 /** What a server answered to the request that the load makes, when it was tried. */
 export interface Answer {
   status: number;
-  /** Of the body, as it was sent. */
+  /** Of the body, as it was sent; where several pages were asked for, their mean by weight, and the standard deviation around it. */
   bytes: number;
+  sdBytes?: number;
   /** Its headers Content-Encoding, Content-Type and Location; '' without. */
   encoding: string;
   type: string;

@@ -13,7 +13,7 @@ import { fileLimitFor, hardFilesLimit } from './files-limit.ts';
 import { watchLifecycle, whileItRuns } from './lifecycle.ts';
 import { ownComplaint } from './own/complaint.ts';
 import { AddressInUse, freePort, onPort, portProblem, untilItHasThePort, type Address } from './ports.ts';
-import { waitUntilReadyInside } from './ready-inside.ts';
+import { waitUntilServingInside } from './ready-inside.ts';
 import { waitUntilReady, type ReadyCheck } from './ready.ts';
 import { requireRunnable, unprivilegedUser } from './rights.ts';
 import { makeScratch, type Scratch } from './scratch.ts';
@@ -220,7 +220,7 @@ function folderOf(files: Files, { workingFolder }: AdoptedConfig): string {
 }
 
 async function untilServing(check: ReadyCheck, { network, binary }: StartHere, at: Address, pid: number, signal: AbortSignal): Promise<Answer> {
-  const answer = await (network === undefined ? waitUntilReady(check, signal) : waitUntilReadyInside(network.enter, check, signal));
+  const answer = await (network === undefined ? waitUntilReady(check, signal) : waitUntilServingInside(network.enter, check, signal));
   await untilItHasThePort(pid, at, binary, signal);
   return answer;
 }

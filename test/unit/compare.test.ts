@@ -1,13 +1,14 @@
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { compareCommand } from '../../lib/cli/compare.ts';
 import { isLoopback, namesOf, readSides, requirePermission, type Given, type Source } from '../../lib/cli/compare-given.ts';
 import { comparisonOf, sameSides, type Launch, type Tried } from '../../lib/cli/compare-scenario.ts';
 import { sidesOf, type Side } from '../../lib/cli/compare-sides.ts';
 import { ofSides } from '../../lib/cli/of-sides.ts';
 import { isRunnable } from '../../lib/scenario/catalogue.ts';
+import { readPageList } from '../../lib/scenario/page-list.ts';
 import type { Answer, Listen, OwnConfig } from '../../lib/servers/index.ts';
 
 const plain: Listen = { port: 80, tls: false, http2: false, hosts: [] };
@@ -17,10 +18,10 @@ const config = (server: OwnConfig['server'], ...listens: Listen[]): OwnConfig =>
 const configSide = (name: string, of: OwnConfig): Given => ({ name, given: `${name}.conf`, source: { kind: 'config', config: { ...of, file: `/x/${name}.conf` } } });
 const commandSide = (name: string, command: string): Given => ({ name, given: name, source: { kind: 'command', command, program: command.split(' ')[0] as string } });
 const addressSide = async (url: string): Promise<Given> => (await readSides([url, 'x=http://localhost/'], 'compare'))[0] as Given;
-/** As the flags --url and --load. */
-interface Asked { url?: string; load?: string | string[] }
-const asked = ({ url, load = [] }: Asked, given: readonly Given[]): Parameters<typeof sidesOf>[1] => (
-  { ...(url === undefined ? {} : { url }), load: ofSides('--load', [load].flat(), given.map(({ name }) => name)) });
+/** As the flags --url, --urls and --load. */
+interface Asked { url?: string; urls?: string; load?: string | string[] }
+const asked = ({ url, urls, load = [] }: Asked, given: readonly Given[]): Parameters<typeof sidesOf>[1] => (
+  { ...(url === undefined ? {} : { url }), ...(urls === undefined ? {} : { urls: readPageList('--urls', urls) }), load: ofSides('--load', [load].flat(), given.map(({ name }) => name)) });
 const sidesFor = (given: readonly Given[], wanted: Asked = {}, threads = 1): Side[] => sidesOf(given, asked(wanted, given), threads);
 const sides = (one: OwnConfig, other: OwnConfig, wanted: Asked = {}, threads = 1): [Side, Side] => sidesFor([configSide('a', one), configSide('b', other)], wanted, threads) as [Side, Side];
 const asTheyAre = (): Launch => ({});
@@ -29,6 +30,14 @@ const nginx = config('nginx', plain);
 const nginxH2 = config('nginx', h2);
 const nghttpd = config('nghttpd', { ...plain, port: 8080, http2: true, http2Only: true });
 const both = config('nginx', plain, h2);
+
+/** The path of a list of pages. */
+function listFile(text: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'compare-list-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  writeFileSync(join(folder, 'urls'), text);
+  return join(folder, 'urls');
+}
 
 describe('without a load of the person\'s', () => {
   test.each<[string, OwnConfig, OwnConfig, string[], string[]]>([
@@ -70,7 +79,7 @@ describe('the address is', () => {
     [nginx, { url: 'index.html' }, /^--url: "index\.html" is no URL such as http:\/\/localhost\/index\.html, and no path such as \/index\.html$/],
     [nginx, { url: 'ftp://localhost/' }, /^--url: "ftp:\/\/localhost\/" is no URL/],
     [nginx, { url: '/a', load: 'wrk http://localhost/b' }, /^--url and the URL in --load: leave one of them out$/],
-    [nginx, { load: 'wrk2 -c 100' }, /^--load: there is no load generator "wrk2" here: did you mean wrk\?/],
+    [nginx, { load: 'wkr -c 100' }, /^--load: there is no load generator "wkr" here: did you mean wrk\?/],
     [nginx, { load: 'wrk -s a.lua' }, /^--load: wrk: -s cannot be honoured here/],
     [nginx, { load: 'h2load -n 1' }, /^--load: h2load -n 1 is HTTP\/2 without TLS, and a\.conf does not speak HTTP\/2 on port 80: take wrk, or h2load --h1$/],
     [config('h2o', tls), { load: 'h2load -n 1' }, /^--load: h2load -n 1 is HTTP\/2 over TLS, and a\.conf does not speak HTTP\/2 on port 443/],
@@ -97,6 +106,25 @@ test('what is asked for: path, query and host of the URL; a Host header is stron
   expect(pageOf({ load: 'wrk http://www.example.com/a' })).toEqual({ path: '/a', host: 'www.example.com' });
   expect(pageOf({ url: 'http://www.example.com/a', load: 'wrk -H Host:b.example' })).toEqual({ path: '/a', host: 'b.example' });
   expect(pageOf({ url: 'http://10.0.0.1/a' })).toEqual({ path: '/a' });
+});
+
+test('several pages come from --urls or from the load, with their address', () => {
+  const of = (one: OwnConfig, asked: Asked): object => {
+    const [{ listen, page }, { page: other }] = sides(one, one, asked);
+    expect(other).toEqual(page);
+    return { port: listen.port, page };
+  };
+  const weights = { '/': 2, '/b': 1 };
+  expect(of(nginx, { urls: listFile('/ 2\n/b') })).toEqual({ port: 80, page: { path: '/', weights } });
+  expect(of(both, { urls: listFile('/ 2\nhttps://a.example/b') })).toEqual({ port: 443, page: { path: '/', host: 'a.example', weights } });
+  expect(of(nginx, { load: `h2load --h1 -i ${listFile('/\n/b\n/')}` })).toEqual({ port: 80, page: { path: '/', weights } });
+  expect(of(nginx, { urls: listFile('/b 7'), load: 'wrk -c 3 -t 1' })).toEqual({ port: 80, page: { path: '/b' } });
+  for (const [asked, message] of [
+    [{ urls: listFile('/'), url: '/' }, /^--url and --urls: leave one of them out$/],
+    [{ urls: listFile('/'), load: 'wrk http://localhost/' }, /^--urls and the URL in --load: leave one of them out$/],
+    [{ urls: listFile('https://a.example/') }, /^--urls says https:\/\/, and a\.conf has no TLS on port 80/],
+    [{ urls: listFile('/ x') }, /^--urls \S+, line 1: the weight "x" has to be/],
+  ] as const) expect(() => of(nginx, asked)).toThrow(expect.objectContaining({ message: expect.stringMatching(message), exitCode: 2 }));
 });
 
 test('a load goes to each side over what it speaks', () => {

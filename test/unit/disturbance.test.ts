@@ -226,7 +226,7 @@ describe('a server that stood still', () => {
 describe('bodies', () => {
   const answered = (responses: Record<string, number>, body: number): { meanBytes: number } | undefined => {
     const one = phase({ requests: 1000 });
-    return otherBodiesIn({ responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0, ...responses }, bytes: { ...one.bytes, body } }, 612);
+    return otherBodiesIn({ responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0, ...responses }, bytes: { ...one.bytes, body }, inFlight: 0 }, { bytes: 612 });
   };
 
   test.each<[string, Record<string, number>, number, number | undefined]>([
@@ -238,6 +238,14 @@ describe('bodies', () => {
 
   test('of a page without any, as it answers to HEAD', () => {
     const one = phase({ requests: 10 });
-    expect(otherBodiesIn({ ...one, bytes: { ...one.bytes, body: 0 } }, 0)).toBeUndefined();
+    expect(otherBodiesIn({ ...one, bytes: { ...one.bytes, body: 0 } }, { bytes: 0 })).toBeUndefined();
+  });
+
+  test.each([
+    [614_999, 0, undefined], [618_000, 0, 618], [611_000, 0, undefined], [600_000, 0, 600], [600_000, 60, undefined],
+  ])('of several pages: %i bytes, %i in flight', (body, inFlight, meanBytes) => {
+    const one = phase({ requests: 1000, responses: { '2xx': 1000, '3xx': 0, '4xx': 0, '5xx': 0 } });
+    // Five times 30 × √1000 are 4,743.
+    expect(otherBodiesIn({ ...one, inFlight, bytes: { ...one.bytes, body } }, { bytes: 612.5, sdBytes: 30 })?.meanBytes).toBe(meanBytes);
   });
 });

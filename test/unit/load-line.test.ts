@@ -10,6 +10,12 @@ writeFileSync(join(folder, 'body.json'), '{"a":1}');
 writeFileSync(join(folder, 'large'), 'x'.repeat(16 * 1024 + 1));
 writeFileSync(join(folder, 'binary'), Buffer.from([0xff, 0xfe, 0x00]));
 writeFileSync(join(folder, 'empty'), '');
+writeFileSync(join(folder, 'list'), 'GET http://a.example/\r\nGET http://a.example/b\r\n\r\nGET http://a.example/\r\n');
+writeFileSync(join(folder, 'urls'), 'https://a.example/\n/b\n');
+writeFileSync(join(folder, 'headers'), 'GET http://a/\nX-Key: 1\n');
+writeFileSync(join(folder, 'body'), 'POST http://a/\n@file\n');
+writeFileSync(join(folder, 'methods'), '# two\nGET http://a/\nHEAD http://a/\n');
+writeFileSync(join(folder, 'hosts'), 'GET http://a/\nGET http://b/\n');
 vi.stubEnv('INIT_CWD', folder);
 afterAll(() => {
   vi.unstubAllEnvs();
@@ -60,12 +66,18 @@ describe('the line', () => {
   });
 
   test.each([
-    ['', /^give the command line of a load generator, such as "wrk -c 100 -d 10": wrk, h2load, ab, weighttp, vegeta$/],
+    ['', /^give the command line of a load generator, such as "wrk -c 100 -d 10": wrk, wrk2, h2load, ab, weighttp, vegeta$/],
     ['   ', /^give the command line/],
     ['time', /^give the command line/],
     ['# wrk -c 1', /^give the command line/],
-    ['-c 100 -d 10', /^there is no load generator "-c" here: did you mean \w+\? There are wrk, h2load, ab, weighttp, vegeta$/],
-    ['wrk2 -c 100 -R 1000', /^there is no load generator "wrk2" here: did you mean wrk\?/],
+    ['-c 100 -d 10', /^there is no load generator "-c" here: did you mean \w+\? There are wrk, wrk2, h2load, ab, weighttp, vegeta$/],
+    ['wrk2 -c 100', /^wrk2: give the requests\/s, such as -R 1000, or take wrk, which has as many as it can$/],
+    ['h2load -w 16', /^h2load -w 16 cannot be honoured here: windows have 30 bits, as h2load's by default$/],
+    ['h2load -w30 -W 20', /^h2load -W 20 cannot be honoured here/],
+    ['wrk -R 0', /^wrk -R 0 has to be a whole number above 0$/],
+    ['wrk --conections 100', /^wrk: --conections cannot be honoured here \(did you mean --connections\?\); these can: -c /],
+    ['h2load -c 10 -D 1 --rps=0', /^h2load --rps 0 has to be the requests\/s of a client, such as 100$/],
+    ['h2load --h1 -c 10 -m 4', /^h2load: -m 4 would pipeline over HTTP\/1\.1, which cannot be honoured here: -c 40 without -m has as many requests at once$/],
     ['/opt/bin/h2laod -n 1', /^there is no load generator "h2laod" here: did you mean h2load\?/],
     ['hey -z 10s http://localhost/wrk', /^there is no load generator "hey" here/],
     ['taskset -c 1 wrk -c 100', /^leave "taskset -c 1" out: the line begins with wrk \(cores are given with --generator-cpus\)$/],
@@ -86,34 +98,77 @@ describe('the line', () => {
     ["wrk -H 'A: b", /^the load: a ' is open to the end of the line/],
     ['cat urls | wrk', /^wrk: leave "cat … \|" out/],
     ['cat a | sort | vegeta attack', /^there is no load generator "cat" here/],
-    ['wrk -c 100 -s post.lua http://localhost/', /^wrk: -s cannot be honoured here; these can: -c -t -d -H --timeout --latency -T -L$/],
-    ['wrk http://a/ http://b/', /^wrk: "http:\/\/a\/" and "http:\/\/b\/": one URL at a time$/],
+    ['wrk -c 100 -s post.lua http://localhost/', /^wrk: -s cannot be honoured here: no script is run\. Several pages are --urls FILE, headers -H; for another method or a body take a line of ab/],
+    ['wrk http://a/ http://b/', /^wrk: "http:\/\/a\/" and "http:\/\/b\/": one URL or list at a time; several URLs go into a file, --urls FILE$/],
     ['wrk 100', /^wrk: "100" is no URL/],
     ['wrk ftp://a/', /^wrk: "ftp:\/\/a\/" is no URL/],
     ['wrk http://', /^wrk: "http:\/\/" is no URL/],
     ['wrk http://a:99999/', /is no URL/],
     ['wrk http://me:secret@a/', /^wrk: a user name in a URL cannot be honoured here/],
-    ['h2load -i urls.txt', /^h2load: -i cannot be honoured/],
+    ['h2load -i none.txt', /^h2load -i none\.txt: there is no such file$/],
+    ['h2load -i list http://a/', /^h2load: -i list and "http:\/\/a\/": one URL or list at a time/],
     ['vegeta report', /^vegeta: only "vegeta attack" makes load/],
     ['vegeta', /^vegeta: only "vegeta attack" makes load/],
     ['vegeta attack http://a/ -duration=1s', /^vegeta: "http:\/\/a\/": write the URL as echo/],
-    ['vegeta attack -targets=list -duration=1s', /^vegeta: -targets cannot be honoured/],
-    ['cat targets | vegeta attack -duration=1s', /^vegeta: targets from cat cannot be honoured here: write echo "GET URL" \| vegeta attack …$/],
-    ['echo http://a/ | vegeta attack -duration=1s', /^vegeta: "http:\/\/a\/" has to be one method and URL/],
-    ['echo | vegeta attack -duration=1s', /^vegeta: "" has to be one method/],
-    ['echo get http://a/ | vegeta attack -duration=1s', /^vegeta: get has to be a method/],
-    [String.raw`echo -e "GET http://a/\nX: y" | vegeta attack -duration=1s`, /^vegeta: "GET http:\/\/a\/ X: y" has to be one method and URL/],
+    ['vegeta attack -targets=none -duration=1s', /^vegeta -targets none: there is no such file$/],
+    ['echo "GET http://a/" | vegeta attack -targets=list -duration=1s', /^vegeta: echo … \| and -targets list: one URL or list at a time/],
+    ['vegeta attack -targets=headers -duration=1s', /^vegeta -targets headers, line 2: "X-Key: 1" has to be one method and URL, .*headers are given with -header/],
+    ['vegeta attack -targets=body -duration=1s', /^vegeta -targets body, line 2: "@file" has to be one method and URL, .*a body with -body/],
+    ['vegeta attack -targets=methods -duration=1s', /^vegeta -targets methods, line 3: HEAD after GET: all targets have to have one method here$/],
+    ['vegeta attack -targets=hosts -duration=1s', /^vegeta -targets hosts, line 2: http:\/\/b\/ has another scheme, host or port than http:\/\/a\/ \(line 1\)/],
+    ['vegeta attack -targets=empty -duration=1s', /^vegeta -targets empty has no target: write one, such as GET http:\/\/localhost\/$/],
+    ['vegeta attack -targets=list -format=json -duration=1s', /^vegeta -format json cannot be honoured here/],
+    ['cat targets | vegeta attack -duration=1s', /^cat targets: there is no such file$/],
+    ['sort targets | vegeta attack -duration=1s', /^vegeta: targets from sort cannot be honoured here: write echo "GET URL" \| vegeta attack …, or -targets FILE$/],
+    ['echo http://a/ | vegeta attack -duration=1s', /^vegeta, line 1: "http:\/\/a\/" has to be one method and URL/],
+    ['echo | vegeta attack -duration=1s', /^vegeta has no target: write one/],
+    ['echo get http://a/ | vegeta attack -duration=1s', /^vegeta, line 1: get has to be a method/],
+    [String.raw`echo -e "GET http://a/\nX: y" | vegeta attack -duration=1s`, /^vegeta, line 2: "X: y" has to be one method and URL/],
     ['echo "GET http://a/" | vegeta attack -duration=1s | vegeta report -type="hist[1,2]"', /^vegeta: buckets have to be/],
     ['h2load --ciphers=HIGH', /^h2load --ciphers HIGH cannot be honoured here; these can: ECDHE-ECDSA-AES128-GCM-SHA256 /],
     ['h2load --groups X25519:X448', /^h2load --groups X448 cannot be honoured here; these can: X25519 P-256 P-384 P-521$/],
     ['h2load --alpn-list=h3,h2', /^h2load --alpn-list h3 cannot be honoured here: the first one has to be h2 or http\/1\.1$/],
     ['ab -n 1 -f SSL3 http://a/', /^ab -f SSL3 cannot be honoured here: TLS1\.2, TLS1\.3 or ALL$/],
-    ['h2load -d large', /^h2load -d large has 16385 bytes: a body of at most 16384/],
+    ['h2load -d large', /^h2load -d large has 16385 bytes: give a file of at most 16384/],
     ['h2load -d binary', /^h2load -d binary is not text in UTF-8/],
     ['h2load -H "TE: trailers"', /^h2load -H "TE: trailers": TE is not allowed in HTTP\/2$/],
     ['h2load -H "connection: close"', /connection is set by the load generator/],
     ['h2load -H ":method: POST"', /^h2load -H ":method: POST" has to be a header/],
   ])('"%s" is refused in one line', refused((line) => loadOfLine(line)));
+});
+
+describe('several pages', () => {
+  const listed = { url: { scheme: 'http', host: 'a.example', path: '/' }, host: 'a.example', weights: { '/': 2, '/b': 1 } };
+
+  test.each<[string, object]>([
+    ['vegeta attack -targets list -duration=1s', listed],
+    ['vegeta attack -targets=list -format=http -lazy -duration=1s', listed],
+    ['cat list | vegeta attack -targets=stdin -duration=1s', listed],
+    ['printf "GET http://a.example/\\nGET http://a.example/b\\nGET http://a.example/\\n" | vegeta attack -duration=1s', listed],
+    ['h2load -c 10 -D 1 -i urls', { url: { scheme: 'https', host: 'a.example', path: '/' }, host: 'a.example', weights: { '/': 1, '/b': 1 } }],
+  ])('of "%s"', (line, expected) => {
+    const { load: _, ...found } = loadOfLine(line);
+    expect(found).toEqual(expected);
+  });
+
+  test('are one page where all lines are the same', () => {
+    expect(loadOfLine('echo -e "HEAD http://a/\\nHEAD http://a/" | vegeta attack -duration=1s')).toEqual({
+      load: expect.objectContaining({ method: 'HEAD' }), url: { scheme: 'http', host: 'a', path: '/' }, host: 'a',
+    });
+  });
+});
+
+describe('a rate', () => {
+  test.each([
+    ['wrk2 -t2 -c100 -d30s -R2k -L http://localhost/', { connections: 100, rate: 2000, requests: 60_000 }],
+    ['wrk -R 50 -d 2 --u_latency', { connections: 10, rate: 50, requests: 100 }],
+    ['h2load -c 10 --rps 20.5 -D 4', { connections: 10, rate: 205, requests: 820 }],
+    ['h2load -c 10 --rps=20 -n 400 --h1', { protocol: 'http/1.1', rate: 200, requests: 400 }],
+  ])('of "%s"', (line, expected) => {
+    const { load } = loadOfLine(line);
+    expect(load).toMatchObject(expected);
+    expect(load).not.toHaveProperty('durationSeconds');
+  });
 });
 
 describe('the URL', () => {

@@ -34,7 +34,7 @@ describe('wrk', () => {
 
   test.each([
     ['-c 100 -s post.lua', /^wrk: -s cannot be honoured/],
-    ['-R 1000', /^wrk: -R cannot be honoured/],
+    ['-R 1000x', /^wrk -R 1000x has to be a whole number above 0/],
     ['--timeout 2ms', /^wrk --timeout 2ms has to be a time/],
     ['-H Accept', /^wrk -H "Accept" has to be a header such as/],
     ['-H ": x"', /^wrk -H ": x" has to be a header/],

@@ -6,8 +6,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { UserError } from '../../lib/errors.ts';
 import { freePort, listensOn, portProblem } from '../../lib/servers/ports.ts';
+import { waitUntilServing } from '../../lib/servers/ready-pages.ts';
 import { waitUntilReady } from '../../lib/servers/ready.ts';
-import type { Protocol } from '../../lib/servers/server.ts';
+import type { Answer, Protocol } from '../../lib/servers/server.ts';
 
 /** An address of our own in 127.0.0.0/8: the ports of 127.0.0.1 come and go with other tests' connections. */
 const quietAddress = '127.86.73.12';
@@ -65,6 +66,45 @@ it.each(['http/1.1', 'h2c'] as const)('asks as the load does, over %s', async (p
   const asking = (request?: { method?: string; headers?: Record<string, string>; body?: string }): Promise<number> => waitUntilReady({ origin, page: { path: '/' }, protocol, request }, never).then(({ bytes }) => bytes);
   expect(await asking({ method: 'POST', headers: { Host: 'example.org', 'X-Key': 'k' }, body: '1234567' })).toBe(7);
   await expect(asking()).rejects.toThrow('status 405');
+});
+
+describe.each(['http/1.1', 'h2c'] as const)('of several pages over %s', (protocol) => {
+  const weights = Object.fromEntries(Array.from({ length: 250 }, (_, index) => [`/${index}`, index === 0 ? 51 : 1]));
+  const serving = async (listener: RequestListener, more: object = {}): Promise<Answer> => {
+    const server = protocol === 'h2c' ? createHttp2Server(listener as never) : answering(listener);
+    const origin = `http://127.0.0.1:${await listening(server)}`;
+    return waitUntilServing({ origin, page: { path: '/0', weights }, protocol, allPages: true, ...more }, never);
+  };
+  // The first one, with a weight of 51, has 10 bytes, and the 249 others have 20.
+  const answer: RequestListener = ({ url }, response) => { response.end('x'.repeat(url === '/0' ? 10 : 20)); };
+
+  it('asks for each, and knows what their bodies have on average', async () => {
+    const { bytes, sdBytes } = await serving(answer);
+    expect(bytes).toBeCloseTo(18.3, 9);
+    expect(sdBytes).toBeCloseTo(10 * Math.sqrt(0.17 * 0.83), 9);
+    expect(await serving((_, response) => { response.end('12345'); })).toMatchObject({ bytes: 5, sdBytes: 0 });
+  });
+
+  it('takes the average that is to be measured, and no other', async () => {
+    const asked = (bodyBytes: number): object => ({ page: { docroot: 'nginx', path: '/0', weights, bodyBytes } });
+    expect(await serving(answer, asked(18))).toMatchObject({ bytes: expect.closeTo(18.3, 9) });
+    await expect(serving(answer, asked(10))).rejects.toThrow(/have 18\.30 bytes on average, by their weights, and bodyBytes says 10: /);
+  });
+
+  it('names those that are not served', async () => {
+    const missing: RequestListener = (request, response) => {
+      if (/^\/(7|8|77|249)$/.test(request.url ?? '')) response.statusCode = 404;
+      answer(request, response as never);
+    };
+    await expect(serving(missing)).rejects.toThrow(/^of 250 pages these are not served: \/7 \(status 404\), \/8 \(status 404\), \/77 \(status 404\) and 1 more: take them out/);
+    await expect(serving((request, response) => { if (request.url === '/9') request.socket.destroy(); else answer(request, response); })).rejects.toThrow(/^of 250 pages these are not served: \/9 \(/);
+  });
+
+  it('asks for the first one only unless it is to ask for all', async () => {
+    const asked: (string | undefined)[] = [];
+    expect(await serving((request, response) => { asked.push(request.url); answer(request, response); }, { allPages: false })).toMatchObject({ bytes: 10 });
+    expect(asked).toEqual(['/0']);
+  });
 });
 
 describe("of a config of one's own", () => {

@@ -10,6 +10,7 @@ import { orderOfRound } from '../../lib/runner/order.ts';
 import { estimatedSeconds, expectedRounds, expectedSeconds, roundsToLook } from '../../lib/runner/estimate.ts';
 import type { Group } from '../../lib/runner/groups.ts';
 import { goDuration, loadOptions, loadPlanFor, makePlan, runName, serversOf, type PlanDraft, type PlannedVariant, type PlanOptions, type Target } from '../../lib/runner/plan.ts';
+import { writePageFiles } from '../../lib/runner/page-files.ts';
 import { readPhases, RecordTail } from '../../lib/runner/record.ts';
 import { checkResultsFolder, createRunFolder, folderError, writeWhole } from '../../lib/runner/results-folder.ts';
 import { compileScript } from '../../lib/runner/script.ts';
@@ -17,6 +18,7 @@ import { startK6 } from '../../lib/runner/k6.ts';
 import { usageBetween } from '../../lib/runner/server-usage.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 import type { ConfiguredServer, LoadProfile, Scenario, Variant } from '../../lib/scenario/model.ts';
+import { readPageList } from '../../lib/scenario/page-list.ts';
 
 let folder: string;
 beforeEach(() => { folder = mkdtempSync(join(tmpdir(), 'bakeoff-test-')); });
@@ -156,6 +158,20 @@ describe('a plan', async () => {
     expect(sidesOf(own)).toMatchObject([{ method: 'POST', headers: { Host: 'example.org', Accept: 'text/html' }, body: 'x=1' }]);
     expect(sidesOf(plain)).toMatchObject([{ headers: { Accept: 'text/html' } }]);
     expect(sidesOf({ ...own, load: { ...load, headers: { hOST: 'other' } } })?.[0]?.headers).toEqual({ hOST: 'other' });
+  });
+
+  test('names the files of several pages, each list once, as they are written', async () => {
+    const [plain] = variants as [Variant];
+    const [one, other] = [{ '/': 3, '/a?b=c': 1 }, { '/': 1, '/x': 1 }];
+    const page = { docroot: 'nginx', path: '/', bodyBytes: 612 };
+    const of = (name: string, weights: Record<string, number>): Variant => ({ ...plain, name, page: { ...page, weights } });
+    const several = { ...scenario, variants: [plain, of('a', one), of('b', other), of('c', one)] };
+    const plan = makePlan(several, several.variants, cores, { quick: false, exact: false });
+    const targets = several.variants.map((_, index) => ({ url: `http://127.0.0.1:${8080 + index}/`, processGroup: 7 + index }));
+    expect(loadPlanFor({ ...plan, run }, plan.groups[0] as Group, 1, targets).pageFiles).toEqual([null, 'pages-1.txt', 'pages-2.txt', 'pages-1.txt']);
+    await writePageFiles(several, folder);
+    expect(readdirSync(folder)).toEqual(['pages-1.txt', 'pages-2.txt']);
+    expect(readPageList('--urls', join(folder, 'pages-1.txt'))).toEqual({ url: { path: '/' }, weights: one });
   });
 
   test('refuses more connections than files may be open, in one line', () => {

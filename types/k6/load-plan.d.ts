@@ -9,8 +9,10 @@ import type { SearchStart } from './rate-search.ts';
 export interface LoadOptions {
     /** What to ask for: http:// or https://. */
     url?: string;
-    /** Several addresses, asked in turn; all of one scheme, host and port. */
+    /** Several addresses of one scheme, host and port, asked for in a mixed order that the seed draws. */
     urls?: readonly string[];
+    /** Several pages of the server of `url`, instead of it: on each line a path, and how often it is asked for beside the others, a whole number (1). */
+    pages?: string;
     /**
      * http/1.0 and http/1.1 go over TLS for https://; h2 is HTTP/2 over TLS, with no fall-back, and h2c HTTP/2 without TLS.
      * Default: http/1.1.
@@ -85,7 +87,7 @@ export interface AlternateOptions {
     sides: readonly SideOptions[];
     /** The mean length of a turn, '1ms' to '10s'; each is 75 to 125 % of it. n sides: n turns should stay well below 200 ms, TCP's shortest retransmission. Default: '10ms'. */
     slice?: string;
-    /** Of what is drawn: the order of the sides, the lengths, and Poisson's arrivals, the same for all sides. A whole number from 1. Default: always the same. */
+    /** Of what is drawn: the order of the sides, the lengths, and Poisson's arrivals, and that of several addresses, the same for all sides. A whole number from 1. Default: always the same. */
     seed?: number;
 }
 /** One k6 run: the load of a group of variants in one round. */
@@ -98,6 +100,11 @@ export interface LoadPlan {
     maxDurationSeconds: number;
     /** One call of `loadgen.alternate` each, in this order. All have the same sides. */
     phases: readonly AlternateOptions[];
+    /**
+     * Of each side, the file with its pages beside the script, a path and its weight on each line; null: the one in its `url`. They
+     * are too many for an environment variable.
+     */
+    pageFiles?: readonly (string | null)[];
     /** Between two phases. */
     pauseSeconds?: number;
     /** The one phase is a step, and there are as many as the search takes, each side at a rate of its own. */

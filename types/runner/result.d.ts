@@ -289,7 +289,7 @@ export interface VariantResult {
     /**
      * What the engine was asked to do, as fitted here; of a variant that is published only, the article's. `rate`: open model. `searched`:
      * the same at rates that a search tried, `durationSeconds` each.
-     * `command` is the load as it is written, `asWritten` what of that may be otherwise here.
+     * `command` is the load as it is written, `asWritten` what of that may be otherwise here. `pages`: how many, where it is several.
      */
     load: {
         command?: string;
@@ -300,6 +300,7 @@ export interface VariantResult {
         searched?: true;
         durationSeconds?: number;
         requests?: number;
+        pages?: number;
         asWritten?: {
             threads: number;
             durationSeconds?: number;

@@ -46,8 +46,6 @@ var preface = func() []byte {
 // until flush.
 type h2 struct {
 	conn *conn
-	// turn is the next of the plan's requests.
-	turn int
 	// waiting were taken and have no stream; they go first.
 	waiting []attempt
 	// turnedAway is how many connections in a row were ended by GOAWAY before an answer.
@@ -89,9 +87,7 @@ type h2 struct {
 	frames frameReader
 }
 
-func newH2(c *conn, turn int) *h2 {
-	return &h2{conn: c, turn: turn % len(c.loop.plan.h2Requests)}
-}
+func newH2(c *conn) *h2 { return &h2{conn: c} }
 
 func (s *h2) next() {
 	c := s.conn
@@ -113,7 +109,7 @@ func (s *h2) connected() {
 	l := s.conn.loop
 	clear(s.streams)
 	*s = h2{
-		conn: s.conn, turn: s.turn, waiting: s.waiting, turnedAway: s.turnedAway, decoder: newHpackDecoder(&l.strings), streams: s.streams,
+		conn: s.conn, waiting: s.waiting, turnedAway: s.turnedAway, decoder: newHpackDecoder(&l.strings), streams: s.streams,
 		nextID: 1, limit: min(l.plan.Streams, assumedStreams), sendWindow: initialWindowBytes, initialWindow: initialWindowBytes,
 		lastReceived: l.clock, frames: frameReader{kept: s.frames.kept[:0]},
 	}
@@ -153,19 +149,15 @@ func (s *h2) open(a attempt) {
 	s.active++
 	s.oldest = min(s.oldest, a.begun)
 
-	request := &l.plan.h2Requests[s.turn]
-	if s.turn++; s.turn == len(l.plan.h2Requests) {
-		s.turn = 0
-	}
-	block, update := request.steady, 0
+	own, shared, update := l.nextRequest(), l.plan.h2.steady, 0
 	switch {
 	case s.plain:
-		block = request.plain
+		shared = l.plan.h2.plain
 		if s.sayPlain {
 			update = 1
 		}
 	case !s.opened:
-		block = request.opening
+		shared = l.plan.h2.opening
 	}
 	s.opened = true
 	flags := http2.FlagHeadersEndHeaders
@@ -174,13 +166,13 @@ func (s *h2) open(a attempt) {
 	} else {
 		s.uploading++
 	}
-	l.out = appendFrameHeader(l.out, len(block)+update, http2.FrameHeaders, flags, s.nextID)
+	l.out = appendFrameHeader(l.out, update+len(own)+len(shared), http2.FrameHeaders, flags, s.nextID)
 	if update == 1 {
 		// Dynamic table size update to 0 (RFC 7541, section 6.3).
 		l.out = append(l.out, 0x20)
 		s.sayPlain = false
 	}
-	l.out = append(l.out, block...)
+	l.out = append(append(l.out, own...), shared...)
 	s.nextID += 2
 	// The last identifiers are left unused, rather than looked at for room in the ring.
 	if s.nextID+2*uint32(len(s.streams)) > l.plan.lastStreamID || !l.plan.KeepAlive {

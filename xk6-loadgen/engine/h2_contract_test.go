@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"slices"
 	"strings"
@@ -194,7 +195,7 @@ func TestContractStop(t *testing.T) {
 	})
 }
 
-func TestContractURLsInTurn(t *testing.T) {
+func TestContractURLsByTheirWeights(t *testing.T) {
 	onAll(t, func(t *testing.T, x transport) {
 		var seen [3]atomic.Int64
 		paths := []string{"/", "/a%20b?c=d", "/z/" + strings.Repeat("long", 100)}
@@ -207,18 +208,17 @@ func TestContractURLsInTurn(t *testing.T) {
 			return fine(r)
 		})
 		o := x.options(s.url)
-		o.URLs, o.Requests = nil, 300
+		o.URLs, o.Weights, o.Requests = nil, []int{3, 2, 1}, 301
 		for _, path := range paths {
 			o.URLs = append(o.URLs, s.url+path[1:])
 		}
 		r := load(t, context.Background(), o)
 		for i := range seen {
-			// Each of 4 connections takes them in turn, and ends anywhere.
-			if n := seen[i].Load(); n < 96 || n > 104 {
-				t.Errorf("%d of %s", n, paths[i])
+			if n, share := seen[i].Load(), 301*float64(o.Weights[i])/6; math.Abs(float64(n)-share) >= 1 {
+				t.Errorf("%d of %s, whose share is %g", n, paths[i], share)
 			}
 		}
-		if r.Responses[0] != 300 {
+		if r.Responses[0] != 301 {
 			t.Errorf("responses %v: %s", r.Responses, r.ErrorExample)
 		}
 	})

@@ -10,16 +10,17 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// h2Request is one request as header blocks. What all requests of a run share goes into the server's dynamic table with
-// the first request of a connection, so that the blocks do not depend on the order in which requests are made.
-type h2Request struct {
+// h2Headers are the header fields that all requests of a run share, as blocks. They go into the server's dynamic table with the
+// first request of a connection, so that the blocks do not depend on the order in which requests are made.
+type h2Headers struct {
 	// opening is for a connection's first request, steady for those after it. plain does without the dynamic table, for
 	// a server that does not want one of our size.
 	opening, steady, plain []byte
 }
 
-// encodeH2Requests makes the header blocks of every URL's request. Its errors name the option.
-func encodeH2Requests(o Options, urls []*url.URL) ([]h2Request, error) {
+// encodeH2Requests makes what the header block of every URL's request begins with, and what all of them share. Its errors name
+// the option.
+func encodeH2Requests(o Options, urls []*url.URL) (requests [][]byte, headers h2Headers, err error) {
 	var shared []hpack.HeaderField
 	authority := withoutZone(urls[0].Host)
 	for _, h := range o.Headers {
@@ -33,12 +34,9 @@ func encodeH2Requests(o Options, urls []*url.URL) ([]h2Request, error) {
 		shared = append(shared, hpack.HeaderField{Name: "content-length", Value: strconv.Itoa(len(o.Body))})
 	}
 	shared = append([]hpack.HeaderField{{Name: ":authority", Value: authority}}, shared...)
-	paths := []hpack.HeaderField{}
-	for _, u := range urls {
-		paths = append(paths, hpack.HeaderField{Name: ":path", Value: u.RequestURI()})
-	}
+	path := func(u *url.URL) hpack.HeaderField { return hpack.HeaderField{Name: ":path", Value: u.RequestURI()} }
 	if len(urls) == 1 {
-		shared = append([]hpack.HeaderField{paths[0]}, shared...)
+		shared = append([]hpack.HeaderField{path(urls[0])}, shared...)
 	}
 
 	indexing, plain := newFieldEncoder(), newFieldEncoder()
@@ -49,31 +47,26 @@ func encodeH2Requests(o Options, urls []*url.URL) ([]h2Request, error) {
 	for _, f := range shared {
 		size += f.Size()
 	}
-	var requests []h2Request
-	start := []hpack.HeaderField{{Name: ":method", Value: o.Method}, {Name: ":scheme", Value: urls[0].Scheme}}
-	opening := indexing.encode(shared...)
-	steady := indexing.encode(shared...)
-	for _, path := range paths {
-		own := append([]hpack.HeaderField(nil), start...)
-		if len(urls) > 1 {
-			own = append(own, path)
-		}
-		prefix := plain.encode(own...)
-		r := h2Request{opening: join(prefix, opening), steady: join(prefix, steady), plain: join(prefix, plain.encode(shared...))}
-		if size > hpackTableBytes {
-			// They would push each other out of the table.
-			r.opening, r.steady = r.plain, r.plain
-		}
-		// They are sent in one frame, with a table size update before them.
-		if longest := max(len(r.opening), len(r.plain)) + 1; longest > maxFrameBytes {
-			return nil, fmt.Errorf("headers: take %d bytes, with HTTP/2 they may take %d", longest, maxFrameBytes)
-		}
-		requests = append(requests, r)
+	headers = h2Headers{opening: indexing.encode(shared...), steady: indexing.encode(shared...), plain: plain.encode(shared...)}
+	if size > hpackTableBytes {
+		// They would push each other out of the table.
+		headers.opening, headers.steady = headers.plain, headers.plain
 	}
-	return requests, nil
+	start := []hpack.HeaderField{{Name: ":method", Value: o.Method}, {Name: ":scheme", Value: urls[0].Scheme}}
+	for _, u := range urls {
+		own := start
+		if len(urls) > 1 {
+			own = append(start[:2:2], path(u))
+		}
+		request := plain.encode(own...)
+		// They are sent in one frame, with a table size update before them.
+		if longest := 1 + len(request) + max(len(headers.opening), len(headers.plain)); longest > maxFrameBytes {
+			return nil, h2Headers{}, fmt.Errorf("headers: take %d bytes, with HTTP/2 they may take %d", longest, maxFrameBytes)
+		}
+		requests = append(requests, request)
+	}
+	return requests, headers, nil
 }
-
-func join(a, b []byte) []byte { return append(append(make([]byte, 0, len(a)+len(b)), a...), b...) }
 
 // fieldEncoder is HPACK's encoder over a buffer of its own.
 type fieldEncoder struct {

@@ -8,8 +8,7 @@ const mostDiscarded = 1 << 30
 type http1 struct {
 	conn   *conn
 	parser parser
-	// turn is the next of the plan's requests; request is the one under way.
-	turn    int
+	// request is the one under way.
 	request []byte
 	busy    bool
 	// begun is when the attempt was taken, start is where its latency begins.
@@ -18,8 +17,8 @@ type http1 struct {
 	due int64
 }
 
-func newHTTP1(c *conn, turn int) *http1 {
-	return &http1{conn: c, parser: parser{isHead: c.loop.plan.isHead}, turn: turn % len(c.loop.plan.requests)}
+func newHTTP1(c *conn) *http1 {
+	return &http1{conn: c, parser: parser{isHead: c.loop.plan.isHead}}
 }
 
 func (s *http1) next() {
@@ -36,10 +35,7 @@ func (s *http1) next() {
 	}
 	s.busy = true
 	s.begun, s.due = c.loop.clock, due
-	s.request = c.loop.plan.requests[s.turn]
-	if s.turn++; s.turn == len(c.loop.plan.requests) {
-		s.turn = 0
-	}
+	s.request = c.loop.nextRequest()
 	if c.state == established {
 		s.connected()
 	} else {

@@ -117,6 +117,8 @@ type loop struct {
 	handshakes int
 	// maxConcurrentStreams is the least that the server has allowed; 0: it named no limit.
 	maxConcurrentStreams int64
+	// step is where the loop is in the order of the plan's requests.
+	step int
 
 	// clock is the time of the last look at it; nextTimer is when timers() has something to do.
 	clock, nextTimer                 int64
@@ -179,6 +181,8 @@ func newLoop(p *plan, s *shared, number int) (*loop, error) {
 		conns: make([]conn, connections), rest: newRest(p), spare: make(chan *interval, 2), resume: make(chan struct{}, 1), nextRetry: never,
 		connectTimes: newRecorder(), firstByteTimes: newRecorder(),
 		starting: newConnRing(connections), bucketCounts: make([]int64, len(p.Buckets)+1),
+		// Each begins elsewhere in the cycle, so that together they are not in step.
+		step: number * len(p.order) / p.Threads,
 	}
 	if p.tls != nil {
 		l.keys = &keyLog{}
@@ -199,9 +203,9 @@ func newLoop(p *plan, s *shared, number int) (*loop, error) {
 			c.secure = &secure{conn: c}
 		}
 		if p.Protocol.isHTTP2() {
-			c.session = newH2(c, i)
+			c.session = newH2(c)
 		} else {
-			c.session = newHTTP1(c, i)
+			c.session = newHTTP1(c)
 		}
 	}
 	return l, nil
@@ -210,6 +214,15 @@ func newLoop(p *plan, s *shared, number int) (*loop, error) {
 // connection is the number of a slot's connection among those of all loops: what comes to the first of them is spread over
 // the loops.
 func (l *loop) connection(slot int) int { return slot*l.plan.Threads + l.number }
+
+// nextRequest is what is sent for the URL that is next.
+func (l *loop) nextRequest() []byte {
+	request := l.plan.requests[l.plan.order[l.step]]
+	if l.step++; l.step == len(l.plan.order) {
+		l.step = 0
+	}
+	return request
+}
 
 // run is the whole life of the loop: warm-up, window, end. It says whether its thread is in the namespace, and begins with
 // its first turn.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -43,8 +44,10 @@ type Header struct{ Name, Value string }
 
 // Options say what one load phase does. Either Requests or Duration is set.
 type Options struct {
-	// URLs are asked for in turn. All have the same scheme, host and port.
+	// URLs are asked for as often as their Weights say, or all alike where there are none: by each thread within one of its share,
+	// after any number of requests. All have the same scheme, host and port.
 	URLs     []string
+	Weights  []int
 	Protocol Protocol
 	// Connections are open at a time.
 	Connections int
@@ -59,7 +62,7 @@ type Options struct {
 	Rate float64
 	// Arrivals of a rate.
 	Arrivals Arrivals
-	// seed of what is drawn of them.
+	// seed of what is drawn: arrivals, and the order of the URLs.
 	seed uint64
 	// Warmup comes before the measured window; what ends in it is in no figure but Result.WarmupRequests.
 	Warmup time.Duration
@@ -101,10 +104,12 @@ type plan struct {
 	// sources are the addresses that connections to it come from.
 	sources sources
 	// network is where the loops' sockets are made; nil: the process's own.
-	network  *namespace
+	network *namespace
+	// requests are what is sent for each URL; with HTTP/2 what their header blocks begin with, before those that all share.
 	requests [][]byte
-	// h2Requests are the requests of HTTP/2; then requests is empty.
-	h2Requests []h2Request
+	h2       h2Headers
+	// order is a cycle of their places.
+	order []uint32
 	// host is what the certificate is for; tls is nil without TLS.
 	host   string
 	tls    *tls.Config
@@ -144,10 +149,14 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 	first := urls[0]
 	if o.Protocol.isHTTP2() {
 		var err error
-		if p.h2Requests, err = encodeH2Requests(o, urls); err != nil {
+		if p.requests, p.h2, err = encodeH2Requests(o, urls); err != nil {
 			return nil, err
 		}
 	}
+	if o.Weights == nil {
+		o.Weights = slices.Repeat([]int{1}, len(urls))
+	}
+	p.order = orderOf(o.Weights, o.seed)
 	switch isTLS := first.Scheme == "https"; {
 	case isTLS && o.Protocol == H2C:
 		return nil, errors.New("protocol: h2c is HTTP/2 without TLS; use h2 with an https:// address")
@@ -183,6 +192,10 @@ func (o Options) check() error {
 	switch {
 	case len(o.URLs) == 0:
 		return errors.New("url: give the address to load, as in http://127.0.0.1:8080/")
+	case len(o.URLs) > longestOrder:
+		return fmt.Errorf("urls: at most %d, got %d", longestOrder, len(o.URLs))
+	case o.Weights != nil && len(o.Weights) != len(o.URLs):
+		return fmt.Errorf("weights: give %d, one for each of the urls, got %d", len(o.URLs), len(o.Weights))
 	case o.Protocol != HTTP10 && o.Protocol != HTTP11 && !o.Protocol.isHTTP2():
 		return fmt.Errorf("protocol: %q is not supported; use http/1.1, http/1.0, h2 or h2c", o.Protocol)
 	case o.Threads < 1 || o.Threads > maxThreads:
@@ -217,6 +230,11 @@ func (o Options) check() error {
 	// Where the kernel does not say there are none.
 	if cores := len(linux.Cores()); o.Spin && cores > 0 && o.Threads > cores {
 		return fmt.Errorf("spin: %d threads need a core each, and k6 may use %d; leave spin out", o.Threads, cores)
+	}
+	for i, weight := range o.Weights {
+		if weight < 1 || weight > maxWeight {
+			return fmt.Errorf("weights: must be 1 to %d, got %d at place %d", maxWeight, weight, i+1)
+		}
 	}
 	for i, end := range o.Buckets {
 		if end <= 0 || i > 0 && end <= o.Buckets[i-1] {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -75,7 +76,7 @@ func TestURLsAreAskedInTurn(t *testing.T) {
 		o := options(s.url)
 		o.URLs, o.Requests = []string{s.url + "a", s.url + "b"}, 100
 		r := load(t, context.Background(), o)
-		if a.Load() < 48 || a.Load() > 52 || a.Load()+b.Load() != 100 || bClosesTheConnection != (r.Errors[ErrRead] == b.Load()) {
+		if a.Load() != 50 || b.Load() != 50 || bClosesTheConnection != (r.Errors[ErrRead] == b.Load()) {
 			t.Errorf("%d of a, %d of b, errors %v", a.Load(), b.Load(), r.Errors)
 		}
 	}
@@ -148,6 +149,10 @@ func TestOptionsAreChecked(t *testing.T) {
 		"a port is 1 to 65535":                func(o *Options) { o.URLs = []string{"http://127.0.0.1:0/"} },
 		"carries a user name":                 func(o *Options) { o.URLs = []string{"http://u:p@127.0.0.1/"} },
 		"one scheme, host and port":           func(o *Options) { o.URLs = append(o.URLs, "http://127.0.0.1:1/") },
+		"one for each of the urls, got 2":     func(o *Options) { o.Weights = []int{1, 2} },
+		"got 0 at place 2":                    func(o *Options) { o.URLs, o.Weights = append(o.URLs, o.URLs[0]), []int{1, 0} },
+		"1000000000, got 1000000001":          func(o *Options) { o.Weights = []int{maxWeight + 1} },
+		"urls: at most 262144, got 262145":    func(o *Options) { o.URLs = slices.Repeat(o.URLs, longestOrder+1) },
 		"protocol: \"h3\"":                    func(o *Options) { o.Protocol = "h3" },
 		"threads: must be":                    func(o *Options) { o.Threads = 0 },
 		"connections: must be":                func(o *Options) { o.Connections = 0 },

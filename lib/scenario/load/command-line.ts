@@ -3,6 +3,7 @@ import path from 'node:path';
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { UserError } from '../../errors.ts';
 import type { LoadProfile } from '../model.ts';
+import { nearest } from '../nearest.ts';
 import { shownWords } from './secrets.ts';
 import { shellPipeline, type Pipeline, type ShellWord } from './shell-words.ts';
 
@@ -22,6 +23,10 @@ export interface Generator {
   options: FlagOptions;
   /** Those whose values are credentials, beside headers. */
   secretOptions?: readonly string[];
+  /** The one that names a file of several pages. */
+  listOption?: string;
+  /** Why some others cannot be honoured, and what to take instead. By their names without dashes. */
+  instead?: Readonly<Record<string, string>>;
   /** The program's command, where it has several. */
   subcommand?: string;
   /** Go's notation: long flags have one dash. */
@@ -55,7 +60,7 @@ export class Flags {
 }
 
 /** The flags, and the words that are none. Throws UserError naming what cannot be honoured. */
-export function parseFlags({ name: tool, options, oneDash = false }: Generator, words: readonly string[]): { flags: Flags; others: string[] } {
+export function parseFlags({ name: tool, options, oneDash = false, instead = {} }: Generator, words: readonly string[]): { flags: Flags; others: string[] } {
   const args = argsOf(oneDash, words);
   const { tokens } = parseArgs({ args, options, strict: false, allowPositionals: true, tokens: true });
   const flags = new Map<string, string[]>();
@@ -67,7 +72,8 @@ export function parseFlags({ name: tool, options, oneDash = false }: Generator, 
     const name = oneDash ? token.rawName.replace(/^--/, '-') : token.rawName;
     if (type === undefined || (type === 'boolean' && token.value !== undefined && !(oneDash && /^(true|false)$/.test(token.value)))) {
       const given = type === undefined ? name : `${name}=${token.value}`;
-      throw new UserError(`${tool}: ${given} cannot be honoured here; these can: ${spellings(options, oneDash)}`);
+      const why = Object.hasOwn(instead, token.name) ? `: ${instead[token.name]}` : `${type === undefined ? didYouMean(name, options, oneDash) : ''}; these can: ${spellings(options, oneDash)}`;
+      throw new UserError(`${tool}: ${given} cannot be honoured here${why}`);
     }
     const before = flags.get(token.name) ?? [];
     if (before.length > 0 && multiple !== true) throw new UserError(`${tool}: ${name} is given twice`);
@@ -91,12 +97,13 @@ const articleUrls = ['http://127.0.0.1/', 'http://127.0.0.1'];
 
 /** The load of a line without the program's name, as scenarios have it. Throws UserError naming what cannot be honoured. */
 export function loadOfFlags(generator: Generator, line: string): LoadProfile {
-  const { name, subcommand } = generator;
+  const { name, subcommand, listOption } = generator;
   const [words = [], second] = shellPipeline(line, name);
   const own = words[0]?.text === subcommand ? words.slice(1) : words;
   const { flags, others } = parseFlags(generator, own.map(({ text }) => text));
   const wrong = second === undefined ? others.find((word) => !articleUrls.includes(word)) : '|';
   if (wrong !== undefined) throw new UserError(`${name}: leave "${wrong}" out: bakeoff starts the server itself and knows its address`);
+  if (listOption !== undefined && flags.has(listOption)) throw new UserError(`${name}: a scenario names its pages itself, in page.weights: leave ${flagOf(generator, listOption)} out`);
   return { command: [name, ...(subcommand === undefined ? [] : [subcommand]), ...shownWordsOf(generator, own)].join(' '), ...generator.load(flags, {}) };
 }
 
@@ -109,8 +116,18 @@ export function commandOf(generator: Generator, pipeline: Pipeline): string {
   }).join(' | ');
 }
 
+/** As it is written, the short form where it has one. */
+export function flagOf({ options, oneDash = false }: Pick<Generator, 'options' | 'oneDash'>, name: string): string {
+  const { short } = options[name] ?? {};
+  return oneDash ? `-${name}` : short === undefined ? `--${name}` : `-${short}`;
+}
+
 function spellings(options: FlagOptions, oneDash: boolean): string {
-  return Object.entries(options)
-    .map(([name, { short }]) => (oneDash ? `-${name}` : short === undefined ? `--${name}` : `-${short}`))
-    .join(' ');
+  return Object.keys(options).map((name) => flagOf({ options, oneDash }, name)).join(' ');
+}
+
+/** Of a letter any other one is as near. */
+function didYouMean(flag: string, options: FlagOptions, oneDash: boolean): string {
+  const long = Object.keys(options).filter((name) => name.length > 1).map((name) => (oneDash ? `-${name}` : `--${name}`));
+  return /^-+[^-]$/.test(flag) || long.length === 0 ? '' : ` (did you mean ${nearest(flag, long)}?)`;
 }

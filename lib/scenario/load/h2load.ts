@@ -1,16 +1,19 @@
 // h2load, the generator of nghttp2: HTTP/2, and HTTP/1.1 beside it.
 import { UserError } from '../../errors.ts';
 import type { LoadProfile, TlsOffer } from '../model.ts';
-import { loadOfFlags, type Flags, type Generator, type LoadOfFlags, type Target } from './command-line.ts';
+import { flagOf, loadOfFlags, type Flags, type Generator, type LoadOfFlags, type Target } from './command-line.ts';
 import { headersOf } from './headers.ts';
 import { endlessTimeoutSeconds } from './timeouts.ts';
-import { bodyOfFile, positiveCount, positiveTime, requireConnectionEach, requireRequestEach } from './values.ts';
+import { atRate, bodyOfFile, positiveCount, positiveTime, requireConnectionEach, requireRequestEach } from './values.ts';
 
 /** What an h2load command line cannot say. */
 export interface H2loadOptions {
   /** What its TLS library offered; default: TLS 1.2 and 1.3, h2load's curves. */
   tls?: TlsOffer;
 }
+
+/** Of the engine's windows, for a stream and for a connection. */
+const windowBits = '30';
 
 const timeUnits = ['ms', 's', 'm', 'h'] as const;
 
@@ -26,6 +29,7 @@ export function h2load(line: string, { tls }: H2loadOptions = {}): LoadProfile {
 /** @internal */
 export const h2loadGenerator: Generator = {
   name: 'h2load',
+  listOption: 'input-file',
   options: {
     'requests': { type: 'string', short: 'n' },
     'clients': { type: 'string', short: 'c' },
@@ -33,6 +37,10 @@ export const h2loadGenerator: Generator = {
     'max-concurrent-streams': { type: 'string', short: 'm' },
     'duration': { type: 'string', short: 'D' },
     'no-tls-proto': { type: 'string', short: 'p' },
+    'rps': { type: 'string' },
+    'input-file': { type: 'string', short: 'i' },
+    'window-bits': { type: 'string', short: 'w' },
+    'connection-window-bits': { type: 'string', short: 'W' },
     'header': { type: 'string', short: 'H', multiple: true },
     'data': { type: 'string', short: 'd' },
     'warm-up-time': { type: 'string' },
@@ -53,7 +61,11 @@ export const h2loadGenerator: Generator = {
     const streams = positiveCount('h2load -m', flags.get('max-concurrent-streams') ?? '1');
     const protocol = protocolOf(flags, target);
     if (protocol === 'http/1.1' && streams > 1) {
-      throw new UserError(`h2load: -m ${streams} would pipeline over HTTP/1.1, which cannot be honoured here: leave -m out, or HTTP/1.1`);
+      throw new UserError(`h2load: -m ${streams} would pipeline over HTTP/1.1, which cannot be honoured here: -c ${connections * streams} without -m has as many requests at once`);
+    }
+    for (const name of ['window-bits', 'connection-window-bits']) {
+      const bits = flags.get(name) ?? windowBits;
+      if (bits !== windowBits) throw new UserError(`h2load ${flagOf(h2loadGenerator, name)} ${bits} cannot be honoured here: windows have ${windowBits} bits, as h2load's by default`);
     }
     const data = flags.get('data');
     return {
@@ -104,8 +116,18 @@ function tlsOf(flags: Flags, protocol: LoadProfile['protocol']): Pick<LoadOfFlag
   return { tls: { ...(ciphers === undefined ? {} : { ciphers }), ...(curves === undefined ? {} : { curves }) } };
 }
 
-/** How long: a number of requests, or -D. */
-function length(flags: Flags, connections: number): Pick<LoadOfFlags, 'requests' | 'durationSeconds' | 'warmupSeconds'> {
+/** How long, and with --rps, which is each client's, at which rate. */
+function length(flags: Flags, connections: number): Pick<LoadOfFlags, 'requests' | 'durationSeconds' | 'warmupSeconds' | 'rate'> {
+  const { durationSeconds, ...others } = lengthOf(flags, connections);
+  const perClient = flags.get('rps');
+  if (perClient === undefined) return { ...others, ...(durationSeconds === undefined ? {} : { durationSeconds }) };
+  const rate = Number(perClient) * connections;
+  if (!/^\d+(\.\d+)?$/.test(perClient) || rate <= 0) throw new UserError(`h2load --rps ${perClient} has to be the requests/s of a client, such as 100`);
+  return { ...others, ...(durationSeconds === undefined ? { rate } : atRate('h2load --rps', rate, durationSeconds)) };
+}
+
+/** A number of requests, or -D. */
+function lengthOf(flags: Flags, connections: number): Pick<LoadOfFlags, 'requests' | 'durationSeconds' | 'warmupSeconds'> {
   const duration = flags.get('duration');
   const warmup = flags.get('warm-up-time');
   if (duration === undefined) {

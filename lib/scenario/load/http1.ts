@@ -4,41 +4,59 @@ import type { LoadProfile } from '../model.ts';
 import { loadOfFlags, type Flags, type Generator, type LoadOfFlags } from './command-line.ts';
 import { headersOf } from './headers.ts';
 import { endlessTimeoutSeconds } from './timeouts.ts';
-import { bodyOfFile, metricCount, positiveCount, positiveTime, requestMethod, requireConnectionEach, requireRequestEach } from './values.ts';
+import { atRate, bodyOfFile, metricCount, positiveCount, positiveTime, requestMethod, requireConnectionEach, requireRequestEach } from './values.ts';
 
 /**
- * The load of a wrk command line without the word "wrk", e.g. `-c 100 -t 10 -d 10`: HTTP/1.1, connections kept alive.
- * Flags that are left out have wrk's defaults (10 connections, 2 threads, 10 s). Throws UserError naming what cannot be honoured.
+ * The load of a wrk command line without the word "wrk", e.g. `-c 100 -t 10 -d 10`: HTTP/1.1, connections kept alive; with wrk2's -R
+ * so many requests/s in all, whether or not earlier ones are answered. Flags that are left out have wrk's defaults (10
+ * connections, 2 threads, 10 s). Throws UserError naming what cannot be honoured.
  */
 export function wrk(line: string): LoadProfile {
   return loadOfFlags(wrkGenerator, line);
 }
 
+const noScripts = 'no script is run. Several pages are --urls FILE, headers -H; for another method or a body take a line of ab (-m, -p, -u), h2load (-d) or vegeta';
+
 /** @internal */
 export const wrkGenerator: Generator = {
   name: 'wrk',
+  instead: { s: noScripts, script: noScripts },
   options: {
     connections: { type: 'string', short: 'c' },
     threads: { type: 'string', short: 't' },
     duration: { type: 'string', short: 'd' },
     header: { type: 'string', short: 'H', multiple: true },
     timeout: { type: 'string' },
+    rate: { type: 'string', short: 'R' }, // wrk2's, whose program is mostly called wrk.
     latency: { type: 'boolean' }, // Percentiles are always shown.
     // Short for these two, which its help leaves out.
     T: { type: 'string', short: 'T' },
     L: { type: 'boolean', short: 'L' },
+    // wrk2's, about its output.
+    u_latency: { type: 'boolean', short: 'U' },
+    batch_latency: { type: 'boolean', short: 'B' },
   },
   load(flags) {
     const connections = metricCount('wrk -c', flags.get('connections') ?? '10');
     const threads = metricCount('wrk -t', flags.get('threads') ?? '2');
     requireConnectionEach('wrk', connections, threads);
     const durationSeconds = positiveTime('wrk -d', flags.get('duration') ?? '10');
-    const timeout = flags.get('timeout') ?? flags.get('T');
+    const [timeout, rate] = [flags.get('timeout') ?? flags.get('T'), flags.get('rate')];
     return {
-      protocol: 'http/1.1', connections, threads, keepAlive: true, durationSeconds,
+      protocol: 'http/1.1', connections, threads, keepAlive: true, ...(rate === undefined ? { durationSeconds } : atRate('wrk -R', metricCount('wrk -R', rate), durationSeconds)),
       ...(timeout === undefined ? {} : { timeoutSeconds: positiveTime('wrk --timeout', timeout) }),
       ...headersOf('wrk -H', flags.all('header'), 'http/1.1'),
     };
+  },
+};
+
+/** @internal */
+export const wrk2Generator: Generator = {
+  ...wrkGenerator,
+  name: 'wrk2',
+  load(flags, target) {
+    if (!flags.has('rate')) throw new UserError('wrk2: give the requests/s, such as -R 1000, or take wrk, which has as many as it can');
+    return wrkGenerator.load(flags, target);
   },
 };
 

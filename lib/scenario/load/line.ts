@@ -4,22 +4,25 @@ import { UserError } from '../../errors.ts';
 import type { LoadProfile } from '../model.ts';
 import { nearest } from '../nearest.ts';
 import { problemOfLoadForm } from '../schema.ts';
+import { linesOf, linesOfFile, pageListOf, readPageList, type ListLine, type PageList, type PageWeights } from '../page-list.ts';
 import { urlParts, type UrlParts } from '../url.ts';
-import { commandOf, parseFlags, type Generator } from './command-line.ts';
+import { commandOf, flagOf, parseFlags, type Flags, type Generator } from './command-line.ts';
 import { h2loadGenerator } from './h2load.ts';
 import { takeHeader } from './headers.ts';
-import { abGenerator, weighttpGenerator, wrkGenerator } from './http1.ts';
+import { abGenerator, weighttpGenerator, wrk2Generator, wrkGenerator } from './http1.ts';
 import { shellPipeline, type Pipeline } from './shell-words.ts';
 import { requestMethod } from './values.ts';
 import { upperEnds, vegetaGenerator } from './vegeta.ts';
 
-const generators: readonly Generator[] = [wrkGenerator, h2loadGenerator, abGenerator, weighttpGenerator, vegetaGenerator];
+const generators: readonly Generator[] = [wrkGenerator, wrk2Generator, h2loadGenerator, abGenerator, weighttpGenerator, vegetaGenerator];
 const names = generators.map(({ name }) => name);
 
 export interface LoadLine {
   load: LoadProfile;
-  /** Absent where the line has none. */
-  url?: UrlParts;
+  /** Absent where the line has none. Of several pages only the path may be known. */
+  url?: PageList['url'];
+  /** Several pages. */
+  weights?: PageWeights;
   /** What the line wants to be said as Host: of a header, or of the URL. */
   host?: string;
 }
@@ -34,8 +37,7 @@ export function loadOfLine(text: string, scheme?: UrlParts['scheme']): LoadLine 
   const pipeline = shellPipeline(text.replace(/^\s*\$\s/, ''), 'the load');
   const { generator, words, input, output } = programOf(pipeline);
   const { flags, others } = parseFlags(generator, words);
-  const { method, address } = input === undefined ? { method: undefined, address: onlyUrl(generator, others) } : echoedTarget(input, others);
-  const url = address === undefined ? undefined : urlParts(withScheme(generator, address), generator.name);
+  const { method, url, weights } = targetOf(generator, flags, others, input);
   const { headers, ...load } = generator.load(flags, { scheme: url?.scheme ?? scheme, method });
   const { value: hostHeader, rest } = takeHeader(headers, 'host');
   const host = hostHeader ?? url?.host;
@@ -45,6 +47,7 @@ export function loadOfLine(text: string, scheme?: UrlParts['scheme']): LoadLine 
   return {
     load: asked,
     ...(url === undefined ? {} : { url }),
+    ...(weights === undefined ? {} : { weights }),
     ...(host === undefined ? {} : { host }),
   };
 }
@@ -90,28 +93,50 @@ function unknownProgram(words: readonly string[]): UserError {
   return new UserError(`there is no load generator "${called}" here: did you mean ${nearest(called, names)}? There are ${names.join(', ')}`);
 }
 
-function onlyUrl({ name }: Generator, others: readonly string[]): string | undefined {
-  if (others.length > 1) throw new UserError(`${name}: "${others[0]}" and "${others[1]}": one URL at a time`);
-  if (name === 'vegeta' && others[0] !== undefined) throw new UserError(`vegeta: "${others[0]}": write the URL as echo "GET URL" | vegeta attack …`);
-  return others[0];
+/** What is asked for: the line's URL, or those of a file or of what is piped in. */
+function targetOf(generator: Generator, flags: Flags, others: readonly string[], input: readonly string[] | undefined): Partial<PageList> & { method?: string } {
+  const { name, listOption = '' } = generator;
+  const given = flags.get(listOption);
+  // vegeta's name for what is piped in.
+  const list = given === 'stdin' ? undefined : given;
+  const asked = [...(input === undefined ? [] : [`${input[0]} … |`]), ...(list === undefined ? [] : [`${flagOf(generator, listOption)} ${list}`]), ...others.map((word) => `"${word}"`)];
+  if (asked.length > 1) throw new UserError(`${name}: ${asked[0]} and ${asked[1]}: one URL or list at a time; several URLs go into a file, --urls FILE`);
+  if (generator === vegetaGenerator) {
+    if (others[0] !== undefined) throw new UserError(`vegeta: "${others[0]}": write the URL as echo "GET URL" | vegeta attack …`);
+    return targetsOf(input === undefined ? list : input);
+  }
+  if (list !== undefined) return readPageList(`${name} ${flagOf(generator, listOption)}`, list);
+  return others[0] === undefined ? {} : { url: urlParts(withScheme(generator, others[0]), name) };
 }
 
 function withScheme({ bareAddresses }: Generator, url: string): string {
   return bareAddresses === true && !/^https?:\/\//i.test(url) ? `http://${url}` : url;
 }
 
-/** What vegeta reads from a pipe: one method and URL. */
-function echoedTarget([command = '', ...words]: readonly string[], others: readonly string[]): { method: string; address: string } {
+/** vegeta's targets: of a file, or of the command whose output it reads. All have one method. */
+function targetsOf(list: string | readonly string[] | undefined): Partial<PageList> & { method?: string } {
+  if (list === undefined) return {};
+  const [where, lines] = typeof list === 'string' ? [`vegeta -targets ${list}`, linesOfFile('vegeta -targets', list)] : pipedTargets(list);
+  if (lines.length === 0) throw new UserError(`${where} has no target: write one, such as GET http://localhost/`);
+  let method: string | undefined;
+  const targets = lines.map(({ where, words: [verb = '', target, ...more] }) => {
+    if (target === undefined || more.length > 0 || verb.endsWith(':')) {
+      throw new UserError(`${where}: "${[verb, target, ...more].join(' ').trim()}" has to be one method and URL, such as GET http://localhost/ (headers are given with -header, a body with -body, for all)`);
+    }
+    method ??= requestMethod(`${where}:`, verb);
+    if (verb !== method) throw new UserError(`${where}: ${verb} after ${method}: all targets have to have one method here`);
+    return { where, target, weight: 1 };
+  });
+  return { ...pageListOf(where, targets), ...(method === undefined ? {} : { method }) };
+}
+
+function pipedTargets([command = '', ...words]: readonly string[]): [string, ListLine[]] {
+  const [file, ...more] = words;
+  if (command === 'cat' && file !== undefined && more.length === 0) return [`cat ${file}`, linesOfFile('cat', file)];
   if (command !== 'echo' && command !== 'printf') {
-    throw new UserError(`vegeta: targets from ${command} cannot be honoured here: write echo "GET URL" | vegeta attack …`);
+    throw new UserError(`vegeta: targets from ${command} cannot be honoured here: write echo "GET URL" | vegeta attack …, or -targets FILE`);
   }
-  if (others[0] !== undefined) throw new UserError(`vegeta: leave "${others[0]}" out`);
-  const text = words.filter((word) => !/^-[neE]+$/.test(word)).join(' ').replaceAll('\\n', '\n').trim();
-  const [method, url, ...more] = text.split(/\s+/);
-  if (method === undefined || url === undefined || more.length > 0) {
-    throw new UserError(`vegeta: "${text.replaceAll('\n', ' ')}" has to be one method and URL, such as GET http://localhost/ (headers are given with -header)`);
-  }
-  return { method: requestMethod('vegeta:', method), address: url };
+  return ['vegeta', linesOf('vegeta', words.filter((word) => !/^-[neE]+$/.test(word)).join(' ').replaceAll('\\n', '\n'))];
 }
 
 /** Those of a `vegeta report -type='hist[…]'` behind it. */

@@ -22,6 +22,14 @@ export function metricCount(flag: string, text: string): number {
   return positiveCount(flag, String(Number(digits) * metric[unit.toLowerCase() as keyof typeof metric]));
 }
 
+/** So many requests/s for so long. Throws UserError where they are none, or more than can be counted. */
+export function atRate(flag: string, rate: number, seconds: number): { rate: number; requests: number } {
+  // Whole nanoseconds: 100/s for .29s are 29, which 100 * .29 is not.
+  const requests = Math.floor((rate * Math.round(seconds * 1e9)) / 1e9);
+  if (requests >= 1 && Number.isSafeInteger(requests)) return { rate, requests };
+  throw new UserError(`${flag} ${rate}: for ${seconds} s that is ${requests < 1 ? 'no request at all' : 'more requests than can be counted'}`);
+}
+
 /** Throws UserError with fewer requests (-n) than connections (-c). */
 export function requireRequestEach(tool: string, requests: number, connections: number): void {
   if (requests >= connections) return;
@@ -56,16 +64,21 @@ export function requestMethod(flag: string, text: string): string {
 /** k6 gets it in an environment variable, which may have 128 KiB (MAX_ARG_STRLEN); JSON writes some bytes as six. */
 const mostBodyBytes = 16 * 1024;
 
-/** The text of a file that is sent with every request, its path relative to the folder the person stands in. Throws UserError when it is none. */
+/** The text of a file that is sent with every request. As textOfFile. */
 export function bodyOfFile(flag: string, path: string): string {
-  let body: Buffer;
+  return textOfFile(flag, path, mostBodyBytes);
+}
+
+/** The text of a file, its path relative to the folder the person stands in. Throws UserError when it is none, or too long. */
+export function textOfFile(flag: string, path: string, mostBytes: number): string {
+  let text: Buffer;
   try {
-    body = readFileSync(fromCallersFolder(path));
+    text = readFileSync(fromCallersFolder(path));
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    throw new UserError(`${flag} ${path}: ${code === 'ENOENT' ? 'there is no such file' : message.replace(/^\w+: /, '')}`);
+    throw new UserError(`${flag} ${path}: ${code === 'ENOENT' ? 'there is no such file' : message.replace(/^\w+: /, '')}`, 2);
   }
-  if (body.length > mostBodyBytes) throw new UserError(`${flag} ${path} has ${body.length} bytes: a body of at most ${mostBodyBytes} can be sent here`);
-  if (!isUtf8(body)) throw new UserError(`${flag} ${path} is not text in UTF-8: only text can be sent here`);
-  return body.toString('utf8');
+  if (text.length > mostBytes) throw new UserError(`${flag} ${path} has ${text.length} bytes: give a file of at most ${mostBytes}`, 2);
+  if (!isUtf8(text)) throw new UserError(`${flag} ${path} is not text in UTF-8: only text can be sent here`, 2);
+  return text.toString('utf8');
 }

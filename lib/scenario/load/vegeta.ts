@@ -3,7 +3,7 @@ import { UserError } from '../../errors.ts';
 import type { LoadProfile, TlsOffer } from '../model.ts';
 import { loadOfFlags, type Flags, type Generator, type Target } from './command-line.ts';
 import { headersOf } from './headers.ts';
-import { bodyOfFile, positiveCount } from './values.ts';
+import { atRate, bodyOfFile, positiveCount } from './values.ts';
 
 /** What stands in other places than vegeta's attack command. */
 export interface VegetaOptions {
@@ -38,6 +38,7 @@ export const vegetaGenerator: Generator = {
   name: 'vegeta',
   subcommand: 'attack',
   oneDash: true,
+  listOption: 'targets',
   options: {
     'http2': { type: 'boolean' },
     'h2c': { type: 'boolean' },
@@ -50,7 +51,9 @@ export const vegetaGenerator: Generator = {
     'timeout': { type: 'string' },
     'header': { type: 'string', multiple: true },
     'body': { type: 'string' },
-    // They are about its output, and about how it begins: it takes as many workers as it needs, and one target as it stands.
+    'targets': { type: 'string' },
+    'format': { type: 'string' },
+    // They are about its output, and about how it begins: it takes as many workers as it needs, and targets as they stand.
     'name': { type: 'string' },
     'output': { type: 'string' },
     'workers': { type: 'string' },
@@ -63,11 +66,9 @@ export const vegetaGenerator: Generator = {
     const idle = flags.get('connections');
     if (idle !== undefined) positiveCount('vegeta -connections', idle);
     const most = flags.get('max-connections');
-    // Whole nanoseconds: 100/s for .29s are 29, which 100 * .29 is not.
-    const requests = Math.floor((rate * Math.round(positiveSeconds('vegeta -duration', duration) * 1e9)) / 1e9);
-    if (requests < 1 || !Number.isSafeInteger(requests)) {
-      throw new UserError(`vegeta: -rate=${rate} for -duration=${duration} is ${requests < 1 ? 'no request at all' : 'more requests than can be counted'}`);
-    }
+    const { requests } = atRate('vegeta -rate', rate, positiveSeconds('vegeta -duration', duration));
+    const format = flags.get('format') ?? 'http';
+    if (format !== 'http') throw new UserError(`vegeta -format ${format} cannot be honoured here: give a list of targets in the format http, such as GET http://localhost/`);
     const protocol = protocolOf(flags, target);
     const keepAlive = flags.get('keepalive') !== 'false';
     if (protocol !== 'http/1.1' && !keepAlive) throw new UserError('vegeta: -keepalive=false cannot be honoured with HTTP/2: add -http2=false, or leave it out');

@@ -1,8 +1,9 @@
 // Made of lib/scenario/load/http1.ts by `npm run types`.
 import type { LoadProfile } from '../model.ts';
 /**
- * The load of a wrk command line without the word "wrk", e.g. `-c 100 -t 10 -d 10`: HTTP/1.1, connections kept alive.
- * Flags that are left out have wrk's defaults (10 connections, 2 threads, 10 s). Throws UserError naming what cannot be honoured.
+ * The load of a wrk command line without the word "wrk", e.g. `-c 100 -t 10 -d 10`: HTTP/1.1, connections kept alive; with wrk2's -R
+ * so many requests/s in all, whether or not earlier ones are answered. Flags that are left out have wrk's defaults (10
+ * connections, 2 threads, 10 s). Throws UserError naming what cannot be honoured.
  */
 export declare function wrk(line: string): LoadProfile;
 /**

@@ -1,10 +1,13 @@
 // Made of lib/scenario/load/line.ts by `npm run types`.
 import type { LoadProfile } from '../model.ts';
+import { type PageList, type PageWeights } from '../page-list.ts';
 import { type UrlParts } from '../url.ts';
 export interface LoadLine {
     load: LoadProfile;
-    /** Absent where the line has none. */
-    url?: UrlParts;
+    /** Absent where the line has none. Of several pages only the path may be known. */
+    url?: PageList['url'];
+    /** Several pages. */
+    weights?: PageWeights;
     /** What the line wants to be said as Host: of a header, or of the URL. */
     host?: string;
 }

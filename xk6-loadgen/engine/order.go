@@ -1,0 +1,111 @@
+package engine
+
+import "math/rand/v2"
+
+const (
+	// longestOrder bounds the memory of an order, and so the number of URLs.
+	longestOrder = 1 << 18
+	maxWeight    = 1_000_000_000
+)
+
+// orderOf is a cycle of the places of several requests: after any number of steps each has come up as often as its weight says,
+// within one, and not in the order in which they are given, of which a short load would see the beginning only. Where the weights
+// have no common measure that makes the cycle short enough, it ends early: then what has less than its share of one is left out.
+//
+// The k-th time of a request with the share p has to come after (k-1)/p steps and before k/p. Whoever is due first of those that
+// may come keeps all of these limits (Tijdeman, The chairman assignment problem, 1980).
+func orderOf(weights []int, seed uint64) []uint32 {
+	divisor, sum := 0, int64(0)
+	for _, weight := range weights {
+		divisor = gcd(weight, divisor)
+	}
+	for _, weight := range weights {
+		sum += int64(weight / divisor)
+	}
+	order := make([]uint32, min(sum, longestOrder))
+	steps := int64(len(order))
+
+	// ends is where the time under way ends, in steps: a whole number and a rest, of its weight.
+	type end struct{ whole, rest int64 }
+	ends := make([]end, len(weights))
+	// first is a request that may come from a step on, next the one after it.
+	first, next := make([]int32, steps), make([]int32, len(weights))
+	for step := range first {
+		first[step] = -1
+	}
+	byRank := rand.New(rand.NewPCG(seed, 0)).Perm(len(weights))
+	ranks := make([]int64, len(weights))
+	var ready earliest
+	begin := func(request int32) {
+		weight := int64(weights[request] / divisor)
+		e := &ends[request]
+		e.whole += sum / weight
+		if e.rest += sum % weight; e.rest >= weight {
+			e.whole, e.rest = e.whole+1, e.rest-weight
+		}
+		due := e.whole
+		if e.rest > 0 {
+			due++
+		}
+		// What is due after the last step has no order.
+		ready.push(min(due, steps+1)*longestOrder + ranks[request])
+	}
+	for rank, request := range byRank {
+		ranks[request] = int64(rank)
+		begin(int32(request))
+	}
+	for step := range steps {
+		for request := first[step]; request >= 0; request = next[request] {
+			begin(request)
+		}
+		request := int32(byRank[ready.pop()%longestOrder])
+		order[step] = uint32(request)
+		if from := max(ends[request].whole, step+1); from < steps {
+			next[request], first[from] = first[from], request
+		}
+	}
+	return order
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// earliest is a heap: the least is taken first. container/heap would allocate for each.
+type earliest []int64
+
+func (e *earliest) push(x int64) {
+	*e = append(*e, x)
+	h := *e
+	i := len(h) - 1
+	for i > 0 && h[(i-1)/2] > x {
+		h[i] = h[(i-1)/2]
+		i = (i - 1) / 2
+	}
+	h[i] = x
+}
+
+func (e *earliest) pop() int64 {
+	h := *e
+	least, x := h[0], h[len(h)-1]
+	h = h[:len(h)-1]
+	*e = h
+	i := 0
+	for child := 1; child < len(h); child = 2*i + 1 {
+		if child+1 < len(h) && h[child+1] < h[child] {
+			child++
+		}
+		if x <= h[child] {
+			break
+		}
+		h[i] = h[child]
+		i = child
+	}
+	if len(h) > 0 {
+		h[i] = x
+	}
+	return least
+}

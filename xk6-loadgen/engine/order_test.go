@@ -1,0 +1,138 @@
+package engine
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"testing"
+)
+
+// wantShares fails where after any number of steps a request has come up more or less often than its weight says, by one or more.
+func wantShares(t *testing.T, weights []int, order []uint32) {
+	t.Helper()
+	sum := 0
+	for _, weight := range weights {
+		sum += weight
+	}
+	counts := make([]int, len(weights))
+	for step, request := range order {
+		counts[request]++
+		for i := range counts {
+			// Between two of its own steps a request is furthest off before the next one.
+			if off := float64(counts[i]) - float64(weights[i])*float64(step+1)/float64(sum); math.Abs(off) >= 1 {
+				t.Fatalf("weights %v: after %d steps %d is off by %f", weights, step+1, i, off)
+			}
+		}
+	}
+}
+
+func TestOrderKeepsEveryShareWithinOne(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	tables := [][]int{{1}, {7}, {1, 1}, {1, 2, 3}, {100, 1, 1, 1}, {1, 1000}, {6, 10, 15}, {maxWeight, maxWeight}}
+	for range 200 {
+		weights := make([]int, 1+random.IntN(20))
+		for i := range weights {
+			weights[i] = 1 + random.IntN(1+random.IntN(300))
+		}
+		tables = append(tables, weights)
+	}
+	for seed, weights := range tables {
+		order := orderOf(weights, uint64(seed))
+		wantShares(t, weights, order)
+		sum, divisor := 0, 0
+		for _, weight := range weights {
+			sum, divisor = sum+weight, gcd(weight, divisor)
+		}
+		if len(order) != sum/divisor {
+			t.Errorf("weights %v: the cycle has %d steps", weights, len(order))
+		}
+	}
+}
+
+func TestOrderOfWeightsWithoutACommonMeasureEndsEarly(t *testing.T) {
+	weights := []int{maxWeight, maxWeight - 1, 3, 999_999_937}
+	order := orderOf(weights, 1)
+	if len(order) != longestOrder {
+		t.Fatalf("%d steps", len(order))
+	}
+	wantShares(t, weights, order)
+}
+
+func TestOrderIsMixedAndTheSameForASeed(t *testing.T) {
+	weights := slices.Repeat([]int{1}, 1000)
+	order := orderOf(weights, 1)
+	if slices.IsSorted(order[:20]) || !slices.Equal(order, orderOf(weights, 1)) || slices.Equal(order, orderOf(weights, 2)) {
+		t.Errorf("begins with %v", order[:20])
+	}
+	// What has a great share does not come in a row.
+	if order := orderOf([]int{3, 1, 1, 1}, 1); slices.Equal(order[:3], []uint32{0, 0, 0}) {
+		t.Errorf("got %v", order)
+	}
+}
+
+func BenchmarkOrder(b *testing.B) {
+	weights := make([]int, 100_000)
+	for i := range weights {
+		weights[i] = 1 + i%7
+	}
+	for b.Loop() {
+		orderOf(weights, 1)
+	}
+}
+
+func TestURLsAreAskedByTheirWeights(t *testing.T) {
+	for name, test := range map[string]struct {
+		weights []int
+		change  func(*Options)
+		off     float64
+	}{
+		"equal":                 {nil, func(*Options) {}, 1},
+		"weights":               {[]int{70, 20, 7, 2, 1}, func(*Options) {}, 1},
+		"with a rate":           {[]int{70, 20, 7, 2, 1}, func(o *Options) { o.Rate = 10_000 }, 1},
+		"a connection for each": {[]int{70, 20, 7, 2, 1}, func(o *Options) { o.KeepAlive = false }, 1},
+		// Each begins elsewhere in the cycle.
+		"several threads": {[]int{70, 20, 7, 2, 1}, func(o *Options) { o.Threads = 3 }, 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			counts := make([]atomic.Int64, 5)
+			s := serve(t, func(_ *testServer, c net.Conn) {
+				for r := bufio.NewReader(c); ; {
+					request, err := http.ReadRequest(r)
+					if err != nil {
+						return
+					}
+					counts[request.URL.Path[1]-'a'].Add(1)
+					if _, err := io.WriteString(c, ok); err != nil || request.Close {
+						return
+					}
+				}
+			})
+			o := options(s.url)
+			o.URLs, o.Weights, o.Connections, o.Requests = nil, test.weights, 7, 1234
+			for i := range counts {
+				o.URLs = append(o.URLs, fmt.Sprintf("%s%c", s.url, 'a'+i))
+			}
+			test.change(&o)
+			r := load(t, context.Background(), o)
+			if r.Responses[0] != o.Requests {
+				t.Fatalf("responses %v: %s", r.Responses, r.ErrorExample)
+			}
+			for i := range counts {
+				share := 0.2
+				if test.weights != nil {
+					share = float64(test.weights[i]) / 100
+				}
+				if n := counts[i].Load(); math.Abs(float64(n)-share*float64(o.Requests)) >= test.off {
+					t.Errorf("%d of %s, whose share is %g", n, o.URLs[i], share)
+				}
+			}
+		})
+	}
+}
