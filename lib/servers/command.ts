@@ -66,7 +66,7 @@ async function startOn(port: number, spec: CommandServer, options: StartOptions,
     child = await startChild({
       before: ['prlimit', `--nofile=${fileLimit}:${fileLimit}`, '--', 'env', mark],
       command: binary, args, cpus: options.cpus, cwd: folder, stdio: ['ignore', log, log],
-      env: { ...process.env, PORT: String(port), TMPDIR: scratch.temp },
+      env: { ...process.env, PORT: String(port), PWD: folder, TMPDIR: scratch.temp },
     });
   } catch (error) {
     scratch.remove();
