@@ -124,7 +124,7 @@ describe('a server', () => {
   it('answers in its network alone, over the link, and is watched as on loopback', async () => {
     const network = await open({ toServer: { delayMs: 20 } });
     const server = await startIn(network, base);
-    expect(server).toMatchObject({ origin: 'http://198.19.0.1:8080', bodyBytes: 612 });
+    expect(server).toMatchObject({ origin: 'http://198.19.0.1:8080', answer: { bytes: 612 } });
     // Asked for readiness it was without the link.
     expect((await network.report()).toServer.packets).toBe(0);
     expect(await readFile(`/proc/${server.pid}/comm`, 'utf8')).toBe('nginx\n');

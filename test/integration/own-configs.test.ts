@@ -83,7 +83,7 @@ describe('nginx', () => {
       const server = await startOwn(file);
       const { status, body } = await getPage(`${server.origin}/`, true);
       expect({ status, length: body.length }).toEqual({ status: 200, length: server.answer.bytes });
-      expect(server).toMatchObject({ workers: 1, bodyBytes: (await stat('/var/www/html/index.nginx-debian.html')).size });
+      expect(server).toMatchObject({ workers: 1, answer: { bytes: (await stat('/var/www/html/index.nginx-debian.html')).size } });
       expect(server.redirections.slice(0, 2)).toEqual([`listen 80, [::]:80 → ${server.origin.slice('http://'.length)}`, 'worker_processes auto → 1, the number of server cores']);
       expect(await readFile(server.configFile, 'utf8')).toContain(`tcp_nopush ${nopush};  # from ${file}:`);
       if (process.getuid?.() === 0) expect(execFileSync('ps', ['-o', 'user=', '--ppid', String(server.pid)], { encoding: 'utf8' })).toBe('www-data\n');
@@ -105,7 +105,7 @@ describe('nginx', () => {
     });
     const file = path.join(folder, 'nginx.conf');
     const server = await startOwn(file, { port: 443, page: { path: '/?x=1', host: 'b.org' } });
-    expect(server).toMatchObject({ workers: 2, bodyBytes: 'bb b.org b.org 1'.length });
+    expect(server).toMatchObject({ workers: 2, answer: { bytes: 'bb b.org b.org 1'.length } });
     expect(server.origin).toMatch(/^https:/);
     expect((await negotiate(server.origin, {})).alpn).toBe('h2');
     expect(server.redirections.filter((line) => /^(listen|stream)/.test(line)).map((line) => line.replace(/(→ 127.0.0.1:)\d+$/, '$1N').replace(folder, ''))).toEqual([
@@ -235,7 +235,7 @@ describe('h2o', () => {
     });
     const file = path.join(folder, 'h2o.conf');
     const server = await startOwn(file, { port: 443, page: { path: '/', host: 'a.org' } });
-    expect(server).toMatchObject({ workers: 2, bodyBytes: 5 });
+    expect(server).toMatchObject({ workers: 2, answer: { bytes: 5 } });
     expect((await negotiate(server.origin, {})).alpn).toBe('h2');
     expect(server.redirections).toContain(`relative paths begin at ${folder}, as if h2o were started there`);
     await endsClean(server);
@@ -273,7 +273,7 @@ describe('nghttpd', () => {
     const pem = await readFile(await machineCertificate(new AbortController().signal));
     const folder = await ownFiles({ 'n.conf': '# mine\n--htdocs=www\n-n 2\n-D\n8443 key.pem cert.pem\n', 'key.pem': pem, 'cert.pem': pem, 'www/index.html': 'hello' });
     const server = await startOwn(path.join(folder, 'n.conf'));
-    expect(server).toMatchObject({ workers: 2, bodyBytes: 5 });
+    expect(server).toMatchObject({ workers: 2, answer: { bytes: 5 } });
     expect(server.redirections).toEqual([`port 8443 → ${server.origin.slice('https://'.length)}`, '--daemon: left out, so that its end is seen']);
     await endsClean(server);
     expect(await readdir(folder)).toEqual(['cert.pem', 'key.pem', 'n.conf', 'www']);
