@@ -10,7 +10,7 @@ import { findGo, goEnvironment, type Go } from '../setup/k6.ts';
 import { thisMachine, type Machine } from '../setup/machine.ts';
 import { projectRoot } from '../setup/paths.ts';
 import { run, type RunOptions } from '../setup/run.ts';
-import { ensureTools } from '../setup/tools.ts';
+import { ensureTools, type ToolName } from '../setup/tools.ts';
 import { fuzz, fuzzSeconds, fuzzTargets, type GoPackage } from './fuzz.ts';
 import { countGoTests, countVitest, goTestOutput, skippedLines, type Counts, type VitestReport } from './test-counts.ts';
 
@@ -21,6 +21,8 @@ type Part = (typeof parts)[number];
 type Project = 'unit' | 'integration' | 'runs' | 'alone';
 
 const integrationTools = ['k6', 'nginx', 'h2o', 'nghttpd', 'h2load', 'openssl', 'influxd'] as const;
+
+const exampleServers = ['caddy', 'lighttpd', 'apache2', 'haproxy'] as const;
 
 /** What runs in a browser has other types. */
 const typeProjects = [['types', '.'], ['types of the plots', 'lib/report/html/plots']] as const;
@@ -75,7 +77,8 @@ class TestRun {
   async #tools(chosen: ReadonlySet<Part>): Promise<boolean> {
     if (!chosen.has('integration')) return false;
     const tools = await this.#ready(() => ensureTools(integrationTools, this.#machine, this.#signal));
-    await this.#getBrowser();
+    await this.#getIfThere(['chromium'], 'the tests in a browser');
+    await this.#getIfThere(exampleServers, 'some of examples/any-server');
     return tools !== undefined;
   }
 
@@ -132,14 +135,14 @@ class TestRun {
     }
   }
 
-  /** The tests in a browser are left out, and say so, where there is none to be had; everything else holds without. */
-  async #getBrowser(): Promise<void> {
+  /** What needs them is left out, and said, where they cannot be had; everything else holds without. */
+  async #getIfThere(tools: readonly ToolName[], what: string): Promise<void> {
     try {
-      await ensureTools(['chromium'], this.#machine, this.#signal);
+      await ensureTools(tools, this.#machine, this.#signal);
     } catch (error) {
       this.#signal.throwIfAborted();
       if (!(error instanceof UserError)) throw error;
-      this.#machine.progress.print(`SKIPPED, the tests in a browser: ${error.message}`);
+      this.#machine.progress.print(`SKIPPED, ${what}: ${error.message}`);
     }
   }
 

@@ -80,8 +80,9 @@ describe('nginx', () => {
     const before = await touched();
     const pidFile = existsSync('/run/nginx.pid');
     for (const [file, nopush] of [[packaged, 'on'], [path.join(folder, 'nginx.conf'), 'off']] as const) {
-      const server = await startOwn(file);
-      const { status, body } = await getPage(`${server.origin}/`, true);
+      // Beside it other packages put an index.html.
+      const server = await startOwn(file, { page: { path: '/index.nginx-debian.html' } });
+      const { status, body } = await getPage(`${server.origin}/index.nginx-debian.html`, true);
       expect({ status, length: body.length }).toEqual({ status: 200, length: server.answer.bytes });
       expect(server).toMatchObject({ workers: 1, answer: { bytes: (await stat('/var/www/html/index.nginx-debian.html')).size } });
       expect(server.redirections.slice(0, 2)).toEqual([`listen 80, [::]:80 → ${server.origin.slice('http://'.length)}`, 'worker_processes auto → 1, the number of server cores']);
