@@ -53,7 +53,8 @@ async function readSide(word: string): Promise<Omit<Given, 'name'> & { name: str
   return { name, given: rest, source: await readSource(rest) };
 }
 
-async function readSource(word: string): Promise<Source> {
+/** What a word names. Throws UserError as readSides does. */
+export async function readSource(word: string): Promise<Source> {
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(word)) return readAddress(word);
   const file = fromCallersFolder(word);
   if (existsSync(file)) return await isProgram(file) ? readCommand(word) : { kind: 'config', config: await readOwnConfig(file) };

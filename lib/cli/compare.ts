@@ -4,6 +4,7 @@ import { UserError } from '../errors.ts';
 import { divideCores, type Cores } from '../runner/cores.ts';
 import { makePlan } from '../runner/plan.ts';
 import { readProcessors } from '../runner/processors.ts';
+import type { ServerSpec } from '../scenario/model.ts';
 import { readPageList } from '../scenario/page-list.ts';
 import { startServer, temporaryFolder, waitUntilReady, waitUntilServing, workersFor, type Answer, type RunningServer } from '../servers/index.ts';
 import { fromCallersFolder, typed } from '../setup/paths.ts';
@@ -55,7 +56,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
     cores,
     async prepare(binaries, signal) {
       const tried: Tried[] = [];
-      for (const side of sides) tried.push(await tryOnce(side, launch, cores, binaries, options, signal));
+      for (const side of sides) tried.push(await tryOnce(side, serverOf(side, launch(side.name)), cores, binaries, options, signal));
       const { scenario, said } = comparisonOf(tried, launch, same);
       for (const line of said) (options.json ? console.error : console.log)(line);
       return makePlan(scenario, scenario.variants, cores, { ...options, exact: false });
@@ -109,9 +110,8 @@ function binariesOf(server: string, values: readonly string[]): string[] {
 }
 
 /** Starts a side once, to see that it runs here and what it answers. Throws UserError that names it. */
-async function tryOnce(side: Side, launch: LaunchOf, cores: Cores, binaries: ServerBinaries, { trustConfig }: RunOptions, signal: AbortSignal): Promise<Tried> {
+export async function tryOnce(side: Side, spec: ServerSpec, cores: Cores, binaries: ServerBinaries, { trustConfig }: Pick<RunOptions, 'trustConfig'>, signal: AbortSignal): Promise<Tried> {
   const { given, source, load, page } = side;
-  const spec = serverOf(side, launch(side.name));
   const folder = await temporaryFolder();
   try {
     const server = await startServer(spec, {

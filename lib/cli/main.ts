@@ -11,6 +11,7 @@ interface Command { help: string; run(args: string[]): Promise<number> }
 const commands: Record<string, Command> = {
   scenario: { help: 'run a comparison, or list them', run: async (args) => (await import('./scenario.ts')).scenarioCommand(args) },
   compare: { help: 'compare two configs of your own', run: async (args) => (await import('./compare.ts')).compareCommand(args) },
+  knobs: { help: 'try the usual advice on a config of your own', run: async (args) => (await import('./knobs.ts')).knobsCommand(args) },
   k6: { help: 'say where the k6 with k6/x/loadgen is', run: async (args) => (await import('./k6.ts')).k6Command(args) },
   report: { help: 'make the page of a run, or of several', run: async (args) => (await import('./report.ts')).reportCommand(args) },
   grafana: { help: 'show the dashboards of all runs, until Ctrl-C', run: async (args) => (await import('./grafana.ts')).grafanaCommand(args) },

@@ -18,6 +18,7 @@ import { oneRunAtATime } from '../runner/one-run.ts';
 import { runName, type Plan, type PlanDraft } from '../runner/plan.ts';
 import { readProcessors, type Processors } from '../runner/processors.ts';
 import { checkResultsFolder, createRunFolder, explainFailure } from '../runner/results-folder.ts';
+import type { Result } from '../runner/result.ts';
 import type { RunContext } from '../runner/round.ts';
 import { runRounds } from '../runner/run.ts';
 import { writePageFiles } from '../runner/page-files.ts';
@@ -48,6 +49,10 @@ export interface Work {
    * when it returns.
    */
   prepare(binaries: ServerBinaries, signal: AbortSignal): Promise<PlanDraft>;
+  /** As report's. */
+  show?(result: Result): string[];
+  /** What is run after a run that ended with 0; undefined: nothing. */
+  next?(): PlanDraft | undefined;
 }
 
 /**
@@ -60,7 +65,8 @@ export async function perform(work: Work, options: RunOptions): Promise<number> 
   return underSignals('ending the run in order; again to end it at once', (interrupt) => withTools(work, options, interrupt));
 }
 
-async function withTools({ servers: needed, cores, shorterBy, prepare }: Work, options: RunOptions, interrupt: Interrupt): Promise<number> {
+async function withTools(work: Work, options: RunOptions, interrupt: Interrupt): Promise<number> {
+  const { servers: needed, cores, prepare } = work;
   const release = await oneRunAtATime();
   try {
     const { k6, influxd, ...servers } = await ensureTools(
@@ -86,7 +92,12 @@ async function withTools({ servers: needed, cores, shorterBy, prepare }: Work, o
     });
     try {
       interrupt.signal.throwIfAborted();
-      return await measure(draft, processors, options, shorterBy ?? [], { tools: { k6, delaylink, servers }, store, interrupt });
+      const context = { tools: { k6, delaylink, servers }, store, interrupt };
+      let code = await measure(draft, processors, options, work, context);
+      for (let next = code === 0 ? work.next?.() : undefined; next !== undefined; next = code === 0 ? work.next?.() : undefined) {
+        code = await measure(next, processors, options, work, context);
+      }
+      return code;
     } finally {
       await store?.close();
     }
@@ -97,7 +108,7 @@ async function withTools({ servers: needed, cores, shorterBy, prepare }: Work, o
 
 /** The run itself, with everything there that it needs. */
 async function measure(
-  draft: PlanDraft, processors: Processors, options: RunOptions, shorterBy: readonly string[], { tools, store, interrupt }: Pick<RunContext, 'tools' | 'store' | 'interrupt'>,
+  draft: PlanDraft, processors: Processors, options: RunOptions, work: Work, { tools, store, interrupt }: Pick<RunContext, 'tools' | 'store' | 'interrupt'>,
 ): Promise<number> {
   const print = options.json ? console.error : console.log;
   const versions = await versionsOf({ k6: tools.k6, ...tools.servers }, interrupt.signal);
@@ -110,11 +121,11 @@ async function measure(
     await writePageFiles(plan.scenario, folder);
     const environment = readEnvironment(processors, plan.cores, { ...versions, ...(store === null ? {} : { influxdb: store.version }) });
     const heading = headingOf(plan, environment);
-    print(wrapLines([...headingLines(heading), ...environment.coreNotes ?? [], ...shorterLine(draft, options, shorterBy)], outputWidth(options)).join('\n'));
+    print(wrapLines([...headingLines(heading), ...environment.coreNotes ?? [], ...shorterLine(draft, options, work.shorterBy ?? [])], outputWidth(options)).join('\n'));
     const progress = createRunProgress(process.stderr);
     const outcome = await runRounds({ plan, tools, folder, script, store, interrupt }, environment, progressEvents(plan, progress), startedAt);
     progress.clear();
-    return await report(outcome, folder, options, print);
+    return await report(outcome, folder, options, print, work.show);
   } catch (error) {
     throw await explainFailure(folder, error);
   }

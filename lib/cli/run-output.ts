@@ -11,7 +11,7 @@ import { metricMark } from '../report/metric-words.ts';
 import { networksText } from '../report/network.ts';
 import type { RunProgress } from '../report/run-progress.ts';
 import { findingLines, headingLines, loadText, nothingLines, storedLine, type Heading } from '../report/sentences.ts';
-import { terminalReport } from '../report/terminal.ts';
+import { terminalReport, wrapLines, type TerminalOptions } from '../report/terminal.ts';
 import { estimatedSeconds, expectedRounds } from '../runner/estimate.ts';
 import { makePlan, type Plan, type PlanDraft } from '../runner/plan.ts';
 import type { Comparison, Environment, Result } from '../runner/result.ts';
@@ -110,10 +110,11 @@ function seenSoFar(variants: readonly string[], rps: number | null, comparisons:
 
 /**
  * Prints what there is and returns the exit code.
+ * @param show what a command has to say of the result, instead of its tables and sentences, and of its JSON
  * @throws what ended the run early; UserError where no request of any row succeeded: that is no comparison
  */
 export async function report(
-  outcome: RunOutcome, folder: string, options: RunOptions, print: (text: string) => void,
+  outcome: RunOutcome, folder: string, options: RunOptions, print: (text: string) => void, show?: (result: Result) => string[],
 ): Promise<number> {
   const { result, ended } = outcome;
   // Of a search that was ended in its first round there are steps.
@@ -122,19 +123,24 @@ export async function report(
     const lines = findingLines(result);
     const page = await htmlPage(folder, result);
     const stored = `${storedLine(result.integrity)} · ${page}`;
-    const width = outputWidth(options);
-    const colour = width !== Infinity && process.env['NO_COLOR'] === undefined;
-    print(['', ...terminalReport(result, [...lines, stored], { width, colour })].join('\n'));
+    const terminal = terminalOf(options);
+    print(['', ...(show === undefined ? terminalReport(result, [...lines, stored], terminal) : [...show(result), ...wrapLines([stored], terminal.width)])].join('\n'));
     const table = markdownReport(result, { heading: headingLines(resultHeading(result)), findings: [...lines, storedLine(result.integrity)] });
     await allWritten([writeWhole(join(folder, 'table.md'), table), ...writeExports(options.exports, result)], ended);
   }
-  if (options.json && measured) process.stdout.write(resultJson(result));
+  if (options.json && measured && show === undefined) process.stdout.write(resultJson(result));
   if (ended !== undefined) throw ended;
   const silent = nothingLines(result);
   if (measured && silent.length === result.variants.filter(({ rounds }) => rounds.length > 0).length) {
     throw new UserError(`nothing was compared: ${silent.join(' ').slice(0, -1)}`);
   }
   return options.failIf === undefined ? 0 : failIfCode(result, options.failIf, console.error);
+}
+
+/** Where the person reads. */
+export function terminalOf(options: RunOptions): TerminalOptions {
+  const width = outputWidth(options);
+  return { width, colour: width !== Infinity && process.env['NO_COLOR'] === undefined };
 }
 
 /** Characters per line where the person reads; Infinity in a pipe. */

@@ -101,7 +101,8 @@ function bytesOf({ connections, streams }: Load, { bodyBytes }: Pick<Page, 'body
   return baseBytes + connections * (connectionBytes + Math.min(heldBytes, streams * bodyBytes));
 }
 
-function groupOf(sides: readonly PlannedVariant[]): Group {
+/** These together, however many there are. */
+export function groupOf(sides: readonly PlannedVariant[]): Group {
   const hasRate = sides.some(({ load }) => isAtRate(load));
   const shortest = hasRate ? rateSliceSeconds : Math.min(sliceSeconds, longestAwaySeconds / sides.length);
   if (!sides.some(isAtAddress)) return { sides, sliceSeconds: shortest };

@@ -1,4 +1,5 @@
 // Ctrl-C and its relatives. The first one asks the run to end in order, the second ends everything at once.
+import { setMaxListeners } from 'node:events';
 
 /** The run was asked to end. Exit code 130. */
 export class Interrupted extends Error {
@@ -44,6 +45,8 @@ export async function underSignals<T>(ending: string, work: (interrupt: Interrup
  */
 function takeSignals(onFirst: () => void): Interrupt & { release(): void } {
   const controller = new AbortController();
+  // All servers of a group listen to it while they start.
+  setMaxListeners(0, controller.signal);
   const groups = new Set<number>();
 
   let firstAtMs = 0;

@@ -42,7 +42,7 @@ const page = exactly<Page>()(closed({ docroot: orAbsent(text), path: text, host:
 const configuredServer = exactly<ConfiguredServer>()(closed({
   name: oneOf(['nginx', 'h2o', 'nghttpd']), config: texts,
   workers: v.lazy((value) => (typeof value === 'number' ? processes : v.literal('server-cores', "has to be a whole number above 0 or 'server-cores'"))),
-  articleWorkers: orAbsent(processes), minWorkers: orAbsent(processes), fileLimit: orAbsent(files), asIs: orAbsent(closed({ port: orAbsent(port) })), binary: orAbsent(text),
+  articleWorkers: orAbsent(processes), minWorkers: orAbsent(processes), fileLimit: orAbsent(files), asIs: orAbsent(closed({ port: orAbsent(port), laid: orAbsent(list(closed({ context: text, lines: text }))) })), binary: orAbsent(text),
 }));
 
 const commandServer = exactly<CommandServer>()(closed({ name: v.literal('command'), command: text, port: orAbsent(port), folder: orAbsent(text), tls: orAbsent(trueOrAbsent) }));

@@ -7,7 +7,7 @@ import { startCommand } from './command.ts';
 import { h2oKind } from './h2o.ts';
 import { nghttpdKind } from './nghttpd.ts';
 import { nginxKind } from './nginx.ts';
-import type { ConfiguredRunning, RunningServer, ServerKind, StartedServer, StartOptions } from './server.ts';
+import type { Build, ConfiguredRunning, RunningServer, ServerKind, StartedServer, StartOptions } from './server.ts';
 import { start } from './start.ts';
 
 export { endWithUs, whyNotStoppable } from './freeze.ts';
@@ -17,7 +17,7 @@ export { waitUntilServingInside } from './ready-inside.ts';
 export { waitUntilServing } from './ready-pages.ts';
 export { waitUntilReady } from './ready.ts';
 export { temporaryFolder } from './scratch.ts';
-export { isStarted, type Answer, type ConfiguredRunning, type RunningServer, type StartedServer, type StartOptions, type UpstreamAddress } from './server.ts';
+export { isStarted, type Answer, type Build, type ConfiguredRunning, type RunningServer, type StartedServer, type StartOptions, type UpstreamAddress } from './server.ts';
 export { watchUpstreams } from './upstreams.ts';
 export { stoppedIn } from './usage.ts';
 
@@ -34,7 +34,12 @@ export function startServer(spec: ServerSpec, options: StartOptions): Promise<Ru
 
 /** The version that a binary says it is, e.g. 1.22.1. Throws UserError when it does not run, is something else or too old. */
 export async function serverVersion(name: ServerName, binary: string, signal?: AbortSignal): Promise<string> {
-  return (await askBuild(kinds[name].question, binary, signal)).version;
+  return (await serverBuild(name, binary, signal)).version;
+}
+
+/** With all that the binary says of itself. */
+export function serverBuild(name: ServerName, binary: string, signal?: AbortSignal): Promise<Build> {
+  return askBuild(kinds[name].question, binary, signal);
 }
 
 /** How many workers the server gets here: the article's with `exact`, otherwise as many as the spec says for this number of cores. */

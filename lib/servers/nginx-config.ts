@@ -17,6 +17,8 @@ export interface Directive {
   origin: string;
   /** Of its first word, in what it comes from. */
   line: number;
+  /** In the text that it comes from: where its first word begins, and what is behind its ";" or "{". */
+  at?: readonly [begin: number, end: number];
 }
 
 /**
@@ -141,6 +143,7 @@ export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
   let last: Directive | undefined;
   let line = 1;
   let begin = 1;
+  let beginAt = 0;
   let scanned = 0;
   let count = 0;
   const fail = (problem: string): never => {
@@ -164,7 +167,7 @@ export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
       const [first = fail(`"${token}" without a directive`), ...args] = words;
       // nginx takes "proxy_pass" for proxy_pass.
       const name = bareWord(first);
-      const directive: Directive = { name, args, comments, origin, line: begin };
+      const directive: Directive = { name, args, comments, origin, line: begin, at: [beginAt, scanned] };
       open.at(-1)?.push(directive);
       if (++count > mostDirectives) fail(`has more than ${mostDirectives} directives, and bakeoff reads no longer ones`);
       last = directive;
@@ -188,7 +191,7 @@ export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
     } else if (token === '"' || token === "'") {
       fail(`${token} without its end`);
     } else {
-      if (words.length === 0) begin = line;
+      if (words.length === 0) [begin, beginAt] = [line, index];
       line += token.split('\n').length - 1;
       if (token.includes('\uFFFD')) fail('is not UTF-8 text');
       words.push(token);

@@ -1,6 +1,6 @@
 // What the runner sees of a running web server, whichever it is, and what each kind of server does its own way.
 import type { RunAs } from '../process.ts';
-import type { LoadProfile, Page, ServerName, TlsOffer } from '../scenario/model.ts';
+import type { LaidLines, LoadProfile, Page, ServerName, TlsOffer } from '../scenario/model.ts';
 
 export type Protocol = LoadProfile['protocol'];
 
@@ -127,6 +127,9 @@ export interface AdoptPlace extends Omit<Place, 'address' | 'docroot' | 'workers
   cores: number;
   /** Of those that the config listens on: the one that becomes `port`. Absent: the only one. */
   listen: number | undefined;
+  /** What is laid over it, where the page with this path is served. */
+  laid: readonly LaidLines[];
+  path: string;
   /** As in StartOptions. */
   trustConfig: boolean;
   /** Another free port of 127.0.0.1, for each further address that the config listens on. */

@@ -63,7 +63,7 @@ async function startOn(port: number, kind: ServerKind, spec: ConfiguredServer, o
     };
     const composed: AdoptedConfig = spec.asIs === undefined
       ? { ...await kind.compose(spec.config, { ...place, workers: options.workers, docroot: scratch.docroot }, build), workers: options.workers, redirections: [], hosts: [], upstreams: [] }
-      : await kind.adopt(spec.config[0] as string, { ...place, cores: options.cpus.length, listen: spec.asIs.port, trustConfig: options.trustConfig === true, nextPort: otherPorts(port) }, build);
+      : await kind.adopt(spec.config[0] as string, { ...place, cores: options.cpus.length, listen: spec.asIs.port, laid: spec.asIs.laid ?? [], path: options.page.path, trustConfig: options.trustConfig === true, nextPort: otherPorts(port) }, build);
     config = { ...composed, user: composed.user ?? place.user };
     await requireRunnable(options.binary, config.user);
     // A person's own may have secrets in it, and their file may be closed to others.

@@ -24,13 +24,20 @@ export interface ConfiguredServer {
     fileLimit?: number;
     /**
      * `config` is one file, a whole config of a person's own: it runs as it is, but for what cannot be used here. `port` says
-     * which one is loaded where it listens on several. `workers` are those it asks for.
+     * which one is loaded where it listens on several, `laid` what is laid over it. `workers` are those it then asks for.
      */
     asIs?: {
         port?: number;
+        laid?: readonly LaidLines[];
     };
     /** The path of its binary, where two builds of one server are compared; default: the one that all variants run. */
     binary?: string;
+}
+/** Lines in the config language of a server that take the places of a person's own, as server-configs/knobs/ has them. */
+export interface LaidLines {
+    /** The block where they are: of nginx main, events, http or server; of h2o top or ssl; of nghttpd flags. */
+    context: string;
+    lines: string;
 }
 /** A command that answers HTTP on a port of loopback. */
 export interface CommandServer {

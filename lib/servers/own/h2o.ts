@@ -2,6 +2,7 @@
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import type { RunAs } from '../../process.ts';
+import { layH2o } from '../../knobs/lay-h2o.ts';
 import { serviceUser } from '../rights.ts';
 import type { AdoptPlace, AdoptedConfig, UpstreamAddress } from '../server.ts';
 import { allowCode } from './code.ts';
@@ -14,14 +15,15 @@ import { printYaml, readYaml, type MapTree, type Pair, type Tree } from './yaml-
 /** What the config says. Throws UserError with file and line. */
 export async function readH2o(file: string, text: string): Promise<Pick<OwnConfig, 'workers' | 'listens'>> {
   const config = await readYaml(file, text);
-  return { workers: workersOf(config), listens: listensOf(config) };
+  return { workers: h2oWorkers(config), listens: listensOf(config) };
 }
 
 /** ServerKind.adopt. */
 export async function adoptH2o(file: string, place: AdoptPlace): Promise<AdoptedConfig> {
-  const config = await readYaml(file, await readText(file));
-  const { port, tls, hosts } = chooseListen({ file, listens: listensOf(config) }, place.listen);
-  const workers = workersOf(config);
+  const written = await readYaml(file, await readText(file));
+  const { port, tls, hosts } = chooseListen({ file, listens: listensOf(written) }, place.listen);
+  const config = layH2o(written, place.laid);
+  const workers = h2oWorkers(config);
   const moved = await moveAddresses(entriesOf(config).map(({ entry }) => entry.address), port, place);
   const asked = textOf(get(config, 'user'));
   const found = place.user === undefined || asked === undefined ? place.user : await serviceUser(asked);
@@ -94,7 +96,7 @@ function commandAt(key: string, tree: Tree): string {
   return `${placeOf(tree)}: ${key}`;
 }
 
-function workersOf(config: MapTree): OwnConfig['workers'] {
+export function h2oWorkers(config: MapTree): OwnConfig['workers'] {
   const threads = get(config, 'num-threads');
   if (threads === undefined) return 'server-cores';
   // Newer ones take the numbers of cores too.

@@ -2,6 +2,8 @@
 import { access } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
+import { laidOrigin } from '../../knobs/edits.ts';
+import type { LaidLines } from '../../scenario/model.ts';
 import { composeFlags, printFlags, wordOf, type Flag } from '../nghttpd-flags.ts';
 import type { AdoptPlace, AdoptedConfig } from '../server.ts';
 import { chooseListen, type Listen, type OwnConfig } from './listens.ts';
@@ -10,19 +12,19 @@ import { readText } from './read-text.ts';
 
 /** What the flags say. Throws UserError with file and line. */
 export async function readNghttpd(file: string, text: string): Promise<Pick<OwnConfig, 'workers' | 'listens'>> {
-  const { flags, listen } = parse(file, text);
-  return { workers: workersOf(flags), listens: [listen] };
+  const { flags, listen } = parseNghttpd(file, text);
+  return { workers: nghttpdWorkers(flags), listens: [listen] };
 }
 
 /** ServerKind.adopt. */
 export async function adoptNghttpd(file: string, place: AdoptPlace): Promise<AdoptedConfig> {
   if (place.accessLogFile !== undefined) throw new UserError('nghttpd has no access log: count requests at nginx or h2o');
-  const { flags, listen, words } = parse(file, await readText(file));
+  const { flags, listen, words } = parseNghttpd(file, await readText(file), place.laid);
   const { port, tls } = chooseListen({ file, listens: [listen] }, place.listen);
   const folder = path.dirname(file);
   const said: string[] = [];
   const kept = flags.flatMap((flag): Flag[] => {
-    const from = { ...flag, origin: fromLine(file, flag.line) };
+    const from = flag.origin === file ? { ...flag, origin: fromLine(file, flag.line) } : flag;
     if (flag.name === 'address') return [];
     if (flag.name === 'daemon') {
       said.push('--daemon: left out, so that its end is seen');
@@ -48,7 +50,7 @@ export async function adoptNghttpd(file: string, place: AdoptPlace): Promise<Ado
     protocol: tls ? 'h2' : 'h2c',
     hosts: [],
     upstreams: [],
-    workers: workersOf(flags),
+    workers: nghttpdWorkers(flags),
     redirections: said,
     args: () => [...kept.map(wordOf), '--address=127.0.0.1', ...last],
   };
@@ -71,8 +73,11 @@ const pathFlags = new Set(['htdocs', 'dh-param-file', 'mime-types-file']);
 
 interface Words { port: number; pair: readonly [key: string, certificate: string] | undefined; line: number }
 
-/** `port` of the listen where the file names none: the protocol's own. */
-function parse(file: string, text: string): { flags: Flag[]; words: Words | undefined; listen: Listen } {
+/**
+ * `port` of the listen where the file names none: the protocol's own.
+ * @param laid takes the places of the flags with its names
+ */
+export function parseNghttpd(file: string, text: string, laid: readonly LaidLines[] = []): { flags: Flag[]; words: Words | undefined; listen: Listen } {
   const found: Words[] = [];
   const flagLines = text.split(/\r?\n/).map((line, index) => {
     const [, port, key, certificate] = /^\s*(\d+)(?:\s+(\S+)\s+(\S+))?\s*(?:#.*)?$/.exec(line) ?? [];
@@ -83,13 +88,13 @@ function parse(file: string, text: string): { flags: Flag[]; words: Words | unde
   const [words, second] = found;
   if (second !== undefined) throw new UserError(`${file}:${second.line}: a second port; nghttpd listens on one`);
   if (words !== undefined && !(words.port >= 1 && words.port <= 65_535)) throw new UserError(`${file}:${words.line}: ${words.port} is no port`);
-  const flags = composeFlags([{ origin: file, text: flagLines.join('\n') }]);
+  const flags = composeFlags([{ origin: file, text: flagLines.join('\n') }, ...laid.map(({ lines }) => ({ origin: laidOrigin, text: lines }))]);
   const tls = !flags.some(({ name }) => name === 'no-tls');
   return { flags, words, listen: { port: words?.port ?? (tls ? 443 : 80), tls, http2: true, http2Only: true, hosts: [] } };
 }
 
 /** One where the flags do not say. */
-function workersOf(flags: readonly Flag[]): number {
+export function nghttpdWorkers(flags: readonly Flag[]): number {
   const workers = flags.findLast(({ name }) => name === 'workers');
   const count = Number(workers?.value ?? 1);
   if (!Number.isSafeInteger(count) || count < 1) throw new UserError(`${workers?.origin}:${workers?.line}: ${workers?.value ?? 'nothing'} is not a number of workers`);

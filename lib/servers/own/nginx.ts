@@ -4,6 +4,7 @@ import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import type { RunAs } from '../../process.ts';
 import { bareWord, findDirectives, logArgs, printConfig, quoted, tempModules, type Directive } from '../nginx-config.ts';
+import { layNginx } from '../../knobs/lay-nginx.ts';
 import { serviceUser } from '../rights.ts';
 import type { AdoptPlace, AdoptedConfig, Build, UpstreamAddress } from '../server.ts';
 import { allowCode } from './code.ts';
@@ -17,9 +18,10 @@ import { leaving, loadedToo, localTarget, upstreamAddress } from './upstream.ts'
 
 /** ServerKind.adopt. */
 export async function adoptNginx(file: string, place: AdoptPlace, build: Build): Promise<AdoptedConfig> {
-  const config = await readNginxConfig(file, await readText(file));
+  const written = await readNginxConfig(file, await readText(file));
+  const { port, tls, http2, http2Only, hosts } = chooseListen({ file, listens: nginxListens(written, file) }, place.listen);
+  const config = layNginx(written, place.laid, { port, path: place.path, cores: place.cores });
   const workers = nginxWorkers(config);
-  const { port, tls, http2, http2Only, hosts } = chooseListen({ file, listens: nginxListens(config, file) }, place.listen);
   const moved = await moveAddresses(httpServers(config, file).flatMap(listensOf).map(parseAddress), port, place);
   const here: Here = {
     place, build, moved, folder: path.dirname(file), listenLines: new ListenLines(moved), said: [],

@@ -1,0 +1,288 @@
+// npm run knobs: which of the usual advice does anything for a person's config, on this machine.
+import path from 'node:path';
+import { UserError } from '../errors.ts';
+import { change, enumeration } from '../format.ts';
+import { whyNot } from '../knobs/applies.ts';
+import { candidatesOf, readKnobs, type Candidate } from '../knobs/catalogue.ts';
+import { layable, type Layable } from '../knobs/lay.ts';
+import { changeWords, gain, helpful, product, ranked, rankingTable, rightAsItIs, worthACloserLook, type Effect } from '../knobs/ranking.ts';
+import { planOf, serverWith, type AsItIs, type Changed } from '../knobs/scenario.ts';
+import { requireNew, writeWith } from '../knobs/written.ts';
+import { partialLines, scopeLines } from '../report/certainty.ts';
+import { limitLines } from '../report/limits.ts';
+import { redirectionLines, warningLines } from '../report/sentences.ts';
+import { terminalTable, wrapLines } from '../report/terminal.ts';
+import { divideCores, type Cores } from '../runner/cores.ts';
+import type { PlanDraft, PlanOptions } from '../runner/plan.ts';
+import { readProcessors } from '../runner/processors.ts';
+import type { Comparison, Result } from '../runner/result.ts';
+import type { ConfiguredServer, Page, ServerName } from '../scenario/model.ts';
+import { unknownWord } from '../scenario/nearest.ts';
+import { serverBuild, type OwnConfig } from '../servers/index.ts';
+import { fromCallersFolder, typed } from '../setup/paths.ts';
+import { tryOnce } from './compare.ts';
+import { namesOf, readSource, serverNames } from './compare-given.ts';
+import { serverOf, type Tried } from './compare-scenario.ts';
+import { sidesOf, type Side } from './compare-sides.ts';
+import { ofSides } from './of-sides.ts';
+import { perform, type ServerBinaries } from './perform.ts';
+import { readRunOptions, runFlags, type RunOptions } from './run-options.ts';
+import { terminalOf } from './run-output.ts';
+import { flagLines, readWords, type Flag } from './words.ts';
+
+/** Of a run that has three parts these would mean something else in each, or nothing. */
+const { precision: _1, 'max-time': _2, within: _3, rates: _4, 'fail-if': _5, 'export-markdown': _6, 'export-json': _7, 'export-csv': _8, ...sharedFlags } = runFlags;
+
+const knobFlags = {
+  'url': { value: 'URL', help: 'a path, or a URL whose port says which of several addresses (/)' },
+  'load': { value: '"wrk -c 100 -d 10"', help: 'a command line of wrk, h2load, ab, weighttp or vegeta (100 connections)' },
+  'knobs': { value: 'a,b,c', help: 'only these of the catalogue; their names without a config: --list' },
+  'write': { value: 'best.conf', help: 'a new file: the config with what helps, once that is verified' },
+  'list': { help: 'the catalogue, and what people claim' },
+  ...sharedFlags,
+  'rounds': { value: 'N', help: 'rounds of each part (10)' },
+  'duration': { value: '1s', help: 'measured time of each in a round (0.3s at the first look, 0.5s at the closer one, then 1s)' },
+} as const satisfies Record<string, Flag>;
+
+/** Measured seconds of the first look, at all, and of the closer one. Among many, rounds tell more than long ones: the t of few is large. */
+const lookSeconds = { first: 0.3, closer: 0.5 };
+/** Of both looks: what the first ones of a second cost more is the same for all that take turns. */
+const lookWarmupSeconds = 0.2;
+/** With more the closer look would take as long as the first. */
+const mostCloser = 5;
+
+const help = [
+  `${typed('knobs')} nginx.conf [flags]`,
+  '',
+  'Which of the usual advice does anything for this config (nginx, h2o or nghttpd) on this machine: each knob alone against the',
+  'config as it is, all in turns; then what may help once more, and what helps, together, in fresh rounds. The file is not touched.',
+  '',
+  ...flagLines(knobFlags),
+];
+
+/** Returns the exit code; 2 without any words, where it prints the help. Throws UserError and Interrupted. */
+export async function knobsCommand(args: readonly string[]): Promise<number> {
+  const { positionals, flags } = readWords(args, knobFlags);
+  const options = readRunOptions(flags);
+  if (options.help || args.length === 0) {
+    console.log(help.join('\n'));
+    return options.help ? 0 : 2;
+  }
+  if (flags.has('list')) {
+    console.log(catalogueLines().join('\n'));
+    return 0;
+  }
+  const [given, extra] = positionals;
+  if (given === undefined) throw new UserError(`knobs wants a config: ${typed('knobs')} nginx.conf`, 2);
+  if (extra !== undefined) throw new UserError(`one config at a time: "${extra}" is one word too many`, 2);
+  const cores = divideCores(readProcessors(), { server: options.serverCpus, generator: options.generatorCpus });
+  const source = await readSource(given);
+  if (source.kind !== 'config') throw new UserError(`knobs wants a config of nginx, h2o or nghttpd, and ${given} is ${source.kind === 'command' ? 'a command' : 'an address'}`, 2);
+  const { config } = source;
+  const wanted = wantedCandidates(config.server, flags.get('knobs'), cores);
+  const written = flags.get('write');
+  const write = written === undefined ? undefined : fromCallersFolder(written);
+  if (write !== undefined) requireNew(write, config.file);
+  const [url, load] = [flags.get('url'), flags.get('load')];
+  const names = namesOf([{ source }]);
+  const asked = { ...(url === undefined ? {} : { url }), load: ofSides('--load', load === undefined ? [] : [load], names) };
+  const [side] = sidesOf([{ name: names[0] as string, given, source }], asked, cores.generatorCpus.length) as [Side];
+  return new KnobsRun(config, side, wanted, cores, options, write).perform();
+}
+
+function catalogueLines(): string[] {
+  return serverNames.flatMap((server) => readKnobs(server).flatMap((knob) => [
+    `${server}: ${knob.name} (${candidatesOf(knob, 1).map(({ name }) => name).join(', ')})`, `  ${knob.claim} ${knob.source}; since ${knob.since}.`,
+  ]));
+}
+
+function wantedCandidates(server: ServerName, names: string | undefined, cores: Cores): Candidate[] {
+  const all = readKnobs(server).flatMap((knob) => candidatesOf(knob, cores.serverCpus.length));
+  if (names === undefined) return all;
+  const wanted = names.split(',').map((name) => name.trim());
+  for (const name of wanted) {
+    if (!all.some((one) => one.name === name || one.knob.name === name)) throw unknownWord(`knob of ${server}`, name, all.flatMap((one) => [one.name, one.knob.name]));
+  }
+  return all.filter((one) => wanted.includes(one.name) || wanted.includes(one.knob.name));
+}
+
+/** What was found, run after run. */
+class KnobsRun {
+  readonly #own: OwnConfig;
+  readonly #side: Side;
+  readonly #wanted: readonly Candidate[];
+  readonly #cores: Cores;
+  readonly #options: RunOptions;
+  readonly #write: string | undefined;
+  readonly #changed = new Map<Candidate, Changed>();
+  readonly #leftOut: { name: string; why: string }[] = [];
+  #config: Layable | undefined;
+  #asItIs: AsItIs | undefined;
+  #first: Result | undefined;
+  #closer: Result | undefined;
+  #together: { chosen: readonly Candidate[]; result?: Result } | undefined;
+
+  constructor(own: OwnConfig, side: Side, wanted: readonly Candidate[], cores: Cores, options: RunOptions, write: string | undefined) {
+    this.#own = own;
+    this.#side = side;
+    this.#wanted = wanted;
+    this.#cores = cores;
+    this.#options = options;
+    this.#write = write;
+  }
+
+  async perform(): Promise<number> {
+    const code = await perform({
+      servers: [this.#own.server],
+      cores: this.#cores,
+      shorterBy: ['fewer --knobs'],
+      prepare: (binaries, signal) => this.#prepare(binaries, signal),
+      show: (result) => this.#show(result),
+      next: () => this.#next(),
+    }, this.#options);
+    this.#say(this.#writeLines());
+    if (this.#options.json) process.stdout.write(`${JSON.stringify(this.#json(), undefined, 2)}\n`);
+    return code;
+  }
+
+  #say(lines: readonly string[]): void {
+    if (lines.length > 0) (this.#options.json ? console.error : console.log)(lines.join('\n'));
+  }
+
+  /** Starts the config as it is, and with each knob that could mean anything. */
+  async #prepare(binaries: ServerBinaries, signal: AbortSignal): Promise<PlanDraft> {
+    const side = this.#side;
+    const { server, file } = this.#own;
+    const { listen, given, load } = side;
+    const coreCount = this.#cores.serverCpus.length;
+    const own = serverOf(side, {}) as ConfiguredServer;
+    const start = (spec: ConfiguredServer): Promise<Tried> => tryOnce(side, spec, this.#cores, binaries, this.#options, signal);
+    const tried = await start(own);
+    const page: Page = { ...side.page, bodyBytes: tried.answer.bytes };
+    this.#asItIs = { given, server: own, load, page };
+    this.#config = await layable({ server, file }, { port: listen.port, path: side.page.path, cores: coreCount });
+    const workers = own.workers === 'server-cores' ? coreCount : own.workers;
+    const build = await serverBuild(server, binaries[server] as string, signal);
+    const { facts } = this.#config;
+    for (const candidate of this.#wanted) {
+      const why = whyNot(candidate, { facts, listen, load, bodyBytes: tried.answer.bytes, workers, build }, this.#config) ?? await this.#start(candidate, start, signal);
+      if (why !== undefined) this.#leftOut.push({ name: candidate.name, why });
+    }
+    this.#say([...redirectionLines([{ name: given, redirections: tried.redirections }]), ...this.#leftOutLines()]);
+    if (this.#changed.size === 0) throw new UserError(`no knob of the catalogue applies to ${given} under this load: nothing is compared`);
+    return this.#plan('knobs', 'The usual advice, each alone, on', [...this.#changed.values()], lookSeconds.first);
+  }
+
+  /** Returns why it cannot be measured, in the server's own words; otherwise it is one of those that are. */
+  async #start(candidate: Candidate, start: (spec: ConfiguredServer) => Promise<Tried>, signal: AbortSignal): Promise<string | undefined> {
+    const changed = this.#changedBy(candidate.name, [candidate]);
+    const { server, page } = this.#prepared().asItIs;
+    try {
+      const { answer: { bytes: bodyBytes } } = await start(serverWith(server, changed));
+      this.#changed.set(candidate, { ...changed, page: { ...page, bodyBytes } });
+      return undefined;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof UserError)) throw error;
+      return /does not accept it: (.*)$/m.exec(error.message)?.[1] ?? error.message;
+    }
+  }
+
+  #changedBy(name: string, chosen: readonly Candidate[]): Changed {
+    const laid = chosen.map((one) => one.laid);
+    const { config, asItIs } = this.#prepared();
+    return { name, laid, workers: config.lay(laid).workers, page: asItIs.page };
+  }
+
+  #prepared(): { config: Layable; asItIs: AsItIs } {
+    return { config: this.#config as Layable, asItIs: this.#asItIs as AsItIs };
+  }
+
+  /** @param lookSeconds of a look; absent: the usual time, which at a rate is what percentiles need */
+  #plan(name: string, title: string, changed: readonly Changed[], lookSeconds?: number): PlanDraft {
+    const { asItIs } = this.#prepared();
+    const isLook = lookSeconds !== undefined && asItIs.load.rate === undefined;
+    const load = isLook ? { ...asItIs.load, warmupSeconds: lookWarmupSeconds * (asItIs.load.protocol === 'h2' ? 2 : 1) } : asItIs.load;
+    const options: PlanOptions = { ...(isLook ? { durationSeconds: lookSeconds } : {}), ...this.#options, exact: false };
+    return planOf(name, title, { ...asItIs, load }, changed, this.#cores, options);
+  }
+
+  #leftOutLines(): string[] {
+    const whys = new Map<string, string[]>();
+    for (const { name, why } of this.#leftOut) whys.set(why, [...whys.get(why) ?? [], name]);
+    return wrapLines([...whys].map(([why, names]) => `left out, ${why}: ${names.join(', ')}`), terminalOf(this.#options).width);
+  }
+
+  #effects(): Effect[] {
+    return this.#first === undefined ? [] : ranked([...this.#changed.keys()], this.#first, this.#closer);
+  }
+
+  #show(result: Result): string[] {
+    const terminal = terminalOf(this.#options);
+    const around = [...partialLines(result), ...warningLines(result), ...limitLines(result)];
+    if (this.#together !== undefined) {
+      this.#together.result = result;
+      return wrapLines([...around, ...this.#togetherLines(this.#together.chosen, result), ...scopeLines(result)], terminal.width);
+    }
+    if (this.#first === undefined) this.#first = result;
+    else this.#closer = result;
+    const effects = this.#effects().filter(({ closer }) => closer === (this.#closer !== undefined));
+    const had = new Set(this.#leftOut.flatMap(({ name, why }) => (why.startsWith('already so') ? [name] : [])));
+    const right = rightAsItIs(effects, had).map(({ candidate: { name, knob }, comparison }) => `${knob.name} is right as it is: ${name} is ${changeWords(comparison)}.`);
+    return [...terminalTable(rankingTable(effects, result), terminal), '', ...wrapLines([...around, ...right], terminal.width)];
+  }
+
+  /** After the first look the closer one, then all that helps together. */
+  #next(): PlanDraft | undefined {
+    if (this.#together !== undefined) return undefined;
+    const look = this.#closer === undefined ? worthACloserLook(this.#effects(), mostCloser) : [];
+    if (look.length > 0) {
+      this.#say(['', `A closer look at ${enumeration(look.map(({ name }) => name), 'and')}:`]);
+      return this.#plan('knobs-closer', 'A closer look at knobs on', look.map((one) => this.#changed.get(one) as Changed), lookSeconds.closer);
+    }
+    const { asItIs } = this.#prepared();
+    const { chosen, said } = helpful(this.#effects(), { asItIs: asItIs.page.bodyBytes, of: (one) => (this.#changed.get(one) as Changed).page.bodyBytes });
+    this.#say(['', ...wrapLines(said, terminalOf(this.#options).width)]);
+    if (chosen.length === 0) {
+      this.#say(['None of the usual advice helps this config here: there is nothing to verify.']);
+      return undefined;
+    }
+    this.#together = { chosen };
+    this.#say(['What helps, together, in fresh rounds, since the best of many has had luck, too:', ...chosen.map(({ name, laid: { lines } }) => `  ${name}: ${lines}`)]);
+    return this.#plan('knobs-together', 'What helps, together, on', [this.#changedBy('together', chosen)]);
+  }
+
+  #togetherLines(chosen: readonly Candidate[], { comparisons: [comparison] }: Result): string[] {
+    if (comparison === undefined) return [];
+    const { verdict, why } = comparison;
+    const names = enumeration(chosen.map(({ name }) => name), 'and');
+    const expected = chosen.length < 2 ? '' : ` Their single effects, multiplied, are ${change(product(this.#effects(), chosen))}.`;
+    if (verdict === 'none') return [`${names}: not verified, ${why}.`];
+    const words = { faster: 'Verified', slower: 'They harm together', same: 'Not verified, the same', inconclusive: 'Not verified, undecided' }[verdict];
+    return [`${words}: with ${names} it is ${changeWords(comparison)} against ${this.#prepared().asItIs.given} as it is.${expected}`];
+  }
+
+  /** Writes the config where that is asked for, and what helps was verified. */
+  #writeLines(): string[] {
+    const write = this.#write;
+    if (write === undefined) return [];
+    const { chosen = [], result } = this.#together ?? {};
+    if (result?.comparisons[0]?.verdict !== 'faster') return [`${write} is not written: nothing was verified that helps.`];
+    const { edits } = this.#prepared().config.lay(chosen.map(({ laid }) => laid));
+    return ['', ...writeWith(edits, this.#own.file, path.resolve(write))];
+  }
+
+  #json(): object {
+    const seen = ({ ratio, ci95, verdict, why, metric, cpu, latency, roundsNeeded }: Comparison): object => ({ metric, ratio, ci95, verdict, why, cpu, p99: latency.p99, roundsNeeded });
+    const { chosen = [], result } = this.#together ?? {};
+    const [verified] = result?.comparisons ?? [];
+    return {
+      schema: 1,
+      config: this.#own.file,
+      runs: [this.#first, this.#closer, result].flatMap((one) => one?.run ?? []),
+      knobs: this.#effects().map(({ candidate: { name, knob, laid }, comparison, closer }) => ({ name, claim: knob.claim, source: knob.source, ...laid, gain: gain(comparison), closer, ...seen(comparison) })),
+      leftOut: this.#leftOut,
+      together: verified === undefined ? null : { knobs: chosen.map(({ name }) => name), ...seen(verified) },
+    };
+  }
+}

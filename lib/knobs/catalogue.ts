@@ -1,0 +1,105 @@
+// The usual advice as data: server-configs/knobs/<server>.yaml, read and checked.
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import * as v from 'valibot';
+import { parse } from 'yaml';
+import { check, closed, exactly, flag, isObject, list, name, oneOf, orAbsent, placeOf, text, trueOrAbsent, whole } from '../form.ts';
+import type { LaidLines, ServerName } from '../scenario/model.ts';
+import { shippedConfigs } from '../servers/config-layers.ts';
+
+/** Where a knob can mean anything. All of what is there has to be so. */
+export interface Where {
+  /** The load's connections are encrypted. */
+  tls?: true;
+  /** The load is HTTP/2, or is not. */
+  http2?: boolean;
+  /** What serves the page passes requests on. */
+  proxied?: true;
+  /** It does not: the page is a file. */
+  static?: true;
+  /** Requests are logged, by a line of the config's own where the knob keeps its words. */
+  logs?: true;
+  /** The load's requests accept gzip. */
+  acceptsGzip?: true;
+  /** They have a body. */
+  sendsBody?: true;
+  /** The config's workers come to so many at least. */
+  workers?: number;
+  /** The page's body has so many bytes at least. */
+  bodyBytes?: number;
+  /** What the build says of itself contains this. */
+  build?: string;
+  /** It cannot be tried here at all, for this reason. */
+  never?: string;
+}
+
+/** One piece of advice. */
+export interface Knob {
+  name: string;
+  context: string;
+  /** Lines of the server's config language, by the value's name. */
+  values: Record<string, string>;
+  /** The name, or the words, of the value that holds where a config does not say. */
+  default?: string;
+  claim: string;
+  since: string;
+  where?: Where;
+  source: string;
+}
+
+const contexts: Record<ServerName, readonly string[]> = { nginx: ['main', 'events', 'http', 'server'], h2o: ['top', 'ssl'], nghttpd: ['flags'] };
+
+const onlyTrue = orAbsent(trueOrAbsent);
+const where = exactly<Where>()(closed({
+  tls: onlyTrue, http2: orAbsent(flag), proxied: onlyTrue, static: onlyTrue, logs: onlyTrue, acceptsGzip: onlyTrue, sendsBody: onlyTrue,
+  workers: orAbsent(whole(2, 1024)), bodyBytes: orAbsent(whole(1, 1e9)), build: orAbsent(text), never: orAbsent(text),
+}));
+
+const values = v.pipe(
+  v.custom<Record<string, string>>((value) => isObject(value) && Object.values(value).every((one) => typeof one === 'string') && Object.keys(value).length > 0, 'has to be an object of texts'),
+  v.check((value) => Object.keys(value).every((key) => /^[a-z0-9.-]+$/.test(key)), 'has a value whose name is not of a-z, 0-9, . and - only'),
+);
+
+function knobForm(server: ServerName) {
+  return exactly<Knob>()(closed({
+    name, context: oneOf(contexts[server]), values, default: orAbsent(text), claim: text,
+    since: v.pipe(text, v.regex(/^\d+\.\d+\.\d+$/, 'has to be a version such as 1.9.1')), where: orAbsent(where), source: text,
+  }));
+}
+
+/** The knobs of a server, in the file's order. Throws Error with file and field when one is wrong. */
+export function readKnobs(server: ServerName): Knob[] {
+  const file = path.join(shippedConfigs, 'knobs', `${server}.yaml`);
+  return checkKnobs(server, parse(readFileSync(file, 'utf8')), file);
+}
+
+/** @param file for the message */
+export function checkKnobs(server: ServerName, found: unknown, file: string): Knob[] {
+  const outcome = check(list(knobForm(server)), found, { everything: true });
+  if (!('value' in outcome)) throw new Error(`${file}: ${placeOf(outcome.at)}${outcome.ofField ? ' ' : ': '}${outcome.problem}`);
+  const names = outcome.value.flatMap((knob) => candidatesOf(knob, 1).map((one) => one.name));
+  const twice = names.find((one, index) => names.indexOf(one) !== index);
+  if (twice !== undefined) throw new Error(`${file}: two are named "${twice}"`);
+  return outcome.value;
+}
+
+/** One value of a knob: what is tried. */
+export interface Candidate {
+  /** The knob's, with the value's where it has several: sendfile-off. */
+  name: string;
+  knob: Knob;
+  laid: LaidLines;
+  /** The server has it where a config does not say. */
+  isDefault: boolean;
+}
+
+/** Those of its values that are not the same here. @param cores of the server */
+export function candidatesOf(knob: Knob, cores: number): Candidate[] {
+  const all = Object.entries(knob.values).map(([value, lines]) => [value, lines.replaceAll('{cores}', String(cores)).replaceAll('{twice-cores}', String(2 * cores))] as const);
+  return all.filter(([, lines], index) => all.findIndex(([, others]) => others === lines) === index).map(([value, lines]) => ({
+    name: Object.keys(knob.values).length === 1 && value !== 'off' ? knob.name : `${knob.name}-${value}`.replaceAll('.', '-'),
+    knob,
+    laid: { context: knob.context, lines },
+    isDefault: knob.default === value,
+  }));
+}

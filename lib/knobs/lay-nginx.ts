@@ -1,0 +1,191 @@
+// Lays a knob's lines over a person's nginx config, so that they hold for the page that is loaded.
+import { readFileSync } from 'node:fs';
+import { UserError } from '../errors.ts';
+import type { LaidLines } from '../scenario/model.ts';
+import { bareWord, findDirectives, parseConfig, type Directive } from '../servers/nginx-config.ts';
+import { isQuic, listensOf, parseAddress, placeOf } from '../servers/own/nginx-listens.ts';
+import { endOfLine, laidOrigin, type Edit } from './edits.ts';
+
+/** Where the page is served: the port as the config has it, and the path that is asked for. `cores`: what `auto` comes to. */
+export interface PageAt { port: number; path: string; cores: number }
+
+/** Returns the config with the lines. What it says so already stays as it is. Throws UserError for a context that there is not. */
+export function layNginx(config: readonly Directive[], laid: readonly LaidLines[], page: PageAt): Directive[] {
+  return laid.reduce<Directive[]>((tree, { context, lines }) => (
+    parseConfig({ origin: laidOrigin, text: lines }).reduce((one, line) => layLine(one, context, line, page), tree)
+  ), [...config]);
+}
+
+function layLine(tree: readonly Directive[], context: string, line: Directive, page: PageAt): Directive[] {
+  switch (context) {
+    // Its own file is that of what every config has.
+    case 'main': return setIn(tree, line, page, fileOf(tree.find(({ name }) => name === 'events' || name === 'http')));
+    case 'events': return inBlocks(tree, 'events', (block, holder) => setIn(block, line, page, fileOf(holder)));
+    case 'http': return inBlocks(tree, 'http', (block, holder) => setInHttp(block, line, page, fileOf(holder)));
+    case 'server': return inBlocks(tree, 'http', (block) => setListens(block, line.args.slice(1), page));
+    default: throw new UserError(`nginx configs have no context "${context}" that lines can be laid over: it is main, events, http or server`);
+  }
+}
+
+function inBlocks(tree: readonly Directive[], name: string, change: (block: Directive[], holder: Directive) => Directive[]): Directive[] {
+  return tree.map((one) => (one.name === name && one.block !== undefined ? { ...one, block: change(one.block, one) } : one));
+}
+
+/** "..." is what stands there. */
+function keepsWords(line: Directive): boolean {
+  return line.args[0] === '...';
+}
+
+/** In this block alone. `file`: the block's own, where a new line goes; undefined: none, it is only for what stands there. */
+function setIn(block: readonly Directive[], line: Directive, page: PageAt, file: string | undefined): Directive[] {
+  const standing = block.filter((one) => one.name === line.name && one.block === undefined);
+  const [first] = standing;
+  if (first === undefined) return file === undefined || keepsWords(line) ? [...block] : put(block, line, file);
+  if (keepsWords(line)) return block.map((one) => (standing.includes(one) && !isOff(one) ? { ...one, args: joined(withFormat(one), line.args.slice(1)) } : one));
+  if (standing.length === 1 && meaning(first, page) === meaning(line, page)) return [...block];
+  return block.flatMap((one) => (!standing.includes(one) ? [one] : one === first ? [{ ...one, args: line.args }] : []));
+}
+
+/** Further words of an access_log come after the name of its format. */
+function withFormat({ name, args }: Directive): readonly string[] {
+  return name === 'access_log' && args.length === 1 ? [...args, 'combined'] : args;
+}
+
+function isOff({ args: [first = ''] }: Directive): boolean {
+  return bareWord(first) === 'off' || bareWord(first) === '/dev/null';
+}
+
+function meaning({ name, args }: Directive, { cores }: PageAt): string {
+  return JSON.stringify(args.map((arg) => (name === 'worker_processes' && arg === 'auto' ? String(cores) : bareWord(arg))));
+}
+
+/** A word with = takes the place of the one with the same name. */
+function joined(standing: readonly string[], words: readonly string[]): string[] {
+  const nameOf = (word: string): string => bareWord(word).split('=')[0] as string;
+  const same = standing.every((word) => !words.some((one) => nameOf(one) === nameOf(word) && one !== word)) && words.every((word) => standing.includes(word));
+  return same ? [...standing] : [...standing.filter((word) => !words.some((one) => nameOf(one) === nameOf(word))), ...words];
+}
+
+/** After the last line that comes from the block's own file. */
+function put(block: readonly Directive[], line: Directive, file: string): Directive[] {
+  const last = block.findLastIndex((one) => one.block === undefined && (one.origin === laidOrigin || fileOf(one) === file));
+  return block.toSpliced(last + 1, 0, line);
+}
+
+/** At the place that wins: in http, and wherever a block that may serve the page says otherwise. */
+function setInHttp(http: readonly Directive[], line: Directive, page: PageAt, file: string | undefined): Directive[] {
+  const servers = http.filter((one) => servesPage(one, page));
+  const isCovered = servers.length > 0 && servers.every(({ block = [] }) => block.some(({ name }) => name === line.name));
+  const inside = http.map((one) => (servers.includes(one) ? { ...one, block: setInside(one.block ?? [], line, page, pathsOf(one, http, page)) } : one));
+  return setIn(inside, line, page, isCovered ? undefined : file);
+}
+
+function setInside(block: readonly Directive[], line: Directive, page: PageAt, paths: readonly string[] | undefined): Directive[] {
+  const deeper = block.map((one) => (mayServe(one, paths) ? { ...one, block: setInside(one.block ?? [], line, page, paths) } : one));
+  return setIn(deeper, line, page, undefined);
+}
+
+function servesPage({ name, block, ...rest }: Directive, { port }: PageAt): boolean {
+  return name === 'server' && block !== undefined && listensOf({ name, block, ...rest }).some((listen) => hasPort(listen, port));
+}
+
+function hasPort(listen: Directive, port: number): boolean {
+  const address = parseAddress(listen);
+  return !isQuic(listen) && 'ports' in address && address.ports.includes(port);
+}
+
+/** The paths by which a location may be asked for the page; undefined: any, since the config changes them. */
+function pathsOf(server: Directive, http: readonly Directive[], { path }: PageAt): readonly string[] | undefined {
+  if (findDirectives(server.block ?? [], 'rewrite').length > 0) return undefined;
+  const [asked = '/'] = path.split('?');
+  const words = (name: string): string[] => [...http.filter((one) => one.name === name), ...findDirectives(server.block ?? [], name)].flatMap(({ args }) => args.map(bareWord));
+  const index = asked.endsWith('/') ? ['index.html', ...words('index')].map((name) => `${asked}${name}`) : [];
+  return [asked, ...index, ...words('try_files').filter((word) => word.startsWith('/')).map((word) => word.split('?')[0] as string)];
+}
+
+function mayServe({ name, args, block }: Directive, paths: readonly string[] | undefined): boolean {
+  if (block === undefined || (name !== 'location' && name !== 'if' && name !== 'limit_except')) return false;
+  if (name !== 'location' || paths === undefined) return true;
+  const [first = '', second = ''] = args.map(bareWord);
+  if (first.startsWith('@')) return true;
+  if (first === '=') return paths.includes(second);
+  if (first !== '~' && first !== '~*') return paths.some((path) => path.startsWith(first === '^~' ? second : first));
+  try {
+    const pattern = new RegExp(second, first === '~*' ? 'i' : '');
+    return paths.some((path) => pattern.test(path));
+  } catch {
+    return true; // PCRE's grammar has more than this one.
+  }
+}
+
+/** Words of listen lines are said once for each address, where one has words already or else at the first. */
+function setListens(http: readonly Directive[], words: readonly string[], { port }: PageAt): Directive[] {
+  const lines = http.filter((one) => servesPage(one, { port, path: '', cores: 1 })).flatMap((server) => listensOf(server).filter((listen) => hasPort(listen, port)));
+  const options = (listen: Directive): number => listen.args.filter((word) => /^(?:backlog|reuseport|deferred|fastopen|rcvbuf|sndbuf|so_keepalive|bind)\b/.test(word)).length;
+  const addresses = new Set(lines.map(({ args: [address] }) => address));
+  const chosen = new Set([...addresses].map((address) => lines.filter(({ args }) => args[0] === address).sort((a, b) => options(b) - options(a))[0]));
+  return http.map((server) => {
+    if (server.block === undefined || server.name !== 'server') return server;
+    const written = server.block.some(({ name }) => name === 'listen');
+    const [byItself] = written ? [] : listensOf(server);
+    if (byItself !== undefined && hasPort(byItself, port)) return { ...server, block: put(server.block, { ...byItself, origin: laidOrigin, args: joined(byItself.args, words) }, fileOf(server) ?? '') };
+    return { ...server, block: server.block.map((one) => (chosen.has(one) ? { ...one, args: joined(one.args, words) } : one)) };
+  });
+}
+
+/** What knobs have to know of a config. `logs`: requests are logged, by a line of the config's or by nginx's own choice. */
+export function nginxFacts(config: readonly Directive[], page: PageAt): { proxied: boolean; logs: boolean; logLine: boolean } {
+  const http = config.filter(({ name }) => name === 'http').flatMap(({ block = [] }) => block);
+  const serving = http.filter((one) => servesPage(one, page)).flatMap((server) => inside(server.block ?? [], pathsOf(server, http, page)));
+  const logs = [...http, ...serving].filter(({ name, block }) => name === 'access_log' && block === undefined);
+  const logLine = logs.some((one) => !isOff(one));
+  return { proxied: serving.some(({ name }) => name.endsWith('_pass')), logs: logLine || logs.length === 0, logLine };
+}
+
+function inside(block: readonly Directive[], paths: readonly string[] | undefined): Directive[] {
+  return block.flatMap((one) => (mayServe(one, paths) ? inside(one.block ?? [], paths) : [one]));
+}
+
+/** How the files that `before` was read from become `after`. */
+export function nginxEdits(before: readonly Directive[], after: readonly Directive[], file: string): Edit[] {
+  return editsIn(before, after, file, 0);
+}
+
+/** @param file of the block, and where its inside begins there */
+function editsIn(before: readonly Directive[], after: readonly Directive[], file: string, begins: number): Edit[] {
+  const changed = before.flatMap((was): Edit[] => {
+    const now = after.find((one) => one.origin === was.origin && one.at === was.at);
+    const own = fileOf(was) ?? file;
+    const [begin, end] = was.at ?? [0, 0];
+    if (now === undefined) return [{ file: own, line: was.line, begin, end, becomes: '' }];
+    if (was.block !== undefined) return editsIn(was.block, now.block ?? [], own, end);
+    return now.args.join(' ') === was.args.join(' ') ? [] : [{ file: own, line: was.line, begin, end, becomes: words(now) }];
+  });
+  const added = after.flatMap((one, index) => {
+    if (one.origin !== laidOrigin) return [];
+    const anchor = after.slice(0, index).findLast(({ origin, block }) => origin !== laidOrigin && block === undefined);
+    const [, end] = anchor?.at ?? [begins, begins];
+    return [putAfter(anchor === undefined ? file : fileOf(anchor) ?? file, end, anchor === undefined, words(one))];
+  });
+  return [...changed, ...added];
+}
+
+function words({ name, args }: Directive): string {
+  return `${[name, ...args].join(' ')};`;
+}
+
+/** On a line of its own, indented as the one that ends at `end`; behind a brace a step more. */
+function putAfter(file: string, end: number, behindBrace: boolean, line: string): Edit {
+  const text = readFileSync(file, 'utf8');
+  const lineBegin = text.lastIndexOf('\n', end - 1) + 1;
+  const rest = text.slice(end, endOfLine(text, end));
+  const at = /^\s*(?:#.*)?$/.test(rest) ? end + rest.length : end;
+  const indent = /^\s*/.exec(text.slice(lineBegin, end))?.[0] ?? '';
+  const becomes = end === 0 ? `${line}\n` : `\n${indent}${behindBrace ? '    ' : ''}${line}${at === end && rest.trim() !== '' ? `\n${indent}` : ''}`;
+  return { file, line: text.slice(0, end).split('\n').length, begin: end === 0 ? 0 : at, end: end === 0 ? 0 : at, becomes };
+}
+
+function fileOf(directive: Directive | undefined): string | undefined {
+  return directive === undefined || directive.origin === laidOrigin ? undefined : placeOf(directive).replace(/:\d+$/, '');
+}
+

@@ -1,0 +1,47 @@
+// The person's main file with knobs in it, for them to read.
+import { existsSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { UserError } from '../errors.ts';
+import { diffLines } from '../report/html/line-diff.ts';
+import { edited, editSentence, type Edit } from './edits.ts';
+
+/** Throws UserError (exit code 2) where a new file cannot be written there. */
+export function requireNew(file: string, config: string): void {
+  if (!existsSync(path.dirname(file))) throw new UserError(`--write ${file}: the folder ${path.dirname(file)} is not there`, 2);
+  if (!existsSync(file)) return;
+  if (realpathSync(file) === realpathSync(config)) throw new UserError(`--write ${file}: is the config itself, which is not touched: name a new file beside it`, 2);
+  throw new UserError(`--write ${file}: is there already, and is not overwritten: name a new file`, 2);
+}
+
+/** Lines around a change that a diff shows. */
+const context = 2;
+
+/**
+ * Writes the new file. Returns what to show: the difference, and what has to change in other files, which includes are.
+ * @throws UserError where the file is there by now, or cannot be written
+ */
+export function writeWith(edits: readonly Edit[], config: string, file: string): string[] {
+  const before = readFileSync(config, 'utf8');
+  const after = edited(before, edits.filter((edit) => edit.file === config));
+  const others = edits.filter((edit) => edit.file !== config);
+  try {
+    writeFileSync(file, after, { flag: 'wx', mode: 0o600 });
+  } catch (error) {
+    throw new UserError(`--write ${file}: ${(error as Error).message}`);
+  }
+  return [
+    ...(after === before ? [`${file} is a copy: nothing of the main file changes.`] : [`--- ${config}`, `+++ ${file}`, ...diff(before, after)]),
+    ...(others.length === 0 ? [] : ['In files that it includes, change by hand:', ...others.map((edit) => `  ${editSentence(readFileSync(edit.file, 'utf8'), edit)}`)]),
+    ...(path.dirname(file) === path.dirname(config) ? [] : [`Relative names in it begin at the folder of the config: put it into ${path.dirname(config)} before you use it.`]),
+  ];
+}
+
+function diff(before: string, after: string): string[] {
+  const lines = diffLines(before.split('\n'), after.split('\n'));
+  const near = (index: number): boolean => lines.slice(Math.max(0, index - context), index + context + 1).some(({ kind }) => kind !== 'same');
+  const marks = { same: ' ', added: '+', removed: '-' };
+  return lines.flatMap(({ kind, text }, index) => {
+    if (near(index)) return [`${marks[kind]}${text}`];
+    return index > 0 && near(index - 1) ? ['  …'] : [];
+  });
+}

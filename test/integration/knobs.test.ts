@@ -1,0 +1,58 @@
+// Each knob of the catalogue, alone on a whole config, with the real server.
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { candidatesOf, readKnobs } from '../../lib/knobs/catalogue.ts';
+import { writeWith } from '../../lib/knobs/written.ts';
+import { layable } from '../../lib/knobs/lay.ts';
+import type { ServerName } from '../../lib/scenario/model.ts';
+import { readOwnConfig } from '../../lib/servers/index.ts';
+import { machineCertificate } from '../../lib/servers/certificate.ts';
+import { ensureTools } from '../../lib/setup/tools.ts';
+import { run } from '../../lib/setup/run.ts';
+import { ownFiles } from '../fixtures/own-files.ts';
+import { useServers } from '../fixtures/servers.ts';
+
+const test = useServers();
+const page = { path: '/index.html' };
+
+/** A config over TLS and HTTP/2 for each server, in a folder with its page. */
+async function ownConfig(server: ServerName): Promise<string> {
+  const pem = await machineCertificate(new AbortController().signal);
+  const www = await ownFiles({ 'index.html': 'hello\n' });
+  const text: Record<ServerName, string> = {
+    nginx: `worker_processes auto;\nevents { }\nhttp {\n  log_format short "$uri";\n  access_log /tmp/a.log short;\n  server {\n    listen 8443 ssl http2;\n    ssl_certificate ${pem};\n    ssl_certificate_key ${pem};\n    root ${www};\n  }\n}\n`,
+    h2o: `listen:\n  port: 8443\n  ssl:\n    certificate-file: ${pem}\n    key-file: ${pem}\naccess-log: /tmp/a.log\nhosts:\n  default:\n    paths:\n      /:\n        file.dir: ${www}\n`,
+    nghttpd: `--htdocs=${www}\n8443\n`,
+  };
+  return path.join(await ownFiles({ 'own.conf': text[server] }), 'own.conf');
+}
+
+describe.each<ServerName>(['nginx', 'h2o', 'nghttpd'])('%s', (server) => {
+  it.for(readKnobs(server).flatMap((knob) => candidatesOf(knob, 1)))('accepts $name alone, and serves its page with it', async ({ laid, knob }, { skip }) => {
+    const binaries = await ensureTools([server]);
+    const { stdout, stderr } = await run({ command: binaries[server], args: server === 'nginx' ? ['-V'] : ['--help'] });
+    const needed = server === 'nghttpd' ? /^--[\w-]+/.exec(laid.lines)?.[0] : knob.where?.build;
+    skip(needed !== undefined && !`${stdout}${stderr}`.includes(needed), `this build is without ${needed}`);
+    const own = await readOwnConfig(await ownConfig(server));
+    const { answer } = await test.start({ name: server, config: [own.file], workers: own.workers, asIs: { laid: [laid] } }, { folder: path.join(test.folder, 'run'), workers: 1, page });
+    expect(answer.bytes).toBe(6);
+  });
+});
+
+it('writes a config that nginx takes', async () => {
+  const file = await ownConfig('nginx');
+  const config = await layable({ server: 'nginx', file }, { port: 8443, path: '/index.html', cores: 1 });
+  const laid = readKnobs('nginx').filter(({ name }) => ['open-file-cache', 'multi-accept', 'backlog', 'pcre-jit'].includes(name)).flatMap((knob) => candidatesOf(knob, 1)).slice(-4);
+  const best = path.join(path.dirname(file), 'best.conf');
+  const said = writeWith(config.lay(laid.map((one) => one.laid)).edits, file, best);
+  expect(said).toEqual(expect.arrayContaining(['+pcre_jit on;', '+    multi_accept on;', '-    listen 8443 ssl http2;', '+    listen 8443 ssl http2 backlog=16384;']));
+  expect(existsSync(best)).toBe(true);
+  const again = await layable({ server: 'nginx', file: best }, { port: 8443, path: '/index.html', cores: 1 });
+  expect(again.lay(laid.map((one) => one.laid)).edits).toEqual([]);
+  const { answer } = await test.start({ name: 'nginx', config: [best], workers: 1, asIs: {} }, { folder: path.join(test.folder, 'best'), workers: 1, page });
+  expect(answer.bytes).toBe(6);
+  const before = readFileSync(best, 'utf8');
+  expect(() => writeWith([], file, best)).toThrow(/--write .*best\.conf: EEXIST/);
+  expect(readFileSync(best, 'utf8')).toBe(before);
+});

@@ -1,0 +1,79 @@
+// The command `knobs` as a person runs it, with a config of their own and the real nginx.
+import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { descendants, stillRunning } from '../fixtures/processes.ts';
+import { makeHome, newOut, readResult, startCommand, type Home, type ScenarioRun } from '../scenario-run.ts';
+
+let home: Home;
+let configs = '';
+let text = '';
+beforeAll(async () => {
+  home = await makeHome(['k6', 'nginx']);
+  configs = join(home.folder, 'configs');
+  const www = join(home.folder, 'www');
+  for (const folder of [configs, www]) mkdirSync(folder);
+  writeFileSync(join(www, 'index.html'), 'hello\n');
+  // A thread is asked for each file, which takes as long as all the rest: without that it is cheaper without any doubt.
+  text = `events { }\nhttp {\n  access_log off;\n  aio threads; # it takes time\n  etag off;\n  server {\n    listen 8080;\n    root ${www};\n  }\n}\n`;
+  writeFileSync(join(configs, 'own.conf'), text);
+}, 300_000);
+afterAll(() => home.remove());
+
+const short = ['--duration', '0.2s', '--metric', 'cpu', '--store', 'none'];
+
+/** Paths are relative to the folder of the configs, as for a person who stands there. */
+function knobs(...args: string[]): ScenarioRun {
+  return startCommand(['knobs', 'own.conf', ...short, ...args], { ...home.env, INIT_CWD: configs });
+}
+
+test('what helps is found, verified, and written', async () => {
+  const out = newOut();
+  const run = knobs('--knobs', 'aio,etag-off,access-log,multi-accept,ssl-buffer-size', '--rounds', '5', '--write', 'best.conf', '--out', out);
+  expect(await run.ended, run.stderr()).toBe(0);
+  const said = run.stdout();
+  expect(said).toMatch(/^left out, already so: aio-threads, etag-off$/m);
+  expect(said).toMatch(/^left out, requests are not logged: access-log-off$/m);
+  expect(said).toMatch(/^left out, only with TLS: ssl-buffer-size$/m);
+  expect(said).toMatch(/^knob +CPU per request +p99 +here\naio-off +×0\.\d\d \[[\d., ]+\] .* helps\nmulti-accept .* (?:undecided ±.* %|nothing here, same within 1 %)$/m);
+  expect(said).toMatch(/^A closer look at aio-off/m);
+  expect(said).toMatch(/^ {2}aio-off: aio off;$/m);
+  expect(said).toMatch(/^Verified: with aio-off it is CPU per request −\d+ % \(95 % interval −\d+ % to −\d+ %\) against own\.conf as it is\.$/m);
+  expect(said).toContain('-  aio threads; # it takes time\n+  aio off; # it takes time\n');
+  expect(readFileSync(join(configs, 'best.conf'), 'utf8')).toBe(text.replace('aio threads;', 'aio off;'));
+  expect(readFileSync(join(configs, 'own.conf'), 'utf8')).toBe(text);
+  expect(readdirSync(out).map((name) => name.replace(/^[\dT-]+-/, ''))).toEqual(['knobs', 'knobs-closer', 'knobs-together']);
+});
+
+test('as JSON, of one that nothing helps', async () => {
+  const out = newOut();
+  const run = knobs('--knobs', 'multi-accept,etag', '--rounds', '2', '--json', '--out', out);
+  expect(await run.ended, run.stderr()).toBe(0);
+  const { knobs: effects, leftOut, together } = JSON.parse(run.stdout()) as { knobs: { name: string; verdict: string }[]; leftOut: unknown[]; together: unknown };
+  expect(effects).toMatchObject([{ name: 'multi-accept', lines: 'multi_accept on;', context: 'events', verdict: 'none', why: 'needs 4 rounds', closer: false }]);
+  expect(leftOut).toEqual([{ name: 'etag-off', why: 'already so' }]);
+  expect(together).toBeNull();
+  expect(run.stderr()).toContain('None of the usual advice helps this config here');
+});
+
+test('Ctrl-C keeps finished rounds, shows what they tell, and leaves nothing running', async () => {
+  const out = newOut();
+  const run = knobs('--knobs', 'aio,multi-accept', '--rounds', '100', '--out', out, '--write', 'later.conf');
+  await vi.waitFor(() => {
+    if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
+    expect(readResult(out).variants[0]?.rounds.length).toBeGreaterThanOrEqual(4);
+  }, { timeout: 60_000, interval: 50 });
+  const started = descendants(run.pid);
+  run.kill('SIGINT');
+  expect(await run.ended).toBe(130);
+  expect(stillRunning(started)).toEqual([]);
+  expect(readResult(out).state).toBe('partial');
+  expect(run.stdout()).toMatch(/^aio-off +×/m);
+  expect(existsSync(join(configs, 'later.conf'))).toBe(false);
+});
+
+test('a knob that none applies of is refused before anything is measured', async () => {
+  const run = knobs('--knobs', 'etag-off,ssl-buffer-size', '--out', newOut());
+  expect(await run.ended).toBe(1);
+  expect(run.stderr()).toContain('no knob of the catalogue applies to own.conf under this load: nothing is compared');
+});
