@@ -264,7 +264,7 @@ describe('the words', () => {
     const config = path.join(folder, 'own.conf');
     expect(await refused('--quick')).toEqual([expect.stringContaining('knobs wants a config: '), 2]);
     expect(await refused(config, 'b.conf')).toEqual(['one config at a time: "b.conf" is one word too many', 2]);
-    expect(await refused(path.join(folder, 'apache.conf'))).toEqual([expect.stringContaining('is a config of Apache: bakeoff runs those of nginx, h2o and nghttpd'), 1]);
+    expect(await refused(path.join(folder, 'apache.conf'))).toEqual([expect.stringContaining('apache.conf is a config of Apache: '), 1]);
     expect(await refused(config, '--knobs', 'open-file-cach')).toEqual(['there is no knob of nginx "open-file-cach": did you mean open-file-cache?', 2]);
     expect(await refused(config, '--write', config)).toEqual([`--write ${config}: is the config itself, which is not touched: name a new file beside it`, 2]);
     writeFileSync(path.join(folder, 'there.conf'), '');
