@@ -36,7 +36,7 @@ const { precision: _1, 'max-time': _2, within: _3, rates: _4, 'fail-if': _5, 'ex
 const knobFlags = {
   'url': { value: 'URL', help: 'a path, or a URL whose port says which of several addresses (/)' },
   'load': { value: '"wrk -c 100 -d 10"', help: 'a command line of wrk, h2load, ab, weighttp or vegeta (100 connections)' },
-  'knobs': { value: 'a,b,c', help: 'only these of the catalogue; their names without a config: --list' },
+  'knobs': { value: 'a,b,c', help: 'only these of the catalogue, which --list prints' },
   'write': { value: 'best.conf', help: 'a new file: the config with what helps, once that is verified' },
   'list': { help: 'the catalogue, and what people claim' },
   ...sharedFlags,
@@ -46,7 +46,7 @@ const knobFlags = {
 
 /** Measured seconds of the first look, at all, and of the closer one. Among many, rounds tell more than long ones: the t of few is large. */
 const lookSeconds = { first: 0.3, closer: 0.5 };
-/** Of both looks: what the first ones of a second cost more is the same for all that take turns. */
+/** Of both looks, twice as long over TLS, whose handshakes take their time. */
 const lookWarmupSeconds = 0.2;
 /** With more the closer look would take as long as the first. */
 const mostCloser = 5;
@@ -202,7 +202,7 @@ class KnobsRun {
   #plan(name: string, title: string, changed: readonly Changed[], lookSeconds?: number): PlanDraft {
     const { asItIs } = this.#prepared();
     const isLook = lookSeconds !== undefined && asItIs.load.rate === undefined;
-    const load = isLook ? { ...asItIs.load, warmupSeconds: lookWarmupSeconds * (asItIs.load.protocol === 'h2' ? 2 : 1) } : asItIs.load;
+    const load = isLook ? { ...asItIs.load, warmupSeconds: lookWarmupSeconds * (this.#side.listen.tls ? 2 : 1) } : asItIs.load;
     const options: PlanOptions = { ...(isLook ? { durationSeconds: lookSeconds } : {}), ...this.#options, exact: false };
     return planOf(name, title, { ...asItIs, load }, changed, this.#cores, options);
   }

@@ -93,11 +93,11 @@ async function withTools(work: Work, options: RunOptions, interrupt: Interrupt):
     try {
       interrupt.signal.throwIfAborted();
       const context = { tools: { k6, delaylink, servers }, store, interrupt };
-      let code = await measure(draft, processors, options, work, context);
-      for (let next = code === 0 ? work.next?.() : undefined; next !== undefined; next = code === 0 ? work.next?.() : undefined) {
-        code = await measure(next, processors, options, work, context);
+      for (let plan: PlanDraft | undefined = draft; plan !== undefined; plan = work.next?.()) {
+        const code = await measure(plan, processors, options, work, context);
+        if (code !== 0) return code;
       }
-      return code;
+      return 0;
     } finally {
       await store?.close();
     }

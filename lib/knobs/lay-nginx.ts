@@ -62,8 +62,9 @@ function meaning({ name, args }: Directive, { cores }: PageAt): string {
 /** A word with = takes the place of the one with the same name. */
 function joined(standing: readonly string[], words: readonly string[]): string[] {
   const nameOf = (word: string): string => bareWord(word).split('=')[0] as string;
-  const same = standing.every((word) => !words.some((one) => nameOf(one) === nameOf(word) && one !== word)) && words.every((word) => standing.includes(word));
-  return same ? [...standing] : [...standing.filter((word) => !words.some((one) => nameOf(one) === nameOf(word))), ...words];
+  const others = standing.filter((word) => !words.some((one) => nameOf(one) === nameOf(word)));
+  const areThere = others.length + words.length === standing.length && words.every((word) => standing.includes(word));
+  return areThere ? [...standing] : [...others, ...words];
 }
 
 /** After the last line that comes from the block's own file. */

@@ -1,4 +1,5 @@
 // From the runs' comparisons to what helps, what does nothing here, and what harms.
+import { parse as parseYaml } from 'yaml';
 import { lessIsBetter } from '../analysis/metric.ts';
 import { halfWidth } from '../analysis/statistics.ts';
 import { change, percent, times, tolerance, whole } from '../format.ts';
@@ -6,9 +7,8 @@ import { metricMark } from '../report/metric-words.ts';
 import { tableOf, type Cell, type Table } from '../report/table.ts';
 import type { Comparison, Result } from '../runner/result.ts';
 import type { LaidLines } from '../scenario/model.ts';
-import { parse as parseYaml } from 'yaml';
-import { parseConfig } from '../servers/nginx-config.ts';
 import { composeFlags } from '../servers/nghttpd-flags.ts';
+import { parseConfig } from '../servers/nginx-config.ts';
 import { candidatesOf, type Candidate } from './catalogue.ts';
 
 /** What became of one candidate. */
