@@ -124,7 +124,7 @@ func summary(r engine.Result) map[string]any {
 	}
 	return map[string]any{
 		"requests": r.Requests, "warmupRequests": r.WarmupRequests, "inFlight": r.InFlight, "hung": r.Hung, "unsent": r.Unsent,
-		"settling": r.Settling,
+		"settling":     r.Settling,
 		"longestGapMs": r.LongestGapMs, "seconds": r.Seconds, "rps": r.RPS,
 		"responses": responses, "errors": errorCounts, "errorCauses": errorCauses, "errorExample": r.ErrorExample,
 		"bytes": map[string]any{
