@@ -1,4 +1,4 @@
-import { open, stat, truncate } from 'node:fs/promises';
+import { open, stat, truncate, writeFile, type FileHandle } from 'node:fs/promises';
 
 const tailBytes = 64 * 1024;
 
@@ -15,14 +15,18 @@ export async function lastLines(file: string, from = 0): Promise<string[]> {
   const handle = await open(file).catch(() => undefined);
   if (handle === undefined) return [];
   try {
-    const { size } = await handle.stat();
-    const { buffer, bytesRead } = await handle.read(Buffer.alloc(tailBytes), 0, tailBytes, Math.max(from, size - tailBytes));
-    return buffer.toString('utf8', 0, bytesRead).split('\n').map((line) => line.trim()).filter((line) => line !== '');
+    return (await tailOf(handle, from)).toString().split('\n').map((line) => line.trim()).filter((line) => line !== '');
   } catch {
     return [];
   } finally {
     await handle.close();
   }
+}
+
+async function tailOf(handle: FileHandle, from: number): Promise<Buffer> {
+  const { size } = await handle.stat();
+  const { buffer, bytesRead } = await handle.read(Buffer.alloc(tailBytes), 0, tailBytes, Math.max(from, size - tailBytes));
+  return buffer.subarray(0, bytesRead);
 }
 
 /** A program that says something of each request would fill the disk. */
@@ -31,12 +35,21 @@ const boundEveryMs = 100;
 
 /**
  * Sees to it that a log that a program appends to stays short: once it is too long it begins anew, since what matters is said last.
- * @returns to be called when the program has ended
+ * @returns to be called when the program has ended: of what there is, the last 64 KiB stay
  */
-export function boundLog(file: string): () => void {
+export function boundLog(file: string): () => Promise<void> {
+  let isOver = false;
+  let looked = Promise.resolve();
   const timer = setInterval(() => {
-    void stat(file).then(({ size }) => (size > mostLogBytes ? truncate(file) : undefined)).catch(() => undefined);
+    looked = stat(file).then(({ size }) => (size > mostLogBytes && !isOver ? truncate(file) : undefined)).catch(() => undefined);
   }, boundEveryMs);
   timer.unref();
-  return () => clearInterval(timer);
+  return async () => {
+    clearInterval(timer);
+    isOver = true;
+    await looked;
+    const handle = await open(file);
+    const tail = await tailOf(handle, 0).finally(() => handle.close());
+    await writeFile(file, tail);
+  };
 }

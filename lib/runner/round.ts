@@ -8,7 +8,7 @@ import { whole } from '../format.ts';
 import type { PhaseOutcome } from '../k6/load-plan.ts';
 import type { LinkCounts, LinkReport } from '../network/link-messages.ts';
 import { openNetwork, type Network } from '../network/network.ts';
-import { configOf, isOwn, networkOf, pageOf, programOf } from '../scenario/catalogue.ts';
+import { configOf, isConfigured, isOwn, networkOf, pageOf, programOf } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
 import type { Page, ServerName, Within } from '../scenario/model.ts';
 import { endWithUs, isStarted, startServer, stoppedIn, waitUntilServing, waitUntilServingInside, watchUpstreams, whyNotStoppable, workersFor, type Answer, type RunningServer } from '../servers/index.ts';
@@ -159,7 +159,7 @@ export async function runGroup(context: RunContext, group: Group, place: number,
   const unguards = started.map(({ pid }) => context.interrupt.guard(pid));
   let release: (() => Promise<void>) | undefined;
   try {
-    release = await endWithUs(started.map(({ pid }) => pid), started.flatMap(({ mark }) => mark ?? []));
+    release = await endWithUs(stages.flatMap(({ planned: { variant }, server }) => (isStarted(server) && isConfigured(variant.server) ? [server.pid] : [])));
     const alarmsOf = async ({ planned: { variant }, server }: Stage): Promise<LogAlarms> => (isStarted(server) ? alarmsIn(server.logFile, variant.server.name) : {});
     const measured = await underLoad(context, group, stages, attempt, folder).catch(async (error: unknown) => {
       throw error instanceof RoundFailure ? withCrash(error, await Promise.all(stages.map(alarmsOf))) : error;

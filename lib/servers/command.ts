@@ -12,9 +12,10 @@ import { findAll, isExecutableFile, thisMachine } from '../setup/machine.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { familyOf, newMark } from './family.ts';
 import { fileLimitFor, hardFilesLimit } from './files-limit.ts';
-import { watchLifecycle, whileItRuns } from './lifecycle.ts';
+import { endWithUs } from './freeze.ts';
+import { leftAlone, watchLifecycle, whileItRuns } from './lifecycle.ts';
 import { AddressInUse, onPort } from './on-port.ts';
-import { listeningOf, noPort, portProblem, type Address, type Listening } from './ports.ts';
+import { isAt, listeningOf, noPort, portProblem, type Address, type Listening } from './ports.ts';
 import { waitUntilReady, type ReadyCheck } from './ready.ts';
 import { makeScratch } from './scratch.ts';
 import type { Answer, StartedServer, StartOptions } from './server.ts';
@@ -76,23 +77,30 @@ async function startOn(port: number, spec: CommandServer, options: StartOptions,
     closeSync(log);
   }
   const unbound = boundLog(logFile);
-  const family = familyOf(child.pid, mark, folder, port);
+  const family = familyOf(child.pid, mark, folder, at);
   const who = `${name} (pid ${child.pid})`;
-  const { died, stop } = watchLifecycle(name, child, logFile, () => {
-    unbound();
+  const guarded = endWithUs([child.pid], mark);
+  const { died, stop } = watchLifecycle(name, child, logFile, async () => {
     scratch.remove();
+    await Promise.all([unbound(), guarded.then((release) => release())]);
   }, {
-    find: (byItself) => family.all(byItself).map(Number),
+    find: () => family.all().map(Number),
+    unsure: family.unsure,
     background: (found) => `${who} went on in the background (pid ${found.join(', ')}), and was ended: keep it in the foreground, such as nginx -g 'daemon off;', lighttpd -D or caddy run`,
   });
+  const beganAtMs = performance.now();
   let answer: Answer;
   try {
+    await guarded;
     const check: ReadyCheck = {
       origin: `${spec.tls === true ? 'https' : 'http'}://${at.address}:${port}`, page: options.page, protocol: options.protocol ?? 'http/1.1',
       request: options.request, tls: options.tls, anyLength: true,
     };
     answer = await whileItRuns(died, signal, async (until) => {
-      const listening = (): Listening[] => family.usual().flatMap((pid) => listeningOf(Number(pid)));
+      const listening = (): Listening[] => {
+        const found = family.usual().flatMap(listeningOf);
+        return found.some((one) => isAt(one, at)) ? found : family.all().flatMap(listeningOf);
+      };
       const [answered] = await Promise.all([waitUntilReady(check, until, readyLimitMs), untilItListens(listening, at, child.pid, name, until)]);
       // It may have begun to listen elsewhere meanwhile, or have gone to the background.
       requireLoopback(listening(), who);
@@ -100,15 +108,18 @@ async function startOn(port: number, spec: CommandServer, options: StartOptions,
       return answered;
     });
   } catch (error) {
-    const endedWell = child.hasExited() && (await child.exited).code === 0;
+    const byItself = child.hasExited();
+    const endedWell = byItself && (await child.exited).code === 0;
     await stop();
-    // What took the port of one that has ended well is its own, that went to the background and could not be found.
-    if (error instanceof UserError && !endedWell && (await portProblem(port))?.code === 'EADDRINUSE') throw new AddressInUse();
-    throw error;
+    if (!(error instanceof UserError)) throw error;
+    // What has the port of one that has ended well, or did not come to it in time, may be its own, that could not be known.
+    const isLate = performance.now() - beganAtMs >= readyLimitMs;
+    if (!endedWell && !isLate && (await portProblem(port))?.code === 'EADDRINUSE') throw new AddressInUse();
+    throw byItself ? error : new UserError(error.message + leftAlone(family), error.exitCode);
   }
   return {
     name, version: '', pid: child.pid, origin: `${spec.tls === true ? 'https' : 'http'}://${at.address}:${port}`, workers: options.workers, redirections: [], upstreams: [],
-    answer, logFile, processes: () => family.all(), mark, usage: watchUsage(child.pid, undefined, family.usual), died, stop,
+    answer, logFile, processes: family.all, usage: watchUsage(child.pid, undefined, family.usual), died, stop,
   };
 }
 
@@ -121,7 +132,7 @@ async function untilItListens(listening: () => Listening[], at: Address, pid: nu
   for (;;) {
     const found = listening();
     requireLoopback(found, who);
-    if (found.some(({ address, port }) => address === at.address && port === at.port)) return;
+    if (found.some((one) => isAt(one, at))) return;
     const now = performance.now();
     if (found.length > 0) elsewhereSince ??= now;
     if (now - (elsewhereSince ?? now) >= elsewhereLimitMs) throw new UserError(elsewhere(found, at, who));

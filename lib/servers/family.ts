@@ -1,9 +1,9 @@
 // The processes of a command: what it has started may leave its group, its session and its tree.
 import { randomUUID } from 'node:crypto';
-import { readFileSync, readlinkSync, realpathSync } from 'node:fs';
+import { realpathSync } from 'node:fs';
 import { runs } from './lifecycle.ts';
-import { listeningOf } from './ports.ts';
-import { processIds, processTree, statFields } from './usage.ts';
+import { isAt, linkOf, listeningSockets, socketsOf, type Address } from './ports.ts';
+import { processIds, processTree, read, statFields } from './usage.ts';
 
 const variable = 'BAKEOFF_SIDE';
 
@@ -13,58 +13,91 @@ export function newMark(): string {
 }
 
 export interface Family {
-  /**
-   * The ids of those that run now. `renamed`: those too that have written a title over their environment, as nginx does, and the mark
-   * with it: what began after the command and has none, where it stands where the command did, or serves what that was to. To be asked
-   * for only where the command has ended by itself, so that it may have gone to the background: another one's is none of ours.
-   */
-  all(renamed?: boolean): string[];
-  /** The same, without renamed ones, in less time: a process that was a stranger once is not looked at again. */
+  /** The ids of those that run now. */
+  all(): string[];
+  /** The same in less time: a process that was a stranger once is not looked at again, nor is who listens. */
   usual(): string[];
+  /** Those others that run now and may be its own, which nothing proves: "sleep (pid 62)". */
+  unsure(): string[];
 }
 
 /**
- * The tree below a command's first process, while that runs, and all that have its mark, which they inherit.
+ * The tree below a command's first process, its group, and all that have its mark, which they inherit; each with its tree, and for as
+ * long as it runs. Who has lost the mark, by another environment or a title written over it as nginx does, is known by what it listens
+ * on, where nobody else has a hand in it (mayBeIts).
  * @param folder that the command was started in
- * @param port that it is to listen on
+ * @param at where it is to listen, and nobody did before
  */
-export function familyOf(pid: number, mark: string, folder: string, port: number): Family {
-  const began = startOf(String(pid));
+export function familyOf(pid: number, mark: string, folder: string, at: Address): Family {
+  const first = String(pid);
+  const began = startOf(first);
   const place = realpathSync(folder);
+  const user = userOf(String(process.pid));
+  const adopters = new Set(['1', ...ancestors(String(process.pid))]);
   const strangers = new Set<string>();
+  /** Their starts, by id. */
+  let known = new Map([[first, began]]);
 
-  function isRenamed(one: string): boolean {
-    // A thread of the kernel's runs no file.
-    return linkOf(`/proc/${one}/exe`) !== '' && !ancestors(one).includes(String(process.pid))
-      && (linkOf(`/proc/${one}/cwd`) === place || listeningOf(Number(one)).some((listening) => listening.port === port));
-  }
-
-  function isOurs(one: string, renamed: boolean): boolean {
+  function isMarked(one: string): boolean {
     const isOlder = startOf(one) < began;
     const environment = isOlder ? [] : environmentOf(one);
-    const hasVariables = environment.some((text) => /^\w+=/.test(text));
-    const found = environment.includes(mark) || (renamed && !isOlder && !hasVariables && isRenamed(one));
-    // One without any may be about to have some.
-    if (!found && (isOlder || hasVariables)) strangers.add(one);
+    const found = environment.includes(mark) || (!isOlder && groupOf(one) === first);
+    // One without any variables may be about to have some.
+    if (!found && (isOlder || environment.some((text) => /^\w+=/.test(text)))) strangers.add(one);
     return found;
   }
 
-  function find(candidates: readonly string[], renamed = false): string[] {
-    const marked = candidates.filter((one) => runs(one) && isOurs(one, renamed));
-    const trees = new Set<string>();
-    for (const root of [String(pid), ...marked]) {
-      if (trees.has(root) || (root === String(pid) && startOf(root) !== began)) continue;
-      for (const one of processTree('/proc', root)) trees.add(one);
-    }
-    return [...trees].filter((one) => runs(one));
+  /** It began after the command, as the same user and no side's, and whatever it descends from did so too, or adopts orphans. */
+  function mayBeIts(one: string): boolean {
+    return startOf(one) >= began && userOf(one) === user && !environmentOf(one).some((text) => text.startsWith(`${variable}=`))
+      && ancestors(one).every((above) => adopters.has(above) || startOf(above) >= began);
   }
 
-  return { all: (renamed) => find(processIds('/proc'), renamed), usual: () => find(processIds('/proc').filter((one) => !strangers.has(one))) };
+  /** Who in our network listens there. */
+  function holders(candidates: readonly string[]): string[] {
+    const sockets = listeningSockets('/proc/self/net/tcp').filter((one) => isAt(one, at)).map(({ inode }) => inode);
+    return sockets.length === 0 ? [] : candidates.filter((one) => socketsOf(`/proc/${one}`).some((inode) => sockets.includes(inode)));
+  }
+
+  function find(marked: readonly string[], others: readonly string[] = []): string[] {
+    const before = [...known].flatMap(([one, start]) => (startOf(one) === start ? [one] : []));
+    const trees = new Set<string>();
+    for (const root of [...before, ...marked, ...others]) {
+      for (const one of trees.has(root) ? [] : processTree('/proc', root)) trees.add(one);
+    }
+    const found = [...trees].filter((one) => runs(one));
+    known = new Map(found.map((one) => [one, startOf(one)]));
+    return found;
+  }
+
+  function all(): string[] {
+    const running = processIds('/proc').filter((one) => runs(one));
+    return find(running.filter(isMarked), holders(running.filter((one) => startOf(one) >= began)).filter(mayBeIts));
+  }
+
+  return {
+    all,
+    usual: () => find(processIds('/proc').filter((one) => !strangers.has(one) && runs(one) && isMarked(one))),
+    unsure() {
+      const running = processIds('/proc').filter((one) => runs(one));
+      const suspects = new Set([...holders(running), ...running.filter((one) => linkOf(`/proc/${one}/cwd`) === place && mayBeIts(one))]);
+      for (const one of all()) suspects.delete(one);
+      return [...suspects].map((one) => `${read(`/proc/${one}/comm`)?.trim()} (pid ${one})`);
+    },
+  };
 }
 
 /** In the kernel's ticks since the machine was started; NaN when it is gone. proc(5): field 22 of stat; the first of these here is its third. */
 function startOf(pid: string): number {
   return Number(statFields(`/proc/${pid}`)?.[19] ?? NaN);
+}
+
+function groupOf(pid: string): string | undefined {
+  return statFields(`/proc/${pid}`)?.[2];
+}
+
+function userOf(pid: string): string | undefined {
+  return /^Uid:\t(\d+)/m.exec(read(`/proc/${pid}/status`) ?? '')?.[1];
 }
 
 function ancestors(pid: string): string[] {
@@ -74,17 +107,5 @@ function ancestors(pid: string): string[] {
 
 /** Its variables, or what it has written over them; none where it has ended, or hides them. */
 function environmentOf(pid: string): string[] {
-  try {
-    return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0');
-  } catch {
-    return [];
-  }
-}
-
-function linkOf(file: string): string {
-  try {
-    return readlinkSync(file);
-  } catch {
-    return '';
-  }
+  return read(`/proc/${pid}/environ`)?.split('\0') ?? [];
 }

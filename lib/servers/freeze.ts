@@ -49,24 +49,22 @@ const untilTheyEnd = `
     tries=$((tries - 1))
   done
   for group do kill -KILL "-$group"; done
-  for mark in $marks; do
-    for file in $(grep -lszxF "$mark" /proc/[0-9]*/environ); do
-      file=\${file#/proc/}
-      kill -KILL "\${file%/environ}"
-    done
+  [ -z "$mark" ] || for file in $(grep -lszxF "$mark" /proc/[0-9]*/environ); do
+    file=\${file#/proc/}
+    kill -KILL "\${file%/environ}"
   done`;
 
 /**
  * Sees to it that process groups of startChild's end when this process does, however it does, and where they are stopped too: a
  * stopped process does not see the TERM that it gets then. Call it before one of them may be stopped. No signal goes to anything else.
- * @param marks that processes which left their groups have in their environment, as StartedServer has them
+ * @param mark "NAME=value" in the environment of those that left the groups; '' where none does
  * @returns to be called once the groups have ended in order; it returns when nothing of this is left, and may be called twice
  * @throws the system's error when no process can be started
  */
-export async function endWithUs(groups: readonly number[], marks: readonly string[] = []): Promise<() => Promise<void>> {
+export async function endWithUs(groups: readonly number[], mark = ''): Promise<() => Promise<void>> {
   // In a session of its own: what ends this process, Ctrl-C in its terminal for one, is not to end it too.
   const guardian = spawn('sh', ['-c', untilTheyEnd, 'bakeoff-guardian', ...groups.map(String)], {
-    detached: true, cwd: '/', env: { PATH: process.env.PATH, marks: marks.join(' ') }, stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true, cwd: '/', env: { PATH: process.env.PATH, mark }, stdio: ['pipe', 'ignore', 'ignore'],
   });
   await once(guardian, 'spawn');
   const exited = once(guardian, 'exit');

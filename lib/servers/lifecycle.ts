@@ -16,32 +16,37 @@ const groupEndsItselfMs = 300;
 /** How long the kernel may take to end a killed group. */
 const groupEndLimitMs = 2000;
 const groupEndPollMs = 10;
-/** What a command has left behind may take so long to end in order. */
-const strayGraceMs = 2000;
+/** All processes of a command have so long to end in order. */
+const commandGraceMs = 5000;
+/** What a command has left in the background may take so long to listen, by which it may be known. */
+const unsureLimitMs = 5000;
 
-/** What else there is to end of a command, which may have left its group. */
-export interface Strays {
-  /** Those that run now. @param byItself the command has ended without being asked to */
-  find(byItself: boolean): number[];
+/** The processes of a command, which may have left its group. */
+export interface Members {
+  /** Those that run now, the first one included. */
+  find(): number[];
+  /** Others that may be its own, and are left alone, as they are told. */
+  unsure(): string[];
   /** What is said of a command that has ended well while these ran on. */
   background(found: readonly number[]): string;
 }
 
 /**
- * `died` and `stop` of a RunningServer. However the child ends, the rest of its process group is ended (workers
- * outlive a master that was killed, and keep its port), then what has left the group, and `cleanUp` runs.
+ * `died` and `stop` of a RunningServer. However the child ends, the rest of its process group is ended (workers outlive a master that
+ * was killed, and keep its port), or all the members are, and `cleanUp` runs. Configured servers pass TERM on to their workers
+ * themselves; of a command all members get it.
  */
-export function watchLifecycle(name: string, child: Child, logFile: string, cleanUp: () => void, strays?: Strays): Lifecycle {
+export function watchLifecycle(name: string, child: Child, logFile: string, cleanUp: () => void | Promise<void>, members?: Members): Lifecycle {
   let stopping: Promise<void> | undefined;
+  let ending: Promise<void> | undefined;
+  const endMembers = ({ find }: Members): Promise<void> => (ending ??= endAll(find));
 
   const gone = child.exited.then(async (exit) => {
-    const byItself = stopping === undefined;
-    const find = (): number[] => strays?.find(byItself) ?? [];
-    const left = find();
-    await endGroup(child.pid);
-    await endAll(find);
+    if (exit.code === 0 && members !== undefined) await untilSure(members, () => stopping !== undefined);
+    const left = members?.find() ?? [];
+    await (members === undefined ? endGroup(child.pid) : endMembers(members));
     try {
-      cleanUp();
+      await cleanUp();
     } catch {
       // A folder that stays behind is no reason to fail a round.
     }
@@ -51,15 +56,16 @@ export function watchLifecycle(name: string, child: Child, logFile: string, clea
   const died = new Promise<string>((resolve) => {
     void gone.then(async ({ code, signal, left }) => {
       if (stopping !== undefined) return;
-      if (strays !== undefined && left.length > 0 && code === 0) return resolve(strays.background(left));
-      const last = lastWords(await lastLines(logFile), strays === undefined ? 1 : wordsOfStranger);
+      if (members !== undefined && left.length > 0 && code === 0) return resolve(members.background(left));
+      const last = lastWords(await lastLines(logFile), members === undefined ? 1 : wordsOfStranger);
       const how = signal === null ? `with code ${code}` : `by ${signal}`;
-      resolve(`${name} (pid ${child.pid}) ended ${how}${last === '' ? '' : `; its log ends: ${last}`}`);
+      resolve(`${name} (pid ${child.pid}) ended ${how}${members === undefined ? '' : leftAlone(members)}${last === '' ? '' : `; its log ends: ${last}`}`);
     });
   });
 
   async function end(): Promise<void> {
-    await child.stop().catch(() => undefined); // It ended between the look and the signal.
+    // It may have ended between the look and the signal.
+    await (members === undefined ? child.stop().catch(() => undefined) : endMembers(members));
     await gone;
   }
 
@@ -88,10 +94,22 @@ export async function whileItRuns<T>(died: Promise<string>, aborted: AbortSignal
   }
 }
 
-/** TERM, then KILL; those that they start meanwhile too. */
+/** What is to be said of those that may be a command's and run on; '' where there are none. */
+export function leftAlone({ unsure }: Pick<Members, 'unsure'>): string {
+  const found = unsure();
+  return found.length === 0 ? '' : `; left alone, since it may be somebody else's: ${found.join(', ')}`;
+}
+
+/** Returns once a member is found, or nothing may be one any more. */
+async function untilSure({ find, unsure }: Members, isAsked: () => boolean): Promise<void> {
+  const deadline = performance.now() + unsureLimitMs;
+  while (!isAsked() && performance.now() < deadline && find().length === 0 && unsure().length > 0) await delay(groupEndPollMs);
+}
+
+/** TERM once, then KILL; those that they start meanwhile too. */
 async function endAll(find: () => number[]): Promise<void> {
   const told = new Set<number>();
-  const killAt = performance.now() + strayGraceMs;
+  const killAt = performance.now() + commandGraceMs;
   const deadline = killAt + groupEndLimitMs;
   for (let left = find(); left.length > 0 && performance.now() < deadline; left = find()) {
     const isLate = performance.now() >= killAt;

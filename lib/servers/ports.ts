@@ -58,15 +58,19 @@ export function noPort(pid: number, { address, port }: Address, command: string,
 }
 
 /** Whether it is this process that listens there, in its own network: whether a socket of its own is the one in the kernel's list. */
-export function listensOn(pid: number, { address, port }: Address): boolean {
-  return listeningOf(pid).some((one) => one.address === address && one.port === port);
+export function listensOn(pid: number, at: Address): boolean {
+  return listeningOf(pid).some((one) => isAt(one, at));
+}
+
+export function isAt(one: Address, { address, port }: Address): boolean {
+  return one.address === address && one.port === port;
 }
 
 /** A TCP socket that listens: its address as people write it, 127.0.0.1 or ::1. */
 export interface Listening extends Address { inode: string }
 
 /** Those of a process, in its own network. */
-export function listeningOf(pid: number): Listening[] {
+export function listeningOf(pid: number | string): Listening[] {
   const own = new Set(socketsOf(`/proc/${pid}`));
   return own.size === 0 ? [] : ['tcp', 'tcp6'].flatMap((list) => listeningSockets(`/proc/${pid}/net/${list}`)).filter(({ inode }) => own.has(inode));
 }
@@ -103,10 +107,11 @@ export function socketsOf(folder: string): string[] {
   }
 }
 
-function linkOf(file: string): string {
+/** '' where it is not there (any more), or not to be seen. */
+export function linkOf(file: string): string {
   try {
     return readlinkSync(file);
   } catch {
-    return ''; // Closed since it was listed.
+    return '';
   }
 }

@@ -44,8 +44,6 @@ export interface StartedServer extends RunningServer {
   pid: number;
   /** The ids of all its processes now. */
   processes(): string[];
-  /** "NAME=value", which all its processes have in their environment; absent of servers whose processes stay in their group. */
-  mark?: string;
   /** Sums over all tasks of all its processes since start: CPU seconds, and resident bytes now. */
   usage(): { cpuSeconds: number; rssBytes: number };
   logFile: string;

@@ -123,7 +123,7 @@ function residentBytes(proc: string, pid: string): number {
 }
 
 /** undefined when it is not there (any more): processes end while they are looked at. */
-function read(file: string): string | undefined {
+export function read(file: string): string | undefined {
   try {
     return readFileSync(file, 'latin1');
   } catch {

@@ -1,4 +1,5 @@
 // Commands of a person's own as servers: how they start, what is refused, and that nothing is left of them.
+import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
@@ -11,7 +12,8 @@ import type { CommandServer } from '../../lib/scenario/model.ts';
 import { startServer, whyNotStoppable, type StartedServer, type StartOptions } from '../../lib/servers/index.ts';
 import { freePort } from '../../lib/servers/ports.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
-import { isRunning } from '../fixtures/processes.ts';
+import { start as startNode } from '../fixtures/node-process.ts';
+import { descendants, isRunning, stillRunning } from '../fixtures/processes.ts';
 
 /** Answers "hi" on the port that it is told, at the address of its first word. */
 const server = `
@@ -32,6 +34,7 @@ beforeEach(async () => {
     'server.cjs': server,
     // Its child leaves group, session and tree, and stays deaf to TERM.
     'leaves.cjs': `require('node:child_process').spawn('setsid', ['-f', 'sh', '-c', 'trap "" TERM; echo $$ > left.pid; while :; do sleep 1; done']); ${server}`,
+    'tidy.cjs': `let told = ''; process.on('SIGTERM', () => { told += 'TERM'; setTimeout(() => { require('node:fs').writeFileSync('tidied', told); process.exit(); }, 1000); }); ${server}`,
     'deaf.cjs': `process.on('SIGTERM', () => {}); ${server}`,
     'loud.cjs': `const line = 'x'.repeat(1e6); setInterval(() => { for (let i = 0; i < 20; i++) require('node:fs').writeSync(1, line); }, 10); ${server}`,
     'late.cjs': `const http = require('node:http'); http.createServer().listen(0, '127.0.0.1'); setTimeout(() => { ${server} }, 300);`,
@@ -50,6 +53,15 @@ async function refusal(line: string, options: Partial<CommandServer> = {}): Prom
   const said = await start(command(line, options)).then(() => expect.fail(`${line} was started`), (error: Error) => error.message);
   for (const [, pids = ''] of said.matchAll(/\(pid ([\d, ]+)\)/g)) for (const pid of pids.split(', ')) expect(isRunning(Number(pid)), `${pid} of: ${said}`).toBe(false);
   return said.replaceAll(/\(pid [\d, ]+\)/g, '(pid N)');
+}
+
+/** Starts a program with an empty environment that has neither this process nor a group in common with anything here, and returns its id. */
+async function orphan(cwd: string, ...line: readonly string[]): Promise<number> {
+  const shell = spawn('sh', ['-c', 'env -i "$@" > /dev/null 2>&1 & echo $!', 'sh', ...line], { cwd, detached: true, stdio: ['ignore', 'pipe', 'inherit'] });
+  const [said] = await once(shell.stdout, 'data') as [Buffer];
+  const pid = Number(said);
+  onTestFinished(() => void process.kill(pid, 'SIGKILL'));
+  return pid;
 }
 
 describe('a command', () => {
@@ -99,6 +111,57 @@ describe('a command', () => {
     expect([pid, left].map(isRunning)).toEqual([false, false]);
   });
 
+  it('is ended with what has left it and its environment too, which is its own since it has the port', async () => {
+    const { origin, pid, processes, stop } = await start(command(`sh -c 'env -i setsid -f node server.cjs 127.0.0.1 {port}; exec sleep 300'`));
+    const { pid: left } = JSON.parse(await (await fetch(`${origin}/about`)).text()) as { pid: number };
+    expect(processes().sort()).toEqual([String(pid), String(left)].sort());
+    await stop();
+    expect([pid, left].map(isRunning)).toEqual([false, false]);
+  }, 60_000);
+
+  it('takes none along, when it crashes, that began in its folder or at its port of another address, and names the first', async () => {
+    const { origin, pid, died } = await start(command('node server.cjs'));
+    const { port } = new URL(origin);
+    const [inFolder, atPort] = await Promise.all([orphan(files, 'sleep', '62'), orphan('/', process.execPath, '-e', server, '', '127.0.0.2', port)]);
+    await vi.waitFor(async () => expect((await fetch(`http://127.0.0.2:${port}`)).status).toBe(200), { timeout: 10_000 });
+    process.kill(pid, 'SIGKILL');
+    expect(await died).toBe(`node (pid ${pid}) ended by SIGKILL; left alone, since it may be somebody else's: sleep (pid ${inFolder})`);
+    expect([inFolder, atPort].map(isRunning)).toEqual([true, true]);
+  });
+
+  it('that never has its port is told who has it, and none is tried again', async () => {
+    const port = await freePort();
+    const starting = start(command('sleep 300', { port })).then(() => expect.fail(), (error: Error) => error.message);
+    // The port is looked at before.
+    await vi.waitFor(() => expect(existsSync(path.join(files, 'round/output.log'))).toBe(true), { timeout: 10_000 });
+    const there = createServer((_, response) => response.end('hi')).listen(port, '127.0.0.1');
+    onTestFinished(() => void there.close());
+    expect(await starting).toMatch(new RegExp(`^sleep \\(pid \\d+\\) does not listen on 127\\.0\\.0\\.1:${port} within 30 s, .*; left alone, .*: .+ \\(pid ${process.pid}\\)$`));
+  }, 60_000);
+
+  it('has time to end in order, in a shell too, and is told so once', async () => {
+    const { stop } = await start(command(`sh -c 'node tidy.cjs; :'`));
+    await stop();
+    expect(readFileSync(path.join(files, 'tidied'), 'utf8')).toBe('TERM');
+  });
+
+  it('is ended as a whole when bakeoff is killed before the load', async () => {
+    const options: StartOptions = { binaries: {}, folder: path.join(files, 'round'), cpus: [0], workers: 1, page: { path: '/' } };
+    const spec = { ...command(`sh -c 'node deaf.cjs & wait'`), folder: files };
+    const { process: runner, stdout, stderr } = startNode(['--import', 'tsx', '--input-type=module', '-e', `
+      import { startServer } from './lib/servers/index.ts';
+      await startServer(${JSON.stringify(spec)}, ${JSON.stringify(options)});
+      console.log('started');
+      setInterval(() => undefined, 1000);
+    `], process.env);
+    await vi.waitFor(() => expect(stdout(), stderr()).toBe('started\n'), { timeout: 30_000 });
+    const all = descendants(runner.pid as number).filter(({ command: name }) => name !== 'esbuild');
+    onTestFinished(() => { for (const { pid } of stillRunning(all)) process.kill(pid, 'SIGKILL'); });
+    expect(all.map(({ command: name }) => name)).toContain('node');
+    runner.kill('SIGKILL');
+    await vi.waitFor(() => expect(stillRunning(all)).toEqual([]), { timeout: 20_000 });
+  }, 60_000);
+
   it('is killed where it ignores TERM', async () => {
     const { pid, stop } = await start(command('node deaf.cjs'));
     await stop();
@@ -106,7 +169,7 @@ describe('a command', () => {
   }, 30_000);
 
   it('may say as much as it likes', async () => {
-    const { logFile, origin } = await start(command('node loud.cjs'));
+    const { logFile, origin, stop } = await start(command('node loud.cjs'));
     let cuts = 0;
     for (let last = 0; cuts < 2; await delay(20)) {
       const { size } = statSync(logFile);
@@ -114,6 +177,8 @@ describe('a command', () => {
       last = size;
     }
     expect((await fetch(origin)).status).toBe(200);
+    await stop();
+    expect(statSync(logFile).size).toBeLessThanOrEqual(64 * 1024);
   }, 60_000);
 
   it('says how it has ended', async () => {

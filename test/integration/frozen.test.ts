@@ -146,7 +146,7 @@ describe('what sees to the end of others', () => {
       const marked = (mark) => startChild({ command: 'env', args: [mark, 'setsid', '-f', 'sh', '-c', 'echo $$; trap "" TERM; while :; do sleep 1; done'], stdio: ['ignore', 'inherit', 'ignore'] });
       const { pid } = await marked('BAKEOFF_SIDE=one');
       await marked('BAKEOFF_SIDE=other');
-      await endWithUs([pid], ['BAKEOFF_SIDE=one']);
+      await endWithUs([pid], 'BAKEOFF_SIDE=one');
       setInterval(() => undefined, 1000);
     `);
     await vi.waitFor(() => expect(stdout()).toMatch(/^\d+\n\d+\n$/), soon);
