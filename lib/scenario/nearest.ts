@@ -17,7 +17,7 @@ export function offer(word: string, choices: readonly string[]): string {
   return `there ${choices.length === 1 ? 'is' : 'are'} ${choices.join(', ')}`;
 }
 
-/** Of `choices`, the one that is most like the word; undefined where none is like it in more than half of its letters or so. */
+/** Of `choices`, the one that is most like the word; undefined where it takes more edits than half of the word's letters, rounded up. */
 export function nearest(word: string, choices: readonly string[]): string | undefined {
   return sorted(word, choices).slice(0, 1).find((choice) => edits(word, choice) <= Math.ceil(word.length / 2));
 }
