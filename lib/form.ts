@@ -1,7 +1,7 @@
 // What a value from outside has to be: the words of valibot's schemas, and what is wrong with a value in one line. A schema
 // is tied to the interface that people read by `exactly`, so that the two cannot drift apart.
 import * as v from 'valibot';
-import { nearest } from './scenario/nearest.ts';
+import { offer } from './scenario/nearest.ts';
 
 /** Gives a T, whatever comes in. */
 export type Form<T> = v.GenericSchema<unknown, T>;
@@ -28,7 +28,7 @@ export const closed: ObjectForm = (fields) => {
   const wrongKey = ({ expected, path }: v.StrictObjectIssue): string => {
     if (expected !== 'never') return missing;
     const key = String(path?.at(-1)?.key);
-    return `there is no field ${quoted(key)}: did you mean ${nearest(key, names)}?`;
+    return `there is no field ${quoted(key)}: ${offer(key, names)}`;
   };
   // Without a prototype, which has names that would be taken for fields.
   return v.pipe(anObject, v.strictObject(Object.assign(Object.create(null), fields) as typeof fields, wrongKey)) as unknown as ReturnType<typeof closed<typeof fields>>;

@@ -1,7 +1,6 @@
 // The sides of a comparison as a person names them: config files, commands, and addresses of what runs already.
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
-import { isIP } from 'node:net';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
@@ -27,7 +26,7 @@ export const serverNames: readonly ServerName[] = ['nginx', 'h2o', 'nghttpd'];
 const mostSides = 16;
 
 /** NAME=SIDE. In lower case: what stands before a command in upper case is a variable of its environment. */
-const named = /^([a-z0-9][a-z0-9-]{0,62})=(.+)$/s;
+const named = /^([a-z0-9][a-z0-9-]{0,62})=(.*)$/s;
 
 /**
  * @param words as the person wrote them
@@ -50,6 +49,7 @@ export async function readSides(words: readonly string[], typed: string): Promis
 
 async function readSide(word: string): Promise<Omit<Given, 'name'> & { name: string | undefined }> {
   const [, name, rest = word] = (existsSync(fromCallersFolder(word)) ? undefined : named.exec(word)) ?? [];
+  if (rest.trim() === '') throw new UserError(`${name === undefined ? 'a side' : `the side ${name}`} is empty: give a config, a command in quotes or an address`, 2);
   return { name, given: rest, source: await readSource(rest) };
 }
 
@@ -58,12 +58,16 @@ export async function readSource(word: string): Promise<Source> {
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(word)) return readAddress(word);
   const file = fromCallersFolder(word);
   if (existsSync(file)) return await isProgram(file) ? readCommand(word) : { kind: 'config', config: await readOwnConfig(file) };
+  if (/^[\w.-]*:\d+(\/|$)/.test(word)) throw new UserError(`there is no file ${file}: of an address write http://${word.startsWith(':') ? `127.0.0.1${word}` : word}${word.includes('/') ? '' : '/'}`, 2);
   if (/\s/.test(word.trim()) || isOnPath(word.trim())) return readCommand(word);
   const names = await readdir(path.dirname(file)).catch((): string[] => []);
-  throw new UserError(`there is no file ${file}, and no program ${word}${names.length === 0 ? '' : `: did you mean ${path.join(path.dirname(word), nearest(path.basename(file), names))}?`}`, 2);
+  const near = nearest(path.basename(file), names);
+  throw new UserError(`there is no file ${file}, and no program ${word}${near === undefined ? '' : `: did you mean ${path.join(path.dirname(word), near)}?`}`, 2);
 }
 
 function readAddress(word: string): Source {
+  const [scheme = ''] = word.split('://', 1);
+  if (!/^https?$/i.test(scheme)) throw new UserError(`${word}: ${scheme}:// cannot be loaded, only http:// and https://`, 2);
   const url = asWords(() => urlParts(word, 'compare'));
   const { origin, hostname } = new URL(word);
   return { kind: 'address', origin, hostname: hostname.replace(/^\[|\]$/g, ''), url };
@@ -94,24 +98,6 @@ async function isProgram(file: string): Promise<boolean> {
 
 function isOnPath(program: string): boolean {
   return !program.includes('/') && (process.env.PATH ?? '').split(':').some((folder) => folder !== '' && existsSync(path.join(folder, program)));
-}
-
-/**
- * Nothing beyond this machine is loaded that was not named for it.
- * @param hosts that the person names once more
- * @throws UserError (exit code 2)
- */
-export function requirePermission(sides: readonly Given[], hosts: readonly string[]): void {
-  const others = sides.flatMap(({ source }) => (source.kind === 'address' && !isLoopback(source.hostname) ? [source] : []));
-  const open = others.find(({ hostname }) => !hosts.includes(hostname));
-  if (open !== undefined) throw new UserError(`${open.origin} is not on this machine: add --host ${open.hostname} if you may load it`, 2);
-  const idle = hosts.find((host) => !others.some(({ hostname }) => hostname === host));
-  if (idle !== undefined) throw new UserError(`--host ${idle}: no side is an address there`, 2);
-}
-
-/** Whether it is this machine that answers there, whatever it is called elsewhere. */
-export function isLoopback(hostname: string): boolean {
-  return hostname === '::1' || (isIP(hostname) === 4 ? hostname.startsWith('127.') : /(^|\.)localhost$/.test(hostname));
 }
 
 /**

@@ -82,7 +82,7 @@ export function comparisonOf(sides: readonly Tried[], launch: LaunchOf, same: re
     ...(isControl ? { control: true } : {}),
     footnotes: [...same.map((group) => sameLine(group, isControl)), ...answerLines(sides), ...differences(sides)],
   });
-  return { scenario, said: [...sides.flatMap(addressLine), ...redirectionLines(sides)] };
+  return { scenario, said: redirectionLines(sides) };
 }
 
 const isEqual = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
@@ -120,8 +120,4 @@ function answerLines(sides: readonly Tried[]): string[] {
 /** Without its parameters, such as the character set. */
 function mediaType(type: string): string {
   return (type.split(';')[0] as string).trim().toLowerCase();
-}
-
-function addressLine({ name, source, load: { connections } }: Tried): string[] {
-  return source.kind === 'address' ? [`${name}: what runs at ${source.origin} is loaded with ${connections} connections, and neither stopped nor ended`] : [];
 }

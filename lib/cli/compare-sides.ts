@@ -1,7 +1,7 @@
 // What of each side is compared: which of its addresses, over which protocol, under which load.
 import { UserError } from '../errors.ts';
 import { isHttp2 } from '../analysis/loads.ts';
-import { enumeration, protocolNames } from '../format.ts';
+import { enumeration, protocolNames, whole } from '../format.ts';
 import { loadOfLine, type LoadLine } from '../scenario/load.ts';
 import type { LoadProfile, Page } from '../scenario/model.ts';
 import type { PageList, PageWeights } from '../scenario/page-list.ts';
@@ -37,7 +37,10 @@ export interface Asked {
  * @throws UserError (exit code 2) for words that do not fit the sides
  */
 export function sidesOf(given: readonly Given[], asked: Asked, threads: number): Side[] {
-  const wishes = given.map((side) => wishFor(side, asked));
+  const paths = new Set(given.flatMap(({ source }) => (source.kind === 'address' && source.url.path !== '/' ? [source.url.path] : [])));
+  // What one address names is meant of all.
+  const path = paths.size === 1 ? [...paths][0] as string : '/';
+  const wishes = given.map((side) => wishFor(side, asked, path));
   const listens = given.map((side, index): Listening => ({ ...side, listen: listenOf(side, wishes[index] as Wish) }));
   const streams = listens.every(prefersHttp2) ? 10 : 1;
   return listens.map((side, index): Side => {
@@ -50,8 +53,8 @@ export function sidesOf(given: readonly Given[], asked: Asked, threads: number):
   });
 }
 
-/** What is asked of a side, by the URL that is for all, its own load's, or its own address. */
-function wishFor({ given, name, source }: Given, asked: Asked): Wish {
+/** What is asked of a side, by the URL that is for all, its own load's, or its own address; otherwise it is the usual path. */
+function wishFor({ given, name, source }: Given, asked: Asked, usualPath: string): Wish {
   const text = asked.load.of(name);
   const line = text === undefined ? undefined : ofLoad(text);
   const wishes: Wish[] = [
@@ -59,14 +62,14 @@ function wishFor({ given, name, source }: Given, asked: Asked): Wish {
     ...(line?.url === undefined ? [] : [wishOfList('--load', { ...line, url: line.url })]),
   ];
   if (wishes.length > 1) throw new UserError(`${wishes.map(({ flag }) => (flag === '--load' ? 'the URL in --load' : flag)).join(' and ')}: leave one of them out`, 2);
-  const wish = wishes[0] ?? { flag: '--load', path: '/' };
+  const wish = wishes[0] ?? { flag: '--load', path: usualPath };
   const host = line?.host ?? wish.host;
   if (source.kind !== 'address') return { ...wish, ...(host === undefined ? {} : { host }) };
   const { url } = source;
   const isAsked = wishes.length > 0;
   if (url.path !== '/' && isAsked) throw new UserError(`${wish.flag} and the path of ${given}, ${url.path}: leave one of them out`, 2);
   const own = host ?? url.host;
-  return { ...wish, path: isAsked ? wish.path : url.path, ...(own === undefined ? {} : { host: own }) };
+  return { ...wish, path: isAsked || url.path === '/' ? wish.path : url.path, ...(own === undefined ? {} : { host: own }) };
 }
 
 type Listening = Omit<Side, 'load' | 'page'>;
@@ -85,7 +88,9 @@ function listenOf({ given, source }: Given, { scheme, port, flag }: Wish): Liste
   if (source.kind === 'address') {
     const { scheme: own, port: ownPort } = source.url;
     if (scheme !== undefined && scheme !== own) throw new UserError(`${flag} says ${scheme}://, and ${given} is ${source.origin}: write ${own}://`, 2);
-    return { ...unknown, port: ownPort ?? defaultPort[own], tls: own === 'https' };
+    const there = ownPort ?? defaultPort[own];
+    if (port !== undefined && port !== there) throw new UserError(`${flag} says port ${port}, and ${given} is ${source.origin}: leave the port out, or write ${there}`, 2);
+    return { ...unknown, port: there, tls: own === 'https' };
   }
   const { listens } = source.config;
   const all = listens.map((listen) => `${listen.port}${listen.tls ? ' (TLS)' : ''}`).join(', ');
@@ -139,8 +144,11 @@ function problemOfProtocol(protocol: LoadProfile['protocol'], { port, http2, htt
 /** What a reader has to know of sides that are not loaded alike. */
 export function differences(sides: readonly Side[]): string[] {
   const over = ({ given, load }: Side): string => `${given} is loaded over ${protocolNames(load.protocol)}`;
+  const pages = sides.map(({ page: { path, weights } }) => JSON.stringify([path, weights]));
+  const pageOf = ({ given, page: { path, weights = {} } }: Side): string => `${given} ${path}${Object.keys(weights).length < 2 ? '' : ` and ${whole(Object.keys(weights).length - 1)} more`}`;
   const encrypting = sides.filter(({ listen }) => listen.tls);
   return [
+    ...(new Set(pages).size === 1 ? [] : [`The pages differ: ${sides.map(pageOf).join(', ')}; part of what is seen is theirs.`]),
     ...(new Set(sides.map(isHttp2)).size === 1 ? [] : [`The protocols differ: ${sides.map(over).join(', ')}; part of what is seen is theirs.`]),
     ...(encrypting.length === 0 || encrypting.length === sides.length ? []
       : [`Only ${enumeration(encrypting.map(({ given }) => given))} ${encrypting.length === 1 ? 'encrypts' : 'encrypt'} (TLS): part of what is seen is its cost.`]),

@@ -8,7 +8,7 @@ import type { ServerSpec } from '../scenario/model.ts';
 import { readPageList } from '../scenario/page-list.ts';
 import { startServer, temporaryFolder, waitUntilReady, waitUntilServing, workersFor, type Answer, type RunningServer } from '../servers/index.ts';
 import { fromCallersFolder, typed } from '../setup/paths.ts';
-import { readSides, requirePermission, serverNames, type Given } from './compare-given.ts';
+import { readSides, serverNames, type Given, type Source } from './compare-given.ts';
 import { comparisonOf, sameSides, serverOf, type LaunchOf, type Tried } from './compare-scenario.ts';
 import { sidesOf, type Asked, type Side } from './compare-sides.ts';
 import { ofSides } from './of-sides.ts';
@@ -23,7 +23,6 @@ const compareFlags = {
   'status': { value: '404', help: 'the status that is right, where it is not 200' },
   'port': { value: 'PORT', repeated: true, help: 'of a command that has its own port; NAME=PORT for one side' },
   'bin': { value: 'nginx=PATH', repeated: true, help: 'another build of a server; NAME:nginx=PATH for one side' },
-  'host': { value: 'HOST', repeated: true, help: 'an address beyond this machine that you may load' },
   ...runFlags,
 } as const satisfies Record<string, Flag>;
 
@@ -31,15 +30,15 @@ const compareFlags = {
  * Returns the exit code; 2 without any words, where it prints the help. Throws UserError and Interrupted.
  */
 export async function compareCommand(args: readonly string[]): Promise<number> {
-  const { positionals, flags, lists } = readWords(args, compareFlags);
-  const options = readRunOptions(flags);
+  const words = readWords(args, compareFlags);
+  const { positionals, flags, lists } = words;
+  const options = readRunOptions(words);
   if (options.help || args.length === 0) {
     console.log(help.join('\n'));
     return options.help ? 0 : 2;
   }
   const given = await readSides(positionals, typed('compare'));
   const names = given.map(({ name }) => name);
-  requirePermission(given, lists.get('host') ?? []);
   const cores = divideCores(readProcessors(), { server: options.serverCpus, generator: options.generatorCpus });
   const [url, urls, status] = [flags.get('url'), flags.get('urls'), flags.get('status')];
   const asked: Asked = {
@@ -51,12 +50,13 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
   const sides = sidesOf(given, asked, cores.generatorCpus.length);
   const launch = readLaunch(given, lists);
   const same = await sameSides(sides, launch);
+  const specOf = (side: Side): ServerSpec => serverOf(side, launch(side.name));
   return perform({
-    servers: [...new Set(given.flatMap(({ name, source }) => (source.kind === 'config' && launch(name).binary === undefined ? [source.config.server] : [])))],
+    servers: sides.map(specOf),
     cores,
     async prepare(binaries, signal) {
       const tried: Tried[] = [];
-      for (const side of sides) tried.push(await tryOnce(side, serverOf(side, launch(side.name)), cores, binaries, options, signal));
+      for (const side of sides) tried.push(await tryOnce(side, specOf(side), cores, binaries, options, signal));
       const { scenario, said } = comparisonOf(tried, launch, same);
       for (const line of said) (options.json ? console.error : console.log)(line);
       return makePlan(scenario, scenario.variants, cores, { ...options, exact: false });
@@ -85,10 +85,11 @@ function readStatus(text: string): number {
 /** Reads what the flags say of how each side is started. Throws UserError (exit code 2). */
 function readLaunch(given: readonly Given[], lists: ReadonlyMap<string, readonly string[]>): LaunchOf {
   const names = given.map(({ name }) => name);
-  const ports = ofSides('--port', lists.get('port') ?? [], names);
-  const binaries = new Map(serverNames.map((server) => [server, ofSides('--bin', binariesOf(server, lists.get('bin') ?? []), names)]));
-  const commands = given.filter(({ source }) => source.kind === 'command');
-  if (lists.has('port') && commands.length === 0) throw new UserError('--port is for a command, and no side is one', 2);
+  const having = (is: (source: Source) => boolean): string[] => given.flatMap(({ name, source }) => (is(source) ? [name] : []));
+  const ports = ofSides('--port', lists.get('port') ?? [], names, { what: 'a command', names: having(({ kind }) => kind === 'command') });
+  const binaries = new Map(serverNames.map((server) => [server, ofSides(`--bin ${server}=…`, binariesOf(server, lists.get('bin') ?? []), names, {
+    what: `a config of ${server}`, names: having((source) => source.kind === 'config' && source.config.server === server),
+  })]));
   return (name) => {
     const { source } = given.find((side) => side.name === name) as Given;
     const port = source.kind === 'command' ? ports.of(name) : undefined;

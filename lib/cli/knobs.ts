@@ -31,7 +31,7 @@ import { terminalOf } from './run-output.ts';
 import { flagLines, readWords, type Flag } from './words.ts';
 
 /** Of a run that has three parts these would mean something else in each, or nothing. */
-const { precision: _1, 'max-time': _2, within: _3, rates: _4, 'fail-if': _5, 'export-markdown': _6, 'export-json': _7, 'export-csv': _8, ...sharedFlags } = runFlags;
+const { precision: _1, 'max-time': _2, within: _3, rates: _4, 'fail-if': _5, 'export-markdown': _6, 'export-json': _7, 'export-csv': _8, host: _9, ...sharedFlags } = runFlags;
 
 const knobFlags = {
   'url': { value: 'URL', help: 'a path, or a URL whose port says which of several addresses (/)' },
@@ -62,8 +62,9 @@ const help = [
 
 /** Returns the exit code; 2 without any words, where it prints the help. Throws UserError and Interrupted. */
 export async function knobsCommand(args: readonly string[]): Promise<number> {
-  const { positionals, flags } = readWords(args, knobFlags);
-  const options = readRunOptions(flags);
+  const words = readWords(args, knobFlags);
+  const { positionals, flags } = words;
+  const options = readRunOptions(words);
   if (options.help || args.length === 0) {
     console.log(help.join('\n'));
     return options.help ? 0 : 2;
@@ -133,7 +134,7 @@ class KnobsRun {
 
   async perform(): Promise<number> {
     const code = await perform({
-      servers: [this.#own.server],
+      servers: [serverOf(this.#side, {})],
       cores: this.#cores,
       shorterBy: ['fewer --knobs'],
       prepare: (binaries, signal) => this.#prepare(binaries, signal),

@@ -11,13 +11,16 @@ export interface OfSides {
 /**
  * @param values as the flag was given, in order
  * @param names of the sides
- * @throws UserError (exit code 2) for a side that there is not, and for two values that are for the same
+ * @param only those that the flag can be for, and what they are
+ * @throws UserError (exit code 2) for a side that there is not or that it cannot be for, and for two values that are for the same
  */
-export function ofSides(flag: string, values: readonly string[], names: readonly string[]): OfSides {
+export function ofSides(flag: string, values: readonly string[], names: readonly string[], only = { what: 'a side', names }): OfSides {
   const given = new Map<string | undefined, string>();
   for (const value of values) {
     const [, name, rest = value] = /^([a-z0-9][a-z0-9-]*)=(.*)$/s.exec(value) ?? [];
     if (name !== undefined && !names.includes(name)) throw unknownWord('side', name, names);
+    if (only.names.length === 0) throw new UserError(`${flag} is for ${only.what}, and no side is one`, 2);
+    if (name !== undefined && !only.names.includes(name)) throw new UserError(`${flag} is for ${only.what}, and ${name} is none`, 2);
     if (given.has(name)) throw new UserError(`${flag} is given twice for ${name ?? 'all sides'}`, 2);
     if (rest === '') throw new UserError(`${flag} ${value}: there is nothing behind ${name}=`, 2);
     given.set(name, rest);

@@ -15,7 +15,7 @@ import { readEnvironment } from '../runner/environment.ts';
 import { estimatedSeconds } from '../runner/estimate.ts';
 import { underSignals, type Interrupt } from '../runner/interrupt.ts';
 import { oneRunAtATime } from '../runner/one-run.ts';
-import { runName, type Plan, type PlanDraft } from '../runner/plan.ts';
+import { runName, serversOf, type Plan, type PlanDraft } from '../runner/plan.ts';
 import { readProcessors, type Processors } from '../runner/processors.ts';
 import { checkResultsFolder, createRunFolder, explainFailure } from '../runner/results-folder.ts';
 import type { Result } from '../runner/result.ts';
@@ -25,12 +25,13 @@ import { writePageFiles } from '../runner/page-files.ts';
 import { compileScript } from '../runner/script.ts';
 import { versionsOf } from '../runner/versions.ts';
 import { networkOf } from '../scenario/catalogue.ts';
-import type { ServerName } from '../scenario/model.ts';
+import type { ServerSpec } from '../scenario/model.ts';
 import { delaylinkBeside } from '../setup/k6.ts';
 import { thisMachine } from '../setup/machine.ts';
 import { bakeoffFolder } from '../setup/paths.ts';
 import { ensureTools, toolVariable } from '../setup/tools.ts';
 import { openStore } from '../store/index.ts';
+import { addressLines, requirePermission } from './addresses.ts';
 import { checkExports } from './exports.ts';
 import type { RunOptions } from './run-options.ts';
 import { headingOf, outputWidth, progressEvents, report, shorterLine } from './run-output.ts';
@@ -39,8 +40,8 @@ import { headingOf, outputWidth, progressEvents, report, shorterLine } from './r
 export type ServerBinaries = RunContext['tools']['servers'];
 
 export interface Work {
-  /** Servers that are needed, each once. */
-  servers: readonly ServerName[];
+  /** Of all sides. */
+  servers: readonly ServerSpec[];
   cores: Cores;
   /** What else makes a run of this command shorter: "fewer --variants". */
   shorterBy?: readonly string[];
@@ -56,21 +57,22 @@ export interface Work {
 }
 
 /**
- * Gets the tools, runs the plan and prints its report; signals end it in order. Returns the exit code: 0, or 3 when
+ * Sees that all addresses may be loaded, gets the tools, runs the plan and prints its report; signals end it in order. Returns the exit code: 0, or 3 when
  * `--fail-if` held. Throws UserError and Interrupted.
  */
 export async function perform(work: Work, options: RunOptions): Promise<number> {
+  requirePermission(work.servers, options.hosts);
   await checkResultsFolder(options.out, leastBytes);
   await checkExports(options.exports);
   return underSignals('ending the run in order; again to end it at once', (interrupt) => withTools(work, options, interrupt));
 }
 
 async function withTools(work: Work, options: RunOptions, interrupt: Interrupt): Promise<number> {
-  const { servers: needed, cores, prepare } = work;
+  const { cores, prepare } = work;
   const release = await oneRunAtATime();
   try {
     const { k6, influxd, ...servers } = await ensureTools(
-      ['k6', ...needed, ...(options.store === 'local' ? ['influxd' as const] : [])], thisMachine(), interrupt.signal,
+      ['k6', ...serversOf(work.servers), ...(options.store === 'local' ? ['influxd' as const] : [])], thisMachine(), interrupt.signal,
     );
     interrupt.signal.throwIfAborted();
     // Pinned, this process no longer sees the others.
@@ -121,7 +123,7 @@ async function measure(
     await writePageFiles(plan.scenario, folder);
     const environment = readEnvironment(processors, plan.cores, { ...versions, ...(store === null ? {} : { influxdb: store.version }) });
     const heading = headingOf(plan, environment);
-    print(wrapLines([...headingLines(heading), ...environment.coreNotes ?? [], ...shorterLine(draft, options, work.shorterBy ?? [])], outputWidth(options)).join('\n'));
+    print(wrapLines([...addressLines(plan), ...headingLines(heading), ...environment.coreNotes ?? [], ...shorterLine(draft, options, work.shorterBy ?? [])], outputWidth(options)).join('\n'));
     const progress = createRunProgress(process.stderr);
     const outcome = await runRounds({ plan, tools, folder, script, store, interrupt }, environment, progressEvents(plan, progress), startedAt);
     progress.clear();

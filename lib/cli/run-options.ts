@@ -11,7 +11,7 @@ import { longestLatencyMs, mostRounds } from '../scenario/schema.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { parseInfluxUrl } from '../store/index.ts';
 import { exportFlags, readExports, type Exports } from './exports.ts';
-import { noInstall, seconds, wholeNumber, type Flag } from './words.ts';
+import { noInstall, seconds, wholeNumber, type Flag, type Words } from './words.ts';
 
 export const runFlags = {
   'rounds': { value: 'N', help: 'rounds, each with every variant once (10, a search 6, or the scenario\'s)' },
@@ -27,6 +27,7 @@ export const runFlags = {
   'fail-if': { value: 'VERDICT', help: 'exit with 3 when one is slower, faster, or different (either)' },
   'server-cpus': { value: '1', help: 'cores of the server, e.g. 2-3 (half of the whole ones)' },
   'generator-cpus': { value: '0', help: 'cores of the load generator, InfluxDB and the rest (the other half)' },
+  'host': { value: 'HOST', repeated: true, help: 'an address beyond this machine that you may load' },
   'store': { value: 'influx|none', help: 'where samples go (influx)' },
   'influx': { value: 'URL', help: 'an InfluxDB 1.x or 2.x that runs already, instead of a local one' },
   'out': { value: 'DIR', help: 'folder of the results (results)' },
@@ -47,16 +48,17 @@ export interface RunOptions extends Omit<PlanOptions, 'exact'> {
   /** Absolute. */
   out: string;
   json: boolean;
+  /** Beyond this machine, that may be loaded. */
+  hosts: readonly string[];
   exports: Exports;
 }
 
 const stores = ['influx', 'none'];
 
 /**
- * @param flags as readWords gives them
  * @throws UserError (exit code 2) for words that are wrong or do not go together
  */
-export function readRunOptions(flags: ReadonlyMap<string, string>): RunOptions {
+export function readRunOptions({ flags, lists }: Words): RunOptions {
   const given = <T>(flag: keyof typeof runFlags, read: (text: string) => T): T | undefined => {
     const text = flags.get(flag);
     return text === undefined ? undefined : read(text);
@@ -84,6 +86,7 @@ export function readRunOptions(flags: ReadonlyMap<string, string>): RunOptions {
     store: readStore(flags.get('store'), flags.get('influx')),
     out: fromCallersFolder(flags.get('out') ?? 'results'),
     json: flags.has('json'),
+    hosts: lists.get('host') ?? [],
     exports: readExports(flags),
   };
 }

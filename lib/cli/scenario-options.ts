@@ -18,12 +18,13 @@ export interface ScenarioOptions extends RunOptions {
 
 /** @throws UserError (exit code 2) for words that are wrong or do not go together */
 export function readScenarioOptions(args: readonly string[]): ScenarioOptions {
-  const { positionals, flags } = readWords(args, scenarioFlags);
+  const words = readWords(args, scenarioFlags);
+  const { positionals, flags } = words;
   const [name, extra] = positionals;
   if (extra !== undefined) throw new UserError(`one scenario at a time: "${extra}" is one word too many`, 2);
   const variants = flags.get('variants')?.split(',');
   return {
-    ...readRunOptions(flags),
+    ...readRunOptions(words),
     ...(name === undefined ? {} : { name }),
     ...(variants === undefined ? {} : { variants }),
     exact: flags.has('exact'),

@@ -1,6 +1,6 @@
 // npm run scenario: lists the scenarios, or runs one and prints its table.
 import { divideCores } from '../runner/cores.ts';
-import { makePlan, serversOf } from '../runner/plan.ts';
+import { makePlan } from '../runner/plan.ts';
 import { readProcessors } from '../runner/processors.ts';
 import { findScenario, findVariants, loadScenarios } from '../scenario/catalogue.ts';
 import { typed } from '../setup/paths.ts';
@@ -19,7 +19,7 @@ export async function scenarioCommand(args: readonly string[]): Promise<number> 
   const variants = findVariants(scenario, options.variants);
   const cores = divideCores(readProcessors(), { server: options.serverCpus, generator: options.generatorCpus }, scenario);
   const draft = makePlan(scenario, variants, cores, options);
-  return perform({ servers: serversOf(draft), cores, shorterBy: ['fewer --variants'], prepare: () => Promise.resolve(draft) }, options);
+  return perform({ servers: draft.variants.map(({ variant }) => variant.server), cores, shorterBy: ['fewer --variants'], prepare: () => Promise.resolve(draft) }, options);
 }
 
 async function overview(): Promise<string[]> {

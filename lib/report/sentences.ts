@@ -317,7 +317,7 @@ export function redirectionLines(configs: readonly { name: string; redirections:
 }
 
 /** Each text once, after the names of all that it is of. */
-function byText(texts: readonly { name: string; text: string }[]): string[] {
+export function byText(texts: readonly { name: string; text: string }[]): string[] {
   const names = new Map<string, string[]>();
   for (const { name, text } of texts) names.set(text, [...(names.get(text) ?? []), name]);
   return [...names].map(([text, of]) => `${of.join(', ')}: ${text}`);

@@ -72,7 +72,7 @@ function addressNotes({ variants, groups }: Plan): string[] {
   return variants.flatMap(({ variant: { name, server } }) => {
     if (server.name !== 'address') return [];
     const inTurns = groups.some(({ sides }) => sides.length > 1 && sides.some(({ variant }) => variant.name === name));
-    return [`${name}: what runs at ${server.origin} is on cores of its own choosing, and how much of them it uses is not known${inTurns
+    return [`${name}: what runs at ${server.origin} is on cores of its own choosing, so that its ratio is of where it runs as much as of what it is, and how much of them it uses is not known${inTurns
       ? '; it cannot be stopped, so at the end of each turn of every side what is under way is awaited' : ''}.`];
   });
 }

@@ -123,6 +123,14 @@ export function withDrains(group: Group, answerSeconds: (variant: string) => num
   return { ...group, sliceSeconds: Math.min(drain.longestSliceSeconds, Math.max(group.sliceSeconds, longest / drain.part)) };
 }
 
+/** Addresses of a group that are loaded at a rate, and why they have to be alone, as a clause. */
+export function ratesThatDrain({ sides }: Group): [variant: string, why: string][] {
+  if (sides.length === 1) return [];
+  return sides.filter((side) => isAtAddress(side) && isAtRate(side.load)).map(({ variant: { name } }) => (
+    [name, 'it cannot be stopped, and what is due at its rate while the end of a turn is awaited would be late']
+  ));
+}
+
 /** Commands that have fixed a port which another one of their group has too, so that they cannot be alive together, and why, as a clause. */
 export function portsTaken({ sides }: Group): [variant: string, why: string][] {
   const taken = new Map<number, string>();

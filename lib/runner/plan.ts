@@ -8,7 +8,7 @@ import { mostSteps, type SearchStart } from '../k6/rate-search.ts';
 import { baselineName, fitVariantLoad, isConfigured, isRunnable, networkOf, pageOf, programOf, type RunnableVariant } from '../scenario/catalogue.ts';
 import { atRates } from '../scenario/at-rates.ts';
 import { isAtRate, type Load } from '../scenario/load.ts';
-import type { Arrivals, Page, Scenario, ServerName, Variant, Within } from '../scenario/model.ts';
+import type { Arrivals, Page, Scenario, ServerName, ServerSpec, Variant, Within } from '../scenario/model.ts';
 import { serverNameOf } from '../scenario/url.ts';
 import { fileLimitFor, hardFilesLimit, requireFiles } from '../servers/files-limit.ts';
 import { sharesCores, type Cores } from './cores.ts';
@@ -147,6 +147,8 @@ function requireTime(draft: PlanDraft): void {
 function requireMetric({ metric, variants }: PlanDraft): void {
   const open = variants.find(({ load }) => load.rate !== undefined);
   if (metric === 'rps' && open !== undefined) throw new UserError(`--metric rps: ${open.load.command} sets requests/s itself: take p50, p90, p99 or cpu, or a load without a rate`, 2);
+  const there = variants.flatMap(({ variant: { server } }) => (server.name === 'address' ? [server.origin] : []))[0];
+  if (metric === 'cpu' && there !== undefined) throw new UserError(`--metric cpu: how much CPU what runs at ${there} uses is not known: take ${open === undefined ? 'rps, ' : ''}p50, p90 or p99`, 2);
 }
 
 function requireSearchable({ scenario, variants, within, metric }: PlanDraft): void {
@@ -171,9 +173,9 @@ export function runName(scenario: Scenario, startedAt: Date): string {
   return `${startedAt.toISOString().slice(0, 19).replaceAll(':', '-')}-${scenario.name}`;
 }
 
-/** The servers that the plan needs and does not bring itself, each once. */
-export function serversOf({ variants }: PlanDraft): ServerName[] {
-  return [...new Set(variants.flatMap(({ variant: { server } }) => (isConfigured(server) && server.binary === undefined ? [server.name] : [])))];
+/** Those that have to be on the machine, since nobody brings a build of them, each once. */
+export function serversOf(servers: readonly ServerSpec[]): ServerName[] {
+  return [...new Set(servers.flatMap((server) => (isConfigured(server) && server.binary === undefined ? [server.name] : [])))];
 }
 
 /** A count of requests may take this many times longer than expected; a duration ends by itself. */
@@ -262,7 +264,7 @@ export function loadOptions(load: Load, { url, netns }: Pick<Target, 'url' | 'ne
     timeout: goDuration(load.timeoutSeconds),
     ...(load.durationSeconds === undefined ? { requests: load.requests } : { duration: goDuration(load.durationSeconds) }),
     ...(load.warmupSeconds === 0 ? {} : { warmup: goDuration(load.warmupSeconds) }),
-    // The servers' certificates are made on this machine and nobody has signed them.
+    // The servers' certificates are made on this machine and nobody has signed them; those of addresses are not checked either.
     ...(url.startsWith('https:') ? { tls: { insecureSkipVerify: true, ...tls, ...(serverName === undefined ? {} : { serverName }) } } : {}),
     ...(method === undefined ? {} : { method }),
     ...(headers === undefined ? {} : { headers }),

@@ -7,7 +7,7 @@ import { UserError } from '../errors.ts';
 import { buildResult, type KeptRound, type Known } from './build-result.ts';
 import { Disturbance, RoundFailure } from './disturbance.ts';
 import { roundsToLook, secondsPerGroup, secondsPerRound } from './estimate.ts';
-import { apart, portsTaken, withDrains } from './groups.ts';
+import { apart, portsTaken, ratesThatDrain, withDrains } from './groups.ts';
 import { Interrupted } from './interrupt.ts';
 import { orderOfRound } from './order.ts';
 import type { Comparison, Environment, Result, SearchStep } from './result.ts';
@@ -71,7 +71,7 @@ export async function runRounds(context: RunContext, environment: Environment, e
 
   const resultNow = (state: Result['state']): Result => {
     const known: Known = { kept, notes, tried, unfinished: steps };
-    return buildResult(context, environment, known, startedAt, state);
+    return buildResult({ ...context, plan: { ...plan, groups } }, environment, known, startedAt, state);
   };
 
   /** Returns whether it is news: a database that stays down says the same after every round. */
@@ -104,7 +104,7 @@ export async function runRounds(context: RunContext, environment: Environment, e
   async function prepare(): Promise<void> {
     tried = await tryServers(context);
     const inTurns = plan.groups.flatMap(({ sides }) => (sides.length > 1 ? sides.map(({ variant }) => variant.name) : []));
-    const alone = new Map([...plan.groups.flatMap(portsTaken), ...inTurns.flatMap((variant) => {
+    const alone = new Map([...plan.groups.flatMap(portsTaken), ...plan.groups.flatMap(ratesThatDrain), ...inTurns.flatMap((variant) => {
       const why = tried.get(variant)?.whyAlone;
       return why === undefined ? [] : [[variant, why] as const];
     })]);

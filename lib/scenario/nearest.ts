@@ -1,18 +1,31 @@
 import { distance } from 'fastest-levenshtein';
 import { UserError } from '../errors.ts';
 
-/** The error for a word that is not one of `choices` (at least one): names the word and offers the nearest choice. Exit code 2. */
+/** The error for a word that is not one of `choices` (at least one): names the word and offers what is right. Exit code 2. */
 export function unknownWord(kind: string, word: string, choices: readonly string[]): UserError {
-  return new UserError(`there is no ${kind} "${word}": did you mean ${nearest(word, choices)}?`, 2);
+  return new UserError(`there is no ${kind} "${word}": ${offer(word, choices)}`, 2);
 }
 
-/** Of `choices` (at least one), the one that is most like the word. */
-export function nearest(word: string, choices: readonly string[]): string {
-  return choices.toSorted((a, b) => farness(word, a) - farness(word, b))[0] as string;
+/** So many are told in one line. */
+const mostTold = 10;
+
+/** What follows the colon, for a word that is not one of `choices` (at least one). */
+export function offer(word: string, choices: readonly string[]): string {
+  const near = nearest(word, choices);
+  if (near !== undefined) return `did you mean ${near}?`;
+  if (choices.length > mostTold) return `the nearest is ${sorted(word, choices)[0]}`;
+  return `there ${choices.length === 1 ? 'is' : 'are'} ${choices.join(', ')}`;
 }
 
-/** Edits between the two; people stop typing early, so what is missing at the end counts for little. */
-function farness(word: string, choice: string): number {
-  const beginning = choice.slice(0, word.length);
-  return distance(word, beginning) + (choice.length - beginning.length) / 10;
+/** Of `choices`, the one that is most like the word; undefined where it takes more edits than half of the word's letters, rounded up. */
+export function nearest(word: string, choices: readonly string[]): string | undefined {
+  return sorted(word, choices).slice(0, 1).find((choice) => edits(word, choice) <= Math.ceil(word.length / 2));
 }
+
+const sorted = (word: string, choices: readonly string[]): string[] => choices.toSorted((a, b) => farness(word, a) - farness(word, b));
+
+/** Between the word and the beginning of a choice: people stop typing early. */
+const edits = (word: string, choice: string): number => distance(word, choice.slice(0, word.length));
+
+/** What is missing at the end counts for little. */
+const farness = (word: string, choice: string): number => edits(word, choice) + Math.max(0, choice.length - word.length) / 10;

@@ -11,6 +11,7 @@ import type { Build, ConfiguredRunning, RunningServer, ServerKind, StartedServer
 import { start } from './start.ts';
 
 export { endWithUs, whyNotStoppable } from './freeze.ts';
+export { isLoopback } from './loopback.ts';
 export { readOwnConfig } from './own/own-config.ts';
 export type { Listen, OwnConfig } from './own/listens.ts';
 export { waitUntilServingInside } from './ready-inside.ts';

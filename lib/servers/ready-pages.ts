@@ -32,8 +32,7 @@ async function askPages(check: ReadyCheck, weights: Readonly<Record<string, numb
   const answers = await askInBatches(paths, check, signal);
   const wrong = answers.flatMap((answer, index) => {
     if (answer instanceof Error) return [`${paths[index]} (${answer.name === 'TimeoutError' ? `no answer within ${pageMs / 1000} s` : answer.message})`];
-    const isRight = page.status === undefined ? answer.status >= 200 && answer.status < 300 : answer.status === page.status;
-    return isRight ? [] : [`${paths[index]} (status ${answer.status})`];
+    return answer.status === (page.status ?? 200) ? [] : [`${paths[index]} (status ${answer.status})`];
   });
   if (wrong.length > 0) {
     const more = wrong.length > named ? ` and ${whole(wrong.length - named)} more` : '';

@@ -17,7 +17,7 @@ const readyUserAgent = 'bakeoff-ready';
 
 /** What is asked, and over which protocol. */
 export interface ReadyCheck {
-  /** Of this machine: certificates are not checked. */
+  /** Of a server here, or an address anywhere: certificates are not checked. */
   origin: string;
   page: StartOptions['page'];
   protocol: Protocol;
@@ -76,16 +76,16 @@ function requireRight({ status, bytes, location }: Answer, url: string, check: R
   if (status === expected) throw new UserError(`${asked} answers with ${bytes} bytes instead of ${bodyBytes}: it is not the page that is to be measured`);
   const where = location === '' ? '' : ` to ${location}`;
   if (status === 403 && check.user !== undefined && docroot === undefined) {
-    throw new UserError(`${asked} answers with status 403: it runs as the user ${check.user} here, for whom all folders above the page have to be open (chmod o+x) and the page readable (chmod o+r); or give a page that it answers with ${expected}, by --url`);
+    throw new UserError(`${asked} answers with status 403: it runs as the user ${check.user} here, for whom all folders above the page have to be open (chmod o+x) and the page readable (chmod o+r); or give a page that it answers with ${expected} (--url; in a scenario page.path)`);
   }
   // What is shipped serves its page; of a config of one's own the page is the person's to say.
-  throw new UserError(`${asked} answers with status ${status}${where}${docroot === undefined ? `: give a page that it answers with ${expected}, by --url${withName(check)}, or expect it with --status ${status}` : ` instead of ${expected}`}`);
+  throw new UserError(`${asked} answers with status ${status}${where}${docroot === undefined ? `: give a page that it answers with ${expected}${withName(check) || ' (--url; in a scenario page.path)'}, or expect this one (--status ${status}; in a scenario page.status)` : ` instead of ${expected}`}`);
 }
 
 /** Where no name was asked for, and the server has one: how to ask for it. Its first server may be there to turn others away. */
 function withName({ origin, page, hosts = [] }: ReadyCheck): string {
   const name = page.host === undefined ? hosts.map((host) => host.replace(/:\d+$/, '')).find((host) => /^[\w-]+(?:\.[\w-]+)+$/.test(host)) : undefined;
-  return name === undefined ? '' : ` (it serves ${name}: --url ${origin.split(':')[0]}://${name}${page.path})`;
+  return name === undefined ? '' : ` (it serves ${name}: --url ${origin.split(':')[0]}://${name}${page.path}; in a scenario page.host)`;
 }
 
 /** Whether there is TLS is the config's to say, and h2 and h2c each mean one of the two. */

@@ -189,7 +189,7 @@ describe('a command', () => {
 
   it('answers with the status that is expected', async () => {
     expect((await start(command('node server.cjs'), { page: { path: '/lost', status: 404 } })).answer.status).toBe(404);
-    await expect(start(command('node server.cjs'), { page: { path: '/', status: 404 } })).rejects.toThrow(/answers with status 200: give a page that it answers with 404, by --url, or expect it with --status 200$/);
+    await expect(start(command('node server.cjs'), { page: { path: '/', status: 404 } })).rejects.toThrow(/answers with status 200: give a page that it answers with 404 \(--url; in a scenario page\.path\), or expect this one \(--status 200; in a scenario page\.status\)$/);
   });
 
   it.each<[string, string, RegExp]>([

@@ -119,7 +119,7 @@ describe('nginx', () => {
     expect(passing.answer.bytes).toBe('the app'.length);
     await endsClean(passing);
     expect(await refusal(file, { port: 80, page: { path: '/', host: 'a.org' } })).toMatch(
-      /^http:\/\/127\.0\.0\.1:\d+\/ \(host a\.org\) answers with status 301 to https:\/\/a\.org\/: give a page that it answers with 200, by --url, or expect it with --status 301$/,
+      /^http:\/\/127\.0\.0\.1:\d+\/ \(host a\.org\) answers with status 301 to https:\/\/a\.org\/: give a page that it answers with 200 \(--url; in a scenario page\.path\), or expect this one \(--status 301; in a scenario page\.status\)$/,
     );
     expect(await refusal(file)).toBe(`${file} listens on the ports 443, 8080, 80: say which one is to be loaded`);
   });
@@ -146,7 +146,7 @@ describe('nginx', () => {
   it('says which status the page has, and why as its log has it', async () => {
     const folder = await ownFiles({ 'nginx.conf': inServer('root /nowhere; location /closed { deny all; } location /go { return 302 /there; }') });
     const file = path.join(folder, 'nginx.conf');
-    expect(await refusal(file)).toMatch(/answers with status 404: give a page that it answers with 200, by --url, or expect it with --status 404; nginx's log: .*\/nowhere/);
+    expect(await refusal(file)).toMatch(/answers with status 404: give a page that it answers with 200 \(--url; in a scenario page\.path\), or expect this one \(--status 404; in a scenario page\.status\); nginx's log: .*\/nowhere/);
     expect(await refusal(file, { page: { path: '/closed' } })).toMatch(/\/closed answers with status 403: .*access forbidden by rule/);
     expect(await refusal(file, { page: { path: '/go' } })).toMatch(/\/go answers with status 302 to http:\/\/\S+\/there: give a page/);
   });
@@ -192,7 +192,7 @@ describe('nginx', () => {
   it('says of a server that turns strangers away which name to ask for', async () => {
     const folder = await ownFiles({ 'nginx.conf': inHttp('server { listen 80 default_server; return 404; } server { listen 80; server_name _ www.a.org; return 200 x; }') });
     const file = path.join(folder, 'nginx.conf');
-    expect(await refusal(file)).toMatch(/answers with status 404: give a page that it answers with 200, by --url \(it serves www\.a\.org: --url http:\/\/www\.a\.org\/\), or expect it with --status 404$/);
+    expect(await refusal(file)).toMatch(/answers with status 404: give a page that it answers with 200 \(it serves www\.a\.org: --url http:\/\/www\.a\.org\/; in a scenario page\.host\), or expect this one \(--status 404; in a scenario page\.status\)$/);
     await endsClean(await startOwn(file, { page: { path: '/', host: 'www.a.org' } }));
   });
 

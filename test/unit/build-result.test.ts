@@ -3,8 +3,12 @@ import { expect, test } from 'vitest';
 import { buildResult, type KeptRound } from '../../lib/runner/build-result.ts';
 import { makePlan } from '../../lib/runner/plan.ts';
 import type { RunContext, VariantRound } from '../../lib/runner/round.ts';
+import { htmlReport } from '../../lib/report/html/run-page.ts';
+import { markdownReport } from '../../lib/report/markdown.ts';
+import { footnoteLines } from '../../lib/report/sentences.ts';
+import { terminalReport } from '../../lib/report/terminal.ts';
 import { configOf } from '../../lib/scenario/catalogue.ts';
-import { defineScenario, nginx, wrk } from '../../lib/scenario/index.ts';
+import { address, command, defineScenario, nginx, wrk } from '../../lib/scenario/index.ts';
 import type { ServerSpec } from '../../lib/scenario/model.ts';
 import { workersFor } from '../../lib/servers/index.ts';
 import { phase } from '../fixtures/phase.ts';
@@ -36,4 +40,25 @@ test('variants whose workers come to the same on these cores need one more', () 
   expect(verdictReason(1, nginx(['base'], { workers: 1 }), nginx(['base'], { workers: 'server-cores' }))).toBe('needs 2 server cores');
   expect(verdictReason(4, nginx(['base'], { workers: 4 }), nginx(['base'], { workers: 'server-cores' }))).toBe('needs 5 server cores');
   expect(verdictReason(2, nginx(['base'], { workers: 1 }), nginx(['base'], { workers: 'server-cores' }))).toMatch(/^the whole interval/);
+});
+
+test('a footnote says that an address has cores of its own, and that it drains only where it takes turns', async () => {
+  const there = async (variants: readonly string[]): Promise<string[]> => {
+    const scenario = defineScenario({
+      name: 'there', title: 'There', knob: 'all', load: wrk('-c 100 -t 1 -d 10'), page: { path: '/', bodyBytes: 612 },
+      variants: [{ name: 'here', server: command('node a.js') }, { name: 'there', server: address('http://127.0.0.1:8080') }],
+    });
+    const asked = scenario.variants.filter(({ name }) => variants.includes(name));
+    const plan = { ...makePlan(scenario, asked, { serverCpus: [1], generatorCpus: [0] }, { quick: false, exact: false }), run: 'run' };
+    const found = buildResult({ plan, store: null } as unknown as RunContext, result([workers, openFileCache]).environment, { kept: [], notes: [], tried: new Map(), unfinished: [] }, new Date(0), 'partial');
+    const lines = footnoteLines(found);
+    const markdown = markdownReport(found, { heading: [], findings: [] });
+    const terminal = terminalReport(found, [], { width: Infinity, colour: false }).join('\n');
+    const page = await htmlReport(found, { samples: [], configs: [] });
+    for (const line of lines) expect([markdown.includes(line), terminal.includes(line), page.includes(line)]).toEqual([true, true, true]);
+    return lines;
+  };
+  const own = 'there: what runs at http://127.0.0.1:8080 is on cores of its own choosing, so that its ratio is of where it runs as much as of what it is, and how much of them it uses is not known';
+  expect(await there(['here', 'there'])).toEqual([`${own}; it cannot be stopped, so at the end of each turn of every side what is under way is awaited.`]);
+  expect(await there(['there'])).toEqual([`${own}.`]);
 });

@@ -58,7 +58,7 @@ describe('findScenario', () => {
     const text = file.endsWith('.ts') ? `import { name } from './name.ts';${source('mine').replace("'mine'", 'name')}` : source('from-its-own-module');
     await writeFile(path.join(own, file), text);
     const finished = await run({ command: process.execPath, args: [path.join(projectRoot, 'bin/bakeoff.mjs'), 'scenario', path.join(own, file), '--variants', 'none'] });
-    expect(finished).toMatchObject({ stderr: 'there is no variant of from-its-own-module "none": did you mean only?\n', code: 2 });
+    expect(finished).toMatchObject({ stderr: 'there is no variant of from-its-own-module "none": there is only\n', code: 2 });
   });
 
   test('takes kernel settings by name, and those of their own from the file\'s folder', async () => {

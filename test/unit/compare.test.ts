@@ -3,11 +3,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { compareCommand } from '../../lib/cli/compare.ts';
-import { isLoopback, namesOf, readSides, requirePermission, type Given, type Source } from '../../lib/cli/compare-given.ts';
+import { addressLines, requirePermission } from '../../lib/cli/addresses.ts';
+import { main } from '../../lib/cli/main.ts';
+import { namesOf, readSides, type Given, type Source } from '../../lib/cli/compare-given.ts';
 import { comparisonOf, sameSides, type Launch, type Tried } from '../../lib/cli/compare-scenario.ts';
 import { sidesOf, type Side } from '../../lib/cli/compare-sides.ts';
 import { ofSides } from '../../lib/cli/of-sides.ts';
+import { makePlan } from '../../lib/runner/plan.ts';
 import { isRunnable } from '../../lib/scenario/catalogue.ts';
+import { address, command, defineScenario, nginx as nginxServer, wrk } from '../../lib/scenario/index.ts';
 import { readPageList } from '../../lib/scenario/page-list.ts';
 import type { Answer, Listen, OwnConfig } from '../../lib/servers/index.ts';
 
@@ -163,20 +167,54 @@ describe('sides of other kinds', () => {
 
   test('an address has its own path and host, unless another path is asked for', async () => {
     const given = [configSide('a', nginx), await addressSide('http://www.example.com:8080/own?x=1')];
-    expect(sidesFor(given).map(({ page }) => page)).toEqual([{ path: '/' }, { path: '/own?x=1', host: 'www.example.com:8080' }]);
+    expect(sidesFor(given).map(({ page }) => page)).toEqual([{ path: '/own?x=1' }, { path: '/own?x=1', host: 'www.example.com:8080' }]);
     expect(() => sidesFor(given, { url: '/other' })).toThrow(/^--url and the path of www-example-com, \/own\?x=1: leave one of them out$/);
     const plainAddress = [await addressSide('http://127.0.0.1:8080')];
     expect(sidesFor(plainAddress, { url: '/other' })[0]).toMatchObject({ page: { path: '/other' }, listen: { port: 8080, tls: false } });
     expect(() => sidesFor(plainAddress, { url: 'https://localhost/' })).toThrow(/^--url says https:\/\/, and 127-0-0-1 is http:\/\/127\.0\.0\.1:8080: write http:\/\/$/);
+    expect(sidesFor(plainAddress, { url: 'http://localhost/' })[0]).toMatchObject({ listen: { port: 8080 } });
+    expect(sidesFor(plainAddress, { url: 'http://localhost:8080/' })[0]).toMatchObject({ listen: { port: 8080 } });
+    for (const [asked, flag] of [[{ url: 'http://127.0.0.1:9999/x' }, '--url'], [{ load: 'wrk http://127.0.0.1:9999/' }, '--load']] as const) {
+      expect(() => sidesFor(plainAddress, asked)).toThrow(expect.objectContaining({ message: `${flag} says port 9999, and 127-0-0-1 is http://127.0.0.1:8080: leave the port out, or write 8080`, exitCode: 2 }));
+    }
   });
 
-  test.each([['127.0.0.1', true], ['127.9.9.9', true], ['::1', true], ['localhost', true], ['a.localhost', true], ['10.0.0.1', false], ['::', false], ['0.0.0.0', false], ['127.0.0.1.example.com', false], ['localhost.example.com', false]])(
-    '%s is on this machine: %s', (hostname, expected) => expect(isLoopback(hostname)).toBe(expected));
+  test('the one path that addresses name is that of all; where they name several, a footnote has them', async () => {
+    const notes = (found: Side[]): readonly string[] => comparisonOf(found.map((side): Tried => ({ ...side, answer: answerOf(1), redirections: [] })), asTheyAre, []).scenario.footnotes ?? [];
+    const [one, two, plainAddress] = [await addressSide('http://127.0.0.1:8080/api'), await addressSide('http://127.0.0.2:8080/b'), await addressSide('http://127.0.0.3:8080/')];
+    const alike = sidesFor([commandSide('a', 'node a.js'), one, plainAddress]);
+    expect(alike.map(({ page }) => page.path)).toEqual(['/api', '/api', '/api']);
+    expect(notes(alike)).toEqual([]);
+    const others = sidesFor([commandSide('a', 'node a.js'), one, two]);
+    expect(others.map(({ page }) => page.path)).toEqual(['/', '/api', '/b']);
+    expect(notes(others)).toEqual(['The pages differ: a /, 127-0-0-1 /api, 127-0-0-2 /b; part of what is seen is theirs.']);
+    expect(notes(sidesFor([commandSide('a', 'node a.js'), commandSide('b', 'node b.js')], { load: [`a=h2load --h1 -n 1 -i ${listFile('/\n/x')}`, 'b=wrk http://localhost/'] }))[0]).toBe('The pages differ: a / and 1 more, b /; part of what is seen is theirs.');
+  });
 
-  test('beyond this machine only what is named twice is loaded', async () => {
-    const given = [configSide('a', nginx), await addressSide('http://[2001:db8::1]/')];
-    expect(() => requirePermission(given, [])).toThrow('add --host 2001:db8::1 ');
-    expect(() => requirePermission(given, ['2001:db8::1'])).not.toThrow();
+  test('beyond this machine only what is named twice is loaded, by compare and by a scenario', async () => {
+    const at = (origin: string) => (): unknown => requirePermission([address(origin)], []);
+    for (const host of ['127.0.0.1', '127.9.9.9', '[::1]', 'localhost', 'LOCALHOST:8080']) expect(at(`http://${host}`)).not.toThrow();
+    for (const host of ['a.localhost', 'localhost.', '10.0.0.1', '[::]', '0.0.0.0', '127.0.0.1.example.com', 'localhost.example.com']) expect(at(`http://${host}`)).toThrow(/ is not on this machine: add --host /);
+    const there = [nginxServer(['base'], { workers: 1 }), address('http://[2001:db8::1]'), address('http://Example.COM')];
+    expect(() => requirePermission(there, ['example.com'])).toThrow('http://[2001:db8::1] is not on this machine: add --host 2001:db8::1 if you may load it');
+    expect(() => requirePermission(there, ['EXAMPLE.com', '[2001:db8::1]'])).not.toThrow();
+
+    const folder = mkdtempSync(join(tmpdir(), 'there-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const file = join(folder, 'there.ts');
+    writeFileSync(file, `import { address, defineScenario, wrk } from '${join(import.meta.dirname, '../../lib/scenario/index.ts')}';
+      export default defineScenario({ name: 'there', title: 'there', knob: 'all', load: wrk('-c 7 -t 1 -d 1'), page: { path: '/', bodyBytes: 5 }, variants: [{ name: 'a', server: address('https://prod.example.com') }] });`);
+    const complained = vi.spyOn(console, 'error').mockImplementation(() => undefined);
+    onTestFinished(() => complained.mockRestore());
+    expect(await main(['scenario', file])).toBe(2);
+    expect(complained.mock.calls).toEqual([['https://prod.example.com is not on this machine: add --host prod.example.com if you may load it']]);
+  });
+
+  test('what runs at an address is said, once for all its rates', () => {
+    const scenario = defineScenario({ name: 'there', title: 'there', knob: 'all', load: wrk('-c 7 -t 1 -d 1'), page: { path: '/', bodyBytes: 5 }, variants: [{ name: 'a', server: address('http://localhost') }, { name: 'b', server: command('node b.js') }] });
+    const lines = (rates?: number[]): string[] => addressLines(makePlan(scenario, scenario.variants, { serverCpus: [0], generatorCpus: [0] }, { quick: false, exact: false, ...(rates === undefined ? {} : { rates }) }));
+    expect(lines()).toEqual(['a: what runs at http://localhost is loaded with 7 connections, and neither stopped nor ended']);
+    expect(lines([100, 200])).toHaveLength(1);
   });
 
   test('what starts each: a port, another build, an address', () => {
@@ -274,6 +312,7 @@ describe('words that are wrong', () => {
     writeFileSync(join(folder, 'a.conf'), text);
     writeFileSync(join(folder, 'b.conf'), text);
     writeFileSync(join(folder, 'empty.conf'), '');
+    writeFileSync(join(folder, 'app.mjs'), 'import http from "node:http";\nhttp.createServer().listen(1);\n');
     writeFileSync(join(folder, 'apache.conf'), '<VirtualHost *:80>\n  DocumentRoot "/var/www"\n</VirtualHost>\n');
     symlinkSync('a.conf', join(folder, 'link.conf'));
     mkdirSync(join(folder, 'folder'));
@@ -288,16 +327,27 @@ describe('words that are wrong', () => {
     [['a.conf'], /^compare wants two sides or more, and a\.conf is one: npm run compare -- A\.conf B\.conf$/, 2],
     [['--quick'], /^compare wants two sides or more: npm run/, 2],
     [Array.from({ length: 17 }, () => 'a.conf'), /^compare takes at most 16 sides, and these are 17$/, 2],
+    [['a.conf', '127.0.0.1:8080'], /^there is no file .*\/127\.0\.0\.1:8080: of an address write http:\/\/127\.0\.0\.1:8080\/$/, 2],
+    [['a.conf', 'localhost:8080/api'], /: of an address write http:\/\/localhost:8080\/api$/, 2],
+    [['a.conf', ':8080'], /: of an address write http:\/\/127\.0\.0\.1:8080\/$/, 2],
+    [['a.conf', 'server.mjs'], /^there is no file .*\/server\.mjs, and no program server\.mjs$/, 2],
+    [['a.conf', 'app.mjs'], /app\.mjs is not a config of nginx .*; a command is given in quotes: 'node server\.mjs'$/, 1],
+    [['a.conf', ''], /^a side is empty: give a config, a command in quotes or an address$/, 2],
+    [['a.conf', 'x='], /^the side x is empty: give/, 2],
+    [['a.conf', 'ws://localhost/'], /^ws:\/\/localhost\/: ws:\/\/ cannot be loaded, only http:\/\/ and https:\/\/$/, 2],
     [['a.conf', 'emtpy.conf'], /^there is no file .*\/emtpy\.conf, and no program emtpy\.conf: did you mean empty\.conf\?$/, 2],
     [['nowhere/a.conf', 'b.conf'], /^there is no file .*\/nowhere\/a\.conf, and no program nowhere\/a\.conf$/, 2],
     [['x=a.conf', 'x=b.conf'], /^two sides are named x: give another name, such as x-2=…$/, 2],
     [['a.conf', "node 'server.js"], /a ' is open to the end of the line: close it$/, 2],
     [['a.conf', 'node a.js | tee log'], /\| needs a shell: write sh -c '…'$/, 2],
     [['a.conf', 'PORT=80 node a.js'], /PORT=… before the program needs a shell: write env PORT=80 node a\.js$/, 2],
-    [['a.conf', 'ftp://localhost/'], /"ftp:\/\/localhost\/" is no URL/, 2],
+    [['a.conf', 'ftp://localhost/'], /: ftp:\/\/ cannot be loaded/, 2],
     [['a.conf', 'http://example.com/'], /^http:\/\/example\.com is not on this machine: add --host example\.com if you may load it$/, 2],
-    [['a.conf', 'b.conf', '--host', 'example.com'], /^--host example\.com: no side is an address there$/, 2],
+    [['a.conf', 'b.conf', '--host', 'example.com'], /^--host example\.com: no side is an address there beyond this machine$/, 2],
     [['a.conf', 'b.conf', '--port', '3000'], /^--port is for a command, and no side is one$/, 2],
+    [['a.conf', 'c=node x.js', '--port', 'a=3000'], /^--port is for a command, and a is none$/, 2],
+    [['a.conf', 'b.conf', '--bin', 'h2o=/x'], /^--bin h2o=… is for a config of h2o, and no side is one$/, 2],
+    [['a.conf', 'c=node x.js', '--bin', 'c:nginx=/x'], /^--bin nginx=… is for a config of nginx, and c is none$/, 2],
     [['a.conf', 'c=node x.js', '--port', 'c=0'], /^--port 0: give a whole number from 1 to 65535$/, 2],
     [['a.conf', 'b.conf', '--status', '99'], /^--status 99: give a status from 200 to 599, such as 404$/, 2],
     [['a.conf', 'b.conf', '--bin', 'apache=/x'], /^--bin apache=\/x: write nginx=PATH, h2o=PATH, nghttpd=PATH, or NAME:nginx=PATH for one side$/, 2],

@@ -135,7 +135,7 @@ describe('files that are named', () => {
     const folder = await ownFiles({ 'run/x': '' });
     const exports = readExports(all(folder));
     mkdirSync(join(folder, 'a.md'));
-    const options = { help: false, quick: false, store: 'none', out: '/', json: false, exports } as const;
+    const options = { help: false, quick: false, store: 'none', out: '/', json: false, hosts: [], exports } as const;
     await expect(report({ result: whole }, join(folder, 'run'), options, () => undefined)).rejects.toEqual(new UserError(`--export-markdown ${join(folder, 'a.md')} cannot be written: there is a folder where a file has to be`));
     for (const file of ['a.json', 'a.csv', 'run/table.md']) expect(existsSync(join(folder, file)), file).toBe(true);
     const ended = new UserError('round 3 failed twice');

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { windowBounds } from '../../lib/runner/estimate.ts';
-import { apart, groupsOf, otherFiles, portsTaken, withDrains, type Group, type GroupLimits } from '../../lib/runner/groups.ts';
+import { apart, groupsOf, otherFiles, portsTaken, ratesThatDrain, withDrains, type Group, type GroupLimits } from '../../lib/runner/groups.ts';
 import { loadPlanFor, makePlan, type PlannedVariant, type Target } from '../../lib/runner/plan.ts';
 import { address, command, defineScenario, h2load, nginx, vegeta, wrk } from '../../lib/scenario/index.ts';
 import type { Scenario, Variant } from '../../lib/scenario/model.ts';
@@ -82,6 +82,17 @@ describe('a group with an address', () => {
     expect([slices({ a: 9, there: 0.001 }), slices({ a: 9, there: 0.05 }), slices({ a: 9, there: 5 })]).toEqual([[0.1], [0.5], [10]]);
     const frozen = scenarioOf({ a: {}, here });
     expect(named(groupsOf(frozen, planned(frozen), roomy).map((group) => withDrains(group, () => 9)))).toEqual([['a here', 0.01]]);
+  });
+
+  test('at a rate has the address alone, so that no request of the others is late by a drain', () => {
+    const load = vegeta('-duration=10s -rate=100');
+    const scenario = scenarioOf({ a: {}, there, slow: { load }, 'slow-there': { ...there, load }, slower: { load } });
+    const groups = groupsOf(scenario, planned(scenario), roomy);
+    const alone = groups.flatMap(ratesThatDrain);
+    expect(alone).toEqual([['slow-there', 'it cannot be stopped, and what is due at its rate while the end of a turn is awaited would be late']]);
+    expect(apart(groups, new Set(alone.map(([name]) => name))).map(({ sides, drains }) => [sides.map(({ variant }) => variant.name).join(' '), drains === true]))
+      .toEqual([['a there', true], ['slow slower', false], ['slow-there', true]]);
+    expect(groupsOf(scenario, planned(scenario).slice(3, 4), roomy).flatMap(ratesThatDrain)).toEqual([]);
   });
 
   test('of commands, those are told that have one port', () => {

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { nginxKind } from '../../lib/servers/nginx.ts';
 import { originOfLine } from '../../lib/servers/own/origin.ts';
-import { isLoopback } from '../../lib/servers/own/upstream.ts';
+import { isLoopback } from '../../lib/servers/loopback.ts';
 import type { AdoptPlace } from '../../lib/servers/server.ts';
 import { adopt, refusal, type Adopted } from '../fixtures/adopted.ts';
 
@@ -240,8 +240,8 @@ describe('nginx', () => {
     });
 
     it('know what loopback is', () => {
-      expect(['127.0.0.1', '127.1.2.3', '127.255.255.255', 'localhost', 'LocalHost', '[::1]', '[0:0:0:0:0:0:0:1]', '[0000:0000:0000:0000:0000:0000:0000:0001]'].filter((host) => !isLoopback(host))).toEqual([]);
-      expect(['128.0.0.1', '127.0.0.1.org', '0.0.0.0', '[::]', '[::11]', 'localhost.org', '', '127.0.0.256', '127.0.0.1.', '127.1', '127.0.0.01', '::1', '[::ffff:127.0.0.1]', '2130706433'].filter(isLoopback)).toEqual([]);
+      expect(['127.0.0.1', '127.1.2.3', '127.255.255.255', 'localhost', 'LocalHost', '[::1]', '::1', '[0:0:0:0:0:0:0:1]', '[0000:0000:0000:0000:0000:0000:0000:0001]'].filter((host) => !isLoopback(host))).toEqual([]);
+      expect(['128.0.0.1', '127.0.0.1.org', '0.0.0.0', '[::]', '[::11]', 'localhost.org', '', '127.0.0.256', '127.0.0.1.', '127.1', '127.0.0.01', '::', '::1]', 'a.localhost', 'localhost.', '[::ffff:127.0.0.1]', '2130706433'].filter(isLoopback)).toEqual([]);
     });
   });
 

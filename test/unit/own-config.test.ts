@@ -179,7 +179,7 @@ describe('what is none of these', () => {
   it.each([
     ['', 'the config /own.conf is empty'],
     ['# nothing\n\n   # at all', 'the config /own.conf is empty'],
-    ['hello\nworld', '/own.conf is not a config of nginx (http { }), h2o (hosts:) or nghttpd (one flag a line)'],
+    ['hello\nworld', '/own.conf is not a config of nginx (http { }), h2o (hosts:) or nghttpd (one flag a line); a command is given in quotes: \'node server.mjs\''],
     ['server {\n  listen 80;\n}\n', '/own.conf is a part of an nginx config, which http { } is not in: name the whole one, e.g. /etc/nginx/nginx.conf'],
   ])('%j is refused', async (text, message) => {
     expect(await refusal(text)).toBe(message);

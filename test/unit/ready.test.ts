@@ -100,6 +100,11 @@ describe.each(['http/1.1', 'h2c'] as const)('of several pages over %s', (protoco
     await expect(serving((request, response) => { if (request.url === '/9') request.socket.destroy(); else answer(request, response); })).rejects.toThrow(/^of 250 pages these are not served: \/9 \(/);
   });
 
+  it('takes no other status of a page than of the first one', async () => {
+    const empty: RequestListener = (request, response) => { if (request.url === '/9') response.writeHead(204).end(); else answer(request, response as never); };
+    await expect(serving(empty)).rejects.toThrow(/^of 250 pages these are not served: \/9 \(status 204\): /);
+  });
+
   it('asks for the first one only unless it is to ask for all', async () => {
     const asked: (string | undefined)[] = [];
     expect(await serving((request, response) => { asked.push(request.url); answer(request, response); }, { allPages: false })).toMatchObject({ bytes: 10 });
@@ -131,11 +136,12 @@ describe("of a config of one's own", () => {
     };
     const closed: RequestListener = (_, response) => { response.statusCode = 404; response.end(); };
     const silent: RequestListener = ({ socket }) => { socket.destroy(); };
-    const hint = ' (it serves a.org: --url http://a.org/x)';
-    expect(await refusing({ path: '/x' }, ['_', '*.b.org', '~^c', '', 'a.org:8080', 'd.org'], closed)).toBe(`answers with status 404: give a page that it answers with 200, by --url${hint}, or expect it with --status 404`);
+    const hint = ' (it serves a.org: --url http://a.org/x; in a scenario page.host)';
+    const other = 'or expect this one (--status 404; in a scenario page.status)';
+    expect(await refusing({ path: '/x' }, ['_', '*.b.org', '~^c', '', 'a.org:8080', 'd.org'], closed)).toBe(`answers with status 404: give a page that it answers with 200${hint}, ${other}`);
     expect(await refusing({ path: '/x' }, ['a.org'], silent)).toBe(`did not answer over http/1.1 within 0.2 s: socket hang up${hint}`);
-    expect(await refusing({ path: '/x' }, ['_', 'localhost'], closed)).toBe('answers with status 404: give a page that it answers with 200, by --url, or expect it with --status 404');
-    expect(await refusing({ path: '/x', host: 'b.org' }, ['a.org'], closed)).toBe('(host b.org) answers with status 404: give a page that it answers with 200, by --url, or expect it with --status 404');
+    expect(await refusing({ path: '/x' }, ['_', 'localhost'], closed)).toBe(`answers with status 404: give a page that it answers with 200 (--url; in a scenario page.path), ${other}`);
+    expect(await refusing({ path: '/x', host: 'b.org' }, ['a.org'], closed)).toBe(`(host b.org) answers with status 404: give a page that it answers with 200 (--url; in a scenario page.path), ${other}`);
   });
 
   it.each(['http/1.1', 'h2c'] as const)('asks for path, query and host over %s', async (protocol) => {
@@ -146,7 +152,7 @@ describe("of a config of one's own", () => {
   it.each(['http/1.1', 'h2c'] as const)('says where a page over %s has gone', async (protocol) => {
     const moved: RequestListener = (_, response) => { response.writeHead(301, { location: 'https://example.org/' }).end(); };
     await expect(ask(moved, { path: '/', host: 'example.org' }, protocol)).rejects.toThrow(
-      /^http:\/\/127\.0\.0\.1:\d+\/ \(host example\.org\) answers with status 301 to https:\/\/example\.org\/: give a page that it answers with 200, by --url, or expect it with --status 301$/,
+      /^http:\/\/127\.0\.0\.1:\d+\/ \(host example\.org\) answers with status 301 to https:\/\/example\.org\/: give a page that it answers with 200 \(--url; in a scenario page\.path\), or expect this one \(--status 301; in a scenario page\.status\)$/,
     );
   });
 });

@@ -119,7 +119,7 @@ describe('requests that hung', () => {
 });
 
 describe('a load of which no request succeeded', () => {
-  const options = { help: false, quick: false, store: 'none', out: '/', json: false, exports: [] } as const;
+  const options = { help: false, quick: false, store: 'none', out: '/', json: false, hosts: [], exports: [] } as const;
   const reset = phase({
     requests: 1000, responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 }, errors: { connect: 0, tls: 0, read: 1000, write: 0, timeout: 0, protocol: 0, total: 1000 },
     errorCauses: { ...noCauses, reset: 990, other: 10 }, errorExample: 'read: no route to host', latencyMs: noLatency,

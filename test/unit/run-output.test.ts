@@ -47,7 +47,7 @@ describe('the heading', () => {
 });
 
 describe('the report', () => {
-  const options = { help: false, quick: false, store: 'none', out: '/', json: false, exports: [] } as const;
+  const options = { help: false, quick: false, store: 'none', out: '/', json: false, hosts: [], exports: [] } as const;
   function folder(): string {
     const made = mkdtempSync(join(tmpdir(), 'bakeoff-output-'));
     onTestFinished(() => rmSync(made, { recursive: true, force: true }));
@@ -84,7 +84,7 @@ describe('the report', () => {
 });
 
 test('a long run says how to make it shorter, with what it has', () => {
-  const options = { help: false, quick: false, store: 'none', out: '/', json: false, exports: [] } as const;
+  const options = { help: false, quick: false, store: 'none', out: '/', json: false, hosts: [], exports: [] } as const;
   expect(shorterLine(planOf({}), options, [])).toEqual([]);
   expect(shorterLine(planOf({ durationSeconds: 60 }), { ...options, durationSeconds: 60 }, [])).toEqual([
     'To make it shorter: --quick (about 8 min 6 s), fewer --rounds, a --max-time.',

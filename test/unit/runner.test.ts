@@ -17,6 +17,7 @@ import { compileScript } from '../../lib/runner/script.ts';
 import { startK6 } from '../../lib/runner/k6.ts';
 import { usageBetween } from '../../lib/runner/server-usage.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
+import { address, command, defineScenario } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer, LoadProfile, Scenario, Variant } from '../../lib/scenario/model.ts';
 import { readPageList } from '../../lib/scenario/page-list.ts';
 
@@ -55,7 +56,7 @@ describe('a plan', async () => {
     expect(plan.groups).toEqual([{ sides: plan.variants, sliceSeconds: 0.01 }]);
     // A round: two servers, 0.41 s of warm-up and 1 s each, and k6.
     expect(estimatedSeconds(plan)).toBeCloseTo(10 * (2 * (0.41 + 1 + 0.1) + 0.5), 9);
-    expect(serversOf(plan)).toEqual(['nginx']);
+    expect(serversOf(plan.variants.map(({ variant }) => variant.server))).toEqual(['nginx']);
   });
 
   test('gives k6 the engine\'s options, tags and a longest duration', () => {
@@ -144,6 +145,10 @@ describe('a plan', async () => {
     expect(makePlan(atRate, atRate.variants, cores, options).metric).toBeUndefined();
     expect(makePlan(atRate, atRate.variants, cores, { ...options, metric: 'p50' }).metric).toBe('p50');
     expect(() => makePlan(atRate, atRate.variants, cores, { ...options, metric: 'rps' })).toThrow(/^--metric rps: vegeta .* sets requests\/s itself: take p50, p90, p99 or cpu, or a load without a rate$/);
+    const there = defineScenario({ ...scenario, page: { path: '/', bodyBytes: 5 }, variants: [{ name: 'here', server: command('node a.js') }, { name: 'there', server: address('http://127.0.0.1:8080') }] });
+    const byCpu = (asked: readonly Variant[]): PlanDraft => makePlan(there, asked, cores, { quick: false, exact: false, metric: 'cpu' });
+    expect(() => byCpu(there.variants)).toThrow(new UserError('--metric cpu: how much CPU what runs at http://127.0.0.1:8080 uses is not known: take rps, p50, p90 or p99', 2));
+    expect(byCpu(there.variants.slice(0, 1)).metric).toBe('cpu');
   });
 
   test('takes page, host, headers, method and body of each variant to the engine; a Host of the load is stronger', () => {
@@ -207,7 +212,7 @@ describe('a plan over HTTP/2', () => {
   test('runs what can be run, each with its own load, and shows the rest', () => {
     expect(plan.shown.map(({ name }) => name)).toEqual(['nghttpd', 'spdy', 'nginx']);
     expect(plan.variants.map(({ variant, load }) => [variant.name, load.protocol, load.connections])).toEqual([['nghttpd', 'h2', 1020], ['nginx', 'http/1.1', 100]]);
-    expect(serversOf(plan)).toEqual(['nghttpd', 'nginx']);
+    expect(serversOf(plan.variants.map(({ variant }) => variant.server))).toEqual(['nghttpd', 'nginx']);
   });
 
   test('asks for all phases, apart by a tag, on one server', () => {

@@ -129,5 +129,6 @@ function spellings(options: FlagOptions, oneDash: boolean): string {
 /** Of a letter any other one is as near. */
 function didYouMean(flag: string, options: FlagOptions, oneDash: boolean): string {
   const long = Object.keys(options).filter((name) => name.length > 1).map((name) => (oneDash ? `-${name}` : `--${name}`));
-  return /^-+[^-]$/.test(flag) || long.length === 0 ? '' : ` (did you mean ${nearest(flag, long)}?)`;
+  const near = /^-+[^-]$/.test(flag) ? undefined : nearest(flag, long);
+  return near === undefined ? '' : ` (did you mean ${near}?)`;
 }

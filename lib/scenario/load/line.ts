@@ -90,7 +90,8 @@ function unknownProgram(words: readonly string[]): UserError {
   const later = words.findIndex((word) => !word.includes('://') && names.includes(path.basename(word)));
   if (later > 0) return new UserError(`leave "${words.slice(0, later).join(' ')}" out: the line begins with ${words[later]} (cores are given with --generator-cpus)`);
   const called = path.basename(program);
-  return new UserError(`there is no load generator "${called}" here: did you mean ${nearest(called, names)}? There are ${names.join(', ')}`);
+  const near = nearest(called, names);
+  return new UserError(`there is no load generator "${called}" here: ${near === undefined ? '' : `did you mean ${near}? `}there are ${names.join(', ')}`);
 }
 
 /** What is asked for: the line's URL, or those of a file or of what is piped in. */

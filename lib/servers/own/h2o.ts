@@ -3,13 +3,14 @@ import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import type { RunAs } from '../../process.ts';
 import { layH2o } from '../../knobs/lay-h2o.ts';
+import { isLoopback } from '../loopback.ts';
 import { serviceUser } from '../rights.ts';
 import type { AdoptPlace, AdoptedConfig, UpstreamAddress } from '../server.ts';
 import { allowCode } from './code.ts';
 import { chooseListen, listensByPort, type Listen, type OwnConfig } from './listens.ts';
 import { AccessLogs, handedOver, moveAddresses, runLog, temporary, temporarySocket, type Address, type Moved } from './moved.ts';
 import { readText } from './read-text.ts';
-import { isLoopback, leaving, loadedToo, localTarget, upstreamAddress } from './upstream.ts';
+import { leaving, loadedToo, localTarget, upstreamAddress } from './upstream.ts';
 import { printYaml, readYaml, type MapTree, type Pair, type Tree } from './yaml-tree.ts';
 
 /** What the config says. Throws UserError with file and line. */

@@ -1,8 +1,8 @@
 // What of a person's own config has another place here.
 import path from 'node:path';
 import type { RunAs } from '../../process.ts';
+import { isLoopback } from '../loopback.ts';
 import type { AdoptPlace } from '../server.ts';
-import { isLoopback } from './upstream.ts';
 
 /** Ports of a TCP address (several where it is a range) and its host (absent: all), or the path of a socket. */
 export type Address = { ports: readonly number[]; host?: string | undefined } | { socket: string };
@@ -36,7 +36,7 @@ export async function moveAddresses(addresses: readonly Address[], loaded: numbe
 
 /** Whether who listens at that host of a listen line is reached at an address of loopback. */
 function hasLoopback(host: string | undefined): boolean {
-  return host === undefined || ['', '*', '0.0.0.0', '::', '[::]', '::1'].includes(host) || isLoopback(host);
+  return host === undefined || ['', '*', '0.0.0.0', '::', '[::]'].includes(host) || isLoopback(host);
 }
 
 /** Each log of the config has one of its own here: servers refuse different settings for the same file. */

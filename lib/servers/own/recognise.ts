@@ -37,5 +37,5 @@ export function recognise(text: string, file: string): OwnConfig['server'] {
   if (/^(?:server|location|upstream|map)\b[^\n]*\{|^(?:listen|server_name|worker_processes)\s[^\n]*;/m.test(bare)) {
     throw new UserError(`${file} is a part of an nginx config, which http { } is not in: name the whole one, e.g. /etc/nginx/nginx.conf`);
   }
-  throw new UserError(`${file} is not a config of nginx (http { }), h2o (hosts:) or nghttpd (one flag a line)`);
+  throw new UserError(`${file} is not a config of nginx (http { }), h2o (hosts:) or nghttpd (one flag a line); a command is given in quotes: 'node server.mjs'`);
 }

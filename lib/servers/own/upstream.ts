@@ -1,19 +1,9 @@
 // Where a config passes requests on to: that has to be this machine, since what is loaded loads it too.
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
+import { isLoopback } from '../loopback.ts';
 import type { UpstreamAddress } from '../server.ts';
 import type { Moved } from './moved.ts';
-
-const octet = '(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)';
-const loopback = new RegExp(`^(?:localhost|127(?:\\.${octet}){3}|\\[(?:::1|(?:0{1,4}:){7}0{0,3}1)\\])$`, 'i');
-
-/**
- * Whether an address, as a URL or a config has it, is of this machine only. Only what no resolver is asked about: 127.0.0.1 as
- * it is usually written, also where another notation (127.1, 0x7f000001, ::ffff:127.0.0.1, a dot at the end) may mean the same.
- */
-export function isLoopback(host: string): boolean {
-  return loopback.test(host);
-}
 
 /** What is wrong with a target elsewhere. */
 export const leaving = 'may leave this machine, and only loopback addresses may be loaded: pass it to 127.0.0.1, or take it out of a copy of the config';

@@ -1,0 +1,16 @@
+import { expect, test } from 'vitest';
+import { nearest, offer } from '../../lib/scenario/nearest.ts';
+
+test('a choice is offered as what was meant only where it is near', () => {
+  expect(nearest('server.mjs', ['README.md', 'package.json'])).toBeUndefined();
+  expect(nearest('wkr', ['h2load', 'wrk'])).toBe('wrk');
+  expect(nearest('ngin', ['h2o', 'nginx-open-file-cache'])).toBe('nginx-open-file-cache');
+  expect(nearest('a', [])).toBeUndefined();
+});
+
+test('where none is near, all are told if they are few, and otherwise the nearest', () => {
+  expect(offer('influ', ['influx', 'none'])).toBe('did you mean influx?');
+  expect(offer('postgres', ['influx', 'none'])).toBe('there are influx, none');
+  expect(offer('postgres', ['none'])).toBe('there is none');
+  expect(offer('postgres', Array.from({ length: 11 }, (_, index) => `x${index}`))).toMatch(/^the nearest is x\d+$/);
+});
