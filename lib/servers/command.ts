@@ -22,7 +22,7 @@ import type { Answer, StartedServer, StartOptions } from './server.ts';
 import { watchUsage } from './usage.ts';
 
 /** Some compile, or read all they serve, before they answer. */
-const readyLimitMs = 30_000;
+const usualReadyLimitMs = 60_000;
 /** Who listens elsewhere for so long, and not where it is told to, will not. A first port may be an administrator's. */
 const elsewhereLimitMs = 5000;
 const pollMs = 50;
@@ -53,7 +53,7 @@ async function programIn(folder: string, program: string): Promise<string> {
 }
 
 async function startOn(port: number, spec: CommandServer, options: StartOptions, { folder, binary }: Place): Promise<StartedServer> {
-  const signal = options.signal ?? new AbortController().signal;
+  const { signal = new AbortController().signal, readyLimitMs = usualReadyLimitMs } = options;
   const at: Address = { address: '127.0.0.1', port };
   const [program = '', ...args] = commandWords(spec.command, port);
   const name = path.basename(program);
@@ -101,7 +101,7 @@ async function startOn(port: number, spec: CommandServer, options: StartOptions,
         const found = family.usual().flatMap(listeningOf);
         return found.some((one) => isAt(one, at)) ? found : family.all().flatMap(listeningOf);
       };
-      const [answered] = await Promise.all([waitUntilReady(check, until, readyLimitMs), untilItListens(listening, at, child.pid, name, until)]);
+      const [answered] = await Promise.all([waitUntilReady(check, until, readyLimitMs), untilItListens(listening, at, { pid: child.pid, name, readyLimitMs }, until)]);
       // It may have begun to listen elsewhere meanwhile, or have gone to the background.
       requireLoopback(listening(), who);
       if (child.hasExited()) throw new UserError(await died);
@@ -124,7 +124,7 @@ async function startOn(port: number, spec: CommandServer, options: StartOptions,
 }
 
 /** Returns once it listens where it is told to. Throws UserError where it listens for the network, or elsewhere and not there, or somebody else has its port. */
-async function untilItListens(listening: () => Listening[], at: Address, pid: number, name: string, signal: AbortSignal): Promise<void> {
+async function untilItListens(listening: () => Listening[], at: Address, { pid, name, readyLimitMs }: { pid: number; name: string; readyLimitMs: number }, signal: AbortSignal): Promise<void> {
   const who = `${name} (pid ${pid})`;
   // Until then nobody may answer, which is told otherwise.
   const deadline = performance.now() + readyLimitMs + elsewhereLimitMs;

@@ -78,6 +78,8 @@ export interface StartOptions {
   tls?: TlsOffer | undefined;
   /** For tests. Default: a free loopback port. */
   port?: number;
+  /** For tests. How long a command may take until it answers; default: a minute. */
+  readyLimitMs?: number;
   /** The server's side of a network of the run's own. Default: the machine's, where it listens on loopback. */
   network?: ServerSide;
   /** Connections that the load opens: a limit of open files that is too low for them is refused. */

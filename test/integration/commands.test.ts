@@ -131,12 +131,12 @@ describe('a command', () => {
 
   it('that never has its port is told who has it, and none is tried again', async () => {
     const port = await freePort();
-    const starting = start(command('sleep 300', { port })).then(() => expect.fail(), (error: Error) => error.message);
+    const starting = start(command('sleep 300', { port }), { readyLimitMs: 2000 }).then(() => expect.fail(), (error: Error) => error.message);
     // The port is looked at before.
     await vi.waitFor(() => expect(existsSync(path.join(files, 'round/output.log'))).toBe(true), { timeout: 10_000 });
     const there = createServer((_, response) => response.end('hi')).listen(port, '127.0.0.1');
     onTestFinished(() => void there.close());
-    expect(await starting).toMatch(new RegExp(`^sleep \\(pid \\d+\\) does not listen on 127\\.0\\.0\\.1:${port} within 30 s, .*; left alone, .*: .+ \\(pid ${process.pid}\\)$`));
+    expect(await starting).toMatch(new RegExp(`^sleep \\(pid \\d+\\) does not listen on 127\\.0\\.0\\.1:${port} within 2 s, .*; left alone, .*: .+ \\(pid ${process.pid}\\)$`));
   }, 60_000);
 
   it('has time to end in order, in a shell too, and is told so once', async () => {
