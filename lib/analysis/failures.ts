@@ -17,10 +17,11 @@ export function errorsText(errors: number, causes: LoadResult['errorCauses'], ex
   return `${counts(errors, 'error')}${words.length === 0 ? '' : ` (${words.join(', ')})`}`;
 }
 
-/** Answers of another class than the right one, which is 2xx unless said. */
+/** Answers that did not succeed, as `succeeded` counts. */
 export function wrongAnswers(phases: readonly Phase[]): LoadResult['responses'] {
   const none = { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 };
-  return { ...summed([none, ...phases.map(({ responses }) => responses)]), [phases[0]?.expected ?? '2xx']: 0 };
+  const expected = phases[0]?.expected;
+  return { ...summed([none, ...phases.map(({ responses }) => responses)]), ...(expected === undefined ? { '2xx': 0, '3xx': 0 } : { [expected]: 0 }) };
 }
 
 /** "1,200 answers with 5xx", one text of each class that there is. */

@@ -44,7 +44,7 @@ export function successRatioOf(phases: readonly (LoadResult & Pick<Phase, 'expec
   return requests === 0 ? null : total(phases, succeeded) / requests;
 }
 
-/** Responses of the class that is right, or with 2xx and 3xx. */
+/** Responses of the class that is right (Phase.expected). */
 export function succeeded({ responses, expected }: Pick<Phase, 'responses' | 'expected'>): number {
   return expected === undefined ? responses['2xx'] + responses['3xx'] : responses[expected];
 }

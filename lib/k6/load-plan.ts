@@ -1,7 +1,7 @@
 // What the runner hands to the k6 script, as JSON in the environment variable BAKEOFF_LOAD. LoadOptions are also what any
 // script gives to k6/x/loadgen: they are part of the package's types.
 
-import type { LoadResult } from '../runner/result.ts';
+import type { LoadResult, Phase } from '../runner/result.ts';
 import type { Within } from '../scenario/model.ts';
 import type { SearchStart } from './rate-search.ts';
 
@@ -122,12 +122,14 @@ export interface SearchPlan {
   within: Within;
   /** Of the sides, in their order. */
   from: readonly SearchStart[];
+  /** Which answers to them are right. */
+  expected: readonly Pick<Phase, 'expected'>[];
   /** The shortest step; at a low rate it takes as long as its percentile needs. */
   stepSeconds: number;
 }
 
 /** What a phase came to: a result for each side; of a search's step, with the rates that they were asked for, in requests/s, and whose turn it was. */
-export interface PhaseOutcome { results: LoadResult[]; step?: { rates: number[]; tried: boolean[] } }
+export interface PhaseOutcome { results: (LoadResult & Pick<Phase, 'expected'>)[]; step?: { rates: number[]; tried: boolean[] } }
 
 /** The name of the environment variable. */
 export const loadPlanVariable = 'BAKEOFF_LOAD';

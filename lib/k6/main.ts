@@ -43,14 +43,15 @@ function runPhases(): void {
   }
 }
 
-function searchRates({ within, from, stepSeconds }: SearchPlan, phase: AlternateOptions): void {
+function searchRates({ within, from, expected, stepSeconds }: SearchPlan, phase: AlternateOptions): void {
   searchSides(from, within, (rates, step) => {
     const seconds = rates.map((rate) => Math.max(stepSeconds, enough * responsesNeeded(within.metric) / rate));
     const sides = phase.sides.map((side, index): SideOptions => ({
       ...side, rate: rates[index] as number, duration: `${Math.ceil(1000 * (seconds[index] as number))}ms`, tags: { ...side.tags, phase: String(step) },
     }));
     console.log(`${phaseBeginsPrefix} ${JSON.stringify(seconds)}`);
-    return loadgen.alternate({ ...phase, sides, seed: mostSteps * ((phase.seed ?? 1) - 1) + step });
+    const results = loadgen.alternate({ ...phase, sides, seed: mostSteps * ((phase.seed ?? 1) - 1) + step });
+    return results.map((result, side) => ({ ...result, ...expected[side] }));
   }, tell);
 }
 

@@ -10,8 +10,8 @@ export const lowestRate = 100;
 /** A search ends where the lowest rate that broke the limit is at most so many times the highest one that kept it: rounds differ by as much, and the time for closer ones is better spent on more of them. */
 const closeEnough = 1.06;
 
-/** From 1000 requests/s to either end, and then until both sides of the limit are close enough, takes fewer. */
-export const mostSteps = 40;
+/** Wherever the limit is, a search from nothing takes 60 at most, three at each rate; what is beyond is for rates that a pause broke. */
+export const mostSteps = 80;
 
 const widestFactor = 2;
 
@@ -44,12 +44,18 @@ export class RateSearch {
   #choose(): number | undefined {
     const { kept, broken } = this;
     if (kept === undefined && broken === undefined) return this.#first;
-    if (broken === undefined) return kept === highestRate ? undefined : this.#possible(kept as number * this.#widen());
+    if (broken === undefined) return this.isNear() ? undefined : this.#possible(kept as number * this.#widen());
     if (kept === undefined) return broken === this.#least ? undefined : this.#possible(broken / this.#widen());
-    if (broken > kept * closeEnough) return this.#possible(Math.sqrt(kept * broken));
+    if (!this.isNear()) return this.#possible(Math.sqrt(kept * broken));
     if (this.#confirmed || this.#doubts === 0) return undefined;
     this.#doubts--;
     return broken;
+  }
+
+  /** The rate that was kept is near enough to the limit: to the one that broke it, or there is none beyond it. */
+  isNear(): boolean {
+    const { kept = 0, broken } = this;
+    return broken === undefined ? kept === highestRate : broken <= kept * closeEnough;
   }
 
   /** What came of the rate that was to be tried. */

@@ -47,7 +47,7 @@ export function commentReport(result: Result): string {
     '</details>', '',
   ].join('\n');
   const configs = result.variants.flatMap(({ server }) => server?.config.filter(isAbsolute) ?? []).sort((a, b) => b.length - a.length);
-  return configs.reduce((shorter, file) => shorter.replaceAll(file, basename(file)), text);
+  return configs.reduce((shorter, file) => shorter.replaceAll(escape(file), escape(basename(file))), text);
 }
 
 /** The ratio of each round, a column for each comparison. */
@@ -85,7 +85,11 @@ function paragraphs(lines: readonly string[]): string[] {
   return lines.flatMap((line) => [escape(line), '']);
 }
 
-/** Underscores inside words (open_file_cache) need none; a pipe would end the cell. */
+/**
+ * Also of what others wrote, such as a log's last line: nothing of it is a link or an image, or calls a person. Underscores inside words
+ * (open_file_cache) need none, nor do brackets that no second pair follows; a pipe would end the cell.
+ */
 function escape(text: string): string {
-  return text.replaceAll(/[|*<]/g, '\\$&');
+  // GitHub looks for names after Markdown is done: an empty character has to part them.
+  return text.replaceAll(/[\\|*<&`]|(?<=\])[[(]/g, '\\$&').replaceAll(/(?<!\w)@(?=\w)/g, '@\u200b');
 }

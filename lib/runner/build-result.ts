@@ -9,6 +9,7 @@ import { shownHeaders } from '../scenario/load/secrets.ts';
 import type { NetworkSpec, Page, ServerSpec, Variant } from '../scenario/model.ts';
 import { workersFor } from '../servers/index.ts';
 import { sharesCores } from './cores.ts';
+import { pageFacts } from './page-files.ts';
 import type { Plan } from './plan.ts';
 import type { Environment, Integrity, KernelSetting, Result, Round, SearchStep } from './result.ts';
 import type { RunContext, Tried, VariantRound } from './round.ts';
@@ -129,7 +130,7 @@ function withoutSecrets<T extends { headers?: Readonly<Record<string, string>> }
 
 /** All that makes a variant what it is here, as text. */
 function setupOf(server: ServerSpec, workers: number, { command, ...load }: Load, page: Page, network: NetworkSpec | undefined): string {
-  return JSON.stringify({ ...server, workers, articleWorkers: undefined, minWorkers: undefined, load, page, network });
+  return JSON.stringify({ ...server, workers, articleWorkers: undefined, minWorkers: undefined, load, page: pageFacts(page), network });
 }
 
 /** Each setting once, with all variants whose network has it. */

@@ -5,7 +5,7 @@ import { UserError } from '../errors.ts';
 import { duration } from '../format.ts';
 import type { AlternateOptions, LoadOptions, LoadPlan, SearchPlan, SideOptions } from '../k6/load-plan.ts';
 import { mostSteps, type SearchStart } from '../k6/rate-search.ts';
-import { baselineName, fitVariantLoad, isConfigured, isRunnable, networkOf, pageOf, programOf, type RunnableVariant } from '../scenario/catalogue.ts';
+import { baselineName, fitVariantLoad, isConfigured, isOwn, isRunnable, networkOf, pageOf, programOf, type RunnableVariant } from '../scenario/catalogue.ts';
 import { atRates } from '../scenario/at-rates.ts';
 import { isAtRate, type Load } from '../scenario/load.ts';
 import type { Arrivals, Page, Scenario, ServerName, ServerSpec, Variant, Within } from '../scenario/model.ts';
@@ -14,8 +14,8 @@ import { fileLimitFor, hardFilesLimit, requireFiles } from '../servers/files-lim
 import { sharesCores, type Cores } from './cores.ts';
 import { estimatedSeconds, expectedSeconds, secondsPerRound } from './estimate.ts';
 import { groupsOf, isInTurns, otherFiles, type Group, type GroupLimits } from './groups.ts';
-import { pageFileOf } from './page-files.ts';
-import type { Metric } from './result.ts';
+import { pageFacts, pageFileOf } from './page-files.ts';
+import type { Metric, Phase, StatusClass } from './result.ts';
 
 export interface PlanOptions {
   /** Instead of the scenario's, or of the default. */
@@ -181,6 +181,17 @@ export function serversOf(servers: readonly ServerSpec[]): ServerName[] {
 /** A count of requests may take this many times longer than expected; a duration ends by itself. */
 const patience = 20;
 
+/** All that a server's answer and its start depend on, as text: variants may differ in how much they are loaded alone. */
+export function setupToTry(scenario: Scenario, { variant, load: { protocol, tls, connections, method, headers, body } }: PlannedVariant): string {
+  return JSON.stringify([variant.server, pageFacts(pageOf(scenario, variant)), networkOf(scenario, variant), protocol, tls, connections, method, headers, body]);
+}
+
+/** What Phase.expected is: the class of the page's status. None of a shipped server with 2xx: there 3xx succeeds too, as the articles count. */
+export function expectedOf(scenario: Scenario, variant: RunnableVariant): Pick<Phase, 'expected'> {
+  const { status = 200 } = pageOf(scenario, variant);
+  return status < 300 && !isOwn(variant.server) ? {} : { expected: `${Math.floor(status / 100)}xx` as StatusClass };
+}
+
 /**
  * What is loaded: the page, at the server's address, from which network namespace (its path; undefined: the machine's), and the
  * server's process group, where bakeoff started it.
@@ -226,9 +237,9 @@ export function loadPlanFor(
   };
 }
 
-function searchPlanFor({ within }: Plan, sides: readonly PlannedVariant[], from: readonly SearchStart[]): SearchPlan | undefined {
+function searchPlanFor({ within, scenario }: Plan, sides: readonly PlannedVariant[], from: readonly SearchStart[]): SearchPlan | undefined {
   if (within === undefined) return undefined;
-  return { within, from, stepSeconds: Math.max(...sides.map(({ load }) => load.durationSeconds ?? 0)) };
+  return { within, from, expected: sides.map(({ variant }) => expectedOf(scenario, variant)), stepSeconds: Math.max(...sides.map(({ load }) => load.durationSeconds ?? 0)) };
 }
 
 /** At the lowest rate a p99 takes 15 s, and no step waits for more than its time-out. */

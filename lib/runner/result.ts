@@ -179,7 +179,7 @@ export interface KernelSetting {
 
 /** One load phase of a round. */
 export interface Phase extends LoadResult {
-  /** The class of status that is right, where the page's is none of 2xx; absent: 2xx, and 3xx is no failure either. */
+  /** The class of status that is right: other answers have failed. Absent: 2xx and 3xx are. */
   expected?: StatusClass;
   /** Of all its processes, within the engine's window; null of what runs at an address. */
   serverCpuSeconds: number | null;

@@ -9,12 +9,11 @@ import type { PhaseOutcome } from '../k6/load-plan.ts';
 import type { LinkCounts, LinkReport } from '../network/link-messages.ts';
 import { openNetwork, type Network } from '../network/network.ts';
 import { configOf, isConfigured, isOwn, networkOf, pageOf, programOf } from '../scenario/catalogue.ts';
-import type { Load } from '../scenario/load.ts';
-import type { Page, ServerName, Within } from '../scenario/model.ts';
+import type { ServerName, Within } from '../scenario/model.ts';
 import { endWithUs, isStarted, startServer, stoppedIn, waitUntilServing, waitUntilServingInside, watchUpstreams, whyNotStoppable, workersFor, type Answer, type RunningServer } from '../servers/index.ts';
 import { checkRound, serverSamplePoints, type RoundIntegrity, type Store } from '../store/index.ts';
 import { machineClock } from './clock.ts';
-import { sharesCores, type Cores } from './cores.ts';
+import { sharesCores } from './cores.ts';
 import { RoundFailure } from './disturbance.ts';
 import type { Interrupt } from './interrupt.ts';
 import { windowBounds } from './estimate.ts';
@@ -23,9 +22,9 @@ import { LoadFailure, recordFileIn, runK6 } from './k6.ts';
 import { interruptsApart, watchMachine, watchProcess } from './machine-usage.ts';
 import { networkUseBetween, sampleLink } from './network-usage.ts';
 import { noiseBetween, type NoiseCores } from './noise.ts';
-import { loadPlanFor, type Plan, type PlannedVariant } from './plan.ts';
+import { expectedOf, loadPlanFor, setupToTry, type Plan, type PlannedVariant } from './plan.ts';
 import { RecordTail, watchConsole } from './record.ts';
-import type { LoadResult, Phase, SearchStep, StatusClass, VariantResult } from './result.ts';
+import type { LoadResult, Phase, SearchStep, VariantResult } from './result.ts';
 import { foundIn, searchStarts, stepsIn, type FoundInRound, type SearchRound } from './search.ts';
 import { alarmsIn, type LogAlarms } from './server-log.ts';
 import { sampleUsage, sparse, usageBetween, type UsageSample, type UsageSampler } from './server-usage.ts';
@@ -106,12 +105,10 @@ export async function tryServers(context: RunContext): Promise<ReadonlyMap<strin
   const bySetup = new Map<string, Tried>();
   const found = new Map<string, Tried>();
   for (const planned of variants) {
-    const { variant, load: { protocol, tls, connections } } = planned;
-    // Variants may differ in their load alone.
-    const setup = JSON.stringify([variant.server, pageOf(scenario, variant), networkOf(scenario, variant), protocol, tls, connections]);
-    const tried = bySetup.get(setup) ?? await tryServer(context, planned, join(folder, variant.name));
+    const setup = setupToTry(scenario, planned);
+    const tried = bySetup.get(setup) ?? await tryServer(context, planned, join(folder, planned.variant.name));
     bySetup.set(setup, tried);
-    found.set(variant.name, tried);
+    found.set(planned.variant.name, tried);
   }
   await rm(folder, { recursive: true, force: true });
   return found;
@@ -170,7 +167,7 @@ export async function runGroup(context: RunContext, group: Group, place: number,
     // All of them before anything is stored for good: a round is whole or is not.
     const sound = stages.map(({ planned, server }, side) => {
       const measurement = measured[side] as Measurement;
-      const all = phasesOf(measurement, planned.load, pageOf(context.plan.scenario, planned.variant), context.plan.cores, server, stages.every((one) => isStarted(one.server)));
+      const all = phasesOf(measurement, planned, context.plan, server, stages.every((one) => isStarted(one.server)));
       // Which step of a search is told is known once it is sound.
       requireSound(planned, measurement, { all, told: within === undefined ? all : [] }, server, alarms[side] as LogAlarms);
       const search = within === undefined ? undefined : searched(planned, measurement, all, server, side, within);
@@ -385,13 +382,8 @@ async function linkReport(network: Network): Promise<LinkReport> {
   throw new RoundFailure(`the network's own devices dropped ${whole(deviceDrops)} ${deviceDrops === 1 ? 'packet' : 'packets'} that the link did not come to read: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus)`);
 }
 
-/** The class of the page's status, where that is none of 2xx: what Phase.expected is. */
-function expectedOf({ status = 200 }: Page): { expected?: StatusClass } {
-  return status < 300 ? {} : { expected: `${Math.floor(status / 100)}xx` as StatusClass };
-}
-
 /** Puts the engine's results and what was sampled within their windows together. @param othersAreKnown what else used the server's cores is no side of the group */
-function phasesOf({ results, samples, link }: Measurement, load: Load, page: Page, cores: Cores, server: RunningServer, othersAreKnown: boolean): Phase[] {
+function phasesOf({ results, samples, link }: Measurement, { load, variant }: PlannedVariant, { scenario, cores }: Plan, server: RunningServer, othersAreKnown: boolean): Phase[] {
   const counts: NoiseCores = {
     server: cores.serverCpus.length, generator: cores.generatorCpus.length, shared: sharesCores(cores), interruptsApart: interruptsApart(),
     hasUpstreams: server.upstreams.length > 0,
@@ -400,7 +392,7 @@ function phasesOf({ results, samples, link }: Measurement, load: Load, page: Pag
     const window = windowOf(result, load, index === results.length - 1);
     const { cpuSeconds, rssBytes } = usageBetween(samples, window);
     return {
-      ...result, ...expectedOf(page), ...(isStarted(server) ? { serverCpuSeconds: cpuSeconds * shareOfLoad(result), serverRssBytes: rssBytes } : { serverCpuSeconds: null, serverRssBytes: null }),
+      ...result, ...expectedOf(scenario, variant), ...(isStarted(server) ? { serverCpuSeconds: cpuSeconds * shareOfLoad(result), serverRssBytes: rssBytes } : { serverCpuSeconds: null, serverRssBytes: null }),
       generatorCpuSeconds: result.cpuSeconds, noise: othersAreKnown ? noiseBetween(samples, window, counts) : null,
       // In a network there is one phase.
       network: link === null ? null : networkUseBetween(link.samples, link.report, window),

@@ -33,7 +33,7 @@ export function stepsIn({ results, step }: PhaseOutcome, names: readonly string[
  * What was found for one side.
  * @param phases of the side, one for each of the outcomes
  * @param known what earlier rounds found, in requests/s
- * @throws UserError where no rate kept the limit; a Disturbance where some did in earlier rounds
+ * @throws UserError where no rate kept the limit; a Disturbance where some did in earlier rounds, and where the steps did not suffice
  */
 export function foundIn(
   { variant: { name }, load }: Pick<PlannedVariant, 'variant' | 'load'>, server: VariantResult['server'], phases: readonly Phase[], outcomes: readonly PhaseOutcome[], side: number, within: Within, cores: Cores,
@@ -53,6 +53,10 @@ export function foundIn(
     const text = `${name}: ${limitText(within)} is not kept at ${whole(broken?.rate ?? lowestRate)} requests/s`;
     if (known.length > 0) throw new Disturbance(`${text} (${why}), and was up to ${whole(known.at(-1) as number)} in the round before: something else used the machine`);
     throw new UserError(`${text}, the lowest rate (${why}): give a wider limit`);
+  }
+  if (!search.rates.isNear()) {
+    const beyond = broken === undefined ? 'nothing broke it' : `${whole(broken.rate)} broke it`;
+    throw new Disturbance(`${name}: the search was not over after ${whole(outcomes.length)} steps: ${limitText(within)} was kept at ${whole(kept.rate)} requests/s, and ${beyond}`);
   }
   if (broken === undefined) return { step: kept.index, rate: kept.rate, atLeast: true };
   return { step: kept.index, rate: Math.sqrt(kept.rate * broken.rate), atLeast: limitOf(sharesOf(broken.phase)) === 'generator' };

@@ -143,7 +143,7 @@ describe('the comment', () => {
   test('that is not allowed is a warning, and the verdict stands', async () => {
     const { code, said } = await commented({ forbidden: true });
     expect(code).toBe(3);
-    expect(said).toMatch(/^::warning::The comment could not be written: /m);
+    expect(said).toMatch(/^::warning::The comment could not be written: HTTP 403: Resource not accessible by integration\. Where access is missing, .*"pull-requests: write"/m);
   });
 
   test.each<[string, Partial<Job>]>([['where it is not wanted', { inputs: { sides: 'a\nb', comment: 'false' } }], ['without a pull request', { pullRequest: undefined }]])('is left out %s', async (_, job) => {

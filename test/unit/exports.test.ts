@@ -84,9 +84,16 @@ describe('the comment', () => {
     expect(seen).toContain('- Note: the generator was at its limit\n- The bodies differ\n');
   });
 
+  test('has nothing of a log line but its text: no link, image, code or call', () => {
+    const line = 'its log says: `x` [here](http://a.example) ![y](z) [a][b] @somebody &commat;all \\`q` a|b me@example.org [1.28, 1.35]';
+    expect(commentReport({ ...whole, footnotes: [line] })).toContain(
+      '\n- its log says: \\`x\\` [here]\\(http://a.example) ![y]\\(z) [a]\\[b] @\u200bsomebody \\&commat;all \\\\\\`q\\` a\\|b me@example.org [1.28, 1.35]\n',
+    );
+  });
+
   test('has no path of the machine, and no HTML of a stranger', () => {
-    const server = { ...whole.variants[0]?.server as NonNullable<Result['variants'][number]['server']>, config: ['/home/me/secret/a.conf'], redirections: ['error_log /var/log/nginx/error.log → error.log of this run'] };
-    const text = commentReport({ ...whole, variants: whole.variants.map((variant) => ({ ...variant, server })), footnotes: ['Only /home/me/secret/a.conf encrypts <script>'] });
+    const server = { ...whole.variants[0]?.server as NonNullable<Result['variants'][number]['server']>, config: ['/home/me/secret/@b&c/a.conf'], redirections: ['error_log /var/log/nginx/error.log → error.log of this run'] };
+    const text = commentReport({ ...whole, variants: whole.variants.map((variant) => ({ ...variant, server })), footnotes: ['Only /home/me/secret/@b&c/a.conf encrypts <script>'] });
     expect(text).toContain('- Only a.conf encrypts \\<script>');
     expect(text).not.toMatch(/secret|\/var\/log/);
   });

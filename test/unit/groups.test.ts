@@ -76,10 +76,10 @@ describe('a group with an address', () => {
     expect(ofAll({ ...found[0] as Group, drains: false })).toEqual([[7], undefined, [8]]);
   });
 
-  test('has turns of ten times what it takes the address to answer', () => {
+  test('has turns of a hundred times what it takes the slowest to answer', () => {
     const scenario = scenarioOf({ a: {}, there });
     const slices = (answers: Record<string, number>): number[] => groupsOf(scenario, planned(scenario), roomy).map((group) => withDrains(group, (name) => answers[name] as number).sliceSeconds);
-    expect([slices({ a: 9, there: 0.001 }), slices({ a: 9, there: 0.05 }), slices({ a: 9, there: 5 })]).toEqual([[0.1], [0.5], [10]]);
+    expect([slices({ a: 0.001, there: 0.0005 }), slices({ a: 0.001, there: 0.02 }), slices({ a: 0.03, there: 0.001 }), slices({ a: 0.001, there: 5 })]).toEqual([[0.1], [2], [3], [10]]);
     const frozen = scenarioOf({ a: {}, here });
     expect(named(groupsOf(frozen, planned(frozen), roomy).map((group) => withDrains(group, () => 9)))).toEqual([['a here', 0.01]]);
   });

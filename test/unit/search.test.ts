@@ -82,6 +82,14 @@ describe('a search', () => {
   test('has an end within its steps, whatever comes', () => {
     for (const every of [2, 3, 5]) expect(search((_, tried) => tried % every === 0).tried.length, `each ${every}th kept`).toBeLessThanOrEqual(mostSteps);
   });
+
+  test('from nothing takes 60 steps at most, three at each rate, wherever the limit is', () => {
+    const starts = [707, 1000, 1414];
+    const limits = Array.from({ length: 401 }, (_, index) => lowestRate * (highestRate / lowestRate) ** (index / 400));
+    const steps = starts.flatMap((rate) => limits.map((limit) => 3 * search(until(limit), { ...fromNothing, rate }).tried.length));
+    expect(Math.max(...steps)).toBe(60);
+    expect(mostSteps).toBeGreaterThanOrEqual(60);
+  });
 });
 
 const within: Within = { metric: 'p99', ms: 5 };
@@ -134,18 +142,23 @@ describe('what a round found', () => {
   };
 
   test('lies between the highest rate that was kept and the lowest that was not', () => {
-    expect(found([[1000, 1], [2000, 2], [4000, 19], [4000, 19], [4000, 19], [2828, 2]])).toEqual({ step: 5, rate: Math.sqrt(2828 * 4000), atLeast: false });
+    expect(found([[1000, 1], [2000, 2], [4000, 19], [4000, 19], [4000, 19], [3800, 2]])).toEqual({ step: 5, rate: Math.sqrt(3800 * 4000), atLeast: false });
   });
 
   test('is not ended by a step that a pause met', () => {
-    expect(found([[1000, 1], [2000, 19], [2000, 19], [2000, 3], [4000, 19], [4000, 19], [4000, 19]])).toEqual({ step: 3, rate: Math.sqrt(2000 * 4000), atLeast: false });
+    expect(found([[1000, 1], [2000, 19], [2000, 19], [2000, 3], [2100, 19], [2100, 19], [2100, 19]])).toEqual({ step: 3, rate: Math.sqrt(2000 * 2100), atLeast: false });
   });
 
   test('is at least that where the generator was at its limit, and where no rate broke it', () => {
     const busy = { requests: 1700, responses: { '2xx': 1700, '3xx': 0, '4xx': 0, '5xx': 0 }, unsent: 300, serverCpuSeconds: 0.5, generatorCpuSeconds: 0.97 };
-    expect(found([[1000, 1], [2000, 9, busy]])).toEqual({ step: 0, rate: Math.sqrt(1000 * 2000), atLeast: true });
-    expect(found([[1000, 1], [2000, 9, { ...busy, serverCpuSeconds: 0.97 }]])).toMatchObject({ atLeast: false });
-    expect(found([[1000, 1], [2000, 2]])).toEqual({ step: 1, rate: 2000, atLeast: true });
+    expect(found([[1900, 1], [2000, 9, busy]])).toEqual({ step: 0, rate: Math.sqrt(1900 * 2000), atLeast: true });
+    expect(found([[1900, 1], [2000, 9, { ...busy, serverCpuSeconds: 0.97 }]])).toMatchObject({ atLeast: false });
+    expect(found([[1000, 1], [highestRate, 2]])).toEqual({ step: 1, rate: highestRate, atLeast: true });
+  });
+
+  test('is nothing where the steps did not suffice', () => {
+    expect(() => found([[1000, 1], [2000, 2]])).toThrow(new Disturbance('a: the search was not over after 2 steps: p99 within 5.00 ms was kept at 2,000 requests/s, and nothing broke it'));
+    expect(() => found([[1000, 1], [2000, 19], [2000, 19], [2000, 19]])).toThrow(/ was kept at 1,000 requests\/s, and 2,000 broke it$/);
   });
 
   test('is nothing where the lowest rate breaks it: a wider limit, or in later rounds a disturbance', () => {
@@ -156,8 +169,8 @@ describe('what a round found', () => {
   });
 
   test('leaves steps out that were only there for others', () => {
-    const [kept, broken, beside] = [step(1000, 1), step(2000, 19), step(1000, 90)];
-    const outcomes = [outcome(kept, 1000), ...Array<PhaseOutcome>(3).fill(outcome(broken, 2000)), outcome(beside, 1000, false)];
+    const [kept, broken, beside] = [step(1900, 1), step(2000, 19), step(1900, 90)];
+    const outcomes = [outcome(kept, 1900), ...Array<PhaseOutcome>(3).fill(outcome(broken, 2000)), outcome(beside, 1900, false)];
     expect(foundIn(planned, null, [kept, broken, broken, broken, beside], outcomes, 0, within, cores, [])).toMatchObject({ step: 0 });
     expect(stepsIn(outcomes[4] as PhaseOutcome, ['a'], within, 1)).toEqual([]);
     expect(stepsIn(outcomes[1] as PhaseOutcome, ['a'], within, 1)).toEqual([

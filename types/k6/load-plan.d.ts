@@ -1,5 +1,5 @@
 // Made of lib/k6/load-plan.ts by `npm run types`.
-import type { LoadResult } from '../runner/result.ts';
+import type { LoadResult, Phase } from '../runner/result.ts';
 import type { Within } from '../scenario/model.ts';
 import type { SearchStart } from './rate-search.ts';
 /**
@@ -115,12 +115,14 @@ export interface SearchPlan {
     within: Within;
     /** Of the sides, in their order. */
     from: readonly SearchStart[];
+    /** Which answers to them are right. */
+    expected: readonly Pick<Phase, 'expected'>[];
     /** The shortest step; at a low rate it takes as long as its percentile needs. */
     stepSeconds: number;
 }
 /** What a phase came to: a result for each side; of a search's step, with the rates that they were asked for, in requests/s, and whose turn it was. */
 export interface PhaseOutcome {
-    results: LoadResult[];
+    results: (LoadResult & Pick<Phase, 'expected'>)[];
     step?: {
         rates: number[];
         tried: boolean[];
