@@ -61,7 +61,7 @@ class TestRun {
    */
   async run(chosen: ReadonlySet<Part>): Promise<Counts> {
     const tools = this.#tools(chosen);
-    const integration = this.#shared('integration', 'integration tests', 4);
+    const integration = this.#shared('integration', 'integration tests', 8);
     const lanes = [tools.then(() => this.#go(chosen)), this.#typesAndUnit(chosen)].map(async (lane) => {
       await lane;
       if (await tools) await integration();
