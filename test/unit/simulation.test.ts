@@ -148,7 +148,7 @@ function falseRuns(trials: number, seed: number, simulated: Simulated): number {
 const none = (variants: number): number[] => Array.from({ length: variants }, () => 0);
 
 describe.each(Object.entries(noises))('a config against itself under %s noise', (_, noise) => {
-  const trials = 4000;
+  const trials = 2000;
 
   test.each([4, 6, 10, 20])('is called different after %i rounds in one run of twenty at most', (rounds) => {
     expect(falseRuns(2 * trials, rounds, { noise, shape: 'star', effects: [0], looks: [rounds] })).toBeLessThanOrEqual(0.05 + chance(2 * trials));
