@@ -1,5 +1,5 @@
 // The sides of a comparison as a person names them: config files, commands, and addresses of what runs already.
-import { accessSync, constants, existsSync, statSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
@@ -8,13 +8,14 @@ import { nearest } from '../scenario/nearest.ts';
 import type { ServerName } from '../scenario/model.ts';
 import { urlParts, type UrlParts } from '../scenario/url.ts';
 import { readOwnConfig, type OwnConfig } from '../servers/index.ts';
+import { find, isExecutableFile, thisMachine } from '../setup/machine.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { asWords } from './words.ts';
 
 export type Source =
   | { kind: 'config'; config: OwnConfig }
   | { kind: 'command'; command: string; program: string }
-  | { kind: 'address'; origin: string; hostname: string; url: UrlParts };
+  | { kind: 'address'; origin: string; url: UrlParts };
 
 /** A side, and what it is called: `name` in tables, `given` in sentences. */
 export interface Given { name: string; given: string; source: Source }
@@ -59,7 +60,7 @@ export async function readSource(word: string): Promise<Source> {
   const file = fromCallersFolder(word);
   if (existsSync(file)) return await isProgram(file) ? readCommand(word) : { kind: 'config', config: await readOwnConfig(file) };
   if (/^[\w.-]*:\d+(\/|$)/.test(word)) throw new UserError(`there is no file ${file}: of an address write http://${word.startsWith(':') ? `127.0.0.1${word}` : word}${word.includes('/') ? '' : '/'}`, 2);
-  if (/\s/.test(word.trim()) || isOnPath(word.trim())) return readCommand(word);
+  if (/\s/.test(word.trim()) || (!word.includes('/') && await find(word.trim(), thisMachine()) !== undefined)) return readCommand(word);
   const names = await readdir(path.dirname(file)).catch((): string[] => []);
   const near = nearest(path.basename(file), names);
   throw new UserError(`there is no file ${file}, and no program ${word}${near === undefined ? '' : `: did you mean ${path.join(path.dirname(word), near)}?`}`, 2);
@@ -69,8 +70,7 @@ function readAddress(word: string): Source {
   const [scheme = ''] = word.split('://', 1);
   if (!/^https?$/i.test(scheme)) throw new UserError(`${word}: ${scheme}:// cannot be loaded, only http:// and https://`, 2);
   const url = asWords(() => urlParts(word, 'compare'));
-  const { origin, hostname } = new URL(word);
-  return { kind: 'address', origin, hostname: hostname.replace(/^\[|\]$/g, ''), url };
+  return { kind: 'address', origin: new URL(word).origin, url };
 }
 
 function readCommand(command: string): Source {
@@ -80,12 +80,7 @@ function readCommand(command: string): Source {
 
 /** Whether a file is run, rather than read: a config may have a mode that lets it be run, too. */
 async function isProgram(file: string): Promise<boolean> {
-  if (!statSync(file).isFile()) return false;
-  try {
-    accessSync(file, constants.X_OK);
-  } catch {
-    return false;
-  }
+  if (!await isExecutableFile(file)) return false;
   const handle = await open(file);
   try {
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(4), 0, 4, 0);
@@ -94,10 +89,6 @@ async function isProgram(file: string): Promise<boolean> {
   } finally {
     await handle.close();
   }
-}
-
-function isOnPath(program: string): boolean {
-  return !program.includes('/') && (process.env.PATH ?? '').split(':').some((folder) => folder !== '' && existsSync(path.join(folder, program)));
 }
 
 /**
@@ -117,7 +108,7 @@ export function namesOf(sides: readonly { name?: string | undefined; source: Sou
 
 function shortName(source: Source): string {
   if (source.kind === 'config') return asName(path.parse(source.config.file).name) || 'config';
-  return asName(source.kind === 'command' ? path.parse(source.program).name : source.hostname) || source.kind;
+  return asName(source.kind === 'command' ? path.parse(source.program).name : new URL(source.origin).hostname) || source.kind;
 }
 
 function longName(source: Source): string {

@@ -5,23 +5,15 @@ import { enumeration, whole } from '../format.ts';
 import { redirectionLines } from '../report/sentences.ts';
 import { defineScenario } from '../scenario/define-scenario.ts';
 import type { Page, Scenario, ServerSpec, Variant } from '../scenario/model.ts';
-import type { Answer } from '../servers/index.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { differences, type Side } from './compare-sides.ts';
+import type { Tried } from './try-side.ts';
 
 /** How a side is started, beside what it is: a command's own port, another build of a server. */
 export interface Launch { port?: number; binary?: string }
 
 /** The launches of all sides, by their names. */
 export type LaunchOf = (name: string) => Launch;
-
-/** A side that was started once. */
-export interface Tried extends Side {
-  answer: Answer;
-  /** Of the answer where gzip is asked for, as Answer.encoding; absent where the load itself says what it takes. */
-  offeredEncoding?: string;
-  redirections: readonly string[];
-}
 
 /** The server of a side. */
 export function serverOf({ source, listen }: Pick<Side, 'source' | 'listen'>, { port, binary }: Launch): ServerSpec {
@@ -37,10 +29,10 @@ export function serverOf({ source, listen }: Pick<Side, 'source' | 'listen'>, { 
 export async function sameSides(sides: readonly Side[], launch: LaunchOf): Promise<Side[][]> {
   const groups: Side[][] = [];
   for (const side of sides) {
-    let found: Side[] | undefined;
-    for (const group of groups) if (found === undefined && await isSame(group[0] as Side, side, launch)) found = group;
-    if (found === undefined) groups.push([side]);
-    else found.push(side);
+    const alike = await Promise.all(groups.map(([first]) => isSame(first as Side, side, launch)));
+    const group = groups[alike.indexOf(true)];
+    if (group === undefined) groups.push([side]);
+    else group.push(side);
   }
   return groups.filter((group) => group.length > 1);
 }
@@ -49,14 +41,13 @@ async function isSame(a: Side, b: Side, launch: LaunchOf): Promise<boolean> {
   if (JSON.stringify([a.load, a.page, launch(a.name)]) !== JSON.stringify([b.load, b.page, launch(b.name)])) return false;
   if (a.source.kind !== 'config' || b.source.kind !== 'config') return JSON.stringify(a.source) === JSON.stringify(b.source);
   if (a.listen.port !== b.listen.port) return false;
-  const files = [a.source.config.file, b.source.config.file] as const;
-  const [realA, realB] = await Promise.all(files.map((file) => realpath(file)));
-  if (realA === realB) return true;
-  const [bytesA, bytesB] = await Promise.all(files.map((file) => readFile(file)));
-  if (bytesA === undefined || bytesB === undefined || !bytesA.equals(bytesB)) return false;
-  if (path.dirname(files[0]) === path.dirname(files[1])) return true;
+  const [fileA, fileB] = [a.source.config.file, b.source.config.file];
+  if (await realpath(fileA) === await realpath(fileB)) return true;
+  const text = await readFile(fileA);
+  if (!text.equals(await readFile(fileB))) return false;
+  if (path.dirname(fileA) === path.dirname(fileB)) return true;
   // Elsewhere, what is relative to them may be something else: what nginx includes, and all that the others serve.
-  return a.source.config.server === 'nginx' && !/\binclude\s+["']?[^/\s"']/.test(bytesA.toString('utf8'));
+  return a.source.config.server === 'nginx' && !/\binclude\s+["']?[^/\s"']/.test(text.toString('utf8'));
 }
 
 /**

@@ -1,19 +1,18 @@
 // npm run compare: two sides or more of a person's own, as they are.
-import { rm } from 'node:fs/promises';
 import { UserError } from '../errors.ts';
-import { divideCores, type Cores } from '../runner/cores.ts';
+import { divideCores } from '../runner/cores.ts';
 import { makePlan } from '../runner/plan.ts';
 import { readProcessors } from '../runner/processors.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 import { readPageList } from '../scenario/page-list.ts';
-import { startServer, temporaryFolder, waitUntilReady, waitUntilServing, workersFor, type Answer, type RunningServer } from '../servers/index.ts';
 import { fromCallersFolder, typed } from '../setup/paths.ts';
 import { readSides, serverNames, type Given, type Source } from './compare-given.ts';
-import { comparisonOf, sameSides, serverOf, type LaunchOf, type Tried } from './compare-scenario.ts';
+import { comparisonOf, sameSides, serverOf, type LaunchOf } from './compare-scenario.ts';
 import { sidesOf, type Asked, type Side } from './compare-sides.ts';
 import { ofSides } from './of-sides.ts';
-import { perform, type ServerBinaries } from './perform.ts';
-import { readRunOptions, runFlags, type RunOptions } from './run-options.ts';
+import { perform } from './perform.ts';
+import { readRunOptions, runFlags } from './run-options.ts';
+import { tryOnce, type Tried } from './try-side.ts';
 import { flagLines, readWords, wholeNumber, type Flag } from './words.ts';
 
 const compareFlags = {
@@ -108,49 +107,4 @@ function binariesOf(server: string, values: readonly string[]): string[] {
     if (!serverNames.some((one) => one === called)) throw new UserError(`--bin ${value}: write ${serverNames.join('=PATH, ')}=PATH, or NAME:nginx=PATH for one side`, 2);
     return called === server ? [name === undefined ? file : `${name}=${file}`] : [];
   });
-}
-
-/** Starts a side once, to see that it runs here and what it answers. Throws UserError that names it. */
-export async function tryOnce(side: Side, spec: ServerSpec, cores: Cores, binaries: ServerBinaries, { trustConfig }: Pick<RunOptions, 'trustConfig'>, signal: AbortSignal): Promise<Tried> {
-  const { given, source, load, page } = side;
-  const folder = await temporaryFolder();
-  try {
-    const server = await startServer(spec, {
-      binaries,
-      folder,
-      cpus: cores.serverCpus,
-      workers: workersFor(spec, cores.serverCpus.length, false),
-      page,
-      protocol: load.protocol,
-      request: load,
-      tls: load.tls,
-      connections: load.connections,
-      trustConfig: trustConfig === true,
-      signal,
-    });
-    const [answer, offeredEncoding] = await Promise.all([answerOfAll(server, side, signal), encodingOffered(server, side, signal)]).finally(() => server.stop());
-    return { ...side, answer, ...(offeredEncoding === undefined ? {} : { offeredEncoding }), redirections: server.redirections };
-  } catch (error) {
-    if (!(error instanceof UserError) || (source.kind === 'config' && error.message.includes(source.config.file))) throw error;
-    throw new UserError(`${given}: ${error.message}`, error.exitCode);
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
-}
-
-/** Asks for all pages, where there are several. */
-async function answerOfAll({ origin, answer }: RunningServer, { page, load }: Side, signal: AbortSignal): Promise<Answer> {
-  return page.weights === undefined ? answer : waitUntilServing({ origin, page, protocol: load.protocol, request: load, tls: load.tls, allPages: true, anyLength: true }, signal);
-}
-
-/** What a side compresses for who can take it; undefined where the load says so itself, or where that is answered otherwise. */
-async function encodingOffered({ origin }: RunningServer, { page, load }: Side, signal: AbortSignal): Promise<string | undefined> {
-  if (Object.keys(load.headers ?? {}).some((name) => name.toLowerCase() === 'accept-encoding')) return undefined;
-  const request = { ...load, headers: { ...load.headers, 'Accept-Encoding': 'gzip' } };
-  try {
-    return (await waitUntilReady({ origin, page, protocol: load.protocol, request, tls: load.tls, anyLength: true }, signal)).encoding;
-  } catch (error) {
-    if (error instanceof UserError) return undefined;
-    throw error;
-  }
 }

@@ -20,14 +20,14 @@ import type { ConfiguredServer, Page, ServerName } from '../scenario/model.ts';
 import { unknownWord } from '../scenario/nearest.ts';
 import { serverBuild, type OwnConfig } from '../servers/index.ts';
 import { fromCallersFolder, typed } from '../setup/paths.ts';
-import { tryOnce } from './compare.ts';
 import { namesOf, readSource, serverNames } from './compare-given.ts';
-import { serverOf, type Tried } from './compare-scenario.ts';
+import { serverOf } from './compare-scenario.ts';
 import { sidesOf, type Side } from './compare-sides.ts';
 import { ofSides } from './of-sides.ts';
 import { perform, type ServerBinaries } from './perform.ts';
 import { readRunOptions, runFlags, type RunOptions } from './run-options.ts';
 import { terminalOf } from './run-output.ts';
+import { tryOnce, type Tried } from './try-side.ts';
 import { flagLines, readWords, type Flag } from './words.ts';
 
 /** Of a run that has three parts these would mean something else in each, or nothing. */

@@ -11,7 +11,8 @@ import { workersFor } from '../servers/index.ts';
 import { sharesCores } from './cores.ts';
 import { pageFacts } from './page-files.ts';
 import type { Plan } from './plan.ts';
-import type { Environment, Integrity, KernelSetting, Result, Round, SearchStep } from './result.ts';
+import type { KernelSetting } from './network-result.ts';
+import type { Environment, Integrity, Result, Round, SearchStep } from './result.ts';
 import type { RunContext, Tried, VariantRound } from './round.ts';
 
 /** A round that counts: every variant once. `round` names it. */

@@ -5,10 +5,8 @@ import {
   check, count, each, exactly, figure, flag, isObject, list, name, oneOf, open, orAbsent, orElse, orNull, placeOf, signed, text, texts, trueOrAbsent, whole, within, type Form,
 } from '../form.ts';
 import { mostRounds, networkForm, protocol, publishedForm, withinForm } from '../scenario/schema.ts';
-import type {
-  BesideRatio, BucketShare, Comparison, Distribution, Environment, Integrity, KernelSetting, LatencyDistribution, LatencyFigures, LinkTraffic, LoadResult, NetworkResult, NetworkUse,
-  FoundRate, Noise, NoiseFloor, Phase, PhaseResult, Result, Round, Search, SearchStep, Share, Traffic, VariantResult,
-} from './result.ts';
+import type { KernelSetting, LinkTraffic, NetworkResult, NetworkUse } from './network-result.ts';
+import type { BesideRatio, BucketShare, Comparison, Distribution, Environment, Integrity, LatencyDistribution, LatencyFigures, LoadResult, FoundRate, Noise, NoiseFloor, Phase, PhaseResult, Result, Round, Search, SearchStep, Share, Traffic, VariantResult } from './result.ts';
 
 const schema = 1;
 

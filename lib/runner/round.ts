@@ -10,7 +10,7 @@ import type { LinkCounts, LinkReport } from '../network/link-messages.ts';
 import { openNetwork, type Network } from '../network/network.ts';
 import { configOf, isConfigured, isOwn, networkOf, pageOf, programOf } from '../scenario/catalogue.ts';
 import type { ServerName, Within } from '../scenario/model.ts';
-import { endWithUs, isStarted, startServer, stoppedIn, waitUntilServing, waitUntilServingInside, watchUpstreams, whyNotStoppable, workersFor, type Answer, type RunningServer } from '../servers/index.ts';
+import { answerOfAll, endWithUs, isStarted, startServer, stoppedIn, watchUpstreams, whyNotStoppable, workersFor, type Answer, type RunningServer } from '../servers/index.ts';
 import { checkRound, serverSamplePoints, type RoundIntegrity, type Store } from '../store/index.ts';
 import { machineClock } from './clock.ts';
 import { sharesCores } from './cores.ts';
@@ -117,7 +117,7 @@ export async function tryServers(context: RunContext): Promise<ReadonlyMap<strin
 async function tryServer(context: RunContext, planned: PlannedVariant, folder: string): Promise<Tried> {
   const { server, network, stop } = await openStage(context, planned, folder).catch((error: unknown) => withName(planned.variant.name, error));
   try {
-    const answer = await answerOfAll(context, planned, server, network).catch((error: unknown) => withName(planned.variant.name, error));
+    const answer = await answerOfAll(server, checkOf(context, planned), context.interrupt.signal, network?.server.enter).catch((error: unknown) => withName(planned.variant.name, error));
     const whyAlone = isStarted(server) ? whyNotStoppable(server.pid, server.processes()) : undefined;
     return { server: serverFacts(planned, server), answer, settings: network?.settings ?? [], whyAlone };
   } finally {
@@ -125,12 +125,9 @@ async function tryServer(context: RunContext, planned: PlannedVariant, folder: s
   }
 }
 
-/** Asks for all pages, where there are several. */
-async function answerOfAll({ plan: { scenario }, interrupt: { signal } }: RunContext, { variant, load }: PlannedVariant, { origin, answer }: RunningServer, network: Network | null): Promise<Answer> {
-  const page = pageOf(scenario, variant);
-  if (page.weights === undefined) return answer;
-  const check = { origin, page, protocol: load.protocol, request: load, tls: load.tls, allPages: true as const, anyLength: isOwn(variant.server) ? true as const : undefined };
-  return network === null ? waitUntilServing(check, signal) : waitUntilServingInside(network.server.enter, check, signal);
+/** What each page of several has to be answered with. */
+function checkOf({ plan: { scenario } }: RunContext, { variant, load }: PlannedVariant): Parameters<typeof answerOfAll>[1] {
+  return { page: pageOf(scenario, variant), protocol: load.protocol, request: load, tls: load.tls, ...(isOwn(variant.server) ? { anyLength: true } : {}) };
 }
 
 /** What the result says of a server. */

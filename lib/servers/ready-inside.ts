@@ -2,8 +2,9 @@
 import { fileURLToPath } from 'node:url';
 import { UserError } from '../errors.ts';
 import { lastLine, run } from '../setup/run.ts';
+import { waitUntilServing } from './ready-pages.ts';
 import type { ReadyCheck } from './ready.ts';
-import type { Answer } from './server.ts';
+import type { Answer, RunningServer, ServerSide } from './server.ts';
 
 /** What ready-child.ts prints, as JSON. */
 export type ReadyAnswer = { answer: Answer } | { problem: string };
@@ -20,4 +21,15 @@ export async function waitUntilServingInside(enter: readonly string[], check: Re
   const outcome = JSON.parse(stdout) as ReadyAnswer;
   if ('problem' in outcome) throw new UserError(outcome.problem);
   return outcome.answer;
+}
+
+/**
+ * What a running server answers: its page, or of several what their bodies have on average, once all of them were asked for.
+ * @param enter as in ServerSide; absent: it is in this network
+ * @throws UserError for pages that are not served, or the signal's reason
+ */
+export async function answerOfAll({ origin, answer }: RunningServer, check: Omit<ReadyCheck, 'origin' | 'allPages'>, signal: AbortSignal, enter?: ServerSide['enter']): Promise<Answer> {
+  if (check.page.weights === undefined) return answer;
+  const all = { ...check, origin, allPages: true } as const;
+  return enter === undefined ? waitUntilServing(all, signal) : waitUntilServingInside(enter, all, signal);
 }

@@ -9,17 +9,15 @@ import type { SideOptions } from '../../lib/k6/load-plan.ts';
 import { orderOfRound } from '../../lib/runner/order.ts';
 import { estimatedSeconds, expectedRounds, expectedSeconds, roundsToLook } from '../../lib/runner/estimate.ts';
 import type { Group } from '../../lib/runner/groups.ts';
-import { expectedOf, goDuration, loadOptions, loadPlanFor, makePlan, runName, serversOf, setupToTry, type PlanDraft, type PlannedVariant, type PlanOptions, type Target } from '../../lib/runner/plan.ts';
-import { writePageFiles } from '../../lib/runner/page-files.ts';
+import { goDuration, loadOptions, loadPlanFor, makePlan, runName, serversOf, type PlanDraft, type PlannedVariant, type PlanOptions, type Target } from '../../lib/runner/plan.ts';
 import { readPhases, RecordTail } from '../../lib/runner/record.ts';
 import { checkResultsFolder, createRunFolder, folderError, writeWhole } from '../../lib/runner/results-folder.ts';
 import { compileScript } from '../../lib/runner/script.ts';
 import { startK6 } from '../../lib/runner/k6.ts';
 import { usageBetween } from '../../lib/runner/server-usage.ts';
-import { findScenario, type RunnableVariant } from '../../lib/scenario/catalogue.ts';
+import { findScenario } from '../../lib/scenario/catalogue.ts';
 import { address, command, defineScenario } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer, LoadProfile, Scenario, Variant } from '../../lib/scenario/model.ts';
-import { readPageList } from '../../lib/scenario/page-list.ts';
 
 let folder: string;
 beforeEach(() => { folder = mkdtempSync(join(tmpdir(), 'bakeoff-test-')); });
@@ -163,43 +161,6 @@ describe('a plan', async () => {
     expect(sidesOf(own)).toMatchObject([{ method: 'POST', headers: { Host: 'example.org', Accept: 'text/html' }, body: 'x=1' }]);
     expect(sidesOf(plain)).toMatchObject([{ headers: { Accept: 'text/html' } }]);
     expect(sidesOf({ ...own, load: { ...load, headers: { hOST: 'other' } } })?.[0]?.headers).toEqual({ hOST: 'other' });
-  });
-
-  test('tries a server anew where the request or the page is another one, and not for another length of the load', () => {
-    const page = { docroot: 'nginx', path: '/', bodyBytes: 612, weights: { '/': 2, '/a': 1 } };
-    const setups = (changes: Partial<Variant>, load: Partial<LoadProfile>): string[] => {
-      const [plain] = variants as [Variant];
-      const pair = [{ ...plain, page }, { ...plain, page: { ...page, weights: { ...page.weights } }, ...changes, load: { ...scenario.load, ...load } }];
-      return makePlan(scenario, pair, cores, { quick: false, exact: false }).variants.map((planned) => setupToTry(scenario, planned));
-    };
-    const differ = (changes: Partial<Variant>, load: Partial<LoadProfile> = {}): boolean => new Set(setups(changes, load)).size === 2;
-    expect([differ({}, { method: 'HEAD' }), differ({}, { headers: { Accept: 'x' } }), differ({}, { method: 'POST', body: 'x' }), differ({ page: { ...page, weights: { '/': 1 } } })]).toEqual([true, true, true, true]);
-    expect([differ({}), differ({}, { durationSeconds: 3 })]).toEqual([false, false]);
-    // However long the list is.
-    for (const setup of setups({}, {})) expect(setup).not.toContain('"/a"');
-  });
-
-  test('has the class of status that is right: of a page with another one than 2xx, and of a person\'s own server', () => {
-    const [plain] = variants as [RunnableVariant];
-    const of = (changes: object): unknown => expectedOf(scenario, { ...plain, ...changes });
-    const page = { docroot: 'nginx', path: '/', bodyBytes: 612 };
-    expect([of({}), of({ page: { ...page, status: 404 } }), of({ server: address('http://127.0.0.1:1') }), of({ server: address('http://127.0.0.1:1'), page: { path: '/', bodyBytes: 5, status: 302 } })]).toEqual(
-      [{}, { expected: '4xx' }, { expected: '2xx' }, { expected: '3xx' }],
-    );
-  });
-
-  test('names the files of several pages, each list once, as they are written', async () => {
-    const [plain] = variants as [Variant];
-    const [one, other] = [{ '/': 3, '/a?b=c': 1 }, { '/': 1, '/x': 1 }];
-    const page = { docroot: 'nginx', path: '/', bodyBytes: 612 };
-    const of = (name: string, weights: Record<string, number>): Variant => ({ ...plain, name, page: { ...page, weights } });
-    const several = { ...scenario, variants: [plain, of('a', one), of('b', other), of('c', { ...one })] };
-    const plan = makePlan(several, several.variants, cores, { quick: false, exact: false });
-    const targets = several.variants.map((_, index) => ({ url: `http://127.0.0.1:${8080 + index}/`, processGroup: 7 + index }));
-    expect(loadPlanFor({ ...plan, run }, plan.groups[0] as Group, 1, targets).pageFiles).toEqual([null, 'pages-1.txt', 'pages-2.txt', 'pages-1.txt']);
-    await writePageFiles(several, folder);
-    expect(readdirSync(folder)).toEqual(['pages-1.txt', 'pages-2.txt']);
-    expect(readPageList('--urls', join(folder, 'pages-1.txt'))).toEqual({ url: { path: '/' }, weights: one });
   });
 
   test('refuses more connections than files may be open, in one line', () => {

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { summarise, type MeasuredVariant } from '../../lib/analysis/summarise.ts';
-import type { Comparison, NetworkResult, Noise, Result, VariantResult } from '../../lib/runner/result.ts';
+import type { NetworkResult } from '../../lib/runner/network-result.ts';
+import type { Comparison, Noise, Result, VariantResult } from '../../lib/runner/result.ts';
 import { roundPoint, runPoint, serverSamplePoints, tablePoints } from '../../lib/store/points.ts';
 import { benchBucket, benchComparison, benchCurve, benchPhase, benchRound, errorCauseFields, loadgenMeasurements, measurements, networkFields } from '../../lib/store/schema.ts';
 import { networkResult } from '../fixtures/network-result.ts';

@@ -215,15 +215,6 @@ func newLoop(p *plan, s *shared, number int) (*loop, error) {
 // the loops.
 func (l *loop) connection(slot int) int { return slot*l.plan.Threads + l.number }
 
-// nextRequest is what is sent for the URL that is next.
-func (l *loop) nextRequest() []byte {
-	request := l.plan.requests[l.plan.order[l.step]]
-	if l.step++; l.step == len(l.plan.order) {
-		l.step = 0
-	}
-	return request
-}
-
 // run is the whole life of the loop: warm-up, window, end. It says whether its thread is in the namespace, and begins with
 // its first turn.
 //

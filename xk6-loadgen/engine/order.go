@@ -109,3 +109,12 @@ func (e *earliest) pop() int64 {
 	}
 	return least
 }
+
+// nextRequest is what is sent for the URL that is next.
+func (l *loop) nextRequest() []byte {
+	request := l.plan.requests[l.plan.order[l.step]]
+	if l.step++; l.step == len(l.plan.order) {
+		l.step = 0
+	}
+	return request
+}
