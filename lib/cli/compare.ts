@@ -1,8 +1,6 @@
 // npm run compare: two sides or more of a person's own, as they are.
 import { UserError } from '../errors.ts';
-import { divideCores } from '../runner/cores.ts';
 import { makePlan } from '../runner/plan.ts';
-import { readProcessors } from '../runner/processors.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 import { readPageList } from '../scenario/page-list.ts';
 import { fromCallersFolder, typed } from '../setup/paths.ts';
@@ -10,6 +8,7 @@ import { readSides, serverNames, type Given, type Source } from './compare-given
 import { comparisonOf, sameSides, serverOf, type LaunchOf } from './compare-scenario.ts';
 import { sidesOf, type Asked, type Side } from './compare-sides.ts';
 import { ofSides } from './of-sides.ts';
+import { onHost } from './on-host.ts';
 import { perform } from './perform.ts';
 import { readRunOptions, runFlags } from './run-options.ts';
 import { tryOnce, type Tried } from './try-side.ts';
@@ -38,7 +37,6 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
   }
   const given = await readSides(positionals, typed('compare'));
   const names = given.map(({ name }) => name);
-  const cores = divideCores(readProcessors(), { server: options.serverCpus, generator: options.generatorCpus });
   const [url, urls, status] = [flags.get('url'), flags.get('urls'), flags.get('status')];
   const asked: Asked = {
     ...(url === undefined ? {} : { url }),
@@ -46,21 +44,24 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
     ...(status === undefined ? {} : { status: readStatus(status) }),
     load: ofSides('--load', lists.get('load') ?? [], names),
   };
-  const sides = sidesOf(given, asked, cores.generatorCpus.length);
   const launch = readLaunch(given, lists);
-  const same = await sameSides(sides, launch);
   const specOf = (side: Side): ServerSpec => serverOf(side, launch(side.name));
-  return perform({
-    servers: sides.map(specOf),
-    cores,
-    async prepare(binaries, signal) {
-      const tried: Tried[] = [];
-      for (const side of sides) tried.push(await tryOnce(side, specOf(side), cores, binaries, options, signal));
-      const { scenario, said } = comparisonOf(tried, launch, same);
-      for (const line of said) (options.json ? console.error : console.log)(line);
-      return makePlan(scenario, scenario.variants, cores, { ...options, exact: false });
-    },
-  }, options);
+  return onHost(options, {}, async (cores, host) => {
+    const sides = sidesOf(given, asked, cores.generatorCpus.length);
+    const same = await sameSides(sides, launch);
+    return perform({
+      servers: sides.map(specOf),
+      cores,
+      host,
+      async prepare(binaries, signal) {
+        const tried: Tried[] = [];
+        for (const side of sides) tried.push(await tryOnce(side, specOf(side), cores, { binaries, host }, options, signal));
+        const { scenario, said } = comparisonOf(tried, launch, same);
+        for (const line of said) (options.json ? console.error : console.log)(line);
+        return makePlan(scenario, scenario.variants, cores, { ...options, exact: false });
+      },
+    }, options);
+  });
 }
 
 const help = [

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { requireSpace } from '../disk-space.ts';
 import { UserError } from '../errors.ts';
+import type { ServerHost } from '../hosts/server-host.ts';
 import { thisCaller } from '../network/namespaces.ts';
 import { requireNetworks } from '../network/permission.ts';
 import { createRunProgress } from '../report/run-progress.ts';
@@ -16,9 +17,9 @@ import { estimatedSeconds } from '../runner/estimate.ts';
 import { underSignals, type Interrupt } from '../runner/interrupt.ts';
 import { oneRunAtATime } from '../runner/one-run.ts';
 import { runName, serversOf, type Plan, type PlanDraft } from '../runner/plan.ts';
-import { readProcessors, type Processors } from '../runner/processors.ts';
+import { readProcessors } from '../runner/processors.ts';
 import { checkResultsFolder, createRunFolder, explainFailure } from '../runner/results-folder.ts';
-import type { Result } from '../runner/result.ts';
+import type { Environment, Result } from '../runner/result.ts';
 import type { RunContext } from '../runner/round.ts';
 import { runRounds } from '../runner/run.ts';
 import { writePageFiles } from '../runner/page-files.ts';
@@ -43,6 +44,8 @@ export interface Work {
   /** Of all sides. */
   servers: readonly ServerSpec[];
   cores: Cores;
+  /** Where the servers are started; undefined: here. */
+  host: ServerHost | undefined;
   /** What else makes a run of this command shorter: "fewer --variants". */
   shorterBy?: readonly string[];
   /**
@@ -68,12 +71,15 @@ export async function perform(work: Work, options: RunOptions): Promise<number> 
 }
 
 async function withTools(work: Work, options: RunOptions, interrupt: Interrupt): Promise<number> {
-  const { cores, prepare } = work;
+  const { cores, prepare, host } = work;
   const release = await oneRunAtATime();
   try {
-    const { k6, influxd, ...servers } = await ensureTools(
-      ['k6', ...serversOf(work.servers), ...(options.store === 'local' ? ['influxd' as const] : [])], thisMachine(), interrupt.signal,
+    const names = serversOf(work.servers);
+    const { k6, influxd, ...here } = await ensureTools(
+      ['k6', ...(host === undefined ? names : []), ...(options.store === 'local' ? ['influxd' as const] : [])], thisMachine(), interrupt.signal,
     );
+    const there = await host?.tools(names, options.install === true);
+    const servers = there?.binaries ?? here;
     interrupt.signal.throwIfAborted();
     // Pinned, this process no longer sees the others.
     const processors = readProcessors();
@@ -82,6 +88,7 @@ async function withTools(work: Work, options: RunOptions, interrupt: Interrupt):
     interrupt.signal.throwIfAborted();
     const delaylink = await delaylinkBeside(k6);
     if (draft.variants.some(({ variant }) => networkOf(draft.scenario, variant) !== undefined)) {
+      if (host !== undefined) throw new UserError(`${draft.scenario.name} has networks of its own, which are made on one machine: leave --server-host out`, 2);
       if (delaylink === undefined) throw new UserError(`there is no delaylink beside ${k6}, which holds the networks of ${draft.scenario.name}: unset ${toolVariable('k6')} to have both built`);
       await requireNetworks(thisMachine(), thisCaller(), interrupt.signal);
     }
@@ -94,9 +101,15 @@ async function withTools(work: Work, options: RunOptions, interrupt: Interrupt):
     });
     try {
       interrupt.signal.throwIfAborted();
-      const context = { tools: { k6, delaylink, servers }, store, interrupt };
+      const context = { tools: { k6, delaylink, servers }, store, interrupt, host };
+      const versions = await versionsOf({ k6, ...(host === undefined ? servers : {}) }, interrupt.signal);
+      const serverHost = await host?.facts();
+      const environmentNow = (): Environment => ({
+        ...readEnvironment(processors, cores, { ...versions, ...there?.versions, ...(store === null ? {} : { influxdb: store.version }) }),
+        ...(serverHost === undefined ? {} : { serverHost }),
+      });
       for (let plan: PlanDraft | undefined = draft; plan !== undefined; plan = work.next?.()) {
-        const code = await measure(plan, processors, options, work, context);
+        const code = await measure(plan, environmentNow(), options, work, context);
         if (code !== 0) return code;
       }
       return 0;
@@ -110,10 +123,9 @@ async function withTools(work: Work, options: RunOptions, interrupt: Interrupt):
 
 /** The run itself, with everything there that it needs. */
 async function measure(
-  draft: PlanDraft, processors: Processors, options: RunOptions, work: Work, { tools, store, interrupt }: Pick<RunContext, 'tools' | 'store' | 'interrupt'>,
+  draft: PlanDraft, environment: Environment, options: RunOptions, work: Work, { tools, store, interrupt, host }: Pick<RunContext, 'tools' | 'store' | 'interrupt' | 'host'>,
 ): Promise<number> {
   const print = options.json ? console.error : console.log;
-  const versions = await versionsOf({ k6: tools.k6, ...tools.servers }, interrupt.signal);
   const startedAt = new Date();
   const { run, folder } = await createRunFolder(options.out, runName(draft.scenario, startedAt));
   const plan: Plan = { ...draft, run };
@@ -121,11 +133,10 @@ async function measure(
     const script = join(folder, 'script.js');
     await compileScript(script);
     await writePageFiles(plan.scenario, folder);
-    const environment = readEnvironment(processors, plan.cores, { ...versions, ...(store === null ? {} : { influxdb: store.version }) });
     const heading = headingOf(plan, environment);
     print(wrapLines([...addressLines(plan), ...headingLines(heading), ...environment.coreNotes ?? [], ...shorterLine(draft, options, work.shorterBy ?? [])], outputWidth(options)).join('\n'));
     const progress = createRunProgress(process.stderr);
-    const outcome = await runRounds({ plan, tools, folder, script, store, interrupt }, environment, progressEvents(plan, progress), startedAt);
+    const outcome = await runRounds({ plan, tools, folder, script, host, store, interrupt }, environment, progressEvents(plan, progress), startedAt);
     progress.clear();
     return await report(outcome, folder, options, print, work.show);
   } catch (error) {

@@ -2,6 +2,7 @@
 import { isLatency, metrics } from '../analysis/metric.ts';
 import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
+import { readHost } from '../hosts/ssh.ts';
 import { highestRate } from '../k6/rate-search.ts';
 import { parseCpuList } from '../runner/cpu-list.ts';
 import type { FailIf, PlanOptions } from '../runner/plan.ts';
@@ -27,6 +28,8 @@ export const runFlags = {
   'fail-if': { value: 'VERDICT', help: 'exit with 3 when one is slower, faster, or different (either)' },
   'server-cpus': { value: '1', help: 'cores of the server, e.g. 2-3 (half of the whole ones)' },
   'generator-cpus': { value: '0', help: 'cores of the load generator, InfluxDB and the rest (the other half)' },
+  'server-host': { value: 'USER@HOST', help: 'start the servers there, over ssh (this machine)' },
+  'install': { help: 'missing servers may be installed on the server host' },
   'host': { value: 'HOST', repeated: true, help: 'an address beyond this machine that you may load' },
   'store': { value: 'influx|none', help: 'where samples go (influx)' },
   'influx': { value: 'URL', help: 'an InfluxDB 1.x or 2.x that runs already, instead of a local one' },
@@ -41,6 +44,10 @@ export const runFlags = {
 /** What every run is told; a command adds its own. They go to makePlan as they are. */
 export interface RunOptions extends Omit<PlanOptions, 'exact'> {
   help: boolean;
+  /** Where the servers are started, as ssh takes it. */
+  serverHost?: string;
+  /** Packages may be installed there. */
+  install?: true;
   serverCpus?: number[];
   generatorCpus?: number[];
   /** 'local': an influxd of our own. */
@@ -64,6 +71,7 @@ export function readRunOptions({ flags, lists }: Words): RunOptions {
     return text === undefined ? undefined : read(text);
   };
   if (flags.has('rounds') && flags.has('precision')) throw new UserError('--rounds and --precision do not go together: leave one out', 2);
+  if (flags.has('install') && !flags.has('server-host')) throw new UserError('--install is for the server host: name one with --server-host; here missing servers are installed unless --no-install is given', 2);
   if (flags.has('rates') && flags.has('within')) throw new UserError('--rates and --within do not go together: one is for given rates, the other finds one', 2);
   return {
     ...present({
@@ -77,10 +85,12 @@ export function readRunOptions({ flags, lists }: Words): RunOptions {
       metric: given('metric', (text) => readWord('--metric', text, metrics)),
       failIf: given('fail-if', (text) => readWord('--fail-if', text, failures)),
       durationSeconds: given('duration', (text) => seconds('--duration', text, 0.1)),
+      serverHost: given('server-host', (text) => readHost('--server-host', text)),
       serverCpus: given('server-cpus', (text) => parseCpuList(text, '--server-cpus')),
       generatorCpus: given('generator-cpus', (text) => parseCpuList(text, '--generator-cpus')),
     }),
     help: flags.has('help'),
+    ...(flags.has('install') ? { install: true } : {}),
     quick: flags.has('quick'),
     trustConfig: flags.has('trust-config'),
     store: readStore(flags.get('store'), flags.get('influx')),

@@ -44,6 +44,7 @@ export function headingOf(plan: Plan, environment: Environment): Heading {
     addresses: named(true),
     k6: `k6 ${k6}`,
     serverCpus: cores.serverCpus,
+    ...(environment.serverHost === undefined ? {} : { serverHost: environment.serverHost }),
     generatorCpus: cores.generatorCpus,
     kernel: environment.kernel,
     cpuModel: environment.cpuModel,

@@ -1,9 +1,8 @@
 // npm run scenario: lists the scenarios, or runs one and prints its table.
-import { divideCores } from '../runner/cores.ts';
 import { makePlan } from '../runner/plan.ts';
-import { readProcessors } from '../runner/processors.ts';
 import { findScenario, findVariants, loadScenarios } from '../scenario/catalogue.ts';
 import { typed } from '../setup/paths.ts';
+import { onHost } from './on-host.ts';
 import { perform } from './perform.ts';
 import { readScenarioOptions, scenarioFlags } from './scenario-options.ts';
 import { flagLines } from './words.ts';
@@ -17,9 +16,10 @@ export async function scenarioCommand(args: readonly string[]): Promise<number> 
   }
   const scenario = await findScenario(options.name);
   const variants = findVariants(scenario, options.variants);
-  const cores = divideCores(readProcessors(), { server: options.serverCpus, generator: options.generatorCpus }, scenario);
-  const draft = makePlan(scenario, variants, cores, options);
-  return perform({ servers: draft.variants.map(({ variant }) => variant.server), cores, shorterBy: ['fewer --variants'], prepare: () => Promise.resolve(draft) }, options);
+  return onHost(options, scenario, (cores, host) => {
+    const draft = makePlan(scenario, variants, cores, options);
+    return perform({ servers: draft.variants.map(({ variant }) => variant.server), cores, host, shorterBy: ['fewer --variants'], prepare: () => Promise.resolve(draft) }, options);
+  });
 }
 
 async function overview(): Promise<string[]> {

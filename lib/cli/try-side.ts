@@ -1,6 +1,7 @@
 // A side of a person's own, started once before anything is measured.
 import { rm } from 'node:fs/promises';
 import { UserError } from '../errors.ts';
+import type { ServerHost } from '../hosts/server-host.ts';
 import type { Cores } from '../runner/cores.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 import { answerOfAll, startServer, temporaryFolder, waitUntilReady, workersFor, type Answer, type ReadyCheck, type RunningServer } from '../servers/index.ts';
@@ -16,12 +17,15 @@ export interface Tried extends Side {
   redirections: readonly string[];
 }
 
+/** Where sides are started, and with what. */
+interface Place { binaries: ServerBinaries; host?: ServerHost | undefined }
+
 /** Starts a side once, to see that it runs here and what it answers. Throws UserError that names it. */
-export async function tryOnce(side: Side, spec: ServerSpec, cores: Cores, binaries: ServerBinaries, { trustConfig }: Pick<RunOptions, 'trustConfig'>, signal: AbortSignal): Promise<Tried> {
+export async function tryOnce(side: Side, spec: ServerSpec, cores: Cores, { binaries, host }: Place, { trustConfig }: Pick<RunOptions, 'trustConfig'>, signal: AbortSignal): Promise<Tried> {
   const { given, source, load, page } = side;
   const folder = await temporaryFolder();
   try {
-    const server = await startServer(spec, {
+    const server = await (host?.start ?? startServer)(spec, {
       binaries,
       folder,
       cpus: cores.serverCpus,

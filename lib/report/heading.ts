@@ -23,6 +23,7 @@ export function resultHeading(result: Result): Heading {
     addresses: named(true),
     k6: `k6 ${environment.versions['k6'] ?? ''}`.trim(),
     serverCpus: environment.serverCpus,
+    ...(environment.serverHost === undefined ? {} : { serverHost: environment.serverHost }),
     generatorCpus: environment.generatorCpus,
     kernel: environment.kernel,
     cpuModel: environment.cpuModel,

@@ -5,9 +5,9 @@ import { latenessText } from '../analysis/network.ts';
 import { whyNothing } from '../analysis/failures.ts';
 import { rateCause, rateOf, type Rate } from '../analysis/rate.ts';
 import { comparable, delayMark, notFinalMark } from '../analysis/verdict.ts';
-import { change, duration, enumeration, percent, perSecond, protocolNames, scaledTime, times, tolerance, whole } from '../format.ts';
+import { change, duration, enumeration, percent, perSecond, protocolNames, scaledBytesPerSecond, scaledTime, times, tolerance, whole } from '../format.ts';
 import { sharesCores } from '../runner/cores.ts';
-import type { Comparison, Integrity, Result, Share, VariantResult } from '../runner/result.ts';
+import type { Comparison, Integrity, Result, ServerHostFacts, Share, VariantResult } from '../runner/result.ts';
 import type { Load } from '../scenario/load.ts';
 import type { LoadProfile } from '../scenario/model.ts';
 import { noiseFloorLines, partialLines, roundsLines, roundsNeeded, scopeLines, undecidedLines } from './certainty.ts';
@@ -45,6 +45,8 @@ export interface Heading {
   addresses?: readonly string[];
   k6: string;
   serverCpus: readonly number[];
+  /** Whose cores these are; absent: this machine's. */
+  serverHost?: ServerHostFacts;
   generatorCpus: readonly number[];
   kernel: string;
   cpuModel: string;
@@ -52,7 +54,7 @@ export interface Heading {
 
 /** Two lines: what is measured, and on what. */
 export function headingLines(heading: Heading): string[] {
-  const { server, addresses = [], k6, serverCpus, generatorCpus } = heading;
+  const { server, addresses = [], k6, serverCpus, generatorCpus, serverHost } = heading;
   const sizes = [...new Set([heading.bodyBytes].flat())].map((bytes) => `${whole(bytes)} B`);
   return [
     [
@@ -61,12 +63,17 @@ export function headingLines(heading: Heading): string[] {
     ].join(' · '),
     [
       [
-        ...(server === '' ? [`${k6} on ${coresText(generatorCpus)}`] : sharesCores(heading) ? [`${server} and ${k6} on ${coresText(serverCpus)}, shared`] : [`${server} on ${coresText(serverCpus)}`, `${k6} on ${coresText(generatorCpus)}`]),
+        ...(server === '' ? [`${k6} on ${coresText(generatorCpus)}`] : sharesCores(heading) ? [`${server} and ${k6} on ${coresText(serverCpus)}, shared`] : [`${server} on ${coresText(serverCpus)}${serverHost === undefined ? '' : ` of ${hostText(serverHost)}`}`, `${k6} on ${coresText(generatorCpus)}`]),
         ...addresses.map((address) => `${address} where it runs`),
       ].join(', '),
       heading.kernel, heading.cpuModel,
     ].join(' · '),
   ];
+}
+
+/** The host of the servers, and the way to it. */
+export function hostText({ name, cpuModel, kernel, roundTripMs: { p50, p99 }, bytesPerSecond }: ServerHostFacts): string {
+  return `${name} (${cpuModel}, ${kernel}; round trip ${scaledTime(p50)}, p99 ${scaledTime(p99)}; ${scaledBytesPerSecond(bytesPerSecond)})`;
 }
 
 /** Sizes are those of a page, or means of several. */

@@ -4,11 +4,16 @@ import type { Scenario } from '../scenario/model.ts';
 import { formatCpuList } from './cpu-list.ts';
 import { cpusOf, type PhysicalCore, type Processors } from './processors.ts';
 
-export interface Cores { serverCpus: number[]; generatorCpus: number[] }
+export interface Cores {
+  serverCpus: number[];
+  generatorCpus: number[];
+  /** Whose cores the server's are, as the person named it; absent: this machine's. */
+  serverHost?: string;
+}
 
 /** Whether server and generator run on the same cores; if on some of them, then on all. */
-export function sharesCores({ serverCpus, generatorCpus }: { serverCpus: readonly number[]; generatorCpus: readonly number[] }): boolean {
-  return serverCpus.some((cpu) => generatorCpus.includes(cpu));
+export function sharesCores({ serverCpus, generatorCpus, serverHost }: { serverCpus: readonly number[]; generatorCpus: readonly number[]; serverHost?: unknown }): boolean {
+  return serverHost === undefined && serverCpus.some((cpu) => generatorCpus.includes(cpu));
 }
 
 /** Cores whose capacities are within this share of each other are of one type: the best ones of a type are a little faster. */
@@ -77,8 +82,8 @@ export function divideCores(
   { sharedCores }: Pick<Scenario, 'sharedCores'> = {},
 ): Cores {
   const allowed = cpusOf(processors.cores);
-  check(asked.server, '--server-cpus');
-  check(asked.generator, '--generator-cpus');
+  requireCpus(allowed, asked.server, '--server-cpus');
+  requireCpus(allowed, asked.generator, '--generator-cpus');
   const shared = asked.server?.filter((cpu) => asked.generator?.includes(cpu)) ?? [];
   const bothSame = asked.server?.join() === asked.generator?.join();
   if (sharedCores && bothSame) {
@@ -97,13 +102,23 @@ export function divideCores(
   if (serverCpus.length === 0) throw new UserError('--generator-cpus leaves no core for the server: name fewer', 2);
   if (generatorCpus.length === 0) throw new UserError('--server-cpus leaves no core for the generator: name fewer', 2);
   return { serverCpus: [...serverCpus], generatorCpus: [...generatorCpus] };
+}
 
-  function check(cpus: readonly number[] | undefined, flag: string): void {
-    const missing = cpus?.filter((cpu) => !allowed.includes(cpu)) ?? [];
-    if (missing.length > 0) {
-      throw new UserError(`${flag}: core ${formatCpuList(missing)} is not there or not allowed; there are ${formatCpuList(allowed)}`, 2);
-    }
-  }
+/**
+ * The cores of a run whose servers are on another host: as told, or all that may be used.
+ * @throws UserError for cores that are not there or not allowed
+ */
+export function coresOfTwo(
+  here: Processors, there: { name: string; processors: Processors }, asked: { server?: readonly number[] | undefined; generator?: readonly number[] | undefined },
+): Cores {
+  for (const [{ cores }, cpus, flag] of [[there.processors, asked.server, `--server-cpus on ${there.name}`], [here, asked.generator, '--generator-cpus']] as const) requireCpus(cpusOf(cores), cpus, flag);
+  const most = ({ cores, quota }: Processors): number[] => upTo(Math.max(1, Math.floor(Math.min(quota, cpusOf(cores).length))), cores);
+  return { serverCpus: [...asked.server ?? most(there.processors)], generatorCpus: [...asked.generator ?? most(here)], serverHost: there.name };
+}
+
+function requireCpus(allowed: readonly number[], cpus: readonly number[] | undefined, flag: string): void {
+  const missing = cpus?.filter((cpu) => !allowed.includes(cpu)) ?? [];
+  if (missing.length > 0) throw new UserError(`${flag}: core ${formatCpuList(missing)} is not there or not allowed; there are ${formatCpuList(allowed)}`, 2);
 }
 
 /** What is left for one side when the other has `taken`: threads of the other's cores only where nothing else is left. */
@@ -126,8 +141,9 @@ function tooLittle({ cores, quota }: Processors, needed: number): UserError {
 }
 
 /** What a person has to know of these cores, a line each: what makes figures depend on more than what is compared. */
-export function coreNotes({ cores, quota }: Processors, { serverCpus, generatorCpus }: Cores): string[] {
+export function coreNotes({ cores, quota }: Processors, { serverCpus: given, generatorCpus, serverHost }: Cores): string[] {
   const notes: string[] = [];
+  const serverCpus = serverHost === undefined ? given : [];
   const sideOf = (cpu: number): number => 2 * Number(serverCpus.includes(cpu)) + Number(generatorCpus.includes(cpu));
   const split = cores.filter(({ cpus }) => new Set(cpus.map(sideOf).filter((side) => side > 0)).size > 1).map(({ cpus }) => formatCpuList(cpus));
   if (split.length > 0) {

@@ -10,7 +10,7 @@ export interface Group {
   /** The mean length of a turn. */
   sliceSeconds: number;
   /**
-   * No server is stopped: at the end of a turn what is under way is awaited. So it is for all of a group with an address, that cannot
+   * No server is stopped: at the end of a turn what is under way is awaited. So it is for all of a group with a server that cannot
    * be stopped: what begins and ends a turn is alike for all of them then. The proof compares both.
    */
   drains?: boolean;
@@ -110,12 +110,8 @@ function bytesOf({ connections, streams }: Load, { bodyBytes }: Pick<Page, 'body
 export function groupOf(sides: readonly PlannedVariant[]): Group {
   const hasRate = sides.some(({ load }) => isAtRate(load));
   const shortest = hasRate ? rateSliceSeconds : Math.min(sliceSeconds, longestAwaySeconds / sides.length);
-  if (!sides.some(isAtAddress)) return { sides, sliceSeconds: shortest };
+  if (!sides.some(({ drains }) => drains)) return { sides, sliceSeconds: shortest };
   return { sides, sliceSeconds: Math.max(shortest, drain.leastSliceSeconds), drains: true };
-}
-
-function isAtAddress({ variant }: PlannedVariant): boolean {
-  return variant.server.name === 'address';
 }
 
 /**
@@ -128,10 +124,10 @@ export function withDrains(group: Group, answerSeconds: (variant: string) => num
   return { ...group, sliceSeconds: Math.min(drain.longestSliceSeconds, Math.max(group.sliceSeconds, longest * drain.answers)) };
 }
 
-/** Addresses of a group that are loaded at a rate, and why they have to be alone, as a clause. */
+/** Servers of a group that cannot be stopped and are loaded at a rate, and why they have to be alone, as a clause. */
 export function ratesThatDrain({ sides }: Group): [variant: string, why: string][] {
   if (sides.length === 1) return [];
-  return sides.filter((side) => isAtAddress(side) && isAtRate(side.load)).map(({ variant: { name } }) => (
+  return sides.filter((side) => side.drains === true && isAtRate(side.load)).map(({ variant: { name } }) => (
     [name, 'it cannot be stopped, and what is due at its rate while the end of a turn is awaited would be late']
   ));
 }

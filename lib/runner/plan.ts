@@ -48,7 +48,12 @@ export interface PlanOptions {
 export type FailIf = 'slower' | 'faster' | 'different';
 
 /** A variant that is run, and its load as fitted to this machine. */
-export interface PlannedVariant { variant: RunnableVariant; load: Load }
+export interface PlannedVariant {
+  variant: RunnableVariant;
+  load: Load;
+  /** Its server is at an address or on another host, and cannot be stopped: at the end of its turn what is under way is awaited. */
+  drains?: true;
+}
 
 export interface Plan {
   /** Unique and readable: the run's folder and the tag `run` of all its points. */
@@ -109,6 +114,7 @@ export function makePlan(asWritten: Scenario, asked: readonly Variant[], cores: 
   const usual = scenario.rounds ?? (within === undefined ? defaultRounds : searchRounds);
   const variants = shown.filter(isRunnable).map((variant): PlannedVariant => ({
     variant,
+    ...(variant.server.name === 'address' || cores.serverHost !== undefined ? { drains: true } : {}),
     load: fitVariantLoad(scenario, variant, {
       inTurns: isInTurns(scenario, variant),
       generatorCores: cores.generatorCpus.length, exact, quick, ...(durationSeconds === undefined ? {} : { durationSeconds }),

@@ -7,6 +7,7 @@ import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
 import type { PhaseOutcome } from '../k6/load-plan.ts';
 import type { LinkCounts, LinkReport } from '../network/link-messages.ts';
+import { isHosted, type ServerHost } from '../hosts/server-host.ts';
 import { openNetwork, type Network } from '../network/network.ts';
 import { configOf, isConfigured, isOwn, networkOf, pageOf, programOf } from '../scenario/catalogue.ts';
 import type { ServerName, Within } from '../scenario/model.ts';
@@ -27,7 +28,7 @@ import { RecordTail, watchConsole } from './record.ts';
 import type { LoadResult, Phase, SearchStep, VariantResult } from './result.ts';
 import { foundIn, searchStarts, stepsIn, type FoundInRound, type SearchRound } from './search.ts';
 import { alarmsIn, type LogAlarms } from './server-log.ts';
-import { sampleUsage, sparse, usageBetween, type UsageSample, type UsageSampler } from './server-usage.ts';
+import { sampleUsage, sparse, usageBetween, withServer, type UsageSample, type UsageSampler } from './server-usage.ts';
 import { bodiesDiffer, isRestless, requireSound, windowOf, withCrash } from './sound.ts';
 import { watchThrottling } from './throttling.ts';
 
@@ -39,6 +40,8 @@ export interface RunContext {
   /** results/<run> */
   folder: string;
   script: string;
+  /** Where the servers are started; undefined: here. */
+  host?: ServerHost | undefined;
   /** null with `--store none`. */
   store: Store | null;
   interrupt: Interrupt;
@@ -133,7 +136,7 @@ function checkOf({ plan: { scenario } }: RunContext, { variant, load }: PlannedV
 /** What the result says of a server. */
 function serverFacts({ variant }: PlannedVariant, server: RunningServer): VariantRound['server'] {
   const { name, version, workers, redirections } = server;
-  return { name, version, workers, config: configOf(variant.server), redirections, ...(isStarted(server) ? {} : { atAddress: true }) };
+  return { name, version, workers, config: configOf(variant.server), redirections, ...(isStarted(server) || isHosted(server) ? {} : { atAddress: true }) };
 }
 
 /**
@@ -154,7 +157,7 @@ export async function runGroup(context: RunContext, group: Group, place: number,
   let release: (() => Promise<void>) | undefined;
   try {
     release = await endWithUs(stages.flatMap(({ planned: { variant }, server }) => (isStarted(server) && isConfigured(variant.server) ? [server.pid] : [])));
-    const alarmsOf = async ({ planned: { variant }, server }: Stage): Promise<LogAlarms> => (isStarted(server) ? alarmsIn(server.logFile, variant.server.name) : {});
+    const alarmsOf = async ({ planned: { variant }, server }: Stage): Promise<LogAlarms> => (isStarted(server) ? alarmsIn(server.logFile, variant.server.name) : isHosted(server) ? server.alarms() : {});
     const measured = await underLoad(context, group, stages, attempt, folder).catch(async (error: unknown) => {
       throw error instanceof RoundFailure ? withCrash(error, await Promise.all(stages.map(alarmsOf))) : error;
     });
@@ -268,9 +271,9 @@ async function openStage(context: RunContext, planned: PlannedVariant, folder: s
 }
 
 function serverOf(
-  { plan, tools, interrupt }: RunContext, { variant, load }: PlannedVariant, folder: string, network: Network['server'] | undefined,
+  { plan, tools, interrupt, host }: RunContext, { variant, load }: PlannedVariant, folder: string, network: Network['server'] | undefined,
 ): Promise<RunningServer> {
-  return startServer(variant.server, {
+  return (host?.start ?? startServer)(variant.server, {
     binaries: tools.servers,
     folder,
     cpus: plan.cores.serverCpus,
@@ -315,6 +318,7 @@ async function underLoad(context: RunContext, group: Group, stages: readonly Sta
   const { quotas } = throttling;
   let sampler: UsageSampler | undefined;
   let outputHung = false;
+  const hosted = await Promise.all(servers.map((server) => (isHosted(server) ? server.watch() : undefined)));
   const link = network === null ? null : sampleLink(network, group.sides[0]?.load.warmupSeconds ?? 0);
   const outcomes = await runK6({
     binary: context.tools.k6,
@@ -366,8 +370,9 @@ async function underLoad(context: RunContext, group: Group, stages: readonly Sta
   const failure = await link?.stop();
   if (failure !== undefined) asRoundFailure(failure);
   const ofLink = network === null || link === null ? null : { samples: link.samples, report: await linkReport(network) };
+  const used = await Promise.all(hosted.map((end) => end?.()));
   return stages.map((_, side): Measurement => ({
-    results: outcomes.map(({ results }) => results[side] as LoadResult), outcomes, outputHung, samples: sampler?.samplesOf(side) ?? [], quotas, recordFile: recordFileIn(folder), link: ofLink,
+    results: outcomes.map(({ results }) => results[side] as LoadResult), outcomes, outputHung, samples: withServer(sampler?.samplesOf(side) ?? [], used[side]), quotas, recordFile: recordFileIn(folder), link: ofLink,
   }));
 }
 
@@ -389,7 +394,7 @@ function phasesOf({ results, samples, link }: Measurement, { load, variant }: Pl
     const window = windowOf(result, load, index === results.length - 1);
     const { cpuSeconds, rssBytes } = usageBetween(samples, window);
     return {
-      ...result, ...expectedOf(scenario, variant), ...(isStarted(server) ? { serverCpuSeconds: cpuSeconds * shareOfLoad(result), serverRssBytes: rssBytes } : { serverCpuSeconds: null, serverRssBytes: null }),
+      ...result, ...expectedOf(scenario, variant), ...(isStarted(server) || isHosted(server) ? { serverCpuSeconds: cpuSeconds * shareOfLoad(result), serverRssBytes: rssBytes } : { serverCpuSeconds: null, serverRssBytes: null }),
       generatorCpuSeconds: result.cpuSeconds, noise: othersAreKnown ? noiseBetween(samples, window, counts) : null,
       // In a network there is one phase.
       network: link === null ? null : networkUseBetween(link.samples, link.report, window),

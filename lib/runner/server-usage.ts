@@ -119,6 +119,14 @@ export function sampleUsage(readers: UsageReaders): UsageSampler {
   };
 }
 
+/** The samples with a server's use as another host sampled it, by this machine's clock; undefined: as they are. */
+export function withServer(samples: readonly UsageSample[], theirs: readonly ServerSample[] | undefined): UsageSample[] {
+  if (theirs === undefined || theirs.length === 0) return [...samples];
+  return samples.map((sample) => ({
+    ...sample, cpuSeconds: valueAt(theirs, sample.atMs, cpuOf), rssBytes: Math.round(valueAt(theirs, sample.atMs, ({ rssBytes }) => rssBytes)),
+  }));
+}
+
 /** Those that are as far apart as without bounds: between closer ones the kernel's ticks show, which bring a task's CPU time up to date. */
 export function sparse<S extends { atMs: number }>(samples: readonly S[]): S[] {
   let lastMs = -Infinity;

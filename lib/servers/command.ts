@@ -38,7 +38,7 @@ export async function startCommand(spec: CommandServer, options: StartOptions): 
   await mkdir(options.folder, { recursive: true });
   const folder = spec.folder ?? fromCallersFolder('.');
   const binary = await programIn(folder, commandWords(spec.command, 0)[0] as string);
-  return onPort(path.basename(binary), spec.port ?? options.port, (port) => startOn(port, spec, options, { folder, binary }));
+  return onPort(path.basename(binary), spec.port ?? options.port, (at) => startOn(at, spec, options, { folder, binary }));
 }
 
 interface Place { folder: string; binary: string }
@@ -52,10 +52,9 @@ async function programIn(folder: string, program: string): Promise<string> {
   return first;
 }
 
-async function startOn(port: number, spec: CommandServer, options: StartOptions, { folder, binary }: Place): Promise<StartedServer> {
+async function startOn(at: Address, spec: CommandServer, options: StartOptions, { folder, binary }: Place): Promise<StartedServer> {
   const { signal = new AbortController().signal, readyLimitMs = usualReadyLimitMs } = options;
-  const at: Address = { address: '127.0.0.1', port };
-  const [program = '', ...args] = commandWords(spec.command, port);
+  const [program = '', ...args] = commandWords(spec.command, at.port);
   const name = path.basename(program);
   const fileLimit = fileLimitFor(name, undefined, options.connections ?? 0, hardFilesLimit());
   const logFile = path.join(path.resolve(options.folder), 'output.log');
@@ -68,7 +67,7 @@ async function startOn(port: number, spec: CommandServer, options: StartOptions,
     child = await startChild({
       before: ['prlimit', `--nofile=${fileLimit}:${fileLimit}`, '--', 'env', mark],
       command: binary, args, cpus: options.cpus, cwd: folder, stdio: ['ignore', log, log],
-      env: { ...process.env, PORT: String(port), PWD: folder, TMPDIR: scratch.temp },
+      env: { ...process.env, PORT: String(at.port), PWD: folder, TMPDIR: scratch.temp },
     });
   } catch (error) {
     scratch.remove();
@@ -93,7 +92,7 @@ async function startOn(port: number, spec: CommandServer, options: StartOptions,
   try {
     await guarded;
     const check: ReadyCheck = {
-      origin: `${spec.tls === true ? 'https' : 'http'}://${at.address}:${port}`, page: options.page, protocol: options.protocol ?? 'http/1.1',
+      origin: `${spec.tls === true ? 'https' : 'http'}://${at.address}:${at.port}`, page: options.page, protocol: options.protocol ?? 'http/1.1',
       request: options.request, tls: options.tls, anyLength: true,
     };
     answer = await whileItRuns(died, signal, async (until) => {
@@ -114,11 +113,11 @@ async function startOn(port: number, spec: CommandServer, options: StartOptions,
     if (!(error instanceof UserError)) throw error;
     // What has the port of one that has ended well, or did not come to it in time, may be its own, that could not be known.
     const isLate = performance.now() - beganAtMs >= readyLimitMs;
-    if (!endedWell && !isLate && (await portProblem(port))?.code === 'EADDRINUSE') throw new AddressInUse();
+    if (!endedWell && !isLate && (await portProblem(at))?.code === 'EADDRINUSE') throw new AddressInUse();
     throw byItself ? error : new UserError(error.message + leftAlone(family), error.exitCode);
   }
   return {
-    name, version: '', pid: child.pid, origin: `${spec.tls === true ? 'https' : 'http'}://${at.address}:${port}`, workers: options.workers, redirections: [], upstreams: [],
+    name, version: '', pid: child.pid, origin: `${spec.tls === true ? 'https' : 'http'}://${at.address}:${at.port}`, workers: options.workers, redirections: [], upstreams: [],
     answer, logFile, processes: family.all, usage: watchUsage(child.pid, undefined, family.usual), died, stop,
   };
 }

@@ -1,6 +1,6 @@
 // Starts of servers on ports that others may take before them.
 import { UserError } from '../errors.ts';
-import { freePort, portProblem } from './ports.ts';
+import { freePort, loopbackAddress, portProblem, type Address } from './ports.ts';
 
 /** Free ports to try: another process may take one between the look and the server's start. */
 const portTries = 5;
@@ -9,29 +9,29 @@ const portTries = 5;
 export class AddressInUse extends Error {}
 
 /**
- * Starts a server on a port: the one that is wanted, or a free one of 127.0.0.1, and another where somebody else took it.
+ * Starts a server on a port of an address of this machine: the one that is wanted, or a free one, and another where somebody else took it.
  * @param startOn throws AddressInUse where another process has the port
  * @throws UserError where another one has the port that is wanted, or each of those tried
  */
-export async function onPort<T>(name: string, wanted: number | undefined, startOn: (port: number) => Promise<T>): Promise<T> {
-  if (wanted !== undefined) await requirePort(name, wanted);
+export async function onPort<T>(name: string, wanted: number | undefined, startOn: (at: Address) => Promise<T>, address = loopbackAddress): Promise<T> {
+  if (wanted !== undefined) await requirePort(name, { address, port: wanted });
   for (let tries = 1; ; tries++) {
-    const port = wanted ?? await freePort();
+    const at = { address, port: wanted ?? await freePort(address) };
     try {
-      return await startOn(port);
+      return await startOn(at);
     } catch (error) {
       if (!(error instanceof AddressInUse)) throw error;
-      if (wanted !== undefined || tries === portTries) throw portInUse(port);
+      if (wanted !== undefined || tries === portTries) throw portInUse(at);
     }
   }
 }
 
-async function requirePort(name: string, port: number): Promise<void> {
-  const problem = await portProblem(port);
-  if (problem?.code === 'EADDRINUSE') throw portInUse(port);
-  if (problem !== undefined) throw new UserError(`${name} cannot listen on port ${port}: ${problem.message}`);
+async function requirePort(name: string, at: Address): Promise<void> {
+  const problem = await portProblem(at);
+  if (problem?.code === 'EADDRINUSE') throw portInUse(at);
+  if (problem !== undefined) throw new UserError(`${name} cannot listen on port ${at.port}: ${problem.message}`);
 }
 
-function portInUse(port: number): UserError {
-  return new UserError(`port ${port} of 127.0.0.1 is in use: end what listens there, or take another port`);
+function portInUse({ address, port }: Address): UserError {
+  return new UserError(`port ${port} of ${address} is in use: end what listens there, or take another port`);
 }

@@ -7,18 +7,21 @@ import { UserError } from '../errors.ts';
 /** `address`: IPv4, as 127.0.0.1. */
 export interface Address { address: string; port: number }
 
-/** A port of 127.0.0.1 on which nothing listens now. It is not reserved: whoever starts a server on it has to cope with losing it. */
-export function freePort(): Promise<number> {
-  return listenOnce(0);
+/** This machine alone reaches it. */
+export const loopbackAddress = '127.0.0.1';
+
+/** A port of this machine's address on which nothing listens now. It is not reserved: whoever starts a server on it has to cope with losing it. */
+export function freePort(address = loopbackAddress): Promise<number> {
+  return listenOnce({ address, port: 0 });
 }
 
-/** Why nothing can listen on that port of 127.0.0.1 (code EADDRINUSE, EACCES, …); undefined when a server can. */
-export function portProblem(port: number): Promise<NodeJS.ErrnoException | undefined> {
-  return listenOnce(port).then(() => undefined, (error: NodeJS.ErrnoException) => error);
+/** Why nothing can listen there (code EADDRINUSE, EACCES, …); undefined when a server can. */
+export function portProblem(at: Address): Promise<NodeJS.ErrnoException | undefined> {
+  return listenOnce(at).then(() => undefined, (error: NodeJS.ErrnoException) => error);
 }
 
-async function listenOnce(port: number): Promise<number> {
-  const server = createServer().listen(port, '127.0.0.1');
+async function listenOnce({ address: host, port }: Address): Promise<number> {
+  const server = createServer().listen(port, host);
   await once(server, 'listening');
   const address = server.address() as AddressInfo;
   await new Promise((resolve) => server.close(resolve));

@@ -38,7 +38,7 @@ export interface RunningServer {
   stop(): Promise<void>;
 }
 
-/** One that bakeoff has started. It serves on loopback, or in a network of the run's own, and is pinned to the cores it was given. */
+/** One that bakeoff has started. It serves on loopback, on the address that it was given, or in a network of the run's own, and is pinned to the cores it was given. */
 export interface StartedServer extends RunningServer {
   /** Its first process, which leads a process group. */
   pid: number;
@@ -76,11 +76,13 @@ export interface StartOptions {
   request?: Pick<LoadProfile, 'method' | 'headers' | 'body'>;
   /** What the load's client offers: the server has to take it. */
   tls?: TlsOffer | undefined;
-  /** For tests. Default: a free loopback port. */
+  /** Of this machine, where it listens. Default: 127.0.0.1; a command listens there alone. */
+  address?: string;
+  /** For tests. Default: a free port of the address. */
   port?: number;
   /** For tests. How long a command may take until it answers; default: a minute. */
   readyLimitMs?: number;
-  /** The server's side of a network of the run's own. Default: the machine's, where it listens on loopback. */
+  /** The server's side of a network of the run's own, whose address holds then. Default: the machine's. */
   network?: ServerSide;
   /** Connections that the load opens: a limit of open files that is too low for them is refused. */
   connections?: number;
@@ -102,7 +104,7 @@ export interface ServerSide {
 
 /** What only the machine and the run can say, which is laid over a config. All paths are absolute. The server's log is its standard error. */
 export interface Place {
-  /** 127.0.0.1, or the server's in a network of the run's own. */
+  /** 127.0.0.1, another one of the machine's, or the server's in a network of the run's own. */
   address: string;
   port: number;
   workers: number;
@@ -122,7 +124,7 @@ export interface Place {
 }
 
 /** Where a person's own config is to run. */
-export interface AdoptPlace extends Omit<Place, 'address' | 'docroot' | 'workers'> {
+export interface AdoptPlace extends Omit<Place, 'docroot' | 'workers'> {
   /** Server cores: what `auto` comes to. */
   cores: number;
   /** Of those that the config listens on: the one that becomes `port`. Absent: the only one. */

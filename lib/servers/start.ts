@@ -21,14 +21,11 @@ import { makeScratch, type Scratch } from './scratch.ts';
 import type { AdoptedConfig, Answer, Build, ConfiguredRunning, ServerKind, StartOptions } from './server.ts';
 import { processTree, watchUsage } from './usage.ts';
 
-/** Where it serves unless it has a network of the run's own. */
-const loopback = '127.0.0.1';
-
 /** Of one server, whose binary is known. */
 interface StartHere extends Omit<StartOptions, 'binaries'> { binary: string }
 
 /**
- * Starts a server on 127.0.0.1, or in its network, pinned to `options.cpus`, and returns once it serves the page. Where root starts
+ * Starts a server on 127.0.0.1, on the address that it is given, or in its network, pinned to `options.cpus`, and returns once it serves the page. Where root starts
  * it, it runs as nobody, or as the service's user that a person's own config names: it has no right that it needs no more. Throws
  * UserError when binary, config, port, limit of open files or answer is not right, or the signal's reason; nothing is left
  * running then.
@@ -40,14 +37,14 @@ export async function start(kind: ServerKind, spec: ConfiguredServer, { binaries
   }
   const build = await askBuild(kind.question, options.binary, options.signal);
   await mkdir(options.folder, { recursive: true });
-  if (options.network !== undefined) return startOn(options.network.port, kind, spec, options, build);
-  return onPort(spec.name, options.port, (port) => startOn(port, kind, spec, options, build));
+  if (options.network !== undefined) return startOn(options.network, kind, spec, options, build);
+  return onPort(spec.name, options.port, (at) => startOn(at, kind, spec, options, build), options.address);
 }
 
-async function startOn(port: number, kind: ServerKind, spec: ConfiguredServer, options: StartHere, build: Build): Promise<ConfiguredRunning> {
+async function startOn({ address, port }: Address, kind: ServerKind, spec: ConfiguredServer, options: StartHere, build: Build): Promise<ConfiguredRunning> {
   const { name } = spec;
   const signal = options.signal ?? new AbortController().signal;
-  const at: Address = { address: options.network?.address ?? loopback, port };
+  const at: Address = { address, port };
   const files = filesIn(kind, options);
   const fileLimit = fileLimitFor(name, spec.fileLimit, options.connections ?? 0, hardFilesLimit());
   const logStart = await stat(files.log).then(({ size }) => size, () => 0);
@@ -232,7 +229,7 @@ async function untilServing(check: ReadyCheck, { network, binary }: StartHere, a
  */
 async function explained(error: unknown, kind: ServerKind, { address, port }: Address, log: string, logStart: number, own: ((said: string) => string) | undefined): Promise<unknown> {
   if (!(error instanceof UserError)) return error;
-  if (address === loopback && (await portProblem(port))?.code === 'EADDRINUSE') return new AddressInUse();
+  if ((await portProblem({ address, port }))?.code === 'EADDRINUSE') return new AddressInUse();
   const last = (await lastLines(log, logStart)).filter((line) => kind.complaint.test(line)).at(-1);
   if (last === undefined) return error;
   // A config of one's own may listen on more ports than this one.

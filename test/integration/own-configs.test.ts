@@ -56,7 +56,7 @@ async function endsClean(server: ConfiguredRunning): Promise<void> {
 
 /** Port 80 is in use while the test runs, by whomever. */
 async function takePort80(): Promise<void> {
-  if (await portProblem(80) !== undefined) return;
+  if (await portProblem({ address: '127.0.0.1', port: 80 }) !== undefined) return;
   const other = createServer().listen(80, '127.0.0.1');
   await new Promise((resolve) => other.once('listening', resolve));
   onTestFinished(() => void other.close());

@@ -202,8 +202,9 @@ it('refuses h2 without TLS, and h2c with it', async () => {
 
 it('knows which ports are taken', async () => {
   const port = await listening(createTcpServer());
-  expect((await portProblem(port))?.code).toBe('EADDRINUSE');
-  expect(await portProblem(await freePort())).toBeUndefined();
+  const address = '127.0.0.1';
+  expect((await portProblem({ address, port }))?.code).toBe('EADDRINUSE');
+  expect(await portProblem({ address, port: await freePort() })).toBeUndefined();
   expect(listensOn(process.pid, { address: '127.0.0.1', port })).toBe(true);
   expect(listensOn(process.pid, { address: '127.0.0.1', port: await freePort() })).toBe(false);
   // Another process has no part in it.

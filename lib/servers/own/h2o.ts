@@ -224,15 +224,16 @@ function changeListen(tree: Tree, here: Here): Tree[] {
   const [port = 0] = 'ports' in address ? address.ports : [];
   const was = 'socket' in address ? address.socket : [textOf(argument(tree, 'host')), port].filter((part) => part !== undefined).join(':');
   const to = 'socket' in address ? here.moved.sockets.get(address.socket) as string : String(here.moved.ports.get(port));
-  const shown = 'socket' in address ? temporarySocket : `127.0.0.1:${to}`;
+  const host = here.moved.hostOf(Number(to));
+  const shown = 'socket' in address ? temporarySocket : `${host}:${to}`;
   const same = here.moves.get(shown);
   here.moves.set(shown, new Set([...same ?? [], was]));
   const pairs = tree.kind === 'map' ? tree.pairs : [];
   if (/^on$/i.test(textOf(argument(tree, 'proxy-protocol')) ?? '')) here.said.push('proxy-protocol: left out, load generators do not speak it');
   const kept = pairs.filter(({ key }) => !['port', 'host', 'proxy-protocol'].includes(key.toLowerCase()))
     .map((pair) => pair.key.toLowerCase() === 'ssl' ? { ...pair, value: changeTree(withoutOcsp(pair.value, here), 'ssl', here) } : pair);
-  const host = 'socket' in address ? [] : [pairOf('host', '127.0.0.1')];
-  return [{ kind: 'map', from: tree.from, pairs: [...host, pairOf('port', to), ...kept] }];
+  const hosts = 'socket' in address ? [] : [pairOf('host', host)];
+  return [{ kind: 'map', from: tree.from, pairs: [...hosts, pairOf('port', to), ...kept] }];
 }
 
 /** Whether a certificate has been revoked other machines know, and they are not asked. */

@@ -2,6 +2,7 @@
 import path from 'node:path';
 import type { RunAs } from '../../process.ts';
 import { isLoopback } from '../loopback.ts';
+import { loopbackAddress } from '../ports.ts';
 import type { AdoptPlace } from '../server.ts';
 
 /** Ports of a TCP address (several where it is a range) and its host (absent: all), or the path of a socket. */
@@ -9,8 +10,10 @@ export type Address = { ports: readonly number[]; host?: string | undefined } | 
 
 /** What of a config's own addresses has moved. */
 export interface Moved {
-  /** Ports of the config → those of 127.0.0.1 that have taken their places. */
+  /** Ports of the config → those that have taken their places. */
   ports: ReadonlyMap<number, number>;
+  /** Where one of these is: the loaded one at the place's address, the others on loopback. */
+  hostOf(port: number | undefined): string;
   /** Those of them that were reached at an address of loopback: at others' 127.0.0.1 somebody else may listen. */
   loopbackPorts: ReadonlySet<number>;
   sockets: ReadonlyMap<string, string>;
@@ -31,7 +34,7 @@ export async function moveAddresses(addresses: readonly Address[], loaded: numbe
       if (hasLoopback(address.host)) loopbackPorts.add(port);
     }
   }
-  return { ports, loopbackPorts, sockets };
+  return { ports, hostOf: (port) => (port === place.port ? place.address : loopbackAddress), loopbackPorts, sockets };
 }
 
 /** Whether who listens at that host of a listen line is reached at an address of loopback. */

@@ -40,19 +40,19 @@ export async function adoptNghttpd(file: string, place: AdoptPlace): Promise<Ado
   }
   const address = flags.find(({ name }) => name === 'address')?.value;
   const was = [address, words === undefined ? '(none there)' : String(port)].filter((part) => part !== undefined).join(':');
-  said.unshift(`port ${was} → 127.0.0.1:${place.port}`);
+  said.unshift(`port ${was} → ${place.address}:${place.port}`);
   if (tls && words?.pair === undefined) said.push('key and certificate (none there) → those of this machine');
   const pair = tls ? await keyAndCertificate(file, words, place) : [];
   const last = [String(place.port), ...pair];
   return {
-    text: `# ${file} as it runs here.\n${printFlags(kept, '')}--address=127.0.0.1  # this machine\n# Port, key and certificate.\n${last.join(' ')}\n`,
+    text: `# ${file} as it runs here.\n${printFlags(kept, '')}--address=${place.address}  # this machine\n# Port, key and certificate.\n${last.join(' ')}\n`,
     tls,
     protocol: tls ? 'h2' : 'h2c',
     hosts: [],
     upstreams: [],
     workers: nghttpdWorkers(flags),
     redirections: said,
-    args: () => [...kept.map(wordOf), '--address=127.0.0.1', ...last],
+    args: () => [...kept.map(wordOf), `--address=${place.address}`, ...last],
   };
 }
 

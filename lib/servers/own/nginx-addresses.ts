@@ -50,7 +50,7 @@ export class ListenLines {
   #targets(listen: Directive): [address: string, was: string][] {
     const address = parseAddress(listen);
     if ('socket' in address) return [[`unix:${this.#moved.sockets.get(address.socket)}`, listen.args[0] as string]];
-    return address.ports.map((port) => [`127.0.0.1:${this.#moved.ports.get(port)}`, address.ports.length > 1 ? String(port) : listen.args[0] as string]);
+    return address.ports.map((port) => [`${this.#moved.hostOf(this.#moved.ports.get(port))}:${this.#moved.ports.get(port)}`, address.ports.length > 1 ? String(port) : listen.args[0] as string]);
   }
 
   #entry(address: string): { was: Set<string>; socketWords?: string; defaultAt?: string } {

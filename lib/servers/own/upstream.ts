@@ -44,7 +44,7 @@ export function localTarget(target: string, names: ReadonlySet<string>, moved: M
   if (!isLoopback(host) || (asksResolver && /^localhost$/i.test(host))) throw new UserError(`${directive} ${leaving}`);
   const asked = Number(port ?? defaultPorts[scheme.replace('//', '')] ?? 80);
   const movedTo = moved.loopbackPorts.has(asked) ? moved.ports.get(asked) : undefined;
-  return movedTo === undefined ? { text: target, is: 'other' } : { text: `${scheme}127.0.0.1:${movedTo}${rest}`, is: 'own' };
+  return movedTo === undefined ? { text: target, is: 'other' } : { text: `${scheme}${moved.hostOf(movedTo)}:${movedTo}${rest}`, is: 'own' };
 }
 
 /** Of a target that localTarget let through, its text. */

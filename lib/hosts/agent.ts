@@ -1,0 +1,193 @@
+// bakeoff's agent on the host of the servers: it does there what lib/servers does here, for who started it over ssh. It listens
+// nowhere but for the try of the link, and when its input ends it ends all that it has started.
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { UserError } from '../errors.ts';
+import { machineClock } from '../runner/clock.ts';
+import { readEnvironment } from '../runner/environment.ts';
+import { cpusOf, readProcessors } from '../runner/processors.ts';
+import { alarmsIn } from '../runner/server-log.ts';
+import { versionsOf } from '../runner/versions.ts';
+import { endWithUs, isStarted, startServer, type StartedServer } from '../servers/index.ts';
+import { removeFolder } from '../servers/remove-folder.ts';
+import { thisMachine } from '../setup/machine.ts';
+import { projectRoot } from '../setup/paths.ts';
+import { ensureTools } from '../setup/tools.ts';
+import type { ServerSample } from '../store/index.ts';
+import { greeting, patienceMs, type Calls, type Question, type Reply } from './messages.ts';
+
+/** server-configs/, by path, put in when this file is bundled. */
+declare const shippedFiles: Readonly<Record<string, string>>;
+
+/** Of what a watched server uses. */
+const watchMs = 20;
+
+/** What one try of the link may send. */
+const mostEchoMs = 20_000;
+
+interface Hosted { server: StartedServer; release: () => Promise<void>; samples: ServerSample[]; timer?: NodeJS.Timeout }
+
+class Agent {
+  readonly #over = new AbortController();
+  readonly #servers = new Map<number, Hosted>();
+  readonly #folder: string;
+  #count = 0;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  readonly #do: { [Name in keyof Calls]: (given: Calls[Name]['given']) => Promise<Calls[Name]['answer']> | Calls[Name]['answer'] } = {
+    facts: () => {
+      const processors = readProcessors();
+      return {
+        address: ownAddress(),
+        processors: { cores: processors.cores, quota: processors.quota === Infinity ? null : processors.quota },
+        environment: readEnvironment(processors, { serverCpus: cpusOf(processors.cores), generatorCpus: [] }, {}),
+      };
+    },
+    keep: ({ files }) => {
+      const folder = path.join(this.#folder, `files-${++this.#count}`);
+      for (const { path: name, mode, base64 } of files) {
+        const file = path.join(folder, name);
+        mkdirSync(path.dirname(file), { recursive: true, mode: 0o755 });
+        writeFileSync(file, Buffer.from(base64, 'base64'), { mode });
+      }
+      return folder;
+    },
+    tools: async ({ names, mayInstall }) => {
+      const binaries = await ensureTools(names, { ...thisMachine(), mayInstall }, this.#over.signal);
+      return { binaries, versions: await versionsOf(binaries, this.#over.signal) };
+    },
+    start: async ({ spec, options }) => {
+      const id = ++this.#count;
+      const folder = path.join(this.#folder, `server-${id}`);
+      mkdirSync(folder, { mode: 0o700 });
+      const server = await startServer(spec, { ...options, folder, address: ownAddress(), signal: this.#over.signal });
+      if (!isStarted(server)) throw new UserError('only what is started can be on another host');
+      this.#servers.set(id, { server, samples: [], release: await endWithUs([server.pid]) });
+      void server.died.then((how) => say({ died: id, how }));
+      const { name, version, pid, origin, workers, redirections, upstreams, answer } = server;
+      return { id, name, version, pid, origin, workers, redirections, upstreams, answer };
+    },
+    stop: async ({ server: id }) => {
+      const hosted = this.#servers.get(id);
+      if (hosted === undefined) return null;
+      clearInterval(hosted.timer);
+      await hosted.server.stop();
+      await hosted.release();
+      this.#servers.delete(id);
+      await rm(path.join(this.#folder, `server-${id}`), { recursive: true, force: true });
+      return null;
+    },
+    watch: ({ server: id }) => {
+      const hosted = this.#hosted(id);
+      const take = (): void => void hosted.samples.push({ atMs: machineClock.monotonicMs(), ...hosted.server.usage() });
+      hosted.samples = [];
+      take();
+      hosted.timer = setInterval(take, watchMs);
+      return null;
+    },
+    watched: ({ server: id }) => {
+      const { samples, timer, server } = this.#hosted(id);
+      clearInterval(timer);
+      samples.push({ atMs: machineClock.monotonicMs(), ...server.usage() });
+      return samples;
+    },
+    alarms: ({ server: id }) => {
+      const { server } = this.#hosted(id);
+      return alarmsIn(server.logFile, server.name as Parameters<typeof alarmsIn>[1]);
+    },
+    clock: () => machineClock.monotonicMs(),
+    echo: openEcho,
+  };
+
+  #hosted(id: number): Hosted {
+    const hosted = this.#servers.get(id);
+    if (hosted === undefined) throw new Error(`there is no server ${id}`);
+    return hosted;
+  }
+
+  async answer(question: Question): Promise<void> {
+    try {
+      const answer: unknown = await this.#do[question.name](question.given as never);
+      say({ id: question.id, answer });
+    } catch (error) {
+      say({ id: question.id, problem: (error as Error).message, exitCode: error instanceof UserError ? error.exitCode : undefined });
+    }
+  }
+
+  /** Ends all that runs. */
+  async end(): Promise<void> {
+    this.#over.abort(new UserError('the agent ends'));
+    await Promise.all([...this.#servers.values()].map(async ({ server, release, timer }) => {
+      clearInterval(timer);
+      await server.stop();
+      await release();
+    }));
+    removeFolder(this.#folder);
+  }
+}
+
+function say(reply: Reply): void {
+  process.stdout.write(`${JSON.stringify(reply)}\n`);
+}
+
+/** The one that the connection to this agent came to. Throws UserError without one that servers can listen on. */
+function ownAddress(): string {
+  const address = process.env.SSH_CONNECTION?.split(' ')[2] ?? '';
+  if (/^\d+(\.\d+){3}$/.test(address)) return address;
+  throw new UserError(address === '' ? 'the connection does not say to which address it came (SSH_CONNECTION)' : `the connection came to ${address}: name an IPv4 address of the host`);
+}
+
+/** Echoes what one connection sends, for a while. Returns its port. */
+function openEcho(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer((socket) => {
+      socket.setNoDelay(true).on('error', () => undefined).pipe(socket);
+      server.close();
+      setTimeout(() => socket.destroy(), mostEchoMs).unref();
+    });
+    setTimeout(() => server.close(), mostEchoMs).unref();
+    server.once('error', reject).listen(0, ownAddress(), () => resolve((server.address() as AddressInfo).port));
+  });
+}
+
+function writeShippedFiles(): void {
+  for (const [name, base64] of Object.entries(shippedFiles)) {
+    const file = path.join(projectRoot, name);
+    mkdirSync(path.dirname(file), { recursive: true });
+    writeFileSync(file, Buffer.from(base64, 'base64'));
+  }
+}
+
+async function main(): Promise<void> {
+  for (const name of ['SIGINT', 'SIGHUP', 'SIGPIPE'] as const) process.on(name, () => undefined);
+  process.stdout.on('error', () => undefined);
+  writeShippedFiles();
+  const folder = await mkdtemp(path.join(os.tmpdir(), `bakeoff-agent-${process.pid}-`));
+  await chmod(folder, 0o755);
+  const agent = new Agent(folder);
+  const input = createInterface({ input: process.stdin });
+  let silent: NodeJS.Timeout | undefined;
+  const heard = (): void => {
+    clearTimeout(silent);
+    silent = setTimeout(() => input.close(), patienceMs);
+  };
+  heard();
+  input.on('line', (line) => {
+    heard();
+    if (line !== '') void agent.answer(JSON.parse(line) as Question);
+  });
+  process.on('SIGTERM', () => input.close());
+  process.stdout.write(`${greeting}\n`);
+  await new Promise((resolve) => input.once('close', resolve));
+  await agent.end();
+  process.exit(0);
+}
+
+await main();

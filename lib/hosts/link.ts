@@ -1,0 +1,56 @@
+// What the way to another host is like, measured over a connection to its agent's echo.
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import type { Address } from '../servers/ports.ts';
+import type { LinkFigures } from '../runner/result.ts';
+
+const roundTrips = 500;
+const connectLimitMs = 5000;
+const chunkBytes = 256 * 1024;
+/** Of sending as much as goes through, to and fro. */
+const throughputMs = 500;
+
+/** Throws the system's error where nothing answers there. */
+export async function measureLink({ address, port }: Address): Promise<LinkFigures> {
+  const socket = connect({ host: address, port, noDelay: true });
+  try {
+    await once(socket, 'connect', { signal: AbortSignal.timeout(connectLimitMs) });
+    return { roundTripMs: await roundTripTimes(socket), bytesPerSecond: await throughput(socket) };
+  } catch (error) {
+    throw (error as Error).name === 'AbortError' ? new Error(`no answer within ${connectLimitMs / 1000} s`) : error;
+  } finally {
+    socket.destroy();
+  }
+}
+
+async function roundTripTimes(socket: Socket): Promise<LinkFigures['roundTripMs']> {
+  const times: number[] = [];
+  for (let count = 0; count < roundTrips; count++) {
+    const beganMs = performance.now();
+    socket.write('.');
+    await once(socket, 'data');
+    times.push(performance.now() - beganMs);
+  }
+  times.sort((a, b) => a - b);
+  const quantile = (part: number): number => times[Math.ceil(part * roundTrips) - 1] as number;
+  return { p50: quantile(0.5), p99: quantile(0.99) };
+}
+
+/** Bytes/s of what came back, while as much is sent as goes through. */
+async function throughput(socket: Socket): Promise<number> {
+  const chunk = Buffer.alloc(chunkBytes);
+  const beganMs = performance.now();
+  let received = 0;
+  let sending = true;
+  const count = (data: Buffer): void => { received += data.length; };
+  socket.on('data', count);
+  const send = (): void => {
+    while (sending && socket.write(chunk));
+  };
+  socket.on('drain', send);
+  send();
+  await new Promise((resolve) => setTimeout(resolve, throughputMs));
+  sending = false;
+  socket.off('data', count).off('drain', send);
+  return received / ((performance.now() - beganMs) / 1000);
+}

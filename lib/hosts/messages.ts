@@ -1,0 +1,56 @@
+// What bakeoff and its agent on another host say to each other: one JSON object a line, on the agent's standard streams.
+import type { PhysicalCore } from '../runner/processors.ts';
+import type { Environment } from '../runner/result.ts';
+import type { LogAlarms } from '../runner/server-log.ts';
+import type { ServerName, ServerSpec } from '../scenario/model.ts';
+import type { RunningServer, StartedServer, StartOptions } from '../servers/index.ts';
+import type { ServerSample } from '../store/index.ts';
+
+/** What the host is. `quota`: as in Processors, null without one. */
+export interface HostFacts {
+  /** Its own, that the connection came to. */
+  address: string;
+  processors: { cores: readonly PhysicalCore[]; quota: number | null };
+  environment: Environment;
+}
+
+/** A file of a person's own, below the folder that it is in. */
+export interface SentFile { path: string; mode: number; base64: string }
+
+/** What the agent does, by name: what it is given, and what it answers. */
+export interface Calls {
+  facts: { given: null; answer: HostFacts };
+  /** Writes files below a new folder; its path. */
+  keep: { given: { files: readonly SentFile[] }; answer: string };
+  /** Finds servers, or installs them. */
+  tools: { given: { names: readonly ServerName[]; mayInstall: boolean }; answer: { binaries: Partial<Record<ServerName, string>>; versions: Record<string, string> } };
+  start: { given: { spec: ServerSpec; options: Omit<StartOptions, 'signal' | 'folder' | 'address'> }; answer: ServerThere };
+  stop: { given: { server: number }; answer: null };
+  /** From now on, what the server uses is read often. */
+  watch: { given: { server: number }; answer: null };
+  /** What was read since, by the agent's own monotonic clock. */
+  watched: { given: { server: number }; answer: ServerSample[] };
+  alarms: { given: { server: number }; answer: LogAlarms };
+  /** Of the agent's monotonic clock, in milliseconds. */
+  clock: { given: null; answer: number };
+  /** The port of an echo for one connection, which the link is tried with. */
+  echo: { given: null; answer: number };
+}
+
+/** A server that the agent has started. `id` names it to the agent. */
+export type ServerThere = Omit<RunningServer, 'died' | 'stop'> & Pick<StartedServer, 'pid'> & { id: number };
+
+/** To the agent. */
+export type Question = { [Name in keyof Calls]: { id: number; name: Name; given: Calls[Name]['given'] } }[keyof Calls];
+
+/** From the agent: what a question came to, or that a server has ended by itself. */
+export type Reply = { id: number; answer: unknown } | { id: number; problem: string; exitCode: 1 | 2 | undefined } | { died: number; how: string };
+
+/** The line that an agent begins with. */
+export const greeting = 'bakeoff-agent';
+
+/** What an agent's start prints where it has to be sent first. */
+export const wanted = 'bakeoff-agent-wanted';
+
+/** Who asks nothing for so long is gone: an ssh server does not see a connection that was cut. */
+export const patienceMs = 30_000;

@@ -1,0 +1,85 @@
+// Connections to other hosts, by the system's ssh, with the person's own configuration of it.
+import { createInterface } from 'node:readline';
+import { UserError } from '../errors.ts';
+import { startChild, type Child } from '../process.ts';
+import { commandWords } from '../scenario/load/shell-words.ts';
+import { findAll, thisMachine } from '../setup/machine.ts';
+
+/** How ssh is called, as in GIT_SSH_COMMAND: `ssh -p 2222 -i key`. */
+const sshVariable = 'BAKEOFF_SSH';
+
+/** It asks nobody, and notices within 15 s that a connection was cut. */
+const options = ['-T', '-o', 'BatchMode=yes', '-o', 'ConnectTimeout=10', '-o', 'ServerAliveInterval=5', '-o', 'ServerAliveCountMax=3'];
+
+export interface Connection {
+  /** Lines that the command there prints. */
+  onLine(listen: (line: string) => void): void;
+  write(data: string | Buffer): void;
+  /** Settles when it has ended, with one line that says how. */
+  ended: Promise<string>;
+  /** Ends the command's input, so that it ends in order, and the connection. Never throws; may be called twice. */
+  close(): Promise<void>;
+}
+
+/** [user@]host, as ssh takes it: no word that ssh would take for a flag. Throws UserError (exit code 2). */
+export function readHost(flag: string, text: string): string {
+  if (/^(?:[\w.+-]+@)?[A-Za-z0-9_][\w.:-]*$/.test(text)) return text;
+  throw new UserError(`${flag} ${text}: write it as ssh takes it, such as web1 or root@10.0.0.2`, 2);
+}
+
+/** What an ordered end may take there: servers get 5 s. */
+const closeMs = 10_000;
+
+/**
+ * Starts a command of the remote user's shell.
+ * @throws UserError where there is no ssh
+ */
+export async function connect(host: string, command: string): Promise<Connection> {
+  const [program = 'ssh', ...words] = commandWords(process.env[sshVariable] ?? 'ssh', 0);
+  if (!program.includes('/') && (await findAll(program, thisMachine())).length === 0) throw new UserError(`there is no ${program} here to reach ${host} with: install it (Debian: openssh-client), or name one in ${sshVariable}`);
+  const child = await startChild({ command: program, args: [...words, ...options, '--', host, command], stdio: ['pipe', 'pipe', 'pipe'] });
+  const { stdin, stdout, stderr } = child.process;
+  let said = '';
+  stderr?.setEncoding('utf8').on('data', (text: string) => { said = (said + text).slice(-10_000); });
+  // Who has ended no longer reads.
+  stdin?.on('error', () => undefined);
+  const lines = createInterface({ input: stdout as NonNullable<typeof stdout> });
+  const drained = new Promise((resolve) => child.process.once('close', resolve));
+  let closing: Promise<void> | undefined;
+  return {
+    onLine: (listen) => void lines.on('line', listen),
+    write: (data) => void stdin?.write(data),
+    ended: child.exited.then(async ({ code }) => {
+      await drained;
+      return explained(host, code, said);
+    }),
+    close: () => (closing ??= close(child)),
+  };
+}
+
+async function close(child: Child): Promise<void> {
+  child.process.stdin?.end();
+  const late = new Promise((resolve) => setTimeout(resolve, closeMs).unref());
+  await Promise.race([child.exited, late]);
+  await child.stop(1000).catch(() => undefined);
+}
+
+/** By what ssh says; the first that fits. */
+const reasons: readonly [RegExp, (host: string) => string][] = [
+  [/REMOTE HOST IDENTIFICATION HAS CHANGED/, (host) => `${host} has another host key than it had: somebody may be in between; if you know why, remove the old one (ssh-keygen -R HOST) and connect once by hand`],
+  [/Host key verification failed/, (host) => `the host key of ${host} is not known here: connect once by hand (ssh ${host}) and compare it`],
+  [/Could not resolve hostname/i, (host) => `there is no host ${host}: see that its name resolves`],
+  [/Permission denied/, (host) => `${host} refuses this user's keys: have ssh ${host} work without a password (ssh-copy-id)`],
+  [/Connection timed out|Operation timed out|timed out during banner/i, (host) => `${host} does not answer: see that it is up, and that no firewall is before its ssh`],
+  [/Connection refused/, (host) => `${host} refuses connections to its ssh: see that sshd runs there, and on which port (${sshVariable}="ssh -p PORT", or ~/.ssh/config)`],
+  [/No route to host|Network is unreachable/, (host) => `there is no way to ${host} from here: see to the network between`],
+  [/No space left on device/, (host) => `the disk of ${host} is full: bakeoff needs some megabytes in ~/.cache and /tmp there`],
+];
+
+/** What ssh said of its end, in one line. */
+function explained(host: string, code: number | null, said: string): string {
+  const reason = reasons.find(([words]) => words.test(said))?.[1];
+  if (reason !== undefined) return reason(host);
+  const last = said.trim().split('\n').map((line) => line.replace(/\p{Cc}/gu, ' ').trim()).filter((line) => line !== '').at(-1);
+  return `the connection to ${host} ended${code === 0 || code === null ? '' : ` with code ${code}`}${last === undefined ? '' : `: ${last}`}`;
+}
