@@ -79,6 +79,7 @@ class TestRun {
     const tools = await this.#ready(() => ensureTools(integrationTools, this.#machine, this.#signal));
     await this.#getIfThere(['chromium'], 'the tests in a browser');
     await this.#getIfThere(exampleServers, 'some of examples/any-server');
+    await this.#getIfThere(['sshd'], 'the tests with other hosts');
     return tools !== undefined;
   }
 

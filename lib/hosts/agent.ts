@@ -140,6 +140,7 @@ function say(reply: Reply): void {
 /** The one that the connection to this agent came to. Throws UserError without one that servers can listen on. */
 function ownAddress(): string {
   const address = process.env.SSH_CONNECTION?.split(' ')[2] ?? '';
+  if (address.startsWith('127.')) throw new UserError(`the connection came to ${address} there: name an address that servers can be reached at from here, or leave --server-host out where it is this machine`);
   if (/^\d+(\.\d+){3}$/.test(address)) return address;
   throw new UserError(address === '' ? 'the connection does not say to which address it came (SSH_CONNECTION)' : `the connection came to ${address}: name an IPv4 address of the host`);
 }

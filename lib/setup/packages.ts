@@ -1,7 +1,7 @@
 // Which package of which system brings a tool.
 import { find, type Machine } from './machine.ts';
 
-export type PackagedTool = 'nginx' | 'h2o' | 'nghttpd' | 'openssl' | 'influxd' | 'wrk' | 'ab' | 'h2load' | 'gcc' | 'chromium' | 'caddy' | 'lighttpd' | 'apache2' | 'haproxy';
+export type PackagedTool = 'nginx' | 'h2o' | 'nghttpd' | 'openssl' | 'influxd' | 'wrk' | 'ab' | 'h2load' | 'gcc' | 'chromium' | 'caddy' | 'lighttpd' | 'apache2' | 'haproxy' | 'sshd';
 
 interface PackageManager {
   command: string;
@@ -17,30 +17,30 @@ const packageManagers: readonly PackageManager[] = [
     packages: {
       nginx: 'nginx', h2o: 'h2o', nghttpd: 'nghttp2-server', openssl: 'openssl', influxd: 'influxdb',
       wrk: 'wrk', ab: 'apache2-utils', h2load: 'nghttp2-client', gcc: 'gcc libc6-dev', chromium: 'chromium',
-      caddy: 'caddy', lighttpd: 'lighttpd', apache2: 'apache2', haproxy: 'haproxy',
+      caddy: 'caddy', lighttpd: 'lighttpd', apache2: 'apache2', haproxy: 'haproxy', sshd: 'openssh-server',
     },
   },
   {
     command: 'dnf',
     install: 'dnf install',
-    packages: { nginx: 'nginx', nghttpd: 'nghttp2', openssl: 'openssl', wrk: 'wrk', ab: 'httpd-tools', h2load: 'nghttp2', gcc: 'gcc', chromium: 'chromium', caddy: 'caddy', lighttpd: 'lighttpd', haproxy: 'haproxy' },
+    packages: { nginx: 'nginx', nghttpd: 'nghttp2', openssl: 'openssl', wrk: 'wrk', ab: 'httpd-tools', h2load: 'nghttp2', gcc: 'gcc', chromium: 'chromium', caddy: 'caddy', lighttpd: 'lighttpd', haproxy: 'haproxy', sshd: 'openssh-server' },
   },
   {
     command: 'pacman',
     install: 'pacman -S',
-    packages: { nginx: 'nginx', openssl: 'openssl', influxd: 'influxdb', wrk: 'wrk', ab: 'apache', gcc: 'gcc', chromium: 'chromium', caddy: 'caddy', lighttpd: 'lighttpd', haproxy: 'haproxy' },
+    packages: { nginx: 'nginx', openssl: 'openssl', influxd: 'influxdb', wrk: 'wrk', ab: 'apache', gcc: 'gcc', chromium: 'chromium', caddy: 'caddy', lighttpd: 'lighttpd', haproxy: 'haproxy', sshd: 'openssh' },
   },
   {
     command: 'zypper',
     install: 'zypper install',
-    packages: { nginx: 'nginx', nghttpd: 'nghttp2', openssl: 'openssl', wrk: 'wrk', ab: 'apache2-utils', h2load: 'nghttp2', gcc: 'gcc', chromium: 'chromium', caddy: 'caddy', lighttpd: 'lighttpd', apache2: 'apache2', haproxy: 'haproxy' },
+    packages: { nginx: 'nginx', nghttpd: 'nghttp2', openssl: 'openssl', wrk: 'wrk', ab: 'apache2-utils', h2load: 'nghttp2', gcc: 'gcc', chromium: 'chromium', caddy: 'caddy', lighttpd: 'lighttpd', apache2: 'apache2', haproxy: 'haproxy', sshd: 'openssh-server' },
   },
   {
     command: 'apk',
     install: 'apk add',
     packages: {
       nginx: 'nginx', h2o: 'h2o', nghttpd: 'nghttp2', openssl: 'openssl', influxd: 'influxdb',
-      wrk: 'wrk', ab: 'apache2-utils', h2load: 'nghttp2', gcc: 'gcc musl-dev', chromium: 'chromium', caddy: 'caddy', lighttpd: 'lighttpd', haproxy: 'haproxy',
+      wrk: 'wrk', ab: 'apache2-utils', h2load: 'nghttp2', gcc: 'gcc musl-dev', chromium: 'chromium', caddy: 'caddy', lighttpd: 'lighttpd', haproxy: 'haproxy', sshd: 'openssh-server',
     },
   },
 ];
@@ -60,6 +60,7 @@ const homePages: Record<PackagedTool, string> = {
   lighttpd: 'https://www.lighttpd.net',
   apache2: 'https://httpd.apache.org',
   haproxy: 'https://www.haproxy.org',
+  sshd: 'https://www.openssh.com/portable.html',
 };
 
 /** The names of a tool's packages on a system with apt. */
