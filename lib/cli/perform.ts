@@ -88,7 +88,6 @@ async function withTools(work: Work, options: RunOptions, interrupt: Interrupt):
     interrupt.signal.throwIfAborted();
     const delaylink = await delaylinkBeside(k6);
     if (draft.variants.some(({ variant }) => networkOf(draft.scenario, variant) !== undefined)) {
-      if (host !== undefined) throw new UserError(`${draft.scenario.name} has networks of its own, which are made on one machine: leave --server-host out`, 2);
       if (delaylink === undefined) throw new UserError(`there is no delaylink beside ${k6}, which holds the networks of ${draft.scenario.name}: unset ${toolVariable('k6')} to have both built`);
       await requireNetworks(thisMachine(), thisCaller(), interrupt.signal);
     }

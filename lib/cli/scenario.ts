@@ -1,6 +1,7 @@
 // npm run scenario: lists the scenarios, or runs one and prints its table.
+import { UserError } from '../errors.ts';
 import { makePlan } from '../runner/plan.ts';
-import { findScenario, findVariants, loadScenarios } from '../scenario/catalogue.ts';
+import { findScenario, findVariants, loadScenarios, networkOf } from '../scenario/catalogue.ts';
 import { typed } from '../setup/paths.ts';
 import { onHost } from './on-host.ts';
 import { perform } from './perform.ts';
@@ -16,6 +17,9 @@ export async function scenarioCommand(args: readonly string[]): Promise<number> 
   }
   const scenario = await findScenario(options.name);
   const variants = findVariants(scenario, options.variants);
+  if (options.serverHost !== undefined && variants.some((variant) => networkOf(scenario, variant) !== undefined)) {
+    throw new UserError(`${scenario.name} has networks of its own, which are made on one machine: leave --server-host out`, 2);
+  }
   return onHost(options, scenario, (cores, host) => {
     const draft = makePlan(scenario, variants, cores, options);
     return perform({ servers: draft.variants.map(({ variant }) => variant.server), cores, host, shorterBy: ['fewer --variants'], prepare: () => Promise.resolve(draft) }, options);

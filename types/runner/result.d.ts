@@ -383,6 +383,22 @@ export interface Environment {
     /** What a person has to know of these cores before trusting the figures, a line each. Absent in older results. */
     coreNotes?: string[];
     versions: Record<string, string>;
+    /** Where the servers are, and their cores, unless on this machine. */
+    serverHost?: ServerHostFacts;
+}
+/** Another machine, and the way to it. */
+export interface ServerHostFacts extends Pick<Environment, 'cpuModel' | 'cores' | 'memoryBytes' | 'kernel' | 'os' | 'governor' | 'bootedAt' | 'bootId'>, LinkFigures {
+    /** As the person named it to ssh. */
+    name: string;
+    address: string;
+}
+/** Of a TCP connection: of one byte there and back, and of as much as goes through to and fro. */
+export interface LinkFigures {
+    roundTripMs: {
+        p50: number;
+        p99: number;
+    };
+    bytesPerSecond: number;
 }
 export interface Result {
     schema: 1;
