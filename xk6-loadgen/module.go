@@ -46,6 +46,11 @@ func (m *instance) run(options sobek.Value) (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loadgen.run: %w", err)
 	}
+	if params.segmented {
+		if err := divide(state.Options, &params.options, 1); err != nil {
+			return nil, fmt.Errorf("loadgen.run: %w", err)
+		}
+	}
 	push := m.pusherOf(state, params)
 	result, err := engine.Run(m.vu.Context(), params.options, push.second)
 	if err != nil {
@@ -62,13 +67,18 @@ func (m *instance) alternate(options sobek.Value) ([]any, error) {
 	if state == nil {
 		return nil, errors.New("loadgen.alternate: call it in the default function, not while k6 initialises")
 	}
-	params, turns, err := parseTurns(m.vu.Runtime(), options)
+	params, turns, segmented, err := parseTurns(m.vu.Runtime(), options)
 	if err != nil {
 		return nil, fmt.Errorf("loadgen.alternate: %w", err)
 	}
 	var pushers []*pusher
 	var sides []engine.Side
 	for _, side := range params {
+		if segmented {
+			if err := divide(state.Options, &side.options, len(params)); err != nil {
+				return nil, fmt.Errorf("loadgen.alternate: %w", err)
+			}
+		}
 		push := m.pusherOf(state, side)
 		pushers = append(pushers, push)
 		sides = append(sides, engine.Side{Options: side.options, Processes: side.processes, OnSecond: push.second})

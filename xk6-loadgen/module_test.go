@@ -25,6 +25,12 @@ import (
 // script runs code in a VU in which `loadgen` is the module, and returns its value and all samples.
 func script(t *testing.T, ctx context.Context, code string) (sobek.Value, []metrics.Sample, error) {
 	t.Helper()
+	return scriptWith(t, ctx, lib.Options{}, code)
+}
+
+// scriptWith is script in a k6 with these options.
+func scriptWith(t *testing.T, ctx context.Context, options lib.Options, code string) (sobek.Value, []metrics.Sample, error) {
+	t.Helper()
 	runtime := modulestest.NewRuntime(t)
 	runtime.VU.CtxField = ctx
 	instance := new(rootModule).NewModuleInstance(runtime.VU)
@@ -33,7 +39,7 @@ func script(t *testing.T, ctx context.Context, code string) (sobek.Value, []metr
 	}
 	out := make(chan metrics.SampleContainer, 1000)
 	tags := runtime.VU.InitEnv().Registry.RootTagSet().With("scenario", "a test")
-	runtime.MoveToVUContext(&lib.State{Samples: out, Tags: lib.NewVUStateTags(tags), VUIDGlobal: 3})
+	runtime.MoveToVUContext(&lib.State{Samples: out, Tags: lib.NewVUStateTags(tags), VUIDGlobal: 3, Options: options})
 	value, err := runtime.VU.Runtime().RunString(code)
 	close(out)
 	var samples []metrics.Sample

@@ -24,6 +24,8 @@ type params struct {
 	pages string
 	// processes are a side's process groups, with alternate only.
 	processes []int
+	// segmented: these are the options of several k6 together, with run only; with alternate the call's.
+	segmented bool
 }
 
 // reserved tags tell the module's own series apart, or are turned into fields by k6's outputs: a series that differs in
@@ -34,6 +36,8 @@ var known = []string{
 	"url", "urls", "pages", "protocol", "connections", "streams", "requests", "duration", "rate", "arrivals", "keepAlive", "warmup", "timeout",
 	"threads", "spin", "method", "headers", "body", "tls", "netns", "buckets", "tags",
 }
+
+var knownCall = []string{"segmented", "startAt"}
 
 var knownTLS = []string{"insecureSkipVerify", "minVersion", "maxVersion", "ciphers", "curves", "serverName"}
 
@@ -46,7 +50,7 @@ func defaults() engine.Options {
 
 // parseParams turns the script's object into params. Its errors name the option.
 func parseParams(rt *sobek.Runtime, value sobek.Value) (params, error) {
-	return parseLoad(rt, value, known)
+	return parseLoad(rt, value, slices.Concat(known, knownCall))
 }
 
 func parseLoad(rt *sobek.Runtime, value sobek.Value, known []string) (params, error) {
@@ -111,12 +115,12 @@ func eachOption(value sobek.Value, known []string, set func(key string, v sobek.
 }
 
 var (
-	knownTurns = []string{"sides", "slice", "seed"}
+	knownTurns = append([]string{"sides", "slice", "seed"}, knownCall...)
 	knownSide  = append(slices.Clone(known), "processes")
 )
 
 // parseTurns reads the options of alternate: those of each side, and how the sides take turns. Its errors name the side.
-func parseTurns(rt *sobek.Runtime, value sobek.Value) (sides []params, turns engine.Turns, err error) {
+func parseTurns(rt *sobek.Runtime, value sobek.Value) (sides []params, turns engine.Turns, segmented bool, err error) {
 	turns.Slice = 10 * time.Millisecond
 	err = eachOption(value, knownTurns, func(key string, v sobek.Value) (err error) {
 		switch key {
@@ -138,10 +142,25 @@ func parseTurns(rt *sobek.Runtime, value sobek.Value) (sides []params, turns eng
 			var n int
 			n, err = count(key, v)
 			turns.Seed = uint64(n)
+		default:
+			err = setCall(key, v, &segmented, &turns.StartAt)
 		}
 		return err
 	})
-	return sides, turns, err
+	return sides, turns, segmented, err
+}
+
+// setCall reads the options that a call of either function has for all of its loads.
+func setCall(key string, v sobek.Value, segmented *bool, startAt *time.Time) (err error) {
+	switch key {
+	case "segmented":
+		*segmented, err = boolean(key, v)
+	case "startAt":
+		var milliseconds int
+		milliseconds, err = count(key, v)
+		*startAt = time.UnixMilli(int64(milliseconds))
+	}
+	return err
 }
 
 func (p *params) set(rt *sobek.Runtime, key string, v sobek.Value) (err error) {
@@ -227,6 +246,8 @@ func (p *params) set(rt *sobek.Runtime, key string, v sobek.Value) (err error) {
 		}
 	case "processes":
 		p.processes, err = counts(rt, key, v)
+	default:
+		err = setCall(key, v, &p.segmented, &o.StartAt)
 	}
 	return err
 }

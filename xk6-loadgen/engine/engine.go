@@ -8,6 +8,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"sync"
 	"time"
@@ -127,14 +128,24 @@ func start(ctx context.Context, runs []*run, turns func()) ([]Result, error) {
 	}
 	// One run's loops are at work at a time.
 	defer reserveProcessors(threads)()
-	if err := prepare(append(settlers(runs), runs...)); err != nil {
+	all := append(settlers(runs), runs...)
+	if err := prepare(all); err != nil {
 		return nil, err
 	}
-	defer context.AfterFunc(ctx, func() {
+	stop := func() {
 		for _, r := range runs {
 			r.shared.stop.Store(true)
 		}
-	})()
+	}
+	defer context.AfterFunc(ctx, stop)()
+	if err := awaitStart(ctx, runs[0].plan.StartAt); err != nil {
+		dismiss(all)
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		// Now: no request leaves.
+		stop()
+	}
 	results := make([]Result, len(runs))
 	var collectors sync.WaitGroup
 	for i, r := range runs {
@@ -182,11 +193,42 @@ func prepare(runs []*run) (err error) {
 		}
 	}
 	if err != nil {
-		for _, l := range all {
+		dismiss(runs)
+	}
+	return err
+}
+
+// dismiss ends loops that have not begun.
+func dismiss(runs []*run) {
+	for _, r := range runs {
+		for _, l := range r.loops {
 			close(l.resume)
 		}
 	}
-	return err
+}
+
+// furthestStart is how far ahead a load may begin: further is a clock that is wrong, or another unit.
+const furthestStart = time.Minute
+
+// awaitStart waits until it is that late, or ctx ends; zero: not at all.
+func awaitStart(ctx context.Context, at time.Time) error {
+	if at.IsZero() {
+		return nil
+	}
+	wait := time.Until(at)
+	switch {
+	case wait < 0:
+		return fmt.Errorf("startAt: began %.3g s too late: set it further ahead", -wait.Seconds())
+	case wait > furthestStart:
+		return fmt.Errorf("startAt: is %.3g s ahead, and may be %s: set it nearer, and the clocks right", wait.Seconds(), furthestStart)
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return nil
 }
 
 // makeLoops makes the run's loops, and what they share.

@@ -192,7 +192,7 @@ func newLoop(p *plan, s *shared, number int) (*loop, error) {
 	l.chunk = min(longestChunk, max(1, p.Requests/int64(16*p.Threads)))
 	if p.Rate > 0 {
 		l.sendDelays, l.waits, l.idle = newRecorder(), newRecorder(), newConnRing(connections)
-		l.schedule = schedule{rate: p.Rate, offset: int64(number), step: int64(p.Threads), poisson: p.Arrivals == PoissonArrivals, seed: p.seed}
+		l.schedule = newSchedule(p, number)
 	}
 	l.current = &interval{loop: l, latency: newRecorder()}
 	l.spare <- &interval{loop: l, latency: newRecorder()}

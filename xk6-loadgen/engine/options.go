@@ -62,6 +62,12 @@ type Options struct {
 	Rate float64
 	// Arrivals of a rate.
 	Arrivals Arrivals
+	// Stripe is this process's part of what several make together: which of the requests of Rate, which is that of all, are made
+	// here. All else is this process's own. The order of the URLs is another one in each.
+	Stripe Stripe
+	// StartAt is when the load begins on the wall clock, at most a minute ahead; zero: at once. A ctx that ends before is none
+	// under load: the result is empty.
+	StartAt time.Time
 	// seed of what is drawn: arrivals, and the order of the URLs.
 	seed uint64
 	// Warmup comes before the measured window; what ends in it is in no figure but Result.WarmupRequests.
@@ -156,7 +162,7 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 	if o.Weights == nil {
 		o.Weights = slices.Repeat([]int{1}, len(urls))
 	}
-	p.order = orderOf(o.Weights, o.seed)
+	p.order = orderOf(o.Weights, o.seed+uint64(o.Stripe.number(0))<<32)
 	switch isTLS := first.Scheme == "https"; {
 	case isTLS && o.Protocol == H2C:
 		return nil, errors.New("protocol: h2c is HTTP/2 without TLS; use h2 with an https:// address")

@@ -2,50 +2,74 @@ package engine
 
 import "math/rand/v2"
 
-// schedule says when attempts of the open model are due on one loop: all loops share the rate, and take turns. Times are
-// counted from the phase's start, so that no error adds up. In the closed model it is empty.
+// schedule says when attempts of the open model are due on one loop: all loops share the rate, those of other processes too, and
+// take turns. Times are counted from the phase's start, so that no error adds up. In the closed model it is empty.
 type schedule struct {
-	// rate is requests/s of all loops; this one has the attempts offset, offset+step, offset+2·step …
+	// rate is requests/s of all loops of all processes. Of these requests the process has those of its stripe, and the loop of
+	// these again offset, offset+step, offset+2·step …
 	rate         float64
+	stripe       Stripe
 	offset, step int64
 	start        int64
 	taken        int64
-	// poisson: arrivals are those of a Poisson process, drawn anew in each phase by random, next being due next; else evenly
-	// spread. Several such processes make one of the sum of their rates, so that each loop draws its own.
-	poisson bool
-	seed    uint64
-	phase   uint64
-	random  *rand.Rand
-	next    int64
+	// next is when the next attempt is due.
+	next int64
+	// poisson: arrivals are those of a Poisson process, drawn anew in each phase by random, as many as drawn so far; else evenly
+	// spread. Who has a part of one draws all of it.
+	poisson      bool
+	seed, stream uint64
+	phase        uint64
+	random       *rand.Rand
+	drawn        int64
+}
+
+func newSchedule(p *plan, loop int) schedule {
+	s := schedule{
+		rate: p.Rate, stripe: p.Stripe, offset: int64(loop), step: int64(p.Threads), poisson: p.Arrivals == PoissonArrivals, seed: p.seed,
+	}
+	if s.poisson && s.stripe.isWhole() {
+		// Several such processes make one of the sum of their rates: a loop draws its own, and no other's.
+		s.rate, s.offset, s.step, s.stream = p.Rate/float64(p.Threads), 0, 1, uint64(loop)
+	}
+	return s
 }
 
 // begin starts a phase.
 func (s *schedule) begin(now int64) {
-	s.start, s.taken = now, 0
+	s.start, s.taken, s.drawn = now, 0, 0
 	if s.poisson {
 		// By the phase, not by what the one before it has used up: all sides of a run have the same arrivals.
 		s.phase++
-		s.random, s.next = rand.New(rand.NewPCG(s.seed+s.phase<<32, uint64(s.offset)+1)), now
-		s.draw()
+		s.random, s.next = rand.New(rand.NewPCG(s.seed+s.phase<<32, s.stream+1)), now
 	}
+	s.advance()
 }
 
-func (s *schedule) draw() {
-	s.next += int64(min(s.random.ExpFloat64()*float64(s.step)*1e9/s.rate, float64(never)))
-	s.next = min(s.next, never)
+// advance finds when the attempt is due that is next.
+func (s *schedule) advance() {
+	switch {
+	case s.rate == 0:
+	case s.poisson:
+		for last := s.number(s.taken); s.drawn <= last; s.drawn++ {
+			s.next += int64(min(s.random.ExpFloat64()*1e9/s.rate, float64(never-s.next)))
+		}
+	default:
+		s.next = s.dueAt(s.taken)
+	}
 }
 
 // take hands out the attempt that is due next.
 func (s *schedule) take() {
 	s.taken++
-	if s.poisson {
-		s.draw()
-	}
+	s.advance()
 }
+
+// number is that of an attempt, counted from 0 on this loop, among those of all loops.
+func (s *schedule) number(attempt int64) int64 { return s.stripe.number(s.offset + attempt*s.step) }
 
 // dueAt is when the attempt with this number is due, counted from 0 on this loop, of those that are evenly spread.
 func (s *schedule) dueAt(attempt int64) int64 {
-	after := float64(s.offset+attempt*s.step) * 1e9 / s.rate
+	after := float64(s.number(attempt)) * 1e9 / s.rate
 	if after >= float64(never) {
 		return never
 	}
@@ -53,17 +77,12 @@ func (s *schedule) dueAt(attempt int64) int64 {
 }
 
 // nextDue is when the next attempt is due.
-func (s *schedule) nextDue() int64 {
-	if s.poisson {
-		return s.next
-	}
-	return s.dueAt(s.taken)
-}
+func (s *schedule) nextDue() int64 { return s.next }
 
 // dueBefore is how many attempts were due before this time, of those that are evenly spread; never less than were taken.
 func (s *schedule) dueBefore(now int64) int64 {
 	// The first guess is off by one at most, by rounding.
-	n := max(s.taken, int64(float64(now-s.start)*s.rate/1e9-float64(s.offset))/s.step)
+	n := max(s.taken, (s.stripe.before(int64(float64(now-s.start)*s.rate/1e9))-s.offset)/s.step)
 	for n > s.taken && s.dueAt(n-1) >= now {
 		n--
 	}
@@ -85,7 +104,7 @@ func (s *schedule) missed(before, most int64, call func(due, count int64)) (n in
 		for ; n < most && s.next < before; n++ {
 			if n == mostMissed {
 				// As many as are to be expected.
-				rest := min(most-n, 1+int64(float64(before-s.next)*s.rate/1e9/float64(s.step)))
+				rest := min(most-n, 1+int64(float64(before-s.next)*s.rate*s.stripe.share()/1e9/float64(s.step)))
 				call(s.next, rest)
 				s.taken += rest
 				return n + rest
@@ -101,6 +120,7 @@ func (s *schedule) missed(before, most int64, call func(due, count int64)) (n in
 		call(s.dueAt(s.taken+i), min(stride, n-i))
 	}
 	s.taken += n
+	s.advance()
 	return n
 }
 

@@ -38,6 +38,8 @@ type Turns struct {
 	Slice time.Duration
 	// Seed of what is drawn, arrivals included.
 	Seed uint64
+	// StartAt is when the first turn begins, whatever the sides' options say; zero: at once.
+	StartAt time.Time
 }
 
 // turn is what the loops of a run know of its turns. It is written between two of them only, while none of the loops runs.
@@ -79,7 +81,7 @@ func Alternate(ctx context.Context, sides []Side, turns Turns) ([]Result, error)
 	}()
 	for i, side := range sides {
 		// The same arrivals for all sides: what differs is how they are met.
-		side.seed = turns.Seed
+		side.seed, side.StartAt = turns.Seed, turns.StartAt
 		p, err := newPlan(ctx, side.Options)
 		if err != nil {
 			return nil, fmt.Errorf("sides[%d].%w", i, err)
