@@ -4,25 +4,37 @@ import { extent, mean, total } from './statistics.ts';
 
 /** Of all values of these together. Percentiles are within 0.1 %, as theirs; the rest is exact, but for `withinSd`, which is counted from the histogram. */
 export function mergedLatency(parts: readonly LatencyDistribution[]): LatencyFigures {
-  const counted = parts.map((part) => ({ part, n: valuesIn(part) })).filter(({ n }) => n > 0);
-  const n = total(counted, (one) => one.n);
-  const [first] = counted;
-  if (first !== undefined && counted.length === 1) return figuresOf(first.part);
-  if (n === 0) return { min: 0, mean: 0, sd: 0, withinSd: 0, max: 0, p50: 0, p75: 0, p90: 0, p95: 0, p99: 0, p999: 0 };
-  const [min] = extent(counted.map(({ part }) => part.min));
-  const [, max] = extent(counted.map(({ part }) => part.max));
-  const middle = total(counted, (one) => one.n * one.part.mean) / n;
-  // What the parts' values have about their own means, and what these have about the mean of all.
-  const squares = total(counted, (one) => (one.n - 1) * one.part.sd ** 2 + one.n * (one.part.mean - middle) ** 2);
-  const sd = n === 1 ? 0 : Math.sqrt(squares / (n - 1));
-  const bars = mergedBars(counted.map(({ part }) => part.histogram));
-  const at = (quantile: number): number => Math.min(max, Math.max(min, quantileOf(bars, quantile)));
-  const within = total(bars.filter(([atMostMs]) => atMostMs >= middle - sd && atMostMs <= middle + sd), ([, count]) => count);
-  return { min, mean: middle, sd, withinSd: within / n, max, p50: at(0.5), p75: at(0.75), p90: at(0.9), p95: at(0.95), p99: at(0.99), p999: at(0.999) };
+  const { histogram: _, ...figures } = mergedDistribution(parts);
+  return figures;
 }
 
-function figuresOf({ histogram: _, ...figures }: LatencyDistribution): LatencyFigures {
-  return figures;
+/** The same, with the histogram of all. */
+export function mergedDistribution(parts: readonly LatencyDistribution[]): LatencyDistribution {
+  const counted = parts.map((part) => ({ part, n: valuesIn(part) })).filter(({ n }) => n > 0);
+  const [first] = counted;
+  if (first === undefined) return { min: 0, mean: 0, sd: 0, withinSd: 0, max: 0, p50: 0, p75: 0, p90: 0, p95: 0, p99: 0, p999: 0, histogram: [] };
+  if (counted.length === 1) return first.part;
+  const { min, mean: middle, sd, max } = pooledDistribution(counted);
+  const histogram = mergedBars(counted.map(({ part }) => part.histogram));
+  const at = (quantile: number): number => Math.min(max, Math.max(min, quantileOf(histogram, quantile)));
+  const within = total(histogram.filter(([atMostMs]) => atMostMs >= middle - sd && atMostMs <= middle + sd), ([, count]) => count);
+  return {
+    min, mean: middle, sd, withinSd: within / total(counted, ({ n }) => n), max,
+    p50: at(0.5), p75: at(0.75), p90: at(0.9), p95: at(0.95), p99: at(0.99), p999: at(0.999), histogram,
+  };
+}
+
+/** Of all values together, where each part is of `n` of them: exact, but for `withinSd`, which is theirs on average. @param counted at least one */
+export function pooledDistribution(counted: readonly { part: Distribution; n: number }[]): Distribution {
+  const n = total(counted, (one) => one.n);
+  const average = (of: (part: Distribution) => number): number => total(counted, (one) => one.n * of(one.part)) / n;
+  const middle = average((part) => part.mean);
+  // What the parts' values have about their own means, and what these have about the mean of all.
+  const squares = total(counted, (one) => (one.n - 1) * one.part.sd ** 2 + one.n * (one.part.mean - middle) ** 2);
+  return {
+    min: extent(counted.map(({ part }) => part.min))[0], mean: middle, sd: n === 1 ? 0 : Math.sqrt(squares / (n - 1)),
+    withinSd: average((part) => part.withinSd), max: extent(counted.map(({ part }) => part.max))[1],
+  };
 }
 
 /** How many values it is of. */

@@ -86,8 +86,21 @@ export interface SideOptions extends LoadOptions {
   processes?: readonly number[];
 }
 
+/** Options that a call of either function has for all of its loads. */
+export interface CallOptions {
+  /**
+   * true: the options are those of all the k6 that run this script together, and this one makes its part of them, by its
+   * `--execution-segment` and `--execution-segment-sequence`: of `connections`, `requests` and a `rate`, whose requests together are
+   * due as those of one k6. All else is each one's own. It is to be called by one VU of each k6. Default: false, the load is this
+   * call's own: k6 divides the VUs that call, so that a script that scales by them must not do it twice.
+   */
+  segmented?: boolean;
+  /** When the load begins, milliseconds since 1970 (as Date.now()): at most a minute ahead, and not yet over. Default: at once. */
+  startAt?: number;
+}
+
 /** Options of `loadgen.alternate`. A side's times run in its own turns only. More than one side wants Linux 5.11 or newer. */
-export interface AlternateOptions {
+export interface AlternateOptions extends CallOptions {
   /** One that is alone has one turn without end. */
   sides: readonly SideOptions[];
   /** The mean length of a turn, '1ms' to '10s'; each is 75 to 125 % of it. n sides: n turns should stay well below 200 ms, TCP's shortest retransmission. Default: '10ms'. */
@@ -113,6 +126,10 @@ export interface LoadPlan {
   pageFiles?: readonly (string | null)[];
   /** Between two phases. */
   pauseSeconds?: number;
+  /** How many k6 make the load together, each its segment. Absent: 1. */
+  instances?: number;
+  /** When the first phase begins, milliseconds since 1970. Absent: at once. */
+  startAtMs?: number;
   /** The one phase is a step, and there are as many as the search takes, each side at a rate of its own. */
   search?: SearchPlan;
 }

@@ -1,11 +1,12 @@
 // The k6 script: runs the phases of a load plan, or searches for the rates of one, and prints what each came to. Compiled to one file, script.js, which is
 // kept with the results and can be run by hand, as its first lines say.
 import { sleep } from 'k6';
+import exec from 'k6/execution';
 import type { Options } from 'k6/options';
 import loadgen from 'k6/x/loadgen';
 import { responsesNeeded } from '../analysis/metric.ts';
 import {
-  loadOverLine, loadPlanVariable, phaseBeginsPrefix, phaseLinePrefix, type AlternateOptions, type LoadPlan, type PhaseOutcome, type SearchPlan, type SideOptions,
+  loadOverLine, loadPlanVariable, phaseBeginsPrefix, phaseLinePrefix, type AlternateOptions, type CallOptions, type LoadPlan, type PhaseOutcome, type SearchPlan, type SideOptions,
 } from './load-plan.ts';
 import { searchSides } from './limit-search.ts';
 import { mostSteps } from './rate-search.ts';
@@ -16,18 +17,21 @@ declare const __ENV: Record<string, string | undefined>;
 const enough = 1.5;
 
 const plan = readPlan();
+const { instances = 1, startAtMs } = plan;
 
 /** Those of the plan, with all pages. Files can be opened now only. */
 const phases = plan.phases.map(withPages);
 
 export const options: Options = {
   scenarios: {
-    [plan.scenario]: { executor: 'per-vu-iterations', vus: 1, iterations: 1, maxDuration: `${plan.maxDurationSeconds}s`, gracefulStop: '0s' },
+    // One VU for each k6.
+    [plan.scenario]: { executor: 'per-vu-iterations', vus: instances, iterations: 1, maxDuration: `${plan.maxDurationSeconds}s`, gracefulStop: '0s' },
   },
   tags: { ...plan.tags },
 };
 
 export default function runPlan(): void {
+  requireSegments();
   const [first] = phases;
   if (plan.search !== undefined && first !== undefined) searchRates(plan.search, first);
   else runPhases();
@@ -39,8 +43,15 @@ function runPhases(): void {
   for (const [index, phase] of phases.entries()) {
     if (index > 0 && pauseSeconds > 0) sleep(pauseSeconds);
     console.log(phaseBeginsPrefix);
-    tell({ results: loadgen.alternate(phase) });
+    const call: CallOptions = { segmented: instances > 1, ...(index === 0 && startAtMs !== undefined ? { startAt: startAtMs } : {}) };
+    tell({ results: loadgen.alternate({ ...phase, ...call }) });
   }
+}
+
+/** A k6 that makes another part than the others count on would leave some of the load out, or make it twice. */
+function requireSegments(): void {
+  const segments = (exec.test.options.executionSegmentSequence ?? '0,1').split(',').length - 1;
+  if (segments !== instances) throw new Error(`the load is divided among ${instances} k6, and the execution segments of this one among ${segments}: give --execution-segment and --execution-segment-sequence for ${instances}`);
 }
 
 function searchRates({ within, from, expected, stepSeconds }: SearchPlan, phase: AlternateOptions): void {

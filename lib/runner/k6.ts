@@ -21,6 +21,8 @@ export interface K6Options {
   /** As in ChildOptions. */
   before?: readonly string[] | undefined;
   loadPlan: LoadPlan;
+  /** What k6 gets beside, e.g. instanceArguments; what it names has it from here. */
+  more?: readonly string[];
   /** The store's output: values of --out, and environment variables; null without a store. */
   output: { out: readonly string[]; env: Readonly<Record<string, string>> } | null;
 }
@@ -137,6 +139,7 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
       ...(options.output?.out ?? []).flatMap((out) => ['--out', out]),
       // No REST API: two k6 at a time would want the same port.
       '--address', '',
+      ...(options.more ?? []),
       options.script,
     ],
     cpus: options.cpus,

@@ -1,0 +1,147 @@
+// One load made by several generators, each a k6 with its execution segment: what each is started with, and what they came to as one.
+import { mergedDistribution, pooledDistribution } from '../analysis/merged.ts';
+import { responsesOf, summed } from '../analysis/phases.ts';
+import { extent, total } from '../analysis/statistics.ts';
+import { UserError } from '../errors.ts';
+import type { LoadPlan, PhaseOutcome } from '../k6/load-plan.ts';
+import { LoadFailure } from './k6.ts';
+import type { Distribution, LatencyDistribution, LoadResult } from './result.ts';
+
+/** Further apart, in milliseconds, and for that long it was the load of some of them. */
+const mostApartMs = 100;
+
+/** How long before they begin the generators may be told when, in seconds: what the engine takes. */
+const longestWaitSeconds = 60;
+
+/**
+ * What k6 gets of one of several instances, as k6-operator writes it: its segment and all of them, none where it is alone, and its tag.
+ * @param instance from 1
+ */
+export function instanceArguments(instance: number, instances: number): string[] {
+  const end = (place: number): string => (place === 0 ? '0' : place === instances ? '1' : `${place}/${instances}`);
+  const ends = Array.from({ length: instances + 1 }, (_, place) => end(place));
+  const segments = instances === 1 ? [] : [`--execution-segment=${end(instance - 1)}:${end(instance)}`, `--execution-segment-sequence=${ends.join(',')}`];
+  return [...segments, '--tag', `instance_id=${instance}`];
+}
+
+/**
+ * The plan of a load that so many instances make together, each with this plan and its own arguments.
+ * @param startAtMs when they begin, milliseconds since 1970, by each one's clock
+ * @throws UserError for a load that cannot be divided among so many
+ */
+export function dividedPlan(plan: LoadPlan, instances: number, startAtMs: number): LoadPlan {
+  if (instances > 1) requireDivisible(plan, instances);
+  return { ...plan, instances, startAtMs, maxDurationSeconds: plan.maxDurationSeconds + longestWaitSeconds };
+}
+
+function requireDivisible({ phases, search }: LoadPlan, instances: number): void {
+  const one = `${instances} generators: `;
+  if (search !== undefined) throw new UserError(`${one}a search for a rate is one generator's: leave --within out, or take one generator`, 2);
+  if (phases.length > 1) throw new UserError(`${one}only the first of ${phases.length} load phases would begin at an agreed time: take one generator, or another scenario`, 2);
+  for (const { connections = 1, requests = Infinity, threads = 1 } of phases.flatMap(({ sides }) => sides)) {
+    const least = instances * threads;
+    if (connections < least) throw new UserError(`${one}${connections} connections cannot be divided among them${threads === 1 ? '' : ` with ${threads} threads each`}: give at least ${least}`, 2);
+    if (requests < instances) throw new UserError(`${one}${requests} requests cannot be divided among them: give at least ${instances}`, 2);
+  }
+}
+
+/** How an instance ended: with what its phases came to, or a line that says what came instead. */
+export type InstanceEnd = { phases: readonly PhaseOutcome[] } | { failure: string };
+
+/**
+ * What the instances of a divided plan came to, as if one had made it all: of each phase and side the results together, see mergeResults.
+ * @param ends in the order of the instances
+ * @throws LoadFailure when the share of one is missing, or they did not make one load: begun too far apart, or of different servers
+ */
+export function mergeInstances(ends: readonly InstanceEnd[], plan: LoadPlan): PhaseOutcome[] {
+  const missing = ends.flatMap((end, index) => {
+    const failure = 'failure' in end ? end.failure : end.phases.length < plan.phases.length ? `ended after ${end.phases.length} of ${plan.phases.length} phases` : undefined;
+    return failure === undefined ? [] : [`generator ${index + 1} of ${ends.length}: ${failure}: its share is missing`];
+  });
+  if (missing.length > 0) throw new LoadFailure(missing.join('; '));
+  const whole = ends.flatMap((end) => ('phases' in end ? [end.phases] : []));
+  return plan.phases.map(({ sides }, phase) => ({
+    results: sides.map(({ connections = 1, threads = 1 }, side) => (
+      mergeResults(whole.map((phases) => phases[phase]?.results[side] as LoadResult), connections, threads)
+    )),
+  }));
+}
+
+/** Of n things, evenly: as k6 divides them among equal segments. */
+function shareOf(n: number, parts: number, part: number): number {
+  return Math.floor(n / parts) + (part < n % parts ? 1 : 0);
+}
+
+/**
+ * One result of those of all instances.
+ *
+ * - Counts, bytes and CPU seconds are sums: `requests`, `warmupRequests`, `responses`, `errors`, `errorCauses`, `inFlight`, `hung` (each by
+ *   the p99.9 of its own instance), `unsent`, `settling`, `bytes`, `buckets`, `cpuSeconds`.
+ * - `seconds` is the longest window: all begin together, so that is all of the time; `rps` all responses in it. With a duration all are as long.
+ * - `latencyMs`, `connectMs`, `firstByteMs`, `sendDelayMs` are those of all values, by the histograms together.
+ * - `perConnectionRps`, `perThreadRps` are those of all connections, and of all threads' samples, which each has every 100 ms; `withinSd` is
+ *   the instances' on average.
+ * - `longestGapMs` is the shortest of theirs: while nobody had a response each had none. What one alone did not see was its own.
+ * - `startedAt` and `endedAt` are the first begin and the last end, and so is `monotonicMs`: of instances on one machine. Of others it means
+ *   nothing until it has been set to this machine's clock.
+ * - `errorExample` is the first that there is, `maxConcurrentStreams` the least that is named.
+ * - `tls` has to be the same for all: else they do not load the same server alike.
+ *
+ * @param connections and threads: of all instances, and of each
+ */
+function mergeResults(results: readonly LoadResult[], connections: number, threads: number): LoadResult {
+  const [first] = results as [LoadResult, ...LoadResult[]];
+  if (results.length === 1) return first;
+  requireTogether(results);
+  const sum = (of: (result: LoadResult) => number): number => total(results, of);
+  const merged = (of: (result: LoadResult) => LatencyDistribution): LatencyDistribution => mergedDistribution(results.map(of));
+  const pooled = (of: (result: LoadResult) => Distribution, n: (index: number) => number): Distribution => pooledDistribution(results.map((result, index) => ({ part: of(result), n: n(index) })));
+  const seconds = Math.max(...results.map((result) => result.seconds));
+  const sorted = (of: (result: LoadResult) => string): string[] => results.map(of).sort((a, b) => Date.parse(a) - Date.parse(b));
+  const limits = results.flatMap(({ maxConcurrentStreams }) => maxConcurrentStreams ?? []);
+  return {
+    requests: sum((result) => result.requests),
+    warmupRequests: sum((result) => result.warmupRequests),
+    seconds,
+    rps: seconds === 0 ? 0 : sum(responsesOf) / seconds,
+    responses: summed(results.map((result) => result.responses)),
+    errors: summed(results.map((result) => result.errors)),
+    errorCauses: summed(results.map((result) => result.errorCauses)),
+    errorExample: results.map((result) => result.errorExample ?? '').find((example) => example !== '') ?? '',
+    inFlight: sum((result) => result.inFlight),
+    hung: sum((result) => result.hung),
+    longestGapMs: Math.min(...results.map((result) => result.longestGapMs)),
+    unsent: sum((result) => result.unsent),
+    settling: sum((result) => result.settling ?? 0),
+    bytes: summed(results.map((result) => result.bytes)),
+    latencyMs: merged((result) => result.latencyMs),
+    connectMs: merged((result) => result.connectMs),
+    firstByteMs: merged((result) => result.firstByteMs),
+    sendDelayMs: merged((result) => result.sendDelayMs),
+    perConnectionRps: pooled((result) => result.perConnectionRps, (index) => shareOf(connections, results.length, index)),
+    perThreadRps: pooled((result) => result.perThreadRps, (index) => threads * Math.max(1, Math.round(10 * (results[index] as LoadResult).seconds))),
+    buckets: first.buckets.map((bucket, index) => ({ ...bucket, count: sum((result) => result.buckets[index]?.count ?? 0) })),
+    tls: sameTls(results),
+    maxConcurrentStreams: limits.length === 0 ? null : Math.min(...limits),
+    startedAt: sorted((result) => result.startedAt)[0] as string,
+    endedAt: sorted((result) => result.endedAt).at(-1) as string,
+    monotonicMs: [extent(results.map((result) => result.monotonicMs[0]))[0], extent(results.map((result) => result.monotonicMs[1]))[1]],
+    cpuSeconds: sum((result) => result.cpuSeconds),
+  };
+}
+
+function requireTogether(results: readonly LoadResult[]): void {
+  const begins = results.map(({ startedAt }) => Date.parse(startedAt));
+  const [from, to] = extent(begins);
+  if (to - from <= mostApartMs) return;
+  throw new LoadFailure(`generator ${begins.indexOf(to) + 1} of ${results.length} began ${Math.round(to - from)} ms after generator ${begins.indexOf(from) + 1}, and may ${mostApartMs} ms: they did not make one load`);
+}
+
+/** Who has completed no handshake says nothing. */
+function sameTls(results: readonly LoadResult[]): LoadResult['tls'] {
+  const told = results.flatMap(({ tls }, index) => (tls === null ? [] : [{ tls, index, words: `${tls.version}, ${tls.cipher}, ${tls.keyExchange}` }]));
+  const [first] = told;
+  const other = told.find(({ words }) => words !== first?.words);
+  if (first === undefined || other === undefined) return first?.tls ?? null;
+  throw new LoadFailure(`generator ${first.index + 1} of ${results.length} and the server agreed to TLS of ${first.words}, generator ${other.index + 1} to ${other.words}: they do not load the same server alike; name ciphers and curves, or make the generators alike`);
+}

@@ -1,0 +1,134 @@
+// One load of several k6, started and released as k6-operator does: together it is that of one.
+import { mkdtemp, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { phaseBeginsPrefix, type LoadOptions, type LoadPlan } from '../../lib/k6/load-plan.ts';
+import { dividedPlan, instanceArguments, mergeInstances, type InstanceEnd } from '../../lib/runner/instances.ts';
+import { startK6, type RunningK6 } from '../../lib/runner/k6.ts';
+import type { LoadResult } from '../../lib/runner/result.ts';
+import { compileScript } from '../../lib/runner/script.ts';
+import { nginx } from '../../lib/scenario/index.ts';
+import { freePort } from '../../lib/servers/ports.ts';
+import { ensureTools } from '../../lib/setup/tools.ts';
+import { useServers } from '../fixtures/servers.ts';
+
+const servers = useServers();
+let k6: string;
+let script: string;
+beforeAll(async () => {
+  ({ k6 } = await ensureTools(['k6']));
+  script = path.join(servers.folder, 'script.js');
+  await compileScript(script);
+}, 300_000);
+
+/** So much later they begin: all of them have to be up by then. */
+const aheadMs = 8000;
+
+const planOf = (load: LoadOptions): LoadPlan => ({ scenario: 'segments', tags: {}, maxDurationSeconds: 30, phases: [{ sides: [load], seed: 3 }] });
+
+interface Instances { plan: LoadPlan; all: readonly RunningK6[]; ends(): Promise<InstanceEnd[]> }
+
+/** @param more of an instance, from 1 */
+async function start(load: LoadOptions, instances: number, more: (instance: number) => readonly string[] = () => []): Promise<Instances> {
+  const plan = dividedPlan(planOf(load), instances, Date.now() + aheadMs);
+  const all = await Promise.all(Array.from({ length: instances }, async (_, index) => {
+    const folder = await mkdtemp(path.join(servers.folder, 'k6-'));
+    const running = await startK6({ binary: k6, script, folder, cpus: [1], loadPlan: plan, output: null, more: [...instanceArguments(index + 1, instances), ...more(index + 1)] });
+    onTestFinished(() => running.child.stop(0));
+    return running;
+  }));
+  return {
+    plan, all,
+    ends: () => Promise.all(all.map((one) => one.results().then((phases): InstanceEnd => ({ phases }), (error: Error) => ({ failure: error.message })))),
+  };
+}
+
+const resultsOf = (ends: readonly InstanceEnd[]): LoadResult[] => ends.map((end) => {
+  if ('failure' in end) throw new Error(end.failure);
+  return end.phases[0]?.results[0] as LoadResult;
+});
+
+/** Each one's result, and that of all. */
+async function made({ plan, ends }: Instances): Promise<{ each: LoadResult[]; together: LoadResult }> {
+  const all = await ends();
+  return { each: resultsOf(all), together: mergeInstances(all, plan)[0]?.results[0] as LoadResult };
+}
+
+const valuesIn = ({ histogram }: LoadResult['latencyMs']): number => histogram.reduce((sum, [, count]) => sum + count, 0);
+
+/** Those of a rate that were due. */
+const due = ({ requests, inFlight, unsent }: LoadResult): number => requests + inFlight + unsent;
+
+/** What the operator sends when all are up. */
+async function release(port: number): Promise<void> {
+  const body = { data: { attributes: { paused: false }, id: 'default', type: 'status' } };
+  const response = await fetch(`http://127.0.0.1:${port}/v1/status`, { method: 'PATCH', body: JSON.stringify(body) });
+  expect(response.status).toBe(200);
+}
+
+const isUp = (port: number): Promise<void> => vi.waitFor(async () => expect((await fetch(`http://127.0.0.1:${port}/v1/status`)).status).toBe(200), { timeout: aheadMs });
+
+describe('a load of several k6', () => {
+  test('with a count makes what one makes', async () => {
+    const { origin } = await servers.start(nginx(['base'], { workers: 1 }));
+    const load = { url: `${origin}/`, connections: 31, requests: 5003, buckets: ['1s'] };
+    const ports = await Promise.all([1, 2, 3].map(freePort));
+    const started = await Promise.all([
+      start(load, 1), start(load, 2),
+      start(load, 3, (instance) => [`--address=127.0.0.1:${ports[instance - 1]}`, '--paused', '--tag', 'testrun_name=segments']),
+    ]);
+    // One after the other, and none begins before the others.
+    for (const port of ports) await isUp(port);
+    for (const port of ports) await release(port);
+    const [one, two, three] = await Promise.all(started.map(made));
+    expect(one?.each).toEqual([one?.together]);
+    expect(one?.together).toMatchObject({ requests: 5003, responses: { '2xx': 5003 } });
+    expect(two?.each.map(({ requests }) => requests)).toEqual([2502, 2501]);
+    expect(three?.each.map(({ requests }) => requests)).toEqual([1668, 1668, 1667]);
+    expect(three?.each.map(({ connectMs }) => valuesIn(connectMs))).toEqual([11, 10, 10]);
+    for (const { together } of [two, three] as { together: LoadResult }[]) {
+      const { requests, responses, errors, bytes, buckets } = one?.together as LoadResult;
+      expect(together).toMatchObject({ requests, responses, errors, bytes, buckets });
+      expect([valuesIn(together.latencyMs), valuesIn(together.connectMs)]).toEqual([5003, 31]);
+    }
+  });
+
+  test('with a rate has it together, and each its part', async () => {
+    const { origin } = await servers.start(nginx(['base'], { workers: 1 }));
+    const load = { url: `${origin}/`, connections: 6, duration: '2s', rate: 300 };
+    const [two, three, one, several] = await Promise.all((await Promise.all([
+      start(load, 2), start({ ...load, threads: 2 }, 3), start({ ...load, arrivals: 'poisson' }, 1), start({ ...load, arrivals: 'poisson' }, 3),
+    ])).map(made));
+    expect(two?.each.map(due)).toEqual([300, 300]);
+    expect(three?.each.map(due)).toEqual([200, 200, 200]);
+    expect(three?.together.rps).toBeCloseTo((three?.together.responses['2xx'] ?? 0) / 2, 0);
+    // Whose arrivals are drawn has the same ones.
+    expect(due(several?.together as LoadResult)).toBe(due(one?.together as LoadResult));
+  });
+
+  test('of which one is killed is none', async () => {
+    const { origin } = await servers.start(nginx(['base'], { workers: 1 }));
+    const instances = await start({ url: `${origin}/`, connections: 3, duration: '1s' }, 3);
+    const second = instances.all[1] as RunningK6;
+    await vi.waitFor(async () => expect(await readFile(second.consoleFile, 'utf8')).toContain(phaseBeginsPrefix), { timeout: aheadMs });
+    second.child.process.kill('SIGKILL');
+    const ends = await instances.ends();
+    expect(() => mergeInstances(ends, instances.plan)).toThrow('generator 2 of 3: k6 ended with signal SIGKILL: it said nothing: its share is missing');
+    expect(resultsOf([ends[0], ends[2]] as InstanceEnd[]).every(({ requests }) => requests > 0)).toBe(true);
+  });
+
+  test('does not begin where one counts on another number, or was started too late', async () => {
+    const plan = { ...planOf({ url: 'http://127.0.0.1:9/', connections: 3, requests: 3 }), instances: 3 };
+    const failureOf = async (more: readonly string[], loadPlan: LoadPlan): Promise<string> => {
+      const running = await startK6({ binary: k6, script, folder: await mkdtemp(path.join(servers.folder, 'k6-')), cpus: [1], loadPlan, output: null, more });
+      return running.results().then(() => 'none', (error: Error) => error.message);
+    };
+    expect(await Promise.all([
+      failureOf([], plan), failureOf(instanceArguments(1, 2), plan), failureOf(instanceArguments(1, 3), { ...plan, startAtMs: Date.now() - 1000 }),
+    ])).toEqual([
+      expect.stringContaining('the load is divided among 3 k6, and the execution segments of this one among 1: give --execution-segment and --execution-segment-sequence for 3'),
+      expect.stringContaining('the load is divided among 3 k6, and the execution segments of this one among 2'),
+      expect.stringMatching(/loadgen\.alternate: startAt: began \d[\d.]* s too late: set it further ahead$/),
+    ]);
+  });
+});
