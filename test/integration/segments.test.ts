@@ -71,7 +71,8 @@ const isUp = (port: number): Promise<void> => vi.waitFor(async () => expect((awa
 describe('a load of several k6', () => {
   test('with a count makes what one makes', async () => {
     const { origin } = await servers.start(nginx(['base'], { workers: 1 }));
-    const load = { url: `${origin}/`, connections: 31, requests: 5003, buckets: ['1s'] };
+    // None of them has more than the 100 requests after which nginx closes a connection.
+    const load = { url: `${origin}/`, connections: 31, requests: 2003, buckets: ['1s'] };
     const ports = await Promise.all([1, 2, 3].map(freePort));
     const started = await Promise.all([
       start(load, 1), start(load, 2),
@@ -82,14 +83,14 @@ describe('a load of several k6', () => {
     for (const port of ports) await release(port);
     const [one, two, three] = await Promise.all(started.map(made));
     expect(one?.each).toEqual([one?.together]);
-    expect(one?.together).toMatchObject({ requests: 5003, responses: { '2xx': 5003 } });
-    expect(two?.each.map(({ requests }) => requests)).toEqual([2502, 2501]);
-    expect(three?.each.map(({ requests }) => requests)).toEqual([1668, 1668, 1667]);
+    expect(one?.together).toMatchObject({ requests: 2003, responses: { '2xx': 2003 } });
+    expect(two?.each.map(({ requests }) => requests)).toEqual([1002, 1001]);
+    expect(three?.each.map(({ requests }) => requests)).toEqual([668, 668, 667]);
     expect(three?.each.map(({ connectMs }) => valuesIn(connectMs))).toEqual([11, 10, 10]);
     for (const { together } of [two, three] as { together: LoadResult }[]) {
       const { requests, responses, errors, bytes, buckets } = one?.together as LoadResult;
       expect(together).toMatchObject({ requests, responses, errors, bytes, buckets });
-      expect([valuesIn(together.latencyMs), valuesIn(together.connectMs)]).toEqual([5003, 31]);
+      expect([valuesIn(together.latencyMs), valuesIn(together.connectMs)]).toEqual([2003, 31]);
     }
   });
 
