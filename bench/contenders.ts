@@ -1,6 +1,8 @@
 // The load generators that are compared, each as the command a person would run.
 import { join } from 'node:path';
 import { UserError } from '../lib/errors.ts';
+import type { CallOptions, LoadOptions } from '../lib/k6/load-plan.ts';
+import { instanceArguments } from '../lib/runner/instances.ts';
 import { lastLine, run } from '../lib/setup/run.ts';
 import type { Store } from '../lib/store/index.ts';
 import { watchPeakRss } from './peak-rss.ts';
@@ -30,6 +32,8 @@ export interface Contender {
   tool: 'k6' | 'wrk' | 'ab' | 'h2load';
   /** Streams its samples to the bench's own InfluxDB. */
   streaming?: true;
+  /** Its CPU is that of the load, as it says itself: of the whole process where absent. */
+  withoutStart?: true;
   command(url: string, load: BenchLoad): Command;
   /** Throws UserError when that is not what the generator prints. */
   read(output: string): Printed;
@@ -37,11 +41,16 @@ export interface Contender {
 
 interface Command {
   args: string[];
+  /** Of further processes that make the load with it. */
+  beside?: string[][];
   /** Beside the person's own. */
   env?: Record<string, string>;
   /** How often it is started, where one run of it is not the whole load. */
   runs?: number;
 }
+
+/** In which two k6 are up, on one core. */
+const startMs = 2000;
 
 /** k6 without reports and downloads. */
 const k6Environment = { K6_NO_USAGE_REPORT: 'true', K6_AUTO_EXTENSION_RESOLUTION: 'false' };
@@ -67,6 +76,21 @@ export const loadgen: Contender = {
 /** The load of a few connections, for what many cost more. */
 export const loadgenOfTen: Contender = {
   ...loadgen, name: 'loadgen, 10 at a time', command: (url, load) => loadgen.command(url, { ...load, connections: 10 }),
+};
+
+/** What the load itself costs. */
+export const loadgenWithoutStart: Contender = { ...loadgen, name: 'loadgen, one k6', withoutStart: true };
+
+/** The same load by two k6, which begin together once both are up. */
+export const twoLoadgens: Contender = {
+  ...loadgenWithoutStart, name: 'loadgen, two k6',
+  command(url, load) {
+    const { args, env } = loadgen.command(url, load);
+    const one = JSON.parse(env?.['LOAD'] as string) as { options: LoadOptions };
+    const options: LoadOptions & CallOptions = { ...one.options, segmented: true, startAt: Date.now() + startMs };
+    const [first = [], ...beside] = [1, 2].map((instance) => [...args, ...instanceArguments(instance, 2)]);
+    return { args: first, beside, env: { ...env, LOAD: JSON.stringify({ ...one, options, instances: 2 }) } };
+  },
 };
 
 export const streamingLoadgen: Contender = { ...loadgen, name: 'loadgen, streaming', streaming: true };
@@ -141,17 +165,21 @@ export interface RunOptions {
  * fails or prints something else, or the signal's reason.
  */
 export async function runContender(contender: Contender, url: string, load: BenchLoad, { binary, cpus, sharesCore, output, signal }: RunOptions): Promise<Sample> {
-  const { args, env, runs = 1 } = contender.command(url, load);
+  const { args, beside = [], env, runs = 1 } = contender.command(url, load);
   const stream = contender.streaming === true ? output : null;
   // What the person's shell says to k6 would change the load or send the samples elsewhere.
   const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('K6_')));
   // The limit of open files is per process, and many a shell's is lower than it may be.
   const script = 'TIMEFORMAT="CPU %3U %3S"; ulimit -Sn hard; runs=$1; shift; ' +
-    'time for ((run = 0; run < runs; run++)); do setpriv --pdeathsig TERM -- "$@" || exit; done';
+    // Words up to & are a process beside that of the last words.
+    'all() { local words=() beside=(); for word; do if [ "$word" = "&" ]; then setpriv --pdeathsig TERM -- "${words[@]}" & beside+=($!); words=(); else words+=("$word"); fi; done; ' +
+    'setpriv --pdeathsig TERM -- "${words[@]}" || return; for pid in "${beside[@]}"; do wait "$pid" || return; done; }; ' +
+    'time for ((run = 0; run < runs; run++)); do all "$@" || exit; done';
+  const commandOf = (words: readonly string[]): string[] => [...(sharesCore ? ['chrt', '--batch', '0'] : []), binary, ...words, ...(stream?.out ?? []).flatMap((out) => ['--out', out])];
   const peak = watchPeakRss();
   const { code, stdout, stderr } = await run({
     command: 'bash',
-    args: ['-c', script, 'bash', String(runs), ...(sharesCore ? ['chrt', '--batch', '0'] : []), binary, ...args, ...(stream?.out ?? []).flatMap((out) => ['--out', out])],
+    args: ['-c', script, 'bash', String(runs), ...beside.flatMap((words) => [...commandOf(words), '&']), ...commandOf(args)],
     cpus,
     env: { ...inherited, ...env, ...stream?.env, LC_ALL: 'C' },
     signal,
@@ -160,5 +188,6 @@ export async function runContender(contender: Contender, url: string, load: Benc
   const times = /^CPU ([\d.]+) ([\d.]+)$/m.exec(stderr);
   if (code !== 0 || times === null) throw new UserError(`${contender.name} ended with code ${code}: ${lastLine(stderr.replace(/^CPU .*$/m, '')) || lastLine(stdout)}`);
   const printed = contender.read(`${stdout}\n${stderr}`);
-  return { ...printed, cpuMicrosPerRequest: ((Number(times[1]) + Number(times[2])) / printed.requests) * 1e6, peakRssBytes: peak.bytes() };
+  const cpuSeconds = contender.withoutStart === true ? printed.cpuSeconds ?? NaN : Number(times[1]) + Number(times[2]);
+  return { ...printed, cpuMicrosPerRequest: (cpuSeconds / printed.requests) * 1e6, peakRssBytes: peak.bytes() };
 }

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { nginx } from '../lib/scenario/index.ts';
 import type { Page, ConfiguredServer } from '../lib/scenario/model.ts';
-import { ab, h2load, loadgen, loadgenOfTen, stockK6, streamingLoadgen, wrk, type BenchLoad, type Contender, type RunLength } from './contenders.ts';
+import { ab, h2load, loadgen, loadgenOfTen, loadgenWithoutStart, stockK6, streamingLoadgen, twoLoadgens, wrk, type BenchLoad, type Contender, type RunLength } from './contenders.ts';
 import type { Arrangement, Limits, Unit } from './ratios.ts';
 
 export interface Experiment {
@@ -74,6 +74,13 @@ export const experiments: readonly Experiment[] = [
     server: plainNginx, page: smallPage, load: http1, length: timed, unit: 'request',
     rounds: (rounds) => 2 * rounds, arrangements: ['one core'], contenders: [streamingLoadgen, loadgen],
     limits: () => ({ cpu: 1.01 }),
+  },
+  {
+    // A core has as much to do where two share it. More pairs, as above.
+    name: 'http1-two-generators', title: 'HTTP/1.1, keep-alive, 100 connections of two k6',
+    server: plainNginx, page: smallPage, load: http1, length: timed, unit: 'request',
+    rounds: (rounds) => 2 * rounds, arrangements: ['a core each'], contenders: [twoLoadgens, loadgenWithoutStart],
+    limits: () => ({ cpu: 1.03 }),
   },
   {
     name: 'tls-http1', title: 'HTTP/1.1 over TLS, keep-alive, 100 connections',

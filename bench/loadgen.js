@@ -1,10 +1,13 @@
 // The load as wrk, ab and h2load make it: the options of loadgen.run come in as JSON, with how often to run them.
 import loadgen from 'k6/x/loadgen';
 
-export const options = { scenarios: { bench: { executor: 'per-vu-iterations', vus: 1, iterations: 1, maxDuration: '10m' } } };
+const load = JSON.parse(__ENV.LOAD);
+
+// One VU for each k6 that makes the load.
+export const options = { scenarios: { bench: { executor: 'per-vu-iterations', vus: load.instances ?? 1, iterations: 1, maxDuration: '10m' } } };
 
 export default function () {
-  const { options, runs } = JSON.parse(__ENV.LOAD);
+  const { options, runs } = load;
   const results = Array.from({ length: runs }, () => loadgen.run(options));
   const total = (of) => results.reduce((sum, result) => sum + of(result), 0);
   const [{ tls, errorExample, latencyMs, sendDelayMs }] = results;
@@ -13,6 +16,7 @@ export default function () {
     rps: total(({ requests }) => requests) / total(({ seconds }) => seconds),
     errors: total(({ errors, responses }) => errors.total + responses['4xx'] + responses['5xx']),
     bodyBytes: total(({ bytes }) => bytes.body),
+    cpuSeconds: total(({ cpuSeconds }) => cpuSeconds),
     minConnectionRps: Math.min(...results.map(({ perConnectionRps }) => perConnectionRps.min)),
     ...(options.rate === undefined ? {} : { atRate: { sendDelayP99Ms: sendDelayMs.p99, latencyP50Ms: latencyMs.p50, latencyP99Ms: latencyMs.p99 } }),
     ...(errorExample === '' ? {} : { errorExample }),

@@ -147,8 +147,8 @@ export function requireSameTls(name: string, samples: ReadonlyMap<Pick<Contender
   if (seen.size > 1) throw new UserError(`${name}: not the same TLS on both sides: ${[...seen].map(([tls, generator]) => `${generator} has ${tls}`).join(', ')}`);
 }
 
-/** The engine's steady states: a request over HTTP/1.1, with a connection of its own, over HTTP/2, without sleeping and at a rate, and a TLS record. */
-const steadyStates = ['KeepAlive', 'NewConnection', 'H2C', 'Spin', 'Rate', 'Record'].map((name) => `Benchmark${name}`);
+/** The engine's steady states: a request over HTTP/1.1, with a connection of its own, over HTTP/2, without sleeping, at a rate and at a part of one, and a TLS record. */
+const steadyStates = ['KeepAlive', 'NewConnection', 'H2C', 'Spin', 'Rate', 'PartOfARate', 'Record'].map((name) => `Benchmark${name}`);
 
 /** Go's own count: the most that any of the engine's steady states allocates. Throws UserError when one of them prints none. */
 export async function allocationsPerRequest(signal: AbortSignal): Promise<{ perRequest: number; output: string }> {

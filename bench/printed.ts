@@ -12,6 +12,8 @@ export interface Printed {
   errorExample?: string;
   /** The bodies' bytes, those of responses that were not finished included; absent where the generator does not say. */
   bodyBytes?: number;
+  /** CPU seconds of the load without start and end; absent where the generator does not say. */
+  cpuSeconds?: number;
   /** Requests/s of the connection that had the fewest: above 0, all of them were open and answered. */
   minConnectionRps?: number;
   /** As negotiated: version, cipher and key exchange in OpenSSL's names, and the protocol. */
@@ -62,9 +64,13 @@ export function readH2load(output: string): Printed {
   };
 }
 
-/** Both k6 scripts print one line of JSON. Throws UserError when there is none. */
+/** Both k6 scripts print one line of JSON, each k6 that makes a part of the load its own. Throws UserError when there is none. */
 export function readK6(output: string): Printed {
-  return JSON.parse(match(output, /BENCH (\{.*\})/)) as Printed;
+  const parts = matches(output, /BENCH (\{.*\})/).map((json) => JSON.parse(json) as Printed);
+  const [first] = parts as [Printed, ...Printed[]];
+  if (parts.length === 1) return first;
+  const total = (of: (part: Printed) => number): number => sum(parts.map(of));
+  return { ...first, requests: total(({ requests }) => requests), rps: total(({ rps }) => rps), errors: total(({ errors }) => errors), cpuSeconds: total(({ cpuSeconds = NaN }) => cpuSeconds) };
 }
 
 function sum(numbers: readonly number[]): number {

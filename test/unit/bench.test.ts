@@ -3,11 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { chosenNames } from '../../bench/bench.ts';
-import { ab, h2load, loadgen, loadgenOfTen, runContender, streamingLoadgen, type BenchLoad, type Contender, type RunOptions, type Sample } from '../../bench/contenders.ts';
+import { ab, h2load, loadgen, loadgenOfTen, runContender, streamingLoadgen, twoLoadgens, type BenchLoad, type Contender, type RunOptions, type Sample } from '../../bench/contenders.ts';
 import { experiments } from '../../bench/experiments.ts';
 import { expectedSeconds, requireSameTls } from '../../bench/measure.ts';
 import { readAb, readH2load, readK6, readWrk } from '../../bench/printed.ts';
 import { compareRounds, cpuMicrosPer, judge, tableLines, type Measured, type Row } from '../../bench/ratios.ts';
+import { instanceArguments } from '../../lib/runner/instances.ts';
 import { cpusOf, readProcessors } from '../../lib/runner/processors.ts';
 
 const wrkOutput = `Running 4s test @ http://127.0.0.1:18999/
@@ -61,6 +62,7 @@ describe('what the generators print', () => {
 
   test('k6', () => {
     expect(readK6('noise\nBENCH {"requests":10,"rps":5.5,"errors":0}\n')).toEqual({ requests: 10, rps: 5.5, errors: 0 });
+    expect(readK6('BENCH {"requests":10,"rps":5.5,"errors":0,"cpuSeconds":1}\nBENCH {"requests":5,"rps":2,"errors":1,"cpuSeconds":2}')).toEqual({ requests: 15, rps: 7.5, errors: 1, cpuSeconds: 3 });
   });
 
   test('h2load', () => {
@@ -121,6 +123,14 @@ describe('the command lines', () => {
     expect(optionsOf(loadgenOfTen)).not.toEqual(optionsOf(loadgen));
   });
 
+  test('of two k6 are its segments, to be begun together', () => {
+    const { args, beside, env } = twoLoadgens.command(url, load);
+    expect([args, ...beside ?? []].map((words) => words.slice(-4))).toEqual([1, 2].map((instance) => instanceArguments(instance, 2)));
+    const { instances, runs, options: { segmented, startAt, ...options } } = JSON.parse(env?.LOAD as string) as { instances: number; runs: number; options: Record<string, unknown> };
+    expect({ instances, segmented, soon: startAt as number > Date.now() }).toEqual({ instances: 2, segmented: true, soon: true });
+    expect({ runs, options }).toEqual(JSON.parse(loadgen.command(url, load).env?.LOAD as string));
+  });
+
   test('ab makes a number of requests only', () => {
     expect(ab.command('http://127.0.0.1/', { ...load, keepAlive: false, length: { requests: 60 } }).args).toEqual(['-q', '-c', '100', '-n', '60', 'http://127.0.0.1/']);
     expect(() => ab.command('http://127.0.0.1/', load)).toThrow('a number of requests only');
@@ -154,6 +164,8 @@ describe('a contender\'s run', () => {
     const once = await scripted(busy);
     expect(once).toMatchObject({ requests: 1000, rps: 1000, errors: 0 });
     expect(once.cpuMicrosPerRequest).toBeGreaterThan(150);
+    const twoAtOnce = await scripted(busy, { command: () => ({ args: [join(folder, 'script.mjs')], beside: [[join(folder, 'script.mjs')]] }) });
+    expect(twoAtOnce.cpuMicrosPerRequest).toBeGreaterThan(300);
     const thrice = await scripted(busy, { command: () => ({ args: [join(folder, 'script.mjs')], runs: 3 }) });
     expect(thrice.cpuMicrosPerRequest).toBeGreaterThan(450);
   });
@@ -187,6 +199,15 @@ describe('a contender\'s run', () => {
     } finally {
       delete process.env['K6_OUT'];
     }
+  });
+
+  test('has the CPU that it says itself where its start is left out', async () => {
+    expect((await scripted(wrkLines, { withoutStart: true, read: (output) => ({ ...readWrk(output), cpuSeconds: 2 }) })).cpuMicrosPerRequest).toBe(2000);
+  });
+
+  test('that fails beside another one is told, too', async () => {
+    await writeFile(join(folder, 'failing.mjs'), 'console.error("cannot connect"); process.exitCode = 3;');
+    await expect(scripted(wrkLines, { command: () => ({ args: [join(folder, 'script.mjs')], beside: [[join(folder, 'failing.mjs')]] }) })).rejects.toThrow('scripted ended with code 3: cannot connect');
   });
 
   test('that fails is told with its name and last line, at its first run', async () => {

@@ -70,6 +70,13 @@ func BenchmarkRate(b *testing.B) {
 	benchmark(b, always(ok), func(o *Options) { o.Rate = maxRate })
 }
 
+// BenchmarkPartOfARate is one request of another process's three of Poisson arrivals, which it draws all.
+func BenchmarkPartOfARate(b *testing.B) {
+	benchmark(b, always(ok), func(o *Options) {
+		o.Rate, o.Arrivals, o.Stripe = maxRate, PoissonArrivals, NewStripe(1, []int64{3}, 3)
+	})
+}
+
 func benchmark(b *testing.B, handler func(*testServer, net.Conn), change func(*Options)) {
 	benchmarkURL(b, serve(b, handler).url, change)
 }
