@@ -113,7 +113,7 @@ export interface AlternateOptions extends CallOptions {
 export interface LoadPlan {
   /** Name of the k6 scenario, and so the tag `scenario` of every sample. */
   scenario: string;
-  /** Tags of every sample, k6's own ones included. */
+  /** Tags of every sample, k6's own ones included, unless k6's command line has tags: these then take their place there. */
   tags: Readonly<Record<string, string>>;
   /** After this k6 ends the run, whatever the engine does. */
   maxDurationSeconds: number;

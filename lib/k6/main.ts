@@ -24,8 +24,8 @@ const phases = plan.phases.map(withPages);
 
 export const options: Options = {
   scenarios: {
-    // One VU for each k6.
-    [plan.scenario]: { executor: 'per-vu-iterations', vus: instances, iterations: 1, maxDuration: `${plan.maxDurationSeconds}s`, gracefulStop: '0s' },
+    // One VU for each k6. Tags of the command line, as k6-operator gives them, take the place of all that stand below: the load's stand here, too.
+    [plan.scenario]: { executor: 'per-vu-iterations', vus: instances, iterations: 1, maxDuration: `${plan.maxDurationSeconds}s`, gracefulStop: '0s', tags: { ...plan.tags } },
   },
   tags: { ...plan.tags },
 };

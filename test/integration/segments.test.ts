@@ -10,6 +10,7 @@ import { compileScript } from '../../lib/runner/script.ts';
 import { nginx } from '../../lib/scenario/index.ts';
 import { freePort } from '../../lib/servers/ports.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
+import { readRecord } from '../../lib/store/record.ts';
 import { useServers } from '../fixtures/servers.ts';
 
 const servers = useServers();
@@ -24,7 +25,7 @@ beforeAll(async () => {
 /** So much later they begin: all of them have to be up by then. */
 const aheadMs = 8000;
 
-const planOf = (load: LoadOptions): LoadPlan => ({ scenario: 'segments', tags: {}, maxDurationSeconds: 30, phases: [{ sides: [load], seed: 3 }] });
+const planOf = (load: LoadOptions): LoadPlan => ({ scenario: 'segments', tags: { run: 'one', round: '1' }, maxDurationSeconds: 30, phases: [{ sides: [load], seed: 3 }] });
 
 interface Instances { plan: LoadPlan; all: readonly RunningK6[]; ends(): Promise<InstanceEnd[]> }
 
@@ -55,6 +56,17 @@ async function made({ plan, ends }: Instances): Promise<{ each: LoadResult[]; to
 }
 
 const valuesIn = ({ histogram }: LoadResult['latencyMs']): number => histogram.reduce((sum, [, count]) => sum + count, 0);
+
+/** Requests in the samples, by run, round and instance. */
+async function storedIn(recordFile: string): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for await (const { metric, tags, value } of readRecord(recordFile)) {
+    if (metric !== 'loadgen_requests') continue;
+    const name = [tags['run'], tags['round'], tags['instance_id']].join(' ');
+    counts[name] = (counts[name] ?? 0) + value;
+  }
+  return counts;
+}
 
 /** Those of a rate that were due. */
 const due = ({ requests, inFlight, unsent }: LoadResult): number => requests + inFlight + unsent;
@@ -87,6 +99,8 @@ describe('a load of several k6', () => {
     expect(two?.each.map(({ requests }) => requests)).toEqual([1002, 1001]);
     expect(three?.each.map(({ requests }) => requests)).toEqual([668, 668, 667]);
     expect(three?.each.map(({ connectMs }) => valuesIn(connectMs))).toEqual([11, 10, 10]);
+    // What it stores can be told from that of the others, and is the run's.
+    expect(await Promise.all((started[2] as Instances).all.map(({ recordFile }) => storedIn(recordFile)))).toEqual([668, 668, 667].map((count, index) => ({ [`one 1 ${index + 1}`]: count })));
     for (const { together } of [two, three] as { together: LoadResult }[]) {
       const { requests, responses, errors, bytes, buckets } = one?.together as LoadResult;
       expect(together).toMatchObject({ requests, responses, errors, bytes, buckets });
