@@ -37,8 +37,6 @@ var known = []string{
 	"threads", "spin", "method", "headers", "body", "tls", "netns", "buckets", "tags",
 }
 
-var knownCall = []string{"segmented", "startAt"}
-
 var knownTLS = []string{"insecureSkipVerify", "minVersion", "maxVersion", "ciphers", "curves", "serverName"}
 
 // defaults as a script gets them when it leaves the option out.
@@ -148,19 +146,6 @@ func parseTurns(rt *sobek.Runtime, value sobek.Value) (sides []params, turns eng
 		return err
 	})
 	return sides, turns, segmented, err
-}
-
-// setCall reads the options that a call of either function has for all of its loads.
-func setCall(key string, v sobek.Value, segmented *bool, startAt *time.Time) (err error) {
-	switch key {
-	case "segmented":
-		*segmented, err = boolean(key, v)
-	case "startAt":
-		var milliseconds int
-		milliseconds, err = count(key, v)
-		*startAt = time.UnixMilli(int64(milliseconds))
-	}
-	return err
 }
 
 func (p *params) set(rt *sobek.Runtime, key string, v sobek.Value) (err error) {

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"sort"
+	"time"
 
+	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/lib"
 
 	"bakeoff.invalid/xk6-loadgen/engine"
@@ -12,6 +14,21 @@ import (
 
 // mostDivided bounds the search for a number that can be divided.
 const mostDivided = 1 << 40
+
+var knownCall = []string{"segmented", "startAt"}
+
+// setCall reads the options that a call of either function has for all of its loads.
+func setCall(key string, v sobek.Value, segmented *bool, startAt *time.Time) (err error) {
+	switch key {
+	case "segmented":
+		*segmented, err = boolean(key, v)
+	case "startAt":
+		var milliseconds int
+		milliseconds, err = count(key, v)
+		*startAt = time.UnixMilli(int64(milliseconds))
+	}
+	return err
+}
 
 // divide leaves of a load that several k6 make together what is this one's by its execution segment: connections and requests as
 // k6 divides VUs, and of a rate's requests those that k6 would give it of its iterations. All of the k6 refuse what leaves one of

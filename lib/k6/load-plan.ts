@@ -128,7 +128,7 @@ export interface LoadPlan {
   pauseSeconds?: number;
   /** How many k6 make the load together, each its segment. Absent: 1. */
   instances?: number;
-  /** When the first phase begins, milliseconds since 1970. Absent: at once. */
+  /** When the first phase begins, milliseconds since 1970. Absent, and of a search: at once. */
   startAtMs?: number;
   /** The one phase is a step, and there are as many as the search takes, each side at a rate of its own. */
   search?: SearchPlan;

@@ -35,13 +35,13 @@ export function dividedPlan(plan: LoadPlan, instances: number, startAtMs: number
 }
 
 function requireDivisible({ phases, search }: LoadPlan, instances: number): void {
-  const one = `${instances} generators: `;
-  if (search !== undefined) throw new UserError(`${one}a search for a rate is one generator's: leave --within out, or take one generator`, 2);
-  if (phases.length > 1) throw new UserError(`${one}only the first of ${phases.length} load phases would begin at an agreed time: take one generator, or another scenario`, 2);
+  const who = `${instances} generators: `;
+  if (search !== undefined) throw new UserError(`${who}a search for a rate is one generator's: leave --within out, or take one generator`, 2);
+  if (phases.length > 1) throw new UserError(`${who}only the first of ${phases.length} load phases would begin at an agreed time: take one generator, or another scenario`, 2);
   for (const { connections = 1, requests = Infinity, threads = 1 } of phases.flatMap(({ sides }) => sides)) {
     const least = instances * threads;
-    if (connections < least) throw new UserError(`${one}${connections} connections cannot be divided among them${threads === 1 ? '' : ` with ${threads} threads each`}: give at least ${least}`, 2);
-    if (requests < instances) throw new UserError(`${one}${requests} requests cannot be divided among them: give at least ${instances}`, 2);
+    if (connections < least) throw new UserError(`${who}${connections} connections cannot be divided among them${threads === 1 ? '' : ` with ${threads} threads each`}: give at least ${least}`, 2);
+    if (requests < instances) throw new UserError(`${who}${requests} requests cannot be divided among them: give at least ${instances}`, 2);
   }
 }
 

@@ -85,7 +85,7 @@ describe('a load of several k6', () => {
     const { origin } = await servers.start(nginx(['base'], { workers: 1 }));
     // None of them has more than the 100 requests after which nginx closes a connection.
     const load = { url: `${origin}/`, connections: 31, requests: 2003, buckets: ['1s'] };
-    const ports = await Promise.all([1, 2, 3].map(freePort));
+    const ports = await Promise.all([1, 2, 3].map(() => freePort()));
     const started = await Promise.all([
       start(load, 1), start(load, 2),
       start(load, 3, (instance) => [`--address=127.0.0.1:${ports[instance - 1]}`, '--paused', '--tag', 'testrun_name=segments']),

@@ -106,7 +106,7 @@ export interface AlternateOptions extends CallOptions {
 export interface LoadPlan {
     /** Name of the k6 scenario, and so the tag `scenario` of every sample. */
     scenario: string;
-    /** Tags of every sample, k6's own ones included. */
+    /** Tags of every sample, k6's own ones included, unless k6's command line has tags: these then take their place there. */
     tags: Readonly<Record<string, string>>;
     /** After this k6 ends the run, whatever the engine does. */
     maxDurationSeconds: number;
@@ -121,7 +121,7 @@ export interface LoadPlan {
     pauseSeconds?: number;
     /** How many k6 make the load together, each its segment. Absent: 1. */
     instances?: number;
-    /** When the first phase begins, milliseconds since 1970. Absent: at once. */
+    /** When the first phase begins, milliseconds since 1970. Absent, and of a search: at once. */
     startAtMs?: number;
     /** The one phase is a step, and there are as many as the search takes, each side at a rate of its own. */
     search?: SearchPlan;
