@@ -8,7 +8,7 @@ import { readSides, serverNames, type Given, type Source } from './compare-given
 import { comparisonOf, sameSides, serverOf, type LaunchOf } from './compare-scenario.ts';
 import { sidesOf, type Asked, type Side } from './compare-sides.ts';
 import { ofSides } from './of-sides.ts';
-import { onHost } from './on-host.ts';
+import { onHosts } from './on-hosts.ts';
 import { perform } from './perform.ts';
 import { readRunOptions, runFlags } from './run-options.ts';
 import { tryOnce, type Tried } from './try-side.ts';
@@ -46,13 +46,14 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
   };
   const launch = readLaunch(given, lists);
   const specOf = (side: Side): ServerSpec => serverOf(side, launch(side.name));
-  return onHost(options, {}, async (cores, host) => {
+  return onHosts(options, {}, given.map(({ source }) => source.kind), async (cores, { host, generators }) => {
     const sides = sidesOf(given, asked, cores.generatorCpus.length);
     const same = await sameSides(sides, launch);
     return perform({
       servers: sides.map(specOf),
       cores,
       host,
+      generators,
       async prepare(binaries, signal) {
         const tried: Tried[] = [];
         for (const side of sides) tried.push(await tryOnce(side, specOf(side), cores, { binaries, host }, options, signal));

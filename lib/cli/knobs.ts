@@ -76,7 +76,7 @@ export async function knobsCommand(args: readonly string[]): Promise<number> {
   const [given, extra] = positionals;
   if (given === undefined) throw new UserError(`knobs wants a config: ${typed('knobs')} nginx.conf`, 2);
   if (extra !== undefined) throw new UserError(`one config at a time: "${extra}" is one word too many`, 2);
-  if (options.serverHost !== undefined) throw new UserError('knobs tries values on this machine: leave --server-host out, and compare what it writes (--write) on the other host', 2);
+  if (options.serverHost !== undefined || options.generatorHosts !== undefined) throw new UserError('knobs tries values on this machine: leave --server-host and --generator-host out, and compare what it writes (--write) on the other host', 2);
   const cores = divideCores(readProcessors(), { server: options.serverCpus, generator: options.generatorCpus });
   const source = await readSource(given);
   if (source.kind !== 'config') throw new UserError(`knobs wants a config of nginx, h2o or nghttpd, and ${given} is ${source.kind === 'command' ? 'a command' : 'an address'}`, 2);
@@ -136,6 +136,7 @@ class KnobsRun {
   async perform(): Promise<number> {
     const code = await perform({
       host: undefined,
+      generators: [],
       servers: [serverOf(this.#side, {})],
       cores: this.#cores,
       shorterBy: ['fewer --knobs'],

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { requireSpace } from '../disk-space.ts';
 import { UserError } from '../errors.ts';
+import type { GeneratorHost } from '../hosts/generator-host.ts';
 import type { ServerHost } from '../hosts/server-host.ts';
 import { thisCaller } from '../network/namespaces.ts';
 import { requireNetworks } from '../network/permission.ts';
@@ -46,6 +47,8 @@ export interface Work {
   cores: Cores;
   /** Where the servers are started; undefined: here. */
   host: ServerHost | undefined;
+  /** Where the load is made; empty: here. */
+  generators: readonly GeneratorHost[];
   /** What else makes a run of this command shorter: "fewer --variants". */
   shorterBy?: readonly string[];
   /**
@@ -71,7 +74,7 @@ export async function perform(work: Work, options: RunOptions): Promise<number> 
 }
 
 async function withTools(work: Work, options: RunOptions, interrupt: Interrupt): Promise<number> {
-  const { cores, prepare, host } = work;
+  const { cores, prepare, host, generators } = work;
   const release = await oneRunAtATime();
   try {
     const names = serversOf(work.servers);
@@ -100,12 +103,14 @@ async function withTools(work: Work, options: RunOptions, interrupt: Interrupt):
     });
     try {
       interrupt.signal.throwIfAborted();
-      const context = { tools: { k6, delaylink, servers }, store, interrupt, host };
+      const context = { tools: { k6, delaylink, servers }, store, interrupt, host, generators };
       const versions = await versionsOf({ k6, ...(host === undefined ? servers : {}) }, interrupt.signal);
       const serverHost = await host?.facts();
+      const generatorHosts = await Promise.all(generators.map((one) => one.facts()));
       const environmentNow = (): Environment => ({
         ...readEnvironment(processors, cores, { ...versions, ...there?.versions, ...(store === null ? {} : { influxdb: store.version }) }),
         ...(serverHost === undefined ? {} : { serverHost }),
+        ...(generatorHosts.length === 0 ? {} : { generatorHosts }),
       });
       for (let plan: PlanDraft | undefined = draft; plan !== undefined; plan = work.next?.()) {
         const code = await measure(plan, environmentNow(), options, work, context);
@@ -122,7 +127,7 @@ async function withTools(work: Work, options: RunOptions, interrupt: Interrupt):
 
 /** The run itself, with everything there that it needs. */
 async function measure(
-  draft: PlanDraft, environment: Environment, options: RunOptions, work: Work, { tools, store, interrupt, host }: Pick<RunContext, 'tools' | 'store' | 'interrupt' | 'host'>,
+  draft: PlanDraft, environment: Environment, options: RunOptions, work: Work, { tools, store, interrupt, host, generators }: Pick<RunContext, 'tools' | 'store' | 'interrupt' | 'host'> & Pick<Work, 'generators'>,
 ): Promise<number> {
   const print = options.json ? console.error : console.log;
   const startedAt = new Date();
@@ -135,7 +140,7 @@ async function measure(
     const heading = headingOf(plan, environment);
     print(wrapLines([...addressLines(plan), ...headingLines(heading), ...environment.coreNotes ?? [], ...shorterLine(draft, options, work.shorterBy ?? [])], outputWidth(options)).join('\n'));
     const progress = createRunProgress(process.stderr);
-    const outcome = await runRounds({ plan, tools, folder, script, host, store, interrupt }, environment, progressEvents(plan, progress), startedAt);
+    const outcome = await runRounds({ plan, tools, folder, script, host, generators, store, interrupt }, environment, progressEvents(plan, progress), startedAt);
     progress.clear();
     return await report(outcome, folder, options, print, work.show);
   } catch (error) {

@@ -29,6 +29,7 @@ export const runFlags = {
   'server-cpus': { value: '1', help: 'cores of the server, e.g. 2-3 (half of the whole ones)' },
   'generator-cpus': { value: '0', help: 'cores of the load generator, InfluxDB and the rest (the other half)' },
   'server-host': { value: 'USER@HOST', help: 'start the servers there, over ssh (this machine)' },
+  'generator-host': { value: 'USER@HOST', repeated: true, help: 'make the load there, over ssh; several make it together (this machine)' },
   'install': { help: 'missing servers may be installed on the server host' },
   'host': { value: 'HOST', repeated: true, help: 'an address beyond this machine that you may load' },
   'store': { value: 'influx|none', help: 'where samples go (influx)' },
@@ -46,6 +47,8 @@ export interface RunOptions extends Omit<PlanOptions, 'exact'> {
   help: boolean;
   /** Where the servers are started, as ssh takes it. */
   serverHost?: string;
+  /** Where the load is made, as ssh takes them; absent: here. */
+  generatorHosts?: readonly string[];
   /** Packages may be installed there. */
   install?: true;
   serverCpus?: number[];
@@ -85,6 +88,7 @@ export function readRunOptions({ flags, lists }: Words): RunOptions {
       metric: given('metric', (text) => readWord('--metric', text, metrics)),
       failIf: given('fail-if', (text) => readWord('--fail-if', text, failures)),
       durationSeconds: given('duration', (text) => seconds('--duration', text, 0.1)),
+      generatorHosts: lists.has('generator-host') ? readGeneratorHosts(lists.get('generator-host') ?? []) : undefined,
       serverHost: given('server-host', (text) => readHost('--server-host', text)),
       serverCpus: given('server-cpus', (text) => parseCpuList(text, '--server-cpus')),
       generatorCpus: given('generator-cpus', (text) => parseCpuList(text, '--generator-cpus')),
@@ -99,6 +103,16 @@ export function readRunOptions({ flags, lists }: Words): RunOptions {
     hosts: lists.get('host') ?? [],
     exports: readExports(flags),
   };
+}
+
+/** Each is an ssh connection and a k6. */
+const mostGeneratorHosts = 64;
+
+function readGeneratorHosts(names: readonly string[]): string[] {
+  const twice = names.find((name, index) => names.indexOf(name) < index);
+  if (twice !== undefined) throw new UserError(`--generator-host ${twice} is named twice`, 2);
+  if (names.length > mostGeneratorHosts) throw new UserError(`--generator-host names ${names.length} hosts: give at most ${mostGeneratorHosts}`, 2);
+  return names.map((name) => readHost('--generator-host', name));
 }
 
 /** The least and the most that a tolerance may be, in percent. */

@@ -45,6 +45,7 @@ export function headingOf(plan: Plan, environment: Environment): Heading {
     k6: `k6 ${k6}`,
     serverCpus: cores.serverCpus,
     ...(environment.serverHost === undefined ? {} : { serverHost: environment.serverHost }),
+    ...(environment.generatorHosts === undefined ? {} : { generatorHosts: environment.generatorHosts }),
     generatorCpus: cores.generatorCpus,
     kernel: environment.kernel,
     cpuModel: environment.cpuModel,

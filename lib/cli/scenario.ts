@@ -3,7 +3,7 @@ import { UserError } from '../errors.ts';
 import { makePlan } from '../runner/plan.ts';
 import { findScenario, findVariants, loadScenarios, networkOf } from '../scenario/catalogue.ts';
 import { typed } from '../setup/paths.ts';
-import { onHost } from './on-host.ts';
+import { onHosts } from './on-hosts.ts';
 import { perform } from './perform.ts';
 import { readScenarioOptions, scenarioFlags } from './scenario-options.ts';
 import { flagLines } from './words.ts';
@@ -17,12 +17,13 @@ export async function scenarioCommand(args: readonly string[]): Promise<number> 
   }
   const scenario = await findScenario(options.name);
   const variants = findVariants(scenario, options.variants);
-  if (options.serverHost !== undefined && variants.some((variant) => networkOf(scenario, variant) !== undefined)) {
-    throw new UserError(`${scenario.name} has networks of its own, which are made on one machine: leave --server-host out`, 2);
+  if ((options.serverHost !== undefined || options.generatorHosts !== undefined) && variants.some((variant) => networkOf(scenario, variant) !== undefined)) {
+    throw new UserError(`${scenario.name} has networks of its own, which are made on one machine: leave --server-host and --generator-host out`, 2);
   }
-  return onHost(options, scenario, (cores, host) => {
+  const kinds = variants.flatMap(({ server }) => (typeof server === 'string' ? [] : [server.name]));
+  return onHosts(options, scenario, kinds, (cores, { host, generators }) => {
     const draft = makePlan(scenario, variants, cores, options);
-    return perform({ servers: draft.variants.map(({ variant }) => variant.server), cores, host, shorterBy: ['fewer --variants'], prepare: () => Promise.resolve(draft) }, options);
+    return perform({ servers: draft.variants.map(({ variant }) => variant.server), cores, host, generators, shorterBy: ['fewer --variants'], prepare: () => Promise.resolve(draft) }, options);
   });
 }
 

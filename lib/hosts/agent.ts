@@ -1,12 +1,13 @@
 // bakeoff's agent on the host of the servers: it does there what lib/servers does here, for who started it over ssh. It listens
 // nowhere but for the try of the link, and when its input ends it ends all that it has started.
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { UserError } from '../errors.ts';
+import { startChild, type Child } from '../process.ts';
 import { machineClock } from '../runner/clock.ts';
 import { readEnvironment } from '../runner/environment.ts';
 import { cpusOf, readProcessors } from '../runner/processors.ts';
@@ -18,7 +19,7 @@ import { thisMachine } from '../setup/machine.ts';
 import { projectRoot } from '../setup/paths.ts';
 import { ensureTools } from '../setup/tools.ts';
 import type { ServerSample } from '../store/index.ts';
-import { greeting, patienceMs, type Calls, type Question, type Reply } from './messages.ts';
+import { greeting, patienceMs, type Calls, type K6Ended, type K6There, type Question, type Reply, type SentFile } from './messages.ts';
 
 /** server-configs/, by path, put in when this file is bundled. */
 declare const shippedFiles: Readonly<Record<string, string>>;
@@ -26,7 +27,10 @@ declare const shippedFiles: Readonly<Record<string, string>>;
 /** Of what a watched server uses. */
 const watchMs = 20;
 
-/** What one try of the link may send. */
+/** How often what a k6's script has printed is passed on. */
+const printedMs = 100;
+
+/** How long one try of the link may take. */
 const mostEchoMs = 20_000;
 
 interface Hosted { server: StartedServer; release: () => Promise<void>; samples: ServerSample[]; timer?: NodeJS.Timeout }
@@ -34,6 +38,8 @@ interface Hosted { server: StartedServer; release: () => Promise<void>; samples:
 class Agent {
   readonly #over = new AbortController();
   readonly #servers = new Map<number, Hosted>();
+  /** The k6 that run. */
+  readonly #running = new Map<number, Child>();
   readonly #folder: string;
   #count = 0;
 
@@ -46,17 +52,14 @@ class Agent {
       const processors = readProcessors();
       return {
         address: ownAddress(),
+        architecture: process.arch,
         processors: { cores: processors.cores, quota: processors.quota === Infinity ? null : processors.quota },
         environment: readEnvironment(processors, { serverCpus: cpusOf(processors.cores), generatorCpus: [] }, {}),
       };
     },
     keep: ({ files }) => {
       const folder = path.join(this.#folder, `files-${++this.#count}`);
-      for (const { path: name, mode, base64 } of files) {
-        const file = path.join(folder, name);
-        mkdirSync(path.dirname(file), { recursive: true, mode: 0o755 });
-        writeFileSync(file, Buffer.from(base64, 'base64'), { mode });
-      }
+      keepFiles(folder, files);
       return folder;
     },
     tools: async ({ names, mayInstall }) => {
@@ -102,9 +105,38 @@ class Agent {
       const { server } = this.#hosted(id);
       return alarmsIn(server.logFile, server.name as Parameters<typeof alarmsIn>[1]);
     },
-    clock: () => machineClock.monotonicMs(),
+    clocks: () => ({ monotonicMs: machineClock.monotonicMs(), wallMs: machineClock.wallMs() }),
     echo: openEcho,
+    k6: (given) => this.#runK6(given),
+    endK6: async ({ k6, graceMs }) => {
+      await this.#running.get(k6)?.stop(graceMs);
+      return null;
+    },
   };
+
+  async #runK6({ k6, binary, args, env, files }: K6There): Promise<K6Ended> {
+    const folder = path.join(this.#folder, `k6-${k6}`);
+    keepFiles(folder, files);
+    const [consoleFile, logFile, recordFile] = ['phases.log', 'k6.log', 'record.ndjson'].map((name) => path.join(folder, name)) as [string, string, string];
+    const log = openSync(logFile, 'w');
+    const child = await startChild({ command: binary, args, cwd: folder, env: { ...process.env, ...env }, stdio: ['ignore', log, log] }).finally(() => closeSync(log));
+    this.#running.set(k6, child);
+    let printed = 0;
+    const tell = (): void => {
+      const text = readOrEmpty(consoleFile);
+      const whole = text.lastIndexOf('\n') + 1;
+      if (whole > printed) say({ printed: k6, text: text.slice(printed, whole) });
+      printed = Math.max(printed, whole);
+    };
+    const timer = setInterval(tell, printedMs);
+    const { code, signal } = await child.exited;
+    clearInterval(timer);
+    tell();
+    this.#running.delete(k6);
+    const ended = { code, signal, console: readOrEmpty(consoleFile), log: readOrEmpty(logFile), record: readOrEmpty(recordFile) };
+    removeFolder(folder);
+    return ended;
+  }
 
   #hosted(id: number): Hosted {
     const hosted = this.#servers.get(id);
@@ -129,7 +161,24 @@ class Agent {
       await server.stop();
       await release();
     }));
+    await Promise.all([...this.#running.values()].map((child) => child.stop(0)));
     removeFolder(this.#folder);
+  }
+}
+
+function keepFiles(folder: string, files: readonly SentFile[]): void {
+  for (const { path: name, mode, base64 } of files) {
+    const file = path.join(folder, name);
+    mkdirSync(path.dirname(file), { recursive: true, mode: 0o755 });
+    writeFileSync(file, Buffer.from(base64, 'base64'), { mode });
+  }
+}
+
+function readOrEmpty(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return '';
   }
 }
 

@@ -11,6 +11,8 @@ export interface HostFacts {
   /** Its own, that the connection came to. */
   address: string;
   processors: { cores: readonly PhysicalCore[]; quota: number | null };
+  /** As Node names it: x64, arm64. */
+  architecture: string;
   environment: Environment;
 }
 
@@ -31,11 +33,20 @@ export interface Calls {
   /** What was read since, by the agent's own monotonic clock. */
   watched: { given: { server: number }; answer: ServerSample[] };
   alarms: { given: { server: number }; answer: LogAlarms };
-  /** Of the agent's monotonic clock, in milliseconds. */
-  clock: { given: null; answer: number };
+  /** The agent's clocks now. */
+  clocks: { given: null; answer: { monotonicMs: number; wallMs: number } };
   /** The port of an echo for one connection, which the link is tried with. */
   echo: { given: null; answer: number };
+  /** Runs k6 to its end. `k6`: what it is named by until then. */
+  k6: { given: K6There; answer: K6Ended };
+  endK6: { given: { k6: number; graceMs: number }; answer: null };
 }
+
+/** What k6 is started with there. `files` are written beside each other, where it runs. */
+export interface K6There { k6: number; binary: string; args: readonly string[]; env: Readonly<Record<string, string>>; files: readonly SentFile[] }
+
+/** What it has written; '' where that is not there. */
+export interface K6Ended { code: number | null; signal: string | null; console: string; log: string; record: string }
 
 /** A server that the agent has started. `id` names it to the agent. */
 export type ServerThere = Omit<RunningServer, 'died' | 'stop'> & Pick<StartedServer, 'pid'> & { id: number };
@@ -43,8 +54,8 @@ export type ServerThere = Omit<RunningServer, 'died' | 'stop'> & Pick<StartedSer
 /** To the agent. */
 export type Question = { [Name in keyof Calls]: { id: number; name: Name; given: Calls[Name]['given'] } }[keyof Calls];
 
-/** From the agent: what a question came to, or that a server has ended by itself. */
-export type Reply = { id: number; answer: unknown } | { id: number; problem: string; exitCode: 1 | 2 | undefined } | { died: number; how: string };
+/** From the agent: what a question came to, that a server has ended by itself, or what a k6's script has printed. */
+export type Reply = { id: number; answer: unknown } | { id: number; problem: string; exitCode: 1 | 2 | undefined } | { died: number; how: string } | { printed: number; text: string };
 
 /** The line that an agent begins with. */
 export const greeting = 'bakeoff-agent';

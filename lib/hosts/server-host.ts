@@ -1,10 +1,9 @@
-// The host of the servers, where they are not on this machine: an agent there, spoken to over ssh.
+// The host of the servers, where they are not on this machine.
+import { once } from 'node:events';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { connect as connectTo } from 'node:net';
 import path from 'node:path';
-import { once } from 'node:events';
 import { UserError } from '../errors.ts';
-import { machineClock } from '../runner/clock.ts';
 import type { Processors } from '../runner/processors.ts';
 import type { ServerHostFacts } from '../runner/result.ts';
 import type { LogAlarms } from '../runner/server-log.ts';
@@ -12,10 +11,9 @@ import type { ServerName, ServerSpec } from '../scenario/model.ts';
 import { isConfigured } from '../scenario/variants.ts';
 import { waitUntilReady, type RunningServer, type StartOptions } from '../servers/index.ts';
 import type { ServerSample } from '../store/index.ts';
-import { bundleAgent } from './bundle.ts';
+import { clocksAhead, openAgent, type Agent } from './agent-connection.ts';
 import { measureLink } from './link.ts';
-import { greeting, patienceMs, wanted, type Calls, type HostFacts, type Reply, type SentFile } from './messages.ts';
-import { connect, type Connection } from './ssh.ts';
+import type { Calls, SentFile } from './messages.ts';
 
 /** One that the agent has started. */
 export interface HostedServer extends RunningServer {
@@ -32,6 +30,8 @@ export function isHosted(server: RunningServer): server is HostedServer {
 export interface ServerHost {
   /** As the person named it. */
   name: string;
+  /** Its own, that the connection came to. */
+  address: string;
   processors: Processors;
   /** What a result says of it. Measures the link, once. Throws UserError where a connection from here does not come through. */
   facts(): Promise<ServerHostFacts>;
@@ -43,22 +43,6 @@ export interface ServerHost {
   close(): Promise<void>;
 }
 
-/** In the remote user's shell: the agent, sent where it is not there. Its folder is the user's cache. */
-function startScript(hash: string, bytes: number): string {
-  return `command -v node >/dev/null || { echo "there is no Node there" >&2; exit 90; }
-d="\${XDG_CACHE_HOME:-$HOME/.cache}/bakeoff/agent-${hash}/lib/hosts"
-if ! [ -f "$d/agent.mjs" ]; then
-  mkdir -p "$d" && echo ${wanted} && head -c ${bytes} >"$d/$$.tmp" && [ "$(wc -c <"$d/$$.tmp")" = ${bytes} ] && mv "$d/$$.tmp" "$d/agent.mjs" || { rm -f "$d/$$.tmp"; exit 91; }
-fi
-exec node "$d/agent.mjs"`;
-}
-
-/** How often an agent hears of us at least. */
-const heartbeatMs = patienceMs / 6;
-
-/** What an agent may take to greet, its sending included. */
-const greetingLimitMs = 60_000;
-
 /** Where the server answers there, this is enough for it to answer from here. */
 const reachLimitMs = 5000;
 
@@ -66,80 +50,12 @@ const reachLimitMs = 5000;
  * Connects, and starts the agent there.
  * @throws UserError in one line that says what to do
  */
-export async function openServerHost(name: string, signal?: AbortSignal): Promise<ServerHost> {
-  const { text, hash } = await bundleAgent();
-  const connection = await connect(name, startScript(hash, text.length));
-  try {
-    const agent = await greeted(name, connection, text, signal);
-    const facts = await agent.ask('facts', null);
-    return hostOf(name, agent, facts);
-  } catch (error) {
-    await connection.close();
-    throw error;
-  }
+export async function openServerHost(name: string): Promise<ServerHost> {
+  return hostOf(name, await openAgent(name));
 }
 
-/** An agent that answers. */
-interface Agent {
-  connection: Connection;
-  ask<Name extends keyof Calls>(call: Name, given: Calls[Name]['given']): Promise<Calls[Name]['answer']>;
-  /** Settles when that server has ended by itself, or the connection has. */
-  died(server: number): Promise<string>;
-}
-
-async function greeted(name: string, connection: Connection, text: Buffer, signal: AbortSignal | undefined): Promise<Agent> {
-  const asked = new Map<number, { resolve(answer: unknown): void; reject(error: Error): void }>();
-  const deaths = new Map<number, (how: string) => void>();
-  let count = 0;
-  const ended = connection.ended.then((how) => how.replace(/: there is no Node there$/, `: there is no Node there: install it (Debian: apt-get install nodejs), version 20.19 or newer`));
-  let over: string | undefined;
-  void ended.then((how) => {
-    over = how;
-    for (const { reject } of asked.values()) reject(new UserError(how));
-    for (const tell of deaths.values()) tell(how);
-  });
-
-  const ready = new Promise<void>((resolve) => {
-    connection.onLine((line) => {
-      if (line === wanted) connection.write(text);
-      else if (line === greeting) resolve();
-      else hear(line);
-    });
-  });
-  function hear(line: string): void {
-    // What a shell's start prints is none of ours.
-    if (!line.startsWith('{')) return;
-    const reply = JSON.parse(line) as Reply;
-    if ('died' in reply) return deaths.get(reply.died)?.(reply.how);
-    const question = asked.get(reply.id);
-    asked.delete(reply.id);
-    if ('problem' in reply) question?.reject(new UserError(`${name}: ${reply.problem}`, reply.exitCode));
-    else question?.resolve(reply.answer);
-  }
-  const late = new Promise<never>((_, reject) => {
-    setTimeout(() => reject(new UserError(`${name}: bakeoff's agent does not start there within ${greetingLimitMs / 1000} s`)), greetingLimitMs).unref();
-  });
-  const aborted = new Promise<never>((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason as Error), { once: true }));
-  await Promise.race([ready, ended.then((how) => { throw new UserError(how); }), late, aborted]);
-  const heartbeat = setInterval(() => connection.write('\n'), heartbeatMs);
-  heartbeat.unref();
-  void ended.then(() => clearInterval(heartbeat));
-  return {
-    connection,
-    ask: (call, given) => new Promise((resolve, reject) => {
-      if (over !== undefined) return reject(new UserError(over));
-      const id = ++count;
-      asked.set(id, { resolve: resolve as (answer: unknown) => void, reject });
-      connection.write(`${JSON.stringify({ id, name: call, given })}\n`);
-    }),
-    died: (server) => new Promise((resolve) => {
-      if (over === undefined) deaths.set(server, resolve);
-      else resolve(over);
-    }),
-  };
-}
-
-function hostOf(name: string, agent: Agent, { address, processors, environment }: HostFacts): ServerHost {
+function hostOf(name: string, agent: Agent): ServerHost {
+  const { address, processors, environment } = agent.facts;
   const sent = new Map<string, Promise<string>>();
   const send = (folder: string): Promise<string> => {
     const there = sent.get(folder) ?? filesOf(folder, name).then((files) => agent.ask('keep', { files }));
@@ -150,6 +66,7 @@ function hostOf(name: string, agent: Agent, { address, processors, environment }
   let link: Promise<ServerHostFacts> | undefined;
   return {
     name,
+    address,
     processors: { ...processors, quota: processors.quota ?? Infinity },
     facts: () => (link ??= factsOf()),
     tools: (names, mayInstall) => agent.ask('tools', { names, mayInstall }),
@@ -169,7 +86,7 @@ function hostOf(name: string, agent: Agent, { address, processors, environment }
       }
       return server;
     },
-    close: () => agent.connection.close(),
+    close: () => agent.close(),
   };
 
   function hosted({ id, pid: _pid, ...server }: Calls['start']['answer']): HostedServer {
@@ -180,7 +97,7 @@ function hostOf(name: string, agent: Agent, { address, processors, environment }
       stop: () => (stopping ??= agent.ask('stop', { server: id }).then(() => undefined, () => undefined)),
       alarms: () => agent.ask('alarms', { server: id }),
       async watch() {
-        const aheadMs = await clockAheadMs(agent);
+        const { monotonicMs: aheadMs } = await clocksAhead(agent);
         await agent.ask('watch', { server: id });
         return async () => (await agent.ask('watched', { server: id })).map((sample) => ({ ...sample, atMs: sample.atMs - aheadMs }));
       },
@@ -210,20 +127,6 @@ function hostOf(name: string, agent: Agent, { address, processors, environment }
     });
     return { name, address, cpuModel, cores, memoryBytes, kernel, os, governor, bootedAt, bootId, ...measured };
   }
-}
-
-const clockTries = 8;
-
-/** How far the agent's monotonic clock is ahead of this machine's, by the quickest of some answers: wrong by half of its time at most. */
-async function clockAheadMs(agent: Agent): Promise<number> {
-  let [quickest, ahead] = [Infinity, 0];
-  for (let tries = 0; tries < clockTries; tries++) {
-    const beganMs = machineClock.monotonicMs();
-    const theirs = await agent.ask('clock', null);
-    const tookMs = machineClock.monotonicMs() - beganMs;
-    if (tookMs < quickest) [quickest, ahead] = [tookMs, theirs - beganMs - tookMs / 2];
-  }
-  return ahead;
 }
 
 /** What is sent of a folder: configs and pages are far less. */

@@ -24,6 +24,7 @@ export function resultHeading(result: Result): Heading {
     k6: `k6 ${environment.versions['k6'] ?? ''}`.trim(),
     serverCpus: environment.serverCpus,
     ...(environment.serverHost === undefined ? {} : { serverHost: environment.serverHost }),
+    ...(environment.generatorHosts === undefined ? {} : { generatorHosts: environment.generatorHosts }),
     generatorCpus: environment.generatorCpus,
     kernel: environment.kernel,
     cpuModel: environment.cpuModel,

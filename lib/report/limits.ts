@@ -19,9 +19,10 @@ export function limitLines(result: Result): string[] {
   return measured.length === 0 ? [] : [ownCoresSentence(measured, result.environment)];
 }
 
-function ownCoresSentence(measured: readonly VariantResult[], { serverCpus, generatorCpus }: Environment): string {
+function ownCoresSentence(measured: readonly VariantResult[], { serverCpus, generatorCpus, generatorHosts }: Environment): string {
+  const generatorCores = generatorHosts === undefined ? generatorCpus.length : generatorHosts.length * Math.min(...generatorHosts.map(({ cores }) => cores));
   const usable = (variant: VariantResult): { server: number; generator: number } => (
-    usableCores(variant, { server: serverCpus.length, generator: generatorCpus.length })
+    usableCores(variant, { server: serverCpus.length, generator: generatorCores })
   );
   const servers = [...new Set(known(measured).map(({ server }) => server?.name ?? ''))];
   const shares = [

@@ -7,7 +7,7 @@ import { rateCause, rateOf, type Rate } from '../analysis/rate.ts';
 import { comparable, delayMark, notFinalMark } from '../analysis/verdict.ts';
 import { change, duration, enumeration, percent, perSecond, protocolNames, scaledBytesPerSecond, scaledTime, times, tolerance, whole } from '../format.ts';
 import { sharesCores } from '../runner/cores.ts';
-import type { Comparison, Integrity, Result, ServerHostFacts, Share, VariantResult } from '../runner/result.ts';
+import type { Comparison, GeneratorHostFacts, Integrity, Result, ServerHostFacts, Share, VariantResult } from '../runner/result.ts';
 import type { Load } from '../scenario/load.ts';
 import type { LoadProfile } from '../scenario/model.ts';
 import { noiseFloorLines, partialLines, roundsLines, roundsNeeded, scopeLines, undecidedLines } from './certainty.ts';
@@ -48,13 +48,16 @@ export interface Heading {
   /** Whose cores these are; absent: this machine's. */
   serverHost?: ServerHostFacts;
   generatorCpus: readonly number[];
+  /** Where the load is made instead. */
+  generatorHosts?: readonly GeneratorHostFacts[];
   kernel: string;
   cpuModel: string;
 }
 
 /** Two lines: what is measured, and on what. */
 export function headingLines(heading: Heading): string[] {
-  const { server, addresses = [], k6, serverCpus, generatorCpus, serverHost } = heading;
+  const { server, addresses = [], k6, serverCpus, generatorCpus, serverHost, generatorHosts } = heading;
+  const loadIsOn = generatorHosts === undefined ? coresText(generatorCpus) : generatorsText(generatorHosts);
   const sizes = [...new Set([heading.bodyBytes].flat())].map((bytes) => `${whole(bytes)} B`);
   return [
     [
@@ -63,7 +66,7 @@ export function headingLines(heading: Heading): string[] {
     ].join(' · '),
     [
       [
-        ...(server === '' ? [`${k6} on ${coresText(generatorCpus)}`] : sharesCores(heading) ? [`${server} and ${k6} on ${coresText(serverCpus)}, shared`] : [`${server} on ${coresText(serverCpus)}${serverHost === undefined ? '' : ` of ${hostText(serverHost)}`}`, `${k6} on ${coresText(generatorCpus)}`]),
+        ...(server === '' ? [`${k6} on ${loadIsOn}`] : sharesCores(heading) ? [`${server} and ${k6} on ${coresText(serverCpus)}, shared`] : [`${server} on ${coresText(serverCpus)}${serverHost === undefined ? '' : ` of ${hostText(serverHost)}`}`, `${k6} on ${loadIsOn}`]),
         ...addresses.map((address) => `${address} where it runs`),
       ].join(', '),
       heading.kernel, heading.cpuModel,
@@ -74,6 +77,11 @@ export function headingLines(heading: Heading): string[] {
 /** The host of the servers, and the way to it. */
 export function hostText({ name, cpuModel, kernel, roundTripMs: { p50, p99 }, bytesPerSecond }: ServerHostFacts): string {
   return `${name} (${cpuModel}, ${kernel}; round trip ${scaledTime(p50)}, p99 ${scaledTime(p99)}; ${scaledBytesPerSecond(bytesPerSecond)})`;
+}
+
+/** The hosts that make the load. */
+export function generatorsText(hosts: readonly GeneratorHostFacts[]): string {
+  return enumeration(hosts.map(({ name, cores }) => `${name} (${cores} ${cores === 1 ? 'core' : 'cores'})`));
 }
 
 /** Sizes are those of a page, or means of several. */

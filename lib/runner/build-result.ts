@@ -8,7 +8,7 @@ import type { Load } from '../scenario/load.ts';
 import { shownHeaders } from '../scenario/load/secrets.ts';
 import type { NetworkSpec, Page, ServerSpec, Variant } from '../scenario/model.ts';
 import { workersFor } from '../servers/index.ts';
-import { sharesCores } from './cores.ts';
+import { generatorCores, sharesCores } from './cores.ts';
 import { pageFacts } from './page-files.ts';
 import type { Plan } from './plan.ts';
 import type { KernelSetting } from './network-result.ts';
@@ -33,7 +33,7 @@ export function buildResult({ plan, store }: RunContext, environment: Environmen
   const measured = plan.shown.map((variant) => tableVariant(plan, variant, known));
   const facts = {
     serverCores: plan.cores.serverCpus.length,
-    generatorCores: plan.cores.generatorCpus.length,
+    generatorCores: generatorCores(plan.cores),
     sharedCores: sharesCores(plan.cores),
     quick: plan.quick,
     looks: plan.looks,

@@ -9,6 +9,13 @@ export interface Cores {
   generatorCpus: number[];
   /** Whose cores the server's are, as the person named it; absent: this machine's. */
   serverHost?: string;
+  /** Where the load is made: so many CPUs of each of these, as the person named them; absent: on `generatorCpus`. */
+  generatorHosts?: { names: readonly string[]; coresEach: number };
+}
+
+/** How many CPUs the load is made on. */
+export function generatorCores({ generatorCpus, generatorHosts }: Pick<Cores, 'generatorCpus' | 'generatorHosts'>): number {
+  return generatorHosts === undefined ? generatorCpus.length : generatorHosts.names.length * generatorHosts.coresEach;
 }
 
 /** Whether server and generator run on the same cores; if on some of them, then on all. */

@@ -25,13 +25,15 @@ export function instanceArguments(instance: number, instances: number): string[]
 }
 
 /**
- * The plan of a load that so many instances make together, each with this plan and its own arguments.
+ * The plan of a load that so many instances make together, each with this plan and its own arguments. The threads of a side are those of
+ * all: each has its part of them, at least one.
  * @param startAtMs when they begin, milliseconds since 1970, by each one's clock
  * @throws UserError for a load that cannot be divided among so many
  */
 export function dividedPlan(plan: LoadPlan, instances: number, startAtMs: number): LoadPlan {
-  if (instances > 1) requireDivisible(plan, instances);
-  return { ...plan, instances, startAtMs, maxDurationSeconds: plan.maxDurationSeconds + longestWaitSeconds };
+  const each: LoadPlan = { ...plan, phases: plan.phases.map((phase) => ({ ...phase, sides: phase.sides.map((side) => (side.threads === undefined ? side : { ...side, threads: Math.max(1, Math.floor(side.threads / instances)) })) })) };
+  if (instances > 1) requireDivisible(each, instances);
+  return { ...each, instances, startAtMs, maxDurationSeconds: plan.maxDurationSeconds + longestWaitSeconds };
 }
 
 function requireDivisible({ phases, search }: LoadPlan, instances: number): void {

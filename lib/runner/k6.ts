@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { loadPlanVariable, type LoadPlan, type PhaseOutcome, type SideOptions } from '../k6/load-plan.ts';
 import { shownHeaders } from '../scenario/load/secrets.ts';
-import { startChild, type Child } from '../process.ts';
+import { startChild, type ChildExit } from '../process.ts';
 import { causeLine, lastLines } from '../log-file.ts';
 import type { Interrupt } from './interrupt.ts';
 import { readPhases } from './record.ts';
@@ -28,7 +28,12 @@ export interface K6Options {
 }
 
 export interface RunningK6 {
-  child: Child;
+  /** Undefined where it runs on other hosts. */
+  pid: number | undefined;
+  /** Settles when it has ended, or a part of it that the others are no load without. */
+  exited: Promise<unknown>;
+  /** As Child.stop. */
+  stop(graceMs?: number): Promise<void>;
   /** k6's own record of samples, one JSON object per line, written while it runs. */
   recordFile: string;
   /** What the script prints while it runs. */
@@ -72,11 +77,11 @@ const flushMs = 5000;
  * Runs k6 until it has ended, and returns the outcomes of its phases. k6 is ended when its peer dies or the person interrupts.
  * @throws LoadFailure, Interrupted after a signal
  */
-export async function runK6(options: K6Options, { interrupt, peerDied, outputHangs, watch }: Beside): Promise<PhaseOutcome[]> {
+export async function runK6(start: () => Promise<RunningK6>, { loadPlan, output }: Pick<K6Options, 'loadPlan' | 'output'>, { interrupt, peerDied, outputHangs, watch }: Beside): Promise<PhaseOutcome[]> {
   interrupt.signal.throwIfAborted();
-  const k6 = await startK6(options);
+  const k6 = await start();
   // From here on all that runs is ended below.
-  const unguard = interrupt.guard(k6.child.pid);
+  const unguard = k6.pid === undefined ? () => undefined : interrupt.guard(k6.pid);
   const over = new AbortController();
   let unwatch: (() => void) | undefined;
   let lingers = false;
@@ -84,11 +89,11 @@ export async function runK6(options: K6Options, { interrupt, peerDied, outputHan
     unwatch = watch?.(k6);
     interrupt.signal.throwIfAborted();
     const failure = await Promise.race([
-      k6.child.exited.then(() => undefined),
-      ...(options.output === null ? [] : [endLingering(k6, over.signal, () => { lingers = true; })]),
+      k6.exited.then(() => undefined),
+      ...(output === null ? [] : [endLingering(k6, over.signal, () => { lingers = true; })]),
       peerDied,
       once(interrupt.signal, 'abort', { signal: over.signal }).then(() => undefined, () => undefined),
-      delay((options.loadPlan.maxDurationSeconds + patienceSeconds) * 1000, 'k6 did not end in time', { signal: over.signal }).catch(() => undefined),
+      delay((loadPlan.maxDurationSeconds + patienceSeconds) * 1000, 'k6 did not end in time', { signal: over.signal }).catch(() => undefined),
     ]);
     if (failure !== undefined) throw new LoadFailure(failure);
     interrupt.signal.throwIfAborted();
@@ -100,7 +105,7 @@ export async function runK6(options: K6Options, { interrupt, peerDied, outputHan
   } finally {
     over.abort();
     unwatch?.();
-    await k6.child.stop(k6GraceMs);
+    await k6.stop(k6GraceMs);
     unguard();
   }
 }
@@ -111,7 +116,7 @@ async function endLingering(k6: RunningK6, over: AbortSignal, hangs: () => void)
     while (!await k6.isLoadOver()) await delay(500, undefined, { signal: over });
     await delay(flushMs, undefined, { signal: over });
     hangs();
-    await k6.child.stop(0);
+    await k6.stop(0);
   } catch {
     await new Promise(() => {});
   }
@@ -149,34 +154,41 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
   }).finally(() => closeSync(log));
 
   return {
-    child,
+    pid: child.pid,
+    exited: child.exited,
+    stop: child.stop,
     recordFile,
     consoleFile,
     async isLoadOver() {
       // Half a line is none yet.
       return (await readPhases(consoleFile).catch(() => ({ over: false }))).over;
     },
-    async results(ended = false) {
-      const { code, signal } = await child.exited;
-      const { phases, over } = await readPhases(consoleFile);
-      if ((code === 0 || ended) && over) {
-        // Of a k6 that was built before the engine told it.
-        if (phases.flatMap(({ results }) => results).some(({ latencyMs }) => !Array.isArray(latencyMs.histogram))) throw new Error(`${options.binary} is older than this bakeoff: leave K6_BIN unset, and a new one is built`);
-        return phases;
-      }
-      // Its record, its results and its complaint about them are missing then.
-      if (await isFull(folder)) throw new Error(`the file system of ${folder} is full`);
-      const how = signal === null ? `code ${code}` : `signal ${signal}`;
-      const lines = await lastLines(logFile);
-      // A phase that fails does not fail k6, which sums up behind its error.
-      const error = lines.find((line) => scriptError.test(line));
-      throw new Error(`k6 ended with ${how}: ${error?.replace(/^GoError: /, '') ?? causeLine(lines) ?? 'it said nothing'}`);
-    },
+    results: async (ended = false) => phasesOf({ ...await child.exited, ended }, { folder, consoleFile, logFile, binary: options.binary }),
   };
 }
 
+/** How a k6 came to its end. `ended`: it was ended here, once its load was over. */
+export interface K6Exit extends ChildExit { ended?: boolean }
+
+/** The outcomes of the phases by what a k6 left. Throws an Error with its error, or last line, when some are missing or it failed. */
+export async function phasesOf({ code, signal, ended = false }: K6Exit, { folder, consoleFile, logFile, binary }: { folder: string; consoleFile: string; logFile: string; binary: string }): Promise<PhaseOutcome[]> {
+  const { phases, over } = await readPhases(consoleFile);
+  if ((code === 0 || ended) && over) {
+    // Of a k6 that was built before the engine told it.
+    if (phases.flatMap(({ results }) => results).some(({ latencyMs }) => !Array.isArray(latencyMs.histogram))) throw new Error(`${binary} is older than this bakeoff: leave K6_BIN unset, and a new one is built`);
+    return phases;
+  }
+  // Its record, its results and its complaint about them are missing then.
+  if (await isFull(folder)) throw new Error(`the file system of ${folder} is full`);
+  const how = signal === null ? `code ${code}` : `signal ${signal}`;
+  const lines = await lastLines(logFile);
+  // A phase that fails does not fail k6, which sums up behind its error.
+  const error = lines.find((line) => scriptError.test(line));
+  throw new Error(`k6 ended with ${how}: ${error?.replace(/^GoError: /, '') ?? causeLine(lines) ?? 'it said nothing'}`);
+}
+
 /** Without credentials, and without process groups: when it is run again by hand, others may have their numbers. */
-function forKeeps(plan: LoadPlan): LoadPlan {
+export function forKeeps(plan: LoadPlan): LoadPlan {
   const shown = ({ processes: _processes, ...side }: SideOptions): SideOptions => (side.headers === undefined ? side : { ...side, headers: shownHeaders(side.headers) });
   return { ...plan, phases: plan.phases.map((phase) => ({ ...phase, sides: phase.sides.map(shown) })) };
 }
@@ -186,10 +198,13 @@ function forKeeps(plan: LoadPlan): LoadPlan {
  */
 function k6Environment(loadPlan: LoadPlan, output: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
   const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('K6_')));
+  return { ...inherited, ...output, ...ownVariables(loadPlan) };
+}
+
+/** The variables that k6 gets from here. */
+export function ownVariables(loadPlan: LoadPlan): Record<string, string> {
   const threads = Math.max(...loadPlan.phases.flatMap(({ sides }) => sides.map((side) => side.threads ?? 1)));
   return {
-    ...inherited,
-    ...output,
     [loadPlanVariable]: JSON.stringify(loadPlan),
     K6_NO_USAGE_REPORT: 'true',
     K6_AUTO_EXTENSION_RESOLUTION: 'false',

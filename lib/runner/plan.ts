@@ -11,9 +11,9 @@ import { isAtRate, type Load } from '../scenario/load.ts';
 import type { Arrivals, Page, Scenario, ServerName, ServerSpec, Variant, Within } from '../scenario/model.ts';
 import { serverNameOf } from '../scenario/url.ts';
 import { fileLimitFor, hardFilesLimit, requireFiles } from '../servers/files-limit.ts';
-import { sharesCores, type Cores } from './cores.ts';
+import { generatorCores, sharesCores, type Cores } from './cores.ts';
 import { estimatedSeconds, expectedSeconds, secondsPerRound } from './estimate.ts';
-import { groupsOf, isInTurns, otherFiles, type Group, type GroupLimits } from './groups.ts';
+import { groupOf, groupsOf, isInTurns, otherFiles, type Group, type GroupLimits } from './groups.ts';
 import { pageFacts, pageFileOf } from './page-files.ts';
 import type { Metric, Phase, StatusClass } from './result.ts';
 
@@ -115,12 +115,12 @@ export function makePlan(asWritten: Scenario, asked: readonly Variant[], cores: 
   const variants = shown.filter(isRunnable).map((variant): PlannedVariant => ({
     variant,
     ...(variant.server.name === 'address' || cores.serverHost !== undefined ? { drains: true } : {}),
-    load: fitVariantLoad(scenario, variant, {
+    load: dividable(cores, fitVariantLoad(scenario, variant, {
       inTurns: isInTurns(scenario, variant),
-      generatorCores: cores.generatorCpus.length, exact, quick, ...(durationSeconds === undefined ? {} : { durationSeconds }),
+      generatorCores: generatorCores(cores), exact, quick, ...(durationSeconds === undefined ? {} : { durationSeconds }),
       ...(options.arrivals === undefined ? {} : { arrivals: options.arrivals }),
       ...(within === undefined ? {} : { searched: true }),
-    }),
+    })),
   }));
   for (const { variant: { name, server }, load: { connections } } of variants) {
     const needed = connections + otherFiles;
@@ -130,7 +130,7 @@ export function makePlan(asWritten: Scenario, asked: readonly Variant[], cores: 
   }
   const looks = options.precision !== undefined ? precisionLooks : [options.rounds ?? (quick ? Math.min(quickRounds, usual) : usual)];
   const draft: PlanDraft = {
-    scenario, shown, variants, groups: groupsOf(scenario, variants, limits), cores, looks, rounds: looks.at(-1) as number, sameWithin: options.sameWithin ?? defaultSameWithin, quick, exact, trustConfig: options.trustConfig === true,
+    scenario, shown, variants, groups: groupsFor(scenario, variants, limits, cores), cores, looks, rounds: looks.at(-1) as number, sameWithin: options.sameWithin ?? defaultSameWithin, quick, exact, trustConfig: options.trustConfig === true,
     ...(options.maxTimeSeconds === undefined ? {} : { maxTimeSeconds: options.maxTimeSeconds }),
     ...(options.precision === undefined ? {} : { precision: options.precision }),
     ...(options.metric === undefined ? {} : { metric: options.metric }),
@@ -142,6 +142,17 @@ export function makePlan(asWritten: Scenario, asked: readonly Variant[], cores: 
   if (options.arrivals !== undefined && !variants.some(({ load }) => isAtRate(load))) throw new UserError(`--arrivals ${options.arrivals}: are those of a rate, and no load has one: give one such as --load 'vegeta attack -rate=1000 -duration=10s'`, 2);
   if (options.failIf !== undefined) requireVerdict(draft);
   return draft;
+}
+
+/** With as many threads on each host that makes the load. */
+function dividable({ generatorHosts }: Cores, load: Load): Load {
+  const hosts = generatorHosts?.names.length ?? 1;
+  return hosts === 1 ? load : { ...load, threads: hosts * Math.max(1, Math.floor(load.threads / hosts)) };
+}
+
+/** What several hosts load together takes no turns: each would end its own at another time. */
+function groupsFor(scenario: Scenario, variants: readonly PlannedVariant[], limits: GroupLimits, { generatorHosts }: Cores): Group[] {
+  return (generatorHosts?.names.length ?? 1) === 1 ? groupsOf(scenario, variants, limits) : variants.map((planned) => groupOf([planned]));
 }
 
 function requireTime(draft: PlanDraft): void {
@@ -259,7 +270,7 @@ function longestStepSeconds(sides: readonly PlannedVariant[]): number {
  */
 function maySpin(cores: Cores, load: Load, { netns }: Target): boolean {
   const { threads } = load;
-  return !isAtRate(load) && netns === undefined && !sharesCores(cores) && threads <= cores.generatorCpus.length;
+  return !isAtRate(load) && netns === undefined && !sharesCores(cores) && threads <= generatorCores(cores);
 }
 
 /** What the engine is asked for. `page`: the one at the target's `url`. */

@@ -6,7 +6,7 @@ import {
 } from '../form.ts';
 import { mostRounds, networkForm, protocol, publishedForm, withinForm } from '../scenario/schema.ts';
 import type { KernelSetting, LinkTraffic, NetworkResult, NetworkUse } from './network-result.ts';
-import type { BesideRatio, BucketShare, Comparison, Distribution, Environment, Integrity, LatencyDistribution, LatencyFigures, LoadResult, FoundRate, Noise, NoiseFloor, Phase, PhaseResult, Result, Round, Search, SearchStep, ServerHostFacts, Share, Traffic, VariantResult } from './result.ts';
+import type { BesideRatio, BucketShare, Comparison, Distribution, Environment, Integrity, LatencyDistribution, LatencyFigures, LoadResult, FoundRate, GeneratorHostFacts, Noise, NoiseFloor, Phase, PhaseResult, Result, Round, Search, SearchStep, ServerHostFacts, Share, Traffic, VariantResult } from './result.ts';
 
 const schema = 1;
 
@@ -118,11 +118,15 @@ const search = exactly<Search>()(open({
 }));
 const share = exactly<Share>()(open({ ...each(['variant', 'of', 'baseline'], name), words: text, share: signed, ci95: orNull(v.strictTuple([signed, signed], two)) }));
 const machine = { ...each(['cpuModel', 'kernel', 'os', 'bootId'], text), cores: count, memoryBytes: count, governor: orNull(text), bootedAt: instant };
+const roundTripMs = open(each(['p50', 'p99'], figure));
 const environment = exactly<Environment>()(open({
   ...machine, bakeoff: text,
   loadAverage: v.strictTuple([figure, figure, figure], 'has to be a list of three numbers'), serverCpus: cpus, generatorCpus: cpus,
   cpuQuota: orAbsent(figure), coreNotes: orAbsent(texts), versions: v.record(text, text, 'has to be an object'),
-  serverHost: orAbsent(exactly<ServerHostFacts>()(open({ ...machine, name: text, address: text, roundTripMs: open(each(['p50', 'p99'], figure)), bytesPerSecond: figure }))),
+  serverHost: orAbsent(exactly<ServerHostFacts>()(open({ ...machine, name: text, address: text, roundTripMs, bytesPerSecond: figure }))),
+  generatorHosts: orAbsent(list(exactly<GeneratorHostFacts>()(open({
+    ...each(['name', 'address', 'architecture', 'cpuModel', 'kernel'], text), cores: count, memoryBytes: count, roundTripMs: orAbsent(roundTripMs), bytesPerSecond: orAbsent(figure),
+  })))),
 }));
 
 const result = exactly<Result>()(open({

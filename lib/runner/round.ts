@@ -7,6 +7,7 @@ import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
 import type { PhaseOutcome } from '../k6/load-plan.ts';
 import type { LinkCounts, LinkReport } from '../network/link-messages.ts';
+import type { GeneratorHost } from '../hosts/generator-host.ts';
 import { isHosted, type ServerHost } from '../hosts/server-host.ts';
 import { openNetwork, type Network } from '../network/network.ts';
 import { configOf, isConfigured, isOwn, networkOf, pageOf, programOf } from '../scenario/catalogue.ts';
@@ -19,7 +20,8 @@ import { RoundFailure } from './disturbance.ts';
 import type { Interrupt } from './interrupt.ts';
 import { windowBounds } from './estimate.ts';
 import type { Group } from './groups.ts';
-import { LoadFailure, recordFileIn, runK6 } from './k6.ts';
+import { LoadFailure, recordFileIn, runK6, startK6, type RunningK6 } from './k6.ts';
+import { startK6There } from './k6-there.ts';
 import { interruptsApart, watchMachine, watchProcess } from './machine-usage.ts';
 import { networkUseBetween, sampleLink } from './network-usage.ts';
 import { noiseBetween, type NoiseCores } from './noise.ts';
@@ -42,6 +44,8 @@ export interface RunContext {
   script: string;
   /** Where the servers are started; undefined: here. */
   host?: ServerHost | undefined;
+  /** Where the load is made; empty: here. */
+  generators?: readonly GeneratorHost[];
   /** null with `--store none`. */
   store: Store | null;
   interrupt: Interrupt;
@@ -320,23 +324,24 @@ async function underLoad(context: RunContext, group: Group, stages: readonly Sta
   let outputHung = false;
   const hosted = await Promise.all(servers.map((server) => (isHosted(server) ? server.watch() : undefined)));
   const link = network === null ? null : sampleLink(network, group.sides[0]?.load.warmupSeconds ?? 0);
-  const outcomes = await runK6({
+  const { generators = [] } = context;
+  const what = {
     binary: context.tools.k6,
     script: context.script,
     folder,
-    cpus: cores.generatorCpus,
-    before: network?.client.enter,
     loadPlan: loadPlanFor(context.plan, group, round, stages.map(({ planned: { variant }, server }) => (
       { url: server.origin + pageOf(scenario, variant).path, netns: network?.client.netns, processGroup: isStarted(server) ? server.pid : undefined }
     )), search === undefined ? [] : searchStarts(group.sides.map(({ variant }) => variant.name), search)),
-    // k6 would wait for a database that hangs; its record is written to it once it is back.
-    output: store !== null && await store.revive() ? store.k6Output() : null,
-  }, {
+  };
+  // k6 would wait for a database that hangs; its record is written to it once it is back. From another host it does not come there.
+  const output = generators.length === 0 && store !== null && await store.revive() ? store.k6Output() : null;
+  const start = (): Promise<RunningK6> => (generators.length > 0 ? startK6There(generators, what) : startK6({ ...what, cpus: cores.generatorCpus, before: network?.client.enter, output }));
+  const outcomes = await runK6(start, { loadPlan: what.loadPlan, output }, {
     interrupt,
     peerDied: Promise.race(stages.map(({ died }) => died)),
     outputHangs: () => { outputHung = true; },
     watch(k6) {
-      const ofK6 = watchProcess(k6.child.pid);
+      const ofK6 = k6.pid === undefined ? () => 0 : watchProcess(k6.pid);
       const { ofLink, ofLinkToServer } = network === null ? onLoopback : {
         ofLink: watchProcess(network.pid), ofLinkToServer: watchProcess(network.toServerThread, `/proc/${network.pid}/task`),
       };

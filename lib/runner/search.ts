@@ -9,7 +9,7 @@ import type { PhaseOutcome } from '../k6/load-plan.ts';
 import { LimitSearch } from '../k6/limit-search.ts';
 import { lowestRate, type SearchStart } from '../k6/rate-search.ts';
 import type { Within } from '../scenario/model.ts';
-import type { Cores } from './cores.ts';
+import { generatorCores, type Cores } from './cores.ts';
 import { Disturbance } from './disturbance.ts';
 import { randomNumbers } from './order.ts';
 import type { PlannedVariant } from './plan.ts';
@@ -62,7 +62,7 @@ export function foundIn(
   return { step: kept.index, rate: Math.sqrt(kept.rate * broken.rate), atLeast: limitOf(sharesOf(broken.phase)) === 'generator' };
 
   function sharesOf(phase: Phase): Shares {
-    const all = { server: cores.serverCpus.length, generator: cores.generatorCpus.length };
+    const all = { server: cores.serverCpus.length, generator: generatorCores(cores) };
     const usable = usableCores({ server, load }, all);
     const alone = { round: 1, phases: [phase] };
     return { serverShare: serverShareOf(alone, { usable: usable.server, all: all.server }), generatorShare: generatorShareOf(alone, { usable: usable.generator, all: all.generator }) };

@@ -8,6 +8,7 @@ import { UserError } from '../errors.ts';
 import { checkAgain, roundPoint, runPoint, tablePoints } from '../store/index.ts';
 import { programOf } from '../scenario/catalogue.ts';
 import type { KeptRound } from './build-result.ts';
+import { generatorCores } from './cores.ts';
 import type { Plan } from './plan.ts';
 import type { Comparison, Metric, Phase, Result, VariantResult } from './result.ts';
 import type { RunContext } from './round.ts';
@@ -55,7 +56,7 @@ function figureOf(metric: Metric, phase: Phase): number {
 }
 
 function roundPoints(plan: Plan, { round, outcomes }: KeptRound, { variants, comparisons, search }: Result): string[] {
-  const cores = { server: plan.cores.serverCpus.length, generator: plan.cores.generatorCpus.length };
+  const cores = { server: plan.cores.serverCpus.length, generator: generatorCores(plan.cores) };
   return plan.variants.flatMap(({ variant, load }) => {
     const phases = phasesOf(variant.name);
     const position = plan.shown.indexOf(variant);

@@ -35,7 +35,7 @@ async function start(load: LoadOptions, instances: number, more: (instance: numb
   const all = await Promise.all(Array.from({ length: instances }, async (_, index) => {
     const folder = await mkdtemp(path.join(servers.folder, 'k6-'));
     const running = await startK6({ binary: k6, script, folder, cpus: [1], loadPlan: plan, output: null, more: [...instanceArguments(index + 1, instances), ...more(index + 1)] });
-    onTestFinished(() => running.child.stop(0));
+    onTestFinished(() => running.stop(0));
     return running;
   }));
   return {
@@ -112,7 +112,7 @@ describe('a load of several k6', () => {
     const { origin } = await servers.start(nginx(['base'], { workers: 1 }));
     const load = { url: `${origin}/`, connections: 6, duration: '2s', rate: 300 };
     const [two, three, one, several] = await Promise.all((await Promise.all([
-      start(load, 2), start({ ...load, threads: 2 }, 3), start({ ...load, arrivals: 'poisson' }, 1), start({ ...load, arrivals: 'poisson' }, 3),
+      start(load, 2), start({ ...load, threads: 6 }, 3), start({ ...load, arrivals: 'poisson' }, 1), start({ ...load, arrivals: 'poisson' }, 3),
     ])).map(made));
     expect(two?.each.map(due)).toEqual([300, 300]);
     expect(three?.each.map(due)).toEqual([200, 200, 200]);
@@ -126,7 +126,7 @@ describe('a load of several k6', () => {
     const instances = await start({ url: `${origin}/`, connections: 3, duration: '1s' }, 3);
     const second = instances.all[1] as RunningK6;
     await vi.waitFor(async () => expect(await readFile(second.consoleFile, 'utf8')).toContain(phaseBeginsPrefix), { timeout: aheadMs });
-    second.child.process.kill('SIGKILL');
+    process.kill(second.pid as number, 'SIGKILL');
     const ends = await instances.ends();
     expect(() => mergeInstances(ends, instances.plan)).toThrow('generator 2 of 3: k6 ended with signal SIGKILL: it said nothing: its share is missing');
     expect(resultsOf([ends[0], ends[2]] as InstanceEnd[]).every(({ requests }) => requests > 0)).toBe(true);

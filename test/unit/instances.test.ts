@@ -23,7 +23,7 @@ describe('an instance', () => {
 
   test.each<[string, number, LoadPlan, string]>([
     ['too few connections', 4, planOf({ connections: 3 }), '4 generators: 3 connections cannot be divided among them: give at least 4'],
-    ['too few for the threads', 4, planOf({ connections: 7, threads: 2 }), '4 generators: 7 connections cannot be divided among them with 2 threads each: give at least 8'],
+    ['too few for the threads', 4, planOf({ connections: 7, threads: 8 }), '4 generators: 7 connections cannot be divided among them with 2 threads each: give at least 8'],
     ['too few requests', 4, planOf({ connections: 9, requests: 2 }), '4 generators: 2 requests cannot be divided among them: give at least 4'],
     ['several phases', 2, planOf(undefined, { phases: [{ sides: [] }, { sides: [] }] }), '2 generators: only the first of 2 load phases would begin at an agreed time: take one generator, or another scenario'],
     ['a search', 2, planOf(undefined, { search: { within: { metric: 'p99', ms: 5 }, from: [], expected: [], stepSeconds: 1 } }), '2 generators: a search for a rate is one generator\'s: leave --within out, or take one generator'],

@@ -4,7 +4,7 @@ import { extent } from '../../analysis/statistics.ts';
 import { duration, percent, whole } from '../../format.ts';
 import { resultHeading } from '../heading.ts';
 import { coresText } from '../limits.ts';
-import { hostText } from '../sentences.ts';
+import { generatorsText, hostText } from '../sentences.ts';
 import type { Result, VariantResult } from '../../runner/result.ts';
 import { tableOf, type Column, type Table } from '../table.ts';
 
@@ -27,7 +27,7 @@ const facts: readonly Fact[] = [
   { name: 'booted (UTC)', of: ({ environment }) => instant(environment.bootedAt) },
   { name: 'CPU governor', of: ({ environment }) => environment.governor ?? '' },
   { name: 'servers on', of: ({ environment: { serverCpus, serverHost } }) => `${coresText(serverCpus)}${serverHost === undefined ? '' : ` of ${hostText(serverHost)}`}` },
-  { name: 'generator on', of: ({ environment }) => coresText(environment.generatorCpus) },
+  { name: 'generator on', of: ({ environment: { generatorCpus, generatorHosts } }) => (generatorHosts === undefined ? coresText(generatorCpus) : generatorsText(generatorHosts)) },
   { name: 'CPU quota', of: ({ environment: { cpuQuota } }) => (cpuQuota === undefined ? '' : `the time of ${Number(cpuQuota.toFixed(2))} cores`) },
   { name: 'load average before (1, 5, 15 min)', of: ({ environment }) => environment.loadAverage.map((load) => load.toFixed(2)).join(', ') },
 ];

@@ -1,0 +1,128 @@
+// An agent on another host that answers questions.
+import { UserError } from '../errors.ts';
+import { machineClock } from '../runner/clock.ts';
+import { bundleAgent } from './bundle.ts';
+import { greeting, patienceMs, wanted, type Calls, type HostFacts, type Reply } from './messages.ts';
+import { connect, type Connection } from './ssh.ts';
+
+export interface Agent {
+  facts: HostFacts;
+  /** Throws UserError with what is wrong there, or with how the connection ended. */
+  ask<Name extends keyof Calls>(call: Name, given: Calls[Name]['given']): Promise<Calls[Name]['answer']>;
+  /** Settles when the server with that id has ended by itself, or the connection has. */
+  died(server: number): Promise<string>;
+  /** Called with what the script of the k6 with that id prints. */
+  onPrinted(k6: number, listen: (text: string) => void): void;
+  /** Ends the agent with all that it started. Never throws; may be called twice. */
+  close(): Promise<void>;
+}
+
+/** In the remote user's shell: the agent, sent where it is not there. Its folder is the user's cache. */
+function startScript(hash: string, bytes: number): string {
+  return `command -v node >/dev/null || { echo "there is no Node there" >&2; exit 90; }
+${keepScript(`agent-${hash}/lib/hosts`, 'agent.mjs', bytes)}
+exec node "$d/agent.mjs"`;
+}
+
+/** Keeps a file of so many bytes in a folder of the remote user's cache, from the input, where it is not there. `$d` is the folder then. */
+export function keepScript(folder: string, name: string, bytes: number): string {
+  return `d="\${XDG_CACHE_HOME:-$HOME/.cache}/bakeoff/${folder}"
+if ! [ -f "$d/${name}" ]; then
+  mkdir -p "$d" && echo ${wanted} && head -c ${bytes} >"$d/$$.tmp" && [ "$(wc -c <"$d/$$.tmp")" = ${bytes} ] && chmod 755 "$d/$$.tmp" && mv "$d/$$.tmp" "$d/${name}" || { rm -f "$d/$$.tmp"; exit 91; }
+fi`;
+}
+
+/** How often an agent hears of us at least. */
+const heartbeatMs = patienceMs / 6;
+
+/** What an agent may take to greet, its sending included. */
+const greetingLimitMs = 60_000;
+
+/**
+ * Connects, and starts the agent there.
+ * @throws UserError in one line that says what to do
+ */
+export async function openAgent(name: string): Promise<Agent> {
+  const { text, hash } = await bundleAgent();
+  const connection = await connect(name, startScript(hash, text.length));
+  try {
+    const agent = await greeted(name, connection, text);
+    return { ...agent, facts: await agent.ask('facts', null) };
+  } catch (error) {
+    await connection.close();
+    throw error;
+  }
+}
+
+async function greeted(name: string, connection: Connection, text: Buffer): Promise<Omit<Agent, 'facts'>> {
+  const asked = new Map<number, { resolve(answer: unknown): void; reject(error: Error): void }>();
+  const deaths = new Map<number, (how: string) => void>();
+  const listeners = new Map<number, (text: string) => void>();
+  let count = 0;
+  const ended = connection.ended.then((how) => how.replace(/: there is no Node there$/, ': there is no Node there: install it (Debian: apt-get install nodejs), version 20.19 or newer'));
+  let over: string | undefined;
+  void ended.then((how) => {
+    over = how;
+    for (const { reject } of asked.values()) reject(new UserError(how));
+    for (const tell of deaths.values()) tell(how);
+  });
+
+  const ready = new Promise<void>((resolve) => {
+    connection.onLine((line) => {
+      if (line === wanted) connection.write(text);
+      else if (line === greeting) resolve();
+      // What a shell's start prints is none of ours.
+      else if (line.startsWith('{')) hear(JSON.parse(line) as Reply);
+    });
+  });
+  function hear(reply: Reply): void {
+    if ('died' in reply) return deaths.get(reply.died)?.(reply.how);
+    if ('printed' in reply) return listeners.get(reply.printed)?.(reply.text);
+    const question = asked.get(reply.id);
+    asked.delete(reply.id);
+    if ('problem' in reply) question?.reject(new UserError(`${name}: ${reply.problem}`, reply.exitCode));
+    else question?.resolve(reply.answer);
+  }
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new UserError(`${name}: bakeoff's agent does not start there within ${greetingLimitMs / 1000} s`)), greetingLimitMs);
+  });
+  await Promise.race([ready, ended.then((how) => { throw new UserError(how); }), late]).finally(() => clearTimeout(timer));
+  const heartbeat = setInterval(() => connection.write('\n'), heartbeatMs);
+  heartbeat.unref();
+  void ended.then(() => clearInterval(heartbeat));
+  return {
+    ask: (call, given) => new Promise((resolve, reject) => {
+      if (over !== undefined) return reject(new UserError(over));
+      const id = ++count;
+      asked.set(id, { resolve: resolve as (answer: unknown) => void, reject });
+      connection.write(`${JSON.stringify({ id, name: call, given })}\n`);
+    }),
+    died: (server) => new Promise((resolve) => {
+      if (over === undefined) deaths.set(server, resolve);
+      else resolve(over);
+    }),
+    onPrinted: (k6, listen) => void listeners.set(k6, listen),
+    close: () => connection.close(),
+  };
+}
+
+const clockTries = 8;
+
+/** How far an agent's clocks are ahead of this machine's, in milliseconds. */
+export interface ClocksAhead { monotonicMs: number; wallMs: number }
+
+/** By the quickest of some answers: wrong by half of its time at most. */
+export async function clocksAhead(agent: Pick<Agent, 'ask'>): Promise<ClocksAhead> {
+  let quickestMs = Infinity;
+  let ahead: ClocksAhead = { monotonicMs: 0, wallMs: 0 };
+  for (let tries = 0; tries < clockTries; tries++) {
+    const [beganMs, beganWallMs] = [machineClock.monotonicMs(), machineClock.wallMs()];
+    const theirs = await agent.ask('clocks', null);
+    const tookMs = machineClock.monotonicMs() - beganMs;
+    if (tookMs >= quickestMs) continue;
+    quickestMs = tookMs;
+    ahead = { monotonicMs: theirs.monotonicMs - beganMs - tookMs / 2, wallMs: theirs.wallMs - beganWallMs - tookMs / 2 };
+  }
+  return ahead;
+}

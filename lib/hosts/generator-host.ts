@@ -1,0 +1,103 @@
+// A host that makes a part of the load: k6 there, started by an agent.
+import { createHash } from 'node:crypto';
+import { readFile, stat } from 'node:fs/promises';
+import os from 'node:os';
+import { UserError } from '../errors.ts';
+import { cpusOf } from '../runner/processors.ts';
+import { clocksAhead, keepScript, openAgent, type Agent, type ClocksAhead } from './agent-connection.ts';
+import { measureLink } from './link.ts';
+import { wanted, type HostFacts, type K6Ended, type K6There } from './messages.ts';
+import { connect } from './ssh.ts';
+import type { GeneratorHostFacts } from '../runner/result.ts';
+
+export interface GeneratorHost {
+  /** As the person named it. */
+  name: string;
+  /** Its own, that the connection came to. */
+  address: string;
+  /** CPUs that k6 may use there. */
+  cores: number;
+  /** What a result says of it; measures the way from here once. */
+  facts(): Promise<GeneratorHostFacts>;
+  clocks(): Promise<ClocksAhead>;
+  /** Sends this machine's k6, where it is not there. Throws UserError where that fails. */
+  have(binary: string): Promise<void>;
+  /**
+   * Runs the k6 that it has to its end.
+   * @param printed is called with what the script prints
+   * @returns what it came to, and how to end it before
+   * @throws UserError where the connection ends
+   */
+  run(k6: Omit<K6There, 'k6' | 'binary'>, printed: (text: string) => void): Promise<{ ended: Promise<K6Ended>; end(graceMs: number): Promise<void> }>;
+  /** Ends the agent with all that it started. Never throws; may be called twice. */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens them all at once. None is left open when it throws.
+ * @throws UserError in one line: for one that cannot be used, and for two that are the same
+ */
+export async function openGeneratorHosts(names: readonly string[]): Promise<GeneratorHost[]> {
+  const opened = await Promise.allSettled(names.map(async (name) => hostOf(name, await openAgent(name))));
+  const hosts = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  try {
+    for (const one of opened) if (one.status === 'rejected') throw one.reason;
+    const same = hosts.find(({ address }, index) => hosts.findIndex((one) => one.address === address) < index);
+    if (same !== undefined) throw new UserError(`--generator-host ${same.name}: ${same.address} is named twice`, 2);
+    return hosts;
+  } catch (error) {
+    await Promise.all(hosts.map((host) => host.close()));
+    throw error;
+  }
+}
+
+function hostOf(name: string, agent: Agent): GeneratorHost {
+  const { facts: { address, architecture, processors, environment } } = agent;
+  requireArchitecture(name, agent.facts);
+  const cores = Math.max(1, Math.floor(Math.min(processors.quota ?? Infinity, cpusOf(processors.cores).length)));
+  let sent: Promise<string> | undefined;
+  let count = 0;
+  return {
+    name, address, cores,
+    async facts() {
+      const { cpuModel, kernel, memoryBytes } = environment;
+      const port = await agent.ask('echo', null);
+      return { name, address, architecture, cores, cpuModel, kernel, memoryBytes, ...await measureLink({ address, port }).catch(() => ({})) };
+    },
+    clocks: () => clocksAhead(agent),
+    have: async (binary) => void await (sent ??= sendBinary(name, binary)),
+    async run({ args, env, files }, printed) {
+      const there = await sent;
+      if (there === undefined) throw new Error(`${name} has no k6 yet`);
+      const k6 = ++count;
+      agent.onPrinted(k6, printed);
+      return {
+        ended: agent.ask('k6', { k6, binary: there, args, env, files }),
+        end: (graceMs) => agent.ask('endK6', { k6, graceMs }).then(() => undefined, () => undefined),
+      };
+    },
+    close: () => agent.close(),
+  };
+}
+
+function requireArchitecture(name: string, { architecture }: HostFacts): void {
+  if (architecture === os.arch()) return;
+  throw new UserError(`--generator-host ${name} is ${architecture}, and the k6 here is for ${os.arch()}: generate on machines of one architecture`);
+}
+
+/** Sends k6 on a connection of its own, unless it is there. Returns its path there. */
+async function sendBinary(host: string, binary: string): Promise<string> {
+  const text = await readFile(binary);
+  const hash = createHash('sha256').update(text).digest('hex');
+  const check = `[ "$(sha256sum <"$d/k6" | cut -d " " -f 1)" = ${hash} ] || { rm -f "$d/k6"; echo "k6 did not come there whole" >&2; exit 92; }`;
+  const connection = await connect(host, `${keepScript(`k6-${hash.slice(0, 16)}`, 'k6', (await stat(binary)).size)}\n${check}\necho "$d/k6"`);
+  let place = '';
+  connection.onLine((line) => {
+    if (line === wanted) connection.write(text);
+    else place = line;
+  });
+  const how = await connection.ended;
+  await connection.close();
+  if (!place.endsWith('/k6')) throw new UserError(`k6 could not be sent to ${host}: ${how}`);
+  return place;
+}

@@ -1,0 +1,90 @@
+// One load made by k6 on other hosts, each with its part of it.
+import { appendFile, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import type { ClocksAhead } from '../hosts/agent-connection.ts';
+import type { GeneratorHost } from '../hosts/generator-host.ts';
+import type { K6Ended, SentFile } from '../hosts/messages.ts';
+import type { PhaseOutcome } from '../k6/load-plan.ts';
+import { dividedPlan, instanceArguments, mergeInstances, type InstanceEnd } from './instances.ts';
+import { forKeeps, ownVariables, phasesOf, recordFileIn, type K6Options, type RunningK6 } from './k6.ts';
+import { machineClock } from './clock.ts';
+
+/** From now until all of them begin: k6 takes about a second to start, and more on a host that is busy. */
+const leadMs = 5000;
+
+/**
+ * Starts k6 on each host, with its segment of the load and a begin that all agree on. What each has written comes to the folder
+ * generator-<place>, and all their samples to the one record.
+ * @throws UserError for a load that cannot be divided among them, or where a connection ends
+ */
+export async function startK6There(hosts: readonly GeneratorHost[], options: Omit<K6Options, 'cpus' | 'before' | 'output'>): Promise<RunningK6> {
+  const { folder, script, loadPlan } = options;
+  const [recordFile, consoleFile] = [recordFileIn(folder), join(folder, 'phases.log')];
+  const files = await Promise.all([script, ...(loadPlan.pageFiles ?? []).flatMap((file) => (file === null ? [] : [join(dirname(script), file)]))].map(sentFile));
+  // It may have to be sent, which takes its time.
+  await Promise.all(hosts.map((host) => host.have(options.binary)));
+  const ahead = await Promise.all(hosts.map((host) => host.clocks()));
+  const beginsAtMs = machineClock.wallMs() + leadMs;
+  const whole = dividedPlan(loadPlan, hosts.length, beginsAtMs);
+  await writeFile(join(folder, 'load.json'), `${JSON.stringify(forKeeps(whole), null, 2)}\n`);
+  await Promise.all([recordFile, consoleFile].map((file) => writeFile(file, '')));
+  const runs = await Promise.all(hosts.map((host, index) => {
+    const plan = { ...whole, startAtMs: Math.round(beginsAtMs + (ahead[index] as ClocksAhead).wallMs) };
+    return host.run({
+      files, env: ownVariables(plan),
+      args: [
+        'run', '--quiet', '--no-color', '--log-format', 'raw', '--console-output', 'phases.log', '--out', 'json=record.ndjson', '--address', '',
+        ...instanceArguments(index + 1, hosts.length), basename(script),
+      ],
+      // What the first one's script prints stands for all: when the phases begin.
+    }, (text) => { if (index === 0) void appendFile(consoleFile, text); });
+  }));
+  const ends = Promise.all(runs.map(async ({ ended }, index): Promise<InstanceEnd> => {
+    const { name } = hosts[index] as GeneratorHost;
+    try {
+      return { phases: byOurClocks(await keep(await ended, join(folder, `generator-${index + 1}`), recordFile, options.binary), ahead[index] as ClocksAhead) };
+    } catch (error) {
+      return { failure: `${name}: ${(error as Error).message}` };
+    }
+  }));
+  const stop = async (graceMs = 0): Promise<void> => {
+    await Promise.all(runs.map(({ end }) => end(graceMs)));
+  };
+  // One that has failed ends the others: their parts alone are no load.
+  const exited = Promise.race([ends, ...runs.map(async ({ ended }) => {
+    const code = await ended.then((end) => end.code, () => 1);
+    return code === 0 ? ends : stop();
+  })]);
+  return {
+    pid: undefined,
+    exited,
+    stop,
+    recordFile,
+    consoleFile,
+    isLoadOver: () => Promise.resolve(false),
+    results: async () => mergeInstances(await ends, whole),
+  };
+}
+
+async function sentFile(file: string): Promise<SentFile> {
+  return { path: basename(file), mode: 0o644, base64: (await readFile(file)).toString('base64') };
+}
+
+/** Keeps what a k6 has written, and returns its phases. Throws an Error that says why some are missing. */
+async function keep(ended: K6Ended, folder: string, recordFile: string, binary: string): Promise<PhaseOutcome[]> {
+  await mkdir(folder, { recursive: true });
+  const [consoleFile, logFile] = [join(folder, 'phases.log'), join(folder, 'k6.log')];
+  await Promise.all([writeFile(consoleFile, ended.console), writeFile(logFile, ended.log), appendFile(recordFile, ended.record)]);
+  return phasesOf({ code: ended.code, signal: ended.signal as NodeJS.Signals | null }, { folder, consoleFile, logFile, binary });
+}
+
+/** With the times that a host told as this machine's clocks have them. */
+function byOurClocks(phases: readonly PhaseOutcome[], { monotonicMs, wallMs }: ClocksAhead): PhaseOutcome[] {
+  const wall = (instant: string): string => new Date(Date.parse(instant) - wallMs).toISOString();
+  return phases.map((phase) => ({
+    ...phase,
+    results: phase.results.map((result) => ({
+      ...result, startedAt: wall(result.startedAt), endedAt: wall(result.endedAt), monotonicMs: [result.monotonicMs[0] - monotonicMs, result.monotonicMs[1] - monotonicMs],
+    })),
+  }));
+}
