@@ -97,6 +97,12 @@ describe('commands', async () => {
   });
 });
 
+test('how often equal configs were called different is quoted as docs/proof.md has it', () => {
+  const [, seen = ''] = /^(\d+ of \d+) runs called the two different; the median half-width/m.exec(textOf('docs/proof.md')) ?? [];
+  expect(textOf('README.md')).toContain(`[${seen} runs](docs/proof.md#a-config-against-itself)`);
+  expect(textOf('docs/verdicts.md')).toContain(`${seen} such runs called the two different`);
+});
+
 test('docs/articles.md has every scenario', async () => {
   const page = textOf('docs/articles.md');
   expect((await loadScenarios()).map(({ name }) => name).filter((name) => !page.includes(`\n| \`${name}\` |`))).toEqual([]);
