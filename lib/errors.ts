@@ -1,4 +1,4 @@
-/** An error whose message is meant for the person at the terminal: one line that says what to do. `exitCode` as in the README. */
+/** An error whose message is meant for the person at the terminal: one line that says what to do. `exitCode` as in docs/verdicts.md. */
 export class UserError extends Error {
   readonly exitCode: 1 | 2;
   constructor(message: string, exitCode: 1 | 2 = 1) {

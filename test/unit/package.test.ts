@@ -22,12 +22,15 @@ test('types/ is what `npm run types` makes of lib/', async () => {
   for (const [file, text] of Object.entries(made)) expect(textOf(`types/${file}`), `types/${file} is stale: npm run types`).toBe(text);
 });
 
-test('the package has what it names, and nothing of tests or of this machine', () => {
+test('the package has what it and its README name, and nothing of tests or of this machine', () => {
   const [{ files }] = JSON.parse(execFileSync('npm', ['pack', '--dry-run', '--json', '--silent', '--offline', '--ignore-scripts'], { cwd: projectRoot, encoding: 'utf8' })) as [{ files: { path: string }[] }];
   const packed = files.map(({ path }) => path);
   const { exports: entries, bin } = JSON.parse(textOf('package.json')) as { exports: Record<string, string | Record<string, string>>; bin: Record<string, string> };
   const named = [...Object.values(entries).flatMap((entry) => (typeof entry === 'string' ? entry : Object.values(entry))), ...Object.values(bin)];
   expect(packed).toEqual(expect.arrayContaining(named.map((file) => file.replace(/^\.\//, ''))));
+  // The examples install a checkout.
+  const linked = [...textOf('README.md').matchAll(/\]\((?!https?:|examples\))([^)#]+)/g)].map(([, file]) => file as string);
+  expect(packed).toEqual(expect.arrayContaining(linked));
   expect(packed.filter((file) => /^(test|results|examples|node_modules|\.|.*\/\.)|_test\.go$|testdata|package-lock|\.(pem|key|crt)$/.test(file))).toEqual([]);
 });
 

@@ -1,0 +1,132 @@
+// The pages, held to what they speak of: links, commands and flags, files and names in the code.
+import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, test, vi } from 'vitest';
+import { main } from '../../lib/cli/main.ts';
+import { loadScenarios } from '../../lib/scenario/catalogue.ts';
+import { projectRoot } from '../../lib/setup/paths.ts';
+
+const textOf = (file: string): string => readFileSync(join(projectRoot, file), 'utf8');
+
+const withoutCode = (text: string): string => text.replace(/^```.*\n[^]*?^```$/gm, '');
+
+/** Relative to the project. */
+const pages = ['.', 'docs', 'xk6-loadgen', ...readdirSync(join(projectRoot, 'examples')).map((name) => `examples/${name}`)]
+  .flatMap((folder) => readdirSync(join(projectRoot, folder)).filter((file) => file.endsWith('.md')).map((file) => join(folder, file)));
+
+test('these are the pages', () => {
+  expect(pages).toEqual(expect.arrayContaining(['README.md', 'docs/architecture.md', 'docs/proof.md', 'xk6-loadgen/README.md', 'examples/any-server/README.md']));
+});
+
+test('README.md is one screen and a bit', () => {
+  expect(textOf('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(150);
+});
+
+describe('links', () => {
+  /** As GitHub makes them of headings. */
+  const anchorsOf = (text: string): string[] => [...withoutCode(text).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => (
+    heading.toLowerCase().replace(/[^\p{L}\p{N}\s_-]/gu, '').replaceAll(' ', '-')
+  ));
+  const linksOf = (page: string): string[] => [...withoutCode(textOf(page)).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => link as string).filter((link) => !/^https?:/.test(link));
+
+  test.each(pages)('of %s lead somewhere', (page) => {
+    const broken = linksOf(page).filter((link) => {
+      const [file = '', anchor] = link.split('#');
+      const target = file === '' ? page : join(dirname(page), file);
+      if (!existsSync(join(projectRoot, target))) return true;
+      return anchor !== undefined && !anchorsOf(textOf(target)).includes(anchor);
+    });
+    expect(broken).toEqual([]);
+  });
+
+  test('README.md leads to every page of docs/', () => {
+    const linked = linksOf('README.md').map((link) => link.split('#')[0]);
+    expect(linked).toEqual(expect.arrayContaining(pages.filter((page) => page.startsWith('docs/'))));
+  });
+});
+
+describe('commands', async () => {
+  const { scripts } = JSON.parse(textOf('package.json')) as { scripts: Record<string, string> };
+
+  /** What a command says to --help. */
+  const helpOf = async (command: string): Promise<string> => {
+    const lines: string[] = [];
+    const log = vi.spyOn(console, 'log').mockImplementation((text: string) => { lines.push(text); });
+    await main([command, '--help']);
+    log.mockRestore();
+    return lines.join('\n');
+  };
+  const helps = new Map<string, string>();
+  for (const name of ['scenario', 'compare', 'knobs', 'report', 'grafana', 'bench']) helps.set(name, await helpOf(name));
+  const scenarios = (await loadScenarios()).map(({ name }) => name);
+
+  /** What of a page a shell would read: blocks of sh, and what stands in single backquotes. What is quoted in them is one word. */
+  const linesOf = (page: string): string[] => {
+    const text = textOf(page);
+    const blocks = [...text.matchAll(/^```sh\n([^]*?)^```$/gm)].flatMap(([, block = '']) => block.replaceAll('\\\n', ' ').split('\n'));
+    const spans = [...withoutCode(text).matchAll(/`([^`\n]+)`/g)].map(([, span]) => span as string);
+    return [...blocks, ...spans].map((line) => line.replace(/(^| )#.*/, '').replace(/(["'])[^]*?\1/g, 'QUOTED'));
+  };
+  const isFlagOf = (help: string, flag: string): boolean => new RegExp(`^ +${flag}( |$)`, 'm').test(help);
+
+  /** What of a command line there is not; nothing where it names no command of ours. */
+  const wrongIn = (line: string): string[] => {
+    const [, name, rest = ''] = /\b(?:npm run(?: -s)? |npm (?=test\b)|npx bakeoff )([a-z0-9]+)(.*)/.exec(line) ?? [];
+    if (name === undefined) return [];
+    if (!(name in scripts)) return [`${line}: no command ${name}`];
+    const [first = '', ...words] = rest.split(/[ ;|)]+/).filter((word) => word !== '' && word !== '--');
+    const flags = [first, ...words].filter((word) => word.startsWith('--')).map((word) => word.split('=')[0] as string);
+    const help = helps.get(name) ?? '';
+    const unknown = flags.filter((flag) => flag !== '--no-install' && !isFlagOf(help, flag));
+    if (name === 'scenario' && /^[a-z]/.test(first) && !scenarios.includes(first)) unknown.push(first);
+    if (name === 'bench' && /^[a-z]/.test(first) && !new RegExp(`^ +${first}`, 'm').test(help)) unknown.push(first);
+    return unknown.map((word) => `${line}: ${word}`);
+  };
+
+  test.each(pages.filter((page) => !page.startsWith('examples/')))('of %s are there, with their flags', (page) => {
+    expect(linesOf(page).flatMap(wrongIn)).toEqual([]);
+  });
+
+  test('a flag that stands alone is one of a command', () => {
+    const all = [...helps.values()].join('\n');
+    const alone = ['README.md', 'docs/compare.md', 'docs/verdicts.md', 'docs/ci.md', 'docs/architecture.md'].flatMap(linesOf).flatMap((line) => (line.startsWith('--') ? line.split(/[ =|]/).slice(0, 1) : []));
+    // Of a program that a person compares.
+    const others = ['--token'];
+    expect(alone.length).toBeGreaterThan(20);
+    expect(alone.filter((flag) => !others.includes(flag) && !isFlagOf(all, flag))).toEqual([]);
+  });
+});
+
+test('how often equal configs were called different is quoted as docs/proof.md has it', () => {
+  const [, seen = ''] = /^(\d+ of \d+) runs called the two different; the median half-width/m.exec(textOf('docs/proof.md')) ?? [];
+  expect(textOf('README.md')).toContain(`[${seen} runs](docs/proof.md#a-config-against-itself)`);
+  expect(textOf('docs/verdicts.md')).toContain(`${seen} such runs called the two different`);
+});
+
+test('docs/articles.md has every scenario', async () => {
+  const page = textOf('docs/articles.md');
+  expect((await loadScenarios()).map(({ name }) => name).filter((name) => !page.includes(`\n| \`${name}\` |`))).toEqual([]);
+});
+
+describe('docs/architecture.md', () => {
+  const page = textOf('docs/architecture.md');
+  const places = [...page.matchAll(/`((?:[\w.-]+\/)*[\w.-]+)`((?:,?\s+`\w+`)*)/g)]
+    .map(([, path = '', names = '']) => ({ path, names: [...names.matchAll(/`(\w+)`/g)].map(([, name]) => name as string) }))
+    .filter(({ path }) => path.includes('/') || path.endsWith('.yml') || path.endsWith('.json') && path !== 'result.json');
+
+  test('names files and folders that are there, and names in them', () => {
+    expect(places.length).toBeGreaterThan(80);
+    const wrong = places.flatMap(({ path, names }) => {
+      const whole = join(projectRoot, path);
+      if (!existsSync(whole)) return [path];
+      if (names.length > 0 && !statSync(whole).isFile()) return [`${path}: is no file, and ${names.join(', ')} would be in it`];
+      return names.filter((name) => !new RegExp(`\\b${name}\\b`).test(textOf(path))).map((name) => `${path}: ${name}`);
+    });
+    expect(wrong).toEqual([]);
+  });
+
+  test('names every room', () => {
+    const rooms = readdirSync(join(projectRoot, 'lib'), { withFileTypes: true }).filter((entry) => entry.isDirectory()).map(({ name }) => `lib/${name}`);
+    expect(rooms.filter((room) => !page.includes(`\n| \`${room}\` |`))).toEqual([]);
+  });
+});
