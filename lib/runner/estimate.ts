@@ -8,6 +8,8 @@ import type { PlanDraft } from './plan.ts';
 
 /** Start and stop of k6, and the check of what was stored, for one group in one round. Seen on 2 cores: 0.3 to 1 s. */
 const overheadSeconds = 0.5;
+/** The same where k6 runs on other hosts: they begin so long after they were told. */
+const overheadThereSeconds = 4;
 /** Start and stop of a server, beside others. */
 const serverSeconds = 0.1;
 
@@ -35,12 +37,12 @@ function secondsOnTheWay({ connections, streams, keepAlive }: Load, { toServer, 
 const stepsPerSearch = 15;
 
 /** Estimated seconds of one group in one round: all its phases, or steps, and the pauses between them. */
-export function secondsPerGroup({ scenario, within }: Pick<PlanDraft, 'scenario' | 'within'>, { sides }: Group): number {
+export function secondsPerGroup({ scenario, within, cores }: Pick<PlanDraft, 'scenario' | 'within' | 'cores'>, { sides }: Group): number {
   const { count, pauseSeconds } = scenario.phases ?? { count: within === undefined ? 1 : stepsPerSearch, pauseSeconds: 0 };
   return sides.reduce((sum, { variant, load }) => {
     const network = networkOf(scenario, variant);
     return sum + count * expectedSeconds(load, pageOf(scenario, variant), network) + serverSeconds + (network === undefined ? 0 : networkSeconds);
-  }, (count - 1) * pauseSeconds + overheadSeconds);
+  }, (count - 1) * pauseSeconds + (cores.generatorHosts === undefined ? overheadSeconds : overheadThereSeconds));
 }
 
 /**
@@ -63,7 +65,7 @@ export function windowBounds(scenario: Scenario, { sides }: Group, windows?: rea
 }
 
 /** Estimated seconds of one round: every group once. */
-export function secondsPerRound(plan: Pick<PlanDraft, 'scenario' | 'groups' | 'within'>): number {
+export function secondsPerRound(plan: Pick<PlanDraft, 'scenario' | 'groups' | 'within' | 'cores'>): number {
   return plan.groups.reduce((sum, group) => sum + secondsPerGroup(plan, group), 0);
 }
 

@@ -10,7 +10,7 @@ import { forKeeps, ownVariables, phasesOf, recordFileIn, type K6Options, type Ru
 import { machineClock } from './clock.ts';
 
 /** From now until all of them begin: k6 takes about a second to start, and more on a host that is busy. */
-const leadMs = 5000;
+const leadMs = 3000;
 
 /**
  * Starts k6 on each host, with its segment of the load and a begin that all agree on. What each has written comes to the folder

@@ -168,8 +168,10 @@ function requireMetric({ metric, variants }: PlanDraft): void {
   if (metric === 'cpu' && there !== undefined) throw new UserError(`--metric cpu: how much CPU what runs at ${there} uses is not known: take ${open === undefined ? 'rps, ' : ''}p50, p90 or p99`, 2);
 }
 
-function requireSearchable({ scenario, variants, within, metric }: PlanDraft): void {
+function requireSearchable({ scenario, variants, within, metric, cores }: PlanDraft): void {
   if (within === undefined) return;
+  const hosts = cores.generatorHosts?.names.length ?? 1;
+  if (hosts > 1) throw new UserError(`--within searches from one host, and the load would be made by ${hosts}: name one --generator-host, or leave --within out`, 2);
   if (scenario.phases !== undefined) throw new UserError(`--within: ${scenario.name} has ${scenario.phases.count} load phases on one server, and a search has steps of its own: take another scenario`, 2);
   const other = variants.find(({ variant }) => (pageOf(scenario, variant).status ?? 200) >= 300);
   if (other !== undefined) throw new UserError(`--within: ${other.variant.name} is to answer with ${pageOf(scenario, other.variant).status}, and a search takes what is answered with 2xx alone`, 2);

@@ -7,11 +7,13 @@ import { compareCommand } from '../../lib/cli/compare.ts';
 import { knobsCommand } from '../../lib/cli/knobs.ts';
 import { scenarioCommand } from '../../lib/cli/scenario.ts';
 import { openServerHost, type ServerHost } from '../../lib/hosts/server-host.ts';
+import { phaseLinePrefix, type PhaseOutcome } from '../../lib/k6/load-plan.ts';
 import { address, command, nginx } from '../../lib/scenario/index.ts';
+import { projectRoot } from '../../lib/setup/paths.ts';
 import { run as runCommand } from '../../lib/setup/run.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
-import { openSshHost, whyNoHost, type SshHost } from '../fixtures/ssh-host.ts';
+import { generatorAddresses, openSshHost, whyNoHost, type SshHost } from '../fixtures/ssh-host.ts';
 import { makeHome, newOut, readResult, startCommand, type Home, type ScenarioRun } from '../scenario-run.ts';
 
 const sshVariable = 'BAKEOFF_SSH';
@@ -96,6 +98,36 @@ it('are sent, started, loaded in turns and sampled there, and nothing is left', 
   expect((JSON.parse(script) as { phases: { sides: unknown[] }[] }).phases[0]?.sides).toHaveLength(2);
 });
 
+it('are loaded by several hosts together, and a part that is missing is said', async () => {
+  const before = agentFolders();
+  const out = newOut();
+  const words = ['compare', await ownConfig(), await ownConfig(), '--rounds', '1', '--duration', '1s', '--out', out, ...generatorAddresses.flatMap((one) => ['--generator-host', `root@${one}`])];
+  const run = runThere(words);
+  const k6 = await vi.waitFor(() => {
+    const found = descendants(host.generatorsPid).filter(({ command: name }) => name === 'k6');
+    expect(found).toHaveLength(generatorAddresses.length);
+    return found;
+  }, { timeout: 120_000, interval: 20 });
+  process.kill((k6[1] as Seen).pid, 'SIGKILL');
+  expect(await run.ended, run.stderr()).toBe(0);
+  expect(run.stderr()).toMatch(/round 1 is dropped and repeated: generator [12] of 2: root@\S+: k6 ended with signal SIGKILL: .*its share is missing/);
+  expect(stillRunning(k6)).toEqual([]);
+  expect(agentFolders()).toEqual(before);
+
+  const { environment, variants } = readResult(out);
+  expect(environment.generatorHosts?.map(({ address: at }) => at)).toEqual(generatorAddresses);
+  expect(run.stdout()).toMatch(/k6 \S+ on root@198\.51\.100\.1 \(.*\) and root@198\.51\.100\.2 \(/);
+  const folder = join(out, readdirSync(out)[0] as string, 'round-2');
+  const parts = ['k6-1', 'k6-2'].map((place) => generatorAddresses.map((_, index) => {
+    const printed = readFileSync(join(folder, place, `generator-${index + 1}`, 'phases.log'), 'utf8');
+    const [outcome] = printed.split('\n').filter((line) => line.startsWith(phaseLinePrefix));
+    return (JSON.parse((outcome as string).slice(phaseLinePrefix.length)) as PhaseOutcome).results[0]?.requests ?? 0;
+  }));
+  for (const each of parts.flat()) expect(each).toBeGreaterThan(0);
+  const sums = parts.map((each) => each.reduce((sum, requests) => sum + requests, 0)).sort();
+  expect(variants.map(({ rounds: [round] }) => round?.phases[0]?.requests).sort()).toEqual(sums);
+});
+
 it('end when the connection is cut in the midst of a round, and the run says so', async () => {
   const before = agentFolders();
   const run = runThere(['compare', await ownConfig(), await ownConfig(), '--rounds', '2', '--duration', '60s', '--out', newOut()]);
@@ -108,6 +140,8 @@ it('end when the connection is cut in the midst of a round, and the run says so'
   await vi.waitFor(() => expect(stillRunning(there)).toEqual([]), { timeout: 20_000, interval: 50 });
   await vi.waitFor(() => expect(agentFolders()).toEqual(before), { timeout: 20_000, interval: 50 });
 });
+
+const own = join(projectRoot, 'server-configs/nginx/base.conf');
 
 describe('in one line', () => {
   it.each([
@@ -160,7 +194,9 @@ describe('in one line', () => {
   it.each([
     [() => compareCommand(['a.conf', 'b.conf', '--install']), /^--install is for the server host/],
     [() => compareCommand(['a.conf', 'b.conf', '--server-host=-oProxyCommand=x']), /^--server-host -oProxyCommand=x: write it as ssh takes it/],
-    [() => knobsCommand(['a.conf', '--server-host', 'web1']), /leave --server-host out/],
+    [() => compareCommand([own, own, '--generator-host', 'web1']), /listen on loopback, where no other host comes to/],
+    [() => compareCommand([own, own, '--generator-host', 'web1', '--generator-host', 'web1']), /--generator-host web1 is named twice/],
+    [() => knobsCommand(['a.conf', '--server-host', 'web1']), /leave --server-host and --generator-host out/],
     [() => scenarioCommand(['nginx-tuning-under-delay', '--server-host', 'web1']), /networks of its own/],
   ])('it says words that do not go together %#', async (start, line) => {
     await expect(start()).rejects.toThrow(line);

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { coreNotes, defaultCores, divideCores, sharesCores } from '../../lib/runner/cores.ts';
+import { coreNotes, coresOfTwo, defaultCores, divideCores, generatorCores, sharesCores } from '../../lib/runner/cores.ts';
 import { formatCpuList, parseCpuList } from '../../lib/runner/cpu-list.ts';
 import { cpusOf, readProcessors, type Processors } from '../../lib/runner/processors.ts';
 
@@ -226,5 +226,28 @@ describe('divideCores', () => {
     [[3], {}, /needs 2 cores, .* only core 3 is allowed here$/],
   ])('%j with %j is refused', (allowed, asked, message) => {
     expect(() => divideCores(plain(allowed), asked)).toThrow(message);
+  });
+});
+
+describe('servers on another host', () => {
+  const there = { name: 'web1', processors: plain([0, 1, 2, 3]) };
+
+  test('have all of its cores, and the load all of these', () => {
+    const cores = coresOfTwo(plain([0, 1]), there, {});
+    expect(cores).toEqual({ serverCpus: [0, 1, 2, 3], generatorCpus: [0, 1], serverHost: 'web1' });
+    // They have the same numbers, and are others.
+    expect([sharesCores(cores), coreNotes(plain([0, 1]), cores)]).toEqual([false, []]);
+    expect(coresOfTwo(plain([0, 1], 1.5), { ...there, processors: plain([0, 1, 2, 3], 2) }, {})).toMatchObject({ serverCpus: [0, 1], generatorCpus: [0] });
+  });
+
+  test('have those that are named, of the right machine', () => {
+    expect(coresOfTwo(plain([0, 1]), there, { server: [2, 3], generator: [1] })).toMatchObject({ serverCpus: [2, 3], generatorCpus: [1] });
+    expect(() => coresOfTwo(plain([0, 1]), there, { server: [4] })).toThrow('--server-cpus on web1: core 4 is not there or not allowed; there are 0-3');
+    expect(() => coresOfTwo(plain([0, 1]), there, { generator: [2] })).toThrow('--generator-cpus: core 2 is not there or not allowed; there are 0-1');
+  });
+
+  test('load comes from the cores of all hosts that make it', () => {
+    expect(generatorCores({ generatorCpus: [0], generatorHosts: { names: ['a', 'b', 'c'], coresEach: 4 } })).toBe(12);
+    expect(generatorCores({ generatorCpus: [0, 1] })).toBe(2);
   });
 });

@@ -385,6 +385,16 @@ export interface Environment {
     versions: Record<string, string>;
     /** Where the servers are, and their cores, unless on this machine. */
     serverHost?: ServerHostFacts;
+    /** Where the load is made, unless on this machine; their cores are not among `generatorCpus`. */
+    generatorHosts?: GeneratorHostFacts[];
+}
+/** A machine that makes a part of the load, and the way from this one to it, unless ssh alone comes there. */
+export interface GeneratorHostFacts extends Pick<Environment, 'cpuModel' | 'kernel' | 'memoryBytes'>, Partial<LinkFigures> {
+    name: string;
+    address: string;
+    architecture: string;
+    /** CPUs that it may use. */
+    cores: number;
 }
 /** Another machine, and the way to it. */
 export interface ServerHostFacts extends Pick<Environment, 'cpuModel' | 'cores' | 'memoryBytes' | 'kernel' | 'os' | 'governor' | 'bootedAt' | 'bootId'>, LinkFigures {
