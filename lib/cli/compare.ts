@@ -1,5 +1,6 @@
 // npm run compare: two sides or more of a person's own, as they are.
 import { UserError } from '../errors.ts';
+import { wrapLines } from '../report/terminal.ts';
 import { makePlan } from '../runner/plan.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 import { readPageList } from '../scenario/page-list.ts';
@@ -10,6 +11,7 @@ import { sidesOf, type Asked, type Side } from './compare-sides.ts';
 import { ofSides } from './of-sides.ts';
 import { onHosts } from './on-hosts.ts';
 import { perform } from './perform.ts';
+import { outputWidth } from './run-output.ts';
 import { readRunOptions, runFlags } from './run-options.ts';
 import { tryOnce, type Tried } from './try-side.ts';
 import { flagLines, readWords, wholeNumber, type Flag } from './words.ts';
@@ -58,7 +60,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
         const tried: Tried[] = [];
         for (const side of sides) tried.push(await tryOnce(side, specOf(side), cores, { binaries, host }, options, signal));
         const { scenario, said } = comparisonOf(tried, launch, same);
-        for (const line of said) (options.json ? console.error : console.log)(line);
+        for (const line of wrapLines(said, outputWidth(options))) (options.json ? console.error : console.log)(line);
         return makePlan(scenario, scenario.variants, cores, { ...options, exact: false });
       },
     }, options);

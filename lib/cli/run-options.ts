@@ -36,6 +36,7 @@ export const runFlags = {
   'influx': { value: 'URL', help: 'an InfluxDB 1.x or 2.x that runs already, instead of a local one' },
   'out': { value: 'DIR', help: 'folder of the results (results)' },
   'trust-config': { help: 'as root: run the code of whole configs too (modules, Lua, mruby …)' },
+  'verbose': { help: 'the articles\' tools\' own lines, kernel settings and footnotes too, as in report.html' },
   'json': { help: 'the result as JSON on stdout, everything else on stderr' },
   ...exportFlags,
   ...noInstall,
@@ -58,6 +59,7 @@ export interface RunOptions extends Omit<PlanOptions, 'exact'> {
   /** Absolute. */
   out: string;
   json: boolean;
+  verbose?: true;
   /** Beyond this machine, that may be loaded. */
   hosts: readonly string[];
   exports: Exports;
@@ -95,6 +97,7 @@ export function readRunOptions({ flags, lists }: Words): RunOptions {
     }),
     help: flags.has('help'),
     ...(flags.has('install') ? { install: true } : {}),
+    ...(flags.has('verbose') ? { verbose: true } : {}),
     quick: flags.has('quick'),
     trustConfig: flags.has('trust-config'),
     store: readStore(flags.get('store'), flags.get('influx')),

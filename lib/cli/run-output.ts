@@ -11,7 +11,7 @@ import { metricMark } from '../report/metric-words.ts';
 import { networksText } from '../report/network.ts';
 import type { RunProgress } from '../report/run-progress.ts';
 import { findingLines, headingLines, loadText, nothingLines, storedLine, type Heading } from '../report/sentences.ts';
-import { terminalReport, wrapLines, type TerminalOptions } from '../report/terminal.ts';
+import { terminalReport, wrapLines, type TerminalReportOptions } from '../report/terminal.ts';
 import { estimatedSeconds, expectedRounds } from '../runner/estimate.ts';
 import { makePlan, type Plan, type PlanDraft } from '../runner/plan.ts';
 import type { Comparison, Environment, Result } from '../runner/result.ts';
@@ -126,7 +126,7 @@ export async function report(
     const page = await htmlPage(folder, result);
     const stored = `${storedLine(result.integrity)} · ${page}`;
     const terminal = terminalOf(options);
-    print(['', ...(show === undefined ? terminalReport(result, [...lines, stored], terminal) : [...show(result), ...wrapLines([stored], terminal.width)])].join('\n'));
+    print(['', ...(show === undefined ? terminalReport(result, [stored], terminal) : [...show(result), ...wrapLines([stored], terminal.width)])].join('\n'));
     const table = markdownReport(result, { heading: headingLines(resultHeading(result)), findings: [...lines, storedLine(result.integrity)] });
     await allWritten([writeWhole(join(folder, 'table.md'), table), ...writeExports(options.exports, result)], ended);
   }
@@ -140,9 +140,9 @@ export async function report(
 }
 
 /** Where the person reads. */
-export function terminalOf(options: RunOptions): TerminalOptions {
+export function terminalOf(options: RunOptions): TerminalReportOptions {
   const width = outputWidth(options);
-  return { width, colour: width !== Infinity && process.env['NO_COLOR'] === undefined };
+  return { width, colour: width !== Infinity && process.env['NO_COLOR'] === undefined, verbose: options.verbose === true };
 }
 
 /** Characters per line where the person reads; Infinity in a pipe. */

@@ -1,7 +1,7 @@
 // The report for a terminal.
 import type { Result, Verdict } from '../runner/result.ts';
 import { lineParts, tableParts } from './parts.ts';
-import { footnoteLines, warningLines } from './sentences.ts';
+import { circumstanceLines, footnoteLines, verdictLines, warningLines } from './sentences.ts';
 import { textOf, type Cell, type Heading, type Part, type Table } from './table.ts';
 
 export interface TerminalOptions {
@@ -10,22 +10,30 @@ export interface TerminalOptions {
   colour: boolean;
 }
 
+export interface TerminalReportOptions extends TerminalOptions {
+  /** With the lines that the articles' tools would have printed, and all footnotes. */
+  verbose?: boolean;
+}
+
 /** Foreground colours of ECMA-48: green, red, cyan, yellow; 39 is the default one. */
 const verdictColours: Readonly<Record<Verdict, number>> = { faster: 32, slower: 31, same: 36, inconclusive: 33, none: 33 };
 const gap = '  ';
 const narrowest = 80;
 
-/** All of it. What matters most comes last, where a terminal stands still: the tools' lines, the tables, footnotes, warnings, `lines`. */
-export function terminalReport(result: Result, lines: readonly string[], options: TerminalOptions): string[] {
-  const tools = lineParts(result);
-  const footnotes = footnoteLines(result);
+/**
+ * What was found, in as few lines as it takes: the tables, the verdicts right below them, warnings, and how far that goes. The rest is in
+ * report.html, and here where it is asked for.
+ * @param ends the last lines
+ */
+export function terminalReport(result: Result, ends: readonly string[], options: TerminalReportOptions): string[] {
+  const tools = options.verbose === true ? lineParts(result) : [];
+  // Of an article they are for who reads it; of a comparison of one's own they say what else differs.
+  const footnotes = options.verbose === true ? footnoteLines(result) : result.variants.some(({ published }) => published !== null) ? [] : result.footnotes;
   return [
     ...tools.flatMap((part) => [...partLines(part, options), '']),
     ...(tools.length === 0 ? [] : ['In short:']),
     ...tableParts(result).flatMap((part) => [...partLines(part, options), '']),
-    ...wrapLines(footnotes, options.width),
-    ...(footnotes.length === 0 ? [] : ['']),
-    ...wrapLines([...warningLines(result), ...lines], options.width),
+    ...wrapLines([...verdictLines(result), ...warningLines(result), ...footnotes, ...circumstanceLines(result), ...ends], options.width),
   ];
 }
 

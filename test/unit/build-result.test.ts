@@ -53,7 +53,7 @@ test('a footnote says that an address has cores of its own, and that it drains o
     const found = buildResult({ plan, store: null } as unknown as RunContext, result([workers, openFileCache]).environment, { kept: [], notes: [], tried: new Map(), unfinished: [] }, new Date(0), 'partial');
     const lines = footnoteLines(found);
     const markdown = markdownReport(found, { heading: [], findings: [] });
-    const terminal = terminalReport(found, [], { width: Infinity, colour: false }).join('\n');
+    const terminal = terminalReport(found, [], { width: Infinity, colour: false, verbose: true }).join('\n');
     const page = await htmlReport(found, { samples: [], configs: [] });
     for (const line of lines) expect([markdown.includes(line), terminal.includes(line), page.includes(line)]).toEqual([true, true, true]);
     return lines;

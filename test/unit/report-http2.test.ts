@@ -47,7 +47,7 @@ const rowsOf = ({ rows }: Table): string[][] => rows.map((row) => row.map(textOf
 
 /** The lines of a table in the report on 80 columns, found by how its heading begins. */
 function table80(of: Result, heading: string): string[] {
-  const lines = terminalReport(of, [], { width: 80, colour: false });
+  const lines = terminalReport(of, [], { width: 80, colour: false, verbose: true });
   const start = lines.findIndex((line) => line.startsWith(heading));
   expect(start).toBeGreaterThanOrEqual(0);
   const rest = lines.slice(start);
@@ -113,7 +113,7 @@ describe('h2load\'s lines', () => {
   });
 
   test('stand beside each other where the terminal has room, one below the other in a pipe', () => {
-    const firstLine = (width: number) => terminalReport(curve, [], { width, colour: false }).find((line) => line.startsWith('finished')) ?? '';
+    const firstLine = (width: number) => terminalReport(curve, [], { width, colour: false, verbose: true }).find((line) => line.startsWith('finished')) ?? '';
     expect(firstLine(160)).toMatch(/^finished +time .+ bytes\/s {4}requests +done .+ errored$/);
     expect(firstLine(100)).toMatch(/ bytes\/s$/);
     expect(firstLine(Infinity)).toMatch(/ bytes\/s$/);
@@ -121,7 +121,7 @@ describe('h2load\'s lines', () => {
 });
 
 test.each([curve, rate, images, small, sweep, index])('$scenario fits 80 columns', async (of) => {
-  const lines = terminalReport(of, findings(of), { width: 80, colour: false });
+  const lines = [false, true].flatMap((verbose) => terminalReport(of, [], { width: 80, colour: false, verbose }));
   expect(lines.filter((line) => line.length > 80)).toEqual([]);
 });
 

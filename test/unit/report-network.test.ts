@@ -282,7 +282,7 @@ describe('all reports', () => {
     const page = (await htmlReport(whole, { samples: [], configs: [] })).replaceAll(/<script[\s\S]*?<\/script>/g, '').replaceAll(/<\/?span[^>]*>/g, '');
     const findings = findingLines(whole);
     const markdown = markdownReport(whole, { heading: headingLines(resultHeading(whole)), findings });
-    const terminal = [...headingLines(resultHeading(whole)), ...terminalReport(whole, findings, plain)].join('\n');
+    const terminal = [...headingLines(resultHeading(whole)), ...terminalReport(whole, [], { ...plain, verbose: true })].join('\n');
     for (const text of words) for (const report of [page, markdown, terminal]) expect(report).toContain(text);
     expect(markdown).toContain('| variant | packets/request to server | packets/request to client | packets/request in all | packets/request published | dropped to server | late p50 ms | late p99 ms | delay |');
     expect(markdown).toContain('| published errors/M | requests/s | against untuned |');

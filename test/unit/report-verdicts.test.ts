@@ -5,7 +5,7 @@ import { variantTable } from '../../lib/report/columns.ts';
 import { ladderOf, ladderPart } from '../../lib/report/ladder.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';
 import { tableParts } from '../../lib/report/parts.ts';
-import { findingLines, footnoteLines, headingLines, type Heading } from '../../lib/report/sentences.ts';
+import { findingLines, footnoteLines, headingLines, verdictLines, type Heading } from '../../lib/report/sentences.ts';
 import { textOf } from '../../lib/report/table.ts';
 import { terminalReport, terminalTable } from '../../lib/report/terminal.ts';
 import type { MeasuredVariant } from '../../lib/analysis/summarise.ts';
@@ -276,11 +276,20 @@ describe('server and generator on the same cores', () => {
 });
 
 describe('around the table', () => {
-  test('a terminal ends with what was found; footnotes stand below their table, Markdown has them last', () => {
+  test('a terminal has the verdict below its table, then warnings, and the rest where it is asked for; Markdown has footnotes last', () => {
     const noted = { ...both, warnings: ['quick run'], footnotes: ['Kernel settings are not applied.'] };
     const lines = terminalReport(noted, ['One.', 'Two.'], plain);
-    expect(lines.slice(-5)).toEqual(['Kernel settings are not applied.', '', 'Note: quick run', 'One.', 'Two.']);
-    expect(lines[lines.indexOf('In short:') + 2]).toMatch(/^variant +requests\/s +ratio/);
+    expect(lines[1]).toMatch(/^variant +requests\/s +ratio/);
+    const verdict = verdictLines(noted)[0] as string;
+    expect(lines.slice(lines.indexOf(verdict) - 1, lines.indexOf(verdict) + 2)).toEqual(['', verdict, 'Note: quick run']);
+    expect(lines.slice(-2)).toEqual(['One.', 'Two.']);
+    expect(lines).not.toContain('Kernel settings are not applied.');
+    const all = terminalReport(noted, ['One.', 'Two.'], { ...plain, verbose: true });
+    expect(all[all.indexOf('In short:') + 2]).toMatch(/^variant +requests\/s +ratio/);
+    expect(all).toEqual(expect.arrayContaining([...lines, 'Kernel settings are not applied.']));
+    // What differs between sides of one's own is part of what was found.
+    const own = { ...noted, variants: noted.variants.map((variant) => ({ ...variant, published: null })) };
+    expect(terminalReport(own, [], plain)).toContain('Kernel settings are not applied.');
     const text = markdownReport(noted, { heading: [], findings: ['One.', 'Two.'] });
     expect(text).toContain('\nOne.\n\nTwo.\n\n- Note: quick run\n- Kernel settings are not applied.\n\nwrk\'s lines');
   });
