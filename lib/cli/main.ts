@@ -5,6 +5,7 @@ import { unknownWord } from '../scenario/nearest.ts';
 import { installVariable } from '../setup/machine.ts';
 import { typed } from '../setup/paths.ts';
 import { flagLines, noInstall } from './words.ts';
+import packageJson from '../../package.json' with { type: 'json' };
 
 interface Command { help: string; run(args: string[]): Promise<number> }
 
@@ -59,7 +60,11 @@ async function runCommand(argv: string[]): Promise<number> {
   // For all that asks what may be installed, processes that a command starts included.
   if (words.length < argv.length) process.env[installVariable] = 'no';
   const [name, ...args] = words;
-  if (name === undefined || name === '--help') {
+  if (name === '--version') {
+    console.log(packageJson.version);
+    return 0;
+  }
+  if (name === undefined || name === '--help' || name === '-h') {
     console.log([`Commands, each as ${typed('NAME')} …`, ...Object.entries(commands).map(([command, { help }]) => `  ${command.padEnd(10)}${help}`), '', ...flagLines(noInstall)].join('\n'));
     return name === undefined ? 2 : 0;
   }

@@ -24,7 +24,7 @@ export interface Words {
 
 /** @throws UserError (exit code 2) for a flag that is unknown, given twice, lacks its value, or has one and takes none */
 export function readWords(args: readonly string[], known: Readonly<Record<string, Flag>>): Words {
-  const options = Object.fromEntries(Object.entries(known).map(([name, flag]) => [name, { type: flag.value === undefined ? 'boolean' : 'string' } as const]));
+  const options = Object.fromEntries(Object.entries(known).map(([name, flag]) => [name, { type: flag.value === undefined ? 'boolean' : 'string', ...(name === 'help' ? { short: 'h' } : {}) } as const]));
   const { tokens } = parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
   const positionals: string[] = [];
   const flags = new Map<string, string>();

@@ -109,7 +109,8 @@ test('without a name the scenarios are listed, one line each, and the flags', as
 
 test('--help comes before everything else', async () => {
   expect(await main(['scenario', 'no-such-scenario', '--help'])).toBe(0);
-  expect(await main(['--help'])).toBe(0);
+  for (const word of ['--help', '-h', '--version']) expect(await main([word])).toBe(0);
+  expect(await main(['scenario', '-h'])).toBe(0);
   expect(printed).toHaveLength(2);
 });
 
