@@ -111,7 +111,8 @@ test('--help comes before everything else', async () => {
   expect(await main(['scenario', 'no-such-scenario', '--help'])).toBe(0);
   for (const word of ['--help', '-h', '--version']) expect(await main([word])).toBe(0);
   expect(await main(['scenario', '-h'])).toBe(0);
-  expect(printed).toHaveLength(2);
+  expect(printed).toHaveLength(5);
+  expect(printed[3]).toMatch(/^\d+\.\d+\.\d+$/);
 });
 
 describe('options', () => {
