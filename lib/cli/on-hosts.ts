@@ -1,5 +1,6 @@
 // Where the servers of a run are, where its load is made, and which cores it has.
 import { UserError } from '../errors.ts';
+import { enumeration } from '../format.ts';
 import { openGeneratorHosts, type GeneratorHost } from '../hosts/generator-host.ts';
 import { openServerHost, type ServerHost } from '../hosts/server-host.ts';
 import { coresOfTwo, divideCores, type Cores } from '../runner/cores.ts';
@@ -8,7 +9,14 @@ import type { Scenario } from '../scenario/model.ts';
 import type { RunOptions } from './run-options.ts';
 
 /** `host`: of the servers, undefined where they are here; `generators`: empty where the load is made here. */
-interface Hosts { host: ServerHost | undefined; generators: readonly GeneratorHost[] }
+export interface Hosts { host: ServerHost | undefined; generators: readonly GeneratorHost[] }
+
+/** Hosts that are one machine: it would be loaded from itself, and nothing says which cores each side has. @param bootId of this machine */
+export function sameMachineLines(bootId: string, { host, generators }: Hosts): string[] {
+  const all = [{ name: 'this machine', bootId }, ...(host === undefined ? [] : [host]), ...generators];
+  return [...new Set(all.map((one) => one.bootId))].map((id) => all.filter((one) => one.bootId === id)).filter((same) => same.length > 1)
+    .map((same) => `${enumeration(same.map(({ name }) => name))} are one machine, by its kernel's boot: what each uses the others lack`);
+}
 
 /**
  * Does the work with the hosts open that the options name, and with the cores of both sides.

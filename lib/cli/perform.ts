@@ -35,6 +35,7 @@ import { ensureTools, toolVariable } from '../setup/tools.ts';
 import { openStore } from '../store/index.ts';
 import { addressLines, requirePermission } from './addresses.ts';
 import { checkExports } from './exports.ts';
+import { sameMachineLines } from './on-hosts.ts';
 import type { RunOptions } from './run-options.ts';
 import { headingOf, outputWidth, progressEvents, report, shorterLine } from './run-output.ts';
 
@@ -81,7 +82,8 @@ async function withTools(work: Work, options: RunOptions, interrupt: Interrupt):
     const { k6, influxd, ...here } = await ensureTools(
       ['k6', ...(host === undefined ? names : []), ...(options.store === 'local' ? ['influxd' as const] : [])], thisMachine(), interrupt.signal,
     );
-    const there = await host?.tools(names, options.install === true);
+    const there = await host?.tools(names, options.install === true, interrupt.signal);
+    await Promise.all(generators.map((one) => one.have(k6, interrupt.signal)));
     const servers = there?.binaries ?? here;
     interrupt.signal.throwIfAborted();
     // Pinned, this process no longer sees the others.
@@ -107,11 +109,15 @@ async function withTools(work: Work, options: RunOptions, interrupt: Interrupt):
       const versions = await versionsOf({ k6, ...(host === undefined ? servers : {}) }, interrupt.signal);
       const serverHost = await host?.facts();
       const generatorHosts = await Promise.all(generators.map((one) => one.facts()));
-      const environmentNow = (): Environment => ({
-        ...readEnvironment(processors, cores, { ...versions, ...there?.versions, ...(store === null ? {} : { influxdb: store.version }) }),
-        ...(serverHost === undefined ? {} : { serverHost }),
-        ...(generatorHosts.length === 0 ? {} : { generatorHosts }),
-      });
+      const environmentNow = (): Environment => {
+        const here = readEnvironment(processors, cores, { ...versions, ...there?.versions, ...(store === null ? {} : { influxdb: store.version }) });
+        return {
+          ...here,
+          coreNotes: [...here.coreNotes ?? [], ...sameMachineLines(here.bootId, { host, generators })],
+          ...(serverHost === undefined ? {} : { serverHost }),
+          ...(generatorHosts.length === 0 ? {} : { generatorHosts }),
+        };
+      };
       for (let plan: PlanDraft | undefined = draft; plan !== undefined; plan = work.next?.()) {
         const code = await measure(plan, environmentNow(), options, work, context);
         if (code !== 0) return code;

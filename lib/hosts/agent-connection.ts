@@ -7,8 +7,11 @@ import { connect, type Connection } from './ssh.ts';
 
 export interface Agent {
   facts: HostFacts;
-  /** Throws UserError with what is wrong there, or with how the connection ended. */
-  ask<Name extends keyof Calls>(call: Name, given: Calls[Name]['given']): Promise<Calls[Name]['answer']>;
+  /**
+   * Throws UserError with what is wrong there, with how the connection ended, or that it does not answer in time, which ends the connection;
+   * the signal's reason after it.
+   */
+  ask<Name extends keyof Calls>(call: Name, given: Calls[Name]['given'], within?: { limitMs?: number; signal?: AbortSignal | undefined }): Promise<Calls[Name]['answer']>;
   /** Settles when the server with that id has ended by itself, or the connection has. */
   died(server: number): Promise<string>;
   /** Called with what the script of the k6 with that id prints. */
@@ -20,9 +23,13 @@ export interface Agent {
 /** In the remote user's shell: the agent, sent where it is not there. Its folder is the user's cache. */
 function startScript(hash: string, bytes: number): string {
   return `command -v node >/dev/null || { echo "there is no Node there" >&2; exit 90; }
+node -e '${fits}' || { echo "the Node there is too old: bakeoff needs 20.19 or newer" >&2; exit 93; }
 ${keepScript(`agent-${hash}/lib/hosts`, 'agent.mjs', bytes)}
 exec node "$d/agent.mjs"`;
 }
+
+/** As bin/bakeoff.mjs has it. */
+const fits = 'const [major, minor] = process.versions.node.split(".").map(Number); process.exit(major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19) ? 0 : 1)';
 
 /** Keeps a file of so many bytes in a folder of the remote user's cache, from the input, where it is not there. `$d` is the folder then. */
 export function keepScript(folder: string, name: string, bytes: number): string {
@@ -31,6 +38,9 @@ if ! [ -f "$d/${name}" ]; then
   mkdir -p "$d" && echo ${wanted} && head -c ${bytes} >"$d/$$.tmp" && [ "$(wc -c <"$d/$$.tmp")" = ${bytes} ] && chmod 755 "$d/$$.tmp" && mv "$d/$$.tmp" "$d/${name}" || { rm -f "$d/$$.tmp"; exit 91; }
 fi`;
 }
+
+/** What takes no longer than a look, or the end of a server, has so long. */
+const usualLimitMs = 30_000;
 
 /** How often an agent hears of us at least. */
 const heartbeatMs = patienceMs / 6;
@@ -72,10 +82,16 @@ async function greeted(name: string, connection: Connection, text: Buffer): Prom
       if (line === wanted) connection.write(text);
       else if (line === greeting) resolve();
       // What a shell's start prints is none of ours.
-      else if (line.startsWith('{')) hear(JSON.parse(line) as Reply);
+      else if (line.startsWith('{')) hear(line);
     });
   });
-  function hear(reply: Reply): void {
+  function hear(line: string): void {
+    let reply: Reply;
+    try {
+      reply = JSON.parse(line, fitForTerminal) as Reply;
+    } catch {
+      return;
+    }
     if ('died' in reply) return deaths.get(reply.died)?.(reply.how);
     if ('printed' in reply) return listeners.get(reply.printed)?.(reply.text);
     const question = asked.get(reply.id);
@@ -92,12 +108,25 @@ async function greeted(name: string, connection: Connection, text: Buffer): Prom
   heartbeat.unref();
   void ended.then(() => clearInterval(heartbeat));
   return {
-    ask: (call, given) => new Promise((resolve, reject) => {
-      if (over !== undefined) return reject(new UserError(over));
+    async ask(call, given, { limitMs = usualLimitMs, signal } = {}) {
+      signal?.throwIfAborted();
+      if (over !== undefined) throw new UserError(over);
       const id = ++count;
-      asked.set(id, { resolve: resolve as (answer: unknown) => void, reject });
-      connection.write(`${JSON.stringify({ id, name: call, given })}\n`);
-    }),
+      const answer = new Promise<unknown>((resolve, reject) => asked.set(id, { resolve, reject }));
+      const stop = (): void => asked.get(id)?.reject(signal?.reason as Error);
+      signal?.addEventListener('abort', stop);
+      const tooLate = limitMs === Infinity ? undefined : setTimeout(() => {
+        asked.get(id)?.reject(new UserError(`${name}: bakeoff's agent there does not answer within ${limitMs / 1000} s`));
+        void connection.close();
+      }, limitMs);
+      try {
+        connection.write(`${JSON.stringify({ id, name: call, given })}\n`);
+        return await answer as Calls[typeof call]['answer'];
+      } finally {
+        clearTimeout(tooLate);
+        signal?.removeEventListener('abort', stop);
+      }
+    },
     died: (server) => new Promise((resolve) => {
       if (over === undefined) deaths.set(server, resolve);
       else resolve(over);
@@ -105,6 +134,14 @@ async function greeted(name: string, connection: Connection, text: Buffer): Prom
     onPrinted: (k6, listen) => void listeners.set(k6, listen),
     close: () => connection.close(),
   };
+}
+
+/** What has these names is kept as it is: files, and what scripts print. */
+const asItIs = new Set(['console', 'log', 'record', 'text']);
+
+/** What comes from there stands in messages and tables. */
+function fitForTerminal(key: string, value: unknown): unknown {
+  return typeof value === 'string' && !asItIs.has(key) ? value.replace(/\p{Cc}/gu, ' ') : value;
 }
 
 const clockTries = 8;

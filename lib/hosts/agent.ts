@@ -1,7 +1,8 @@
-// bakeoff's agent on the host of the servers: it does there what lib/servers does here, for who started it over ssh. It listens
+// bakeoff's agent on another host: it does there what lib/servers does here, or runs k6, for who started it over ssh. It listens
 // nowhere but for the try of the link, and when its input ends it ends all that it has started.
-import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmod, mkdtemp } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
@@ -10,6 +11,7 @@ import { UserError } from '../errors.ts';
 import { startChild, type Child } from '../process.ts';
 import { machineClock } from '../runner/clock.ts';
 import { readEnvironment } from '../runner/environment.ts';
+import { oneRunAtATime } from '../runner/one-run.ts';
 import { cpusOf, readProcessors } from '../runner/processors.ts';
 import { alarmsIn } from '../runner/server-log.ts';
 import { versionsOf } from '../runner/versions.ts';
@@ -39,7 +41,10 @@ class Agent {
   readonly #over = new AbortController();
   readonly #servers = new Map<number, Hosted>();
   /** The k6 that run. */
-  readonly #running = new Map<number, Child>();
+  readonly #running = new Map<number, Promise<Child>>();
+  readonly #pending = new Set<Promise<void>>();
+  /** That servers are measured here. */
+  #lock: Promise<unknown> | undefined;
   readonly #folder: string;
   #count = 0;
 
@@ -57,8 +62,9 @@ class Agent {
         environment: readEnvironment(processors, { serverCpus: cpusOf(processors.cores), generatorCpus: [] }, {}),
       };
     },
-    keep: ({ files }) => {
-      const folder = path.join(this.#folder, `files-${++this.#count}`);
+    keep: ({ files, open }) => {
+      const folder = path.join(this.#folder, randomUUID());
+      mkdirSync(folder, { mode: open ? 0o711 : 0o700 });
       keepFiles(folder, files);
       return folder;
     },
@@ -67,6 +73,10 @@ class Agent {
       return { binaries, versions: await versionsOf(binaries, this.#over.signal) };
     },
     start: async ({ spec, options }) => {
+      await (this.#lock ??= oneRunAtATime().catch((error: unknown) => {
+        this.#lock = undefined;
+        throw error;
+      }));
       const id = ++this.#count;
       const folder = path.join(this.#folder, `server-${id}`);
       mkdirSync(folder, { mode: 0o700 });
@@ -84,7 +94,7 @@ class Agent {
       await hosted.server.stop();
       await hosted.release();
       this.#servers.delete(id);
-      await rm(path.join(this.#folder, `server-${id}`), { recursive: true, force: true });
+      removeFolder(path.join(this.#folder, `server-${id}`));
       return null;
     },
     watch: ({ server: id }) => {
@@ -109,18 +119,19 @@ class Agent {
     echo: openEcho,
     k6: (given) => this.#runK6(given),
     endK6: async ({ k6, graceMs }) => {
-      await this.#running.get(k6)?.stop(graceMs);
+      await (await this.#running.get(k6))?.stop(graceMs);
       return null;
     },
   };
 
-  async #runK6({ k6, binary, args, env, files }: K6There): Promise<K6Ended> {
-    const folder = path.join(this.#folder, `k6-${k6}`);
-    keepFiles(folder, files);
+  async #runK6({ k6, binary, args, env, folder }: K6There): Promise<K6Ended> {
     const [consoleFile, logFile, recordFile] = ['phases.log', 'k6.log', 'record.ndjson'].map((name) => path.join(folder, name)) as [string, string, string];
     const log = openSync(logFile, 'w');
-    const child = await startChild({ command: binary, args, cwd: folder, env: { ...process.env, ...env }, stdio: ['ignore', log, log] }).finally(() => closeSync(log));
-    this.#running.set(k6, child);
+    // Variables of k6's own that are here would change the load, or send the samples elsewhere.
+    const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('K6_')));
+    const starting = startChild({ command: binary, args, cwd: folder, env: { ...inherited, ...env }, stdio: ['ignore', log, log] }).finally(() => closeSync(log));
+    this.#running.set(k6, starting);
+    const child = await starting;
     let printed = 0;
     const tell = (): void => {
       const text = readOrEmpty(consoleFile);
@@ -144,7 +155,12 @@ class Agent {
     return hosted;
   }
 
-  async answer(question: Question): Promise<void> {
+  answer(question: Question): void {
+    const answering = this.#answer(question).finally(() => this.#pending.delete(answering));
+    this.#pending.add(answering);
+  }
+
+  async #answer(question: Question): Promise<void> {
     try {
       const answer: unknown = await this.#do[question.name](question.given as never);
       say({ id: question.id, answer });
@@ -156,21 +172,24 @@ class Agent {
   /** Ends all that runs. */
   async end(): Promise<void> {
     this.#over.abort(new UserError('the agent ends'));
+    await Promise.allSettled([...this.#running.values()].map(async (child) => (await child).stop(0)));
+    // What was begun, a start or an installation, ends in order.
+    await Promise.allSettled(this.#pending);
     await Promise.all([...this.#servers.values()].map(async ({ server, release, timer }) => {
       clearInterval(timer);
       await server.stop();
       await release();
     }));
-    await Promise.all([...this.#running.values()].map((child) => child.stop(0)));
     removeFolder(this.#folder);
   }
 }
 
 function keepFiles(folder: string, files: readonly SentFile[]): void {
-  for (const { path: name, mode, base64 } of files) {
-    const file = path.join(folder, name);
+  for (const sent of files) {
+    const file = path.join(folder, sent.path);
     mkdirSync(path.dirname(file), { recursive: true, mode: 0o755 });
-    writeFileSync(file, Buffer.from(base64, 'base64'), { mode });
+    if ('link' in sent) symlinkSync(sent.link, file);
+    else writeFileSync(file, Buffer.from(sent.base64, 'base64'), { mode: sent.mode });
   }
 }
 
@@ -189,7 +208,7 @@ function say(reply: Reply): void {
 /** The one that the connection to this agent came to. Throws UserError without one that servers can listen on. */
 function ownAddress(): string {
   const address = process.env.SSH_CONNECTION?.split(' ')[2] ?? '';
-  if (address.startsWith('127.')) throw new UserError(`the connection came to ${address} there: name an address that servers can be reached at from here, or leave --server-host out where it is this machine`);
+  if (address.startsWith('127.')) throw new UserError(`the connection came to ${address} there: name an address of the host that others reach it at`);
   if (/^\d+(\.\d+){3}$/.test(address)) return address;
   throw new UserError(address === '' ? 'the connection does not say to which address it came (SSH_CONNECTION)' : `the connection came to ${address}: name an IPv4 address of the host`);
 }
@@ -207,11 +226,36 @@ function openEcho(): Promise<number> {
   });
 }
 
+/** Another agent may have written them, and its servers read them. */
 function writeShippedFiles(): void {
+  if (existsSync(path.join(projectRoot, 'server-configs'))) return;
+  const folder = `${projectRoot}/.${process.pid}`;
   for (const [name, base64] of Object.entries(shippedFiles)) {
-    const file = path.join(projectRoot, name);
+    const file = path.join(folder, name);
     mkdirSync(path.dirname(file), { recursive: true });
     writeFileSync(file, Buffer.from(base64, 'base64'));
+  }
+  try {
+    renameSync(path.join(folder, 'server-configs'), path.join(projectRoot, 'server-configs'));
+  } catch (error) {
+    // Another one was sooner.
+    if (!['ENOTEMPTY', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
+  }
+  removeFolder(folder);
+}
+
+const folderPrefix = 'bakeoff-agent-';
+
+/** Folders of this user's agents that were killed. */
+function removeLeftOvers(): void {
+  for (const name of readdirSync(os.tmpdir())) {
+    const pid = name.startsWith(folderPrefix) ? /^\d+/.exec(name.slice(folderPrefix.length))?.[0] : undefined;
+    if (pid === undefined || existsSync(`/proc/${pid}`)) continue;
+    try {
+      removeFolder(path.join(os.tmpdir(), name), ({ uid }) => uid === process.geteuid?.());
+    } catch {
+      // A link, or another user's.
+    }
   }
 }
 
@@ -219,8 +263,10 @@ async function main(): Promise<void> {
   for (const name of ['SIGINT', 'SIGHUP', 'SIGPIPE'] as const) process.on(name, () => undefined);
   process.stdout.on('error', () => undefined);
   writeShippedFiles();
-  const folder = await mkdtemp(path.join(os.tmpdir(), `bakeoff-agent-${process.pid}-`));
-  await chmod(folder, 0o755);
+  removeLeftOvers();
+  const folder = await mkdtemp(path.join(os.tmpdir(), `${folderPrefix}${process.pid}-`));
+  // What is in it has names that nobody can guess.
+  await chmod(folder, 0o711);
   const agent = new Agent(folder);
   const input = createInterface({ input: process.stdin });
   let silent: NodeJS.Timeout | undefined;
@@ -229,9 +275,10 @@ async function main(): Promise<void> {
     silent = setTimeout(() => input.close(), patienceMs);
   };
   heard();
+  // A line may take long to come.
+  process.stdin.on('data', heard);
   input.on('line', (line) => {
-    heard();
-    if (line !== '') void agent.answer(JSON.parse(line) as Question);
+    if (line !== '') agent.answer(JSON.parse(line) as Question);
   });
   process.on('SIGTERM', () => input.close());
   process.stdout.write(`${greeting}\n`);

@@ -6,7 +6,7 @@ import { UserError } from '../errors.ts';
 import { cpusOf } from '../runner/processors.ts';
 import { clocksAhead, keepScript, openAgent, type Agent, type ClocksAhead } from './agent-connection.ts';
 import { measureLink } from './link.ts';
-import { wanted, type HostFacts, type K6Ended, type K6There } from './messages.ts';
+import { wanted, type HostFacts, type K6Ended, type K6There, type SentFile } from './messages.ts';
 import { connect } from './ssh.ts';
 import type { GeneratorHostFacts } from '../runner/result.ts';
 
@@ -20,8 +20,11 @@ export interface GeneratorHost {
   /** What a result says of it; measures the way from here once. */
   facts(): Promise<GeneratorHostFacts>;
   clocks(): Promise<ClocksAhead>;
-  /** Sends this machine's k6, where it is not there. Throws UserError where that fails. */
-  have(binary: string): Promise<void>;
+  bootId: string;
+  /** Sends this machine's k6, where it is not there. Throws UserError where that fails, or the signal's reason. */
+  have(binary: string, signal: AbortSignal): Promise<void>;
+  /** Keeps files in a new folder, whose path it returns: what k6 runs in. */
+  keep(files: readonly SentFile[]): Promise<string>;
   /**
    * Runs the k6 that it has to its end.
    * @param printed is called with what the script prints
@@ -55,24 +58,27 @@ function hostOf(name: string, agent: Agent): GeneratorHost {
   const { facts: { address, architecture, processors, environment } } = agent;
   requireArchitecture(name, agent.facts);
   const cores = Math.max(1, Math.floor(Math.min(processors.quota ?? Infinity, cpusOf(processors.cores).length)));
-  let sent: Promise<string> | undefined;
+  let there: string | undefined;
   let count = 0;
   return {
-    name, address, cores,
+    name, address, cores, bootId: environment.bootId,
     async facts() {
       const { cpuModel, kernel, memoryBytes } = environment;
       const port = await agent.ask('echo', null);
       return { name, address, architecture, cores, cpuModel, kernel, memoryBytes, ...await measureLink({ address, port }).catch(() => ({})) };
     },
     clocks: () => clocksAhead(agent),
-    have: async (binary) => void await (sent ??= sendBinary(name, binary)),
-    async run({ args, env, files }, printed) {
-      const there = await sent;
+    async have(binary, signal) {
+      there ??= await sendBinary(name, binary, signal);
+    },
+    keep: (files) => agent.ask('keep', { files, open: false }, { limitMs: keepLimitMs }),
+    async run({ args, env, folder }, printed) {
       if (there === undefined) throw new Error(`${name} has no k6 yet`);
       const k6 = ++count;
       agent.onPrinted(k6, printed);
       return {
-        ended: agent.ask('k6', { k6, binary: there, args, env, files }),
+        // Its own limit is the runner's.
+        ended: agent.ask('k6', { k6, binary: there, args, env, folder }, { limitMs: Infinity }),
         end: (graceMs) => agent.ask('endK6', { k6, graceMs }).then(() => undefined, () => undefined),
       };
     },
@@ -85,8 +91,14 @@ function requireArchitecture(name: string, { architecture }: HostFacts): void {
   throw new UserError(`--generator-host ${name} is ${architecture}, and the k6 here is for ${os.arch()}: generate on machines of one architecture`);
 }
 
+/** What the sending of a run's files may take. */
+export const keepLimitMs = 120_000;
+
+/** What the sending of k6, some 65 MB, may take. */
+const sendLimitMs = 600_000;
+
 /** Sends k6 on a connection of its own, unless it is there. Returns its path there. */
-async function sendBinary(host: string, binary: string): Promise<string> {
+async function sendBinary(host: string, binary: string, signal: AbortSignal): Promise<string> {
   const text = await readFile(binary);
   const hash = createHash('sha256').update(text).digest('hex');
   const check = `[ "$(sha256sum <"$d/k6" | cut -d " " -f 1)" = ${hash} ] || { rm -f "$d/k6"; echo "k6 did not come there whole" >&2; exit 92; }`;
@@ -96,8 +108,13 @@ async function sendBinary(host: string, binary: string): Promise<string> {
     if (line === wanted) connection.write(text);
     else place = line;
   });
+  const until = AbortSignal.any([signal, AbortSignal.timeout(sendLimitMs)]);
+  const cut = (): void => void connection.close();
+  until.addEventListener('abort', cut);
   const how = await connection.ended;
+  until.removeEventListener('abort', cut);
   await connection.close();
+  signal.throwIfAborted();
   if (!place.endsWith('/k6')) throw new UserError(`k6 could not be sent to ${host}: ${how}`);
   return place;
 }

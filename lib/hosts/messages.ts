@@ -16,14 +16,14 @@ export interface HostFacts {
   environment: Environment;
 }
 
-/** A file of a person's own, below the folder that it is in. */
-export interface SentFile { path: string; mode: number; base64: string }
+/** A file of a person's own, below the folder that it is in; a link stays one, and points to what is there. */
+export type SentFile = { path: string; mode: number; base64: string } | { path: string; link: string };
 
 /** What the agent does, by name: what it is given, and what it answers. */
 export interface Calls {
   facts: { given: null; answer: HostFacts };
-  /** Writes files below a new folder; its path. */
-  keep: { given: { files: readonly SentFile[] }; answer: string };
+  /** Writes files below a new folder, whose path nobody can guess; `open`: other users may come to it by that. */
+  keep: { given: { files: readonly SentFile[]; open: boolean }; answer: string };
   /** Finds servers, or installs them. */
   tools: { given: { names: readonly ServerName[]; mayInstall: boolean }; answer: { binaries: Partial<Record<ServerName, string>>; versions: Record<string, string> } };
   start: { given: { spec: ServerSpec; options: Omit<StartOptions, 'signal' | 'folder' | 'address'> }; answer: ServerThere };
@@ -42,8 +42,8 @@ export interface Calls {
   endK6: { given: { k6: number; graceMs: number }; answer: null };
 }
 
-/** What k6 is started with there. `files` are written beside each other, where it runs. */
-export interface K6There { k6: number; binary: string; args: readonly string[]; env: Readonly<Record<string, string>>; files: readonly SentFile[] }
+/** What k6 is started with there. It runs in `folder`, which has been kept, and is gone when it has ended. */
+export interface K6There { k6: number; binary: string; args: readonly string[]; env: Readonly<Record<string, string>>; folder: string }
 
 /** What it has written; '' where that is not there. */
 export interface K6Ended { code: number | null; signal: string | null; console: string; log: string; record: string }

@@ -1,7 +1,8 @@
 // The host of the servers, where they are not on this machine.
 import { once } from 'node:events';
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { readdir, readFile, readlink, stat } from 'node:fs/promises';
 import { connect as connectTo } from 'node:net';
+import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
 import type { Processors } from '../runner/processors.ts';
@@ -12,6 +13,7 @@ import { isConfigured } from '../scenario/variants.ts';
 import { waitUntilReady, type RunningServer, type StartOptions } from '../servers/index.ts';
 import type { ServerSample } from '../store/index.ts';
 import { clocksAhead, openAgent, type Agent } from './agent-connection.ts';
+import { keepLimitMs } from './generator-host.ts';
 import { measureLink } from './link.ts';
 import type { Calls, SentFile } from './messages.ts';
 
@@ -32,16 +34,20 @@ export interface ServerHost {
   name: string;
   /** Its own, that the connection came to. */
   address: string;
+  bootId: string;
   processors: Processors;
   /** What a result says of it. Measures the link, once. Throws UserError where a connection from here does not come through. */
   facts(): Promise<ServerHostFacts>;
   /** Finds the servers there; installs them only where it may. Throws UserError for those that cannot be had. */
-  tools(names: readonly ServerName[], mayInstall: boolean): Promise<Calls['tools']['answer']>;
+  tools(names: readonly ServerName[], mayInstall: boolean, signal: AbortSignal): Promise<Calls['tools']['answer']>;
   /** As startServer, there: files of a person's own are sent. Its `folder` and `address` are the agent's to choose. */
   start(spec: ServerSpec, options: StartOptions): Promise<HostedServer>;
   /** Ends the agent with all that it started. Never throws; may be called twice. */
   close(): Promise<void>;
 }
+
+/** A server's start there, with all that it may wait for. */
+const startLimitMs = 120_000;
 
 /** Where the server answers there, this is enough for it to answer from here. */
 const reachLimitMs = 5000;
@@ -58,7 +64,7 @@ function hostOf(name: string, agent: Agent): ServerHost {
   const { address, processors, environment } = agent.facts;
   const sent = new Map<string, Promise<string>>();
   const send = (folder: string): Promise<string> => {
-    const there = sent.get(folder) ?? filesOf(folder, name).then((files) => agent.ask('keep', { files }));
+    const there = sent.get(folder) ?? filesOf(folder, name).then((files) => agent.ask('keep', { files, open: true }, { limitMs: keepLimitMs }));
     sent.set(folder, there);
     return there;
   };
@@ -67,16 +73,18 @@ function hostOf(name: string, agent: Agent): ServerHost {
   return {
     name,
     address,
+    bootId: environment.bootId,
     processors: { ...processors, quota: processors.quota ?? Infinity },
     facts: () => (link ??= factsOf()),
-    tools: (names, mayInstall) => agent.ask('tools', { names, mayInstall }),
+    tools: (names, mayInstall, signal) => agent.ask('tools', { names, mayInstall }, { limitMs: Infinity, signal }),
     async start(spec, { signal, folder: _folder, address: _address, ...options }) {
       signal?.throwIfAborted();
       if (!isConfigured(spec)) throw new UserError(`on ${name} only configs can be started: start ${spec.name === 'command' ? `'${spec.command}'` : 'it'} there, and compare its address (http://${address}:PORT/ with --host ${address}) without --server-host`, 2);
       const config = await Promise.all(spec.config.map((file) => (path.isAbsolute(file) ? sendFile(file) : file)));
       const { docroot } = options.page;
       const page = docroot !== undefined && path.isAbsolute(docroot) ? { ...options.page, docroot: await send(docroot) } : options.page;
-      const there = await agent.ask('start', { spec: { ...spec, config }, options: { ...options, page } });
+      const there = await agent.ask('start', { spec: { ...spec, config }, options: { ...options, page } }, { limitMs: startLimitMs, signal });
+      requireThere(there.origin);
       const server = hosted(there);
       try {
         await reached(server, { ...options, page }, signal);
@@ -88,6 +96,11 @@ function hostOf(name: string, agent: Agent): ServerHost {
     },
     close: () => agent.close(),
   };
+
+  /** It is what is loaded. */
+  function requireThere(origin: string): void {
+    if (new URL(origin).hostname !== address) throw new UserError(`${name} is at ${address}, and says that its server is at ${origin}: nothing else than the host is loaded`);
+  }
 
   function hosted({ id, pid: _pid, ...server }: Calls['start']['answer']): HostedServer {
     let stopping: Promise<void> | undefined;
@@ -132,20 +145,34 @@ function hostOf(name: string, agent: Agent): ServerHost {
 /** What is sent of a folder: configs and pages are far less. */
 const most = { files: 2000, megabytes: 20 };
 
-/** All files of a folder. Throws UserError where they are too many. */
+/**
+ * All that is in a folder. Links stay links: what they point to elsewhere is the other host's.
+ * @throws UserError where it is too much, somebody's home, or closed
+ */
 async function filesOf(folder: string, host: string): Promise<SentFile[]> {
-  const found = await readdir(folder, { recursive: true, withFileTypes: true });
-  const tooMuch = new UserError(`${folder} is sent to ${host} with all that is in it, which is more than ${most.files} files or ${most.megabytes} MB: put the config and what it needs into a folder of its own`);
-  if (found.length > most.files) throw tooMuch;
+  const ownFolder = 'put the config and what it needs into a folder of its own';
+  if ([homedir(), tmpdir(), '/tmp', '/'].includes(folder)) throw new UserError(`${folder} would be sent to ${host} with all that is in it: ${ownFolder}`);
   const files: SentFile[] = [];
   let bytes = 0;
-  for (const one of found) {
-    const file = path.join(one.parentPath, one.name);
-    const facts = await stat(file).catch(() => undefined);
-    if (facts === undefined || !facts.isFile()) continue;
-    bytes += facts.size;
-    if (bytes > most.megabytes * 1e6) throw tooMuch;
-    files.push({ path: path.relative(folder, file), mode: facts.mode & 0o777, base64: (await readFile(file)).toString('base64') });
+  for (const folders = ['']; folders.length > 0;) {
+    const inner = folders.pop() as string;
+    for (const one of await readdir(path.join(folder, inner), { withFileTypes: true }).catch((error: Error) => closed(error))) {
+      const [name, file] = [path.join(inner, one.name), path.join(folder, inner, one.name)];
+      if (one.isDirectory()) folders.push(name);
+      else if (one.isSymbolicLink()) files.push({ path: name, link: await readlink(file) });
+      else if (one.isFile()) {
+        const { size, mode } = await stat(file);
+        bytes += size;
+        if (bytes <= most.megabytes * 1e6) files.push({ path: name, mode: mode & 0o777, base64: (await readFile(file).catch((error: Error) => closed(error))).toString('base64') });
+      }
+      if (files.length + folders.length > most.files || bytes > most.megabytes * 1e6) {
+        throw new UserError(`${folder} is sent to ${host} with all that is in it, which is more than ${most.files} files or ${most.megabytes} MB: ${ownFolder}`);
+      }
+    }
   }
   return files;
+
+  function closed(error: Error): never {
+    throw new UserError(`${folder} is sent to ${host} with all that is in it, and cannot be read: ${error.message}`);
+  }
 }

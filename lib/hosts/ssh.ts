@@ -8,8 +8,13 @@ import { findAll, thisMachine } from '../setup/machine.ts';
 /** How ssh is called, as in GIT_SSH_COMMAND: `ssh -p 2222 -i key`. */
 const sshVariable = 'BAKEOFF_SSH';
 
-/** It asks nobody, and notices within 15 s that a connection was cut. */
-const options = ['-T', '-o', 'BatchMode=yes', '-o', 'ConnectTimeout=10', '-o', 'ServerAliveInterval=5', '-o', 'ServerAliveCountMax=3'];
+/** It asks nobody, lends no agent of keys, and notices within 15 s that a connection was cut, which has to be its own for that. */
+const options = [
+  '-T', '-a', '-x', ...[
+    'BatchMode=yes', 'ConnectTimeout=10', 'ServerAliveInterval=5', 'ServerAliveCountMax=3', 'ClearAllForwardings=yes', 'ControlMaster=no', 'ControlPath=none',
+    'PermitLocalCommand=no', 'RemoteCommand=none',
+  ].flatMap((option) => ['-o', option]),
+];
 
 export interface Connection {
   /** Lines that the command there prints. */
@@ -31,13 +36,13 @@ export function readHost(flag: string, text: string): string {
 const closeMs = 10_000;
 
 /**
- * Starts a command of the remote user's shell.
+ * Starts a script of sh there, whatever the remote user's shell is.
  * @throws UserError where there is no ssh
  */
-export async function connect(host: string, command: string): Promise<Connection> {
+export async function connect(host: string, script: string): Promise<Connection> {
   const [program = 'ssh', ...words] = commandWords(process.env[sshVariable] ?? 'ssh', 0);
   if (!program.includes('/') && (await findAll(program, thisMachine())).length === 0) throw new UserError(`there is no ${program} here to reach ${host} with: install it (Debian: openssh-client), or name one in ${sshVariable}`);
-  const child = await startChild({ command: program, args: [...words, ...options, '--', host, command], stdio: ['pipe', 'pipe', 'pipe'] });
+  const child = await startChild({ command: program, args: [...words, ...options, '--', host, `exec sh -c '${script.replaceAll("'", `'\\''`)}'`], stdio: ['pipe', 'pipe', 'pipe'] });
   const { stdin, stdout, stderr } = child.process;
   let said = '';
   stderr?.setEncoding('utf8').on('data', (text: string) => { said = (said + text).slice(-10_000); });
@@ -73,13 +78,15 @@ const reasons: readonly [RegExp, (host: string) => string][] = [
   [/Connection timed out|Operation timed out|timed out during banner/i, (host) => `${host} does not answer: see that it is up, and that no firewall is before its ssh`],
   [/Connection refused/, (host) => `${host} refuses connections to its ssh: see that sshd runs there, and on which port (${sshVariable}="ssh -p PORT", or ~/.ssh/config)`],
   [/No route to host|Network is unreachable/, (host) => `there is no way to ${host} from here: see to the network between`],
-  [/No space left on device/, (host) => `the disk of ${host} is full: bakeoff needs some megabytes in ~/.cache and /tmp there`],
 ];
+
+const fullDisk: (typeof reasons)[number] = [/No space left on device/, (host) => `the disk of ${host} is full: bakeoff needs some megabytes in ~/.cache and /tmp there`];
 
 /** What ssh said of its end, in one line. */
 function explained(host: string, code: number | null, said: string): string {
-  const reason = reasons.find(([words]) => words.test(said))?.[1];
+  // ssh's own end has this code; else it is what runs there that speaks.
+  const reason = (code === 255 ? reasons : [fullDisk]).find(([words]) => words.test(said))?.[1];
   if (reason !== undefined) return reason(host);
-  const last = said.trim().split('\n').map((line) => line.replace(/\p{Cc}/gu, ' ').trim()).filter((line) => line !== '').at(-1);
+  const last = said.trim().split('\n').map((line) => line.replace(/\p{Cc}/gu, ' ').trim()).filter((line) => line !== '' && !/^(?:at |Node\.js v)/.test(line)).at(-1);
   return `the connection to ${host} ended${code === 0 || code === null ? '' : ` with code ${code}`}${last === undefined ? '' : `: ${last}`}`;
 }

@@ -50,6 +50,7 @@ export function noiseFloorLines({ noiseFloor }: Result): string[] {
 /** For what the verdicts hold; nothing where there is none. */
 export function scopeLines({ comparisons, environment }: Result): string[] {
   if (!hasVerdict(comparisons)) return [];
-  const since = new Date(environment.bootedAt).toISOString().slice(0, 16).replace('T', ' ');
-  return [`Verdicts hold for this machine in this boot (since ${since} UTC).`];
+  const { serverHost, bootedAt } = environment;
+  const since = new Date(serverHost?.bootedAt ?? bootedAt).toISOString().slice(0, 16).replace('T', ' ');
+  return [`Verdicts hold for ${serverHost === undefined ? 'this machine in this boot' : `${serverHost.name} in its boot`} (since ${since} UTC).`];
 }

@@ -15,34 +15,45 @@ const leadMs = 3000;
 /**
  * Starts k6 on each host, with its segment of the load and a begin that all agree on. What each has written comes to the folder
  * generator-<place>, and all their samples to the one record.
+ * @param hosts that have k6
  * @throws UserError for a load that cannot be divided among them, or where a connection ends
  */
 export async function startK6There(hosts: readonly GeneratorHost[], options: Omit<K6Options, 'cpus' | 'before' | 'output'>): Promise<RunningK6> {
   const { folder, script, loadPlan } = options;
   const [recordFile, consoleFile] = [recordFileIn(folder), join(folder, 'phases.log')];
   const files = await Promise.all([script, ...(loadPlan.pageFiles ?? []).flatMap((file) => (file === null ? [] : [join(dirname(script), file)]))].map(sentFile));
-  // It may have to be sent, which takes its time.
-  await Promise.all(hosts.map((host) => host.have(options.binary)));
+  // All that takes its time is there before the begin is agreed on.
+  const folders = await Promise.all(hosts.map((host) => host.keep(files)));
   const ahead = await Promise.all(hosts.map((host) => host.clocks()));
   const beginsAtMs = machineClock.wallMs() + leadMs;
   const whole = dividedPlan(loadPlan, hosts.length, beginsAtMs);
   await writeFile(join(folder, 'load.json'), `${JSON.stringify(forKeeps(whole), null, 2)}\n`);
   await Promise.all([recordFile, consoleFile].map((file) => writeFile(file, '')));
+  let printing = Promise.resolve();
   const runs = await Promise.all(hosts.map((host, index) => {
     const plan = { ...whole, startAtMs: Math.round(beginsAtMs + (ahead[index] as ClocksAhead).wallMs) };
     return host.run({
-      files, env: ownVariables(plan),
+      folder: folders[index] as string, env: ownVariables(plan),
       args: [
         'run', '--quiet', '--no-color', '--log-format', 'raw', '--console-output', 'phases.log', '--out', 'json=record.ndjson', '--address', '',
         ...instanceArguments(index + 1, hosts.length), basename(script),
       ],
       // What the first one's script prints stands for all: when the phases begin.
-    }, (text) => { if (index === 0) void appendFile(consoleFile, text); });
+    }, (text) => {
+      // Where it cannot be written the record cannot either, which is told.
+      if (index === 0) printing = printing.then(() => appendFile(consoleFile, text)).catch(() => undefined);
+    });
   }));
+  let recording = Promise.resolve();
   const ends = Promise.all(runs.map(async ({ ended }, index): Promise<InstanceEnd> => {
     const { name } = hosts[index] as GeneratorHost;
+    const clocks = ahead[index] as ClocksAhead;
     try {
-      return { phases: byOurClocks(await keep(await ended, join(folder, `generator-${index + 1}`), recordFile, options.binary), ahead[index] as ClocksAhead) };
+      const end = await ended;
+      // One after the other: lines are whole.
+      const recorded = recording = recording.then(() => appendFile(recordFile, recordByOurClock(end.record, clocks)));
+      await recorded;
+      return { phases: byOurClocks(await keep(end, join(folder, `generator-${index + 1}`), options.binary), clocks) };
     } catch (error) {
       return { failure: `${name}: ${(error as Error).message}` };
     }
@@ -71,11 +82,20 @@ async function sentFile(file: string): Promise<SentFile> {
 }
 
 /** Keeps what a k6 has written, and returns its phases. Throws an Error that says why some are missing. */
-async function keep(ended: K6Ended, folder: string, recordFile: string, binary: string): Promise<PhaseOutcome[]> {
+async function keep(ended: K6Ended, folder: string, binary: string): Promise<PhaseOutcome[]> {
   await mkdir(folder, { recursive: true });
   const [consoleFile, logFile] = [join(folder, 'phases.log'), join(folder, 'k6.log')];
-  await Promise.all([writeFile(consoleFile, ended.console), writeFile(logFile, ended.log), appendFile(recordFile, ended.record)]);
+  await Promise.all([writeFile(consoleFile, ended.console), writeFile(logFile, ended.log)]);
   return phasesOf({ code: ended.code, signal: ended.signal as NodeJS.Signals | null }, { folder, consoleFile, logFile, binary });
+}
+
+/** k6's record with its samples' times as this machine's clock has them; what is below a millisecond stays. */
+function recordByOurClock(record: string, { wallMs }: ClocksAhead): string {
+  return record.replaceAll(/"time":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)"/g, (_, second: string, fraction = '', zone: string) => {
+    const digits = (fraction as string).padEnd(9, '0');
+    const ms = Date.parse(`${second}${zone}`) + Number(digits.slice(0, 3)) - Math.round(wallMs);
+    return `"time":"${new Date(ms).toISOString().slice(0, -1)}${digits.slice(3)}Z"`;
+  });
 }
 
 /** With the times that a host told as this machine's clocks have them. */

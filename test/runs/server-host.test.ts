@@ -1,5 +1,5 @@
 // Servers on another host: a real sshd in a network of its own, bakeoff's agent behind it.
-import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -55,7 +55,9 @@ const agentFolders = (): string[] => readdirSync(tmpdir()).filter((name) => name
 async function ownConfig(): Promise<string> {
   const folder = await ownFiles({ 'own.conf': '', 'part.conf': 'access_log off;\n', 'www/index.html': 'hello' });
   chmodSync(folder, 0o755);
-  writeFileSync(join(folder, 'own.conf'), `events {}\nhttp { include part.conf; server { listen 80; root ${join(folder, 'www')}; } }\n`);
+  writeFileSync(join(folder, 'own.conf'), `events {}\nhttp { include linked.conf; server { listen 80; root ${join(folder, 'www')}; } }\n`);
+  symlinkSync(join(folder, 'part.conf'), join(folder, 'linked.conf'));
+  symlinkSync('/etc/shadow', join(folder, 'elsewhere'));
   return join(folder, 'own.conf');
 }
 
@@ -110,7 +112,7 @@ it('are loaded by several hosts together, and a part that is missing is said', a
   }, { timeout: 120_000, interval: 20 });
   process.kill((k6[1] as Seen).pid, 'SIGKILL');
   expect(await run.ended, run.stderr()).toBe(0);
-  expect(run.stderr()).toMatch(/round 1 is dropped and repeated: generator [12] of 2: root@\S+: k6 ended with signal SIGKILL: .*its share is missing/);
+  expect(run.stderr()).toMatch(/round 1 is dropped and repeated: .*generator [12] of 2: root@\S+: k6 ended with signal SIGKILL: it said nothing: its share is missing/);
   expect(stillRunning(k6)).toEqual([]);
   expect(agentFolders()).toEqual(before);
 
@@ -164,7 +166,10 @@ describe('in one line', () => {
   });
 
   it('it says that there is no Node, and a full disk', async () => {
-    const without = await openSshHost({ PATH: '/nowhere' });
+    const programs = mkdtempSync(join(tmpdir(), 'bakeoff-path-'));
+    onTestFinished(() => rmSync(programs, { recursive: true }));
+    symlinkSync('/bin/sh', join(programs, 'sh'));
+    const without = await openSshHost({ PATH: programs });
     onTestFinished(() => without.close());
     process.env[sshVariable] = without.ssh;
     await expect(openServerHost(without.name)).rejects.toThrow(/there is no Node there: install it/);
@@ -185,7 +190,7 @@ describe('in one line', () => {
     await expect(opened.start(command('node server.js'), options)).rejects.toThrow(/only configs can be started: start 'node server\.js' there, and compare its address/);
     await expect(opened.start(address('http://127.0.0.1:1'), options)).rejects.toThrow(/only configs can be started/);
     // This process is in another network than ssh, from which there is no way there.
-    const { binaries } = await opened.tools(['nginx'], false);
+    const { binaries } = await opened.tools(['nginx'], false, new AbortController().signal);
     await expect(opened.start(nginx(['base'], { workers: 1 }), { ...options, binaries })).rejects.toThrow(/answers there, and port \d+ of \S+ does not from here/);
     await expect(opened.facts()).rejects.toThrow(/is reached by ssh, and port \d+ of \S+ is not from here/);
     await expect(opened.start(nginx(['no-such-knob'], { workers: 1 }), { ...options, binaries })).rejects.toThrow(new RegExp(`^${host.name}: .*no-such-knob`));
