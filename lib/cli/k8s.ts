@@ -65,9 +65,9 @@ export async function k8sCommand(args: readonly string[]): Promise<number> {
     servers.push(...manifests);
     loads.push(...loadManifests(scenario, variant, fitted, origin, load));
   }
-  // Servers first; the loads are applied one after the other, by their labels.
+  // As kubectl reads them, to which no and off are no texts. Servers first; the loads are applied one after the other, by their labels.
   const all = [...servers, await scriptManifest(scenario, load), ...loads];
-  console.log(`# The run ${load.run}. How to apply it: docs/machines.md.\n${all.map((manifest) => stringify(manifest, { aliasDuplicateObjects: false, lineWidth: 0 })).join('---\n')}`);
+  console.log(`# The run ${load.run}. How to apply it: docs/machines.md.\n${all.map((manifest) => stringify(manifest, { version: '1.1', aliasDuplicateObjects: false, lineWidth: 0 })).join('---\n')}`);
   return 0;
 }
 

@@ -141,6 +141,8 @@ export interface Meeting {
   /** Without a slash at the end. */
   url: string;
   database: string;
+  /** How long the first one waits for the last. */
+  withinSeconds: number;
 }
 
 /** What is searched for: the highest rate at which each side keeps a limit. */

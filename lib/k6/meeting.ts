@@ -15,9 +15,6 @@ const measurement = 'bench_ready';
 const aheadMs = 3000;
 const pollSeconds = 0.2;
 
-/** Of the time that dividedPlan gives. */
-const longestMeetingMs = 50_000;
-
 /**
  * Says that this instance is ready, and waits until all are. Returns when they begin, milliseconds since 1970 by this machine's clock: all
  * reckon by the database's, which each sees when its own point is written, to half a round trip; machines' clocks may differ.
@@ -28,7 +25,7 @@ export function meet(meeting: Meeting, { tags, phases, instances = 1 }: LoadPlan
   const instance = begins.indexOf((exec.test.options.executionSegment ?? '0:1').split(':')[0] as string) + 1;
   const all = { ...tags, ...phases[0]?.sides[0]?.tags };
   const load = { run: all['run'] as string, variant: all['variant'] as string, round: all['round'] as string };
-  const deadlineMs = Date.now() + longestMeetingMs;
+  const deadlineMs = Date.now() + 1000 * meeting.withinSeconds;
   const mine = String(instance);
   // It opens the connection too, so that the write is one round trip.
   if (readyIn(meeting, load).has(mine)) throw new Error(`${measurement} has generator ${mine} of run ${load.run}, variant ${load.variant} already: print the manifests anew for another run`);
@@ -41,7 +38,7 @@ export function meet(meeting: Meeting, { tags, phases, instances = 1 }: LoadPlan
     if (own !== undefined && ready.size >= instances) return Math.round(Math.max(...ready.values()) + aheadMs - own + writtenMs);
     if (Date.now() > deadlineMs) {
       const missing = begins.map((_, index) => String(index + 1)).filter((one) => !ready.has(one));
-      throw new Error(`generator ${missing.join(', ')} of ${instances} ${missing.length === 1 ? 'was' : 'were'} not ready within ${longestMeetingMs / 1000} s: see why, and print the manifests anew`);
+      throw new Error(`generator ${missing.join(', ')} of ${instances} ${missing.length === 1 ? 'was' : 'were'} not ready within ${meeting.withinSeconds} s: see why, and print the manifests anew`);
     }
     sleep(pollSeconds);
   }

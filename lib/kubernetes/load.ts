@@ -10,6 +10,7 @@ import { writePageFiles } from '../runner/page-files.ts';
 import { loadPlanFor } from '../runner/plan.ts';
 import { compileScript } from '../runner/script.ts';
 import { fitVariantLoad, pageOf, type RunnableVariant } from '../scenario/catalogue.ts';
+import { shownHeaders } from '../scenario/load/secrets.ts';
 import type { Load } from '../scenario/load.ts';
 import type { Scenario } from '../scenario/model.ts';
 import type { Influx } from '../store/index.ts';
@@ -33,12 +34,18 @@ export interface LoadOptions {
   cleanup: boolean;
 }
 
+/** The operator lets all go at once, one after the other; it is part of what dividedPlan adds to the longest time. */
+const withinSeconds = 50;
+
 const scriptFile = 'script.js';
 
 /** The load of a variant, as its generators' cores and a network without slices have it. */
 export function loadHere(scenario: Scenario, variant: RunnableVariant, { resources, durationSeconds }: Pick<LoadOptions, 'resources' | 'durationSeconds'>): Load {
   if (scenario.within !== undefined) throw new UserError(`${scenario.name} searches for a rate, and in a cluster each load is one of a known rate or none: take another scenario`, 2);
-  return fitVariantLoad(scenario, variant, { generatorCores: resources.cores, exact: false, quick: false, ...(durationSeconds === undefined ? {} : { durationSeconds }) });
+  const load = fitVariantLoad(scenario, variant, { generatorCores: resources.cores, exact: false, quick: false, ...(durationSeconds === undefined ? {} : { durationSeconds }) });
+  const secret = Object.entries(shownHeaders(load.headers ?? {})).find(([header, value]) => value !== load.headers?.[header])?.[0];
+  if (secret !== undefined) throw new UserError(`${variant.name}: manifests are read by many, and its load has the header ${secret}: leave it out with --variants`, 2);
+  return load;
 }
 
 /** Which run something belongs to: one part of its name, and a label. */
@@ -73,7 +80,7 @@ export function loadManifests(scenario: Scenario, variant: RunnableVariant, load
   // Shared cores, so that no thread looks for responses without end: a container that does is soon out of its CPU time.
   const cpus = Array.from({ length: options.resources.cores }, (_, cpu) => cpu);
   const one = loadPlanFor({ run, scenario, cores: { serverCpus: cpus, generatorCpus: cpus } }, { sides: [{ variant, load }], sliceSeconds: 0.01 }, 1, [{ url: origin + pageOf(scenario, variant).path }]);
-  const plan = generators === 1 ? one : dividedPlan(one, generators, { url: influx.url, database: influx.database });
+  const plan = generators === 1 ? one : dividedPlan(one, generators, { url: influx.url, database: influx.database, withinSeconds });
   const name = `${serverName(scenario, variant)}-${runId(run)}`;
   const metadata = { name, ...(namespace === undefined ? {} : { namespace }), labels: { ...labelsOf(scenario, variant, 'load'), 'bakeoff/run': runId(run) } };
   const planFile = 'load.json';

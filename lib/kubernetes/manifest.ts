@@ -32,14 +32,14 @@ export function resourcesOf({ cores, memory }: Resources): { requests: Record<st
 const longestLabel = 63;
 
 /**
- * A name as the DNS has them (RFC 1123): what does not fit is left out, and a few digits of all of it put behind.
+ * A name as Services have them (RFC 1035), with a letter first: what does not fit is left out, and a few digits of all of it put behind.
  * @param most at most 63, less what others put behind it
  */
 export function dnsLabel(text: string, most = longestLabel): string {
-  const plain = text.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-').replaceAll(/^-+|-+$/g, '');
+  const plain = text.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-').replaceAll(/^-+|-+$/g, '').replace(/^(?![a-z])/, 'n-');
   if (plain === text && plain.length <= most) return plain;
   const digits = shortHash(text);
-  return `${plain.slice(0, most - digits.length - 1).replace(/-+$/, '')}-${digits}`.replace(/^-/, '');
+  return `${plain.slice(0, most - digits.length - 1).replace(/-+$/, '')}-${digits}`;
 }
 
 export function shortHash(text: string): string {
