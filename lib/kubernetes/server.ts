@@ -8,7 +8,7 @@ import type { Load } from '../scenario/load.ts';
 import type { ConfiguredServer, Page, Scenario, ServerName } from '../scenario/model.ts';
 import { certificateArgs } from '../servers/certificate.ts';
 import { copyDocroot } from '../servers/docroot.ts';
-import { fileLimitFor } from '../servers/files-limit.ts';
+import { filesNeeded } from '../servers/files-limit.ts';
 import { composeFor, workersFor, type Build } from '../servers/index.ts';
 import { configMap, containerSecurity, dnsLabel, podSecurity, resourcesOf, shortHash, type Manifest, type Resources } from './manifest.ts';
 
@@ -24,8 +24,6 @@ export const imageVersions: Readonly<Record<ServerName, string>> = { nginx: '1.2
 
 /** Above those that need rights, on every address of the pod. */
 const port = 8080;
-/** Container runtimes allow at least as many, as the project's compose file does. */
-const fileLimit = 65_536;
 
 /** Where things are in the container. */
 const places = { given: '/bakeoff/given', docroot: '/bakeoff/www', tls: '/bakeoff/tls', temp: '/tmp' };
@@ -54,7 +52,8 @@ export async function serverManifests(scenario: Scenario, variant: RunnableVaria
   const name = serverName(scenario, variant);
   const labels = labelsOf(scenario, variant, 'server');
   const metadata = { name, ...(options.namespace === undefined ? {} : { namespace: options.namespace }), labels };
-  const limit = fileLimitFor(`${variant.name}: ${spec.name}`, spec.fileLimit, load.connections, fileLimit);
+  // No more: what a node allows is not known here.
+  const limit = filesNeeded(spec.fileLimit, load.connections);
   const build: Build = { version: imageVersions[spec.name], answer: '' };
   const config = await composeFor(spec, {
     address: '0.0.0.0', port, workers: workersFor(spec, options.resources.cores, false), fileLimit: limit, docroot: places.docroot, temp: places.temp,

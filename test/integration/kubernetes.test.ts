@@ -25,19 +25,24 @@ const noRoot = process.getuid?.() === 0 ? { uid: 1000, gid: 1000 } : {};
 
 /** What runs until it ends or the test does, and all that it said. */
 function run(command: string, args: readonly string[], env: NodeJS.ProcessEnv): { child: ChildProcess; said(): string; code: Promise<number | null> } {
-  const child = spawn(command, args, { env: { PATH: process.env['PATH'], HOME: '/tmp', ...env }, stdio: ['ignore', 'pipe', 'pipe'], ...noRoot });
+  const child = spawn(command, args, { env: { PATH: process.env['PATH'], HOME: '/tmp', ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true, ...noRoot });
   let text = '';
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (part: string) => { text += part; });
   const code = once(child, 'close').then(([number]: unknown[]) => number as number | null);
   onTestFinished(async () => {
-    child.kill('SIGKILL');
+    try {
+      // With all that it started.
+      process.kill(-(child.pid as number), 'SIGKILL');
+    } catch {
+      // It has ended.
+    }
     await code;
   });
   return { child, said: () => text, code };
 }
 
-/** Runs the pod's containers as the image's user, with its volumes as folders; returns the port. */
-async function startPod(deployment: Deployment, { configMap }: Printed): Promise<number> {
+/** Runs the pod's containers as the image's user, with its volumes as folders; returns the port, and what the server says. */
+async function startPod(deployment: Deployment, { configMap }: Printed): Promise<{ port: number; said(): string }> {
   const root = await mkdtemp(path.join(servers.folder, 'pod-'));
   const { containers: [server], initContainers, volumes } = deployment.spec.template.spec;
   const port = await freePort();
@@ -57,8 +62,7 @@ async function startPod(deployment: Deployment, { configMap }: Printed): Promise
     expect(await code, said()).toBe(0);
   }
   const { command: [program = '', ...args] } = server;
-  run(program, args.map(here), {});
-  return port;
+  return { port, said: run(program, args.map(here), {}).said };
 }
 
 function giveAll(folder: string): void {
@@ -130,14 +134,14 @@ describe('the servers of a cluster', () => {
     expect(out.deployments.length).toBeGreaterThan(0);
     for (const deployment of out.deployments) {
       const { name } = deployment.metadata;
-      const port = await startPod(deployment, out);
+      const { port, said } = await startPod(deployment, out);
       const [testRun] = out.testRuns.filter(({ metadata }) => metadata.name.startsWith(`${name}-`)) as [TestRun];
       const plan = JSON.parse(Object.values(out.configMap(testRun.metadata.name))[0] as string) as LoadPlan;
       const [side] = plan.phases[0]?.sides ?? [];
       const url = new URL(side?.url as string);
       expect(`${url.hostname}:${url.port}`).toBe(`${name}:8080`);
       const page = { path: url.pathname };
-      const answer = await waitUntilReady({ origin: `${url.protocol}//127.0.0.1:${port}`, page, protocol: side?.protocol ?? protocol ?? 'http/1.1', anyLength: true }, AbortSignal.timeout(20_000));
+      const answer = await waitUntilReady({ origin: `${url.protocol}//127.0.0.1:${port}`, page, protocol: side?.protocol ?? protocol ?? 'http/1.1', anyLength: true }, AbortSignal.timeout(5000)).catch((error: Error) => `${error.message}: ${said()}`);
       expect(answer).toMatchObject({ status: 200 });
     }
   });
@@ -148,7 +152,7 @@ describe('a load of several generators in a cluster', () => {
     const store = await local.open(local.newFolder());
     const out = await printed('nginx-open-file-cache', '--variants', 'workers', '--duration', '2s', '--influx', store.influx.url, '--influx-secret', 'influxdb');
     const [testRun] = out.testRuns as [TestRun];
-    const port = await startPod(out.deployments[0] as Deployment, out);
+    const { port } = await startPod(out.deployments[0] as Deployment, out);
     const folder = await scriptFolder(testRun, out);
     const env = environmentOf(testRun, out, store);
     const plan = planHere(env, port);
