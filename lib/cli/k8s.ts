@@ -14,7 +14,7 @@ import { runFlags } from './run-options.ts';
 import { scenarioFlags } from './scenario-options.ts';
 import { flagLines, noInstall, readWords, seconds, wholeNumber, type Flag } from './words.ts';
 
-export const k8sFlags = {
+const k8sFlags = {
   'influx': { value: 'URL', help: 'the InfluxDB where samples go and generators meet, as the cluster reaches it' },
   'influx-secret': { value: 'NAME', help: 'the Secret with its username and password (none)' },
   'variants': scenarioFlags.variants,
