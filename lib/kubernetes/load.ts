@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { UserError } from '../errors.ts';
 import { loadPlanVariable, type LoadPlan } from '../k6/load-plan.ts';
 import { dividedPlan } from '../runner/instances.ts';
-import { k6Settings } from '../runner/k6.ts';
+import { ownVariables } from '../runner/k6.ts';
 import { writePageFiles } from '../runner/page-files.ts';
 import { loadPlanFor } from '../runner/plan.ts';
 import { compileScript } from '../runner/script.ts';
@@ -39,10 +39,13 @@ const withinSeconds = 50;
 
 const scriptFile = 'script.js';
 
-/** The load of a variant, as its generators' cores and a network without slices have it. */
-export function loadHere(scenario: Scenario, variant: RunnableVariant, { resources, durationSeconds }: Pick<LoadOptions, 'resources' | 'durationSeconds'>): Load {
+/**
+ * The load of a variant, fitted to the cores of all generators together.
+ * @throws UserError for one whose rate is searched for, or with credentials
+ */
+export function loadHere(scenario: Scenario, variant: RunnableVariant, { generators, resources, durationSeconds }: Pick<LoadOptions, 'generators' | 'resources' | 'durationSeconds'>): Load {
   if (scenario.within !== undefined) throw new UserError(`${scenario.name} searches for a rate, and in a cluster each load is one of a known rate or none: take another scenario`, 2);
-  const load = fitVariantLoad(scenario, variant, { generatorCores: resources.cores, exact: false, quick: false, ...(durationSeconds === undefined ? {} : { durationSeconds }) });
+  const load = fitVariantLoad(scenario, variant, { generatorCores: generators * resources.cores, exact: false, quick: false, ...(durationSeconds === undefined ? {} : { durationSeconds }) });
   const secret = Object.entries(shownHeaders(load.headers ?? {})).find(([header, value]) => value !== load.headers?.[header])?.[0];
   if (secret !== undefined) throw new UserError(`${variant.name}: manifests are read by many, and its load has the header ${secret}: leave it out with --variants`, 2);
   return load;
@@ -113,8 +116,7 @@ function environment(plan: LoadPlan, planAt: { name: string; key: string }, { in
   const { K6_INFLUXDB_USERNAME: _, K6_INFLUXDB_PASSWORD: __, ...settings } = ownOutput(influx).env;
   const secret = (variable: string, key: string): Variable[] => (influxSecret === undefined ? [] : [{ name: variable, valueFrom: { secretKeyRef: { name: influxSecret, key } } }]);
   return [
-    { name: loadPlanVariable, valueFrom: { configMapKeyRef: planAt } },
-    ...Object.entries({ ...k6Settings(plan), ...settings }).map(([name, value]) => ({ name, value })),
+    ...Object.entries({ ...ownVariables(plan), ...settings }).map(([name, value]): Variable => (name === loadPlanVariable ? { name, valueFrom: { configMapKeyRef: planAt } } : { name, value })),
     ...secret('K6_INFLUXDB_USERNAME', 'username'),
     ...secret('K6_INFLUXDB_PASSWORD', 'password'),
   ];
