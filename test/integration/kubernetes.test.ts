@@ -1,8 +1,8 @@
 // Manifests for a cluster without one: what they have a node do, done here.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
-import { chownSync, chmodSync, readdirSync } from 'node:fs';
+import { chmodSync, chownSync, readdirSync } from 'node:fs';
+import { copyFile, mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { phaseLinePrefix, type LoadPlan, type PhaseOutcome } from '../../lib/k6/load-plan.ts';
@@ -19,7 +19,11 @@ import { useServers } from '../fixtures/servers.ts';
 const servers = useServers();
 const local = useLocalStore();
 let k6: string;
-beforeAll(async () => { ({ k6 } = await ensureTools(['k6'])); }, 300_000);
+beforeAll(async () => {
+  // Whom the image's user stands for may read it there.
+  k6 = path.join(servers.folder, 'k6');
+  await copyFile((await ensureTools(['k6'])).k6, k6);
+}, 300_000);
 
 const noRoot = process.getuid?.() === 0 ? { uid: 1000, gid: 1000 } : {};
 
@@ -91,6 +95,16 @@ function environmentOf({ spec: { runner } }: TestRun, { configMap }: Printed, { 
   }));
 }
 
+/** What the operator tries first: whether the script can be read, with the variables as arguments. */
+async function initialize({ spec: { script } }: TestRun, folder: string, env: Record<string, string>): Promise<string> {
+  const archive = path.join(folder, 'script.archived.tar');
+  const archived = run(k6, ['archive', path.join(folder, script.configMap.file), '-O', archive, ...Object.entries(env).flatMap(([name, value]) => ['-e', `${name}=${value}`])], env);
+  expect(await archived.code, archived.said()).toBe(0);
+  const inspected = run(k6, ['inspect', '--execution-requirements', archive], env);
+  expect(await inspected.code, inspected.said()).toBe(0);
+  return inspected.said();
+}
+
 /** What the operator starts, but for the address. */
 async function startGenerators(testRun: TestRun, folder: string, env: Record<string, string>): Promise<Generator[]> {
   const { metadata: { name }, spec: { parallelism, script, arguments: given } } = testRun;
@@ -155,6 +169,7 @@ describe('a load of several generators in a cluster', () => {
     const { port } = await startPod(out.deployments[0] as Deployment, out);
     const folder = await scriptFolder(testRun, out);
     const env = environmentOf(testRun, out, store);
+    expect(JSON.parse(await initialize(testRun, folder, env))).toMatchObject({ maxVUs: 2 });
     const plan = planHere(env, port);
     const [first, second] = await startGenerators(testRun, folder, { ...env, BAKEOFF_LOAD: JSON.stringify(plan) }) as [Generator, Generator];
     await release(first);
