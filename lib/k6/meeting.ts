@@ -27,10 +27,12 @@ export function meet(meeting: Meeting, { tags, phases, instances = 1 }: LoadPlan
   const load = { run: all['run'] as string, variant: all['variant'] as string, round: all['round'] as string };
   const deadlineMs = Date.now() + 1000 * meeting.withinSeconds;
   const mine = String(instance);
-  // It opens the connection too, so that the write is one round trip.
   if (readyIn(meeting, load).has(mine)) throw new Error(`${measurement} has generator ${mine} of run ${load.run}, variant ${load.variant} already: print the manifests anew for another run`);
+  const write = (ready: number): void => requireOk(meeting, http.post(`${meeting.url}/write?db=${encodeURIComponent(meeting.database)}`, line(measurement, { ...load, instance: mine }, { ready }), params()));
+  // For a series that is new the database takes far longer than a round trip.
+  write(0);
   const beforeMs = Date.now();
-  requireOk(meeting, http.post(`${meeting.url}/write?db=${encodeURIComponent(meeting.database)}`, line(measurement, { ...load, instance: mine }, { ready: 1 }), params()));
+  write(1);
   const writtenMs = (beforeMs + Date.now()) / 2;
   for (;;) {
     const ready = readyIn(meeting, load);
@@ -47,7 +49,7 @@ export function meet(meeting: Meeting, { tags, phases, instances = 1 }: LoadPlan
 /** When each instance that is ready became so, by the database's clock, in milliseconds since 1970. */
 function readyIn(meeting: Meeting, load: Readonly<Record<string, string>>): Map<string, number> {
   const where = Object.entries(load).map(([tag, value]) => `${quoteIdentifier(tag)} = ${quoteString(value)}`).join(' AND ');
-  const response = http.post(`${meeting.url}/query?epoch=ms`, { db: meeting.database, q: `SELECT "ready" FROM ${measurement} WHERE ${where} GROUP BY "instance"` }, params());
+  const response = http.post(`${meeting.url}/query?epoch=ms`, { db: meeting.database, q: `SELECT "ready" FROM ${measurement} WHERE ${where} AND "ready" = 1 GROUP BY "instance"` }, params());
   requireOk(meeting, response);
   const { results: [result] = [] } = response.json() as unknown as { results?: { error?: string; series?: { tags: { instance: string }; values: [number, number][] }[] }[] };
   if (result?.error !== undefined) throw new Error(`InfluxDB at ${meeting.url}: ${result.error}`);

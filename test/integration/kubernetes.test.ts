@@ -131,7 +131,7 @@ function outcomesIn(said: string): PhaseOutcome[] {
     .filter((line) => line.startsWith(phaseLinePrefix)).map((line) => JSON.parse(line.slice(phaseLinePrefix.length)) as PhaseOutcome);
 }
 
-const readyIn = async (store: Store): Promise<number> => (await store.query('SELECT count("ready") FROM bench_ready GROUP BY "instance"')).length;
+const readyIn = async (store: Store): Promise<number> => (await store.query('SELECT count("ready") FROM bench_ready WHERE "ready" = 1 GROUP BY "instance"')).length;
 
 /** The load's plan with another server, that is here, and what else is different. */
 function planHere(env: Record<string, string>, port: number, changes: (plan: LoadPlan) => Partial<LoadPlan> = () => ({})): LoadPlan {
