@@ -43,12 +43,23 @@ export default function runPlan(): void {
 
 function runPhases(): void {
   const pauseSeconds = plan.pauseSeconds ?? 0;
-  const startAtMs = plan.meetAt === undefined ? plan.startAtMs : meet(plan.meetAt, plan, segmentBegins());
+  const startAtMs = beginsAtMs();
   for (const [index, phase] of phases.entries()) {
     if (index > 0 && pauseSeconds > 0) sleep(pauseSeconds);
     console.log(phaseBeginsPrefix);
     const call: CallOptions = { segmented: instances > 1, ...(index === 0 && startAtMs !== undefined ? { startAt: startAtMs } : {}) };
     tell({ results: loadgen.alternate({ ...phase, ...call }) });
+  }
+}
+
+function beginsAtMs(): number | undefined {
+  if (plan.meetAt === undefined) return plan.startAtMs;
+  try {
+    return meet(plan.meetAt, plan, segmentBegins());
+  } catch (error) {
+    // Whoever started it has its exit code only, which is 0 after an exception.
+    exec.test.abort((error as Error).message);
+    throw error;
   }
 }
 

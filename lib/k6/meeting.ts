@@ -14,6 +14,8 @@ const measurement = 'bench_ready';
 /** From when the last one was ready until all begin: each has to have seen by then that all are. */
 const aheadMs = 3000;
 const pollSeconds = 0.2;
+/** So much longer each looks for the others, so that none has given up on one who was ready in time. */
+const graceMs = 2000;
 
 /**
  * Says that this instance is ready, and waits until all are. Returns when they begin, milliseconds since 1970 by this machine's clock: all
@@ -25,7 +27,8 @@ export function meet(meeting: Meeting, { tags, phases, instances = 1 }: LoadPlan
   const instance = begins.indexOf((exec.test.options.executionSegment ?? '0:1').split(':')[0] as string) + 1;
   const all = { ...tags, ...phases[0]?.sides[0]?.tags };
   const load = { run: all['run'] as string, variant: all['variant'] as string, round: all['round'] as string };
-  const deadlineMs = Date.now() + 1000 * meeting.withinSeconds;
+  const withinMs = 1000 * meeting.withinSeconds;
+  const deadlineMs = Date.now() + withinMs + graceMs;
   const mine = String(instance);
   if (readyIn(meeting, load).has(mine)) throw new Error(`${measurement} has generator ${mine} of run ${load.run}, variant ${load.variant} already: print the manifests anew for another run`);
   const write = (ready: number): void => requireOk(meeting, http.post(`${meeting.url}/write?db=${encodeURIComponent(meeting.database)}`, line(measurement, { ...load, instance: mine }, { ready }), params()));
@@ -37,9 +40,10 @@ export function meet(meeting: Meeting, { tags, phases, instances = 1 }: LoadPlan
   for (;;) {
     const ready = readyIn(meeting, load);
     const own = ready.get(mine);
-    if (own !== undefined && ready.size >= instances) return Math.round(Math.max(...ready.values()) + aheadMs - own + writtenMs);
-    if (Date.now() > deadlineMs) {
-      const missing = begins.map((_, index) => String(index + 1)).filter((one) => !ready.has(one));
+    const inTime = (at = Infinity): boolean => at - Math.min(...ready.values()) <= withinMs;
+    const missing = begins.map((_, index) => String(index + 1)).filter((one) => !inTime(ready.get(one)));
+    if (own !== undefined && missing.length === 0) return Math.round(Math.max(...ready.values()) + aheadMs - own + writtenMs);
+    if (ready.size >= instances || Date.now() > deadlineMs) {
       throw new Error(`generator ${missing.join(', ')} of ${instances} ${missing.length === 1 ? 'was' : 'were'} not ready within ${meeting.withinSeconds} s: see why, and print the manifests anew`);
     }
     sleep(pollSeconds);

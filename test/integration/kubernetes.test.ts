@@ -11,7 +11,9 @@ import type { LoadResult } from '../../lib/runner/result.ts';
 import { freePort } from '../../lib/servers/ports.ts';
 import { waitUntilReady } from '../../lib/servers/index.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
+import { writeLines } from '../../lib/store/client.ts';
 import type { Store } from '../../lib/store/index.ts';
+import { line, toNanoseconds } from '../../lib/store/line-protocol.ts';
 import { useLocalStore } from '../fixtures/local-store.ts';
 import { printed, type Deployment, type Printed, type TestRun } from '../fixtures/manifests.ts';
 import { useServers } from '../fixtures/servers.ts';
@@ -186,7 +188,7 @@ describe('a load of several generators in a cluster', () => {
     // The same ones again would be two runs of one name.
     const [third] = await startGenerators({ ...testRun, spec: { ...testRun.spec, parallelism: 1 } }, folder, { ...env, BAKEOFF_LOAD: JSON.stringify({ ...plan, instances: 1 }) }) as [Generator];
     await release(third);
-    await third.code;
+    expect(await third.code, third.said()).not.toBe(0);
     expect(third.said()).toContain(`bench_ready has generator 1 of run ${plan.tags['run']}, variant workers already: print the manifests anew for another run`);
   });
 
@@ -201,11 +203,15 @@ describe('a load of several generators in a cluster', () => {
       const plan = planHere(env, 9, () => changes);
       const [generator] = await startGenerators(testRun, folder, { ...env, K6_INFLUXDB_PASSWORD: password, BAKEOFF_LOAD: JSON.stringify(plan) }) as [Generator];
       await release(generator);
-      await generator.code;
+      expect(await generator.code, generator.said()).not.toBe(0);
       return generator.said();
     };
     expect(await saysAlone({ meetAt })).toContain('generator 2 of 2 was not ready within 1 s: see why, and print the manifests anew');
     expect(await saysAlone({ meetAt: { ...meetAt, url: 'http://127.0.0.1:9' } })).toContain('InfluxDB at http://127.0.0.1:9, where generators meet, does not answer: ');
+    // Who waited for this one has given up by now.
+    const load = { run: 'late', variant: 'workers', round: '1' };
+    await writeLines(store.influx, [line('bench_ready', { ...load, instance: '2' }, { ready: 1 }, toNanoseconds(Date.now() - 60_000))]);
+    expect(await saysAlone({ tags: load, meetAt: { ...meetAt, withinSeconds: 50 } })).toContain('generator 1 of 2 was not ready within 50 s');
     expect(await saysAlone({ meetAt }, 'wrong')).toContain(`InfluxDB at ${store.influx.url}, where generators meet, says 401: `);
   });
 });
