@@ -14,6 +14,7 @@ const commands: Record<string, Command> = {
   compare: { help: 'compare two configs of your own', run: async (args) => (await import('./compare.ts')).compareCommand(args) },
   knobs: { help: 'try the usual advice on a config of your own', run: async (args) => (await import('./knobs.ts')).knobsCommand(args) },
   k6: { help: 'say where the k6 with k6/x/loadgen is', run: async (args) => (await import('./k6.ts')).k6Command(args) },
+  k8s: { help: 'print what a Kubernetes cluster takes to run a comparison', run: async (args) => (await import('./k8s.ts')).k8sCommand(args) },
   report: { help: 'make the page of a run, or of several', run: async (args) => (await import('./report.ts')).reportCommand(args) },
   grafana: { help: 'show the dashboards of all runs, until Ctrl-C', run: async (args) => (await import('./grafana.ts')).grafanaCommand(args) },
   test: { help: 'run the project\'s tests', run: async (args) => (await import('./test.ts')).testCommand(args) },

@@ -130,8 +130,19 @@ export interface LoadPlan {
   instances?: number;
   /** When the first phase begins, milliseconds since 1970. Absent, and of a search: at once. */
   startAtMs?: number;
+  /** Instead of it, where the instances agree on when; absent: nowhere. */
+  meetAt?: Meeting;
   /** The one phase is a step, and there are as many as the search takes, each side at a rate of its own. */
   search?: SearchPlan;
+}
+
+/** A database of InfluxDB 1.x, or 2.x as 1.x, in which instances wait for each other. Credentials are those of k6's own output, from the environment. */
+export interface Meeting {
+  /** Without a slash at the end. */
+  url: string;
+  database: string;
+  /** How long the first one waits for the last. */
+  withinSeconds: number;
 }
 
 /** What is searched for: the highest rate at which each side keeps a limit. */

@@ -8,6 +8,7 @@ import { responsesNeeded } from '../analysis/metric.ts';
 import {
   loadOverLine, loadPlanVariable, phaseBeginsPrefix, phaseLinePrefix, type AlternateOptions, type CallOptions, type LoadPlan, type PhaseOutcome, type SearchPlan, type SideOptions,
 } from './load-plan.ts';
+import { meet } from './meeting.ts';
 import { searchSides } from './limit-search.ts';
 import { mostSteps } from './rate-search.ts';
 
@@ -17,7 +18,7 @@ declare const __ENV: Record<string, string | undefined>;
 const enough = 1.5;
 
 const plan = readPlan();
-const { instances = 1, startAtMs } = plan;
+const { instances = 1 } = plan;
 
 /** Those of the plan, with all pages. Files can be opened now only. */
 const phases = plan.phases.map(withPages);
@@ -31,6 +32,8 @@ export const options: Options = {
 };
 
 export default function runPlan(): void {
+  // Who gives k6 a --tag has taken the place of all those above.
+  Object.assign(exec.vu.metrics.tags, plan.tags);
   requireSegments();
   const [first] = phases;
   if (plan.search !== undefined && first !== undefined) searchRates(plan.search, first);
@@ -40,6 +43,7 @@ export default function runPlan(): void {
 
 function runPhases(): void {
   const pauseSeconds = plan.pauseSeconds ?? 0;
+  const startAtMs = beginsAtMs();
   for (const [index, phase] of phases.entries()) {
     if (index > 0 && pauseSeconds > 0) sleep(pauseSeconds);
     console.log(phaseBeginsPrefix);
@@ -48,10 +52,26 @@ function runPhases(): void {
   }
 }
 
+function beginsAtMs(): number | undefined {
+  if (plan.meetAt === undefined) return plan.startAtMs;
+  try {
+    return meet(plan.meetAt, plan, segmentBegins());
+  } catch (error) {
+    // Whoever started it has its exit code only, which is 0 after an exception.
+    exec.test.abort((error as Error).message);
+    throw error;
+  }
+}
+
 /** A k6 that makes another part than the others count on would leave some of the load out, or make it twice. */
 function requireSegments(): void {
-  const segments = (exec.test.options.executionSegmentSequence ?? '0,1').split(',').length - 1;
+  const segments = segmentBegins().length;
   if (segments !== instances) throw new Error(`the load is divided among ${instances} k6, and the execution segments of this one among ${segments}: give --execution-segment and --execution-segment-sequence for ${instances}`);
+}
+
+/** Of all k6, in their order. */
+function segmentBegins(): string[] {
+  return (exec.test.options.executionSegmentSequence ?? '0,1').split(',').slice(0, -1);
 }
 
 function searchRates({ within, from, expected, stepSeconds }: SearchPlan, phase: AlternateOptions): void {

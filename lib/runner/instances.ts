@@ -3,7 +3,7 @@ import { mergedDistribution, pooledDistribution } from '../analysis/merged.ts';
 import { responsesOf, summed } from '../analysis/phases.ts';
 import { extent, total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
-import type { LoadPlan, PhaseOutcome } from '../k6/load-plan.ts';
+import type { LoadPlan, Meeting, PhaseOutcome } from '../k6/load-plan.ts';
 import { LoadFailure } from './k6.ts';
 import type { Distribution, LatencyDistribution, LoadResult } from './result.ts';
 
@@ -27,13 +27,13 @@ export function instanceArguments(instance: number, instances: number): string[]
 /**
  * The plan of a load that so many instances make together, each with this plan and its own arguments. The threads of a side are those of
  * all: each has its part of them, at least one.
- * @param startAtMs when they begin, milliseconds since 1970, by each one's clock
+ * @param begin when: milliseconds since 1970, by each one's clock, or where they agree on it
  * @throws UserError for a load that cannot be divided among so many
  */
-export function dividedPlan(plan: LoadPlan, instances: number, startAtMs: number): LoadPlan {
+export function dividedPlan(plan: LoadPlan, instances: number, begin: number | Meeting): LoadPlan {
   const each: LoadPlan = { ...plan, phases: plan.phases.map((phase) => ({ ...phase, sides: phase.sides.map((side) => (side.threads === undefined ? side : { ...side, threads: Math.max(1, Math.floor(side.threads / instances)) })) })) };
   if (instances > 1) requireDivisible(each, instances);
-  return { ...each, instances, startAtMs, maxDurationSeconds: plan.maxDurationSeconds + longestWaitSeconds };
+  return { ...each, instances, ...(typeof begin === 'number' ? { startAtMs: begin } : { meetAt: begin }), maxDurationSeconds: plan.maxDurationSeconds + longestWaitSeconds };
 }
 
 function requireDivisible({ phases, search }: LoadPlan, instances: number): void {

@@ -83,6 +83,9 @@ export interface Plan {
   trustConfig: boolean;
 }
 
+/** What of a plan its loads depend on, beside their groups. */
+type PlanToLoad = Pick<Plan, 'run' | 'scenario' | 'cores' | 'within'>;
+
 function machineLimits(): GroupLimits {
   return { files: hardFilesLimit(), memoryBytes: os.freemem() };
 }
@@ -223,7 +226,7 @@ export interface Target { url: string; netns?: string | undefined; processGroup?
  * @param from where the sides' searches begin
  */
 export function loadPlanFor(
-  plan: Plan, { sides, sliceSeconds, drains = false }: Group, round: number, targets: readonly Target[], from: readonly SearchStart[] = [],
+  plan: PlanToLoad, { sides, sliceSeconds, drains = false }: Group, round: number, targets: readonly Target[], from: readonly SearchStart[] = [],
 ): LoadPlan {
   const { scenario } = plan;
   const { count: phases, pauseSeconds } = scenario.phases ?? { count: 1, pauseSeconds: 0 };
@@ -256,7 +259,7 @@ export function loadPlanFor(
   };
 }
 
-function searchPlanFor({ within, scenario }: Plan, sides: readonly PlannedVariant[], from: readonly SearchStart[]): SearchPlan | undefined {
+function searchPlanFor({ within, scenario }: PlanToLoad, sides: readonly PlannedVariant[], from: readonly SearchStart[]): SearchPlan | undefined {
   if (within === undefined) return undefined;
   return { within, from, expected: sides.map(({ variant }) => expectedOf(scenario, variant)), stepSeconds: Math.max(...sides.map(({ load }) => load.durationSeconds ?? 0)) };
 }

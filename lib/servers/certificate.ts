@@ -38,6 +38,15 @@ export async function machineCertificate(signal: AbortSignal, machine: Machine =
   return file;
 }
 
+/** What has openssl make key and certificate, in one file. */
+export function certificateArgs(file: string): string[] {
+  return [
+    'req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-sha256', '-days', String(validDays),
+    '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1',
+    '-keyout', file, '-out', file,
+  ];
+}
+
 /** False when it is missing, damaged, or (almost) over. Throws when it is there but closed to us. */
 async function isValid(file: string): Promise<boolean> {
   let pem;
@@ -63,11 +72,7 @@ async function make(file: string, machine: Machine, signal: AbortSignal): Promis
   await rm(unfinished, { force: true });
   const { code, stderr } = await run({
     command: openssl,
-    args: [
-      'req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-sha256', '-days', String(validDays),
-      '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1',
-      '-keyout', unfinished, '-out', unfinished,
-    ],
+    args: certificateArgs(unfinished),
     env: machine.env,
     signal,
   });

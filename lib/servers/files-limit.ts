@@ -11,6 +11,11 @@ export function hardFilesLimit(): number {
   return Math.min(Number(limit) || Infinity, Number(readFileSync('/proc/sys/fs/nr_open', 'utf8')));
 }
 
+/** What a server has to be allowed, as fileLimitFor's `asked` and `connections` say. */
+export function filesNeeded(asked: number | undefined, connections: number): number {
+  return asked ?? connections + otherFiles;
+}
+
 /**
  * The limit of open files for a server: what its spec asks for, or else the hard limit.
  * @param asked ServerSpec.fileLimit, which may be too low for the connections on purpose
@@ -18,7 +23,7 @@ export function hardFilesLimit(): number {
  * @throws UserError when the hard limit is too low
  */
 export function fileLimitFor(name: string, asked: number | undefined, connections: number, hardLimit: number): number {
-  const needed = asked ?? connections + otherFiles;
+  const needed = filesNeeded(asked, connections);
   requireFiles(needed, hardLimit, `${name} needs ${needed} open files for ${asked === undefined ? `${connections} connections` : 'its variant'}`);
   return asked ?? hardLimit;
 }

@@ -7,7 +7,7 @@ import { startCommand } from './command.ts';
 import { h2oKind } from './h2o.ts';
 import { nghttpdKind } from './nghttpd.ts';
 import { nginxKind } from './nginx.ts';
-import type { Build, ConfiguredRunning, RunningServer, ServerKind, StartedServer, StartOptions } from './server.ts';
+import type { Build, ComposedConfig, ConfiguredRunning, Place, RunningServer, ServerKind, StartedServer, StartOptions } from './server.ts';
 import { start } from './start.ts';
 
 export { endWithUs, whyNotStoppable } from './freeze.ts';
@@ -30,6 +30,12 @@ export function startServer(spec: ServerSpec, options: StartOptions): Promise<Ru
 export function startServer(spec: ServerSpec, options: StartOptions): Promise<RunningServer> {
   if (isConfigured(spec)) return start(kinds[spec.name], spec, options);
   return spec.name === 'command' ? startCommand(spec, options) : openAddress(spec, options);
+}
+
+/** A shipped config for a place elsewhere, and the name of its file. Throws UserError when it cannot be composed. */
+export async function composeFor({ name, config }: ConfiguredServer, place: Place, build: Build): Promise<ComposedConfig & { fileName: string }> {
+  const { compose, configFileName } = kinds[name];
+  return { ...await compose(config, place, build), fileName: configFileName };
 }
 
 /** The version that a binary says it is, e.g. 1.22.1. Throws UserError when it does not run, is something else or too old. */

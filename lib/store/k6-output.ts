@@ -32,7 +32,7 @@ export async function chooseK6Output(influx: Influx, version: string, wanted: st
 }
 
 /** Settings are in the environment, since every user of the machine may read a command line. */
-function ownOutput(influx: Influx): K6Output {
+export function ownOutput(influx: Influx): K6Output {
   return {
     out: [`influxdb=${influx.url}/${influx.database}`],
     env: {

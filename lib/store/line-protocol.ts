@@ -7,13 +7,13 @@ export type FieldValue = number | string;
 /**
  * One line of line protocol, or '' when no field is left. Tags without a value and fields that are null, undefined or
  * not finite are left out: InfluxDB has no empty tag, no null and no NaN.
- * @param timestampNs nanoseconds since 1970
+ * @param timestampNs nanoseconds since 1970; absent: when the database has it
  */
 export function line(
   measurement: string,
   tags: Readonly<Record<string, string | undefined>>,
   fields: Readonly<Record<string, FieldValue | null | undefined>>,
-  timestampNs: bigint,
+  timestampNs?: bigint,
 ): string {
   let head = escapeMeasurement(measurement);
   for (const key of Object.keys(tags).sort()) {
@@ -25,7 +25,7 @@ export function line(
     if (typeof value === 'string') parts.push(`${escapeTag(key)}=${quoteField(value)}`);
     else if (typeof value === 'number' && Number.isFinite(value)) parts.push(`${escapeTag(key)}=${value}`);
   }
-  return parts.length === 0 ? '' : `${head} ${parts.join(',')} ${timestampNs}`;
+  return parts.length === 0 ? '' : `${head} ${parts.join(',')}${timestampNs === undefined ? '' : ` ${timestampNs}`}`;
 }
 
 /** Nanoseconds since 1970 of an instant in milliseconds since 1970 (fractions count) or in ISO 8601. */

@@ -158,8 +158,8 @@ describe('docker/Dockerfile', () => {
   });
 
   it('does not run as root', () => {
-    expect(argumentsOf('USER')).toEqual(['node']);
-    expect(instructions.indexOf('USER node')).toBeGreaterThan(instructions.findLastIndex((line) => line.startsWith('RUN ')));
+    expect(argumentsOf('USER')).toEqual(['1000:1000']);
+    expect(instructions.indexOf('USER 1000:1000')).toBeGreaterThan(instructions.findLastIndex((line) => line.startsWith('RUN ')));
   });
 
   it('says under which licenses it is passed on', () => {

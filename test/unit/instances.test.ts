@@ -19,6 +19,8 @@ describe('an instance', () => {
 
   test('has the plan of all, and the time to wait in it', () => {
     expect(dividedPlan(planOf(), 3, 1_763_760_000_000)).toEqual({ ...planOf(), instances: 3, startAtMs: 1_763_760_000_000, maxDurationSeconds: 80 });
+    const meetAt = { url: 'http://influxdb:8086', database: 'bakeoff', withinSeconds: 50 };
+    expect(dividedPlan(planOf(), 3, meetAt)).toEqual({ ...planOf(), instances: 3, meetAt, maxDurationSeconds: 80 });
   });
 
   test.each<[string, number, LoadPlan, string]>([

@@ -1,0 +1,95 @@
+// npm run k8s: prints what a cluster with k6-operator takes to run a scenario: kubectl apply -f -
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { UserError } from '../errors.ts';
+import { loadHere, loadManifests, scriptManifest } from '../kubernetes/load.ts';
+import type { Manifest } from '../kubernetes/manifest.ts';
+import { serverManifests } from '../kubernetes/server.ts';
+import { runName } from '../runner/plan.ts';
+import { findScenario, findVariants, isRunnable } from '../scenario/catalogue.ts';
+import { projectRoot, typed } from '../setup/paths.ts';
+import { parseInfluxUrl } from '../store/index.ts';
+import { runFlags } from './run-options.ts';
+import { scenarioFlags } from './scenario-options.ts';
+import { flagLines, noInstall, readWords, seconds, wholeNumber, type Flag } from './words.ts';
+
+const k8sFlags = {
+  'influx': { value: 'URL', help: 'the InfluxDB where samples go and generators meet, as the cluster reaches it' },
+  'influx-secret': { value: 'NAME', help: 'the Secret with its username and password (none)' },
+  'variants': scenarioFlags.variants,
+  'duration': { value: '10s', help: 'measured time of each load (the article\'s, or its count of requests)' },
+  'generators': { value: 'N', help: 'how many k6 make each load together, each on a node of its own (2)' },
+  'generator-cores': { value: 'N', help: 'cores of each generator (1)' },
+  'generator-memory': { value: '512Mi', help: 'memory of each generator (512Mi)' },
+  'server-cores': { value: 'N', help: 'cores of each server (2)' },
+  'server-memory': { value: '512Mi', help: 'memory of each server (512Mi)' },
+  'image': { value: 'IMAGE', help: 'the image of docker/Dockerfile, as the cluster finds it' },
+  'namespace': { value: 'NS', help: 'the namespace of all of it (kubectl\'s)' },
+  'cleanup': { help: 'have the operator delete each load, logs too, once it is over' },
+  ...noInstall,
+  'help': runFlags.help,
+} as const satisfies Record<string, Flag>;
+
+/** No node has as many cores, no cluster as many nodes to spare. */
+const most = 1000;
+
+/** Prints the manifests. Returns 0; throws UserError. */
+export async function k8sCommand(args: readonly string[]): Promise<number> {
+  const { positionals: [name, extra], flags } = readWords(args, k8sFlags);
+  if (name === undefined || flags.has('help')) {
+    console.log([`${typed('k8s')} NAME|FILE.ts --influx URL [flags]`, '', ...flagLines(k8sFlags)].join('\n'));
+    return name === undefined && !flags.has('help') ? 2 : 0;
+  }
+  if (extra !== undefined) throw new UserError(`one scenario at a time: "${extra}" is one word too many`, 2);
+  const whole = (flag: string, or: number): number => wholeNumber(`--${flag}`, flags.get(flag) ?? String(or), most);
+  const memory = (flag: string): string => readMemory(`--${flag}`, flags.get(flag) ?? '512Mi');
+  const named = (flag: string): string | undefined => readName(`--${flag}`, flags.get(flag));
+  const influx = readInflux(flags.get('influx'));
+  const duration = flags.get('duration');
+  const namespace = named('namespace');
+  const scenario = await findScenario(name);
+  const variants = findVariants(scenario, flags.get('variants')?.split(',')).filter(isRunnable);
+  const image = readImage(flags.get('image'));
+  const server = { image, namespace, resources: { cores: whole('server-cores', 2), memory: memory('server-memory') } };
+  const load = {
+    run: runName(scenario, new Date()), generators: whole('generators', 2), image, namespace, influx, influxSecret: named('influx-secret'),
+    resources: { cores: whole('generator-cores', 1), memory: memory('generator-memory') },
+    durationSeconds: duration === undefined ? undefined : seconds('--duration', duration, 0.1), cleanup: flags.has('cleanup'),
+  };
+  const servers: Manifest[] = [];
+  const loads: Manifest[] = [];
+  for (const variant of variants) {
+    const fitted = loadHere(scenario, variant, load);
+    const { manifests, origin } = await serverManifests(scenario, variant, fitted, server);
+    servers.push(...manifests);
+    loads.push(...loadManifests(scenario, variant, fitted, origin, load));
+  }
+  // As kubectl reads them, to which no and off are no texts. Servers first; the loads are applied one after the other, by their labels.
+  const all = [...servers, await scriptManifest(scenario, load), ...loads];
+  console.log(`# The run ${load.run}. How to apply it: docs/machines.md.\n${all.map((manifest) => stringify(manifest, { version: '1.1', aliasDuplicateObjects: false, lineWidth: 0 })).join('---\n')}`);
+  return 0;
+}
+
+function readInflux(text: string | undefined): ReturnType<typeof parseInfluxUrl> {
+  if (text === undefined) throw new UserError('--influx is missing: the samples of all generators go to one InfluxDB, such as --influx http://influxdb:8086', 2);
+  const influx = parseInfluxUrl(text);
+  if (influx.credentials !== null) throw new UserError('--influx: manifests are read by many, and have no passwords in them: put username and password into a Secret, and name it in --influx-secret', 2);
+  return influx;
+}
+
+function readMemory(flag: string, text: string): string {
+  if (/^[1-9]\d*(?:Mi|Gi)$/.test(text)) return text;
+  throw new UserError(`${flag} ${text}: give a whole number with Mi or Gi, such as 512Mi`, 2);
+}
+
+function readName(flag: string, text: string | undefined): string | undefined {
+  if (text === undefined || /^(?!-)[a-z0-9-]{1,63}(?<!-)$/.test(text)) return text;
+  throw new UserError(`${flag} ${text}: a name there has up to 63 small letters, digits and hyphens, none of these first or last`, 2);
+}
+
+function readImage(text: string | undefined): string {
+  if (text === undefined) return `bakeoff:${(JSON.parse(readFileSync(join(projectRoot, 'package.json'), 'utf8')) as { version: string }).version}`;
+  if (/^[\w.:/@-]+$/.test(text)) return text;
+  throw new UserError(`--image ${text}: give an image as the cluster finds it, such as bakeoff:0.1.0 or HOST/bakeoff:0.1.0`, 2);
+}

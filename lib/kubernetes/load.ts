@@ -1,0 +1,123 @@
+// A variant's load in a cluster, as k6-operator's TestRun: the script, the plan, and where samples go.
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { UserError } from '../errors.ts';
+import { loadPlanVariable, type LoadPlan } from '../k6/load-plan.ts';
+import { dividedPlan } from '../runner/instances.ts';
+import { ownVariables } from '../runner/k6.ts';
+import { writePageFiles } from '../runner/page-files.ts';
+import { loadPlanFor } from '../runner/plan.ts';
+import { compileScript } from '../runner/script.ts';
+import { fitVariantLoad, pageOf, type RunnableVariant } from '../scenario/catalogue.ts';
+import { shownHeaders } from '../scenario/load/secrets.ts';
+import type { Load } from '../scenario/load.ts';
+import type { Scenario } from '../scenario/model.ts';
+import type { Influx } from '../store/index.ts';
+import { ownOutput } from '../store/k6-output.ts';
+import { configMap, containerSecurity, podSecurity, resourcesOf, shortHash, type Manifest, type Resources } from './manifest.ts';
+import { labelsOf, serverName } from './server.ts';
+
+export interface LoadOptions {
+  run: string;
+  /** How many make the load together. */
+  generators: number;
+  image: string;
+  /** Of each generator. */
+  resources: Resources;
+  influx: Influx;
+  /** The Secret with its username and password; undefined: it wants none. */
+  influxSecret: string | undefined;
+  namespace: string | undefined;
+  durationSeconds: number | undefined;
+  /** The operator deletes what it made, logs too, once the load is over. */
+  cleanup: boolean;
+}
+
+/** The operator lets all go at once, one after the other; it is part of what dividedPlan adds to the longest time. */
+const withinSeconds = 50;
+
+const scriptFile = 'script.js';
+
+/**
+ * The load of a variant, fitted to the cores of all generators together.
+ * @throws UserError for one whose rate is searched for, or with credentials
+ */
+export function loadHere(scenario: Scenario, variant: RunnableVariant, { generators, resources, durationSeconds }: Pick<LoadOptions, 'generators' | 'resources' | 'durationSeconds'>): Load {
+  if (scenario.within !== undefined) throw new UserError(`${scenario.name} searches for a rate, and in a cluster each load is one of a known rate or none: take another scenario`, 2);
+  const load = fitVariantLoad(scenario, variant, { generatorCores: generators * resources.cores, exact: false, quick: false, ...(durationSeconds === undefined ? {} : { durationSeconds }) });
+  const secret = Object.entries(shownHeaders(load.headers ?? {})).find(([header, value]) => value !== load.headers?.[header])?.[0];
+  if (secret !== undefined) throw new UserError(`${variant.name}: manifests are read by many, and its load has the header ${secret}: leave it out with --variants`, 2);
+  return load;
+}
+
+/** Which run something belongs to: one part of its name, and a label. */
+export function runId(run: string): string {
+  return shortHash(run);
+}
+
+/** The ConfigMap with the script and its lists of pages, of all variants. Throws UserError when it is too large. */
+export async function scriptManifest(scenario: Scenario, { run, namespace }: Pick<LoadOptions, 'run' | 'namespace'>): Promise<Manifest> {
+  const folder = await mkdtemp(join(tmpdir(), 'bakeoff-k8s-'));
+  try {
+    await compileScript(join(folder, scriptFile));
+    await writePageFiles(scenario, folder);
+    const files = await Promise.all((await readdir(folder)).sort().map(async (file) => [file, await readFile(join(folder, file), 'utf8')] as const));
+    return configMap({ name: scriptName(run), ...(namespace === undefined ? {} : { namespace }), labels: { 'bakeoff/part': 'script', 'bakeoff/run': runId(run) } }, Object.fromEntries(files));
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+function scriptName(run: string): string {
+  return `bakeoff-script-${runId(run)}`;
+}
+
+/**
+ * The load plan of a variant in a ConfigMap, and the TestRun of it (k6.io/v1alpha1, as k6-operator v1.6.0 has it).
+ * @param origin of the server
+ * @throws UserError for a load that cannot be divided among so many
+ */
+export function loadManifests(scenario: Scenario, variant: RunnableVariant, load: Load, origin: string, options: LoadOptions): Manifest[] {
+  const { run, generators, namespace, influx } = options;
+  // Shared cores, so that no thread looks for responses without end: a container that does is soon out of its CPU time.
+  const cpus = Array.from({ length: options.resources.cores }, (_, cpu) => cpu);
+  const one = loadPlanFor({ run, scenario, cores: { serverCpus: cpus, generatorCpus: cpus } }, { sides: [{ variant, load }], sliceSeconds: 0.01 }, 1, [{ url: origin + pageOf(scenario, variant).path }]);
+  const plan = generators === 1 ? one : dividedPlan(one, generators, { url: influx.url, database: influx.database, withinSeconds });
+  const name = `${serverName(scenario, variant)}-${runId(run)}`;
+  const metadata = { name, ...(namespace === undefined ? {} : { namespace }), labels: { ...labelsOf(scenario, variant, 'load'), 'bakeoff/run': runId(run) } };
+  const planFile = 'load.json';
+  return [
+    configMap(metadata, { [planFile]: JSON.stringify(plan) }),
+    {
+      apiVersion: 'k6.io/v1alpha1', kind: 'TestRun', metadata,
+      spec: {
+        parallelism: generators,
+        // Each on a node of its own.
+        separate: true,
+        script: { configMap: { name: scriptName(run), file: scriptFile } },
+        arguments: ownOutput(influx).out.map((out) => `--out ${out}`).join(' '),
+        ...(options.cleanup ? { cleanup: 'post' } : {}),
+        runner: {
+          image: options.image,
+          resources: resourcesOf(options.resources),
+          securityContext: podSecurity,
+          containerSecurityContext: containerSecurity,
+          env: environment(plan, { name, key: planFile }, options),
+        },
+      },
+    },
+  ];
+}
+
+type Variable = { name: string; value: string } | { name: string; valueFrom: object };
+
+function environment(plan: LoadPlan, planAt: { name: string; key: string }, { influx, influxSecret }: LoadOptions): Variable[] {
+  const { K6_INFLUXDB_USERNAME: _, K6_INFLUXDB_PASSWORD: __, ...settings } = ownOutput(influx).env;
+  const secret = (variable: string, key: string): Variable[] => (influxSecret === undefined ? [] : [{ name: variable, valueFrom: { secretKeyRef: { name: influxSecret, key } } }]);
+  return [
+    ...Object.entries({ ...ownVariables(plan), ...settings }).map(([name, value]): Variable => (name === loadPlanVariable ? { name, valueFrom: { configMapKeyRef: planAt } } : { name, value })),
+    ...secret('K6_INFLUXDB_USERNAME', 'username'),
+    ...secret('K6_INFLUXDB_PASSWORD', 'password'),
+  ];
+}

@@ -1,0 +1,56 @@
+// What the manifests of servers and loads have in common.
+import { createHash } from 'node:crypto';
+import { UserError } from '../errors.ts';
+
+/** An object of Kubernetes, as kubectl takes it. */
+export interface Manifest {
+  apiVersion: string;
+  kind: string;
+  metadata: { name: string; namespace?: string; labels: Readonly<Record<string, string>> };
+  [part: string]: unknown;
+}
+
+export interface ConfigMap extends Manifest { data: Record<string, string> }
+
+/** Cores, and memory in Kubernetes' notation (512Mi), of a container: it is given them, and no more. */
+export interface Resources { cores: number; memory: string }
+
+/** What the image's user is; the cluster's own rules may ask for it. */
+const user = 1000;
+
+/** Of a pod of the image: no root, and none of its rights. */
+export const podSecurity = { runAsNonRoot: true, runAsUser: user, runAsGroup: user, fsGroup: user, seccompProfile: { type: 'RuntimeDefault' } };
+export const containerSecurity = { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } };
+
+/** Asked for and limited alike, in whole cores: so a node may give the container cores of its own. */
+export function resourcesOf({ cores, memory }: Resources): { requests: Record<string, string>; limits: Record<string, string> } {
+  const both = { cpu: String(cores), memory };
+  return { requests: both, limits: { ...both } };
+}
+
+/** Kubernetes' longest name of a host, and value of a label. */
+const longestLabel = 63;
+
+/**
+ * A name as Services have them (RFC 1035), with a letter first: what does not fit is left out, and a few digits of all of it put behind.
+ * @param most at most 63, less what others put behind it
+ */
+export function dnsLabel(text: string, most = longestLabel): string {
+  const plain = text.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-').replaceAll(/^-+|-+$/g, '').replace(/^(?![a-z])/, 'n-');
+  if (plain === text && plain.length <= most) return plain;
+  const digits = shortHash(text);
+  return `${plain.slice(0, most - digits.length - 1).replace(/-+$/, '')}-${digits}`;
+}
+
+export function shortHash(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 8);
+}
+
+const mostBytes = 1024 ** 2;
+
+/** @throws UserError where it is larger than a cluster takes */
+export function configMap(metadata: Manifest['metadata'], data: Record<string, string>): ConfigMap {
+  const bytes = Object.entries(data).reduce((sum, [key, text]) => sum + Buffer.byteLength(key) + Buffer.byteLength(text), 0);
+  if (bytes > mostBytes) throw new UserError(`${metadata.name}: its files are ${bytes} bytes, and a ConfigMap holds ${mostBytes}: take fewer or smaller pages`);
+  return { apiVersion: 'v1', kind: 'ConfigMap', metadata, data };
+}

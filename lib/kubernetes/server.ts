@@ -1,0 +1,142 @@
+// A variant's server in a cluster: its config and pages, the Deployment that runs it, and the name under which it is found.
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { UserError } from '../errors.ts';
+import { isConfigured, isOwn, networkOf, pageOf, type RunnableVariant } from '../scenario/catalogue.ts';
+import type { Load } from '../scenario/load.ts';
+import type { ConfiguredServer, Page, Scenario, ServerName } from '../scenario/model.ts';
+import { certificateArgs } from '../servers/certificate.ts';
+import { copyDocroot } from '../servers/docroot.ts';
+import { filesNeeded } from '../servers/files-limit.ts';
+import { composeFor, workersFor, type Build } from '../servers/index.ts';
+import { configMap, containerSecurity, dnsLabel, podSecurity, resourcesOf, shortHash, type Manifest, type Resources } from './manifest.ts';
+
+export interface ServerOptions {
+  image: string;
+  resources: Resources;
+  /** Of all manifests. */
+  namespace: string | undefined;
+}
+
+/** The servers of the project's image, which docker/Dockerfile installs. */
+export const imageVersions: Readonly<Record<ServerName, string>> = { nginx: '1.22.1', h2o: '2.2.5', nghttpd: '1.52.0' };
+
+/** Above those that need rights, on every address of the pod. */
+const port = 8080;
+
+/** Where things are in the container. */
+const places = { given: '/bakeoff/given', docroot: '/bakeoff/www', tls: '/bakeoff/tls', temp: '/tmp' };
+const certificate = `${places.tls}/localhost.pem`;
+
+/** Who loads a server must not be on its node: k6-operator's labels of its generators. */
+const generators = { app: 'k6', runner: 'true' };
+
+/** Of one variant. */
+export function serverName(scenario: Scenario, { name }: RunnableVariant): string {
+  return dnsLabel(`${scenario.name}-${name}`, 40);
+}
+
+/** Labels of all that belongs to one variant; `part` tells servers from loads. */
+export function labelsOf(scenario: Scenario, variant: RunnableVariant, part: 'server' | 'load'): Record<string, string> {
+  return { 'bakeoff/part': part, 'bakeoff/scenario': dnsLabel(scenario.name), 'bakeoff/variant': dnsLabel(variant.name) };
+}
+
+/**
+ * The manifests of a variant's server, and the origin at which generators in the cluster reach it.
+ * @throws UserError for what only the machine of the person has: own configs, pages, builds, commands, addresses, networks
+ */
+export async function serverManifests(scenario: Scenario, variant: RunnableVariant, load: Load, options: ServerOptions): Promise<{ manifests: Manifest[]; origin: string }> {
+  const spec = shippedServer(scenario, variant);
+  const page = pageOf(scenario, variant);
+  const name = serverName(scenario, variant);
+  const labels = labelsOf(scenario, variant, 'server');
+  const metadata = { name, ...(options.namespace === undefined ? {} : { namespace: options.namespace }), labels };
+  // No more: what a node allows is not known here.
+  const limit = filesNeeded(spec.fileLimit, load.connections);
+  const build: Build = { version: imageVersions[spec.name], answer: '' };
+  const config = await composeFor(spec, {
+    address: '0.0.0.0', port, workers: workersFor(spec, options.resources.cores, false), fileLimit: limit, docroot: places.docroot, temp: places.temp,
+    certificateFile: () => Promise.resolve(certificate), handOver: (file) => file,
+  }, build);
+  const pages = await pagesOf(page, variant.name);
+  const files = [{ key: config.fileName, path: config.fileName, text: config.text }, ...pages.map(({ file, text }, index) => ({ key: `page-${index + 1}`, path: `www/${file}`, text }))];
+  const container = { image: options.image, securityContext: { ...containerSecurity, readOnlyRootFilesystem: true }, resources: resourcesOf(options.resources) };
+  const deployment = {
+    apiVersion: 'apps/v1', kind: 'Deployment', metadata,
+    spec: {
+      replicas: 1,
+      strategy: { type: 'Recreate' },
+      selector: { matchLabels: labels },
+      template: {
+        // A changed config starts the server anew.
+        metadata: { labels, annotations: { 'bakeoff/files': shortHash(JSON.stringify(files)) } },
+        spec: {
+          automountServiceAccountToken: false,
+          securityContext: podSecurity,
+          affinity: {
+            // All of them on one node, so that they differ in nothing else; no generator beside them.
+            podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [onOneHost({ 'bakeoff/part': 'server', 'bakeoff/scenario': labels['bakeoff/scenario'] as string })] },
+            podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [onOneHost(generators)] },
+          },
+          initContainers: [
+            // What a ConfigMap mounts are links to links, which a server would follow at each request.
+            { ...container, name: 'pages', command: ['cp', '-rL', `${places.given}/www/.`, places.docroot], volumeMounts: [mount('given', true), mount('docroot')] },
+            ...(config.tls ? [{ ...container, name: 'certificate', command: ['openssl', ...certificateArgs(certificate)], volumeMounts: [mount('tls'), mount('temp')] }] : []),
+          ],
+          containers: [{
+            ...container,
+            name: 'server',
+            command: ['prlimit', `--nofile=${limit}:${limit}`, '--', spec.name, ...config.args(`${places.given}/${config.fileName}`)],
+            ports: [{ containerPort: port }],
+            // Nothing asks once it is up.
+            startupProbe: { tcpSocket: { port }, periodSeconds: 1, failureThreshold: 60 },
+            volumeMounts: [mount('given', true), mount('docroot', true), ...(config.tls ? [mount('tls', true)] : []), mount('temp')],
+          }],
+          // One that is the container's first process may not hear the signal.
+          terminationGracePeriodSeconds: 5,
+          volumes: [
+            { name: 'given', configMap: { name, items: files.map(({ key, path: file }) => ({ key, path: file })) } },
+            ...(config.tls ? ['docroot', 'tls', 'temp'] : ['docroot', 'temp']).map((volume) => ({ name: volume, emptyDir: {} })),
+          ],
+        },
+      },
+    },
+  };
+  // Without an address of its own: the load goes to the pod, not through a proxy.
+  const service = { apiVersion: 'v1', kind: 'Service', metadata, spec: { clusterIP: 'None', selector: labels, ports: [{ port }] } };
+  const given = configMap(metadata, Object.fromEntries(files.map(({ key, text }) => [key, text])));
+  return { manifests: [given, deployment, service], origin: `${config.tls ? 'https' : 'http'}://${name}:${port}` };
+}
+
+function onOneHost(matchLabels: Record<string, string>): object {
+  return { labelSelector: { matchLabels }, topologyKey: 'kubernetes.io/hostname' };
+}
+
+function mount(name: keyof typeof places, readOnly = false): object {
+  return { name, mountPath: places[name], ...(readOnly ? { readOnly } : {}) };
+}
+
+function shippedServer(scenario: Scenario, variant: RunnableVariant): ConfiguredServer {
+  const { name, server } = variant;
+  const only = `${name}: in a cluster only shipped configs of nginx, h2o and nghttpd run`;
+  if (!isConfigured(server)) throw new UserError(`${only}, and this is ${server.name === 'command' ? 'a command' : 'an address'}: leave it out with --variants`, 2);
+  const own = isOwn(server) || server.config.some((file) => path.isAbsolute(file)) ? 'config' : server.binary !== undefined ? 'build' : undefined;
+  if (own !== undefined) throw new UserError(`${only}, and this is a ${own} of your own: leave it out with --variants`, 2);
+  if (networkOf(scenario, variant) !== undefined) throw new UserError(`${name}: has a network of its own, and a cluster has its one: leave it out with --variants, or take another scenario`, 2);
+  return server;
+}
+
+/** The files of the page's docroot. Throws UserError for one that is a person's own: what is in it is not to be shown. */
+async function pagesOf({ docroot }: Page, variant: string): Promise<{ file: string; text: string }[]> {
+  if (docroot === undefined || path.isAbsolute(docroot)) throw new UserError(`${variant}: in a cluster only shipped pages are served: leave it out with --variants`, 2);
+  const parent = await mkdtemp(path.join(tmpdir(), 'bakeoff-k8s-'));
+  try {
+    const folder = path.join(parent, 'www');
+    await copyDocroot(docroot, folder);
+    const files = (await readdir(folder, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile()).map((entry) => path.join(entry.parentPath, entry.name)).sort();
+    return await Promise.all(files.map(async (file) => ({ file: path.relative(folder, file), text: await readFile(file, 'utf8') })));
+  } finally {
+    await rm(parent, { recursive: true, force: true });
+  }
+}
