@@ -6,7 +6,7 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const projectRoot = fileURLToPath(new URL('..', import.meta.url));
 const lockFile = `${projectRoot}package-lock.json`;
@@ -111,10 +111,23 @@ async function main() {
     }
     console.error(`Node packages: done in ${((Date.now() - startedAt) / 1000).toFixed(1)} s`);
   }
+  const commands = await commandsModule(stamp !== undefined);
+  return commands.main(process.argv.slice(2));
+}
+
+/** Of a checkout compiled; of a package, whose folder may be closed to who uses it, and where that fails, TypeScript as it is. */
+async function commandsModule(isCheckout) {
+  try {
+    if (isCheckout) {
+      const { compiledCommands } = await import('./compile.mjs');
+      return await import(pathToFileURL(await compiledCommands(projectRoot)).href);
+    }
+  } catch (error) {
+    if (process.env.BAKEOFF_DEBUG === '1') console.error(error);
+  }
   const { register } = await import('tsx/esm/api');
   register();
-  const commands = await import('../lib/cli/main.ts');
-  return commands.main(process.argv.slice(2));
+  return import('../lib/cli/main.ts');
 }
 
 main().then((exitCode) => { process.exitCode = exitCode; }, (error) => {

@@ -32,8 +32,6 @@ export const options: Options = {
 };
 
 export default function runPlan(): void {
-  // Who gives k6 a --tag has taken the place of all those above.
-  Object.assign(exec.vu.metrics.tags, plan.tags);
   requireSegments();
   const [first] = phases;
   if (plan.search !== undefined && first !== undefined) searchRates(plan.search, first);
