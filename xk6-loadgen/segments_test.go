@@ -152,7 +152,7 @@ func TestWhatCannotBeDividedIsRefusedByAll(t *testing.T) {
 
 func TestTheBeginIsInMilliseconds(t *testing.T) {
 	url := page(t)
-	at := time.Now().Add(200 * time.Millisecond).UnixMilli()
+	at := time.Now().Add(time.Second).UnixMilli()
 	value, _, err := script(t, context.Background(), fmt.Sprintf(`loadgen.run({ startAt: %d, url: '%s/', requests: 1 })`, at, url))
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -139,13 +140,13 @@ func TestALoadBeginsWhenItIsTold(t *testing.T) {
 	s := serve(t, always(ok))
 	o := options(s.url)
 	o.Threads, o.Connections, o.Requests = 2, 4, 100
-	o.StartAt = time.Now().Add(300 * time.Millisecond)
+	o.StartAt = time.Now().Add(time.Second)
 	if r := load(t, context.Background(), o); r.Responses[0] != 100 || r.StartedAt.Before(o.StartAt) {
 		t.Errorf("responses %v, begun %s early", r.Responses, o.StartAt.Sub(r.StartedAt))
 	}
 	// Turns have their own.
 	o.StartAt = time.Time{}
-	at := time.Now().Add(300 * time.Millisecond)
+	at := time.Now().Add(time.Second)
 	results, err := Alternate(context.Background(), []Side{{Options: o}, {Options: o}}, Turns{Slice: time.Millisecond, StartAt: at})
 	if err != nil || results[0].StartedAt.Before(at) || results[1].StartedAt.Before(at) {
 		t.Errorf("begun at %s and %s, not %s: %v", results[0].StartedAt, results[1].StartedAt, at, err)
@@ -157,11 +158,12 @@ func TestABeginThatCannotBeKeptIsRefused(t *testing.T) {
 	o := options(s.url)
 	o.Requests = 1
 	for ahead, want := range map[time.Duration]string{
-		-1200 * time.Millisecond: "startAt: began 1.2 s too late: set it further ahead",
-		2 * time.Minute:          "startAt: is 120 s ahead, and may be 1m0s: set it nearer, and the clocks right",
+		// A busy machine makes it later still.
+		-1200 * time.Millisecond: `^startAt: began (1\.[2-9]\d*|[2-9](\.\d+)?) s too late: set it further ahead$`,
+		2 * time.Minute:          `^startAt: is 1[12]\d s ahead, and may be 1m0s: set it nearer, and the clocks right$`,
 	} {
 		o.StartAt = time.Now().Add(ahead)
-		if r, err := Run(context.Background(), o, nil); err == nil || err.Error() != want {
+		if r, err := Run(context.Background(), o, nil); err == nil || !regexp.MustCompile(want).MatchString(err.Error()) {
 			t.Errorf("%s: %d requests, %v, want %s", ahead, r.Requests, err, want)
 		}
 	}
