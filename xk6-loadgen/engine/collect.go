@@ -199,7 +199,8 @@ func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) 
 	if r.Seconds = float64(end-start) / 1e9; r.Seconds > 0 {
 		r.RPS = float64(r.ResponseTotal()) / r.Seconds
 	}
-	r.CPUSeconds = float64(endCPU.used-startCPU.used) / 1e9
+	// What a virtual machine's host takes from a short look is time and no CPU time: of a thread that hardly works more may be left out than it used.
+	r.CPUSeconds = float64(max(0, endCPU.used-startCPU.used)) / 1e9
 	r.Settling = endCPU.settled - startCPU.settled
 	r.LongestGapMs = float64(s.silence.longest.Load()) / nanosecondsPerMillisecond
 	r.ConnectMs, r.FirstByteMs, r.SendDelayMs = connect.distribution(), firstByte.distribution(), sendDelay.distribution()
