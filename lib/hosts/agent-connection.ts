@@ -42,6 +42,9 @@ fi`;
 /** What takes no longer than a look, or the end of a server, has so long. */
 const usualLimitMs = 30_000;
 
+/** What the sending of files to be kept may take. */
+export const keepLimitMs = 120_000;
+
 /** How often an agent hears of us at least. */
 const heartbeatMs = patienceMs / 6;
 

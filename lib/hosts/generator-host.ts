@@ -4,7 +4,7 @@ import { readFile, stat } from 'node:fs/promises';
 import os from 'node:os';
 import { UserError } from '../errors.ts';
 import { cpusOf } from '../runner/processors.ts';
-import { clocksAhead, keepScript, openAgent, type Agent, type ClocksAhead } from './agent-connection.ts';
+import { clocksAhead, keepLimitMs, keepScript, openAgent, type Agent, type ClocksAhead } from './agent-connection.ts';
 import { measureLink } from './link.ts';
 import { wanted, type HostFacts, type K6Ended, type K6There, type SentFile } from './messages.ts';
 import { connect } from './ssh.ts';
@@ -41,7 +41,7 @@ export interface GeneratorHost {
  * @throws UserError in one line: for one that cannot be used, and for two that are the same
  */
 export async function openGeneratorHosts(names: readonly string[]): Promise<GeneratorHost[]> {
-  const opened = await Promise.allSettled(names.map(async (name) => hostOf(name, await openAgent(name))));
+  const opened = await Promise.allSettled(names.map(openGeneratorHost));
   const hosts = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
   try {
     for (const one of opened) if (one.status === 'rejected') throw one.reason;
@@ -54,9 +54,19 @@ export async function openGeneratorHosts(names: readonly string[]): Promise<Gene
   }
 }
 
+async function openGeneratorHost(name: string): Promise<GeneratorHost> {
+  const agent = await openAgent(name);
+  try {
+    requireArchitecture(name, agent.facts);
+    return hostOf(name, agent);
+  } catch (error) {
+    await agent.close();
+    throw error;
+  }
+}
+
 function hostOf(name: string, agent: Agent): GeneratorHost {
   const { facts: { address, architecture, processors, environment } } = agent;
-  requireArchitecture(name, agent.facts);
   const cores = Math.max(1, Math.floor(Math.min(processors.quota ?? Infinity, cpusOf(processors.cores).length)));
   let there: string | undefined;
   let count = 0;
@@ -90,9 +100,6 @@ function requireArchitecture(name: string, { architecture }: HostFacts): void {
   if (architecture === os.arch()) return;
   throw new UserError(`--generator-host ${name} is ${architecture}, and the k6 here is for ${os.arch()}: generate on machines of one architecture`);
 }
-
-/** What the sending of a run's files may take. */
-export const keepLimitMs = 120_000;
 
 /** What the sending of k6, some 65 MB, may take. */
 const sendLimitMs = 600_000;

@@ -6,7 +6,7 @@ import type { GeneratorHost } from '../hosts/generator-host.ts';
 import type { K6Ended, SentFile } from '../hosts/messages.ts';
 import type { PhaseOutcome } from '../k6/load-plan.ts';
 import { dividedPlan, instanceArguments, mergeInstances, type InstanceEnd } from './instances.ts';
-import { forKeeps, ownVariables, phasesOf, recordFileIn, type K6Options, type RunningK6 } from './k6.ts';
+import { forKeeps, k6Arguments, outcomesOf, ownVariables, recordFileIn, type K6Options, type RunningK6 } from './k6.ts';
 import { machineClock } from './clock.ts';
 
 /** From now until all of them begin: k6 takes about a second to start, and more on a host that is busy. */
@@ -34,10 +34,7 @@ export async function startK6There(hosts: readonly GeneratorHost[], options: Omi
     const plan = { ...whole, startAtMs: Math.round(beginsAtMs + (ahead[index] as ClocksAhead).wallMs) };
     return host.run({
       folder: folders[index] as string, env: ownVariables(plan),
-      args: [
-        'run', '--quiet', '--no-color', '--log-format', 'raw', '--console-output', 'phases.log', '--out', 'json=record.ndjson', '--address', '',
-        ...instanceArguments(index + 1, hosts.length), basename(script),
-      ],
+      args: k6Arguments({ consoleFile: 'phases.log', recordFile: 'record.ndjson', script: basename(script) }, instanceArguments(index + 1, hosts.length)),
       // What the first one's script prints stands for all: when the phases begin.
     }, (text) => {
       // Where it cannot be written the record cannot either, which is told.
@@ -86,11 +83,11 @@ async function keep(ended: K6Ended, folder: string, binary: string): Promise<Pha
   await mkdir(folder, { recursive: true });
   const [consoleFile, logFile] = [join(folder, 'phases.log'), join(folder, 'k6.log')];
   await Promise.all([writeFile(consoleFile, ended.console), writeFile(logFile, ended.log)]);
-  return phasesOf({ code: ended.code, signal: ended.signal as NodeJS.Signals | null }, { folder, consoleFile, logFile, binary });
+  return outcomesOf({ code: ended.code, signal: ended.signal as NodeJS.Signals | null }, { folder, consoleFile, logFile, binary });
 }
 
 /** k6's record with its samples' times as this machine's clock has them; what is below a millisecond stays. */
-function recordByOurClock(record: string, { wallMs }: ClocksAhead): string {
+export function recordByOurClock(record: string, { wallMs }: ClocksAhead): string {
   return record.replaceAll(/"time":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)"/g, (_, second: string, fraction = '', zone: string) => {
     const digits = (fraction as string).padEnd(9, '0');
     const ms = Date.parse(`${second}${zone}`) + Number(digits.slice(0, 3)) - Math.round(wallMs);
@@ -99,7 +96,7 @@ function recordByOurClock(record: string, { wallMs }: ClocksAhead): string {
 }
 
 /** With the times that a host told as this machine's clocks have them. */
-function byOurClocks(phases: readonly PhaseOutcome[], { monotonicMs, wallMs }: ClocksAhead): PhaseOutcome[] {
+export function byOurClocks(phases: readonly PhaseOutcome[], { monotonicMs, wallMs }: ClocksAhead): PhaseOutcome[] {
   const wall = (instant: string): string => new Date(Date.parse(instant) - wallMs).toISOString();
   return phases.map((phase) => ({
     ...phase,

@@ -138,15 +138,9 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
   const child = await startChild({
     before: options.before,
     command: options.binary,
-    args: [
-      'run', '--quiet', '--no-color', '--log-format', 'raw', '--console-output', consoleFile,
-      '--summary-export', join(folder, 'k6-summary.json'), '--out', `json=${recordFile}`,
-      ...(options.output?.out ?? []).flatMap((out) => ['--out', out]),
-      // No REST API: two k6 at a time would want the same port.
-      '--address', '',
-      ...(options.more ?? []),
-      options.script,
-    ],
+    args: k6Arguments({ consoleFile, recordFile, script: options.script }, [
+      '--summary-export', join(folder, 'k6-summary.json'), ...(options.output?.out ?? []).flatMap((out) => ['--out', out]), ...(options.more ?? []),
+    ]),
     cpus: options.cpus,
     cwd: folder,
     env: k6Environment(loadPlan, options.output?.env ?? {}),
@@ -163,15 +157,25 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
       // Half a line is none yet.
       return (await readPhases(consoleFile).catch(() => ({ over: false }))).over;
     },
-    results: async (ended = false) => phasesOf({ ...await child.exited, ended }, { folder, consoleFile, logFile, binary: options.binary }),
+    results: async (ended = false) => outcomesOf({ ...await child.exited, ended }, { folder, consoleFile, logFile, binary: options.binary }),
   };
+}
+
+/** What every k6 is started with; `more` comes last, and holds where it says something else. */
+export function k6Arguments({ consoleFile, recordFile, script }: { consoleFile: string; recordFile: string; script: string }, more: readonly string[]): string[] {
+  return [
+    'run', '--quiet', '--no-color', '--log-format', 'raw', '--console-output', consoleFile, '--out', `json=${recordFile}`,
+    // No REST API: two k6 at a time would want the same port.
+    '--address', '',
+    ...more, script,
+  ];
 }
 
 /** How a k6 came to its end. `ended`: it was ended here, once its load was over. */
 export interface K6Exit extends ChildExit { ended?: boolean }
 
 /** The outcomes of the phases by what a k6 left. Throws an Error with its error, or last line, when some are missing or it failed. */
-export async function phasesOf({ code, signal, ended = false }: K6Exit, { folder, consoleFile, logFile, binary }: { folder: string; consoleFile: string; logFile: string; binary: string }): Promise<PhaseOutcome[]> {
+export async function outcomesOf({ code, signal, ended = false }: K6Exit, { folder, consoleFile, logFile, binary }: { folder: string; consoleFile: string; logFile: string; binary: string }): Promise<PhaseOutcome[]> {
   const { phases, over } = await readPhases(consoleFile);
   if ((code === 0 || ended) && over) {
     // Of a k6 that was built before the engine told it.
