@@ -18,6 +18,8 @@ import { getPage } from '../fixtures/page.ts';
 import { descendants, isRunning, stillRunning } from '../fixtures/processes.ts';
 import { processesOf, servers, useServers, welcomePage } from '../fixtures/servers.ts';
 
+// The files of a project share their modules: these are to be this one's, with what takes their place.
+vi.hoisted(() => vi.resetModules());
 vi.mock(import('../../lib/servers/ports.ts'), async (original) => {
   const ports = await original();
   return { ...ports, freePort: vi.fn(ports.freePort) };

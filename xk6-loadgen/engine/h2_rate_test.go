@@ -172,7 +172,7 @@ func TestOpenModelLatencyHasThoseThatWaitInVain(t *testing.T) {
 		o := x.options(s.url)
 		o.Rate, o.Requests, o.Connections, o.Timeout = 100, 20, 8, 200*time.Millisecond
 		r := load(t, context.Background(), o)
-		if timeouts := r.Errors[ErrTimeout]; timeouts == 0 || counted(r.LatencyMs) != r.ResponseTotal()+timeouts || r.LatencyMs.Max < 200 {
+		if timeouts := r.Causes[CauseTimedOut]; timeouts == 0 || counted(r.LatencyMs) != r.ResponseTotal()+timeouts || r.LatencyMs.Max < 200 {
 			t.Errorf("%d timed out, %d of %d responses and those in the latency, up to %f ms", timeouts, counted(r.LatencyMs), r.ResponseTotal(), r.LatencyMs.Max)
 		}
 		// Those under way at the end, and those that could not leave.
