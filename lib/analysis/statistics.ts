@@ -106,6 +106,26 @@ export function ratioInterval(baseline: readonly number[], variant: readonly num
   return { ratio: exp(interval.middle), interval: exponential(interval) };
 }
 
+/**
+ * As ratioInterval, of rounds that are no pairs, such as those of two runs: Welch's t on the logarithms (Biometrika 34, 1947), whose
+ * degrees of freedom are rounded down to a whole number, which makes the interval wider.
+ * @param baseline a figure per round, at least two, each above 0
+ * @param variant of other rounds, as many or not
+ * @throws RangeError on fewer, or figures that are not above 0
+ */
+export function unpairedRatio(baseline: readonly number[], variant: readonly number[], alpha = alphaOf(1, 1)): RatioInterval {
+  const logs = [baseline, variant].map((figures) => figures.map(Math.log));
+  if (logs.some((one) => one.length < 2 || !one.every(Number.isFinite))) throw new RangeError('a ratio without pairs needs two figures above 0 on each side');
+  const [before, after] = logs.map((one) => ({ middle: mean(one), squaredError: variance(one) / one.length, df: one.length - 1 })) as [Side, Side];
+  const squared = before.squaredError + after.squaredError;
+  const middle = after.middle - before.middle;
+  if (squared === 0) return { ratio: exp(middle), interval: exponential({ middle, half: 0 }) };
+  const df = squared ** 2 / (before.squaredError ** 2 / before.df + after.squaredError ** 2 / after.df);
+  return { ratio: exp(middle), interval: exponential({ middle, half: studentQuantile(1 - alpha / 2, Math.max(1, Math.floor(df))) * Math.sqrt(squared) }) };
+}
+
+interface Side { middle: number; squaredError: number; df: number }
+
 /** The interval of a ratio from that of its logarithm. */
 export function exponential({ middle, half }: Interval): RatioInterval['interval'] {
   return [exp(middle - half), exp(middle + half)];

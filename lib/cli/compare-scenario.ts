@@ -52,14 +52,15 @@ async function isSame(a: Side, b: Side, launch: LaunchOf): Promise<boolean> {
 
 /**
  * @param same as sameSides found them
+ * @param name of the scenario
  * @returns `said`: what the person has to know before the first round, one line each
  */
-export function comparisonOf(sides: readonly Tried[], launch: LaunchOf, same: readonly (readonly Side[])[]): { scenario: Scenario; said: string[] } {
+export function comparisonOf(sides: readonly Tried[], launch: LaunchOf, same: readonly (readonly Side[])[], name = 'compare'): { scenario: Scenario; said: string[] } {
   const [first] = sides as [Tried];
   const isControl = same[0]?.length === sides.length;
   const pageFor = ({ page, answer }: Tried): Page => ({ ...page, bodyBytes: Math.round(answer.bytes) });
   const scenario = defineScenario({
-    name: 'compare',
+    name,
     title: sides.length === 2 ? titlesOf(sides).join(' against ') : enumeration(titlesOf(sides)),
     knob: (sides[1] as Tried).name,
     load: first.load,

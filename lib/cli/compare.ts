@@ -22,6 +22,7 @@ const compareFlags = {
   'load': { value: '"wrk -c 100 -d 10"', repeated: true, help: 'a command line of wrk, wrk2, h2load, ab, weighttp or vegeta (100 connections); NAME="…" for one side' },
   'status': { value: '404', help: 'the status that is right, where it is not 200' },
   'port': { value: 'PORT', repeated: true, help: 'of a command that has its own port; NAME=PORT for one side' },
+  'name': { value: 'gzip-levels', help: 'what results, report and Grafana call this comparison (compare)' },
   'bin': { value: 'nginx=PATH', repeated: true, help: 'another build of a server; NAME:nginx=PATH for one side' },
   ...runFlags,
 } as const satisfies Record<string, Flag>;
@@ -37,6 +38,8 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
     console.log(help.join('\n'));
     return options.help ? 0 : 2;
   }
+  const name = flags.get('name');
+  if (name !== undefined) requireName(name);
   const given = await readSides(positionals, typed('compare'));
   const names = given.map(({ name }) => name);
   const [url, urls, status] = [flags.get('url'), flags.get('urls'), flags.get('status')];
@@ -59,7 +62,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
       async prepare(binaries, signal) {
         const tried: Tried[] = [];
         for (const side of sides) tried.push(await tryOnce(side, specOf(side), cores, { binaries, host }, options, signal));
-        const { scenario, said } = comparisonOf(tried, launch, same);
+        const { scenario, said } = comparisonOf(tried, launch, same, name);
         for (const line of wrapLines(said, outputWidth(options))) (options.json ? console.error : console.log)(line);
         return makePlan(scenario, scenario.variants, cores, { ...options, exact: false });
       },
@@ -79,6 +82,13 @@ const help = [
   '',
   ...flagLines(compareFlags),
 ];
+
+const longestName = 64;
+
+function requireName(name: string): void {
+  if (/^[a-z0-9][a-z0-9-]*$/.test(name) && name.length <= longestName) return;
+  throw new UserError(`--name ${name}: give a name of a-z, 0-9 and -, at most ${longestName} of them`, 2);
+}
 
 function readStatus(text: string): number {
   if (/^[2-5]\d\d$/.test(text)) return Number(text);

@@ -17,6 +17,7 @@ const commands: Record<string, Command> = {
   k8s: { help: 'print what a Kubernetes cluster takes to run a comparison', run: async (args) => (await import('./k8s.ts')).k8sCommand(args) },
   report: { help: 'make the page of a run, or of several', run: async (args) => (await import('./report.ts')).reportCommand(args) },
   grafana: { help: 'show the dashboards of all runs, until Ctrl-C', run: async (args) => (await import('./grafana.ts')).grafanaCommand(args) },
+  clean: { help: 'remove what is kept between runs', run: async (args) => (await import('./clean.ts')).cleanCommand(args) },
   test: { help: 'run the project\'s tests', run: async (args) => (await import('./test.ts')).testCommand(args) },
   bench: { help: 'measure the load generator itself', run: async (args) => (await import('../../bench/bench.ts')).benchCommand(args) },
 };

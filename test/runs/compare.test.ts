@@ -44,11 +44,11 @@ test.skipIf(!existsSync(packaged))("Debian's nginx.conf against a copy with one 
   const before = [packaged, join(configs, 'copy.conf')].map((file) => [readFileSync(file, 'utf8'), statSync(file).mtimeMs]);
 
   const out = newOut();
-  const run = compare(packaged, 'copy.conf', ...short, '--rounds', '2', '--out', out);
+  const run = compare(packaged, 'copy.conf', '--name', 'one-line', ...short, '--rounds', '2', '--out', out);
   const started = await vi.waitFor((): Seen[] => {
     if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
     const found = descendants(run.pid);
-    expect(run.stdout()).toContain('compare ·');
+    expect(run.stdout()).toContain('one-line ·');
     expect(found.map(({ command }) => command)).toEqual(expect.arrayContaining(['k6', 'nginx']));
     return found;
   }, { timeout: 30_000, interval: 20 });
@@ -56,14 +56,14 @@ test.skipIf(!existsSync(packaged))("Debian's nginx.conf against a copy with one 
 
   expect(stillRunning(started)).toEqual([]);
   expect([packaged, join(configs, 'copy.conf')].map((file) => [readFileSync(file, 'utf8'), statSync(file).mtimeMs])).toEqual(before);
-  const [said, table] = run.stdout().split('compare ·');
+  const [said, table] = run.stdout().split('one-line ·');
   expect(said).toMatch(/^nginx, copy: listen 80.* → 127\.0\.0\.1, a free port$/m);
   expect(said?.match(/^nginx, copy: pid /gm)).toHaveLength(1);
   expect(table).toMatch(/^ wrk -c 100 -t \d+ -d 10 \(here 0\.3 s\) · [\d,]+ B over HTTP\/1\.1 · 2 rounds/);
   expect(table).toMatch(/^copy +[\d,]+ +×\d+\.\d\d needs 4 rounds/m);
 
   const result = readResult(out);
-  expect(result).toMatchObject({ scenario: 'compare', title: 'nginx.conf against copy.conf', state: 'complete', integrity: null });
+  expect(result).toMatchObject({ run: expect.stringMatching(/-one-line$/) as string, scenario: 'one-line', title: 'nginx.conf against copy.conf', state: 'complete', integrity: null });
   expect(result.comparisons).toMatchObject([{ variant: 'copy', baseline: 'nginx', verdict: 'none', why: 'needs 4 rounds' }]);
   expect(result.variants).toMatchObject([packaged, join(configs, 'copy.conf')].map((file) => ({ server: { name: 'nginx', config: [file] }, rounds: [{}, {}] })));
   for (const { server, rounds } of result.variants) {

@@ -57,7 +57,7 @@ describe('commands', async () => {
     return lines.join('\n');
   };
   const helps = new Map<string, string>();
-  for (const name of ['scenario', 'compare', 'knobs', 'k8s', 'report', 'grafana', 'bench']) helps.set(name, await helpOf(name));
+  for (const name of ['scenario', 'compare', 'knobs', 'k8s', 'report', 'grafana', 'clean', 'bench']) helps.set(name, await helpOf(name));
   const scenarios = (await loadScenarios()).map(({ name }) => name);
 
   /** What of a page a shell would read: blocks of sh, and what stands in single backquotes. What is quoted in them is one word. */

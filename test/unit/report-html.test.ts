@@ -288,6 +288,18 @@ describe('the page', () => {
     expect(effects?.effects.map(({ name }) => name)).toEqual(['open-file-cache against workers, 2026-11-20 08:15:30', 'open-file-cache against workers, 2026-11-21 09:00:00']);
   });
 
+  test('of several runs of one scenario compares them, where both have rounds enough', async () => {
+    const slower = { ...openFileCache, rounds: openFileCache.rounds.map(({ round, phases }) => ({ round, phases: phases.map((one) => ({ ...one, seconds: 2 * one.seconds })) })) };
+    const again = { ...result([workers, slower]), run: '2026-11-21T09-00-00-nginx-open-file-cache' };
+    const rowsOf = (text: string): string[] => [...(/<h3>Run against run<\/h3>[^]*?<\/table>/.exec(text)?.[0] ?? '').matchAll(/<tr[^]*?<\/tr>/g)].map(([row]) => row.replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ').trim());
+    expect(rowsOf(await severalPage([both, again]))).toEqual([
+      '2026-11-21 09:00:00 against 2026-11-20 08:15:30', 'variant requests/s ratio to its baseline', 'workers ×1.0000 [0.9997, 1.0003]', expect.stringMatching(/^open-file-cache ×0\.50\d* \[.*\] ×0\.50\d* \[.*\]$/),
+    ]);
+    const short = result([workers, openFileCache].map((variant) => ({ ...variant, rounds: variant.rounds.slice(0, 3) })));
+    expect(await severalPage([both, short])).not.toContain('Run against run');
+    expect(await severalPage([both])).not.toContain('Run against run');
+  });
+
   test('is written whole beside the run', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'bakeoff-page-'));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,6 +1,6 @@
 // Whether verdicts are right as often as they say: simulated runs whose true ratio is known. All seeds are fixed.
 import { describe, expect, test } from 'vitest';
-import { alphaOf, exponential, logRatios, mean, meanInterval, ratioInterval } from '../../lib/analysis/statistics.ts';
+import { alphaOf, exponential, logRatios, mean, meanInterval, ratioInterval, unpairedRatio } from '../../lib/analysis/statistics.ts';
 import { outliersOf } from '../../lib/analysis/outliers.ts';
 import { noiseFloorOf, roundsToDecide } from '../../lib/analysis/rounds-needed.ts';
 import { judgeFamily, verdictOf, type Judged } from '../../lib/analysis/family.ts';
@@ -55,6 +55,15 @@ describe.each(Object.entries(noises))('%s noise', (_, noise) => {
       return low <= 1.2 && 1.2 <= high;
     })).toBeGreaterThanOrEqual(0.94);
   });
+});
+
+test.each([[4, 4], [5, 10], [20, 6]])('two runs of %i and %i rounds, the second one five times as noisy, are covered by the interval of their ratio in 94 %% of cases or more', (first, second) => {
+  const random = uniform(first);
+  const rounds = (count: number, size: number): number[] => Array.from({ length: count }, () => Math.exp(size * normal(random)));
+  expect(frequency(6000, () => {
+    const { interval: [low, high] } = unpairedRatio(rounds(first, sd), rounds(second, 5 * sd));
+    return low <= 1 && 1 <= high;
+  })).toBeGreaterThanOrEqual(0.94);
 });
 
 test('one side that is much more skewed than the other is covered less often: what the interval does not promise', () => {

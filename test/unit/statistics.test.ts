@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { studentQuantile } from '../../lib/analysis/student.ts';
 import { outliersOf } from '../../lib/analysis/outliers.ts';
 import { noiseFloorOf, roundsToDecide } from '../../lib/analysis/rounds-needed.ts';
-import { alphaOf, extent, logRatios, meanInterval, median, ratioInterval, variance } from '../../lib/analysis/statistics.ts';
+import { alphaOf, extent, logRatios, meanInterval, median, ratioInterval, unpairedRatio, variance } from '../../lib/analysis/statistics.ts';
 
 describe('studentQuantile', () => {
   // NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2, upper critical values.
@@ -51,6 +51,17 @@ test('extent is that of any number of values', () => {
   expect(extent([3, 1, 2])).toEqual([1, 3]);
   expect(extent(Array.from({ length: 300_000 }, (_, index) => index - 1))).toEqual([-1, 299_998]);
   expect(extent([])).toEqual([Infinity, -Infinity]);
+});
+
+test('unpairedRatio is Welch\'s, with its degrees of freedom rounded down', () => {
+  const [before, after] = [[100, 101, 102, 103], [105, 109, 107, 106, 112]];
+  const { ratio, interval } = unpairedRatio(before, after);
+  // scipy.stats.ttest_ind(equal_var=False) of the logarithms: 6.08 degrees of freedom; its t(6, 0.975) and errors by hand.
+  expect(ratio).toBeCloseTo(1.06185447, 8);
+  expect(interval[0]).toBeCloseTo(1.02839781, 7);
+  expect(interval[1]).toBeCloseTo(1.09639957, 7);
+  expect(unpairedRatio([1, 1], [1, 1, 1])).toEqual({ ratio: 1, interval: [1, 1] });
+  for (const [a, b] of [[[1], [1, 2]], [[1, 2], []], [[0, 1], [1, 2]]] as const) expect(() => unpairedRatio(a, b)).toThrow(RangeError);
 });
 
 describe('ratioInterval', () => {

@@ -1,5 +1,7 @@
 // Several runs in one page: those of one scenario beside each other, different scenarios below each other.
-import { comparable } from '../../analysis/verdict.ts';
+import { roundRps } from '../../analysis/phases.ts';
+import { unpairedRatio } from '../../analysis/statistics.ts';
+import { comparable, minimumRounds } from '../../analysis/verdict.ts';
 import { perSecond, times } from '../../format.ts';
 import type { Comparison, Result, VariantResult } from '../../runner/result.ts';
 import { findingLines } from '../sentences.ts';
@@ -39,7 +41,7 @@ ${paragraphs([first?.scenario ?? ''], 'about')}${results.length < 2 ? nothing : 
 ${tableHtml(runsTable(results, titles), `${first?.title ?? ''}, run by run`)}${effectFigure('Effects, run by run', results.map((result, index) => (
     { result, suffix: results.length < 2 ? '' : `, ${titles[index] ?? ''}` }
   ))).map((one) => figures.place(one))}
-${results.map((result, index) => html`<h3>Found in ${titles[index] ?? ''}</h3>
+${runAgainstRun(results, titles)}${results.map((result, index) => html`<h3>Found in ${titles[index] ?? ''}</h3>
 ${list(findingLines(result), 'findings')}${list(result.warnings, 'warnings')}`)}
 <h3>Environment</h3>
 ${tableHtml(environmentTable(results, titles), 'environment', { wraps: true })}</section>`;
@@ -81,6 +83,38 @@ function runColumns(result: Result, group: string): Column<string>[] {
     column('CPU µs/req', 'right', ({ serverCpuMicrosPerRequest }) => figure(serverCpuMicrosPerRequest?.median, (value) => value.toFixed(1))),
     column('CPU ratio', 'left', (_, comparison) => (comparison === undefined ? '' : cpuCell(comparison))),
   ];
+}
+
+/** Each run after the first against the first: what each variant answered, and what its effect was. */
+function runAgainstRun([first, ...later]: readonly Result[], [firstTitle = '', ...titles]: readonly string[]): Html {
+  if (first === undefined || later.length === 0) return nothing;
+  const columns = later.flatMap((result, index): Column<string>[] => {
+    const column = (title: string, figuresOf: (result: Result, name: string) => readonly number[]): Column<string> => ({
+      group: `${titles[index] ?? ''} against ${firstTitle}`, title, align: 'left',
+      cell(name) {
+        const [before, after] = [figuresOf(first, name), figuresOf(result, name)];
+        if (Math.min(before.length, after.length) < minimumRounds) return '';
+        const { ratio, interval } = unpairedRatio(before, after);
+        return times(ratio, interval);
+      },
+    });
+    return [column('requests/s', ratesOf), column('ratio to its baseline', (one, name) => comparisonOf(one, name)?.roundRatios ?? [])];
+  });
+  const table = tableOf(first.variants.map(({ name }) => name), [{ group: '', title: 'variant', align: 'left', cell: (name) => name }, ...columns]);
+  if (table.rows.length === 0) return nothing;
+  return html`<h3>Run against run</h3>
+${tableHtml(table, 'Run against run')}
+${paragraphs([
+    `Rounds of two runs are no pairs: intervals are Welch's, of 95 % each, from ${minimumRounds} rounds on. The machine may have changed between the runs, which requests/s show; a variant's ratio to its baseline was measured within each run, and hardly has that in it.`,
+  ], 'about')}`;
+}
+
+/** requests/s of each round; none where the load set them. */
+function ratesOf(result: Result, name: string): number[] {
+  const variant = variantOf(result, name);
+  if (variant === undefined || variant.load.rate !== undefined || variant.load.searched) return [];
+  const rates = variant.rounds.map(({ phases }) => roundRps(phases));
+  return rates.every((rate) => rate > 0) ? rates : [];
 }
 
 function variantOf({ variants }: Result, name: string): VariantResult | undefined {
