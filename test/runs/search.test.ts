@@ -39,7 +39,7 @@ function limited(folder: string): string {
 describe('a search', () => {
   test('ends between a rate that each variant keeps and one that it does not, and stores what all steps sent', async () => {
     const out = newOut();
-    const run = startScenario([limited(join(out, '..')), '--rounds', '1', '--out', out], home.env);
+    const run = startScenario([limited(join(out, '..')), '--rounds', '1', '--duration', '1s', '--out', out], home.env);
     expect(await run.ended, run.stderr()).toBe(0);
     const result = readResult(out);
     const { search } = result;
