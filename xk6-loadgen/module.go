@@ -3,6 +3,7 @@ package loadgen
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/grafana/sobek"
@@ -109,6 +110,12 @@ func summary(r engine.Result) map[string]any {
 	for i, class := range engine.StatusClassNames {
 		responses[class] = r.Responses[i]
 	}
+	statuses := map[string]any{}
+	for i, count := range r.Statuses {
+		if count > 0 {
+			statuses[strconv.Itoa(300+i)] = count
+		}
+	}
 	errorCounts := map[string]any{"total": r.ErrorTotal()}
 	for i, kind := range engine.ErrorKindNames {
 		errorCounts[kind] = r.Errors[i]
@@ -136,7 +143,7 @@ func summary(r engine.Result) map[string]any {
 		"requests": r.Requests, "warmupRequests": r.WarmupRequests, "inFlight": r.InFlight, "hung": r.Hung, "unsent": r.Unsent,
 		"settling":     r.Settling,
 		"longestGapMs": r.LongestGapMs, "seconds": r.Seconds, "rps": r.RPS,
-		"responses": responses, "errors": errorCounts, "errorCauses": errorCauses, "errorExample": r.ErrorExample,
+		"responses": responses, "statuses": statuses, "errors": errorCounts, "errorCauses": errorCauses, "errorExample": r.ErrorExample,
 		"bytes": map[string]any{
 			"received": r.ReceivedBytes, "headers": r.HeaderBytes, "headersDecoded": r.HeadersDecodedBytes,
 			"body": r.BodyBytes, "sent": r.SentBytes,

@@ -91,6 +91,9 @@ func TestRunReturnsWhatItSampled(t *testing.T) {
 	if responses["2xx"].(int64)+responses["4xx"].(int64) != 1000 || math.Abs(float64(responses["4xx"].(int64))-750) > 4 {
 		t.Errorf("responses %v", responses)
 	}
+	if statuses := result["statuses"].(map[string]any); len(statuses) != 1 || statuses["404"] != responses["4xx"] {
+		t.Errorf("statuses %v of the responses %v", statuses, responses)
+	}
 	if got := result["bytes"].(map[string]any)["body"]; got != int64(6000) {
 		t.Errorf("body bytes %v, want 1000 × len(\"POST 7\")", got)
 	}

@@ -1,7 +1,7 @@
 // What came of requests that were not answered as they should be, in words.
 import { enumeration, scaledTime, whole } from '../format.ts';
 import type { ErrorCause, LoadResult, Phase, StatusClass, VariantResult } from '../runner/result.ts';
-import { hungOf, succeeded, summed } from './phases.ts';
+import { hungOf, succeeded, summed, summedStatuses } from './phases.ts';
 import { extent, total } from './statistics.ts';
 
 const causeNames: Readonly<Record<ErrorCause, string>> = {
@@ -17,16 +17,26 @@ export function errorsText(errors: number, causes: LoadResult['errorCauses'], ex
   return `${counts(errors, 'error')}${words.length === 0 ? '' : ` (${words.join(', ')})`}`;
 }
 
-/** Answers that did not succeed, as `succeeded` counts. */
-export function wrongAnswers(phases: readonly Phase[]): LoadResult['responses'] {
+/** Answers that did not succeed, as `succeeded` counts: how many with each status, or class of them where no more is known. */
+export function wrongAnswers(phases: readonly Phase[]): Record<string, number> {
   const none = { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 };
   const expected = phases[0]?.expected;
-  return { ...summed([none, ...phases.map(({ responses }) => responses)]), ...(expected === undefined ? { '2xx': 0, '3xx': 0 } : { [expected]: 0 }) };
+  const responses = { ...summed([none, ...phases.map(({ responses }) => responses)]), ...(expected === undefined ? { '2xx': 0, '3xx': 0 } : { [expected]: 0 }) };
+  const statuses = Object.entries(summedStatuses(phases));
+  return Object.fromEntries((Object.keys(responses) as StatusClass[]).filter((name) => responses[name] > 0).flatMap((name): [string, number][] => {
+    const known = statuses.filter(([status]) => status[0] === name[0]);
+    return total(known, ([, count]) => count) === responses[name] ? known : [[name, responses[name]]];
+  }));
 }
 
-/** "1,200 answers with 5xx", one text of each class that there is. */
-export function answersTexts(responses: LoadResult['responses']): string[] {
-  return (Object.keys(responses) as StatusClass[]).filter((status) => responses[status] > 0).map((status) => `${counts(responses[status], 'answer')} with ${status}`);
+/** More are told together. */
+const mostStatuses = 4;
+
+/** "1,200 answers with 503", one text of each status that there is, the most frequent first. @param answers as of wrongAnswers */
+export function answersTexts(answers: Readonly<Record<string, number>>): string[] {
+  const found = Object.entries(answers).toSorted(([, a], [, b]) => b - a);
+  const others = total(found.slice(mostStatuses), ([, count]) => count);
+  return [...found.slice(0, mostStatuses).map(([status, count]) => `${counts(count, 'answer')} with ${status}`), ...(others === 0 ? [] : [`${whole(others)} with others`])];
 }
 
 /** "1 error", "1,200 errors". */

@@ -129,3 +129,10 @@ export function summed<Name extends string>(counts: readonly Record<Name, number
   for (const more of counts.slice(1)) for (const name of Object.keys(sum) as Name[]) sum[name] += more[name];
   return sum;
 }
+
+/** How often each status from 300 on came, of all together. */
+export function summedStatuses(results: readonly Pick<LoadResult, 'statuses'>[]): Record<string, number> {
+  const sum: Record<string, number> = {};
+  for (const { statuses = {} } of results) for (const [status, count] of Object.entries(statuses)) sum[status] = (sum[status] ?? 0) + count;
+  return sum;
+}

@@ -4,7 +4,7 @@ import type { Comparison, ErrorCause, LoadResult, Phase, VariantResult } from '.
 import { answersTexts, errorExample, errorsText, hungSinceMs, hungText, wrongAnswers } from './failures.ts';
 import { limitOf, usedCores, type Shares } from './limit.ts';
 import { noiseText, noiseWarnings, type NoiseWarning } from './noise-warnings.ts';
-import { hungOf, responsesOf, summed, wholeRounds } from './phases.ts';
+import { hungOf, summed, wholeRounds } from './phases.ts';
 import { rateCause } from './rate.ts';
 import { extent, median, total } from './statistics.ts';
 import type { MeasuredVariant, RunFacts } from './summarise.ts';
@@ -14,7 +14,7 @@ type Tls = NonNullable<LoadResult['tls']>;
 
 export type Warning =
   | { kind: 'generator-limit'; variant: string; shares: Shares; hasOtherCores: boolean; hasLink: boolean }
-  | { kind: 'failures'; variant: string; requests: number; errors: number; causes: Record<ErrorCause, number>; wrong: LoadResult['responses']; example: string }
+  | { kind: 'failures'; variant: string; requests: number; errors: number; causes: Record<ErrorCause, number>; wrong: Record<string, number>; example: string }
   | { kind: 'delay-not-held'; variants: readonly string[] }
   | { kind: 'hung'; variant: string; hung: number; sinceMs: number }
   | { kind: 'unsent'; variant: string; requests: number; unsent: number; cause: string }
@@ -60,7 +60,7 @@ function variantWarnings(facts: RunFacts, variant: VariantResult): Warning[] {
   const requests = total(phases, (phase) => phase.requests);
   const errors = total(phases, (phase) => phase.errors.total);
   const wrong = wrongAnswers(phases);
-  if (errors + responsesOf({ responses: wrong }) > 0) {
+  if (errors > 0 || Object.keys(wrong).length > 0) {
     warnings.push({ kind: 'failures', variant: name, requests, errors, causes: summed(phases.map(({ errorCauses }) => errorCauses)), wrong, example: errorExample(phases) });
   }
   const hung = hungOf(phases);

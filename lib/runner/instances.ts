@@ -1,6 +1,6 @@
 // One load made by several generators, each a k6 with its execution segment: what each is started with, and what they came to as one.
 import { mergedDistribution, pooledDistribution } from '../analysis/merged.ts';
-import { responsesOf, summed } from '../analysis/phases.ts';
+import { responsesOf, summed, summedStatuses } from '../analysis/phases.ts';
 import { extent, total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import type { LoadPlan, Meeting, PhaseOutcome } from '../k6/load-plan.ts';
@@ -77,7 +77,7 @@ function shareOf(n: number, parts: number, part: number): number {
 /**
  * One result of those of all instances.
  *
- * - Counts, bytes and CPU seconds are sums: `requests`, `warmupRequests`, `responses`, `errors`, `errorCauses`, `inFlight`, `hung` (each by
+ * - Counts, bytes and CPU seconds are sums: `requests`, `warmupRequests`, `responses`, `statuses`, `errors`, `errorCauses`, `inFlight`, `hung` (each by
  *   the p99.9 of its own instance), `unsent`, `settling`, `bytes`, `buckets`, `cpuSeconds`.
  * - `seconds` is the longest window: all begin together, so that is all of the time; `rps` all responses in it. With a duration all are as long.
  * - `latencyMs`, `connectMs`, `firstByteMs`, `sendDelayMs` are those of all values, by the histograms together.
@@ -107,6 +107,7 @@ function mergeResults(results: readonly LoadResult[], connections: number, threa
     seconds,
     rps: seconds === 0 ? 0 : sum(responsesOf) / seconds,
     responses: summed(results.map((result) => result.responses)),
+    statuses: summedStatuses(results),
     errors: summed(results.map((result) => result.errors)),
     errorCauses: summed(results.map((result) => result.errorCauses)),
     errorExample: results.map((result) => result.errorExample ?? '').find((example) => example !== '') ?? '',

@@ -44,9 +44,11 @@ const outcomes = {
   tls: orNull(open(each(['version', 'cipher', 'keyExchange'], text))),
 };
 
+const statuses = v.record(v.pipe(text, v.regex(/^[345]\d\d$/, 'has to be a status')), count, 'has to be an object');
+
 const loadResultFields = {
   ...outcomes, ...each(times, latency), ...each(['requests', 'warmupRequests', 'inFlight'], count), ...each(['seconds', 'rps', 'cpuSeconds'], figure),
-  errorExample: orAbsent(text), settling: orAbsent(count), longestGapMs: orElse(figure, 0), bytes: open(each(bytes, count)),
+  statuses: orAbsent(statuses), errorExample: orAbsent(text), settling: orAbsent(count), longestGapMs: orElse(figure, 0), bytes: open(each(bytes, count)),
   buckets: list(open(bucket)), maxConcurrentStreams: orNull(count), startedAt: instant, endedAt: instant,
   monotonicMs: orElse(v.strictTuple([figure, figure], two) as Form<[begin: number, end: number]>, () => [0, 0] as [number, number]),
 };

@@ -41,6 +41,8 @@ export interface LoadResult {
   rps: number;
   /** By class of status code. */
   responses: Record<StatusClass, number>;
+  /** How often each status from 300 on came, such as { "503": 12 }; absent in results of before it was counted. */
+  statuses?: Record<string, number>;
   /** Attempts that ended without a response, by kind. */
   errors: Record<ErrorKind | 'total', number>;
   /** The same attempts by their cause; the sum is errors.total. */

@@ -12,7 +12,7 @@ export interface Lifecycle {
 }
 
 /** What a server leaves behind may end by itself, in order: h2o's keeper of keys removes its folder in /tmp then. */
-const groupEndsItselfMs = 300;
+const groupEndsItselfMs = 1000;
 /** How long the kernel may take to end a killed group. */
 const groupEndLimitMs = 2000;
 const groupEndPollMs = 10;

@@ -134,7 +134,7 @@ test('a file limit of 1024 costs nghttpd 4xx answers, phase after phase on one s
   expect(free?.phases.map(({ responses }) => responses['2xx'])).toEqual([2040, 2040, 2040]);
   expect(free?.traffic?.bytes.body).toBe(6120 * 525_304);
   expect(result.comparisons[0]).toMatchObject({ variant: 'nghttpd-4096', verdict: 'none', why: expect.stringMatching(/ % of the requests of nghttpd-1024 failed$/) as string });
-  expect(result.warnings).toContainEqual(expect.stringMatching(/^nghttpd-1024: [\d,]+ answers with [345]xx among 6,120 requests: requests\/s alone do not compare$/));
+  expect(result.warnings).toContainEqual(expect.stringMatching(/^nghttpd-1024: [\d,]+ answers with 4\d\d among 6,120 requests: requests\/s alone do not compare$/));
 
   const store = await storeOf(home);
   const ratios = await store.query(`SELECT "success_ratio" FROM "bench_phase" WHERE "run" = '${result.run}' AND "variant" = 'nghttpd-1024' GROUP BY "phase"`);

@@ -91,7 +91,7 @@ test('a status that is expected is no failure, and another one is told with what
   expect(lost).toMatchObject({ successRatio: 1, load: { status: 404 } });
   expect(tired?.successRatio).toBeLessThan(1);
   expect(warnings.filter((line) => /answers with|its log/.test(line))).toEqual([
-    expect.stringMatching(/^tired: [\d,]+ answers with 5xx among [\d,]+ requests: requests\/s alone do not compare$/),
+    expect.stringMatching(/^tired: [\d,]+ answers with 503 among [\d,]+ requests: requests\/s alone do not compare$/),
     'tired: the last line of its log after requests had failed: the database is gone',
   ]);
 });

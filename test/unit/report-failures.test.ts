@@ -136,6 +136,7 @@ describe('a load of which no request succeeded', () => {
   test.each([
     ['reset', reset, '6,000 errors (5,940 reset, 60 other, read: no route to host)'],
     ['5xx', refused, '3,000 answers with 5xx'],
+    ['503, and others', { ...refused, statuses: { 500: 40, 501: 5, 502: 50, 503: 400, 504: 1, 599: 4 } }, '2,400 answers with 503, 300 answers with 502, 240 answers with 500, 30 answers with 501 and 30 with others'],
     ['never answered', hanging, '600 requests were never answered and had waited for more than 1.00 s when the load ended'],
     ['not even begun', phase({ requests: 0, latencyMs: noLatency }), 'no request ended within the load'],
   ])('is named where another row has figures: %s', async (_, one, why) => {

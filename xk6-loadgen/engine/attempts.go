@@ -143,6 +143,9 @@ func (l *loop) response(start int64, status int, headerBytes, decodedBytes, body
 	i.Requests++
 	// The parser lets no status but 200 to 599 through.
 	i.Responses[status/100-2]++
+	if status >= 300 {
+		i.Statuses[status-300]++
+	}
 	i.HeaderBytes += headerBytes
 	i.HeadersDecodedBytes += decodedBytes
 	i.BodyBytes += bodyBytes

@@ -268,6 +268,10 @@ func TestContractStatuses(t *testing.T) {
 		if r.Responses != [4]int64{30, 20, 20, 30} || r.BodyBytes != 80*8 {
 			t.Errorf("responses %v, %d bytes of body: %s", r.Responses, r.BodyBytes, r.ErrorExample)
 		}
+		want := [300]int64{2: 10, 4: 10, 104: 10, 129: 10, 200: 10, 203: 10, 299: 10}
+		if r.Statuses != want {
+			t.Errorf("statuses from 300 on: %v", r.Statuses)
+		}
 		wantWire(t, s, r)
 	})
 }

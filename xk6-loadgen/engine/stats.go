@@ -72,8 +72,10 @@ var StatusClassNames = [statusClasses]string{"2xx", "3xx", "4xx", "5xx"}
 type Counts struct {
 	Requests  int64
 	Responses [statusClasses]int64
-	Errors    [errorKinds]int64
-	Causes    [errorCauses]int64
+	// Statuses are of the responses from 300 on: how often each status came, that of status 300 first.
+	Statuses [300]int64
+	Errors   [errorKinds]int64
+	Causes   [errorCauses]int64
 	// HeaderBytes are status line and headers as received; with HTTP/2 the header blocks, compressed as they are, without
 	// their frames' headers. HeadersDecodedBytes are names and values of HTTP/2's headers, decoded; with HTTP/1 they equal
 	// HeaderBytes. BodyBytes are bodies without chunk framing, frames or padding. ReceivedBytes are all bytes that came
@@ -85,6 +87,11 @@ func (c *Counts) add(other *Counts) {
 	c.Requests += other.Requests
 	for i := range c.Responses {
 		c.Responses[i] += other.Responses[i]
+	}
+	if other.Responses[1]+other.Responses[2]+other.Responses[3] > 0 {
+		for i := range c.Statuses {
+			c.Statuses[i] += other.Statuses[i]
+		}
 	}
 	for i := range c.Errors {
 		c.Errors[i] += other.Errors[i]
