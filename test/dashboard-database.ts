@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { generatedFile, type DashboardName } from '../dashboards/names.ts';
-import type { Result } from '../lib/runner/result.ts';
+import type { Result } from '../lib/result/result.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
 import { ensureTools, toolVariable } from '../lib/setup/tools.ts';
 import { openStore, type Store } from '../lib/store/index.ts';

@@ -1,6 +1,6 @@
 // What result.json says of each column of the dashboards' tables, to be compared with what the database answers.
-import type { LinkTraffic, NetworkResult } from '../lib/runner/network-result.ts';
-import type { ErrorCause, FoundRate, Phase, PhaseResult, Result, Round, VariantResult } from '../lib/runner/result.ts';
+import type { LinkTraffic, NetworkResult } from '../lib/result/network.ts';
+import type { ErrorCause, FoundRate, Phase, PhaseResult, Result, Round, VariantResult } from '../lib/result/result.ts';
 import type { Published, PublishedDistribution } from '../lib/scenario/model.ts';
 
 export type Cell = string | number | null;

@@ -1,7 +1,7 @@
 // What a real Grafana shows of a dashboard, against what its database holds.
 import type { Page } from 'playwright-core';
 import type { DashboardName } from '../dashboards/names.ts';
-import type { Result } from '../lib/runner/result.ts';
+import type { Result } from '../lib/result/result.ts';
 import { dashboardOf, pickedOf, type Answer, type DashboardDatabase } from './dashboard-database.ts';
 import type { Cell } from './dashboard-figures.ts';
 import { isRow, panelsOf, selectedColumns, targetsOf, type Panel } from './grafana.ts';

@@ -1,7 +1,7 @@
 // Runs of shipped scenarios with made-up figures, written to a database as real ones are.
 import { networkResult } from '../lib/analysis/network.ts';
 import { comparable } from '../lib/analysis/verdict.ts';
-import type { Phase, Result } from '../lib/runner/result.ts';
+import type { Phase, Result } from '../lib/result/result.ts';
 import { findVariants, isRunnable, networkOf } from '../lib/scenario/catalogue.ts';
 import type { Scenario } from '../lib/scenario/model.ts';
 import { roundPoint, runPoint, tablePoints, type Store } from '../lib/store/index.ts';

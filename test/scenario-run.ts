@@ -4,7 +4,7 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished, vi } from 'vitest';
-import type { Result } from '../lib/runner/result.ts';
+import type { Result } from '../lib/result/result.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
 import { ensureTools, toolVariable, type ToolName } from '../lib/setup/tools.ts';
 import { openStore, type Store } from '../lib/store/index.ts';

@@ -2,7 +2,7 @@
 import { change, enumeration } from '../../lib/format.ts';
 import { apart } from '../../lib/runner/groups.ts';
 import { orderOfRound } from '../../lib/runner/order.ts';
-import type { Plan } from '../../lib/runner/plan.ts';
+import type { Plan } from '../../lib/runner/planned.ts';
 import { defineScenario, nginx, vegeta } from '../../lib/scenario/index.ts';
 import { smallPage } from '../experiments.ts';
 import { inContext, noted, oneRound, type Lab } from './lab.ts';

@@ -1,5 +1,5 @@
 // Responses per latency bucket, published and measured alike.
-import type { BucketShare, Phase } from '../runner/result.ts';
+import type { BucketShare, Phase } from '../result/result.ts';
 import type { Published } from '../scenario/model.ts';
 import { total } from './statistics.ts';
 

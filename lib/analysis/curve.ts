@@ -1,5 +1,5 @@
 // Latency by rate: of a search, or of a sweep.
-import type { Result } from '../runner/result.ts';
+import type { Result } from '../result/result.ts';
 import { median } from './statistics.ts';
 
 /** One measurement: of a search one step, of a sweep all rounds. `kept` of a search: whether that was within its limit. Rates in requests/s, times in milliseconds. */

@@ -1,6 +1,6 @@
 // What came of requests that were not answered as they should be, in words.
 import { enumeration, scaledTime, whole } from '../format.ts';
-import type { ErrorCause, LoadResult, Phase, StatusClass, VariantResult } from '../runner/result.ts';
+import type { ErrorCause, LoadResult, Phase, StatusClass, VariantResult } from '../result/result.ts';
 import { hungOf, succeeded, summed, summedStatuses } from './phases.ts';
 import { extent, total } from './statistics.ts';
 

@@ -1,5 +1,5 @@
 // The verdicts of a run, made together: all comparisons that are judged in it are one family.
-import type { Verdict } from '../runner/result.ts';
+import type { Verdict } from '../result/result.ts';
 import { exponential, meanInterval, type Interval, type RatioInterval } from './statistics.ts';
 
 /** A verdict and the interval that it is read from. */

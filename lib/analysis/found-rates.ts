@@ -1,5 +1,5 @@
 // The rates that a search found, over its rounds.
-import type { FoundRate } from '../runner/result.ts';
+import type { FoundRate } from '../result/result.ts';
 import { alphaOf, exponential, geometricMean, meanInterval } from './statistics.ts';
 import { minimumRounds } from './verdict.ts';
 

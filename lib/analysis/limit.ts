@@ -1,7 +1,7 @@
 // Who set the pace: the server, the generator, or neither.
 import { percent } from '../format.ts';
-import type { NetworkUse } from '../runner/network-result.ts';
-import type { Round, VariantResult } from '../runner/result.ts';
+import type { NetworkUse } from '../result/network.ts';
+import type { Round, VariantResult } from '../result/result.ts';
 import { serverCpuSecondsOf } from './phases.ts';
 import { total } from './statistics.ts';
 

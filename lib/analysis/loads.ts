@@ -1,5 +1,5 @@
 // What a variant's load is, as far as its table depends on it.
-import type { Result, VariantResult } from '../runner/result.ts';
+import type { Result, VariantResult } from '../result/result.ts';
 import { isAtRate } from '../scenario/load.ts';
 import type { LoadProfile } from '../scenario/model.ts';
 

@@ -1,5 +1,5 @@
 // Distributions of several rounds, or of a round's phases, as one.
-import type { Distribution, HistogramBar, LatencyDistribution, LatencyFigures } from '../runner/result.ts';
+import type { Distribution, HistogramBar, LatencyDistribution, LatencyFigures } from '../result/result.ts';
 import { extent, mean, total } from './statistics.ts';
 
 /** Of all values of these together. Percentiles are within 0.1 %, as theirs; the rest is exact, but for `withinSd`, which is counted from the histogram. */

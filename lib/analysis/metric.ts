@@ -1,5 +1,5 @@
 // What two variants can be compared by: the figure of each round, and which way is better.
-import type { LatencyMetric, Metric, Round } from '../runner/result.ts';
+import type { LatencyMetric, Metric, Round } from '../result/result.ts';
 import { mergedLatency, valuesIn } from './merged.ts';
 import { total } from './statistics.ts';
 

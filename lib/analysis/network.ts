@@ -1,7 +1,7 @@
 // What a network of the run's own did over the rounds of a variant, and whether its delay was the one that was asked for.
 import { enumeration, percentRange, short, whole } from '../format.ts';
-import type { LinkTraffic, NetworkResult, NetworkUse } from '../runner/network-result.ts';
-import type { Phase, Round, VariantResult } from '../runner/result.ts';
+import type { LinkTraffic, NetworkResult, NetworkUse } from '../result/network.ts';
+import type { Phase, Round, VariantResult } from '../result/result.ts';
 import type { NetworkSpec } from '../scenario/model.ts';
 import { responsesOf } from './phases.ts';
 import { extent, median } from './statistics.ts';

@@ -1,10 +1,10 @@
 // What the run saw of others' use of the machine, said where the reader can do something about it: sides that take turns are
 // disturbed alike, and where their verdicts are there nothing is left to do.
 import { enumeration, percent } from '../format.ts';
-import type { Comparison } from '../runner/result.ts';
+import type { Comparison } from '../result/result.ts';
 import { noiseOf, othersMatter, stealMatters, type RoundNoise } from './noise.ts';
 import { extent } from './statistics.ts';
-import type { MeasuredVariant, RunFacts } from './summarise.ts';
+import type { MeasuredVariant, RunFacts } from './measured.ts';
 
 type Side = 'server' | 'generator';
 

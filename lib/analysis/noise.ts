@@ -1,5 +1,5 @@
 // What else used the machine while it was measured, round by round.
-import type { Noise, Round } from '../runner/result.ts';
+import type { Noise, Round } from '../result/result.ts';
 import { extent, total } from './statistics.ts';
 
 /** Time that the hypervisor took is missing in requests/s: from here on it is twice what two equal variants may differ by. */

@@ -1,5 +1,5 @@
 // What h2load and vegeta print of a run, over the rounds of a variant.
-import type { LatencyDistribution, LatencyFigures, LoadResult, Phase, PhaseResult, Round, Traffic, VariantResult } from '../runner/result.ts';
+import type { LatencyDistribution, LatencyFigures, LoadResult, Phase, PhaseResult, Round, Traffic, VariantResult } from '../result/result.ts';
 import type { Published } from '../scenario/model.ts';
 import { measuredBuckets } from './buckets.ts';
 import { meanDistribution, mergedLatency } from './merged.ts';

@@ -1,6 +1,6 @@
 // Where the limit of a link's queue set the pace, and neither side of it.
-import type { NetworkResult } from '../runner/network-result.ts';
-import type { VariantResult } from '../runner/result.ts';
+import type { NetworkResult } from '../result/network.ts';
+import type { VariantResult } from '../result/result.ts';
 import { atLimit, limitOf, type Shares } from './limit.ts';
 import { directions, dropsMatter, type Direction } from './network.ts';
 import { responsesOf } from './phases.ts';

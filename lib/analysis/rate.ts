@@ -1,6 +1,6 @@
 // Whether an open model's load came to the rate that was asked for, and what kept it from that.
 import { whole } from '../format.ts';
-import type { LoadResult, Phase, VariantResult } from '../runner/result.ts';
+import type { LoadResult, Phase, VariantResult } from '../result/result.ts';
 import { atLimit, limitOf, usedCores } from './limit.ts';
 import { median, total } from './statistics.ts';
 

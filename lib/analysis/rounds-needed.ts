@@ -1,5 +1,5 @@
 // How many rounds tell an effect from noise, and how small an effect so many rounds tell.
-import type { NoiseFloor } from '../runner/result.ts';
+import type { NoiseFloor } from '../result/result.ts';
 import { confidence, mean, total, variance } from './statistics.ts';
 import { studentQuantile } from './student.ts';
 

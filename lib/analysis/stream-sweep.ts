@@ -1,5 +1,5 @@
 // requests/s by concurrent streams per connection, against the line of HTTP/1.1.
-import type { Result, VariantResult } from '../runner/result.ts';
+import type { Result, VariantResult } from '../result/result.ts';
 import { isHttp2, streamsOf } from './loads.ts';
 
 /** From this many numbers of streams on it is a curve. */

@@ -1,9 +1,10 @@
 // From the rounds of a run to the figures of its table: the one place where they are computed.
-import type { NetworkSpec, Published, Scenario } from '../scenario/model.ts';
-import type { Comparison, Metric, NoiseFloor, Round, Share, VariantResult } from '../runner/result.ts';
+import type { Scenario } from '../scenario/model.ts';
+import type { Comparison, NoiseFloor, Share, VariantResult } from '../result/result.ts';
 import type { Use } from './disagreement.ts';
 import { foundRates } from './found-rates.ts';
 import { generatorShareOf, serverShareOf, usableCores } from './limit.ts';
+import type { MeasuredVariant, RunFacts } from './measured.ts';
 import { mergedLatency } from './merged.ts';
 import { latencyMetrics, percentilePerRound } from './metric.ts';
 import { networkReason, networkResult } from './network.ts';
@@ -15,44 +16,6 @@ import { effectShare } from './shares.ts';
 import { alphaOf, median, total } from './statistics.ts';
 import { compareAll, comparePublished, type Contender } from './verdict.ts';
 import { warningsOf, type Warning } from './warnings.ts';
-
-/** A variant and what was measured of it. Every variant that was run has the same rounds in the same order. */
-export interface MeasuredVariant {
-  name: string;
-  server: VariantResult['server'];
-  publishedOnly?: string;
-  load: VariantResult['load'];
-  published: Published | null;
-  note?: string;
-  /** As in VariantResult. */
-  series?: string;
-  /** The variant that its ratio is taken against; absent for a baseline. */
-  against?: string;
-  needsServerCores?: number;
-  /** Absent: the machine's loopback. */
-  network?: NetworkSpec;
-  rounds: Round[];
-  /** What a search found in each of the rounds, as in FoundRate; absent without one. */
-  found?: readonly { rate: number; atLeast: boolean }[];
-  /** As in Contender; what the variant comes down to on this machine. */
-  setup: string;
-  /** The same with one more core for the server; absent: no other. */
-  setupOnMoreCores?: string;
-}
-
-/** What the figures need to know of the run. */
-export interface RunFacts {
-  serverCores: number;
-  generatorCores: number;
-  /** They are the same ones. */
-  sharedCores: boolean;
-  quick: boolean;
-  /** As in Result. */
-  looks: readonly number[];
-  sameWithin: number;
-  /** As in Rules. */
-  metric?: Metric | undefined;
-}
 
 /** What a scenario asks of its figures beside the rows' own. */
 export type Asked = Pick<Scenario, 'shareOf' | 'alsoCompare' | 'control'>;

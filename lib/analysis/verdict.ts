@@ -1,6 +1,6 @@
 // From the rounds' figures to a verdict on one variant against its baseline.
 import { percent, tolerance, whole } from '../format.ts';
-import type { BesideRatio, Comparison, LatencyMetric, Metric, Result, Verdict, VariantResult } from '../runner/result.ts';
+import type { BesideRatio, Comparison, LatencyMetric, Metric, Result, Verdict, VariantResult } from '../result/result.ts';
 import { disagreementOf, type Use } from './disagreement.ts';
 import { judgeFamily, type Judged } from './family.ts';
 import { limitOf } from './limit.ts';

@@ -1,13 +1,13 @@
 // The closed list of what a reader of the table has to know before trusting it, and how it is found.
 import { enumeration, percent, short, whole } from '../format.ts';
-import type { Comparison, ErrorCause, LoadResult, Phase, VariantResult } from '../runner/result.ts';
+import type { Comparison, ErrorCause, LoadResult, Phase, VariantResult } from '../result/result.ts';
 import { answersTexts, errorExample, errorsText, hungSinceMs, hungText, wrongAnswers } from './failures.ts';
 import { limitOf, usedCores, type Shares } from './limit.ts';
 import { noiseText, noiseWarnings, type NoiseWarning } from './noise-warnings.ts';
 import { hungOf, summed, wholeRounds } from './phases.ts';
 import { rateCause } from './rate.ts';
 import { extent, median, total } from './statistics.ts';
-import type { MeasuredVariant, RunFacts } from './summarise.ts';
+import type { MeasuredVariant, RunFacts } from './measured.ts';
 import { minimumRounds } from './verdict.ts';
 
 type Tls = NonNullable<LoadResult['tls']>;

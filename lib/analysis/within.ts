@@ -1,6 +1,6 @@
 // Whether loads at a rate kept a limit of their latency. k6's script asks rateEnd, and cannot write numbers as the others do.
 import { percent, scaledTime, whole } from '../format.ts';
-import type { LoadResult } from '../runner/result.ts';
+import type { LoadResult } from '../result/result.ts';
 import type { Within } from '../scenario/model.ts';
 import { valuesIn } from './merged.ts';
 import { responsesNeeded } from './metric.ts';

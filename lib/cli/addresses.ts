@@ -1,7 +1,7 @@
 // What runs at addresses: may it be loaded, and what a person has to know of it before it is.
 import { UserError } from '../errors.ts';
 import { byText } from '../report/sentences.ts';
-import type { PlanDraft } from '../runner/plan.ts';
+import type { PlanDraft } from '../runner/planned.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 import { isLoopback } from '../servers/index.ts';
 

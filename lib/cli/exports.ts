@@ -3,9 +3,9 @@ import { realpath, stat } from 'node:fs/promises';
 import { UserError } from '../errors.ts';
 import { csvReport } from '../report/csv.ts';
 import { commentReport } from '../report/markdown.ts';
-import { resultJson } from '../runner/result-json.ts';
+import { resultJson } from '../result/json.ts';
 import { checkWhole, writeReasons, writeWhole } from '../runner/results-folder.ts';
-import type { Result } from '../runner/result.ts';
+import type { Result } from '../result/result.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import type { Flag } from './words.ts';
 

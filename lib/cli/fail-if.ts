@@ -4,7 +4,7 @@ import { UserError } from '../errors.ts';
 import { enumeration } from '../format.ts';
 import { verdictWord } from '../report/metric-words.ts';
 import type { FailIf } from '../runner/plan.ts';
-import type { Comparison, Result } from '../runner/result.ts';
+import type { Comparison, Result } from '../result/result.ts';
 
 const verdicts: Record<FailIf, readonly Comparison['verdict'][]> = { slower: ['slower'], faster: ['faster'], different: ['faster', 'slower'] };
 

@@ -8,7 +8,7 @@ import { clocksAhead, keepLimitMs, keepScript, openAgent, type Agent, type Clock
 import { measureLink } from './link.ts';
 import { wanted, type HostFacts, type K6Ended, type K6There, type SentFile } from './messages.ts';
 import { connect } from './ssh.ts';
-import type { GeneratorHostFacts } from '../runner/result.ts';
+import type { GeneratorHostFacts } from '../result/result.ts';
 
 export interface GeneratorHost {
   /** As the person named it. */

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import type { Address } from '../servers/ports.ts';
-import type { LinkFigures } from '../runner/result.ts';
+import type { LinkFigures } from '../result/result.ts';
 
 const roundTrips = 500;
 /** So many of them, or as many as there are in this time. */

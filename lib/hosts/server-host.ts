@@ -4,7 +4,7 @@ import { connect as connectTo } from 'node:net';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
 import type { Processors } from '../runner/processors.ts';
-import type { ServerHostFacts } from '../runner/result.ts';
+import type { ServerHostFacts } from '../result/result.ts';
 import type { LogAlarms } from '../runner/server-log.ts';
 import type { ServerName, ServerSpec } from '../scenario/model.ts';
 import { isConfigured } from '../scenario/variants.ts';

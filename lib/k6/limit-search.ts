@@ -1,6 +1,6 @@
 // The search for the highest rate within a limit of latency. The script makes it, and the runner once more of what it printed.
 import { rateEnd, type RateEnd } from '../analysis/within.ts';
-import type { LoadResult } from '../runner/result.ts';
+import type { LoadResult } from '../result/result.ts';
 import type { Within } from '../scenario/model.ts';
 import type { PhaseOutcome } from './load-plan.ts';
 import { lowestRate, mostSteps, RateSearch, type SearchStart } from './rate-search.ts';

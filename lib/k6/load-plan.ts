@@ -1,7 +1,7 @@
 // What the runner hands to the k6 script, as JSON in the environment variable BAKEOFF_LOAD. LoadOptions are also what any
 // script gives to k6/x/loadgen: they are part of the package's types.
 
-import type { LoadResult, Phase } from '../runner/result.ts';
+import type { LoadResult, Phase } from '../result/result.ts';
 import type { Within } from '../scenario/model.ts';
 import type { SearchStart } from './rate-search.ts';
 

@@ -5,7 +5,7 @@ import { halfWidth } from '../analysis/statistics.ts';
 import { change, percent, times, tolerance, whole } from '../format.ts';
 import { metricMark } from '../report/metric-words.ts';
 import { tableOf, type Cell, type Table } from '../report/table.ts';
-import type { Comparison, Result } from '../runner/result.ts';
+import type { Comparison, Result } from '../result/result.ts';
 import type { LaidLines } from '../scenario/model.ts';
 import { composeFlags } from '../servers/nghttpd-flags.ts';
 import { parseConfig } from '../servers/nginx-config.ts';

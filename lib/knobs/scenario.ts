@@ -2,7 +2,8 @@
 import { UserError } from '../errors.ts';
 import type { Cores } from '../runner/cores.ts';
 import { groupOf } from '../runner/groups.ts';
-import { makePlan, type PlanDraft, type PlanOptions } from '../runner/plan.ts';
+import { makePlan, type PlanOptions } from '../runner/plan.ts';
+import type { PlanDraft } from '../runner/planned.ts';
 import { defineScenario } from '../scenario/define-scenario.ts';
 import type { ConfiguredServer, LaidLines, LoadProfile, Page, Scenario, Variant } from '../scenario/model.ts';
 

@@ -1,7 +1,7 @@
 // What delaylink (xk6-loadgen/cmd/delaylink) is told and answers, as one JSON document per line: the first line of its input is
 // LinkOrder, and is answered by LinkReady; each further line by what is asked for: "counts" by LinkCounts, "mark" by
 // the same, after which lateness begins anew, and "report" by a LinkReport. It ends with its input.
-import type { LinkTraffic, NetworkUse } from '../runner/network-result.ts';
+import type { LinkTraffic, NetworkUse } from '../result/network.ts';
 import type { LinkDirection } from '../scenario/model.ts';
 
 export interface LinkOrder {

@@ -2,7 +2,7 @@
 import { wholeRounds } from '../analysis/phases.ts';
 import { settled } from '../analysis/verdict.ts';
 import { enumeration, percent, tolerance, whole } from '../format.ts';
-import type { Comparison, Result } from '../runner/result.ts';
+import type { Comparison, Result } from '../result/result.ts';
 
 /** How far a run came that ended early, and that its verdicts were made before their time. */
 export function partialLines({ state, variants, comparisons, looks }: Result): string[] {

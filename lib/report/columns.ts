@@ -4,7 +4,7 @@ import { rateOf } from '../analysis/rate.ts';
 import { total } from '../analysis/statistics.ts';
 import { comparable } from '../analysis/verdict.ts';
 import { kilobytes, perMillion, perSecond, short, success, times, whole } from '../format.ts';
-import type { Comparison, Phase, Result, VariantResult } from '../runner/result.ts';
+import type { Comparison, Phase, Result, VariantResult } from '../result/result.ts';
 import type { Published } from '../scenario/model.ts';
 import { foundText } from './curve.ts';
 import { publishedQuantile } from './histogram.ts';

@@ -2,7 +2,7 @@
 import { mergedLatency } from '../analysis/merged.ts';
 import { wholeRounds } from '../analysis/phases.ts';
 import { comparable } from '../analysis/verdict.ts';
-import type { Comparison, Result, VariantResult } from '../runner/result.ts';
+import type { Comparison, Result, VariantResult } from '../result/result.ts';
 
 type Value = string | number | null | undefined;
 

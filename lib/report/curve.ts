@@ -2,7 +2,7 @@
 import { curveRows, curvesOf, type CurvePoint, type CurveRow } from '../analysis/curve.ts';
 import { limitText } from '../analysis/within.ts';
 import { bar, scaledTime, whole } from '../format.ts';
-import type { FoundRate, Result } from '../runner/result.ts';
+import type { FoundRate, Result } from '../result/result.ts';
 import { tableOf, type Column, type Part } from './table.ts';
 
 const barWidth = 16;

@@ -1,7 +1,7 @@
 // What h2load prints of a run, for every variant and load phase, published above measured.
 import { hungOf, phasePairs, responsesOf, succeeded } from '../analysis/phases.ts';
 import { exactPercent, hundredths, scaledBytesPerSecond, scaledTime, success, whole } from '../format.ts';
-import type { PhaseResult, Result, StatusClass } from '../runner/result.ts';
+import type { PhaseResult, Result, StatusClass } from '../result/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
 import { column, distribution, runsOf, runTable, widestName } from './runs.ts';
 import { figure, tableOf, type Column, type Table } from './table.ts';

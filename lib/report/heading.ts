@@ -1,6 +1,6 @@
 // The heading of a run that is over, from its result alone.
 import { wholeRounds } from '../analysis/phases.ts';
-import type { Result } from '../runner/result.ts';
+import type { Result } from '../result/result.ts';
 import { networksText } from './network.ts';
 import { loadText, type Heading } from './sentences.ts';
 

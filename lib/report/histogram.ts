@@ -1,7 +1,7 @@
 // Responses per latency bucket, as vegeta prints them: the servers side by side, published beside measured.
 import { publishedBuckets, quantileBucket, sameBucket } from '../analysis/buckets.ts';
 import { bar, bucketLabel, exactPercent, whole } from '../format.ts';
-import type { BucketShare, Result } from '../runner/result.ts';
+import type { BucketShare, Result } from '../result/result.ts';
 import type { Published } from '../scenario/model.ts';
 import { tableOf, type Column, type Table } from './table.ts';
 

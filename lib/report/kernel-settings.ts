@@ -1,7 +1,7 @@
 // Kernel settings of a run's own namespaces: those that hold, and each that this kernel would not take.
 import { enumeration } from '../format.ts';
-import type { KernelSetting } from '../runner/network-result.ts';
-import type { Result } from '../runner/result.ts';
+import type { KernelSetting } from '../result/network.ts';
+import type { Result } from '../result/result.ts';
 import { groupedBy } from './grouped.ts';
 
 /** Two lines at most for each side and the variants that ask for the same; none without settings. */

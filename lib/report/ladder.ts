@@ -1,7 +1,7 @@
 // A ladder: rows that build on each other, each compared with the row before it.
 import { comparable } from '../analysis/verdict.ts';
 import { bar, perSecond, times } from '../format.ts';
-import type { Comparison, Result, VariantResult } from '../runner/result.ts';
+import type { Comparison, Result, VariantResult } from '../result/result.ts';
 import { figure, tableOf, type Part } from './table.ts';
 import { verdictCell } from './verdict-cell.ts';
 

@@ -4,7 +4,7 @@ import { networkReason } from '../analysis/network.ts';
 import { enumeration, percentRange } from '../format.ts';
 import { sharesCores } from '../runner/cores.ts';
 import { formatCpuList } from '../runner/cpu-list.ts';
-import type { Environment, Result, VariantResult } from '../runner/result.ts';
+import type { Environment, Result, VariantResult } from '../result/result.ts';
 
 /** "core 1", "cores 4-7". */
 export function coresText(cpus: readonly number[]): string {

@@ -2,7 +2,7 @@
 import { basename, isAbsolute } from 'node:path';
 import { wholeRounds } from '../analysis/phases.ts';
 import { comparable } from '../analysis/verdict.ts';
-import type { Comparison, Result } from '../runner/result.ts';
+import type { Comparison, Result } from '../result/result.ts';
 import { here } from './columns.ts';
 import { resultHeading } from './heading.ts';
 import { environmentTable, noiseTable } from './html/surroundings.ts';

@@ -1,6 +1,6 @@
 // What a comparison is by, and its verdict, in words.
 import { isLatency, latencyMetrics, metricName } from '../analysis/metric.ts';
-import type { Comparison, LatencyMetric, Metric, Verdict } from '../runner/result.ts';
+import type { Comparison, LatencyMetric, Metric, Verdict } from '../result/result.ts';
 
 /** What stands before a ratio: nothing before one of requests/s, which is the rule. */
 export function metricMark(metric: Metric): string {

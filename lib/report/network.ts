@@ -1,8 +1,8 @@
 // What a network of the run's own was, and what went over its link.
 import { delayText } from '../analysis/network.ts';
 import { hundredths, percent, short, tolerance, whole } from '../format.ts';
-import type { NetworkResult } from '../runner/network-result.ts';
-import type { Result, VariantResult } from '../runner/result.ts';
+import type { NetworkResult } from '../result/network.ts';
+import type { Result, VariantResult } from '../result/result.ts';
 import type { LinkDirection, NetworkSpec } from '../scenario/model.ts';
 import { figure, tableOf, type Cell, type Column, type Part } from './table.ts';
 

@@ -3,7 +3,7 @@ import { curvesOf } from '../analysis/curve.ts';
 import { hasHttp2, isOpenModel } from '../analysis/loads.ts';
 import { wholeRounds } from '../analysis/phases.ts';
 import { enumeration, scaledTime } from '../format.ts';
-import type { Result, VariantResult } from '../runner/result.ts';
+import type { Result, VariantResult } from '../result/result.ts';
 import { hasPhases, variantTable } from './columns.ts';
 import { curvePart } from './curve.ts';
 import { finishTable, lineTables } from './h2load.ts';

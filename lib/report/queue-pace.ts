@@ -2,7 +2,7 @@
 import { namesOfDirections } from '../analysis/network.ts';
 import { queuePace, type QueuePace } from '../analysis/queue-pace.ts';
 import { enumeration, hundredths, percentRange, perSecond, whole } from '../format.ts';
-import type { Comparison, Result, VariantResult } from '../runner/result.ts';
+import type { Comparison, Result, VariantResult } from '../result/result.ts';
 import { groupedBy } from './grouped.ts';
 
 interface Paced { variant: VariantResult; pace: QueuePace }

@@ -1,6 +1,6 @@
 // Lines under the table on single rows of it.
 import { comparable } from '../analysis/verdict.ts';
-import type { Comparison, Result } from '../runner/result.ts';
+import type { Comparison, Result } from '../result/result.ts';
 
 /** What a row's figures leave open: why requests/s and CPU time say different things, and its rounds where they are apart. */
 export function rowLines({ variants, comparisons }: Result): string[] {

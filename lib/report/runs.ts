@@ -1,6 +1,6 @@
 // The rows of the tables that show what load tools print of a run: published above measured, per variant and load phase.
 import { phasePairs } from '../analysis/phases.ts';
-import type { Distribution, PhaseResult, VariantResult } from '../runner/result.ts';
+import type { Distribution, PhaseResult, VariantResult } from '../result/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
 import { tableOf, type Column, type Table } from './table.ts';
 

@@ -2,7 +2,7 @@
 import { streamsOf } from '../analysis/loads.ts';
 import { streamSweep } from '../analysis/stream-sweep.ts';
 import { bar, perSecond, times } from '../format.ts';
-import type { Result } from '../runner/result.ts';
+import type { Result } from '../result/result.ts';
 import { tableOf, type Part } from './table.ts';
 
 const barWidth = 40;

@@ -1,5 +1,5 @@
 // A table as text, before it is known where it is shown: the terminal and Markdown write the same cells.
-import type { Verdict } from '../runner/result.ts';
+import type { Verdict } from '../result/result.ts';
 
 /** Text; where a part of it is a verdict or stands for one, a terminal colours that. */
 export type Cell = string | { text: string; part: string; verdict: Verdict };

@@ -1,5 +1,5 @@
 // The report for a terminal.
-import type { Result, Verdict } from '../runner/result.ts';
+import type { Result, Verdict } from '../result/result.ts';
 import { lineParts, tableParts } from './parts.ts';
 import { circumstanceLines, footnoteLines, verdictLines, warningLines } from './sentences.ts';
 import { textOf, type Cell, type Heading, type Part, type Table } from './table.ts';

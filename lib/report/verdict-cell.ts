@@ -1,7 +1,7 @@
 // A comparison as a cell of a table.
 import { delayMark, minimumRounds, notFinalMark } from '../analysis/verdict.ts';
 import { times, tolerance } from '../format.ts';
-import type { Comparison, Metric, Result, Verdict } from '../runner/result.ts';
+import type { Comparison, Metric, Result, Verdict } from '../result/result.ts';
 import { besideVerdicts, metricMark, verdictWord } from './metric-words.ts';
 import type { Cell } from './table.ts';
 

@@ -1,7 +1,7 @@
 // What wrk prints of a run, for every variant and load phase over HTTP/1, published above measured.
 import { isHttp2 } from '../analysis/loads.ts';
 import { exactPercent, hundredths, whole } from '../format.ts';
-import type { LatencyFigures, PhaseResult, Result } from '../runner/result.ts';
+import type { LatencyFigures, PhaseResult, Result } from '../result/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
 import { column, distribution, runsOf, runTable, type Readings } from './runs.ts';
 import { figure, type Table } from './table.ts';

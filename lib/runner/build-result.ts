@@ -1,6 +1,7 @@
 // What a run knows so far, as its result.
 import { foundRates } from '../analysis/found-rates.ts';
-import { summarise, type MeasuredVariant } from '../analysis/summarise.ts';
+import { summarise } from '../analysis/summarise.ts';
+import type { MeasuredVariant } from '../analysis/measured.ts';
 import { warningText, type Warning } from '../analysis/warnings.ts';
 import { baselineName, configOf, loadOf, networkOf, pageOf, programOf } from '../scenario/catalogue.ts';
 import { knobOf } from '../scenario/knob.ts';
@@ -10,9 +11,9 @@ import type { NetworkSpec, Page, ServerSpec, Variant } from '../scenario/model.t
 import { workersFor } from '../servers/index.ts';
 import { generatorCores, sharesCores } from './cores.ts';
 import { pageFacts } from './page-files.ts';
-import type { Plan } from './plan.ts';
-import type { KernelSetting } from './network-result.ts';
-import type { Environment, Integrity, Result, Round, SearchStep } from './result.ts';
+import type { Plan } from './planned.ts';
+import type { KernelSetting } from '../result/network.ts';
+import type { Environment, Integrity, Result, Round, SearchStep } from '../result/result.ts';
 import type { RunContext, Tried, VariantRound } from './round.ts';
 
 /** A round that counts: every variant once. `round` names it. */

@@ -2,7 +2,7 @@
 // found, most in one line with what to do about it; undefined where all is well.
 import { scaledTime, whole } from '../format.ts';
 import type { Answer } from '../servers/index.ts';
-import type { Phase } from './result.ts';
+import type { Phase } from '../result/result.ts';
 import { farMs, type UsageSample, type UsageWindow } from './server-usage.ts';
 
 /** The round has to be repeated; the message says why in one line. */

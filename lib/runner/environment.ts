@@ -1,7 +1,7 @@
 // What a result says about the machine it was measured on.
 import { readFileSync } from 'node:fs';
 import os from 'node:os';
-import type { Environment } from './result.ts';
+import type { Environment } from '../result/result.ts';
 import { coreNotes, type Cores } from './cores.ts';
 import type { Processors } from './processors.ts';
 import packageJson from '../../package.json' with { type: 'json' };

@@ -3,8 +3,7 @@ import { networkOf, pageOf } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
 import type { NetworkSpec, Page, Scenario } from '../scenario/model.ts';
 import { assumed } from './assumed.ts';
-import type { Group } from './groups.ts';
-import type { PlanDraft } from './plan.ts';
+import type { Group, PlanDraft } from './planned.ts';
 
 /** Start and stop of k6, and the check of what was stored, for one group in one round. Seen on 2 cores: 0.3 to 1 s. */
 const overheadSeconds = 0.5;

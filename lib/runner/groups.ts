@@ -2,19 +2,7 @@
 import { networkOf, pageOf } from '../scenario/catalogue.ts';
 import { isAtRate, type Load } from '../scenario/load.ts';
 import type { Page, Scenario, Variant } from '../scenario/model.ts';
-import type { PlannedVariant } from './plan.ts';
-
-/** Variants that one k6 loads in turns; one that is alone has one turn without end. */
-export interface Group {
-  sides: readonly PlannedVariant[];
-  /** The mean length of a turn. */
-  sliceSeconds: number;
-  /**
-   * No server is stopped: at the end of a turn what is under way is awaited. So it is for all of a group with a server that cannot
-   * be stopped: what begins and ends a turn is alike for all of them then. The proof compares both.
-   */
-  drains?: boolean;
-}
+import type { Group, PlannedVariant } from './planned.ts';
 
 /** What bounds a group. */
 export interface GroupLimits {

@@ -5,7 +5,7 @@ import { extent, total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import type { LoadPlan, Meeting, PhaseOutcome } from '../k6/load-plan.ts';
 import { LoadFailure } from './k6.ts';
-import type { Distribution, LatencyDistribution, LoadResult } from './result.ts';
+import type { Distribution, LatencyDistribution, LoadResult } from '../result/result.ts';
 
 /** Further apart, in milliseconds, and for that long it was the load of some of them. */
 const mostApartMs = 100;

@@ -1,6 +1,6 @@
 // What else used the machine while a phase was measured.
 import type { CoreSeconds } from './machine-usage.ts';
-import type { Noise } from './result.ts';
+import type { Noise } from '../result/result.ts';
 import { valueAt, type UsageSample } from './server-usage.ts';
 
 /** Of the time there is: what the kernel's ticks may be wrong by. */

@@ -5,6 +5,7 @@ import { UserError } from '../errors.ts';
 import { duration } from '../format.ts';
 import type { AlternateOptions, LoadOptions, LoadPlan, SearchPlan, SideOptions } from '../k6/load-plan.ts';
 import { mostSteps, type SearchStart } from '../k6/rate-search.ts';
+import type { Metric, Phase, StatusClass } from '../result/result.ts';
 import { baselineName, fitVariantLoad, isConfigured, isOwn, isRunnable, networkOf, pageOf, programOf, type RunnableVariant } from '../scenario/catalogue.ts';
 import { atRates } from '../scenario/at-rates.ts';
 import { isAtRate, type Load } from '../scenario/load.ts';
@@ -13,9 +14,9 @@ import { serverNameOf } from '../scenario/url.ts';
 import { fileLimitFor, hardFilesLimit, requireFiles } from '../servers/files-limit.ts';
 import { generatorCores, sharesCores, type Cores } from './cores.ts';
 import { estimatedSeconds, expectedSeconds, secondsPerRound } from './estimate.ts';
-import { groupOf, groupsOf, isInTurns, otherFiles, type Group, type GroupLimits } from './groups.ts';
+import { groupOf, groupsOf, isInTurns, otherFiles, type GroupLimits } from './groups.ts';
 import { pageFacts, pageFileOf } from './page-files.ts';
-import type { Metric, Phase, StatusClass } from './result.ts';
+import type { Group, Plan, PlanDraft, PlannedVariant } from './planned.ts';
 
 export interface PlanOptions {
   /** Instead of the scenario's, or of the default. */
@@ -47,51 +48,12 @@ export interface PlanOptions {
 /** 'different': either of the two. */
 export type FailIf = 'slower' | 'faster' | 'different';
 
-/** A variant that is run, and its load as fitted to this machine. */
-export interface PlannedVariant {
-  variant: RunnableVariant;
-  load: Load;
-  /** Its server is at an address or on another host, and cannot be stopped: at the end of its turn what is under way is awaited. */
-  drains?: true;
-}
-
-export interface Plan {
-  /** Unique and readable: the run's folder and the tag `run` of all its points. */
-  run: string;
-  scenario: Scenario;
-  /** All rows of the table, in the scenario's order; some may be published only. */
-  shown: readonly Variant[];
-  /** Those of them that are run. */
-  variants: readonly PlannedVariant[];
-  /** The same ones, as each round loads them. */
-  groups: readonly Group[];
-  cores: Cores;
-  /** At most. */
-  rounds: number;
-  /** See Result.looks: ascending, the last is `rounds`. */
-  looks: readonly number[];
-  maxTimeSeconds?: number;
-  /** The run goes on until each interval is decided, or lies within this of its ratio (0.01: 1 %). */
-  precision?: number;
-  sameWithin: number;
-  /** As in PlanOptions. */
-  metric?: Metric;
-  /** The limit that rates are searched for. */
-  within?: Within;
-  quick: boolean;
-  exact: boolean;
-  trustConfig: boolean;
-}
-
 /** What of a plan its loads depend on, beside their groups. */
 type PlanToLoad = Pick<Plan, 'run' | 'scenario' | 'cores' | 'within'>;
 
 function machineLimits(): GroupLimits {
   return { files: hardFilesLimit(), memoryBytes: os.freemem() };
 }
-
-/** A plan without its name, which says when the run began. */
-export type PlanDraft = Omit<Plan, 'run'>;
 
 const defaultRounds = 10;
 /** A round of a search has some ten loads in it. */

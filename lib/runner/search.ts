@@ -12,8 +12,8 @@ import type { Within } from '../scenario/model.ts';
 import { generatorCores, type Cores } from './cores.ts';
 import { Disturbance } from './disturbance.ts';
 import { randomNumbers } from './order.ts';
-import type { PlannedVariant } from './plan.ts';
-import type { Phase, SearchStep, VariantResult } from './result.ts';
+import type { PlannedVariant } from './planned.ts';
+import type { Phase, SearchStep, VariantResult } from '../result/result.ts';
 
 /** A side's answer. `step`: the index of the phase at the highest rate that kept the limit; `rate`, `atLeast` as in FoundRate, of this round. */
 export interface FoundInRound { step: number; rate: number; atLeast: boolean }

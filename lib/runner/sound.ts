@@ -5,8 +5,8 @@ import { isOwn } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
 import type { Answer, RunningServer } from '../servers/index.ts';
 import { clockStepIn, Disturbance, gapIn, otherBodiesIn, RoundFailure, standstillIn, throttlingIn } from './disturbance.ts';
-import type { PlannedVariant } from './plan.ts';
-import type { LoadResult, Phase } from './result.ts';
+import type { PlannedVariant } from './planned.ts';
+import type { LoadResult, Phase } from '../result/result.ts';
 import type { LogAlarms } from './server-log.ts';
 import type { UsageSample, UsageWindow } from './server-usage.ts';
 

@@ -9,8 +9,8 @@ import { checkAgain, roundPoint, runPoint, tablePoints } from '../store/index.ts
 import { programOf } from '../scenario/catalogue.ts';
 import type { KeptRound } from './build-result.ts';
 import { generatorCores } from './cores.ts';
-import type { Plan } from './plan.ts';
-import type { Comparison, Metric, Phase, Result, VariantResult } from './result.ts';
+import type { Plan } from './planned.ts';
+import type { Comparison, Metric, Phase, Result, VariantResult } from '../result/result.ts';
 import type { RunContext } from './round.ts';
 
 /**

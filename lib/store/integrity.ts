@@ -1,6 +1,6 @@
 // Nothing is lost: after each round the database is asked whether it holds what k6 made, and what it lacks is written
 // again from k6's own record.
-import type { Integrity } from '../runner/result.ts';
+import type { Integrity } from '../result/result.ts';
 import type { Store } from './influxd.ts';
 import { quoteString } from './line-protocol.ts';
 import { readRecord, recordedLine } from './record.ts';

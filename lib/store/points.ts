@@ -10,8 +10,8 @@ import { streamSweep } from '../analysis/stream-sweep.ts';
 import { comparable, delayMark, notFinalMark } from '../analysis/verdict.ts';
 import { limitText } from '../analysis/within.ts';
 import { bucketLabel } from '../format.ts';
-import type { NetworkResult } from '../runner/network-result.ts';
-import type { Comparison, Distribution, ErrorCause, Integrity, LoadResult, NoiseFloor, Phase, PhaseResult, Result, VariantResult } from '../runner/result.ts';
+import type { NetworkResult } from '../result/network.ts';
+import type { Comparison, Distribution, ErrorCause, Integrity, LoadResult, NoiseFloor, Phase, PhaseResult, Result, VariantResult } from '../result/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
 import { line, toNanoseconds } from './line-protocol.ts';
 import {

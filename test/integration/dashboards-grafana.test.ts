@@ -8,7 +8,7 @@ import { dashboardNames, type DashboardName } from '../../dashboards/names.ts';
 import { dashboardUrl } from '../../lib/grafana/address.ts';
 import { findGrafana } from '../../lib/grafana/find.ts';
 import { startGrafana, type RunningGrafana } from '../../lib/grafana/start.ts';
-import type { Result } from '../../lib/runner/result.ts';
+import type { Result } from '../../lib/result/result.ts';
 import { thisMachine } from '../../lib/setup/machine.ts';
 import { bakeoffFolder } from '../../lib/setup/paths.ts';
 import { cpusOf, readProcessors } from '../../lib/runner/processors.ts';

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { DashboardName } from '../../dashboards/names.ts';
 import { comparable } from '../../lib/analysis/verdict.ts';
-import type { Result, VariantResult } from '../../lib/runner/result.ts';
+import type { Result, VariantResult } from '../../lib/result/result.ts';
 import type { Scenario } from '../../lib/scenario/model.ts';
 import { columnsOf, DashboardDatabase, dashboardOf, type Choice } from '../dashboard-database.ts';
 import { expectedBuckets, expectedLinkRounds, expectedPhaseRows, expectedRows, type Cell } from '../dashboard-figures.ts';

@@ -1,6 +1,6 @@
 // Latency by rate in the dashboards: made-up searches and sweeps, written to a real influxd by the runner, round by round.
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Result } from '../../lib/runner/result.ts';
+import type { Result } from '../../lib/result/result.ts';
 import type { RunContext } from '../../lib/runner/round.ts';
 import { storeResult as storeRound } from '../../lib/runner/store-result.ts';
 import { columnsOf, DashboardDatabase, dashboardOf, type Answer } from '../dashboard-database.ts';

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { readH2load } from '../../bench/printed.ts';
 import { startK6 } from '../../lib/runner/k6.ts';
-import type { LoadResult } from '../../lib/runner/result.ts';
+import type { LoadResult } from '../../lib/result/result.ts';
 import { compileScript } from '../../lib/runner/script.ts';
 import { h2o, nghttpd, nginx } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer } from '../../lib/scenario/model.ts';

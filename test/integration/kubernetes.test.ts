@@ -7,7 +7,7 @@ import path from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { phaseLinePrefix, type LoadPlan, type PhaseOutcome } from '../../lib/k6/load-plan.ts';
 import { instanceArguments, mergeInstances } from '../../lib/runner/instances.ts';
-import type { LoadResult } from '../../lib/runner/result.ts';
+import type { LoadResult } from '../../lib/result/result.ts';
 import { freePort } from '../../lib/servers/ports.ts';
 import { waitUntilReady } from '../../lib/servers/index.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';

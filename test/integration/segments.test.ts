@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { phaseBeginsPrefix, type LoadOptions, type LoadPlan } from '../../lib/k6/load-plan.ts';
 import { dividedPlan, instanceArguments, mergeInstances, type InstanceEnd } from '../../lib/runner/instances.ts';
 import { startK6, type RunningK6 } from '../../lib/runner/k6.ts';
-import type { LoadResult } from '../../lib/runner/result.ts';
+import type { LoadResult } from '../../lib/result/result.ts';
 import { compileScript } from '../../lib/runner/script.ts';
 import { nginx } from '../../lib/scenario/index.ts';
 import { freePort } from '../../lib/servers/ports.ts';

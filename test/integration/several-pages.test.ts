@@ -5,7 +5,7 @@ import { beforeAll, expect, it } from 'vitest';
 import { startK6 } from '../../lib/runner/k6.ts';
 import { writePageFiles } from '../../lib/runner/page-files.ts';
 import { loadPlanFor, makePlan } from '../../lib/runner/plan.ts';
-import type { Group } from '../../lib/runner/groups.ts';
+import type { Group } from '../../lib/runner/planned.ts';
 import { compileScript } from '../../lib/runner/script.ts';
 import { defineScenario } from '../../lib/scenario/define-scenario.ts';
 import { ab, h2load, nginx } from '../../lib/scenario/index.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { costlyLine } from '../../bench/proof/power.ts';
-import type { Result } from '../../lib/runner/result.ts';
+import type { Result } from '../../lib/result/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { run } from '../../lib/setup/run.ts';
 import { runAction } from '../fixtures/composite-action.ts';

@@ -1,7 +1,7 @@
 // The dashboards' queries, sent to a real influxd that holds real runs, against what result.json says.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dashboardNames, type DashboardName } from '../../dashboards/names.ts';
-import type { Phase, Result } from '../../lib/runner/result.ts';
+import type { Phase, Result } from '../../lib/result/result.ts';
 import { columnsOf, DashboardDatabase, dashboardOf, pickedOf } from '../dashboard-database.ts';
 import { expectedBuckets, expectedLinkRounds, expectedPhaseRows, expectedRoundRows, expectedRows, total } from '../dashboard-figures.ts';
 import { whyNoNetworks } from '../fixtures/networks.ts';

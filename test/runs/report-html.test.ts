@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import type { Result } from '../../lib/runner/result.ts';
+import type { Result } from '../../lib/result/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { findChromium, startChromium } from '../browser.ts';
 import { makeHome, newOut, readResult, runFolder, startCommand, startScenario, type Home } from '../scenario-run.ts';

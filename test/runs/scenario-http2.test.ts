@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import type { PhaseResult, Result } from '../../lib/runner/result.ts';
+import type { PhaseResult, Result } from '../../lib/result/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { descendants, stillRunning } from '../fixtures/processes.ts';
 import { keptRounds, makeHome, newOut, readResult, runFolder, startScenario, storeOf, type Home } from '../scenario-run.ts';

@@ -2,7 +2,7 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
-import type { Result } from '../../lib/runner/result.ts';
+import type { Result } from '../../lib/result/result.ts';
 import { accessUrl } from '../fixtures/influx-access.ts';
 import { influxProxy, refusal } from '../fixtures/influx-proxy.ts';
 import { firstSample, inEachTry, loadBegins, makeHome, newOut, readResult, startScenario, storeOf, underLoad, type Home, type ScenarioRun } from '../scenario-run.ts';

@@ -3,7 +3,7 @@ import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import type { Result } from '../../lib/runner/result.ts';
+import type { Result } from '../../lib/result/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
 import { keptRounds, makeHome, newOut, readResult, runFolder, startScenario, storeOf, underLoad, type Home, type ScenarioRun } from '../scenario-run.ts';

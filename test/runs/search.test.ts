@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import type { Result } from '../../lib/runner/result.ts';
+import type { Result } from '../../lib/result/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { descendants, stillRunning } from '../fixtures/processes.ts';
 import { makeHome, newOut, readResult, runFolder, startScenario, type Home, type ScenarioRun } from '../scenario-run.ts';

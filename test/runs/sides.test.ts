@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
-import type { VariantResult } from '../../lib/runner/result.ts';
+import type { VariantResult } from '../../lib/result/result.ts';
 import { freePort } from '../../lib/servers/ports.ts';
 import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
 import { keptRounds, loadBegins, makeHome, newOut, readResult, runFolder, startScenario, storeOf, type Home } from '../scenario-run.ts';

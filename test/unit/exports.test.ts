@@ -8,7 +8,7 @@ import { report } from '../../lib/cli/run-output.ts';
 import { UserError } from '../../lib/errors.ts';
 import { csvReport } from '../../lib/report/csv.ts';
 import { commentReport } from '../../lib/report/markdown.ts';
-import type { Result } from '../../lib/runner/result.ts';
+import type { Result } from '../../lib/result/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { windowBounds } from '../../lib/runner/estimate.ts';
-import { apart, groupsOf, otherFiles, portsTaken, ratesThatDrain, withDrains, type Group, type GroupLimits } from '../../lib/runner/groups.ts';
-import { loadPlanFor, makePlan, type PlannedVariant, type Target } from '../../lib/runner/plan.ts';
+import { apart, groupsOf, otherFiles, portsTaken, ratesThatDrain, withDrains, type GroupLimits } from '../../lib/runner/groups.ts';
+import type { Group, PlannedVariant } from '../../lib/runner/planned.ts';
+import { loadPlanFor, makePlan, type Target } from '../../lib/runner/plan.ts';
 import { address, command, defineScenario, h2load, nginx, vegeta, wrk } from '../../lib/scenario/index.ts';
 import type { Scenario, Variant } from '../../lib/scenario/model.ts';
 

@@ -4,7 +4,7 @@ import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { filesOf } from '../../lib/hosts/files-of.ts';
-import type { LoadResult } from '../../lib/runner/result.ts';
+import type { LoadResult } from '../../lib/result/result.ts';
 import { byOurClocks, recordByOurClock } from '../../lib/runner/k6-there.ts';
 
 function folder(): string {

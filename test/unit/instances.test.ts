@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { LoadPlan, PhaseOutcome, SideOptions } from '../../lib/k6/load-plan.ts';
 import { dividedPlan, instanceArguments, mergeInstances, type InstanceEnd } from '../../lib/runner/instances.ts';
-import type { HistogramBar, LoadResult } from '../../lib/runner/result.ts';
+import type { HistogramBar, LoadResult } from '../../lib/result/result.ts';
 import { latency, noLatency, phase } from '../fixtures/phase.ts';
 
 const planOf = (side: SideOptions = { connections: 30 }, changes: Partial<LoadPlan> = {}): LoadPlan => ({ scenario: 's', tags: {}, maxDurationSeconds: 20, phases: [{ sides: [side] }], ...changes });

@@ -11,7 +11,7 @@ import { layable } from '../../lib/knobs/lay.ts';
 import { conflictOf, helpful, ranked, rankingTable, worthACloserLook } from '../../lib/knobs/ranking.ts';
 import { scenarioOf } from '../../lib/knobs/scenario.ts';
 import { textOf } from '../../lib/report/table.ts';
-import type { Comparison, Result, Verdict } from '../../lib/runner/result.ts';
+import type { Comparison, Result, Verdict } from '../../lib/result/result.ts';
 import type { ServerName } from '../../lib/scenario/model.ts';
 import { wrk } from '../../lib/scenario/load.ts';
 import { h2oKind } from '../../lib/servers/h2o.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { meanDistribution, mergedLatency } from '../../lib/analysis/merged.ts';
 import { percentilePerRound, responsesNeeded } from '../../lib/analysis/metric.ts';
-import type { HistogramBar, LatencyDistribution } from '../../lib/runner/result.ts';
+import type { HistogramBar, LatencyDistribution } from '../../lib/result/result.ts';
 import { latency, noLatency, phase } from '../fixtures/phase.ts';
 
 /** What the engine would say of these values: they are its histogram's bars. */

@@ -1,10 +1,11 @@
 // What a run's own network comes to over its rounds, and what that means for verdicts.
 import { describe, expect, test } from 'vitest';
 import { delayText, networkReason, networkResult, toleratedLatenessMs } from '../../lib/analysis/network.ts';
-import { summarise, type MeasuredVariant, type RunFacts, type Summary } from '../../lib/analysis/summarise.ts';
+import { summarise, type Summary } from '../../lib/analysis/summarise.ts';
+import type { MeasuredVariant, RunFacts } from '../../lib/analysis/measured.ts';
 import { warningText } from '../../lib/analysis/warnings.ts';
-import type { NetworkUse } from '../../lib/runner/network-result.ts';
-import type { Phase, Round } from '../../lib/runner/result.ts';
+import type { NetworkUse } from '../../lib/result/network.ts';
+import type { Phase, Round } from '../../lib/result/result.ts';
 import type { NetworkSpec } from '../../lib/scenario/model.ts';
 import { delayed, phaseOverLink, traffic } from '../fixtures/link.ts';
 import { noCauses, phase } from '../fixtures/phase.ts';

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { LinkCounts, LinkReport } from '../../lib/network/link-messages.ts';
 import { machineClock } from '../../lib/runner/clock.ts';
 import { networkUseBetween, sampleLink } from '../../lib/runner/network-usage.ts';
-import type { LinkTraffic } from '../../lib/runner/network-result.ts';
+import type { LinkTraffic } from '../../lib/result/network.ts';
 
 const latenessMs = { p50: 0.1, p99: 0.4, max: 3 };
 

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { noiseOf } from '../../lib/analysis/noise.ts';
-import { summarise, type MeasuredVariant, type RunFacts } from '../../lib/analysis/summarise.ts';
+import { summarise } from '../../lib/analysis/summarise.ts';
+import type { MeasuredVariant, RunFacts } from '../../lib/analysis/measured.ts';
 import { warningText } from '../../lib/analysis/warnings.ts';
-import type { Noise, Phase } from '../../lib/runner/result.ts';
+import type { Noise, Phase } from '../../lib/result/result.ts';
 import { phase } from '../fixtures/phase.ts';
 import { facts } from '../fixtures/result.ts';
 

@@ -51,7 +51,7 @@ test('the types have the options and results that the k6 module has, and so has 
   // The value of `bytes` has fields of its own.
   const results = [...summary.replace(/"bytes": map\[string\]any\{[^}]*\}/, '"bytes": 0').matchAll(/"(\w+)":/g)].map(([, name]) => name as string).sort();
   expect(results).toContain('latencyMs');
-  expect(fieldsOf('types/runner/result.d.ts', 'LoadResult')).toEqual(results);
+  expect(fieldsOf('types/result/result.d.ts', 'LoadResult')).toEqual(results);
 });
 
 describe('configs and pages of one\'s own', () => {

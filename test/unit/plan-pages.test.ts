@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import type { Group } from '../../lib/runner/groups.ts';
+import type { Group } from '../../lib/runner/planned.ts';
 import { writePageFiles } from '../../lib/runner/page-files.ts';
 import { expectedOf, loadPlanFor, makePlan, setupToTry } from '../../lib/runner/plan.ts';
 import { findScenario, type RunnableVariant } from '../../lib/scenario/catalogue.ts';

@@ -1,6 +1,6 @@
 // What is planned for a search, and for a sweep over rates.
 import { beforeAll, expect, test } from 'vitest';
-import type { Group } from '../../lib/runner/groups.ts';
+import type { Group } from '../../lib/runner/planned.ts';
 import { loadPlanFor, makePlan, type Target } from '../../lib/runner/plan.ts';
 import { findScenario, findVariants } from '../../lib/scenario/catalogue.ts';
 import type { Scenario, Variant } from '../../lib/scenario/model.ts';

@@ -1,11 +1,11 @@
 // Whether a link's queue set the pace, and what is said of it.
 import { describe, expect, test } from 'vitest';
 import { queuePace } from '../../lib/analysis/queue-pace.ts';
-import type { MeasuredVariant } from '../../lib/analysis/summarise.ts';
+import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
 import { queuePaceLines } from '../../lib/report/queue-pace.ts';
 import { findingLines } from '../../lib/report/sentences.ts';
-import type { NetworkUse } from '../../lib/runner/network-result.ts';
-import type { Phase, Result } from '../../lib/runner/result.ts';
+import type { NetworkUse } from '../../lib/result/network.ts';
+import type { Phase, Result } from '../../lib/result/result.ts';
 import type { NetworkSpec } from '../../lib/scenario/model.ts';
 import { delayed, phaseOverLink, traffic } from '../fixtures/link.ts';
 import { result } from '../fixtures/result.ts';

@@ -4,14 +4,14 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { MeasuredVariant } from '../../lib/analysis/summarise.ts';
+import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
 import { main } from '../../lib/cli/main.ts';
 import { UserError } from '../../lib/errors.ts';
-import { checkResult } from '../../lib/runner/result-schema.ts';
+import { checkResult } from '../../lib/result/schema.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
 import { lineParts } from '../../lib/report/parts.ts';
-import { resultJson } from '../../lib/runner/result-json.ts';
-import type { Result } from '../../lib/runner/result.ts';
+import { resultJson } from '../../lib/result/json.ts';
+import type { Result } from '../../lib/result/result.ts';
 import { delayed, networkUse, traffic } from '../fixtures/link.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { MeasuredVariant } from '../../lib/analysis/summarise.ts';
+import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
 import { report } from '../../lib/cli/run-output.ts';
 import { variantTable } from '../../lib/report/columns.ts';
 import { lineTables } from '../../lib/report/h2load.ts';
@@ -13,7 +13,7 @@ import { findingLines } from '../../lib/report/sentences.ts';
 import { textOf, type Table } from '../../lib/report/table.ts';
 import { terminalReport } from '../../lib/report/terminal.ts';
 import { wrkTables } from '../../lib/report/wrk.ts';
-import type { Phase, Result } from '../../lib/runner/result.ts';
+import type { Phase, Result } from '../../lib/result/result.ts';
 import { latency, noCauses, noLatency, phase } from '../fixtures/phase.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 

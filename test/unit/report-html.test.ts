@@ -20,7 +20,7 @@ import { tableHtml } from '../../lib/report/html/tables.ts';
 import { timelineFigures, type Sample } from '../../lib/report/html/timeline.ts';
 import { tableParts } from '../../lib/report/parts.ts';
 import { textOf } from '../../lib/report/table.ts';
-import type { Result } from '../../lib/runner/result.ts';
+import type { Result } from '../../lib/result/result.ts';
 import { h2Result } from '../fixtures/h2-result.ts';
 import { latency, phase } from '../fixtures/phase.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';

@@ -1,6 +1,6 @@
 // What the report shows of the HTTP/2 scenarios as they are shipped, beside their articles.
 import { describe, expect, test } from 'vitest';
-import type { Result } from '../../lib/runner/result.ts';
+import type { Result } from '../../lib/result/result.ts';
 import { hasPhases, variantTable } from '../../lib/report/columns.ts';
 import { lineTables } from '../../lib/report/h2load.ts';
 import { markdownReport, markdownTable } from '../../lib/report/markdown.ts';

@@ -1,9 +1,9 @@
 // How a run over networks of its own is shown: the table of the link, marked comparisons, kernel settings, headings.
 import { describe, expect, test } from 'vitest';
-import type { MeasuredVariant } from '../../lib/analysis/summarise.ts';
+import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
 import { variantTable } from '../../lib/report/columns.ts';
 import { resultHeading } from '../../lib/report/heading.ts';
-import { checkResult } from '../../lib/runner/result-schema.ts';
+import { checkResult } from '../../lib/result/schema.ts';
 import { effectFigures } from '../../lib/report/html/effects.ts';
 import type { Effects } from '../../lib/report/html/figure.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
@@ -14,8 +14,8 @@ import { linkPart, linkText, networksText } from '../../lib/report/network.ts';
 import { findingLines, footnoteLines, headingLines } from '../../lib/report/sentences.ts';
 import type { Table } from '../../lib/report/table.ts';
 import { terminalReport, terminalTable } from '../../lib/report/terminal.ts';
-import type { KernelSetting, NetworkUse } from '../../lib/runner/network-result.ts';
-import type { Phase, Result } from '../../lib/runner/result.ts';
+import type { KernelSetting, NetworkUse } from '../../lib/result/network.ts';
+import type { Phase, Result } from '../../lib/result/result.ts';
 import type { NetworkSpec } from '../../lib/scenario/model.ts';
 import { delayed, phaseOverLink, traffic } from '../fixtures/link.ts';
 import { phase } from '../fixtures/phase.ts';

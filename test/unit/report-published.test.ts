@@ -1,7 +1,7 @@
 // The published rows of the report against the very lines that the articles printed.
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import type { Result } from '../../lib/runner/result.ts';
+import type { Result } from '../../lib/result/result.ts';
 import { finishTable, lineTables } from '../../lib/report/h2load.ts';
 import { textOf, type Table } from '../../lib/report/table.ts';
 import { wrkTables } from '../../lib/report/wrk.ts';

@@ -5,10 +5,10 @@ import { createRunProgress } from '../../lib/report/run-progress.ts';
 import { findingLines as lines, footnoteLines, headingLines, loadText, storedLine, warningLines } from '../../lib/report/sentences.ts';
 import { variantTable } from '../../lib/report/columns.ts';
 import { terminalTable } from '../../lib/report/terminal.ts';
-import type { MeasuredVariant } from '../../lib/analysis/summarise.ts';
+import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 import type { Scenario } from '../../lib/scenario/model.ts';
-import type { Result } from '../../lib/runner/result.ts';
+import type { Result } from '../../lib/result/result.ts';
 import { ab, fitLoad, wrk } from '../../lib/scenario/load.ts';
 import { askedBy, openFileCache, result, rounds, workers } from '../fixtures/result.ts';
 

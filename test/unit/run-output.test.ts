@@ -7,8 +7,9 @@ import { headingOf, progressEvents, report, shorterLine } from '../../lib/cli/ru
 import { UserError } from '../../lib/errors.ts';
 import { resultHeading } from '../../lib/report/heading.ts';
 import { headingLines } from '../../lib/report/sentences.ts';
-import { makePlan, type FailIf, type Plan, type PlanOptions } from '../../lib/runner/plan.ts';
-import type { Comparison, Verdict } from '../../lib/runner/result.ts';
+import { makePlan, type FailIf, type PlanOptions } from '../../lib/runner/plan.ts';
+import type { Plan } from '../../lib/runner/planned.ts';
+import type { Comparison, Verdict } from '../../lib/result/result.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 

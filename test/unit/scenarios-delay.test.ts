@@ -8,7 +8,7 @@ import { ab, type LoadProfile } from '../../lib/scenario/index.ts';
 import type { NetworkSpec, Scenario } from '../../lib/scenario/model.ts';
 import { readSettings } from '../../lib/network/settings.ts';
 import { estimatedSeconds } from '../../lib/runner/estimate.ts';
-import type { Group } from '../../lib/runner/groups.ts';
+import type { Group } from '../../lib/runner/planned.ts';
 import { loadPlanFor, makePlan, type PlanOptions } from '../../lib/runner/plan.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 

@@ -8,7 +8,7 @@ import type { PhaseOutcome } from '../../lib/k6/load-plan.ts';
 import { highestRate, lowestRate, mostSteps, RateSearch, type SearchStart } from '../../lib/k6/rate-search.ts';
 import { UserError } from '../../lib/errors.ts';
 import { Disturbance } from '../../lib/runner/disturbance.ts';
-import type { Phase } from '../../lib/runner/result.ts';
+import type { Phase } from '../../lib/result/result.ts';
 import { foundIn, searchStarts, stepsIn } from '../../lib/runner/search.ts';
 import type { Within } from '../../lib/scenario/model.ts';
 import { one, variant } from '../fixtures/comparison.ts';

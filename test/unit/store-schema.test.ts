@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest';
-import { summarise, type MeasuredVariant } from '../../lib/analysis/summarise.ts';
-import type { NetworkResult } from '../../lib/runner/network-result.ts';
-import type { Comparison, Noise, Result, VariantResult } from '../../lib/runner/result.ts';
+import { summarise } from '../../lib/analysis/summarise.ts';
+import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
+import type { NetworkResult } from '../../lib/result/network.ts';
+import type { Comparison, Noise, Result, VariantResult } from '../../lib/result/result.ts';
 import { roundPoint, runPoint, serverSamplePoints, tablePoints } from '../../lib/store/points.ts';
 import { benchBucket, benchComparison, benchCurve, benchPhase, benchRound, errorCauseFields, loadgenMeasurements, measurements, networkFields } from '../../lib/store/schema.ts';
 import { networkResult } from '../fixtures/network-result.ts';

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { summarise, type MeasuredVariant, type RunFacts } from '../../lib/analysis/summarise.ts';
+import { summarise } from '../../lib/analysis/summarise.ts';
+import type { MeasuredVariant, RunFacts } from '../../lib/analysis/measured.ts';
 import { warningText } from '../../lib/analysis/warnings.ts';
-import type { Phase } from '../../lib/runner/result.ts';
+import type { Phase } from '../../lib/result/result.ts';
 import { latency, noCauses, phase } from '../fixtures/phase.ts';
 import { facts } from '../fixtures/result.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { MeasuredVariant } from '../../lib/analysis/summarise.ts';
-import type { Comparison } from '../../lib/runner/result.ts';
+import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
+import type { Comparison } from '../../lib/result/result.ts';
 import { one, second, variant } from '../fixtures/comparison.ts';
 import { latency } from '../fixtures/phase.ts';
 

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { summarise, type MeasuredVariant, type RunFacts } from '../../lib/analysis/summarise.ts';
+import { summarise } from '../../lib/analysis/summarise.ts';
+import type { MeasuredVariant, RunFacts } from '../../lib/analysis/measured.ts';
 import { verdictOf } from '../../lib/analysis/family.ts';
 import { settled } from '../../lib/analysis/verdict.ts';
-import type { Comparison, Noise, Phase } from '../../lib/runner/result.ts';
+import type { Comparison, Noise, Phase } from '../../lib/result/result.ts';
 import { a, compare, one, rounds, second, variant } from '../fixtures/comparison.ts';
 import { facts } from '../fixtures/result.ts';
 

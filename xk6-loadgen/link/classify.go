@@ -18,7 +18,7 @@ const (
 	kinds
 )
 
-// KindCounts counts packets by kind, as PacketKind in lib/runner/result.ts explains them.
+// KindCounts counts packets by kind, as PacketKind in lib/result/network.ts explains them.
 type KindCounts struct {
 	Syn     int64 `json:"syn"`
 	SynAck  int64 `json:"synAck"`

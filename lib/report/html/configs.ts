@@ -1,5 +1,5 @@
 // The configs as they ran, and the lines in which they differ.
-import type { Result, VariantResult } from '../../runner/result.ts';
+import type { Result, VariantResult } from '../../result/result.ts';
 import { diffLines, type DiffLine } from './line-diff.ts';
 import { html, nothing, type Html } from './markup.ts';
 

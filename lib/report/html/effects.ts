@@ -2,7 +2,7 @@
 import { metricName } from '../../analysis/metric.ts';
 import { comparable, minimumRounds } from '../../analysis/verdict.ts';
 import { percent, times, tolerance } from '../../format.ts';
-import type { Comparison, Result } from '../../runner/result.ts';
+import type { Comparison, Result } from '../../result/result.ts';
 import { tableOf, textOf } from '../table.ts';
 import { verdictCell } from '../verdict-cell.ts';
 import type { Effect, Figure } from './figure.ts';

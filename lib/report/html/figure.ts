@@ -1,5 +1,5 @@
 // The plots of a page as data: what the page's script draws, and what stands beside it for those who do not see it.
-import type { Verdict } from '../../runner/result.ts';
+import type { Verdict } from '../../result/result.ts';
 import type { Table } from '../table.ts';
 
 /** One bar; bars of a group stand together. `label` is its figure as text. */

@@ -1,7 +1,7 @@
 // Pages in HTML: of one run, beside its other files, and of several.
 import { join } from 'node:path';
 import { writeWhole } from '../../runner/results-folder.ts';
-import type { Result } from '../../runner/result.ts';
+import type { Result } from '../../result/result.ts';
 import { hasOwnConfigs } from './configs.ts';
 import { readRunFiles } from './read-files.ts';
 import { htmlReport, type RunFiles } from './run-page.ts';

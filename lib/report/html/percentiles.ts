@@ -2,7 +2,7 @@
 import { responsesOf } from '../../analysis/phases.ts';
 import { total } from '../../analysis/statistics.ts';
 import { scaledTime } from '../../format.ts';
-import type { LatencyFigures, PhaseResult, Result, VariantResult } from '../../runner/result.ts';
+import type { LatencyFigures, PhaseResult, Result, VariantResult } from '../../result/result.ts';
 import { timesFrom } from '../parts.ts';
 import { figure, tableOf } from '../table.ts';
 import type { Figure, Percentile, Percentiles } from './figure.ts';

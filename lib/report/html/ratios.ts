@@ -1,7 +1,7 @@
 // Bars of ratios, published beside measured: of rows to their baseline, or of a ladder to its first row.
 import { streamSweep } from '../../analysis/stream-sweep.ts';
 import { times } from '../../format.ts';
-import type { Comparison, Result } from '../../runner/result.ts';
+import type { Comparison, Result } from '../../result/result.ts';
 import { ladderOf, ladderPart } from '../ladder.ts';
 import { figure, tableOf } from '../table.ts';
 import { verdictCell } from '../verdict-cell.ts';

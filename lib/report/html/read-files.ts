@@ -2,7 +2,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openFile, readBytes } from '../../open-file.ts';
-import type { Result, VariantResult } from '../../runner/result.ts';
+import type { Result, VariantResult } from '../../result/result.ts';
 import { readRecord } from '../../store/record.ts';
 import type { ComposedConfig } from './configs.ts';
 import type { RunFiles } from './run-page.ts';

@@ -1,5 +1,5 @@
 // report.html: a run in one page.
-import type { Result } from '../../runner/result.ts';
+import type { Result } from '../../result/result.ts';
 import { resultHeading } from '../heading.ts';
 import { articleParts, lineParts } from '../parts.ts';
 import { findingLines, footnoteLines, headingLines, storedLine } from '../sentences.ts';

@@ -3,7 +3,7 @@ import { roundRps } from '../../analysis/phases.ts';
 import { unpairedRatio } from '../../analysis/statistics.ts';
 import { comparable, minimumRounds } from '../../analysis/verdict.ts';
 import { perSecond, times } from '../../format.ts';
-import type { Comparison, Result, VariantResult } from '../../runner/result.ts';
+import type { Comparison, Result, VariantResult } from '../../result/result.ts';
 import { findingLines } from '../sentences.ts';
 import { figure, tableOf, type Cell, type Column, type Table } from '../table.ts';
 import { cpuCell, verdictCell } from '../verdict-cell.ts';

@@ -6,7 +6,7 @@ import { streamSweep } from '../../analysis/stream-sweep.ts';
 import { minimumRounds } from '../../analysis/verdict.ts';
 import { limitText } from '../../analysis/within.ts';
 import { bucketLabel, exactPercent, perSecond, times } from '../../format.ts';
-import type { BucketShare, Comparison, Result } from '../../runner/result.ts';
+import type { BucketShare, Comparison, Result } from '../../result/result.ts';
 import { curvePart } from '../curve.ts';
 import { histogramPart } from '../parts.ts';
 import { streamsPart } from '../streams.ts';

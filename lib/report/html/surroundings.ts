@@ -5,7 +5,7 @@ import { duration, percent, whole } from '../../format.ts';
 import { resultHeading } from '../heading.ts';
 import { coresText } from '../limits.ts';
 import { generatorsText, hostText } from '../sentences.ts';
-import type { Result, VariantResult } from '../../runner/result.ts';
+import type { Result, VariantResult } from '../../result/result.ts';
 import { tableOf, type Column, type Table } from '../table.ts';
 
 interface Fact { name: string; of(result: Result): string }

@@ -1,7 +1,7 @@
 // requests/s over the time of a run, from k6's records.
 import { extent, total } from '../../analysis/statistics.ts';
 import { perSecond } from '../../format.ts';
-import type { Phase, Result } from '../../runner/result.ts';
+import type { Phase, Result } from '../../result/result.ts';
 import { tableOf, type Column } from '../table.ts';
 import type { Figure, Timeline } from './figure.ts';
 

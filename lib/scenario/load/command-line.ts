@@ -1,13 +1,11 @@
 // Reads the command lines of load generators: the flags that the engine can honour, the rest refused by name.
 import path from 'node:path';
-import { parseArgs, type ParseArgsConfig } from 'node:util';
+import { parseArgs } from 'node:util';
 import { UserError } from '../../errors.ts';
 import type { LoadProfile } from '../model.ts';
 import { nearest } from '../nearest.ts';
-import { shownWords } from './secrets.ts';
+import { shownWords, type FlagOptions } from './secrets.ts';
 import { shellPipeline, type Pipeline, type ShellWord } from './shell-words.ts';
-
-export type FlagOptions = NonNullable<ParseArgsConfig['options']>;
 
 /** What a line asks for, without the line itself. */
 export type LoadOfFlags = Omit<LoadProfile, 'command'>;

@@ -1,7 +1,8 @@
 // Credentials in a load: they are sent, and neither shown nor kept.
-import { parseArgs } from 'node:util';
-import type { FlagOptions } from './command-line.ts';
+import { parseArgs, type ParseArgsConfig } from 'node:util';
 import type { ShellWord } from './shell-words.ts';
+
+export type FlagOptions = NonNullable<ParseArgsConfig['options']>;
 
 /** What stands in their places. */
 const hidden = '***';

@@ -5,7 +5,7 @@ import {
   check, count, each, exactly, figure, flag, isObject, list, name, oneOf, open, orAbsent, orElse, orNull, placeOf, signed, text, texts, trueOrAbsent, whole, within, type Form,
 } from '../form.ts';
 import { mostRounds, networkForm, protocol, publishedForm, withinForm } from '../scenario/schema.ts';
-import type { KernelSetting, LinkTraffic, NetworkResult, NetworkUse } from './network-result.ts';
+import type { KernelSetting, LinkTraffic, NetworkResult, NetworkUse } from './network.ts';
 import type { BesideRatio, BucketShare, Comparison, Distribution, Environment, Integrity, LatencyDistribution, LatencyFigures, LoadResult, FoundRate, GeneratorHostFacts, Noise, NoiseFloor, Phase, PhaseResult, Result, Round, Search, SearchStep, ServerHostFacts, Share, Traffic, VariantResult } from './result.ts';
 
 const schema = 1;

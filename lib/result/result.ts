@@ -1,7 +1,7 @@
-// The contract of results/<run>/result.json (schema 1), and of what `loadgen.run` in k6 returns. result-schema.ts checks one
+// The contract of results/<run>/result.json (schema 1), and of what `loadgen.run` in k6 returns. schema.ts checks one
 // that is read, and does not compile unless it says the same.
 import type { LoadProfile, Published, Within } from '../scenario/model.ts';
-import type { KernelSetting, NetworkResult, NetworkUse } from './network-result.ts';
+import type { KernelSetting, NetworkResult, NetworkUse } from './network.ts';
 
 export interface Distribution {
   min: number;

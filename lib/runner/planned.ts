@@ -1,0 +1,57 @@
+// What a run is going to do, once its scenario and options have been fitted to this machine.
+import type { Metric } from '../result/result.ts';
+import type { RunnableVariant } from '../scenario/catalogue.ts';
+import type { Load } from '../scenario/load.ts';
+import type { Scenario, Variant, Within } from '../scenario/model.ts';
+import type { Cores } from './cores.ts';
+
+/** A variant that is run, and its load as fitted to this machine. */
+export interface PlannedVariant {
+  variant: RunnableVariant;
+  load: Load;
+  /** Its server is at an address or on another host, and cannot be stopped: at the end of its turn what is under way is awaited. */
+  drains?: true;
+}
+
+export interface Plan {
+  /** Unique and readable: the run's folder and the tag `run` of all its points. */
+  run: string;
+  scenario: Scenario;
+  /** All rows of the table, in the scenario's order; some may be published only. */
+  shown: readonly Variant[];
+  /** Those of them that are run. */
+  variants: readonly PlannedVariant[];
+  /** The same ones, as each round loads them. */
+  groups: readonly Group[];
+  cores: Cores;
+  /** At most. */
+  rounds: number;
+  /** See Result.looks: ascending, the last is `rounds`. */
+  looks: readonly number[];
+  maxTimeSeconds?: number;
+  /** The run goes on until each interval is decided, or lies within this of its ratio (0.01: 1 %). */
+  precision?: number;
+  sameWithin: number;
+  /** As in PlanOptions. */
+  metric?: Metric;
+  /** The limit that rates are searched for. */
+  within?: Within;
+  quick: boolean;
+  exact: boolean;
+  trustConfig: boolean;
+}
+
+/** A plan without its name, which says when the run began. */
+export type PlanDraft = Omit<Plan, 'run'>;
+
+/** Variants that one k6 loads in turns; one that is alone has one turn without end. */
+export interface Group {
+  sides: readonly PlannedVariant[];
+  /** The mean length of a turn. */
+  sliceSeconds: number;
+  /**
+   * No server is stopped: at the end of a turn what is under way is awaited. So it is for all of a group with a server that cannot
+   * be stopped: what begins and ends a turn is alike for all of them then. The proof compares both.
+   */
+  drains?: boolean;
+}
