@@ -3,7 +3,7 @@ import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { median } from '../lib/analysis/statistics.ts';
 import { UserError } from '../lib/errors.ts';
-import type { Cores } from '../lib/runner/cores.ts';
+import type { Cores } from '../lib/machine/cores.ts';
 import type { Page, ConfiguredServer } from '../lib/scenario/model.ts';
 import { startServer, type StartedServer } from '../lib/servers/index.ts';
 import { findGo, goEnvironment } from '../lib/setup/k6.ts';

@@ -1,7 +1,7 @@
 // What a value from outside has to be: the words of valibot's schemas, and what is wrong with a value in one line. A schema
 // is tied to the interface that people read by `exactly`, so that the two cannot drift apart.
 import * as v from 'valibot';
-import { offer } from './scenario/nearest.ts';
+import { offer } from './nearest.ts';
 
 /** Gives a T, whatever comes in. */
 export type Form<T> = v.GenericSchema<unknown, T>;

@@ -3,8 +3,8 @@ import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { enumeration } from '../../lib/format.ts';
 import { markdownTable } from '../../lib/report/markdown.ts';
-import { formatCpuList } from '../../lib/runner/cpu-list.ts';
-import { writeWhole } from '../../lib/runner/results-folder.ts';
+import { formatCpuList } from '../../lib/machine/cpu-list.ts';
+import { writeWhole } from '../../lib/write-whole.ts';
 import type { PartFile, PartName, ProofFiles } from './results.ts';
 import { titles, views, type View } from './views.ts';
 

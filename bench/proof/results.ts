@@ -3,7 +3,7 @@ import { mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UserError } from '../../lib/errors.ts';
 import type { Environment, LatencyFigures, Verdict } from '../../lib/result/result.ts';
-import { writeWhole } from '../../lib/runner/results-folder.ts';
+import { writeWhole } from '../../lib/write-whole.ts';
 import type { Within } from '../../lib/scenario/model.ts';
 
 /** One comparison of two sides by the runner. */

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
 import { holder, lockFile } from '../lock-file.ts';
-import { oneRunAtATime } from '../runner/one-run.ts';
+import { oneRunAtATime } from '../machine/one-run.ts';
 import { bakeoffFolder, typed } from '../setup/paths.ts';
 import { flagLines, readWords, type Flag } from './words.ts';
 

@@ -4,7 +4,7 @@ import { open, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
-import { nearest } from '../scenario/nearest.ts';
+import { nearest } from '../nearest.ts';
 import type { ServerName } from '../scenario/model.ts';
 import { urlParts, type UrlParts } from '../scenario/url.ts';
 import { readOwnConfig, type OwnConfig } from '../servers/index.ts';

@@ -1,6 +1,6 @@
 // npm run k6: says where the k6 with k6/x/loadgen is, for scripts of a person's own: $(npx bakeoff k6) run script.ts
 import { UserError } from '../errors.ts';
-import { underSignals } from '../runner/interrupt.ts';
+import { underSignals } from '../interrupt.ts';
 import { thisMachine } from '../setup/machine.ts';
 import { ensureTools } from '../setup/tools.ts';
 

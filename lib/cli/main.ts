@@ -1,7 +1,7 @@
 // The commands. bin/bakeoff.mjs calls main once the packages are there.
 import { UserError } from '../errors.ts';
-import { Interrupted } from '../runner/interrupt.ts';
-import { unknownWord } from '../scenario/nearest.ts';
+import { Interrupted } from '../interrupt.ts';
+import { unknownWord } from '../nearest.ts';
 import { installVariable } from '../setup/machine.ts';
 import { typed } from '../setup/paths.ts';
 import { flagLines, noInstall } from './words.ts';

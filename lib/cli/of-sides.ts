@@ -1,6 +1,6 @@
 // Flags that hold for all sides of a comparison, or for one: `--port 3000`, `--port new=3000`.
 import { UserError } from '../errors.ts';
-import { unknownWord } from '../scenario/nearest.ts';
+import { unknownWord } from '../nearest.ts';
 
 /** What was given for sides, by their names. */
 export interface OfSides {

@@ -3,8 +3,8 @@ import { UserError } from '../errors.ts';
 import { enumeration } from '../format.ts';
 import { openGeneratorHosts, type GeneratorHost } from '../hosts/generator-host.ts';
 import { openServerHost, type ServerHost } from '../hosts/server-host.ts';
-import { coresOfTwo, divideCores, type Cores } from '../runner/cores.ts';
-import { readProcessors } from '../runner/processors.ts';
+import { coresOfTwo, divideCores, type Cores } from '../machine/cores.ts';
+import { readProcessors } from '../machine/processors.ts';
 import type { Scenario } from '../scenario/model.ts';
 import type { RunOptions } from './run-options.ts';
 

@@ -10,9 +10,10 @@ import { checkResult } from '../result/schema.ts';
 import { readRunFiles } from '../report/html/read-files.ts';
 import { htmlReport } from '../report/html/run-page.ts';
 import { severalPage } from '../report/html/several-page.ts';
-import { folderError, writeWhole } from '../runner/results-folder.ts';
+import { folderError } from '../runner/results-folder.ts';
+import { writeWhole } from '../write-whole.ts';
 import type { Result } from '../result/result.ts';
-import { unknownWord } from '../scenario/nearest.ts';
+import { unknownWord } from '../nearest.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { flagLines, readWords, type Flag } from './words.ts';
 

@@ -17,7 +17,7 @@ import { makePlan } from '../runner/plan.ts';
 import type { Plan, PlanDraft } from '../runner/planned.ts';
 import type { Comparison, Environment, Result } from '../result/result.ts';
 import { resultJson } from '../result/json.ts';
-import { writeWhole } from '../runner/results-folder.ts';
+import { writeWhole } from '../write-whole.ts';
 import type { RunEvents, RunOutcome } from '../runner/run.ts';
 import { isConfigured, loadOf, networkOf, pageOf, programOf } from '../scenario/catalogue.ts';
 import { writeExports } from './exports.ts';

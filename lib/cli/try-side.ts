@@ -2,7 +2,7 @@
 import { rm } from 'node:fs/promises';
 import { UserError } from '../errors.ts';
 import type { ServerHost } from '../hosts/server-host.ts';
-import type { Cores } from '../runner/cores.ts';
+import type { Cores } from '../machine/cores.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 import { answerOfAll, startServer, temporaryFolder, waitUntilReady, workersFor, type Answer, type ReadyCheck, type RunningServer } from '../servers/index.ts';
 import type { Side } from './compare-sides.ts';

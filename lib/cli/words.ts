@@ -1,7 +1,7 @@
 // Reads a command's words strictly: what is not known is refused, with the nearest right one offered.
 import { parseArgs } from 'node:util';
 import { UserError } from '../errors.ts';
-import { unknownWord } from '../scenario/nearest.ts';
+import { unknownWord } from '../nearest.ts';
 
 export interface Flag {
   /** How the value is called in the help, e.g. "N"; absent for a switch. */

@@ -1,6 +1,6 @@
 // An agent on another host that answers questions.
 import { UserError } from '../errors.ts';
-import { machineClock } from '../runner/clock.ts';
+import { machineClock } from '../machine/clock.ts';
 import { bundleAgent } from './bundle.ts';
 import { greeting, patienceMs, wanted, type Calls, type HostFacts, type Reply } from './messages.ts';
 import { connect, type Connection } from './ssh.ts';

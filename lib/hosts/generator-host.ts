@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import os from 'node:os';
 import { UserError } from '../errors.ts';
-import { cpusOf } from '../runner/processors.ts';
+import { cpusOf } from '../machine/processors.ts';
 import { clocksAhead, keepLimitMs, keepScript, openAgent, type Agent, type ClocksAhead } from './agent-connection.ts';
 import { measureLink } from './link.ts';
 import { wanted, type HostFacts, type K6Ended, type K6There, type SentFile } from './messages.ts';

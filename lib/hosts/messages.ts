@@ -1,7 +1,7 @@
 // What bakeoff and its agent on another host say to each other: one JSON object a line, on the agent's standard streams.
-import type { PhysicalCore } from '../runner/processors.ts';
+import type { PhysicalCore } from '../machine/processors.ts';
 import type { Environment } from '../result/result.ts';
-import type { LogAlarms } from '../runner/server-log.ts';
+import type { LogAlarms } from '../servers/server-log.ts';
 import type { ServerName, ServerSpec } from '../scenario/model.ts';
 import type { RunningServer, StartedServer, StartOptions } from '../servers/index.ts';
 import type { ServerSample } from '../store/index.ts';

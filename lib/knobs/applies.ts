@@ -4,7 +4,7 @@ import type { LoadProfile } from '../scenario/model.ts';
 import type { Build, Listen } from '../servers/index.ts';
 import { atLeast } from '../setup/version.ts';
 import type { Candidate } from './catalogue.ts';
-import type { Facts, Layable } from './lay.ts';
+import type { Facts, Layable } from '../servers/own/lay.ts';
 
 /** What a knob would meet. */
 export interface Surroundings {

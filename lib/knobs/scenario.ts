@@ -1,6 +1,6 @@
 // The scenarios that knobs come to: each knob against the config as it is, beside which it is alive.
 import { UserError } from '../errors.ts';
-import type { Cores } from '../runner/cores.ts';
+import type { Cores } from '../machine/cores.ts';
 import { groupOf } from '../runner/groups.ts';
 import { makePlan, type PlanOptions } from '../runner/plan.ts';
 import type { PlanDraft } from '../runner/planned.ts';

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { diffLines } from '../report/html/line-diff.ts';
-import { edited, editSentence, type Edit } from './edits.ts';
+import { edited, editSentence, type Edit } from '../servers/own/edits.ts';
 
 /** Throws UserError (exit code 2) where a new file cannot be written there. */
 export function requireNew(file: string, config: string): void {

@@ -2,8 +2,8 @@
 import { limitOf, usableCores } from '../analysis/limit.ts';
 import { networkReason } from '../analysis/network.ts';
 import { enumeration, percentRange } from '../format.ts';
-import { sharesCores } from '../runner/cores.ts';
-import { formatCpuList } from '../runner/cpu-list.ts';
+import { sharesCores } from '../machine/cores.ts';
+import { formatCpuList } from '../machine/cpu-list.ts';
 import type { Environment, Result, VariantResult } from '../result/result.ts';
 
 /** "core 1", "cores 4-7". */

@@ -6,7 +6,7 @@ import { whyNothing } from '../analysis/failures.ts';
 import { rateCause, rateOf, type Rate } from '../analysis/rate.ts';
 import { comparable, delayMark, notFinalMark } from '../analysis/verdict.ts';
 import { change, duration, enumeration, percent, perSecond, protocolNames, scaledBytesPerSecond, scaledTime, times, tolerance, whole } from '../format.ts';
-import { sharesCores } from '../runner/cores.ts';
+import { sharesCores } from '../machine/cores.ts';
 import type { Comparison, GeneratorHostFacts, Integrity, Result, ServerHostFacts, Share, VariantResult } from '../result/result.ts';
 import type { Load } from '../scenario/load.ts';
 import type { LoadProfile } from '../scenario/model.ts';

@@ -9,7 +9,7 @@ import type { Load } from '../scenario/load.ts';
 import { shownHeaders } from '../scenario/load/secrets.ts';
 import type { NetworkSpec, Page, ServerSpec, Variant } from '../scenario/model.ts';
 import { workersFor } from '../servers/index.ts';
-import { generatorCores, sharesCores } from './cores.ts';
+import { generatorCores, sharesCores } from '../machine/cores.ts';
 import { pageFacts } from './page-files.ts';
 import type { Plan } from './planned.ts';
 import type { KernelSetting } from '../result/network.ts';

@@ -7,7 +7,7 @@ import type { K6Ended, SentFile } from '../hosts/messages.ts';
 import type { PhaseOutcome } from '../k6/load-plan.ts';
 import { dividedPlan, instanceArguments, mergeInstances, type InstanceEnd } from './instances.ts';
 import { forKeeps, k6Arguments, outcomesOf, ownVariables, recordFileIn, type K6Options, type RunningK6 } from './k6.ts';
-import { machineClock } from './clock.ts';
+import { machineClock } from '../machine/clock.ts';
 
 /** From now until all of them begin: k6 takes about a second to start, and more on a host that is busy. */
 const leadMs = 3000;

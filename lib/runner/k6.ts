@@ -8,7 +8,7 @@ import { loadPlanVariable, type LoadPlan, type PhaseOutcome, type SideOptions } 
 import { shownHeaders } from '../scenario/load/secrets.ts';
 import { startChild, type ChildExit } from '../process.ts';
 import { causeLine, lastLines } from '../log-file.ts';
-import type { Interrupt } from './interrupt.ts';
+import type { Interrupt } from '../interrupt.ts';
 import { readPhases } from './record.ts';
 import { isFull } from './results-folder.ts';
 

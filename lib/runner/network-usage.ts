@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LinkCounts, LinkReport } from '../network/link-messages.ts';
 import type { Network } from '../network/network.ts';
-import { machineClock } from './clock.ts';
+import { machineClock } from '../machine/clock.ts';
 import type { LinkTraffic, NetworkUse } from '../result/network.ts';
 import { valueAt, type UsageWindow } from './server-usage.ts';
 

@@ -12,7 +12,7 @@ import { isAtRate, type Load } from '../scenario/load.ts';
 import type { Arrivals, Page, Scenario, ServerName, ServerSpec, Variant, Within } from '../scenario/model.ts';
 import { serverNameOf } from '../scenario/url.ts';
 import { fileLimitFor, hardFilesLimit, requireFiles } from '../servers/files-limit.ts';
-import { generatorCores, sharesCores, type Cores } from './cores.ts';
+import { generatorCores, sharesCores, type Cores } from '../machine/cores.ts';
 import { estimatedSeconds, expectedSeconds, secondsPerRound } from './estimate.ts';
 import { groupOf, groupsOf, isInTurns, otherFiles, type GroupLimits } from './groups.ts';
 import { pageFacts, pageFileOf } from './page-files.ts';

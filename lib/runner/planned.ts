@@ -3,7 +3,7 @@ import type { Metric } from '../result/result.ts';
 import type { RunnableVariant } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
 import type { Scenario, Variant, Within } from '../scenario/model.ts';
-import type { Cores } from './cores.ts';
+import type { Cores } from '../machine/cores.ts';
 
 /** A variant that is run, and its load as fitted to this machine. */
 export interface PlannedVariant {

@@ -1,10 +1,11 @@
 // results/<run>/: made before the run, written after every round.
 import { randomBytes } from 'node:crypto';
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { freeBytes, requireSpace } from '../disk-space.ts';
 import { UserError } from '../errors.ts';
 import { makeFolder } from '../make-folder.ts';
+import { checkWhole } from '../write-whole.ts';
 
 /**
  * Makes sure that a run's files will fit into `out`, which is made when it is not there. Leaves nothing else behind.
@@ -31,31 +32,6 @@ export async function createRunFolder(out: string, run: string): Promise<{ run: 
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw folderError(out, error);
     }
-  }
-}
-
-/**
- * Writes a file whole or not at all: under another name first, then renamed.
- * @param mode as of chmod; absent: as the umask has it
- */
-export async function writeWhole(file: string, text: string, mode = 0o666): Promise<void> {
-  await written(file, text, mode, (unfinished) => rename(unfinished, file));
-}
-
-/** Makes sure that writeWhole could write it, and leaves everything as it was. Throws what the file system says. */
-export async function checkWhole(file: string): Promise<void> {
-  await written(file, 'probe', 0o600, rm);
-}
-
-async function written(file: string, text: string, mode: number, then: (unfinished: string) => Promise<void>): Promise<void> {
-  const unfinished = `${file}.unfinished`;
-  try {
-    await rm(unfinished, { force: true });
-    await writeFile(unfinished, text, { mode, flag: 'wx' });
-    await then(unfinished);
-  } catch (error) {
-    await rm(unfinished, { force: true }).catch(() => {});
-    throw error;
   }
 }
 

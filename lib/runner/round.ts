@@ -14,10 +14,10 @@ import { configOf, isConfigured, isOwn, networkOf, pageOf, programOf } from '../
 import type { ServerName, Within } from '../scenario/model.ts';
 import { answerOfAll, endWithUs, isStarted, startServer, stoppedIn, watchUpstreams, whyNotStoppable, workersFor, type Answer, type RunningServer } from '../servers/index.ts';
 import { checkRound, serverSamplePoints, type RoundIntegrity, type Store } from '../store/index.ts';
-import { machineClock } from './clock.ts';
-import { sharesCores } from './cores.ts';
+import { machineClock } from '../machine/clock.ts';
+import { sharesCores } from '../machine/cores.ts';
 import { RoundFailure } from './disturbance.ts';
-import type { Interrupt } from './interrupt.ts';
+import type { Interrupt } from '../interrupt.ts';
 import { windowBounds } from './estimate.ts';
 import type { Group, Plan, PlannedVariant } from './planned.ts';
 import { LoadFailure, recordFileIn, runK6, startK6, type RunningK6 } from './k6.ts';
@@ -29,10 +29,10 @@ import { expectedOf, loadPlanFor, setupToTry } from './plan.ts';
 import { RecordTail, watchConsole } from './record.ts';
 import type { LoadResult, Phase, SearchStep, VariantResult } from '../result/result.ts';
 import { foundIn, searchStarts, stepsIn, type FoundInRound, type SearchRound } from './search.ts';
-import { alarmsIn, type LogAlarms } from './server-log.ts';
+import { alarmsIn, type LogAlarms } from '../servers/server-log.ts';
 import { sampleUsage, sparse, usageBetween, withServer, type UsageSample, type UsageSampler } from './server-usage.ts';
 import { bodiesDiffer, isRestless, requireSound, windowOf, withCrash } from './sound.ts';
-import { watchThrottling } from './throttling.ts';
+import { watchThrottling } from '../machine/throttling.ts';
 
 /** What every round of a run has in common. */
 export interface RunContext {

@@ -8,11 +8,11 @@ import { buildResult, type KeptRound, type Known } from './build-result.ts';
 import { Disturbance, RoundFailure } from './disturbance.ts';
 import { roundsToLook, secondsPerGroup, secondsPerRound } from './estimate.ts';
 import { apart, portsTaken, ratesThatDrain, withDrains } from './groups.ts';
-import { Interrupted } from './interrupt.ts';
+import { Interrupted } from '../interrupt.ts';
 import { orderOfRound } from './order.ts';
 import type { Comparison, Environment, Result, SearchStep } from '../result/result.ts';
 import { resultJson } from '../result/json.ts';
-import { writeWhole } from './results-folder.ts';
+import { writeWhole } from '../write-whole.ts';
 import { runGroup, tryServers, type Attempt, type RunContext, type Tried, type VariantRound } from './round.ts';
 import { countAgain, storeResult } from './store-result.ts';
 

@@ -9,7 +9,7 @@ import type { PhaseOutcome } from '../k6/load-plan.ts';
 import { LimitSearch } from '../k6/limit-search.ts';
 import { lowestRate, type SearchStart } from '../k6/rate-search.ts';
 import type { Within } from '../scenario/model.ts';
-import { generatorCores, type Cores } from './cores.ts';
+import { generatorCores, type Cores } from '../machine/cores.ts';
 import { Disturbance } from './disturbance.ts';
 import { randomNumbers } from './order.ts';
 import type { PlannedVariant } from './planned.ts';

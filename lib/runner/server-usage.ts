@@ -2,9 +2,9 @@
 import { extent } from '../analysis/statistics.ts';
 import type { StartedServer } from '../servers/index.ts';
 import type { ServerSample } from '../store/index.ts';
-import { machineClock, type Clock } from './clock.ts';
+import { machineClock, type Clock } from '../machine/clock.ts';
 import type { MachineReading } from './machine-usage.ts';
-import type { Throttling } from './throttling.ts';
+import type { Throttling } from '../machine/throttling.ts';
 
 const intervalMs = 100;
 

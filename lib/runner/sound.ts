@@ -7,7 +7,7 @@ import type { Answer, RunningServer } from '../servers/index.ts';
 import { clockStepIn, Disturbance, gapIn, otherBodiesIn, RoundFailure, standstillIn, throttlingIn } from './disturbance.ts';
 import type { PlannedVariant } from './planned.ts';
 import type { LoadResult, Phase } from '../result/result.ts';
-import type { LogAlarms } from './server-log.ts';
+import type { LogAlarms } from '../servers/server-log.ts';
 import type { UsageSample, UsageWindow } from './server-usage.ts';
 
 /** What was sampled beside a load. `link`: null on loopback. */

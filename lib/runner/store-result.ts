@@ -8,7 +8,7 @@ import { UserError } from '../errors.ts';
 import { checkAgain, roundPoint, runPoint, tablePoints } from '../store/index.ts';
 import { programOf } from '../scenario/catalogue.ts';
 import type { KeptRound } from './build-result.ts';
-import { generatorCores } from './cores.ts';
+import { generatorCores } from '../machine/cores.ts';
 import type { Plan } from './planned.ts';
 import type { Comparison, Metric, Phase, Result, VariantResult } from '../result/result.ts';
 import type { RunContext } from './round.ts';

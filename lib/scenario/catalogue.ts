@@ -11,7 +11,7 @@ import { isObject } from '../form.ts';
 import { fromCallersFolder, projectRoot } from '../setup/paths.ts';
 import { defineScenario } from './define-scenario.ts';
 import type { Scenario, Variant } from './model.ts';
-import { unknownWord } from './nearest.ts';
+import { unknownWord } from '../nearest.ts';
 import { withOwnFiles } from './own-files.ts';
 import { isRunnable } from './variants.ts';
 

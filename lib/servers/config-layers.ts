@@ -5,9 +5,9 @@ import { fileURLToPath } from 'node:url';
 import { UserError } from '../errors.ts';
 import { readBytes } from '../open-file.ts';
 import type { ServerName } from '../scenario/model.ts';
-import { unknownWord } from '../scenario/nearest.ts';
+import { unknownWord } from '../nearest.ts';
 
-export const shippedConfigs = fileURLToPath(new URL('../../server-configs/', import.meta.url));
+export const shippedConfigs = fileURLToPath(new URL('../../server-configs', import.meta.url));
 
 /** Config text and the name that its lines carry in the composed file. */
 export interface ConfigLayer { origin: string; text: string }

@@ -4,11 +4,11 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { UserError } from '../errors.ts';
-import { unknownWord } from '../scenario/nearest.ts';
+import { unknownWord } from '../nearest.ts';
 import { imagePage } from './image-page.ts';
 import { inFolder, openFolder } from './remove-folder.ts';
 
-const shippedPages = fileURLToPath(new URL('../../server-configs/www/', import.meta.url));
+const shippedPages = fileURLToPath(new URL('../../server-configs/www', import.meta.url));
 
 /** Made when it is copied: half a megabyte that a few lines say. */
 const generated = 'images';

@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { cpusOf, readProcessors } from '../../lib/runner/processors.ts';
+import { cpusOf, readProcessors } from '../../lib/machine/processors.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { makeHome, newOut, readResult, startScenario, type Home } from '../scenario-run.ts';
 

@@ -11,7 +11,7 @@ import { startGrafana, type RunningGrafana } from '../../lib/grafana/start.ts';
 import type { Result } from '../../lib/result/result.ts';
 import { thisMachine } from '../../lib/setup/machine.ts';
 import { bakeoffFolder } from '../../lib/setup/paths.ts';
-import { cpusOf, readProcessors } from '../../lib/runner/processors.ts';
+import { cpusOf, readProcessors } from '../../lib/machine/processors.ts';
 import { findChromium, startChromium } from '../browser.ts';
 import { DashboardDatabase } from '../dashboard-database.ts';
 import { expectedPanels, heightOf, openRows, problemsOn } from '../dashboard-page.ts';

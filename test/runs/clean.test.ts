@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { lockFile } from '../../lib/lock-file.ts';
-import { oneRunAtATime } from '../../lib/runner/one-run.ts';
+import { oneRunAtATime } from '../../lib/machine/one-run.ts';
 import { startCommand } from '../scenario-run.ts';
 
 let folder = '';

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
-import { cpusOf, readProcessors } from '../../lib/runner/processors.ts';
+import { cpusOf, readProcessors } from '../../lib/machine/processors.ts';
 import { freePort } from '../../lib/servers/ports.ts';
 import { isRunning } from '../fixtures/processes.ts';
 import { makeHome, newOut, readResult, startCommand, type Home } from '../scenario-run.ts';

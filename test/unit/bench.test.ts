@@ -9,7 +9,7 @@ import { expectedSeconds, requireSameTls } from '../../bench/measure.ts';
 import { readAb, readH2load, readK6, readWrk } from '../../bench/printed.ts';
 import { compareRounds, cpuMicrosPer, judge, tableLines, type Measured, type Row } from '../../bench/ratios.ts';
 import { instanceArguments } from '../../lib/runner/instances.ts';
-import { cpusOf, readProcessors } from '../../lib/runner/processors.ts';
+import { cpusOf, readProcessors } from '../../lib/machine/processors.ts';
 
 const wrkOutput = `Running 4s test @ http://127.0.0.1:18999/
   1 threads and 100 connections

@@ -3,9 +3,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { coreNotes, coresOfTwo, defaultCores, divideCores, generatorCores, sharesCores } from '../../lib/runner/cores.ts';
-import { formatCpuList, parseCpuList } from '../../lib/runner/cpu-list.ts';
-import { cpusOf, readProcessors, type Processors } from '../../lib/runner/processors.ts';
+import { coreNotes, coresOfTwo, defaultCores, divideCores, generatorCores, sharesCores } from '../../lib/machine/cores.ts';
+import { formatCpuList, parseCpuList } from '../../lib/machine/cpu-list.ts';
+import { cpusOf, readProcessors, type Processors } from '../../lib/machine/processors.ts';
 
 /** CPUs that are a core each. */
 const plain = (cpus: readonly number[], quota = Infinity): Processors => ({ cores: cpus.map((cpu) => ({ cpus: [cpu], node: 0, capacity: 0 })), quota });

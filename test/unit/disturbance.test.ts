@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { Clock } from '../../lib/runner/clock.ts';
+import type { Clock } from '../../lib/machine/clock.ts';
 import { clockStepIn, gapIn, otherBodiesIn, standstillIn, throttlingIn, toleratedBoundGapsMs } from '../../lib/runner/disturbance.ts';
 import type { Phase } from '../../lib/result/result.ts';
 import { sampleUsage, sparse, usageBetween, type UsageReaders, type UsageSampler, type UsageWindow } from '../../lib/runner/server-usage.ts';

@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { openNetwork, type Network } from '../../lib/network/network.ts';
 import { requireNetworks } from '../../lib/network/permission.ts';
 import { readSettings, settingsOf } from '../../lib/network/settings.ts';
-import { Interrupted } from '../../lib/runner/interrupt.ts';
+import { Interrupted } from '../../lib/interrupt.ts';
 import type { NetworkSpec } from '../../lib/scenario/model.ts';
 import { script, testMachine } from '../fixtures/machine.ts';
 import { isRunning } from '../fixtures/processes.ts';

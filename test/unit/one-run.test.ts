@@ -6,7 +6,7 @@ import { createConnection, createServer } from 'node:net';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { oneRunAtATime } from '../../lib/runner/one-run.ts';
+import { oneRunAtATime } from '../../lib/machine/one-run.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { start, type Started } from '../fixtures/node-process.ts';
 

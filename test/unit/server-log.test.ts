@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { alarmsIn, type LogAlarms } from '../../lib/runner/server-log.ts';
+import { alarmsIn, type LogAlarms } from '../../lib/servers/server-log.ts';
 import type { ServerName } from '../../lib/scenario/model.ts';
 
 function logOf(text: string): string {

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
-import { limitedGroups, watchThrottling } from '../../lib/runner/throttling.ts';
+import { limitedGroups, watchThrottling } from '../../lib/machine/throttling.ts';
 
 let root = '';
 beforeEach(() => {

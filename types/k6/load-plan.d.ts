@@ -1,5 +1,5 @@
 // Made of lib/k6/load-plan.ts by `npm run types`.
-import type { LoadResult, Phase } from '../runner/result.ts';
+import type { LoadResult, Phase } from '../result/result.ts';
 import type { Within } from '../scenario/model.ts';
 import type { SearchStart } from './rate-search.ts';
 /**

@@ -1,6 +1,6 @@
 // Pages in HTML: of one run, beside its other files, and of several.
 import { join } from 'node:path';
-import { writeWhole } from '../../runner/results-folder.ts';
+import { writeWhole } from '../../write-whole.ts';
 import type { Result } from '../../result/result.ts';
 import { hasOwnConfigs } from './configs.ts';
 import { readRunFiles } from './read-files.ts';

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { UserError } from '../../errors.ts';
 import type { LoadProfile } from '../model.ts';
-import { nearest } from '../nearest.ts';
+import { nearest } from '../../nearest.ts';
 import { shownWords, type FlagOptions } from './secrets.ts';
 import { shellPipeline, type Pipeline, type ShellWord } from './shell-words.ts';
 

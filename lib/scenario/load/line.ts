@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import type { LoadProfile } from '../model.ts';
-import { nearest } from '../nearest.ts';
+import { nearest } from '../../nearest.ts';
 import { problemOfLoadForm } from '../schema.ts';
 import { linesOf, linesOfFile, pageListOf, readPageList, type ListLine, type PageList, type PageWeights } from '../page-list.ts';
 import { urlParts, type UrlParts } from '../url.ts';

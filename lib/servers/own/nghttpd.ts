@@ -2,7 +2,7 @@
 import { access } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
-import { laidOrigin } from '../../knobs/edits.ts';
+import { laidOrigin } from './edits.ts';
 import type { LaidLines } from '../../scenario/model.ts';
 import { composeFlags, printFlags, wordOf, type Flag } from '../nghttpd-flags.ts';
 import type { AdoptPlace, AdoptedConfig } from '../server.ts';

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import type { RunAs } from '../../process.ts';
 import { bareWord, findDirectives, logArgs, printConfig, quoted, tempModules, type Directive } from '../nginx-config.ts';
-import { layNginx } from '../../knobs/lay-nginx.ts';
+import { layNginx } from './lay-nginx.ts';
 import { serviceUser } from '../rights.ts';
 import type { AdoptPlace, AdoptedConfig, Build, UpstreamAddress } from '../server.ts';
 import { allowCode } from './code.ts';

@@ -1,7 +1,7 @@
 // Versions of the tools, as they say themselves.
 import { UserError } from '../errors.ts';
 import type { ServerName } from '../scenario/model.ts';
-import { serverVersion } from '../servers/index.ts';
+import { serverVersion } from './index.ts';
 import { lastLine, run } from '../setup/run.ts';
 
 type Tool = 'k6' | ServerName;

@@ -1,9 +1,9 @@
 // Lays a knob's lines over a person's h2o config.
 import { readFileSync } from 'node:fs';
-import { UserError } from '../errors.ts';
-import type { LaidLines } from '../scenario/model.ts';
-import type { MapTree, Pair, Tree } from '../servers/own/yaml-tree.ts';
-import { parseYaml } from '../servers/yaml-source.ts';
+import { UserError } from '../../errors.ts';
+import type { LaidLines } from '../../scenario/model.ts';
+import type { MapTree, Pair, Tree } from './yaml-tree.ts';
+import { parseYaml } from '../yaml-source.ts';
 import { laidOrigin, spanOfLine, type Edit } from './edits.ts';
 
 /** Returns the config with the keys. Throws UserError for a context that there is not. */

@@ -1,9 +1,9 @@
 // Lays a knob's lines over a person's nginx config, so that they hold for the page that is loaded.
 import { readFileSync } from 'node:fs';
-import { UserError } from '../errors.ts';
-import type { LaidLines } from '../scenario/model.ts';
-import { bareWord, findDirectives, parseConfig, type Directive } from '../servers/nginx-config.ts';
-import { isQuic, listensOf, parseAddress, placeOf } from '../servers/own/nginx-listens.ts';
+import { UserError } from '../../errors.ts';
+import type { LaidLines } from '../../scenario/model.ts';
+import { bareWord, findDirectives, parseConfig, type Directive } from '../nginx-config.ts';
+import { isQuic, listensOf, parseAddress, placeOf } from './nginx-listens.ts';
 import { endOfLine, laidOrigin, type Edit } from './edits.ts';
 
 /** Where the page is served: the port as the config has it, and the path that is asked for. `cores`: what `auto` comes to. */

@@ -1,13 +1,13 @@
 // What knobs come to on a person's own config, whichever server's it is.
-import { UserError } from '../errors.ts';
-import type { LaidLines } from '../scenario/model.ts';
-import { h2oWorkers } from '../servers/own/h2o.ts';
-import type { OwnConfig } from '../servers/own/listens.ts';
-import { parseNghttpd, nghttpdWorkers } from '../servers/own/nghttpd.ts';
-import { readNginxConfig } from '../servers/own/nginx-includes.ts';
-import { nginxWorkers } from '../servers/own/nginx-listens.ts';
-import { readText } from '../servers/own/read-text.ts';
-import { readYaml } from '../servers/own/yaml-tree.ts';
+import { UserError } from '../../errors.ts';
+import type { LaidLines } from '../../scenario/model.ts';
+import { h2oWorkers } from './h2o.ts';
+import type { OwnConfig } from './listens.ts';
+import { parseNghttpd, nghttpdWorkers } from './nghttpd.ts';
+import { readNginxConfig } from './nginx-includes.ts';
+import { nginxWorkers } from './nginx-listens.ts';
+import { readText } from './read-text.ts';
+import { readYaml } from './yaml-tree.ts';
 import { laidOrigin, spanOfLine, type Edit } from './edits.ts';
 import { h2oEdits, h2oFacts, layH2o } from './lay-h2o.ts';
 import { layNginx, nginxEdits, nginxFacts, type PageAt } from './lay-nginx.ts';

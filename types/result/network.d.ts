@@ -1,4 +1,4 @@
-// Made of lib/runner/network-result.ts by `npm run types`.
+// Made of lib/result/network.ts by `npm run types`.
 import type { NetworkSpec } from '../scenario/model.ts';
 /** TCP segments by what they carry: `data` with a payload and no FIN, `dataFin` with both, `fin` without a payload, `ack` with neither. */
 export type PacketKind = 'syn' | 'synAck' | 'ack' | 'data' | 'dataFin' | 'fin' | 'reset' | 'other';

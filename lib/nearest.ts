@@ -1,5 +1,5 @@
 import { distance } from 'fastest-levenshtein';
-import { UserError } from '../errors.ts';
+import { UserError } from './errors.ts';
 
 /** The error for a word that is not one of `choices` (at least one): names the word and offers what is right. Exit code 2. */
 export function unknownWord(kind: string, word: string, choices: readonly string[]): UserError {

@@ -1,6 +1,6 @@
-// Made of lib/runner/result.ts by `npm run types`.
+// Made of lib/result/result.ts by `npm run types`.
 import type { LoadProfile, Published, Within } from '../scenario/model.ts';
-import type { KernelSetting, NetworkResult, NetworkUse } from './network-result.ts';
+import type { KernelSetting, NetworkResult, NetworkUse } from './network.ts';
 export interface Distribution {
     min: number;
     mean: number;
