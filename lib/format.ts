@@ -1,5 +1,4 @@
 // Figures as a person reads them. Where a column has one unit, that stands in its heading; `scaled…` write it themselves.
-import type { LoadProfile } from './scenario/model.ts';
 
 /** 60411.8 is "60,412". */
 export function whole(value: number): string {
@@ -123,13 +122,4 @@ export function duration(seconds: number): string {
   const minutes = Math.floor(rounded / 60);
   const rest = rounded % 60;
   return [minutes > 0 ? `${minutes} min` : '', rest > 0 ? `${rest} s` : ''].filter((part) => part !== '').join(' ');
-}
-
-const namesOfProtocols: Readonly<Record<LoadProfile['protocol'], string>> = {
-  'http/1.0': 'HTTP/1.0', 'http/1.1': 'HTTP/1.1', h2: 'HTTP/2 over TLS', h2c: 'HTTP/2 without TLS',
-};
-
-/** Writes out the protocols that a text names: "http/1.1 and h2" is "HTTP/1.1 and HTTP/2 over TLS". */
-export function protocolNames(text: string): string {
-  return text.replaceAll(/http\/1\.[01]|h2c?/g, (name) => namesOfProtocols[name as LoadProfile['protocol']]);
 }

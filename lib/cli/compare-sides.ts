@@ -1,7 +1,8 @@
 // What of each side is compared: which of its addresses, over which protocol, under which load.
 import { UserError } from '../errors.ts';
 import { isHttp2 } from '../analysis/loads.ts';
-import { enumeration, protocolNames, whole } from '../format.ts';
+import { enumeration, whole } from '../format.ts';
+import { protocolNames } from '../scenario/protocols.ts';
 import { loadOfLine, type LoadLine } from '../scenario/load.ts';
 import type { LoadProfile, Page } from '../scenario/model.ts';
 import type { PageList, PageWeights } from '../scenario/page-list.ts';
