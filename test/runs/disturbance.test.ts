@@ -177,9 +177,9 @@ describe.runIf(groups !== undefined && process.getuid?.() === 0)('in a control g
     const run = startCommand(['scenario', ...args(out, 1, '0.5s')], home.env, ['sh', '-c', `echo $$ > ${group}/cgroup.procs && exec "$@"`, 'sh']);
     // A quota that is there at the start is told before anything runs.
     await vi.waitFor(() => expect(existsSync(join(runFolder(out), 'round-1'))).toBe(true), { timeout: 60_000, interval: 10 });
-    setQuota(50_000);
+    setQuota(30_000);
     expect(await run.ended, run.stderr()).toBe(1);
-    expect(run.stderr()).toMatch(/round 1 was disturbed or failed each of 5 times, the last time: kept: .*(?:a CPU quota held the run back \d+ times?, for .*cpu\.(?:max|cfs_quota_us): 0\.5 cores\): take the quota away|nothing was sampled)/);
+    expect(run.stderr()).toMatch(/round 1 was disturbed or failed each of 5 times, the last time: kept: .*(?:a CPU quota held the run back \d+ times?, for .*cpu\.(?:max|cfs_quota_us): 0\.3 cores\): take the quota away|nothing was sampled)/);
     expect(readResult(out).warnings.join('\n')).toContain('a CPU quota held the run back');
   });
 });

@@ -127,9 +127,9 @@ func TestOpenModelCountsWhatItCouldNotSend(t *testing.T) {
 		for _, threads := range []int{1, 2} {
 			s := x.serve(t, func(asked) answer { return answer{ending: stalling} })
 			o := x.options(s.url)
-			o.Rate, o.Duration, o.Connections, o.Threads = 200, 150*time.Millisecond, 2, threads
+			o.Rate, o.Duration, o.Connections, o.Threads = 75, 400*time.Millisecond, 2, threads
 			r := load(t, context.Background(), o)
-			// Due at 0, 5, 10 … 145 ms.
+			// Due at 0, 13.3, 26.7 … 386.7 ms.
 			if r.Requests+r.InFlight+r.Unsent != 30 || r.InFlight != int64(2*x.streams) || r.ErrorTotal() != 0 {
 				t.Errorf("%d threads: requests %d, in flight %d, unsent %d, errors %v: %s", threads, r.Requests, r.InFlight, r.Unsent, r.Errors, r.ErrorExample)
 			}
