@@ -3,7 +3,6 @@ module bakeoff.invalid/xk6-loadgen
 go 1.26
 
 require (
-	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/grafana/sobek v0.0.0-20260727154728-7781506a890f
 	go.k6.io/k6/v2 v2.2.0
 	golang.org/x/crypto v0.54.0

@@ -5,7 +5,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
+	"bakeoff.invalid/xk6-loadgen/internal/histogram"
 )
 
 // ErrorKind says at which step an attempt ended without a response.
@@ -120,10 +120,10 @@ func (c *Counts) ResponseTotal() int64 { return c.Requests - c.ErrorTotal() }
 // longest is the greatest duration a histogram takes; longer ones are recorded as this.
 const longest = int64(time.Hour)
 
-// recorder collects durations in nanoseconds. Percentiles come from an HdrHistogram of 3 digits; min, max, mean and
+// recorder collects durations in nanoseconds. Percentiles come from a histogram of 3 digits; min, max, mean and
 // standard deviation from running sums, so they are exact.
 type recorder struct {
-	histogram *hdrhistogram.Histogram
+	histogram *histogram.Histogram
 	count     int64
 	min, max  int64
 	// sum and squares are of the deviation from the first value: with all values near it, no digits are lost.
@@ -132,7 +132,7 @@ type recorder struct {
 }
 
 func newRecorder() *recorder {
-	return &recorder{histogram: hdrhistogram.New(1, longest, 3)}
+	return &recorder{histogram: histogram.New(longest, 3)}
 }
 
 func (r *recorder) record(nanoseconds int64) { r.recordMany(nanoseconds, 1) }
@@ -151,7 +151,7 @@ func (r *recorder) recordMany(nanoseconds, count int64) {
 	d, n := float64(v-r.first), float64(count)
 	r.sum += n * d
 	r.squares += n * d * d
-	r.histogram.RecordValues(v, count) //nolint:errcheck // v is within the histogram's range
+	r.histogram.Record(v, count)
 }
 
 func (r *recorder) reset() {
@@ -219,13 +219,10 @@ func (r *recorder) distribution() LatencyDistribution {
 	}
 	mean, sd := r.moments()
 	within := int64(0)
-	for _, bar := range r.histogram.Distribution() {
-		if bar.Count == 0 {
-			continue
-		}
-		d.Histogram = append(d.Histogram, Bar{float64(bar.To) / nanosecondsPerMillisecond, bar.Count})
-		if float64(bar.To) >= mean-sd && float64(bar.From) <= mean+sd {
-			within += bar.Count
+	for class := range r.histogram.All {
+		d.Histogram = append(d.Histogram, Bar{float64(class.To) / nanosecondsPerMillisecond, class.Count})
+		if float64(class.To) >= mean-sd && float64(class.From) <= mean+sd {
+			within += class.Count
 		}
 	}
 	d.WithinSD = float64(within) / float64(r.count)
@@ -239,16 +236,16 @@ func (r *recorder) withoutWithinSD() LatencyDistribution {
 		return LatencyDistribution{}
 	}
 	mean, sd := r.moments()
-	at := r.histogram.ValueAtPercentiles([]float64{50, 75, 90, 95, 99, 99.9})
-	percentile := func(p float64) float64 {
-		return float64(min(max(at[p], r.min), r.max)) / nanosecondsPerMillisecond
+	at := r.histogram.Percentiles(50, 75, 90, 95, 99, 99.9)
+	percentile := func(i int) float64 {
+		return float64(min(max(at[i], r.min), r.max)) / nanosecondsPerMillisecond
 	}
 	return LatencyDistribution{
 		Distribution: Distribution{
 			Min: float64(r.min) / nanosecondsPerMillisecond, Mean: mean / nanosecondsPerMillisecond,
 			SD: sd / nanosecondsPerMillisecond, Max: float64(r.max) / nanosecondsPerMillisecond,
 		},
-		P50: percentile(50), P75: percentile(75), P90: percentile(90), P95: percentile(95), P99: percentile(99), P999: percentile(99.9),
+		P50: percentile(0), P75: percentile(1), P90: percentile(2), P95: percentile(3), P99: percentile(4), P999: percentile(5),
 	}
 }
 
@@ -330,15 +327,12 @@ func (r *recorder) buckets() (buckets []Bucket) {
 		}
 		count = 0
 	}
-	for _, bar := range r.histogram.Distribution() {
-		if bar.Count == 0 {
-			continue
-		}
-		for bar.From > bucketEnds[next] {
+	for class := range r.histogram.All {
+		for class.From > bucketEnds[next] {
 			flush()
 			next++
 		}
-		count += bar.Count
+		count += class.Count
 	}
 	flush()
 	return buckets

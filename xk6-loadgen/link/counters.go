@@ -3,7 +3,7 @@ package link
 import (
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
+	"bakeoff.invalid/xk6-loadgen/internal/histogram"
 )
 
 // longestLateness is the greatest that the histogram takes; what is later counts as this in it.
@@ -16,13 +16,13 @@ type counters struct {
 	delivered, dropped, lost int64
 	// refused are packets that were delivered to a device that did not take them, and does not count them itself.
 	refused  int64
-	lateness *hdrhistogram.Histogram
+	lateness *histogram.Histogram
 	latest   int64
 }
 
 func newCounters() *counters {
 	// Two digits: within 1 %.
-	return &counters{lateness: hdrhistogram.New(1, longestLateness, 2)}
+	return &counters{lateness: histogram.New(longestLateness, 2)}
 }
 
 // came counts a packet that came to the link.
@@ -36,18 +36,19 @@ func (c *counters) came(packet []byte) {
 func (c *counters) left(late int64) {
 	c.delivered++
 	c.latest = max(c.latest, late)
-	c.lateness.RecordValue(min(max(late, 0), longestLateness)) //nolint:errcheck // it is within the histogram's range
+	c.lateness.Record(min(max(late, 0), longestLateness), 1)
 }
 
 func (c *counters) traffic() Traffic {
 	milliseconds := func(nanoseconds int64) float64 { return float64(nanoseconds) / 1e6 }
+	percentiles := c.lateness.Percentiles(50, 99)
 	return Traffic{
 		Packets: c.packets, Kinds: namedKinds(c.kinds), Bytes: c.bytes,
 		Delivered: c.delivered, Dropped: c.dropped, Lost: c.lost,
 		LatenessMs: Lateness{
 			// The histogram gives the upper end of a value's class, which may be above the greatest value.
-			P50: milliseconds(min(c.lateness.ValueAtQuantile(50), c.latest)),
-			P99: milliseconds(min(c.lateness.ValueAtQuantile(99), c.latest)),
+			P50: milliseconds(min(percentiles[0], c.latest)),
+			P99: milliseconds(min(percentiles[1], c.latest)),
 			Max: milliseconds(c.latest),
 		},
 	}

@@ -1,0 +1,106 @@
+// Package histogram counts durations in classes that are a share of them wide, so that any percentile is known to as many
+// digits: the layout of HdrHistogram (Gil Tene), where each power of two has as many classes.
+package histogram
+
+import "math/bits"
+
+// Histogram counts values from 0 on. Only the classes between the lowest and the highest one that have a count are ever
+// walked over: durations of a load lie close together, and most classes stay empty.
+type Histogram struct {
+	// half is half of the classes that the values up to twice as many have, one each: 2^halfBits.
+	half     int64
+	halfBits int
+	counts   []int64
+	total    int64
+	// lowest and highest are the classes that have a count; highest < lowest where none has.
+	lowest, highest int
+}
+
+// New makes one for values up to longest, in classes of which none is wider than 1/10^digits of its values.
+func New(longest int64, digits int) *Histogram {
+	distinct := int64(2)
+	for range digits {
+		distinct *= 10
+	}
+	halfBits := bits.Len64(uint64(distinct-1)) - 1
+	h := &Histogram{half: 1 << halfBits, halfBits: halfBits}
+	h.counts = make([]int64, h.class(longest)+1)
+	h.forget()
+	return h
+}
+
+func (h *Histogram) forget() {
+	h.total, h.lowest, h.highest = 0, len(h.counts), -1
+}
+
+// class is the place of a value's class. Values below 2·half have a class each, those below 4·half one for two, and so on.
+func (h *Histogram) class(v int64) int {
+	shift := max(0, bits.Len64(uint64(v))-h.halfBits-1)
+	return shift<<h.halfBits + int(v>>shift)
+}
+
+// ends are the least and the greatest value of a class.
+func (h *Histogram) ends(class int) (from, to int64) {
+	shift := max(0, class>>h.halfBits-1)
+	from = int64(class-shift<<h.halfBits) << shift
+	return from, from + 1<<shift - 1
+}
+
+// Record counts a value so many times; it has to be from 0 to the longest.
+func (h *Histogram) Record(v, count int64) {
+	i := h.class(v)
+	h.counts[i] += count
+	h.total += count
+	h.lowest, h.highest = min(h.lowest, i), max(h.highest, i)
+}
+
+// Reset forgets all values.
+func (h *Histogram) Reset() {
+	if h.total > 0 {
+		clear(h.counts[h.lowest : h.highest+1])
+	}
+	h.forget()
+}
+
+// Merge adds what other has counted, which was made alike.
+func (h *Histogram) Merge(other *Histogram) {
+	if other.total == 0 {
+		return
+	}
+	into := h.counts[other.lowest : other.highest+1]
+	for i, count := range other.counts[other.lowest : other.highest+1] {
+		into[i] += count
+	}
+	h.total += other.total
+	h.lowest, h.highest = min(h.lowest, other.lowest), max(h.highest, other.highest)
+}
+
+// Class is one with a count: Count values were from From to To.
+type Class struct{ From, To, Count int64 }
+
+// All are the classes that have a count, ascending.
+func (h *Histogram) All(yield func(Class) bool) {
+	for i := h.lowest; i <= h.highest; i++ {
+		if h.counts[i] == 0 {
+			continue
+		}
+		if from, to := h.ends(i); !yield(Class{from, to, h.counts[i]}) {
+			return
+		}
+	}
+}
+
+// Percentiles are the greatest values of the classes that so many percent of all values do not exceed, of a rank that is rounded
+// and at least the first, as HdrHistogram has them; all 0 of nothing. The percentages have to ascend, from 0 to 100.
+func (h *Histogram) Percentiles(percents ...float64) []int64 {
+	values := make([]int64, len(percents))
+	next, seen := 0, int64(0)
+	for i := h.lowest; i <= h.highest && next < len(percents); i++ {
+		seen += h.counts[i]
+		for next < len(percents) && seen >= max(1, int64(percents[next]/100*float64(h.total)+0.5)) {
+			_, values[next] = h.ends(i)
+			next++
+		}
+	}
+	return values
+}
