@@ -1,6 +1,6 @@
 // What the dashboards share: variables, links to each other, rows, and the list of runs.
 import {
-  DashboardBuilder, DashboardCursorSync, DashboardLinkType, QueryVariableBuilder, RowBuilder, VariableHide, VariableRefresh, VariableSort,
+  DashboardBuilder, DashboardCursorSync, DashboardLinkType, DatasourceVariableBuilder, QueryVariableBuilder, RowBuilder, VariableHide, VariableRefresh, VariableSort,
   type DashboardLink, type Panel,
 } from '@grafana/grafana-foundation-sdk/dashboard';
 import type { Builder } from '@grafana/grafana-foundation-sdk/cog';
@@ -10,9 +10,13 @@ import type { VariableName, Where } from './influxql.ts';
 import { dashboardNames, type DashboardName } from './names.ts';
 import { colours, tablePanel } from './tables.ts';
 
-/** A dashboard without panels, with links to the others that keep the scenario and the run. */
-export function board(name: DashboardName, { description, from, keepsTime = true }: {
+/** Where the figures are: that of dashboards/provisioning, or where it is missing the first InfluxDB that Grafana has. */
+const source = new DatasourceVariableBuilder('datasource').label('Data source').type('influxdb').current({ text: 'bakeoff', value: 'bakeoff-influxdb' });
+
+/** A dashboard without panels, with links to the others that keep the data source, the scenario and the run. */
+export function board(name: DashboardName, { description, from, variables, keepsTime = true }: {
   description: string;
+  variables: readonly QueryVariableBuilder[];
   /** Its time range as it opens. */
   from: string;
   /** Whether the others open at its time range: not where that is one of weeks. */
@@ -26,7 +30,8 @@ export function board(name: DashboardName, { description, from, keepsTime = true
     .editable()
     .timezone('browser')
     .tooltip(DashboardCursorSync.Off)
-    .time({ from, to: 'now' });
+    .time({ from, to: 'now' })
+    .variables([source, ...variables]);
   for (const [other, { uid: to, title: text }] of Object.entries(dashboardNames)) {
     // History is about weeks, the others about a run.
     if (other !== name) builder.link(link(text, `/d/${to}`, keepsTime && other !== 'history'));
@@ -90,7 +95,7 @@ export function openRow(id: number, title: string, y: number): RowBuilder {
 export function runsPanel({ id, y, opens, where, title }: {
   id: number; y: number; opens: DashboardName; where: Where<typeof benchRun>; title: string;
 }): ReturnType<typeof tablePanel<typeof benchRun>> {
-  const url = `/d/${dashboardNames[opens].uid}?var-scenario=\${__data.fields.scenario}&var-run=\${__data.fields.run}`
+  const url = `/d/${dashboardNames[opens].uid}?\${datasource:queryparam}&var-scenario=\${__data.fields.scenario}&var-run=\${__data.fields.run}`
     + '&from=${__data.fields.started.numeric}&to=${__data.fields.ended.numeric}';
   return tablePanel({
     id,

@@ -127,8 +127,7 @@ const variables = [
 
 /** The dashboard as Grafana reads it from a file. */
 export function comparisonDashboard(): Dashboard {
-  return board('comparison', { description: 'An article\'s table, published beside measured, for one run of one scenario.', from: 'now-15m' })
-    .variables(variables)
+  return board('comparison', { description: 'An article\'s table, published beside measured, for one run of one scenario.', variables, from: 'now-15m' })
     .withPanel(articleTable)
     .withPanel(requestBars)
     .withPanel(ratioBars)

@@ -131,8 +131,7 @@ const variables = [
 
 /** The dashboard as Grafana reads it from a file. */
 export function historyDashboard(): Dashboard {
-  return board('history', { description: 'One scenario over its runs and over the servers\' versions.', from: 'now-90d', keepsTime: false })
-    .variables(variables)
+  return board('history', { description: 'One scenario over its runs and over the servers\' versions.', variables, from: 'now-90d', keepsTime: false })
     .withPanel(ratios)
     .withPanel(requests)
     .withPanel(cpu)

@@ -38,8 +38,7 @@ const variables = [
 
 /** The dashboard as Grafana reads it from a file. */
 export function http2Dashboard(): Dashboard {
-  const dashboard = board('http2', { description: 'What h2load and vegeta print of a run over HTTP/2, published beside measured.', from: 'now-15m' })
-    .variables(variables)
+  const dashboard = board('http2', { description: 'What h2load and vegeta print of a run over HTTP/2, published beside measured.', variables, from: 'now-15m' })
     .withPanel(phasesPanel({ id: 1, y: 0 }))
     .withPanel(trafficPanel({ id: 2, y: 6 }))
     .withRow(openRow(20, 'Answers by latency bucket (loads at a constant rate)', 12))

@@ -181,10 +181,9 @@ const variables = [
 
 /** The dashboard as Grafana reads it from a file. */
 export function liveDashboard(): Dashboard {
-  return board('live', { description: 'What a load does while it goes on. At another time range: what it did then.', from: 'now-5m' })
+  return board('live', { description: 'What a load does while it goes on. At another time range: what it did then.', variables, from: 'now-5m' })
     .refresh('1s')
     .timepicker(new TimePickerBuilder().refreshIntervals(['1s', '5s', '10s', '30s', '1m']))
-    .variables(variables)
     .annotation(rounds)
     .withPanel(responsesOverTime)
     .withPanel(ratio)

@@ -4,7 +4,7 @@ import { generatedFiles } from '../../dashboards/build.ts';
 import { dashboardNames, generatedFile, type DashboardName } from '../../dashboards/names.ts';
 import { measurements } from '../../lib/store/schema.ts';
 import metrics from '../../xk6-loadgen/metrics.json' with { type: 'json' };
-import { expressionsOf, generatedFolder, isRow, panelsOf, queriesOf, readDashboard, selectedColumns, targetsOf, type Dashboard, type Panel, type Target } from '../grafana.ts';
+import { expressionsOf, generatedFolder, isRow, panelsOf, queriesOf, queryVariablesOf, readDashboard, selectedColumns, targetsOf, type Dashboard, type Panel, type Target } from '../grafana.ts';
 
 const files = readdirSync(generatedFolder);
 
@@ -173,15 +173,20 @@ describe.each(files)('%s', (file) => {
     expect(dashboard.templating.list.map(({ name }) => name)).toEqual(expect.arrayContaining(['scenario', 'run']));
   });
 
-  it('uses the data source that is provisioned', () => {
+  it('asks the data source that is picked, of whatever name: first the one that is provisioned', () => {
     const provisioned = readFileSync(new URL('../../dashboards/provisioning/datasources/bakeoff.yaml', import.meta.url), 'utf8');
-    const uid = /^ +uid: (\S+)$/m.exec(provisioned)?.[1];
+    const [name, uid] = ['name', 'uid'].map((key) => new RegExp(`^ +(?:- )?${key}: (\\S+)$`, 'm').exec(provisioned.slice(provisioned.indexOf('datasources:')))?.[1]);
+    // What others depend on comes before them.
+    expect(dashboard.templating.list[0]).toMatchObject({ type: 'datasource', name: 'datasource', query: 'influxdb', current: { text: name, value: uid } });
     const used = [
       ...panels.flatMap((panel) => [panel.datasource, ...targetsOf(panel).map((target) => target.datasource)]),
-      ...dashboard.templating.list.map((variable) => variable.datasource),
+      ...queryVariablesOf(dashboard).map((variable) => variable.datasource),
       ...(dashboard.annotations?.list ?? []).map((annotation) => annotation.datasource),
     ];
-    for (const datasource of used) expect(datasource).toEqual({ type: 'influxdb', uid });
+    for (const datasource of used) expect(datasource).toEqual({ type: 'influxdb', uid: '${datasource}' });
+    const clicks = panels.flatMap(({ fieldConfig: { overrides } }) => overrides.flatMap(({ properties }) => properties.filter(({ id }) => id === 'links').flatMap(({ value }) => value as { url: string }[])));
+    expect(clicks).not.toEqual([]);
+    for (const { url } of clicks) expect(url).toMatch(/^\/d\/[\w-]+\?\$\{datasource:queryparam\}&/);
   });
 });
 
