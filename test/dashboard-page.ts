@@ -38,12 +38,16 @@ export async function expectedPanels(database: DashboardDatabase, name: Dashboar
   const marks = (await database.marks(name, result)).map((timeMs) => (timeMs - fromMs) / (toMs - fromMs));
   const all = panelsOf(dashboardOf(name)).map(async (panel): Promise<ExpectedPanel[]> => {
     const values = panel.repeat === undefined ? [''] : await database.choices(name, panel.repeat, result);
-    if (values.length === 0) return [{ panel, title: anyValue(panel.title), answers: [], marks }];
+    if (values.length === 0) return [{ panel, title: anyValue(panel.title), answers: [], marks: [] }];
     return Promise.all(values.map(async (variant) => ({
-      panel, title: withValues(panel.title, pickedOf({ ...result, variant }).variables), answers: await database.panel(name, panel.id, { ...result, variant }), marks,
+      panel, title: withValues(panel.title, pickedOf({ ...result, variant }).variables), answers: await database.panel(name, panel.id, { ...result, variant }), marks: hasMarks(name, panel) ? marks : [],
     })));
   });
   return (await Promise.all(all)).flat();
+}
+
+function hasMarks(name: DashboardName, { id }: Panel): boolean {
+  return (dashboardOf(name).annotations?.list ?? []).some(({ filter }) => filter?.ids.includes(id));
 }
 
 function withValues(title: string, variables: Readonly<Record<string, string>>): string {

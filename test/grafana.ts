@@ -41,7 +41,7 @@ export interface Dashboard {
   links: Link[];
   panels: (Panel | Row)[];
   templating: { list: Variable[] };
-  annotations?: { list?: { name: string; query: string; target?: { query: string }; datasource: Variable['datasource'] }[] };
+  annotations?: { list?: { name: string; query: string; target?: { query: string }; filter?: { ids: number[] }; datasource: Variable['datasource'] }[] };
 }
 
 export const generatedFolder = new URL('../dashboards/generated/', import.meta.url);

@@ -195,16 +195,29 @@ it('repeats effects per variant in Comparison, and histograms per variant in HTT
     .toEqual(['comparison.json compared', 'http2.json variant']);
 });
 
-it('refreshes the live dashboard each second, and asks for no more than its time range then', () => {
+it('refreshes the live dashboard each two seconds, and asks for no more than its time range then', () => {
   const { refresh, timepicker, ...live } = readDashboard('live.json');
-  expect([refresh, timepicker?.refresh_intervals[0]]).toEqual(['1s', '1s']);
+  expect([refresh, timepicker?.refresh_intervals[0]]).toEqual(['2s', '2s']);
   for (const { from, query } of queriesOf(live)) expect([from, query.includes('$timeFilter')]).toEqual([from, !from.startsWith('variable') && !query.includes(' LIMIT ')]);
+});
+
+it('picks one run in every dashboard: whoever goes on to another finds it there', () => {
+  for (const file of files) {
+    for (const { name, multi, includeAll } of queryVariablesOf(readDashboard(file)).filter(({ name }) => name === 'scenario' || name === 'run')) {
+      expect([file, name, multi, includeAll]).toEqual([file, name, false, false]);
+    }
+  }
+  // The newest: its name starts with its time.
+  expect(queryVariablesOf(readDashboard('live.json'))[0]).toMatchObject({ name: 'run', sort: 2, query: 'SHOW TAG VALUES FROM "loadgen_requests" WITH KEY = "run"' });
 });
 
 it('has the query of the live dashboard\'s marks where Grafana 12 looks for it, and where those before it did', () => {
   const marks = readDashboard('live.json').annotations?.list ?? [];
   expect(marks).toHaveLength(1);
-  for (const { query, target } of marks) expect(target).toMatchObject({ query, fromAnnotations: true, textColumn: 'label' });
+  for (const { query, target, filter } of marks) {
+    expect(target).toMatchObject({ query, fromAnnotations: true, textColumn: 'label' });
+    expect(filter?.ids.map((id) => panelsOf(readDashboard('live.json')).find((panel) => panel.id === id)?.title)).toEqual(['Responses/s']);
+  }
 });
 
 function columnsOf(panel: Panel): { name: string; title: unknown; unit: unknown; noValue: unknown; width: number | undefined; minWidth: number | undefined }[] {
