@@ -96,7 +96,7 @@ export function runsPanel({ id, y, opens, where, title }: {
   id: number; y: number; opens: DashboardName; where: Where<typeof benchRun>; title: string;
 }): ReturnType<typeof tablePanel<typeof benchRun>> {
   const url = `/d/${dashboardNames[opens].uid}?\${datasource:queryparam}&var-scenario=\${__data.fields.scenario}&var-run=\${__data.fields.run}`
-    + '&from=${__data.fields.started.numeric}&to=${__data.fields.ended.numeric}';
+    + '&from=${__data.fields.started.numeric}&to=${__data.fields.shown_to}';
   return tablePanel({
     id,
     title,
@@ -124,6 +124,8 @@ export function runsPanel({ id, y, opens, where, title }: {
       { name: 'stored', title: 'stored', width: 85 },
       { name: 'backfilled', title: 'backfilled', width: 86 },
       { name: 'lost', title: 'lost', width: 55 },
+      // While a run goes on it has no end that a link could name.
+      { name: 'shown_to', title: 'shown to', width: 0, hidden: true },
     ],
   });
 }

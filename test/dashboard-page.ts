@@ -101,8 +101,8 @@ function problemsOf({ panel, answers, marks }: ExpectedPanel, seen: SeenPanel): 
   if (type !== 'table') return [...(seen.drawn ? [] : ['draws nothing']), ...(type === 'timeseries' ? misplaced(seen.marks, marks) : [])];
   // A cell without a text or figure of its own must not say what the whole panel says.
   const untrue = said.length > 1 && seen.cells.includes(said) ? [`a cell says "${said}"`] : [];
-  const columns = selectedColumns(targetsOf(panel)[0]?.query ?? '');
   const propertyOf = (column: string, id: string): unknown => overrides.find(({ matcher }) => matcher.options === column)?.properties.find((one) => one.id === id)?.value;
+  const columns = selectedColumns(targetsOf(panel)[0]?.query ?? '').filter((column) => propertyOf(column, 'custom.hideFrom') === undefined);
   const titles = columns.map((column) => propertyOf(column, 'displayName'));
   if (titles.join(' | ') !== seen.headings.join(' | ')) return [...untrue, `has the columns ${seen.headings.join(' | ')}`];
   const [first = {}] = rows;

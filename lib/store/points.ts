@@ -366,6 +366,7 @@ export function runPoint(run: RunState): string {
     state: run.state,
     started: Date.parse(run.startedAt),
     ended: run.endedAt === undefined ? null : Date.parse(run.endedAt),
+    shown_to: run.endedAt === undefined ? 'now' : String(Date.parse(run.endedAt)),
     rounds: run.rounds,
     requests: run.integrity?.requests,
     stored: run.integrity?.stored,

@@ -268,6 +268,7 @@ export const benchRun = {
     state: { unit: 'text', about: 'running, complete or partial; running for ever when the runner was killed' },
     started: { unit: 'ms since 1970', about: 'start of the run' },
     ended: { unit: 'ms since 1970', about: 'end of the run' },
+    shown_to: { unit: 'text', about: 'end of the time range that shows the run: "now" while it goes on, then its end in ms since 1970' },
     rounds: { unit: 'rounds', about: 'rounds of the run that are whole' },
     requests: { unit: 'requests', about: 'requests that k6 counted' },
     stored: { unit: 'requests', about: 'requests that the database holds' },

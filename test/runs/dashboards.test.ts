@@ -111,7 +111,7 @@ describe('Comparison', () => {
     const { run, scenario, title, integrity } = wrk;
     expect(await database.rows('comparison', 5, wrk)).toEqual([{
       run, scenario, title, state: 'complete', started: Date.parse(wrk.startedAt), ended: Date.parse(wrk.endedAt), rounds: 2,
-      requests: integrity?.requests, stored: integrity?.stored, backfilled: integrity?.backfilled, lost: integrity?.lost,
+      requests: integrity?.requests, stored: integrity?.stored, backfilled: integrity?.backfilled, lost: integrity?.lost, shown_to: String(Date.parse(wrk.endedAt)),
     }]);
   });
 });

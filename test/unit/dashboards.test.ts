@@ -188,6 +188,16 @@ describe.each(files)('%s', (file) => {
     expect(clicks).not.toEqual([]);
     for (const { url } of clicks) expect(url).toMatch(/^\/d\/[\w-]+\?\$\{datasource:queryparam\}&/);
   });
+
+  it('opens a run that goes on up to now: a click names columns that are there, and no end that may be missing', () => {
+    for (const panel of panels) {
+      for (const { url } of panel.fieldConfig.overrides.flatMap(({ properties }) => properties.filter(({ id }) => id === 'links').flatMap(({ value }) => value as { url: string }[]))) {
+        const named = [...url.matchAll(/\$\{__data\.fields\.(\w+)/g)].map((match) => match[1] as string);
+        expect(targetsOf(panel).flatMap(({ query }) => selectedColumns(query))).toEqual(expect.arrayContaining(named));
+        expect(url).toMatch(/&to=\$\{__data\.fields\.shown_to\}$/);
+      }
+    }
+  });
 });
 
 it('repeats effects per variant in Comparison, and histograms per variant in HTTP/2', () => {
