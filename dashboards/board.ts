@@ -107,8 +107,7 @@ export function runsPanel({ id, y, opens, where, title }: {
     where,
     newest: 100,
     columns: [
-      { name: 'run', title: 'run', width: 245, link: { title: `Show this run in ${dashboardNames[opens].title}`, url } },
-      { name: 'scenario', title: 'scenario', width: 155 },
+      { name: 'run', title: 'run', width: 330, link: { title: `Show this run in ${dashboardNames[opens].title}`, url } },
       { name: 'title', title: 'what it compares' },
       {
         name: 'state',
@@ -124,7 +123,8 @@ export function runsPanel({ id, y, opens, where, title }: {
       { name: 'stored', title: 'stored', width: 85 },
       { name: 'backfilled', title: 'backfilled', width: 86 },
       { name: 'lost', title: 'lost', width: 55 },
-      // While a run goes on it has no end that a link could name.
+      // A run is called by its scenario too. While it goes on it has no end that a link could name.
+      { name: 'scenario', title: 'scenario', width: 0, hidden: true },
       { name: 'shown_to', title: 'shown to', width: 0, hidden: true },
     ],
   });

@@ -9,7 +9,8 @@ import { colours, matched, nullAs, statPanel, tablePanel, variantColumn, zeroAs,
 export const verdictColumn: Column<typeof benchComparison> = {
   name: 'verdict',
   title: 'verdict',
-  width: 110,
+  // "delay not held: inconclusive" fits.
+  width: 185,
   coloured: true,
   mappings: [
     colours({ faster: 'green', slower: 'red', same: 'blue', inconclusive: 'orange', none: 'text' }),
@@ -25,7 +26,7 @@ export const noiseFloorPanel = statPanel({
   id: 18,
   title: 'Noise floor',
   description: 'The smallest effect on requests/s that 10 such rounds can show on this machine, by a config against itself. An effect of just that size is seen in about half of all runs.',
-  grid: { x: 20, y: 47, w: 4, h: 9 },
+  grid: { x: 20, y: 35, w: 4, h: 9 },
   from: benchRun,
   where: pickedRun,
   field: 'noise_floor',
@@ -70,7 +71,7 @@ export const surenessPanel = tablePanel({
   description: '"CPU" is the server\'s CPU time per request and its ratio to the baseline\'s within the same round, with the 95 % interval: it needs no '
     + 'saturated server. "rounds needed" would probably decide an inconclusive row. "looks" are the rounds after which verdicts were to be made; '
     + 'rounds that lie apart count like all others. The last column says why requests/s and CPU may say different things.',
-  grid: { x: 0, y: 26, w: 24, h: 8 },
+  grid: { x: 0, y: 26, w: 24, h: 9 },
   from: benchComparison,
   where: pickedRun,
   noRows: 'This run has no figures yet.',
@@ -94,7 +95,7 @@ export const roundsPanel = tablePanel({
   title: 'Round by round, in the order in which they were run',
   description: '"ratio" is that to the baseline of the same round. "steal" is what the hypervisor took of the server\'s cores and of the generator\'s; '
     + '"others" what else used the server\'s cores; clocks are those of the server\'s cores at begin and end.',
-  grid: { x: 0, y: 71, w: 24, h: 14 },
+  grid: { x: 0, y: 65, w: 24, h: 14 },
   from: benchRound,
   where: pickedRun,
   noRows: 'This run has no whole round yet.',

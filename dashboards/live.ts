@@ -119,7 +119,7 @@ const failures = timeSeriesPanel({
     { ...perSecondUnderLoad('loadgen_responses', { where: { ...picked, is: { class: ['4xx', '5xx'] } }, groupBy: ['class'] }), name: '${__field.labels.class} answers' },
   ],
   noLines: 'No errors in this time range, and no answers of 4xx or 5xx.',
-  unit: 'suffix: /s',
+  unit: 'suffix:/s',
   axis: 'per second',
   gapMs,
 });

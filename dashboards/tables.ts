@@ -1,6 +1,6 @@
 // Tables and single figures. A panel takes a measurement of the catalogue and the names of its fields, makes the query
 // from them, and sets the units, so that it cannot show anything else than what it selects.
-import { BigValueColorMode, BigValueGraphMode } from '@grafana/grafana-foundation-sdk/common';
+import { BigValueColorMode, BigValueGraphMode, VizTextDisplayOptionsBuilder } from '@grafana/grafana-foundation-sdk/common';
 import { MappingType, SpecialValueMatch, type DynamicConfigValue, type ValueMapping } from '@grafana/grafana-foundation-sdk/dashboard';
 import * as stat from '@grafana/grafana-foundation-sdk/stat';
 import * as table from '@grafana/grafana-foundation-sdk/table';
@@ -43,14 +43,14 @@ const grafanaUnits: Readonly<Record<string, { unit: string; decimals?: number }>
   packets: { unit: 'none', decimals: 2 },
   connections: { unit: 'locale', decimals: 0 },
   number: { unit: 'none', decimals: 2 },
-  MHz: { unit: 'suffix: MHz', decimals: 0 },
+  MHz: { unit: 'suffix:MHz', decimals: 0 },
   rounds: { unit: 'none', decimals: 0 },
   ratio: { unit: 'prefix:×', decimals: 2 },
   'errors/million': { unit: 'locale', decimals: 0 },
   'µs': { unit: 'µs', decimals: 1 },
   ms: { unit: 'ms', decimals: 2 },
   // Not Grafana's own seconds, which become minutes.
-  s: { unit: 'suffix: s', decimals: 2 },
+  s: { unit: 'suffix:s', decimals: 2 },
   bytes: { unit: 'decbytes', decimals: 0 },
   'bytes/s': { unit: 'binBps', decimals: 2 },
   'ms since 1970': { unit: 'dateTimeAsIso' },
@@ -122,7 +122,9 @@ export function statPanel<M extends Measurement>(
     .unit(unit)
     .decimals(decimals)
     .colorMode(BigValueColorMode.None)
-    .graphMode(BigValueGraphMode.None);
+    .graphMode(BigValueGraphMode.None)
+    // Whether a figure or why there is none: one line of it fits a narrow panel.
+    .text(new VizTextDisplayOptionsBuilder().valueSize(20));
 }
 
 function columnProperties<M extends Measurement>(from: M, column: Column<M>): DynamicConfigValue[] {

@@ -9,7 +9,7 @@ import { total } from '../analysis/statistics.ts';
 import { streamSweep } from '../analysis/stream-sweep.ts';
 import { comparable, delayMark, notFinalMark } from '../analysis/verdict.ts';
 import { limitText } from '../analysis/within.ts';
-import { bucketLabel } from '../format.ts';
+import { bucketLabel, times } from '../format.ts';
 import type { NetworkResult } from '../result/network.ts';
 import type { Comparison, Distribution, ErrorCause, Integrity, LoadResult, NoiseFloor, Phase, PhaseResult, Result, VariantResult } from '../result/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
@@ -195,6 +195,7 @@ function comparisonFields(
     ratio: measured?.ratio,
     ci_low: interval?.[0],
     ci_high: interval?.[1],
+    effect: measured && times(measured.ratio, interval),
     // Rounds that follow may change it.
     verdict: comparison && comparison.verdict + delayMark(comparison) + (comparison.verdict === 'none' ? '' : notFinalMark({ state })),
     why: comparison?.why ?? variant.publishedOnly,

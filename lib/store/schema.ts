@@ -126,6 +126,7 @@ export const benchComparison = {
     ratio: { unit: 'ratio', about: 'exp(mean of ln(variant / baseline)) within rounds; left out for a baseline' },
     ci_low: { unit: 'ratio', about: 'lower end of the ratio\'s 95 % interval; left out for one round, which has none' },
     ci_high: { unit: 'ratio', about: 'upper end of the ratio\'s 95 % interval' },
+    effect: { unit: 'text', about: 'the ratio with its interval, e.g. ×1.09 [1.08, 1.10]' },
     verdict: { unit: 'text', about: 'faster, slower, same, inconclusive or none, and behind it "delay not held" where that holds for one of the two, and "not final" until the run is complete; left out for a baseline' },
     why: { unit: 'text', about: 'why that verdict' },
     rounds_needed: { unit: 'rounds', about: 'how many rounds would probably decide an inconclusive comparison; 0 where it is decided, or no number would' },

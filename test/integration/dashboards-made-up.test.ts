@@ -103,7 +103,7 @@ describe('a run of every scenario', () => {
   it('shows what is published only in the tables, with its ratio and the reason', async () => {
     const small = resultOf('http1-vs-h2-small-file');
     const spdy = (rows: Record<string, Cell>[]): Record<string, Cell> | undefined => rows.find(({ variant }) => variant === 'nginx-spdy');
-    expect(spdy(await database.rows('comparison', 1, small))).toMatchObject({ published_rps: 77_331, published_ratio: 77_331 / 44_326, measured_rps: null, ratio: null });
+    expect(spdy(await database.rows('comparison', 1, small))).toMatchObject({ published_rps: 77_331, published_ratio: 77_331 / 44_326, measured_rps: null, effect: null });
     expect(spdy(await database.rows('http2', 2, small))).toMatchObject({ published_header_bytes: 1_511_000, header_bytes: null });
   });
 
@@ -285,9 +285,9 @@ function notApplicable(name: DashboardName, result: Result): number[] {
   switch (name) {
     // Nothing of these runs was measured second by second, as panel 3 has it.
     case 'comparison': return [
-      ...(compared ? [] : [2, 23]), ...(linked ? [] : [24]), ...(failed ? [] : [25]), 3, ...(result.noiseFloor === null ? [18] : []),
+      ...(compared ? [] : [2, 23]), 3, ...(result.noiseFloor === null ? [18] : []),
       // They are about what --within and --rates do.
-      28, 29, 30, ...(linked ? [] : [26]),
+      28, 29, 30, ...(failed ? [] : [25]), ...(linked ? [] : [24, 26]),
     ];
     case 'http2': return [...(counted ? [] : [3]), ...(swept ? [] : [10])];
     // The ratios' panel has the noise floor in any case.

@@ -57,10 +57,10 @@ describe('every dashboard', () => {
     const noneFailed = ['Attempts that failed, by cause'];
     const oneRate = ['The highest rate within the limit', 'Latency by rate', 'Latency by rate, drawn'];
     const noLinkRounds = ['What went over the link, round by round'];
-    expect(await emptyPanels('comparison', wrk, 'open-file-cache')).toEqual([...noLink, ...noneFailed, ...noNoiseFloor, ...oneRate, ...noLinkRounds]);
+    expect(await emptyPanels('comparison', wrk, 'open-file-cache')).toEqual([...noNoiseFloor, ...oneRate, ...noneFailed, ...noLink, ...noLinkRounds]);
     expect(await emptyPanels('live', wrk, '')).toEqual([...noLiveRatio, ...noFailures]);
     expect(await emptyPanels('history', wrk, '')).toEqual(noControl);
-    expect(await emptyPanels('comparison', rate, 'h2o')).toEqual([...noLink, ...noneFailed, ...noNoiseFloor, ...oneRate, ...noLinkRounds]);
+    expect(await emptyPanels('comparison', rate, 'h2o')).toEqual([...noNoiseFloor, ...oneRate, ...noneFailed, ...noLink, ...noLinkRounds]);
     expect(await emptyPanels('live', rate, '')).toEqual([...noLiveRatio, ...noFailures]);
     expect(await emptyPanels('http2', rate, 'h2o')).toEqual(['Requests/s by concurrent streams per connection, beside HTTP/1.1']);
     expect(await emptyPanels('history', rate, '')).toEqual(['${scenario}: ratio to the baseline, run by run', ...noControl]);
