@@ -2,7 +2,7 @@
 import type { Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
 import { benchComparison } from '../lib/store/schema.ts';
 import { board, closedRow, runsPanel, variable } from './board.ts';
-import { effectPanel, noiseFloorPanel, roundsPanel, surenessPanel, verdictColumn } from './certainty.ts';
+import { effectPanel, noiseFloorPanel, roundsPanel, sentencesPanel, surenessPanel, verdictColumn } from './certainty.ts';
 import { barsPanel, timeSeriesPanel } from './charts.ts';
 import { perSecondUnderLoad, pickedRun, tagValues, tagValuesByTime } from './influxql.ts';
 import { h2loadPanels, phasesPanel, threadsPanel, tlsPanel, trafficPanel } from './load-phases.ts';
@@ -20,7 +20,7 @@ const articleTable = tablePanel({
     + 'with its 95 % interval: the article and this machine compare by their ratios, not by their requests/s. "req/s" are responses of any status per second, as wrk counts them. A verdict holds for this machine in this boot; "delay not held" '
     + 'marks one whose two rows did not both have the delay that was asked for, "not final" one of a run that is not complete. '
     + '"errors/M" are attempts without a response per million requests; "success" is the share of requests that were answered with 2xx or 3xx.',
-  grid: { x: 0, y: 0, w: 24, h: 9 },
+  grid: { x: 0, y: 6, w: 24, h: 9 },
   from: benchComparison,
   where: pickedRun,
   columns: [
@@ -42,7 +42,7 @@ const requestBars = barsPanel({
   title: 'Requests/s, row by row',
   description: 'Responses of any status per second, as measured here, in the order of the table: where each row builds on the one before it, a bar is a step. The article\'s '
     + 'requests/s are those of another machine and stand in the table only.',
-  grid: { x: 0, y: 9, w: 12, h: 9 },
+  grid: { x: 0, y: 15, w: 12, h: 9 },
   from: benchComparison,
   where: pickedRun,
   category: 'variant',
@@ -58,7 +58,7 @@ const ratioBars = barsPanel({
   title: 'Ratio to the baseline: published beside measured',
   description: 'How many times the baseline\'s requests/s (at a constant rate: its p99) each variant reached, in the article and here: the effect of a step where its baseline is '
     + 'the row before it. The dashed line is the baseline.',
-  grid: { x: 12, y: 9, w: 12, h: 9 },
+  grid: { x: 12, y: 15, w: 12, h: 9 },
   from: benchComparison,
   where: { ...pickedRun, has: 'baseline' },
   category: 'variant',
@@ -78,7 +78,7 @@ const requestsOverTime = timeSeriesPanel({
   title: 'Responses/s over time',
   description: 'Responses of any status in each second, per second under load; the variants take turns. If it lies outside of the dashboard\'s '
     + 'time range, "Zoom to data" or a click on the run in the list below brings it here.',
-  grid: { x: 0, y: 35, w: 20, h: 9 },
+  grid: { x: 0, y: 41, w: 20, h: 9 },
   lines: [{ ...perSecondUnderLoad('loadgen_responses', { where: pickedRun, groupBy: ['variant'] }), name: '${__field.labels.variant}' }],
   noLines: 'No second of this run is stored, with how much of it was under load.',
   unit: 'short',
@@ -91,7 +91,7 @@ const behindTheFigures = tablePanel({
   title: 'Behind the figures',
   description: 'Against which baseline, by which figure, and why the row is there; the median and the highest latency; how busy the server\'s and the generator\'s cores were '
     + '(a generator near 100 % with a server below it measures the generator); bytes received per request.',
-  grid: { x: 0, y: 65, w: 24, h: 9 },
+  grid: { x: 0, y: 71, w: 24, h: 9 },
   from: benchComparison,
   where: pickedRun,
   columns: [
@@ -125,6 +125,7 @@ const variables = [
 /** The dashboard as Grafana reads it from a file. */
 export function comparisonDashboard(): Dashboard {
   return board('comparison', { description: 'An article\'s table, published beside measured, for one run of one scenario.', variables, from: 'now-15m' })
+    .withPanel(sentencesPanel)
     .withPanel(articleTable)
     .withPanel(requestBars)
     .withPanel(ratioBars)
@@ -132,14 +133,14 @@ export function comparisonDashboard(): Dashboard {
     .withPanel(surenessPanel)
     .withPanel(requestsOverTime)
     .withPanel(noiseFloorPanel)
-    .withPanel(phasesPanel({ id: 6, y: 44 }))
-    .withPanel(trafficPanel({ id: 7, y: 53 }))
-    .withRow(closedRow(15, 'Times, requests/s per client and thread, TLS: what else h2load and wrk print', 62, [
-      ...h2loadPanels({ id: 9, y: 63 }), threadsPanel({ id: 20, y: 99 }), tlsPanel({ id: 13, y: 108 }),
+    .withPanel(phasesPanel({ id: 6, y: 50 }))
+    .withPanel(trafficPanel({ id: 7, y: 59 }))
+    .withRow(closedRow(15, 'Times, requests/s per client and thread, TLS: what else h2load and wrk print', 68, [
+      ...h2loadPanels({ id: 9, y: 69 }), threadsPanel({ id: 20, y: 105 }), tlsPanel({ id: 13, y: 114 }),
     ]))
-    .withRow(closedRow(27, 'Latency by rate: of a run with --within or --rates', 63, [foundPanel, curvePanel, curveMarks]))
-    .withRow(closedRow(22, 'Round by round: ratios, what else used the machine; what went over the link, and why attempts failed', 64, [roundsPanel, errorsPanel, linkPanel, linkRoundsPanel]))
+    .withRow(closedRow(27, 'Latency by rate: of a run with --within or --rates', 69, [foundPanel, curvePanel, curveMarks]))
+    .withRow(closedRow(22, 'Round by round: ratios, what else used the machine; what went over the link, and why attempts failed', 70, [roundsPanel, errorsPanel, linkPanel, linkRoundsPanel]))
     .withPanel(behindTheFigures)
-    .withPanel(runsPanel({ id: 5, y: 74, opens: 'comparison', where: { equal: { scenario: 'scenario' } }, title: 'Runs of ${scenario}' }))
+    .withPanel(runsPanel({ id: 5, y: 80, opens: 'comparison', where: { equal: { scenario: 'scenario' } }, title: 'Runs of ${scenario}' }))
     .build();
 }

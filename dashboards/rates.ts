@@ -12,7 +12,7 @@ export const foundPanel = tablePanel({
   title: 'The highest rate within the limit',
   description: 'What the search found: the geometric mean over the rounds, with its 95 % interval, low to high, which takes 4 rounds. "at least": beyond it the generator was '
     + 'at its limit, and the server may do more. Whether two rates differ is told by their ratio within rounds, in the table on top.',
-  grid: { x: 0, y: 64, w: 12, h: 7 },
+  grid: { x: 0, y: 70, w: 12, h: 7 },
   from: benchComparison,
   where: { ...pickedRun, has: 'within' },
   noRows: 'This run searched for no rate: --within p99=5ms does.',
@@ -32,7 +32,7 @@ export const curvePanel = tablePanel({
   title: 'Latency by rate',
   description: 'A row for each step of a search, or for each rate of a sweep, from the lowest on. A step is "kept" where its latency was within the limit and the rate was made, '
     + 'without failures. At a rate, latency runs from when a request was due.',
-  grid: { x: 12, y: 64, w: 12, h: 7 },
+  grid: { x: 12, y: 70, w: 12, h: 7 },
   from: benchCurve,
   where: pickedRun,
   noRows: noCurve,
@@ -50,7 +50,7 @@ export const curveMarks = marksPanel({
   id: 30,
   title: 'Latency by rate, drawn',
   description: 'The rows above: p50 as squares, p99 as circles, both scales logarithmic. A knee is where they turn up.',
-  grid: { x: 0, y: 71, w: 24, h: 13 },
+  grid: { x: 0, y: 77, w: 24, h: 13 },
   from: benchCurve,
   where: pickedRun,
   each: 'variant',

@@ -28,6 +28,8 @@ export interface Column<M extends Measurement> {
   mappings?: ValueMapping[];
   /** Colours the text as its mapping says. */
   coloured?: boolean;
+  /** A long text takes as many lines as it needs. */
+  wrapped?: boolean;
   /** Not to be seen: for the links of others. */
   hidden?: boolean;
   /** What a click on the cell opens. */
@@ -142,6 +144,7 @@ function columnProperties<M extends Measurement>(from: M, column: Column<M>): Dy
   if (column.bar === true) {
     properties.push({ id: 'custom.cellOptions', value: { type: 'gauge', mode: 'basic', valueDisplayMode: 'text' } }, { id: 'min', value: 0 }, { id: 'max', value: 1 });
   }
+  if (column.wrapped === true) properties.push({ id: 'custom.wrapText', value: true });
   if (column.hidden === true) properties.push({ id: 'custom.hideFrom', value: { viz: true } });
   if (column.link !== undefined) properties.push({ id: 'links', value: [column.link] });
   return properties;

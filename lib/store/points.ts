@@ -15,7 +15,7 @@ import type { Comparison, Distribution, ErrorCause, Integrity, LoadResult, Noise
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
 import { line, toNanoseconds } from './line-protocol.ts';
 import {
-  benchBucket, benchComparison, benchCurve, benchPhase, benchRound, benchRun, benchStreams, errorCauseFields, networkFields, serverCpu, serverRss,
+  benchBucket, benchComparison, benchCurve, benchPhase, benchRound, benchRun, benchSentence, benchStreams, errorCauseFields, networkFields, serverCpu, serverRss,
   type DistributionPart, type Measurement,
 } from './schema.ts';
 
@@ -344,6 +344,12 @@ function savings(percent: number | null | undefined): number | null {
 
 function tlsText(tls: LoadResult['tls'] | undefined): string | null {
   return tls ? `${tls.version} ${tls.cipher} ${tls.keyExchange}` : null;
+}
+
+/** The bench_sentence points. A run that goes on has others after each round, so they are written once, at its end. */
+export function sentencePoints({ run, scenario, startedAt, warnings }: Pick<Result, 'run' | 'scenario' | 'startedAt' | 'warnings'>, found: readonly string[]): string[] {
+  const lines = [...found.map((text) => ({ kind: 'found', text })), ...warnings.map((text) => ({ kind: 'warning', text }))];
+  return lines.map(({ kind, text }, index) => pointOf(benchSentence, { run, scenario, kind }, { text }, toNanoseconds(startedAt) + BigInt(index)));
 }
 
 /** What a bench_run point says; `endedAt` comes with the run's end. */

@@ -260,6 +260,15 @@ export const benchCurve = {
   },
 } as const satisfies Measurement;
 
+/** One point per sentence on a run that has ended, in their order: what was found, then what warns. */
+export const benchSentence = {
+  measurement: 'bench_sentence',
+  tags: ['run', 'scenario', 'kind'],
+  fields: {
+    text: { unit: 'text', about: 'the sentence, as the report has it; of the kind found or warning' },
+  },
+} as const satisfies Measurement;
+
 /** One point per run, at its start; written again when the run ends. */
 export const benchRun = {
   measurement: 'bench_run',
@@ -283,4 +292,4 @@ export const benchRun = {
 } as const satisfies Measurement;
 
 /** All that bakeoff's dashboards may ask for. */
-export const measurements: readonly Measurement[] = [...loadgenMeasurements, serverCpu, serverRss, benchRound, benchComparison, benchPhase, benchBucket, benchStreams, benchCurve, benchRun];
+export const measurements: readonly Measurement[] = [...loadgenMeasurements, serverCpu, serverRss, benchRound, benchComparison, benchPhase, benchBucket, benchStreams, benchCurve, benchSentence, benchRun];

@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { DashboardName } from '../../dashboards/names.ts';
 import { comparable } from '../../lib/analysis/verdict.ts';
+import { verdictLines } from '../../lib/report/sentences.ts';
 import type { Result, VariantResult } from '../../lib/result/result.ts';
 import type { Scenario } from '../../lib/scenario/model.ts';
 import { columnsOf, DashboardDatabase, dashboardOf, type Choice } from '../dashboard-database.ts';
@@ -63,6 +64,15 @@ describe('a run of every scenario', () => {
 
   it.each([1, 4, 16])('shows the values of result.json in panel %i of Comparison', async (id) => {
     for (const result of results.values()) expect(await database.rows('comparison', id, result)).toEqual(expectedRows(columnsOf('comparison', id), result));
+  });
+
+  it('says on top what the report says, of comparisons that have no row too, and then what warns', async () => {
+    for (const result of results.values()) {
+      expect((await database.rows('comparison', 31, result)).map(({ kind, text }) => [kind, text]))
+        .toEqual([...verdictLines(result).map((text) => ['found', text]), ...result.warnings.map((text) => ['warning', text])]);
+    }
+    const quick = await storeResult(database.store, { ...resultOf('nginx-tcp-nopush'), scenario: 'quick', run: 'quick', warnings: ['quick run with short rounds: a first look, not a measurement'] });
+    expect((await database.rows('comparison', 31, quick)).at(-1)).toEqual({ text: quick.warnings[0], kind: 'warning' });
   });
 
   it.each([1, 2, 4, 5, 6, 7, 8])('shows what h2load prints, a row per variant and phase, in panel %i of HTTP/2', async (id) => {
@@ -285,7 +295,7 @@ function notApplicable(name: DashboardName, result: Result): number[] {
   switch (name) {
     // Nothing of these runs was measured second by second, as panel 3 has it.
     case 'comparison': return [
-      ...(compared ? [] : [2, 23]), 3, ...(result.noiseFloor === null ? [18] : []),
+      ...(verdictLines(result).length + result.warnings.length > 0 ? [] : [31]), ...(compared ? [] : [2, 23]), 3, ...(result.noiseFloor === null ? [18] : []),
       // They are about what --within and --rates do.
       28, 29, 30, ...(failed ? [] : [25]), ...(linked ? [] : [24, 26]),
     ];

@@ -1,6 +1,7 @@
 // The dashboards' queries, sent to a real influxd that holds real runs, against what result.json says.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dashboardNames, type DashboardName } from '../../dashboards/names.ts';
+import { verdictLines } from '../../lib/report/sentences.ts';
 import type { Phase, Result } from '../../lib/result/result.ts';
 import { columnsOf, DashboardDatabase, dashboardOf, pickedOf } from '../dashboard-database.ts';
 import { expectedBuckets, expectedLinkRounds, expectedPhaseRows, expectedRoundRows, expectedRows, total } from '../dashboard-figures.ts';
@@ -75,6 +76,10 @@ describe('Comparison', () => {
   it.each([1, 4, 16])('has the values of result.json in panel %i, in the order of the scenario', async (id) => {
     for (const result of [wrk, rate]) expect(await database.rows('comparison', id, result)).toEqual(expectedRows(columnsOf('comparison', id), result));
     expect((await database.rows('comparison', id, wrk)).map((row) => row['variant'])).toEqual(['workers', 'open-file-cache']);
+  });
+
+  it('has in words what the report says at the end of the run, and its warnings', async () => {
+    expect((await database.rows('comparison', 31, wrk)).map(({ text }) => text)).toEqual([...verdictLines(wrk), ...wrk.warnings]);
   });
 
   it('has every round by itself, in the order of time', async () => {
