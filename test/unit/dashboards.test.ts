@@ -200,6 +200,22 @@ describe.each(files)('%s', (file) => {
   });
 });
 
+it('says the answer of a row in its first columns, so that it is in sight on a narrow screen, in more than one line where it is a sentence', () => {
+  const panelOf = (id: number): Panel => panelsOf(readDashboard('comparison.json')).find((panel) => panel.id === id) as Panel;
+  expect(columnsOf(panelOf(1)).slice(0, 5).map(({ name }) => name)).toEqual(['variant', 'published_ratio', 'effect', 'verdict', 'why']);
+  expect(panelOf(31).gridPos.y).toBe(0);
+  expect(panelOf(31).fieldConfig.overrides.find(({ matcher }) => matcher.options === 'text')?.properties).toContainEqual({ id: 'custom.wrapText', value: true });
+});
+
+it('has no gauge of a share that an article may not have printed, and leaves the space before a unit to Grafana', () => {
+  const properties = files.flatMap((file) => panelsOf(readDashboard(file)).flatMap(({ fieldConfig: { overrides, defaults } }) => [
+    { column: '', id: 'unit', value: defaults.unit as unknown }, ...overrides.flatMap(({ matcher, properties: own }) => own.map((one) => ({ column: matcher.options, ...one }))),
+  ]));
+  const gauges = properties.filter(({ id, value }) => id === 'custom.cellOptions' && (value as { type: string }).type === 'gauge').map(({ column }) => column);
+  expect(gauges).toEqual(['published_share', 'share']);
+  for (const { id, value } of properties.filter((one) => one.id === 'unit')) expect([id, value]).not.toEqual([id, expect.stringMatching(/^\w+: /)]);
+});
+
 it('repeats effects per variant in Comparison, and histograms per variant in HTTP/2', () => {
   expect(files.flatMap((file) => panelsOf(readDashboard(file)).flatMap(({ repeat }) => (repeat === undefined ? [] : [`${file} ${repeat}`]))))
     .toEqual(['comparison.json compared', 'http2.json variant']);
