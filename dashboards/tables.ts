@@ -145,7 +145,8 @@ function columnProperties<M extends Measurement>(from: M, column: Column<M>): Dy
     properties.push({ id: 'custom.cellOptions', value: { type: 'gauge', mode: 'basic', valueDisplayMode: 'text' } }, { id: 'min', value: 0 }, { id: 'max', value: 1 });
   }
   if (column.wrapped === true) properties.push({ id: 'custom.wrapText', value: true });
-  if (column.hidden === true) properties.push({ id: 'custom.hideFrom', value: { viz: true } });
+  // Older Grafanas know the first one, newer ones the second.
+  if (column.hidden === true) properties.push({ id: 'custom.hidden', value: true }, { id: 'custom.hideFrom', value: { viz: true } });
   if (column.link !== undefined) properties.push({ id: 'links', value: [column.link] });
   return properties;
 }

@@ -105,7 +105,7 @@ allow_sign_up = false
 default_theme = system
 
 [dashboards]
-; The live dashboard asks each two seconds.
+; The live dashboard asks every two seconds.
 min_refresh_interval = 2s
 default_home_dashboard_path = ${quoted(join(dashboardsFolder, 'generated', generatedFile('comparison')))}
 
