@@ -1,6 +1,6 @@
 // What the dashboards share: variables, links to each other, rows, and the list of runs.
 import {
-  DashboardBuilder, DashboardCursorSync, DashboardLinkType, QueryVariableBuilder, RowBuilder, VariableHide, VariableRefresh, VariableSort,
+  DashboardBuilder, DashboardCursorSync, DashboardLinkType, DatasourceVariableBuilder, QueryVariableBuilder, RowBuilder, VariableHide, VariableRefresh, VariableSort,
   type DashboardLink, type Panel,
 } from '@grafana/grafana-foundation-sdk/dashboard';
 import type { Builder } from '@grafana/grafana-foundation-sdk/cog';
@@ -10,9 +10,13 @@ import type { VariableName, Where } from './influxql.ts';
 import { dashboardNames, type DashboardName } from './names.ts';
 import { colours, tablePanel } from './tables.ts';
 
-/** A dashboard without panels, with links to the others that keep the scenario and the run. */
-export function board(name: DashboardName, { description, from, keepsTime = true }: {
+/** Where the figures are: that of dashboards/provisioning, or where it is missing the first InfluxDB that Grafana has. */
+const source = new DatasourceVariableBuilder('datasource').label('Data source').type('influxdb').current({ text: 'bakeoff', value: 'bakeoff-influxdb' });
+
+/** A dashboard without panels, with links to the others that keep the data source, the scenario and the run. */
+export function board(name: DashboardName, { description, from, variables, keepsTime = true }: {
   description: string;
+  variables: readonly QueryVariableBuilder[];
   /** Its time range as it opens. */
   from: string;
   /** Whether the others open at its time range: not where that is one of weeks. */
@@ -26,7 +30,8 @@ export function board(name: DashboardName, { description, from, keepsTime = true
     .editable()
     .timezone('browser')
     .tooltip(DashboardCursorSync.Off)
-    .time({ from, to: 'now' });
+    .time({ from, to: 'now' })
+    .variables([source, ...variables]);
   for (const [other, { uid: to, title: text }] of Object.entries(dashboardNames)) {
     // History is about weeks, the others about a run.
     if (other !== name) builder.link(link(text, `/d/${to}`, keepsTime && other !== 'history'));
@@ -90,8 +95,8 @@ export function openRow(id: number, title: string, y: number): RowBuilder {
 export function runsPanel({ id, y, opens, where, title }: {
   id: number; y: number; opens: DashboardName; where: Where<typeof benchRun>; title: string;
 }): ReturnType<typeof tablePanel<typeof benchRun>> {
-  const url = `/d/${dashboardNames[opens].uid}?var-scenario=\${__data.fields.scenario}&var-run=\${__data.fields.run}`
-    + '&from=${__data.fields.started.numeric}&to=${__data.fields.ended.numeric}';
+  const url = `/d/${dashboardNames[opens].uid}?\${datasource:queryparam}&var-scenario=\${__data.fields.scenario}&var-run=\${__data.fields.run}`
+    + '&from=${__data.fields.started.numeric}&to=${__data.fields.shown_to}';
   return tablePanel({
     id,
     title,
@@ -102,8 +107,7 @@ export function runsPanel({ id, y, opens, where, title }: {
     where,
     newest: 100,
     columns: [
-      { name: 'run', title: 'run', width: 245, link: { title: `Show this run in ${dashboardNames[opens].title}`, url } },
-      { name: 'scenario', title: 'scenario', width: 155 },
+      { name: 'run', title: 'run', width: 330, link: { title: `Show this run in ${dashboardNames[opens].title}`, url } },
       { name: 'title', title: 'what it compares' },
       {
         name: 'state',
@@ -119,6 +123,9 @@ export function runsPanel({ id, y, opens, where, title }: {
       { name: 'stored', title: 'stored', width: 85 },
       { name: 'backfilled', title: 'backfilled', width: 86 },
       { name: 'lost', title: 'lost', width: 55 },
+      // A run is called by its scenario too. While it goes on it has no end that a link could name.
+      { name: 'scenario', title: 'scenario', width: 0, hidden: true },
+      { name: 'shown_to', title: 'shown to', width: 0, hidden: true },
     ],
   });
 }

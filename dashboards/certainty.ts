@@ -1,15 +1,31 @@
 // Panels on how sure a table is: the effect with its interval, the noise floor, CPU time as a second witness, and every
 // round by itself.
-import { benchComparison, benchRound, benchRun } from '../lib/store/schema.ts';
+import { benchComparison, benchRound, benchRun, benchSentence } from '../lib/store/schema.ts';
 import { timeSeriesPanel } from './charts.ts';
 import { pickedRun, select } from './influxql.ts';
 import { colours, matched, nullAs, statPanel, tablePanel, variantColumn, zeroAs, type Column } from './tables.ts';
+
+/** The answer in words, which is to be seen first. */
+export const sentencesPanel = tablePanel({
+  id: 31,
+  title: '${scenario}: what was found',
+  description: 'A sentence on each comparison that the table below does not say all of, and what warns: a quick run, a generator at its limit, a machine that was not quiet. They come with the run\'s end.',
+  grid: { x: 0, y: 0, w: 24, h: 6 },
+  from: benchSentence,
+  where: pickedRun,
+  noRows: 'The run goes on, or compares nothing: sentences come with its end.',
+  columns: [
+    { name: 'text', title: 'in words', minWidth: 400, wrapped: true },
+    { name: 'kind', title: 'kind', width: 100, coloured: true, mappings: [colours({ found: 'text', warning: 'orange' })] },
+  ],
+});
 
 /** The verdict, with the mark of one whose delay was not held. */
 export const verdictColumn: Column<typeof benchComparison> = {
   name: 'verdict',
   title: 'verdict',
-  width: 110,
+  // "delay not held: inconclusive" fits.
+  width: 185,
   coloured: true,
   mappings: [
     colours({ faster: 'green', slower: 'red', same: 'blue', inconclusive: 'orange', none: 'text' }),
@@ -25,7 +41,7 @@ export const noiseFloorPanel = statPanel({
   id: 18,
   title: 'Noise floor',
   description: 'The smallest effect on requests/s that 10 such rounds can show on this machine, by a config against itself. An effect of just that size is seen in about half of all runs.',
-  grid: { x: 20, y: 47, w: 4, h: 9 },
+  grid: { x: 20, y: 41, w: 4, h: 9 },
   from: benchRun,
   where: pickedRun,
   field: 'noise_floor',
@@ -44,7 +60,7 @@ export const effectPanel = timeSeriesPanel({
   description: 'Points are the ratios within each round, of requests/s or of what stands under "by" in Behind the figures. The line is the ratio over the rounds so far, the band its 95 % interval: '
     + 'it narrows as rounds are added, and a verdict is there once it leaves out 1 (dashed) or lies within what counts as the same. '
     + 'The band begins with the third round: that of two would take the whole scale.',
-  grid: { x: 0, y: 18, w: 24, h: 8 },
+  grid: { x: 0, y: 24, w: 24, h: 8 },
   lines: [
     { query: select({ columns: ['ratio', 'ratio_so_far'], from: benchRound, where: roundsOfCompared }), alias: '$col' },
     { query: select({ columns: ['ci_low', 'ci_high'], from: benchRound, where: { ...roundsOfCompared, isNot: { round: ['1', '2'] } } }), alias: '$col' },
@@ -70,7 +86,7 @@ export const surenessPanel = tablePanel({
   description: '"CPU" is the server\'s CPU time per request and its ratio to the baseline\'s within the same round, with the 95 % interval: it needs no '
     + 'saturated server. "rounds needed" would probably decide an inconclusive row. "looks" are the rounds after which verdicts were to be made; '
     + 'rounds that lie apart count like all others. The last column says why requests/s and CPU may say different things.',
-  grid: { x: 0, y: 26, w: 24, h: 8 },
+  grid: { x: 0, y: 32, w: 24, h: 9 },
   from: benchComparison,
   where: pickedRun,
   noRows: 'This run has no figures yet.',

@@ -2,7 +2,7 @@
 import type { Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
 import { benchComparison } from '../lib/store/schema.ts';
 import { board, closedRow, runsPanel, variable } from './board.ts';
-import { effectPanel, noiseFloorPanel, roundsPanel, surenessPanel, verdictColumn } from './certainty.ts';
+import { effectPanel, noiseFloorPanel, roundsPanel, sentencesPanel, surenessPanel, verdictColumn } from './certainty.ts';
 import { barsPanel, timeSeriesPanel } from './charts.ts';
 import { perSecondUnderLoad, pickedRun, tagValues, tagValuesByTime } from './influxql.ts';
 import { h2loadPanels, phasesPanel, threadsPanel, tlsPanel, trafficPanel } from './load-phases.ts';
@@ -10,32 +10,28 @@ import { errorsPanel, linkPanel, linkRoundsPanel } from './network.ts';
 import { curveMarks, curvePanel, foundPanel } from './rates.ts';
 import { nullAs, tablePanel, variantColumn } from './tables.ts';
 
-// A laptop's screen leaves 1316 pixels to a table over the whole width, while Grafana's menu is not docked beside it.
+// A laptop's screen leaves 1316 pixels to a table over the whole width, while Grafana's menu is not docked beside it. Where there
+// are fewer the answer comes first, and what scrolls is the rest.
 const articleTable = tablePanel({
   id: 1,
   title: '${scenario}: published beside measured',
-  description: 'One row per variant, in the order of the scenario. "published" is what the article printed, on its machine; '
-    + '"measured" is the median over the rounds of this run, or with --within the rate that was found ("Latency by rate"). "ratio" is that of the variant to its baseline within the same round, of requests/s, or where the load sets these of p99 ("by" in Behind the figures), '
-    + 'with its 95 % interval, low to high: the article and this machine compare by their ratios, not by their requests/s. "req/s" are responses of any status per second, as wrk counts them. A verdict holds for this machine in this boot; "delay not held" '
+  description: 'One row per variant, in the order of the scenario. "published" is the ratio that the article\'s figures have, "published req/s" what it printed, on its machine; '
+    + '"req/s" is the median over the rounds of this run, or with --within the rate that was found ("Latency by rate"). "ratio" is that of the variant to its baseline within the same round, of requests/s, or where the load sets these of p99 ("by" in Behind the figures), '
+    + 'with its 95 % interval: the article and this machine compare by their ratios, not by their requests/s. "req/s" are responses of any status per second, as wrk counts them. A verdict holds for this machine in this boot; "delay not held" '
     + 'marks one whose two rows did not both have the delay that was asked for, "not final" one of a run that is not complete. '
-    + '"errors/M" are attempts without a response per million requests; "success" is the share of requests that were answered with 2xx or 3xx; '
-    + '"CPU" is the server\'s CPU time per request.',
-  grid: { x: 0, y: 0, w: 24, h: 9 },
+    + '"errors/M" are attempts without a response per million requests; "success" is the share of requests that were answered with 2xx or 3xx.',
+  grid: { x: 0, y: 6, w: 24, h: 9 },
   from: benchComparison,
   where: pickedRun,
   columns: [
     variantColumn,
-    { name: 'published_rps', title: 'published req/s', width: 124 },
-    { name: 'published_ratio', title: 'published ratio', width: 119 },
-    { name: 'measured_rps', title: 'measured req/s', width: 125, mappings: [nullAs('published only')] },
-    { name: 'ratio', title: 'ratio', width: 62 },
-    { name: 'ci_low', title: 'low', width: 62 },
-    { name: 'ci_high', title: 'high', width: 62 },
+    { name: 'published_ratio', title: 'published', width: 85 },
+    { name: 'effect', title: 'ratio, 95 %', width: 160 },
     verdictColumn,
-    { name: 'server_cpu_micros_per_request', title: 'CPU', width: 70 },
-    { name: 'p50_ms', title: 'p50', width: 77 },
-    { name: 'p99_ms', title: 'p99', width: 77 },
-    { name: 'max_ms', title: 'max', width: 77 },
+    { name: 'why', title: 'why', minWidth: 215 },
+    { name: 'measured_rps', title: 'req/s', width: 85, mappings: [nullAs('published only')] },
+    { name: 'published_rps', title: 'published req/s', width: 124 },
+    { name: 'p99_ms', title: 'p99', width: 80 },
     { name: 'errors_per_million', title: 'errors/M', width: 78 },
     { name: 'success_ratio', title: 'success', width: 73, percent: true, decimals: 2 },
   ],
@@ -46,7 +42,7 @@ const requestBars = barsPanel({
   title: 'Requests/s, row by row',
   description: 'Responses of any status per second, as measured here, in the order of the table: where each row builds on the one before it, a bar is a step. The article\'s '
     + 'requests/s are those of another machine and stand in the table only.',
-  grid: { x: 0, y: 9, w: 12, h: 9 },
+  grid: { x: 0, y: 15, w: 12, h: 9 },
   from: benchComparison,
   where: pickedRun,
   category: 'variant',
@@ -62,7 +58,7 @@ const ratioBars = barsPanel({
   title: 'Ratio to the baseline: published beside measured',
   description: 'How many times the baseline\'s requests/s (at a constant rate: its p99) each variant reached, in the article and here: the effect of a step where its baseline is '
     + 'the row before it. The dashed line is the baseline.',
-  grid: { x: 12, y: 9, w: 12, h: 9 },
+  grid: { x: 12, y: 15, w: 12, h: 9 },
   from: benchComparison,
   where: { ...pickedRun, has: 'baseline' },
   category: 'variant',
@@ -82,7 +78,7 @@ const requestsOverTime = timeSeriesPanel({
   title: 'Responses/s over time',
   description: 'Responses of any status in each second, per second under load; the variants take turns. If it lies outside of the dashboard\'s '
     + 'time range, "Zoom to data" or a click on the run in the list below brings it here.',
-  grid: { x: 0, y: 47, w: 20, h: 9 },
+  grid: { x: 0, y: 41, w: 20, h: 9 },
   lines: [{ ...perSecondUnderLoad('loadgen_responses', { where: pickedRun, groupBy: ['variant'] }), name: '${__field.labels.variant}' }],
   noLines: 'No second of this run is stored, with how much of it was under load.',
   unit: 'short',
@@ -93,20 +89,21 @@ const requestsOverTime = timeSeriesPanel({
 const behindTheFigures = tablePanel({
   id: 4,
   title: 'Behind the figures',
-  description: 'Against which baseline and why the verdict is what it is; how busy the server\'s and the generator\'s cores were '
+  description: 'Against which baseline, by which figure, and why the row is there; the median and the highest latency; how busy the server\'s and the generator\'s cores were '
     + '(a generator near 100 % with a server below it measures the generator); bytes received per request.',
-  grid: { x: 0, y: 71, w: 24, h: 6 },
+  grid: { x: 0, y: 71, w: 24, h: 9 },
   from: benchComparison,
   where: pickedRun,
   columns: [
     { ...variantColumn, width: 170 },
     { name: 'baseline', title: 'against', width: 138 },
     { name: 'metric', title: 'by', width: 80, mappings: [nullAs('requests/s')] },
-    { name: 'why', title: 'why that verdict' },
-    { name: 'note', title: 'note' },
+    { name: 'note', title: 'note', minWidth: 130 },
     { name: 'server', title: 'server', width: 70 },
-    { name: 'version', title: 'version', width: 80 },
-    { name: 'requests', title: 'requests', width: 100 },
+    { name: 'version', title: 'version', width: 70 },
+    { name: 'requests', title: 'requests', width: 95 },
+    { name: 'p50_ms', title: 'p50', width: 80 },
+    { name: 'max_ms', title: 'max', width: 85 },
     { name: 'server_share', title: 'server busy', width: 99, percent: true },
     { name: 'generator_share', title: 'generator busy', width: 122, percent: true },
     { name: 'header_bytes_per_request', title: 'header/req', width: 92 },
@@ -127,25 +124,23 @@ const variables = [
 
 /** The dashboard as Grafana reads it from a file. */
 export function comparisonDashboard(): Dashboard {
-  return board('comparison', { description: 'An article\'s table, published beside measured, for one run of one scenario.', from: 'now-15m' })
-    .variables(variables)
+  return board('comparison', { description: 'An article\'s table, published beside measured, for one run of one scenario.', variables, from: 'now-15m' })
+    .withPanel(sentencesPanel)
     .withPanel(articleTable)
     .withPanel(requestBars)
     .withPanel(ratioBars)
     .withPanel(effectPanel)
     .withPanel(surenessPanel)
-    .withPanel(linkPanel)
-    .withPanel(errorsPanel)
     .withPanel(requestsOverTime)
     .withPanel(noiseFloorPanel)
-    .withPanel(phasesPanel({ id: 6, y: 56 }))
-    .withPanel(trafficPanel({ id: 7, y: 62 }))
+    .withPanel(phasesPanel({ id: 6, y: 50 }))
+    .withPanel(trafficPanel({ id: 7, y: 59 }))
     .withRow(closedRow(15, 'Times, requests/s per client and thread, TLS: what else h2load and wrk print', 68, [
-      ...h2loadPanels({ id: 9, y: 69 }), threadsPanel({ id: 20, y: 93 }), tlsPanel({ id: 13, y: 99 }),
+      ...h2loadPanels({ id: 9, y: 69 }), threadsPanel({ id: 20, y: 105 }), tlsPanel({ id: 13, y: 114 }),
     ]))
     .withRow(closedRow(27, 'Latency by rate: of a run with --within or --rates', 69, [foundPanel, curvePanel, curveMarks]))
-    .withRow(closedRow(22, 'Round by round: ratios, what else used the machine, what went over the link', 70, [roundsPanel, linkRoundsPanel]))
+    .withRow(closedRow(22, 'Round by round: ratios, what else used the machine; what went over the link, and why attempts failed', 70, [roundsPanel, errorsPanel, linkPanel, linkRoundsPanel]))
     .withPanel(behindTheFigures)
-    .withPanel(runsPanel({ id: 5, y: 77, opens: 'comparison', where: { equal: { scenario: 'scenario' } }, title: 'Runs of ${scenario}' }))
+    .withPanel(runsPanel({ id: 5, y: 80, opens: 'comparison', where: { equal: { scenario: 'scenario' } }, title: 'Runs of ${scenario}' }))
     .build();
 }

@@ -3,8 +3,8 @@ import type { Builder, Dataquery } from '@grafana/grafana-foundation-sdk/cog';
 import { LegendDisplayMode, LegendPlacement, VizLegendOptionsBuilder, type DataSourceRef } from '@grafana/grafana-foundation-sdk/common';
 import type { GridPos } from '@grafana/grafana-foundation-sdk/dashboard';
 
-/** The data source of dashboards/provisioning/datasources/bakeoff.yaml. */
-export const datasource: DataSourceRef = { type: 'influxdb', uid: 'bakeoff-influxdb' };
+/** The data source that is picked: wherever a dashboard is imported there is one, whatever it is called there. */
+export const datasource: DataSourceRef = { type: 'influxdb', uid: '${datasource}' };
 
 /** Where Grafana computes with what other queries answer. */
 const expressions: DataSourceRef = { type: '__expr__', uid: '__expr__' };

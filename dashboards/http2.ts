@@ -1,7 +1,7 @@
 // The HTTP/2 dashboard: what h2load and vegeta print of a run, published beside measured, and the sweep of streams.
 import type { Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
 import { benchBucket, benchPhase, benchStreams } from '../lib/store/schema.ts';
-import { board, openRow, runsPanel, variable } from './board.ts';
+import { board, closedRow, openRow, runsPanel, variable } from './board.ts';
 import { barsPanel } from './charts.ts';
 import { pickedRun, tagValues, tagValuesByTime } from './influxql.ts';
 import { h2loadPanels, histogramPanel, phasesPanel, tlsPanel, trafficPanel } from './load-phases.ts';
@@ -13,7 +13,7 @@ const sweepPanel = barsPanel({
   title: 'Requests/s by concurrent streams per connection, beside HTTP/1.1',
   description: 'HTTP/2 with fewer and fewer requests at once on each connection. The article saw it get slower and slower, and with one about as '
     + 'fast as nginx over HTTP/1.1; it printed no figures.',
-  grid: { x: 0, y: 27, w: 24, h: 9 },
+  grid: { x: 0, y: 33, w: 24, h: 9 },
   from: benchStreams,
   where: pickedRun,
   category: 'streams',
@@ -38,19 +38,14 @@ const variables = [
 
 /** The dashboard as Grafana reads it from a file. */
 export function http2Dashboard(): Dashboard {
-  const dashboard = board('http2', { description: 'What h2load and vegeta print of a run over HTTP/2, published beside measured.', from: 'now-15m' })
-    .variables(variables)
+  return board('http2', { description: 'What h2load and vegeta print of a run over HTTP/2, published beside measured.', variables, from: 'now-15m' })
     .withPanel(phasesPanel({ id: 1, y: 0 }))
-    .withPanel(trafficPanel({ id: 2, y: 6 }))
-    .withRow(openRow(20, 'Answers by latency bucket (loads at a constant rate)', 12))
-    .withPanel(histogramPanel({ id: 3, y: 13 }))
-    .withRow(openRow(21, 'Fewer streams', 26))
-    .withPanel(sweepPanel)
-    .withRow(openRow(22, 'Times, requests/s per client, TLS', 36));
-  for (const panel of h2loadPanels({ id: 4, y: 37 })) dashboard.withPanel(panel);
-  return dashboard
-    .withPanel(tlsPanel({ id: 8, y: 61 }))
-    .withRow(openRow(23, 'Runs', 67))
-    .withPanel(runsPanel({ id: 9, y: 68, opens: 'http2', where: { equal: { scenario: 'scenario' } }, title: 'Runs of ${scenario}' }))
+    .withPanel(trafficPanel({ id: 2, y: 9 }))
+    .withRow(openRow(20, 'Answers by latency bucket (loads at a constant rate)', 18))
+    .withPanel(histogramPanel({ id: 3, y: 19 }))
+    .withRow(closedRow(21, 'Fewer streams: of h2-stream-sweep', 32, [sweepPanel]))
+    .withRow(closedRow(22, 'Times, requests/s per client, TLS', 33, [...h2loadPanels({ id: 4, y: 34 }), tlsPanel({ id: 8, y: 70 })]))
+    .withRow(openRow(23, 'Runs', 34))
+    .withPanel(runsPanel({ id: 9, y: 35, opens: 'http2', where: { equal: { scenario: 'scenario' } }, title: 'Runs of ${scenario}' }))
     .build();
 }

@@ -1,24 +1,27 @@
 // The Live run dashboard: what a load does while it goes on, or did at the time of another run. Its panels, unlike those
-// of the others, ask for no more than the time range, since they are asked each second.
+// of the others, ask for no more than the time range, since they are asked again and again.
 import { TimePickerBuilder, type AnnotationQuery, type Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
 import type { Builder, Dataquery } from '@grafana/grafana-foundation-sdk/cog';
 import { benchRound, serverCpu } from '../lib/store/schema.ts';
 import { board, runsPanel, variable } from './board.ts';
 import { heatmapPanel, timeSeriesPanel } from './charts.ts';
 import { datasource } from './frame.ts';
-import { loadgenMeasurement, perSecondUnderLoad, select, selectEvery, tagValues } from './influxql.ts';
+import { loadgenMeasurement, perSecondUnderLoad, pickedRun, select, selectEvery, tagValues } from './influxql.ts';
 
 const requests = loadgenMeasurement('loadgen_requests');
 
-/** What ran in the time range; of one run or scenario where one is picked. */
-const picked = { among: { scenario: 'scenario', run: 'run' }, inTimeRange: true } as const;
+/** As much of the run as lies in the time range. */
+const picked = { ...pickedRun, inTimeRange: true } as const;
 
 const nothingHere = 'Nothing was measured in this time range: start a run, or click on one in the list below.';
 /** Samples are a second apart. */
 const gapMs = 2500;
 
+/** The panel that has the marks of rounds. */
+const marked = 1;
+
 const responsesOverTime = timeSeriesPanel({
-  id: 1,
+  id: marked,
   title: 'Responses/s',
   description: 'Responses of any status in each second, per second under load: variants take turns of some milliseconds, and each has the time of its own. A mark is where a load of a round that is whole began.',
   grid: { x: 0, y: 0, w: 10, h: 8 },
@@ -116,7 +119,7 @@ const failures = timeSeriesPanel({
     { ...perSecondUnderLoad('loadgen_responses', { where: { ...picked, is: { class: ['4xx', '5xx'] } }, groupBy: ['class'] }), name: '${__field.labels.class} answers' },
   ],
   noLines: 'No errors in this time range, and no answers of 4xx or 5xx.',
-  unit: 'suffix: /s',
+  unit: 'suffix:/s',
   axis: 'per second',
   gapMs,
 });
@@ -168,6 +171,8 @@ const rounds: Builder<AnnotationQuery> = {
       enable: true,
       hide: false,
       iconColor: 'text',
+      // Of a whole run there are many.
+      filter: { ids: [marked] },
       // The method only marks the type; JSON.stringify drops it.
       target: { refId: 'Anno', queryType: 'tags', fromAnnotations: true, ...asked, _implementsDataqueryVariant: () => {} } as Dataquery,
     };
@@ -175,16 +180,17 @@ const rounds: Builder<AnnotationQuery> = {
 };
 
 const variables = [
-  variable({ name: 'scenario', label: 'Scenario', query: tagValues(requests, 'scenario'), all: true }),
-  variable({ name: 'run', label: 'Run', query: tagValues(requests, 'run', { among: { scenario: 'scenario' } }), newestFirst: true, all: true }),
+  // The newest is picked where an address names none.
+  variable({ name: 'run', label: 'Run', query: tagValues(requests, 'run'), newestFirst: true }),
+  // Its own: the links to the other dashboards keep it.
+  variable({ name: 'scenario', query: tagValues(requests, 'scenario', { equal: { run: 'run' } }) }),
 ];
 
 /** The dashboard as Grafana reads it from a file. */
 export function liveDashboard(): Dashboard {
-  return board('live', { description: 'What a load does while it goes on. At another time range: what it did then.', from: 'now-5m' })
-    .refresh('1s')
-    .timepicker(new TimePickerBuilder().refreshIntervals(['1s', '5s', '10s', '30s', '1m']))
-    .variables(variables)
+  return board('live', { description: 'What a load does while it goes on. At another time range: what it did then.', variables, from: 'now-5m' })
+    .refresh('2s')
+    .timepicker(new TimePickerBuilder().refreshIntervals(['2s', '5s', '10s', '30s', '1m']))
     .annotation(rounds)
     .withPanel(responsesOverTime)
     .withPanel(ratio)
@@ -194,6 +200,6 @@ export function liveDashboard(): Dashboard {
     .withPanel(failures)
     .withPanel(connections)
     .withPanel(traffic)
-    .withPanel(runsPanel({ id: 8, y: 32, opens: 'live', where: { among: { scenario: 'scenario' } }, title: 'Runs' }))
+    .withPanel(runsPanel({ id: 8, y: 32, opens: 'live', where: {}, title: 'Runs' }))
     .build();
 }

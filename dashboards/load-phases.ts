@@ -14,6 +14,9 @@ const variantAndPhase: readonly PhaseColumn[] = [
   { name: 'phase', title: 'phase', width: 65 },
 ];
 
+/** How high a table is: seven rows fit. */
+const tableHeight = 9;
+
 const noFigures = 'This run has no figures yet.';
 
 /** Time, requests/s, success, bytes/s: a row per variant and load phase. Most scenarios have one phase. */
@@ -23,7 +26,7 @@ export const phasesPanel = ({ id, y }: Place): PhasePanel => tablePanel({
   description: 'One row per variant and load phase; most scenarios have one phase, nghttpd-img has three on one server that is not '
     + 'restarted. requests/s say nothing without the share that succeeded: 4xx answers are quick. MiB are 1024² bytes, which '
     + 'h2load and wrk write MB.',
-  grid: { x: 0, y, w: 24, h: 6 },
+  grid: { x: 0, y, w: 24, h: tableHeight },
   from: benchPhase,
   where: pickedRun,
   noRows: noFigures,
@@ -33,8 +36,8 @@ export const phasesPanel = ({ id, y }: Place): PhasePanel => tablePanel({
     { name: 'seconds', title: 'time', width: 90 },
     { name: 'published_rps', title: 'published req/s', width: 124 },
     { name: 'measured_rps', title: 'measured req/s', width: 125 },
-    { name: 'published_success_ratio', title: 'published success', width: 160, bar: true, decimals: 2 },
-    { name: 'success_ratio', title: 'success', width: 160, bar: true, decimals: 2 },
+    { name: 'published_success_ratio', title: 'published success', width: 145, percent: true, decimals: 2 },
+    { name: 'success_ratio', title: 'success', width: 90, percent: true, decimals: 2 },
     { name: 'published_bytes_per_second', title: 'published bytes/s', width: 140 },
     { name: 'bytes_per_second', title: 'bytes/s', width: 110 },
   ],
@@ -47,7 +50,7 @@ export const trafficPanel = ({ id, y }: Place): PhasePanel => tablePanel({
   description: 'What the generator received: header bytes as sent, so compressed with HTTP/2; what HPACK saved of the headers\' own '
     + 'size; all bytes, framing included; data bytes. With TLS it is what was in its records. Medians over the rounds; they grow with the '
     + 'number of requests, which --quick cuts.',
-  grid: { x: 0, y, w: 24, h: 6 },
+  grid: { x: 0, y, w: 24, h: tableHeight },
   from: benchPhase,
   where: pickedRun,
   noRows: noFigures,
@@ -85,9 +88,6 @@ export const histogramPanel = ({ id, y }: Place): ReturnType<typeof tablePanel<t
     { name: 'share', title: 'measured %', bar: true, decimals: 2 },
   ],
 });
-
-/** How high one of the tables below is. */
-const tableHeight = 6;
 
 /** Time for a request, to connect, to the first byte, and requests/s per client, as h2load prints them: four panels below each other. */
 export function h2loadPanels({ id, y }: Place): PhasePanel[] {

@@ -35,7 +35,7 @@ export const linkPanel = tablePanel({
   id: 24,
   title: 'What went over the link',
   description: `${whatTheySay} Medians over the rounds. "published packets" are those of both directions.`,
-  grid: { x: 0, y: 34, w: 24, h: 7 },
+  grid: { x: 0, y: 94, w: 24, h: 9 },
   from: benchComparison,
   where: pickedRun,
   noRows: noLink,
@@ -49,7 +49,7 @@ export const errorsPanel = tablePanel({
   description: 'Per million requests, in the article and here, and as counts of all rounds: no address and port was left to connect from '
     + '(EADDRNOTAVAIL), refused by the server, reset by it, no answer in time, an answer that ended before it was whole, something else. '
     + 'Rows without any, here and in the article, are left out.',
-  grid: { x: 0, y: 41, w: 24, h: 6 },
+  grid: { x: 0, y: 85, w: 24, h: 9 },
   from: benchComparison,
   where: { ...pickedRun, above0: ['errors_per_million', 'published_errors_per_million'] },
   noRows: 'No attempt of this run failed.',
@@ -72,7 +72,7 @@ export const linkRoundsPanel = tablePanel({
   id: 26,
   title: 'What went over the link, round by round',
   description: `In the order in which they were run. ${whatTheySay}`,
-  grid: { x: 0, y: 85, w: 24, h: 14 },
+  grid: { x: 0, y: 103, w: 24, h: 14 },
   from: benchRound,
   where: { ...pickedRun, above0: ['packets_to_server_per_request'] },
   noRows: noLink,

@@ -1,6 +1,6 @@
 // Tables and single figures. A panel takes a measurement of the catalogue and the names of its fields, makes the query
 // from them, and sets the units, so that it cannot show anything else than what it selects.
-import { BigValueColorMode, BigValueGraphMode } from '@grafana/grafana-foundation-sdk/common';
+import { BigValueColorMode, BigValueGraphMode, VizTextDisplayOptionsBuilder } from '@grafana/grafana-foundation-sdk/common';
 import { MappingType, SpecialValueMatch, type DynamicConfigValue, type ValueMapping } from '@grafana/grafana-foundation-sdk/dashboard';
 import * as stat from '@grafana/grafana-foundation-sdk/stat';
 import * as table from '@grafana/grafana-foundation-sdk/table';
@@ -28,6 +28,10 @@ export interface Column<M extends Measurement> {
   mappings?: ValueMapping[];
   /** Colours the text as its mapping says. */
   coloured?: boolean;
+  /** A long text takes as many lines as it needs. */
+  wrapped?: boolean;
+  /** Not to be seen: for the links of others. */
+  hidden?: boolean;
   /** What a click on the cell opens. */
   link?: { title: string; url: string };
 }
@@ -41,14 +45,14 @@ const grafanaUnits: Readonly<Record<string, { unit: string; decimals?: number }>
   packets: { unit: 'none', decimals: 2 },
   connections: { unit: 'locale', decimals: 0 },
   number: { unit: 'none', decimals: 2 },
-  MHz: { unit: 'suffix: MHz', decimals: 0 },
+  MHz: { unit: 'suffix:MHz', decimals: 0 },
   rounds: { unit: 'none', decimals: 0 },
   ratio: { unit: 'prefix:×', decimals: 2 },
   'errors/million': { unit: 'locale', decimals: 0 },
   'µs': { unit: 'µs', decimals: 1 },
   ms: { unit: 'ms', decimals: 2 },
   // Not Grafana's own seconds, which become minutes.
-  s: { unit: 'suffix: s', decimals: 2 },
+  s: { unit: 'suffix:s', decimals: 2 },
   bytes: { unit: 'decbytes', decimals: 0 },
   'bytes/s': { unit: 'binBps', decimals: 2 },
   'ms since 1970': { unit: 'dateTimeAsIso' },
@@ -120,7 +124,9 @@ export function statPanel<M extends Measurement>(
     .unit(unit)
     .decimals(decimals)
     .colorMode(BigValueColorMode.None)
-    .graphMode(BigValueGraphMode.None);
+    .graphMode(BigValueGraphMode.None)
+    // Whether a figure or why there is none: one line of it fits a narrow panel.
+    .text(new VizTextDisplayOptionsBuilder().valueSize(20));
 }
 
 function columnProperties<M extends Measurement>(from: M, column: Column<M>): DynamicConfigValue[] {
@@ -138,6 +144,9 @@ function columnProperties<M extends Measurement>(from: M, column: Column<M>): Dy
   if (column.bar === true) {
     properties.push({ id: 'custom.cellOptions', value: { type: 'gauge', mode: 'basic', valueDisplayMode: 'text' } }, { id: 'min', value: 0 }, { id: 'max', value: 1 });
   }
+  if (column.wrapped === true) properties.push({ id: 'custom.wrapText', value: true });
+  // Older Grafanas know the first one, newer ones the second.
+  if (column.hidden === true) properties.push({ id: 'custom.hidden', value: true }, { id: 'custom.hideFrom', value: { viz: true } });
   if (column.link !== undefined) properties.push({ id: 'links', value: [column.link] });
   return properties;
 }

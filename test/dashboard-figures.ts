@@ -1,4 +1,5 @@
 // What result.json says of each column of the dashboards' tables, to be compared with what the database answers.
+import { times } from '../lib/format.ts';
 import type { LinkTraffic, NetworkResult } from '../lib/result/network.ts';
 import type { ErrorCause, FoundRate, Phase, PhaseResult, Result, Round, VariantResult } from '../lib/result/result.ts';
 import type { Published, PublishedDistribution } from '../lib/scenario/model.ts';
@@ -34,6 +35,7 @@ const figures: Record<string, (variant: VariantResult, result: Result) => Cell |
   ratio: (variant, result) => measuredOf(variant, result)[0]?.ratio,
   ci_low: (variant, result) => (hasInterval(variant) ? measuredOf(variant, result)[0]?.ci95[0] : undefined),
   ci_high: (variant, result) => (hasInterval(variant) ? measuredOf(variant, result)[0]?.ci95[1] : undefined),
+  effect: (variant, result) => measuredOf(variant, result).map(({ ratio, ci95 }) => times(ratio, hasInterval(variant) ? ci95 : undefined))[0],
   verdict: (variant, result) => {
     const comparison = comparisonOf(variant, result);
     return comparison && [comparison.verdict, ...(comparison.delayNotHeld.length > 0 ? ['delay not held'] : []), ...(result.state === 'complete' || comparison.verdict === 'none' ? [] : ['not final'])].join(', ');

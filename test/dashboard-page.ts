@@ -38,12 +38,16 @@ export async function expectedPanels(database: DashboardDatabase, name: Dashboar
   const marks = (await database.marks(name, result)).map((timeMs) => (timeMs - fromMs) / (toMs - fromMs));
   const all = panelsOf(dashboardOf(name)).map(async (panel): Promise<ExpectedPanel[]> => {
     const values = panel.repeat === undefined ? [''] : await database.choices(name, panel.repeat, result);
-    if (values.length === 0) return [{ panel, title: anyValue(panel.title), answers: [], marks }];
+    if (values.length === 0) return [{ panel, title: anyValue(panel.title), answers: [], marks: [] }];
     return Promise.all(values.map(async (variant) => ({
-      panel, title: withValues(panel.title, pickedOf({ ...result, variant }).variables), answers: await database.panel(name, panel.id, { ...result, variant }), marks,
+      panel, title: withValues(panel.title, pickedOf({ ...result, variant }).variables), answers: await database.panel(name, panel.id, { ...result, variant }), marks: hasMarks(name, panel) ? marks : [],
     })));
   });
   return (await Promise.all(all)).flat();
+}
+
+function hasMarks(name: DashboardName, { id }: Panel): boolean {
+  return (dashboardOf(name).annotations?.list ?? []).some(({ filter }) => filter?.ids.includes(id));
 }
 
 function withValues(title: string, variables: Readonly<Record<string, string>>): string {
@@ -97,8 +101,8 @@ function problemsOf({ panel, answers, marks }: ExpectedPanel, seen: SeenPanel): 
   if (type !== 'table') return [...(seen.drawn ? [] : ['draws nothing']), ...(type === 'timeseries' ? misplaced(seen.marks, marks) : [])];
   // A cell without a text or figure of its own must not say what the whole panel says.
   const untrue = said.length > 1 && seen.cells.includes(said) ? [`a cell says "${said}"`] : [];
-  const columns = selectedColumns(targetsOf(panel)[0]?.query ?? '');
   const propertyOf = (column: string, id: string): unknown => overrides.find(({ matcher }) => matcher.options === column)?.properties.find((one) => one.id === id)?.value;
+  const columns = selectedColumns(targetsOf(panel)[0]?.query ?? '').filter((column) => propertyOf(column, 'custom.hideFrom') === undefined);
   const titles = columns.map((column) => propertyOf(column, 'displayName'));
   if (titles.join(' | ') !== seen.headings.join(' | ')) return [...untrue, `has the columns ${seen.headings.join(' | ')}`];
   const [first = {}] = rows;

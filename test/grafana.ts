@@ -28,7 +28,7 @@ export interface Panel {
 export interface Row { id: number; type: 'row'; title: string; collapsed: boolean; gridPos: Panel['gridPos']; panels: Panel[] }
 
 export interface Variable {
-  name: string; query: string; datasource: { type: string; uid: string }; sort: number; regex?: string; multi: boolean; includeAll: boolean; allValue?: string; hide?: number;
+  type: 'query' | 'datasource'; name: string; query: string; datasource: { type: string; uid: string }; sort: number; regex?: string; multi: boolean; includeAll: boolean; allValue?: string; hide?: number;
 }
 
 export interface Link { type: string; url: string; includeVars: boolean; keepTime: boolean; placement?: string }
@@ -41,7 +41,7 @@ export interface Dashboard {
   links: Link[];
   panels: (Panel | Row)[];
   templating: { list: Variable[] };
-  annotations?: { list?: { name: string; query: string; target?: { query: string }; datasource: Variable['datasource'] }[] };
+  annotations?: { list?: { name: string; query: string; target?: { query: string }; filter?: { ids: number[] }; datasource: Variable['datasource'] }[] };
 }
 
 export const generatedFolder = new URL('../dashboards/generated/', import.meta.url);
@@ -70,11 +70,16 @@ export function expressionsOf(panel: Panel): Expression[] {
   return panel.targets.filter((target): target is Expression => 'expression' in target);
 }
 
+/** The variables whose values are in the database. */
+export function queryVariablesOf(dashboard: Dashboard): Variable[] {
+  return dashboard.templating.list.filter(({ type }) => type === 'query');
+}
+
 /** Every query of a dashboard, panels, variables and annotations, and a name for it to be found by. */
 export function queriesOf(dashboard: Dashboard): { from: string; query: string; alias?: string | undefined }[] {
   return [
     ...panelsOf(dashboard).flatMap((panel) => targetsOf(panel).map(({ query, alias }) => ({ from: `panel ${panel.id}`, query, alias }))),
-    ...dashboard.templating.list.map((variable) => ({ from: `variable ${variable.name}`, query: variable.query })),
+    ...queryVariablesOf(dashboard).map((variable) => ({ from: `variable ${variable.name}`, query: variable.query })),
     ...(dashboard.annotations?.list ?? []).map(({ name, query }) => ({ from: `annotation ${name}`, query })),
   ];
 }

@@ -105,8 +105,8 @@ allow_sign_up = false
 default_theme = system
 
 [dashboards]
-; The live dashboard asks each second.
-min_refresh_interval = 1s
+; The live dashboard asks every two seconds.
+min_refresh_interval = 2s
 default_home_dashboard_path = ${quoted(join(dashboardsFolder, 'generated', generatedFile('comparison')))}
 
 ; It tells nobody about itself and fetches nothing.

@@ -5,7 +5,8 @@ import { networkResult } from '../analysis/network.ts';
 import { publishedPhases, roundRps, serverCpuSecondsPerResponse, wholeRounds } from '../analysis/phases.ts';
 import { comparable } from '../analysis/verdict.ts';
 import { UserError } from '../errors.ts';
-import { checkAgain, roundPoint, runPoint, tablePoints } from '../store/index.ts';
+import { verdictLines } from '../report/sentences.ts';
+import { checkAgain, roundPoint, runPoint, sentencePoints, tablePoints } from '../store/index.ts';
 import { programOf } from '../scenario/catalogue.ts';
 import type { KeptRound } from './build-result.ts';
 import { generatorCores } from '../machine/cores.ts';
@@ -30,7 +31,7 @@ export async function countAgain({ plan, store }: RunContext, kept: readonly Kep
 }
 
 /**
- * Writes the wide points: those of the newest round, the table's rows and the run's state. Written again they replace
+ * Writes the wide points: those of the newest round, the table's rows, the run's state and at its end what is said of it. Written again they replace
  * the ones before. Returns what the database would not take, in one line; the run goes on without it.
  */
 export async function storeResult(context: RunContext, result: Result, newest: KeptRound | undefined, ended: boolean): Promise<string | null> {
@@ -42,7 +43,7 @@ export async function storeResult(context: RunContext, result: Result, newest: K
     ...(ended ? { state: result.state, endedAt } : { state: 'running' }),
   });
   try {
-    await store.write([...(newest === undefined ? [] : [...roundPoints(plan, newest, result), ...tablePoints(result)]), state]);
+    await store.write([...(newest === undefined ? [] : [...roundPoints(plan, newest, result), ...tablePoints(result)]), ...(ended ? sentencePoints(result, verdictLines(result)) : []), state]);
     return null;
   } catch (error) {
     if (error instanceof UserError) return error.message;

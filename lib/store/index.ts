@@ -2,4 +2,4 @@
 export { parseInfluxUrl } from './client.ts';
 export { openStore, type Influx, type Series, type Store, type StoreOptions } from './influxd.ts';
 export { checkAgain, checkRound, type RoundIntegrity, type RoundToCheck } from './integrity.ts';
-export { roundPoint, runPoint, serverSamplePoints, tablePoints, type ServerSample } from './points.ts';
+export { roundPoint, runPoint, sentencePoints, serverSamplePoints, tablePoints, type ServerSample } from './points.ts';

@@ -9,13 +9,13 @@ import { total } from '../analysis/statistics.ts';
 import { streamSweep } from '../analysis/stream-sweep.ts';
 import { comparable, delayMark, notFinalMark } from '../analysis/verdict.ts';
 import { limitText } from '../analysis/within.ts';
-import { bucketLabel } from '../format.ts';
+import { bucketLabel, times } from '../format.ts';
 import type { NetworkResult } from '../result/network.ts';
 import type { Comparison, Distribution, ErrorCause, Integrity, LoadResult, NoiseFloor, Phase, PhaseResult, Result, VariantResult } from '../result/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
 import { line, toNanoseconds } from './line-protocol.ts';
 import {
-  benchBucket, benchComparison, benchCurve, benchPhase, benchRound, benchRun, benchStreams, errorCauseFields, networkFields, serverCpu, serverRss,
+  benchBucket, benchComparison, benchCurve, benchPhase, benchRound, benchRun, benchSentence, benchStreams, errorCauseFields, networkFields, serverCpu, serverRss,
   type DistributionPart, type Measurement,
 } from './schema.ts';
 
@@ -195,6 +195,7 @@ function comparisonFields(
     ratio: measured?.ratio,
     ci_low: interval?.[0],
     ci_high: interval?.[1],
+    effect: measured && times(measured.ratio, interval),
     // Rounds that follow may change it.
     verdict: comparison && comparison.verdict + delayMark(comparison) + (comparison.verdict === 'none' ? '' : notFinalMark({ state })),
     why: comparison?.why ?? variant.publishedOnly,
@@ -345,6 +346,12 @@ function tlsText(tls: LoadResult['tls'] | undefined): string | null {
   return tls ? `${tls.version} ${tls.cipher} ${tls.keyExchange}` : null;
 }
 
+/** The bench_sentence points. A run that goes on has others after each round, so they are written once, at its end. */
+export function sentencePoints({ run, scenario, startedAt, warnings }: Pick<Result, 'run' | 'scenario' | 'startedAt' | 'warnings'>, found: readonly string[]): string[] {
+  const lines = [...found.map((text) => ({ kind: 'found', text })), ...warnings.map((text) => ({ kind: 'warning', text }))];
+  return lines.map(({ kind, text }, index) => pointOf(benchSentence, { run, scenario, kind }, { text }, toNanoseconds(startedAt) + BigInt(index)));
+}
+
 /** What a bench_run point says; `endedAt` comes with the run's end. */
 export interface RunState {
   run: string;
@@ -366,6 +373,7 @@ export function runPoint(run: RunState): string {
     state: run.state,
     started: Date.parse(run.startedAt),
     ended: run.endedAt === undefined ? null : Date.parse(run.endedAt),
+    shown_to: run.endedAt === undefined ? 'now' : String(Date.parse(run.endedAt)),
     rounds: run.rounds,
     requests: run.integrity?.requests,
     stored: run.integrity?.stored,

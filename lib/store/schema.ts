@@ -126,6 +126,7 @@ export const benchComparison = {
     ratio: { unit: 'ratio', about: 'exp(mean of ln(variant / baseline)) within rounds; left out for a baseline' },
     ci_low: { unit: 'ratio', about: 'lower end of the ratio\'s 95 % interval; left out for one round, which has none' },
     ci_high: { unit: 'ratio', about: 'upper end of the ratio\'s 95 % interval' },
+    effect: { unit: 'text', about: 'the ratio with its interval, e.g. ×1.09 [1.08, 1.10]' },
     verdict: { unit: 'text', about: 'faster, slower, same, inconclusive or none, and behind it "delay not held" where that holds for one of the two, and "not final" until the run is complete; left out for a baseline' },
     why: { unit: 'text', about: 'why that verdict' },
     rounds_needed: { unit: 'rounds', about: 'how many rounds would probably decide an inconclusive comparison; 0 where it is decided, or no number would' },
@@ -259,6 +260,15 @@ export const benchCurve = {
   },
 } as const satisfies Measurement;
 
+/** One point per sentence on a run that has ended, in their order: what was found, then what warns. */
+export const benchSentence = {
+  measurement: 'bench_sentence',
+  tags: ['run', 'scenario', 'kind'],
+  fields: {
+    text: { unit: 'text', about: 'the sentence, as the report has it; of the kind found or warning' },
+  },
+} as const satisfies Measurement;
+
 /** One point per run, at its start; written again when the run ends. */
 export const benchRun = {
   measurement: 'bench_run',
@@ -268,6 +278,7 @@ export const benchRun = {
     state: { unit: 'text', about: 'running, complete or partial; running for ever when the runner was killed' },
     started: { unit: 'ms since 1970', about: 'start of the run' },
     ended: { unit: 'ms since 1970', about: 'end of the run' },
+    shown_to: { unit: 'text', about: 'end of the time range that shows the run: "now" while it goes on, then its end in ms since 1970' },
     rounds: { unit: 'rounds', about: 'rounds of the run that are whole' },
     requests: { unit: 'requests', about: 'requests that k6 counted' },
     stored: { unit: 'requests', about: 'requests that the database holds' },
@@ -281,4 +292,4 @@ export const benchRun = {
 } as const satisfies Measurement;
 
 /** All that bakeoff's dashboards may ask for. */
-export const measurements: readonly Measurement[] = [...loadgenMeasurements, serverCpu, serverRss, benchRound, benchComparison, benchPhase, benchBucket, benchStreams, benchCurve, benchRun];
+export const measurements: readonly Measurement[] = [...loadgenMeasurements, serverCpu, serverRss, benchRound, benchComparison, benchPhase, benchBucket, benchStreams, benchCurve, benchSentence, benchRun];

@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { DashboardName } from '../../dashboards/names.ts';
 import { comparable } from '../../lib/analysis/verdict.ts';
+import { verdictLines } from '../../lib/report/sentences.ts';
 import type { Result, VariantResult } from '../../lib/result/result.ts';
 import type { Scenario } from '../../lib/scenario/model.ts';
 import { columnsOf, DashboardDatabase, dashboardOf, type Choice } from '../dashboard-database.ts';
@@ -65,6 +66,15 @@ describe('a run of every scenario', () => {
     for (const result of results.values()) expect(await database.rows('comparison', id, result)).toEqual(expectedRows(columnsOf('comparison', id), result));
   });
 
+  it('says on top what the report says, of comparisons that have no row too, and then what warns', async () => {
+    for (const result of results.values()) {
+      expect((await database.rows('comparison', 31, result)).map(({ kind, text }) => [kind, text]))
+        .toEqual([...verdictLines(result).map((text) => ['found', text]), ...result.warnings.map((text) => ['warning', text])]);
+    }
+    const quick = await storeResult(database.store, { ...resultOf('nginx-tcp-nopush'), scenario: 'quick', run: 'quick', warnings: ['quick run with short rounds: a first look, not a measurement'] });
+    expect((await database.rows('comparison', 31, quick)).at(-1)).toEqual({ text: quick.warnings[0], kind: 'warning' });
+  });
+
   it.each([1, 2, 4, 5, 6, 7, 8])('shows what h2load prints, a row per variant and phase, in panel %i of HTTP/2', async (id) => {
     for (const scenario of await database.choices('http2', 'scenario', resultOf('aa'))) {
       expect(await database.rows('http2', id, resultOf(scenario))).toEqual(expectedPhaseRows(columnsOf('http2', id), resultOf(scenario)));
@@ -103,7 +113,7 @@ describe('a run of every scenario', () => {
   it('shows what is published only in the tables, with its ratio and the reason', async () => {
     const small = resultOf('http1-vs-h2-small-file');
     const spdy = (rows: Record<string, Cell>[]): Record<string, Cell> | undefined => rows.find(({ variant }) => variant === 'nginx-spdy');
-    expect(spdy(await database.rows('comparison', 1, small))).toMatchObject({ published_rps: 77_331, published_ratio: 77_331 / 44_326, measured_rps: null, ratio: null });
+    expect(spdy(await database.rows('comparison', 1, small))).toMatchObject({ published_rps: 77_331, published_ratio: 77_331 / 44_326, measured_rps: null, effect: null });
     expect(spdy(await database.rows('http2', 2, small))).toMatchObject({ published_header_bytes: 1_511_000, header_bytes: null });
   });
 
@@ -285,9 +295,9 @@ function notApplicable(name: DashboardName, result: Result): number[] {
   switch (name) {
     // Nothing of these runs was measured second by second, as panel 3 has it.
     case 'comparison': return [
-      ...(compared ? [] : [2, 23]), ...(linked ? [] : [24]), ...(failed ? [] : [25]), 3, ...(result.noiseFloor === null ? [18] : []),
+      ...(verdictLines(result).length + result.warnings.length > 0 ? [] : [31]), ...(compared ? [] : [2, 23]), 3, ...(result.noiseFloor === null ? [18] : []),
       // They are about what --within and --rates do.
-      28, 29, 30, ...(linked ? [] : [26]),
+      28, 29, 30, ...(failed ? [] : [25]), ...(linked ? [] : [24, 26]),
     ];
     case 'http2': return [...(counted ? [] : [3]), ...(swept ? [] : [10])];
     // The ratios' panel has the noise floor in any case.

@@ -1,6 +1,7 @@
 // The dashboards' queries, sent to a real influxd that holds real runs, against what result.json says.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dashboardNames, type DashboardName } from '../../dashboards/names.ts';
+import { verdictLines } from '../../lib/report/sentences.ts';
 import type { Phase, Result } from '../../lib/result/result.ts';
 import { columnsOf, DashboardDatabase, dashboardOf, pickedOf } from '../dashboard-database.ts';
 import { expectedBuckets, expectedLinkRounds, expectedPhaseRows, expectedRoundRows, expectedRows, total } from '../dashboard-figures.ts';
@@ -36,7 +37,9 @@ async function emptyPanels(name: DashboardName, result: Result, variant: string)
 
 describe('every dashboard', () => {
   it('offers the runs that it can show, and no others', async () => {
-    for (const name of names) {
+    for (const { run } of [wrk, rate]) expect(await database.choices('live', 'run', { ...wrk, run })).toEqual([rate.run, wrk.run]);
+    for (const { scenario, ...others } of [wrk, rate]) expect(await database.choices('live', 'scenario', { ...others, scenario: '' })).toEqual([scenario]);
+    for (const name of names.filter((other) => other !== 'live')) {
       const scenarios = await database.choices(name, 'scenario', wrk);
       expect([name, scenarios]).toEqual([name, name === 'http2' ? [rate.scenario] : [rate.scenario, wrk.scenario]]);
       for (const result of [wrk, rate].filter(({ scenario }) => scenarios.includes(scenario))) {
@@ -55,10 +58,10 @@ describe('every dashboard', () => {
     const noneFailed = ['Attempts that failed, by cause'];
     const oneRate = ['The highest rate within the limit', 'Latency by rate', 'Latency by rate, drawn'];
     const noLinkRounds = ['What went over the link, round by round'];
-    expect(await emptyPanels('comparison', wrk, 'open-file-cache')).toEqual([...noLink, ...noneFailed, ...noNoiseFloor, ...oneRate, ...noLinkRounds]);
+    expect(await emptyPanels('comparison', wrk, 'open-file-cache')).toEqual([...noNoiseFloor, ...oneRate, ...noneFailed, ...noLink, ...noLinkRounds]);
     expect(await emptyPanels('live', wrk, '')).toEqual([...noLiveRatio, ...noFailures]);
     expect(await emptyPanels('history', wrk, '')).toEqual(noControl);
-    expect(await emptyPanels('comparison', rate, 'h2o')).toEqual([...noLink, ...noneFailed, ...noNoiseFloor, ...oneRate, ...noLinkRounds]);
+    expect(await emptyPanels('comparison', rate, 'h2o')).toEqual([...noNoiseFloor, ...oneRate, ...noneFailed, ...noLink, ...noLinkRounds]);
     expect(await emptyPanels('live', rate, '')).toEqual([...noLiveRatio, ...noFailures]);
     expect(await emptyPanels('http2', rate, 'h2o')).toEqual(['Requests/s by concurrent streams per connection, beside HTTP/1.1']);
     expect(await emptyPanels('history', rate, '')).toEqual(['${scenario}: ratio to the baseline, run by run', ...noControl]);
@@ -73,6 +76,10 @@ describe('Comparison', () => {
   it.each([1, 4, 16])('has the values of result.json in panel %i, in the order of the scenario', async (id) => {
     for (const result of [wrk, rate]) expect(await database.rows('comparison', id, result)).toEqual(expectedRows(columnsOf('comparison', id), result));
     expect((await database.rows('comparison', id, wrk)).map((row) => row['variant'])).toEqual(['workers', 'open-file-cache']);
+  });
+
+  it('has in words what the report says at the end of the run, and its warnings', async () => {
+    expect((await database.rows('comparison', 31, wrk)).map(({ text }) => text)).toEqual([...verdictLines(wrk), ...wrk.warnings]);
   });
 
   it('has every round by itself, in the order of time', async () => {
@@ -109,7 +116,7 @@ describe('Comparison', () => {
     const { run, scenario, title, integrity } = wrk;
     expect(await database.rows('comparison', 5, wrk)).toEqual([{
       run, scenario, title, state: 'complete', started: Date.parse(wrk.startedAt), ended: Date.parse(wrk.endedAt), rounds: 2,
-      requests: integrity?.requests, stored: integrity?.stored, backfilled: integrity?.backfilled, lost: integrity?.lost,
+      requests: integrity?.requests, stored: integrity?.stored, backfilled: integrity?.backfilled, lost: integrity?.lost, shown_to: String(Date.parse(wrk.endedAt)),
     }]);
   });
 });
@@ -124,13 +131,11 @@ describe.skipIf(noNetworks !== undefined)('Comparison of a run over a link of it
 });
 
 describe('Live run', () => {
-  it('has all that was measured within the time range, and nothing outside of it', async () => {
+  it('has all that was measured of a run within the time range, and nothing outside of it', async () => {
     for (const result of [wrk, rate]) {
-      // Not picked: what ran in the time range is shown.
-      const all = { ...result, scenario: '.*', run: '.*' };
-      const [responses = []] = await database.dividends('live', 1, all);
+      const [responses = []] = await database.dividends('live', 1, result);
       expect(sums(responses, 'variant')).toEqual(Object.fromEntries(result.variants.map((variant) => [variant.name, total(variant, answered)])));
-      const before = { ...all, startedAt: '2026-01-01T00:00:00.000Z', endedAt: '2026-01-01T01:00:00.000Z' };
+      const before = { ...result, startedAt: '2026-01-01T00:00:00.000Z', endedAt: '2026-01-01T01:00:00.000Z' };
       for (const panel of panelsOf(dashboardOf('live'))) {
         const { id } = panel;
         if (targetsOf(panel).some(({ query }) => query.includes('$timeFilter'))) expect((await database.panel('live', id, before)).flat()).toEqual([]);

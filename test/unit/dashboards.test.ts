@@ -4,7 +4,7 @@ import { generatedFiles } from '../../dashboards/build.ts';
 import { dashboardNames, generatedFile, type DashboardName } from '../../dashboards/names.ts';
 import { measurements } from '../../lib/store/schema.ts';
 import metrics from '../../xk6-loadgen/metrics.json' with { type: 'json' };
-import { expressionsOf, generatedFolder, isRow, panelsOf, queriesOf, readDashboard, selectedColumns, targetsOf, type Dashboard, type Panel, type Target } from '../grafana.ts';
+import { expressionsOf, generatedFolder, isRow, panelsOf, queriesOf, queryVariablesOf, readDashboard, selectedColumns, targetsOf, type Dashboard, type Panel, type Target } from '../grafana.ts';
 
 const files = readdirSync(generatedFolder);
 
@@ -173,16 +173,47 @@ describe.each(files)('%s', (file) => {
     expect(dashboard.templating.list.map(({ name }) => name)).toEqual(expect.arrayContaining(['scenario', 'run']));
   });
 
-  it('uses the data source that is provisioned', () => {
+  it('asks the data source that is picked, of whatever name: first the one that is provisioned', () => {
     const provisioned = readFileSync(new URL('../../dashboards/provisioning/datasources/bakeoff.yaml', import.meta.url), 'utf8');
-    const uid = /^ +uid: (\S+)$/m.exec(provisioned)?.[1];
+    const [name, uid] = ['name', 'uid'].map((key) => new RegExp(`^ +(?:- )?${key}: (\\S+)$`, 'm').exec(provisioned.slice(provisioned.indexOf('datasources:')))?.[1]);
+    // What others depend on comes before them.
+    expect(dashboard.templating.list[0]).toMatchObject({ type: 'datasource', name: 'datasource', query: 'influxdb', current: { text: name, value: uid } });
     const used = [
       ...panels.flatMap((panel) => [panel.datasource, ...targetsOf(panel).map((target) => target.datasource)]),
-      ...dashboard.templating.list.map((variable) => variable.datasource),
+      ...queryVariablesOf(dashboard).map((variable) => variable.datasource),
       ...(dashboard.annotations?.list ?? []).map((annotation) => annotation.datasource),
     ];
-    for (const datasource of used) expect(datasource).toEqual({ type: 'influxdb', uid });
+    for (const datasource of used) expect(datasource).toEqual({ type: 'influxdb', uid: '${datasource}' });
+    const clicks = panels.flatMap(({ fieldConfig: { overrides } }) => overrides.flatMap(({ properties }) => properties.filter(({ id }) => id === 'links').flatMap(({ value }) => value as { url: string }[])));
+    expect(clicks).not.toEqual([]);
+    for (const { url } of clicks) expect(url).toMatch(/^\/d\/[\w-]+\?\$\{datasource:queryparam\}&/);
   });
+
+  it('opens a run that goes on up to now: a click names columns that are there, and no end that may be missing', () => {
+    for (const panel of panels) {
+      for (const { url } of panel.fieldConfig.overrides.flatMap(({ properties }) => properties.filter(({ id }) => id === 'links').flatMap(({ value }) => value as { url: string }[]))) {
+        const named = [...url.matchAll(/\$\{__data\.fields\.(\w+)/g)].map((match) => match[1] as string);
+        expect(targetsOf(panel).flatMap(({ query }) => selectedColumns(query))).toEqual(expect.arrayContaining(named));
+        expect(url).toMatch(/&to=\$\{__data\.fields\.shown_to\}$/);
+      }
+    }
+  });
+});
+
+it('says the answer of a row in its first columns, so that it is in sight on a narrow screen, in more than one line where it is a sentence', () => {
+  const panelOf = (id: number): Panel => panelsOf(readDashboard('comparison.json')).find((panel) => panel.id === id) as Panel;
+  expect(columnsOf(panelOf(1)).slice(0, 5).map(({ name }) => name)).toEqual(['variant', 'published_ratio', 'effect', 'verdict', 'why']);
+  expect(panelOf(31).gridPos.y).toBe(0);
+  expect(panelOf(31).fieldConfig.overrides.find(({ matcher }) => matcher.options === 'text')?.properties).toContainEqual({ id: 'custom.wrapText', value: true });
+});
+
+it('has no gauge of a share that an article may not have printed, and leaves the space before a unit to Grafana', () => {
+  const properties = files.flatMap((file) => panelsOf(readDashboard(file)).flatMap(({ fieldConfig: { overrides, defaults } }) => [
+    { column: '', id: 'unit', value: defaults.unit as unknown }, ...overrides.flatMap(({ matcher, properties: own }) => own.map((one) => ({ column: matcher.options, ...one }))),
+  ]));
+  const gauges = properties.filter(({ id, value }) => id === 'custom.cellOptions' && (value as { type: string }).type === 'gauge').map(({ column }) => column);
+  expect(gauges).toEqual(['published_share', 'share']);
+  for (const { id, value } of properties.filter((one) => one.id === 'unit')) expect([id, value]).not.toEqual([id, expect.stringMatching(/^\w+: /)]);
 });
 
 it('repeats effects per variant in Comparison, and histograms per variant in HTTP/2', () => {
@@ -190,16 +221,29 @@ it('repeats effects per variant in Comparison, and histograms per variant in HTT
     .toEqual(['comparison.json compared', 'http2.json variant']);
 });
 
-it('refreshes the live dashboard each second, and asks for no more than its time range then', () => {
+it('refreshes the live dashboard each two seconds, and asks for no more than its time range then', () => {
   const { refresh, timepicker, ...live } = readDashboard('live.json');
-  expect([refresh, timepicker?.refresh_intervals[0]]).toEqual(['1s', '1s']);
+  expect([refresh, timepicker?.refresh_intervals[0]]).toEqual(['2s', '2s']);
   for (const { from, query } of queriesOf(live)) expect([from, query.includes('$timeFilter')]).toEqual([from, !from.startsWith('variable') && !query.includes(' LIMIT ')]);
+});
+
+it('picks one run in every dashboard: whoever goes on to another finds it there', () => {
+  for (const file of files) {
+    for (const { name, multi, includeAll } of queryVariablesOf(readDashboard(file)).filter(({ name }) => name === 'scenario' || name === 'run')) {
+      expect([file, name, multi, includeAll]).toEqual([file, name, false, false]);
+    }
+  }
+  // The newest: its name starts with its time.
+  expect(queryVariablesOf(readDashboard('live.json'))[0]).toMatchObject({ name: 'run', sort: 2, query: 'SHOW TAG VALUES FROM "loadgen_requests" WITH KEY = "run"' });
 });
 
 it('has the query of the live dashboard\'s marks where Grafana 12 looks for it, and where those before it did', () => {
   const marks = readDashboard('live.json').annotations?.list ?? [];
   expect(marks).toHaveLength(1);
-  for (const { query, target } of marks) expect(target).toMatchObject({ query, fromAnnotations: true, textColumn: 'label' });
+  for (const { query, target, filter } of marks) {
+    expect(target).toMatchObject({ query, fromAnnotations: true, textColumn: 'label' });
+    expect(filter?.ids.map((id) => panelsOf(readDashboard('live.json')).find((panel) => panel.id === id)?.title)).toEqual(['Responses/s']);
+  }
 });
 
 function columnsOf(panel: Panel): { name: string; title: unknown; unit: unknown; noValue: unknown; width: number | undefined; minWidth: number | undefined }[] {

@@ -133,7 +133,7 @@ it('has Grafana listen on loopback, let nobody in without a password, and refres
   expect(settings).toMatchObject({
     'server.http_addr': '127.0.0.1', 'server.http_port': '3017',
     'auth.anonymous.enabled': 'false', 'users.allow_sign_up': 'false', 'metrics.enabled': 'false',
-    'dashboards.min_refresh_interval': '1s',
+    'dashboards.min_refresh_interval': '2s',
     'analytics.reporting_enabled': 'false', 'analytics.check_for_updates': 'false', 'analytics.check_for_plugin_updates': 'false',
     'news.news_feed_enabled': 'false', 'plugins.preinstall_disabled': 'true', 'security.disable_gravatar': 'true',
     'paths.data': `"""${folder}/data"""`, 'paths.provisioning': `"""${folder}/provisioning"""`,

@@ -126,7 +126,7 @@ it('writes one row of the table per variant, a nanosecond apart, with what is th
     + 'position=1,published_rps=600,published_ratio=2,verdict="none",why="published only",looks="5, 10, 20",rounds=0,requests=0,'
     + 'published_errors_per_million=363,published_header_bytes=10,published_header_savings=0.4,published_total_bytes=90,published_packets_per_request=11 1767323045678000001');
   expect(second).toBe('bench_comparison,baseline=initial,run=r,scenario=s,server=nginx,variant=tuned,version=1.22.1 '
-    + 'position=2,published_rps=900,published_ratio=3,measured_rps=497.5,ratio=1,ci_low=1,ci_high=1,verdict="none",why="1.0 % of the requests of initial failed",'
+    + 'position=2,published_rps=900,published_ratio=3,measured_rps=497.5,ratio=1,ci_low=1,ci_high=1,effect="×1.000 [1.000, 1.000]",verdict="none",why="1.0 % of the requests of initial failed",'
     + 'rounds_needed=0,looks="5, 10, 20",outliers="",cpu_ratio=1,cpu_ci_low=1,cpu_ci_high=1,disagreement="",note="ours",rounds=2,requests=2000,published_errors_per_million=363,errors_per_million=5000,'
     + 'errors_address_not_available=2,errors_refused=4,errors_reset=0,errors_timed_out=0,errors_short=0,errors_other=4,success_ratio=0.99,server_cpu_micros_per_request=10.050251256281408,p50_ms=1.5,p99_ms=2.5,max_ms=9,'
     + 'published_header_bytes=10,header_bytes=60000,published_header_savings=0.4,header_savings=0.75,body_bytes=610000,published_total_bytes=90,'
@@ -313,7 +313,7 @@ it('gives a server\'s memory at every sample and its cores between samples', () 
 
 it('keeps a run at the same point from start to end', () => {
   const run = { run: 'r', scenario: 's', title: 'Is it faster?', startedAt: '1970-01-01T00:00:01.000Z' };
-  expect(runPoint({ ...run, state: 'running' })).toBe('bench_run,run=r,scenario=s title="Is it faster?",state="running",started=1000 1000000000');
+  expect(runPoint({ ...run, state: 'running' })).toBe('bench_run,run=r,scenario=s title="Is it faster?",state="running",started=1000,shown_to="now" 1000000000');
   expect(runPoint({ ...run, state: 'complete', endedAt: '1970-01-01T00:00:02.000Z', rounds: 6, integrity: { requests: 5, stored: 4, backfilled: 3, lost: 1 }, noiseFloor: { rounds: 6, ratio: 1.25 } }))
-    .toBe('bench_run,run=r,scenario=s title="Is it faster?",state="complete",started=1000,ended=2000,rounds=6,requests=5,stored=4,backfilled=3,lost=1,noise_floor=0.25,noise_floor_rounds=6,noise_low=0.8,noise_high=1.25 1000000000');
+    .toBe('bench_run,run=r,scenario=s title="Is it faster?",state="complete",started=1000,ended=2000,shown_to="2000",rounds=6,requests=5,stored=4,backfilled=3,lost=1,noise_floor=0.25,noise_floor_rounds=6,noise_low=0.8,noise_high=1.25 1000000000');
 });
