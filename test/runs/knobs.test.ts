@@ -29,7 +29,7 @@ function knobs(...args: string[]): ScenarioRun {
 
 test('what helps is found, verified, and written', async () => {
   const out = newOut();
-  const run = knobs('--knobs', 'aio,etag-off,access-log,multi-accept,ssl-buffer-size', '--rounds', '5', '--write', 'best.conf', '--out', out);
+  const run = knobs('--knobs', 'aio,etag-off,access-log,multi-accept,ssl-buffer-size', '--rounds', '8', '--write', 'best.conf', '--out', out);
   expect(await run.ended, run.stderr()).toBe(0);
   const said = run.stdout();
   expect(said).toMatch(/^left out, already so: aio-threads, etag-off$/m);
