@@ -100,7 +100,9 @@ it('starts an influxd that hangs again, with its data', async () => {
   process.kill(pid, 'SIGSTOP');
   expect(await store.revive()).toBe(true);
   expect((await store.query('SELECT value FROM m'))[0]?.values).toHaveLength(1);
-  expect([isRunning(pid), isRunning(pidOf(store))]).toEqual([false, true]);
+  expect(isRunning(pidOf(store))).toBe(true);
+  // Of one that was killed while it was stopped the last thread may take a moment.
+  await vi.waitFor(() => expect(isRunning(pid)).toBe(false), { timeout: 10_000, interval: 20 });
 });
 
 it.each([['all of it', ''], ['what it holds', 'data'], ['its users', 'meta']])('begins anew where its folder was deleted: %s', async (_what, part) => {
