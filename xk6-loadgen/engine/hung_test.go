@@ -155,7 +155,7 @@ func wantGap(t *testing.T, o func() Options, want func(outcome) bool) {
 		if want(r) {
 			return
 		}
-		if attempt == 5 {
+		if attempt == 15 {
 			t.Fatalf("the longest gap of %f ms with %d responses and %d errors is %f ms", 1e3*r.Seconds, r.ResponseTotal(), r.ErrorTotal(), r.LongestGapMs)
 		}
 	}
