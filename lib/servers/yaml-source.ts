@@ -13,13 +13,28 @@ const mostNested = 100;
  */
 export function parseYaml(file: string, text: string, schema: 'core' | 'failsafe', lineCounter = new LineCounter()): Document.Parsed {
   if (text.length > mostBytes) throw new UserError(`h2o config ${file} has more than ${mostBytes / 1000} kB, and bakeoff reads no longer ones`);
-  const document = parsed(text, schema, lineCounter);
+  const document = mayBeEndless(text) ? undefined : parsed(text, schema, lineCounter);
   if (document === undefined || isTooDeep(document.contents)) throw new UserError(`h2o config ${file} is nested more than ${mostNested} deep, and bakeoff reads no deeper ones`);
   const [error] = document.errors;
   if (error !== undefined) {
     throw new UserError(`h2o config ${file}:${error.linePos?.[0].line ?? 1}: ${error.message.split('\n')[0]?.replace(/ at line \d+, column \d+:?$/, '')}`);
   }
   return document;
+}
+
+/** In so many levels the parser's calls would near the end of the stack, where Node may break off instead of throwing. */
+const mostOpen = 1000;
+
+/** Whether there may be as many: brackets that do not close, in quotes or not, or lists in lists on one line. */
+function mayBeEndless(text: string): boolean {
+  let [open, lists] = [0, 0];
+  for (const [sign] of text.matchAll(/[[\]{}\n]|- (?=- )/g)) {
+    if (sign === '\n') lists = 0;
+    else if (sign === '- ') lists++;
+    else open = sign === '[' || sign === '{' ? open + 1 : Math.max(0, open - 1);
+    if (open > mostOpen || lists > mostOpen) return true;
+  }
+  return false;
 }
 
 /** undefined where the parser's calls are too deep for the stack, which it throws or says as an error of the text. */
