@@ -4,6 +4,7 @@ import { responsesOf, summed, summedStatuses } from '../analysis/phases.ts';
 import { extent, total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import type { LoadPlan, Meeting, PhaseOutcome } from '../k6/load-plan.ts';
+import { Disturbance } from './disturbance.ts';
 import { LoadFailure } from './k6.ts';
 import type { Distribution, LatencyDistribution, LoadResult } from '../result/result.ts';
 
@@ -53,7 +54,7 @@ export type InstanceEnd = { phases: readonly PhaseOutcome[] } | { failure: strin
 /**
  * What the instances of a divided plan came to, as if one had made it all: of each phase and side the results together, see mergeResults.
  * @param ends in the order of the instances
- * @throws LoadFailure when the share of one is missing, or they did not make one load: begun too far apart, or of different servers
+ * @throws LoadFailure when the share of one is missing, or they loaded different servers; a Disturbance when they began too far apart
  */
 export function mergeInstances(ends: readonly InstanceEnd[], plan: LoadPlan): PhaseOutcome[] {
   const missing = ends.flatMap((end, index) => {
@@ -137,7 +138,7 @@ function requireTogether(results: readonly LoadResult[]): void {
   const begins = results.map(({ startedAt }) => Date.parse(startedAt));
   const [from, to] = extent(begins);
   if (to - from <= mostApartMs) return;
-  throw new LoadFailure(`generator ${begins.indexOf(to) + 1} of ${results.length} began ${Math.round(to - from)} ms after generator ${begins.indexOf(from) + 1}, and may ${mostApartMs} ms: they did not make one load`);
+  throw new Disturbance(`generator ${begins.indexOf(to) + 1} of ${results.length} began ${Math.round(to - from)} ms after generator ${begins.indexOf(from) + 1}, and may ${mostApartMs} ms: they did not make one load`);
 }
 
 /** Who has completed no handshake says nothing. */

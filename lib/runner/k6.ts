@@ -8,6 +8,7 @@ import { loadPlanVariable, type LoadPlan, type PhaseOutcome, type SideOptions } 
 import { shownHeaders } from '../scenario/load/secrets.ts';
 import { startChild, type ChildExit } from '../process.ts';
 import { causeLine, lastLines } from '../log-file.ts';
+import { Disturbance } from './disturbance.ts';
 import type { Interrupt } from '../interrupt.ts';
 import { readPhases } from './record.ts';
 import { isFull } from './results-folder.ts';
@@ -98,7 +99,7 @@ export async function runK6(start: () => Promise<RunningK6>, { loadPlan, output 
     if (failure !== undefined) throw new LoadFailure(failure);
     interrupt.signal.throwIfAborted();
     const results = await k6.results(lingers).catch((error: Error) => {
-      throw new LoadFailure(error.message);
+      throw error instanceof Disturbance ? error : new LoadFailure(error.message);
     });
     if (lingers) outputHangs?.();
     return results;
