@@ -95,8 +95,8 @@ func (x transport) serveToTheEnd(t *testing.T, stalls bool) (*peerServer, *endin
 func TestConnectionsEndInOrder(t *testing.T) {
 	onAll(t, func(t *testing.T, x transport) {
 		for name, change := range map[string]func(*Options){
-			"kept":                   func(o *Options) { o.Requests = 100 },
-			"a new one each":         func(o *Options) { o.KeepAlive, o.Streams, o.Requests = false, 1, 20 },
+			"kept":           func(o *Options) { o.Requests = 100 },
+			"a new one each": func(o *Options) { o.KeepAlive, o.Streams, o.Requests = false, 1, 20 },
 			// All have to be up by then, on a busy machine too: a handshake that is cut off ends otherwise.
 			"ended with all waiting": func(o *Options) { o.Duration = time.Second },
 		} {
