@@ -1,7 +1,7 @@
 // What came of requests that were not answered as they should be, in words.
 import { enumeration, scaledTime, whole } from '../format.ts';
 import type { ErrorCause, LoadResult, Phase, StatusClass, VariantResult } from '../result/result.ts';
-import { hungOf, succeeded, summed, summedStatuses } from './phases.ts';
+import { hungOf, succeeded, summed } from './phases.ts';
 import { extent, total } from './statistics.ts';
 
 const causeNames: Readonly<Record<ErrorCause, string>> = {
@@ -22,7 +22,7 @@ export function wrongAnswers(phases: readonly Phase[]): Record<string, number> {
   const none = { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 };
   const expected = phases[0]?.expected;
   const responses = { ...summed([none, ...phases.map(({ responses }) => responses)]), ...(expected === undefined ? { '2xx': 0, '3xx': 0 } : { [expected]: 0 }) };
-  const statuses = Object.entries(summedStatuses(phases));
+  const statuses = Object.entries(summed(phases.map(({ statuses = {} }) => statuses)));
   return Object.fromEntries((Object.keys(responses) as StatusClass[]).filter((name) => responses[name] > 0).flatMap((name): [string, number][] => {
     const known = statuses.filter(([status]) => status[0] === name[0]);
     return total(known, ([, count]) => count) === responses[name] ? known : [[name, responses[name]]];

@@ -123,16 +123,9 @@ function phaseResult(index: number, rounds: readonly Round[]): PhaseResult {
   };
 }
 
-/** Adds up counts by name. @param counts at least one */
-export function summed<Name extends string>(counts: readonly Record<Name, number>[]): Record<Name, number> {
-  const sum = { ...counts[0] as Record<Name, number> };
-  for (const more of counts.slice(1)) for (const name of Object.keys(sum) as Name[]) sum[name] += more[name];
-  return sum;
-}
-
-/** How often each status from 300 on came, of all together. */
-export function summedStatuses(results: readonly Pick<LoadResult, 'statuses'>[]): Record<string, number> {
-  const sum: Record<string, number> = {};
-  for (const { statuses = {} } of results) for (const [status, count] of Object.entries(statuses)) sum[status] = (sum[status] ?? 0) + count;
-  return sum;
+/** Adds up counts by name; one that some lack is 0 there. */
+export function summed<Name extends string>(counts: readonly Readonly<Record<Name, number>>[]): Record<Name, number> {
+  const sum: Partial<Record<Name, number>> = {};
+  for (const more of counts) for (const name of Object.keys(more) as Name[]) sum[name] = (sum[name] ?? 0) + more[name];
+  return sum as Record<Name, number>;
 }

@@ -59,11 +59,11 @@ export async function cleanCommand(args: readonly string[]): Promise<number> {
 
 async function lockAll({ folder, what, marks }: Kept): Promise<number[]> {
   const locks: number[] = [];
-  for (const mark of marks) {
+  for (const mark of marks.filter((one) => one.endsWith('lock'))) {
     const file = join(bakeoffFolder, folder, mark);
-    const lock = mark.endsWith('lock') ? await lockFile(file, 1) : undefined;
+    const lock = await lockFile(file, 1);
     if (lock === null) throw new UserError(`${what} in ${join(bakeoffFolder, folder)} is in use${holder(file)}: end that first`);
-    if (lock !== undefined) locks.push(lock);
+    locks.push(lock);
   }
   return locks;
 }

@@ -1,5 +1,6 @@
 // npm run compare: two sides or more of a person's own, as they are.
 import { UserError } from '../errors.ts';
+import { check, name } from '../form.ts';
 import { wrapLines } from '../report/terminal.ts';
 import { makePlan } from '../runner/plan.ts';
 import type { ServerSpec } from '../scenario/model.ts';
@@ -38,8 +39,8 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
     console.log(help.join('\n'));
     return options.help ? 0 : 2;
   }
-  const name = flags.get('name');
-  if (name !== undefined) requireName(name);
+  const called = flags.get('name');
+  if (called !== undefined) requireName(called);
   const given = await readSides(positionals, typed('compare'));
   const names = given.map(({ name }) => name);
   const [url, urls, status] = [flags.get('url'), flags.get('urls'), flags.get('status')];
@@ -62,7 +63,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
       async prepare(binaries, signal) {
         const tried: Tried[] = [];
         for (const side of sides) tried.push(await tryOnce(side, specOf(side), cores, { binaries, host }, options, signal));
-        const { scenario, said } = comparisonOf(tried, launch, same, name);
+        const { scenario, said } = comparisonOf(tried, launch, same, called);
         for (const line of wrapLines(said, outputWidth(options))) (options.json ? console.error : console.log)(line);
         return makePlan(scenario, scenario.variants, cores, { ...options, exact: false });
       },
@@ -83,11 +84,10 @@ const help = [
   ...flagLines(compareFlags),
 ];
 
-const longestName = 64;
-
-function requireName(name: string): void {
-  if (/^[a-z0-9][a-z0-9-]*$/.test(name) && name.length <= longestName) return;
-  throw new UserError(`--name ${name}: give a name of a-z, 0-9 and -, at most ${longestName} of them`, 2);
+/** As scenarios are called. Throws UserError (exit code 2). */
+function requireName(text: string): void {
+  const outcome = check(name, text);
+  if ('problem' in outcome) throw new UserError(`--name ${outcome.problem}`, 2);
 }
 
 function readStatus(text: string): number {

@@ -1,6 +1,6 @@
 // One load made by several generators, each a k6 with its execution segment: what each is started with, and what they came to as one.
 import { mergedDistribution, pooledDistribution } from '../analysis/merged.ts';
-import { responsesOf, summed, summedStatuses } from '../analysis/phases.ts';
+import { responsesOf, summed } from '../analysis/phases.ts';
 import { extent, total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import type { LoadPlan, Meeting, PhaseOutcome } from '../k6/load-plan.ts';
@@ -108,7 +108,7 @@ function mergeResults(results: readonly LoadResult[], connections: number, threa
     seconds,
     rps: seconds === 0 ? 0 : sum(responsesOf) / seconds,
     responses: summed(results.map((result) => result.responses)),
-    statuses: summedStatuses(results),
+    statuses: summed(results.map(({ statuses = {} }) => statuses)),
     errors: summed(results.map((result) => result.errors)),
     errorCauses: summed(results.map((result) => result.errorCauses)),
     errorExample: results.map((result) => result.errorExample ?? '').find((example) => example !== '') ?? '',

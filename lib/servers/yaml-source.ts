@@ -25,12 +25,12 @@ export function parseYaml(file: string, text: string, schema: 'core' | 'failsafe
 /** In so many levels the parser's calls would near the end of the stack, where Node may break off instead of throwing. */
 const mostOpen = 1000;
 
-/** Whether there may be as many: brackets that do not close, in quotes or not, or lists in lists on one line. */
+/** Whether there may be as many: brackets that do not close, in quotes or not, or lists in lists, or keys in keys, on one line. */
 function mayBeEndless(text: string): boolean {
   let [open, lists] = [0, 0];
-  for (const [sign] of text.matchAll(/[[\]{}\n]|- (?=- )/g)) {
+  for (const [sign] of text.matchAll(/[[\]{}\n]|[-?] (?=[-?] )/g)) {
     if (sign === '\n') lists = 0;
-    else if (sign === '- ') lists++;
+    else if (sign === '- ' || sign === '? ') lists++;
     else open = sign === '[' || sign === '{' ? open + 1 : Math.max(0, open - 1);
     if (open > mostOpen || lists > mostOpen) return true;
   }

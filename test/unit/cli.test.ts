@@ -41,7 +41,7 @@ describe('wrong words end with code 2 and one line, before anything starts', () 
     [['scenario', 'nginx-open-file-cache', '--rounds', '3', '--rounds', '4'], '--rounds is given twice'],
     [['scenario', 'nginx-open-file-cache', '--rounds', 'automatic'], '--rounds automatic: give a whole number from 1 to 1000'],
     [['clean', 'k6'], 'clean takes no words but its flags: leave out "k6"'],
-    [['compare', 'a.conf', 'b.conf', '--name', '../x'], '--name ../x: give a name of a-z, 0-9 and -, at most 64 of them'],
+    [['compare', 'a.conf', 'b.conf', '--name', '../x'], '--name "../x" may have a-z, 0-9 and - only, at most 200 of them'],
     [['scenario', 'nginx-open-file-cache', '--max-time', '0'], '--max-time 0: give a time from 1 s to 24 h, such as 10s or 2m'],
     [
       ['scenario', 'nginx-open-file-cache', '--max-time', '2s'],

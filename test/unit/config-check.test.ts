@@ -52,7 +52,7 @@ test('a config of one\'s own that is a pipe or nested without end is refused bef
   const folder = await ownFiles({ 'kept.conf': '' });
   execFileSync('mkfifo', [path.join(folder, 'pipe.conf')]);
   await expect(readLayers('nginx', [path.join(folder, 'pipe.conf')])).rejects.toThrow(`cannot read the nginx config ${folder}/pipe.conf: it is a pipe, socket or device, not a file`);
-  for (const deep of ['['.repeat(20_000), '[\n'.repeat(20_000), `\n${'- '.repeat(20_000)}a`, '{a: '.repeat(900)]) {
+  for (const deep of ['['.repeat(20_000), '[\n'.repeat(20_000), `\n${'- '.repeat(20_000)}a`, `\n${'? '.repeat(20_000)}a`, '{a: '.repeat(900)]) {
     expect(() => composeYaml([{ origin: 'deep.conf', text: `hosts: ${deep}` }])).toThrow('h2o config deep.conf is nested more than 100 deep');
   }
 });

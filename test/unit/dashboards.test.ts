@@ -221,7 +221,7 @@ it('repeats effects per variant in Comparison, and histograms per variant in HTT
     .toEqual(['comparison.json compared', 'http2.json variant']);
 });
 
-it('refreshes the live dashboard each two seconds, and asks for no more than its time range then', () => {
+it('refreshes the live dashboard every two seconds, and asks for no more than its time range then', () => {
   const { refresh, timepicker, ...live } = readDashboard('live.json');
   expect([refresh, timepicker?.refresh_intervals[0]]).toEqual(['2s', '2s']);
   for (const { from, query } of queriesOf(live)) expect([from, query.includes('$timeFilter')]).toEqual([from, !from.startsWith('variable') && !query.includes(' LIMIT ')]);

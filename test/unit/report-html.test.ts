@@ -295,6 +295,8 @@ describe('the page', () => {
     expect(rowsOf(await severalPage([both, again]))).toEqual([
       '2026-11-21 09:00:00 against 2026-11-20 08:15:30', 'variant requests/s ratio to its baseline', 'workers ×1.0000 [0.9997, 1.0003]', expect.stringMatching(/^open-file-cache ×0\.50\d* \[.*\] ×0\.50\d* \[.*\]$/),
     ]);
+    const byCpu = { ...both, run: again.run, comparisons: both.comparisons.map((one) => ({ ...one, metric: 'cpu' as const })) };
+    expect(rowsOf(await severalPage([both, byCpu]))[1]).toBe('variant requests/s');
     const short = result([workers, openFileCache].map((variant) => ({ ...variant, rounds: variant.rounds.slice(0, 3) })));
     expect(await severalPage([both, short])).not.toContain('Run against run');
     expect(await severalPage([both])).not.toContain('Run against run');

@@ -3,6 +3,7 @@ package engine
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -24,31 +25,48 @@ func forgetsOne() func(*testServer, net.Conn) {
 	}
 }
 
+// tried runs a load again while something is wrong with it: a busy machine has others wait as long, but not each time.
+func tried(t *testing.T, once func() (problem string)) {
+	t.Helper()
+	problem := ""
+	for range 15 {
+		if problem = once(); problem == "" {
+			return
+		}
+	}
+	t.Error(problem)
+}
+
 func TestARequestThatIsNeverAnsweredIsHung(t *testing.T) {
 	t.Parallel()
 	for _, threads := range []int{1, 2} {
-		o := options(serve(t, forgetsOne()).url)
-		o.Connections, o.Threads, o.Duration = 10, threads, 1300*time.Millisecond
-		r := load(t, context.Background(), o)
-		// More are where the machine stands still for a second at the end.
-		if r.Hung < 1 || r.Hung > r.InFlight || r.InFlight > 10 || r.ErrorTotal() != 0 {
-			t.Errorf("%d threads: hung %d, in flight %d, errors %v", threads, r.Hung, r.InFlight, r.Errors)
-		}
-		if want := float64(r.Responses[0]) / float64(r.Requests+r.Hung); r.SuccessRatio() != want {
-			t.Errorf("success ratio %f, want %f", r.SuccessRatio(), want)
-		}
+		tried(t, func() string {
+			o := options(serve(t, forgetsOne()).url)
+			o.Connections, o.Threads, o.Duration = 10, threads, 1300*time.Millisecond
+			r := load(t, context.Background(), o)
+			if r.Hung != 1 || r.InFlight < 1 || r.InFlight > 10 || r.ErrorTotal() != 0 {
+				return fmt.Sprintf("%d threads: hung %d, in flight %d, errors %v", threads, r.Hung, r.InFlight, r.Errors)
+			}
+			if want := float64(r.Responses[0]) / float64(r.Requests+1); r.SuccessRatio() != want {
+				return fmt.Sprintf("success ratio %f, want %f", r.SuccessRatio(), want)
+			}
+			return ""
+		})
 	}
 }
 
 func TestAStopCountsTheHungLikewise(t *testing.T) {
 	t.Parallel()
-	o := options(serve(t, forgetsOne()).url)
-	o.Connections, o.Duration = 10, time.Minute
-	ctx, cancel := context.WithTimeout(context.Background(), 1300*time.Millisecond)
-	defer cancel()
-	if r := load(t, ctx, o); r.Hung < 1 || r.Hung > r.InFlight {
-		t.Errorf("hung %d, in flight %d", r.Hung, r.InFlight)
-	}
+	tried(t, func() string {
+		o := options(serve(t, forgetsOne()).url)
+		o.Connections, o.Duration = 10, time.Minute
+		ctx, cancel := context.WithTimeout(context.Background(), 1300*time.Millisecond)
+		defer cancel()
+		if r := load(t, ctx, o); r.Hung != 1 {
+			return fmt.Sprintf("hung %d, in flight %d", r.Hung, r.InFlight)
+		}
+		return ""
+	})
 }
 
 func TestNothingIsHungInLessThanASecond(t *testing.T) {
@@ -79,17 +97,20 @@ func TestASlowServerHasNoHungRequests(t *testing.T) {
 
 func TestEveryStreamCanHang(t *testing.T) {
 	t.Parallel()
-	var asked atomic.Int64
-	s := serveH2(t, answering(func(p *h2peer, r *h2stream) {
-		if asked.Add(1) > 3 {
-			hello(p, r)
+	tried(t, func() string {
+		var asked atomic.Int64
+		s := serveH2(t, answering(func(p *h2peer, r *h2stream) {
+			if asked.Add(1) > 3 {
+				hello(p, r)
+			}
+		}))
+		o := h2Options(s)
+		o.Connections, o.Requests, o.Duration = 2, 0, 1300*time.Millisecond
+		if r := load(t, context.Background(), o); r.Hung != 3 || r.Responses[0] == 0 {
+			return fmt.Sprintf("hung %d of %d in flight, responses %v", r.Hung, r.InFlight, r.Responses)
 		}
-	}))
-	o := h2Options(s)
-	o.Connections, o.Requests, o.Duration = 2, 0, 1300*time.Millisecond
-	if r := load(t, context.Background(), o); r.Hung < 3 || r.Responses[0] == 0 {
-		t.Errorf("hung %d of %d in flight, responses %v", r.Hung, r.InFlight, r.Responses)
-	}
+		return ""
+	})
 }
 
 func TestConnectsUnderWayCanHang(t *testing.T) {
@@ -143,22 +164,19 @@ func gated(n int64, closed time.Duration) func(*testServer, net.Conn) {
 	}
 }
 
-// wantGap runs a load until its longest gap is as wanted: a busy machine makes gaps of its own and shortens others, but not each
-// time.
+// wantGap tries a load until its longest gap is as wanted: a busy machine makes gaps of its own, too, and shortens others.
 func wantGap(t *testing.T, o func() Options, want func(outcome) bool) {
 	t.Helper()
-	for attempt := 1; ; attempt++ {
+	tried(t, func() string {
 		r := load(t, context.Background(), o())
 		if r.LongestGapMs > 1e3*r.Seconds {
 			t.Errorf("the longest gap of %f ms is %f ms", 1e3*r.Seconds, r.LongestGapMs)
 		}
 		if want(r) {
-			return
+			return ""
 		}
-		if attempt == 15 {
-			t.Fatalf("the longest gap of %f ms with %d responses and %d errors is %f ms", 1e3*r.Seconds, r.ResponseTotal(), r.ErrorTotal(), r.LongestGapMs)
-		}
-	}
+		return fmt.Sprintf("the longest gap of %f ms with %d responses and %d errors is %f ms", 1e3*r.Seconds, r.ResponseTotal(), r.ErrorTotal(), r.LongestGapMs)
+	})
 }
 
 func TestTheLongestGap(t *testing.T) {

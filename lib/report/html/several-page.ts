@@ -89,16 +89,19 @@ function runColumns(result: Result, group: string): Column<string>[] {
 function runAgainstRun([first, ...later]: readonly Result[], [firstTitle = '', ...titles]: readonly string[]): Html {
   if (first === undefined || later.length === 0) return nothing;
   const columns = later.flatMap((result, index): Column<string>[] => {
-    const column = (title: string, figuresOf: (result: Result, name: string) => readonly number[]): Column<string> => ({
+    const column = (title: string, figuresOf: (name: string) => readonly [before: readonly number[], after: readonly number[]]): Column<string> => ({
       group: `${titles[index] ?? ''} against ${firstTitle}`, title, align: 'left',
       cell(name) {
-        const [before, after] = [figuresOf(first, name), figuresOf(result, name)];
+        const [before, after] = figuresOf(name);
         if (Math.min(before.length, after.length) < minimumRounds) return '';
         const { ratio, interval } = unpairedRatio(before, after);
         return times(ratio, interval);
       },
     });
-    return [column('requests/s', ratesOf), column('ratio to its baseline', (one, name) => comparisonOf(one, name)?.roundRatios ?? [])];
+    return [
+      column('requests/s', (name) => [ratesOf(first, name), ratesOf(result, name)]),
+      column('ratio to its baseline', (name) => sameRatios(comparisonOf(first, name), comparisonOf(result, name))),
+    ];
   });
   const table = tableOf(first.variants.map(({ name }) => name), [{ group: '', title: 'variant', align: 'left', cell: (name) => name }, ...columns]);
   if (table.rows.length === 0) return nothing;
@@ -107,6 +110,12 @@ ${tableHtml(table, 'Run against run')}
 ${paragraphs([
     `Rounds of two runs are no pairs: intervals are Welch's, of 95 % each, from ${minimumRounds} rounds on. The machine may have changed between the runs, which requests/s show; a variant's ratio to its baseline was measured within each run, and hardly has that in it.`,
   ], 'about')}`;
+}
+
+/** Of each round; none where they are ratios of other figures, or to another baseline. */
+function sameRatios(before: Comparison | undefined, after: Comparison | undefined): readonly [number[], number[]] {
+  if (before === undefined || after === undefined || before.metric !== after.metric || before.baseline !== after.baseline) return [[], []];
+  return [before.roundRatios, after.roundRatios];
 }
 
 /** requests/s of each round; none where the load set them. */
