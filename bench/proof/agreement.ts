@@ -1,15 +1,17 @@
 // Whether other generators see the effects that bakeoff sees. Requests/s differ: who is sooner done with a response waits more
 // often, and the server is billed for waking it up. What a comparison is about is what differs between two servers.
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { mean } from '../../lib/analysis/statistics.ts';
 import { change, percent } from '../../lib/format.ts';
-import { defineScenario, h2load, h2o, nghttpd, nginx } from '../../lib/scenario/index.ts';
+import { defineScenario, h2load, nghttpd, nginx } from '../../lib/scenario/index.ts';
 import type { LoadProfile, Page, Scenario, ServerSpec } from '../../lib/scenario/model.ts';
 import { load as wrkLoad } from '../../scenarios/h2o-vs-nginx.ts';
 import { h2load as h2loadPeer, stockK6, wrk, type Contender } from '../contenders.ts';
 import { largePage, smallPage, tlsLayer } from '../experiments.ts';
 import { inContext, noted, oneRound, ratioIn, type Lab, type Load } from './lab.ts';
 import { peerTurns } from './peer-turns.ts';
+import { costLayer } from './power.ts';
 import type { EffectSeen, ProofData } from './results.ts';
 import { ratioOf } from './statistics.ts';
 
@@ -25,25 +27,30 @@ function agreement(title: string, load: LoadProfile, page: Page, servers: readon
   return { scenario: defineScenario({ name: 'agreement', title, knob: 'the server', load, page, variants }), peers };
 }
 
-/** nginx without a knob and with it, over what the layers make it speak. */
-function openFileCache(...layers: string[]): [ServerSpec, ServerSpec] {
-  return [nginx(['base', 'workers', ...layers], { workers: 1 }), nginx(['base', 'workers', 'open-file-cache', ...layers], { workers: 1 })];
-}
+/** So many lines make a request take nginx two to three times as long: what a generator is waiting for is then the server. */
+export const costlyLines = 200;
 
-const h2cLayer = join(import.meta.dirname, '..', 'nginx-h2c.conf');
-const tlsNginx = nginx(['base', 'workers', 'keepalive-unlimited', tlsLayer], { workers: 1 });
+const layerOf = (name: string): string => join(import.meta.dirname, '..', name);
 const oneStream = h2load('-D 10 -c 100 -m 1');
 
-export const agreements: readonly Agreement[] = [
-  agreement('open_file_cache, HTTP/1.1', wrkLoad, smallPage, openFileCache(), [wrk, stockK6]),
-  agreement('open_file_cache, HTTP/2 over TLS', oneStream, smallPage, openFileCache('keepalive-unlimited', tlsLayer), [h2loadPeer]),
-  agreement('open_file_cache, HTTP/2 without TLS', h2load('-D 10 -c 100 -m 1 -p h2c'), smallPage, openFileCache('keepalive-unlimited', h2cLayer), [h2loadPeer]),
-  agreement('nghttpd against nginx, HTTP/2 over TLS, 525,304 bytes', oneStream, largePage, [tlsNginx, nghttpd(['h2'], { workers: 1 })], [h2loadPeer]),
-  agreement('h2o against nginx, HTTP/2 over TLS', oneStream, smallPage, [tlsNginx, h2o(['h2'], { workers: 1 })], [h2loadPeer]),
-];
+/** @param folder the layers of configs that they need are written there */
+async function agreementsIn(folder: string): Promise<Agreement[]> {
+  await mkdir(folder, { recursive: true });
+  const costly = join(folder, 'costly.conf');
+  await writeFile(costly, costLayer(costlyLines));
+  const nginxOf = (...layers: string[]): ServerSpec => nginx(['base', 'workers', ...layers], { workers: 1 });
+  const openFileCache = (...layers: string[]): [ServerSpec, ServerSpec] => [nginxOf(costly, ...layers), nginxOf(costly, 'open-file-cache', ...layers)];
+  return [
+    agreement('open_file_cache, HTTP/1.1', wrkLoad, smallPage, openFileCache(), [wrk, stockK6]),
+    agreement('open_file_cache, HTTP/2 over TLS', oneStream, smallPage, openFileCache('keepalive-unlimited', tlsLayer), [h2loadPeer]),
+    agreement('open_file_cache, HTTP/2 without TLS', h2load('-D 10 -c 100 -m 1 -p h2c'), smallPage, openFileCache('keepalive-unlimited', layerOf('nginx-h2c.conf')), [h2loadPeer]),
+    agreement('nghttpd against nginx, HTTP/2 over TLS, 525,304 bytes', oneStream, largePage, [nginxOf('keepalive-unlimited', tlsLayer), nghttpd(['h2'], { workers: 1 })], [h2loadPeer]),
+  ];
+}
 
 /** Each round has every pair of servers in turns of bakeoff's, as in a run, and right after it in those of each peer. */
 export async function measureAgreement(lab: Lab, data: ProofData['agreement'], save: () => Promise<void>): Promise<void> {
+  const agreements = await agreementsIn(join(lab.scratch, 'agreement'));
   for (const { scenario: { title }, peers } of agreements) data.cases.push({ title, ours: nothingYet(), peers: peers.map(({ name }) => ({ name, ...nothingYet() })) });
   for (let round = 1; round <= lab.repeats; round++) {
     for (const [index, { scenario, peers }] of agreements.entries()) {
