@@ -66,7 +66,7 @@ const parts: { readonly [Name in PartName]: ProofPart<Name> } = {
     empty: () => ({ rounds: [] }), measure: measureLatency,
   },
   agreement: {
-    title: 'the effects of open_file_cache and of other servers, beside what wrk, h2load and stock k6 see', tools: ['k6', 'nginx', 'nghttpd', 'wrk', 'h2load'], repeats: 10, secondsEach: 100,
+    title: 'the effects of open_file_cache and of another server, beside what wrk, h2load and stock k6 see', tools: ['k6', 'nginx', 'nghttpd', 'wrk', 'h2load'], repeats: 10, secondsEach: 100,
     empty: () => ({ cases: [] }), measure: measureAgreement,
   },
   disturbed: {

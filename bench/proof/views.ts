@@ -203,7 +203,7 @@ function agreement({ data: { cases } }: PartFile<'agreement'>): View {
   const plotTitle = 'What bakeoff and other generators see';
   return {
     title: titles.agreement,
-    about: `What differs between two servers as bakeoff sees it, in a round of the default length, and as others see it, by six turns of a second for each server right after it; all servers are started anew for each. Where the pair is nginx with and without open_file_cache, both have ${costlyLines} lines that do nothing but take time (`${costlyLine}`), so that the server is what everybody waits for. A generator that uses up its core sees what it can do itself, or lets requests gather, which a server answers in larger batches, for less CPU time each.`,
+    about: `What differs between two servers as bakeoff sees it, in a round of the default length, and as others see it, by six turns of a second for each server right after it; all servers are started anew for each. Where the pair is nginx with and without open_file_cache, both have ${costlyLines} lines that do nothing but take time (\`${costlyLine}\`), so that the server is what everybody waits for. A generator that uses up its core sees what it can do itself, or lets requests gather, which a server answers in larger batches, for less CPU time each.`,
     findings: rows.length === 0 ? [] : [`${compared.length - differ.length} of ${compared.length} comparisons with another generator agree within the interval.`,
       ...(differ.length === 0 ? [] : [`The others: ${differ.map((row) => `${row.title} (${row.generator}, ${shareOf(row)} of its core)`).join('; ')}.`])],
     tables: [tableOf(rows, [
