@@ -32,6 +32,8 @@ export interface RunFacts {
   generatorCores: number;
   /** They are the same ones. */
   sharedCores: boolean;
+  /** Where the servers are, as the person named it; absent: on this machine. */
+  serverHost?: string;
   quick: boolean;
   /** As in Result. */
   looks: readonly number[];

@@ -11,7 +11,7 @@ type Side = 'server' | 'generator';
 /** `share` is the highest of the rounds named, 0 to 1; `ofRounds` is how many there were. */
 export type NoiseWarning =
   | { kind: 'steal'; side: Side; cores: number; share: number; rounds: readonly number[]; ofRounds: number }
-  | { kind: 'others'; upstreams: Upstreams; cores: number; share: number; rounds: readonly number[]; ofRounds: number }
+  | { kind: 'others'; upstreams: Upstreams; host: string; cores: number; share: number; rounds: readonly number[]; ofRounds: number }
   | { kind: 'upstream'; cores: number; share: number; rounds: readonly number[]; ofRounds: number };
 
 /** Whether configs pass requests on, and whether what they pass them to is counted apart or, since it could not be told, among the others. */
@@ -59,7 +59,7 @@ function othersWarnings(facts: RunFacts, seen: readonly Seen[]): NoiseWarning[] 
   const { highest: share, rounds, ofRounds } = found;
   const shares = seen.map(({ noise: { upstreamShare } }) => upstreamShare);
   const upstreams = shares.includes(null) ? 'among-others' : shares.some((one) => one !== undefined) ? 'apart' : 'none';
-  return [{ kind: 'others', upstreams, cores: facts.serverCores, share, rounds, ofRounds }];
+  return [{ kind: 'others', upstreams, host: facts.serverHost ?? 'this machine', cores: facts.serverCores, share, rounds, ofRounds }];
 }
 
 /** What a config passes requests to is part of what is measured, and shares the server's cores where it runs on them. */
@@ -78,8 +78,8 @@ export function noiseText(warning: NoiseWarning): string {
         + 'run again when it is quieter, or on a machine of your own';
     case 'others': {
       const used = `used up to ${percent(warning.share)} of the ${coresOf('server', warning.cores)} ${inRounds(warning)}`;
-      if (warning.upstreams === 'none') return `others ${used}: end what else runs on this machine and run again`;
-      return warning.upstreams === 'apart' ? `others ${used}: end what else runs on this machine, what the config passes requests to aside, and run again`
+      if (warning.upstreams === 'none') return `others ${used}: end what else runs on ${warning.host} and run again`;
+      return warning.upstreams === 'apart' ? `others ${used}: end what else runs on ${warning.host}, what the config passes requests to aside, and run again`
         : `others, and what the config passes requests to, ${used}: which of them it was cannot be told here; run that on other cores (taskset), or bakeoff as the user that it belongs to`;
     }
     case 'upstream':

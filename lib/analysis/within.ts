@@ -38,6 +38,14 @@ export function rateEnd(step: LoadResult, number: number, rate: number, within: 
   return number < mostStepsAtRate ? 'open' : 'broken';
 }
 
+/**
+ * Whether a step by itself leaves no doubt that its rate breaks the limit of a higher percentile: half of the answers took longer. No
+ * pause of the machine takes so much of a step.
+ */
+export function isHopeless({ latencyMs: { p50 } }: LoadResult, { metric, ms }: Within): boolean {
+  return metric !== 'p50' && p50 > ms;
+}
+
 /** Why a step by itself did not keep the limit, in a clause; '' where it did. */
 export function whyNotKept(step: LoadResult, rate: number, within: Within): string {
   const { metric, ms } = within;

@@ -6,7 +6,7 @@ import { UserError } from '../errors.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
 import { nearest } from '../nearest.ts';
 import type { ServerName } from '../scenario/model.ts';
-import { urlParts, type UrlParts } from '../scenario/url.ts';
+import { defaultPort, urlParts, type UrlParts } from '../scenario/url.ts';
 import { readOwnConfig, type OwnConfig } from '../servers/index.ts';
 import { find, isExecutableFile, thisMachine } from '../setup/machine.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
@@ -15,7 +15,7 @@ import { asWords } from './words.ts';
 export type Source =
   | { kind: 'config'; config: OwnConfig }
   | { kind: 'command'; command: string; program: string }
-  | { kind: 'address'; origin: string; url: UrlParts };
+  | { kind: 'address'; origin: string; url: UrlParts & { port: number } };
 
 /** A side, and what it is called: `name` in tables, `given` in sentences. */
 export interface Given { name: string; given: string; source: Source }
@@ -70,7 +70,7 @@ function readAddress(word: string): Source {
   const [scheme = ''] = word.split('://', 1);
   if (!/^https?$/i.test(scheme)) throw new UserError(`${word}: ${scheme}:// cannot be loaded, only http:// and https://`, 2);
   const url = asWords(() => urlParts(word, 'compare'));
-  return { kind: 'address', origin: new URL(word).origin, url };
+  return { kind: 'address', origin: new URL(word).origin, url: { ...url, port: url.port ?? defaultPort[url.scheme] } };
 }
 
 function readCommand(command: string): Source {

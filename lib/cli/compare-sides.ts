@@ -3,10 +3,10 @@ import { UserError } from '../errors.ts';
 import { isHttp2 } from '../analysis/loads.ts';
 import { enumeration, whole } from '../format.ts';
 import { protocolNames } from '../scenario/protocols.ts';
-import { loadOfLine, type LoadLine } from '../scenario/load.ts';
+import { readLoadLine, type LoadLine } from '../scenario/load.ts';
 import type { LoadProfile, Page } from '../scenario/model.ts';
 import type { PageList, PageWeights } from '../scenario/page-list.ts';
-import { pathOrUrl, type UrlParts } from '../scenario/url.ts';
+import { defaultPort, pathOrUrl, type UrlParts } from '../scenario/url.ts';
 import type { Listen } from '../servers/index.ts';
 import type { Given } from './compare-given.ts';
 import type { OfSides } from './of-sides.ts';
@@ -41,30 +41,29 @@ export function sidesOf(given: readonly Given[], asked: Asked, threads: number):
   const paths = new Set(given.flatMap(({ source }) => (source.kind === 'address' && source.url.path !== '/' ? [source.url.path] : [])));
   // What one address names is meant of all.
   const path = paths.size === 1 ? [...paths][0] as string : '/';
-  const wishes = given.map((side) => wishFor(side, asked, path));
+  const lineOf = lineReader(asked.load);
+  const wishes = given.map((side) => wishFor(side, asked, path, lineOf(side.name)));
   const listens = given.map((side, index): Listening => ({ ...side, listen: listenOf(side, wishes[index] as Wish) }));
   const streams = listens.every(prefersHttp2) ? 10 : 1;
   return listens.map((side, index): Side => {
     const { path, host, weights } = wishes[index] as Wish;
-    const line = asked.load.of(side.name);
     return {
       ...side, page: { path, ...(host === undefined ? {} : { host }), ...(weights === undefined ? {} : { weights }), ...(asked.status === undefined ? {} : { status: asked.status }) },
-      load: line === undefined ? defaultLoad(side, streams, threads) : loadFor(side, line),
+      load: loadFor(side, lineOf(side.name) ?? defaultLine(side, streams, threads)),
     };
   });
 }
 
 /** What is asked of a side, by the URL that is for all, its own load's, or its own address; otherwise it is the usual path. */
-function wishFor({ given, name, source }: Given, asked: Asked, usualPath: string): Wish {
-  const text = asked.load.of(name);
-  const line = text === undefined ? undefined : ofLoad(text);
+function wishFor({ given, source }: Given, asked: Asked, usualPath: string, line: LoadLine | undefined): Wish {
+  const ofLoad = line === undefined ? undefined : asLoad(() => line.over());
   const wishes: Wish[] = [
     ...(asked.url === undefined ? [] : [{ flag: '--url', ...pathOrUrl(asked.url, '--url') }]), ...(asked.urls === undefined ? [] : [wishOfList('--urls', asked.urls)]),
     ...(line?.url === undefined ? [] : [wishOfList('--load', { ...line, url: line.url })]),
   ];
   if (wishes.length > 1) throw new UserError(`${wishes.map(({ flag }) => (flag === '--load' ? 'the URL in --load' : flag)).join(' and ')}: leave one of them out`, 2);
   const wish = wishes[0] ?? { flag: '--load', path: usualPath };
-  const host = line?.host ?? wish.host;
+  const host = ofLoad?.host ?? wish.host;
   if (source.kind !== 'address') return { ...wish, ...(host === undefined ? {} : { host }) };
   const { url } = source;
   const isAsked = wishes.length > 0;
@@ -78,7 +77,19 @@ type Wish = Partial<UrlParts> & { path: string; weights?: PageWeights; flag: str
 
 const wishOfList = (flag: string, { url, weights }: PageList): Wish => ({ flag, ...url, ...(weights === undefined ? {} : { weights }) });
 
-const ofLoad = (line: string, scheme?: UrlParts['scheme']): LoadLine => asWords(() => loadOfLine(line, scheme), '--load: ');
+const asLoad = <T>(read: () => T): T => asWords(read, '--load: ');
+
+/** The line of a side's load, by its name; undefined without one. Each is read once: the lists that they name may be long. */
+function lineReader(load: OfSides): (name: string) => LoadLine | undefined {
+  const read = new Map<string, LoadLine>();
+  return (name) => {
+    const text = load.of(name);
+    if (text === undefined) return undefined;
+    const line = read.get(text) ?? asLoad(() => readLoadLine(text));
+    read.set(text, line);
+    return line;
+  };
+}
 
 /** What is not known of a command or an address shows when it is tried. */
 const unknown = { http2: true, hosts: [] };
@@ -87,9 +98,8 @@ const unknown = { http2: true, hosts: [] };
 function listenOf({ given, source }: Given, { scheme, port, flag }: Wish): Listen {
   if (source.kind === 'command') return { ...unknown, port: 0, tls: scheme === 'https' };
   if (source.kind === 'address') {
-    const { scheme: own, port: ownPort } = source.url;
+    const { scheme: own, port: there } = source.url;
     if (scheme !== undefined && scheme !== own) throw new UserError(`${flag} says ${scheme}://, and ${given} is ${source.origin}: write ${own}://`, 2);
-    const there = ownPort ?? defaultPort[own];
     if (port !== undefined && port !== there) throw new UserError(`${flag} says port ${port}, and ${given} is ${source.origin}: leave the port out, or write ${there}`, 2);
     return { ...unknown, port: there, tls: own === 'https' };
   }
@@ -114,23 +124,20 @@ function listenOf({ given, source }: Given, { scheme, port, flag }: Wish): Liste
   return found;
 }
 
-const defaultPort = { http: 80, https: 443 } as const;
-
 /** Whether it is known to be HTTP/2 that browsers would speak with it: without TLS they speak HTTP/1.1 where they can. */
 function prefersHttp2({ listen, source }: Listening): boolean {
   return source.kind === 'config' && listen.http2 && (listen.tls || listen.http2Only === true);
 }
 
-function defaultLoad(side: Listening, streams: number, threads: number): LoadProfile {
-  const line = prefersHttp2(side)
+function defaultLine(side: Listening, streams: number, threads: number): LoadLine {
+  return readLoadLine(prefersHttp2(side)
     ? `h2load -c 100 -m ${streams} -t ${Math.min(threads, 100)} -D 10`
-    : `wrk -c 100 -t ${Math.min(threads, 100)} -d 10`;
-  return loadFor(side, line);
+    : `wrk -c 100 -t ${Math.min(threads, 100)} -d 10`);
 }
 
 /** The load of a line, if the config speaks its protocol. */
-function loadFor({ given, listen }: Listening, line: string): LoadProfile {
-  const { load } = ofLoad(line, listen.tls ? 'https' : 'http');
+function loadFor({ given, listen }: Listening, line: LoadLine): LoadProfile {
+  const { load } = asLoad(() => line.over(listen.tls ? 'https' : 'http'));
   const problem = problemOfProtocol(load.protocol, listen);
   if (problem !== undefined) throw new UserError(`--load: ${load.command} is ${protocolNames(load.protocol)}, and ${given} ${problem}`, 2);
   return load;

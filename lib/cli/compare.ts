@@ -4,27 +4,24 @@ import { check, name } from '../form.ts';
 import { wrapLines } from '../report/terminal.ts';
 import { makePlan } from '../runner/plan.ts';
 import type { ServerSpec } from '../scenario/model.ts';
-import { readPageList } from '../scenario/page-list.ts';
-import { fromCallersFolder, typed } from '../setup/paths.ts';
-import { readSides, serverNames, type Given, type Source } from './compare-given.ts';
-import { comparisonOf, sameSides, serverOf, type LaunchOf } from './compare-scenario.ts';
-import { sidesOf, type Asked, type Side } from './compare-sides.ts';
-import { ofSides } from './of-sides.ts';
+import { typed } from '../setup/paths.ts';
+import { askedFlags, readAsked, readLaunch } from './asked.ts';
+import { readSides } from './compare-given.ts';
+import { comparisonOf, sameSides, serverOf } from './compare-scenario.ts';
+import { sidesOf, type Side } from './compare-sides.ts';
 import { onHosts } from './on-hosts.ts';
 import { perform } from './perform.ts';
 import { outputWidth } from './run-output.ts';
 import { readRunOptions, runFlags } from './run-options.ts';
 import { tryOnce, type Tried } from './try-side.ts';
-import { flagLines, readWords, wholeNumber, type Flag } from './words.ts';
+import { flagLines, readWords, type Flag } from './words.ts';
 
 const compareFlags = {
-  'url': { value: 'URL', help: 'a path, or a URL whose port says which of several addresses (/)' },
-  'urls': { value: 'FILE', help: 'several pages: one path or URL a line, and its weight (1)' },
-  'load': { value: '"wrk -c 100 -d 10"', repeated: true, help: 'a command line of wrk, wrk2, h2load, ab, weighttp or vegeta (100 connections); NAME="…" for one side' },
-  'status': { value: '404', help: 'the status that is right, where it is not 200' },
+  ...askedFlags,
+  'load': { ...askedFlags.load, help: `${askedFlags.load.help}; NAME="…" for one side` },
+  'bin': { ...askedFlags.bin, help: `${askedFlags.bin.help}; NAME:nginx=PATH for one side` },
   'port': { value: 'PORT', repeated: true, help: 'of a command that has its own port; NAME=PORT for one side' },
   'name': { value: 'gzip-levels', help: 'what results, report and Grafana call this comparison (compare)' },
-  'bin': { value: 'nginx=PATH', repeated: true, help: 'another build of a server; NAME:nginx=PATH for one side' },
   ...runFlags,
 } as const satisfies Record<string, Flag>;
 
@@ -33,7 +30,7 @@ const compareFlags = {
  */
 export async function compareCommand(args: readonly string[]): Promise<number> {
   const words = readWords(args, compareFlags);
-  const { positionals, flags, lists } = words;
+  const { positionals, flags } = words;
   const options = readRunOptions(words);
   if (options.help || args.length === 0) {
     console.log(help.join('\n'));
@@ -42,15 +39,8 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
   const called = flags.get('name');
   if (called !== undefined) requireName(called);
   const given = await readSides(positionals, typed('compare'));
-  const names = given.map(({ name }) => name);
-  const [url, urls, status] = [flags.get('url'), flags.get('urls'), flags.get('status')];
-  const asked: Asked = {
-    ...(url === undefined ? {} : { url }),
-    ...(urls === undefined ? {} : { urls: readPageList('--urls', urls) }),
-    ...(status === undefined ? {} : { status: readStatus(status) }),
-    load: ofSides('--load', lists.get('load') ?? [], names),
-  };
-  const launch = readLaunch(given, lists);
+  const asked = readAsked(words, given);
+  const launch = readLaunch(words, given);
   const specOf = (side: Side): ServerSpec => serverOf(side, launch(side.name));
   return onHosts(options, {}, given.map(({ source }) => source.kind), async (cores, { host, generators }) => {
     const sides = sidesOf(given, asked, cores.generatorCpus.length);
@@ -88,37 +78,4 @@ const help = [
 function requireName(text: string): void {
   const outcome = check(name, text);
   if ('problem' in outcome) throw new UserError(`--name ${outcome.problem}`, 2);
-}
-
-function readStatus(text: string): number {
-  if (/^[2-5]\d\d$/.test(text)) return Number(text);
-  throw new UserError(`--status ${text}: give a status from 200 to 599, such as 404`, 2);
-}
-
-/** Reads what the flags say of how each side is started. Throws UserError (exit code 2). */
-function readLaunch(given: readonly Given[], lists: ReadonlyMap<string, readonly string[]>): LaunchOf {
-  const names = given.map(({ name }) => name);
-  const having = (is: (source: Source) => boolean): string[] => given.flatMap(({ name, source }) => (is(source) ? [name] : []));
-  const ports = ofSides('--port', lists.get('port') ?? [], names, { what: 'a command', names: having(({ kind }) => kind === 'command') });
-  const binaries = new Map(serverNames.map((server) => [server, ofSides(`--bin ${server}=…`, binariesOf(server, lists.get('bin') ?? []), names, {
-    what: `a config of ${server}`, names: having((source) => source.kind === 'config' && source.config.server === server),
-  })]));
-  return (name) => {
-    const { source } = given.find((side) => side.name === name) as Given;
-    const port = source.kind === 'command' ? ports.of(name) : undefined;
-    const binary = source.kind === 'config' ? binaries.get(source.config.server)?.of(name) : undefined;
-    return {
-      ...(port === undefined ? {} : { port: wholeNumber('--port', port, 65_535) }),
-      ...(binary === undefined ? {} : { binary: fromCallersFolder(binary) }),
-    };
-  };
-}
-
-/** What `--bin` says of one server, as ofSides reads it: `nginx=/a` is `/a`, and `new:nginx=/a` is `new=/a`. */
-function binariesOf(server: string, values: readonly string[]): string[] {
-  return values.flatMap((value) => {
-    const [, name, called = '', file = ''] = /^(?:([a-z0-9-]+):)?([a-z0-9]+)=(.+)$/s.exec(value) ?? [];
-    if (!serverNames.some((one) => one === called)) throw new UserError(`--bin ${value}: write ${serverNames.join('=PATH, ')}=PATH, or NAME:nginx=PATH for one side`, 2);
-    return called === server ? [name === undefined ? file : `${name}=${file}`] : [];
-  });
 }

@@ -18,13 +18,14 @@ import type { PlanDraft } from '../runner/planned.ts';
 import { readProcessors } from '../machine/processors.ts';
 import type { Comparison, Result } from '../result/result.ts';
 import type { ConfiguredServer, Page, ServerName } from '../scenario/model.ts';
+import { pagePaths } from '../scenario/page-list.ts';
 import { unknownWord } from '../nearest.ts';
 import { serverBuild, type OwnConfig } from '../servers/index.ts';
 import { fromCallersFolder, typed } from '../setup/paths.ts';
+import { askedFlags, readAsked, readLaunch } from './asked.ts';
 import { namesOf, readSource, serverNames } from './compare-given.ts';
 import { serverOf } from './compare-scenario.ts';
 import { sidesOf, type Side } from './compare-sides.ts';
-import { ofSides } from './of-sides.ts';
 import { perform, type ServerBinaries } from './perform.ts';
 import { readRunOptions, runFlags, type RunOptions } from './run-options.ts';
 import { terminalOf } from './run-output.ts';
@@ -35,8 +36,7 @@ import { flagLines, readWords, type Flag } from './words.ts';
 const { precision: _1, 'max-time': _2, within: _3, rates: _4, 'fail-if': _5, 'export-markdown': _6, 'export-json': _7, 'export-csv': _8, host: _9, ...sharedFlags } = runFlags;
 
 const knobFlags = {
-  'url': { value: 'URL', help: 'a path, or a URL whose port says which of several addresses (/)' },
-  'load': { value: '"wrk -c 100 -d 10"', help: 'a command line of wrk, h2load, ab, weighttp or vegeta (100 connections)' },
+  ...askedFlags,
   'knobs': { value: 'a,b,c', help: 'only these of the catalogue, which --list prints' },
   'write': { value: 'best.conf', help: 'a new file: the config with what helps, once that is verified' },
   'list': { help: 'the catalogue, and what people claim' },
@@ -86,11 +86,11 @@ export async function knobsCommand(args: readonly string[]): Promise<number> {
   const written = flags.get('write');
   const write = written === undefined ? undefined : fromCallersFolder(written);
   if (write !== undefined) requireNew(write, config.file);
-  const [url, load] = [flags.get('url'), flags.get('load')];
-  const names = namesOf([{ source }]);
-  const asked = { ...(url === undefined ? {} : { url }), load: ofSides('--load', load === undefined ? [] : [load], names) };
-  const [side] = sidesOf([{ name: names[0] as string, given, source }], asked, cores.generatorCpus.length) as [Side];
-  return new KnobsRun(config, side, wanted, cores, options, write).perform();
+  const [name] = namesOf([{ source }]) as [string];
+  const sides = [{ name, given, source }];
+  const [side] = sidesOf(sides, readAsked(words, sides), cores.generatorCpus.length) as [Side];
+  const server = serverOf(side, readLaunch(words, sides)(name)) as ConfiguredServer;
+  return new KnobsRun(config, side, server, wanted, cores, options, write).perform();
 }
 
 function catalogueLines(): string[] {
@@ -113,6 +113,8 @@ function wantedCandidates(server: ServerName, names: string | undefined, cores: 
 class KnobsRun {
   readonly #own: OwnConfig;
   readonly #side: Side;
+  /** The config as it is. */
+  readonly #server: ConfiguredServer;
   readonly #wanted: readonly Candidate[];
   readonly #cores: Cores;
   readonly #options: RunOptions;
@@ -125,9 +127,10 @@ class KnobsRun {
   #closer: Result | undefined;
   #together: { chosen: readonly Candidate[]; result?: Result } | undefined;
 
-  constructor(own: OwnConfig, side: Side, wanted: readonly Candidate[], cores: Cores, options: RunOptions, write: string | undefined) {
+  constructor(own: OwnConfig, side: Side, server: ConfiguredServer, wanted: readonly Candidate[], cores: Cores, options: RunOptions, write: string | undefined) {
     this.#own = own;
     this.#side = side;
+    this.#server = server;
     this.#wanted = wanted;
     this.#cores = cores;
     this.#options = options;
@@ -138,7 +141,7 @@ class KnobsRun {
     const code = await perform({
       host: undefined,
       generators: [],
-      servers: [serverOf(this.#side, {})],
+      servers: [this.#server],
       cores: this.#cores,
       shorterBy: ['fewer --knobs'],
       prepare: (binaries, signal) => this.#prepare(binaries, signal),
@@ -160,14 +163,14 @@ class KnobsRun {
     const { server, file } = this.#own;
     const { listen, given, load } = side;
     const coreCount = this.#cores.serverCpus.length;
-    const own = serverOf(side, {}) as ConfiguredServer;
+    const own = this.#server;
     const start = (spec: ConfiguredServer): Promise<Tried> => tryOnce(side, spec, this.#cores, { binaries }, this.#options, signal);
     const tried = await start(own);
-    const page: Page = { ...side.page, bodyBytes: tried.answer.bytes };
+    const page: Page = { ...side.page, bodyBytes: Math.round(tried.answer.bytes) };
     this.#asItIs = { given, server: own, load, page };
-    this.#config = await layable({ server, file }, { port: listen.port, path: side.page.path, cores: coreCount });
+    this.#config = await layable({ server, file }, { port: listen.port, paths: pagePaths(side.page), cores: coreCount });
     const workers = own.workers === 'server-cores' ? coreCount : own.workers;
-    const build = await serverBuild(server, binaries[server] as string, signal);
+    const build = await serverBuild(server, own.binary ?? binaries[server] as string, signal);
     const { facts } = this.#config;
     for (const candidate of this.#wanted) {
       const why = whyNot(candidate, { facts, listen, load, bodyBytes: tried.answer.bytes, workers, build }, this.#config) ?? await this.#start(candidate, start, signal);
@@ -183,8 +186,8 @@ class KnobsRun {
     const changed = this.#changedBy(candidate.name, [candidate]);
     const { server, page } = this.#prepared().asItIs;
     try {
-      const { answer: { bytes: bodyBytes } } = await start(serverWith(server, changed));
-      this.#changed.set(candidate, { ...changed, page: { ...page, bodyBytes } });
+      const { answer: { bytes } } = await start(serverWith(server, changed));
+      this.#changed.set(candidate, { ...changed, page: { ...page, bodyBytes: Math.round(bytes) } });
       return undefined;
     } catch (error) {
       signal.throwIfAborted();

@@ -40,7 +40,10 @@ export async function onHosts<T>(
     if (both !== undefined) throw new UserError(`--generator-host ${both.name} is the server host: name another machine, or leave --generator-host out`, 2);
     const here = readProcessors();
     const cores = host === undefined ? divideCores(here, asked, scenario) : coresOfTwo(here, host, asked);
-    const generatorFacts = generators.length === 0 ? {} : { generatorHosts: { names: generators.map(({ name }) => name), coresEach: Math.min(...generators.map((one) => one.cores)) } };
+    const [fewestFiles] = generators.toSorted((a, b) => a.files - b.files);
+    const generatorFacts = fewestFiles === undefined ? {} : {
+      generatorHosts: { names: generators.map(({ name }) => name), coresEach: Math.min(...generators.map((one) => one.cores)) }, generatorFiles: { host: fewestFiles.name, most: fewestFiles.files },
+    };
     return await work({ ...cores, ...generatorFacts }, { host, generators });
   } finally {
     await Promise.all([host, ...generators].map((one) => one?.close()));

@@ -13,6 +13,8 @@ import { machineClock } from '../machine/clock.ts';
 import { readEnvironment } from '../machine/environment.ts';
 import { oneRunAtATime } from '../machine/one-run.ts';
 import { cpusOf, readProcessors } from '../machine/processors.ts';
+import { watchMachine, type MachineReading } from '../machine/usage.ts';
+import { hardFilesLimit } from '../servers/files-limit.ts';
 import { alarmsIn } from '../servers/server-log.ts';
 import { versionsOf } from '../servers/versions.ts';
 import { endWithUs, isStarted, startServer, type StartedServer } from '../servers/index.ts';
@@ -20,8 +22,7 @@ import { removeFolder } from '../servers/remove-folder.ts';
 import { thisMachine } from '../setup/machine.ts';
 import { projectRoot } from '../setup/paths.ts';
 import { ensureTools } from '../setup/tools.ts';
-import type { ServerSample } from '../store/index.ts';
-import { greeting, patienceMs, type Calls, type K6Ended, type K6There, type Question, type Reply, type SentFile } from './messages.ts';
+import { greeting, patienceMs, type Calls, type K6Ended, type K6There, type Question, type Reply, type SampleThere, type SentFile } from './messages.ts';
 
 /** server-configs/, by path, put in when this file is bundled. */
 declare const shippedFiles: Readonly<Record<string, string>>;
@@ -35,7 +36,10 @@ const printedMs = 100;
 /** How long one try of the link may take. */
 const mostEchoMs = 20_000;
 
-interface Hosted { server: StartedServer; release: () => Promise<void>; samples: ServerSample[]; timer?: NodeJS.Timeout }
+/** How often the kernel is asked of the server's cores: it takes longer, and counts in ticks of 10 ms. */
+const machineMs = 100;
+
+interface Hosted { server: StartedServer; release: () => Promise<void>; machine: () => MachineReading; samples: SampleThere[]; timer?: NodeJS.Timeout }
 
 class Agent {
   readonly #over = new AbortController();
@@ -60,6 +64,7 @@ class Agent {
         architecture: process.arch,
         processors: { cores: processors.cores, quota: processors.quota === Infinity ? null : processors.quota },
         environment: readEnvironment(processors, { serverCpus: cpusOf(processors.cores), generatorCpus: [] }, {}),
+        files: hardFilesLimit(),
       };
     },
     keep: ({ files, open }) => {
@@ -82,7 +87,7 @@ class Agent {
       mkdirSync(folder, { mode: 0o700 });
       const server = await startServer(spec, { ...options, folder, address: ownAddress(), signal: this.#over.signal });
       if (!isStarted(server)) throw new UserError('only what is started can be on another host');
-      this.#servers.set(id, { server, samples: [], release: await endWithUs([server.pid]) });
+      this.#servers.set(id, { server, samples: [], machine: watchMachine(options.cpus, []), release: await endWithUs([server.pid]) });
       void server.died.then((how) => say({ died: id, how }));
       const { name, version, pid, origin, workers, redirections, upstreams, answer } = server;
       return { id, name, version, pid, origin, workers, redirections, upstreams, answer };
@@ -99,16 +104,22 @@ class Agent {
     },
     watch: ({ server: id }) => {
       const hosted = this.#hosted(id);
-      const take = (): void => void hosted.samples.push({ atMs: machineClock.monotonicMs(), ...hosted.server.usage() });
+      let machineAtMs = -Infinity;
+      const take = (): void => {
+        const atMs = machineClock.monotonicMs();
+        const isDue = atMs - machineAtMs >= machineMs;
+        if (isDue) machineAtMs = atMs;
+        hosted.samples.push({ atMs, ...hosted.server.usage(), ...(isDue ? { machine: hosted.machine() } : {}) });
+      };
       hosted.samples = [];
       take();
       hosted.timer = setInterval(take, watchMs);
       return null;
     },
     watched: ({ server: id }) => {
-      const { samples, timer, server } = this.#hosted(id);
+      const { samples, timer, server, machine } = this.#hosted(id);
       clearInterval(timer);
-      samples.push({ atMs: machineClock.monotonicMs(), ...server.usage() });
+      samples.push({ atMs: machineClock.monotonicMs(), ...server.usage(), machine: machine() });
       return samples;
     },
     alarms: ({ server: id }) => {

@@ -17,6 +17,8 @@ export interface GeneratorHost {
   address: string;
   /** CPUs that k6 may use there. */
   cores: number;
+  /** That a process may open there: the hard limit. */
+  files: number;
   /** What a result says of it; measures the way from here once. */
   facts(): Promise<GeneratorHostFacts>;
   clocks(): Promise<ClocksAhead>;
@@ -66,12 +68,12 @@ async function openGeneratorHost(name: string): Promise<GeneratorHost> {
 }
 
 function hostOf(name: string, agent: Agent): GeneratorHost {
-  const { facts: { address, architecture, processors, environment } } = agent;
+  const { facts: { address, architecture, processors, environment, files } } = agent;
   const cores = Math.max(1, Math.floor(Math.min(processors.quota ?? Infinity, cpusOf(processors.cores).length)));
   let there: string | undefined;
   let count = 0;
   return {
-    name, address, cores, bootId: environment.bootId,
+    name, address, cores, files, bootId: environment.bootId,
     async facts() {
       const { cpuModel, kernel, memoryBytes } = environment;
       const port = await agent.ask('echo', null);

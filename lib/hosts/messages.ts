@@ -1,5 +1,6 @@
 // What bakeoff and its agent on another host say to each other: one JSON object a line, on the agent's standard streams.
 import type { PhysicalCore } from '../machine/processors.ts';
+import type { MachineReading } from '../machine/usage.ts';
 import type { Environment } from '../result/result.ts';
 import type { LogAlarms } from '../servers/server-log.ts';
 import type { ServerName, ServerSpec } from '../scenario/model.ts';
@@ -14,6 +15,8 @@ export interface HostFacts {
   /** As Node names it: x64, arm64. */
   architecture: string;
   environment: Environment;
+  /** That a process may open: the hard limit. */
+  files: number;
 }
 
 /** A file of a person's own, below the folder that it is in; a link stays one, and points to what is there. */
@@ -31,7 +34,7 @@ export interface Calls {
   /** From now on, what the server uses is read often. */
   watch: { given: { server: number }; answer: null };
   /** What was read since, by the agent's own monotonic clock. */
-  watched: { given: { server: number }; answer: ServerSample[] };
+  watched: { given: { server: number }; answer: SampleThere[] };
   alarms: { given: { server: number }; answer: LogAlarms };
   /** The agent's clocks now. */
   clocks: { given: null; answer: { monotonicMs: number; wallMs: number } };
@@ -47,6 +50,9 @@ export interface K6There { k6: number; binary: string; args: readonly string[]; 
 
 /** What it has written; '' where that is not there. */
 export interface K6Ended { code: number | null; signal: string | null; console: string; log: string; record: string }
+
+/** What a server uses there, and now and then what the kernel says of its cores. */
+export interface SampleThere extends ServerSample { machine?: MachineReading }
 
 /** A server that the agent has started. `id` names it to the agent. */
 export type ServerThere = Omit<RunningServer, 'died' | 'stop'> & Pick<StartedServer, 'pid'> & { id: number };

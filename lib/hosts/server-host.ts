@@ -9,18 +9,17 @@ import type { LogAlarms } from '../servers/server-log.ts';
 import type { ServerName, ServerSpec } from '../scenario/model.ts';
 import { isConfigured } from '../scenario/variants.ts';
 import { waitUntilReady, type RunningServer, type StartOptions } from '../servers/index.ts';
-import type { ServerSample } from '../store/index.ts';
 import { clocksAhead, keepLimitMs, openAgent, type Agent } from './agent-connection.ts';
 import { filesOf } from './files-of.ts';
 import { measureLink } from './link.ts';
-import type { Calls } from './messages.ts';
+import type { Calls, SampleThere } from './messages.ts';
 
 /** One that the agent has started. */
 export interface HostedServer extends RunningServer {
   /** As alarmsIn says it of its log. */
   alarms(): Promise<LogAlarms>;
   /** From now on its use is sampled; what it returns ends that, and returns the samples by this machine's monotonic clock. */
-  watch(): Promise<() => Promise<ServerSample[]>>;
+  watch(): Promise<() => Promise<SampleThere[]>>;
 }
 
 export function isHosted(server: RunningServer): server is HostedServer {
@@ -34,6 +33,8 @@ export interface ServerHost {
   address: string;
   bootId: string;
   processors: Processors;
+  /** That a process may open there: the hard limit. */
+  files: number;
   /** What a result says of it. Measures the link, once. Throws UserError where a connection from here does not come through. */
   facts(): Promise<ServerHostFacts>;
   /** Finds the servers there; installs them only where it may. Throws UserError for those that cannot be had. */
@@ -59,7 +60,7 @@ export async function openServerHost(name: string): Promise<ServerHost> {
 }
 
 function hostOf(name: string, agent: Agent): ServerHost {
-  const { address, processors, environment } = agent.facts;
+  const { address, processors, environment, files } = agent.facts;
   const sent = new Map<string, Promise<string>>();
   const send = (folder: string): Promise<string> => {
     const there = sent.get(folder) ?? filesOf(folder, name).then((files) => agent.ask('keep', { files, open: true }, { limitMs: keepLimitMs }));
@@ -73,6 +74,7 @@ function hostOf(name: string, agent: Agent): ServerHost {
     address,
     bootId: environment.bootId,
     processors: { ...processors, quota: processors.quota ?? Infinity },
+    files,
     facts: () => (link ??= factsOf()),
     tools: (names, mayInstall, signal) => agent.ask('tools', { names, mayInstall }, { limitMs: Infinity, signal }),
     async start(spec, { signal, folder: _folder, address: _address, ...options }) {

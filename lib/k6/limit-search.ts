@@ -1,5 +1,5 @@
 // The search for the highest rate within a limit of latency. The script makes it, and the runner once more of what it printed.
-import { rateEnd, type RateEnd } from '../analysis/within.ts';
+import { isHopeless, rateEnd, type RateEnd } from '../analysis/within.ts';
 import type { LoadResult } from '../result/result.ts';
 import type { Within } from '../scenario/model.ts';
 import type { PhaseOutcome } from './load-plan.ts';
@@ -20,11 +20,17 @@ export class LimitSearch {
   /** What a step at the rate that is being tried came to; returns what that rate has come to with it. */
   told(rate: number, step: LoadResult): RateEnd {
     this.#steps++;
-    const end = rateEnd(step, this.#steps, rate, this.#within);
+    const end = this.#endOf(rate, step);
     if (end === 'open') return end;
     this.rates.told(rate, end === 'kept');
     this.#steps = 0;
     return end;
+  }
+
+  /** Until something is kept, one hopeless step is enough: there is a long way down, where steps take longest. Whatever broke the limit is tried again before the end. */
+  #endOf(rate: number, step: LoadResult): RateEnd {
+    const end = rateEnd(step, this.#steps, rate, this.#within);
+    return end === 'open' && this.rates.kept === undefined && isHopeless(step, this.#within) ? 'broken' : end;
   }
 }
 

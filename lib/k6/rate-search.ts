@@ -1,6 +1,6 @@
 // The highest rate that keeps a limit: up or down until both sides of it are known, then halving what is between them.
 
-/** Where a search begins, in requests/s, the factor to the next rate, which grows until both sides of the limit are known, and the lowest rate that is tried. */
+/** Where a search begins, in requests/s, the factor up to the next rate, which grows until both sides of the limit are known, and the lowest rate that is tried. */
 export interface SearchStart { rate: number; factor: number; least: number }
 
 /** In requests/s. The engine takes no higher one. */
@@ -15,6 +15,12 @@ export const mostSteps = 80;
 
 const widestFactor = 2;
 
+/**
+ * Down from one rate that broke the limit to the next, and from the last to the lowest at once. What pauses break they break at any rate,
+ * and steps are the longer the lower it is: so many tries not far below tell as well whether there is a rate that keeps it, and sooner.
+ */
+const strides = [1.2, 1.44];
+
 /** One search. `kept` and `broken` are the rates nearest to the limit so far, on either side of it. */
 export class RateSearch {
   kept: number | undefined;
@@ -22,6 +28,8 @@ export class RateSearch {
   readonly #first: number;
   readonly #least: number;
   #factor: number;
+  /** Strides that were made downwards. */
+  #falls = 0;
   /** The rate that is being tried. */
   #trying: number | undefined;
   /** The lowest rate that broke the limit did so twice, with others tried between: it was no pause of the machine. */
@@ -45,7 +53,7 @@ export class RateSearch {
     const { kept, broken } = this;
     if (kept === undefined && broken === undefined) return this.#first;
     if (broken === undefined) return this.isNear() ? undefined : this.#possible(kept as number * this.#widen());
-    if (kept === undefined) return broken === this.#least ? undefined : this.#possible(broken / this.#widen());
+    if (kept === undefined) return broken === this.#least ? undefined : this.#possible(this.#below(broken));
     if (!this.isNear()) return this.#possible(Math.sqrt(kept * broken));
     if (this.#confirmed || this.#doubts === 0) return undefined;
     this.#doubts--;
@@ -71,6 +79,11 @@ export class RateSearch {
     // What is beyond is not known after all, and may be near.
     this.broken = undefined;
     this.#factor = closeEnough;
+  }
+
+  #below(broken: number): number {
+    const stride = strides[this.#falls++];
+    return stride === undefined ? this.#least : broken / stride;
   }
 
   #widen(): number {

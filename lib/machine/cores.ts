@@ -11,7 +11,13 @@ export interface Cores {
   serverHost?: string;
   /** Where the load is made: so many CPUs of each of these, as the person named them; absent: on `generatorCpus`. */
   generatorHosts?: { names: readonly string[]; coresEach: number };
+  /** How many files a process may open (the hard limit) where the server is, and where the load is made; absent: as here. */
+  serverFiles?: FilesThere;
+  generatorFiles?: FilesThere;
 }
+
+/** On a host, as the person named it. */
+export interface FilesThere { host: string; most: number }
 
 /** How many CPUs the load is made on. */
 export function generatorCores({ generatorCpus, generatorHosts }: Pick<Cores, 'generatorCpus' | 'generatorHosts'>): number {
@@ -116,11 +122,11 @@ export function divideCores(
  * @throws UserError for cores that are not there or not allowed
  */
 export function coresOfTwo(
-  here: Processors, there: { name: string; processors: Processors }, asked: { server?: readonly number[] | undefined; generator?: readonly number[] | undefined },
+  here: Processors, there: { name: string; processors: Processors; files: number }, asked: { server?: readonly number[] | undefined; generator?: readonly number[] | undefined },
 ): Cores {
   for (const [{ cores }, cpus, flag] of [[there.processors, asked.server, `--server-cpus on ${there.name}`], [here, asked.generator, '--generator-cpus']] as const) requireCpus(cpusOf(cores), cpus, flag);
   const most = ({ cores, quota }: Processors): number[] => upTo(Math.max(1, Math.floor(Math.min(quota, cpusOf(cores).length))), cores);
-  return { serverCpus: [...asked.server ?? most(there.processors)], generatorCpus: [...asked.generator ?? most(here)], serverHost: there.name };
+  return { serverCpus: [...asked.server ?? most(there.processors)], generatorCpus: [...asked.generator ?? most(here)], serverHost: there.name, serverFiles: { host: there.name, most: there.files } };
 }
 
 function requireCpus(allowed: readonly number[], cpus: readonly number[] | undefined, flag: string): void {

@@ -36,6 +36,7 @@ export function buildResult({ plan, store }: RunContext, environment: Environmen
     serverCores: plan.cores.serverCpus.length,
     generatorCores: generatorCores(plan.cores),
     sharedCores: sharesCores(plan.cores),
+    ...(plan.cores.serverHost === undefined ? {} : { serverHost: plan.cores.serverHost }),
     quick: plan.quick,
     looks: plan.looks,
     sameWithin: plan.sameWithin,

@@ -1,5 +1,5 @@
 // What else used the machine while a phase was measured.
-import type { CoreSeconds } from './machine-usage.ts';
+import type { CoreSeconds } from '../machine/usage.ts';
 import type { Noise } from '../result/result.ts';
 import { valueAt, type UsageSample } from './server-usage.ts';
 

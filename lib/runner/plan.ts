@@ -51,8 +51,9 @@ export type FailIf = 'slower' | 'faster' | 'different';
 /** What of a plan its loads depend on, beside their groups. */
 type PlanToLoad = Pick<Plan, 'run' | 'scenario' | 'cores' | 'within'>;
 
-function machineLimits(): GroupLimits {
-  return { files: hardFilesLimit(), memoryBytes: os.freemem() };
+/** Of the process that makes the load, wherever it is made. */
+function loadLimits({ generatorFiles }: Cores): GroupLimits {
+  return { files: generatorFiles?.most ?? hardFilesLimit(), memoryBytes: os.freemem() };
 }
 
 const defaultRounds = 10;
@@ -67,11 +68,11 @@ const defaultSameWithin = 0.01;
 
 /**
  * @param asked as findVariants gives them
- * @param limits of this machine: files are the hard limit, to which Node and Go raise their own
+ * @param limits files are the hard limit, to which Node and Go raise their own
  * @throws UserError for a load that cannot be fitted, with more connections than files may be open, for a time that no round
  * fits into, or a plan that cannot come to the verdict that is asked about
  */
-export function makePlan(asWritten: Scenario, asked: readonly Variant[], cores: Cores, options: PlanOptions, limits = machineLimits()): PlanDraft {
+export function makePlan(asWritten: Scenario, asked: readonly Variant[], cores: Cores, options: PlanOptions, limits = loadLimits(cores)): PlanDraft {
   const { quick, exact, durationSeconds, rates } = options;
   const scenario = rates === undefined ? asWritten : atRates(asWritten, asked, rates);
   const shown = rates === undefined ? asked : scenario.variants;
@@ -87,11 +88,12 @@ export function makePlan(asWritten: Scenario, asked: readonly Variant[], cores: 
       ...(within === undefined ? {} : { searched: true }),
     })),
   }));
+  const { serverFiles, generatorFiles } = cores;
   for (const { variant: { name, server }, load: { connections } } of variants) {
     const needed = connections + otherFiles;
     // First whoever needs more: who raises the limit for one has raised it for both.
-    if (isConfigured(server) && (server.fileLimit ?? Infinity) > needed) fileLimitFor(`${name}: ${server.name}`, server.fileLimit, connections, limits.files);
-    requireFiles(needed, limits.files, `${name}: ${connections} connections of the load generator need ${needed} open files`);
+    if (isConfigured(server) && (server.fileLimit ?? Infinity) > needed) fileLimitFor(`${name}: ${server.name}`, server.fileLimit, connections, serverFiles?.most ?? limits.files, serverFiles?.host);
+    requireFiles(needed, limits.files, `${name}: ${connections} connections of the load generator need ${needed} open files`, generatorFiles?.host);
   }
   const looks = options.precision !== undefined ? precisionLooks : [options.rounds ?? (quick ? Math.min(quickRounds, usual) : usual)];
   const draft: PlanDraft = {

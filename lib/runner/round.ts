@@ -22,7 +22,8 @@ import { windowBounds } from './estimate.ts';
 import type { Group, Plan, PlannedVariant } from './planned.ts';
 import { LoadFailure, recordFileIn, runK6, startK6, type RunningK6 } from './k6.ts';
 import { startK6There } from './k6-there.ts';
-import { interruptsApart, watchMachine, watchProcess } from './machine-usage.ts';
+import { interruptsApart, watchMachine } from '../machine/usage.ts';
+import { watchProcess } from '../servers/usage.ts';
 import { networkUseBetween, sampleLink } from './network-usage.ts';
 import { noiseBetween, type NoiseCores } from './noise.ts';
 import { expectedOf, loadPlanFor, setupToTry } from './plan.ts';
@@ -168,10 +169,12 @@ export async function runGroup(context: RunContext, group: Group, place: number,
     // Before the servers are told to end, which their logs tell as well.
     const alarms = await Promise.all(stages.map(alarmsOf));
     await stopAll(stages);
+    // What else used the cores of both sides is read where the servers are, and here.
+    const othersAreKnown = stages.every((one) => isStarted(one.server) || (isHosted(one.server) && (context.generators ?? []).length === 0));
     // All of them before anything is stored for good: a round is whole or is not.
     const sound = stages.map(({ planned, server }, side) => {
       const measurement = measured[side] as Measurement;
-      const all = phasesOf(measurement, planned, context.plan, server, stages.every((one) => isStarted(one.server)));
+      const all = phasesOf(measurement, planned, context.plan, server, othersAreKnown);
       // Which step of a search is told is known once it is sound.
       requireSound(planned, measurement, { all, told: within === undefined ? all : [] }, server, alarms[side] as LogAlarms);
       const search = within === undefined ? undefined : searched(planned, measurement, all, server, side, within);
@@ -348,7 +351,8 @@ async function underLoad(context: RunContext, group: Group, stages: readonly Sta
       const sampling = sampleUsage({
         servers: servers.map((server) => (isStarted(server) ? { usage: server.usage, stoppedPid: () => stoppedIn(server.pid, servers.length > 1) } : notSampled)),
         generator: () => ofK6() + ofLink() - ofLinkToServer(), linkToServer: ofLinkToServer,
-        upstream: watchUpstreams(servers.flatMap(({ upstreams }) => upstreams), cores.serverCpus), throttling: throttling.read,
+        // Of another host's it cannot be told.
+        upstream: servers.some((server) => isHosted(server) && server.upstreams.length > 0) ? () => null : watchUpstreams(servers.flatMap(({ upstreams }) => upstreams), cores.serverCpus), throttling: throttling.read,
         machine: watchMachine(cores.serverCpus, cores.generatorCpus),
       });
       sampler = sampling;
@@ -377,7 +381,7 @@ async function underLoad(context: RunContext, group: Group, stages: readonly Sta
   const ofLink = network === null || link === null ? null : { samples: link.samples, report: await linkReport(network) };
   const used = await Promise.all(hosted.map((end) => end?.()));
   return stages.map((_, side): Measurement => ({
-    results: outcomes.map(({ results }) => results[side] as LoadResult), outcomes, outputHung, samples: withServer(sampler?.samplesOf(side) ?? [], used[side]), quotas, recordFile: recordFileIn(folder), link: ofLink,
+    results: outcomes.map(({ results }) => results[side] as LoadResult), outcomes, outputHung, samples: withServer(sampler?.samplesOf(side) ?? [], used, side), quotas, recordFile: recordFileIn(folder), link: ofLink,
   }));
 }
 
@@ -392,7 +396,7 @@ async function linkReport(network: Network): Promise<LinkReport> {
 /** Puts the engine's results and what was sampled within their windows together. @param othersAreKnown what else used the server's cores is no side of the group */
 function phasesOf({ results, samples, link }: Measurement, { load, variant }: PlannedVariant, { scenario, cores }: Plan, server: RunningServer, othersAreKnown: boolean): Phase[] {
   const counts: NoiseCores = {
-    server: cores.serverCpus.length, generator: cores.generatorCpus.length, shared: sharesCores(cores), interruptsApart: interruptsApart(),
+    server: cores.serverCpus.length, generator: cores.generatorCpus.length, shared: sharesCores(cores), interruptsApart: isHosted(server) ? undefined : interruptsApart(),
     hasUpstreams: server.upstreams.length > 0,
   };
   return results.map((result, index) => {

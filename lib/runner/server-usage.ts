@@ -1,9 +1,10 @@
 // Samples what the servers of a group, the generator and everything else use while there is load.
-import { extent } from '../analysis/statistics.ts';
+import { extent, total } from '../analysis/statistics.ts';
+import type { SampleThere } from '../hosts/messages.ts';
 import type { StartedServer } from '../servers/index.ts';
 import type { ServerSample } from '../store/index.ts';
 import { machineClock, type Clock } from '../machine/clock.ts';
-import type { MachineReading } from './machine-usage.ts';
+import type { CoreSeconds, MachineReading } from '../machine/usage.ts';
 import type { Throttling } from '../machine/throttling.ts';
 
 const intervalMs = 100;
@@ -119,12 +120,27 @@ export function sampleUsage(readers: UsageReaders): UsageSampler {
   };
 }
 
-/** The samples with a server's use as another host sampled it, by this machine's clock; undefined: as they are. */
-export function withServer(samples: readonly UsageSample[], theirs: readonly ServerSample[] | undefined): UsageSample[] {
+/**
+ * The samples with what another host sampled, by this machine's clock: the server's use, and who used its cores.
+ * @param used of all servers of the group
+ * @param place of the server among them; where nothing was sampled of it, the samples are as they are
+ */
+export function withServer(samples: readonly UsageSample[], used: readonly (readonly SampleThere[] | undefined)[], place: number): UsageSample[] {
+  const theirs = used[place];
   if (theirs === undefined || theirs.length === 0) return [...samples];
+  const machines = theirs.flatMap(({ atMs, machine }) => (machine === undefined ? [] : [{ atMs, machine }]));
   return samples.map((sample) => ({
     ...sample, cpuSeconds: valueAt(theirs, sample.atMs, cpuOf), rssBytes: Math.round(valueAt(theirs, sample.atMs, ({ rssBytes }) => rssBytes)),
+    serversCpuSeconds: total(used, (one = []) => (one.length === 0 ? 0 : valueAt(one, sample.atMs, cpuOf))), machine: machineThere(machines, sample),
   }));
+}
+
+/** The generator's cores are not there. */
+function machineThere(readings: readonly { atMs: number; machine: MachineReading }[], { atMs, machine: here }: UsageSample): MachineReading {
+  const { loadAverage, serverMhz } = (readings.findLast((one) => one.atMs <= atMs) ?? readings[0])?.machine ?? here;
+  const seconds = (part: keyof CoreSeconds): number => valueAt(readings, atMs, ({ machine }) => machine.server?.[part] ?? 0);
+  const isTold = readings.length > 0 && readings.every(({ machine }) => machine.server !== null);
+  return { server: isTold ? { processes: seconds('processes'), interrupts: seconds('interrupts'), steal: seconds('steal'), idle: seconds('idle') } : null, generator: here.generator, loadAverage, serverMhz };
 }
 
 /** Those that are as far apart as without bounds: between closer ones the kernel's ticks show, which bring a task's CPU time up to date. */

@@ -42,8 +42,10 @@ export async function storeResult(context: RunContext, result: Result, newest: K
     run, scenario, title, startedAt, integrity, noiseFloor, rounds: wholeRounds(result.variants),
     ...(ended ? { state: result.state, endedAt } : { state: 'running' }),
   });
+  // Of a search that was ended in its first round there are steps.
+  const hasTable = newest !== undefined || (result.search?.steps ?? []).length > 0;
   try {
-    await store.write([...(newest === undefined ? [] : [...roundPoints(plan, newest, result), ...tablePoints(result)]), ...(ended ? sentencePoints(result, verdictLines(result)) : []), state]);
+    await store.write([...(newest === undefined ? [] : roundPoints(plan, newest, result)), ...(hasTable ? tablePoints(result) : []), ...(ended ? sentencePoints(result, verdictLines(result)) : []), state]);
     return null;
   } catch (error) {
     if (error instanceof UserError) return error.message;

@@ -2,10 +2,15 @@
 import { UserError } from '../errors.ts';
 import { textOfFile } from './load/values.ts';
 import type { Page } from './model.ts';
-import { pathOrUrl, type UrlParts } from './url.ts';
+import { defaultPort, pathOrUrl, type UrlParts } from './url.ts';
 
 /** By path, in the order of the list. */
 export type PageWeights = NonNullable<Page['weights']>;
+
+/** Of all pages. */
+export function pagePaths({ path, weights }: Pick<Page, 'path' | 'weights'>): string[] {
+  return weights === undefined ? [path] : Object.keys(weights);
+}
 
 export interface PageList {
   /** Its first page, and the address where a line names one. */
@@ -53,10 +58,12 @@ export function readPageList(flag: string, path: string): PageList {
 export function pageListOf(list: string, lines: readonly { where: string; target: string; weight: number }[]): PageList {
   const weights = new Map<string, number>();
   let first: { where: string; target: string; parts: UrlParts } | undefined;
+  let port: number | undefined;
   for (const { where, target, weight } of lines) {
     const parts = pathOrUrl(target, where);
     if (isUrl(parts)) {
       first ??= { where, target, parts };
+      port ??= parts.port;
       if (addressOf(parts) !== addressOf(first.parts)) {
         throw new UserError(`${where}: ${target} has another scheme, host or port than ${first.target} (${first.where.split(', ').at(-1)}): all pages have to be one server's`, 2);
       }
@@ -68,7 +75,7 @@ export function pageListOf(list: string, lines: readonly { where: string; target
   }
   const [path] = weights.keys();
   if (path === undefined) throw new UserError(`${list} has no page: write one a line, such as /index.html, or /index.html 3 with its weight`, 2);
-  return { url: { ...first?.parts, path }, ...(weights.size === 1 ? {} : { weights: Object.fromEntries(weights) }) };
+  return { url: { ...first?.parts, ...(port === undefined ? {} : { port }), path }, ...(weights.size === 1 ? {} : { weights: Object.fromEntries(weights) }) };
 }
 
 function isUrl(parts: Partial<UrlParts> & { path: string }): parts is UrlParts {
@@ -76,5 +83,5 @@ function isUrl(parts: Partial<UrlParts> & { path: string }): parts is UrlParts {
 }
 
 function addressOf({ scheme, host, port }: UrlParts): string {
-  return JSON.stringify([scheme, host, port]);
+  return JSON.stringify([scheme, host, port ?? defaultPort[scheme]]);
 }

@@ -6,11 +6,13 @@ export interface UrlParts {
   scheme: 'http' | 'https';
   /** As the request's Host says it, with a port that is not the scheme's; absent for an address and localhost. */
   host?: string;
-  /** Absent where it is the scheme's. */
+  /** As it is written; absent where none is. */
   port?: number;
   /** Begins with /; with the query. */
   path: string;
 }
+
+export const defaultPort = { http: 80, https: 443 } as const;
 
 /** `where` starts the message. Throws UserError for what is no URL of http or https, and with a user name in it. */
 export function urlParts(text: string, where: string): UrlParts {
@@ -18,11 +20,13 @@ export function urlParts(text: string, where: string): UrlParts {
   if (url === undefined || !/^https?:\/\/[^/]/i.test(text)) throw new UserError(`${where}: "${text}" is no URL such as http://localhost/index.html`);
   if (url.username !== '' || url.password !== '') throw new UserError(`${where}: a user name in a URL cannot be honoured here: give a header, Authorization: Basic …`);
   const scheme = url.protocol === 'https:' ? 'https' : 'http';
+  // URL leaves out the one that is the scheme's.
+  const [, port] = /^[^:]+:\/\/[^/\\?#]*:(\d+)(?:[/\\?#]|$)/.exec(text) ?? [];
   const named = isIP(url.hostname.replace(/^\[|\]$/g, '')) === 0 && !/(^|\.)localhost$/.test(url.hostname);
   return {
     scheme,
     ...(named ? { host: url.host } : {}),
-    ...(url.port === '' ? {} : { port: Number(url.port) }),
+    ...(port === undefined ? {} : { port: Number(port) }),
     path: url.pathname + url.search,
   };
 }

@@ -20,16 +20,18 @@ export function filesNeeded(asked: number | undefined, connections: number): num
  * The limit of open files for a server: what its spec asks for, or else the hard limit.
  * @param asked ServerSpec.fileLimit, which may be too low for the connections on purpose
  * @param connections that the load opens; they may all end up at one worker
+ * @param host whose limit it is, as the person named it; absent: this machine's
  * @throws UserError when the hard limit is too low
  */
-export function fileLimitFor(name: string, asked: number | undefined, connections: number, hardLimit: number): number {
+export function fileLimitFor(name: string, asked: number | undefined, connections: number, hardLimit: number, host?: string): number {
   const needed = filesNeeded(asked, connections);
-  requireFiles(needed, hardLimit, `${name} needs ${needed} open files for ${asked === undefined ? `${connections} connections` : 'its variant'}`);
+  requireFiles(needed, hardLimit, `${name} needs ${needed} open files for ${asked === undefined ? `${connections} connections` : 'its variant'}`, host);
   return asked ?? hardLimit;
 }
 
 /** Throws UserError when more files are needed than may be open. `why` begins its line: who needs how many, and what for. */
-export function requireFiles(needed: number, hardLimit: number, why: string): void {
+export function requireFiles(needed: number, hardLimit: number, why: string, host?: string): void {
   if (needed <= hardLimit) return;
+  if (host !== undefined) throw new UserError(`${why}, but the hard limit on ${host} is ${hardLimit}: raise it there for who comes by ssh (nofile in /etc/security/limits.conf)`);
   throw new UserError(`${why}, but the hard limit here is ${hardLimit}: raise it as root with "prlimit --nofile=${needed}:${needed} --pid $$" in this shell`);
 }

@@ -129,9 +129,9 @@ export interface AdoptPlace extends Omit<Place, 'docroot' | 'workers'> {
   cores: number;
   /** Of those that the config listens on: the one that becomes `port`. Absent: the only one. */
   listen: number | undefined;
-  /** What is laid over it, where the page with this path is served. */
+  /** What is laid over it, where the pages with these paths are served. */
   laid: readonly LaidLines[];
-  path: string;
+  paths: readonly string[];
   /** As in StartOptions. */
   trustConfig: boolean;
   /** Another free port of 127.0.0.1, for each further address that the config listens on. */

@@ -6,6 +6,7 @@ import { UserError } from '../errors.ts';
 import { lastLines } from '../log-file.ts';
 import { startChild, type Child, type RunAs } from '../process.ts';
 import type { ConfiguredServer } from '../scenario/model.ts';
+import { pagePaths } from '../scenario/page-list.ts';
 import { lastLine, run } from '../setup/run.ts';
 import { askBuild } from './build.ts';
 import { machineCertificate } from './certificate.ts';
@@ -60,7 +61,7 @@ async function startOn({ address, port }: Address, kind: ServerKind, spec: Confi
     };
     const composed: AdoptedConfig = spec.asIs === undefined
       ? { ...await kind.compose(spec.config, { ...place, workers: options.workers, docroot: scratch.docroot }, build), workers: options.workers, redirections: [], hosts: [], upstreams: [] }
-      : await kind.adopt(spec.config[0] as string, { ...place, cores: options.cpus.length, listen: spec.asIs.port, laid: spec.asIs.laid ?? [], path: options.page.path, trustConfig: options.trustConfig === true, nextPort: otherPorts(port) }, build);
+      : await kind.adopt(spec.config[0] as string, { ...place, cores: options.cpus.length, listen: spec.asIs.port, laid: spec.asIs.laid ?? [], paths: pagePaths(options.page), trustConfig: options.trustConfig === true, nextPort: otherPorts(port) }, build);
     config = { ...composed, user: composed.user ?? place.user };
     await requireRunnable(options.binary, config.user);
     // A person's own may have secrets in it, and their file may be closed to others.

@@ -57,6 +57,16 @@ export function watchUsage(
   };
 }
 
+/** Returns a function that tells the CPU seconds of a process, all its threads and those that have ended; the last ones when it has ended. */
+export function watchProcess(pid: number, proc = '/proc'): () => number {
+  let cpuSeconds = 0;
+  return () => {
+    const fields = statFields(`${proc}/${pid}`);
+    if (fields !== undefined) cpuSeconds = (Number(fields[11]) + Number(fields[12])) / clockTicksPerSecond;
+    return cpuSeconds;
+  };
+}
+
 /** All that there are. */
 export function processIds(proc: string): string[] {
   return list(proc).filter((name) => /^\d+$/.test(name));

@@ -42,13 +42,13 @@ describe.each<ServerName>(['nginx', 'h2o', 'nghttpd'])('%s', (server) => {
 
 it('writes a config that nginx takes', async () => {
   const file = await ownConfig('nginx');
-  const config = await layable({ server: 'nginx', file }, { port: 8443, path: '/index.html', cores: 1 });
+  const config = await layable({ server: 'nginx', file }, { port: 8443, paths: ['/index.html'], cores: 1 });
   const laid = readKnobs('nginx').filter(({ name }) => ['open-file-cache', 'multi-accept', 'backlog', 'pcre-jit'].includes(name)).flatMap((knob) => candidatesOf(knob, 1)).slice(-4);
   const best = path.join(path.dirname(file), 'best.conf');
   const said = writeWith(config.lay(laid.map((one) => one.laid)).edits, file, best);
   expect(said).toEqual(expect.arrayContaining(['+pcre_jit on;', '+    multi_accept on;', '-    listen 8443 ssl http2;', '+    listen 8443 ssl http2 backlog=16384;']));
   expect(existsSync(best)).toBe(true);
-  const again = await layable({ server: 'nginx', file: best }, { port: 8443, path: '/index.html', cores: 1 });
+  const again = await layable({ server: 'nginx', file: best }, { port: 8443, paths: ['/index.html'], cores: 1 });
   expect(again.lay(laid.map((one) => one.laid)).edits).toEqual([]);
   const { answer } = await test.start({ name: 'nginx', config: [best], workers: 1, asIs: {} }, { folder: path.join(test.folder, 'best'), workers: 1, page });
   expect(answer.bytes).toBe(6);

@@ -56,6 +56,19 @@ test('as JSON, of one that nothing helps', async () => {
   expect(run.stderr()).toContain('None of the usual advice helps this config here');
 });
 
+test('several pages, the status that is right and another build are given as to compare', async () => {
+  const nginx = home.env['NGINX_BIN'] as string;
+  writeFileSync(join(configs, 'urls'), '/none\nhttp://localhost/none/more 3\n');
+  // It says another version of itself.
+  writeFileSync(join(configs, 'build'), `#!/bin/sh\n[ "$1" = -V ] || exec ${nginx} "$@"\n${nginx} -V 2>&1 | sed s,nginx/[0-9.]*,nginx/1.99.9, >&2\n`, { mode: 0o755 });
+  const out = newOut();
+  const run = knobs('--knobs', 'multi-accept', '--rounds', '2', '--urls', 'urls', '--status', '404', '--bin', 'nginx=./build', '--out', out);
+  expect(await run.ended, run.stderr()).toBe(0);
+  const { variants } = readResult(out);
+  expect(variants.map(({ name }) => name)).toEqual(['as-it-is', 'multi-accept']);
+  for (const { server, load, successRatio } of variants) expect([server?.version, load.page, load.pages, load.status, successRatio]).toEqual(['1.99.9', '/none', 2, 404, 1]);
+});
+
 test('Ctrl-C keeps finished rounds, shows what they tell, and leaves nothing running', async () => {
   const out = newOut();
   const run = knobs('--knobs', 'aio,multi-accept', '--rounds', '100', '--out', out, '--write', 'later.conf');

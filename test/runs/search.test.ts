@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { descendants, stillRunning } from '../fixtures/processes.ts';
-import { makeHome, newOut, readResult, runFolder, startScenario, type Home, type ScenarioRun } from '../scenario-run.ts';
+import { makeHome, newOut, readResult, runFolder, startScenario, storeOf, type Home, type ScenarioRun } from '../scenario-run.ts';
 
 const name = 'nginx-open-file-cache';
 const testLimitMs = 240_000;
@@ -75,19 +75,23 @@ describe('a search', () => {
     }
   }, testLimitMs);
 
-  test('that is ended keeps its finished steps, and leaves nothing running', async () => {
+  test('that is ended keeps and stores its finished steps, and leaves nothing running', async () => {
     const out = newOut();
-    const run = start('--within', 'p99=200ms', '--store', 'none', '--out', out);
+    const run = start('--within', 'p99=200ms', '--out', out);
     await vi.waitFor(() => expect(run.stderr()).toMatch(/round 1 of 6 · workers .*\n.*round 1 of 6 · workers /), { timeout: 30_000, interval: 20 });
     const running = descendants(run.pid);
     run.kill('SIGINT');
     expect(await run.ended).toBe(130);
-    const { state, search, variants }: Result = readResult(out);
+    const { run: id, state, search, variants }: Result = readResult(out);
     expect(state).toBe('partial');
     expect(search?.found).toEqual([]);
     expect(search?.steps.length).toBeGreaterThanOrEqual(4);
     expect(variants.map(({ rounds }) => rounds)).toEqual([[], []]);
     expect(run.stdout()).toContain('Latency by rate');
+    const stored = await (await storeOf(home)).query(`SELECT "rate", "p99_ms", "kept" FROM "bench_curve" WHERE "run" = '${id}' GROUP BY "variant"`);
+    expect(new Map(stored.map(({ tags, values }) => [tags?.['variant'], values.map((row) => row.slice(1))]))).toEqual(new Map(variants.map((one) => [
+      one.name, search?.steps.filter(({ variant }) => variant === one.name).sort((a, b) => a.rate - b.rate).map(({ rate, latencyMs: { p99 }, kept }) => [rate, p99, Number(kept)]),
+    ])));
     await vi.waitFor(() => expect(stillRunning(running)).toEqual([]), { timeout: 30_000, interval: 20 });
   }, testLimitMs);
 

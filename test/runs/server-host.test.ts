@@ -13,7 +13,7 @@ import { projectRoot } from '../../lib/setup/paths.ts';
 import { run as runCommand } from '../../lib/setup/run.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
-import { generatorAddresses, openSshHost, whyNoHost, type SshHost } from '../fixtures/ssh-host.ts';
+import { filesThere, generatorAddresses, openSshHost, whyNoHost, type SshHost } from '../fixtures/ssh-host.ts';
 import { makeHome, newOut, readResult, startCommand, type Home, type ScenarioRun } from '../scenario-run.ts';
 
 const sshVariable = 'BAKEOFF_SSH';
@@ -93,11 +93,22 @@ it('are sent, started, loaded in turns and sampled there, and nothing is left', 
       expect(secondsEach, JSON.stringify(phase)).toBeGreaterThan(1e-6);
       expect(secondsEach, JSON.stringify(phase)).toBeLessThan(1e-3);
       expect(phase?.serverRssBytes).toBeGreaterThan(1e6);
+      for (const share of ['serverStealShare', 'generatorStealShare', 'serverOthersShare'] as const) {
+        expect(phase?.noise?.[share], share).toBeGreaterThanOrEqual(0);
+        expect(phase?.noise?.[share], share).toBeLessThanOrEqual(1);
+      }
     }
   }
   const script = readFileSync(join(out, readdirSync(out)[0] as string, 'round-1/k6-1/load.json'), 'utf8');
   // Both in one group.
   expect((JSON.parse(script) as { phases: { sides: unknown[] }[] }).phases[0]?.sides).toHaveLength(2);
+});
+
+it('have the limits of that host', async () => {
+  expect((await open()).files).toBe(filesThere);
+  const run = runThere(['compare', await ownConfig(), await ownConfig(), '--load', `wrk -c ${filesThere} -d 1`]);
+  expect(await run.ended).toBe(1);
+  expect(run.stderr()).toMatch(new RegExp(`nginx needs ${filesThere + 256} open files for ${filesThere} connections, but the hard limit .*is ${filesThere}: `));
 });
 
 it('are loaded by several hosts together, and a part that is missing is said', async () => {

@@ -1,6 +1,7 @@
+import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { compareCommand } from '../../lib/cli/compare.ts';
 import { addressLines, requirePermission } from '../../lib/cli/addresses.ts';
@@ -78,6 +79,7 @@ describe('the address is', () => {
     [both, { load: 'wrk -c 1 -t 1' }, /^a\.conf listens on the ports 80, 443 \(TLS\)/],
     [both, { url: 'http://localhost:81/' }, /^--url says port 81 over http, and a\.conf listens on the ports 80, 443 \(TLS\): name one of them, such as --url http:\/\/localhost:80\/$/],
     [both, { url: 'http://localhost:443/' }, /^--url says port 443 over http/],
+    [config('nginx', { ...plain, port: 8080 }, { ...tls, port: 8443 }), { url: 'https://localhost:443/' }, /^--url says port 443 over https, and a\.conf listens on the ports 8080, 8443 \(TLS\): name one of them, such as --url https:\/\/localhost:8443\/$/],
     [nginx, { url: 'https://localhost/' }, /^--url says https:\/\/, and a\.conf has no TLS on port 80: write http:\/\/$/],
     [nginxH2, { load: 'h2load -n 1 http://localhost/' }, /^--load says http:\/\/, and a\.conf has TLS on port 443: write https:\/\/$/],
     [config('nginx'), {}, /^a\.conf listens on no TCP port/],
@@ -132,6 +134,18 @@ test('several pages come from --urls or from the load, with their address', () =
   ] as const) expect(() => of(nginx, asked)).toThrow(expect.objectContaining({ message: expect.stringMatching(message), exitCode: 2 }));
 });
 
+test('a list that the load names is read once', () => {
+  const list = join(mkdtempSync(join(tmpdir(), 'compare-once-')), 'urls');
+  execFileSync('mkfifo', [list]);
+  // Whoever reads it again finds nothing.
+  const writer = spawn('sh', ['-c', `printf '/\n/b\n' >"$0"; while :; do : >"$0"; done`, list]);
+  onTestFinished(() => {
+    writer.kill();
+    rmSync(dirname(list), { recursive: true });
+  });
+  expect(sides(nginx, nginx, { load: `h2load --h1 -i ${list}` }).map(({ page }) => page)).toEqual(Array(2).fill({ path: '/', weights: { '/': 1, '/b': 1 } }));
+});
+
 test('a load goes to each side over what it speaks', () => {
   expect(sides(nghttpd, nginxH2, { load: 'h2load -n 5 -H a:b' }).map(({ load }) => [load.protocol, load.headers])).toEqual([['h2c', { a: 'b' }], ['h2', { a: 'b' }]]);
 });
@@ -175,9 +189,14 @@ describe('sides of other kinds', () => {
     expect(() => sidesFor(plainAddress, { url: 'https://localhost/' })).toThrow(/^--url says https:\/\/, and 127-0-0-1 is http:\/\/127\.0\.0\.1:8080: write http:\/\/$/);
     expect(sidesFor(plainAddress, { url: 'http://localhost/' })[0]).toMatchObject({ listen: { port: 8080 } });
     expect(sidesFor(plainAddress, { url: 'http://localhost:8080/' })[0]).toMatchObject({ listen: { port: 8080 } });
-    for (const [asked, flag] of [[{ url: 'http://127.0.0.1:9999/x' }, '--url'], [{ load: 'wrk http://127.0.0.1:9999/' }, '--load']] as const) {
-      expect(() => sidesFor(plainAddress, asked)).toThrow(expect.objectContaining({ message: `${flag} says port 9999, and 127-0-0-1 is http://127.0.0.1:8080: leave the port out, or write 8080`, exitCode: 2 }));
+    for (const [asked, flag, port] of [
+      [{ url: 'http://127.0.0.1:9999/x' }, '--url', 9999], [{ load: 'wrk http://127.0.0.1:9999/' }, '--load', 9999],
+      // The scheme's own, where it is written.
+      [{ url: 'http://127.0.0.1:80/x' }, '--url', 80], [{ urls: listFile('/a\nhttp://127.0.0.1/b\nhttp://127.0.0.1:80/x') }, '--urls', 80], [{ load: 'ab -n 1 127.0.0.1:80/' }, '--load', 80],
+    ] as const) {
+      expect(() => sidesFor(plainAddress, asked)).toThrow(expect.objectContaining({ message: `${flag} says port ${port}, and 127-0-0-1 is http://127.0.0.1:8080: leave the port out, or write 8080`, exitCode: 2 }));
     }
+    expect(sidesFor([await addressSide('http://127.0.0.1')], { url: 'http://127.0.0.1:80/x' })[0]).toMatchObject({ listen: { port: 80 }, page: { path: '/x' } });
   });
 
   test('the one path that addresses name is that of all; where they name several, a footnote has them', async () => {
@@ -236,6 +255,7 @@ describe('sides of other kinds', () => {
     const names = async (launch: (name: string) => Launch): Promise<string[][]> => (await sameSides(given, launch)).map((group) => group.map(({ name }) => name));
     expect(await names(asTheyAre)).toEqual([['s0', 's2', 's3']]);
     expect(await names((name) => (name === 's2' ? { port: 80 } : {}))).toEqual([['s0', 's3']]);
+    expect(await sameSides(sidesFor([await addressSide('http://127.0.0.1'), await addressSide('http://127.0.0.1:80/')]), asTheyAre)).toHaveLength(1);
     const tried = given.map((side): Tried => ({ ...side, answer: answerOf(1), redirections: [] }));
     const { scenario } = comparisonOf(tried, asTheyAre, await sameSides(given, asTheyAre));
     expect(scenario).not.toHaveProperty('control');

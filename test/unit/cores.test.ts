@@ -230,11 +230,11 @@ describe('divideCores', () => {
 });
 
 describe('servers on another host', () => {
-  const there = { name: 'web1', processors: plain([0, 1, 2, 3]) };
+  const there = { name: 'web1', processors: plain([0, 1, 2, 3]), files: 5000 };
 
   test('have all of its cores, and the load all of these', () => {
     const cores = coresOfTwo(plain([0, 1]), there, {});
-    expect(cores).toEqual({ serverCpus: [0, 1, 2, 3], generatorCpus: [0, 1], serverHost: 'web1' });
+    expect(cores).toEqual({ serverCpus: [0, 1, 2, 3], generatorCpus: [0, 1], serverHost: 'web1', serverFiles: { host: 'web1', most: 5000 } });
     // They have the same numbers, and are others.
     expect([sharesCores(cores), coreNotes(plain([0, 1]), cores)]).toEqual([false, []]);
     expect(coresOfTwo(plain([0, 1], 1.5), { ...there, processors: plain([0, 1, 2, 3], 2) }, {})).toMatchObject({ serverCpus: [0, 1], generatorCpus: [0] });

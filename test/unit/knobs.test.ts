@@ -65,17 +65,17 @@ describe('the catalogue', () => {
 });
 
 /** The text of `own.conf` with lines laid over it, and the sentences of what else would change. */
-async function laidOver(server: ServerName, text: string, laid: [context: string, lines: string][], others: Record<string, string> = {}, where: { path?: string; cores?: number } = {}): Promise<{ own: string; elsewhere: string[] }> {
+async function laidOver(server: ServerName, text: string, laid: [context: string, lines: string][], others: Record<string, string> = {}, where: { paths?: string[]; cores?: number } = {}): Promise<{ own: string; elsewhere: string[] }> {
   const folder = await ownFiles({ 'own.conf': text, ...others });
   const file = path.join(folder, 'own.conf');
-  const config = await layable({ server, file }, { port: 80, path: '/', cores: 2, ...where });
+  const config = await layable({ server, file }, { port: 80, paths: ['/'], cores: 2, ...where });
   const { edits } = config.lay(laid.map(([context, lines]) => ({ context, lines })));
   const own = edited(readFileSync(file, 'utf8'), edits.filter((edit) => edit.file === file));
   return { own, elsewhere: edits.filter((edit) => edit.file !== file).map(({ file: other, line, becomes }) => `${path.basename(other)}:${line} ${becomes.trim()}`) };
 }
 
 describe('a knob on nginx.conf', () => {
-  const nginx = (text: string, context: string, lines: string, others?: Record<string, string>, where?: { path?: string; cores?: number }) => laidOver('nginx', text, [[context, lines]], others, where);
+  const nginx = (text: string, context: string, lines: string, others?: Record<string, string>, where?: { paths?: string[]; cores?: number }) => laidOver('nginx', text, [[context, lines]], others, where);
 
   test.each<[string, string, string, string, string]>([
     ['takes the place of the line that is there', 'events { }\nhttp {\n  sendfile off; # why\n  server { listen 80; }\n}\n', 'http', 'sendfile on;', 'events { }\nhttp {\n  sendfile on; # why\n  server { listen 80; }\n}\n'],
@@ -109,7 +109,13 @@ describe('a knob on nginx.conf', () => {
     ['~ \\.php$', '/', false], ['~ \\.html$', '/', true], ['~* \\.PNG$', '/a.png', true], ['~ (?<a>x', '/', true], ['@fallback', '/', true],
   ])('in location %s, asked for %s, it wins: %s', async (location, asked, wins) => {
     const text = `http {\n  etag on;\n  server { listen 80; location ${location} { etag on; } }\n}\n`;
-    expect((await nginx(text, 'http', 'etag off;', {}, { path: asked })).own.includes(`location ${location} { etag off; }`)).toBe(wins);
+    expect((await nginx(text, 'http', 'etag off;', {}, { paths: [asked] })).own.includes(`location ${location} { etag off; }`)).toBe(wins);
+  });
+
+  it('wins wherever one of several pages is served', async () => {
+    const text = 'http {\n  etag on;\n  server { listen 80; location = /a { etag on; } location /b/ { etag on; index c.html; } location = /b/c.html { etag on; } location /d { etag on; } }\n}\n';
+    const { own } = await nginx(text, 'http', 'etag off;', {}, { paths: ['/a?x', '/b/'] });
+    expect(own).toBe(text.replaceAll('etag on;', 'etag off;').replace('location /d { etag off; }', 'location /d { etag on; }'));
   });
 
   it('says what has to change in the files that are included, and changes them where it runs', async () => {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test, vi } from 'vitest';
-import { ab, fitLoad, h2load, loadOfLine, vegeta, weighttp, wrk } from '../../lib/scenario/load.ts';
+import { ab, fitLoad, h2load, readLoadLine, vegeta, weighttp, wrk, type LoadLine } from '../../lib/scenario/load.ts';
 import { refused } from '../fixtures/refused.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'load-line-'));
@@ -21,6 +21,12 @@ afterAll(() => {
   vi.unstubAllEnvs();
   rmSync(folder, { recursive: true });
 });
+
+/** All that a line comes to. */
+function loadOfLine(line: string, scheme?: 'http' | 'https'): Omit<LoadLine, 'over'> & ReturnType<LoadLine['over']> {
+  const { over, ...target } = readLoadLine(line);
+  return { ...target, ...over(scheme) };
+}
 
 describe("the articles' lines are what the scenarios have", () => {
   test.each([
@@ -175,6 +181,9 @@ describe('the URL', () => {
   test.each([
     ['wrk -d 1 http://localhost:8080/a%20b?q=%2F', { scheme: 'http', port: 8080, path: '/a%20b?q=%2F' }],
     ['wrk http://127.0.0.1', { scheme: 'http', path: '/' }],
+    ['wrk HTTP://127.0.0.1:80?a', { scheme: 'http', port: 80, path: '/?a' }],
+    ['wrk https://a.example:443/', { scheme: 'https', host: 'a.example', port: 443, path: '/' }],
+    ['wrk http://[::80]/a:80/', { scheme: 'http', path: '/a:80/' }],
     ['wrk https://[::1]:8443/#top', { scheme: 'https', port: 8443, path: '/' }],
     ['wrk https://WWW.Example.com/a', { scheme: 'https', host: 'www.example.com', path: '/a' }],
     ['wrk http://www.example.com:8080', { scheme: 'http', host: 'www.example.com:8080', port: 8080, path: '/' }],

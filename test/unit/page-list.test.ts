@@ -23,7 +23,7 @@ test.each<[string, string, PageList]>([
   ['a byte order mark', '\uFEFF/a\n/b', { url: { path: '/a' }, weights: { '/a': 1, '/b': 1 } }],
   ['the same page twice', '/a 2\n/b\n/a\n/ä', { url: { path: '/a' }, weights: { '/a': 3, '/b': 1, '/%C3%A4': 1 } }],
   ['URLs of one server, and a path', '/a\nhttp://www.example.com:8080/b\nHTTP://www.example.com:8080', { url: { scheme: 'http', host: 'www.example.com:8080', port: 8080, path: '/a' }, weights: { '/a': 1, '/b': 1, '/': 1 } }],
-  ['the default port', 'https://a.example/\nhttps://a.example:443/b', { url: { scheme: 'https', host: 'a.example', path: '/' }, weights: { '/': 1, '/b': 1 } }],
+  ['the default port', 'https://a.example/\nhttps://a.example:443/b', { url: { scheme: 'https', host: 'a.example', port: 443, path: '/' }, weights: { '/': 1, '/b': 1 } }],
   ['one page', '/a 7', { url: { path: '/a' } }],
 ])('%s', (_, text, list) => {
   expect(read(text)).toEqual(list);

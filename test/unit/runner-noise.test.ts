@@ -3,9 +3,11 @@ import os, { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { interruptsApart, watchMachine, watchProcess, type CoreSeconds, type MachineReading } from '../../lib/runner/machine-usage.ts';
+import { interruptsApart, watchMachine, type CoreSeconds, type MachineReading } from '../../lib/machine/usage.ts';
+import { watchProcess } from '../../lib/servers/usage.ts';
 import { noiseBetween, type NoiseCores } from '../../lib/runner/noise.ts';
-import type { UsageSample } from '../../lib/runner/server-usage.ts';
+import { withServer, type UsageSample } from '../../lib/runner/server-usage.ts';
+import type { SampleThere } from '../../lib/hosts/messages.ts';
 
 let folder: string;
 beforeEach(() => { folder = mkdtempSync(join(tmpdir(), 'bakeoff-test-')); });
@@ -128,6 +130,23 @@ describe('noiseBetween', () => {
     expect(noise?.generatorStealShare).toBeCloseTo(0.1, 9);
     expect(noise?.serverOthersShare).toBeCloseTo(0.25, 9);
     expect(noise).toMatchObject({ loadAverage: 3, serverMhz: [2001, 2003] });
+  });
+
+  test('of servers on another host is what that says of its cores, and of the generator\'s what this one does', () => {
+    const here = samples({ server: { processes: 9, steal: 9 }, generator: { steal: 0.3 } }, { serverMhz: 9 });
+    // By the clock here; a reading of the machine with each other sample.
+    const there = samples({ server: { processes: 0.9, steal: 0.2 }, ours: 1 }, { loadAverage: 7 }).map(({ atMs, cpuSeconds, machine }, index): SampleThere => (
+      { atMs: atMs + 50, cpuSeconds, rssBytes: 5, ...(index % 2 === 0 ? { machine: { ...machine, generator: null } } : {}) }));
+    const [one, other] = [0, 1].map((place) => withServer(here, [there, there], place));
+    expect(one).toEqual(other);
+    expect(one?.[2]).toMatchObject({ cpuSeconds: expect.closeTo(0.975, 9), rssBytes: 5, serversCpuSeconds: expect.closeTo(1.95, 9) });
+    expect(noiseBetween(one ?? [], window, apart)).toEqual({
+      serverStealShare: expect.closeTo(0.2, 9), generatorStealShare: expect.closeTo(0.3, 9), serverOthersShare: 0, loadAverage: 7, serverMhz: [2000, 2002],
+    });
+    expect(noiseBetween(withServer(here, [there], 0), window, apart)?.serverOthersShare).toBeCloseTo(0.4, 9);
+    expect(withServer(here, [undefined, there], 0)).toEqual(here);
+    const silent = there.map(({ machine, ...sample }): SampleThere => ({ ...sample, ...(machine === undefined ? {} : { machine: { ...machine, server: null } }) }));
+    expect(noiseBetween(withServer(here, [silent], 0), window, apart)).toBeNull();
   });
 
   test('lies on a straight line between samples', () => {

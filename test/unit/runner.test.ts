@@ -175,6 +175,16 @@ describe('a plan', async () => {
     expect(() => makePlan(scenario, few, cores, options, { files: 163, memoryBytes: Infinity })).toThrow(/^workers: 100 connections of the load generator need 164 open files, but the hard limit here is 163: /);
     expect(makePlan(scenario, few, cores, options, { files: 164, memoryBytes: Infinity }).variants).toHaveLength(2);
   });
+
+  test('asks of other hosts what these allow', () => {
+    const planOn = (server: number, generator: number): unknown => makePlan(scenario, variants, {
+      ...cores, serverHost: 'web1', serverFiles: { host: 'web1', most: server }, generatorHosts: { names: ['gen1'], coresEach: 1 }, generatorFiles: { host: 'gen1', most: generator },
+    }, { quick: false, exact: false });
+    expect(() => planOn(355, 1e6)).toThrow(/^workers: nginx needs 356 open files for 100 connections, but the hard limit on web1 is 355: raise it there for who comes by ssh \(nofile in \/etc\/security\/limits\.conf\)$/);
+    expect(() => planOn(1e6, 163)).toThrow(/^workers: 100 connections of the load generator need 164 open files, but the hard limit on gen1 is 163: raise it there/);
+    // In two groups, since one k6 loads both sides of one.
+    expect(planOn(356, 164)).toMatchObject({ groups: [{ sides: [{}] }, { sides: [{}] }] });
+  });
 });
 
 describe('a plan over HTTP/2', () => {

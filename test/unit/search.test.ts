@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { curveRows, curvesOf } from '../../lib/analysis/curve.ts';
 import { foundRates } from '../../lib/analysis/found-rates.ts';
 import { rateEnd, whyNotKept, type RateEnd } from '../../lib/analysis/within.ts';
-import { LimitSearch } from '../../lib/k6/limit-search.ts';
+import { LimitSearch, searchSides } from '../../lib/k6/limit-search.ts';
 import type { PhaseOutcome } from '../../lib/k6/load-plan.ts';
 import { highestRate, lowestRate, mostSteps, RateSearch, type SearchStart } from '../../lib/k6/rate-search.ts';
 import { UserError } from '../../lib/errors.ts';
@@ -56,9 +56,9 @@ describe('a search', () => {
   test('ends where nothing is kept, and where all is', () => {
     const low = search(() => false);
     expect(low.search).toMatchObject({ kept: undefined, broken: lowestRate });
-    expect(low.tried).toEqual([1000, 500, 250, 125, lowestRate]);
+    expect(low.tried).toEqual([1000, 833, 578, lowestRate]);
     expect(search(() => true).search).toMatchObject({ kept: highestRate, broken: undefined });
-    expect(search(() => false, { rate: 7000, factor: 1.2, least: 2500 }).tried.at(-1)).toBe(2500);
+    expect(search(() => false, { rate: 7000, factor: 1.2, least: 2500 }).tried).toEqual([7000, 5833, 4051, 2500]);
   });
 
   test('tries the lowest rate that broke the limit once more at the end, and goes on beyond it where that was a pause', () => {
@@ -117,6 +117,15 @@ describe('a rate', () => {
     expect(ends).toEqual([[1000, 'open'], [1000, 'kept'], [2000, 'open'], [2000, 'open'], [2000, 'broken'], [1414, 'open']]);
   });
 
+  test('is broken by one step that leaves no doubt, as long as nothing was kept', () => {
+    const search = new LimitSearch(fromNothing, within);
+    // Half of the answers took longer than that.
+    const ends = [12, 4, 12, 12, 12].map((p99) => search.told(search.rates.next() as number, step(search.rates.next() as number, p99, { latencyMs: step(2000, p99).latencyMs })));
+    expect(ends).toEqual(['broken', 'kept', 'open', 'open', 'broken']);
+    const half = new LimitSearch(fromNothing, { metric: 'p50', ms: 5 });
+    expect(half.told(half.rates.next() as number, step(1000, 12))).toBe('open');
+  });
+
   test('that was not made is broken, however fast the rest was answered; what is little less may be a pause\'s', () => {
     expect(told(step(1700, 1, { unsent: 300 }), 2000)).toEqual(['broken', '1,700 requests/s were made']);
     expect(told(step(1900, 1, { unsent: 100 }), 2000, { metric: 'p50', ms: 5 })).toEqual(['open', '1,900 requests/s were made']);
@@ -129,6 +138,30 @@ describe('a rate', () => {
   test('needs as many answers as its percentile', () => {
     expect(told(step(900, 1), 900)).toEqual(['broken', 'too few answers for a p99']);
     expect(told(step(900, 1), 900, { metric: 'p50', ms: 5 })).toEqual(['kept', '']);
+  });
+});
+
+describe('searches of two sides, of which none keeps the limit,', () => {
+  /** How many steps they take, and how many seconds of load. */
+  function costs(rate: number, p50: number, p99: number): { steps: number; seconds: number } {
+    const stepOf = (of: number): Phase => {
+      const seconds = Math.max(0.5, 1500 / of);
+      return step(of, p99, { requests: of * seconds, seconds, latencyMs: latency(p50, p99, p99, { histogram: [[p50, 1000], [p99, 500]] }), responses: { '2xx': of * seconds, '3xx': 0, '4xx': 0, '5xx': 0 } });
+    };
+    let [steps, seconds] = [0, 0];
+    searchSides([0, 1].map(() => ({ ...fromNothing, rate })), within, (rates) => rates.map(stepOf), ({ results }) => {
+      steps++;
+      seconds += results.reduce((sum, one) => sum + one.seconds, 0);
+    });
+    return { steps, seconds };
+  }
+
+  test.each([[707, 140], [1000, 125], [1414, 115]])('end after four rates of three steps where pauses break it: from %i after %i s', (rate, seconds) => {
+    expect(costs(rate, 1, 19)).toEqual({ steps: 12, seconds: expect.closeTo(seconds, -1) as number });
+  });
+
+  test.each([[707, 47], [1000, 42], [1414, 38]])('end after four steps where even half of the answers take longer: from %i after %i s', (rate, seconds) => {
+    expect(costs(rate, 6, 19)).toEqual({ steps: 4, seconds: expect.closeTo(seconds, -1) as number });
   });
 });
 

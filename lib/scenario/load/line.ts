@@ -17,38 +17,45 @@ import { upperEnds, vegetaGenerator } from './vegeta.ts';
 const generators: readonly Generator[] = [wrkGenerator, wrk2Generator, h2loadGenerator, abGenerator, weighttpGenerator, vegetaGenerator];
 const names = generators.map(({ name }) => name);
 
-export interface LoadLine {
+/** What a line asks for of a server. */
+export interface LoadOfLine {
   load: LoadProfile;
+  /** What the line wants to be said as Host: of a header, or of the URL. */
+  host?: string;
+}
+
+/** A line, read with the list that it names. */
+export interface LoadLine {
   /** Absent where the line has none. Of several pages only the path may be known. */
   url?: PageList['url'];
   /** Several pages. */
   weights?: PageWeights;
-  /** What the line wants to be said as Host: of a header, or of the URL. */
-  host?: string;
+  /** @param scheme of the server that is loaded, where the line has no URL. Throws UserError in one line */
+  over(scheme?: UrlParts['scheme']): LoadOfLine;
 }
 
 /**
  * Reads a line such as `wrk -t4 -c100 -d30s http://localhost:8080/a` or `echo "GET https://a.example/" | vegeta attack …`.
  * Flags that cannot be honoured are refused by name; what is done with the output is left out.
- * @param scheme of the server that is loaded, where the line has no URL
  * @throws UserError in one line
  */
-export function loadOfLine(text: string, scheme?: UrlParts['scheme']): LoadLine {
+export function readLoadLine(text: string): LoadLine {
   const pipeline = shellPipeline(text.replace(/^\s*\$\s/, ''), 'the load');
   const { generator, words, input, output } = programOf(pipeline);
   const { flags, others } = parseFlags(generator, words);
   const { method, url, weights } = targetOf(generator, flags, others, input);
-  const { headers, ...load } = generator.load(flags, { scheme: url?.scheme ?? scheme, method });
-  const { value: hostHeader, rest } = takeHeader(headers, 'host');
-  const host = hostHeader ?? url?.host;
-  const asked: LoadProfile = { command: commandOf(generator, pipeline), ...load, ...(Object.keys(rest).length === 0 ? {} : { headers: rest }), ...reportedBuckets(generator, output) };
-  const problem = problemOfLoadForm(asked);
-  if (problem !== undefined) throw new UserError(`${generator.name}: ${problem}`);
   return {
-    load: asked,
     ...(url === undefined ? {} : { url }),
     ...(weights === undefined ? {} : { weights }),
-    ...(host === undefined ? {} : { host }),
+    over(scheme) {
+      const { headers, ...load } = generator.load(flags, { scheme: url?.scheme ?? scheme, method });
+      const { value: hostHeader, rest } = takeHeader(headers, 'host');
+      const host = hostHeader ?? url?.host;
+      const asked: LoadProfile = { command: commandOf(generator, pipeline), ...load, ...(Object.keys(rest).length === 0 ? {} : { headers: rest }), ...reportedBuckets(generator, output) };
+      const problem = problemOfLoadForm(asked);
+      if (problem !== undefined) throw new UserError(`${generator.name}: ${problem}`);
+      return { load: asked, ...(host === undefined ? {} : { host }) };
+    },
   };
 }
 

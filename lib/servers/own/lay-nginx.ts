@@ -6,8 +6,8 @@ import { bareWord, findDirectives, parseConfig, type Directive } from '../nginx-
 import { isQuic, listensOf, parseAddress, placeOf } from './nginx-listens.ts';
 import { endOfLine, laidOrigin, type Edit } from './edits.ts';
 
-/** Where the page is served: the port as the config has it, and the path that is asked for. `cores`: what `auto` comes to. */
-export interface PageAt { port: number; path: string; cores: number }
+/** Where the page is served: the port as the config has it, and the paths that are asked for. `cores`: what `auto` comes to. */
+export interface PageAt { port: number; paths: readonly string[]; cores: number }
 
 /** Returns the config with the lines. What it says so already stays as it is. Throws UserError for a context that there is not. */
 export function layNginx(config: readonly Directive[], laid: readonly LaidLines[], page: PageAt): Directive[] {
@@ -86,7 +86,7 @@ function setInside(block: readonly Directive[], line: Directive, page: PageAt, p
   return setIn(deeper, line, page, undefined);
 }
 
-function servesPage({ name, block, ...rest }: Directive, { port }: PageAt): boolean {
+function servesPage({ name, block, ...rest }: Directive, { port }: Pick<PageAt, 'port'>): boolean {
   return name === 'server' && block !== undefined && listensOf({ name, block, ...rest }).some((listen) => hasPort(listen, port));
 }
 
@@ -96,12 +96,13 @@ function hasPort(listen: Directive, port: number): boolean {
 }
 
 /** The paths by which a location may be asked for the page; undefined: any, since the config changes them. */
-function pathsOf(server: Directive, http: readonly Directive[], { path }: PageAt): readonly string[] | undefined {
+function pathsOf(server: Directive, http: readonly Directive[], { paths }: PageAt): readonly string[] | undefined {
   if (findDirectives(server.block ?? [], 'rewrite').length > 0) return undefined;
-  const [asked = '/'] = path.split('?');
+  const asked = paths.map((path) => path.split('?')[0] as string);
   const words = (name: string): string[] => [...http.filter((one) => one.name === name), ...findDirectives(server.block ?? [], name)].flatMap(({ args }) => args.map(bareWord));
-  const index = asked.endsWith('/') ? ['index.html', ...words('index')].map((name) => `${asked}${name}`) : [];
-  return [asked, ...index, ...words('try_files').filter((word) => word.startsWith('/')).map((word) => word.split('?')[0] as string)];
+  const names = ['index.html', ...words('index')];
+  const index = asked.filter((path) => path.endsWith('/')).flatMap((folder) => names.map((name) => folder + name));
+  return [...asked, ...index, ...words('try_files').filter((word) => word.startsWith('/')).map((word) => word.split('?')[0] as string)];
 }
 
 function mayServe({ name, args, block }: Directive, paths: readonly string[] | undefined): boolean {
@@ -121,7 +122,7 @@ function mayServe({ name, args, block }: Directive, paths: readonly string[] | u
 
 /** Words of listen lines are said once for each address, where one has words already or else at the first. */
 function setListens(http: readonly Directive[], words: readonly string[], { port }: PageAt): Directive[] {
-  const lines = http.filter((one) => servesPage(one, { port, path: '', cores: 1 })).flatMap((server) => listensOf(server).filter((listen) => hasPort(listen, port)));
+  const lines = http.filter((one) => servesPage(one, { port })).flatMap((server) => listensOf(server).filter((listen) => hasPort(listen, port)));
   const options = (listen: Directive): number => listen.args.filter((word) => /^(?:backlog|reuseport|deferred|fastopen|rcvbuf|sndbuf|so_keepalive|bind)\b/.test(word)).length;
   const addresses = new Set(lines.map(({ args: [address] }) => address));
   const chosen = new Set([...addresses].map((address) => lines.filter(({ args }) => args[0] === address).sort((a, b) => options(b) - options(a))[0]));

@@ -20,7 +20,7 @@ import { leaving, loadedToo, localTarget, upstreamAddress } from './upstream.ts'
 export async function adoptNginx(file: string, place: AdoptPlace, build: Build): Promise<AdoptedConfig> {
   const written = await readNginxConfig(file, await readText(file));
   const { port, tls, http2, http2Only, hosts } = chooseListen({ file, listens: nginxListens(written, file) }, place.listen);
-  const config = layNginx(written, place.laid, { port, path: place.path, cores: place.cores });
+  const config = layNginx(written, place.laid, { port, paths: place.paths, cores: place.cores });
   const workers = nginxWorkers(config);
   const moved = await moveAddresses(httpServers(config, file).flatMap(listensOf).map(parseAddress), port, place);
   const here: Here = {

@@ -2,7 +2,6 @@
 import { readFileSync } from 'node:fs';
 import os from 'node:os';
 import { gunzipSync } from 'node:zlib';
-import { statFields } from '../servers/usage.ts';
 
 /** Seconds of some cores together, since the machine was started. */
 export interface CoreSeconds {
@@ -51,16 +50,6 @@ export function watchMachine(serverCpus: readonly number[], generatorCpus: reado
 
 /** /proc/stat counts in USER_HZ, which is 100 on every Linux that Node runs on. */
 const ticksPerSecond = 100;
-
-/** Returns a function that tells the CPU seconds of a process, all its threads and those that have ended; the last ones when it has ended. */
-export function watchProcess(pid: number, proc = '/proc'): () => number {
-  let cpuSeconds = 0;
-  return () => {
-    const fields = statFields(`${proc}/${pid}`);
-    if (fields !== undefined) cpuSeconds = (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
-    return cpuSeconds;
-  };
-}
 
 /**
  * Whether the kernel keeps interrupts out of the CPU time of the process that they interrupt (CONFIG_IRQ_TIME_ACCOUNTING);
