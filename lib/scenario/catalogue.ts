@@ -18,24 +18,24 @@ const scenariosFolder = path.join(projectRoot, 'scenarios');
 
 /** All scenarios that are shipped, in the order of their names. */
 export async function loadScenarios(): Promise<Scenario[]> {
-  const names = (await readdir(scenariosFolder)).filter((file) => file.endsWith('.ts')).map((file) => path.basename(file, '.ts')).sort();
-  return loadScenarioFiles(names.map((name) => path.join(scenariosFolder, `${name}.ts`)));
+  return loadScenarioFiles((await shippedNames()).map(shippedFile));
 }
+
+async function shippedNames(): Promise<string[]> {
+  return (await readdir(scenariosFolder)).filter((file) => file.endsWith('.ts')).map((file) => path.basename(file, '.ts')).sort();
+}
+
+const shippedFile = (name: string): string => path.join(scenariosFolder, `${name}.ts`);
 
 /**
  * The scenario of that name, or of that file (a name with a `/` or a script's ending), relative to the folder the person
  * stands in. Throws UserError: exit code 2 with the nearest name when there is none, 1 when a file holds no good scenario.
  */
 export async function findScenario(name: string): Promise<Scenario> {
-  if (name.includes('/') || /\.[cm]?[jt]s$/.test(name)) {
-    const file = fromCallersFolder(name);
-    if (!existsSync(file)) throw new UserError(`there is no scenario file ${file}`, 2);
-    return (await loadScenarioFiles([file]))[0] as Scenario;
-  }
-  const scenarios = await loadScenarios();
-  const found = scenarios.find((scenario) => scenario.name === name);
-  if (found === undefined) throw unknownWord('scenario', name, scenarios.map((scenario) => scenario.name));
-  return found;
+  const isOwn = name.includes('/') || /\.[cm]?[jt]s$/.test(name);
+  const file = isOwn ? fromCallersFolder(name) : shippedFile(name);
+  if (!existsSync(file)) throw isOwn ? new UserError(`there is no scenario file ${file}`, 2) : unknownWord('scenario', name, await shippedNames());
+  return (await loadScenarioFiles([file]))[0] as Scenario;
 }
 
 /**
