@@ -1,73 +1,72 @@
-// Compiles the commands once for each state of their sources: at each start that would take a second.
+// Makes the JavaScript of dist/, once for each state of the sources: compiling at each start would take a second. By hand:
+// node bin/compile.mjs
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { nodeModules } from './bundle.mjs';
 
-/** Compiled sources that are older than this, in milliseconds, are gone at the next compilation: what runs long may still read them. */
-const keptMs = 24 * 3600 * 1000;
+/** What is older than this is gone at the next compilation: what runs long may still read its parts. */
+const dayMs = 24 * 3600 * 1000;
 
 /**
- * The path of the compiled lib/cli/main.ts, which is made where it is not there: in node_modules, where packages are found from.
- * @param projectRoot with a slash at its end
- * @throws Error where it cannot be compiled, or node_modules not be written to
+ * Compiles the commands, and what the package exports, where they are not as the sources are.
+ * @param {string} projectRoot without symbolic links in its path
+ * @param {number} keptMs parts of another state are kept so long
+ * @returns {Promise<string>} the path of the compiled lib/cli/main.ts
+ * @throws Error where something cannot be compiled, or dist/ not be written to
  */
-export async function compiledCommands(projectRoot) {
-  const all = join(projectRoot, 'node_modules/.bakeoff-commands');
-  const folder = join(all, stateOf(projectRoot));
-  const main = join(folder, 'main.mjs');
-  if (existsSync(main)) return main;
+export async function compiledCommands(projectRoot, keptMs = dayMs) {
+  const dist = join(projectRoot, 'dist');
+  const main = join(dist, 'main.mjs');
+  const stateFile = join(dist, 'state');
+  const state = stateOf(projectRoot);
+  if (read(stateFile) === state) return main;
   const { build } = await import('esbuild');
-  removeOld(all);
-  const fresh = mkdtempSync(join(projectRoot, 'node_modules/.bakeoff-compiling-'));
+  mkdirSync(dist, { recursive: true });
+  // A start at the same time makes the same: each file comes whole, and the state when all are there.
+  const fresh = mkdtempSync(join(dist, 'compiling-'));
   try {
-    await build({
-      entryPoints: [join(projectRoot, 'lib/cli/main.ts')],
-      outdir: fresh,
-      outExtension: { '.js': '.mjs' },
-      bundle: true,
-      splitting: true,
-      platform: 'node',
-      format: 'esm',
-      target: 'node20',
-      packages: 'external',
-      logLevel: 'silent',
-      // Files are found from where the source is.
-      define: { 'import.meta.url': 'sourceUrl', 'import.meta.dirname': 'sourceFolder' },
-      plugins: [{ name: 'places', setup: (builder) => builder.onLoad({ filter: /\.ts$/ }, ({ path }) => ({ contents: withPlace(path), loader: 'ts' })) }],
-    });
-    mkdirSync(all, { recursive: true });
-    renameSync(fresh, folder);
-  } catch (error) {
+    const source = (file) => join(projectRoot, 'lib', file);
+    const { outputFiles } = await build({ ...nodeModules(dist), entryPoints: { main: source('cli/main.ts'), index: source('index.ts') }, packages: 'external', write: false });
+    const names = outputFiles.map(({ path }) => path.slice(dist.length + 1));
+    outputFiles.forEach(({ contents }, index) => writeFileSync(join(fresh, names[index]), contents));
+    writeFileSync(join(fresh, 'state'), state);
+    for (const name of [...names, 'state']) renameSync(join(fresh, name), join(dist, name));
+    removeOld(dist, names, keptMs);
+  } finally {
     rmSync(fresh, { recursive: true, force: true });
-    // Another start may have been sooner.
-    if (!existsSync(main)) throw error;
   }
   return main;
 }
 
-function withPlace(path) {
-  const text = readFileSync(path, 'utf8');
-  if (!/import\.meta\.(?:url|dirname)/.test(text)) return text;
-  return `const sourceUrl = ${JSON.stringify(pathToFileURL(path).href)}, sourceFolder = ${JSON.stringify(dirname(path))};\n${text}`;
+function read(file) {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return undefined;
+  }
 }
 
 /** Of all that may be compiled, and of the compiler. */
 function stateOf(projectRoot) {
-  const sources = ['lib', 'bench'].flatMap((folder) => readdirSync(join(projectRoot, folder), { recursive: true, withFileTypes: true })
+  const sources = ['lib', 'bench', 'bin'].flatMap((folder) => readdirSync(join(projectRoot, folder), { recursive: true, withFileTypes: true })
     .filter((one) => one.isFile()).map((one) => join(one.parentPath, one.name)));
   const hash = createHash('sha256');
   for (const file of [...sources.sort(), ...['package.json', 'package-lock.json', 'xk6-loadgen/metrics.json'].map((name) => join(projectRoot, name))]) {
-    const { size, mtimeMs } = statSync(file);
+    const { size, mtimeMs } = statSync(file, { throwIfNoEntry: false }) ?? {};
     hash.update(`${file} ${size} ${mtimeMs}\n`);
   }
-  return hash.digest('hex').slice(0, 16);
+  return hash.digest('hex');
 }
 
-function removeOld(all) {
-  if (!existsSync(all)) return;
-  for (const name of readdirSync(all)) {
-    const folder = join(all, name);
-    if (Date.now() - statSync(folder).mtimeMs > keptMs) rmSync(folder, { recursive: true, force: true });
+function removeOld(dist, names, keptMs) {
+  for (const name of readdirSync(dist)) {
+    const file = join(dist, name);
+    const ageMs = Date.now() - statSync(file, { throwIfNoEntry: false })?.mtimeMs;
+    const isPart = name.endsWith('.mjs') && !names.includes(name);
+    if (isPart && ageMs > keptMs || name.startsWith('compiling-') && ageMs > dayMs) rmSync(file, { recursive: true, force: true });
   }
 }
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await compiledCommands(fileURLToPath(new URL('..', import.meta.url)));

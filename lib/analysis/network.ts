@@ -4,7 +4,7 @@ import type { LinkTraffic, NetworkResult, NetworkUse } from '../result/network.t
 import type { Phase, Round, VariantResult } from '../result/result.ts';
 import type { NetworkSpec } from '../scenario/model.ts';
 import { responsesOf } from './phases.ts';
-import { extent, median } from './statistics.ts';
+import { median } from './statistics.ts';
 
 /**
  * A delay holds while 99 of 100 packets leave the link within this share of it: 2 ms of 100 ms. With as many connections all
@@ -33,11 +33,6 @@ export const namesOfDirections: Readonly<Record<Direction, string>> = { toServer
 export function toleratedLatenessMs(spec: NetworkSpec, direction: Direction): number {
   const delayMs = spec[direction].delayMs || Math.max(spec.toServer.delayMs, spec.toClient.delayMs);
   return delayMs === 0 ? Infinity : delayTolerance * delayMs;
-}
-
-/** How late the 99th of 100 packets was in the later direction of a round, in milliseconds; 0 on loopback. */
-export function roundLatenessMs({ phases }: Round): number {
-  return Math.max(0, extent(phases.flatMap(({ network }) => directions.map((direction) => network?.[direction].latenessMs.p99 ?? 0)))[1]);
 }
 
 /**

@@ -9,13 +9,7 @@ export const stealMatters = 0.02;
 export const othersMatter = 0.05;
 
 /** What the phases of a round saw together: shares as in Noise, `mhz` the lowest clock at an end and the highest at all. */
-export interface RoundNoise {
-  serverStealShare: number;
-  generatorStealShare: number;
-  serverOthersShare: number;
-  /** As in Noise. */
-  upstreamShare?: number | null;
-  loadAverage: number;
+export interface RoundNoise extends Omit<Noise, 'serverMhz'> {
   mhz: { lowest: number; highest: number } | null;
 }
 

@@ -1,6 +1,7 @@
 // requests/s by concurrent streams per connection, against the line of HTTP/1.1.
 import type { Result, VariantResult } from '../result/result.ts';
-import { isHttp2, streamsOf } from './loads.ts';
+import { isHttp2 } from '../scenario/protocols.ts';
+import { streamsOf } from './loads.ts';
 
 /** From this many numbers of streams on it is a curve. */
 const fewestPoints = 3;
@@ -14,8 +15,8 @@ export interface StreamSweep { line: Point; curve: Point[] }
 /** The sweep in a result, most streams first; undefined where there is none. `ratio` is that of requests/s to HTTP/1.1's. */
 export function streamSweep(result: Result): StreamSweep | undefined {
   const measured = result.variants.flatMap((variant) => (variant.rps === null ? [] : [{ variant, rps: variant.rps.median }]));
-  const http1 = measured.find(({ variant }) => !isHttp2(variant));
-  const http2 = measured.filter(({ variant }) => isHttp2(variant));
+  const http1 = measured.find(({ variant }) => !isHttp2(variant.load.protocol));
+  const http2 = measured.filter(({ variant }) => isHttp2(variant.load.protocol));
   // Verdicts by something else are told one by one.
   if (result.comparisons.some(({ metric }) => metric !== 'rps')) return undefined;
   if (http1 === undefined || new Set(http2.map(({ variant }) => streamsOf(variant))).size < fewestPoints) return undefined;

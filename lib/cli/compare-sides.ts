@@ -1,6 +1,6 @@
 // What of each side is compared: which of its addresses, over which protocol, under which load.
 import { UserError } from '../errors.ts';
-import { isHttp2 } from '../analysis/loads.ts';
+import { isHttp2 } from '../scenario/protocols.ts';
 import { enumeration, whole } from '../format.ts';
 import { protocolNames } from '../scenario/protocols.ts';
 import { readLoadLine, type LoadLine } from '../scenario/load.ts';
@@ -157,7 +157,7 @@ export function differences(sides: readonly Side[]): string[] {
   const encrypting = sides.filter(({ listen }) => listen.tls);
   return [
     ...(new Set(pages).size === 1 ? [] : [`The pages differ: ${sides.map(pageOf).join(', ')}; part of what is seen is theirs.`]),
-    ...(new Set(sides.map(isHttp2)).size === 1 ? [] : [`The protocols differ: ${sides.map(over).join(', ')}; part of what is seen is theirs.`]),
+    ...(new Set(sides.map(({ load }) => isHttp2(load.protocol))).size === 1 ? [] : [`The protocols differ: ${sides.map(over).join(', ')}; part of what is seen is theirs.`]),
     ...(encrypting.length === 0 || encrypting.length === sides.length ? []
       : [`Only ${enumeration(encrypting.map(({ given }) => given))} ${encrypting.length === 1 ? 'encrypts' : 'encrypt'} (TLS): part of what is seen is its cost.`]),
   ];

@@ -1,12 +1,13 @@
 // bakeoff's agent on another host: it does there what lib/servers does here, or runs k6, for who started it over ssh. It listens
 // nowhere but for the try of the link, and when its input ends it ends all that it has started.
 import { randomUUID } from 'node:crypto';
-import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { chmod, mkdtemp } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
+import { readIfThere } from '../read-if-there.ts';
 import { UserError } from '../errors.ts';
 import { startChild, type Child } from '../process.ts';
 import { machineClock } from '../machine/clock.ts';
@@ -204,13 +205,7 @@ function keepFiles(folder: string, files: readonly SentFile[]): void {
   }
 }
 
-function readOrEmpty(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch {
-    return '';
-  }
-}
+const readOrEmpty = (file: string): string => readIfThere(file, 'utf8') ?? '';
 
 function say(reply: Reply): void {
   process.stdout.write(`${JSON.stringify(reply)}\n`);

@@ -2,8 +2,7 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
+import { bundledForNode } from '../setup/bundle.ts';
 import { projectRoot } from '../setup/paths.ts';
 
 export interface Bundle {
@@ -14,20 +13,7 @@ export interface Bundle {
 
 /** Throws the file system's error. */
 export async function bundleAgent(): Promise<Bundle> {
-  const { outputFiles: [bundled] } = await build({
-    entryPoints: [fileURLToPath(new URL('agent.ts', import.meta.url))],
-    write: false,
-    bundle: true,
-    minify: true,
-    platform: 'node',
-    format: 'esm',
-    target: 'node20',
-    define: { shippedFiles: JSON.stringify(await shippedFiles()) },
-    // What is CommonJS in it asks for Node's own modules by this name.
-    banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
-    logLevel: 'silent',
-  });
-  const text = Buffer.from(bundled?.contents ?? []);
+  const text = Buffer.from(await bundledForNode(new URL('agent.ts', import.meta.url), { shippedFiles: await shippedFiles() }));
   return { text, hash: createHash('sha256').update(text).digest('hex').slice(0, 16) };
 }
 

@@ -5,6 +5,7 @@ import type { Build, Listen } from '../servers/index.ts';
 import { atLeast } from '../setup/version.ts';
 import type { Candidate } from './catalogue.ts';
 import type { Facts, Layable } from '../servers/own/lay.ts';
+import { isHttp2 } from '../scenario/protocols.ts';
 
 /** What a knob would meet. */
 export interface Surroundings {
@@ -20,7 +21,7 @@ export interface Surroundings {
 /** undefined where it is worth a try. One reason is said alike of all that it holds for. */
 export function whyNot({ knob: { since, where = {}, context }, laid, isDefault }: Candidate, here: Surroundings, config: Pick<Layable, 'lay'>): string | undefined {
   const { facts, listen, load, build } = here;
-  const http2 = load.protocol === 'h2' || load.protocol === 'h2c';
+  const http2 = isHttp2(load.protocol);
   if (where.never !== undefined) return where.never;
   if (!atLeast(build.version, since)) return `needs version ${since}, and this is ${build.version}`;
   if (where.build !== undefined && !build.answer.includes(where.build)) return `this build is without ${where.build}`;

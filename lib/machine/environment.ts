@@ -1,6 +1,6 @@
 // What a result says about the machine it was measured on.
-import { readFileSync } from 'node:fs';
 import os from 'node:os';
+import { readIfThere } from '../read-if-there.ts';
 import type { Environment } from '../result/result.ts';
 import { coreNotes, type Cores } from './cores.ts';
 import type { Processors } from './processors.ts';
@@ -34,10 +34,4 @@ function bootedAtSeconds(): number {
   return told === undefined ? Math.round(Date.now() / 1000 - os.uptime()) : Number(told);
 }
 
-function readOrEmpty(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch {
-    return '';
-  }
-}
+const readOrEmpty = (file: string): string => readIfThere(file, 'utf8') ?? '';

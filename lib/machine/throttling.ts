@@ -1,6 +1,6 @@
 // The CPU quotas of this process's control groups, and how often they held this run back.
-import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import { readIfThere } from '../read-if-there.ts';
 
 /** Since the groups were made, over those with a quota. */
 export interface Throttling { times: number; ms: number }
@@ -27,7 +27,7 @@ export interface LimitedGroup { folder: string; file: string; cores: number }
  */
 export function limitedGroups(root = '/'): LimitedGroup[] {
   return groupsOf(root).flatMap((folder) => {
-    const [ofVersion2, ofVersion1, ofVersion1Period] = ['cpu.max', 'cpu.cfs_quota_us', 'cpu.cfs_period_us'].map((name) => read(path.join(folder, name)));
+    const [ofVersion2, ofVersion1, ofVersion1Period] = ['cpu.max', 'cpu.cfs_quota_us', 'cpu.cfs_period_us'].map((name) => readIfThere(path.join(folder, name)));
     const [quota, period] = (ofVersion2 ?? `${ofVersion1} ${ofVersion1Period}`).trim().split(/\s+/).map(Number);
     // No quota is "max" in version 2, and -1 in version 1.
     if (quota === undefined || period === undefined || !(quota > 0) || !(period > 0)) return [];
@@ -37,7 +37,7 @@ export function limitedGroups(root = '/'): LimitedGroup[] {
 
 /** Version 2 counts microseconds, version 1 nanoseconds. */
 function throttlingOf(folder: string): Throttling {
-  const stat = read(path.join(folder, 'cpu.stat')) ?? '';
+  const stat = readIfThere(path.join(folder, 'cpu.stat')) ?? '';
   const count = (name: string): number | undefined => {
     const found = new RegExp(`^${name} (\\d+)$`, 'm').exec(stat)?.[1];
     return found === undefined ? undefined : Number(found);
@@ -48,8 +48,8 @@ function throttlingOf(folder: string): Throttling {
 
 /** The folders of this process's own group and of those above it, of each hierarchy that may limit the CPU. */
 function groupsOf(root: string): string[] {
-  const own = (read(path.join(root, 'proc/self/cgroup')) ?? '').split('\n').map((line) => /^\d+:([^:]*):(.*)$/.exec(line));
-  return (read(path.join(root, 'proc/self/mountinfo')) ?? '').split('\n').flatMap((line) => {
+  const own = (readIfThere(path.join(root, 'proc/self/cgroup')) ?? '').split('\n').map((line) => /^\d+:([^:]*):(.*)$/.exec(line));
+  return (readIfThere(path.join(root, 'proc/self/mountinfo')) ?? '').split('\n').flatMap((line) => {
     // proc(5): id, parent, device, root, mount point, options, optional fields, a dash, type, source, options.
     const [, mounted = '', mount = '', type = '', options = ''] = /^\d+ \d+ \S+ (\S+) (\S+) \S+ .*- (cgroup2?) \S+ (\S+)$/.exec(line) ?? [];
     const controllers = options.split(',');
@@ -61,12 +61,4 @@ function groupsOf(root: string): string[] {
     const parts = below.startsWith('..') ? [] : below.split('/').filter((part) => part !== '');
     return Array.from({ length: parts.length + 1 }, (_, above) => path.join(root, mount, ...parts.slice(0, parts.length - above)));
   });
-}
-
-function read(file: string): string | undefined {
-  try {
-    return readFileSync(file, 'latin1');
-  } catch {
-    return undefined;
-  }
 }

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import os from 'node:os';
 import { gunzipSync } from 'node:zlib';
+import { readIfThere } from '../read-if-there.ts';
 
 /** Seconds of some cores together, since the machine was started. */
 export interface CoreSeconds {
@@ -36,7 +37,7 @@ const clockEveryMs = 500;
 export function watchMachine(serverCpus: readonly number[], generatorCpus: readonly number[], sources: MachineSources = realSources): () => MachineReading {
   let clockAtMs = -Infinity;
   return () => {
-    const stat = read(`${sources.proc}/stat`);
+    const stat = readIfThere(`${sources.proc}/stat`);
     const clockIsDue = sources.nowMs() - clockAtMs >= clockEveryMs;
     if (clockIsDue) clockAtMs = sources.nowMs();
     return {
@@ -56,7 +57,7 @@ const ticksPerSecond = 100;
  * undefined where it does not say how it was built.
  */
 export function interruptsApart(sources: { proc: string; boot: string } = { proc: '/proc', boot: '/boot' }): boolean | undefined {
-  const config = gunzipped(`${sources.proc}/config.gz`) ?? read(`${sources.boot}/config-${os.release()}`);
+  const config = gunzipped(`${sources.proc}/config.gz`) ?? readIfThere(`${sources.boot}/config-${os.release()}`);
   return config === undefined ? undefined : /^CONFIG_IRQ_TIME_ACCOUNTING=y$/m.test(config);
 }
 
@@ -84,8 +85,8 @@ function coreSeconds(stat: string | undefined, cpus: readonly number[]): CoreSec
 }
 
 function meanMhz(cpus: readonly number[], { proc, sys }: MachineSources): number | null {
-  const scaled = cpus.map((cpu) => Number(read(`${sys}/devices/system/cpu/cpu${cpu}/cpufreq/scaling_cur_freq`) ?? NaN) / 1000);
-  const clocks = scaled.every((mhz) => mhz > 0) ? scaled : clocksOfCpuinfo(cpus, read(`${proc}/cpuinfo`) ?? '');
+  const scaled = cpus.map((cpu) => Number(readIfThere(`${sys}/devices/system/cpu/cpu${cpu}/cpufreq/scaling_cur_freq`) ?? NaN) / 1000);
+  const clocks = scaled.every((mhz) => mhz > 0) ? scaled : clocksOfCpuinfo(cpus, readIfThere(`${proc}/cpuinfo`) ?? '');
   return clocks.every((mhz) => mhz > 0) ? clocks.reduce((sum, mhz) => sum + mhz, 0) / clocks.length : null;
 }
 
@@ -95,12 +96,4 @@ function clocksOfCpuinfo(cpus: readonly number[], text: string): number[] {
     Number(/^processor\s*:\s*(\d+)$/m.exec(block)?.[1]), Number(/^cpu MHz\s*:\s*([\d.]+)$/m.exec(block)?.[1]),
   ]));
   return cpus.map((cpu) => byCpu.get(cpu) ?? NaN);
-}
-
-function read(file: string): string | undefined {
-  try {
-    return readFileSync(file, 'latin1');
-  } catch {
-    return undefined;
-  }
 }

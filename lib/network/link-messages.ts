@@ -1,7 +1,7 @@
 // What delaylink (xk6-loadgen/cmd/delaylink) is told and answers, as one JSON document per line: the first line of its input is
 // LinkOrder, and is answered by LinkReady; each further line by what is asked for: "counts" by LinkCounts, "mark" by
 // the same, after which lateness begins anew, and "report" by a LinkReport. It ends with its input.
-import type { LinkTraffic, NetworkUse } from '../result/network.ts';
+import type { NetworkUse } from '../result/network.ts';
 import type { LinkDirection } from '../scenario/model.ts';
 
 export interface LinkOrder {
@@ -32,27 +32,17 @@ export interface SideReady {
 }
 
 /** What has happened since the last report, or the start, now: packets may be on their way. */
-export interface LinkCounts {
+export interface LinkCounts extends NetworkUse {
   /** Milliseconds of CLOCK_MONOTONIC, as the engine's `monotonicMs`. */
   atMs: number;
-  toServer: LinkTraffic;
-  toClient: LinkTraffic;
-  retransmits: { client: number; server: number };
-  listenOverflows: number;
-  linkCpuSeconds: NetworkUse['linkCpuSeconds'];
 }
 
 /**
  * What happened since the last report, or the start; it is given once the link is empty and nothing has come for as long as a
  * packet needs there and back, or after 10 s of waiting for that (then `quiet` is false).
  */
-export interface LinkReport {
+export interface LinkReport extends NetworkUse {
   quiet: boolean;
-  toServer: LinkTraffic;
-  toClient: LinkTraffic;
-  retransmits: { client: number; server: number };
-  listenOverflows: number;
   /** Packets that the devices themselves dropped, on both sides: 0 unless something is wrong here. */
   deviceDrops: number;
-  linkCpuSeconds: NetworkUse['linkCpuSeconds'];
 }

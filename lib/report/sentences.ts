@@ -155,7 +155,7 @@ function sentenceOn(comparison: Comparison, result: Result): string {
   return comparisonSentence(comparison, isOnlyStep(comparison, result) ? result.knob : undefined, result);
 }
 
-function variantOf({ variants }: Result, name: string): VariantResult | undefined {
+export function variantOf({ variants }: Result, name: string): VariantResult | undefined {
   return variants.find((variant) => variant.name === name);
 }
 

@@ -1,5 +1,5 @@
 // What wrk prints of a run, for every variant and load phase over HTTP/1, published above measured.
-import { isHttp2 } from '../analysis/loads.ts';
+import { isHttp2 } from '../scenario/protocols.ts';
 import { exactPercent, hundredths, whole } from '../format.ts';
 import type { LatencyFigures, PhaseResult, Result } from '../result/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
@@ -34,7 +34,7 @@ const readings: Readings<Run> = {
 
 /** A table for each of wrk's lines, and the percentiles of its --latency. Those with nothing in them are left out. */
 export function wrkTables(result: Result): Table[] {
-  const runs = runsOf(result.variants.filter((variant) => !isHttp2(variant)), readings);
+  const runs = runsOf(result.variants.filter(({ load }) => !isHttp2(load.protocol)), readings);
   return [
     runTable(runs, 'Latency', spread((run) => run.latencyMs, wrkTime)),
     runTable(runs, 'Latency distribution', ([['50 %', 'p50'], ['75 %', 'p75'], ['90 %', 'p90'], ['99 %', 'p99']] as const).map(([title, key]) => (

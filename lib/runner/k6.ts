@@ -22,8 +22,6 @@ export interface K6Options {
   /** As in ChildOptions. */
   before?: readonly string[] | undefined;
   loadPlan: LoadPlan;
-  /** What k6 gets beside, e.g. instanceArguments; what it names has it from here. */
-  more?: readonly string[];
   /** The store's output: values of --out, and environment variables; null without a store. */
   output: { out: readonly string[]; env: Readonly<Record<string, string>> } | null;
 }
@@ -140,7 +138,7 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
     before: options.before,
     command: options.binary,
     args: k6Arguments({ consoleFile, recordFile, script: options.script }, [
-      '--summary-export', join(folder, 'k6-summary.json'), ...(options.output?.out ?? []).flatMap((out) => ['--out', out]), ...(options.more ?? []),
+      '--summary-export', join(folder, 'k6-summary.json'), ...(options.output?.out ?? []).flatMap((out) => ['--out', out]),
     ]),
     cpus: options.cpus,
     cwd: folder,

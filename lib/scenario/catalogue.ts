@@ -1,17 +1,14 @@
 // Finds scenarios and their variants by the words a person types.
-import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { register as registerCommonJs } from 'tsx/cjs/api';
-import { register } from 'tsx/esm/api';
 import { UserError } from '../errors.ts';
 import { isObject } from '../form.ts';
 import { fromCallersFolder, projectRoot } from '../setup/paths.ts';
 import { defineScenario } from './define-scenario.ts';
 import type { Scenario, Variant } from './model.ts';
 import { unknownWord } from '../nearest.ts';
+import { loadModules } from './load-modules.ts';
 import { withOwnFiles } from './own-files.ts';
 import { isRunnable } from './variants.ts';
 
@@ -21,25 +18,24 @@ const scenariosFolder = path.join(projectRoot, 'scenarios');
 
 /** All scenarios that are shipped, in the order of their names. */
 export async function loadScenarios(): Promise<Scenario[]> {
-  const names = (await readdir(scenariosFolder)).filter((file) => file.endsWith('.ts')).map((file) => path.basename(file, '.ts')).sort();
-  const load = loader();
-  return Promise.all(names.map((name) => loadScenarioFile(path.join(scenariosFolder, `${name}.ts`), load)));
+  return loadScenarioFiles((await shippedNames()).map(shippedFile));
 }
+
+async function shippedNames(): Promise<string[]> {
+  return (await readdir(scenariosFolder)).filter((file) => file.endsWith('.ts')).map((file) => path.basename(file, '.ts')).sort();
+}
+
+const shippedFile = (name: string): string => path.join(scenariosFolder, `${name}.ts`);
 
 /**
  * The scenario of that name, or of that file (a name with a `/` or a script's ending), relative to the folder the person
  * stands in. Throws UserError: exit code 2 with the nearest name when there is none, 1 when a file holds no good scenario.
  */
 export async function findScenario(name: string): Promise<Scenario> {
-  if (name.includes('/') || /\.[cm]?[jt]s$/.test(name)) {
-    const file = fromCallersFolder(name);
-    if (!existsSync(file)) throw new UserError(`there is no scenario file ${file}`, 2);
-    return loadScenarioFile(file);
-  }
-  const scenarios = await loadScenarios();
-  const found = scenarios.find((scenario) => scenario.name === name);
-  if (found === undefined) throw unknownWord('scenario', name, scenarios.map((scenario) => scenario.name));
-  return found;
+  const isOwn = name.includes('/') || /\.[cm]?[jt]s$/.test(name);
+  const file = isOwn ? fromCallersFolder(name) : shippedFile(name);
+  if (!existsSync(file)) throw isOwn ? new UserError(`there is no scenario file ${file}`, 2) : unknownWord('scenario', name, await shippedNames());
+  return (await loadScenarioFiles([file]))[0] as Scenario;
 }
 
 /**
@@ -65,39 +61,23 @@ export function findVariants(scenario: Scenario, names?: readonly string[]): Var
   return found;
 }
 
-type Loader = (file: string) => Promise<unknown>;
-
-/**
- * Loads modules as they are now, each once however many import it. Not import(): a person's own file may be CommonJS (a .ts
- * is, outside of any package of type "module"), and on Node 20 that cannot load our modules.
- */
-function loader(): Loader {
-  const namespace = randomUUID();
-  registerCommonJs({ namespace });
-  const { import: load } = register({ namespace });
-  return (file) => load(pathToFileURL(file).href, import.meta.url);
-}
-
-async function loadScenarioFile(file: string, load = loader()): Promise<Scenario> {
-  let exported: unknown;
+async function loadScenarioFiles(files: readonly string[]): Promise<Scenario[]> {
+  let file = files[0];
   try {
-    exported = ((await load(file)) as { default?: unknown }).default;
-    // The default export of a CommonJS module is one level down.
-    if (isObject(exported) && 'default' in exported) exported = exported.default;
-    if (isObject(exported) && 'variants' in exported) return withOwnFiles(defineScenario(exported as unknown as Scenario), path.dirname(file));
+    return (await loadModules(files)).map((module, index) => {
+      file = files[index];
+      return scenarioOf(module, path.dirname(file as string));
+    });
   } catch (error) {
-    throw new UserError(`${file}: ${withRemedy(oneLine(error instanceof Error ? error.message : String(error)))}`);
+    const [line] = (error instanceof Error ? error.message : String(error)).split('\n');
+    throw new UserError(`${file}: ${line}`);
   }
-  throw new UserError(`${file} has no scenario as its default export: write "export default defineScenario({ … })"`);
 }
 
-/** The first line, with the second where the first only announces it, as esbuild's do. */
-function oneLine(message: string): string {
-  const [first = '', second = ''] = message.split('\n');
-  return first.endsWith(':') ? `${first} ${second}` : first;
-}
-
-/** The package that scenarios import is found in the checkout itself, and where it is installed. */
-function withRemedy(line: string): string {
-  return /^Cannot find (package|module) 'server-bakeoff'/.test(line) ? `${line.split(' imported from ')[0]}: install it there with npm install ${projectRoot}` : line;
+function scenarioOf(module: unknown, folder: string): Scenario {
+  let exported = (module as { default?: unknown }).default;
+  // The default export of a CommonJS module is one level down.
+  if (isObject(exported) && 'default' in exported) exported = exported.default;
+  if (isObject(exported) && 'variants' in exported) return withOwnFiles(defineScenario(exported as unknown as Scenario), folder);
+  throw new Error('it has no scenario as its default export: write "export default defineScenario({ … })"');
 }

@@ -6,6 +6,7 @@ import { problemInNetwork, problemOfNetwork } from './network.ts';
 import { isPath } from './own-files.ts';
 import { problemOfForm } from './schema.ts';
 import { baselineName, isConfigured, isRunnable, loadOf, networkOf, pageOf } from './variants.ts';
+import { isHttp2 } from './protocols.ts';
 
 /** Checks a scenario and returns it unchanged. Throws an Error that names the field when something is wrong. */
 export function defineScenario(scenario: Scenario): Scenario {
@@ -154,7 +155,7 @@ function problemOfFurtherComparisons({ alsoCompare = [], variants }: Scenario): 
 /** Loads are mostly what the readers of command lines return; a scenario may change fields of them, or write its own. */
 function problemOfLoad(load: LoadProfile): string | undefined {
   const { protocol, requests, secondsHere, durationSeconds, streams, rate, arrivals, bucketSeconds, tls } = load;
-  const http2 = protocol === 'h2' || protocol === 'h2c';
+  const http2 = isHttp2(protocol);
   if ((requests === undefined) === (durationSeconds === undefined)) return 'one of requests and durationSeconds has to be set';
   if (rate !== undefined && requests === undefined) return 'a rate goes with requests (rate times duration)';
   if (arrivals !== undefined && rate === undefined) return 'arrivals are those of a rate';

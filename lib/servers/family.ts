@@ -1,9 +1,10 @@
 // The processes of a command: what it has started may leave its group, its session and its tree.
 import { randomUUID } from 'node:crypto';
 import { realpathSync } from 'node:fs';
+import { readIfThere } from '../read-if-there.ts';
 import { runs } from './lifecycle.ts';
 import { isAt, linkOf, listeningSockets, socketsOf, type Address } from './ports.ts';
-import { processIds, processTree, read, statFields } from './usage.ts';
+import { processIds, processTree, statFields } from './usage.ts';
 
 const variable = 'BAKEOFF_SIDE';
 
@@ -82,7 +83,7 @@ export function familyOf(pid: number, mark: string, folder: string, at: Address)
       const running = processIds('/proc').filter((one) => runs(one));
       const suspects = new Set([...holders(running), ...running.filter((one) => linkOf(`/proc/${one}/cwd`) === place && mayBeIts(one))]);
       for (const one of all()) suspects.delete(one);
-      return [...suspects].map((one) => `${read(`/proc/${one}/comm`)?.trim()} (pid ${one})`);
+      return [...suspects].map((one) => `${readIfThere(`/proc/${one}/comm`)?.trim()} (pid ${one})`);
     },
   };
 }
@@ -97,7 +98,7 @@ function groupOf(pid: string): string | undefined {
 }
 
 function userOf(pid: string): string | undefined {
-  return /^Uid:\t(\d+)/m.exec(read(`/proc/${pid}/status`) ?? '')?.[1];
+  return /^Uid:\t(\d+)/m.exec(readIfThere(`/proc/${pid}/status`) ?? '')?.[1];
 }
 
 function ancestors(pid: string): string[] {
@@ -107,5 +108,5 @@ function ancestors(pid: string): string[] {
 
 /** Its variables, or what it has written over them; none where it has ended, or hides them. */
 function environmentOf(pid: string): string[] {
-  return read(`/proc/${pid}/environ`)?.split('\0') ?? [];
+  return readIfThere(`/proc/${pid}/environ`)?.split('\0') ?? [];
 }

@@ -1,6 +1,6 @@
 // The check for readiness, asked from inside of a network of the run's own: this process cannot enter it, since it has threads.
-import { fileURLToPath } from 'node:url';
 import { UserError } from '../errors.ts';
+import { bundledForNode } from '../setup/bundle.ts';
 import { lastLine, run } from '../setup/run.ts';
 import { waitUntilServing } from './ready-pages.ts';
 import type { ReadyCheck } from './ready.ts';
@@ -14,9 +14,8 @@ export type ReadyAnswer = { answer: Answer } | { problem: string };
  * @param enter as in ServerSide
  */
 export async function waitUntilServingInside(enter: readonly string[], check: ReadyCheck, signal: AbortSignal): Promise<Answer> {
-  const script = fileURLToPath(new URL('./ready-child.ts', import.meta.url));
-  const args = ['--import', import.meta.resolve('tsx'), script];
-  const { code, stdout, stderr } = await run({ before: enter, command: process.execPath, args, input: JSON.stringify(check), signal });
+  const script = await bundledForNode(new URL('./ready-child.ts', import.meta.url), { readyCheck: check });
+  const { code, stdout, stderr } = await run({ before: enter, command: process.execPath, args: ['--input-type=module', '-'], input: script, signal });
   if (code !== 0) throw new UserError(`${check.origin} cannot be asked from inside its network: ${lastLine(stderr)}`);
   const outcome = JSON.parse(stdout) as ReadyAnswer;
   if ('problem' in outcome) throw new UserError(outcome.problem);

@@ -9,6 +9,7 @@ import { UserError } from '../errors.ts';
 import type { TlsOffer } from '../scenario/model.ts';
 import { serverNameOf } from '../scenario/url.ts';
 import type { Answer, Protocol, StartOptions } from './server.ts';
+import { isHttp2 } from '../scenario/protocols.ts';
 
 const retryMs = 20;
 
@@ -47,7 +48,7 @@ export async function waitUntilReady(check: ReadyCheck, signal: AbortSignal, lim
   requireFit(url, protocol);
   const timeout = AbortSignal.timeout(limitMs);
   const either = AbortSignal.any([signal, timeout]);
-  const ask = protocol === 'h2' || protocol === 'h2c' ? askHttp2 : askHttp1;
+  const ask = isHttp2(protocol) ? askHttp2 : askHttp1;
   let last = '';
   for (;;) {
     try {

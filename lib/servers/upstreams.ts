@@ -1,7 +1,8 @@
 // CPU time of what a person's own config passes requests to: others' processes, which are part of what is measured and run elsewhere.
+import { readIfThere } from '../read-if-there.ts';
 import { listeningSockets, socketsOf } from './ports.ts';
 import type { UpstreamAddress } from './server.ts';
-import { processIds, processTree, read, statFields, taskCpuSeconds, tasksOf, type UsageSources } from './usage.ts';
+import { processIds, processTree, statFields, taskCpuSeconds, tasksOf, type UsageSources } from './usage.ts';
 
 /** Tasks begin and end seldom: looked up at most this often. */
 const refreshMs = 1000;
@@ -71,7 +72,7 @@ function listenersOn(addresses: readonly UpstreamAddress[], proc: string): strin
 /** Inodes of the listening sockets with that path. */
 function listeningAt(socket: string, proc: string): string[] {
   const accepting = 0x10000;
-  return (read(`${proc}/net/unix`) ?? '').split('\n').flatMap((line) => {
+  return (readIfThere(`${proc}/net/unix`) ?? '').split('\n').flatMap((line) => {
     // Num, RefCount, Protocol, Flags, Type, St, Inode, Path
     const [, flags = '', inode = '', path = ''] = /^\S+ \S+ \S+ (\S+) \S+ \S+ +(\d+) (.*)$/.exec(line) ?? [];
     return path === socket && (parseInt(flags, 16) & accepting) !== 0 ? [inode] : [];

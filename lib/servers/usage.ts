@@ -1,5 +1,6 @@
 // CPU time and memory of a process tree, read from /proc.
-import { readFileSync, readdirSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
+import { readIfThere } from '../read-if-there.ts';
 
 export interface TreeUsage {
   /** CPU seconds of all tasks that were ever seen in the tree, the ended ones with their last value. */
@@ -86,7 +87,7 @@ export function processTree(proc: string, root: string): string[] {
 function childrenByTask(proc: string, pid: string): string[] | undefined {
   let found: string[] | undefined;
   for (const task of tasksOf(proc, pid)) {
-    const list = read(`${task}/children`);
+    const list = readIfThere(`${task}/children`);
     if (list !== undefined) found = [...(found ?? []), ...list.split(' ').filter((child) => child.trim() !== '')];
   }
   return found;
@@ -115,7 +116,7 @@ export function tasksOf(proc: string, pid: string): string[] {
 
 /** CPU seconds of one task: schedstat's first field (ns), or, on kernels without it, the clock ticks of stat. */
 export function taskCpuSeconds(task: string): number | undefined {
-  const schedstat = read(`${task}/schedstat`);
+  const schedstat = readIfThere(`${task}/schedstat`);
   if (schedstat !== undefined) return Number(schedstat.split(' ', 1)[0]) / 1e9;
   const fields = statFields(task);
   return fields === undefined ? undefined : (Number(fields[11]) + Number(fields[12])) / clockTicksPerSecond;
@@ -123,22 +124,13 @@ export function taskCpuSeconds(task: string): number | undefined {
 
 /** The fields of a stat file after the command name (which may itself hold spaces and brackets): state, ppid, pgrp, … utime at 11. */
 export function statFields(folder: string): string[] | undefined {
-  const stat = read(`${folder}/stat`);
+  const stat = readIfThere(`${folder}/stat`);
   return stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
 }
 
 function residentBytes(proc: string, pid: string): number {
-  const kilobytes = /^VmRSS:\s+(\d+) kB/m.exec(read(`${proc}/${pid}/status`) ?? '')?.[1];
+  const kilobytes = /^VmRSS:\s+(\d+) kB/m.exec(readIfThere(`${proc}/${pid}/status`) ?? '')?.[1];
   return Number(kilobytes ?? 0) * 1024;
-}
-
-/** undefined when it is not there (any more): processes end while they are looked at. */
-export function read(file: string): string | undefined {
-  try {
-    return readFileSync(file, 'latin1');
-  } catch {
-    return undefined;
-  }
 }
 
 function list(folder: string): string[] {

@@ -1,5 +1,5 @@
 // One load of several k6, started and released as k6-operator does: together it is that of one.
-import { mkdtemp, readFile } from 'node:fs/promises';
+import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { phaseBeginsPrefix, type LoadOptions, type LoadPlan } from '../../lib/k6/load-plan.ts';
@@ -29,12 +29,20 @@ const planOf = (load: LoadOptions): LoadPlan => ({ scenario: 'segments', tags: {
 
 interface Instances { plan: LoadPlan; all: readonly RunningK6[]; ends(): Promise<InstanceEnd[]> }
 
+/** A k6 that gets these words besides. They come last, and hold where they say something else. */
+async function k6With(words: readonly string[], folder: string): Promise<string> {
+  const file = path.join(folder, 'k6');
+  await writeFile(file, `#!/bin/sh\nexec '${k6}' "$@" ${words.map((word) => `'${word}'`).join(' ')}\n`, { mode: 0o755 });
+  return file;
+}
+
 /** @param more of an instance, from 1 */
 async function start(load: LoadOptions, instances: number, more: (instance: number) => readonly string[] = () => []): Promise<Instances> {
   const plan = dividedPlan(planOf(load), instances, Date.now() + aheadMs);
   const all = await Promise.all(Array.from({ length: instances }, async (_, index) => {
     const folder = await mkdtemp(path.join(servers.folder, 'k6-'));
-    const running = await startK6({ binary: k6, script, folder, cpus: [1], loadPlan: plan, output: null, more: [...instanceArguments(index + 1, instances), ...more(index + 1)] });
+    const binary = await k6With([...instanceArguments(index + 1, instances), ...more(index + 1)], folder);
+    const running = await startK6({ binary, script, folder, cpus: [1], loadPlan: plan, output: null });
     onTestFinished(() => running.stop(0));
     return running;
   }));
@@ -136,7 +144,8 @@ describe('a load of several k6', () => {
   test('does not begin where one counts on another number, or was started too late', async () => {
     const plan = { ...planOf({ url: 'http://127.0.0.1:9/', connections: 3, requests: 3 }), instances: 3 };
     const failureOf = async (more: readonly string[], loadPlan: LoadPlan): Promise<string> => {
-      const running = await startK6({ binary: k6, script, folder: await mkdtemp(path.join(servers.folder, 'k6-')), cpus: [1], loadPlan, output: null, more });
+      const folder = await mkdtemp(path.join(servers.folder, 'k6-'));
+      const running = await startK6({ binary: await k6With(more, folder), script, folder, cpus: [1], loadPlan, output: null });
       return running.results().then(() => 'none', (error: Error) => error.message);
     };
     expect(await Promise.all([

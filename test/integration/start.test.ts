@@ -1,5 +1,5 @@
 // The start of every command: bin/bakeoff.mjs in a project of its own, with and without the real npm.
-import { existsSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { projectRoot } from '../../lib/setup/paths.ts';
@@ -13,9 +13,9 @@ interface Project { folder: string; machine: TestMachine; command: string; npmCa
 function freshClone(npm?: string): Project {
   const machine = testMachine({ commands: ['cat', 'flock', 'mkdir', 'ln', 'sleep'] });
   const folder = join(machine.folder, 'project');
-  mkdirSync(join(folder, 'bin'), { recursive: true });
-  mkdirSync(join(folder, 'lib/cli'), { recursive: true });
-  for (const file of ['bin/bakeoff.mjs', 'package.json', 'package-lock.json']) writeFileSync(join(folder, file), readFileSync(join(projectRoot, file)));
+  for (const below of ['lib/cli', 'bench']) mkdirSync(join(folder, below), { recursive: true });
+  for (const file of ['bin', 'package.json', 'package-lock.json']) cpSync(join(projectRoot, file), join(folder, file), { recursive: true });
+  writeFileSync(join(folder, 'lib/index.ts'), '');
   writeFileSync(join(folder, 'lib/cli/main.ts'), 'export async function main(argv: string[]): Promise<number> { console.log(JSON.stringify(argv)); return 7; }\n');
   machine.env.npm_config_cache = join(machine.folder, 'npm-cache');
   machine.env.CALLS = join(machine.folder, 'calls');
@@ -30,7 +30,7 @@ function freshClone(npm?: string): Project {
   };
 }
 
-const makesNodeModules = `mkdir -p node_modules && ln -s ${join(projectRoot, 'node_modules/tsx')} node_modules/tsx`;
+const makesNodeModules = `mkdir -p node_modules && ln -s ${join(projectRoot, 'node_modules/esbuild')} node_modules/esbuild`;
 
 test('a fresh clone gets its packages, on stderr; the next start does nothing; a changed lock file installs anew', async () => {
   const { folder, machine, command, npmCalls } = freshClone(makesNodeModules);
@@ -77,7 +77,7 @@ test('packages that are damaged are one line', async () => {
   const child = start([command], machine.env);
   expect(await child.ended).toEqual([1, null]);
   expect(child.stderr().split('\n').slice(2)).toEqual([
-    expect.stringMatching(/^bakeoff cannot start: Cannot find package 'tsx' imported from .* \(remove node_modules and start again; /), '',
+    expect.stringMatching(/^bakeoff cannot start: Cannot find package 'esbuild' imported from .* \(remove node_modules and start again; /), '',
   ]);
 });
 

@@ -50,12 +50,16 @@ describe('findScenario', () => {
     ['one in a CommonJS package, with an import and an odd name', 'commonjs', 'my # 100%.ts', '{}'],
     ['one in a package of type "module"', 'module', 'mine.ts', '{ "type": "module" }'],
     ['a JavaScript module', 'javascript', 'mine.mjs', undefined],
+    ['CommonJS, with a module of Node and where it is itself', 'required', 'mine.cts', '{}'],
   ])('loads %s', async (_, below, file, packageJson) => {
     const own = path.join(folder, 'own', below);
     await mkdir(own, { recursive: true });
     if (packageJson !== undefined) await writeFile(path.join(own, 'package.json'), packageJson);
     await writeFile(path.join(own, 'name.ts'), "export const name: string = 'from-its-own-module';");
-    const text = file.endsWith('.ts') ? `import { name } from './name.ts';${source('mine').replace("'mine'", 'name')}` : source('from-its-own-module');
+    const text = file.endsWith('.cts') ? `const { basename } = require('node:path');
+      if (basename(__dirname) !== 'required') throw new Error(__dirname);
+      ${source('from-its-own-module').replace(/import \{(.*?)\} from (.*?);/, 'const {$1} = require($2);').replace('export default', 'module.exports =')}`
+      : file.endsWith('.ts') ? `import { name } from './name.ts';${source('mine').replace("'mine'", 'name')}` : source('from-its-own-module');
     await writeFile(path.join(own, file), text);
     const finished = await run({ command: process.execPath, args: [path.join(projectRoot, 'bin/bakeoff.mjs'), 'scenario', path.join(own, file), '--variants', 'none'] });
     expect(finished).toMatchObject({ stderr: 'there is no variant of from-its-own-module "none": there is only\n', code: 2 });
@@ -79,7 +83,7 @@ describe('findScenario', () => {
 
   test.each([
     ['nothing.ts', undefined, /there is no scenario file .*nothing\.ts$/, 2],
-    ['no-default.ts', 'export const name = 1;', /no-default\.ts has no scenario as its default export/, 1],
+    ['no-default.ts', 'export const name = 1;', /no-default\.ts: it has no scenario as its default export/, 1],
     ['half.ts', 'export default { name: "half", variants: [] };', /half\.ts: scenario half: title is missing$/, 1],
     ['broken.ts', source('broken').replace('-c 1 -n 10', '-c 1 -X 10'), /broken\.ts: ab: -X cannot be honoured/, 1],
     ['twice.ts', source('twice').replace('variants: [', 'variants: [{ name: "only", server: nginx(["base"], { workers: 1 }) },'), /twice\.ts: .*two variants are named "only"/, 1],

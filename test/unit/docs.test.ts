@@ -103,6 +103,14 @@ test('how often equal configs were called different is quoted as docs/proof.md h
   expect(textOf('docs/verdicts.md')).toContain(`${seen} such runs called the two different`);
 });
 
+test('the pictures are those that docs/proof.md shows, which its command draws', () => {
+  const shown = [...textOf('docs/proof.md').matchAll(/^!\[.*\]\(proof\/(.*)\)$/gm)].map(([, picture]) => picture as string);
+  expect(shown.sort()).toEqual(readdirSync(join(projectRoot, 'docs/proof')).sort());
+  expect(textOf('docs/proof.md')).toContain('`npm run bench -- proof');
+  const others = pages.flatMap((page) => [...textOf(page).matchAll(/!\[.*?\]\(([^)]*)\)/g)].map(([, picture = '']) => join(dirname(page), picture)));
+  expect(others.filter((picture) => dirname(picture) !== 'docs/proof')).toEqual([]);
+});
+
 test('docs/articles.md has every scenario', async () => {
   const page = textOf('docs/articles.md');
   expect((await loadScenarios()).map(({ name }) => name).filter((name) => !page.includes(`\n| \`${name}\` |`))).toEqual([]);
@@ -120,7 +128,8 @@ describe('docs/architecture.md', () => {
       const whole = join(projectRoot, path);
       if (!existsSync(whole)) return [path];
       if (names.length > 0 && !statSync(whole).isFile()) return [`${path}: is no file, and ${names.join(', ')} would be in it`];
-      return names.filter((name) => !new RegExp(`\\b${name}\\b`).test(textOf(path))).map((name) => `${path}: ${name}`);
+      // Made there, or handed on from there.
+      return names.filter((name) => !new RegExp(`\\b(?:function|const|interface|type|class|var|func(?: \\([^)]*\\))?) ${name}\\b|^export \\{[^}]*\\b${name}\\b`, 'm').test(textOf(path))).map((name) => `${path}: ${name}`);
     });
     expect(wrong).toEqual([]);
   });

@@ -4,7 +4,7 @@ import { unpairedRatio } from '../../analysis/statistics.ts';
 import { comparable, minimumRounds } from '../../analysis/verdict.ts';
 import { perSecond, times } from '../../format.ts';
 import type { Comparison, Result, VariantResult } from '../../result/result.ts';
-import { findingLines } from '../sentences.ts';
+import { findingLines, variantOf } from '../sentences.ts';
 import { figure, tableOf, type Cell, type Column, type Table } from '../table.ts';
 import { cpuCell, verdictCell } from '../verdict-cell.ts';
 import { effectFigure } from './effects.ts';
@@ -124,10 +124,6 @@ function ratesOf(result: Result, name: string): number[] {
   if (variant === undefined || variant.load.rate !== undefined || variant.load.searched) return [];
   const rates = variant.rounds.map(({ phases }) => roundRps(phases));
   return rates.every((rate) => rate > 0) ? rates : [];
-}
-
-function variantOf({ variants }: Result, name: string): VariantResult | undefined {
-  return variants.find((variant) => variant.name === name);
 }
 
 /** The row's own one. */

@@ -1,6 +1,7 @@
 // Request headers: those of a load generator's line, and which the engine can send.
 import { UserError } from '../../errors.ts';
 import type { LoadProfile } from '../model.ts';
+import { isHttp2 } from '../protocols.ts';
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -46,8 +47,4 @@ export function takeHeader(headers: Headers | undefined, name: string): { value?
   const entries = Object.entries(headers ?? {});
   const found = entries.find(([one]) => one.toLowerCase() === name.toLowerCase());
   return { ...(found === undefined ? {} : { value: found[1] }), rest: Object.fromEntries(entries.filter((entry) => entry !== found)) };
-}
-
-function isHttp2(protocol: LoadProfile['protocol']): boolean {
-  return protocol === 'h2' || protocol === 'h2c';
 }

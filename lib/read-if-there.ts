@@ -1,0 +1,10 @@
+import { readFileSync } from 'node:fs';
+
+/** undefined when it is not there (any more), as with processes that end while they are looked at, or may not be read. */
+export function readIfThere(file: string, encoding: BufferEncoding = 'latin1'): string | undefined {
+  try {
+    return readFileSync(file, encoding);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,59 @@
+// The lines that README.md has a newcomer type, each as a shell reads it, made short.
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { find, thisMachine } from '../../lib/setup/machine.ts';
+import { projectRoot } from '../../lib/setup/paths.ts';
+import { run } from '../../lib/setup/run.ts';
+import { makeHome, type Home } from '../scenario-run.ts';
+
+const short = ['--quick', '--rounds', '1', '--duration', '200ms', '--store', 'none'];
+const more: Readonly<Record<string, readonly string[]>> = { knobs: ['--knobs', 'sendfile'] };
+
+const lines = [...readFileSync(join(projectRoot, 'README.md'), 'utf8').matchAll(/^```sh\n([^]*?)^```$/gm)]
+  .flatMap(([, block = '']) => block.split('\n')).filter((line) => line.startsWith('npm run '));
+
+let home: Home;
+let folder = '';
+beforeAll(async () => {
+  home = await makeHome(['k6', 'nginx', 'h2o', 'openssl']);
+  folder = join(home.folder, 'newcomer');
+  for (const below of ['www', 'bin']) mkdirSync(join(folder, below), { recursive: true });
+  writeFileSync(join(folder, 'www/index.html'), 'hello\n');
+  const config = (line: string): string => `events { }\nhttp {\n  ${line}\n  server { listen 8080; root ${folder}/www; }\n}\n`;
+  for (const name of ['A', 'B', 'old', 'new', 'nginx', 'nginx-new']) writeFileSync(join(folder, `${name}.conf`), config(/B|new/.test(name) ? 'access_log off;' : ''));
+  writeFileSync(join(folder, 'l.conf'), `server.document-root = "${folder}/www"\nserver.port = 8080\n`);
+  writeFileSync(join(folder, 'server.js'), "require('http').createServer((_, answer) => answer.end('hello\\n')).listen(process.env.PORT, '127.0.0.1');\n");
+  // What npm does with a script of the checkout, and the flags behind.
+  const quoted = (word: string): string => `'${word}'`;
+  const cases = Object.entries(more).map(([name, words]) => `${name}) set -- "$@" ${words.map(quoted).join(' ')};;`).join(' ');
+  writeFileSync(join(folder, 'bin/npm'), `#!/bin/sh
+command=$2; shift 3
+set -- "$@" ${short.map(quoted).join(' ')}
+case $command in ${cases} esac
+export INIT_CWD="$PWD"
+cd '${projectRoot}' && exec '${process.execPath}' bin/bakeoff.mjs "$command" "$@" --out "$INIT_CWD/results"
+`, { mode: 0o755 });
+}, 300_000);
+afterAll(() => home.remove());
+
+test('there are lines to try', () => {
+  expect(lines.length).toBeGreaterThan(10);
+});
+
+test.each(lines)('%s', async (line) => {
+  for (const program of ['caddy', 'lighttpd']) {
+    if (line.includes(`'${program} `) && await find(program, thisMachine()) === undefined) return console.warn(`SKIPPED: ${line}: ${program} is not installed`);
+  }
+  if (line.includes('/etc/nginx/') && !existsSync('/etc/nginx/nginx.conf')) return console.warn(`SKIPPED: ${line}: there is none`);
+  const [, port] = /http:\/\/127\.0\.0\.1:(\d+)\//.exec(line) ?? [];
+  if (port !== undefined) {
+    const server = createServer((_, answer) => answer.end('hello\n')).listen(Number(port), '127.0.0.1');
+    onTestFinished(() => { server.close(); });
+    await new Promise((resolve) => server.once('listening', resolve));
+  }
+  const { code, stdout, stderr } = await run({ command: 'sh', args: ['-c', line], cwd: folder, env: { ...process.env, ...home.env, HOME: folder, PATH: `${folder}/bin:${process.env['PATH']}` } });
+  expect({ code, stderr, stdout }).toMatchObject({ code: 0 });
+  expect(stdout).toContain('requests/s');
+});

@@ -1,4 +1,0 @@
-// Made of lib/index.ts by `npm run types`.
-export * from './scenario/index.ts';
-export type { LoadOptions } from './k6/load-plan.ts';
-export type { Comparison, Distribution, LatencyDistribution, LoadResult, Phase, Result, Round, VariantResult, Verdict } from './result/result.ts';
