@@ -1,18 +1,29 @@
-// npm run k8s: prints what a cluster with k6-operator takes to run a scenario: kubectl apply -f -
+// npm run k8s: prints what a cluster with k6-operator takes to run a scenario, or has it run there.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { UserError } from '../errors.ts';
-import { loadHere, loadManifests, scriptManifest } from '../kubernetes/load.ts';
+import { dividedLoad, loadHere, loadManifests, scriptManifest } from '../kubernetes/load.ts';
 import type { Manifest } from '../kubernetes/manifest.ts';
 import { serverManifests } from '../kubernetes/server.ts';
 import { runName } from '../runner/plan.ts';
 import { findScenario, findVariants, isRunnable } from '../scenario/catalogue.ts';
 import { projectRoot, typed } from '../setup/paths.ts';
 import { parseInfluxUrl } from '../store/index.ts';
-import { runFlags } from './run-options.ts';
+import { applied } from './k8s-apply.ts';
+import { readRunOptions, runFlags } from './run-options.ts';
 import { scenarioFlags } from './scenario-options.ts';
 import { flagLines, noInstall, readWords, seconds, wholeNumber, type Flag } from './words.ts';
+
+/** Of a run that is made from here. */
+const applyFlags = {
+  'influx-here': { value: 'URL', help: 'the same InfluxDB as this machine reaches it, http://user:password@… where the Secret is not to be read (--influx)' },
+  'rounds': { value: 'N', help: 'rounds, each with every variant once (6)' },
+  'max-time': runFlags['max-time'],
+  'out': runFlags.out,
+  'verbose': runFlags.verbose,
+  'json': runFlags.json,
+} as const satisfies Record<string, Flag>;
 
 const k8sFlags = {
   'influx': { value: 'URL', help: 'the InfluxDB where samples go and generators meet, as the cluster reaches it' },
@@ -27,6 +38,8 @@ const k8sFlags = {
   'image': { value: 'IMAGE', help: 'the image of docker/Dockerfile, as the cluster finds it' },
   'namespace': { value: 'NS', help: 'the namespace of all of it (kubectl\'s)' },
   'cleanup': { help: 'have the operator delete each load, logs too, once it is over' },
+  'apply': { help: 'apply it with kubectl, wait, and print the table; removes it in the end' },
+  ...applyFlags,
   ...noInstall,
   'help': runFlags.help,
 } as const satisfies Record<string, Flag>;
@@ -34,9 +47,10 @@ const k8sFlags = {
 /** No node has as many cores, no cluster as many nodes to spare. */
 const most = 1000;
 
-/** Prints the manifests. Returns 0; throws UserError. */
+/** Prints the manifests, or runs them. Returns 0; throws UserError and Interrupted. */
 export async function k8sCommand(args: readonly string[]): Promise<number> {
-  const { positionals: [name, extra], flags } = readWords(args, k8sFlags);
+  const words = readWords(args, k8sFlags);
+  const { positionals: [name, extra], flags } = words;
   if (name === undefined || flags.has('help')) {
     console.log([`${typed('k8s')} NAME|FILE.ts --influx URL [flags]`, '', ...flagLines(k8sFlags)].join('\n'));
     return name === undefined && !flags.has('help') ? 2 : 0;
@@ -49,22 +63,30 @@ export async function k8sCommand(args: readonly string[]): Promise<number> {
   const duration = flags.get('duration');
   const namespace = named('namespace');
   const scenario = await findScenario(name);
-  const variants = findVariants(scenario, flags.get('variants')?.split(',')).filter(isRunnable);
+  const shown = findVariants(scenario, flags.get('variants')?.split(','));
   const image = readImage(flags.get('image'));
-  const server = { image, namespace, resources: { cores: whole('server-cores', 2), memory: memory('server-memory') } };
+  const startedAt = new Date();
+  const run = runName(scenario, startedAt);
+  const server = { run, image, namespace, resources: { cores: whole('server-cores', 2), memory: memory('server-memory') } };
   const load = {
-    run: runName(scenario, new Date()), generators: whole('generators', 2), image, namespace, influx, influxSecret: named('influx-secret'),
+    run, generators: whole('generators', 2), image, namespace, influx, influxSecret: named('influx-secret'),
     resources: { cores: whole('generator-cores', 1), memory: memory('generator-memory') },
     durationSeconds: duration === undefined ? undefined : seconds('--duration', duration, 0.1), cleanup: flags.has('cleanup'),
   };
-  const servers: Manifest[] = [];
+  const variants = shown.filter(isRunnable).map((variant) => ({ variant, load: loadHere(scenario, variant, load) }));
   const loads: Manifest[] = [];
-  for (const variant of variants) {
-    const fitted = loadHere(scenario, variant, load);
-    const { manifests, origin } = await serverManifests(scenario, variant, fitted, server);
+  const servers: Manifest[] = [];
+  for (const { variant, load: fitted } of variants) {
+    const { manifests, origin } = await serverManifests(scenario, variant, fitted, { ...server, round: 1 });
     servers.push(...manifests);
-    loads.push(...loadManifests(scenario, variant, fitted, origin, load));
+    loads.push(...loadManifests(scenario, variant, dividedLoad(scenario, variant, fitted, origin, { ...load, round: 1 }), { ...load, round: 1 }));
   }
+  if (flags.has('apply')) {
+    if (flags.has('cleanup')) throw new UserError('--cleanup is for what is printed: --apply removes all that it has applied', 2);
+    return applied({ scenario, shown, variants, server, load, here: flags.get('influx-here'), startedAt }, readRunOptions(words));
+  }
+  const forApply = Object.keys(applyFlags).find((flag) => flags.has(flag));
+  if (forApply !== undefined) throw new UserError(`--${forApply} is for --apply: give both, or leave it out`, 2);
   // As kubectl reads them, to which no and off are no texts. Servers first; the loads are applied one after the other, by their labels.
   const all = [...servers, await scriptManifest(scenario, load), ...loads];
   console.log(`# The run ${load.run}. How to apply it: docs/machines.md.\n${all.map((manifest) => stringify(manifest, { version: '1.1', aliasDuplicateObjects: false, lineWidth: 0 })).join('---\n')}`);

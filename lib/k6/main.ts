@@ -41,19 +41,21 @@ export default function runPlan(): void {
 
 function runPhases(): void {
   const pauseSeconds = plan.pauseSeconds ?? 0;
-  const startAtMs = beginsAtMs();
+  const met = orAbort(() => (plan.meetAt === undefined ? undefined : meet(plan.meetAt, plan, segmentBegins())));
+  const startAtMs = met?.beginsAtMs ?? plan.startAtMs;
   for (const [index, phase] of phases.entries()) {
     if (index > 0 && pauseSeconds > 0) sleep(pauseSeconds);
     console.log(phaseBeginsPrefix);
     const call: CallOptions = { segmented: instances > 1, ...(index === 0 && startAtMs !== undefined ? { startAt: startAtMs } : {}) };
-    tell({ results: loadgen.alternate({ ...phase, ...call }) });
+    const outcome: PhaseOutcome = { results: loadgen.alternate({ ...phase, ...call }) };
+    tell(outcome);
+    orAbort(() => met?.leave(index + 1, outcome));
   }
 }
 
-function beginsAtMs(): number | undefined {
-  if (plan.meetAt === undefined) return plan.startAtMs;
+function orAbort<T>(work: () => T): T {
   try {
-    return meet(plan.meetAt, plan, segmentBegins());
+    return work();
   } catch (error) {
     // Whoever started it has its exit code only, which is 0 after an exception.
     exec.test.abort((error as Error).message);

@@ -1,11 +1,13 @@
-// Where several k6 agree on when to begin, since whoever starts them does so one after the other: a point of each in the database. Its
-// requests are k6's own (http_req_*, tagged name=bench_ready), and load is loadgen_* alone: they are in no figure of it.
+// Where several k6 agree on when to begin, since whoever starts them does so one after the other: a point of each in the database. There
+// they leave their results, too. Requests for that are k6's own (http_req_*, tagged name=bench_ready), and load is loadgen_* alone: they
+// are in no figure of it.
 import { sleep } from 'k6';
 import encoding from 'k6/encoding';
 import exec from 'k6/execution';
 import http, { type RefinedResponse, type ResponseType } from 'k6/http';
-import { line, quoteIdentifier, quoteString } from '../store/line-protocol.ts';
-import type { LoadPlan, Meeting } from './load-plan.ts';
+import { line } from '../store/line-protocol.ts';
+import { leftPoint, ofLoad, type LoadName } from './left-results.ts';
+import type { LoadPlan, Meeting, PhaseOutcome } from './load-plan.ts';
 
 declare const __ENV: Record<string, string | undefined>;
 
@@ -17,21 +19,28 @@ const pollSeconds = 0.2;
 /** So much longer each looks for the others, so that none has given up on one who was ready in time. */
 const graceMs = 2000;
 
+/** A database that restarts is asked again, so often. */
+const tries = 10;
+
+/** When all begin, milliseconds since 1970 by this machine's clock, and where the outcome of a phase (from 1) is left. */
+export interface Met { beginsAtMs: number; leave(phase: number, outcome: PhaseOutcome): void }
+
 /**
- * Says that this instance is ready, and waits until all are. Returns when they begin, milliseconds since 1970 by this machine's clock: all
- * reckon by the database's, which each sees when its own point is written, to half a round trip; machines' clocks may differ.
+ * Says that this instance is ready, and waits until all are. On when they begin all reckon by the database's clock, which each sees when
+ * its own point is written, to half a round trip; machines' clocks may differ.
  * @param begins of the execution segments of all, in their order
  * @throws Error when the database does not answer as it should, the run was made before, or some are not ready in time
  */
-export function meet(meeting: Meeting, { tags, phases, instances = 1 }: LoadPlan, begins: readonly string[]): number {
+export function meet(meeting: Meeting, { tags, phases, instances = 1 }: LoadPlan, begins: readonly string[]): Met {
   const instance = begins.indexOf((exec.test.options.executionSegment ?? '0:1').split(':')[0] as string) + 1;
   const all = { ...tags, ...phases[0]?.sides[0]?.tags };
-  const load = { run: all['run'] as string, variant: all['variant'] as string, round: all['round'] as string };
+  const load: LoadName = { run: all['run'] as string, variant: all['variant'] as string, round: all['round'] as string };
   const withinMs = 1000 * meeting.withinSeconds;
   const deadlineMs = Date.now() + withinMs + graceMs;
   const mine = String(instance);
   if (readyIn(meeting, load).has(mine)) throw new Error(`${measurement} has generator ${mine} of run ${load.run}, variant ${load.variant} already: print the manifests anew for another run`);
-  const write = (ready: number): void => requireOk(meeting, http.post(`${meeting.url}/write?db=${encodeURIComponent(meeting.database)}`, line(measurement, { ...load, instance: mine }, { ready }), params()));
+  const post = (point: string): RefinedResponse<ResponseType | undefined> => http.post(`${meeting.url}/write?db=${encodeURIComponent(meeting.database)}`, point, params());
+  const write = (ready: number): void => requireOk(meeting, post(line(measurement, { ...load, instance: mine }, { ready })));
   // For a series that is new the database takes far longer than a round trip.
   write(0);
   const beforeMs = Date.now();
@@ -42,7 +51,20 @@ export function meet(meeting: Meeting, { tags, phases, instances = 1 }: LoadPlan
     const own = ready.get(mine);
     const inTime = (at = Infinity): boolean => at - Math.min(...ready.values()) <= withinMs;
     const missing = begins.map((_, index) => String(index + 1)).filter((one) => !inTime(ready.get(one)));
-    if (own !== undefined && missing.length === 0) return Math.round(Math.max(...ready.values()) + aheadMs - own + writtenMs);
+    if (own !== undefined && missing.length === 0) {
+      return {
+        beginsAtMs: Math.round(Math.max(...ready.values()) + aheadMs - own + writtenMs),
+        leave(phase, outcome) {
+          const point = leftPoint(load, instance, phase, outcome, writtenMs - own);
+          let response = post(point);
+          for (let tried = 1; mayPass(response) && tried < tries; tried++) {
+            sleep(1);
+            response = post(point);
+          }
+          requireOk(meeting, response);
+        },
+      };
+    }
     if (ready.size >= instances || Date.now() > deadlineMs) {
       throw new Error(`generator ${missing.join(', ')} of ${instances} ${missing.length === 1 ? 'was' : 'were'} not ready within ${meeting.withinSeconds} s: see why, and print the manifests anew`);
     }
@@ -51,13 +73,16 @@ export function meet(meeting: Meeting, { tags, phases, instances = 1 }: LoadPlan
 }
 
 /** When each instance that is ready became so, by the database's clock, in milliseconds since 1970. */
-function readyIn(meeting: Meeting, load: Readonly<Record<string, string>>): Map<string, number> {
-  const where = Object.entries(load).map(([tag, value]) => `${quoteIdentifier(tag)} = ${quoteString(value)}`).join(' AND ');
-  const response = http.post(`${meeting.url}/query?epoch=ms`, { db: meeting.database, q: `SELECT "ready" FROM ${measurement} WHERE ${where} AND "ready" = 1 GROUP BY "instance"` }, params());
+function readyIn(meeting: Meeting, load: LoadName): Map<string, number> {
+  const response = http.post(`${meeting.url}/query?epoch=ms`, { db: meeting.database, q: `SELECT "ready" FROM ${measurement} WHERE ${ofLoad(load)} AND "ready" = 1 GROUP BY "instance"` }, params());
   requireOk(meeting, response);
   const { results: [result] = [] } = response.json() as unknown as { results?: { error?: string; series?: { tags: { instance: string }; values: [number, number][] }[] }[] };
   if (result?.error !== undefined) throw new Error(`InfluxDB at ${meeting.url}: ${result.error}`);
   return new Map((result?.series ?? []).map(({ tags, values }) => [tags.instance, values[0]?.[0] as number]));
+}
+
+function mayPass({ status }: { status: number }): boolean {
+  return status === 0 || status >= 500;
 }
 
 function requireOk({ url }: Meeting, { status, error, body }: RefinedResponse<ResponseType | undefined>): void {

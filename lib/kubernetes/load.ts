@@ -15,11 +15,12 @@ import type { Load } from '../scenario/load.ts';
 import type { Scenario } from '../scenario/model.ts';
 import type { Influx } from '../store/index.ts';
 import { ownOutput } from '../store/k6-output.ts';
-import { configMap, containerSecurity, podSecurity, resourcesOf, shortHash, type Manifest, type Resources } from './manifest.ts';
-import { labelsOf, serverName } from './server.ts';
+import { configMap, containerSecurity, podSecurity, resourcesOf, runId, shortHash, type ConfigMap, type Manifest, type Resources } from './manifest.ts';
+import { labelsOf, variantName } from './server.ts';
 
 export interface LoadOptions {
   run: string;
+  round: number;
   /** How many make the load together. */
   generators: number;
   image: string;
@@ -51,11 +52,6 @@ export function loadHere(scenario: Scenario, variant: RunnableVariant, { generat
   return load;
 }
 
-/** Which run something belongs to: one part of its name, and a label. */
-export function runId(run: string): string {
-  return shortHash(run);
-}
-
 /** The ConfigMap with the script and its lists of pages, of all variants. Throws UserError when it is too large. */
 export async function scriptManifest(scenario: Scenario, { run, namespace }: Pick<LoadOptions, 'run' | 'namespace'>): Promise<Manifest> {
   const folder = await mkdtemp(join(tmpdir(), 'bakeoff-k8s-'));
@@ -74,18 +70,24 @@ function scriptName(run: string): string {
 }
 
 /**
- * The load plan of a variant in a ConfigMap, and the TestRun of it (k6.io/v1alpha1, as k6-operator v1.6.0 has it).
+ * The plan of a variant's load, divided among all generators.
  * @param origin of the server
  * @throws UserError for a load that cannot be divided among so many
  */
-export function loadManifests(scenario: Scenario, variant: RunnableVariant, load: Load, origin: string, options: LoadOptions): Manifest[] {
-  const { run, generators, namespace, influx } = options;
+export function dividedLoad(scenario: Scenario, variant: RunnableVariant, load: Load, origin: string, options: LoadOptions): LoadPlan {
+  const { run, round, generators, influx } = options;
   // Shared cores, so that no thread looks for responses without end: a container that does is soon out of its CPU time.
   const cpus = Array.from({ length: options.resources.cores }, (_, cpu) => cpu);
-  const one = loadPlanFor({ run, scenario, cores: { serverCpus: cpus, generatorCpus: cpus } }, { sides: [{ variant, load }], sliceSeconds: 0.01 }, 1, [{ url: origin + pageOf(scenario, variant).path }]);
-  const plan = generators === 1 ? one : dividedPlan(one, generators, { url: influx.url, database: influx.database, withinSeconds });
-  const name = `${serverName(scenario, variant)}-${runId(run)}`;
-  const metadata = { name, ...(namespace === undefined ? {} : { namespace }), labels: { ...labelsOf(scenario, variant, 'load'), 'bakeoff/run': runId(run) } };
+  const one = loadPlanFor({ run, scenario, cores: { serverCpus: cpus, generatorCpus: cpus } }, { sides: [{ variant, load }], sliceSeconds: 0.01 }, round, [{ url: origin + pageOf(scenario, variant).path }]);
+  return dividedPlan(one, generators, { url: influx.url, database: influx.database, withinSeconds });
+}
+
+/** The load's plan in a ConfigMap, and the TestRun of it (k6.io/v1alpha1, as k6-operator v1.6.0 has it), with labels of this load alone. */
+export function loadManifests(scenario: Scenario, variant: RunnableVariant, plan: LoadPlan, options: LoadOptions): [ConfigMap, Manifest] {
+  const { run, round, generators, namespace, influx } = options;
+  const name = variantName(scenario, variant, shortHash(`${run} ${round}`));
+  const labels = { ...labelsOf(run, scenario, variant, 'load'), 'bakeoff/round': String(round) };
+  const metadata = { name, ...(namespace === undefined ? {} : { namespace }), labels };
   const planFile = 'load.json';
   return [
     configMap(metadata, { [planFile]: JSON.stringify(plan) }),
@@ -100,11 +102,14 @@ export function loadManifests(scenario: Scenario, variant: RunnableVariant, load
         ...(options.cleanup ? { cleanup: 'post' } : {}),
         runner: {
           image: options.image,
+          // The initializer has it, too.
+          metadata: { labels },
           resources: resourcesOf(options.resources),
           securityContext: podSecurity,
           containerSecurityContext: containerSecurity,
           env: environment(plan, { name, key: planFile }, options),
         },
+        starter: { metadata: { labels } },
       },
     },
   ];

@@ -46,6 +46,11 @@ export function shortHash(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 8);
 }
 
+/** Which run something belongs to: one part of its name, and a label. */
+export function runId(run: string): string {
+  return shortHash(run);
+}
+
 const mostBytes = 1024 ** 2;
 
 /** @throws UserError where it is larger than a cluster takes */

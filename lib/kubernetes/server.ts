@@ -10,9 +10,12 @@ import { certificateArgs } from '../servers/certificate.ts';
 import { copyDocroot } from '../servers/docroot.ts';
 import { filesNeeded } from '../servers/files-limit.ts';
 import { composeFor, workersFor, type Build } from '../servers/index.ts';
-import { configMap, containerSecurity, dnsLabel, podSecurity, resourcesOf, shortHash, type Manifest, type Resources } from './manifest.ts';
+import { configMap, containerSecurity, dnsLabel, podSecurity, resourcesOf, runId, type Manifest, type Resources } from './manifest.ts';
 
 export interface ServerOptions {
+  run: string;
+  /** They are started anew for each. */
+  round: number;
   image: string;
   resources: Resources;
   /** Of all manifests. */
@@ -32,14 +35,14 @@ const certificate = `${places.tls}/localhost.pem`;
 /** Who loads a server must not be on its node: k6-operator's labels of its generators. */
 const generators = { app: 'k6', runner: 'true' };
 
-/** Of one variant. */
-export function serverName(scenario: Scenario, { name }: RunnableVariant): string {
-  return dnsLabel(`${scenario.name}-${name}`, 40);
+/** Of something of one variant. @param id tells it from the like of other runs, or rounds */
+export function variantName(scenario: Scenario, { name }: RunnableVariant, id: string): string {
+  return `${dnsLabel(`${scenario.name}-${name}`, 40)}-${id}`;
 }
 
-/** Labels of all that belongs to one variant; `part` tells servers from loads. */
-export function labelsOf(scenario: Scenario, variant: RunnableVariant, part: 'server' | 'load'): Record<string, string> {
-  return { 'bakeoff/part': part, 'bakeoff/scenario': dnsLabel(scenario.name), 'bakeoff/variant': dnsLabel(variant.name) };
+/** Labels of all that belongs to one variant in a run; `part` tells servers from loads. */
+export function labelsOf(run: string, scenario: Scenario, variant: RunnableVariant, part: 'server' | 'load'): Record<string, string> {
+  return { 'bakeoff/part': part, 'bakeoff/run': runId(run), 'bakeoff/scenario': dnsLabel(scenario.name), 'bakeoff/variant': dnsLabel(variant.name) };
 }
 
 /**
@@ -49,8 +52,8 @@ export function labelsOf(scenario: Scenario, variant: RunnableVariant, part: 'se
 export async function serverManifests(scenario: Scenario, variant: RunnableVariant, load: Load, options: ServerOptions): Promise<{ manifests: Manifest[]; origin: string }> {
   const spec = shippedServer(scenario, variant);
   const page = pageOf(scenario, variant);
-  const name = serverName(scenario, variant);
-  const labels = labelsOf(scenario, variant, 'server');
+  const name = variantName(scenario, variant, runId(options.run));
+  const labels = labelsOf(options.run, scenario, variant, 'server');
   const metadata = { name, ...(options.namespace === undefined ? {} : { namespace: options.namespace }), labels };
   // No more: what a node allows is not known here.
   const limit = filesNeeded(spec.fileLimit, load.connections);
@@ -69,14 +72,14 @@ export async function serverManifests(scenario: Scenario, variant: RunnableVaria
       strategy: { type: 'Recreate' },
       selector: { matchLabels: labels },
       template: {
-        // A changed config starts the server anew.
-        metadata: { labels, annotations: { 'bakeoff/files': shortHash(JSON.stringify(files)) } },
+        // What changes here starts the server anew.
+        metadata: { labels, annotations: { 'bakeoff/round': String(options.round) } },
         spec: {
           automountServiceAccountToken: false,
           securityContext: podSecurity,
           affinity: {
             // All of them on one node, so that they differ in nothing else; no generator beside them.
-            podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [onOneHost({ 'bakeoff/part': 'server', 'bakeoff/scenario': labels['bakeoff/scenario'] as string })] },
+            podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [onOneHost({ 'bakeoff/part': 'server', 'bakeoff/run': runId(options.run) })] },
             podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [onOneHost(generators)] },
           },
           initContainers: [

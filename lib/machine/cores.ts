@@ -9,8 +9,11 @@ export interface Cores {
   generatorCpus: number[];
   /** Whose cores the server's are, as the person named it; absent: this machine's. */
   serverHost?: string;
-  /** Where the load is made: so many CPUs of each of these, as the person named them; absent: on `generatorCpus`. */
-  generatorHosts?: { names: readonly string[]; coresEach: number };
+  /**
+   * Where the load is made: so many CPUs of each of these, as the person named them; absent: on `generatorCpus`. `overheadSeconds`: what
+   * each load takes beside itself, where that is otherwise than with hosts.
+   */
+  generatorHosts?: { names: readonly string[]; coresEach: number; overheadSeconds?: number };
   /** How many files a process may open (the hard limit) where the server is, and where the load is made; absent: as here. */
   serverFiles?: FilesThere;
   generatorFiles?: FilesThere;

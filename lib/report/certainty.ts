@@ -50,7 +50,8 @@ export function noiseFloorLines({ noiseFloor }: Result): string[] {
 /** For what the verdicts hold; nothing where there is none. */
 export function scopeLines({ comparisons, environment }: Result): string[] {
   if (!hasVerdict(comparisons)) return [];
-  const { serverHost, bootedAt } = environment;
+  const { serverHost, bootedAt, cluster } = environment;
+  if (cluster !== undefined) return [`Verdicts hold for these nodes of the cluster ${cluster.name}, and what else ran there.`];
   const since = new Date(serverHost?.bootedAt ?? bootedAt).toISOString().slice(0, 16).replace('T', ' ');
   return [`Verdicts hold for ${serverHost === undefined ? 'this machine in this boot' : `${serverHost.name} in its boot`} (since ${since} UTC).`];
 }

@@ -25,6 +25,7 @@ export function resultHeading(result: Result): Heading {
     serverCpus: environment.serverCpus,
     ...(environment.serverHost === undefined ? {} : { serverHost: environment.serverHost }),
     ...(environment.generatorHosts === undefined ? {} : { generatorHosts: environment.generatorHosts }),
+    ...(environment.cluster === undefined ? {} : { cluster: environment.cluster }),
     generatorCpus: environment.generatorCpus,
     kernel: environment.kernel,
     cpuModel: environment.cpuModel,

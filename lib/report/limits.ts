@@ -19,8 +19,8 @@ export function limitLines(result: Result): string[] {
   return measured.length === 0 ? [] : [ownCoresSentence(measured, result.environment)];
 }
 
-function ownCoresSentence(measured: readonly VariantResult[], { serverCpus, generatorCpus, generatorHosts }: Environment): string {
-  const generatorCores = generatorHosts === undefined ? generatorCpus.length : generatorHosts.length * Math.min(...generatorHosts.map(({ cores }) => cores));
+function ownCoresSentence(measured: readonly VariantResult[], { serverCpus, generatorCpus, generatorHosts, cluster }: Environment): string {
+  const generatorCores = cluster !== undefined ? cluster.generators * cluster.generatorCores : generatorHosts === undefined ? generatorCpus.length : generatorHosts.length * Math.min(...generatorHosts.map(({ cores }) => cores));
   const usable = (variant: VariantResult): { server: number; generator: number } => (
     usableCores(variant, { server: serverCpus.length, generator: generatorCores })
   );

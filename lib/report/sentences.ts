@@ -8,7 +8,7 @@ import { comparable, delayMark, notFinalMark } from '../analysis/verdict.ts';
 import { change, duration, enumeration, percent, perSecond, scaledBytesPerSecond, scaledTime, times, tolerance, whole } from '../format.ts';
 import { protocolNames } from '../scenario/protocols.ts';
 import { sharesCores } from '../machine/cores.ts';
-import type { Comparison, GeneratorHostFacts, Integrity, Result, ServerHostFacts, Share, VariantResult } from '../result/result.ts';
+import type { ClusterFacts, Comparison, GeneratorHostFacts, Integrity, Result, ServerHostFacts, Share, VariantResult } from '../result/result.ts';
 import type { Load } from '../scenario/load.ts';
 import type { LoadProfile } from '../scenario/model.ts';
 import { noiseFloorLines, partialLines, roundsLines, roundsNeeded, scopeLines, undecidedLines } from './certainty.ts';
@@ -51,13 +51,15 @@ export interface Heading {
   generatorCpus: readonly number[];
   /** Where the load is made instead. */
   generatorHosts?: readonly GeneratorHostFacts[];
+  /** Where both are instead. */
+  cluster?: ClusterFacts;
   kernel: string;
   cpuModel: string;
 }
 
 /** Two lines: what is measured, and on what. */
 export function headingLines(heading: Heading): string[] {
-  const { server, addresses = [], k6, serverCpus, generatorCpus, serverHost, generatorHosts } = heading;
+  const { server, addresses = [], k6, serverCpus, generatorCpus, serverHost, generatorHosts, cluster } = heading;
   const loadIsOn = generatorHosts === undefined ? coresText(generatorCpus) : generatorsText(generatorHosts);
   const sizes = [...new Set([heading.bodyBytes].flat())].map((bytes) => `${whole(bytes)} B`);
   return [
@@ -65,7 +67,7 @@ export function headingLines(heading: Heading): string[] {
       heading.scenario, heading.load, [several(heading, enumeration(sizes)), protocolNames(heading.protocol)].filter((text) => text !== '').join(' over '),
       ...(heading.network === '' ? [] : [heading.network]), `${roundsText(heading)}, ${timeText(heading)}`,
     ].join(' · '),
-    [
+    cluster !== undefined ? `${server} on ${serversInCluster(cluster, serverCpus.length)}, ${k6} on ${generatorsInCluster(cluster)}` : [
       [
         ...(server === '' ? [`${k6} on ${loadIsOn}`] : sharesCores(heading) ? [`${server} and ${k6} on ${coresText(serverCpus)}, shared`] : [`${server} on ${coresText(serverCpus)}${serverHost === undefined ? '' : ` of ${hostText(serverHost)}`}`, `${k6} on ${loadIsOn}`]),
         ...addresses.map((address) => `${address} where it runs`),
@@ -75,6 +77,20 @@ export function headingLines(heading: Heading): string[] {
   ];
 }
 
+/** Where in a cluster servers are. */
+export function serversInCluster({ name, serverNode, serverSystem }: ClusterFacts, cores: number): string {
+  return `${coreCount(cores)} of ${serverNode === '' ? 'a node' : serverNode}${serverSystem === '' ? '' : ` (${serverSystem})`} in the cluster ${name}`;
+}
+
+/** Where in a cluster the load is made. */
+export function generatorsInCluster({ generators, generatorCores }: ClusterFacts): string {
+  return generators === 1 ? `${coreCount(generatorCores)} of another node` : `${generators} other nodes with ${coreCount(generatorCores)} each`;
+}
+
+function coreCount(cores: number): string {
+  return `${cores} ${cores === 1 ? 'core' : 'cores'}`;
+}
+
 /** The host of the servers, and the way to it. */
 export function hostText({ name, cpuModel, kernel, roundTripMs: { p50, p99 }, bytesPerSecond }: ServerHostFacts): string {
   return `${name} (${cpuModel}, ${kernel}; round trip ${scaledTime(p50)}, p99 ${scaledTime(p99)}; ${scaledBytesPerSecond(bytesPerSecond)})`;
@@ -82,7 +98,7 @@ export function hostText({ name, cpuModel, kernel, roundTripMs: { p50, p99 }, by
 
 /** The hosts that make the load. */
 export function generatorsText(hosts: readonly GeneratorHostFacts[]): string {
-  return enumeration(hosts.map(({ name, cores }) => `${name} (${cores} ${cores === 1 ? 'core' : 'cores'})`));
+  return enumeration(hosts.map(({ name, cores }) => `${name} (${coreCount(cores)})`));
 }
 
 /** Sizes are those of a page, or means of several. */

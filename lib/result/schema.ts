@@ -6,7 +6,7 @@ import {
 } from '../form.ts';
 import { mostRounds, networkForm, protocol, publishedForm, withinForm } from '../scenario/schema.ts';
 import type { KernelSetting, LinkTraffic, NetworkResult, NetworkUse } from './network.ts';
-import type { BesideRatio, BucketShare, Comparison, Distribution, Environment, Integrity, LatencyDistribution, LatencyFigures, LoadResult, FoundRate, GeneratorHostFacts, Noise, NoiseFloor, Phase, PhaseResult, Result, Round, Search, SearchStep, ServerHostFacts, Share, Traffic, VariantResult } from './result.ts';
+import type { BesideRatio, BucketShare, Comparison, Distribution, Environment, Integrity, LatencyDistribution, LatencyFigures, LoadResult, FoundRate, ClusterFacts, GeneratorHostFacts, Noise, NoiseFloor, Phase, PhaseResult, Result, Round, Search, SearchStep, ServerHostFacts, Share, Traffic, VariantResult } from './result.ts';
 
 const schema = 1;
 
@@ -129,6 +129,7 @@ const environment = exactly<Environment>()(open({
   generatorHosts: orAbsent(list(exactly<GeneratorHostFacts>()(open({
     ...each(['name', 'address', 'architecture', 'cpuModel', 'kernel'], text), cores: count, memoryBytes: count, roundTripMs: orAbsent(roundTripMs), bytesPerSecond: orAbsent(figure),
   })))),
+  cluster: orAbsent(exactly<ClusterFacts>()(open({ ...each(['name', 'serverNode', 'serverSystem'], text), ...each(['generators', 'generatorCores'], count) }))),
 }));
 
 const result = exactly<Result>()(open({

@@ -14,7 +14,7 @@ import { pageFacts } from './page-files.ts';
 import type { Plan } from './planned.ts';
 import type { KernelSetting } from '../result/network.ts';
 import type { Environment, Integrity, Result, Round, SearchStep } from '../result/result.ts';
-import type { RunContext, Tried, VariantRound } from './round.ts';
+import type { RunBase, Tried, VariantRound } from './round.ts';
 
 /** A round that counts: every variant once. `round` names it. */
 export interface KeptRound { round: number; outcomes: ReadonlyMap<string, VariantRound> }
@@ -29,7 +29,7 @@ export interface Known {
   unfinished: readonly SearchStep[];
 }
 
-export function buildResult({ plan, store }: RunContext, environment: Environment, known: Known, startedAt: Date, state: Result['state']): Result {
+export function buildResult({ plan, store }: Pick<RunBase, 'plan' | 'store'>, environment: Environment, known: Known, startedAt: Date, state: Result['state']): Result {
   const { scenario } = plan;
   const measured = plan.shown.map((variant) => tableVariant(plan, variant, known));
   const facts = {

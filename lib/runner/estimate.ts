@@ -41,7 +41,7 @@ export function secondsPerGroup({ scenario, within, cores }: Pick<PlanDraft, 'sc
   return sides.reduce((sum, { variant, load }) => {
     const network = networkOf(scenario, variant);
     return sum + count * expectedSeconds(load, pageOf(scenario, variant), network) + serverSeconds + (network === undefined ? 0 : networkSeconds);
-  }, (count - 1) * pauseSeconds + (cores.generatorHosts === undefined ? overheadSeconds : overheadThereSeconds));
+  }, (count - 1) * pauseSeconds + (cores.generatorHosts === undefined ? overheadSeconds : cores.generatorHosts.overheadSeconds ?? overheadThereSeconds));
 }
 
 /**

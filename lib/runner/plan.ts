@@ -64,7 +64,8 @@ const quickRounds = 4;
 /** With `--precision` verdicts are looked at after so many rounds: looking after every one would find effects that are none. */
 const precisionLooks = [5, 10, 20, 40, 80];
 
-const defaultSameWithin = 0.01;
+/** See Result.sameWithin. */
+export const defaultSameWithin = 0.01;
 
 /**
  * @param asked as findVariants gives them

@@ -35,21 +35,29 @@ import { sampleUsage, sparse, usageBetween, withServer, type UsageSample, type U
 import { bodiesDiffer, isRestless, requireSound, windowOf, withCrash } from './sound.ts';
 import { watchThrottling } from '../machine/throttling.ts';
 
-/** What every round of a run has in common. */
-export interface RunContext {
+/** What every round of a run has in common, wherever it is run. */
+export interface RunBase {
   plan: Plan;
-  /** Paths of the binaries: k6, delaylink beside it (undefined: not there), and the plan's servers. */
-  tools: { k6: string; delaylink: string | undefined; servers: Partial<Record<ServerName, string>> };
   /** results/<run> */
   folder: string;
+  /** null with `--store none`. */
+  store: Store | null;
+  interrupt: Interrupt;
+}
+
+/** A run whose servers and load are not started here, or on hosts. `runGroup`: as the one below. */
+export interface RunElsewhere extends RunBase {
+  runGroup(group: Group, place: number, attempt: Attempt): Promise<Map<string, VariantRound>>;
+}
+
+export interface RunContext extends RunBase {
+  /** Paths of the binaries: k6, delaylink beside it (undefined: not there), and the plan's servers. */
+  tools: { k6: string; delaylink: string | undefined; servers: Partial<Record<ServerName, string>> };
   script: string;
   /** Where the servers are started; undefined: here. */
   host?: ServerHost | undefined;
   /** Where the load is made; empty: here. */
   generators?: readonly GeneratorHost[];
-  /** null with `--store none`. */
-  store: Store | null;
-  interrupt: Interrupt;
 }
 
 export interface VariantRound {
@@ -68,8 +76,10 @@ export interface VariantRound {
   otherBodies: boolean;
   /** Packets that belong to the load were still on their way when they were counted. */
   restless: boolean;
-  /** k6's own, which has the samples of the whole group. */
-  recordFile: string;
+  /** k6's own, which has the samples of the whole group; undefined: there is none. */
+  recordFile: string | undefined;
+  /** Of several that made them together, the requests of each. */
+  instances?: readonly number[];
   /** null with `--store none`. */
   integrity: RoundIntegrity | null;
 }

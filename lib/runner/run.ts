@@ -13,7 +13,7 @@ import { orderOfRound } from './order.ts';
 import type { Comparison, Environment, Result, SearchStep } from '../result/result.ts';
 import { resultJson } from '../result/json.ts';
 import { writeWhole } from '../write-whole.ts';
-import { runGroup, tryServers, type Attempt, type RunContext, type Tried, type VariantRound } from './round.ts';
+import { runGroup, tryServers, type Attempt, type RunContext, type RunElsewhere, type Tried, type VariantRound } from './round.ts';
 import { countAgain, storeResult } from './store-result.ts';
 
 /** What a person may want to see while it runs. */
@@ -54,7 +54,7 @@ export interface RunOutcome {
  * failed, four times where it was disturbed, after a pause that grows. Then the run ends, and the rounds before it stay.
  * Never throws: what ended the run early is in the outcome.
  */
-export async function runRounds(context: RunContext, environment: Environment, events: RunEvents, startedAt: Date): Promise<RunOutcome> {
+export async function runRounds(context: RunContext | RunElsewhere, environment: Environment, events: RunEvents, startedAt: Date): Promise<RunOutcome> {
   const { plan, interrupt } = context;
   const beganAtMs = performance.now();
   const kept: KeptRound[] = [];
@@ -102,6 +102,7 @@ export async function runRounds(context: RunContext, environment: Environment, e
 
   /** Tries the servers, and finds who cannot take turns. */
   async function prepare(): Promise<void> {
+    if ('runGroup' in context) return;
     tried = await tryServers(context);
     const inTurns = plan.groups.flatMap(({ sides }) => (sides.length > 1 ? sides.map(({ variant }) => variant.name) : []));
     const alone = new Map([...plan.groups.flatMap(portsTaken), ...plan.groups.flatMap(ratesThatDrain), ...inTurns.flatMap((variant) => {
@@ -202,7 +203,7 @@ export async function runRounds(context: RunContext, environment: Environment, e
 }
 
 /** One round: every group once. `place` counts kept rounds and decides the order. */
-async function runRound(context: RunContext, events: RunEvents, place: number, soFar: readonly Comparison[], attempt: Omit<Attempt, 'onLoad'>): Promise<Map<string, VariantRound>> {
+async function runRound(context: RunContext | RunElsewhere, events: RunEvents, place: number, soFar: readonly Comparison[], attempt: Omit<Attempt, 'onLoad'>): Promise<Map<string, VariantRound>> {
   const { plan } = context;
   const outcomes = new Map<string, VariantRound>();
   const order = orderOfRound(plan.groups, place, plan.run);
@@ -216,7 +217,8 @@ async function runRound(context: RunContext, events: RunEvents, place: number, s
       events.load({ round: place, variants, rps, comparisons: soFar, secondsLeft });
     };
     onLoad(null);
-    for (const [variant, outcome] of await runGroup(context, group, index + 1, { ...attempt, onLoad })) {
+    const outcomesOfGroup = await ('runGroup' in context ? context.runGroup(group, index + 1, { ...attempt, onLoad }) : runGroup(context, group, index + 1, { ...attempt, onLoad }));
+    for (const [variant, outcome] of outcomesOfGroup) {
       outcomes.set(variant, outcome);
       events.measured({ round: place, variant, outcome });
     }

@@ -12,18 +12,18 @@ import type { KeptRound } from './build-result.ts';
 import { generatorCores } from '../machine/cores.ts';
 import type { Plan } from './planned.ts';
 import type { Comparison, Metric, Phase, Result, VariantResult } from '../result/result.ts';
-import type { RunContext } from './round.ts';
+import type { RunBase } from './round.ts';
 
 /**
  * Counts once more what the database holds of the rounds, and brings their integrity to it. Returns a line each on what was
  * not there any more.
  */
-export async function countAgain({ plan, store }: RunContext, kept: readonly KeptRound[]): Promise<string[]> {
+export async function countAgain({ plan, store }: RunBase, kept: readonly KeptRound[]): Promise<string[]> {
   if (store === null) return [];
   const rounds = kept.flatMap(({ round, outcomes }) => [...outcomes].flatMap(([variant, outcome]) => {
     if (outcome.integrity === null) return [];
-    const { recordFile, requests } = outcome;
-    return [{ outcome, check: { run: plan.run, variant, round, recordFile, requests }, integrity: outcome.integrity }];
+    const { recordFile, requests, instances } = outcome;
+    return [{ outcome, check: { run: plan.run, variant, round, recordFile, requests, ...(instances === undefined ? {} : { instances }) }, integrity: outcome.integrity }];
   }));
   const { integrity, problems } = await checkAgain(store, rounds);
   for (const [index, { outcome }] of rounds.entries()) outcome.integrity = integrity[index] ?? outcome.integrity;
@@ -34,7 +34,7 @@ export async function countAgain({ plan, store }: RunContext, kept: readonly Kep
  * Writes the wide points: those of the newest round, the table's rows, the run's state and at its end what is said of it. Written again they replace
  * the ones before. Returns what the database would not take, in one line; the run goes on without it.
  */
-export async function storeResult(context: RunContext, result: Result, newest: KeptRound | undefined, ended: boolean): Promise<string | null> {
+export async function storeResult(context: RunBase, result: Result, newest: KeptRound | undefined, ended: boolean): Promise<string | null> {
   const { plan, store } = context;
   if (store === null) return null;
   const { run, scenario, title, startedAt, endedAt, integrity, noiseFloor } = result;

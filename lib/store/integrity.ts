@@ -10,10 +10,12 @@ export interface RoundToCheck {
   run: string;
   variant: string;
   round: number;
-  /** The file of k6's `--out json` of this round. */
-  recordFile: string;
+  /** The file of k6's `--out json` of this round; undefined: it has none, so that what is lost stays so. */
+  recordFile: string | undefined;
   /** What the engine counted, in its summary. */
   requests: number;
+  /** Of several that made them together, what each made: samples are told apart by their `instance_id`, from 1. */
+  instances?: readonly number[];
 }
 
 /** `problems`: one line each for the person; empty when all is stored. */
@@ -31,12 +33,15 @@ type Totals = Map<string, SeriesTotal>;
  * loadgen_requests with the engine's own count. When something is missing, a dead local influxd is started again, the
  * whole record is written again (which replaces what is there) and the database is asked again.
  * Never throws for a database that fails: its requests are then lost, and `problems` says why.
+ * Without a record nothing is written again.
  * @returns requests (as given), stored (of them, by query), backfilled (missing at first, there now), lost (missing still)
  */
 export async function checkRound(store: Store, round: RoundToCheck): Promise<RoundIntegrity> {
   const problems: string[] = [];
   const label = `${round.variant}, round ${round.round}`;
-  const recorded = await recordedTotals(round, problems);
+  const { recordFile, instances = [] } = round;
+  const recorded: Totals = recordFile === undefined ? new Map() : await recordedTotals({ ...round, recordFile }, problems);
+  let totals: Totals = new Map();
   let atFirst: number | null = null;
   let stored = 0;
   let missing = 0;
@@ -44,7 +49,7 @@ export async function checkRound(store: Store, round: RoundToCheck): Promise<Rou
   for (let repairs = 0; ; repairs++) {
     try {
       await store.revive();
-      const totals = await storedTotals(store, round);
+      totals = await storedTotals(store, round);
       stored = requestsOf(totals);
       missing = countMissing(recorded, totals);
     } catch (error) {
@@ -52,20 +57,25 @@ export async function checkRound(store: Store, round: RoundToCheck): Promise<Rou
       break;
     }
     atFirst ??= stored;
-    if ((missing === 0 && stored >= round.requests) || repairs === repairsAtMost || failure !== null) break;
+    if ((missing === 0 && stored >= round.requests) || repairs === repairsAtMost || failure !== null || recordFile === undefined) break;
     try {
-      await writeAgain(store, round.recordFile);
+      await writeAgain(store, recordFile);
     } catch (error) {
       // A part may have been taken: ask once more, then give up.
       failure = messageOf(error);
     }
   }
-  const lost = Math.max(0, round.requests - stored);
+  const lacking = instances.flatMap((made, index) => {
+    const lacks = made - requestsOf(totals, String(index + 1));
+    return lacks > 0 ? [{ lacks, text: `${format(lacks)} of generator ${index + 1}` }] : [];
+  });
+  // One's loss is not made good by what another has beyond its own.
+  const lost = Math.max(0, round.requests - stored, lacking.reduce((sum, { lacks }) => sum + lacks, 0));
   const because = failure === null ? '' : `: ${failure}`;
   if (stored > round.requests) {
     problems.push(`InfluxDB holds ${format(stored)} requests of ${label}, more than the ${format(round.requests)} that were made; the figures in result.json are right, those in InfluxDB are not`);
   }
-  if (lost > 0) problems.push(`InfluxDB lacks ${format(lost)} of ${format(round.requests)} requests of ${label}${because}`);
+  if (lost > 0) problems.push(`InfluxDB lacks ${format(lost)} of ${format(round.requests)} requests of ${label}${lacking.length === 0 ? '' : ` (${lacking.map(({ text }) => text).join(', ')})`}${because}`);
   else if (missing > 0) problems.push(`InfluxDB lacks points of ${missing} series of ${label}${because}`);
   return { requests: round.requests, stored, backfilled: Math.max(0, Math.min(stored, round.requests) - (atFirst ?? 0)), lost, problems };
 }
@@ -115,7 +125,7 @@ function roundKey(variant: string, round: string): string {
   return `${round}\n${variant}`;
 }
 
-async function recordedTotals(round: RoundToCheck, problems: string[]): Promise<Totals> {
+async function recordedTotals(round: RoundToCheck & { recordFile: string }, problems: string[]): Promise<Totals> {
   const totals: Totals = new Map();
   try {
     for await (const { metric, tags, value } of readRecord(round.recordFile)) {
@@ -167,9 +177,11 @@ function countMissing(recorded: Totals, stored: Totals): number {
   return missing;
 }
 
-function requestsOf(totals: Totals): number {
+/** @param instance whose; undefined: of all */
+function requestsOf(totals: Totals, instance?: string): number {
+  const ofInstance = instance === undefined ? '' : JSON.stringify(['instance_id', instance]);
   let requests = 0;
-  for (const [key, { sum }] of totals) if (key.startsWith('loadgen_requests\n')) requests += sum;
+  for (const [key, { sum }] of totals) if (key.startsWith('loadgen_requests\n') && key.includes(ofInstance)) requests += sum;
   return requests;
 }
 

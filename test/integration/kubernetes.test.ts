@@ -1,21 +1,20 @@
 // Manifests for a cluster without one: what they have a node do, done here.
-import { spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
-import { chmodSync, chownSync, readdirSync } from 'node:fs';
-import { copyFile, mkdir, mkdtemp, writeFile } from 'node:fs/promises';
+import { copyFile } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { leftIn, leftQuery } from '../../lib/k6/left-results.ts';
 import { phaseLinePrefix, type LoadPlan, type PhaseOutcome } from '../../lib/k6/load-plan.ts';
-import { instanceArguments, mergeInstances } from '../../lib/runner/instances.ts';
+import { mergeInstances } from '../../lib/runner/instances.ts';
+import type { Manifest } from '../../lib/kubernetes/manifest.ts';
 import type { LoadResult } from '../../lib/result/result.ts';
-import { freePort } from '../../lib/servers/ports.ts';
 import { waitUntilReady } from '../../lib/servers/index.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { writeLines } from '../../lib/store/client.ts';
 import type { Store } from '../../lib/store/index.ts';
 import { line, toNanoseconds } from '../../lib/store/line-protocol.ts';
 import { useLocalStore } from '../fixtures/local-store.ts';
-import { printed, type Deployment, type Printed, type TestRun } from '../fixtures/manifests.ts';
+import { printed, type Deployment, type TestRun } from '../fixtures/manifests.ts';
+import { environmentOf, openNode, release, type PodNode } from '../fixtures/pods.ts';
 import { useServers } from '../fixtures/servers.ts';
 
 const servers = useServers();
@@ -27,105 +26,14 @@ beforeAll(async () => {
   await copyFile((await ensureTools(['k6'])).k6, k6);
 }, 300_000);
 
-const noRoot = process.getuid?.() === 0 ? { uid: 1000, gid: 1000 } : {};
-
-/** What runs until it ends or the test does, and all that it said. */
-function run(command: string, args: readonly string[], env: NodeJS.ProcessEnv): { child: ChildProcess; said(): string; code: Promise<number | null> } {
-  const child = spawn(command, args, { env: { PATH: process.env['PATH'], HOME: '/tmp', ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true, ...noRoot });
-  let text = '';
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (part: string) => { text += part; });
-  const code = once(child, 'close').then(([number]: unknown[]) => number as number | null);
-  onTestFinished(async () => {
-    try {
-      // With all that it started.
-      process.kill(-(child.pid as number), 'SIGKILL');
-    } catch {
-      // It has ended.
-    }
-    await code;
-  });
-  return { child, said: () => text, code };
+/** Ends what it runs with the test. */
+function node(): PodNode {
+  const opened = openNode(servers.folder, k6);
+  onTestFinished(opened.end);
+  return opened;
 }
 
-/** Runs the pod's containers as the image's user, with its volumes as folders; returns the port, and what the server says. */
-async function startPod(deployment: Deployment, { configMap }: Printed): Promise<{ port: number; said(): string }> {
-  const root = await mkdtemp(path.join(servers.folder, 'pod-'));
-  const { containers: [server], initContainers, volumes } = deployment.spec.template.spec;
-  const port = await freePort();
-  const here = (text: string): string => text.replaceAll(/(?<!\w)\/(?:bakeoff|tmp)\b/g, `${root}$&`).replaceAll(String(server.startupProbe.tcpSocket.port), String(port));
-  for (const { mountPath } of [...initContainers, server].flatMap(({ volumeMounts }) => volumeMounts)) await mkdir(path.join(root, mountPath), { recursive: true });
-  for (const { name, configMap: source } of volumes) {
-    const mounted = server.volumeMounts.find((mount) => mount.name === name)?.mountPath as string;
-    for (const { key, path: file } of source?.items ?? []) {
-      const place = path.join(root, mounted, file);
-      await mkdir(path.dirname(place), { recursive: true });
-      await writeFile(place, here(configMap(source?.name as string)[key] as string));
-    }
-  }
-  giveAll(root);
-  for (const { command: [program = '', ...args] } of initContainers) {
-    const { code, said } = run(program, args.map(here), {});
-    expect(await code, said()).toBe(0);
-  }
-  const { command: [program = '', ...args] } = server;
-  return { port, said: run(program, args.map(here), {}).said };
-}
-
-function giveAll(folder: string): void {
-  for (const place of [folder, ...readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((inner) => path.join(folder, inner))]) {
-    if (noRoot.uid === undefined) continue;
-    chownSync(place, noRoot.uid, noRoot.gid);
-  }
-  chmodSync(folder, 0o755);
-}
-
-interface Generator { port: number; said(): string; code: Promise<number | null> }
-
-/** A folder with what the script's ConfigMap mounts. */
-async function scriptFolder({ spec: { script } }: TestRun, { configMap }: Printed): Promise<string> {
-  const folder = await mkdtemp(path.join(servers.folder, 'test-'));
-  for (const [file, text] of Object.entries(configMap(script.configMap.name))) await writeFile(path.join(folder, file), text);
-  giveAll(folder);
-  return folder;
-}
-
-function environmentOf({ spec: { runner } }: TestRun, { configMap }: Printed, { influx: { credentials } }: Store): Record<string, string> {
-  const secret: Record<string, string | undefined> = { username: credentials?.user, password: credentials?.password };
-  return Object.fromEntries(runner.env.map(({ name, value, valueFrom }) => {
-    const { configMapKeyRef: file, secretKeyRef: hidden } = valueFrom ?? {};
-    return [name, value ?? (file === undefined ? secret[hidden?.key as string] : configMap(file.name)[file.key]) as string];
-  }));
-}
-
-/** What the operator tries first: whether the script can be read, with the variables as arguments. */
-async function initialize({ spec: { script } }: TestRun, folder: string, env: Record<string, string>): Promise<string> {
-  const archive = path.join(folder, 'script.archived.tar');
-  const archived = run(k6, ['archive', path.join(folder, script.configMap.file), '-O', archive, ...Object.entries(env).flatMap(([name, value]) => ['-e', `${name}=${value}`])], env);
-  expect(await archived.code, archived.said()).toBe(0);
-  const inspected = run(k6, ['inspect', '--execution-requirements', archive], env);
-  expect(await inspected.code, inspected.said()).toBe(0);
-  return inspected.said();
-}
-
-/** What the operator starts, but for the address. */
-async function startGenerators(testRun: TestRun, folder: string, env: Record<string, string>): Promise<Generator[]> {
-  const { metadata: { name }, spec: { parallelism, script, arguments: given } } = testRun;
-  return Promise.all(Array.from({ length: parallelism }, async (_, index) => {
-    const port = await freePort();
-    const segments = instanceArguments(index + 1, parallelism).slice(0, -2);
-    const { said, code } = run(k6, [
-      'run', '--quiet', ...segments, ...given.split(' '), path.join(folder, script.configMap.file), `--address=127.0.0.1:${port}`, '--paused',
-      '--tag', `instance_id=${index + 1}`, '--tag', `testrun_name=${name}`,
-    ], env);
-    await vi.waitFor(async () => expect((await fetch(`http://127.0.0.1:${port}/v1/status`)).status).toBe(200), { timeout: 20_000 });
-    return { port, said, code };
-  }));
-}
-
-async function release({ port }: Generator): Promise<void> {
-  const body = { data: { attributes: { paused: false }, id: 'default', type: 'status' } };
-  expect((await fetch(`http://127.0.0.1:${port}/v1/status`, { method: 'PATCH', body: JSON.stringify(body) })).status).toBe(200);
-}
+const secretOf = ({ influx: { credentials } }: Store): Record<string, string | undefined> => ({ username: credentials?.user, password: credentials?.password });
 
 /** What the script printed, as k6 logs it. */
 function outcomesIn(said: string): PhaseOutcome[] {
@@ -150,8 +58,9 @@ describe('the servers of a cluster', () => {
     expect(out.deployments.length).toBeGreaterThan(0);
     for (const deployment of out.deployments) {
       const { name } = deployment.metadata;
-      const { port, said } = await startPod(deployment, out);
-      const [testRun] = out.testRuns.filter(({ metadata }) => metadata.name.startsWith(`${name}-`)) as [TestRun];
+      const { port, said } = await node().startPod(deployment, out.configMap);
+      const variantOf = ({ metadata: { labels } }: Manifest): string | undefined => labels['bakeoff/variant'];
+      const [testRun] = out.testRuns.filter((one) => variantOf(one) === variantOf(deployment)) as [TestRun];
       const plan = JSON.parse(Object.values(out.configMap(testRun.metadata.name))[0] as string) as LoadPlan;
       const [side] = plan.phases[0]?.sides ?? [];
       const url = new URL(side?.url as string);
@@ -168,12 +77,14 @@ describe('a load of several generators in a cluster', () => {
     const store = await local.open(local.newFolder());
     const out = await printed('nginx-open-file-cache', '--variants', 'workers', '--duration', '2s', '--influx', store.influx.url, '--influx-secret', 'influxdb');
     const [testRun] = out.testRuns as [TestRun];
-    const { port } = await startPod(out.deployments[0] as Deployment, out);
-    const folder = await scriptFolder(testRun, out);
-    const env = environmentOf(testRun, out, store);
+    const { startPod, scriptFolder, initialize, startGenerator } = node();
+    const { port } = await startPod(out.deployments[0] as Deployment, out.configMap);
+    const folder = await scriptFolder(testRun, out.configMap);
+    const env = environmentOf(testRun, out.configMap, secretOf(store));
     expect(JSON.parse(await initialize(testRun, folder, env))).toMatchObject({ maxVUs: 2 });
     const plan = planHere(env, port);
-    const [first, second] = await startGenerators(testRun, folder, { ...env, BAKEOFF_LOAD: JSON.stringify(plan) }) as [Generator, Generator];
+    const both = { ...env, BAKEOFF_LOAD: JSON.stringify(plan) };
+    const [first, second] = await Promise.all([startGenerator(testRun, folder, both, 1), startGenerator(testRun, folder, both, 2)]);
     await release(first);
     await vi.waitFor(async () => expect(await readyIn(store)).toBe(1), { timeout: 20_000 });
     await release(second);
@@ -185,8 +96,13 @@ describe('a load of several generators in a cluster', () => {
     expect(together.responses['2xx']).toBe(together.requests);
     const [stored] = await store.query(`SELECT sum("value") FROM loadgen_requests WHERE run = '${plan.tags['run']}' AND variant = 'workers'`);
     expect(stored?.values[0]?.[1]).toBe(together.requests);
+    // What each has left is all that it said.
+    const left = leftIn(await store.query(leftQuery({ run: plan.tags['run'] as string, variant: 'workers', round: '1' })));
+    expect([1, 2].map((instance) => left.get(instance)?.phases)).toEqual(ends.map(({ phases }) => phases));
+    // Both have this machine's clock, as the database has.
+    for (const { aheadMs } of left.values()) expect(Math.abs(aheadMs)).toBeLessThan(1000);
     // The same ones again would be two runs of one name.
-    const [third] = await startGenerators({ ...testRun, spec: { ...testRun.spec, parallelism: 1 } }, folder, { ...env, BAKEOFF_LOAD: JSON.stringify({ ...plan, instances: 1 }) }) as [Generator];
+    const third = await startGenerator({ ...testRun, spec: { ...testRun.spec, parallelism: 1 } }, folder, { ...env, BAKEOFF_LOAD: JSON.stringify({ ...plan, instances: 1 }) }, 1);
     await release(third);
     expect(await third.code, third.said()).not.toBe(0);
     expect(third.said()).toContain(`bench_ready has generator 1 of run ${plan.tags['run']}, variant workers already: print the manifests anew for another run`);
@@ -196,12 +112,13 @@ describe('a load of several generators in a cluster', () => {
     const store = await local.open(local.newFolder());
     const out = await printed('nginx-open-file-cache', '--variants', 'workers', '--generators', '2', '--influx', store.influx.url, '--influx-secret', 'influxdb');
     const [testRun] = out.testRuns as [TestRun];
-    const env = environmentOf(testRun, out, store);
-    const folder = await scriptFolder(testRun, out);
+    const { scriptFolder, startGenerator } = node();
+    const env = environmentOf(testRun, out.configMap, secretOf(store));
+    const folder = await scriptFolder(testRun, out.configMap);
     const meetAt = { url: store.influx.url, database: 'bakeoff', withinSeconds: 1 };
     const saysAlone = async (changes: Partial<LoadPlan>, password = env['K6_INFLUXDB_PASSWORD'] as string): Promise<string> => {
       const plan = planHere(env, 9, () => changes);
-      const [generator] = await startGenerators(testRun, folder, { ...env, K6_INFLUXDB_PASSWORD: password, BAKEOFF_LOAD: JSON.stringify(plan) }) as [Generator];
+      const generator = await startGenerator(testRun, folder, { ...env, K6_INFLUXDB_PASSWORD: password, BAKEOFF_LOAD: JSON.stringify(plan) }, 1);
       await release(generator);
       expect(await generator.code, generator.said()).not.toBe(0);
       return generator.said();

@@ -18,7 +18,8 @@ const label = v.pipe(v.string(), v.maxLength(63), v.regex(/^[a-z]([a-z0-9-]*[a-z
 /** Behind the names of TestRuns the operator puts -initializer, or -service- and a number. */
 const testRunName = v.pipe(label, v.maxLength(63 - '-service-1000'.length));
 const labelValue = v.pipe(v.string(), v.maxLength(63), v.regex(/^[A-Za-z0-9]([\w.-]*[A-Za-z0-9])?$/));
-const metadata = <T extends v.GenericSchema>(name: T) => v.strictObject({ name, namespace: v.optional(label), labels: v.record(v.pipe(v.string(), v.regex(/^bakeoff\/[a-z]+$/)), labelValue) });
+const labels = v.record(v.pipe(v.string(), v.regex(/^bakeoff\/[a-z]+$/)), labelValue);
+const metadata = <T extends v.GenericSchema>(name: T) => v.strictObject({ name, namespace: v.optional(label), labels });
 
 const quantity = v.pipe(v.string(), v.regex(/^\d+(Mi|Gi)?$/));
 const amounts = v.strictObject({ cpu: quantity, memory: quantity });
@@ -38,6 +39,7 @@ const testRunSchema = v.strictObject({
     cleanup: v.optional(v.literal('post')),
     runner: v.strictObject({
       image: v.string(),
+      metadata: v.strictObject({ labels }),
       resources: v.strictObject({ requests: amounts, limits: amounts }),
       securityContext: v.strictObject({ runAsNonRoot: v.literal(true), runAsUser: v.number(), runAsGroup: v.number(), fsGroup: v.number(), seccompProfile: v.strictObject({ type: v.literal('RuntimeDefault') }) }),
       containerSecurityContext: v.strictObject({ allowPrivilegeEscalation: v.literal(false), capabilities: v.strictObject({ drop: v.tuple([v.literal('ALL')]) }) }),
@@ -46,6 +48,7 @@ const testRunSchema = v.strictObject({
         v.strictObject({ name: v.string(), valueFrom: v.union([v.strictObject({ configMapKeyRef: keyOf }), v.strictObject({ secretKeyRef: keyOf })]) }),
       ])),
     }),
+    starter: v.strictObject({ metadata: v.strictObject({ labels }) }),
   }),
 });
 
@@ -127,6 +130,8 @@ describe('bakeoff k8s', () => {
     ['a number that is none', ['nginx-open-file-cache', ...influx, '--generators', '0'], /^--generators 0: give a whole number from 1 to 1000$/],
     ['a size that is none', ['nginx-open-file-cache', ...influx, '--server-memory', '1T'], /^--server-memory 1T: give a whole number with Mi or Gi, such as 512Mi$/],
     ['a name that is none', ['nginx-open-file-cache', ...influx, '--namespace', 'A b'], /^--namespace A b: a name there has /],
+    ['what is for --apply', ['nginx-open-file-cache', ...influx, '--rounds', '4'], /^--rounds is for --apply: give both, or leave it out$/],
+    ['to remove twice', ['nginx-open-file-cache', ...influx, '--apply', '--cleanup'], /^--cleanup is for what is printed: --apply removes all that it has applied$/],
     ['an image that is none', ['nginx-open-file-cache', ...influx, '--image', 'a b'], /^--image a b: give an image as the cluster finds it/],
   ])('refuses %s', async (_, args, message) => {
     await expect(printed(...args)).rejects.toThrow(message);

@@ -4,11 +4,16 @@ import { extent } from '../../analysis/statistics.ts';
 import { duration, percent, whole } from '../../format.ts';
 import { resultHeading } from '../heading.ts';
 import { coresText } from '../limits.ts';
-import { generatorsText, hostText } from '../sentences.ts';
+import { generatorsInCluster, generatorsText, hostText, serversInCluster } from '../sentences.ts';
 import type { Result, VariantResult } from '../../result/result.ts';
 import { tableOf, type Column, type Table } from '../table.ts';
 
 interface Fact { name: string; of(result: Result): string }
+
+/** Of the machine that is measured: one that had it done in a cluster is none. */
+function ofMachine(of: Fact['of']): Fact['of'] {
+  return (result) => (result.environment.cluster === undefined ? of(result) : '');
+}
 
 const facts: readonly Fact[] = [
   { name: 'run', of: ({ run }) => run },
@@ -21,15 +26,15 @@ const facts: readonly Fact[] = [
   { name: 'versions', of: ({ environment }) => (
     [`bakeoff ${environment.bakeoff}`, ...Object.entries(environment.versions).map(([name, version]) => `${name} ${version}`)].join(', ')
   ) },
-  { name: 'processor', of: ({ environment: { cpuModel, cores } }) => `${cpuModel}, ${cores} ${cores === 1 ? 'core' : 'cores'}` },
-  { name: 'memory', of: ({ environment }) => `${(environment.memoryBytes / 2 ** 30).toFixed(1)} GiB` },
-  { name: 'system', of: ({ environment: { os, kernel } }) => `${os}, ${kernel}` },
-  { name: 'booted (UTC)', of: ({ environment }) => instant(environment.bootedAt) },
-  { name: 'CPU governor', of: ({ environment }) => environment.governor ?? '' },
-  { name: 'servers on', of: ({ environment: { serverCpus, serverHost } }) => `${coresText(serverCpus)}${serverHost === undefined ? '' : ` of ${hostText(serverHost)}`}` },
-  { name: 'generator on', of: ({ environment: { generatorCpus, generatorHosts } }) => (generatorHosts === undefined ? coresText(generatorCpus) : generatorsText(generatorHosts)) },
-  { name: 'CPU quota', of: ({ environment: { cpuQuota } }) => (cpuQuota === undefined ? '' : `the time of ${Number(cpuQuota.toFixed(2))} cores`) },
-  { name: 'load average before (1, 5, 15 min)', of: ({ environment }) => environment.loadAverage.map((load) => load.toFixed(2)).join(', ') },
+  { name: 'processor', of: ofMachine(({ environment: { cpuModel, cores } }) => `${cpuModel}, ${cores} ${cores === 1 ? 'core' : 'cores'}`) },
+  { name: 'memory', of: ofMachine(({ environment }) => `${(environment.memoryBytes / 2 ** 30).toFixed(1)} GiB`) },
+  { name: 'system', of: ofMachine(({ environment: { os, kernel } }) => `${os}, ${kernel}`) },
+  { name: 'booted (UTC)', of: ofMachine(({ environment }) => instant(environment.bootedAt)) },
+  { name: 'CPU governor', of: ofMachine(({ environment }) => environment.governor ?? '') },
+  { name: 'servers on', of: ({ environment: { serverCpus, serverHost, cluster } }) => (cluster !== undefined ? serversInCluster(cluster, serverCpus.length) : `${coresText(serverCpus)}${serverHost === undefined ? '' : ` of ${hostText(serverHost)}`}`) },
+  { name: 'generator on', of: ({ environment: { generatorCpus, generatorHosts, cluster } }) => (cluster !== undefined ? generatorsInCluster(cluster) : generatorHosts === undefined ? coresText(generatorCpus) : generatorsText(generatorHosts)) },
+  { name: 'CPU quota', of: ofMachine(({ environment: { cpuQuota } }) => (cpuQuota === undefined ? '' : `the time of ${Number(cpuQuota.toFixed(2))} cores`)) },
+  { name: 'load average before (1, 5, 15 min)', of: ofMachine(({ environment }) => environment.loadAverage.map((load) => load.toFixed(2)).join(', ')) },
 ];
 
 /** A row per fact, a column per run. `titles` are those of the columns. */

@@ -1,0 +1,118 @@
+// npm run k8s -- … --apply: the run in the cluster, from here.
+import { rmdir } from 'node:fs/promises';
+import { UserError } from '../errors.ts';
+import { underSignals, type Interrupt } from '../interrupt.ts';
+import { openCluster, requireIdle, type ClusterOptions } from '../kubernetes/cluster.ts';
+import { findKubectl, type Kubectl } from '../kubernetes/kubectl.ts';
+import { imageVersions } from '../kubernetes/server.ts';
+import { readEnvironment } from '../machine/environment.ts';
+import { readProcessors } from '../machine/processors.ts';
+import { createRunProgress } from '../report/run-progress.ts';
+import { headingLines } from '../report/sentences.ts';
+import { wrapLines } from '../report/terminal.ts';
+import type { ClusterFacts, Environment } from '../result/result.ts';
+import { groupOf } from '../runner/groups.ts';
+import { defaultSameWithin, serversOf } from '../runner/plan.ts';
+import type { Plan } from '../runner/planned.ts';
+import { checkResultsFolder, createRunFolder, explainFailure } from '../runner/results-folder.ts';
+import { runRounds } from '../runner/run.ts';
+import type { Scenario, Variant } from '../scenario/model.ts';
+import { openStore, parseInfluxUrl, type Store } from '../store/index.ts';
+import type { RunOptions } from './run-options.ts';
+import { headingOf, outputWidth, progressEvents, report } from './run-output.ts';
+
+export interface Applied extends Pick<ClusterOptions, 'variants' | 'server' | 'load'> {
+  scenario: Scenario;
+  /** All rows of the table. */
+  shown: readonly Variant[];
+  /** --influx-here. */
+  here: string | undefined;
+  startedAt: Date;
+}
+
+/** Even, so that two variants are first equally often; a verdict takes 4. */
+const defaultRounds = 6;
+
+/**
+ * What a load takes beside itself, for estimates: the operator looks at its initializer every 5 s and at its generators every 15 s, and
+ * all wait 3 s for each other.
+ */
+const overheadSeconds = 25;
+
+const cpuNote = 'how much CPU the servers use is not known of a cluster, and stands nowhere here';
+
+const spaceBytes = 10e6;
+
+/**
+ * Runs it and prints its table. All that was applied is removed in the end, and when it fails or is interrupted.
+ * @throws UserError, Interrupted
+ */
+export async function applied(what: Applied, options: RunOptions): Promise<number> {
+  await checkResultsFolder(options.out, spaceBytes);
+  return underSignals('removing what was applied; again to end at once, which leaves it there', async (interrupt) => {
+    const kubectl = await findKubectl(what.load.namespace);
+    await requireIdle(kubectl);
+    const store = await openStore({ url: await urlHere(kubectl, what), folder: '' }).catch((error: unknown) => {
+      throw error instanceof UserError ? new UserError(`${error.message}; --influx-here says where this machine reaches the InfluxDB of --influx ${what.load.influx.url}`, error.exitCode) : error;
+    });
+    const { folder, run } = await createRunFolder(options.out, what.load.run);
+    try {
+      return await measured({ ...what, server: { ...what.server, run }, load: { ...what.load, run } }, options, { kubectl, store, interrupt, folder });
+    } catch (error) {
+      throw await explainFailure(folder, error);
+    } finally {
+      // One that has come to nothing is empty.
+      await rmdir(folder).catch(() => undefined);
+      await store.close();
+    }
+  });
+}
+
+/** The address with its user: the person's, or the Secret's. */
+async function urlHere(kubectl: Kubectl, { here, load: { influx, influxSecret } }: Applied): Promise<string> {
+  const given = here ?? influx.url;
+  if (parseInfluxUrl(given, process.env['INFLUX_TOKEN']).credentials !== null || influxSecret === undefined) return given;
+  const url = new URL(given);
+  const { data = {} } = await kubectl.get('secrets', influxSecret);
+  const value = (key: string): string => Buffer.from(data[key] ?? '', 'base64').toString();
+  url.username = encodeURIComponent(value('username'));
+  url.password = encodeURIComponent(value('password'));
+  return url.href;
+}
+
+async function measured(
+  { scenario, shown, variants, server, load, startedAt }: Applied, options: RunOptions, { kubectl, store, interrupt, folder }: { kubectl: Kubectl; store: Store; interrupt: Interrupt; folder: string },
+): Promise<number> {
+  const print = options.json ? console.error : console.log;
+  const progress = createRunProgress(process.stderr);
+  const cores = {
+    serverCpus: Array.from({ length: server.resources.cores }, (_, cpu) => cpu), generatorCpus: [], serverHost: 'the cluster',
+    generatorHosts: { names: Array.from({ length: load.generators }, (_, index) => `generator ${index + 1}`), coresEach: load.resources.cores, overheadSeconds },
+  };
+  const { rounds = defaultRounds, maxTimeSeconds } = options;
+  const plan: Plan = {
+    run: load.run, scenario, shown, variants, groups: variants.map((planned) => groupOf([planned])), cores, rounds, looks: [rounds], sameWithin: defaultSameWithin, quick: false, exact: false, trustConfig: false,
+    ...(maxTimeSeconds === undefined ? {} : { maxTimeSeconds }),
+  };
+  const cluster = await openCluster({ kubectl, scenario, variants, server, load, store, interrupt, say: progress.say });
+  const outcome = await (async () => {
+    try {
+      const environment = environmentOf(plan, cluster.facts, { image: server.image, influxdb: store.version });
+      print(wrapLines([...headingLines(headingOf(plan, environment)), ...environment.coreNotes ?? []], outputWidth(options)).join('\n'));
+      return await runRounds({ plan, folder, store, interrupt, runGroup: cluster.runGroup }, environment, progressEvents(plan, progress), startedAt);
+    } finally {
+      progress.clear();
+      await cluster.close();
+    }
+  })();
+  return report(outcome, folder, options, print);
+}
+
+/** Of this machine, which started it, and of where it was. */
+function environmentOf({ variants, cores }: Plan, cluster: ClusterFacts, versions: Record<string, string>): Environment {
+  const servers = serversOf(variants.map(({ variant }) => variant.server));
+  return {
+    ...readEnvironment(readProcessors(), cores, { ...versions, ...Object.fromEntries(servers.map((name) => [name, imageVersions[name]])) }),
+    coreNotes: [cpuNote], cluster,
+  };
+}

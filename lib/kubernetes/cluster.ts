@@ -1,0 +1,243 @@
+// A run in a cluster: its servers, each load as a TestRun of its own, and what it came to.
+import { setTimeout as delay } from 'node:timers/promises';
+import { total } from '../analysis/statistics.ts';
+import { UserError } from '../errors.ts';
+import { duration } from '../format.ts';
+import type { Interrupt } from '../interrupt.ts';
+import { leftIn, leftQuery } from '../k6/left-results.ts';
+import type { LoadPlan } from '../k6/load-plan.ts';
+import type { ClusterFacts, LoadResult, Phase } from '../result/result.ts';
+import { Disturbance, RoundFailure, standstillIn } from '../runner/disturbance.ts';
+import { mergeInstances, type InstanceEnd } from '../runner/instances.ts';
+import { byOurClocks } from '../runner/k6-there.ts';
+import { LoadFailure } from '../runner/k6.ts';
+import { expectedOf } from '../runner/plan.ts';
+import type { Group, PlannedVariant } from '../runner/planned.ts';
+import type { Attempt, VariantRound } from '../runner/round.ts';
+import { bodiesDiffer } from '../runner/sound.ts';
+import { configOf, pageOf } from '../scenario/catalogue.ts';
+import type { ConfiguredServer, Scenario } from '../scenario/model.ts';
+import { workersFor } from '../servers/index.ts';
+import { checkRound, type Store } from '../store/index.ts';
+import { kinds, KubectlError, selector, type ClusterObject, type Kubectl } from './kubectl.ts';
+import { dividedLoad, loadManifests, scriptManifest, type LoadOptions } from './load.ts';
+import { runId } from './manifest.ts';
+import { instanceWords, lastWords, podTrouble, podWords } from './pods.ts';
+import { imageVersions, labelsOf, serverManifests, type ServerOptions } from './server.ts';
+
+export interface ClusterOptions {
+  kubectl: Kubectl;
+  scenario: Scenario;
+  variants: readonly PlannedVariant[];
+  server: Omit<ServerOptions, 'round'>;
+  load: Omit<LoadOptions, 'round'>;
+  /** The InfluxDB of the load, as it is reached from here. */
+  store: Store;
+  interrupt: Interrupt;
+  /** Tells the person what is waited for. */
+  say(line: string): void;
+}
+
+export interface Cluster {
+  facts: ClusterFacts;
+  /** As RunElsewhere's. */
+  runGroup(group: Group, place: number, attempt: Attempt): Promise<Map<string, VariantRound>>;
+  /** Removes all that was applied, and nothing else. Never throws: what stays there is told. */
+  close(): Promise<void>;
+}
+
+/** Until servers run, or generators are let go: images are pulled, and nodes may have to be made. */
+const startSeconds = 300;
+/** Beyond its own longest time, until a load is over: the operator looks every 15 s. */
+const endSeconds = 60;
+const pollMs = 1000;
+/** What is waited for longer is told. */
+const patienceMs = 20_000;
+/** kubectl may fail for so long while something is waited for. */
+const failingMs = 20_000;
+
+/** @throws UserError where there is no cluster or no operator, or a load is under way */
+export async function requireIdle(kubectl: Kubectl): Promise<void> {
+  const busy = (await kubectl.list('testruns.k6.io')).find(({ status }) => !['finished', 'error'].includes(status?.stage ?? ''));
+  if (busy !== undefined) throw new UserError(`the TestRun ${busy.metadata.name} is under way there, and loads disturb each other: wait until it is over, or delete it`);
+}
+
+/**
+ * Applies the servers and the script, and waits until the servers run.
+ * @throws UserError where the cluster, its operator or the servers are not as they have to be; Interrupted. Then nothing is left there
+ */
+export async function openCluster(options: ClusterOptions): Promise<Cluster> {
+  const { kubectl, scenario, variants, load, say } = options;
+  const mine = { 'bakeoff/run': runId(load.run) };
+  const close = async (): Promise<void> => {
+    await kubectl.remove(mine).catch((error: Error) => {
+      say(`what this run has applied is still in the cluster: ${error.message}; remove it with: kubectl delete ${kinds} -l ${selector(mine)}${load.namespace === undefined ? '' : ` -n ${load.namespace}`}`);
+    });
+  };
+  try {
+    await kubectl.apply([await scriptManifest(scenario, load)]);
+    const { origins, node } = await startServers(options, 1);
+    const system = node === undefined ? '' : await systemOf(kubectl, node);
+    return {
+      facts: { name: kubectl.context === '' ? 'here' : kubectl.context, serverNode: node ?? '', serverSystem: system, generators: load.generators, generatorCores: load.resources.cores },
+      async runGroup({ sides }, place, attempt) {
+        if (place === 1 && attempt.round > 1) await startServers(options, attempt.round);
+        const outcomes = new Map<string, VariantRound>();
+        for (const planned of sides) {
+          const { name } = planned.variant;
+          outcomes.set(name, await loaded(options, planned, origins[variants.indexOf(planned)] as string, attempt).catch((error: unknown) => {
+            throw error instanceof LoadFailure || error instanceof RoundFailure ? asRoundFailure(error, name) : error;
+          }));
+        }
+        return outcomes;
+      },
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+function asRoundFailure(error: Error, variant: string): RoundFailure {
+  const Kind = error instanceof Disturbance ? Disturbance : RoundFailure;
+  return new Kind(error.message.startsWith(`${variant}: `) ? error.message : `${variant}: ${error.message}`);
+}
+
+/** Where the node tells it, and this user may read it. */
+async function systemOf(kubectl: Kubectl, node: string): Promise<string> {
+  const facts = await kubectl.get('nodes', node).catch(() => undefined);
+  const { kernelVersion, osImage, architecture } = facts?.status?.nodeInfo ?? {};
+  return [kernelVersion, osImage, architecture].filter((text) => text !== undefined).join(', ');
+}
+
+/** Starts all servers anew, on one node. Returns their origins, in the variants' order, and the node. */
+async function startServers({ kubectl, scenario, variants, server, ...options }: ClusterOptions, round: number): Promise<{ origins: string[]; node: string | undefined }> {
+  const all = await Promise.all(variants.map(({ variant, load }) => serverManifests(scenario, variant, load, { ...server, round })));
+  await kubectl.apply(all.flatMap(({ manifests }) => manifests));
+  const node = await waitFor(options, 'the servers do not run', startSeconds, async () => {
+    const objects = await kubectl.list('deployments.apps,pods', { 'bakeoff/run': runId(server.run), 'bakeoff/part': 'server' });
+    const pods = objects.filter(({ kind }) => kind === 'Pod');
+    requireNoFatal(pods);
+    const open = objects.filter(({ kind, metadata, status }) => kind === 'Deployment' && !(
+      status?.observedGeneration === metadata.generation && status?.updatedReplicas === 1 && status.replicas === 1 && status.availableReplicas === 1
+    ));
+    if (open.length === 0 && pods.length >= variants.length) return { there: pods[0]?.spec?.nodeName };
+    return troubleLine(pods) ?? `${open.length === 0 ? 'their pods are' : open.map(({ metadata }) => metadata.name).join(', ')} not ready yet`;
+  });
+  return { origins: all.map(({ origin }) => origin), node };
+}
+
+/** One load, from its TestRun to its figures. Nothing of it is left when it returns or throws. */
+async function loaded(options: ClusterOptions, planned: PlannedVariant, origin: string, { round, onLoad }: Attempt): Promise<VariantRound> {
+  const { kubectl, scenario, load } = options;
+  const { variant } = planned;
+  const plan = dividedLoad(scenario, variant, planned.load, origin, { ...load, round });
+  const manifests = loadManifests(scenario, variant, plan, { ...load, round });
+  const { labels, name } = manifests[1].metadata;
+  try {
+    await kubectl.apply(manifests);
+    await waitFor(options, `the load of ${variant.name} is not over`, startSeconds + plan.maxDurationSeconds + endSeconds, async () => {
+      onLoad(null);
+      const objects = await kubectl.list('testruns.k6.io,pods', labels);
+      const pods = objects.filter(({ kind }) => kind === 'Pod');
+      const stage = objects.find(({ kind }) => kind === 'TestRun')?.status?.stage;
+      if (stage === 'finished') return { there: undefined };
+      requireNoFatal(pods);
+      // Of a generator that has ended before it was let go the operator waits without end.
+      const failed = pods.find(({ status }) => status?.phase === 'Failed');
+      if (failed !== undefined) throw new RoundFailure(`${podWords(failed)} ended early: ${await lastWords(kubectl, failed)}`);
+      if (stage === 'error') throw new UserError(`${variant.name}: the operator would not run the load (its stage is error): kubectl describe testrun ${name}, and the operator's log, may say why`);
+      return troubleLine(pods) ?? `its stage is ${stage ?? 'none: does k6-operator run?'}`;
+    });
+    return await outcomeOf(options, planned, plan, round, labels);
+  } finally {
+    await kubectl.remove(labels);
+  }
+}
+
+async function outcomeOf({ kubectl, scenario, load, server, store }: ClusterOptions, { variant, load: asked }: PlannedVariant, plan: LoadPlan, round: number, labels: Readonly<Record<string, string>>): Promise<VariantRound> {
+  const name = { run: load.run, variant: variant.name, round: String(round) };
+  const left = leftIn(await store.query(leftQuery(name)));
+  const pods = await kubectl.list('pods', labels);
+  const ends = await Promise.all(Array.from({ length: load.generators }, async (_, index): Promise<InstanceEnd> => {
+    const one = left.get(index + 1);
+    if (one !== undefined) return { phases: byOurClocks(one.phases, { wallMs: one.aheadMs, monotonicMs: 0 }) };
+    const pod = pods.find((other) => podWords(other) === instanceWords(index + 1));
+    return { failure: `left no result in InfluxDB: ${pod === undefined ? 'its pod is gone' : await lastWords(kubectl, pod)}` };
+  }));
+  const phases = mergeInstances(ends, plan).map(({ results }): Phase => {
+    const result = results[0] as LoadResult;
+    return {
+      // Several machines have no one such clock.
+      ...result, monotonicMs: [0, 0], ...expectedOf(scenario, variant), serverCpuSeconds: null, serverRssBytes: null, generatorCpuSeconds: result.cpuSeconds, noise: null, network: null,
+    };
+  });
+  const { name: program } = variant.server as ConfiguredServer;
+  await requireSameServer(kubectl, labelsOf(load.run, scenario, variant, 'server'));
+  for (const phase of phases) {
+    const standstill = standstillIn(phase, [], { fromMs: 0, toMs: 0, idleBefore: true }, program, undefined);
+    if (standstill !== undefined) throw new Disturbance(standstill);
+  }
+  const page = pageOf(scenario, variant);
+  // What a server makes of a request's own headers is not known here, nor are the sizes of several pages.
+  if (page.weights === undefined && asked.headers === undefined && asked.method === undefined) bodiesDiffer({ variant }, phases, { bytes: page.bodyBytes });
+  const instances = ends.map((end) => ('phases' in end ? total(end.phases, ({ results }) => results[0]?.requests ?? 0) : 0));
+  const requests = total(phases, (phase) => phase.requests);
+  const integrity = await checkRound(store, { run: load.run, variant: variant.name, round, recordFile: undefined, requests, instances });
+  return {
+    server: { name: program, version: imageVersions[program], workers: workersFor(variant.server, server.resources.cores, false), config: configOf(variant.server), redirections: [] },
+    phases, requests, alarm: undefined, otherBodies: false, restless: false, recordFile: undefined, instances, integrity,
+  };
+}
+
+/** @throws RoundFailure where it was started again since it ran */
+async function requireSameServer(kubectl: Kubectl, labels: Readonly<Record<string, string>>): Promise<void> {
+  for (const { status } of await kubectl.list('pods', labels)) {
+    const again = status?.containerStatuses?.find(({ restartCount }) => restartCount > 0);
+    if (again === undefined) continue;
+    const { reason, exitCode } = again.lastState?.terminated ?? {};
+    throw new RoundFailure(`its server ended under load and was started again: ${reason ?? 'for a reason that is not told'}${exitCode === undefined ? '' : ` (exit code ${exitCode})`}`);
+  }
+}
+
+function requireNoFatal(pods: readonly ClusterObject[]): void {
+  for (const pod of pods) {
+    const trouble = podTrouble(pod);
+    if (trouble?.fatal === true) throw new UserError(`${podWords(pod)}: ${trouble.text}`);
+  }
+}
+
+function troubleLine(pods: readonly ClusterObject[]): string | undefined {
+  return pods.map((pod) => [pod, podTrouble(pod)] as const).flatMap(([pod, trouble]) => (trouble === undefined ? [] : [`${podWords(pod)}: ${trouble.text}`]))[0];
+}
+
+/**
+ * Looks until there is what is waited for.
+ * @param otherwise what is to be said when it is not in time
+ * @param look returns it, or what is missing
+ * @throws UserError in the end, Interrupted after a signal
+ */
+async function waitFor<T>({ interrupt: { signal }, say }: Pick<ClusterOptions, 'interrupt' | 'say'>, otherwise: string, seconds: number, look: () => Promise<{ there: T } | string>): Promise<T> {
+  const beganAtMs = performance.now();
+  let [toldOf, failingSinceMs] = ['', Infinity];
+  for (;;) {
+    signal.throwIfAborted();
+    const found = await look().catch((error: unknown) => {
+      failingSinceMs = Math.min(failingSinceMs, performance.now());
+      // An answer that is missing now may come in a moment.
+      if (!(error instanceof KubectlError) || performance.now() - failingSinceMs > failingMs) throw error;
+      return undefined;
+    });
+    if (found !== undefined) failingSinceMs = Infinity;
+    if (typeof found === 'object') return found.there;
+    const missing = found ?? 'kubectl has no answer';
+    const waitedMs = performance.now() - beganAtMs;
+    if (waitedMs > 1000 * seconds) throw new UserError(`${otherwise} after ${duration(seconds)}: ${missing}`);
+    if (waitedMs > patienceMs && missing !== toldOf) {
+      say(`waiting: ${missing}`);
+      toldOf = missing;
+    }
+    await delay(pollMs, undefined, { signal });
+  }
+}

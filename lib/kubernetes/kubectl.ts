@@ -1,0 +1,125 @@
+// The cluster, by the kubectl of whoever runs this, with its own configuration and rights.
+import { UserError } from '../errors.ts';
+import { startChild } from '../process.ts';
+import { find, thisMachine } from '../setup/machine.ts';
+import { typed } from '../setup/paths.ts';
+import type { Manifest } from './manifest.ts';
+
+/** What of an object in a cluster is read here; of each kind some. */
+export interface ClusterObject {
+  kind: string;
+  metadata: { name: string; generation?: number; labels?: Record<string, string> };
+  spec?: { nodeName?: string; hostname?: string };
+  data?: Record<string, string>;
+  status?: {
+    stage?: string;
+    phase?: string;
+    conditions?: { type: string; status: string; reason?: string; message?: string }[];
+    initContainerStatuses?: ContainerStatus[];
+    containerStatuses?: ContainerStatus[];
+    observedGeneration?: number;
+    replicas?: number;
+    updatedReplicas?: number;
+    availableReplicas?: number;
+    nodeInfo?: { kernelVersion: string; osImage: string; architecture: string };
+  };
+}
+
+export interface ContainerStatus {
+  restartCount: number;
+  image: string;
+  state?: ContainerState;
+  lastState?: ContainerState;
+}
+
+interface ContainerState {
+  waiting?: { reason?: string; message?: string };
+  terminated?: { exitCode: number; reason?: string };
+}
+
+export interface Kubectl {
+  /** The context, as its configuration names it; '' where it has none, as in a pod. */
+  context: string;
+  /** Objects of these kinds, such as `testruns.k6.io,pods`, with these labels. */
+  list(kinds: string, labels?: Readonly<Record<string, string>>): Promise<ClusterObject[]>;
+  get(kind: string, name: string): Promise<ClusterObject>;
+  apply(manifests: readonly Manifest[]): Promise<void>;
+  /** Returns when they are gone, and all that belongs to them. */
+  remove(labels: Readonly<Record<string, string>>): Promise<void>;
+  /** The end of what a pod has said; '' where that is not to be had. */
+  log(pod: string): Promise<string>;
+}
+
+/** What it says when it fails, in one line; the same may succeed a moment later. */
+export class KubectlError extends UserError {}
+
+/** All that bakeoff applies. */
+export const kinds = 'testruns.k6.io,deployments.apps,services,configmaps';
+
+/** Of one request. */
+const requestSeconds = 30;
+/** Until what is removed is gone: a pod gets 30 s to end. */
+const removeSeconds = 90;
+
+/** @throws UserError where there is no kubectl */
+export async function findKubectl(namespace: string | undefined): Promise<Kubectl> {
+  const program = await find('kubectl', thisMachine());
+  if (program === undefined) {
+    throw new UserError(`there is no kubectl here: install it (https://kubernetes.io/docs/tasks/tools/), or leave --apply out and apply what ${typed('k8s')} prints from where there is one`);
+  }
+  const inNamespace = namespace === undefined ? [] : [`--namespace=${namespace}`];
+  const limited = [...inNamespace, `--request-timeout=${requestSeconds}s`];
+  const kubectl = (args: readonly string[], input?: string): Promise<string> => outputOf(program, args, input);
+  const parsed = async (args: readonly string[]): Promise<ClusterObject & { items?: ClusterObject[] }> => JSON.parse(await kubectl(['get', ...args, '--output=json', ...limited])) as ClusterObject;
+  return {
+    context: (await kubectl(['config', 'current-context']).catch(() => '')).trim(),
+    list: async (what, labels) => (await parsed([what, ...(labels === undefined ? [] : [`--selector=${selector(labels)}`])])).items ?? [],
+    get: (kind, name) => parsed([kind, name]),
+    apply: async (manifests) => {
+      // By the server: by itself kubectl would note all of it in an annotation, which has no place for large pages.
+      await kubectl(['apply', '--server-side', '--field-manager=bakeoff', '--filename=-', ...limited], manifests.map((manifest) => JSON.stringify(manifest)).join('\n'));
+    },
+    remove: async (labels) => {
+      await kubectl(['delete', kinds, `--selector=${selector(labels)}`, '--ignore-not-found', '--cascade=foreground', `--timeout=${removeSeconds}s`, ...inNamespace]);
+    },
+    log: (pod) => kubectl(['logs', pod, '--tail=100', ...limited]).catch(() => ''),
+  };
+}
+
+/** How kubectl takes labels. */
+export function selector(labels: Readonly<Record<string, string>>): string {
+  return Object.entries(labels).map(([label, value]) => `${label}=${value}`).join(',');
+}
+
+/** By what kubectl says; the first that fits. */
+const reasons: readonly [RegExp, string][] = [
+  [/current-context is not set|The connection to the server .* was refused|Unable to connect to the server|no configuration has been provided|context .* does not exist/, 'kubectl reaches no cluster: set KUBECONFIG, or kubectl config use-context NAME'],
+  [/doesn't have a resource type "testruns|no matches for kind "TestRun"/, 'the cluster has no k6-operator (it knows no TestRun): install it (https://grafana.com/docs/k6/latest/set-up/set-up-distributed-k6/install-k6-operator/)'],
+];
+
+/** What it prints. Signals do not come to it: what is under way ends. Throws KubectlError. */
+async function outputOf(program: string, args: readonly string[], input = ''): Promise<string> {
+  const child = await startChild({ command: program, args, stdio: ['pipe', 'pipe', 'pipe'] });
+  const { stdin, stdout, stderr } = child.process;
+  const [out, said] = [textOf(stdout), textOf(stderr)];
+  // Who has ended no longer reads.
+  stdin?.on('error', () => undefined);
+  stdin?.end(input);
+  const late = setTimeout(() => void child.stop(1000), (requestSeconds + removeSeconds) * 1000);
+  const { code } = await child.exited;
+  clearTimeout(late);
+  const text = await out;
+  if (code === 0) return text;
+  const lines = (await said).trim().split('\n');
+  const reason = reasons.find(([pattern]) => lines.some((line) => pattern.test(line)))?.[1];
+  // What begins with a letter and a date is of its own log.
+  const line = lines.findLast((one) => !/^[EWI]\d{4} /.test(one) && one !== '') ?? `ended with ${code ?? 'a signal'}, and said nothing`;
+  throw new KubectlError(`${reason === undefined ? '' : `${reason}: `}kubectl ${args[0] ?? ''}: ${line.replace(/^error: /, '')}`);
+}
+
+async function textOf(stream: NodeJS.ReadableStream | null): Promise<string> {
+  let text = '';
+  stream?.setEncoding('utf8');
+  for await (const part of stream ?? []) text += part as string;
+  return text;
+}

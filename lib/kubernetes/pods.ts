@@ -1,0 +1,41 @@
+// What goes wrong with pods, in the words of whoever runs a comparison.
+import { causeLine } from '../log-file.ts';
+import type { ClusterObject, Kubectl } from './kubectl.ts';
+
+/** What does not pass by itself. */
+const fatal = new Set(['ImagePullBackOff', 'InvalidImageName', 'ErrImageNeverPull', 'CreateContainerConfigError', 'CreateContainerError', 'RunContainerError', 'CrashLoopBackOff']);
+
+/** Which of several generators, from 1. */
+export function instanceWords(instance: number): string {
+  return `generator ${instance}`;
+}
+
+/** Whose it is: the operator names its jobs `<TestRun>-2`, `<TestRun>-initializer`, `<TestRun>-starter`. */
+export function podWords({ metadata: { name, labels = {} } }: ClusterObject): string {
+  if (labels['bakeoff/part'] === 'server') return `the server of ${labels['bakeoff/variant'] ?? name}`;
+  const part = /-(\d+|initializer|starter)$/.exec(labels['job-name'] ?? '')?.[1];
+  return part === undefined ? `the pod ${name}` : /^\d/.test(part) ? instanceWords(Number(part)) : `the operator's ${part}`;
+}
+
+/** Why a pod does not run yet, and whether it never will; undefined where nothing is known to be wrong. */
+export function podTrouble({ status = {} }: ClusterObject): { text: string; fatal: boolean } | undefined {
+  for (const { image, state, lastState } of [...status.initContainerStatuses ?? [], ...status.containerStatuses ?? []]) {
+    const { reason, message = '' } = state?.waiting ?? {};
+    if (reason === undefined || !fatal.has(reason)) continue;
+    const exit = lastState?.terminated;
+    const what = /Image/.test(reason) ? `its image ${image} cannot be had (name it with --image)` : exit === undefined ? 'it does not start' : `it ended with code ${exit.exitCode}`;
+    return { text: `${what}: ${reason}${message === '' ? '' : `: ${message.trim().split('\n')[0]}`}`, fatal: true };
+  }
+  const unplaced = status.conditions?.find(({ type, status: is }) => type === 'PodScheduled' && is === 'False');
+  return unplaced === undefined ? undefined : { text: `no node takes it: ${unplaced.message ?? unplaced.reason ?? ''}`, fatal: false };
+}
+
+/** How a pod ended, and what k6 in it said of that. */
+export async function lastWords(kubectl: Kubectl, pod: ClusterObject): Promise<string> {
+  const ended = pod.status?.containerStatuses?.find(({ state }) => state?.terminated !== undefined)?.state?.terminated;
+  const lines = (await kubectl.log(pod.metadata.name)).split('\n').filter((line) => line.trim() !== '');
+  const errors = lines.flatMap((line) => /level=(?:error|fatal) msg=("(?:[^"\\]|\\.)*"|\S+)/.exec(line)?.[1] ?? []);
+  const how = ended === undefined ? 'it did not tell how it ended' : ended.exitCode === 0 ? 'it ended with code 0' : `it ended with code ${ended.exitCode}${ended.reason === undefined || ended.reason === 'Error' ? '' : ` (${ended.reason})`}`;
+  const said = errors[0] === undefined ? causeLine(lines) : errors[0].startsWith('"') ? JSON.parse(errors[0]) as string : errors[0];
+  return said === undefined ? `${how}, and said nothing` : `${how}: ${said.split('\n')[0]?.slice(0, 300) ?? ''}`;
+}

@@ -1,0 +1,74 @@
+// The real kubectl, where there is one, with as much of an API server as it asks for: what is printed and what is applied is as it takes it.
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { findKubectl } from '../../lib/kubernetes/kubectl.ts';
+import { configMap } from '../../lib/kubernetes/manifest.ts';
+import { find, thisMachine } from '../../lib/setup/machine.ts';
+import { openApiServer, type ApiServer } from '../fixtures/api-server.ts';
+import { printed } from '../fixtures/manifests.ts';
+
+const kubectl = await find('kubectl', thisMachine());
+if (kubectl === undefined) console.warn('SKIPPED, tests with kubectl: there is none');
+
+let folder: string;
+beforeAll(() => { folder = mkdtempSync(path.join(tmpdir(), 'kubectl-test-')); });
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** Has kubectl ask this one. */
+function use(url: string): void {
+  const config = { apiVersion: 'v1', kind: 'Config', 'current-context': 'here', 'clusters': [{ name: 'here', cluster: { server: url } }], 'users': [{ name: 'me', user: {} }], 'contexts': [{ name: 'here', context: { cluster: 'here', user: 'me' } }] };
+  writeFileSync(path.join(folder, 'config'), JSON.stringify(config));
+  vi.stubEnv('KUBECONFIG', path.join(folder, 'config'));
+  // Its cache.
+  vi.stubEnv('HOME', folder);
+  onTestFinished(() => void vi.unstubAllEnvs());
+}
+
+async function open(): Promise<ApiServer> {
+  const server = await openApiServer();
+  use(server.url);
+  return server;
+}
+
+describe.skipIf(kubectl === undefined)('kubectl', () => {
+  test('takes what is printed', async () => {
+    await open();
+    const { all, text } = await printed('nginx-open-file-cache', '--influx', 'http://influxdb:8086');
+    const file = path.join(folder, 'bakeoff.yaml');
+    writeFileSync(file, text);
+    const { stdout } = await promisify(execFile)(kubectl as string, ['apply', '--dry-run=client', '--validate=false', '-f', file]);
+    expect(stdout.trim().split('\n')).toEqual(all.map(({ kind, metadata: { name } }) => (
+      `${{ Deployment: 'deployment.apps', TestRun: 'testrun.k6.io' }[kind] ?? kind.toLowerCase()}/${name} created (dry run)`
+    )));
+  });
+
+  test('applies, lists and removes as it is asked to', async () => {
+    const { objects, changes } = await open();
+    const { context, apply, list, get, remove, log } = await findKubectl(undefined);
+    expect(context).toBe('here');
+    expect(await list('testruns.k6.io')).toEqual([]);
+    const of = (run: string): Parameters<typeof configMap>[0] => ({ name: `of-${run}`, labels: { 'bakeoff/run': run, 'bakeoff/round': '1' } });
+    // Larger than an annotation may be.
+    const large = configMap(of('mine'), { page: 'x'.repeat(900_000) });
+    await apply([large, configMap(of('other'), {})]);
+    expect(changes).toEqual(['mine', 'other'].map((run) => expect.stringMatching(new RegExp(`^PATCH /api/v1/namespaces/default/configmaps/of-${run}\\?.*fieldManager=bakeoff`)) as string));
+    expect((await list('configmaps,pods', { 'bakeoff/run': 'mine', 'bakeoff/round': '1' })).map(({ kind, metadata }) => [kind, metadata.name])).toEqual([['ConfigMap', 'of-mine']]);
+    expect((await get('configmaps', 'of-mine')).data).toEqual(large.data);
+    await expect(get('secrets', 'none')).rejects.toThrow('kubectl get: Error from server (NotFound)');
+    expect(await log('none')).toBe('');
+    await remove({ 'bakeoff/run': 'mine' });
+    expect(changes.slice(2)).toEqual([expect.stringMatching(/^DELETE .*\/configmaps\/of-mine\?.*"propagationPolicy":"Foreground"/)]);
+    expect([...objects.keys()]).toEqual(['/api/v1/namespaces/default/configmaps/of-other']);
+  });
+
+  test('says in one line that there is no cluster, or no operator', async () => {
+    use('http://127.0.0.1:9');
+    await expect((await findKubectl(undefined)).list('testruns.k6.io')).rejects.toThrow(/^kubectl reaches no cluster: .*: kubectl get: The connection to the server 127\.0\.0\.1:9 was refused/);
+    await open();
+    await expect((await findKubectl('lab')).list('pods,wonders.example.org')).rejects.toThrow('kubectl get: the server doesn\'t have a resource type "wonders"');
+  });
+});

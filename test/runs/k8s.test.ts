@@ -1,0 +1,133 @@
+// Whole runs in a cluster: real servers, k6, influxd and kubectl's words; kubectl and the cluster behind it stand in (fixtures/cluster.ts).
+import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { copyFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import type { Generator } from '../fixtures/pods.ts';
+import { openTestCluster, type Faults, type TestCluster } from '../fixtures/cluster.ts';
+import type { Store } from '../../lib/store/index.ts';
+import { checkResult } from '../../lib/result/schema.ts';
+import { resultJson } from '../../lib/result/json.ts';
+import { makeHome, newOut, readResult, startCommand, storeOf, type Home, type ScenarioRun } from '../scenario-run.ts';
+
+let home: Home;
+let k6: string;
+beforeAll(async () => {
+  home = await makeHome(['k6', 'nginx', 'influxd']);
+  // Whom the image's user stands for may read it there.
+  k6 = join(home.folder, 'k6');
+  await copyFile(home.env['K6_BIN'] as string, k6);
+}, 300_000);
+afterAll(() => home.remove());
+
+interface There { cluster: TestCluster; store: Store; out: string; start(...more: string[]): ScenarioRun }
+
+/** A cluster with somebody's own objects in it, and the database of the runs. */
+async function there(faults: Faults = {}): Promise<There> {
+  const store = await storeOf(home);
+  const { url, credentials } = store.influx;
+  const folder = mkdtempSync(join(home.folder, 'nodes-'));
+  chmodSync(folder, 0o755);
+  const cluster = await openTestCluster(folder, k6, faults);
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const base64 = (text = ''): string => Buffer.from(text).toString('base64');
+  cluster.put({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'influxdb', labels: {} }, data: { username: base64(credentials?.user), password: base64(credentials?.password) } });
+  cluster.put({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'somebodys', labels: { 'bakeoff/run': 'of-another' } }, data: {} });
+  const out = newOut();
+  const start = (...more: string[]): ScenarioRun => startCommand([
+    'k8s', 'nginx-open-file-cache', '--apply', '--influx', url, '--influx-secret', 'influxdb', '--duration', '1s', '--variants', 'workers,open-file-cache', '--out', out, ...more,
+  ], { ...home.env, ...cluster.env });
+  return { cluster, store, out, start };
+}
+
+/** What was there before, and nothing else. */
+const untouched = ['Node/node-1', 'Secret/influxdb', 'ConfigMap/somebodys'];
+const left = ({ cluster }: There): string[] => cluster.objects().map(({ kind, metadata }) => `${kind}/${metadata.name}`);
+
+test('a run is applied, measured in rounds, told as any other, and removed', async () => {
+  const all = await there();
+  const run = all.start('--rounds', '2');
+  expect(await run.ended, run.stderr()).toBe(0);
+  const result = readResult(all.out);
+  expect(checkResult(resultJson(result), 'result.json')).toEqual(result);
+  expect(result).toMatchObject({
+    state: 'complete', looks: [2], comparisons: [{ variant: 'open-file-cache', baseline: 'workers', verdict: 'none' }],
+    environment: { cluster: { name: 'test-cluster', serverNode: 'node-1', serverSystem: '6.1.0-test, Test OS 1, amd64', generators: 2, generatorCores: 1 } },
+  });
+  const [first, second] = result.variants.filter(({ rounds }) => rounds.length > 0);
+  for (const variant of [first, second]) {
+    expect(variant).toMatchObject({ server: { name: 'nginx', version: '1.22.1', workers: 2 }, rounds: [{ round: 1 }, { round: 2 }], serverCpuMicrosPerRequest: null, successRatio: 1 });
+    expect(variant?.rounds.flatMap(({ phases }) => phases.map(({ requests }) => requests > 100))).toEqual([true, true]);
+  }
+  // Everything that was made was stored, and the table's figures are the samples'.
+  const requests = result.variants.flatMap(({ rounds }) => rounds).reduce((sum, { phases }) => sum + (phases[0]?.requests ?? 0), 0);
+  expect(result.integrity).toEqual({ requests, stored: requests, backfilled: 0, lost: 0 });
+  const stored = await all.store.query(`SELECT sum("value") FROM loadgen_requests WHERE run = '${result.run}' GROUP BY variant, round, instance_id`);
+  expect(stored.length).toBe(8);
+  // AB, then BA.
+  const orders = all.cluster.calls.filter(([verb]) => verb === 'delete').map((args) => /variant=([\w-]+)/.exec(args.join(' '))?.[1]);
+  expect(orders).toEqual(['workers', 'open-file-cache', 'open-file-cache', 'workers', undefined]);
+  expect(run.stdout()).toMatch(/nginx 1\.22\.1 on 2 cores of node-1 \(6\.1\.0-test, Test OS 1, amd64\) in the cluster test-cluster, k6 on 2 other nodes with 1 core each/);
+  expect(run.stdout()).toMatch(/workers .*\d/);
+  expect(run.stdout()).toContain(`Stored ${requests.toLocaleString('en-US')} of ${requests.toLocaleString('en-US')} requests in InfluxDB, 0 lost`);
+  expect(left(all)).toEqual(untouched);
+});
+
+test('a generator that died makes its round be repeated, and samples that are missing are lost and named', async () => {
+  const all = await there({
+    loses: (instance, load) => instance === 2 && load === 2,
+    released(generators, load) {
+      if (load !== 1) return;
+      const [, second] = generators as [Generator, Generator];
+      void vi.waitFor(() => expect(second.said()).toContain('bakeoff-phase-begins'), { timeout: 30_000, interval: 20 }).then(() => second.end());
+    },
+  });
+  const run = all.start('--rounds', '1');
+  expect(await run.ended, run.stderr()).toBe(0);
+  expect(run.stderr()).toContain('round 1 is dropped and repeated: workers: generator 2 ended early: it ended with code 137 (OOMKilled)');
+  const { variants, integrity, warnings } = readResult(all.out);
+  expect(variants.map(({ rounds }) => rounds.map(({ round }) => round))).toEqual(expect.arrayContaining([[2]]));
+  const lost = integrity?.lost as number;
+  expect(lost).toBeGreaterThan(100);
+  expect(integrity?.stored).toBe(integrity?.requests as number - lost);
+  expect(warnings.join('\n')).toMatch(new RegExp(`InfluxDB lacks ${lost.toLocaleString('en-US')} of [\\d,]+ requests of workers, round 2 \\(${lost.toLocaleString('en-US')} of generator 2\\)`));
+  expect(left(all)).toEqual(untouched);
+});
+
+test('Ctrl-C removes what was applied, and keeps the rounds that are whole', async () => {
+  let loads = 0;
+  const all = await there({ released: (_, load) => { loads = load; } });
+  const run = all.start('--rounds', '4');
+  await vi.waitFor(() => expect(loads).toBe(3), { timeout: 120_000 });
+  run.kill('SIGINT');
+  expect(await run.ended).toBe(130);
+  expect(readResult(all.out)).toMatchObject({ state: 'partial' });
+  expect(run.stdout()).toContain('Ended early: 1 of 4 rounds are whole');
+  expect(left(all)).toEqual(untouched);
+});
+
+test.each<[string, Faults, string]>([
+  ['no operator', { operator: 'absent' }, 'the cluster has no k6-operator (it knows no TestRun): install it (https://grafana.com/docs/k6/latest/set-up/set-up-distributed-k6/install-k6-operator/): kubectl get: the server doesn\'t have a resource type "testruns"'],
+  ['an image that is not there', { image: 'cannot be pulled' }, 'the server of workers: its image bakeoff:test cannot be had (name it with --image): ImagePullBackOff: Back-off pulling image "bakeoff:test"'],
+  ['an operator that refuses the load', { operator: 'error' }, 'the operator would not run the load (its stage is error): kubectl describe testrun'],
+])('%s is said in one line, and nothing is left', async (_, faults, line) => {
+  const all = await there(faults);
+  const run = all.start();
+  expect(await run.ended, run.stdout()).toBe(1);
+  expect(run.stderr()).toContain(line);
+  expect(left(all)).toEqual(untouched);
+});
+
+test('no kubectl, no cluster, no database, and a load that is under way are said before anything is applied', async () => {
+  const all = await there();
+  const saysWith = async (env: Record<string, string>, ...more: string[]): Promise<string> => {
+    const run = startCommand(['k8s', 'nginx-open-file-cache', '--apply', '--influx', 'http://127.0.0.1:9', '--out', all.out, ...more], { ...home.env, ...env });
+    expect(await run.ended, run.stdout()).toBe(1);
+    return run.stderr().trim();
+  };
+  expect(await saysWith(all.cluster.env)).toMatch(/^InfluxDB at http:\/\/127\.0\.0\.1:9 does not answer \(.*\); --influx-here says where this machine reaches the InfluxDB of --influx http:\/\/127\.0\.0\.1:9$/);
+  all.cluster.put({ apiVersion: 'k6.io/v1alpha1', kind: 'TestRun', metadata: { name: 'other', labels: {} }, status: { stage: 'started' } });
+  expect(await saysWith(all.cluster.env)).toBe('the TestRun other is under way there, and loads disturb each other: wait until it is over, or delete it');
+  expect(all.cluster.calls.every(([verb]) => verb === 'config' || verb === 'get')).toBe(true);
+  expect(readdirSync(all.out)).toEqual([]);
+});
