@@ -5,7 +5,7 @@ import { networkResult } from '../analysis/network.ts';
 import { publishedPhases, roundRps, serverCpuSecondsPerResponse, wholeRounds } from '../analysis/phases.ts';
 import { comparable } from '../analysis/verdict.ts';
 import { UserError } from '../errors.ts';
-import { verdictLines } from '../report/sentences.ts';
+import { verdictSentences } from '../report/sentences.ts';
 import { checkAgain, roundPoint, runPoint, sentencePoints, tablePoints } from '../store/index.ts';
 import { programOf } from '../scenario/catalogue.ts';
 import type { KeptRound } from './build-result.ts';
@@ -43,7 +43,7 @@ export async function storeResult(context: RunContext, result: Result, newest: K
     ...(ended ? { state: result.state, endedAt } : { state: 'running' }),
   });
   try {
-    await store.write([...(newest === undefined ? [] : [...roundPoints(plan, newest, result), ...tablePoints(result)]), ...(ended ? sentencePoints(result, verdictLines(result)) : []), state]);
+    await store.write([...(newest === undefined ? [] : [...roundPoints(plan, newest, result), ...tablePoints(result)]), ...(ended ? sentencePoints(result, verdictSentences(result)) : []), state]);
     return null;
   } catch (error) {
     if (error instanceof UserError) return error.message;
