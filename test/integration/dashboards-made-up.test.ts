@@ -74,7 +74,7 @@ describe('a run of every scenario', () => {
     const quick = await storeResult(database.store, { ...resultOf('nginx-tcp-nopush'), scenario: 'quick', run: 'quick', warnings: ['quick run with short rounds: a first look, not a measurement'] });
     expect((await database.rows('comparison', 31, quick)).at(-1)).toEqual({ text: quick.warnings[0], kind: 'warning' });
     const kinds = async (scenario: string): Promise<Set<Cell | undefined>> => new Set((await database.rows('comparison', 31, resultOf(scenario))).map(({ kind }) => kind));
-    expect(await kinds('nginx-tuning-under-delay')).toEqual(new Set(['faster, delay not held', 'faster']));
+    expect(await kinds('nginx-tuning-under-delay')).toEqual(new Set(['faster, delay not held', 'faster', 'warning']));
     // A config against itself has no verdict that anybody would go by.
     expect(await kinds('aa')).toEqual(new Set(['found']));
   });
