@@ -5,6 +5,9 @@ import { timeSeriesPanel } from './charts.ts';
 import { pickedRun, select } from './influxql.ts';
 import { colours, matched, nullAs, statPanel, tablePanel, variantColumn, zeroAs, type Column } from './tables.ts';
 
+/** The same everywhere. */
+export const verdictColours = { faster: 'green', slower: 'red', same: 'blue', inconclusive: 'orange', none: 'text' };
+
 /** The answer in words, which is to be seen first. */
 export const sentencesPanel = tablePanel({
   id: 31,
@@ -15,10 +18,18 @@ export const sentencesPanel = tablePanel({
   where: pickedRun,
   noRows: 'The run goes on, or compares nothing: sentences come with its end.',
   columns: [
+    // What it says of a delay, or of rounds to come, stands in the sentence.
+    { name: 'kind', title: 'verdict', width: 105, coloured: true, mappings: [colours({ ...verdictColours, warning: 'orange' }), matched('found', { color: 'text', text: '–' }), matched('(\\w+), .*', { color: 'orange', text: '$1' })] },
     { name: 'text', title: 'in words', minWidth: 400, wrapped: true },
-    { name: 'kind', title: 'kind', width: 100, coloured: true, mappings: [colours({ found: 'text', warning: 'orange' })] },
   ],
 });
+
+/** The mark comes first: it fits, and what follows it is to be read after it. */
+const verdictMappings = [
+  colours(verdictColours),
+  matched('(\\w+)((?:, delay not held)?), (not final)', { color: 'text', text: '$3: $1$2' }),
+  matched('(.*), (delay not held)', { color: 'orange', text: '$2: $1' }),
+];
 
 /** The verdict, with the mark of one whose delay was not held. */
 export const verdictColumn: Column<typeof benchComparison> = {
@@ -27,13 +38,7 @@ export const verdictColumn: Column<typeof benchComparison> = {
   // "delay not held: inconclusive" fits.
   width: 185,
   coloured: true,
-  mappings: [
-    colours({ faster: 'green', slower: 'red', same: 'blue', inconclusive: 'orange', none: 'text' }),
-    // The mark first: it fits, and what follows it is to be read after it.
-    matched('(\\w+)((?:, delay not held)?), (not final)', { color: 'text', text: '$3: $1$2' }),
-    matched('(.*), (delay not held)', { color: 'orange', text: '$2: $1' }),
-    nullAs('–', 'text'),
-  ],
+  mappings: [...verdictMappings, nullAs('–', 'text')],
 };
 
 /** Of a control, which compares a config with itself. */

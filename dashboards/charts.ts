@@ -16,7 +16,7 @@ import { select, type FieldName, type Measurement, type TagName, type Where } fr
 
 /** Bars side by side, a group per value of the tag `category`, in the order of time; all in one unit. */
 export function barsPanel<M extends Measurement>(
-  { from, where, category, bars, noBars, axis, unit, decimals, lineAt, ...frame }: Frame & {
+  { from, where, category, bars, noBars, axis, unit, decimals, ...frame }: Frame & {
     from: M;
     where: Where<M>;
     category: TagName<M>;
@@ -26,8 +26,6 @@ export function barsPanel<M extends Measurement>(
     axis: string;
     unit: string;
     decimals: number;
-    /** A dashed line across the bars. */
-    lineAt?: number;
   },
 ): barchart.PanelBuilder {
   const query = select({ columns: [category, ...bars.map((bar) => bar.name)], from, where });
@@ -48,7 +46,6 @@ export function barsPanel<M extends Measurement>(
     .decimals(decimals)
     .axisLabel(axis)
     .axisSoftMin(0);
-  if (lineAt !== undefined) drawLine(builder, lineAt);
   for (const bar of bars) {
     builder.overrideByName(bar.name, [{ id: 'displayName', value: bar.title }, fixedColour(bar.color)]);
   }
@@ -186,11 +183,15 @@ export function marksPanel<M extends Measurement>(
       { id: 'displayName', value: `\${__field.labels.${each}}, ${title}` }, ...(squares === true ? [{ id: 'custom.pointShape', value: xychart.PointShape.Square }] : []),
     ]);
   }
-  // Without one Grafana takes the options for those of before 11.1, and spoils them.
+  return forGrafana12(builder);
+}
+
+/** An XY chart whose version Grafana knows: without one it takes the options for those of before 11.1, and spoils them. */
+export function forGrafana12(builder: xychart.PanelBuilder): Builder<Panel> {
   return { build: () => ({ ...builder.build(), pluginVersion: '12.0.0' }) };
 }
 
-function fixedColour(color: string): DynamicConfigValue {
+export function fixedColour(color: string): DynamicConfigValue {
   return { id: 'color', value: new FieldColorBuilder().mode(FieldColorModeId.Fixed).fixedColor(color).build() };
 }
 

@@ -3,8 +3,9 @@ import type { Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
 import { benchComparison } from '../lib/store/schema.ts';
 import { board, closedRow, runsPanel, variable } from './board.ts';
 import { effectPanel, noiseFloorPanel, roundsPanel, sentencesPanel, surenessPanel, verdictColumn } from './certainty.ts';
-import { barsPanel, timeSeriesPanel } from './charts.ts';
+import { timeSeriesPanel } from './charts.ts';
 import { perSecondUnderLoad, pickedRun, tagValues, tagValuesByTime } from './influxql.ts';
+import { intervalPanel } from './intervals.ts';
 import { h2loadPanels, phasesPanel, threadsPanel, tlsPanel, trafficPanel } from './load-phases.ts';
 import { errorsPanel, linkPanel, linkRoundsPanel } from './network.ts';
 import { curveMarks, curvePanel, foundPanel } from './rates.ts';
@@ -24,10 +25,11 @@ const articleTable = tablePanel({
   from: benchComparison,
   where: pickedRun,
   columns: [
-    variantColumn,
-    { name: 'published_ratio', title: 'published', width: 85 },
-    { name: 'effect', title: 'ratio, 95 %', width: 160 },
-    verdictColumn,
+    // Up to the verdict it fits 600 pixels.
+    { ...variantColumn, minWidth: 140 },
+    { name: 'published_ratio', title: 'published', width: 80 },
+    { name: 'effect', title: 'ratio, 95 %', width: 150 },
+    { ...verdictColumn, width: 180 },
     { name: 'why', title: 'why', minWidth: 215 },
     { name: 'measured_rps', title: 'req/s', width: 85, mappings: [nullAs('published only')] },
     { name: 'published_rps', title: 'published req/s', width: 124 },
@@ -35,42 +37,6 @@ const articleTable = tablePanel({
     { name: 'errors_per_million', title: 'errors/M', width: 78 },
     { name: 'success_ratio', title: 'success', width: 73, percent: true, decimals: 2 },
   ],
-});
-
-const requestBars = barsPanel({
-  id: 17,
-  title: 'Requests/s, row by row',
-  description: 'Responses of any status per second, as measured here, in the order of the table: where each row builds on the one before it, a bar is a step. The article\'s '
-    + 'requests/s are those of another machine and stand in the table only.',
-  grid: { x: 0, y: 15, w: 12, h: 9 },
-  from: benchComparison,
-  where: pickedRun,
-  category: 'variant',
-  noBars: 'Nothing was measured: all rows are published only.',
-  bars: [{ name: 'measured_rps', title: 'measured', color: 'orange' }],
-  axis: 'requests/s',
-  unit: 'locale',
-  decimals: 0,
-});
-
-const ratioBars = barsPanel({
-  id: 2,
-  title: 'Ratio to the baseline: published beside measured',
-  description: 'How many times the baseline\'s requests/s (at a constant rate: its p99) each variant reached, in the article and here: the effect of a step where its baseline is '
-    + 'the row before it. The dashed line is the baseline.',
-  grid: { x: 12, y: 15, w: 12, h: 9 },
-  from: benchComparison,
-  where: { ...pickedRun, has: 'baseline' },
-  category: 'variant',
-  noBars: 'Nothing to compare: one variant only.',
-  bars: [
-    { name: 'published_ratio', title: 'published', color: 'blue' },
-    { name: 'ratio', title: 'measured', color: 'orange' },
-  ],
-  axis: 'ratio to the baseline',
-  unit: 'prefix:×',
-  decimals: 2,
-  lineAt: 1,
 });
 
 const requestsOverTime = timeSeriesPanel({
@@ -127,8 +93,7 @@ export function comparisonDashboard(): Dashboard {
   return board('comparison', { description: 'An article\'s table, published beside measured, for one run of one scenario.', variables, from: 'now-15m' })
     .withPanel(sentencesPanel)
     .withPanel(articleTable)
-    .withPanel(requestBars)
-    .withPanel(ratioBars)
+    .withPanel(intervalPanel)
     .withPanel(effectPanel)
     .withPanel(surenessPanel)
     .withPanel(requestsOverTime)

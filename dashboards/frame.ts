@@ -44,8 +44,8 @@ export function legend(): VizLegendOptionsBuilder {
 }
 
 /** The query of a table: columns and rows as they are answered. */
-export function tableQuery(query: string): Builder<Dataquery> {
-  return new InfluxQLQuery('A', query, 'table');
+export function tableQuery(query: string, letter = 'A'): Builder<Dataquery> {
+  return new InfluxQLQuery(letter, query, 'table');
 }
 
 /** A line per series of the answer, called as `alias` says: `$tag_NAME` is a tag's value, `$col` the column. */

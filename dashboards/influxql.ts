@@ -34,6 +34,8 @@ export const pickedRun = { equal: { scenario: 'scenario', run: 'run' } } as cons
 
 interface Select<M extends Measurement> {
   columns: readonly (FieldName<M> | TagName<M>)[];
+  /** Where a plot draws them, by names of its own, which have no quotes. */
+  places?: Readonly<Record<string, string>>;
   from: M;
   where: Where<M>;
   groupBy?: readonly TagName<M>[];
@@ -60,10 +62,10 @@ export function loadgenMeasurement(name: string): Measurement {
   return found;
 }
 
-/** A query whose columns are fields and tags as they were written: nothing is computed on the way to the panel. */
-export function select<M extends Measurement>({ columns, from, where, groupBy = [], newest }: Select<M>): string {
+/** A query whose columns are fields and tags as they were written: nothing but where a mark is drawn is computed on the way to the panel. */
+export function select<M extends Measurement>({ columns, places = {}, from, where, groupBy = [], newest }: Select<M>): string {
   return [
-    `SELECT ${columns.map(quote).join(', ')} FROM ${quote(from.measurement)}${whereClause(where)}`,
+    `SELECT ${[...columns.map(quote), ...Object.entries(places).map(([name, place]) => `${place} AS ${name}`)].join(', ')} FROM ${quote(from.measurement)}${whereClause(where)}`,
     groupBy.length === 0 ? '' : ` GROUP BY ${groupBy.map(quote).join(', ')}`,
     newest === undefined ? '' : ` ORDER BY time DESC LIMIT ${newest}`,
   ].join('');

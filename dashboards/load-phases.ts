@@ -56,15 +56,15 @@ export const trafficPanel = ({ id, y }: Place): PhasePanel => tablePanel({
   noRows: noFigures,
   columns: [
     ...variantAndPhase,
-    { name: 'requests', title: 'requests', width: 95 },
+    { name: 'requests', title: 'requests', width: 85 },
     { name: 'published_header_bytes', title: 'published headers', width: 145, decimals: 2 },
-    { name: 'header_bytes', title: 'headers', width: 95, decimals: 2 },
+    { name: 'header_bytes', title: 'headers', width: 90, decimals: 2 },
     { name: 'published_header_savings', title: 'published savings', width: 142, percent: true, decimals: 2 },
     { name: 'header_savings', title: 'savings', width: 85, percent: true, decimals: 2 },
     { name: 'published_total_bytes', title: 'published total', width: 118, decimals: 2 },
-    { name: 'total_bytes', title: 'total', width: 95, decimals: 2 },
+    { name: 'total_bytes', title: 'total', width: 90, decimals: 2 },
     { name: 'published_body_bytes', title: 'published data', width: 119, decimals: 2 },
-    { name: 'body_bytes', title: 'data', width: 95, decimals: 2 },
+    { name: 'body_bytes', title: 'data', width: 90, decimals: 2 },
   ],
 });
 

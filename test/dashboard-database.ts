@@ -106,6 +106,12 @@ export class DashboardDatabase {
     });
   }
 
+  /** What the plot of intervals draws: the names of its rows, and the marks, each in the row that the last of its columns says. */
+  async intervals(choice: Choice): Promise<{ names: Record<string, Cell>[]; marks: Record<string, Cell>[] }> {
+    const [names = [], ...marks] = (await this.panel('comparison', 2, choice)).map((answers) => answers.flatMap(({ rows }) => rows.map(({ time: _, ...row }) => row)));
+    return { names, marks: marks.flat().filter(({ ratio }) => ratio !== null) };
+  }
+
   /** When a dashboard has marks on its time axes, in ms since 1970. */
   async marks(name: DashboardName, choice: Choice): Promise<number[]> {
     const queries = (dashboardOf(name).annotations?.list ?? []).map(({ query }) => interpolate(query, pickedOf(choice)));

@@ -84,6 +84,15 @@ export function expectedRows(columns: readonly string[], result: Result, variant
   })));
 }
 
+/** What the plot of intervals draws of a run: a row for each variant, from -1 down, and what stands at which ratio in it. */
+export function expectedIntervals(result: Result): { names: Record<string, Cell>[]; marks: Record<string, Cell>[] } {
+  const rows = expectedRows(['variant', 'verdict', 'ci_low', 'ci_high', 'ratio', 'published_ratio'], result).map((row, index): Record<string, Cell> => ({ ...row, one: 1, row: -1 - index }));
+  const marks = ([['one', 'one'], ['ci_low', 'interval'], ['ci_high', 'interval'], ['ratio', 'measured'], ['published_ratio', 'published']] as const).map(([figure, name]) => (
+    rows.filter((row) => row[figure] !== null).map(({ variant = null, verdict = null, row = null, [figure]: ratio = null }) => ({ variant, verdict, ratio, [name]: row }))
+  ));
+  return { names: rows.map(({ variant = null, row = null }) => ({ variant, row })), marks: marks.flat() };
+}
+
 /** A load phase as it stands in the tables of phases. */
 interface PhaseRow { variant: VariantResult; phase: number; published: Published | undefined; measured: PhaseResult | undefined }
 

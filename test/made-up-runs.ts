@@ -4,7 +4,7 @@ import { comparable } from '../lib/analysis/verdict.ts';
 import type { Phase, Result } from '../lib/result/result.ts';
 import { findVariants, isRunnable, networkOf } from '../lib/scenario/catalogue.ts';
 import type { Scenario } from '../lib/scenario/model.ts';
-import { verdictLines } from '../lib/report/sentences.ts';
+import { verdictSentences } from '../lib/report/sentences.ts';
 import { roundPoint, runPoint, sentencePoints, tablePoints, type Store } from '../lib/store/index.ts';
 import { h2Result, type Figures } from './fixtures/h2-result.ts';
 import { networkUse, traffic } from './fixtures/link.ts';
@@ -23,7 +23,7 @@ export async function storeResult(store: Store, result: Result): Promise<Result>
       network: networkResult(variant.network?.spec, [{ round, phases: [one] }], 1),
     }, { ...one, startedAt: new Date(Date.parse(result.startedAt) + 10_000 * index + 400 * position + 100 * at).toISOString() });
   })));
-  await store.write([...tablePoints(result), ...rounds, ...sentencePoints(result, verdictLines(result)), runPoint({ ...result, rounds: 1 })]);
+  await store.write([...tablePoints(result), ...rounds, ...sentencePoints(result, verdictSentences(result)), runPoint({ ...result, rounds: 1 })]);
   return result;
 }
 

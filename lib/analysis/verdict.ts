@@ -85,6 +85,12 @@ export function notFinalMark({ state }: Pick<Result, 'state'>): string {
   return state === 'partial' ? ', not final' : '';
 }
 
+/** A verdict with what stands behind it, e.g. "faster, delay not held, not final". */
+export function markedVerdict({ verdict, delayNotHeld }: Pick<Comparison, 'verdict' | 'delayNotHeld'>, result: Pick<Result, 'state'>): string {
+  // Rounds that follow may change it.
+  return `${verdict}${delayMark({ delayNotHeld })}${verdict === 'none' ? '' : notFinalMark(result)}`;
+}
+
 /** Whether more rounds have nothing to bring: it is not inconclusive (without a verdict it gets none by more), or its interval lies within `precision` of its ratio. */
 export function settled({ verdict, ratio, ci95 }: Comparison, precision: number): boolean {
   return verdict !== 'inconclusive' || halfWidth({ ratio, interval: ci95 }) <= precision;

@@ -4,7 +4,7 @@ import { streamSweep, type Point, type StreamSweep } from '../analysis/stream-sw
 import { latenessText } from '../analysis/network.ts';
 import { whyNothing } from '../analysis/failures.ts';
 import { rateCause, rateOf, type Rate } from '../analysis/rate.ts';
-import { comparable, delayMark, notFinalMark } from '../analysis/verdict.ts';
+import { comparable, delayMark, markedVerdict, notFinalMark } from '../analysis/verdict.ts';
 import { change, duration, enumeration, percent, perSecond, scaledBytesPerSecond, scaledTime, times, tolerance, whole } from '../format.ts';
 import { protocolNames } from '../scenario/protocols.ts';
 import { sharesCores } from '../machine/cores.ts';
@@ -133,7 +133,19 @@ export function findingLines(result: Result): string[] {
 
 /** What was found: one sentence per comparison, or what a curve, a ladder or a histogram leaves to say. */
 export function verdictLines(result: Result): string[] {
-  return [...partialLines(result), ...nothingLines(result), ...foundLines(result), ...comparisonLines(result)];
+  return verdictSentences(result).map(({ text }) => text);
+}
+
+/** A sentence, and the verdict that it tells of, with its marks; of none, of several, or of a config against itself: found. */
+export interface Sentence { text: string; kind: string }
+
+/** The same, each with its kind. */
+export function verdictSentences(result: Result): Sentence[] {
+  return [...[...partialLines(result), ...nothingLines(result), ...foundLines(result)].map(found), ...comparisonSentences(result)];
+}
+
+function found(text: string): Sentence {
+  return { text, kind: 'found' };
 }
 
 /** Where a difference comes from, who was the limit, and how far all that goes. */
@@ -151,24 +163,23 @@ export function circumstanceLines(result: Result): string[] {
 }
 
 /** Rows that stand in a curve or a ladder are told of there. */
-function comparisonLines(result: Result): string[] {
+function comparisonSentences(result: Result): Sentence[] {
   const sweep = streamSweep(result);
   const shown = new Set<Comparison | null>([
     ...ladderOf(result).map(({ step }) => step),
     ...(sweep === undefined ? [] : result.comparisons.filter(({ baseline }) => baseline === sweep.line.variant.name)),
   ]);
   return [
-    ...(sweep === undefined ? [] : [sweepSentence(sweep, result)]),
-    ...undecidedLines(result.comparisons.filter((comparison) => shown.has(comparison))),
+    ...[...(sweep === undefined ? [] : [sweepSentence(sweep, result)]), ...undecidedLines(result.comparisons.filter((comparison) => shown.has(comparison)))].map(found),
     ...result.comparisons
       .filter((comparison) => !shown.has(comparison) && comparable(variantOf(result, comparison.variant), comparison))
       .map((comparison) => sentenceOn(comparison, result)),
   ];
 }
 
-function sentenceOn(comparison: Comparison, result: Result): string {
-  if (result.control === true) return controlSentence(comparison, result);
-  return comparisonSentence(comparison, isOnlyStep(comparison, result) ? result.knob : undefined, result);
+function sentenceOn(comparison: Comparison, result: Result): Sentence {
+  if (result.control === true) return found(controlSentence(comparison, result));
+  return { text: comparisonSentence(comparison, isOnlyStep(comparison, result) ? result.knob : undefined, result), kind: markedVerdict(comparison, result) };
 }
 
 export function variantOf({ variants }: Result, name: string): VariantResult | undefined {

@@ -5,7 +5,7 @@ import { networkResult } from '../analysis/network.ts';
 import { publishedPhases, roundRps, serverCpuSecondsPerResponse, wholeRounds } from '../analysis/phases.ts';
 import { comparable } from '../analysis/verdict.ts';
 import { UserError } from '../errors.ts';
-import { verdictLines } from '../report/sentences.ts';
+import { verdictSentences } from '../report/sentences.ts';
 import { checkAgain, roundPoint, runPoint, sentencePoints, tablePoints } from '../store/index.ts';
 import { programOf } from '../scenario/catalogue.ts';
 import type { KeptRound } from './build-result.ts';
@@ -45,7 +45,7 @@ export async function storeResult(context: RunBase, result: Result, newest: Kept
   // Of a search that was ended in its first round there are steps.
   const hasTable = newest !== undefined || (result.search?.steps ?? []).length > 0;
   try {
-    await store.write([...(newest === undefined ? [] : roundPoints(plan, newest, result)), ...(hasTable ? tablePoints(result) : []), ...(ended ? sentencePoints(result, verdictLines(result)) : []), state]);
+    await store.write([...(newest === undefined ? [] : roundPoints(plan, newest, result)), ...(hasTable ? tablePoints(result) : []), ...(ended ? sentencePoints(result, verdictSentences(result)) : []), state]);
     return null;
   } catch (error) {
     if (error instanceof UserError) return error.message;

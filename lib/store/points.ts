@@ -7,7 +7,7 @@ import { delayText } from '../analysis/network.ts';
 import { headerSavingsPercent, phasePairs, responsesOf, serverCpuSecondsPerResponse, successRatioOf } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { streamSweep } from '../analysis/stream-sweep.ts';
-import { comparable, delayMark, notFinalMark } from '../analysis/verdict.ts';
+import { comparable, markedVerdict } from '../analysis/verdict.ts';
 import { limitText } from '../analysis/within.ts';
 import { bucketLabel, times } from '../format.ts';
 import type { NetworkResult } from '../result/network.ts';
@@ -196,8 +196,7 @@ function comparisonFields(
     ci_low: interval?.[0],
     ci_high: interval?.[1],
     effect: measured && times(measured.ratio, interval),
-    // Rounds that follow may change it.
-    verdict: comparison && comparison.verdict + delayMark(comparison) + (comparison.verdict === 'none' ? '' : notFinalMark({ state })),
+    verdict: comparison && markedVerdict(comparison, { state }),
     why: comparison?.why ?? variant.publishedOnly,
     // Written anew after each round: what a later round takes back must not be left out, or the database would keep it.
     rounds_needed: measured && (measured.roundsNeeded ?? 0),
@@ -347,8 +346,10 @@ function tlsText(tls: LoadResult['tls'] | undefined): string | null {
 }
 
 /** The bench_sentence points. A run that goes on has others after each round, so they are written once, at its end. */
-export function sentencePoints({ run, scenario, startedAt, warnings }: Pick<Result, 'run' | 'scenario' | 'startedAt' | 'warnings'>, found: readonly string[]): string[] {
-  const lines = [...found.map((text) => ({ kind: 'found', text })), ...warnings.map((text) => ({ kind: 'warning', text }))];
+export function sentencePoints(
+  { run, scenario, startedAt, warnings }: Pick<Result, 'run' | 'scenario' | 'startedAt' | 'warnings'>, found: readonly { kind: string; text: string }[],
+): string[] {
+  const lines = [...found, ...warnings.map((text) => ({ kind: 'warning', text }))];
   return lines.map(({ kind, text }, index) => pointOf(benchSentence, { run, scenario, kind }, { text }, toNanoseconds(startedAt) + BigInt(index)));
 }
 

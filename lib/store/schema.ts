@@ -265,7 +265,7 @@ export const benchSentence = {
   measurement: 'bench_sentence',
   tags: ['run', 'scenario', 'kind'],
   fields: {
-    text: { unit: 'text', about: 'the sentence, as the report has it; of the kind found or warning' },
+    text: { unit: 'text', about: 'the sentence, as the report has it; its kind is the verdict that it tells of, as in bench_comparison, or found, or warning' },
   },
 } as const satisfies Measurement;
 

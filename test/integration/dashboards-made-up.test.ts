@@ -3,11 +3,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { DashboardName } from '../../dashboards/names.ts';
 import { comparable } from '../../lib/analysis/verdict.ts';
-import { verdictLines } from '../../lib/report/sentences.ts';
+import { verdictSentences } from '../../lib/report/sentences.ts';
 import type { Result, VariantResult } from '../../lib/result/result.ts';
 import type { Scenario } from '../../lib/scenario/model.ts';
 import { columnsOf, DashboardDatabase, dashboardOf, type Choice } from '../dashboard-database.ts';
-import { expectedBuckets, expectedLinkRounds, expectedPhaseRows, expectedRows, type Cell } from '../dashboard-figures.ts';
+import { expectedBuckets, expectedIntervals, expectedLinkRounds, expectedPhaseRows, expectedRows, type Cell } from '../dashboard-figures.ts';
 import { shippedScenarios } from '../fixtures/h2-result.ts';
 import { phase } from '../fixtures/phase.ts';
 import { openFileCache, result as madeUp, workers } from '../fixtures/result.ts';
@@ -69,10 +69,14 @@ describe('a run of every scenario', () => {
   it('says on top what the report says, of comparisons that have no row too, and then what warns', async () => {
     for (const result of results.values()) {
       expect((await database.rows('comparison', 31, result)).map(({ kind, text }) => [kind, text]))
-        .toEqual([...verdictLines(result).map((text) => ['found', text]), ...result.warnings.map((text) => ['warning', text])]);
+        .toEqual([...verdictSentences(result).map(({ kind, text }) => [kind, text]), ...result.warnings.map((text) => ['warning', text])]);
     }
     const quick = await storeResult(database.store, { ...resultOf('nginx-tcp-nopush'), scenario: 'quick', run: 'quick', warnings: ['quick run with short rounds: a first look, not a measurement'] });
     expect((await database.rows('comparison', 31, quick)).at(-1)).toEqual({ text: quick.warnings[0], kind: 'warning' });
+    const kinds = async (scenario: string): Promise<Set<Cell | undefined>> => new Set((await database.rows('comparison', 31, resultOf(scenario))).map(({ kind }) => kind));
+    expect(await kinds('nginx-tuning-under-delay')).toEqual(new Set(['faster, delay not held', 'faster', 'warning']));
+    // A config against itself has no verdict that anybody would go by.
+    expect(await kinds('aa')).toEqual(new Set(['found']));
   });
 
   it.each([1, 2, 4, 5, 6, 7, 8])('shows what h2load prints, a row per variant and phase, in panel %i of HTTP/2', async (id) => {
@@ -117,11 +121,10 @@ describe('a run of every scenario', () => {
     expect(spdy(await database.rows('http2', 2, small))).toMatchObject({ published_header_bytes: 1_511_000, header_bytes: null });
   });
 
-  it('shows a ladder\'s bars in its order, and the effect of each step', async () => {
+  it('draws a ladder in its order, and the effect of each step', async () => {
     const ladder = resultOf('h2o-vs-nginx');
-    expect((await database.rows('comparison', 17, ladder)).map(({ variant }) => variant)).toEqual(ladder.variants.map(({ name }) => name));
     const compared = ladder.variants.slice(1);
-    expect(await database.rows('comparison', 2, ladder)).toEqual(expectedRows(columnsOf('comparison', 2), ladder, compared));
+    expect(await database.intervals(ladder)).toEqual(expectedIntervals(ladder));
     expect(await database.choices('comparison', 'compared', ladder)).toEqual(compared.map(({ name }) => name));
     for (const { name } of compared) {
       const comparison = ladder.comparisons.find(({ variant }) => variant === name);
@@ -250,9 +253,8 @@ describe('runs of one scenario', () => {
     ]);
   });
 
-  it('are bars of those variants that were measured, and ratios of those that have a baseline', async () => {
-    expect(await database.rows('comparison', 17, newer)).toEqual(expectedRows(columnsOf('comparison', 17), newer, newer.variants.slice(0, 2)));
-    expect(await database.rows('comparison', 2, newer)).toEqual(expectedRows(columnsOf('comparison', 2), newer, newer.variants.slice(1, 2)));
+  it('are drawn in a row each, at their ratios', async () => {
+    expect(await database.intervals(newer)).toEqual(expectedIntervals(newer));
   });
 
   it.each(['comparison', 'history'] as const)('are listed in %s, newest first', async (name) => {
@@ -295,7 +297,7 @@ function notApplicable(name: DashboardName, result: Result): number[] {
   switch (name) {
     // Nothing of these runs was measured second by second, as panel 3 has it.
     case 'comparison': return [
-      ...(verdictLines(result).length + result.warnings.length > 0 ? [] : [31]), ...(compared ? [] : [2, 23]), 3, ...(result.noiseFloor === null ? [18] : []),
+      ...(verdictSentences(result).length + result.warnings.length > 0 ? [] : [31]), ...(compared ? [] : [23]), 3, ...(result.noiseFloor === null ? [18] : []),
       // They are about what --within and --rates do.
       28, 29, 30, ...(failed ? [] : [25]), ...(linked ? [] : [24, 26]),
     ];

@@ -4,7 +4,7 @@ import { dashboardNames, type DashboardName } from '../../dashboards/names.ts';
 import { verdictLines } from '../../lib/report/sentences.ts';
 import type { Phase, Result } from '../../lib/result/result.ts';
 import { columnsOf, DashboardDatabase, dashboardOf, pickedOf } from '../dashboard-database.ts';
-import { expectedBuckets, expectedLinkRounds, expectedPhaseRows, expectedRoundRows, expectedRows, total } from '../dashboard-figures.ts';
+import { expectedBuckets, expectedIntervals, expectedLinkRounds, expectedPhaseRows, expectedRoundRows, expectedRows, total } from '../dashboard-figures.ts';
 import { whyNoNetworks } from '../fixtures/networks.ts';
 import { interpolate, panelsOf, targetsOf } from '../grafana.ts';
 
@@ -88,9 +88,8 @@ describe('Comparison', () => {
     expect(rows).toHaveLength(4);
   });
 
-  it('has the requests/s and the ratios of result.json as bars', async () => {
-    expect(await database.rows('comparison', 17, wrk)).toEqual(expectedRows(columnsOf('comparison', 17), wrk));
-    expect(await database.rows('comparison', 2, wrk)).toEqual(expectedRows(columnsOf('comparison', 2), wrk, wrk.variants.slice(1)));
+  it('draws the ratios of result.json, with their intervals', async () => {
+    expect(await database.intervals(wrk)).toEqual(expectedIntervals(wrk));
   });
 
   it('has the effect of each variant round by round, which ends at that of result.json', async () => {

@@ -60,14 +60,14 @@ describe.each(files)('%s', (file) => {
 
   it('overrides only columns and lines that are there', () => {
     for (const panel of panels) {
-      const selected = [...targetsOf(panel).flatMap(({ query, alias }) => [...selectedColumns(query), ...(alias === undefined ? [] : [alias])]), ...expressionsOf(panel).map(({ refId }) => refId)];
-      expect(selected, panel.title).toEqual(expect.arrayContaining(panel.fieldConfig.overrides.map((override) => override.matcher.options)));
+      const selected = [...targetsOf(panel).flatMap(({ query, alias }) => [...selectedColumns(query), ...placesOf(query), ...(alias === undefined ? [] : [alias])]), ...expressionsOf(panel).map(({ refId }) => refId)];
+      expect(selected, panel.title).toEqual(expect.arrayContaining(panel.fieldConfig.overrides.filter(({ matcher }) => matcher.id !== 'byRegexp').map((override) => override.matcher.options)));
       if (panel.options.xField !== undefined) expect(selected).toContain(panel.options.xField);
     }
   });
 
   it('splits marks into frames by what they are called by, with the figure of the x axis first, in its own unit', () => {
-    for (const { targets, transformations, pluginVersion, fieldConfig: { overrides }, options } of panels.filter(({ type }) => type === 'xychart')) {
+    for (const { targets, transformations, pluginVersion, fieldConfig: { overrides }, options } of panels.filter(({ type, targets }) => type === 'xychart' && targets.length === 1)) {
       expect(options).toMatchObject({ mapping: 'auto', series: [] });
       // Older ones were others: Grafana would take these for them.
       expect(Number.parseFloat(pluginVersion ?? '0')).toBeGreaterThan(11.1);
@@ -134,8 +134,7 @@ describe.each(files)('%s', (file) => {
       expect(new Set(cells).size).toBe(cells.length);
     }
     for (const panel of panels.filter((one) => one.type === 'table')) {
-      const pixels = columnsOf(panel).reduce((sum, column) => sum + (column.width ?? column.minWidth ?? NaN), 0);
-      expect(pixels, panel.title).toBeLessThanOrEqual(1316 * panel.gridPos.w / 24);
+      expect(pixelsOf(columnsOf(panel)), panel.title).toBeLessThanOrEqual(1316 * panel.gridPos.w / 24);
     }
   });
 
@@ -204,7 +203,32 @@ it('says the answer of a row in its first columns, so that it is in sight on a n
   const panelOf = (id: number): Panel => panelsOf(readDashboard('comparison.json')).find((panel) => panel.id === id) as Panel;
   expect(columnsOf(panelOf(1)).slice(0, 5).map(({ name }) => name)).toEqual(['variant', 'published_ratio', 'effect', 'verdict', 'why']);
   expect(panelOf(31).gridPos.y).toBe(0);
+  // What is beside Grafana's page on a phone's screen of 600 pixels, and on one of 1280.
+  expect(pixelsOf(columnsOf(panelOf(1)).slice(0, 4))).toBeLessThanOrEqual(550);
+  for (const id of [1, 6, 7]) expect(pixelsOf(columnsOf(panelOf(id)))).toBeLessThanOrEqual(1230);
   expect(panelOf(31).fieldConfig.overrides.find(({ matcher }) => matcher.options === 'text')?.properties).toContainEqual({ id: 'custom.wrapText', value: true });
+});
+
+it('draws a row for each variant, called by its name, in the colour of its verdict', () => {
+  const { targets, transformations, pluginVersion, fieldConfig: { overrides } } = panelsOf(readDashboard('comparison.json')).find(({ id }) => id === 2) as Panel;
+  expect(Number.parseFloat(pluginVersion ?? '0')).toBeGreaterThan(11.1);
+  const [names, ...marks] = (targets as Target[]).map(({ refId, query }) => ({ refId, places: placesOf(query) }));
+  expect(names).toEqual({ refId: 'A', places: ['row'] });
+  // Of all the same columns but the last, whose value is the row: else they would not be merged to one frame.
+  expect(marks.map(({ places }) => places)).toEqual(['one', 'interval', 'interval', 'measured', 'published'].map((name) => ['ratio', name]));
+  expect(transformations?.map(({ id }) => id)).toEqual(['organize', 'configFromData', 'merge', 'partitionByValues']);
+  const { applyTo, ...named } = transformations?.[1]?.options as { applyTo: { options: string }; configRefId: string };
+  expect(named.configRefId).toBe('A');
+  const pattern = (options: string): RegExp => new RegExp(options.slice(1, -1));
+  for (const name of ['one', 'interval', 'measured', 'published']) expect(pattern(applyTo.options).test(name)).toBe(true);
+  expect(pattern(applyTo.options).test('ratio')).toBe(false);
+  // As Grafana calls a field of a frame that was split.
+  const colourOf = (field: string, verdict: string): unknown => overrides
+    .filter(({ matcher }) => matcher.id === 'byRegexp' && pattern(matcher.options).test(`${field} {variant="slower-log", verdict="${verdict}"}`))
+    .flatMap(({ properties }) => properties.map(({ value }) => (value as { fixedColor: string }).fixedColor)).at(-1);
+  expect(['faster', 'slower', 'same', 'inconclusive', 'none', 'faster, delay not held', 'faster, not final'].map((verdict) => colourOf('interval', verdict)))
+    .toEqual(['green', 'red', 'blue', 'orange', 'text', 'orange', 'green']);
+  expect(colourOf('published', 'faster')).toBeUndefined();
 });
 
 it('has no gauge of a share that an article may not have printed, and leaves the space before a unit to Grafana', () => {
@@ -252,6 +276,16 @@ function columnsOf(panel: Panel): { name: string; title: unknown; unit: unknown;
     const valueOf = (id: string): unknown => properties.find((property) => property.id === id)?.value;
     return { name, title: valueOf('displayName'), unit: valueOf('unit'), noValue: valueOf('noValue'), width: valueOf('custom.width') as number | undefined, minWidth: valueOf('custom.minWidth') as number | undefined };
   });
+}
+
+/** How wide a table is at least. */
+function pixelsOf(columns: ReturnType<typeof columnsOf>): number {
+  return columns.reduce((sum, { width, minWidth }) => sum + (width ?? minWidth ?? NaN), 0);
+}
+
+/** The names by which a query places marks. */
+function placesOf(query: string): string[] {
+  return [...query.matchAll(/ AS (\w+)/g)].map((match) => match[1] as string);
 }
 
 /** What a dashboard's queries name that lib/store/schema.ts does not. */
