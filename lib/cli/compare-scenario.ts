@@ -38,8 +38,8 @@ export async function sameSides(sides: readonly Side[], launch: LaunchOf): Promi
 }
 
 async function isSame(a: Side, b: Side, launch: LaunchOf): Promise<boolean> {
-  if (JSON.stringify([a.load, a.page, launch(a.name)]) !== JSON.stringify([b.load, b.page, launch(b.name)])) return false;
-  if (a.source.kind !== 'config' || b.source.kind !== 'config') return JSON.stringify(a.source) === JSON.stringify(b.source);
+  if (!isEqual([a.load, a.page, launch(a.name)], [b.load, b.page, launch(b.name)])) return false;
+  if (a.source.kind !== 'config' || b.source.kind !== 'config') return isEqual(a.source, b.source);
   if (a.listen.port !== b.listen.port) return false;
   const [fileA, fileB] = [a.source.config.file, b.source.config.file];
   if (await realpath(fileA) === await realpath(fileB)) return true;
