@@ -1,6 +1,7 @@
 // The scenario that sides of a person's own come to.
 import { readFile, realpath } from 'node:fs/promises';
 import path from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { enumeration, whole } from '../format.ts';
 import { redirectionLines } from '../report/sentences.ts';
 import { defineScenario } from '../scenario/define-scenario.ts';
@@ -38,8 +39,8 @@ export async function sameSides(sides: readonly Side[], launch: LaunchOf): Promi
 }
 
 async function isSame(a: Side, b: Side, launch: LaunchOf): Promise<boolean> {
-  if (!isEqual([a.load, a.page, launch(a.name)], [b.load, b.page, launch(b.name)])) return false;
-  if (a.source.kind !== 'config' || b.source.kind !== 'config') return isEqual(a.source, b.source);
+  if (!isDeepStrictEqual([a.load, a.page, launch(a.name)], [b.load, b.page, launch(b.name)])) return false;
+  if (a.source.kind !== 'config' || b.source.kind !== 'config') return isDeepStrictEqual(a.source, b.source);
   if (a.listen.port !== b.listen.port) return false;
   const [fileA, fileB] = [a.source.config.file, b.source.config.file];
   if (await realpath(fileA) === await realpath(fileB)) return true;
@@ -68,16 +69,14 @@ export function comparisonOf(sides: readonly Tried[], launch: LaunchOf, same: re
     variants: sides.map((side): Variant => ({
       name: side.name,
       server: serverOf(side, launch(side.name)),
-      ...(isEqual(side.load, first.load) ? {} : { load: side.load }),
-      ...(isEqual(pageFor(side), pageFor(first)) ? {} : { page: pageFor(side) }),
+      ...(isDeepStrictEqual(side.load, first.load) ? {} : { load: side.load }),
+      ...(isDeepStrictEqual(pageFor(side), pageFor(first)) ? {} : { page: pageFor(side) }),
     })),
     ...(isControl ? { control: true } : {}),
     footnotes: [...same.map((group) => sameLine(group, isControl)), ...answerLines(sides), ...differences(sides)],
   });
   return { scenario, said: redirectionLines(sides) };
 }
-
-const isEqual = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 
 /** Files by their names, where these tell them apart. */
 function titlesOf(sides: readonly Tried[]): string[] {
