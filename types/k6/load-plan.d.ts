@@ -123,7 +123,7 @@ export interface LoadPlan {
     instances?: number;
     /** When the first phase begins, milliseconds since 1970. Absent, and of a search: at once. */
     startAtMs?: number;
-    /** Instead of it, where the instances agree on when; absent: nowhere. */
+    /** Instead of it, where the instances agree on when, and leave their results; absent: nowhere. */
     meetAt?: Meeting;
     /** The one phase is a step, and there are as many as the search takes, each side at a rate of its own. */
     search?: SearchPlan;

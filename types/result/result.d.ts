@@ -389,6 +389,19 @@ export interface Environment {
     serverHost?: ServerHostFacts;
     /** Where the load is made, unless on this machine; their cores are not among `generatorCpus`. */
     generatorHosts?: GeneratorHostFacts[];
+    /** Where both are, unless on machines: all else here is of the machine that started them. `serverCpus` are the cores of each server. */
+    cluster?: ClusterFacts;
+}
+/** A Kubernetes cluster. */
+export interface ClusterFacts {
+    /** kubectl's context. */
+    name: string;
+    /** Of the servers in the first round, and its kernel, system and architecture; '' where the cluster does not tell. */
+    serverNode: string;
+    serverSystem: string;
+    /** How many make each load together, each on a node of its own, and the cores of each. */
+    generators: number;
+    generatorCores: number;
 }
 /** A machine that makes a part of the load, and the way from this one to it, unless ssh alone comes there. */
 export interface GeneratorHostFacts extends Pick<Environment, 'cpuModel' | 'kernel' | 'memoryBytes'>, Partial<LinkFigures> {
