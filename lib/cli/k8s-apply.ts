@@ -39,7 +39,7 @@ const defaultRounds = 6;
  */
 const overheadSeconds = 25;
 
-const cpuNote = 'how much CPU the servers use is not known of a cluster, and stands nowhere here';
+const cpuNote = 'how much CPU the servers use in a cluster is not known: there is no CPU time per request';
 
 const spaceBytes = 10e6;
 

@@ -2,7 +2,7 @@
 import { copyFile } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { leftIn, leftQuery } from '../../lib/k6/left-results.ts';
+import { leftIn, leftPoint, leftQuery } from '../../lib/k6/left-results.ts';
 import { phaseLinePrefix, type LoadPlan, type PhaseOutcome } from '../../lib/k6/load-plan.ts';
 import { mergeInstances } from '../../lib/runner/instances.ts';
 import type { Manifest } from '../../lib/kubernetes/manifest.ts';
@@ -106,6 +106,16 @@ describe('a load of several generators in a cluster', () => {
     await release(third);
     expect(await third.code, third.said()).not.toBe(0);
     expect(third.said()).toContain(`bench_ready has generator 1 of run ${plan.tags['run']}, variant workers already: print the manifests anew for another run`);
+  });
+
+  test('leaves results of any size and any characters, phase by phase', async () => {
+    const store = await local.open(local.newFolder());
+    const name = { run: 'left', variant: 'a "b"', round: '1' };
+    const outcome = (bars: number): PhaseOutcome => ({ results: [{ errorExample: 'é 😀 "\\ \n', latencyMs: { histogram: Array.from({ length: bars }, (_, index) => [index / 10, index]) } } as unknown as LoadResult] });
+    await store.write([leftPoint(name, 2, 1, outcome(3), -7.5), leftPoint(name, 2, 10, outcome(20_000), -7.5), leftPoint(name, 2, 2, outcome(9000), -7.5), leftPoint({ ...name, round: '2' }, 1, 1, outcome(1), 0)]);
+    // Written again with another time, the last one counts.
+    await store.write([leftPoint(name, 2, 1, outcome(0), -7.5)]);
+    expect(leftIn(await store.query(leftQuery(name)))).toEqual(new Map([[2, { phases: [outcome(0), outcome(9000), outcome(20_000)], aheadMs: -7.5 }]]));
   });
 
   test('names who is missing, and the database that does not answer', async () => {

@@ -7,6 +7,8 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { LoadPlan } from '../../lib/k6/load-plan.ts';
 import { configMap, dnsLabel } from '../../lib/kubernetes/manifest.ts';
 import { imageVersions } from '../../lib/kubernetes/server.ts';
+import type { ClusterObject, ContainerStatus, Kubectl } from '../../lib/kubernetes/kubectl.ts';
+import { lastWords, podTrouble, podWords } from '../../lib/kubernetes/pods.ts';
 import { loadScenarios } from '../../lib/scenario/catalogue.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { printed } from '../fixtures/manifests.ts';
@@ -180,5 +182,32 @@ describe('manifests', () => {
     // A cluster that wants no root has to see a number.
     expect(dockerfile).toMatch(/^USER 1000:1000$/m);
     expect(deployments[0]?.spec.template.spec.securityContext).toMatchObject({ runAsUser: 1000, runAsNonRoot: true });
+  });
+});
+
+describe('pods', () => {
+  const pod = (labels: Record<string, string>, status: ClusterObject['status'] = {}): ClusterObject => ({ kind: 'Pod', metadata: { name: 'pod-x', labels }, status });
+  const container = (status: Partial<ContainerStatus>): ClusterObject['status'] => ({ containerStatuses: [{ restartCount: 0, image: 'bakeoff:1', ...status }] });
+
+  it.each<[string, Record<string, string>]>([
+    ['the server of workers', { 'bakeoff/part': 'server', 'bakeoff/variant': 'workers' }], ['generator 12', { 'job-name': 'nginx-2-12' }],
+    ['the operator\'s initializer', { 'job-name': 'nginx-initializer' }], ['the operator\'s starter', { 'job-name': 'nginx-starter' }], ['the pod pod-x', {}],
+  ])('are called %s', (words, labels) => expect(podWords(pod(labels))).toBe(words));
+
+  it.each<[string, ClusterObject['status'], ReturnType<typeof podTrouble>]>([
+    ['none', container({ state: { waiting: { reason: 'ContainerCreating' } } }), undefined],
+    ['no node', { conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/2 nodes are available' }] }, { text: 'no node takes it: 0/2 nodes are available', fatal: false }],
+    ['no Secret', container({ state: { waiting: { reason: 'CreateContainerConfigError', message: 'secret "influxdb" not found' } } }), { text: 'it does not start: CreateContainerConfigError: secret "influxdb" not found', fatal: true }],
+    ['an end at each start', container({ state: { waiting: { reason: 'CrashLoopBackOff' } }, lastState: { terminated: { exitCode: 1 } } }), { text: 'it ended with code 1: CrashLoopBackOff', fatal: true }],
+    ['an image that is none', container({ state: { waiting: { reason: 'InvalidImageName' } } }), { text: 'its image bakeoff:1 cannot be had (name it with --image): InvalidImageName', fatal: true }],
+  ])('that wait have their reason: %s', (_, status, trouble) => expect(podTrouble(pod({}, status))).toEqual(trouble));
+
+  it.each<[string, number, string, string]>([
+    ['k6\'s error', 108, 'time="x" level=info msg="one"\ntime="x" level=error msg="generator 1 of 2 was \\"not\\" ready" hint="y"\ntime="x" level=warning msg=z', 'it ended with code 108: generator 1 of 2 was "not" ready'],
+    ['the last line', 1, 'one\ntwo\n', 'it ended with code 1: two'],
+    ['nothing', 0, '', 'it ended with code 0, and said nothing'],
+  ])('that ended have their last words: %s', async (_, exitCode, log, words) => {
+    const kubectl = { log: () => Promise.resolve(log) } as unknown as Kubectl;
+    expect(await lastWords(kubectl, pod({}, container({ state: { terminated: { exitCode } } })))).toBe(words);
   });
 });
