@@ -30,7 +30,7 @@ const articleTable = tablePanel({
     { name: 'published_ratio', title: 'published', width: 80 },
     { name: 'effect', title: 'ratio, 95 %', width: 150 },
     { ...verdictColumn, width: 180 },
-    { name: 'why', title: 'why', minWidth: 215 },
+    { name: 'why', title: 'why', minWidth: 190 },
     { name: 'measured_rps', title: 'req/s', width: 85, mappings: [nullAs('published only')] },
     { name: 'published_rps', title: 'published req/s', width: 124 },
     { name: 'p99_ms', title: 'p99', width: 80 },

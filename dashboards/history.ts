@@ -105,7 +105,7 @@ const everyRow = tablePanel({
   newest: 200,
   noRows: 'No run of this scenario has a table yet.',
   columns: [
-    { name: 'run', title: 'run', minWidth: 290 },
+    { name: 'run', title: 'run', width: 290 },
     { ...variantColumn, minWidth: 160 },
     { name: 'server', title: 'server', width: 70 },
     { name: 'version', title: 'version', width: 80 },

@@ -13,7 +13,7 @@ import { thisMachine } from '../../lib/setup/machine.ts';
 import { bakeoffFolder } from '../../lib/setup/paths.ts';
 import { cpusOf, readProcessors } from '../../lib/machine/processors.ts';
 import { findChromium, startChromium } from '../browser.ts';
-import { DashboardDatabase } from '../dashboard-database.ts';
+import { DashboardDatabase, dashboardOf } from '../dashboard-database.ts';
 import { expectedPanels, heightOf, openRows, problemsOn } from '../dashboard-page.ts';
 import { shippedScenarios } from '../fixtures/h2-result.ts';
 import { searchRun, sweepRun, type Written } from '../fixtures/rates.ts';
@@ -82,6 +82,39 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
     await openRows(page, name);
     await hasNoProblems(page, await expectedPanels(database, name, result), `${name}-dark`);
     await page.close();
+  }, 600_000);
+
+  it('imports all four where the InfluxDB has another name, and shows the same', async () => {
+    const own = join(folder, 'own');
+    const program = await findGrafana(thisMachine());
+    if (program.kind !== 'native') throw new Error('GRAFANA_HOME has no Grafana that is started from there');
+    // Nothing that bakeoff writes for a Grafana of its own: no data source, no dashboards.
+    const other = await startGrafana({
+      program: { ...program, command: 'env', args: [`GF_PATHS_PROVISIONING=${join(own, 'nothing')}`, program.command, ...program.args] },
+      influx: database.store.influx, folder: own, cpus: cpusOf(readProcessors().cores), env: process.env, signal: AbortSignal.timeout(240_000),
+    });
+    const page = await browser.newPage({ viewport: { width: 1680, height: 1000 } });
+    try {
+      await page.request.post(`${other.origin}/login`, { data: { user: 'admin', password: other.files.password } });
+      const post = async (path: string, data: object): Promise<number> => (await page.request.post(`${other.origin}/api/${path}`, { data })).status();
+      const { url, database: dbName, credentials } = database.store.influx;
+      expect(await post('datasources', {
+        name: 'Measurements', type: 'influxdb', access: 'proxy', url, jsonData: { dbName, httpMode: 'POST', version: 'InfluxQL' },
+        ...(credentials && { basicAuth: true, basicAuthUser: credentials.user, secureJsonData: { basicAuthPassword: credentials.password } }),
+      })).toBe(200);
+      const { run, scenario, startedAt, endedAt } = results.at(-1) as Result;
+      for (const name of Object.keys(dashboardNames) as DashboardName[]) {
+        expect([name, await post('dashboards/import', { dashboard: dashboardOf(name), overwrite: false, inputs: [], folderUid: '' })]).toEqual([name, 200]);
+        const expected = await expectedPanels(database, name, results.at(-1) as Result);
+        await page.setViewportSize({ width: 1680, height: heightOf(name, expected) });
+        await page.goto(dashboardUrl(other.origin, name, { run, scenario, startedMs: Date.parse(startedAt), endedMs: Date.parse(endedAt) }));
+        await openRows(page, name);
+        await hasNoProblems(page, expected, `${name}-imported`);
+      }
+    } finally {
+      await page.close();
+      await other.stop();
+    }
   }, 600_000);
 
   /** Waits until all is there, and takes the picture in any case. */

@@ -278,9 +278,10 @@ function columnsOf(panel: Panel): { name: string; title: unknown; unit: unknown;
   });
 }
 
-/** How wide a table is at least. */
+/** How wide a table is at least: Grafana gives columns without a width equal shares of what is left, and none less than its minimum. */
 function pixelsOf(columns: ReturnType<typeof columnsOf>): number {
-  return columns.reduce((sum, { width, minWidth }) => sum + (width ?? minWidth ?? NaN), 0);
+  const shares = columns.flatMap(({ width, minWidth = NaN }) => (width === undefined ? [minWidth] : []));
+  return columns.reduce((sum, { width = 0 }) => sum + width, 0) + shares.length * Math.max(0, ...shares);
 }
 
 /** The names by which a query places marks. */
