@@ -65,7 +65,7 @@ const removeSeconds = 90;
 export async function findKubectl(namespace: string | undefined): Promise<Kubectl> {
   const program = await find('kubectl', thisMachine());
   if (program === undefined) {
-    throw new UserError(`there is no kubectl here: install it (https://kubernetes.io/docs/tasks/tools/), or leave --apply out and apply what ${typed('k8s')} prints from where there is one`);
+    throw new UserError(`there is no kubectl here: install it (https://kubernetes.io/docs/tasks/tools/), or leave --apply out and apply what ${typed('k8s')} NAME prints from where there is one`);
   }
   const inNamespace = namespace === undefined ? [] : [`--namespace=${namespace}`];
   const limited = [...inNamespace, `--request-timeout=${requestSeconds}s`];

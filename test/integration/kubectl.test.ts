@@ -37,7 +37,7 @@ async function open(): Promise<ApiServer> {
 test('no kubectl is said in one line', async () => {
   vi.stubEnv('PATH', folder);
   onTestFinished(() => void vi.unstubAllEnvs());
-  await expect(findKubectl(undefined)).rejects.toThrow(/^there is no kubectl here: install it \(.*\), or leave --apply out and apply what npm run k8s prints from where there is one$/);
+  await expect(findKubectl(undefined)).rejects.toThrow(/^there is no kubectl here: install it \(.*\), or leave --apply out and apply what npm run k8s -- NAME prints from where there is one$/);
 });
 
 describe.skipIf(kubectl === undefined)('kubectl', () => {

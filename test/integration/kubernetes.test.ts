@@ -113,6 +113,8 @@ describe('a load of several generators in a cluster', () => {
     const name = { run: 'left', variant: 'a "b"', round: '1' };
     const outcome = (bars: number): PhaseOutcome => ({ results: [{ errorExample: 'é 😀 "\\ \n', latencyMs: { histogram: Array.from({ length: bars }, (_, index) => [index / 10, index]) } } as unknown as LoadResult] });
     await store.write([leftPoint(name, 2, 1, outcome(3), -7.5), leftPoint(name, 2, 10, outcome(20_000), -7.5), leftPoint(name, 2, 2, outcome(9000), -7.5), leftPoint({ ...name, round: '2' }, 1, 1, outcome(1), 0)]);
+    // Newer databases take no longer text.
+    for (const [, part = ''] of leftPoint(name, 2, 10, outcome(20_000), 0).matchAll(/part_\d+="((?:[^"\\]|\\.)*)"/g)) expect(part.length).toBeLessThan(64 * 1024);
     // Written again with another time, the last one counts.
     await store.write([leftPoint(name, 2, 1, outcome(0), -7.5)]);
     expect(leftIn(await store.query(leftQuery(name)))).toEqual(new Map([[2, { phases: [outcome(0), outcome(9000), outcome(20_000)], aheadMs: -7.5 }]]));
