@@ -135,8 +135,12 @@ describe('what sees to the end of others', () => {
       setInterval(() => undefined, 1000);
     `);
     await vi.waitFor(() => expect(stdout().split('\n').sort()).toEqual(['', 'deaf', 'guarded']), soon);
-    const all = descendants(runner.pid as number).filter(({ command }) => command === 'sh');
-    expect(all).toHaveLength(2);
+    let all: Seen[] = [];
+    // What is to become sleep is sh at first.
+    await vi.waitFor(() => {
+      all = descendants(runner.pid as number).filter(({ command }) => command === 'sh');
+      expect(all).toHaveLength(2);
+    }, soon);
     runner.kill('SIGKILL');
     await vi.waitFor(() => expect(stillRunning(all)).toEqual([]), soon);
   });
