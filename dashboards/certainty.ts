@@ -46,7 +46,7 @@ export const noiseFloorPanel = statPanel({
   id: 18,
   title: 'Noise floor',
   description: 'The smallest effect on requests/s that 10 such rounds can show on this machine, by a config against itself. An effect of just that size is seen in about half of all runs.',
-  grid: { x: 20, y: 41, w: 4, h: 9 },
+  grid: { x: 20, y: 43, w: 4, h: 9 },
   from: benchRun,
   where: pickedRun,
   field: 'noise_floor',
@@ -65,7 +65,7 @@ export const effectPanel = timeSeriesPanel({
   description: 'Points are the ratios within each round, of requests/s or of what stands under "by" in Behind the figures. The line is the ratio over the rounds so far, the band its 95 % interval: '
     + 'it narrows as rounds are added, and a verdict is there once it leaves out 1 (dashed) or lies within what counts as the same. '
     + 'The band begins with the third round: that of two would take the whole scale.',
-  grid: { x: 0, y: 24, w: 24, h: 8 },
+  grid: { x: 0, y: 26, w: 24, h: 8 },
   lines: [
     { query: select({ columns: ['ratio', 'ratio_so_far'], from: benchRound, where: roundsOfCompared }), alias: '$col' },
     { query: select({ columns: ['ci_low', 'ci_high'], from: benchRound, where: { ...roundsOfCompared, isNot: { round: ['1', '2'] } } }), alias: '$col' },
@@ -91,7 +91,7 @@ export const surenessPanel = tablePanel({
   description: '"CPU" is the server\'s CPU time per request and its ratio to the baseline\'s within the same round, with the 95 % interval: it needs no '
     + 'saturated server. "rounds needed" would probably decide an inconclusive row. "looks" are the rounds after which verdicts were to be made; '
     + 'rounds that lie apart count like all others. The last column says why requests/s and CPU may say different things.',
-  grid: { x: 0, y: 32, w: 24, h: 9 },
+  grid: { x: 0, y: 34, w: 24, h: 9 },
   from: benchComparison,
   where: pickedRun,
   noRows: 'This run has no figures yet.',

@@ -26,7 +26,7 @@ const articleTable = tablePanel({
   where: pickedRun,
   columns: [
     // Up to the verdict it fits 600 pixels.
-    { ...variantColumn, minWidth: 140 },
+    { ...variantColumn, minWidth: 140, wrapped: true },
     { name: 'published_ratio', title: 'published', width: 80 },
     { name: 'effect', title: 'ratio, 95 %', width: 150 },
     { ...verdictColumn, width: 180 },
@@ -44,7 +44,7 @@ const requestsOverTime = timeSeriesPanel({
   title: 'Responses/s over time',
   description: 'Responses of any status in each second, per second under load; the variants take turns. If it lies outside of the dashboard\'s '
     + 'time range, "Zoom to data" or a click on the run in the list below brings it here.',
-  grid: { x: 0, y: 41, w: 20, h: 9 },
+  grid: { x: 0, y: 43, w: 20, h: 9 },
   lines: [{ ...perSecondUnderLoad('loadgen_responses', { where: pickedRun, groupBy: ['variant'] }), name: '${__field.labels.variant}' }],
   noLines: 'No second of this run is stored, with how much of it was under load.',
   unit: 'short',
@@ -57,7 +57,7 @@ const behindTheFigures = tablePanel({
   title: 'Behind the figures',
   description: 'Against which baseline, by which figure, and why the row is there; the median and the highest latency; how busy the server\'s and the generator\'s cores were '
     + '(a generator near 100 % with a server below it measures the generator); bytes received per request.',
-  grid: { x: 0, y: 71, w: 24, h: 9 },
+  grid: { x: 0, y: 73, w: 24, h: 9 },
   from: benchComparison,
   where: pickedRun,
   columns: [
@@ -98,14 +98,14 @@ export function comparisonDashboard(): Dashboard {
     .withPanel(surenessPanel)
     .withPanel(requestsOverTime)
     .withPanel(noiseFloorPanel)
-    .withPanel(phasesPanel({ id: 6, y: 50 }))
-    .withPanel(trafficPanel({ id: 7, y: 59 }))
-    .withRow(closedRow(15, 'Times, requests/s per client and thread, TLS: what else h2load and wrk print', 68, [
+    .withPanel(phasesPanel({ id: 6, y: 52 }))
+    .withPanel(trafficPanel({ id: 7, y: 61 }))
+    .withRow(closedRow(15, 'Times, requests/s per client and thread, TLS: what else h2load and wrk print', 70, [
       ...h2loadPanels({ id: 9, y: 69 }), threadsPanel({ id: 20, y: 105 }), tlsPanel({ id: 13, y: 114 }),
     ]))
-    .withRow(closedRow(27, 'Latency by rate: of a run with --within or --rates', 69, [foundPanel, curvePanel, curveMarks]))
-    .withRow(closedRow(22, 'Round by round: ratios, what else used the machine; what went over the link, and why attempts failed', 70, [roundsPanel, errorsPanel, linkPanel, linkRoundsPanel]))
+    .withRow(closedRow(27, 'Latency by rate: of a run with --within or --rates', 71, [foundPanel, curvePanel, curveMarks]))
+    .withRow(closedRow(22, 'Round by round: ratios, what else used the machine; what went over the link, and why attempts failed', 72, [roundsPanel, errorsPanel, linkPanel, linkRoundsPanel]))
     .withPanel(behindTheFigures)
-    .withPanel(runsPanel({ id: 5, y: 80, opens: 'comparison', where: { equal: { scenario: 'scenario' } }, title: 'Runs of ${scenario}' }))
+    .withPanel(runsPanel({ id: 5, y: 82, opens: 'comparison', where: { equal: { scenario: 'scenario' } }, title: 'Runs of ${scenario}' }))
     .build();
 }

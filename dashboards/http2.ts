@@ -13,7 +13,7 @@ const sweepPanel = barsPanel({
   title: 'Requests/s by concurrent streams per connection, beside HTTP/1.1',
   description: 'HTTP/2 with fewer and fewer requests at once on each connection. The article saw it get slower and slower, and with one about as '
     + 'fast as nginx over HTTP/1.1; it printed no figures.',
-  grid: { x: 0, y: 33, w: 24, h: 9 },
+  grid: { x: 0, y: 20, w: 24, h: 9 },
   from: benchStreams,
   where: pickedRun,
   category: 'streams',
@@ -41,11 +41,10 @@ export function http2Dashboard(): Dashboard {
   return board('http2', { description: 'What h2load and vegeta print of a run over HTTP/2, published beside measured.', variables, from: 'now-15m' })
     .withPanel(phasesPanel({ id: 1, y: 0 }))
     .withPanel(trafficPanel({ id: 2, y: 9 }))
-    .withRow(openRow(20, 'Answers by latency bucket (loads at a constant rate)', 18))
-    .withPanel(histogramPanel({ id: 3, y: 19 }))
-    .withRow(closedRow(21, 'Fewer streams: of h2-stream-sweep', 32, [sweepPanel]))
-    .withRow(closedRow(22, 'Times, requests/s per client, TLS', 33, [...h2loadPanels({ id: 4, y: 34 }), tlsPanel({ id: 8, y: 70 })]))
-    .withRow(openRow(23, 'Runs', 34))
-    .withPanel(runsPanel({ id: 9, y: 35, opens: 'http2', where: { equal: { scenario: 'scenario' } }, title: 'Runs of ${scenario}' }))
+    .withRow(closedRow(20, 'Answers by latency bucket: of a load at a constant rate', 18, [histogramPanel({ id: 3, y: 19 })]))
+    .withRow(closedRow(21, 'Fewer streams: of h2-stream-sweep', 19, [sweepPanel]))
+    .withRow(closedRow(22, 'Times, requests/s per client, TLS', 20, [...h2loadPanels({ id: 4, y: 21 }), tlsPanel({ id: 8, y: 57 })]))
+    .withRow(openRow(23, 'Runs', 21))
+    .withPanel(runsPanel({ id: 9, y: 22, opens: 'http2', where: { equal: { scenario: 'scenario' } }, title: 'Runs of ${scenario}' }))
     .build();
 }

@@ -85,9 +85,11 @@ export function perSecondUnderLoad(counter: string, { where, groupBy }: { where:
   const [counted, seconds] = [loadgenMeasurement(counter), loadgenMeasurement('loadgen_seconds')];
   const inEachSecond = { of: 'sum', field: 'value', every: '1s', fill: 'none' } as const;
   const { is: _, ...anyOf } = where;
+  // A series without tags is called by its measurement in Grafana's expressions, and goes with no series that has some.
+  const tags = ['run', ...groupBy];
   return {
-    of: selectEvery({ ...inEachSecond, from: counted, where, groupBy }),
-    per: selectEvery({ ...inEachSecond, from: seconds, where: anyOf, groupBy: groupBy.filter((tag) => seconds.tags.includes(tag)) }),
+    of: selectEvery({ ...inEachSecond, from: counted, where, groupBy: tags }),
+    per: selectEvery({ ...inEachSecond, from: seconds, where: anyOf, groupBy: tags.filter((tag) => seconds.tags.includes(tag)) }),
   };
 }
 

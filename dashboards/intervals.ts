@@ -12,21 +12,24 @@ import { pickedRun, select } from './influxql.ts';
 /** The row of a variant: from -1 down, since Grafana's axes begin at the bottom. */
 const row = '-1 - "position"';
 
+/** Of what has no verdict: 'text', by which Grafana calls it elsewhere, is next to black on black here. */
+const grey = '#8e8e8e';
+
 /** What stands in a row: `ratio` says where, and the field of that name is the row. */
 const inRows: readonly { name: string; title: string; ratio: string; looks: DynamicConfigValue[] }[] = [
   // A dotted line, as it were: an XY chart has no lines of its own.
-  { name: 'one', title: 'as fast as its baseline', ratio: '"position" * 0 + 1', looks: [points(4), fixedColour('text')] },
+  { name: 'one', title: 'as fast as its baseline', ratio: '"position" * 0 + 1', looks: [points(4), fixedColour(grey)] },
   // Two points, and the line between them.
   ...['ci_low', 'ci_high'].map((end) => ({ name: 'interval', title: '95 % interval', ratio: `"${end}"`, looks: [{ id: 'custom.show', value: xychart.XYShowMode.Lines }, { id: 'custom.lineWidth', value: 4 }] })),
   { name: 'measured', title: 'measured', ratio: '"ratio"', looks: [points(12)] },
   {
     name: 'published', title: 'published', ratio: '"published_ratio"',
-    looks: [points(11), { id: 'custom.pointShape', value: xychart.PointShape.Square }, { id: 'custom.fillOpacity', value: 0 }, { id: 'custom.pointStrokeWidth', value: 2 }, fixedColour('text')],
+    looks: [points(11), { id: 'custom.pointShape', value: xychart.PointShape.Square }, { id: 'custom.fillOpacity', value: 0 }, { id: 'custom.pointStrokeWidth', value: 2 }, fixedColour('purple')],
   },
 ];
 
 function points(size: number): DynamicConfigValue {
-  return { id: 'custom.pointSize', value: { fixed: size } };
+  return { id: 'custom.pointSize.fixed', value: size };
 }
 
 /** Between the names of rows the axis says nothing: a date without any part of one. */
@@ -42,10 +45,11 @@ function makeIntervalPanel(): Builder<Panel> {
   const letterOf = (index: number): string => String.fromCharCode('B'.charCodeAt(0) + index);
   const builder = framed(new xychart.PanelBuilder(), {
     id: 2,
-    title: 'Ratio to the baseline: measured as a dot on its 95 % interval, published as a square',
-    description: 'How many times the baseline\'s requests/s (at a constant rate: its p99) each variant reached, here and in the article, on a logarithmic scale: the effect of a step where its baseline is '
+    title: 'Ratio to the baseline: measured ● with its interval, published □',
+    description: 'How many times the baseline\'s requests/s (at a constant rate: its p99) each variant reached, here with its 95 % interval and in the article, on a logarithmic scale: the effect of a step where its baseline is '
       + 'the row before it. Small dots are ×1. The colour is that of the verdict: green faster, red slower, blue the same, orange inconclusive or with a delay that was not held. An interval narrower than its dot is not in sight.',
-    grid: { x: 0, y: 15, w: 24, h: 9 },
+    // Ten rows have their names beside them; of more every second has, and a tooltip all.
+    grid: { x: 0, y: 15, w: 24, h: 11 },
   }, [
     tableQuery(select({ columns: ['variant'], places: { row }, from: benchComparison, where: pickedRun }), 'A'),
     ...inRows.map(({ name, ratio }, index) => tableQuery(select({ columns: ['variant', 'verdict'], places: { ratio, [name]: row }, from: benchComparison, where: pickedRun }), letterOf(index))),
@@ -72,13 +76,14 @@ function makeIntervalPanel(): Builder<Panel> {
     .pointShape(xychart.PointShape.Circle)
     .fillOpacity(100)
     .unit(nothing)
-    .axisLabel('')
+    // The names say all. Without a label Grafana leaves them too little space.
+    .axisLabel(' ')
     .overrideByName('ratio', [
-      { id: 'unit', value: 'prefix:×' }, { id: 'decimals', value: 2 }, { id: 'custom.axisLabel', value: 'ratio to the baseline' },
+      { id: 'unit', value: 'prefix:×' }, { id: 'custom.axisLabel', value: 'ratio to the baseline' },
       { id: 'custom.scaleDistribution', value: new ScaleDistributionConfigBuilder().type(ScaleDistribution.Log).log(2).build() },
     ]);
-  for (const [verdict, colour] of Object.entries(verdictColours)) builder.overrideByRegexp(`/^(interval|measured) .*verdict="${verdict}/`, [fixedColour(colour)]);
+  for (const [verdict, colour] of Object.entries({ ...verdictColours, none: grey })) builder.overrideByRegexp(`/^(interval|measured) .*verdict="${verdict}/`, [fixedColour(colour)]);
   builder.overrideByRegexp('/^(interval|measured) .*delay not held/', [fixedColour(verdictColours.inconclusive)]);
-  for (const [name, { title, looks }] of new Map(inRows.map((one) => [one.name, one]))) builder.overrideByName(name, [{ id: 'displayName', value: title }, aboveRows, ...looks]);
+  for (const [name, { title, looks }] of new Map(inRows.map((one) => [one.name, one]))) builder.overrideByName(name, [{ id: 'displayName', value: title }, aboveRows, { id: 'custom.axisGridShow', value: false }, ...looks]);
   return forGrafana12(builder);
 }

@@ -34,12 +34,14 @@ const responsesOverTime = timeSeriesPanel({
 
 const ratio = timeSeriesPanel({
   id: 9,
-  title: 'Ratio to the baseline, over the rounds so far',
-  description: 'Of requests/s, at a constant rate of p99, with the ends of its 95 % interval, which narrows as rounds are added: a verdict is there once it leaves out 1 (dashed) or lies '
+  title: 'Ratio so far',
+  description: 'To the baseline, over the rounds so far: of requests/s, at a constant rate of p99, with the ends of its 95 % interval, which narrows as rounds are added: a verdict is there once it leaves out 1 (dashed) or lies '
     + 'within what counts as the same. It begins with the third round.',
   grid: { x: 10, y: 0, w: 7, h: 8 },
   lines: [
-    { query: select({ columns: ['ratio_so_far', 'ci_low', 'ci_high'], from: benchRound, where: { ...picked, isNot: { round: ['1', '2'] } }, groupBy: ['variant'] }), alias: '$tag_variant, $col' },
+    ...([['ratio_so_far', '$tag_variant'], ['ci_low', '$tag_variant, 95 % low'], ['ci_high', '$tag_variant, 95 % high']] as const).map(([column, alias]) => (
+      { query: select({ columns: [column], from: benchRound, where: { ...picked, isNot: { round: ['1', '2'] } }, groupBy: ['variant'] }), alias }
+    )),
   ],
   noLines: 'No ratios here: nothing is compared, or there are no three rounds yet.',
   unit: 'prefix:×',
@@ -55,12 +57,13 @@ const cpu = timeSeriesPanel({
     + 'below its own measures the generator.',
   grid: { x: 17, y: 0, w: 7, h: 8 },
   lines: [
-    { query: select({ columns: ['value'], from: loadgenMeasurement('loadgen_generator_cpu'), where: picked }), alias: 'generator' },
     {
       // The runner samples it ten times a second.
       query: selectEvery({ of: 'mean', field: 'value', from: serverCpu, where: picked, groupBy: ['server', 'variant'], every: '1s', fill: 'none' }),
       alias: 'server, $tag_variant',
     },
+    // After them: each server has the colour that its variant has in other panels.
+    { query: select({ columns: ['value'], from: loadgenMeasurement('loadgen_generator_cpu'), where: picked }), alias: 'generator' },
   ],
   noLines: nothingHere,
   unit: 'percentunit',
@@ -111,8 +114,8 @@ const percentiles = timeSeriesPanel({
 
 const failures = timeSeriesPanel({
   id: 5,
-  title: 'What did not succeed, per second under load',
-  description: 'Attempts without a response by kind of error, and answers with a status of 4xx or 5xx, which are quick and raise responses/s.',
+  title: 'Failures per second',
+  description: 'Per second under load: attempts without a response by kind of error, and answers with a status of 4xx or 5xx, which are quick and raise responses/s.',
   grid: { x: 0, y: 24, w: 8, h: 8 },
   lines: [
     { ...perSecondUnderLoad('loadgen_errors', { where: picked, groupBy: ['kind'] }), name: 'error: ${__field.labels.kind}' },

@@ -140,7 +140,8 @@ function divided(expression: string, answers: ReadonlyMap<string, Answer[]>): An
   const valueOf = ({ time: _, ...values }: Record<string, Cell>): number => Number(Object.values(values)[0]);
   return (answers.get(of) ?? []).flatMap((dividend) => (answers.get(per) ?? []).flatMap((divisor): Answer[] => {
     const tags = { ...dividend.tags };
-    if (Object.entries(divisor.tags ?? {}).some(([tag, value]) => tags[tag] !== value)) return [];
+    // Without tags it is called by its measurement, which no other is.
+    if (divisor.tags === undefined || Object.entries(divisor.tags).some(([tag, value]) => tags[tag] !== value)) return [];
     const divisors = new Map(divisor.rows.map((row) => [row['time'], valueOf(row)]));
     const rows = dividend.rows.flatMap((row): Answer['rows'] => {
       const by = divisors.get(row['time'] ?? null);

@@ -24,7 +24,7 @@ export interface GrafanaFiles {
 export function writeGrafanaFiles(folder: string, port: number, influx: Influx): GrafanaFiles {
   const at = (...names: string[]): string => join(folder, ...names);
   makePrivateFolder(folder);
-  for (const name of ['data', 'logs', 'plugins', 'provisioning/datasources', 'provisioning/dashboards']) makeFolder(at(name));
+  for (const name of ['data', 'logs', 'plugins', 'provisioning/datasources', 'provisioning/dashboards', 'provisioning/plugins', 'provisioning/alerting']) makeFolder(at(name));
   const passwordFile = at('data/admin-password');
   if (!existsSync(passwordFile)) writePrivate(passwordFile, randomBytes(18).toString('base64url'));
   writePrivate(at('provisioning/datasources/bakeoff.yaml'), datasourceFile(influx));

@@ -227,7 +227,7 @@ it('draws a row for each variant, called by its name, in the colour of its verdi
     .filter(({ matcher }) => matcher.id === 'byRegexp' && pattern(matcher.options).test(`${field} {variant="slower-log", verdict="${verdict}"}`))
     .flatMap(({ properties }) => properties.map(({ value }) => (value as { fixedColor: string }).fixedColor)).at(-1);
   expect(['faster', 'slower', 'same', 'inconclusive', 'none', 'faster, delay not held', 'faster, not final'].map((verdict) => colourOf('interval', verdict)))
-    .toEqual(['green', 'red', 'blue', 'orange', 'text', 'orange', 'green']);
+    .toEqual(['green', 'red', 'blue', 'orange', '#8e8e8e', 'orange', 'green']);
   expect(colourOf('published', 'faster')).toBeUndefined();
 });
 
