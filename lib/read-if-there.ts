@@ -1,3 +1,4 @@
+// Files that may be gone.
 import { readFileSync } from 'node:fs';
 
 /** undefined when it is not there (any more), as with processes that end while they are looked at, or may not be read. */
@@ -7,4 +8,9 @@ export function readIfThere(file: string, encoding: BufferEncoding = 'latin1'): 
   } catch {
     return undefined;
   }
+}
+
+/** The same in UTF-8, '' where it is not there. */
+export function textOf(file: string): string {
+  return readIfThere(file, 'utf8') ?? '';
 }

@@ -1,8 +1,7 @@
 // What of each side is compared: which of its addresses, over which protocol, under which load.
 import { UserError } from '../errors.ts';
-import { isHttp2 } from '../scenario/protocols.ts';
 import { enumeration, whole } from '../format.ts';
-import { protocolNames } from '../scenario/protocols.ts';
+import { isHttp2, protocolNames } from '../scenario/protocols.ts';
 import { readLoadLine, type LoadLine } from '../scenario/load.ts';
 import type { LoadProfile, Page } from '../scenario/model.ts';
 import type { PageList, PageWeights } from '../scenario/page-list.ts';

@@ -7,7 +7,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
-import { readIfThere } from '../read-if-there.ts';
+import { textOf } from '../read-if-there.ts';
 import { UserError } from '../errors.ts';
 import { startChild, type Child } from '../process.ts';
 import { machineClock } from '../machine/clock.ts';
@@ -146,7 +146,7 @@ class Agent {
     const child = await starting;
     let printed = 0;
     const tell = (): void => {
-      const text = readOrEmpty(consoleFile);
+      const text = textOf(consoleFile);
       const whole = text.lastIndexOf('\n') + 1;
       if (whole > printed) say({ printed: k6, text: text.slice(printed, whole) });
       printed = Math.max(printed, whole);
@@ -156,7 +156,7 @@ class Agent {
     clearInterval(timer);
     tell();
     this.#running.delete(k6);
-    const ended = { code, signal, console: readOrEmpty(consoleFile), log: readOrEmpty(logFile), record: readOrEmpty(recordFile) };
+    const ended = { code, signal, console: textOf(consoleFile), log: textOf(logFile), record: textOf(recordFile) };
     removeFolder(folder);
     return ended;
   }
@@ -204,8 +204,6 @@ function keepFiles(folder: string, files: readonly SentFile[]): void {
     else writeFileSync(file, Buffer.from(sent.base64, 'base64'), { mode: sent.mode });
   }
 }
-
-const readOrEmpty = (file: string): string => readIfThere(file, 'utf8') ?? '';
 
 function say(reply: Reply): void {
   process.stdout.write(`${JSON.stringify(reply)}\n`);

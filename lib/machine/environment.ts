@@ -1,6 +1,6 @@
 // What a result says about the machine it was measured on.
 import os from 'node:os';
-import { readIfThere } from '../read-if-there.ts';
+import { textOf } from '../read-if-there.ts';
 import type { Environment } from '../result/result.ts';
 import { coreNotes, type Cores } from './cores.ts';
 import type { Processors } from './processors.ts';
@@ -15,10 +15,10 @@ export function readEnvironment(processors: Processors, cores: Cores, versions: 
     cores: cpus.length,
     memoryBytes: os.totalmem(),
     kernel: `${os.type()} ${os.release()}`,
-    os: /^PRETTY_NAME="?([^"\n]*)"?$/m.exec(readOrEmpty('/etc/os-release'))?.[1] ?? os.platform(),
-    governor: readOrEmpty('/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor').trim() || null,
+    os: /^PRETTY_NAME="?([^"\n]*)"?$/m.exec(textOf('/etc/os-release'))?.[1] ?? os.platform(),
+    governor: textOf('/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor').trim() || null,
     bootedAt: new Date(bootedAtSeconds() * 1000).toISOString(),
-    bootId: readOrEmpty('/proc/sys/kernel/random/boot_id').trim(),
+    bootId: textOf('/proc/sys/kernel/random/boot_id').trim(),
     loadAverage: os.loadavg() as [number, number, number],
     serverCpus: cores.serverCpus,
     generatorCpus: cores.generatorCpus,
@@ -30,8 +30,6 @@ export function readEnvironment(processors: Processors, cores: Cores, versions: 
 
 /** Unix time, by the kernel; where it does not tell, by the time that it has been up. */
 function bootedAtSeconds(): number {
-  const told = /^btime (\d+)$/m.exec(readOrEmpty('/proc/stat'))?.[1];
+  const told = /^btime (\d+)$/m.exec(textOf('/proc/stat'))?.[1];
   return told === undefined ? Math.round(Date.now() / 1000 - os.uptime()) : Number(told);
 }
-
-const readOrEmpty = (file: string): string => readIfThere(file, 'utf8') ?? '';
