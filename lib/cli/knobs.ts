@@ -56,8 +56,8 @@ const mostCloser = 5;
 const help = [
   `${typed('knobs')} nginx.conf [flags]`,
   '',
-  'Which of the usual advice does anything for this config (nginx, h2o or nghttpd) on this machine: each knob alone against the',
-  'config as it is, all in turns; then what may help once more, and what helps, together, in fresh rounds. The file is not touched.',
+  'Which of the usual advice does anything for this config (nginx, h2o or nghttpd) on this machine: each knob alone against the '
+  + 'config as it is, all in turns; then what may help once more, and what helps, together, in fresh rounds. The file is not touched.',
   '',
   ...flagLines(knobFlags),
 ];
