@@ -135,7 +135,7 @@ export function warningText(warning: Warning): string {
       return `${enumeration(warning.variants)}: the link was later than the delay that was asked for, so it may be what is compared: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus), or take fewer connections`;
     case 'hung':
       return `${warning.variant}: ${hungText(warning.hung, warning.sinceMs)}: ${warning.connectMs === 0 ? 'the server has probably forgotten them'
-        : `connections were still being made, one of which took ${scaledTime(warning.connectMs)}: give them time (--duration 5s), or take fewer (-c)`}; they count as failed`;
+        : `connections were still being made, one of which took ${scaledTime(warning.connectMs)}: give them more time (--duration), or take fewer (-c)`}; they count as failed`;
     case 'unsent':
       return `${warning.variant}: ${whole(warning.unsent)} of ${whole(warning.requests + warning.unsent)} requests were due and could not be sent: ${warning.cause}`;
     case 'late-sends':

@@ -8,6 +8,10 @@ type Point = Percentile & { series: number; name: string; round: number | null; 
 /** From this quotient of the ends on short latencies would lie on the axis. */
 const wide = 20;
 
+const margins = { left: 52, right: 28 };
+/** Pixels from 0 % to 50 % that their labels take side by side. */
+const roomFor0 = 36;
+
 export function drawPercentiles({ names, lines }: Percentiles, width: number): Element[] {
   const points = (ofAll: boolean): Point[] => lines.filter(({ round }) => (round === null) === ofAll).flatMap(({ name, round, points: all }) => (
     all.map((point) => ({ ...point, percentile: point.name, series: names.indexOf(name), name, round }))
@@ -18,13 +22,14 @@ export function drawPercentiles({ names, lines }: Percentiles, width: number): E
   const [shortest, longest] = [extent(strong.map(({ ms }) => ms).filter((ms) => ms > 0))[0], extent(shown.map(({ ms }) => ms))[1]];
   const isLog = longest / shortest > wide;
   const furthest = Math.max(100, extent(shown.map(({ at }) => at))[1]);
-  const ticks = [1, 2, 10, 100, 1000, 1e4, 1e5, 1e6, 1e7].filter((at) => at <= furthest && (at !== 1 || width > 500));
+  const pixelsTo50 = (width - margins.left - margins.right) * Math.log(2) / Math.log(furthest);
+  const ticks = [1, 2, 10, 100, 1000, 1e4, 1e5, 1e6, 1e7].filter((at) => at <= furthest && (at !== 1 || pixelsTo50 >= roomFor0));
   const channels = { x: 'at', y: 'ms', stroke: ({ series }: Point) => colourOf(series), z: ({ name, round }: Point) => `${name} ${round}` } as const;
   return [seriesKey(names), drawn({
     width,
     height: Math.round(Math.min(420, Math.max(280, width * 0.45))),
-    marginLeft: 52,
-    marginRight: 28,
+    marginLeft: margins.left,
+    marginRight: margins.right,
     marginTop: 22,
     marginBottom: 42,
     x: { type: 'log', domain: [1, furthest] },
