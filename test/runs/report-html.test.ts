@@ -60,6 +60,11 @@ async function marks(page: Page, plot: string | RegExp, name: string, attribute 
 }
 
 const widthsOf = (bars: readonly { attribute: string }[]): number[] => bars.map(({ attribute }) => Number(attribute));
+/** In the page: labels of horizontal axes that touch the ones before them. */
+const crowded = `[...document.querySelectorAll('[aria-label="x-axis tick label"]')].flatMap((axis) => {
+  const labels = [...axis.querySelectorAll('text')].map((label) => ({ text: label.textContent, ...label.getBoundingClientRect().toJSON() }));
+  return labels.filter(({ left }, index) => index > 0 && left < labels[index - 1].right + 2).map(({ text }) => text);
+})`;
 const sideways = (page: Page): Promise<boolean> => page.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth');
 
 describe.skipIf(chromium === undefined)('in a browser', () => {
@@ -150,6 +155,7 @@ describe.skipIf(chromium === undefined)('in a browser', () => {
       await page.setViewportSize({ width: 400, height: 800 });
       await expect.poll(() => page.locator('.plot > svg').last().getAttribute('width').then(Number)).toBeLessThan(400);
       expect(await sideways(page)).toBe(false);
+      expect(await page.evaluate(crowded)).toEqual([]);
       for (const plot of await page.locator('.plot').all()) expect((await plot.getAttribute('aria-label'))?.length).toBeGreaterThan(20);
       await page.locator('summary').first().focus();
       await page.keyboard.press('Enter');

@@ -9,8 +9,8 @@ type Point = Percentile & { series: number; name: string; round: number | null; 
 const wide = 20;
 
 const margins = { left: 52, right: 28 };
-/** Pixels from 0 % to 50 % that their labels take side by side. */
-const roomFor0 = 36;
+/** Half of a character, in pixels. */
+const halfCharacter = 3.4;
 
 export function drawPercentiles({ names, lines }: Percentiles, width: number): Element[] {
   const points = (ofAll: boolean): Point[] => lines.filter(({ round }) => (round === null) === ofAll).flatMap(({ name, round, points: all }) => (
@@ -22,8 +22,7 @@ export function drawPercentiles({ names, lines }: Percentiles, width: number): E
   const [shortest, longest] = [extent(strong.map(({ ms }) => ms).filter((ms) => ms > 0))[0], extent(shown.map(({ ms }) => ms))[1]];
   const isLog = longest / shortest > wide;
   const furthest = Math.max(100, extent(shown.map(({ at }) => at))[1]);
-  const pixelsTo50 = (width - margins.left - margins.right) * Math.log(2) / Math.log(furthest);
-  const ticks = [1, 2, 10, 100, 1000, 1e4, 1e5, 1e6, 1e7].filter((at) => at <= furthest && (at !== 1 || pixelsTo50 >= roomFor0));
+  const ticks = ticksFor(furthest, width - margins.left - margins.right);
   const channels = { x: 'at', y: 'ms', stroke: ({ series }: Point) => colourOf(series), z: ({ name, round }: Point) => `${name} ${round}` } as const;
   return [seriesKey(names), drawn({
     width,
@@ -47,6 +46,19 @@ export function drawPercentiles({ names, lines }: Percentiles, width: number): E
       }),
     ],
   })];
+}
+
+/** Those whose labels stand clear of each other; where there is no room for 0 % and 50 %, the latter. */
+function ticksFor(furthest: number, pixels: number): number[] {
+  const isClear = (a: number, b: number): boolean => (
+    pixels * Math.log(b / a) / Math.log(furthest) > (percentileOf(a).length + percentileOf(b).length + 1) * halfCharacter
+  );
+  const upward: number[] = [];
+  for (const at of [2, 10, 100, 1000, 1e4, 1e5, 1e6, 1e7]) {
+    const last = upward.at(-1);
+    if (at <= furthest && (last === undefined || isClear(last, at))) upward.push(at);
+  }
+  return isClear(1, upward[0] ?? furthest) ? [1, ...upward] : upward;
 }
 
 /** 1000 is "99.9 %". */
