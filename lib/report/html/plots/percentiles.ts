@@ -51,7 +51,7 @@ export function drawPercentiles({ names, lines }: Percentiles, width: number): E
 /** Those whose labels stand clear of each other; where there is no room for 0 % and 50 %, the latter. */
 function ticksFor(furthest: number, pixels: number): number[] {
   const isClear = (a: number, b: number): boolean => (
-    pixels * Math.log(b / a) / Math.log(furthest) > (percentileOf(a).length + percentileOf(b).length + 1) * halfCharacter
+    pixels * Math.log(b / a) / Math.log(furthest) > (percentileOf(a).length + percentileOf(b).length + 2) * halfCharacter
   );
   const upward: number[] = [];
   for (const at of [2, 10, 100, 1000, 1e4, 1e5, 1e6, 1e7]) {
