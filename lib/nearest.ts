@@ -1,19 +1,22 @@
 import { distance } from 'fastest-levenshtein';
 import { UserError } from './errors.ts';
 
-/** The error for a word that is not one of `choices` (at least one): names the word and offers what is right. Exit code 2. */
-export function unknownWord(kind: string, word: string, choices: readonly string[]): UserError {
-  return new UserError(`there is no ${kind} "${word}": ${offer(word, choices)}`, 2);
+/**
+ * The error for a word that is not one of `choices` (at least one): names the word and offers what is right. Exit code 2.
+ * @param many what is said of many choices, none of which is near
+ */
+export function unknownWord(kind: string, word: string, choices: readonly string[], many?: string): UserError {
+  return new UserError(`there is no ${kind} "${word}": ${offer(word, choices, many)}`, 2);
 }
 
 /** So many are told in one line. */
 const mostTold = 10;
 
 /** What follows the colon, for a word that is not one of `choices` (at least one). */
-export function offer(word: string, choices: readonly string[]): string {
+export function offer(word: string, choices: readonly string[], many = `the nearest is ${sorted(word, choices)[0]}`): string {
   const near = nearest(word, choices);
   if (near !== undefined) return `did you mean ${near}?`;
-  if (choices.length > mostTold) return `the nearest is ${sorted(word, choices)[0]}`;
+  if (choices.length > mostTold) return many;
   return `there ${choices.length === 1 ? 'is' : 'are'} ${choices.join(', ')}`;
 }
 

@@ -58,6 +58,15 @@ export function hungSinceMs(phases: readonly Phase[]): number {
   return extent(hanging.map(({ latencyMs }) => Math.max(latencyMs.p999, youngestHungMs)))[0];
 }
 
+/** A connection that a server reopens is made sooner. */
+const slowMs = 500;
+
+/** The longest connect of the windows in which requests hung, in milliseconds; 0 where none was slow. What hung may have waited for one. */
+export function slowConnectMs(phases: readonly Phase[]): number {
+  const longest = Math.max(0, ...phases.filter((phase) => hungOf([phase]) > 0).map(({ connectMs }) => connectMs.max));
+  return longest < slowMs ? 0 : longest;
+}
+
 /** "12 requests were never answered and had waited for more than 1.00 s when the load ended"; '' of none. */
 export function hungText(hung: number, sinceMs: number): string {
   return hung === 0 ? '' : `${counts(hung, 'request')} ${hung === 1 ? 'was' : 'were'} never answered and had waited for more than ${scaledTime(sinceMs)} when the load ended`;

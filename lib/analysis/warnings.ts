@@ -1,7 +1,7 @@
 // The closed list of what a reader of the table has to know before trusting it, and how it is found.
-import { enumeration, percent, short, whole } from '../format.ts';
+import { enumeration, percent, scaledTime, short, whole } from '../format.ts';
 import type { Comparison, ErrorCause, LoadResult, Phase, VariantResult } from '../result/result.ts';
-import { answersTexts, errorExample, errorsText, hungSinceMs, hungText, wrongAnswers } from './failures.ts';
+import { answersTexts, errorExample, errorsText, hungSinceMs, hungText, slowConnectMs, wrongAnswers } from './failures.ts';
 import { limitOf, usedCores, type Shares } from './limit.ts';
 import { noiseText, noiseWarnings, type NoiseWarning } from './noise-warnings.ts';
 import { hungOf, summed, wholeRounds } from './phases.ts';
@@ -16,7 +16,7 @@ export type Warning =
   | { kind: 'generator-limit'; variant: string; shares: Shares; hasOtherCores: boolean; hasLink: boolean }
   | { kind: 'failures'; variant: string; requests: number; errors: number; causes: Record<ErrorCause, number>; wrong: Record<string, number>; example: string }
   | { kind: 'delay-not-held'; variants: readonly string[] }
-  | { kind: 'hung'; variant: string; hung: number; sinceMs: number }
+  | { kind: 'hung'; variant: string; hung: number; sinceMs: number; connectMs: number }
   | { kind: 'unsent'; variant: string; requests: number; unsent: number; cause: string }
   | { kind: 'late-sends'; variant: string; p99Ms: number; bucketMs: number }
   | { kind: 'stream-limit'; variants: readonly string[]; asked: number; allowed: number }
@@ -64,7 +64,7 @@ function variantWarnings(facts: RunFacts, variant: VariantResult): Warning[] {
     warnings.push({ kind: 'failures', variant: name, requests, errors, causes: summed(phases.map(({ errorCauses }) => errorCauses)), wrong, example: errorExample(phases) });
   }
   const hung = hungOf(phases);
-  if (hung > 0) warnings.push({ kind: 'hung', variant: name, hung, sinceMs: hungSinceMs(phases) });
+  if (hung > 0) warnings.push({ kind: 'hung', variant: name, hung, sinceMs: hungSinceMs(phases), connectMs: slowConnectMs(phases) });
   const unsent = total(phases, (phase) => phase.unsent);
   if (unsent > 0) warnings.push({ kind: 'unsent', variant: name, requests, unsent, cause: rateCause(variant) });
   return [...warnings, ...lateSends(name, phases)];
@@ -134,7 +134,8 @@ export function warningText(warning: Warning): string {
     case 'delay-not-held':
       return `${enumeration(warning.variants)}: the link was later than the delay that was asked for, so it may be what is compared: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus), or take fewer connections`;
     case 'hung':
-      return `${warning.variant}: ${hungText(warning.hung, warning.sinceMs)}: the server has probably forgotten them; they count as failed`;
+      return `${warning.variant}: ${hungText(warning.hung, warning.sinceMs)}: ${warning.connectMs === 0 ? 'the server has probably forgotten them'
+        : `connections were still being made, one of which took ${scaledTime(warning.connectMs)}: give them more time (--duration), or take fewer (-c)`}; they count as failed`;
     case 'unsent':
       return `${warning.variant}: ${whole(warning.unsent)} of ${whole(warning.requests + warning.unsent)} requests were due and could not be sent: ${warning.cause}`;
     case 'late-sends':

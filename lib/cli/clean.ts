@@ -7,7 +7,7 @@ import { whole } from '../format.ts';
 import { holder, lockFile } from '../lock-file.ts';
 import { oneRunAtATime } from '../machine/one-run.ts';
 import { bakeoffFolder, typed } from '../setup/paths.ts';
-import { flagLines, readWords, type Flag } from './words.ts';
+import { flagLines, printHelp, readWords, type Flag } from './words.ts';
 
 const cleanFlags = {
   'history': { help: 'what InfluxDB holds too: the figures of all runs, which Grafana shows' },
@@ -28,9 +28,9 @@ const kept: readonly Kept[] = [
 export async function cleanCommand(args: readonly string[]): Promise<number> {
   const { positionals: [word], flags } = readWords(args, cleanFlags);
   if (flags.has('help')) {
-    console.log([
+    printHelp([
       `${typed('clean')} [flags]`, '', `Removes what bakeoff keeps in ${bakeoffFolder} and the next run makes again. Results stay.`, '', ...flagLines(cleanFlags),
-    ].join('\n'));
+    ]);
     return 0;
   }
   if (word !== undefined) throw new UserError(`clean takes no words but its flags: leave out "${word}"`, 2);

@@ -99,7 +99,7 @@ function answerLines(sides: readonly Tried[]): string[] {
   const lengths = differing(({ answer }) => `${whole(answer.bytes)} B`);
   const encodings = differing(({ answer }) => answer.encoding || 'none');
   const types = differing(({ answer }) => mediaType(answer.type) || 'none');
-  const offered = encodings === undefined ? differing(({ offeredEncoding }) => offeredEncoding || 'none') : undefined;
+  const offered = encodings === undefined ? differing(({ offered }) => (offered?.encoding ? `${offered.encoding} ${whole(offered.bytes)} B` : 'none')) : undefined;
   return [
     ...(lengths === undefined ? [] : [`The bodies differ: ${lengths}; part of what is seen is theirs.`]),
     ...(encodings === undefined ? [] : [`The encodings differ: ${encodings}; part of what is seen is theirs.`]),

@@ -108,7 +108,9 @@ function listenOf({ given, source }: Given, { scheme, port, flag }: Wish): Liste
   if (first === undefined) throw new UserError(`${given} listens on no TCP port: there is nothing to load`);
   if (scheme === undefined) {
     if (others.length === 0) return first;
-    throw new UserError(`${given} listens on the ports ${all}: say which one is to be loaded, such as --url ${first.tls ? 'https' : 'http'}://localhost:${first.port}/`, 2);
+    // Where a site has TLS, what listens without it mostly sends people there.
+    const { tls, port: example } = listens.find((listen) => listen.tls) ?? first;
+    throw new UserError(`${given} listens on the ports ${all}: say which one is to be loaded, such as --url ${tls ? 'https' : 'http'}://localhost:${example}/`, 2);
   }
   const fitting = listens.filter(({ tls }) => tls === (scheme === 'https'));
   if (fitting.length === 0) {

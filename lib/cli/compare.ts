@@ -1,7 +1,7 @@
 // npm run compare: two sides or more of a person's own, as they are.
 import { UserError } from '../errors.ts';
 import { check, name } from '../form.ts';
-import { wrapLines } from '../report/terminal.ts';
+import { wrapLines } from '../report/wrap.ts';
 import { makePlan } from '../runner/plan.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 import { typed } from '../setup/paths.ts';
@@ -14,7 +14,7 @@ import { perform } from './perform.ts';
 import { outputWidth } from './run-output.ts';
 import { readRunOptions, runFlags } from './run-options.ts';
 import { tryOnce, type Tried } from './try-side.ts';
-import { flagLines, readWords, type Flag } from './words.ts';
+import { flagLines, printHelp, readWords, type Flag } from './words.ts';
 
 const compareFlags = {
   ...askedFlags,
@@ -33,7 +33,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
   const { positionals, flags } = words;
   const options = readRunOptions(words);
   if (options.help || args.length === 0) {
-    console.log(help.join('\n'));
+    printHelp(help);
     return options.help ? 0 : 2;
   }
   const called = flags.get('name');

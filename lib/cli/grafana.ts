@@ -13,7 +13,7 @@ import { bakeoffFolder, typed } from '../setup/paths.ts';
 import { ensureTools } from '../setup/tools.ts';
 import { openStore, parseInfluxUrl, type Store } from '../store/index.ts';
 import { runFlags } from './run-options.ts';
-import { flagLines, noInstall, readWords } from './words.ts';
+import { flagLines, noInstall, printHelp, readWords } from './words.ts';
 
 const grafanaFlags = { influx: runFlags.influx, ...noInstall, help: runFlags.help };
 
@@ -25,7 +25,7 @@ export async function grafanaCommand(args: readonly string[]): Promise<number> {
   const { positionals: [word], flags } = readWords(args, grafanaFlags);
   if (word !== undefined) throw new UserError(`grafana takes no name, and got ${word}: pick the run in the dashboards`, 2);
   if (flags.has('help')) {
-    console.log([`${typed('grafana')} [flags]`, '', ...flagLines(grafanaFlags)].join('\n'));
+    printHelp([`${typed('grafana')} [flags]`, '', ...flagLines(grafanaFlags)]);
     return 0;
   }
   const url = flags.get('influx');

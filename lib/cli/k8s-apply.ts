@@ -9,7 +9,7 @@ import { readEnvironment } from '../machine/environment.ts';
 import { readProcessors } from '../machine/processors.ts';
 import { createRunProgress } from '../report/run-progress.ts';
 import { headingLines } from '../report/sentences.ts';
-import { wrapLines } from '../report/terminal.ts';
+import { wrapLines } from '../report/wrap.ts';
 import type { ClusterFacts, Environment } from '../result/result.ts';
 import { groupOf } from '../runner/groups.ts';
 import { defaultSameWithin, serversOf } from '../runner/plan.ts';

@@ -13,7 +13,7 @@ import { parseInfluxUrl } from '../store/index.ts';
 import { applied } from './k8s-apply.ts';
 import { readRunOptions, runFlags } from './run-options.ts';
 import { scenarioFlags } from './scenario-options.ts';
-import { flagLines, noInstall, readWords, seconds, wholeNumber, type Flag } from './words.ts';
+import { flagLines, noInstall, printHelp, readWords, seconds, wholeNumber, type Flag } from './words.ts';
 
 /** Of a run that is made from here. */
 const applyFlags = {
@@ -52,7 +52,7 @@ export async function k8sCommand(args: readonly string[]): Promise<number> {
   const words = readWords(args, k8sFlags);
   const { positionals: [name, extra], flags } = words;
   if (name === undefined || flags.has('help')) {
-    console.log([`${typed('k8s')} NAME|FILE.ts --influx URL [flags]`, '', ...flagLines(k8sFlags)].join('\n'));
+    printHelp([`${typed('k8s')} NAME|FILE.ts --influx URL [flags]`, '', ...flagLines(k8sFlags)]);
     return name === undefined && !flags.has('help') ? 2 : 0;
   }
   if (extra !== undefined) throw new UserError(`one scenario at a time: "${extra}" is one word too many`, 2);

@@ -11,7 +11,8 @@ import { requireNew, writeWith } from '../knobs/written.ts';
 import { partialLines, scopeLines } from '../report/certainty.ts';
 import { limitLines } from '../report/limits.ts';
 import { redirectionLines, warningLines } from '../report/sentences.ts';
-import { terminalTable, wrapLines } from '../report/terminal.ts';
+import { terminalTable } from '../report/terminal.ts';
+import { wrapLines } from '../report/wrap.ts';
 import { divideCores, type Cores } from '../machine/cores.ts';
 import type { PlanOptions } from '../runner/plan.ts';
 import type { PlanDraft } from '../runner/planned.ts';
@@ -30,7 +31,7 @@ import { perform, type ServerBinaries } from './perform.ts';
 import { readRunOptions, runFlags, type RunOptions } from './run-options.ts';
 import { terminalOf } from './run-output.ts';
 import { tryOnce, type Tried } from './try-side.ts';
-import { flagLines, readWords, type Flag } from './words.ts';
+import { flagLines, printHelp, readWords, type Flag } from './words.ts';
 
 /** Of a run that has three parts these would mean something else in each, or nothing. */
 const { precision: _1, 'max-time': _2, within: _3, rates: _4, 'fail-if': _5, 'export-markdown': _6, 'export-json': _7, 'export-csv': _8, host: _9, ...sharedFlags } = runFlags;
@@ -55,8 +56,8 @@ const mostCloser = 5;
 const help = [
   `${typed('knobs')} nginx.conf [flags]`,
   '',
-  'Which of the usual advice does anything for this config (nginx, h2o or nghttpd) on this machine: each knob alone against the',
-  'config as it is, all in turns; then what may help once more, and what helps, together, in fresh rounds. The file is not touched.',
+  'Which of the usual advice does anything for this config (nginx, h2o or nghttpd) on this machine: each knob alone against the '
+  + 'config as it is, all in turns; then what may help once more, and what helps, together, in fresh rounds. The file is not touched.',
   '',
   ...flagLines(knobFlags),
 ];
@@ -67,11 +68,11 @@ export async function knobsCommand(args: readonly string[]): Promise<number> {
   const { positionals, flags } = words;
   const options = readRunOptions(words);
   if (options.help || args.length === 0) {
-    console.log(help.join('\n'));
+    printHelp(help);
     return options.help ? 0 : 2;
   }
   if (flags.has('list')) {
-    console.log(catalogueLines().join('\n'));
+    printHelp(catalogueLines());
     return 0;
   }
   const [given, extra] = positionals;

@@ -10,7 +10,7 @@ import { thisCaller } from '../network/namespaces.ts';
 import { requireNetworks } from '../network/permission.ts';
 import { createRunProgress } from '../report/run-progress.ts';
 import { headingLines } from '../report/sentences.ts';
-import { wrapLines } from '../report/terminal.ts';
+import { wrapLines } from '../report/wrap.ts';
 import type { Cores } from '../machine/cores.ts';
 import { formatCpuList } from '../machine/cpu-list.ts';
 import { readEnvironment } from '../machine/environment.ts';

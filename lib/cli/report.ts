@@ -15,7 +15,7 @@ import { writeWhole } from '../write-whole.ts';
 import type { Result } from '../result/result.ts';
 import { unknownWord } from '../nearest.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
-import { flagLines, readWords, type Flag } from './words.ts';
+import { flagLines, printHelp, readWords, type Flag } from './words.ts';
 
 const reportFlags = {
   'results': { value: 'DIR', help: 'the folder below which runs are found by their names (results)' },
@@ -31,7 +31,7 @@ export async function reportCommand(args: readonly string[]): Promise<number> {
   const { positionals, flags } = readWords(args, reportFlags);
   const results = fromCallersFolder(flags.get('results') ?? 'results');
   if (positionals.length === 0 || flags.has('help')) {
-    console.log((await help(results)).join('\n'));
+    printHelp(await help(results));
     return 0;
   }
   const files = await Promise.all(positionals.map((word) => findResult(word, results)));

@@ -6,13 +6,13 @@ import { typed } from '../setup/paths.ts';
 import { onHosts } from './on-hosts.ts';
 import { perform } from './perform.ts';
 import { readScenarioOptions, scenarioFlags } from './scenario-options.ts';
-import { flagLines } from './words.ts';
+import { flagLines, printHelp } from './words.ts';
 
 /** Returns the exit code. Throws UserError and Interrupted. */
 export async function scenarioCommand(args: readonly string[]): Promise<number> {
   const options = readScenarioOptions(args);
   if (options.name === undefined || options.help) {
-    console.log((await overview()).join('\n'));
+    printHelp(await overview());
     return 0;
   }
   const scenario = await findScenario(options.name);

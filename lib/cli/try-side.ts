@@ -12,8 +12,8 @@ import type { RunOptions } from './run-options.ts';
 /** A side that was started once. */
 export interface Tried extends Side {
   answer: Answer;
-  /** Of the answer where gzip is asked for, as Answer.encoding; absent where the load itself says what it takes. */
-  offeredEncoding?: string;
+  /** Of the answer where gzip is asked for; absent where the load itself says what it takes. */
+  offered?: Pick<Answer, 'encoding' | 'bytes'>;
   redirections: readonly string[];
 }
 
@@ -38,8 +38,8 @@ export async function tryOnce(side: Side, spec: ServerSpec, cores: Cores, { bina
       trustConfig: trustConfig === true,
       signal,
     });
-    const [answer, offeredEncoding] = await Promise.all([answerOfAll(server, { ...checkOf(side), anyLength: true }, signal), encodingOffered(server, side, signal)]).finally(() => server.stop());
-    return { ...side, answer, ...(offeredEncoding === undefined ? {} : { offeredEncoding }), redirections: server.redirections };
+    const [answer, offered] = await Promise.all([answerOfAll(server, { ...checkOf(side), anyLength: true }, signal), encodingOffered(server, side, signal)]).finally(() => server.stop());
+    return { ...side, answer, ...(offered === undefined ? {} : { offered }), redirections: server.redirections };
   } catch (error) {
     if (!(error instanceof UserError) || (source.kind === 'config' && error.message.includes(source.config.file))) throw error;
     throw new UserError(`${given}: ${error.message}`, error.exitCode);
@@ -54,12 +54,12 @@ function checkOf({ page, load }: Side): Pick<ReadyCheck, 'page' | 'protocol' | '
 }
 
 /** What a side compresses for who can take it; undefined where the load says so itself, or where that is answered otherwise. */
-async function encodingOffered({ origin }: RunningServer, side: Side, signal: AbortSignal): Promise<string | undefined> {
+async function encodingOffered({ origin }: RunningServer, side: Side, signal: AbortSignal): Promise<Tried['offered']> {
   const { load } = side;
   if (Object.keys(load.headers ?? {}).some((name) => name.toLowerCase() === 'accept-encoding')) return undefined;
   const request = { ...load, headers: { ...load.headers, 'Accept-Encoding': 'gzip' } };
   try {
-    return (await waitUntilReady({ ...checkOf(side), origin, request, anyLength: true }, signal)).encoding;
+    return await waitUntilReady({ ...checkOf(side), origin, request, anyLength: true }, signal);
   } catch (error) {
     if (error instanceof UserError) return undefined;
     throw error;

@@ -2,6 +2,7 @@
 import { parseArgs } from 'node:util';
 import { UserError } from '../errors.ts';
 import { unknownWord } from '../nearest.ts';
+import { wrapLines } from '../report/wrap.ts';
 
 export interface Flag {
   /** How the value is called in the help, e.g. "N"; absent for a switch. */
@@ -33,7 +34,7 @@ export function readWords(args: readonly string[], known: Readonly<Record<string
     if (token.kind === 'positional') positionals.push(token.value);
     if (token.kind !== 'option') continue;
     const flag = Object.hasOwn(known, token.name) ? known[token.name] : undefined;
-    if (flag === undefined) throw unknownWord('flag', token.rawName, Object.keys(known).map((name) => `--${name}`));
+    if (flag === undefined) throw unknownWord('flag', token.rawName, Object.keys(known).map((name) => `--${name}`), '--help lists them');
     if (flags.has(token.name) && flag.repeated === undefined) throw new UserError(`${token.rawName} is given twice`, 2);
     if (flag.value === undefined && token.value !== undefined) throw new UserError(`${token.rawName} takes no value`, 2);
     // A forgotten value would swallow the next flag.
@@ -53,6 +54,12 @@ export function asWords<T>(read: () => T, before = ''): T {
   } catch (error) {
     throw error instanceof UserError ? new UserError(before + error.message, 2) : error;
   }
+}
+
+/** Prints a help. In a terminal, what is too long for a line goes on below where its text begins, which is behind a wider gap. */
+export function printHelp(lines: readonly string[]): void {
+  const textAt = (line: string): number => /^ *\S.*? {2,}(?=\S)|^ */.exec(line)?.[0].length ?? 0;
+  console.log(wrapLines(lines, process.stdout.columns ?? Infinity, textAt).join('\n'));
 }
 
 /** One line per flag. */

@@ -3,6 +3,7 @@ import type { Result, Verdict } from '../result/result.ts';
 import { lineParts, tableParts } from './parts.ts';
 import { circumstanceLines, footnoteLines, verdictLines, warningLines } from './sentences.ts';
 import { textOf, type Cell, type Heading, type Part, type Table } from './table.ts';
+import { wrapLines } from './wrap.ts';
 
 export interface TerminalOptions {
   /** Characters per line; Infinity in a pipe. For tables, narrower than 80 counts as 80. */
@@ -35,24 +36,6 @@ export function terminalReport(result: Result, ends: readonly string[], options:
     ...tableParts(result).flatMap((part) => [...partLines(part, options), '']),
     ...wrapLines([...verdictLines(result), ...warningLines(result), ...footnotes, ...circumstanceLines(result), ...ends], options.width),
   ];
-}
-
-/** Breaks lines that are too long at their spaces and indents what follows. A longer word (a path) stays whole. */
-export function wrapLines(lines: readonly string[], width: number): string[] {
-  return lines.flatMap((line) => {
-    const wrapped: string[] = [];
-    let current = '';
-    // A figure and its per cent sign stay together.
-    for (const word of line.split(/ (?!%)/)) {
-      if (current !== '' && current.length + 1 + word.length > width) {
-        wrapped.push(current);
-        current = `${gap}${word}`;
-      } else {
-        current = current === '' ? word : `${current} ${word}`;
-      }
-    }
-    return [...wrapped, current];
-  });
 }
 
 function partLines({ title, tables, below }: Part, options: TerminalOptions): string[] {

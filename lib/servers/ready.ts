@@ -63,7 +63,7 @@ export async function waitUntilReady(check: ReadyCheck, signal: AbortSignal, lim
       const problem = wrongProtocol(error as NodeJS.ErrnoException, protocol);
       if (problem !== undefined) throw new UserError(`${url} ${problem}${withName(check)}`);
       last = `: ${(error as Error).message}`;
-      if (check.isThere) throw new UserError(`${url} did not answer over ${protocol}${last}`);
+      if (check.isThere) throw new UserError(`${url} did not answer over ${protocol}${last}${(error as NodeJS.ErrnoException).code === 'ECONNREFUSED' ? ': start what is to listen there' : ''}`);
     }
     await delay(retryMs);
   }
@@ -78,6 +78,9 @@ function requireRight({ status, bytes, location }: Answer, url: string, check: R
   const where = location === '' ? '' : ` to ${location}`;
   if (status === 403 && check.user !== undefined && docroot === undefined) {
     throw new UserError(`${asked} answers with status 403: it runs as the user ${check.user} here, for whom all folders above the page have to be open (chmod o+x) and the page readable (chmod o+r); or give a page that it answers with ${expected} (--url; in a scenario page.path)`);
+  }
+  if ((status === 502 || status === 504) && docroot === undefined) {
+    throw new UserError(`${asked} answers with status ${status}: what it passes requests to does not answer; start that first, since bakeoff does not${withName(check)}`);
   }
   // What is shipped serves its page; of a config of one's own the page is the person's to say.
   throw new UserError(`${asked} answers with status ${status}${where}${docroot === undefined ? `: give a page that it answers with ${expected}${withName(check) || ' (--url; in a scenario page.path)'}, or expect this one (--status ${status}; in a scenario page.status)` : ` instead of ${expected}`}`);

@@ -222,6 +222,6 @@ describe('an address', () => {
     expect(found).not.toHaveProperty('pid');
     await found.stop();
     expect(await (await fetch(origin)).text()).toBe('hello');
-    await expect(startServer(address(`http://127.0.0.1:${await freePort()}`), options)).rejects.toThrow(/did not answer over http\/1\.1: .*ECONNREFUSED/);
+    await expect(startServer(address(`http://127.0.0.1:${await freePort()}`), options)).rejects.toThrow(/did not answer over http\/1\.1: .*ECONNREFUSED \S+: start what is to listen there$/);
   });
 });

@@ -60,6 +60,11 @@ async function marks(page: Page, plot: string | RegExp, name: string, attribute 
 }
 
 const widthsOf = (bars: readonly { attribute: string }[]): number[] => bars.map(({ attribute }) => Number(attribute));
+/** In the page: labels of horizontal axes that touch the ones before them. */
+const crowded = `[...document.querySelectorAll('[aria-label="x-axis tick label"]')].flatMap((axis) => {
+  const labels = [...axis.querySelectorAll('text')].map((label) => ({ text: label.textContent, ...label.getBoundingClientRect().toJSON() }));
+  return labels.filter(({ left }, index) => index > 0 && left < labels[index - 1].right + 2).map(({ text }) => text);
+})`;
 const sideways = (page: Page): Promise<boolean> => page.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth');
 
 describe.skipIf(chromium === undefined)('in a browser', () => {
@@ -121,6 +126,9 @@ describe.skipIf(chromium === undefined)('in a browser', () => {
     }
     expect(await page.locator('.config ins').allTextContents()).toContainEqual(expect.stringContaining('open_file_cache max='));
     expect(await page.locator('h1').textContent()).toBe(result.title);
+    await page.setViewportSize({ width: 400, height: 800 });
+    await expect.poll(() => page.locator('.plot > svg').last().getAttribute('width').then(Number)).toBeLessThan(400);
+    expect(await page.evaluate(crowded)).toEqual([]);
 
     // Made again from the files it is the same.
     const before = readFileSync(file, 'utf8');

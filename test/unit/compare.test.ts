@@ -10,6 +10,7 @@ import { namesOf, readSides, type Given, type Source } from '../../lib/cli/compa
 import { comparisonOf, sameSides, type Launch } from '../../lib/cli/compare-scenario.ts';
 import { sidesOf, type Side } from '../../lib/cli/compare-sides.ts';
 import { ofSides } from '../../lib/cli/of-sides.ts';
+import { printHelp } from '../../lib/cli/words.ts';
 import type { Tried } from '../../lib/cli/try-side.ts';
 import { makePlan } from '../../lib/runner/plan.ts';
 import { isRunnable } from '../../lib/scenario/catalogue.ts';
@@ -74,7 +75,7 @@ describe('the address is', () => {
   });
 
   test.each<[OwnConfig, Asked, RegExp]>([
-    [both, {}, /^a\.conf listens on the ports 80, 443 \(TLS\): say which one is to be loaded, such as --url http:\/\/localhost:80\/$/],
+    [both, {}, /^a\.conf listens on the ports 80, 443 \(TLS\): say which one is to be loaded, such as --url https:\/\/localhost:443\/$/],
     [both, { url: '/index.html' }, /^a\.conf listens on the ports 80, 443 \(TLS\)/],
     [both, { load: 'wrk -c 1 -t 1' }, /^a\.conf listens on the ports 80, 443 \(TLS\)/],
     [both, { url: 'http://localhost:81/' }, /^--url says port 81 over http, and a\.conf listens on the ports 80, 443 \(TLS\): name one of them, such as --url http:\/\/localhost:80\/$/],
@@ -311,10 +312,12 @@ describe('the scenario', () => {
       'The encodings differ: a.conf gzip, b.conf none; part of what is seen is theirs.', 'The types of the answers differ: a.conf text/html, b.conf text/plain.',
     ]);
     expect(differing({ answer: answerOf(5, { type: 'text/html; charset=utf-8' }) }, {})).toEqual([]);
-    expect(differing({ offeredEncoding: 'gzip' }, { offeredEncoding: '' })).toEqual([
-      "Compression differs (a.conf gzip, b.conf none), and no answer was encoded: add -H 'Accept-Encoding: gzip' to --load to compare it.",
-    ]);
-    expect(differing({ offeredEncoding: 'gzip' }, { offeredEncoding: 'gzip' })).toEqual([]);
+    const gzip = (bytes: number): Partial<Tried> => ({ offered: { encoding: 'gzip', bytes } });
+    const none: Partial<Tried> = { offered: { encoding: '', bytes: 5 } };
+    const hint = "and no answer was encoded: add -H 'Accept-Encoding: gzip' to --load to compare it.";
+    expect(differing(gzip(3), none)).toEqual([`Compression differs (a.conf gzip 3 B, b.conf none), ${hint}`]);
+    expect(differing(gzip(3), gzip(4))).toEqual([`Compression differs (a.conf gzip 3 B, b.conf gzip 4 B), ${hint}`]);
+    expect(differing(gzip(3), gzip(3))).toEqual([]);
   });
 
   test('redirections are said once where they are equal but for the port', () => {
@@ -375,7 +378,7 @@ describe('words that are wrong', () => {
     [['a.conf', 'b.conf', '--load', 'd=wrk'], /^there is no side "d": did you mean [ab]\?/, 2],
     [['a.conf', 'b.conf', '--load', 'wrk', '--load', 'wrk -c 2'], /^--load is given twice for all sides$/, 2],
     [['a.conf', 'b.conf', '--load', 'b='], /^--load b=: there is nothing behind b=$/, 2],
-    [['a.conf', 'folder'], /folder is a folder, not a file$/, 1],
+    [['a.conf', 'folder'], /folder is a folder: name a file in it$/, 1],
     [['a.conf', 'empty.conf'], /empty\.conf/, 1],
     [['a.conf', 'apache.conf'], /apache\.conf.*Apache/, 1],
     [['a.conf', 'b.conf', '--lod', 'wrk'], /^there is no flag "--lod": did you mean --load\?$/, 2],
@@ -383,6 +386,7 @@ describe('words that are wrong', () => {
     [['a.conf', 'b.conf', '--load='], /^--load needs a value/, 2],
     [['a.conf', 'b.conf', '--url', 'https://localhost/'], /^--url says https:\/\/, and a\.conf has no TLS on port 8080/, 2],
     [['a.conf', 'b.conf', '--variants', 'a'], /^there is no flag "--variants"/, 2],
+    [['a.conf', 'b.conf', '--sendfile', 'off'], /^there is no flag "--sendfile": --help lists them$/, 2],
   ])('%j are refused in one line', async (args, message, exitCode) => {
     const error = await compareCommand(args).then(() => undefined, (thrown: unknown) => thrown);
     expect(error).toMatchObject({ message: expect.stringMatching(message), exitCode });
@@ -396,6 +400,19 @@ describe('words that are wrong', () => {
     expect(print.mock.calls[0]).toEqual(print.mock.calls[1]);
     expect(String(print.mock.calls[0])).toMatch(/^npm run compare -- SIDE SIDE … \[flags\]\n/);
     for (const flag of ['--url URL', '--load "wrk', '--rounds', '--fail-if']) expect(String(print.mock.calls[0])).toContain(flag);
+    print.mockRestore();
+  });
+
+  test('a help goes on below its text in a narrow terminal, and is one line for each flag in a pipe', () => {
+    const print = vi.spyOn(console, 'log').mockImplementation(() => undefined);
+    const lines = ['A side is a config or a command', '  --url URL  a path, or a URL', '', '             and a port'];
+    printHelp(lines);
+    vi.stubGlobal('process', { ...process, stdout: { columns: 24 } });
+    printHelp(lines);
+    vi.unstubAllGlobals();
+    expect(print.mock.calls.flat()).toEqual([lines.join('\n'), [
+      'A side is a config or a', 'command', '  --url URL  a path, or', '             a URL', '', '             and a port',
+    ].join('\n')]);
     print.mockRestore();
   });
 });

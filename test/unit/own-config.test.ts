@@ -86,7 +86,7 @@ describe('of nginx', () => {
   it.each([
     ['http { include gone.conf; }', '/own.conf:1: includes /gone.conf, which is not there: what it names begins at its own folder, so keep a copy beside the original'],
     ['http { include /nowhere/gone.conf; }', '/own.conf:1: includes /nowhere/gone.conf, which is not there'],
-    ['events {}\nhttp {\n include sub; }', '/own.conf:3: includes /sub, which is a folder, not a file'],
+    ['events {}\nhttp {\n include sub; }', '/own.conf:3: includes /sub, which is a folder: name a file in it'],
     ['http {\n server { listen 80;\n', 'nginx config /own.conf:2: "{" without its "}"'],
     ['http {\n include broken; }', 'nginx config /broken:2: "}" without its "{"'],
     ['http { include loop; }', '/loop:1: includes /own.conf, which includes this file again'],
@@ -201,7 +201,7 @@ describe('what is none of these', () => {
   it('that is not there, a folder, or closed is refused', async () => {
     const folder = await ownFiles({ 'a/b': '' });
     await expect(readOwnConfig(path.join(folder, 'gone'))).rejects.toThrow(new UserError(`the config ${folder}/gone is not there`));
-    await expect(readOwnConfig(path.join(folder, 'a'))).rejects.toThrow(new UserError(`the config ${folder}/a is a folder, not a file`));
+    await expect(readOwnConfig(path.join(folder, 'a'))).rejects.toThrow(new UserError(`the config ${folder}/a is a folder: name a file in it`));
     await expect(readOwnConfig(path.join(folder, 'a/b/c'))).rejects.toThrow(new UserError(`the config ${folder}/a/b/c is not there`));
     await symlink('itself', path.join(folder, 'itself'));
     await expect(readOwnConfig(path.join(folder, 'itself'))).rejects.toThrow(new UserError(`the config ${folder}/itself is a link to itself`));

@@ -144,6 +144,11 @@ describe("of a config of one's own", () => {
     expect(await refusing({ path: '/x', host: 'b.org' }, ['a.org'], closed)).toBe(`(host b.org) answers with status 404: give a page that it answers with 200 (--url; in a scenario page.path), ${other}`);
   });
 
+  it.each([502, 504])('says of a status %i that something else does not answer', async (status) => {
+    const passing: RequestListener = (_, response) => { response.statusCode = status; response.end(); };
+    await expect(ask(passing, { path: '/' })).rejects.toThrow(new RegExp(`answers with status ${status}: what it passes requests to does not answer; start that first, since bakeoff does not$`));
+  });
+
   it.each(['http/1.1', 'h2c'] as const)('asks for path, query and host over %s', async (protocol) => {
     const echo: RequestListener = ({ url, headers }, response) => { response.end(`${url} ${headers.host ?? headers[':authority']}`); };
     expect(await ask(echo, { path: '/a?b=c', host: 'example.org:81' }, protocol)).toBe('/a?b=c example.org:81'.length);

@@ -1,6 +1,6 @@
 // The page of a run as text: what stands in it, and that nothing in it can break out of it or reach anyone.
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -88,7 +88,7 @@ describe('a line diff', () => {
 });
 
 describe('configs', () => {
-  const config = (port: number, folder: string, line: string): string => `# Composed of x\nlisten 127.0.0.1:${port};\nroot /tmp/bakeoff-server-${folder}/www;\n${line}\nkeep <this>;\n`;
+  const config = (port: number, folder: string, line: string): string => `# Composed of x\nlisten 127.0.0.1:${port};\nroot /tmp/bakeoff-server-${folder}/www;\nssl_certificate_key "/tmp/bakeoff-server-${folder}/${randomUUID()}/0-a.key";\n${line}\nkeep <this>;\n`;
   const configs = [
     { variant: 'workers', file: 'nginx.conf', text: config(1234, '1-aB', 'sendfile on;') },
     { variant: 'open-file-cache', file: 'nginx.conf', text: config(4321, '1-cD', 'open_file_cache max=100;') },

@@ -73,6 +73,6 @@ function withoutPlace(line: string): string {
     .replaceAll(/\b127\.0\.0\.1:\d+/g, '127.0.0.1:PORT')
     .replace(/^(\s*(?:-\s*)?(?:port:|--?port=?)\s*)\d+/, '$1PORT')
     .replace(/^\d+ (?=\/)/, 'PORT ')
-    .replaceAll(/\/bakeoff-[a-z]+-[\w-]+/g, '/FOLDER')
+    .replaceAll(/\/bakeoff-[a-z]+-[\w-]+(?:\/[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\b)?/g, '/FOLDER')
     .replaceAll(/\/round-\d+\/[\w.-]+/g, '/ROUND');
 }

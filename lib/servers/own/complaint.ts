@@ -20,8 +20,9 @@ export function ownComplaint(kind: ServerKind, said: string, text: string, { ver
   const words = said.replace(/^(?:nginx|nghttpd): |^\d{4}\/\d\d\/\d\d [\d:]+ (?=\[)/, '').replace(/^\[(?:emerg|alert|crit|error|[^\]]+:\d+)\] (?:\d+#\d+: )?/, '').replace(/ in \S+:\d+$/, '').trim();
   const unknown = /(?:unknown (?:directive|command):?|unrecognized option) ["']?([^"']+)["']?/.exec(words)?.[1];
   if (unknown !== undefined) return `${origin}: ${name} ${version} does not know "${unknown}": this build lacks its module, or it is misspelt; ${toolVariable(name)} names another build`;
-  const [, short = words] = /^(.*?) \(SSL: .*\)$/.exec(words) ?? [];
+  const [, short = words] = /^(.*?)(?:: BIO_new_file\(\) failed)? \(SSL: .*\)$/.exec(words) ?? [];
   if (/private.?key/i.test(short) && !/no such file|permission denied/i.test(said)) return `${origin}: ${name} ${version} does not accept it: ${short}; where the key has a password, ${passwordHint[name]}`;
+  if (short !== words && /no such file/i.test(said)) return `${origin}: ${name} ${version} does not accept it: ${short}: there is no such file`;
   const closed = user === undefined ? 'this user: start bakeoff as one who may use it' : `the user ${user}, whom it runs as here: open it to others`;
   const hint = /permission denied/i.test(said) ? `; it is closed to ${closed}` : '';
   return `${origin}: ${name} ${version} does not accept it: ${words}${hint}`;

@@ -3,7 +3,7 @@ import { UserError } from '../../errors.ts';
 import { isIn, isOpenToAll } from '../scratch.ts';
 
 const why: Record<string, string> = {
-  ENOENT: 'is not there', EISDIR: 'is a folder, not a file', EACCES: 'is closed to this user', ELOOP: 'is a link to itself', ENOTDIR: 'is not there',
+  ENOENT: 'is not there', EISDIR: 'is a folder: name a file in it', EACCES: 'is closed to this user', ELOOP: 'is a link to itself', ENOTDIR: 'is not there',
 };
 
 /** The longest configs are lists of addresses. */

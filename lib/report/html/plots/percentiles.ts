@@ -8,6 +8,10 @@ type Point = Percentile & { series: number; name: string; round: number | null; 
 /** From this quotient of the ends on short latencies would lie on the axis. */
 const wide = 20;
 
+const margins = { left: 52, right: 28 };
+/** Half of a character, in pixels. */
+const halfCharacter = 3.4;
+
 export function drawPercentiles({ names, lines }: Percentiles, width: number): Element[] {
   const points = (ofAll: boolean): Point[] => lines.filter(({ round }) => (round === null) === ofAll).flatMap(({ name, round, points: all }) => (
     all.map((point) => ({ ...point, percentile: point.name, series: names.indexOf(name), name, round }))
@@ -18,13 +22,13 @@ export function drawPercentiles({ names, lines }: Percentiles, width: number): E
   const [shortest, longest] = [extent(strong.map(({ ms }) => ms).filter((ms) => ms > 0))[0], extent(shown.map(({ ms }) => ms))[1]];
   const isLog = longest / shortest > wide;
   const furthest = Math.max(100, extent(shown.map(({ at }) => at))[1]);
-  const ticks = [1, 2, 10, 100, 1000, 1e4, 1e5, 1e6, 1e7].filter((at) => at <= furthest && (at !== 1 || width > 500));
+  const ticks = ticksFor(furthest, width - margins.left - margins.right);
   const channels = { x: 'at', y: 'ms', stroke: ({ series }: Point) => colourOf(series), z: ({ name, round }: Point) => `${name} ${round}` } as const;
   return [seriesKey(names), drawn({
     width,
     height: Math.round(Math.min(420, Math.max(280, width * 0.45))),
-    marginLeft: 52,
-    marginRight: 28,
+    marginLeft: margins.left,
+    marginRight: margins.right,
     marginTop: 22,
     marginBottom: 42,
     x: { type: 'log', domain: [1, furthest] },
@@ -42,6 +46,19 @@ export function drawPercentiles({ names, lines }: Percentiles, width: number): E
       }),
     ],
   })];
+}
+
+/** Those whose labels stand clear of each other; where there is no room for 0 % and 50 %, the latter. */
+function ticksFor(furthest: number, pixels: number): number[] {
+  const isClear = (a: number, b: number): boolean => (
+    pixels * Math.log(b / a) / Math.log(furthest) > (percentileOf(a).length + percentileOf(b).length + 2) * halfCharacter
+  );
+  const upward: number[] = [];
+  for (const at of [2, 10, 100, 1000, 1e4, 1e5, 1e6, 1e7]) {
+    const last = upward.at(-1);
+    if (at <= furthest && (last === undefined || isClear(last, at))) upward.push(at);
+  }
+  return isClear(1, upward[0] ?? furthest) ? [1, ...upward] : upward;
 }
 
 /** 1000 is "99.9 %". */
