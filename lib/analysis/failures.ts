@@ -49,13 +49,13 @@ export function errorExample(phases: readonly Phase[]): string {
   return phases.find(({ errors, errorExample: text = '' }) => errors.total > 0 && text !== '')?.errorExample ?? '';
 }
 
-/** Younger ones may be answered yet: as the engine counts those that hung. */
-const youngestHungMs = 1000;
+/** Younger ones may be answered yet, and so may those that waited for less than so many times p99.9: as the engine counts those that hung. */
+const [youngestHungMs, hangOfLatencies] = [1000, 2];
 
 /** For how long requests that hung had waited at least when the window ended, in milliseconds. @param phases at least one */
 export function hungSinceMs(phases: readonly Phase[]): number {
   const hanging = phases.filter((phase) => hungOf([phase]) > 0);
-  return extent(hanging.map(({ latencyMs }) => Math.max(latencyMs.p999, youngestHungMs)))[0];
+  return extent(hanging.map(({ latencyMs }) => Math.max(hangOfLatencies * latencyMs.p999, youngestHungMs)))[0];
 }
 
 /** A connection that a server reopens is made sooner. */

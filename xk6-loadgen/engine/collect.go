@@ -154,7 +154,7 @@ func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) 
 	connect, firstByte, sendDelay := newRecorder(), newRecorder(), newRecorder()
 	bucketCounts := make([]int64, len(loops[0].bucketCounts))
 	var connRps, threadRps []float64
-	hungAfter := max(int64(r.LatencyMs.P999*nanosecondsPerMillisecond), shortestHang)
+	hungAfter := max(int64(hangOfLatencies*r.LatencyMs.P999*nanosecondsPerMillisecond), shortestHang)
 	for _, l := range loops {
 		// A loop for which no request was left has no part in the window's end: it may have noticed long after it.
 		if (l.responses+l.failures > 0 || r.Requests == 0) && l.windowEnd >= end {

@@ -49,7 +49,7 @@ type Result struct {
 	MonotonicMs [2]float64
 	// RPS is responses, of any status, per second of the window.
 	Seconds, RPS float64
-	// Hung are those InFlight that at the window's end were older than p99.9 of the latency and than a second: the server has
+	// Hung are those InFlight that at the window's end were older than twice p99.9 of the latency and than a second: the server has
 	// probably forgotten them. Their age is from when they were taken, or due in the open model, be it in the warm-up; it
 	// includes a connect that is not over.
 	Hung int64

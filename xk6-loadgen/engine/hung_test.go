@@ -95,6 +95,31 @@ func TestASlowServerHasNoHungRequests(t *testing.T) {
 	})
 }
 
+func TestWhoHasNotHadItsTurnIsNotHung(t *testing.T) {
+	t.Parallel()
+	tried(t, func() string {
+		var turn sync.Mutex
+		s := serve(t, func(s *testServer, c net.Conn) {
+			for r := bufio.NewReader(c); s.readRequest(r); {
+				turn.Lock()
+				time.Sleep(40 * time.Millisecond) // what is measured
+				_, err := io.WriteString(c, ok)
+				turn.Unlock()
+				if err != nil {
+					return
+				}
+			}
+		})
+		o := options(s.url)
+		// All come to their turn in 1.6 s.
+		o.Connections, o.Duration = 40, 1300*time.Millisecond
+		if r := load(t, context.Background(), o); r.Hung != 0 || r.Responses[0] < 10 {
+			return fmt.Sprintf("hung %d of %d in flight, responses %v", r.Hung, r.InFlight, r.Responses)
+		}
+		return ""
+	})
+}
+
 func TestEveryStreamCanHang(t *testing.T) {
 	t.Parallel()
 	tried(t, func() string {
@@ -130,14 +155,14 @@ func TestConnectsUnderWayCanHang(t *testing.T) {
 func TestTheOpenModelCountsAgeFromTheIntendedStart(t *testing.T) {
 	t.Parallel()
 	onSome(t, func(t *testing.T, x transport) {
-		// The second request is due after 100 ms, leaves after 700, and is never answered.
+		// The second request is due after 100 ms, leaves after 600, and is never answered.
 		var asks atomic.Int64
 		x.streams = 1
 		s := x.serve(t, func(asked) answer {
 			if asks.Add(1) > 1 {
 				return answer{ending: stalling}
 			}
-			time.Sleep(700 * time.Millisecond)
+			time.Sleep(600 * time.Millisecond)
 			return answer{status: 200, body: "hello"}
 		})
 		o := x.options(s.url)

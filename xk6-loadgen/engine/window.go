@@ -3,6 +3,10 @@ package engine
 // shortestHang: no request is called hung that has waited for less, however fast the others were.
 const shortestHang = second
 
+// hangOfLatencies: nor one that has waited for less than so many times p99.9 of the latency. Where requests queue for longer than
+// the load lasts, those at the queue's end are older than all that were answered, and have only not had their turn.
+const hangOfLatencies = 2
+
 // unsentUntil is up to when attempts of the open model were due.
 func (l *loop) unsentUntil() int64 {
 	switch {
