@@ -22,7 +22,7 @@ import type { Plan, PlanDraft } from '../runner/planned.ts';
 import { readProcessors } from '../machine/processors.ts';
 import { checkResultsFolder, createRunFolder, explainFailure } from '../runner/results-folder.ts';
 import type { Environment, Result } from '../result/result.ts';
-import type { RunContext } from '../runner/round.ts';
+import type { RunContext } from '../runner/round-types.ts';
 import { runRounds } from '../runner/run.ts';
 import { writePageFiles } from '../runner/page-files.ts';
 import { compileScript } from '../runner/script.ts';

@@ -14,7 +14,7 @@ import { pageFacts } from './page-files.ts';
 import type { Plan } from './planned.ts';
 import type { KernelSetting } from '../result/network.ts';
 import type { Environment, Integrity, Result, Round, SearchStep } from '../result/result.ts';
-import type { RunBase, Tried, VariantRound } from './round.ts';
+import type { RunBase, Tried, VariantRound } from './round-types.ts';
 
 /** A round that counts: every variant once. `round` names it. */
 export interface KeptRound { round: number; outcomes: ReadonlyMap<string, VariantRound> }
