@@ -9,7 +9,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { textOf } from '../read-if-there.ts';
 import { UserError } from '../errors.ts';
-import { startChild, type Child } from '../process.ts';
+import { startChild, withoutVariables, type Child } from '../process.ts';
 import { machineClock } from '../machine/clock.ts';
 import { readEnvironment } from '../machine/environment.ts';
 import { oneRunAtATime } from '../machine/one-run.ts';
@@ -140,8 +140,7 @@ class Agent {
     const [consoleFile, logFile, recordFile] = ['phases.log', 'k6.log', 'record.ndjson'].map((name) => path.join(folder, name)) as [string, string, string];
     const log = openSync(logFile, 'w');
     // Variables of k6's own that are here would change the load, or send the samples elsewhere.
-    const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('K6_')));
-    const starting = startChild({ command: binary, args, cwd: folder, env: { ...inherited, ...env }, stdio: ['ignore', log, log] }).finally(() => closeSync(log));
+    const starting = startChild({ command: binary, args, cwd: folder, env: { ...withoutVariables(process.env, 'K6_'), ...env }, stdio: ['ignore', log, log] }).finally(() => closeSync(log));
     this.#running.set(k6, starting);
     const child = await starting;
     let printed = 0;

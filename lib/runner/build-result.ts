@@ -10,6 +10,7 @@ import { shownHeaders } from '../scenario/load/secrets.ts';
 import type { NetworkSpec, Page, ServerSpec, Variant } from '../scenario/model.ts';
 import { workersFor } from '../servers/index.ts';
 import { generatorCores, sharesCores } from '../machine/cores.ts';
+import { present } from '../present.ts';
 import { pageFacts } from './page-files.ts';
 import type { Plan } from './planned.ts';
 import type { KernelSetting } from '../result/network.ts';
@@ -95,17 +96,12 @@ function tableVariant(plan: Plan, variant: Variant, { kept, tried }: Known): Mea
     name: variant.name,
     // What an article published was of another load than rates that are searched for.
     published: plan.within === undefined ? variant.published ?? null : null,
-    ...(variant.note === undefined ? {} : { note: variant.note }),
-    ...(variant.series === undefined ? {} : { series: variant.series }),
-    ...(against === undefined ? {} : { against }),
-    ...(variant.needsServerCores === undefined ? {} : { needsServerCores: variant.needsServerCores }),
-    ...(network === undefined ? {} : { network }),
+    ...present({ note: variant.note, series: variant.series, against, needsServerCores: variant.needsServerCores, network }),
   };
   const { threads, durationSeconds, requests } = loadOf(scenario, variant);
   const asked = {
-    page: page.path, ...(page.host === undefined ? {} : { host: page.host }), bodyBytes: page.bodyBytes, ...(page.status === undefined ? {} : { status: page.status }),
-    ...(page.weights === undefined ? {} : { pages: Object.keys(page.weights).length }),
-    asWritten: { threads, ...(durationSeconds === undefined ? {} : { durationSeconds }), ...(requests === undefined ? {} : { requests }) },
+    page: page.path, bodyBytes: page.bodyBytes, ...present({ host: page.host, status: page.status, pages: page.weights && Object.keys(page.weights).length }),
+    asWritten: { threads, ...present({ durationSeconds, requests }) },
   };
   const planned = plan.variants.find((one) => one.variant === variant);
   if (planned === undefined) {

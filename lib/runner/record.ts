@@ -36,7 +36,7 @@ export function watchConsole(file: string, { begins, over }: ConsoleEvents): () 
       for (; seen < lines.length; seen++) {
         const line = lines[seen] as string;
         if (line.startsWith(phaseLinePrefix)) over(outcomeIn(line));
-        else if (line.startsWith(phaseBeginsPrefix)) begins(secondsIn(line));
+        else if (line.startsWith(phaseBeginsPrefix)) begins(line === phaseBeginsPrefix ? undefined : JSON.parse(line.slice(phaseBeginsPrefix.length)) as number[]);
       }
     });
     watcher.on('error', () => watcher.close());
@@ -44,11 +44,6 @@ export function watchConsole(file: string, { begins, over }: ConsoleEvents): () 
   } catch {
     return () => undefined;
   }
-}
-
-function secondsIn(line: string): number[] | undefined {
-  const json = line.slice(phaseBeginsPrefix.length);
-  return json === '' ? undefined : JSON.parse(json) as number[];
 }
 
 function outcomeIn(line: string): PhaseOutcome {

@@ -14,7 +14,7 @@ import { phasesOf, type Measurement } from './measurement.ts';
 import type { Group, PlannedVariant } from './planned.ts';
 import type { Attempt, RunContext, VariantRound } from './round-types.ts';
 import { foundIn, stepsIn } from './search.ts';
-import { bodiesDiffer, isRestless, requireSound, withCrash } from './sound.ts';
+import { bodiesDiffer, requireSound, withCrash } from './sound.ts';
 import { openStages, roundFolder, serverFacts, stopAll, type Stage } from './stage.ts';
 import { storeSamples } from './store-result.ts';
 import { underLoad } from './under-load.ts';
@@ -63,7 +63,8 @@ export async function runGroup(context: RunContext, group: Group, place: number,
       const integrity = await storeSamples(context, planned, attempt.round, measurement, requests);
       outcomes.set(planned.variant.name, {
         server: serverFacts(planned, server), phases, requests, alarm: alarms.first, lastWords: total(phases, succeeded) < requests ? alarms.last : undefined, otherBodies, ...(search === undefined ? {} : { search }),
-        restless: isRestless(measurement, planned.load), recordFile: measurement.recordFile, integrity,
+        // Where the load has a window, packets are counted at its ends, and what is on its way after them is of no matter.
+        restless: planned.load.warmupSeconds === 0 && measurement.link?.report.quiet === false, recordFile: measurement.recordFile, integrity,
       });
     }
     return outcomes;

@@ -1,7 +1,6 @@
 // Whether what was measured of a side in one round means what it says.
 import { hundredths, whole } from '../format.ts';
 import { isOwn } from '../scenario/catalogue.ts';
-import type { Load } from '../scenario/load.ts';
 import type { Answer, RunningServer } from '../servers/index.ts';
 import { clockStepIn, Disturbance, gapIn, otherBodiesIn, RoundFailure, standstillIn, throttlingIn } from './disturbance.ts';
 import { windowOf, type Measurement } from './measurement.ts';
@@ -40,11 +39,6 @@ export function bodiesDiffer({ variant }: Pick<PlannedVariant, 'variant'>, phase
   if (found === undefined) return false;
   if (isOwn(variant.server)) return Math.abs(found.meanBytes - answer.bytes) > 0.01 * answer.bytes;
   throw new RoundFailure(`${variant.name}: bodies had ${hundredths(found.meanBytes)} B on average, and the page has ${whole(answer.bytes)} B: it changed during the load`);
-}
-
-/** Where the load has a window, packets are counted at its ends, and what is on its way after them is of no matter. */
-export function isRestless({ link }: Pick<Sampled, 'link'>, { warmupSeconds }: Load): boolean {
-  return warmupSeconds === 0 && link?.report.quiet === false;
 }
 
 /** The log's last line, which is told where a server ends, is not the one that says why. */

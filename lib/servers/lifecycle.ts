@@ -135,7 +135,7 @@ async function endGroup(group: number): Promise<void> {
   const killAt = performance.now() + groupEndsItselfMs;
   const deadline = killAt + groupEndLimitMs;
   try {
-    while (groupRuns(group) && performance.now() < deadline) {
+    while (processIds('/proc').some((pid) => runs(pid, (processGroup) => processGroup === group)) && performance.now() < deadline) {
       // They may be stopped, and be stopped again by who loads them.
       process.kill(-group, performance.now() < killAt ? 'SIGCONT' : 'SIGKILL');
       await delay(groupEndPollMs);
@@ -143,11 +143,6 @@ async function endGroup(group: number): Promise<void> {
   } catch {
     // ESRCH: nobody of the group is left.
   }
-}
-
-/** Whether any process of the group runs. */
-function groupRuns(group: number): boolean {
-  return processIds('/proc').some((pid) => runs(pid, (processGroup) => processGroup === group));
 }
 
 /** Whether it runs, in such a group. Some that have ended may stay in the table until the system's first process asks for them. */

@@ -4,8 +4,18 @@ import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, rmdi
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
 
 /** Opens a folder that is no link. The last name of the path is not followed; what is above it is the caller's to trust. */
-export function openFolder(path: string): number {
+function openFolder(path: string): number {
   return openSync(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+}
+
+/** Does something with such a folder open. */
+export function withFolder(path: string, work: (descriptor: number) => void): void {
+  const descriptor = openFolder(path);
+  try {
+    work(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
 }
 
 /** The path of what is in an open folder, wherever that has been moved to meanwhile. */
@@ -43,13 +53,10 @@ function empty(folder: number, device: number): void {
       unlinkSync(path);
       continue;
     }
-    const inner = openFolder(path);
-    try {
+    withFolder(path, (inner) => {
       if (fstatSync(inner).dev !== device) throw new Error(`${name} is another file system`);
       empty(inner, device);
-    } finally {
-      closeSync(inner);
-    }
+    });
     rmdirSync(path);
   }
 }

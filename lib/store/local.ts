@@ -7,13 +7,11 @@
 //
 // influxd asks for a password, and lets whoever comes first make its first user. So that is done before it listens: in a
 // start of its own, by a socket in the folder, which is its owner's alone.
-import { execFile } from 'node:child_process';
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { promisify } from 'node:util';
-import { UserError } from '../errors.ts';
-import { startChild, type Child } from '../process.ts';
+import { messageOf, UserError } from '../errors.ts';
+import { pin, startChild, withoutVariables, type Child } from '../process.ts';
 import { InfluxError, ping, pingTimeoutMs, query, type Influx } from './client.ts';
 import { influxdConfig, type InfluxdAccess } from './influxd-config.ts';
 import { keptCredentials, lacksUser, makeUser, passwordFile } from './influxd-user.ts';
@@ -84,6 +82,7 @@ export async function startLocalInfluxd(options: LocalOptions): Promise<LocalInf
         influx.url = `http://${address}`;
         influx.credentials = keptCredentials(folder);
         if (influx.credentials === null) throw new UserError(`an older bakeoff${holder(join(folder, `${otherPurpose(purpose)}.lock`))} runs an InfluxDB without a password in ${folder}: end it, then start again`);
+        // It must not take the server's cores.
         if (purpose === 'run' && options.cpus !== undefined) await pin(pid, options.cpus);
         return;
       }
@@ -118,7 +117,7 @@ export async function startLocalInfluxd(options: LocalOptions): Promise<LocalInf
       failure = null;
       return true;
     } catch (error) {
-      failure = error instanceof Error ? error.message : String(error);
+      failure = messageOf(error);
       return false;
     }
   }
@@ -189,11 +188,6 @@ async function isHeld(folder: string, purpose: Purpose): Promise<boolean> {
   return lock === null;
 }
 
-/** Moves a running influxd, with all its threads: it must not take the server's cores. */
-async function pin(pid: number, cpus: readonly number[]): Promise<void> {
-  await promisify(execFile)('taskset', ['-a', '-c', '-p', cpus.join(','), String(pid)]);
-}
-
 /** Starts influxd on an address, or on any free port where there is none or it is taken. It takes over the lock. */
 async function launchInfluxd(options: LocalOptions, lock: number, address: string | undefined, keepLog: boolean): Promise<{ child: Child; address: string }> {
   const { folder } = options;
@@ -256,7 +250,7 @@ async function launch<T>(
         cwd: folder,
         ...(options.cpus === undefined ? {} : { cpus: options.cpus }),
         // INFLUXDB_… variables would override the config file.
-        env: Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('INFLUXDB_'))),
+        env: withoutVariables(process.env, 'INFLUXDB_'),
         stdio: ['ignore', log, log, lock],
       });
     } finally {

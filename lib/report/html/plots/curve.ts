@@ -13,6 +13,8 @@ export function drawCurve({ names, limit, points: measured, lines: typical }: Cu
   const [shortest, longest] = extent([...(limit === null ? [] : [limit.ms]), ...points.flatMap(({ p50, p99 }) => [p50, p99]).filter((ms) => ms > 0)]);
   const colour = ({ series }: Point): string => colourOf(series);
   const described = ({ name, rate, p50, p99, kept }: Point): string => `${name}, ${rate.toLocaleString('en')} requests/s: p50 ${tick(p50)} ms, p99 ${tick(p99)} ms${kept === false ? ', not kept' : ''}`;
+  // The last point of each line, beside which its name stands.
+  const ends = names.flatMap((name) => lines.findLast((point) => point.name === name) ?? []);
   return [seriesKey(names), drawn({
     width,
     height: Math.round(Math.min(440, Math.max(300, width * 0.5))),
@@ -35,14 +37,9 @@ export function drawCurve({ names, limit, points: measured, lines: typical }: Cu
       dot(points, {
         x: 'rate', y: 'p99', r: 3.5, symbol: ({ series }: Point) => symbolOf(series), stroke: colour, fill: (point: Point) => (point.kept === false ? 'var(--ground)' : colour(point)), className: 'step', title: described,
       }),
-      ...['p50', 'p99'].map((name) => text(lastOf(lines, names), { x: 'rate', y: name, text: () => name, textAnchor: 'start', dx: 8, fill: colour, stroke: 'var(--ground)', strokeWidth: 4 })),
+      ...['p50', 'p99'].map((name) => text(ends, { x: 'rate', y: name, text: () => name, textAnchor: 'start', dx: 8, fill: colour, stroke: 'var(--ground)', strokeWidth: 4 })),
     ],
   })];
-}
-
-/** The last point of each line, beside which its name stands. */
-function lastOf(lines: readonly Point[], names: readonly string[]): Point[] {
-  return names.flatMap((name) => lines.findLast((point) => point.name === name) ?? []);
 }
 
 function tick(ms: number): string {
