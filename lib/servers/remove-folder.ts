@@ -1,5 +1,6 @@
 // Removes folders by descriptor: whoever may write in them, or beside them, cannot have anything else removed instead.
-import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, rmdirSync, unlinkSync, type Stats } from 'node:fs';
+import { closeSync, constants, existsSync, fstatSync, lstatSync, openSync, readdirSync, rmdirSync, unlinkSync, type Stats } from 'node:fs';
+import path from 'node:path';
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
 
@@ -48,15 +49,28 @@ export function removeFolder(path: string, mayGo: (found: Stats) => boolean = ()
 
 function empty(folder: number, device: number): void {
   for (const name of readdirSync(inFolder(folder, '.'))) {
-    const path = inFolder(folder, name);
-    if (!lstatSync(path).isDirectory()) {
-      unlinkSync(path);
+    const file = inFolder(folder, name);
+    if (!lstatSync(file).isDirectory()) {
+      unlinkSync(file);
       continue;
     }
-    withFolder(path, (inner) => {
+    withFolder(file, (inner) => {
       if (fstatSync(inner).dev !== device) throw new Error(`${name} is another file system`);
       empty(inner, device);
     });
-    rmdirSync(path);
+    rmdirSync(file);
+  }
+}
+
+/** Removes the folders PREFIX<pid>-… of processes that have ended, those of which `mayGo` says so once they are open. */
+export function removeLeftOvers(folder: string, prefix: string, mayGo: (found: Stats) => boolean): void {
+  for (const name of readdirSync(folder)) {
+    const pid = name.startsWith(prefix) ? /^\d+/.exec(name.slice(prefix.length))?.[0] : undefined;
+    if (pid === undefined || existsSync(`/proc/${pid}`)) continue;
+    try {
+      removeFolder(path.join(folder, name), mayGo);
+    } catch {
+      // A link, another user's, or something in it that cannot be removed: it stays.
+    }
   }
 }

@@ -11,6 +11,7 @@ import { closeSync, existsSync, fstatSync, openSync, readFileSync, statfsSync, w
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, UserError } from '../errors.ts';
+import { textOf } from '../read-if-there.ts';
 import { pin, startChild, withoutVariables, type Child } from '../process.ts';
 import { InfluxError, ping, pingTimeoutMs, query, type Influx } from './client.ts';
 import { influxdConfig, type InfluxdAccess } from './influxd-config.ts';
@@ -61,6 +62,9 @@ export async function startLocalInfluxd(options: LocalOptions): Promise<LocalInf
   let stopped = false;
   let reviving: Promise<boolean> | null = null;
 
+  /** Where the influxd of this folder said last that it listens; undefined where none ever did. */
+  const lastAddress = (): string | undefined => addressIn(textOf(join(folder, logName)));
+
   /** `oldAddress` first, where there is one: others go on using it. */
   async function startOrJoin(oldAddress: string | undefined, keepLog: boolean): Promise<void> {
     const deadline = performance.now() + startTimeoutMs;
@@ -68,14 +72,14 @@ export async function startLocalInfluxd(options: LocalOptions): Promise<LocalInf
       const shared = await isHeld(folder, otherPurpose(purpose));
       const lock = await lockFile(join(folder, lockName), shared ? 0 : endingSeconds);
       if (lock !== null) {
-        const started = await launchInfluxd(options, lock, shared ? oldAddress ?? lastAddress(folder) : oldAddress, keepLog);
+        const started = await launchInfluxd(options, lock, shared ? oldAddress ?? lastAddress() : oldAddress, keepLog);
         child = started.child;
         pid = child.pid;
         influx.url = `http://${started.address}`;
         influx.credentials = keptCredentials(folder);
         return;
       }
-      const address = lastAddress(folder);
+      const address = lastAddress();
       if (shared && address !== undefined && await answers({ ...influx, url: `http://${address}` })) {
         child = null;
         pid = Number(readFileSync(join(folder, lockName), 'utf8'));
@@ -270,15 +274,6 @@ async function launch<T>(
 }
 
 const logName = 'influxd.log';
-
-/** Where the influxd of this folder said last that it listens; undefined where none ever did. */
-function lastAddress(folder: string): string | undefined {
-  try {
-    return addressIn(readFileSync(join(folder, logName), 'utf8'));
-  } catch {
-    return undefined;
-  }
-}
 
 function addressIn(log: string): string | undefined {
   return [...log.matchAll(/msg="Listening on HTTP".* addr=(127\.0\.0\.1:\d+)/g)].at(-1)?.[1];
