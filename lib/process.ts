@@ -68,13 +68,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
     process.kill(pid, 'SIGTERM');
     // It may be stopped, and what it waits for in its group too: none of them hears anything before this.
     process.kill(-pid, 'SIGCONT');
-    const timer = setTimeout(() => {
-      try {
-        process.kill(-pid, 'SIGKILL');
-      } catch {
-        // It ended between the check and the signal.
-      }
-    }, graceMs);
+    const timer = setTimeout(() => sendIfThere(-pid, 'SIGKILL'), graceMs);
     await exited;
     clearTimeout(timer);
   }
@@ -90,4 +84,13 @@ export function withoutVariables(env: NodeJS.ProcessEnv, prefix: string): NodeJS
 /** Moves a process that runs to these cores, with all its threads. */
 export async function pin(pid: number, cpus: readonly number[]): Promise<void> {
   await promisify(execFile)('taskset', ['-a', '-c', '-p', cpus.join(','), String(pid)]);
+}
+
+/** Signals a process, or a group by its number below 0; one that has ended meanwhile needs none. */
+export function sendIfThere(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It ended between the look and the signal.
+  }
 }

@@ -140,7 +140,8 @@ class Agent {
     const [consoleFile, logFile, recordFile] = ['phases.log', 'k6.log', 'record.ndjson'].map((name) => path.join(folder, name)) as [string, string, string];
     const log = openSync(logFile, 'w');
     // Variables of k6's own that are here would change the load, or send the samples elsewhere.
-    const starting = startChild({ command: binary, args, cwd: folder, env: { ...withoutVariables(process.env, 'K6_'), ...env }, stdio: ['ignore', log, log] }).finally(() => closeSync(log));
+    const variables = { ...withoutVariables(process.env, 'K6_'), ...env };
+    const starting = startChild({ command: binary, args, cwd: folder, env: variables, stdio: ['ignore', log, log] }).finally(() => closeSync(log));
     this.#running.set(k6, starting);
     const child = await starting;
     let printed = 0;

@@ -44,7 +44,9 @@ export function variantTable(result: Result): Table {
     { group: here, title: against.title, align: 'left', cell: against.cell },
     ...(withHeaders ? [measuredColumn('headers kB', ({ traffic }) => figure(traffic?.bytes.headers, kilobytes))] : []),
     // A dash for what runs at an address, where others have a figure.
-    measuredColumn('CPU µs/req', ({ serverCpuMicrosPerRequest: cpu, server }) => (hasCpu && server?.atAddress === true ? '–' : figure(cpu?.median, (value) => value.toFixed(1)))),
+    measuredColumn('CPU µs/req', ({ serverCpuMicrosPerRequest: cpu, server }) => (
+      hasCpu && server?.atAddress === true ? '–' : figure(cpu?.median, (value) => value.toFixed(1))
+    )),
     { group: here, title: 'CPU ratio', align: 'left', joined: true, cell: ({ comparison }) => (comparison === undefined ? '' : cpuCell(comparison)) },
     measuredColumn('p50 ms', ({ latencyMs }) => figure(latencyMs?.p50, short)),
     joined(measuredColumn('p99 ms', ({ latencyMs }) => figure(latencyMs?.p99, short))),

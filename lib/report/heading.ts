@@ -27,7 +27,8 @@ export function resultHeading(result: Result): Heading {
 }
 
 /** What the load is made by, and where both sides are. */
-export function whereRun({ versions, serverCpus, serverHost, generatorHosts, cluster, generatorCpus, kernel, cpuModel }: Environment): Pick<Heading, 'k6' | 'serverCpus' | 'generatorCpus' | 'kernel' | 'cpuModel'> {
+export function whereRun(environment: Environment): Pick<Heading, 'k6' | 'serverCpus' | 'generatorCpus' | 'kernel' | 'cpuModel'> {
+  const { versions, serverCpus, serverHost, generatorHosts, cluster, generatorCpus, kernel, cpuModel } = environment;
   return { k6: `k6 ${versions['k6'] ?? ''}`.trim(), serverCpus, generatorCpus, kernel, cpuModel, ...present({ serverHost, generatorHosts, cluster }) };
 }
 

@@ -45,6 +45,7 @@ export function buildResult({ plan, store }: Pick<RunBase, 'plan' | 'store'>, en
   };
   const { variants, comparisons, shares, noiseFloor, warnings } = summarise(facts, measured, scenario);
   const knob = knobOf(scenario, measured);
+  const steps = known.kept.flatMap(({ outcomes }) => [...outcomes.values()].flatMap(({ search }) => search?.steps ?? []));
   return {
     schema: 1,
     run: plan.run,
@@ -59,7 +60,7 @@ export function buildResult({ plan, store }: Pick<RunBase, 'plan' | 'store'>, en
     environment,
     variants,
     comparisons,
-    ...(plan.within === undefined ? {} : { search: { within: plan.within, found: foundRates(measured), steps: [...stepsOf(known.kept), ...known.unfinished] } }),
+    ...(plan.within === undefined ? {} : { search: { within: plan.within, found: foundRates(measured), steps: [...steps, ...known.unfinished] } }),
     shares,
     looks: [...plan.looks],
     ...(plan.precision === undefined ? {} : { precision: plan.precision }),
@@ -80,10 +81,6 @@ function addressNotes({ variants, groups }: Plan): string[] {
     return [`${name}: what runs at ${server.origin} is on cores of its own choosing, so that its ratio is of where it runs as much as of what it is, and how much of them it uses is not known${inTurns
       ? '; it cannot be stopped, so at the end of each turn of every side what is under way is awaited' : ''}.`];
   });
-}
-
-function stepsOf(kept: readonly KeptRound[]): SearchStep[] {
-  return kept.flatMap(({ outcomes }) => [...outcomes.values()].flatMap(({ search }) => search?.steps ?? []));
 }
 
 /** What the table says of a variant, whether or not it is run. */

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { lastLines } from '../log-file.ts';
-import type { Child } from '../process.ts';
+import { sendIfThere, type Child } from '../process.ts';
 import { processIds, statFields } from './usage.ts';
 
 export interface Lifecycle {
@@ -114,20 +114,12 @@ async function endAll(find: () => number[]): Promise<void> {
   for (let left = find(); left.length > 0 && performance.now() < deadline; left = find()) {
     const isLate = performance.now() >= killAt;
     for (const pid of left) {
-      if (isLate) signal(pid, 'SIGKILL');
-      else if (!told.has(pid)) signal(pid, 'SIGTERM');
-      signal(pid, 'SIGCONT');
+      if (isLate) sendIfThere(pid, 'SIGKILL');
+      else if (!told.has(pid)) sendIfThere(pid, 'SIGTERM');
+      sendIfThere(pid, 'SIGCONT');
       told.add(pid);
     }
     await delay(groupEndPollMs);
-  }
-}
-
-function signal(pid: number, name: NodeJS.Signals): void {
-  try {
-    process.kill(pid, name);
-  } catch {
-    // It ended between the look and the signal.
   }
 }
 

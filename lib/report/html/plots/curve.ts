@@ -1,7 +1,7 @@
 import { axisX, axisY, dot, gridY, line, ruleY, text } from '@observablehq/plot';
 import { extent } from '../../../analysis/statistics.ts';
 import type { CurveData } from '../figure.ts';
-import { colourOf, drawn, seriesKey, symbolOf } from './common.ts';
+import { colourOf, drawn, frame, seriesKey, symbolOf } from './common.ts';
 
 type Point = CurveData['points'][number] & { series: number };
 
@@ -16,12 +16,7 @@ export function drawCurve({ names, limit, points: measured, lines: typical }: Cu
   // The last point of each line, beside which its name stands.
   const ends = names.flatMap((name) => lines.findLast((point) => point.name === name) ?? []);
   return [seriesKey(names), drawn({
-    width,
-    height: Math.round(Math.min(440, Math.max(300, width * 0.5))),
-    marginLeft: 56,
-    marginRight: 40,
-    marginTop: 24,
-    marginBottom: 42,
+    ...frame(width, { least: 300, most: 440, part: 0.5 }, { left: 56, right: 40, top: 24, bottom: 42 }),
     x: { type: 'log', domain: [lowest * 0.9, highest * 1.1] },
     y: { type: 'log', domain: [shortest * 0.8, longest * 1.25] },
     marks: [

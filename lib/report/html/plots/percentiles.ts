@@ -1,7 +1,7 @@
 import { axisX, axisY, dot, gridX, gridY, line } from '@observablehq/plot';
 import { extent } from '../../../analysis/statistics.ts';
 import type { Percentile, Percentiles } from '../figure.ts';
-import { colourOf, drawn, seriesKey, symbolOf } from './common.ts';
+import { colourOf, drawn, frame, seriesKey, symbolOf } from './common.ts';
 
 type Point = Percentile & { series: number; name: string; round: number | null; percentile: string };
 
@@ -21,12 +21,7 @@ export function drawPercentiles({ names, lines }: Percentiles, width: number): E
   const ticks = [1, 2, 10, 100, 1000, 1e4, 1e5, 1e6, 1e7].filter((at) => at <= furthest && (at !== 1 || width > 500));
   const channels = { x: 'at', y: 'ms', stroke: ({ series }: Point) => colourOf(series), z: ({ name, round }: Point) => `${name} ${round}` } as const;
   return [seriesKey(names), drawn({
-    width,
-    height: Math.round(Math.min(420, Math.max(280, width * 0.45))),
-    marginLeft: 52,
-    marginRight: 28,
-    marginTop: 22,
-    marginBottom: 42,
+    ...frame(width, { least: 280, most: 420, part: 0.45 }, { left: 52, right: 28, top: 22, bottom: 42 }),
     x: { type: 'log', domain: [1, furthest] },
     y: isLog ? { type: 'log', domain: [shortest * 0.9, longest * 1.1] } : { domain: [0, longest * 1.04] },
     marks: [
