@@ -57,7 +57,7 @@ const mostHandedOverBytes = 1 << 20;
 export async function makeScratch(docroot: string | undefined): Promise<Scratch> {
   const place = temporaryPlace();
   const { mode, dev } = statSync(place);
-  // Of who was killed before. Where anyone may rename what is others', a folder of ours may be any other one of ours.
+  // Of who was killed before; not where anyone may rename what is others': a folder of ours may be any other one of ours there.
   if ((mode & 0o022) === 0 || (mode & 0o1000) !== 0) {
     removeLeftOvers(place, prefix, (found) => found.uid === process.geteuid?.() && modes.includes(found.mode & 0o7777) && found.dev === dev);
   }
