@@ -6,3 +6,8 @@ export class UserError extends Error {
     this.exitCode = exitCode;
   }
 }
+
+/** What an error says, or what was thrown instead of one. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,6 +1,7 @@
 // What a value from outside has to be: the words of valibot's schemas, and what is wrong with a value in one line. A schema
 // is tied to the interface that people read by `exactly`, so that the two cannot drift apart.
 import * as v from 'valibot';
+import { enumeration } from './format.ts';
 import { offer } from './nearest.ts';
 
 /** Gives a T, whatever comes in. */
@@ -69,13 +70,9 @@ export const orAbsent = <T>(form: Form<T>): v.OptionalSchema<Form<T>, undefined>
 /** What older results do not have. */
 export const orElse = <T, const D extends T | (() => T)>(form: Form<T>, value: D): v.OptionalSchema<Form<T>, D> => v.optional(form, value as never) as never;
 export const orNull = <T>(form: Form<T>): Form<T | null> => v.nullable(form) as Form<T | null>;
-export const oneOf = <const T extends readonly string[]>(words: T): Form<T[number]> => v.picklist(words, `has to be ${listed(words)}`);
+export const oneOf = <const T extends readonly string[]>(words: T): Form<T[number]> => v.picklist(words, `has to be ${enumeration(words, 'or')}`);
 /** The same form for each of the names. */
 export const each = <const N extends string, S extends v.GenericSchema>(names: readonly N[], form: S): Record<N, S> => Object.fromEntries(names.map((one) => [one, form])) as Record<N, S>;
-
-function listed(words: readonly string[]): string {
-  return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
-}
 
 /** A value, or what is wrong with the one at the path `at`. `ofField`: the problem is said of that path, and not in a sentence of its own. */
 export type Outcome<T> = { value: T } | { at: (string | number)[]; problem: string; ofField: boolean };

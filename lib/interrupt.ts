@@ -1,5 +1,6 @@
 // Ctrl-C and its relatives. The first one asks the run to end in order, the second ends everything at once.
 import { setMaxListeners } from 'node:events';
+import { sendIfThere } from './process.ts';
 
 /** The run was asked to end. Exit code 130. */
 export class Interrupted extends Error {
@@ -59,13 +60,7 @@ function takeSignals(onFirst: () => void): Interrupt & { release(): void } {
       return;
     }
     if (performance.now() - firstAtMs < sameWishMs) return;
-    for (const group of groups) {
-      try {
-        process.kill(-group, 'SIGKILL');
-      } catch {
-        // It is gone by now.
-      }
-    }
+    for (const group of groups) sendIfThere(-group, 'SIGKILL');
     process.exit(130);
   }
 

@@ -1,8 +1,9 @@
 // Every long-lived child of bakeoff is started here: pinned to cores, in a process group of its own (so that Ctrl-C
 // reaches the runner alone, which then ends its children in order), and with a parent-death signal (so that it ends
 // even when the runner is killed).
-import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process';
+import { execFile, spawn, type ChildProcess, type StdioOptions } from 'node:child_process';
 import { once } from 'node:events';
+import { promisify } from 'node:util';
 
 export interface ChildOptions {
   command: string;
@@ -67,16 +68,29 @@ export async function startChild(options: ChildOptions): Promise<Child> {
     process.kill(pid, 'SIGTERM');
     // It may be stopped, and what it waits for in its group too: none of them hears anything before this.
     process.kill(-pid, 'SIGCONT');
-    const timer = setTimeout(() => {
-      try {
-        process.kill(-pid, 'SIGKILL');
-      } catch {
-        // It ended between the check and the signal.
-      }
-    }, graceMs);
+    const timer = setTimeout(() => sendIfThere(-pid, 'SIGKILL'), graceMs);
     await exited;
     clearTimeout(timer);
   }
 
   return { pid, process: child, exited, hasExited: () => gone, stop };
+}
+
+/** Without the variables of a program's own, by what their names begin with: they would change what it is told otherwise. */
+export function withoutVariables(env: NodeJS.ProcessEnv, prefix: string): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith(prefix)));
+}
+
+/** Moves a process that runs to these cores, with all its threads. */
+export async function pin(pid: number, cpus: readonly number[]): Promise<void> {
+  await promisify(execFile)('taskset', ['-a', '-c', '-p', cpus.join(','), String(pid)]);
+}
+
+/** Signals a process, or a group by its number below 0; one that has ended meanwhile needs none. */
+export function sendIfThere(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It ended between the look and the signal.
+  }
 }

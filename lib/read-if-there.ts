@@ -1,5 +1,5 @@
-// Files that may be gone.
-import { readFileSync } from 'node:fs';
+// Files and folders that may be gone.
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
 /** undefined when it is not there (any more), as with processes that end while they are looked at, or may not be read. */
 export function readIfThere(file: string, encoding: BufferEncoding = 'latin1'): string | undefined {
@@ -13,4 +13,22 @@ export function readIfThere(file: string, encoding: BufferEncoding = 'latin1'): 
 /** The same in UTF-8, '' where it is not there. */
 export function textOf(file: string): string {
   return readIfThere(file, 'utf8') ?? '';
+}
+
+/** The names in a folder; none where it is not there (any more), or not to be seen. */
+export function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+/** Where a link leads; '' where it is not there (any more), or not to be seen. */
+export function linkOf(file: string): string {
+  try {
+    return readlinkSync(file);
+  } catch {
+    return '';
+  }
 }

@@ -17,9 +17,9 @@ import (
 var catalogue []byte
 
 // loadMetrics are the registered metrics by name.
-type loadMetrics struct{ byName map[string]*metrics.Metric }
+type loadMetrics map[string]*metrics.Metric
 
-func registerMetrics(registry *metrics.Registry) (*loadMetrics, error) {
+func registerMetrics(registry *metrics.Registry) (loadMetrics, error) {
 	var entries []struct {
 		Name string             `json:"name"`
 		Type metrics.MetricType `json:"type"`
@@ -28,7 +28,7 @@ func registerMetrics(registry *metrics.Registry) (*loadMetrics, error) {
 	if err := json.Unmarshal(catalogue, &entries); err != nil {
 		return nil, fmt.Errorf("metrics.json: %w", err)
 	}
-	m := &loadMetrics{byName: map[string]*metrics.Metric{}}
+	m := loadMetrics{}
 	for _, entry := range entries {
 		contains := metrics.Default
 		if entry.Unit == "bytes" {
@@ -38,7 +38,7 @@ func registerMetrics(registry *metrics.Registry) (*loadMetrics, error) {
 		if err != nil {
 			return nil, err
 		}
-		m.byName[entry.Name] = metric
+		m[entry.Name] = metric
 	}
 	return m, nil
 }
@@ -46,18 +46,14 @@ func registerMetrics(registry *metrics.Registry) (*loadMetrics, error) {
 // pusher turns the engine's figures into k6 samples. It sends whether or not the VU has been stopped: k6 takes samples
 // until its VUs have returned, and a count without its last second would be wrong.
 type pusher struct {
-	metrics *loadMetrics
+	metrics loadMetrics
 	tags    *metrics.TagSet
 	out     chan<- metrics.SampleContainer
 	batch   metrics.Samples
 }
 
-func newPusher(m *loadMetrics, tags *metrics.TagSet, out chan<- metrics.SampleContainer) *pusher {
-	return &pusher{metrics: m, tags: tags, out: out}
-}
-
 func (p *pusher) add(at time.Time, name string, tags *metrics.TagSet, value float64) {
-	metric, ok := p.metrics.byName[name]
+	metric, ok := p.metrics[name]
 	if !ok {
 		panic("k6/x/loadgen: " + name + " is not in metrics.json")
 	}

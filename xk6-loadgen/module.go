@@ -18,7 +18,7 @@ type rootModule struct{}
 // instance is the module in one VU.
 type instance struct {
 	vu      modules.VU
-	metrics *loadMetrics
+	metrics loadMetrics
 	calls   int
 }
 
@@ -33,29 +33,40 @@ func (*rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 
 // Exports is `import loadgen from 'k6/x/loadgen'`.
 func (m *instance) Exports() modules.Exports {
-	return modules.Exports{Default: map[string]any{"run": m.run, "alternate": m.alternate}}
+	return modules.Exports{Default: map[string]any{"run": named(m, "run", m.run), "alternate": named(m, "alternate", m.alternate)}}
+}
+
+// named makes a function of the module, which its errors name.
+func named[T any](m *instance, name string, call func(*lib.State, sobek.Value) (T, error)) func(sobek.Value) (T, error) {
+	return func(options sobek.Value) (result T, err error) {
+		if state := m.vu.State(); state == nil {
+			err = errors.New("call it in the default function, not while k6 initialises")
+		} else {
+			result, err = call(state, options)
+		}
+		if err != nil {
+			err = fmt.Errorf("loadgen.%s: %w", name, err)
+		}
+		return result, err
+	}
 }
 
 // run is loadgen.run(options): it returns when the load phase is over, with its figures. It throws when an option is
 // wrong. When the VU is stopped, the engine stops too, and the samples so far still go out.
-func (m *instance) run(options sobek.Value) (map[string]any, error) {
-	state := m.vu.State()
-	if state == nil {
-		return nil, errors.New("loadgen.run: call it in the default function, not while k6 initialises")
-	}
+func (m *instance) run(state *lib.State, options sobek.Value) (map[string]any, error) {
 	params, err := parseParams(m.vu.Runtime(), options)
 	if err != nil {
-		return nil, fmt.Errorf("loadgen.run: %w", err)
+		return nil, err
 	}
 	if params.segmented {
 		if err := divide(state.Options, &params.options, 1); err != nil {
-			return nil, fmt.Errorf("loadgen.run: %w", err)
+			return nil, err
 		}
 	}
 	push := m.pusherOf(state, params)
 	result, err := engine.Run(m.vu.Context(), params.options, push.second)
 	if err != nil {
-		return nil, fmt.Errorf("loadgen.run: %w", err)
+		return nil, err
 	}
 	push.result(result)
 	return summary(result), nil
@@ -63,21 +74,17 @@ func (m *instance) run(options sobek.Value) (map[string]any, error) {
 
 // alternate is loadgen.alternate({ sides, slice, seed }): as run, for several loads that take turns. It returns their figures
 // in the order of the sides.
-func (m *instance) alternate(options sobek.Value) ([]any, error) {
-	state := m.vu.State()
-	if state == nil {
-		return nil, errors.New("loadgen.alternate: call it in the default function, not while k6 initialises")
-	}
+func (m *instance) alternate(state *lib.State, options sobek.Value) ([]any, error) {
 	params, turns, segmented, err := parseTurns(m.vu.Runtime(), options)
 	if err != nil {
-		return nil, fmt.Errorf("loadgen.alternate: %w", err)
+		return nil, err
 	}
 	var pushers []*pusher
 	var sides []engine.Side
 	for _, side := range params {
 		if segmented {
 			if err := divide(state.Options, &side.options, len(params)); err != nil {
-				return nil, fmt.Errorf("loadgen.alternate: %w", err)
+				return nil, err
 			}
 		}
 		push := m.pusherOf(state, side)
@@ -86,7 +93,7 @@ func (m *instance) alternate(options sobek.Value) ([]any, error) {
 	}
 	results, err := engine.Alternate(m.vu.Context(), sides, turns)
 	if err != nil {
-		return nil, fmt.Errorf("loadgen.alternate: %w", err)
+		return nil, err
 	}
 	summaries := []any{}
 	for i, result := range results {
@@ -101,7 +108,7 @@ func (m *instance) pusherOf(state *lib.State, params params) *pusher {
 	m.calls++
 	tags := state.Tags.GetCurrentValues().Tags.WithTagsFromMap(params.tags).
 		With("instance", fmt.Sprintf("%d-%d", state.VUIDGlobal, m.calls))
-	return newPusher(m.metrics, tags, state.Samples)
+	return &pusher{metrics: m.metrics, tags: tags, out: state.Samples}
 }
 
 // summary is the result in the form that a script sees. Times are milliseconds, instants ISO 8601 in UTC.

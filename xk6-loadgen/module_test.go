@@ -290,7 +290,7 @@ func TestEveryMetricOfTheCatalogueIsSampled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name := range registered.byName {
+	for name := range registered {
 		if !strings.HasPrefix(name, "loadgen_") {
 			t.Errorf("%s: is not named loadgen_", name)
 		}

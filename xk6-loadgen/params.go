@@ -99,9 +99,14 @@ func eachOption(value sobek.Value, known []string, set func(key string, v sobek.
 	if !ok {
 		return fmt.Errorf("the options must be an object, got %s", value)
 	}
+	return eachKnown(object, "", known, set)
+}
+
+// eachKnown is eachOption for an object that is there; where begins what is said of a key that is not known.
+func eachKnown(object *sobek.Object, where string, known []string, set func(key string, v sobek.Value) error) error {
 	for _, key := range object.Keys() {
 		if !slices.Contains(known, key) {
-			return unknown(key, known)
+			return fmt.Errorf("%sthere is no option %q; there are: %s", where, key, strings.Join(known, ", "))
 		}
 		if v := object.Get(key); !isNullish(v) {
 			if err := set(key, v); err != nil {
@@ -123,23 +128,16 @@ func parseTurns(rt *sobek.Runtime, value sobek.Value) (sides []params, turns eng
 	err = eachOption(value, knownTurns, func(key string, v sobek.Value) (err error) {
 		switch key {
 		case "sides":
-			if _, ok := v.Export().([]any); !ok {
-				return fmt.Errorf("sides: must be a list of options, got %s", v)
-			}
-			object := v.ToObject(rt)
-			for i, index := range object.Keys() {
-				p, err := parseLoad(rt, object.Get(index), knownSide)
-				if err != nil {
-					return fmt.Errorf("sides[%d]: %w", i, err)
+			err = list(rt, key, "options", v, &sides, func(_ string, v sobek.Value, side *params) (err error) {
+				if *side, err = parseLoad(rt, v, knownSide); err != nil {
+					err = fmt.Errorf("sides[%d]: %w", len(sides), err)
 				}
-				sides = append(sides, p)
-			}
+				return err
+			})
 		case "slice":
-			turns.Slice, err = duration(key, v)
+			err = duration(key, v, &turns.Slice)
 		case "seed":
-			var n int
-			n, err = count(key, v)
-			turns.Seed = uint64(n)
+			err = count(key, v, &turns.Seed)
 		default:
 			err = setCall(key, v, &segmented, &turns.StartAt)
 		}
@@ -153,70 +151,56 @@ func (p *params) set(rt *sobek.Runtime, key string, v sobek.Value) (err error) {
 	switch key {
 	case "url":
 		var url string
-		url, err = text(key, v)
+		err = text(key, v, &url)
 		o.URLs = append([]string{url}, o.URLs...)
 	case "urls":
-		var urls []string
-		if urls, err = texts(rt, key, v); err == nil && len(urls) == 0 {
+		given := len(o.URLs)
+		if err = list(rt, key, "strings", v, &o.URLs, text[string]); err == nil && len(o.URLs) == given {
 			err = fmt.Errorf("urls: give at least one")
 		}
-		o.URLs = append(o.URLs, urls...)
 	case "pages":
-		p.pages, err = text(key, v)
+		err = text(key, v, &p.pages)
 	case "protocol":
-		var name string
-		name, err = text(key, v)
-		o.Protocol = engine.Protocol(name)
+		err = text(key, v, &o.Protocol)
 	case "connections":
-		o.Connections, err = count(key, v)
+		err = count(key, v, &o.Connections)
 	case "threads":
-		o.Threads, err = count(key, v)
+		err = count(key, v, &o.Threads)
 	case "streams":
-		o.Streams, err = count(key, v)
+		err = count(key, v, &o.Streams)
 	case "rate":
-		o.Rate, err = rate(key, v)
+		err = rate(key, v, &o.Rate)
 	case "arrivals":
-		var name string
-		name, err = text(key, v)
-		o.Arrivals = engine.Arrivals(name)
+		err = text(key, v, &o.Arrivals)
 	case "tls":
-		o.TLS, err = tlsOptions(rt, v)
+		err = tlsOptions(rt, v, &o.TLS)
 	case "buckets":
 		var ends []string
-		if ends, err = texts(rt, key, v); err == nil && len(ends) == 0 {
+		if err = list(rt, key, "strings", v, &ends, text[string]); err == nil && len(ends) == 0 {
 			err = fmt.Errorf("buckets: give at least one upper end")
-		}
-		for _, end := range ends {
-			var d time.Duration
-			if d, err = duration(key, rt.ToValue(end)); err != nil {
-				return err
-			}
-			o.Buckets = append(o.Buckets, d)
+		} else if err == nil {
+			err = list(rt, key, "strings", v, &o.Buckets, duration)
 		}
 	case "requests":
-		var n int
-		n, err = count(key, v)
-		o.Requests = int64(n)
+		err = count(key, v, &o.Requests)
 	case "duration":
-		o.Duration, err = duration(key, v)
+		err = duration(key, v, &o.Duration)
 	case "warmup":
-		o.Warmup, err = duration(key, v)
+		err = duration(key, v, &o.Warmup)
 	case "timeout":
-		o.Timeout, err = duration(key, v)
+		err = duration(key, v, &o.Timeout)
 	case "keepAlive":
-		o.KeepAlive, err = boolean(key, v)
+		err = boolean(key, v, &o.KeepAlive)
 	case "spin":
-		o.Spin, err = boolean(key, v)
+		err = boolean(key, v, &o.Spin)
 	case "method":
-		o.Method, err = text(key, v)
+		err = text(key, v, &o.Method)
 	case "netns":
-		if o.NetNS, err = text(key, v); err == nil && o.NetNS == "" {
+		if err = text(key, v, &o.NetNS); err == nil && o.NetNS == "" {
 			err = fmt.Errorf("%s: is empty; leave it out for k6's own network", key)
 		}
 	case "body":
-		var body string
-		body, err = text(key, v)
-		o.Body = []byte(body)
+		err = text(key, v, &o.Body)
 	case "headers":
 		err = eachText(rt, key, v, func(name, value string) {
 			// In the order in which the script has them.
@@ -230,107 +214,52 @@ func (p *params) set(rt *sobek.Runtime, key string, v sobek.Value) (err error) {
 			}
 		}
 	case "processes":
-		p.processes, err = counts(rt, key, v)
+		err = list(rt, key, "whole numbers", v, &p.processes, count[int])
 	default:
 		err = setCall(key, v, &p.segmented, &o.StartAt)
 	}
 	return err
 }
 
-func unknown(key string, known []string) error {
-	return fmt.Errorf("there is no option %q; there are: %s", key, strings.Join(known, ", "))
-}
-
 // tlsOptions reads the object of the option tls.
-func tlsOptions(rt *sobek.Runtime, v sobek.Value) (o engine.TLSOptions, err error) {
-	if _, ok := v.Export().(map[string]any); !ok {
-		return o, fmt.Errorf("tls: must be an object, got %s", v)
+func tlsOptions(rt *sobek.Runtime, v sobek.Value, o *engine.TLSOptions) error {
+	object, err := objectOf(rt, "tls", v)
+	if err != nil {
+		return err
 	}
-	object := v.ToObject(rt)
-	for _, key := range object.Keys() {
-		name, value := "tls."+key, object.Get(key)
-		if !slices.Contains(knownTLS, key) {
-			return o, fmt.Errorf("tls: there is no option %q; there are: %s", key, strings.Join(knownTLS, ", "))
-		}
-		if isNullish(value) {
-			continue
-		}
-		switch key {
+	return eachKnown(object, "tls: ", knownTLS, func(key string, v sobek.Value) error {
+		switch name := "tls." + key; key {
 		case "insecureSkipVerify":
-			o.InsecureSkipVerify, err = boolean(name, value)
+			return boolean(name, v, &o.InsecureSkipVerify)
 		case "minVersion":
-			o.MinVersion, err = text(name, value)
+			return text(name, v, &o.MinVersion)
 		case "maxVersion":
-			o.MaxVersion, err = text(name, value)
+			return text(name, v, &o.MaxVersion)
 		case "ciphers":
-			o.Ciphers, err = texts(rt, name, value)
+			return list(rt, name, "strings", v, &o.Ciphers, text[string])
 		case "curves":
-			o.Curves, err = texts(rt, name, value)
-		case "serverName":
-			o.ServerName, err = text(name, value)
+			return list(rt, name, "strings", v, &o.Curves, text[string])
+		default:
+			return text(name, v, &o.ServerName)
 		}
-		if err != nil {
-			return o, err
-		}
-	}
-	return o, nil
-}
-
-func boolean(key string, v sobek.Value) (bool, error) {
-	b, ok := v.Export().(bool)
-	if !ok {
-		return false, fmt.Errorf("%s: must be true or false, got %s", key, v)
-	}
-	return b, nil
-}
-
-// rate reads a number of requests/s that is greater than zero.
-func rate(key string, v sobek.Value) (float64, error) {
-	switch n := v.Export().(type) {
-	case int64:
-		if n > 0 {
-			return float64(n), nil
-		}
-	case float64:
-		if n > 0 && !math.IsInf(n, 0) {
-			return n, nil
-		}
-	}
-	return 0, fmt.Errorf("%s: must be a number of requests/s greater than 0, got %s", key, v)
+	})
 }
 
 func isNullish(v sobek.Value) bool { return v == nil || sobek.IsUndefined(v) || sobek.IsNull(v) }
 
-func text(key string, v sobek.Value) (string, error) {
-	s, ok := v.Export().(string)
-	if !ok {
-		return "", fmt.Errorf("%s: must be a string, got %s", key, v)
+func objectOf(rt *sobek.Runtime, key string, v sobek.Value) (*sobek.Object, error) {
+	if _, ok := v.Export().(map[string]any); !ok {
+		return nil, fmt.Errorf("%s: must be an object, got %s", key, v)
 	}
-	return s, nil
-}
-
-func texts(rt *sobek.Runtime, key string, v sobek.Value) ([]string, error) {
-	var list []string
-	if _, ok := v.Export().([]any); !ok {
-		return nil, fmt.Errorf("%s: must be a list of strings, got %s", key, v)
-	}
-	object := v.ToObject(rt)
-	for _, index := range object.Keys() {
-		s, err := text(key, object.Get(index))
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, s)
-	}
-	return list, nil
+	return v.ToObject(rt), nil
 }
 
 // eachText goes through an object of strings in its order; numbers and booleans are taken as they print.
 func eachText(rt *sobek.Runtime, key string, v sobek.Value, each func(name, value string)) error {
-	if _, ok := v.Export().(map[string]any); !ok {
-		return fmt.Errorf("%s: must be an object, got %s", key, v)
+	object, err := objectOf(rt, key, v)
+	if err != nil {
+		return err
 	}
-	object := v.ToObject(rt)
 	for _, name := range object.Keys() {
 		value := object.Get(name)
 		switch value.Export().(type) {
@@ -343,47 +272,82 @@ func eachText(rt *sobek.Runtime, key string, v sobek.Value, each func(name, valu
 	return nil
 }
 
+// list reads a list of what its words say, adding what `read` makes of each.
+func list[T any](rt *sobek.Runtime, key, words string, v sobek.Value, to *[]T, read func(string, sobek.Value, *T) error) error {
+	if _, ok := v.Export().([]any); !ok {
+		return fmt.Errorf("%s: must be a list of %s, got %s", key, words, v)
+	}
+	object := v.ToObject(rt)
+	for _, index := range object.Keys() {
+		var one T
+		if err := read(key, object.Get(index), &one); err != nil {
+			return err
+		}
+		*to = append(*to, one)
+	}
+	return nil
+}
+
+func boolean(key string, v sobek.Value, to *bool) error {
+	b, ok := v.Export().(bool)
+	if !ok {
+		return fmt.Errorf("%s: must be true or false, got %s", key, v)
+	}
+	*to = b
+	return nil
+}
+
+// rate reads a number of requests/s that is greater than zero.
+func rate(key string, v sobek.Value, to *float64) error {
+	switch n := v.Export().(type) {
+	case int64:
+		*to = float64(n)
+	case float64:
+		*to = n
+	}
+	if !(*to > 0) || math.IsInf(*to, 0) {
+		return fmt.Errorf("%s: must be a number of requests/s greater than 0, got %s", key, v)
+	}
+	return nil
+}
+
+func text[T ~string | ~[]byte](key string, v sobek.Value, to *T) error {
+	s, ok := v.Export().(string)
+	if !ok {
+		return fmt.Errorf("%s: must be a string, got %s", key, v)
+	}
+	*to = T(s)
+	return nil
+}
+
 // count reads a whole number of at least 1.
-func count(key string, v sobek.Value) (int, error) {
+func count[T ~int | ~int64 | ~uint64](key string, v sobek.Value, to *T) error {
 	switch n := v.Export().(type) {
 	case int64:
 		if n >= 1 {
-			return int(n), nil
+			*to = T(n)
+			return nil
 		}
 	case float64:
 		// 1e6 is a float in the script.
 		if n >= 1 && n <= 1<<53 && n == math.Trunc(n) {
-			return int(n), nil
+			*to = T(n)
+			return nil
 		}
 	}
-	return 0, fmt.Errorf("%s: must be a whole number of at least 1, got %s", key, v)
-}
-
-// counts reads a list of whole numbers of at least 1.
-func counts(rt *sobek.Runtime, key string, v sobek.Value) (list []int, err error) {
-	if _, ok := v.Export().([]any); !ok {
-		return nil, fmt.Errorf("%s: must be a list of whole numbers, got %s", key, v)
-	}
-	object := v.ToObject(rt)
-	for _, index := range object.Keys() {
-		n, err := count(key, object.Get(index))
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, n)
-	}
-	return list, nil
+	return fmt.Errorf("%s: must be a whole number of at least 1, got %s", key, v)
 }
 
 // duration reads a string with a unit, as in '500ms', '10s' or '1m30s'.
-func duration(key string, v sobek.Value) (time.Duration, error) {
+func duration(key string, v sobek.Value, to *time.Duration) error {
 	s, ok := v.Export().(string)
 	if !ok {
-		return 0, fmt.Errorf("%s: must be a string with a unit, as in '10s' or '500ms', got %s", key, v)
+		return fmt.Errorf("%s: must be a string with a unit, as in '10s' or '500ms', got %s", key, v)
 	}
 	d, err := time.ParseDuration(strings.TrimSpace(s))
 	if err != nil || d < 0 {
-		return 0, fmt.Errorf("%s: must be a time with a unit, as in '10s' or '500ms', got '%s'", key, s)
+		return fmt.Errorf("%s: must be a time with a unit, as in '10s' or '500ms', got '%s'", key, s)
 	}
-	return d, nil
+	*to = d
+	return nil
 }

@@ -21,11 +21,11 @@ var knownCall = []string{"segmented", "startAt"}
 func setCall(key string, v sobek.Value, segmented *bool, startAt *time.Time) (err error) {
 	switch key {
 	case "segmented":
-		*segmented, err = boolean(key, v)
+		err = boolean(key, v, segmented)
 	case "startAt":
-		var milliseconds int
-		milliseconds, err = count(key, v)
-		*startAt = time.UnixMilli(int64(milliseconds))
+		var milliseconds int64
+		err = count(key, v, &milliseconds)
+		*startAt = time.UnixMilli(milliseconds)
 	}
 	return err
 }

@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import { join, relative } from 'node:path';
-import { runOn } from '../../lib/cli/perform.ts';
+import { pin } from '../../lib/process.ts';
 import { duration } from '../../lib/format.ts';
 import { terminalTable } from '../../lib/report/terminal.ts';
 import type { Cores } from '../../lib/machine/cores.ts';
@@ -123,7 +123,7 @@ async function measureAll(named: readonly PartName[], results: string, { command
   const binaries = await ensureTools([...new Set(named.flatMap((name) => parts[name].tools))], thisMachine(), interrupt.signal);
   // Pinned, this process no longer sees the other cores.
   const processors = readProcessors();
-  await runOn(cores.generatorCpus);
+  await pin(process.pid, cores.generatorCpus);
   const versions = await toolVersions(binaries);
   const scratch = await mkdtemp(join(os.tmpdir(), 'bakeoff-proof-'));
   const expected = named.reduce((sum, name) => sum + (repeats ?? parts[name].repeats) * parts[name].secondsEach, 0);

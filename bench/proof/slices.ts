@@ -2,7 +2,7 @@
 // wrk sees both.
 import { change } from '../../lib/format.ts';
 import { orderOfRound } from '../../lib/runner/order.ts';
-import type { RunContext } from '../../lib/runner/round.ts';
+import type { RunContext } from '../../lib/runner/round-types.ts';
 import { defineScenario, nginx } from '../../lib/scenario/index.ts';
 import { load, page } from '../../scenarios/h2o-vs-nginx.ts';
 import { wrk } from '../contenders.ts';

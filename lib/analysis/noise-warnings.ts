@@ -24,17 +24,14 @@ export function noiseWarnings(facts: RunFacts, measured: readonly MeasuredVarian
     const noise = noiseOf(one);
     return noise === null ? [] : [{ round: one.round, noise }];
   }));
-  const settled = comparisons.length > 0 && comparisons.every(({ verdict }) => verdict !== 'inconclusive') && measured.every(tookTurns);
+  // As groupsOf has it.
+  const tookTurns = measured.every(({ network, rounds }) => network === undefined && rounds.every(({ phases }) => phases.length === 1));
+  const settled = comparisons.length > 0 && comparisons.every(({ verdict }) => verdict !== 'inconclusive') && tookTurns;
   return [
     ...(settled ? [] : [...stealWarnings(facts, seen, 'server'), ...stealWarnings(facts, seen, 'generator')]),
     ...upstreamWarnings(facts, seen),
     ...(settled ? [] : othersWarnings(facts, seen)),
   ];
-}
-
-/** As groupsOf has it. */
-function tookTurns({ network, rounds }: MeasuredVariant): boolean {
-  return network === undefined && rounds.every(({ phases }) => phases.length === 1);
 }
 
 /** The rounds in which a figure is at least so high, and the highest; null when there is none. */

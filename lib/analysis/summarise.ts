@@ -1,4 +1,5 @@
 // From the rounds of a run to the figures of its table: the one place where they are computed.
+import { present } from '../present.ts';
 import type { Scenario } from '../scenario/model.ts';
 import type { Comparison, NoiseFloor, Share, VariantResult } from '../result/result.ts';
 import type { Use } from './disagreement.ts';
@@ -42,11 +43,10 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
   const about = {
     name: variant.name,
     server: variant.server,
-    ...(variant.publishedOnly === undefined ? {} : { publishedOnly: variant.publishedOnly }),
+    ...present({ publishedOnly: variant.publishedOnly }),
     load: variant.load,
     published: variant.published,
-    ...(variant.note === undefined ? {} : { note: variant.note }),
-    ...(variant.series === undefined ? {} : { series: variant.series }),
+    ...present({ note: variant.note, series: variant.series }),
     rounds,
   };
   if (rounds.length === 0) {

@@ -208,14 +208,12 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
   if (behind !== undefined && isLatency(metric)) return `${behind.name} did not come to its rate`;
   if (figuresOf(pair, metric) === null) return isLatency(metric) ? `${metric} needs ${whole(responsesNeeded(metric))} responses in each round: give it a longer --duration` : 'no CPU time was measured in a whole round';
   if (serverCores < needsServerCores) return `needs ${needsServerCores} server cores`;
-  if (baseline.setup === variant.setup && !control) return sameSetup(pair, serverCores);
+  if (baseline.setup === variant.setup && !control) {
+    // Numbers of workers that came to the same on few cores, more may part; what is written alike, none.
+    return baseline.setupOnMoreCores === variant.setupOnMoreCores ? 'the same config and load here' : `needs ${serverCores + 1} server cores`;
+  }
   if (baseline.rps.length < minimumRounds) return `needs ${minimumRounds} rounds`;
   return undefined;
-}
-
-/** Numbers of workers that came to the same on few cores, more may part; what is written alike, none. */
-function sameSetup({ baseline, variant }: Pair, serverCores: number): string {
-  return baseline.setupOnMoreCores === variant.setupOnMoreCores ? 'the same config and load here' : `needs ${serverCores + 1} server cores`;
 }
 
 /**

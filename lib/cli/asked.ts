@@ -1,5 +1,6 @@
 // What a person wants of sides, and how these are started: the flags that compare and knobs have in common.
 import { UserError } from '../errors.ts';
+import { present } from '../present.ts';
 import { readPageList } from '../scenario/page-list.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { serverNames, type Given, type Source } from './compare-given.ts';
@@ -20,9 +21,7 @@ export const askedFlags = {
 export function readAsked({ flags, lists }: Words, given: readonly Given[]): Asked {
   const [url, urls, status] = [flags.get('url'), flags.get('urls'), flags.get('status')];
   return {
-    ...(url === undefined ? {} : { url }),
-    ...(urls === undefined ? {} : { urls: readPageList('--urls', urls) }),
-    ...(status === undefined ? {} : { status: readStatus(status) }),
+    ...present({ url, urls: urls === undefined ? undefined : readPageList('--urls', urls), status: status === undefined ? undefined : readStatus(status) }),
     load: ofSides('--load', lists.get('load') ?? [], given.map(({ name }) => name)),
   };
 }
@@ -44,10 +43,7 @@ export function readLaunch({ lists }: Words, given: readonly Given[]): LaunchOf 
     const { source } = given.find((side) => side.name === name) as Given;
     const port = source.kind === 'command' ? ports.of(name) : undefined;
     const binary = source.kind === 'config' ? binaries.get(source.config.server)?.of(name) : undefined;
-    return {
-      ...(port === undefined ? {} : { port: wholeNumber('--port', port, 65_535) }),
-      ...(binary === undefined ? {} : { binary: fromCallersFolder(binary) }),
-    };
+    return present({ port: port === undefined ? undefined : wholeNumber('--port', port, 65_535), binary: binary === undefined ? undefined : fromCallersFolder(binary) });
   };
 }
 

@@ -98,7 +98,8 @@ function answerLines(sides: readonly Tried[]): string[] {
   };
   const lengths = differing(({ answer }) => `${whole(answer.bytes)} B`);
   const encodings = differing(({ answer }) => answer.encoding || 'none');
-  const types = differing(({ answer }) => mediaType(answer.type) || 'none');
+  // Without parameters, such as the character set.
+  const types = differing(({ answer }) => (answer.type.split(';')[0] as string).trim().toLowerCase() || 'none');
   const offered = encodings === undefined ? differing(({ offered }) => (offered?.encoding ? `${offered.encoding} ${whole(offered.bytes)} B` : 'none')) : undefined;
   return [
     ...(lengths === undefined ? [] : [`The bodies differ: ${lengths}; part of what is seen is theirs.`]),
@@ -106,9 +107,4 @@ function answerLines(sides: readonly Tried[]): string[] {
     ...(types === undefined ? [] : [`The types of the answers differ: ${types}.`]),
     ...(offered === undefined ? [] : [`Compression differs (${offered}), and no answer was encoded: add -H 'Accept-Encoding: gzip' to --load to compare it.`]),
   ];
-}
-
-/** Without its parameters, such as the character set. */
-function mediaType(type: string): string {
-  return (type.split(';')[0] as string).trim().toLowerCase();
 }

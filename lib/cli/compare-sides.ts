@@ -1,5 +1,6 @@
 // What of each side is compared: which of its addresses, over which protocol, under which load.
 import { UserError } from '../errors.ts';
+import { present } from '../present.ts';
 import { enumeration, whole } from '../format.ts';
 import { isHttp2, protocolNames } from '../scenario/protocols.ts';
 import { readLoadLine, type LoadLine } from '../scenario/load.ts';
@@ -47,7 +48,7 @@ export function sidesOf(given: readonly Given[], asked: Asked, threads: number):
   return listens.map((side, index): Side => {
     const { path, host, weights } = wishes[index] as Wish;
     return {
-      ...side, page: { path, ...(host === undefined ? {} : { host }), ...(weights === undefined ? {} : { weights }), ...(asked.status === undefined ? {} : { status: asked.status }) },
+      ...side, page: { path, ...present({ host, weights, status: asked.status }) },
       load: loadFor(side, lineOf(side.name) ?? defaultLine(side, streams, threads)),
     };
   });

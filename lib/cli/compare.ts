@@ -37,7 +37,9 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
     return options.help ? 0 : 2;
   }
   const called = flags.get('name');
-  if (called !== undefined) requireName(called);
+  // As scenarios are called.
+  const outcome = called === undefined ? {} : check(name, called);
+  if ('problem' in outcome) throw new UserError(`--name ${outcome.problem}`, 2);
   const given = await readSides(positionals, typed('compare'));
   const asked = readAsked(words, given);
   const launch = readLaunch(words, given);
@@ -73,9 +75,3 @@ const help = [
   '',
   ...flagLines(compareFlags),
 ];
-
-/** As scenarios are called. Throws UserError (exit code 2). */
-function requireName(text: string): void {
-  const outcome = check(name, text);
-  if ('problem' in outcome) throw new UserError(`--name ${outcome.problem}`, 2);
-}

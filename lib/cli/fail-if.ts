@@ -14,7 +14,8 @@ const verdicts: Record<FailIf, readonly Comparison['verdict'][]> = { slower: ['s
  * @throws UserError when a row that was run has no verdict, or one that may be that of a late link: the question is not answered
  */
 export function failIfCode(result: Result, failIf: FailIf, say: (line: string) => void): 0 | 3 {
-  const rows = rowComparisons(result);
+  // Of the rows that were run, each once: further comparisons of a variant stand behind its own.
+  const rows = result.variants.filter(({ rounds }) => rounds.length > 0).flatMap(({ name }) => result.comparisons.find(({ variant }) => variant === name) ?? []);
   const held = rows.filter(({ verdict, delayNotHeld }) => verdicts[failIf].includes(verdict) && delayNotHeld.length === 0);
   if (held.length > 0) {
     say(`--fail-if ${failIf}: ${held.map(({ metric, variant, verdict, baseline }) => `${variant} is ${verdictWord(metric, verdict)} than ${baseline}${metric === 'rps' ? '' : `, by ${metricName(metric)}`}`).join(', ')}`);
@@ -27,9 +28,4 @@ export function failIfCode(result: Result, failIf: FailIf, say: (line: string) =
   const open = rows.filter(({ verdict }) => verdict === 'inconclusive');
   if (open.length > 0) say(`--fail-if ${failIf} was not shown: ${open.map(({ variant, baseline }) => `${variant} against ${baseline}`).join(', ')} is inconclusive`);
   return 0;
-}
-
-/** Of the rows that were run, each once: further comparisons of a variant stand behind its own. */
-function rowComparisons({ variants, comparisons }: Result): Comparison[] {
-  return variants.filter(({ rounds }) => rounds.length > 0).flatMap(({ name }) => comparisons.find(({ variant }) => variant === name) ?? []);
 }

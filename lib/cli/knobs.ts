@@ -91,7 +91,7 @@ export async function knobsCommand(args: readonly string[]): Promise<number> {
   const sides = [{ name, given, source }];
   const [side] = sidesOf(sides, readAsked(words, sides), cores.generatorCpus.length) as [Side];
   const server = serverOf(side, readLaunch(words, sides)(name)) as ConfiguredServer;
-  return new KnobsRun(config, side, server, wanted, cores, options, write).perform();
+  return new KnobsRun({ own: config, side, server, wanted, cores, options, write }).perform();
 }
 
 function catalogueLines(): string[] {
@@ -110,16 +110,12 @@ function wantedCandidates(server: ServerName, names: string | undefined, cores: 
   return all.filter((one) => wanted.includes(one.name) || wanted.includes(one.knob.name));
 }
 
+/** What the person wants to know. `server`: the config as it is. */
+interface KnobsAsked { own: OwnConfig; side: Side; server: ConfiguredServer; wanted: readonly Candidate[]; cores: Cores; options: RunOptions; write: string | undefined }
+
 /** What was found, run after run. */
 class KnobsRun {
-  readonly #own: OwnConfig;
-  readonly #side: Side;
-  /** The config as it is. */
-  readonly #server: ConfiguredServer;
-  readonly #wanted: readonly Candidate[];
-  readonly #cores: Cores;
-  readonly #options: RunOptions;
-  readonly #write: string | undefined;
+  readonly #asked: KnobsAsked;
   readonly #changed = new Map<Candidate, Changed>();
   readonly #leftOut: { name: string; why: string }[] = [];
   #config: Layable | undefined;
@@ -128,44 +124,38 @@ class KnobsRun {
   #closer: Result | undefined;
   #together: { chosen: readonly Candidate[]; result?: Result } | undefined;
 
-  constructor(own: OwnConfig, side: Side, server: ConfiguredServer, wanted: readonly Candidate[], cores: Cores, options: RunOptions, write: string | undefined) {
-    this.#own = own;
-    this.#side = side;
-    this.#server = server;
-    this.#wanted = wanted;
-    this.#cores = cores;
-    this.#options = options;
-    this.#write = write;
+  constructor(asked: KnobsAsked) {
+    this.#asked = asked;
   }
 
   async perform(): Promise<number> {
     const code = await perform({
       host: undefined,
       generators: [],
-      servers: [this.#server],
-      cores: this.#cores,
+      servers: [this.#asked.server],
+      cores: this.#asked.cores,
       shorterBy: ['fewer --knobs'],
       prepare: (binaries, signal) => this.#prepare(binaries, signal),
       show: (result) => this.#show(result),
       next: () => this.#next(),
-    }, this.#options);
+    }, this.#asked.options);
     this.#say(this.#writeLines());
-    if (this.#options.json) process.stdout.write(`${JSON.stringify(this.#json(), undefined, 2)}\n`);
+    if (this.#asked.options.json) process.stdout.write(`${JSON.stringify(this.#json(), undefined, 2)}\n`);
     return code;
   }
 
   #say(lines: readonly string[]): void {
-    if (lines.length > 0) (this.#options.json ? console.error : console.log)(lines.join('\n'));
+    if (lines.length > 0) (this.#asked.options.json ? console.error : console.log)(lines.join('\n'));
   }
 
   /** Starts the config as it is, and with each knob that could mean anything. */
   async #prepare(binaries: ServerBinaries, signal: AbortSignal): Promise<PlanDraft> {
-    const side = this.#side;
-    const { server, file } = this.#own;
+    const side = this.#asked.side;
+    const { server, file } = this.#asked.own;
     const { listen, given, load } = side;
-    const coreCount = this.#cores.serverCpus.length;
-    const own = this.#server;
-    const start = (spec: ConfiguredServer): Promise<Tried> => tryOnce(side, spec, this.#cores, { binaries }, this.#options, signal);
+    const coreCount = this.#asked.cores.serverCpus.length;
+    const own = this.#asked.server;
+    const start = (spec: ConfiguredServer): Promise<Tried> => tryOnce(side, spec, this.#asked.cores, { binaries }, this.#asked.options, signal);
     const tried = await start(own);
     const page: Page = { ...side.page, bodyBytes: Math.round(tried.answer.bytes) };
     this.#asItIs = { given, server: own, load, page };
@@ -173,7 +163,7 @@ class KnobsRun {
     const workers = own.workers === 'server-cores' ? coreCount : own.workers;
     const build = await serverBuild(server, own.binary ?? binaries[server] as string, signal);
     const { facts } = this.#config;
-    for (const candidate of this.#wanted) {
+    for (const candidate of this.#asked.wanted) {
       const why = whyNot(candidate, { facts, listen, load, bodyBytes: tried.answer.bytes, workers, build }, this.#config) ?? await this.#start(candidate, start, signal);
       if (why !== undefined) this.#leftOut.push({ name: candidate.name, why });
     }
@@ -211,15 +201,15 @@ class KnobsRun {
   #plan(name: string, title: string, changed: readonly Changed[], lookSeconds?: number): PlanDraft {
     const { asItIs } = this.#prepared();
     const isLook = lookSeconds !== undefined && asItIs.load.rate === undefined;
-    const load = isLook ? { ...asItIs.load, warmupSeconds: lookWarmupSeconds * (this.#side.listen.tls ? 2 : 1) } : asItIs.load;
-    const options: PlanOptions = { ...(isLook ? { durationSeconds: lookSeconds } : {}), ...this.#options, exact: false };
-    return planOf(name, title, { ...asItIs, load }, changed, this.#cores, options);
+    const load = isLook ? { ...asItIs.load, warmupSeconds: lookWarmupSeconds * (this.#asked.side.listen.tls ? 2 : 1) } : asItIs.load;
+    const options: PlanOptions = { ...(isLook ? { durationSeconds: lookSeconds } : {}), ...this.#asked.options, exact: false };
+    return planOf(name, title, { ...asItIs, load }, changed, this.#asked.cores, options);
   }
 
   #leftOutLines(): string[] {
     const whys = new Map<string, string[]>();
     for (const { name, why } of this.#leftOut) whys.set(why, [...whys.get(why) ?? [], name]);
-    return wrapLines([...whys].map(([why, names]) => `left out, ${why}: ${names.join(', ')}`), terminalOf(this.#options).width);
+    return wrapLines([...whys].map(([why, names]) => `left out, ${why}: ${names.join(', ')}`), terminalOf(this.#asked.options).width);
   }
 
   #effects(): Effect[] {
@@ -227,7 +217,7 @@ class KnobsRun {
   }
 
   #show(result: Result): string[] {
-    const terminal = terminalOf(this.#options);
+    const terminal = terminalOf(this.#asked.options);
     const around = [...partialLines(result), ...warningLines(result), ...limitLines(result)];
     if (this.#together !== undefined) {
       this.#together.result = result;
@@ -251,7 +241,7 @@ class KnobsRun {
     }
     const { asItIs } = this.#prepared();
     const { chosen, said } = helpful(this.#effects(), { asItIs: asItIs.page.bodyBytes, of: (one) => (this.#changed.get(one) as Changed).page.bodyBytes });
-    this.#say(['', ...wrapLines(said, terminalOf(this.#options).width)]);
+    this.#say(['', ...wrapLines(said, terminalOf(this.#asked.options).width)]);
     if (chosen.length === 0) {
       this.#say(['None of the usual advice helps this config here: there is nothing to verify.']);
       return undefined;
@@ -273,12 +263,12 @@ class KnobsRun {
 
   /** Writes the config where that is asked for, and what helps was verified. */
   #writeLines(): string[] {
-    const write = this.#write;
+    const write = this.#asked.write;
     if (write === undefined) return [];
     const { chosen = [], result } = this.#together ?? {};
     if (result?.comparisons[0]?.verdict !== 'faster') return [`${write} is not written: nothing was verified that helps.`];
     const { edits } = this.#prepared().config.lay(chosen.map(({ laid }) => laid));
-    return ['', ...writeWith(edits, this.#own.file, path.resolve(write))];
+    return ['', ...writeWith(edits, this.#asked.own.file, path.resolve(write))];
   }
 
   #json(): object {
@@ -287,7 +277,7 @@ class KnobsRun {
     const [verified] = result?.comparisons ?? [];
     return {
       schema: 1,
-      config: this.#own.file,
+      config: this.#asked.own.file,
       runs: [this.#first, this.#closer, result].flatMap((one) => one?.run ?? []),
       knobs: this.#effects().map(({ candidate: { name, knob, laid }, comparison, closer }) => ({ name, claim: knob.claim, source: knob.source, ...laid, gain: gain(comparison), closer, ...seen(comparison) })),
       leftOut: this.#leftOut,

@@ -1,5 +1,5 @@
 // The commands. bin/bakeoff.mjs calls main once the packages are there.
-import { UserError } from '../errors.ts';
+import { messageOf, UserError } from '../errors.ts';
 import { Interrupted } from '../interrupt.ts';
 import { unknownWord } from '../nearest.ts';
 import { installVariable } from '../setup/machine.ts';
@@ -44,7 +44,7 @@ export async function main(argv: string[]): Promise<number> {
       return error.exitCode;
     }
     if (process.env['BAKEOFF_DEBUG'] === '1') throw error;
-    console.error(`something unexpected happened: ${error instanceof Error ? error.message : String(error)} (BAKEOFF_DEBUG=1 shows where)`);
+    console.error(`something unexpected happened: ${messageOf(error)} (BAKEOFF_DEBUG=1 shows where)`);
     return 1;
   }
 }

@@ -1,7 +1,5 @@
 // From a plan to its report: what the commands that run a comparison share.
-import { execFile } from 'node:child_process';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { requireSpace } from '../disk-space.ts';
 import { UserError } from '../errors.ts';
 import type { GeneratorHost } from '../hosts/generator-host.ts';
@@ -12,8 +10,8 @@ import { createRunProgress } from '../report/run-progress.ts';
 import { headingLines } from '../report/sentences.ts';
 import { wrapLines } from '../report/wrap.ts';
 import type { Cores } from '../machine/cores.ts';
-import { formatCpuList } from '../machine/cpu-list.ts';
 import { readEnvironment } from '../machine/environment.ts';
+import { pin } from '../process.ts';
 import { estimatedSeconds } from '../runner/estimate.ts';
 import { underSignals, type Interrupt } from '../interrupt.ts';
 import { oneRunAtATime } from '../machine/one-run.ts';
@@ -22,7 +20,7 @@ import type { Plan, PlanDraft } from '../runner/planned.ts';
 import { readProcessors } from '../machine/processors.ts';
 import { checkResultsFolder, createRunFolder, explainFailure } from '../runner/results-folder.ts';
 import type { Environment, Result } from '../result/result.ts';
-import type { RunContext } from '../runner/round.ts';
+import type { RunContext } from '../runner/round-types.ts';
 import { runRounds } from '../runner/run.ts';
 import { writePageFiles } from '../runner/page-files.ts';
 import { compileScript } from '../runner/script.ts';
@@ -89,7 +87,8 @@ async function withTools(work: Work, options: RunOptions, interrupt: Interrupt):
     interrupt.signal.throwIfAborted();
     // Pinned, this process no longer sees the others.
     const processors = readProcessors();
-    await runOn(cores.generatorCpus);
+    // The server's cores are for the server alone.
+    await pin(process.pid, cores.generatorCpus);
     const draft = await prepare(servers, interrupt.signal);
     interrupt.signal.throwIfAborted();
     const delaylink = await delaylinkBeside(k6);
@@ -153,11 +152,6 @@ async function measure(
   } catch (error) {
     throw await explainFailure(folder, error);
   }
-}
-
-/** Pins this process, with all its threads, to the generator's cores: the server's are for the server alone. */
-export async function runOn(cpus: readonly number[]): Promise<void> {
-  await promisify(execFile)('taskset', ['-a', '-c', '-p', formatCpuList(cpus), String(process.pid)]);
 }
 
 /** Of a run's files, whatever its plan. */

@@ -1,6 +1,7 @@
 // The flags of every command that runs a comparison, read and checked before anything is installed or started.
 import { isLatency, metrics } from '../analysis/metric.ts';
 import { UserError } from '../errors.ts';
+import { present } from '../present.ts';
 import { whole } from '../format.ts';
 import { readHost } from '../hosts/ssh.ts';
 import { highestRate } from '../k6/rate-search.ts';
@@ -168,9 +169,4 @@ function readStore(store: string | undefined, influx: string | undefined): RunOp
   if (store === 'none') throw new UserError('--store none and --influx do not go together: leave one out', 2);
   parseInfluxUrl(influx);
   return { url: influx };
-}
-
-/** The properties that have a value: exactOptionalPropertyTypes tells absent from undefined. */
-function present<T extends object>(properties: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(properties).filter(([, value]) => value !== undefined)) as { [K in keyof T]?: Exclude<T[K], undefined> };
 }

@@ -2,9 +2,9 @@
 import { join } from 'node:path';
 import { hungOf, roundRps, successRatioOf, wholeRounds } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
-import { UserError } from '../errors.ts';
+import { messageOf, UserError } from '../errors.ts';
 import { duration, scaledTime, success, times, whole } from '../format.ts';
-import { listed, resultHeading } from '../report/heading.ts';
+import { listed, resultHeading, whereRun } from '../report/heading.ts';
 import { writeHtmlReport } from '../report/html/index.ts';
 import { markdownReport } from '../report/markdown.ts';
 import { metricMark } from '../report/metric-words.ts';
@@ -27,10 +27,9 @@ import type { RunOptions } from './run-options.ts';
 
 /** What stands above the table, with the time estimated. */
 export function headingOf(plan: Plan, environment: Environment): Heading {
-  const { scenario, variants, cores } = plan;
-  const { k6, ...others } = environment.versions;
+  const { scenario, variants } = plan;
   const { fewest, most } = expectedRounds(plan);
-  const named = (atAddress: boolean): string[] => [...new Set(variants.flatMap(({ variant: { server } }) => ((server.name === 'address') === atAddress ? [isConfigured(server) ? `${server.name} ${others[server.name] ?? ''}`.trim() : programOf(server)] : [])))];
+  const named = (atAddress: boolean): string[] => [...new Set(variants.flatMap(({ variant: { server } }) => ((server.name === 'address') === atAddress ? [isConfigured(server) ? `${server.name} ${environment.versions[server.name] ?? ''}`.trim() : programOf(server)] : [])))];
   return {
     scenario: scenario.name,
     load: listed(variants.map(({ variant, load }) => loadText(loadOf(scenario, variant), load))),
@@ -44,14 +43,7 @@ export function headingOf(plan: Plan, environment: Environment): Heading {
     ...(most === fewest ? {} : { atMost: { rounds: most, seconds: estimatedSeconds(plan, most) } }),
     server: named(false).join(', '),
     addresses: named(true),
-    k6: `k6 ${k6 ?? ''}`.trim(),
-    serverCpus: cores.serverCpus,
-    ...(environment.serverHost === undefined ? {} : { serverHost: environment.serverHost }),
-    ...(environment.generatorHosts === undefined ? {} : { generatorHosts: environment.generatorHosts }),
-    ...(environment.cluster === undefined ? {} : { cluster: environment.cluster }),
-    generatorCpus: cores.generatorCpus,
-    kernel: environment.kernel,
-    cpuModel: environment.cpuModel,
+    ...whereRun(environment),
   };
 }
 
@@ -165,7 +157,7 @@ async function htmlPage(folder: string, result: Result): Promise<string> {
   try {
     return await writeHtmlReport(folder, result);
   } catch (error) {
-    console.error(`report.html was not written: ${error instanceof Error ? error.message : String(error)}; make it again with: npm run report -- ${folder}`);
+    console.error(`report.html was not written: ${messageOf(error)}; make it again with: npm run report -- ${folder}`);
     return folder;
   }
 }

@@ -1,5 +1,6 @@
 // The flags of `scenario`: those of every run, and its own.
 import { UserError } from '../errors.ts';
+import { present } from '../present.ts';
 import { readRunOptions, runFlags, type RunOptions } from './run-options.ts';
 import { readWords, type Flag } from './words.ts';
 
@@ -22,11 +23,9 @@ export function readScenarioOptions(args: readonly string[]): ScenarioOptions {
   const { positionals, flags } = words;
   const [name, extra] = positionals;
   if (extra !== undefined) throw new UserError(`one scenario at a time: "${extra}" is one word too many`, 2);
-  const variants = flags.get('variants')?.split(',');
   return {
     ...readRunOptions(words),
-    ...(name === undefined ? {} : { name }),
-    ...(variants === undefined ? {} : { variants }),
+    ...present({ name, variants: flags.get('variants')?.split(',') }),
     exact: flags.has('exact'),
   };
 }

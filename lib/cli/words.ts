@@ -69,7 +69,7 @@ export function flagLines(known: Readonly<Record<string, Flag>>): string[] {
   return Object.values(known).map(({ help }, index) => `${(heads[index] as string).padEnd(width)}  ${help}`);
 }
 
-/** A whole number from 1 to `most`. `or` says what else the flag takes. */
+/** A whole number from 1 to `most`. */
 export function wholeNumber(flag: string, text: string, most: number): number {
   const number = Number(text);
   if (/^\d+$/.test(text) && number >= 1 && number <= most) return number;

@@ -32,7 +32,8 @@ export async function findGrafana(machine: Machine, signal?: AbortSignal): Promi
     const installed = await grafanaIn(dirname(dirname(await realpath(binary)))) ?? await grafanaIn(join(machine.systemRoot, packagedHome));
     if (installed !== undefined) return installed;
   }
-  const image = imageName();
+  const { services } = parse(readFileSync(join(projectRoot, 'docker/compose.yaml'), 'utf8')) as { services: { grafana: { image: string } } };
+  const { image } = services.grafana;
   const docker = await find('docker', machine);
   const problem = docker === undefined ? undefined : await dockerProblem(docker, machine, signal);
   if (docker !== undefined && problem === undefined) return { kind: 'docker', command: docker, image };
@@ -52,12 +53,6 @@ async function grafanaIn(home: string): Promise<GrafanaProgram | undefined> {
   if (await isExecutableFile(grafana)) return { kind: 'native', command: grafana, args: ['server'], home };
   if (await isExecutableFile(server)) return { kind: 'native', command: server, args: [], home };
   return undefined;
-}
-
-/** The image that docker/compose.yaml pins. */
-function imageName(): string {
-  const { services } = parse(readFileSync(join(projectRoot, 'docker/compose.yaml'), 'utf8')) as { services: { grafana: { image: string } } };
-  return services.grafana.image;
 }
 
 /** What keeps Docker from working, e.g. that its daemon does not run; undefined when nothing does. */

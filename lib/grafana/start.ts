@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { lastLines } from '../log-file.ts';
 import { makeFolder } from '../make-folder.ts';
-import { startChild, type Child, type ChildOptions } from '../process.ts';
+import { startChild, withoutVariables, type Child, type ChildOptions } from '../process.ts';
 import type { Influx } from '../store/index.ts';
 import type { GrafanaProgram } from './find.ts';
 import { dashboardsFolder, writeGrafanaFiles, type GrafanaFiles } from './settings.ts';
@@ -52,7 +52,7 @@ export async function startGrafana({ program, influx, folder, cpus, env, signal 
     files = writeGrafanaFiles(folder, port, influx);
     const log = openSync(logFile, 'w');
     try {
-      child = await startChild({ ...commandOf(program, folder, files.config, cpus), env: withoutOverrides(env), stdio: ['ignore', log, log] });
+      child = await startChild({ ...commandOf(program, folder, files.config, cpus), env: withoutVariables(env, 'GF_'), stdio: ['ignore', log, log] });
     } finally {
       closeSync(log);
     }
@@ -91,11 +91,6 @@ function commandOf(program: GrafanaProgram, folder: string, config: string, cpus
       '--entrypoint', '/usr/share/grafana/bin/grafana', program.image, 'server', '--homepath', '/usr/share/grafana', '--config', config,
     ],
   };
-}
-
-/** GF_… variables would override the config file. */
-function withoutOverrides(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('GF_')));
 }
 
 async function answering({ origin }: RunningGrafana, child: Child, logFile: string, signal: AbortSignal): Promise<void> {

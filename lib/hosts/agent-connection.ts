@@ -91,7 +91,8 @@ async function greeted(name: string, connection: Connection, text: Buffer): Prom
   function hear(line: string): void {
     let reply: Reply;
     try {
-      reply = JSON.parse(line, fitForTerminal) as Reply;
+      // What comes from there stands in messages and tables.
+      reply = JSON.parse(line, (key, value: unknown) => (typeof value === 'string' && !asItIs.has(key) ? value.replace(/\p{Cc}/gu, ' ') : value)) as Reply;
     } catch {
       return;
     }
@@ -141,11 +142,6 @@ async function greeted(name: string, connection: Connection, text: Buffer): Prom
 
 /** What has these names is kept as it is: files, and what scripts print. */
 const asItIs = new Set(['console', 'log', 'record', 'text']);
-
-/** What comes from there stands in messages and tables. */
-function fitForTerminal(key: string, value: unknown): unknown {
-  return typeof value === 'string' && !asItIs.has(key) ? value.replace(/\p{Cc}/gu, ' ') : value;
-}
 
 const clockTries = 8;
 

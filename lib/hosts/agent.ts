@@ -1,7 +1,7 @@
 // bakeoff's agent on another host: it does there what lib/servers does here, or runs k6, for who started it over ssh. It listens
 // nowhere but for the try of the link, and when its input ends it ends all that it has started.
 import { randomUUID } from 'node:crypto';
-import { closeSync, existsSync, mkdirSync, openSync, readdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { chmod, mkdtemp } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import os from 'node:os';
@@ -9,7 +9,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { textOf } from '../read-if-there.ts';
 import { UserError } from '../errors.ts';
-import { startChild, type Child } from '../process.ts';
+import { startChild, withoutVariables, type Child } from '../process.ts';
 import { machineClock } from '../machine/clock.ts';
 import { readEnvironment } from '../machine/environment.ts';
 import { oneRunAtATime } from '../machine/one-run.ts';
@@ -19,7 +19,7 @@ import { hardFilesLimit } from '../servers/files-limit.ts';
 import { alarmsIn } from '../servers/server-log.ts';
 import { versionsOf } from '../servers/versions.ts';
 import { endWithUs, isStarted, startServer, type StartedServer } from '../servers/index.ts';
-import { removeFolder } from '../servers/remove-folder.ts';
+import { removeFolder, removeLeftOvers } from '../servers/remove-folder.ts';
 import { thisMachine } from '../setup/machine.ts';
 import { projectRoot } from '../setup/paths.ts';
 import { ensureTools } from '../setup/tools.ts';
@@ -140,8 +140,8 @@ class Agent {
     const [consoleFile, logFile, recordFile] = ['phases.log', 'k6.log', 'record.ndjson'].map((name) => path.join(folder, name)) as [string, string, string];
     const log = openSync(logFile, 'w');
     // Variables of k6's own that are here would change the load, or send the samples elsewhere.
-    const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('K6_')));
-    const starting = startChild({ command: binary, args, cwd: folder, env: { ...inherited, ...env }, stdio: ['ignore', log, log] }).finally(() => closeSync(log));
+    const variables = { ...withoutVariables(process.env, 'K6_'), ...env };
+    const starting = startChild({ command: binary, args, cwd: folder, env: variables, stdio: ['ignore', log, log] }).finally(() => closeSync(log));
     this.#running.set(k6, starting);
     const child = await starting;
     let printed = 0;
@@ -250,24 +250,11 @@ function writeShippedFiles(): void {
 
 const folderPrefix = 'bakeoff-agent-';
 
-/** Folders of this user's agents that were killed. */
-function removeLeftOvers(): void {
-  for (const name of readdirSync(os.tmpdir())) {
-    const pid = name.startsWith(folderPrefix) ? /^\d+/.exec(name.slice(folderPrefix.length))?.[0] : undefined;
-    if (pid === undefined || existsSync(`/proc/${pid}`)) continue;
-    try {
-      removeFolder(path.join(os.tmpdir(), name), ({ uid }) => uid === process.geteuid?.());
-    } catch {
-      // A link, or another user's.
-    }
-  }
-}
-
 async function main(): Promise<void> {
   for (const name of ['SIGINT', 'SIGHUP', 'SIGPIPE'] as const) process.on(name, () => undefined);
   process.stdout.on('error', () => undefined);
   writeShippedFiles();
-  removeLeftOvers();
+  removeLeftOvers(os.tmpdir(), folderPrefix, ({ uid }) => uid === process.geteuid?.());
   const folder = await mkdtemp(path.join(os.tmpdir(), `${folderPrefix}${process.pid}-`));
   // What is in it has names that nobody can guess.
   await chmod(folder, 0o711);

@@ -6,7 +6,7 @@ import { UserError } from '../errors.ts';
 import { cpusOf } from '../machine/processors.ts';
 import { clocksAhead, keepLimitMs, keepScript, openAgent, type Agent, type ClocksAhead } from './agent-connection.ts';
 import { measureLink } from './link.ts';
-import { wanted, type HostFacts, type K6Ended, type K6There, type SentFile } from './messages.ts';
+import { wanted, type K6Ended, type K6There, type SentFile } from './messages.ts';
 import { connect } from './ssh.ts';
 import type { GeneratorHostFacts } from '../result/result.ts';
 
@@ -59,7 +59,8 @@ export async function openGeneratorHosts(names: readonly string[]): Promise<Gene
 async function openGeneratorHost(name: string): Promise<GeneratorHost> {
   const agent = await openAgent(name);
   try {
-    requireArchitecture(name, agent.facts);
+    const { architecture } = agent.facts;
+    if (architecture !== os.arch()) throw new UserError(`--generator-host ${name} is ${architecture}, and the k6 here is for ${os.arch()}: generate on machines of one architecture`);
     return hostOf(name, agent);
   } catch (error) {
     await agent.close();
@@ -96,11 +97,6 @@ function hostOf(name: string, agent: Agent): GeneratorHost {
     },
     close: () => agent.close(),
   };
-}
-
-function requireArchitecture(name: string, { architecture }: HostFacts): void {
-  if (architecture === os.arch()) return;
-  throw new UserError(`--generator-host ${name} is ${architecture}, and the k6 here is for ${os.arch()}: generate on machines of one architecture`);
 }
 
 /** What the sending of k6, some 65 MB, may take. */

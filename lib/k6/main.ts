@@ -32,7 +32,9 @@ export const options: Options = {
 };
 
 export default function runPlan(): void {
-  requireSegments();
+  // A k6 that makes another part than the others count on would leave some of the load out, or make it twice.
+  const segments = segmentBegins().length;
+  if (segments !== instances) throw new Error(`the load is divided among ${instances} k6, and the execution segments of this one among ${segments}: give --execution-segment and --execution-segment-sequence for ${instances}`);
   const [first] = phases;
   if (plan.search !== undefined && first !== undefined) searchRates(plan.search, first);
   else runPhases();
@@ -61,12 +63,6 @@ function orAbort<T>(work: () => T): T {
     exec.test.abort((error as Error).message);
     throw error;
   }
-}
-
-/** A k6 that makes another part than the others count on would leave some of the load out, or make it twice. */
-function requireSegments(): void {
-  const segments = segmentBegins().length;
-  if (segments !== instances) throw new Error(`the load is divided among ${instances} k6, and the execution segments of this one among ${segments}: give --execution-segment and --execution-segment-sequence for ${instances}`);
 }
 
 /** Of all k6, in their order. */

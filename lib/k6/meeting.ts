@@ -57,7 +57,7 @@ export function meet(meeting: Meeting, { tags, phases, instances = 1 }: LoadPlan
         leave(phase, outcome) {
           const point = leftPoint(load, instance, phase, outcome, writtenMs - own);
           let response = post(point);
-          for (let tried = 1; mayPass(response) && tried < tries; tried++) {
+          for (let tried = 1; (response.status === 0 || response.status >= 500) && tried < tries; tried++) {
             sleep(1);
             response = post(point);
           }
@@ -79,10 +79,6 @@ function readyIn(meeting: Meeting, load: LoadName): Map<string, number> {
   const { results: [result] = [] } = response.json() as unknown as { results?: { error?: string; series?: { tags: { instance: string }; values: [number, number][] }[] }[] };
   if (result?.error !== undefined) throw new Error(`InfluxDB at ${meeting.url}: ${result.error}`);
   return new Map((result?.series ?? []).map(({ tags, values }) => [tags.instance, values[0]?.[0] as number]));
-}
-
-function mayPass({ status }: { status: number }): boolean {
-  return status === 0 || status >= 500;
 }
 
 function requireOk({ url }: Meeting, { status, error, body }: RefinedResponse<ResponseType | undefined>): void {

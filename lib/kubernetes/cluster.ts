@@ -13,7 +13,7 @@ import { byOurClocks } from '../runner/k6-there.ts';
 import { LoadFailure } from '../runner/k6.ts';
 import { expectedOf } from '../runner/plan.ts';
 import type { Group, PlannedVariant } from '../runner/planned.ts';
-import type { Attempt, VariantRound } from '../runner/round.ts';
+import type { Attempt, VariantRound } from '../runner/round-types.ts';
 import { bodiesDiffer } from '../runner/sound.ts';
 import { configOf, pageOf } from '../scenario/catalogue.ts';
 import type { ConfiguredServer, Scenario } from '../scenario/model.ts';

@@ -1,4 +1,6 @@
 // The cluster, by the kubectl of whoever runs this, with its own configuration and rights.
+import type { Readable } from 'node:stream';
+import { text as textOf } from 'node:stream/consumers';
 import { UserError } from '../errors.ts';
 import { startChild } from '../process.ts';
 import { find, thisMachine } from '../setup/machine.ts';
@@ -101,7 +103,7 @@ const reasons: readonly [RegExp, string][] = [
 async function outputOf(program: string, args: readonly string[], input = ''): Promise<string> {
   const child = await startChild({ command: program, args, stdio: ['pipe', 'pipe', 'pipe'] });
   const { stdin, stdout, stderr } = child.process;
-  const [out, said] = [textOf(stdout), textOf(stderr)];
+  const [out, said] = [textOf(stdout as Readable), textOf(stderr as Readable)];
   // Who has ended no longer reads.
   stdin?.on('error', () => undefined);
   stdin?.end(input);
@@ -115,11 +117,4 @@ async function outputOf(program: string, args: readonly string[], input = ''): P
   // What begins with a letter and a date is of its own log.
   const line = lines.findLast((one) => !/^[EWI]\d{4} /.test(one) && one !== '') ?? `ended with ${code ?? 'a signal'}, and said nothing`;
   throw new KubectlError(`${reason === undefined ? '' : `${reason}: `}kubectl ${args[0] ?? ''}: ${line.replace(/^error: /, '')}`);
-}
-
-async function textOf(stream: NodeJS.ReadableStream | null): Promise<string> {
-  let text = '';
-  stream?.setEncoding('utf8');
-  for await (const part of stream ?? []) text += part as string;
-  return text;
 }

@@ -1,8 +1,8 @@
 // Two runs at a time would measure each other, whoever started them.
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { createConnection, createServer, type Server } from 'node:net';
 import { userInfo } from 'node:os';
 import { UserError } from '../errors.ts';
+import { linkOf, namesIn, textOf } from '../read-if-there.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 
 /**
@@ -93,23 +93,11 @@ function userName(): string {
 
 /** What the kernel tells of a holder that does not answer. */
 function silentHolder(name: string): string {
-  const inode = listOrEmpty(() => readFileSync('/proc/net/unix', 'utf8').split('\n')).map((line) => line.split(/\s+/))
+  const inode = textOf('/proc/net/unix').split('\n').map((line) => line.split(/\s+/))
     // Num, RefCount, Protocol, Flags (this one listens), Type, State, Inode, Path.
     .find(([, , , flags, , , , ...path]) => flags === '00010000' && path.join(' ') === `@${name}`)?.[6];
-  const pid = listOrEmpty(() => readdirSync('/proc')).filter((entry) => /^\d+$/.test(entry)).find((entry) => (
-    listOrEmpty(() => readdirSync(`/proc/${entry}/fd`)).some((file) => linkOrEmpty(`/proc/${entry}/fd/${file}`) === `socket:[${inode}]`)
+  const pid = namesIn('/proc').filter((entry) => /^\d+$/.test(entry)).find((entry) => (
+    namesIn(`/proc/${entry}/fd`).some((file) => linkOf(`/proc/${entry}/fd/${file}`) === `socket:[${inode}]`)
   ));
   return pid === undefined ? 'a process of another user, which does not answer' : `process ${pid}, which does not answer: it is stopped, or hangs`;
-}
-
-function listOrEmpty(read: () => string[]): string[] {
-  try {
-    return read();
-  } catch {
-    return []; // Not ours to see, or it has ended.
-  }
-}
-
-function linkOrEmpty(path: string): string {
-  return listOrEmpty(() => [readlinkSync(path)])[0] ?? '';
 }

@@ -1,9 +1,10 @@
 // What the kernel says of this machine's processors: physical cores, and how much of their time this process may use.
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { UserError } from '../errors.ts';
 import { parseCpuList } from './cpu-list.ts';
 import { limitedGroups } from './throttling.ts';
+import { textOf } from '../read-if-there.ts';
 
 /** A physical core. One with hardware threads (SMT) has several CPUs, which slow each other down. */
 export interface PhysicalCore {
@@ -74,9 +75,5 @@ function capacities(cpus: readonly number[], cpuFolder: string): (cpu: number) =
 
 /** A file's text without the line's end; undefined where it cannot be read, or says nothing. */
 function read(file: string): string | undefined {
-  try {
-    return readFileSync(file, 'utf8').trim() || undefined;
-  } catch {
-    return undefined;
-  }
+  return textOf(file).trim() || undefined;
 }

@@ -43,7 +43,10 @@ export function variantTable(result: Result): Table {
     ...(phases ? [successColumn] : []),
     { group: here, title: against.title, align: 'left', cell: against.cell },
     ...(withHeaders ? [measuredColumn('headers kB', ({ traffic }) => figure(traffic?.bytes.headers, kilobytes))] : []),
-    measuredColumn('CPU µs/req', (variant) => cpuText(variant, hasCpu)),
+    // A dash for what runs at an address, where others have a figure.
+    measuredColumn('CPU µs/req', ({ serverCpuMicrosPerRequest: cpu, server }) => (
+      hasCpu && server?.atAddress === true ? '–' : figure(cpu?.median, (value) => value.toFixed(1))
+    )),
     { group: here, title: 'CPU ratio', align: 'left', joined: true, cell: ({ comparison }) => (comparison === undefined ? '' : cpuCell(comparison)) },
     measuredColumn('p50 ms', ({ latencyMs }) => figure(latencyMs?.p50, short)),
     joined(measuredColumn('p99 ms', ({ latencyMs }) => figure(latencyMs?.p99, short))),
@@ -54,11 +57,6 @@ export function variantTable(result: Result): Table {
     joined(measuredColumn('unsent', ({ rounds }) => countCell(total(phasesOf(rounds), (phase) => phase.unsent)))),
     ...(phases ? [] : [joined(successColumn)]),
   ]);
-}
-
-/** A dash for what runs at an address, where others have a figure. */
-function cpuText({ serverCpuMicrosPerRequest, server }: VariantResult, others: boolean): string {
-  return others && server?.atAddress === true ? '–' : figure(serverCpuMicrosPerRequest?.median, (value) => value.toFixed(1));
 }
 
 /** " of 300,000", behind the figure of a rate that was not reached. */

@@ -1,6 +1,7 @@
 // The heading of a run that is over, from its result alone.
 import { wholeRounds } from '../analysis/phases.ts';
-import type { Result } from '../result/result.ts';
+import { present } from '../present.ts';
+import type { Environment, Result } from '../result/result.ts';
 import { networksText } from './network.ts';
 import { loadText, type Heading } from './sentences.ts';
 
@@ -21,15 +22,14 @@ export function resultHeading(result: Result): Heading {
     estimated: false,
     server: named(false).join(', '),
     addresses: named(true),
-    k6: `k6 ${environment.versions['k6'] ?? ''}`.trim(),
-    serverCpus: environment.serverCpus,
-    ...(environment.serverHost === undefined ? {} : { serverHost: environment.serverHost }),
-    ...(environment.generatorHosts === undefined ? {} : { generatorHosts: environment.generatorHosts }),
-    ...(environment.cluster === undefined ? {} : { cluster: environment.cluster }),
-    generatorCpus: environment.generatorCpus,
-    kernel: environment.kernel,
-    cpuModel: environment.cpuModel,
+    ...whereRun(environment),
   };
+}
+
+/** What the load is made by, and where both sides are. */
+export function whereRun(environment: Environment): Pick<Heading, 'k6' | 'serverCpus' | 'generatorCpus' | 'kernel' | 'cpuModel'> {
+  const { versions, serverCpus, serverHost, generatorHosts, cluster, generatorCpus, kernel, cpuModel } = environment;
+  return { k6: `k6 ${versions['k6'] ?? ''}`.trim(), serverCpus, generatorCpus, kernel, cpuModel, ...present({ serverHost, generatorHosts, cluster }) };
 }
 
 /** Each text once; more than two are too many for a heading. */

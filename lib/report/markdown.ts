@@ -9,7 +9,7 @@ import { environmentTable, noiseTable } from './html/surroundings.ts';
 import { metricMark } from './metric-words.ts';
 import { articleParts, lineParts, tableParts } from './parts.ts';
 import { circumstanceLines, footnoteLines, headingLines, verdictLines, warningLines } from './sentences.ts';
-import { figure, tableOf, textOf, type Column, type Heading, type Part, type Table } from './table.ts';
+import { figure, tableOf, textOf, type Column, type Part, type Table } from './table.ts';
 
 /** The whole file, with the load tools' lines last. The lists may be empty. */
 export function markdownReport(result: Result, lines: { heading: readonly string[]; findings: readonly string[] }): string {
@@ -69,16 +69,12 @@ function partLines({ title, tables, below }: Part): string[] {
 export function markdownTable({ columns, rows }: Table): string[] {
   const line = (cells: readonly string[]): string => `| ${cells.map(escape).join(' | ')} |`;
   return [
-    line(columns.map(titleOf)),
+    // There is one line of titles; what was measured is what a figure is of unless it says otherwise.
+    line(columns.map(({ group, title }) => (group === '' || group === here ? title : `${group} ${title}`))),
     `| ${columns.map(({ align }) => (align === 'left' ? '---' : '---:')).join(' | ')} |`,
     // Some cells are aligned within themselves, for a terminal.
     ...rows.map((row) => line(row.map((cell) => textOf(cell).trim().replaceAll(/ {2,}/g, ' ')))),
   ];
-}
-
-/** There is one line of titles; what was measured is what a figure is of unless it says otherwise. */
-function titleOf({ group, title }: Heading): string {
-  return group === '' || group === here ? title : `${group} ${title}`;
 }
 
 function paragraphs(lines: readonly string[]): string[] {

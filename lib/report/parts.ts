@@ -1,9 +1,10 @@
 // What a report shows beside sentences, in the terminal and in Markdown alike.
 import { curvesOf } from '../analysis/curve.ts';
-import { hasHttp2, isOpenModel } from '../analysis/loads.ts';
+import { isOpenModel } from '../analysis/loads.ts';
 import { wholeRounds } from '../analysis/phases.ts';
 import { enumeration, scaledTime } from '../format.ts';
 import type { Result, VariantResult } from '../result/result.ts';
+import { isHttp2 } from '../scenario/protocols.ts';
 import { hasPhases, variantTable } from './columns.ts';
 import { curvePart } from './curve.ts';
 import { finishTable, lineTables } from './h2load.ts';
@@ -35,7 +36,7 @@ export function lineParts(result: Result): Part[] {
 }
 
 function h2loadPart(result: Result): Part[] {
-  if (!hasHttp2(result)) return [];
+  if (!result.variants.some(({ load }) => isHttp2(load.protocol))) return [];
   const finish = hasPhases(result) ? [] : [finishTable(result)];
   const medians = `medians; requests and status codes are sums; times are those of ${isMerged(result) ? 'all rounds together' : typicalRound}`;
   return [{ title: `h2load's lines${ofRounds(result, medians)}:`, tables: [...finish, ...lineTables(result)], below: [timesFrom(result.variants)] }];

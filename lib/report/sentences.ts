@@ -59,13 +59,15 @@ export interface Heading {
 
 /** Two lines: what is measured, and on what. */
 export function headingLines(heading: Heading): string[] {
-  const { server, addresses = [], k6, serverCpus, generatorCpus, serverHost, generatorHosts, cluster } = heading;
+  const { server, addresses = [], k6, serverCpus, generatorCpus, serverHost, generatorHosts, cluster, rounds, atMost } = heading;
+  const time = `${heading.estimated ? 'about ' : ''}${duration(heading.seconds)}${atMost === undefined ? '' : ` to ${duration(atMost.seconds)}`}`;
   const loadIsOn = generatorHosts === undefined ? coresText(generatorCpus) : generatorsText(generatorHosts);
   const sizes = [...new Set([heading.bodyBytes].flat())].map((bytes) => `${whole(bytes)} B`);
   return [
     [
       heading.scenario, heading.load, [several(heading, enumeration(sizes)), protocolNames(heading.protocol)].filter((text) => text !== '').join(' over '),
-      ...(heading.network === '' ? [] : [heading.network]), `${roundsText(heading)}, ${timeText(heading)}`,
+      ...(heading.network === '' ? [] : [heading.network]),
+      `${rounds}${atMost === undefined ? '' : ` to ${atMost.rounds}`} ${rounds === 1 && atMost === undefined ? 'round' : 'rounds'}, ${time}`,
     ].join(' · '),
     cluster !== undefined ? `${server} on ${serversInCluster(cluster, serverCpus.length)}, ${k6} on ${generatorsInCluster(cluster)}` : [
       [
@@ -105,14 +107,6 @@ export function generatorsText(hosts: readonly GeneratorHostFacts[]): string {
 function several({ pages = [] }: Heading, sizes: string): string {
   const counts = [...new Set(pages)];
   return counts.some((count) => count > 1) && sizes !== '' ? `${enumeration(counts.map(whole))} pages of ${sizes} on average` : sizes;
-}
-
-function roundsText({ rounds, atMost }: Heading): string {
-  return `${rounds}${atMost === undefined ? '' : ` to ${atMost.rounds}`} ${rounds === 1 && atMost === undefined ? 'round' : 'rounds'}`;
-}
-
-function timeText({ seconds, estimated, atMost }: Heading): string {
-  return `${estimated ? 'about ' : ''}${duration(seconds)}${atMost === undefined ? '' : ` to ${duration(atMost.seconds)}`}`;
 }
 
 /** The article's command line, and what of it is different here. */

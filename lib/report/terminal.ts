@@ -72,7 +72,9 @@ function besideEachOther(left: readonly string[], right: readonly string[], left
  * column: no figure is left out. Joined columns go together. Words that do not fit beside the first column take several lines.
  */
 export function terminalTable(table: Table, { width, colour }: TerminalOptions): string[] {
-  const [name, ...columns] = table.columns.map((heading, index) => measure(heading, table.rows, index));
+  const [name, ...columns] = table.columns.map((heading, index): Measured => (
+    { ...heading, index, width: Math.max(heading.title.length, ...table.rows.map((row) => textOf(row[index] ?? '').length)) }
+  ));
   if (name === undefined) return [];
   const available = Math.max(narrowest, width);
   const beside = available - lineWidth([name]) - gap.length;
@@ -103,10 +105,6 @@ function blocksOf(columns: readonly Measured[]): Measured[][] {
 
 interface Measured extends Heading { index: number; width: number }
 
-function measure(heading: Heading, rows: readonly Cell[][], index: number): Measured {
-  return { ...heading, index, width: Math.max(heading.title.length, ...rows.map((row) => textOf(row[index] ?? '').length)) };
-}
-
 function lineWidth(columns: readonly Measured[]): number {
   return columns.reduce((sum, column) => sum + column.width, 0) + gap.length * (columns.length - 1);
 }
@@ -129,7 +127,8 @@ function rowLines(columns: readonly Measured[], row: readonly Cell[], colour: bo
   });
   return Array.from({ length: Math.max(...texts.map((lines) => lines.length)) }, (_, line) => join(columns.map((column, index) => {
     const text = pad(texts[index]?.[line] ?? '', column);
-    return colour ? coloured(text, cells[index] as Cell) : text;
+    const cell = cells[index] as Cell;
+    return !colour || typeof cell === 'string' ? text : text.replace(cell.part, `\u001b[${verdictColours[cell.verdict]}m${cell.part}\u001b[39m`);
   })));
 }
 
@@ -150,9 +149,4 @@ function join(cells: readonly string[]): string {
 
 function pad(text: string, column: Measured): string {
   return column.align === 'left' ? text.padEnd(column.width) : text.padStart(column.width);
-}
-
-function coloured(text: string, cell: Cell): string {
-  if (typeof cell === 'string') return text;
-  return text.replace(cell.part, `\u001b[${verdictColours[cell.verdict]}m${cell.part}\u001b[39m`);
 }

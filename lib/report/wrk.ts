@@ -40,7 +40,7 @@ export function wrkTables(result: Result): Table[] {
     runTable(runs, 'Latency distribution', ([['50 %', 'p50'], ['75 %', 'p75'], ['90 %', 'p90'], ['99 %', 'p99']] as const).map(([title, key]) => (
       column(title, ({ percentilesMs }) => figure(percentilesMs?.[key], wrkTime))
     ))),
-    runTable(runs, 'Req/Sec per thread', spread((run) => run.perThreadRps, wrkCount)),
+    runTable(runs, 'Req/Sec per thread', spread((run) => run.perThreadRps, (count) => scaled(count, 1000, ['', 'k', 'M', 'G']).join(''))),
     runTable(runs, 'total', [
       column('requests', ({ requests }) => figure(requests, whole)),
       column('time', ({ seconds }) => figure(seconds, (value) => wrkTime(value * 1000))),
@@ -70,11 +70,6 @@ function spread(of: (run: Run) => PublishedDistribution | undefined, format: (va
 function wrkTime(ms: number): string {
   const [text, unit] = ms < 850 ? scaled(ms * 1000, 1000, ['µs', 'ms']) : scaled(ms / 1000, 60, ['s', 'min', 'h']);
   return `${text} ${unit}`;
-}
-
-/** 59.04k, as wrk writes requests/s of a thread. */
-function wrkCount(count: number): string {
-  return scaled(count, 1000, ['', 'k', 'M', 'G']).join('');
 }
 
 /** wrk writes MB for powers of 1024; with the unit's own name the figures stay as it prints them. */

@@ -10,11 +10,12 @@ import { shownHeaders } from '../scenario/load/secrets.ts';
 import type { NetworkSpec, Page, ServerSpec, Variant } from '../scenario/model.ts';
 import { workersFor } from '../servers/index.ts';
 import { generatorCores, sharesCores } from '../machine/cores.ts';
+import { present } from '../present.ts';
 import { pageFacts } from './page-files.ts';
 import type { Plan } from './planned.ts';
 import type { KernelSetting } from '../result/network.ts';
 import type { Environment, Integrity, Result, Round, SearchStep } from '../result/result.ts';
-import type { RunBase, Tried, VariantRound } from './round.ts';
+import type { RunBase, Tried, VariantRound } from './round-types.ts';
 
 /** A round that counts: every variant once. `round` names it. */
 export interface KeptRound { round: number; outcomes: ReadonlyMap<string, VariantRound> }
@@ -44,6 +45,7 @@ export function buildResult({ plan, store }: Pick<RunBase, 'plan' | 'store'>, en
   };
   const { variants, comparisons, shares, noiseFloor, warnings } = summarise(facts, measured, scenario);
   const knob = knobOf(scenario, measured);
+  const steps = known.kept.flatMap(({ outcomes }) => [...outcomes.values()].flatMap(({ search }) => search?.steps ?? []));
   return {
     schema: 1,
     run: plan.run,
@@ -58,7 +60,7 @@ export function buildResult({ plan, store }: Pick<RunBase, 'plan' | 'store'>, en
     environment,
     variants,
     comparisons,
-    ...(plan.within === undefined ? {} : { search: { within: plan.within, found: foundRates(measured), steps: [...stepsOf(known.kept), ...known.unfinished] } }),
+    ...(plan.within === undefined ? {} : { search: { within: plan.within, found: foundRates(measured), steps: [...steps, ...known.unfinished] } }),
     shares,
     looks: [...plan.looks],
     ...(plan.precision === undefined ? {} : { precision: plan.precision }),
@@ -81,10 +83,6 @@ function addressNotes({ variants, groups }: Plan): string[] {
   });
 }
 
-function stepsOf(kept: readonly KeptRound[]): SearchStep[] {
-  return kept.flatMap(({ outcomes }) => [...outcomes.values()].flatMap(({ search }) => search?.steps ?? []));
-}
-
 /** What the table says of a variant, whether or not it is run. */
 function tableVariant(plan: Plan, variant: Variant, { kept, tried }: Known): MeasuredVariant {
   const { scenario } = plan;
@@ -95,17 +93,12 @@ function tableVariant(plan: Plan, variant: Variant, { kept, tried }: Known): Mea
     name: variant.name,
     // What an article published was of another load than rates that are searched for.
     published: plan.within === undefined ? variant.published ?? null : null,
-    ...(variant.note === undefined ? {} : { note: variant.note }),
-    ...(variant.series === undefined ? {} : { series: variant.series }),
-    ...(against === undefined ? {} : { against }),
-    ...(variant.needsServerCores === undefined ? {} : { needsServerCores: variant.needsServerCores }),
-    ...(network === undefined ? {} : { network }),
+    ...present({ note: variant.note, series: variant.series, against, needsServerCores: variant.needsServerCores, network }),
   };
   const { threads, durationSeconds, requests } = loadOf(scenario, variant);
   const asked = {
-    page: page.path, ...(page.host === undefined ? {} : { host: page.host }), bodyBytes: page.bodyBytes, ...(page.status === undefined ? {} : { status: page.status }),
-    ...(page.weights === undefined ? {} : { pages: Object.keys(page.weights).length }),
-    asWritten: { threads, ...(durationSeconds === undefined ? {} : { durationSeconds }), ...(requests === undefined ? {} : { requests }) },
+    page: page.path, bodyBytes: page.bodyBytes, ...present({ host: page.host, status: page.status, pages: page.weights && Object.keys(page.weights).length }),
+    asWritten: { threads, ...present({ durationSeconds, requests }) },
   };
   const planned = plan.variants.find((one) => one.variant === variant);
   if (planned === undefined) {

@@ -1,7 +1,7 @@
 // Which variants of a round are alive together and take turns.
 import { networkOf, pageOf } from '../scenario/catalogue.ts';
-import { isAtRate, type Load } from '../scenario/load.ts';
-import type { Page, Scenario, Variant } from '../scenario/model.ts';
+import { isAtRate } from '../scenario/load.ts';
+import type { Scenario, Variant } from '../scenario/model.ts';
 import type { Group, PlannedVariant } from './planned.ts';
 
 /** What bounds a group. */
@@ -77,8 +77,9 @@ function fitting(scenario: Scenario, variants: readonly PlannedVariant[], { file
   const groups: PlannedVariant[][] = [];
   let [filesLeft, bytesLeft] = [0, 0];
   for (const planned of variants) {
-    const connections = planned.load.connections + (isAtRate(planned.load) ? settlingConnections : 0);
-    const bytes = bytesOf(planned.load, pageOf(scenario, planned.variant));
+    const { load, variant } = planned;
+    const connections = load.connections + (isAtRate(load) ? settlingConnections : 0);
+    const bytes = baseBytes + load.connections * (connectionBytes + Math.min(heldBytes, load.streams * pageOf(scenario, variant).bodyBytes));
     if (groups.length === 0 || connections > filesLeft || bytes > bytesLeft) {
       groups.push([]);
       [filesLeft, bytesLeft] = [files - otherFiles, memoryBytes * usablePart];
@@ -88,10 +89,6 @@ function fitting(scenario: Scenario, variants: readonly PlannedVariant[], { file
     bytesLeft -= bytes;
   }
   return groups.map(groupOf);
-}
-
-function bytesOf({ connections, streams }: Load, { bodyBytes }: Pick<Page, 'bodyBytes'>): number {
-  return baseBytes + connections * (connectionBytes + Math.min(heldBytes, streams * bodyBytes));
 }
 
 /** These together, however many there are. */

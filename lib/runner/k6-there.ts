@@ -21,7 +21,8 @@ const leadMs = 3000;
 export async function startK6There(hosts: readonly GeneratorHost[], options: Omit<K6Options, 'cpus' | 'before' | 'output'>): Promise<RunningK6> {
   const { folder, script, loadPlan } = options;
   const [recordFile, consoleFile] = [recordFileIn(folder), join(folder, 'phases.log')];
-  const files = await Promise.all([script, ...(loadPlan.pageFiles ?? []).flatMap((file) => (file === null ? [] : [join(dirname(script), file)]))].map(sentFile));
+  const files = await Promise.all([script, ...(loadPlan.pageFiles ?? []).flatMap((file) => (file === null ? [] : [join(dirname(script), file)]))]
+    .map(async (file): Promise<SentFile> => ({ path: basename(file), mode: 0o644, base64: (await readFile(file)).toString('base64') })));
   // All that takes its time is there before the begin is agreed on.
   const folders = await Promise.all(hosts.map((host) => host.keep(files)));
   const ahead = await Promise.all(hosts.map((host) => host.clocks()));
@@ -72,10 +73,6 @@ export async function startK6There(hosts: readonly GeneratorHost[], options: Omi
     isLoadOver: () => Promise.resolve(false),
     results: async () => mergeInstances(await ends, whole),
   };
-}
-
-async function sentFile(file: string): Promise<SentFile> {
-  return { path: basename(file), mode: 0o644, base64: (await readFile(file)).toString('base64') };
 }
 
 /** Keeps what a k6 has written, and returns its phases. Throws an Error that says why some are missing. */

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { loadPlanVariable, type LoadPlan, type PhaseOutcome, type SideOptions } from '../k6/load-plan.ts';
 import { shownHeaders } from '../scenario/load/secrets.ts';
-import { startChild, type ChildExit } from '../process.ts';
+import { startChild, withoutVariables, type ChildExit } from '../process.ts';
 import { causeLine, lastLines } from '../log-file.ts';
 import { Disturbance } from './disturbance.ts';
 import type { Interrupt } from '../interrupt.ts';
@@ -142,7 +142,8 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
     ]),
     cpus: options.cpus,
     cwd: folder,
-    env: k6Environment(loadPlan, options.output?.env ?? {}),
+    // Variables of the person's shell would change the load or send the samples elsewhere.
+    env: { ...withoutVariables(process.env, 'K6_'), ...options.output?.env, ...ownVariables(loadPlan) },
     stdio: ['ignore', log, log],
   }).finally(() => closeSync(log));
 
@@ -194,14 +195,6 @@ export async function outcomesOf({ code, signal, ended = false }: K6Exit, { fold
 export function forKeeps(plan: LoadPlan): LoadPlan {
   const shown = ({ processes: _processes, ...side }: SideOptions): SideOptions => (side.headers === undefined ? side : { ...side, headers: shownHeaders(side.headers) });
   return { ...plan, phases: plan.phases.map((phase) => ({ ...phase, sides: phase.sides.map(shown) })) };
-}
-
-/**
- * k6's own variables (K6_*) of the person's shell are left out: they would change the load or send the samples elsewhere.
- */
-function k6Environment(loadPlan: LoadPlan, output: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
-  const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('K6_')));
-  return { ...inherited, ...output, ...ownVariables(loadPlan) };
 }
 
 /** The variables that k6 gets from here. */

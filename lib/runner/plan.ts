@@ -13,6 +13,7 @@ import type { Arrivals, Page, Scenario, ServerName, ServerSpec, Variant, Within 
 import { serverNameOf } from '../scenario/url.ts';
 import { fileLimitFor, hardFilesLimit, requireFiles } from '../servers/files-limit.ts';
 import { generatorCores, sharesCores, type Cores } from '../machine/cores.ts';
+import { present } from '../present.ts';
 import { estimatedSeconds, expectedSeconds, secondsPerRound } from './estimate.ts';
 import { groupOf, groupsOf, isInTurns, otherFiles, type GroupLimits } from './groups.ts';
 import { pageFacts, pageFileOf } from './page-files.ts';
@@ -84,9 +85,7 @@ export function makePlan(asWritten: Scenario, asked: readonly Variant[], cores: 
     ...(variant.server.name === 'address' || cores.serverHost !== undefined ? { drains: true } : {}),
     load: dividable(cores, fitVariantLoad(scenario, variant, {
       inTurns: isInTurns(scenario, variant),
-      generatorCores: generatorCores(cores), exact, quick, ...(durationSeconds === undefined ? {} : { durationSeconds }),
-      ...(options.arrivals === undefined ? {} : { arrivals: options.arrivals }),
-      ...(within === undefined ? {} : { searched: true }),
+      generatorCores: generatorCores(cores), exact, quick, ...present({ durationSeconds, arrivals: options.arrivals, searched: within === undefined ? undefined : true }),
     })),
   }));
   const { serverFiles, generatorFiles } = cores;
@@ -99,10 +98,7 @@ export function makePlan(asWritten: Scenario, asked: readonly Variant[], cores: 
   const looks = options.precision !== undefined ? precisionLooks : [options.rounds ?? (quick ? Math.min(quickRounds, usual) : usual)];
   const draft: PlanDraft = {
     scenario, shown, variants, groups: groupsFor(scenario, variants, limits, cores), cores, looks, rounds: looks.at(-1) as number, sameWithin: options.sameWithin ?? defaultSameWithin, quick, exact, trustConfig: options.trustConfig === true,
-    ...(options.maxTimeSeconds === undefined ? {} : { maxTimeSeconds: options.maxTimeSeconds }),
-    ...(options.precision === undefined ? {} : { precision: options.precision }),
-    ...(options.metric === undefined ? {} : { metric: options.metric }),
-    ...(within === undefined ? {} : { within }),
+    ...present({ maxTimeSeconds: options.maxTimeSeconds, precision: options.precision, metric: options.metric, within }),
   };
   requireTime(draft);
   requireMetric(draft);
@@ -218,9 +214,7 @@ export function loadPlanFor(
     tags: { run: plan.run, round: String(round) },
     maxDurationSeconds: Math.ceil(phases * longest + (phases - 1) * pauseSeconds) + 10,
     phases: Array.from({ length: phases }, (_, index) => phase(index + 1)),
-    ...(pageFiles.every((file) => file === null) ? {} : { pageFiles }),
-    ...(pauseSeconds === 0 ? {} : { pauseSeconds }),
-    ...(search === undefined ? {} : { search }),
+    ...present({ pageFiles: pageFiles.every((file) => file === null) ? undefined : pageFiles, pauseSeconds: pauseSeconds === 0 ? undefined : pauseSeconds, search }),
   };
 }
 
@@ -246,27 +240,19 @@ function maySpin(cores: Cores, load: Load, { netns }: Target): boolean {
 /** What the engine is asked for. `page`: the one at the target's `url`. */
 export function loadOptions(load: Load, { url, netns }: Pick<Target, 'url' | 'netns'>, page: Pick<Page, 'host'>): LoadOptions {
   const { rate, arrivals, bucketSeconds, tls, method, body } = load;
-  const headers = headersOf(load, page);
-  const serverName = serverNameOf(page.host);
   return {
     url,
     protocol: load.protocol,
     connections: load.connections,
-    ...(load.streams === 1 ? {} : { streams: load.streams }),
-    ...(rate === undefined ? {} : { rate }),
-    ...(arrivals === undefined ? {} : { arrivals }),
-    ...(bucketSeconds === undefined ? {} : { buckets: bucketSeconds.map(goDuration) }),
-    ...(netns === undefined ? {} : { netns }),
+    ...present({ streams: load.streams === 1 ? undefined : load.streams, rate, arrivals, buckets: bucketSeconds?.map(goDuration), netns }),
     threads: load.threads,
     keepAlive: load.keepAlive,
     timeout: goDuration(load.timeoutSeconds),
     ...(load.durationSeconds === undefined ? { requests: load.requests } : { duration: goDuration(load.durationSeconds) }),
     ...(load.warmupSeconds === 0 ? {} : { warmup: goDuration(load.warmupSeconds) }),
     // The servers' certificates are made on this machine and nobody has signed them; those of addresses are not checked either.
-    ...(url.startsWith('https:') ? { tls: { insecureSkipVerify: true, ...tls, ...(serverName === undefined ? {} : { serverName }) } } : {}),
-    ...(method === undefined ? {} : { method }),
-    ...(headers === undefined ? {} : { headers }),
-    ...(body === undefined ? {} : { body }),
+    ...(url.startsWith('https:') ? { tls: { insecureSkipVerify: true, ...tls, ...present({ serverName: serverNameOf(page.host) }) } } : {}),
+    ...present({ method, headers: headersOf(load, page), body }),
   };
 }
 

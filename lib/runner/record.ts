@@ -1,7 +1,8 @@
 // Reads what k6 writes while it runs: its record of samples (--out json) and what the script printed.
-import { closeSync, openSync, readFileSync, readSync, watch } from 'node:fs';
+import { closeSync, openSync, readSync, watch } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
+import { textOf } from '../read-if-there.ts';
 import { loadOverLine, phaseBeginsPrefix, phaseLinePrefix, type PhaseOutcome } from '../k6/load-plan.ts';
 
 /**
@@ -32,11 +33,11 @@ export function watchConsole(file: string, { begins, over }: ConsoleEvents): () 
     const watcher = watch(path.dirname(file), (_, name) => {
       if (name !== path.basename(file)) return;
       // The last one is half a line, or none.
-      const lines = linesOf(file).slice(0, -1);
+      const lines = textOf(file).split('\n').slice(0, -1);
       for (; seen < lines.length; seen++) {
         const line = lines[seen] as string;
         if (line.startsWith(phaseLinePrefix)) over(outcomeIn(line));
-        else if (line.startsWith(phaseBeginsPrefix)) begins(secondsIn(line));
+        else if (line.startsWith(phaseBeginsPrefix)) begins(line === phaseBeginsPrefix ? undefined : JSON.parse(line.slice(phaseBeginsPrefix.length)) as number[]);
       }
     });
     watcher.on('error', () => watcher.close());
@@ -46,21 +47,8 @@ export function watchConsole(file: string, { begins, over }: ConsoleEvents): () 
   }
 }
 
-function secondsIn(line: string): number[] | undefined {
-  const json = line.slice(phaseBeginsPrefix.length);
-  return json === '' ? undefined : JSON.parse(json) as number[];
-}
-
 function outcomeIn(line: string): PhaseOutcome {
   return JSON.parse(line.slice(phaseLinePrefix.length)) as PhaseOutcome;
-}
-
-function linesOf(file: string): string[] {
-  try {
-    return readFileSync(file, 'utf8').split('\n');
-  } catch {
-    return []; // It was there a moment ago.
-  }
 }
 
 /** Follows a record that k6 is writing. */

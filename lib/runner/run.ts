@@ -13,7 +13,9 @@ import { orderOfRound } from './order.ts';
 import type { Comparison, Environment, Result, SearchStep } from '../result/result.ts';
 import { resultJson } from '../result/json.ts';
 import { writeWhole } from '../write-whole.ts';
-import { runGroup, tryServers, type Attempt, type RunContext, type RunElsewhere, type Tried, type VariantRound } from './round.ts';
+import type { Attempt, RunContext, RunElsewhere, Tried, VariantRound } from './round-types.ts';
+import { runGroup } from './round.ts';
+import { tryServers } from './stage.ts';
 import { countAgain, storeResult } from './store-result.ts';
 
 /** What a person may want to see while it runs. */

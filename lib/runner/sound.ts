@@ -1,17 +1,15 @@
 // Whether what was measured of a side in one round means what it says.
 import { hundredths, whole } from '../format.ts';
-import type { LinkCounts, LinkReport } from '../network/link-messages.ts';
 import { isOwn } from '../scenario/catalogue.ts';
-import type { Load } from '../scenario/load.ts';
 import type { Answer, RunningServer } from '../servers/index.ts';
 import { clockStepIn, Disturbance, gapIn, otherBodiesIn, RoundFailure, standstillIn, throttlingIn } from './disturbance.ts';
+import { windowOf, type Measurement } from './measurement.ts';
 import type { PlannedVariant } from './planned.ts';
-import type { LoadResult, Phase } from '../result/result.ts';
+import type { Phase } from '../result/result.ts';
 import type { LogAlarms } from '../servers/server-log.ts';
-import type { UsageSample, UsageWindow } from './server-usage.ts';
 
-/** What was sampled beside a load. `link`: null on loopback. */
-interface Sampled { samples: readonly UsageSample[]; quotas: string; link: { samples: readonly LinkCounts[]; report: LinkReport } | null }
+/** What was sampled beside a load. */
+type Sampled = Pick<Measurement, 'samples' | 'quotas' | 'link'>;
 
 /**
  * Requires that a side's figures mean what they say.
@@ -43,18 +41,8 @@ export function bodiesDiffer({ variant }: Pick<PlannedVariant, 'variant'>, phase
   throw new RoundFailure(`${variant.name}: bodies had ${hundredths(found.meanBytes)} B on average, and the page has ${whole(answer.bytes)} B: it changed during the load`);
 }
 
-/** Where the load has a window, packets are counted at its ends, and what is on its way after them is of no matter. */
-export function isRestless({ link }: Pick<Sampled, 'link'>, { warmupSeconds }: Load): boolean {
-  return warmupSeconds === 0 && link?.report.quiet === false;
-}
-
 /** The log's last line, which is told where a server ends, is not the one that says why. */
 export function withCrash(error: RoundFailure, alarms: readonly LogAlarms[]): RoundFailure {
   const crash = alarms.find((one) => one.crash !== undefined)?.crash;
   return crash === undefined || error.message.includes(crash) ? error : new RoundFailure(`${error.message}; its log says: ${crash}`);
-}
-
-/** @param isLast no load comes after it */
-export function windowOf({ monotonicMs: [fromMs, toMs] }: LoadResult, { warmupSeconds }: Load, isLast: boolean): UsageWindow {
-  return { fromMs, toMs, idleBefore: warmupSeconds === 0, idleAfter: isLast };
 }

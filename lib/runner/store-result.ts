@@ -1,18 +1,43 @@
-// The wide points of a run: what the dashboards select.
+// What the database gets of a run beside k6's samples: those of its servers, and the wide points that the dashboards select.
 import { generatorShareOf, usableCores } from '../analysis/limit.ts';
 import { isLatency } from '../analysis/metric.ts';
 import { networkResult } from '../analysis/network.ts';
 import { publishedPhases, roundRps, serverCpuSecondsPerResponse, wholeRounds } from '../analysis/phases.ts';
 import { comparable } from '../analysis/verdict.ts';
 import { UserError } from '../errors.ts';
+import { whole } from '../format.ts';
 import { verdictSentences } from '../report/sentences.ts';
-import { checkAgain, roundPoint, runPoint, sentencePoints, tablePoints } from '../store/index.ts';
+import { checkAgain, checkRound, roundPoint, runPoint, sentencePoints, serverSamplePoints, tablePoints, type RoundIntegrity } from '../store/index.ts';
 import { programOf } from '../scenario/catalogue.ts';
 import type { KeptRound } from './build-result.ts';
 import { generatorCores } from '../machine/cores.ts';
-import type { Plan } from './planned.ts';
+import type { Measurement } from './measurement.ts';
+import type { Plan, PlannedVariant } from './planned.ts';
 import type { Comparison, Metric, Phase, Result, VariantResult } from '../result/result.ts';
-import type { RunBase } from './round.ts';
+import type { RunBase } from './round-types.ts';
+import { sparse } from './server-usage.ts';
+
+/** Makes sure that the database holds what k6 sent, and gives it the server's usage. */
+export async function storeSamples(
+  { store, plan }: RunBase, { variant }: PlannedVariant, round: number, { outputHung, samples, recordFile }: Measurement, requests: number,
+): Promise<RoundIntegrity | null> {
+  if (store === null) return null;
+  const { url } = store.influx;
+  const integrity = await checkRound(store, { run: plan.run, variant: variant.name, round, recordFile, requests });
+  if (outputHung) integrity.problems.unshift(`InfluxDB at ${url} hung in round ${round}, and k6 was ended without it once the load was over: ${whole(integrity.backfilled)} requests of ${variant.name} were written again from k6's record`);
+  const tags = { run: plan.run, scenario: plan.scenario.name, variant: variant.name, round: String(round), server: programOf(variant.server) };
+  // The clock did not step (clockStepIn): one difference holds for all.
+  const wallAheadMs = samples[0]?.wallAheadMs ?? 0;
+  if (variant.server.name === 'address') return integrity;
+  try {
+    await store.write(serverSamplePoints(tags, sparse(samples).map(({ atMs, cpuSeconds, rssBytes }) => ({ atMs: atMs + wallAheadMs, cpuSeconds, rssBytes }))));
+  } catch (error) {
+    // The round is whole; a database that fails only now must not cost it.
+    if (!(error instanceof UserError)) throw error;
+    integrity.problems.push(error.message);
+  }
+  return integrity;
+}
 
 /**
  * Counts once more what the database holds of the rounds, and brings their integrity to it. Returns a line each on what was

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { UserError } from '../errors.ts';
+import { messageOf, UserError } from '../errors.ts';
 import { isObject } from '../form.ts';
 import { fromCallersFolder, projectRoot } from '../setup/paths.ts';
 import { defineScenario } from './define-scenario.ts';
@@ -69,7 +69,7 @@ async function loadScenarioFiles(files: readonly string[]): Promise<Scenario[]> 
       return scenarioOf(module, path.dirname(file as string));
     });
   } catch (error) {
-    const [line] = (error instanceof Error ? error.message : String(error)).split('\n');
+    const [line] = messageOf(error).split('\n');
     throw new UserError(`${file}: ${line}`);
   }
 }

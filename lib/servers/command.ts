@@ -60,6 +60,7 @@ async function startOn(at: Address, spec: CommandServer, options: StartOptions, 
   const logFile = path.join(path.resolve(options.folder), 'output.log');
   const scratch = await makeScratch(undefined);
   const mark = newMark();
+  const origin = `${spec.tls === true ? 'https' : 'http'}://${at.address}:${at.port}`;
   let child: Child;
   const log = openSync(logFile, 'a');
   try {
@@ -92,7 +93,7 @@ async function startOn(at: Address, spec: CommandServer, options: StartOptions, 
   try {
     await guarded;
     const check: ReadyCheck = {
-      origin: `${spec.tls === true ? 'https' : 'http'}://${at.address}:${at.port}`, page: options.page, protocol: options.protocol ?? 'http/1.1',
+      origin, page: options.page, protocol: options.protocol ?? 'http/1.1',
       request: options.request, tls: options.tls, anyLength: true,
     };
     answer = await whileItRuns(died, signal, async (until) => {
@@ -117,7 +118,7 @@ async function startOn(at: Address, spec: CommandServer, options: StartOptions, 
     throw byItself ? error : new UserError(error.message + leftAlone(family), error.exitCode);
   }
   return {
-    name, version: '', pid: child.pid, origin: `${spec.tls === true ? 'https' : 'http'}://${at.address}:${at.port}`, workers: options.workers, redirections: [], upstreams: [],
+    name, version: '', pid: child.pid, origin, workers: options.workers, redirections: [], upstreams: [],
     answer, logFile, processes: family.all, usage: watchUsage(child.pid, undefined, family.usual), died, stop,
   };
 }

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { UserError } from '../errors.ts';
 import { unknownWord } from '../nearest.ts';
 import { imagePage } from './image-page.ts';
-import { inFolder, openFolder } from './remove-folder.ts';
+import { inFolder, withFolder } from './remove-folder.ts';
 
 const shippedPages = fileURLToPath(new URL('../../server-configs/www', import.meta.url));
 
@@ -37,12 +37,7 @@ export async function copyDocroot(docroot: string, target: string): Promise<void
     if (!statSync(folder).isDirectory()) throw new Error('it is not a folder');
     // The person may name it by a link.
     const root = realpathSync(folder);
-    const descriptor = openFolder(root);
-    try {
-      copyInto({ root, target }, '', descriptor);
-    } finally {
-      closeSync(descriptor);
-    }
+    withFolder(root, (descriptor) => copyInto({ root, target }, '', descriptor));
   } catch (error) {
     if (error instanceof UserError) throw error;
     throw new UserError(`cannot copy the docroot ${folder}: ${(error as Error).message}`);
@@ -64,12 +59,7 @@ function copyInto({ root, target }: Copy, place: string, folder: number): void {
     if (found.isSymbolicLink()) {
       symlinkSync(linkWithin(root, inner, readlinkSync(from)), path.join(target, inner));
     } else if (found.isDirectory()) {
-      const descriptor = openFolder(from);
-      try {
-        copyInto({ root, target }, inner, descriptor);
-      } finally {
-        closeSync(descriptor);
-      }
+      withFolder(from, (descriptor) => copyInto({ root, target }, inner, descriptor));
     } else if (found.isFile()) {
       copyFile(from, path.join(target, inner));
     } else {

@@ -1,9 +1,9 @@
 // The processes of a command: what it has started may leave its group, its session and its tree.
 import { randomUUID } from 'node:crypto';
 import { realpathSync } from 'node:fs';
-import { readIfThere } from '../read-if-there.ts';
+import { linkOf, readIfThere } from '../read-if-there.ts';
 import { runs } from './lifecycle.ts';
-import { isAt, linkOf, listeningSockets, socketsOf, type Address } from './ports.ts';
+import { isAt, listeningSockets, socketsOf, type Address } from './ports.ts';
 import { processIds, processTree, statFields } from './usage.ts';
 
 const variable = 'BAKEOFF_SIDE';
@@ -42,7 +42,7 @@ export function familyOf(pid: number, mark: string, folder: string, at: Address)
   function isMarked(one: string): boolean {
     const isOlder = startOf(one) < began;
     const environment = isOlder ? [] : environmentOf(one);
-    const found = environment.includes(mark) || (!isOlder && groupOf(one) === first);
+    const found = environment.includes(mark) || (!isOlder && statFields(`/proc/${one}`)?.[2] === first);
     // One without any variables may be about to have some.
     if (!found && (isOlder || environment.some((text) => /^\w+=/.test(text)))) strangers.add(one);
     return found;
@@ -91,10 +91,6 @@ export function familyOf(pid: number, mark: string, folder: string, at: Address)
 /** In the kernel's ticks since the machine was started; NaN when it is gone. proc(5): field 22 of stat; the first of these here is its third. */
 function startOf(pid: string): number {
   return Number(statFields(`/proc/${pid}`)?.[19] ?? NaN);
-}
-
-function groupOf(pid: string): string | undefined {
-  return statFields(`/proc/${pid}`)?.[2];
 }
 
 function userOf(pid: string): string | undefined {

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { lastLines } from '../log-file.ts';
-import type { Child } from '../process.ts';
+import { sendIfThere, type Child } from '../process.ts';
 import { processIds, statFields } from './usage.ts';
 
 export interface Lifecycle {
@@ -114,20 +114,12 @@ async function endAll(find: () => number[]): Promise<void> {
   for (let left = find(); left.length > 0 && performance.now() < deadline; left = find()) {
     const isLate = performance.now() >= killAt;
     for (const pid of left) {
-      if (isLate) signal(pid, 'SIGKILL');
-      else if (!told.has(pid)) signal(pid, 'SIGTERM');
-      signal(pid, 'SIGCONT');
+      if (isLate) sendIfThere(pid, 'SIGKILL');
+      else if (!told.has(pid)) sendIfThere(pid, 'SIGTERM');
+      sendIfThere(pid, 'SIGCONT');
       told.add(pid);
     }
     await delay(groupEndPollMs);
-  }
-}
-
-function signal(pid: number, name: NodeJS.Signals): void {
-  try {
-    process.kill(pid, name);
-  } catch {
-    // It ended between the look and the signal.
   }
 }
 
@@ -135,7 +127,7 @@ async function endGroup(group: number): Promise<void> {
   const killAt = performance.now() + groupEndsItselfMs;
   const deadline = killAt + groupEndLimitMs;
   try {
-    while (groupRuns(group) && performance.now() < deadline) {
+    while (processIds('/proc').some((pid) => runs(pid, (processGroup) => processGroup === group)) && performance.now() < deadline) {
       // They may be stopped, and be stopped again by who loads them.
       process.kill(-group, performance.now() < killAt ? 'SIGCONT' : 'SIGKILL');
       await delay(groupEndPollMs);
@@ -143,11 +135,6 @@ async function endGroup(group: number): Promise<void> {
   } catch {
     // ESRCH: nobody of the group is left.
   }
-}
-
-/** Whether any process of the group runs. */
-function groupRuns(group: number): boolean {
-  return processIds('/proc').some((pid) => runs(pid, (processGroup) => processGroup === group));
 }
 
 /** Whether it runs, in such a group. Some that have ended may stay in the table until the system's first process asks for them. */

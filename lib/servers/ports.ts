@@ -1,8 +1,9 @@
 import { once } from 'node:events';
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
+import { linkOf, namesIn, textOf } from '../read-if-there.ts';
 
 /** `address`: IPv4, as 127.0.0.1. */
 export interface Address { address: string; port: number }
@@ -78,20 +79,6 @@ export function listeningOf(pid: number | string): Listening[] {
   return own.size === 0 ? [] : ['tcp', 'tcp6'].flatMap((list) => listeningSockets(`/proc/${pid}/net/${list}`)).filter(({ inode }) => own.has(inode));
 }
 
-/** All by one of the kernel's lists (net/tcp, net/tcp6). None when it cannot be read. */
-export function listeningSockets(list: string): Listening[] {
-  const listening = '0A';
-  try {
-    return readFileSync(list, 'latin1').split('\n').flatMap((line) => {
-      const [, local = '', , state, , , , , , inode = ''] = line.trim().split(/\s+/);
-      const [address = '', hexPort = ''] = local.split(':');
-      return state === listening ? [{ address: addressText(address), port: parseInt(hexPort, 16), inode }] : [];
-    });
-  } catch {
-    return [];
-  }
-}
-
 /** The kernel writes addresses as words of 32 bits in its own order of bytes. */
 function addressText(hex: string): string {
   const bytes = (hex.match(/.{8}/g) ?? []).flatMap((word) => [...Buffer.from(word, 'hex').reverse()]);
@@ -101,20 +88,17 @@ function addressText(hex: string): string {
   return new URL(`http://[${words.join(':')}]`).hostname.slice(1, -1);
 }
 
-/** Inodes of the sockets that a process has open. None when it has ended, or is another user's. */
-export function socketsOf(folder: string): string[] {
-  try {
-    return readdirSync(`${folder}/fd`).flatMap((descriptor) => /^socket:\[(\d+)\]$/.exec(linkOf(`${folder}/fd/${descriptor}`))?.[1] ?? []);
-  } catch {
-    return [];
-  }
+/** All by one of the kernel's lists (net/tcp, net/tcp6). None when it cannot be read. */
+export function listeningSockets(list: string): Listening[] {
+  const listening = '0A';
+  return textOf(list).split('\n').flatMap((line) => {
+    const [, local = '', , state, , , , , , inode = ''] = line.trim().split(/\s+/);
+    const [address = '', hexPort = ''] = local.split(':');
+    return state === listening ? [{ address: addressText(address), port: parseInt(hexPort, 16), inode }] : [];
+  });
 }
 
-/** '' where it is not there (any more), or not to be seen. */
-export function linkOf(file: string): string {
-  try {
-    return readlinkSync(file);
-  } catch {
-    return '';
-  }
+/** Inodes of the sockets that a process has open. None when it has ended, or is another user's. */
+export function socketsOf(folder: string): string[] {
+  return namesIn(`${folder}/fd`).flatMap((descriptor) => /^socket:\[(\d+)\]$/.exec(linkOf(`${folder}/fd/${descriptor}`))?.[1] ?? []);
 }

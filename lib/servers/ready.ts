@@ -6,6 +6,7 @@ import { request as requestSecure } from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ConnectionOptions } from 'node:tls';
 import { UserError } from '../errors.ts';
+import { present } from '../present.ts';
 import type { TlsOffer } from '../scenario/model.ts';
 import { serverNameOf } from '../scenario/url.ts';
 import type { Answer, Protocol, StartOptions } from './server.ts';
@@ -48,12 +49,14 @@ export async function waitUntilReady(check: ReadyCheck, signal: AbortSignal, lim
   requireFit(url, protocol);
   const timeout = AbortSignal.timeout(limitMs);
   const either = AbortSignal.any([signal, timeout]);
-  const ask = isHttp2(protocol) ? askHttp2 : askHttp1;
+  const ask = (question: Question, secure: SecureOptions): Promise<Answered> => (
+    isHttp2(protocol) ? overHttp2(url, either, secure, (session) => askOn(session, question, either)) : askHttp1(question, either, secure)
+  );
   let last = '';
   for (;;) {
     try {
       const beganAtMs = performance.now();
-      const answer = { ...await ask({ url, host: page.host, ...request }, either, secureOptions(tls, page.host)), seconds: (performance.now() - beganAtMs) / 1000 };
+      const answer = { ...await ask({ url, host: page.host, ...request }, secureOptions(tls, page.host)), seconds: (performance.now() - beganAtMs) / 1000 };
       requireRight(answer, url, check);
       return answer;
     } catch (error) {
@@ -107,16 +110,9 @@ export type SecureOptions = ConnectionOptions & { rejectUnauthorized: false };
 
 /** @param host that is asked for: its name, when it is one, is the one that TLS asks for too (SNI) */
 export function secureOptions({ minVersion, maxVersion, ciphers, curves }: TlsOffer = {}, host?: string): SecureOptions {
-  const servername = serverNameOf(host);
-  return {
-    rejectUnauthorized: false,
-    ...(servername === undefined ? {} : { servername }),
-    ...(minVersion === undefined ? {} : { minVersion }),
-    ...(maxVersion === undefined ? {} : { maxVersion }),
-    // Node would leave TLS 1.3 out if none of its suites were among them.
-    ...(ciphers === undefined ? {} : { ciphers: [...tls13Suites, ...ciphers].join(':') }),
-    ...(curves === undefined ? {} : { ecdhCurve: curves.join(':') }),
-  };
+  // Node would leave TLS 1.3 out if none of its suites were among them.
+  const suites = ciphers && [...tls13Suites, ...ciphers].join(':');
+  return { rejectUnauthorized: false, ...present({ servername: serverNameOf(host), minVersion, maxVersion, ciphers: suites, ecdhCurve: curves?.join(':') }) };
 }
 
 const tls13Suites = ['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256'];
@@ -128,10 +124,6 @@ export async function askHttp1({ url, host, method = 'GET', headers, body }: Que
   request.end(body);
   const [response] = (await once(request, 'response')) as [IncomingMessage];
   return { status: response.statusCode ?? 0, ...told(response.headers), bytes: await lengthOf(response) };
-}
-
-async function askHttp2(question: Question, signal: AbortSignal, secure: SecureOptions): Promise<Answered> {
-  return overHttp2(question.url, signal, secure, (session) => askOn(session, question, signal));
 }
 
 /** What is asked on one connection, which is closed then. */

@@ -1,11 +1,22 @@
 // Removes folders by descriptor: whoever may write in them, or beside them, cannot have anything else removed instead.
-import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, rmdirSync, unlinkSync, type Stats } from 'node:fs';
+import { closeSync, constants, existsSync, fstatSync, lstatSync, openSync, readdirSync, rmdirSync, unlinkSync, type Stats } from 'node:fs';
+import path from 'node:path';
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
 
 /** Opens a folder that is no link. The last name of the path is not followed; what is above it is the caller's to trust. */
-export function openFolder(path: string): number {
+function openFolder(path: string): number {
   return openSync(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+}
+
+/** Does something with such a folder open. */
+export function withFolder(path: string, work: (descriptor: number) => void): void {
+  const descriptor = openFolder(path);
+  try {
+    work(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
 }
 
 /** The path of what is in an open folder, wherever that has been moved to meanwhile. */
@@ -38,18 +49,28 @@ export function removeFolder(path: string, mayGo: (found: Stats) => boolean = ()
 
 function empty(folder: number, device: number): void {
   for (const name of readdirSync(inFolder(folder, '.'))) {
-    const path = inFolder(folder, name);
-    if (!lstatSync(path).isDirectory()) {
-      unlinkSync(path);
+    const file = inFolder(folder, name);
+    if (!lstatSync(file).isDirectory()) {
+      unlinkSync(file);
       continue;
     }
-    const inner = openFolder(path);
-    try {
+    withFolder(file, (inner) => {
       if (fstatSync(inner).dev !== device) throw new Error(`${name} is another file system`);
       empty(inner, device);
-    } finally {
-      closeSync(inner);
+    });
+    rmdirSync(file);
+  }
+}
+
+/** Removes the folders PREFIX<pid>-… of processes that have ended, those of which `mayGo` says so once they are open. */
+export function removeLeftOvers(folder: string, prefix: string, mayGo: (found: Stats) => boolean): void {
+  for (const name of readdirSync(folder)) {
+    const pid = name.startsWith(prefix) ? /^\d+/.exec(name.slice(prefix.length))?.[0] : undefined;
+    if (pid === undefined || existsSync(`/proc/${pid}`)) continue;
+    try {
+      removeFolder(path.join(folder, name), mayGo);
+    } catch {
+      // A link, another user's, or something in it that cannot be removed: it stays.
     }
-    rmdirSync(path);
   }
 }

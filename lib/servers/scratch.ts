@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { RunAs } from '../process.ts';
 import { copyDocroot } from './docroot.ts';
-import { removeFolder } from './remove-folder.ts';
+import { removeFolder, removeLeftOvers } from './remove-folder.ts';
 
 /** What a server needs on disk while it runs and nobody needs afterwards. */
 export interface Scratch {
@@ -46,23 +46,6 @@ function temporaryPlace(): string {
 /** Of folders that temporaryFolder makes, and of those that a server's user was let into. */
 const modes = [0o700, 0o711];
 
-/** Removes the folders of processes that were killed before they could: those that are this user's own, and no links. */
-function removeLeftOvers(): void {
-  const folder = temporaryPlace();
-  const { mode, dev } = statSync(folder);
-  // Where anyone may rename what is others', a folder of ours may be any other one of ours.
-  if ((mode & 0o022) !== 0 && (mode & 0o1000) === 0) return;
-  for (const name of readdirSync(folder)) {
-    const pid = name.startsWith(prefix) ? /^\d+/.exec(name.slice(prefix.length))?.[0] : undefined;
-    if (pid === undefined || existsSync(`/proc/${pid}`)) continue;
-    try {
-      removeFolder(path.join(folder, name), (found) => found.uid === process.geteuid?.() && modes.includes(found.mode & 0o7777) && found.dev === dev);
-    } catch {
-      // A link, or something in it that cannot be removed: it stays.
-    }
-  }
-}
-
 /** Keys, certificates and lists of them are far shorter. */
 const mostHandedOverBytes = 1 << 20;
 
@@ -72,7 +55,12 @@ const mostHandedOverBytes = 1 << 20;
  * @param docroot as in Page; undefined: nothing is copied. Throws UserError when it cannot be copied.
  */
 export async function makeScratch(docroot: string | undefined): Promise<Scratch> {
-  removeLeftOvers();
+  const place = temporaryPlace();
+  const { mode, dev } = statSync(place);
+  // Of who was killed before; not where anyone may rename what is others': a folder of ours may be any other one of ours there.
+  if ((mode & 0o022) === 0 || (mode & 0o1000) !== 0) {
+    removeLeftOvers(place, prefix, (found) => found.uid === process.geteuid?.() && modes.includes(found.mode & 0o7777) && found.dev === dev);
+  }
   const folder = await temporaryFolder();
   const [copy, temp] = [path.join(folder, 'www'), path.join(folder, 'temp')];
   // A name that nobody can guess, in a folder that others cannot list: not even the server finds it by its config alone.

@@ -36,7 +36,8 @@ export function watchUpstreams(
       if (seconds === undefined) lastSeen.delete(task);
       else if (seconds !== before) {
         lastSeen.set(task, seconds);
-        if (cpus.includes(lastCpuOf(task))) sum += Math.max(0, seconds - before);
+        // proc(5): field 39 of stat; the first of these here is its third.
+        if (cpus.includes(Number(statFields(task)?.[36] ?? NaN))) sum += Math.max(0, seconds - before);
       }
     }
     return sum;
@@ -47,11 +48,6 @@ export function watchUpstreams(
 function startedBy(proc: string, pid: string): string[] {
   const [tree, self] = [processTree(proc, pid), String(process.pid)];
   return pid !== self && tree.includes(self) ? [pid] : tree;
-}
-
-/** proc(5): field 39 of stat; the first of these here is its third. */
-function lastCpuOf(task: string): number {
-  return Number(statFields(task)?.[36] ?? NaN);
 }
 
 /** All processes that have one of the addresses' listening sockets open, workers included; undefined where one address has none. */

@@ -1,6 +1,5 @@
 // CPU time and memory of a process tree, read from /proc.
-import { readdirSync } from 'node:fs';
-import { readIfThere } from '../read-if-there.ts';
+import { namesIn, readIfThere } from '../read-if-there.ts';
 
 export interface TreeUsage {
   /** CPU seconds of all tasks that were ever seen in the tree, the ended ones with their last value. */
@@ -70,7 +69,7 @@ export function watchProcess(pid: number, proc = '/proc'): () => number {
 
 /** All that there are. */
 export function processIds(proc: string): string[] {
-  return list(proc).filter((name) => /^\d+$/.test(name));
+  return namesIn(proc).filter((name) => /^\d+$/.test(name));
 }
 
 /** The process, then all its descendants. */
@@ -111,7 +110,7 @@ export function stoppedIn(rootPid: number, takesTurns: boolean, proc = '/proc'):
 
 /** Their folders in /proc. */
 export function tasksOf(proc: string, pid: string): string[] {
-  return list(`${proc}/${pid}/task`).map((tid) => `${proc}/${pid}/task/${tid}`);
+  return namesIn(`${proc}/${pid}/task`).map((tid) => `${proc}/${pid}/task/${tid}`);
 }
 
 /** CPU seconds of one task: schedstat's first field (ns), or, on kernels without it, the clock ticks of stat. */
@@ -131,12 +130,4 @@ export function statFields(folder: string): string[] | undefined {
 function residentBytes(proc: string, pid: string): number {
   const kilobytes = /^VmRSS:\s+(\d+) kB/m.exec(readIfThere(`${proc}/${pid}/status`) ?? '')?.[1];
   return Number(kilobytes ?? 0) * 1024;
-}
-
-function list(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return [];
-  }
 }

@@ -39,7 +39,8 @@ export async function aptInstall(stillMissing: () => Promise<PackagedTool[]>, ma
     machine.progress.print(announcement(tools, packages, added));
     await writeFile(newPackagesFile(machine), added.join('\n'));
     try {
-      await placePolicy(machine);
+      // What Debian's package scripts ask before they start a service. A machine that has its own keeps it.
+      if (!existsSync(policyFile(machine))) await writeFile(policyFile(machine), policy, { mode: 0o755 });
       // dpkg goes on when apt and bakeoff are killed, and the file's time says when it was done.
       await install('-o', `DPkg::Options::=--post-invoke=touch -c ${newPackagesFile(machine)}`);
     } finally {
@@ -111,11 +112,6 @@ function aptEnvironment(machine: Machine): NodeJS.ProcessEnv {
     NEEDRESTART_SUSPEND: '1',
     LC_ALL: 'C.UTF-8',
   };
-}
-
-/** policy-rc.d is what Debian's package scripts ask before they start a service. A machine that has its own keeps it. */
-async function placePolicy(machine: Machine): Promise<void> {
-  if (!existsSync(policyFile(machine))) await writeFile(policyFile(machine), policy, { mode: 0o755 });
 }
 
 /** Runs apt-get; waits for other users of its locks, the ones it does not wait for itself included. */

@@ -1,5 +1,7 @@
 // Nothing is lost: after each round the database is asked whether it holds what k6 made, and what it lacks is written
 // again from k6's own record.
+import { messageOf } from '../errors.ts';
+import { whole } from '../format.ts';
 import type { Integrity } from '../result/result.ts';
 import type { Store } from './influxd.ts';
 import { quoteString } from './line-protocol.ts';
@@ -67,15 +69,15 @@ export async function checkRound(store: Store, round: RoundToCheck): Promise<Rou
   }
   const lacking = instances.flatMap((made, index) => {
     const lacks = made - requestsOf(totals, String(index + 1));
-    return lacks > 0 ? [{ lacks, text: `${format(lacks)} of generator ${index + 1}` }] : [];
+    return lacks > 0 ? [{ lacks, text: `${whole(lacks)} of generator ${index + 1}` }] : [];
   });
   // One's loss is not made good by what another has beyond its own.
   const lost = Math.max(0, round.requests - stored, lacking.reduce((sum, { lacks }) => sum + lacks, 0));
   const because = failure === null ? '' : `: ${failure}`;
   if (stored > round.requests) {
-    problems.push(`InfluxDB holds ${format(stored)} requests of ${label}, more than the ${format(round.requests)} that were made; the figures in result.json are right, those in InfluxDB are not`);
+    problems.push(`InfluxDB holds ${whole(stored)} requests of ${label}, more than the ${whole(round.requests)} that were made; the figures in result.json are right, those in InfluxDB are not`);
   }
-  if (lost > 0) problems.push(`InfluxDB lacks ${format(lost)} of ${format(round.requests)} requests of ${label}${lacking.length === 0 ? '' : ` (${lacking.map(({ text }) => text).join(', ')})`}${because}`);
+  if (lost > 0) problems.push(`InfluxDB lacks ${whole(lost)} of ${whole(round.requests)} requests of ${label}${lacking.length === 0 ? '' : ` (${lacking.map(({ text }) => text).join(', ')})`}${because}`);
   else if (missing > 0) problems.push(`InfluxDB lacks points of ${missing} series of ${label}${because}`);
   return { requests: round.requests, stored, backfilled: Math.max(0, Math.min(stored, round.requests) - (atFirst ?? 0)), lost, problems };
 }
@@ -106,7 +108,7 @@ export async function checkAgain(store: Store, rounds: readonly { check: RoundTo
       integrity.push({ ...now, backfilled: Math.min(now.stored, check.requests, known.backfilled + now.stored - stored) });
     }
     const problems = missing === 0 ? [] : [
-      `InfluxDB lacked ${format(missing)} of the run's requests when it was over: ${format(written)} were written again from k6's record`,
+      `InfluxDB lacked ${whole(missing)} of the run's requests when it was over: ${whole(written)} were written again from k6's record`,
     ];
     return { integrity, problems };
   } catch (error) {
@@ -189,12 +191,4 @@ function requestsOf(totals: Totals, instance?: string): number {
 function seriesKey(metric: string, tags: Record<string, string>): string {
   const entries = Object.entries(tags).filter(([, value]) => value !== '').sort(([a], [b]) => (a < b ? -1 : 1));
   return `${metric}\n${JSON.stringify(entries)}`;
-}
-
-function format(count: number): string {
-  return count.toLocaleString('en-US');
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -15,14 +15,14 @@ export function line(
   fields: Readonly<Record<string, FieldValue | null | undefined>>,
   timestampNs?: bigint,
 ): string {
-  let head = escapeMeasurement(measurement);
+  let head = plain(measurement).replaceAll(/[, ]/g, '\\$&');
   for (const key of Object.keys(tags).sort()) {
     const value = tags[key];
     if (value !== undefined && value !== '' && key !== '') head += `,${escapeTag(key)}=${escapeTag(value)}`;
   }
   const parts: string[] = [];
   for (const [key, value] of Object.entries(fields)) {
-    if (typeof value === 'string') parts.push(`${escapeTag(key)}=${quoteField(value)}`);
+    if (typeof value === 'string') parts.push(`${escapeTag(key)}="${value.replaceAll(/["\\]/g, '\\$&')}"`);
     else if (typeof value === 'number' && Number.isFinite(value)) parts.push(`${escapeTag(key)}=${value}`);
   }
   return parts.length === 0 ? '' : `${head} ${parts.join(',')}${timestampNs === undefined ? '' : ` ${timestampNs}`}`;
@@ -63,14 +63,6 @@ function plain(text: string): string {
   return text.replaceAll(/[\r\n]+/g, ' ').replace(/\\+$/, '');
 }
 
-function escapeMeasurement(name: string): string {
-  return plain(name).replaceAll(/[, ]/g, '\\$&');
-}
-
 function escapeTag(text: string): string {
   return plain(text).replaceAll(/[,= ]/g, '\\$&');
-}
-
-function quoteField(text: string): string {
-  return `"${text.replaceAll(/["\\]/g, '\\$&')}"`;
 }

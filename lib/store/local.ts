@@ -7,13 +7,12 @@
 //
 // influxd asks for a password, and lets whoever comes first make its first user. So that is done before it listens: in a
 // start of its own, by a socket in the folder, which is its owner's alone.
-import { execFile } from 'node:child_process';
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { promisify } from 'node:util';
-import { UserError } from '../errors.ts';
-import { startChild, type Child } from '../process.ts';
+import { messageOf, UserError } from '../errors.ts';
+import { textOf } from '../read-if-there.ts';
+import { pin, startChild, withoutVariables, type Child } from '../process.ts';
 import { InfluxError, ping, pingTimeoutMs, query, type Influx } from './client.ts';
 import { influxdConfig, type InfluxdAccess } from './influxd-config.ts';
 import { keptCredentials, lacksUser, makeUser, passwordFile } from './influxd-user.ts';
@@ -63,6 +62,9 @@ export async function startLocalInfluxd(options: LocalOptions): Promise<LocalInf
   let stopped = false;
   let reviving: Promise<boolean> | null = null;
 
+  /** Where the influxd of this folder said last that it listens; undefined where none ever did. */
+  const lastAddress = (): string | undefined => addressIn(textOf(join(folder, logName)));
+
   /** `oldAddress` first, where there is one: others go on using it. */
   async function startOrJoin(oldAddress: string | undefined, keepLog: boolean): Promise<void> {
     const deadline = performance.now() + startTimeoutMs;
@@ -70,20 +72,21 @@ export async function startLocalInfluxd(options: LocalOptions): Promise<LocalInf
       const shared = await isHeld(folder, otherPurpose(purpose));
       const lock = await lockFile(join(folder, lockName), shared ? 0 : endingSeconds);
       if (lock !== null) {
-        const started = await launchInfluxd(options, lock, shared ? oldAddress ?? lastAddress(folder) : oldAddress, keepLog);
+        const started = await launchInfluxd(options, lock, shared ? oldAddress ?? lastAddress() : oldAddress, keepLog);
         child = started.child;
         pid = child.pid;
         influx.url = `http://${started.address}`;
         influx.credentials = keptCredentials(folder);
         return;
       }
-      const address = lastAddress(folder);
+      const address = lastAddress();
       if (shared && address !== undefined && await answers({ ...influx, url: `http://${address}` })) {
         child = null;
         pid = Number(readFileSync(join(folder, lockName), 'utf8'));
         influx.url = `http://${address}`;
         influx.credentials = keptCredentials(folder);
         if (influx.credentials === null) throw new UserError(`an older bakeoff${holder(join(folder, `${otherPurpose(purpose)}.lock`))} runs an InfluxDB without a password in ${folder}: end it, then start again`);
+        // It must not take the server's cores.
         if (purpose === 'run' && options.cpus !== undefined) await pin(pid, options.cpus);
         return;
       }
@@ -118,7 +121,7 @@ export async function startLocalInfluxd(options: LocalOptions): Promise<LocalInf
       failure = null;
       return true;
     } catch (error) {
-      failure = error instanceof Error ? error.message : String(error);
+      failure = messageOf(error);
       return false;
     }
   }
@@ -189,11 +192,6 @@ async function isHeld(folder: string, purpose: Purpose): Promise<boolean> {
   return lock === null;
 }
 
-/** Moves a running influxd, with all its threads: it must not take the server's cores. */
-async function pin(pid: number, cpus: readonly number[]): Promise<void> {
-  await promisify(execFile)('taskset', ['-a', '-c', '-p', cpus.join(','), String(pid)]);
-}
-
 /** Starts influxd on an address, or on any free port where there is none or it is taken. It takes over the lock. */
 async function launchInfluxd(options: LocalOptions, lock: number, address: string | undefined, keepLog: boolean): Promise<{ child: Child; address: string }> {
   const { folder } = options;
@@ -256,7 +254,7 @@ async function launch<T>(
         cwd: folder,
         ...(options.cpus === undefined ? {} : { cpus: options.cpus }),
         // INFLUXDB_… variables would override the config file.
-        env: Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('INFLUXDB_'))),
+        env: withoutVariables(process.env, 'INFLUXDB_'),
         stdio: ['ignore', log, log, lock],
       });
     } finally {
@@ -276,15 +274,6 @@ async function launch<T>(
 }
 
 const logName = 'influxd.log';
-
-/** Where the influxd of this folder said last that it listens; undefined where none ever did. */
-function lastAddress(folder: string): string | undefined {
-  try {
-    return addressIn(readFileSync(join(folder, logName), 'utf8'));
-  } catch {
-    return undefined;
-  }
-}
 
 function addressIn(log: string): string | undefined {
   return [...log.matchAll(/msg="Listening on HTTP".* addr=(127\.0\.0\.1:\d+)/g)].at(-1)?.[1];

@@ -124,7 +124,8 @@ export function tablePoints(result: Result): string[] {
   const comparisons = result.variants.map((variant, position) => {
     const comparison = result.comparisons.find((one) => one.variant === variant.name);
     const tags = {
-      run, scenario, variant: variant.name, server: variant.server?.name, version: variant.server?.version, baseline: comparison?.baseline, metric: metricTag(comparison),
+      run, scenario, variant: variant.name, server: variant.server?.name, version: variant.server?.version, baseline: comparison?.baseline,
+      metric: comparison === undefined || comparison.metric === 'rps' ? undefined : metricName(comparison.metric),
       within: search === undefined || variant.server === null ? undefined : limitText(search.within),
     };
     return pointOf(benchComparison, tags, comparisonFields(result, variant, position, comparison), start + BigInt(position));
@@ -142,10 +143,6 @@ export function tablePoints(result: Result): string[] {
     ...streamPoints(result, start),
     ...curvePoints(result, start),
   ];
-}
-
-function metricTag(comparison: Comparison | undefined): string | undefined {
-  return comparison === undefined || comparison.metric === 'rps' ? undefined : metricName(comparison.metric);
 }
 
 function streamPoints(result: Result, start: bigint): string[] {

@@ -11,6 +11,7 @@ import { nginx } from '../../lib/scenario/index.ts';
 import { freePort } from '../../lib/servers/ports.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { readRecord } from '../../lib/store/record.ts';
+import { release } from '../fixtures/pods.ts';
 import { useServers } from '../fixtures/servers.ts';
 
 const servers = useServers();
@@ -79,13 +80,6 @@ async function storedIn(recordFile: string): Promise<Record<string, number>> {
 /** Those of a rate that were due. */
 const due = ({ requests, inFlight, unsent }: LoadResult): number => requests + inFlight + unsent;
 
-/** What the operator sends when all are up. */
-async function release(port: number): Promise<void> {
-  const body = { data: { attributes: { paused: false }, id: 'default', type: 'status' } };
-  const response = await fetch(`http://127.0.0.1:${port}/v1/status`, { method: 'PATCH', body: JSON.stringify(body) });
-  expect(response.status).toBe(200);
-}
-
 const isUp = (port: number): Promise<void> => vi.waitFor(async () => expect((await fetch(`http://127.0.0.1:${port}/v1/status`)).status).toBe(200), { timeout: aheadMs });
 
 describe('a load of several k6', () => {
@@ -100,7 +94,7 @@ describe('a load of several k6', () => {
     ]);
     // One after the other, and none begins before the others.
     for (const port of ports) await isUp(port);
-    for (const port of ports) await release(port);
+    for (const port of ports) await release({ port });
     const [one, two, three] = await Promise.all(started.map(made));
     expect(one?.each).toEqual([one?.together]);
     expect(one?.together).toMatchObject({ requests: 2003, responses: { '2xx': 2003 } });

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { buildResult, type KeptRound } from '../../lib/runner/build-result.ts';
 import { makePlan } from '../../lib/runner/plan.ts';
-import type { RunContext, VariantRound } from '../../lib/runner/round.ts';
+import type { RunContext, VariantRound } from '../../lib/runner/round-types.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';
 import { footnoteLines } from '../../lib/report/sentences.ts';

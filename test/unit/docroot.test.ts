@@ -1,19 +1,13 @@
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { copyDocroot } from '../../lib/servers/docroot.ts';
 import { imagePage } from '../../lib/servers/image-page.ts';
 import { makeScratch } from '../../lib/servers/scratch.ts';
-
-function newFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'bakeoff-docroot-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  return folder;
-}
+import { newFolder } from '../fixtures/new-folder.ts';
 
 async function copied(docroot: string): Promise<string> {
   const target = join(newFolder(), 'www');

@@ -1,13 +1,13 @@
 // Which Grafana is found, and the files that it reads.
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { dashboardUrl } from '../../lib/grafana/address.ts';
 import { findGrafana } from '../../lib/grafana/find.ts';
 import { writeGrafanaFiles } from '../../lib/grafana/settings.ts';
 import { script, testMachine, type TestMachine } from '../fixtures/machine.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 
 const ways = [
   '  unpack it from https://grafana.com/grafana/download?platform=linux and set GRAFANA_HOME to its folder',
@@ -70,12 +70,6 @@ it('names three ways when there is none', async () => {
   const lone = script(machine, 'grafana', '');
   await expect(findGrafana(machine)).rejects.toThrow(`${lone} is there, its pages and conf/defaults.ini are not.`);
 });
-
-function newFolder(name = ''): string {
-  const folder = mkdtempSync(join(tmpdir(), `bakeoff-grafana-files${name}-`));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
 
 const influx = { url: 'http://127.0.0.1:8086', database: 'bakeoff', credentials: null };
 

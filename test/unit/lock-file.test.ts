@@ -1,15 +1,9 @@
-import { closeSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { execFileSync } from 'node:child_process';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { holder, lockFile, writeHolder } from '../../lib/lock-file.ts';
-
-function newFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'bakeoff-lock-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  return folder;
-}
+import { newFolder } from '../fixtures/new-folder.ts';
 
 test('a lock is held by one at a time, who is named', async () => {
   const file = join(newFolder(), 'lock');

@@ -1,10 +1,9 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { composeConfig, printConfig } from '../../lib/servers/nginx-config.ts';
 import { nginxKind } from '../../lib/servers/nginx.ts';
 import type { Build, Place } from '../../lib/servers/server.ts';
+import { ownFiles } from '../fixtures/own-files.ts';
 
 const compose = (...texts: string[]): string =>
   printConfig(composeConfig(texts.map((text, index) => ({ origin: index === 0 ? 'base' : `knob${index}`, text }))), 'base');
@@ -63,12 +62,7 @@ const place: Place = {
 const build: Build = { version: '1.22.1', answer: '--without-http_fastcgi_module --without-http_uwsgi_module --without-http_scgi_module' };
 const composeNginx = async (names: string[], at: Place = place): Promise<string> => (await nginxKind.compose(names, at, build)).text;
 
-async function ownConfig(text: string): Promise<string> {
-  const folder = await mkdtemp(path.join(tmpdir(), 'nginx-config-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  await writeFile(path.join(folder, 'own.conf'), text);
-  return path.join(folder, 'own.conf');
-}
+const ownConfig = async (text: string): Promise<string> => path.join(await ownFiles({ 'own.conf': text }), 'own.conf');
 
 describe('the config of a variant', () => {
   it("has the article's lines, the number of workers and a loopback address", async () => {

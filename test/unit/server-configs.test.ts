@@ -1,8 +1,7 @@
 // What the shipped configs say, against the articles' own text; and how h2o's and nghttpd's are composed.
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
 import { composeYaml, h2oKind, textOf } from '../../lib/servers/h2o.ts';
 import { composeFlags } from '../../lib/servers/nghttpd-flags.ts';
@@ -10,18 +9,14 @@ import { nghttpdKind } from '../../lib/servers/nghttpd.ts';
 import { nginxKind } from '../../lib/servers/nginx.ts';
 import type { Build, ComposedConfig, Place } from '../../lib/servers/server.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
+import { ownFiles } from '../fixtures/own-files.ts';
 
 const place: Place = {
   address: '127.0.0.1', port: 8099, workers: 3, fileLimit: 4096, docroot: '/www', temp: '/t', certificateFile: async () => '/tls.pem', handOver: (own) => own,
 };
 const build: Build = { version: '1.22.1', answer: '' };
 
-async function ownConfig(text: string): Promise<string> {
-  const folder = await mkdtemp(path.join(tmpdir(), 'server-config-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  await writeFile(path.join(folder, 'own.conf'), text);
-  return path.join(folder, 'own.conf');
-}
+const ownConfig = async (text: string): Promise<string> => path.join(await ownFiles({ 'own.conf': text }), 'own.conf');
 
 const codeLines = (text: string): string[] => text.split('\n').map((line) => line.replace(/\s*#.*/, '').trim()).filter((line) => line !== '');
 

@@ -305,7 +305,7 @@ func encodeRequest(o Options, u *url.URL) []byte {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s %s\r\n", o.Method, u.RequestURI(), version)
-	if !hasHeader(o.Headers, "Host") {
+	if !slices.ContainsFunc(o.Headers, func(h Header) bool { return strings.EqualFold(h.Name, "Host") }) {
 		fmt.Fprintf(&b, "Host: %s\r\n", withoutZone(u.Host))
 	}
 	if connection != "" {
@@ -324,13 +324,4 @@ func encodeRequest(o Options, u *url.URL) []byte {
 // saysLength tells whether the request carries a Content-Length (RFC 9110, section 8.6).
 func (o Options) saysLength() bool {
 	return len(o.Body) > 0 || o.Method == http.MethodPost || o.Method == http.MethodPut || o.Method == http.MethodPatch
-}
-
-func hasHeader(headers []Header, name string) bool {
-	for _, h := range headers {
-		if strings.EqualFold(h.Name, name) {
-			return true
-		}
-	}
-	return false
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -32,34 +33,31 @@ func (t TLSOptions) isZero() bool {
 // TLSState is what a handshake came to, in OpenSSL's names.
 type TLSState struct{ Version, Cipher, KeyExchange string }
 
+// named is something that a handshake offers or comes to, in OpenSSL's words: another word may be understood for it, too.
+type named[ID comparable] struct {
+	name, alias string
+	id          ID
+}
+
 // cipherSuites are the AEAD suites of TLS 1.2 that Go and the record layer speak.
-var cipherSuites = []struct {
-	name string
-	id   uint16
-}{
-	{"ECDHE-ECDSA-AES128-GCM-SHA256", tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256},
-	{"ECDHE-RSA-AES128-GCM-SHA256", tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256},
-	{"ECDHE-ECDSA-AES256-GCM-SHA384", tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384},
-	{"ECDHE-RSA-AES256-GCM-SHA384", tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384},
-	{"ECDHE-ECDSA-CHACHA20-POLY1305", tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256},
-	{"ECDHE-RSA-CHACHA20-POLY1305", tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256},
+var cipherSuites = []named[uint16]{
+	{name: "ECDHE-ECDSA-AES128-GCM-SHA256", id: tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256},
+	{name: "ECDHE-RSA-AES128-GCM-SHA256", id: tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256},
+	{name: "ECDHE-ECDSA-AES256-GCM-SHA384", id: tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384},
+	{name: "ECDHE-RSA-AES256-GCM-SHA384", id: tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384},
+	{name: "ECDHE-ECDSA-CHACHA20-POLY1305", id: tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256},
+	{name: "ECDHE-RSA-CHACHA20-POLY1305", id: tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256},
 }
 
 // curves are h2load's defaults. Go would add key shares of 1.2 kB for post-quantum ones.
-var curves = []struct {
-	name, alias string
-	id          tls.CurveID
-}{
+var curves = []named[tls.CurveID]{
 	{"X25519", "x25519", tls.X25519},
 	{"P-256", "prime256v1", tls.CurveP256},
 	{"P-384", "secp384r1", tls.CurveP384},
 	{"P-521", "secp521r1", tls.CurveP521},
 }
 
-var tlsVersions = []struct {
-	name string
-	id   uint16
-}{{"TLSv1.2", tls.VersionTLS12}, {"TLSv1.3", tls.VersionTLS13}}
+var tlsVersions = []named[uint16]{{name: "TLSv1.2", id: tls.VersionTLS12}, {name: "TLSv1.3", id: tls.VersionTLS13}}
 
 // config is what all handshakes of a run have in common. Its errors name the option.
 func (t TLSOptions) config(protocol Protocol, host string) (*tls.Config, error) {
@@ -87,29 +85,11 @@ func (t TLSOptions) config(protocol Protocol, host string) (*tls.Config, error) 
 	if c.MinVersion > c.MaxVersion {
 		return nil, errors.New("tls: minVersion is above maxVersion")
 	}
-	for _, name := range t.Ciphers {
-		id, err := cipherID(name)
-		if err != nil {
-			return nil, err
-		}
-		c.CipherSuites = append(c.CipherSuites, id)
+	if c.CipherSuites, err = idsOf("cipher", t.Ciphers, cipherSuites); err != nil {
+		return nil, err
 	}
-	if len(t.Ciphers) == 0 {
-		for _, suite := range cipherSuites {
-			c.CipherSuites = append(c.CipherSuites, suite.id)
-		}
-	}
-	for _, name := range t.Curves {
-		id, err := curveID(name)
-		if err != nil {
-			return nil, err
-		}
-		c.CurvePreferences = append(c.CurvePreferences, id)
-	}
-	if len(t.Curves) == 0 {
-		for _, curve := range curves {
-			c.CurvePreferences = append(c.CurvePreferences, curve.id)
-		}
+	if c.CurvePreferences, err = idsOf("curve", t.Curves, curves); err != nil {
+		return nil, err
 	}
 	return c, nil
 }
@@ -126,48 +106,45 @@ func versionID(option, name string, otherwise uint16) (uint16, error) {
 	return 0, fmt.Errorf("tls: %s must be TLSv1.2 or TLSv1.3, got %q", option, name)
 }
 
-func cipherID(name string) (uint16, error) {
+// idsOf are those of these words; without any, those of all that there are.
+func idsOf[ID comparable](what string, words []string, all []named[ID]) (ids []ID, err error) {
 	var names []string
-	for _, suite := range cipherSuites {
-		if strings.EqualFold(suite.name, name) {
-			return suite.id, nil
+	for _, one := range all {
+		names = append(names, one.name)
+		if len(words) == 0 {
+			ids = append(ids, one.id)
 		}
-		names = append(names, suite.name)
 	}
-	if strings.HasPrefix(strings.ToUpper(name), "TLS_") {
-		return 0, fmt.Errorf("tls: ciphers choose for TLS 1.2; %s is TLS 1.3's, set it in the server's config", name)
-	}
-	return 0, fmt.Errorf("tls: there is no cipher %q; there are: %s", name, strings.Join(names, ", "))
-}
-
-func curveID(name string) (tls.CurveID, error) {
-	var names []string
-	for _, curve := range curves {
-		if strings.EqualFold(curve.name, name) || strings.EqualFold(curve.alias, name) {
-			return curve.id, nil
+	for _, word := range words {
+		i := slices.IndexFunc(all, func(one named[ID]) bool {
+			return strings.EqualFold(one.name, word) || one.alias != "" && strings.EqualFold(one.alias, word)
+		})
+		switch {
+		case i >= 0:
+			ids = append(ids, all[i].id)
+		case what == "cipher" && strings.HasPrefix(strings.ToUpper(word), "TLS_"):
+			return nil, fmt.Errorf("tls: ciphers choose for TLS 1.2; %s is TLS 1.3's, set it in the server's config", word)
+		default:
+			return nil, fmt.Errorf("tls: there is no %s %q; there are: %s", what, word, strings.Join(names, ", "))
 		}
-		names = append(names, curve.name)
 	}
-	return 0, fmt.Errorf("tls: there is no curve %q; there are: %s", name, strings.Join(names, ", "))
+	return ids, nil
 }
 
 // stateOf names what was negotiated. The names of TLS 1.3's suites are the same in Go and OpenSSL.
 func stateOf(state tls.ConnectionState) *TLSState {
-	s := &TLSState{Cipher: tls.CipherSuiteName(state.CipherSuite), KeyExchange: state.CurveID.String()}
-	for _, v := range tlsVersions {
-		if v.id == state.Version {
-			s.Version = v.name
+	return &TLSState{
+		Version:     nameOf(state.Version, tlsVersions, ""),
+		Cipher:      nameOf(state.CipherSuite, cipherSuites, tls.CipherSuiteName(state.CipherSuite)),
+		KeyExchange: nameOf(state.CurveID, curves, state.CurveID.String()),
+	}
+}
+
+func nameOf[ID comparable](id ID, all []named[ID], otherwise string) string {
+	for _, one := range all {
+		if one.id == id {
+			return one.name
 		}
 	}
-	for _, suite := range cipherSuites {
-		if suite.id == state.CipherSuite {
-			s.Cipher = suite.name
-		}
-	}
-	for _, curve := range curves {
-		if curve.id == state.CurveID {
-			s.KeyExchange = curve.name
-		}
-	}
-	return s
+	return otherwise
 }

@@ -18,8 +18,8 @@ export function effectFigure(title: string, runs: readonly { result: Result; suf
   const perRun = runs.map(({ result, suffix }) => result.comparisons.flatMap((comparison): Row[] => rowOf(comparison, result, suffix)));
   const keys = [...new Set(perRun.flat().map(pairOf))];
   const rows = keys.flatMap((key) => perRun.flat().filter((row) => pairOf(row) === key));
-  const [first] = rows;
-  if (first === undefined) return [];
+  if (rows.length === 0) return [];
+  const numbers = [...new Set(rows.flatMap(({ rounds }) => rounds.map(({ round }) => round)))].sort((a, b) => a - b);
   const same = Math.max(...runs.map(({ result }) => result.sameWithin));
   const noises = runs.flatMap(({ result }) => (result.noiseFloor === null ? [] : [result.noiseFloor.ratio - 1]));
   const noise = noises.length === 0 ? null : Math.max(...noises);
@@ -33,7 +33,7 @@ export function effectFigure(title: string, runs: readonly { result: Result; suf
     tables: [tableOf(rows, [
       { group: '', title: 'comparison', align: 'left', cell: ({ name }) => name },
       { group: '', title: 'ratio', align: 'left', cell: ({ comparison, result }) => verdictCell(comparison, result) },
-      ...roundNumbers(rows).map((round) => ({
+      ...numbers.map((round) => ({
         group: 'ratio in round', title: String(round), align: 'right' as const,
         cell: ({ rounds }: Row) => {
           const one = rounds.find((other) => other.round === round);
@@ -64,8 +64,4 @@ function effectOf({ name, comparison, result, rounds }: Row): Effect {
   const cell = verdictCell(comparison, result);
   const bounded = rounds.length >= minimumRounds && ci95[0] > 0 && Number.isFinite(ci95[1]);
   return { name, label: textOf(cell), ratio, interval: bounded ? [ci95[0], ci95[1]] : null, verdict: cell.verdict, rounds };
-}
-
-function roundNumbers(rows: readonly Row[]): number[] {
-  return [...new Set(rows.flatMap(({ rounds }) => rounds.map(({ round }) => round)))].sort((a, b) => a - b);
 }

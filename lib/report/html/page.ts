@@ -10,13 +10,8 @@ import { tableHtml } from './tables.ts';
 /** What the plots' bundle has in it, as its licence asks for. */
 const notice = '/* Observable Plot, Copyright 2020-2025 Observable, Inc.; D3, Copyright 2010-2023 Mike Bostock; both under the ISC License. */\n';
 
-let bundled: Promise<string> | undefined;
-
 /** The script that draws the plots, with the parts of the library that it uses. */
-function plotScript(): Promise<string> {
-  bundled ??= bundle();
-  return bundled;
-}
+let bundled: Promise<string> | undefined;
 
 async function bundle(): Promise<string> {
   const { outputFiles: [script] } = await build({
@@ -65,7 +60,7 @@ export class Figures {
 /** A whole page. */
 export async function page(title: string, body: Html, figures: Figures): Promise<string> {
   const [script, style] = await Promise.all([
-    figures.isEmpty ? '' : plotScript(),
+    figures.isEmpty ? '' : bundled ??= bundle(),
     readFile(new URL('style.css', import.meta.url), 'utf8'),
   ]);
   const hash = createHash('sha256').update(script).digest('base64');

@@ -31,7 +31,8 @@ function keyOf({ scenario, title }: Result): string {
 }
 
 function groupHtml(results: readonly Result[], figures: Figures): Html {
-  const titles = runTitles(results);
+  // What tells runs of one scenario apart: when they began, as far as that differs.
+  const titles = results.map(({ run, scenario }) => run.replace(`-${scenario}`, '').replace('T', ' ').replaceAll(/(?<= \d\d)-(\d\d)-(\d\d)/g, ':$1:$2'));
   const differing = differingFacts(results);
   const [first] = results;
   return html`<section><h2>${first?.title ?? ''}</h2>
@@ -45,11 +46,6 @@ ${runAgainstRun(results, titles)}${results.map((result, index) => html`<h3>Found
 ${list(findingLines(result), 'findings')}${list(result.warnings, 'warnings')}`)}
 <h3>Environment</h3>
 ${tableHtml(environmentTable(results, titles), 'environment', { wraps: true })}</section>`;
-}
-
-/** What tells runs of one scenario apart: when they began, as far as that differs. */
-function runTitles(results: readonly Result[]): string[] {
-  return results.map(({ run, scenario }) => run.replace(`-${scenario}`, '').replace('T', ' ').replaceAll(/(?<= \d\d)-(\d\d)-(\d\d)/g, ':$1:$2'));
 }
 
 /** A row per variant, a group of columns per run. */

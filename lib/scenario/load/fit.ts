@@ -1,5 +1,6 @@
 // Fits an article's load to this machine and to what the person asked for.
 import { UserError } from '../../errors.ts';
+import { present } from '../../present.ts';
 import type { Arrivals, LoadProfile, TlsOffer } from '../model.ts';
 import { defaultTimeoutSeconds } from './timeouts.ts';
 
@@ -86,6 +87,7 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
     throw new UserError(`a round has to last longer than 0 s, not ${asked} s`, 2);
   }
   const quick = options.quick === true;
+  const { rate, requests, tls, bucketSeconds, expectedRps, method, headers, body } = profile;
   const common = {
     command: profile.command,
     protocol: profile.protocol,
@@ -94,14 +96,8 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
     threads: options.exact ? profile.threads : Math.min(profile.threads, options.generatorCores),
     keepAlive: profile.keepAlive,
     timeoutSeconds: profile.timeoutSeconds ?? defaultTimeoutSeconds,
-    ...(profile.tls === undefined ? {} : { tls: profile.tls }),
-    ...(profile.bucketSeconds === undefined ? {} : { bucketSeconds: profile.bucketSeconds }),
-    ...(profile.expectedRps === undefined ? {} : { expectedRps: profile.expectedRps }),
-    ...(profile.method === undefined ? {} : { method: profile.method }),
-    ...(profile.headers === undefined ? {} : { headers: profile.headers }),
-    ...(profile.body === undefined ? {} : { body: profile.body }),
+    ...present({ tls, bucketSeconds, expectedRps, method, headers, body }),
   };
-  const { rate, requests } = profile;
   const secondsHere = options.exact ? undefined : profile.secondsHere;
   const inTurns = options.inTurns === true && !options.exact && profile.secondsHere === undefined;
   const opening = profile.connections * (profile.protocol === 'h2' || profile.tls !== undefined ? openingSeconds.tls : openingSeconds.plain);

@@ -2,11 +2,6 @@
 import { UserError } from '../../errors.ts';
 import type { AdoptPlace } from '../server.ts';
 
-/** What is said of code, and of rules in files of their own. */
-function asItIs(name: string): string {
-  return `${name}: runs as it is, the files that it writes and the addresses that it calls are not redirected`;
-}
-
 /**
  * Says in `said` that the config's code runs.
  * @param name of what has the code run
@@ -17,5 +12,5 @@ export function allowCode(name: string, where: string, { user, trustConfig }: Pi
   if (user !== undefined && !trustConfig) {
     throw new UserError(`${where}: ${name} runs code of the config's own, and bakeoff was started by root: see what the code does and give --trust-config, or start bakeoff as another user`);
   }
-  said.push(asItIs(name));
+  said.push(`${name}: runs as it is, the files that it writes and the addresses that it calls are not redirected`);
 }

@@ -191,7 +191,8 @@ function changePair(pair: Pair, parent: string, here: Here): Pair[] {
       return instead(changeConnect(value, here));
     case 'fastcgi.spawn':
       allowCode(key, placeOf(value), place, said);
-      return instead(spawnAsItself(value));
+      // h2o has no right to make it another user than itself.
+      return instead(value.kind === 'map' ? { ...value, pairs: value.pairs.filter((one) => !/^user$/i.test(one.key)) } : value);
     case 'mruby.handler': case 'mruby.handler-file': case 'mruby.handler_path': case 'crash-handler':
       allowCode(key, placeOf(value), place, said);
       break;
@@ -297,11 +298,6 @@ function requirePath(command: string, tree: Tree): void {
     const other = isFetched ? urls.find((url) => /^\w+:|^\/\//.test(url)) : undefined;
     if (other !== undefined) throw new UserError(`${commandAt(`${command} ${other}`, one)} may leave this machine: give a path of the same server, or take it out of a copy of the config`);
   }
-}
-
-/** h2o has no right to make it another user than itself. */
-function spawnAsItself(tree: Tree): Tree {
-  return tree.kind === 'map' ? { ...tree, pairs: tree.pairs.filter(({ key }) => !/^user$/i.test(key)) } : tree;
 }
 
 /** What h2o reads of these at its start only: it may be closed to others. */

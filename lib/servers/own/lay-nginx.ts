@@ -148,19 +148,17 @@ function inside(block: readonly Directive[], paths: readonly string[] | undefine
   return block.flatMap((one) => (mayServe(one, paths) ? inside(one.block ?? [], paths) : [one]));
 }
 
-/** How the files that `before` was read from become `after`. */
-export function nginxEdits(before: readonly Directive[], after: readonly Directive[], file: string): Edit[] {
-  return editsIn(before, after, file, 0);
-}
-
-/** @param file of the block, and where its inside begins there */
-function editsIn(before: readonly Directive[], after: readonly Directive[], file: string, begins: number): Edit[] {
+/**
+ * How the files that `before` was read from become `after`.
+ * @param file of the block, and where its inside begins there
+ */
+export function nginxEdits(before: readonly Directive[], after: readonly Directive[], file: string, begins = 0): Edit[] {
   const changed = before.flatMap((was): Edit[] => {
     const now = after.find((one) => one.origin === was.origin && one.at === was.at);
     const own = fileOf(was) ?? file;
     const [begin, end] = was.at ?? [0, 0];
     if (now === undefined) return [{ file: own, line: was.line, begin, end, becomes: '' }];
-    if (was.block !== undefined) return editsIn(was.block, now.block ?? [], own, end);
+    if (was.block !== undefined) return nginxEdits(was.block, now.block ?? [], own, end);
     return now.args.join(' ') === was.args.join(' ') ? [] : [{ file: own, line: was.line, begin, end, becomes: words(now) }];
   });
   const added = after.flatMap((one, index) => {

@@ -125,7 +125,7 @@ export function printYaml(tree: Tree, indent = ''): string {
   if (tree.kind === 'text') return `${indent}${wordOf(tree)}${commentOf(tree)}\n`;
   const parts = tree.kind === 'list'
     ? tree.items.map((value) => ({ begin: '-', from: value.from, value }))
-    : tree.pairs.map(({ key, from, value }) => ({ begin: `${quotedKey(key)}:`, from, value }));
+    : tree.pairs.map(({ key, from, value }) => ({ begin: `${plain.test(key) ? key : JSON.stringify(key)}:`, from, value }));
   return parts.map(({ begin, from, value }) => {
     if (value.kind === 'text') return `${indent}${begin} ${wordOf(value)}${commentOf(value)}\n`;
     const isEmpty = (value.kind === 'list' ? value.items : value.pairs).length === 0;
@@ -139,10 +139,6 @@ function commentOf({ from }: Pick<Tree, 'from'>): string {
 }
 
 const plain = /^[\w/][\w./@+-]*$/;
-
-function quotedKey(key: string): string {
-  return plain.test(key) ? key : JSON.stringify(key);
-}
 
 /** All of YAML's double-quoted strings are JSON's, and h2o takes what is quoted as what is not. */
 function wordOf({ text, tag }: Extract<Tree, { kind: 'text' }>): string {

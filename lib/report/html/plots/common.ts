@@ -25,6 +25,13 @@ export function drawn(options: PlotOptions): (SVGSVGElement | HTMLElement) & Plo
   return plot({ style: { fontFamily: 'inherit', fontSize: '12px', background: 'none', overflow: 'visible' }, ...options });
 }
 
+interface Margins { left: number; right: number; top: number; bottom: number }
+
+/** How large a plot is: as wide as its place, its height that part of the width, between the least and the most. All in pixels. */
+export function frame(width: number, { least, most, part }: { least: number; most: number; part: number }, { left, right, top, bottom }: Margins): PlotOptions {
+  return { width, height: Math.round(Math.min(most, Math.max(least, width * part))), marginLeft: left, marginRight: right, marginTop: top, marginBottom: bottom };
+}
+
 /** The names of the series with their symbols. */
 export function seriesKey(names: readonly string[]): HTMLElement {
   return keyOf(names.map((name, index) => ({ name, fill: colourOf(index), symbol: symbolOf(index) })));

@@ -1,7 +1,7 @@
 import { axisX, axisY, dot, gridY, line, ruleY, text } from '@observablehq/plot';
 import { extent } from '../../../analysis/statistics.ts';
 import type { CurveData } from '../figure.ts';
-import { colourOf, drawn, seriesKey, symbolOf } from './common.ts';
+import { colourOf, drawn, frame, seriesKey, symbolOf } from './common.ts';
 
 type Point = CurveData['points'][number] & { series: number };
 
@@ -13,13 +13,10 @@ export function drawCurve({ names, limit, points: measured, lines: typical }: Cu
   const [shortest, longest] = extent([...(limit === null ? [] : [limit.ms]), ...points.flatMap(({ p50, p99 }) => [p50, p99]).filter((ms) => ms > 0)]);
   const colour = ({ series }: Point): string => colourOf(series);
   const described = ({ name, rate, p50, p99, kept }: Point): string => `${name}, ${rate.toLocaleString('en')} requests/s: p50 ${tick(p50)} ms, p99 ${tick(p99)} ms${kept === false ? ', not kept' : ''}`;
+  // The last point of each line, beside which its name stands.
+  const ends = names.flatMap((name) => lines.findLast((point) => point.name === name) ?? []);
   return [seriesKey(names), drawn({
-    width,
-    height: Math.round(Math.min(440, Math.max(300, width * 0.5))),
-    marginLeft: 56,
-    marginRight: 40,
-    marginTop: 24,
-    marginBottom: 42,
+    ...frame(width, { least: 300, most: 440, part: 0.5 }, { left: 56, right: 40, top: 24, bottom: 42 }),
     x: { type: 'log', domain: [lowest * 0.9, highest * 1.1] },
     y: { type: 'log', domain: [shortest * 0.8, longest * 1.25] },
     marks: [
@@ -35,14 +32,9 @@ export function drawCurve({ names, limit, points: measured, lines: typical }: Cu
       dot(points, {
         x: 'rate', y: 'p99', r: 3.5, symbol: ({ series }: Point) => symbolOf(series), stroke: colour, fill: (point: Point) => (point.kept === false ? 'var(--ground)' : colour(point)), className: 'step', title: described,
       }),
-      ...['p50', 'p99'].map((name) => text(lastOf(lines, names), { x: 'rate', y: name, text: () => name, textAnchor: 'start', dx: 8, fill: colour, stroke: 'var(--ground)', strokeWidth: 4 })),
+      ...['p50', 'p99'].map((name) => text(ends, { x: 'rate', y: name, text: () => name, textAnchor: 'start', dx: 8, fill: colour, stroke: 'var(--ground)', strokeWidth: 4 })),
     ],
   })];
-}
-
-/** The last point of each line, beside which its name stands. */
-function lastOf(lines: readonly Point[], names: readonly string[]): Point[] {
-  return names.flatMap((name) => lines.findLast((point) => point.name === name) ?? []);
 }
 
 function tick(ms: number): string {

@@ -1,14 +1,14 @@
 import { axisX, axisY, dot, gridX, gridY, line } from '@observablehq/plot';
 import { extent } from '../../../analysis/statistics.ts';
 import type { Percentile, Percentiles } from '../figure.ts';
-import { colourOf, drawn, seriesKey, symbolOf } from './common.ts';
+import { colourOf, drawn, frame, seriesKey, symbolOf } from './common.ts';
 
 type Point = Percentile & { series: number; name: string; round: number | null; percentile: string };
 
 /** From this quotient of the ends on short latencies would lie on the axis. */
 const wide = 20;
 
-const margins = { left: 52, right: 28 };
+const margins = { left: 52, right: 28, top: 22, bottom: 42 };
 /** Half of a character, in pixels. */
 const halfCharacter = 3.4;
 
@@ -25,12 +25,7 @@ export function drawPercentiles({ names, lines }: Percentiles, width: number): E
   const ticks = ticksFor(furthest, width - margins.left - margins.right);
   const channels = { x: 'at', y: 'ms', stroke: ({ series }: Point) => colourOf(series), z: ({ name, round }: Point) => `${name} ${round}` } as const;
   return [seriesKey(names), drawn({
-    width,
-    height: Math.round(Math.min(420, Math.max(280, width * 0.45))),
-    marginLeft: margins.left,
-    marginRight: margins.right,
-    marginTop: 22,
-    marginBottom: 42,
+    ...frame(width, { least: 280, most: 420, part: 0.45 }, margins),
     x: { type: 'log', domain: [1, furthest] },
     y: isLog ? { type: 'log', domain: [shortest * 0.9, longest * 1.1] } : { domain: [0, longest * 1.04] },
     marks: [

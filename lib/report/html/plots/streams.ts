@@ -1,6 +1,6 @@
 import { axisX, axisY, dot, gridY, line, ruleX, ruleY, text } from '@observablehq/plot';
 import type { Streams } from '../figure.ts';
-import { drawn, keyOf } from './common.ts';
+import { drawn, frame, keyOf } from './common.ts';
 
 type Point = Streams['points'][number];
 
@@ -13,12 +13,7 @@ export function drawStreams({ line: reference, points }: Streams, width: number)
     ...(published.length === 0 ? [] : [{ name: 'published', fill: 'var(--published)', symbol: 'square' as const }]),
   ];
   return [keyOf(key), drawn({
-    width,
-    height: Math.round(Math.min(380, Math.max(260, width * 0.4))),
-    marginLeft: 44,
-    marginRight: 16,
-    marginTop: 24,
-    marginBottom: 42,
+    ...frame(width, { least: 260, most: 380, part: 0.4 }, { left: 44, right: 16, top: 24, bottom: 42 }),
     x: { type: 'log', domain: [(counts[0] ?? 1) * 0.9, (counts.at(-1) ?? 10) * 1.1] },
     y: { domain: [0, highest * 1.06] },
     marks: [

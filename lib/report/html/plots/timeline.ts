@@ -1,7 +1,7 @@
 import { axisX, axisY, dot, gridY, line, ruleX, ruleY, text } from '@observablehq/plot';
 import { extent } from '../../../analysis/statistics.ts';
 import type { Timeline } from '../figure.ts';
-import { colourOf, drawn, seriesKey, symbolOf } from './common.ts';
+import { colourOf, drawn, frame, seriesKey, symbolOf } from './common.ts';
 
 interface Point { series: number; name: string; round: number; line: number; seconds: number; rps: number }
 
@@ -17,12 +17,7 @@ export function drawTimeline({ names, lines, rounds }: Timeline, width: number):
   // Numbers that would stand on each other are left out.
   const every = Math.ceil((rounds.length * 22) / width);
   return [seriesKey(names), drawn({
-    width,
-    height: Math.round(Math.min(360, Math.max(260, width * 0.38))),
-    marginLeft: 58,
-    marginRight: 12,
-    marginTop: 34,
-    marginBottom: 42,
+    ...frame(width, { least: 260, most: 360, part: 0.38 }, { left: 58, right: 12, top: 34, bottom: 42 }),
     x: { domain: [first - margin, last + margin] },
     y: { domain: [0, Math.max(1, extent(points.map(({ rps }) => rps))[1]) * 1.04] },
     marks: [

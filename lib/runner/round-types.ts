@@ -1,0 +1,83 @@
+// What a round is given, and what it comes to.
+import type { RoundIntegrity, Store } from '../store/index.ts';
+import type { GeneratorHost } from '../hosts/generator-host.ts';
+import type { ServerHost } from '../hosts/server-host.ts';
+import type { Interrupt } from '../interrupt.ts';
+import type { Network } from '../network/network.ts';
+import type { Phase, SearchStep, VariantResult } from '../result/result.ts';
+import type { ServerName } from '../scenario/model.ts';
+import type { Answer } from '../servers/index.ts';
+import type { Group, Plan } from './planned.ts';
+import type { FoundInRound, SearchRound } from './search.ts';
+
+/** What every round of a run has in common, wherever it is run. */
+export interface RunBase {
+  plan: Plan;
+  /** results/<run> */
+  folder: string;
+  /** null with `--store none`. */
+  store: Store | null;
+  interrupt: Interrupt;
+}
+
+/** A run whose servers and load are not started here, or on hosts. `runGroup`: as the one of round.ts. */
+export interface RunElsewhere extends RunBase {
+  runGroup(group: Group, place: number, attempt: Attempt): Promise<Map<string, VariantRound>>;
+}
+
+export interface RunContext extends RunBase {
+  /** Paths of the binaries: k6, delaylink beside it (undefined: not there), and the plan's servers. */
+  tools: { k6: string; delaylink: string | undefined; servers: Partial<Record<ServerName, string>> };
+  script: string;
+  /** Where the servers are started; undefined: here. */
+  host?: ServerHost | undefined;
+  /** Where the load is made; empty: here. */
+  generators?: readonly GeneratorHost[];
+}
+
+export interface VariantRound {
+  server: NonNullable<VariantResult['server']>;
+  /** Of a search, the one at the highest rate that was kept. */
+  phases: Phase[];
+  /** What was found, and all steps; absent without a search. */
+  search?: { found: FoundInRound; steps: SearchStep[] };
+  /** That k6 made, over all that it did. */
+  requests: number;
+  /** The first line of the server's log that says alert or worse. */
+  alarm: string | undefined;
+  /** The last one, where requests have failed. */
+  lastWords?: string | undefined;
+  /** A config of a person's own answered under load with bodies of another length than when it was started. */
+  otherBodies: boolean;
+  /** Packets that belong to the load were still on their way when they were counted. */
+  restless: boolean;
+  /** k6's own, which has the samples of the whole group; undefined: there is none. */
+  recordFile: string | undefined;
+  /** Of several that made them together, the requests of each. */
+  instances?: readonly number[];
+  /** null with `--store none`. */
+  integrity: RoundIntegrity | null;
+}
+
+/** What a server said of itself when it was tried, and which kernel settings its network has; none on loopback. */
+export interface Tried {
+  server: VariantRound['server'];
+  answer: Answer;
+  settings: Network['settings'];
+  /** Why it cannot take turns with others; absent where it can. */
+  whyAlone: string | undefined;
+}
+
+/** One try at a round. */
+export interface Attempt {
+  /** Names it, in folders and tags. */
+  round: number;
+  /** What the servers answered when they were tried: of several pages a round asks for the first one only. */
+  tried?: ReadonlyMap<string, Tried>;
+  /** Absent where nothing is searched for. */
+  search?: SearchRound;
+  /** Called when a step of a search is over. */
+  onStep?(steps: readonly SearchStep[]): void;
+  /** Called about twice a second with responses/s of the last second, null before the first; of any side of the group. */
+  onLoad(rps: number | null): void;
+}

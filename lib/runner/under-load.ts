@@ -1,0 +1,108 @@
+// The load on a group's servers, and what all use meanwhile.
+import { whole } from '../format.ts';
+import { isHosted } from '../hosts/server-host.ts';
+import { machineClock } from '../machine/clock.ts';
+import { watchThrottling } from '../machine/throttling.ts';
+import { watchMachine } from '../machine/usage.ts';
+import type { LinkReport } from '../network/link-messages.ts';
+import type { Network } from '../network/network.ts';
+import type { LoadResult } from '../result/result.ts';
+import { pageOf } from '../scenario/catalogue.ts';
+import { isStarted, stoppedIn, watchUpstreams } from '../servers/index.ts';
+import { watchProcess } from '../servers/usage.ts';
+import { RoundFailure } from './disturbance.ts';
+import { windowBounds } from './estimate.ts';
+import { LoadFailure, recordFileIn, runK6, startK6, type RunningK6 } from './k6.ts';
+import { startK6There } from './k6-there.ts';
+import type { Measurement } from './measurement.ts';
+import { sampleLink } from './network-usage.ts';
+import { loadPlanFor } from './plan.ts';
+import type { Group } from './planned.ts';
+import { RecordTail, watchConsole } from './record.ts';
+import type { Attempt, RunContext } from './round-types.ts';
+import { searchStarts, stepsIn } from './search.ts';
+import { sampleUsage, withServer, type UsageSampler } from './server-usage.ts';
+import { asRoundFailure, type Stage } from './stage.ts';
+
+/** What runs at an address. */
+const notSampled = { usage: () => ({ cpuSeconds: 0, rssBytes: 0 }), stoppedPid: () => undefined };
+
+const onLoopback = { ofLink: () => 0, ofLinkToServer: () => 0 };
+
+/** Runs k6 against the group's servers, and samples what all use. Returns what it came to for each side. */
+export async function underLoad(context: RunContext, group: Group, stages: readonly Stage[], { round, search, onLoad, onStep }: Attempt, folder: string): Promise<Measurement[]> {
+  const { plan: { cores, scenario, within }, store, interrupt } = context;
+  const servers = stages.map(({ server }) => server);
+  // Who has a network of the run's own is alone.
+  const { network } = stages[0] as Stage;
+  const throttling = watchThrottling();
+  const { quotas } = throttling;
+  let sampler: UsageSampler | undefined;
+  let outputHung = false;
+  const hosted = await Promise.all(servers.map((server) => (isHosted(server) ? server.watch() : undefined)));
+  const link = network === null ? null : sampleLink(network, group.sides[0]?.load.warmupSeconds ?? 0);
+  const { generators = [] } = context;
+  const what = {
+    binary: context.tools.k6,
+    script: context.script,
+    folder,
+    loadPlan: loadPlanFor(context.plan, group, round, stages.map(({ planned: { variant }, server }) => (
+      { url: server.origin + pageOf(scenario, variant).path, netns: network?.client.netns, processGroup: isStarted(server) ? server.pid : undefined }
+    )), search === undefined ? [] : searchStarts(group.sides.map(({ variant }) => variant.name), search)),
+  };
+  // k6 would wait for a database that hangs; its record is written to it once it is back. From another host it does not come there.
+  const output = generators.length === 0 && store !== null && await store.revive() ? store.k6Output() : null;
+  const start = (): Promise<RunningK6> => (generators.length > 0 ? startK6There(generators, what) : startK6({ ...what, cpus: cores.generatorCpus, before: network?.client.enter, output }));
+  const outcomes = await runK6(start, { loadPlan: what.loadPlan, output }, {
+    interrupt,
+    peerDied: Promise.race(stages.map(({ died }) => died)),
+    outputHangs: () => { outputHung = true; },
+    watch(k6) {
+      const ofK6 = k6.pid === undefined ? () => 0 : watchProcess(k6.pid);
+      const { ofLink, ofLinkToServer } = network === null ? onLoopback : {
+        ofLink: watchProcess(network.pid), ofLinkToServer: watchProcess(network.toServerThread, `/proc/${network.pid}/task`),
+      };
+      const sampling = sampleUsage({
+        servers: servers.map((server) => (isStarted(server) ? { usage: server.usage, stoppedPid: () => stoppedIn(server.pid, servers.length > 1) } : notSampled)),
+        generator: () => ofK6() + ofLink() - ofLinkToServer(), linkToServer: ofLinkToServer,
+        // Of another host's it cannot be told.
+        upstream: servers.some((server) => isHosted(server) && server.upstreams.length > 0) ? () => null : watchUpstreams(servers.flatMap(({ upstreams }) => upstreams), cores.serverCpus), throttling: throttling.read,
+        machine: watchMachine(cores.serverCpus, cores.generatorCpus),
+      });
+      sampler = sampling;
+      const unwatch = watchConsole(k6.consoleFile, {
+        begins(windows) {
+          for (const seconds of windowBounds(scenario, group, windows)) sampling.expect(machineClock.monotonicMs() + seconds * 1000);
+        },
+        over(outcome) {
+          if (within !== undefined) onStep?.(stepsIn(outcome, group.sides.map(({ variant }) => variant.name), within, round));
+        },
+      });
+      const tail = new RecordTail(k6.recordFile);
+      const ticker = setInterval(() => onLoad(tail.responsesPerSecond()), 500);
+      return () => {
+        clearInterval(ticker);
+        unwatch();
+        sampling.stop();
+      };
+    },
+  }).catch((error: unknown) => {
+    throw error instanceof LoadFailure ? new RoundFailure(error.message) : error;
+  }).finally(() => link?.stop());
+  // The link's end, or an interrupt, has ended the load as well, and was told above.
+  const failure = await link?.stop();
+  if (failure !== undefined) asRoundFailure(failure);
+  const ofLink = network === null || link === null ? null : { samples: link.samples, report: await linkReport(network) };
+  const used = await Promise.all(hosted.map((end) => end?.()));
+  return stages.map((_, side): Measurement => ({
+    results: outcomes.map(({ results }) => results[side] as LoadResult), outcomes, outputHung, samples: withServer(sampler?.samplesOf(side) ?? [], used, side), quotas, recordFile: recordFileIn(folder), link: ofLink,
+  }));
+}
+
+/** @throws RoundFailure when the link does not tell what went over it, or it was not all that its spec lets through */
+async function linkReport(network: Network): Promise<LinkReport> {
+  const report = await network.report().catch(asRoundFailure);
+  const { deviceDrops } = report;
+  if (deviceDrops === 0) return report;
+  throw new RoundFailure(`the network's own devices dropped ${whole(deviceDrops)} ${deviceDrops === 1 ? 'packet' : 'packets'} that the link did not come to read: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus)`);
+}
