@@ -2,7 +2,7 @@
 import type { Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
 import { benchComparison } from '../lib/store/schema.ts';
 import { board, closedRow, runsPanel, variable } from './board.ts';
-import { effectPanel, noiseFloorPanel, roundsPanel, sentencesPanel, surenessPanel, verdictColumn } from './certainty.ts';
+import { effectPanel, roundsPanel, sentencesPanel, surenessPanel, verdictColumn } from './certainty.ts';
 import { timeSeriesPanel } from './charts.ts';
 import { perSecondUnderLoad, pickedRun, tagValues, tagValuesByTime } from './influxql.ts';
 import { intervalPanel } from './intervals.ts';
@@ -44,7 +44,7 @@ const requestsOverTime = timeSeriesPanel({
   title: 'Responses/s over time',
   description: 'Responses of any status in each second, per second under load; the variants take turns. If it lies outside of the dashboard\'s '
     + 'time range, "Zoom to data" or a click on the run in the list below brings it here.',
-  grid: { x: 0, y: 43, w: 20, h: 9 },
+  grid: { x: 0, y: 43, w: 24, h: 9 },
   lines: [{ ...perSecondUnderLoad('loadgen_responses', { where: pickedRun, groupBy: ['variant'] }), name: '${__field.labels.variant}' }],
   noLines: 'No second of this run is stored, with how much of it was under load.',
   unit: 'short',
@@ -97,7 +97,6 @@ export function comparisonDashboard(): Dashboard {
     .withPanel(effectPanel)
     .withPanel(surenessPanel)
     .withPanel(requestsOverTime)
-    .withPanel(noiseFloorPanel)
     .withPanel(phasesPanel({ id: 6, y: 52 }))
     .withPanel(trafficPanel({ id: 7, y: 61 }))
     .withRow(closedRow(15, 'Times, requests/s per client and thread, TLS: what else h2load and wrk print', 70, [

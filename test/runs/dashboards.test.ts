@@ -49,7 +49,6 @@ describe('every dashboard', () => {
   });
 
   it('has an answer to every query of a run over HTTP/1.1, and of one over HTTP/2 at a constant rate, but where none can be', async () => {
-    const noNoiseFloor = ['Noise floor'];
     // It begins with the third round.
     const noLiveRatio = ['Ratio so far'];
     const noFailures = ['Failures per second'];
@@ -58,10 +57,10 @@ describe('every dashboard', () => {
     const noneFailed = ['Attempts that failed, by cause'];
     const oneRate = ['The highest rate within the limit', 'Latency by rate', 'Latency by rate, drawn'];
     const noLinkRounds = ['What went over the link, round by round'];
-    expect(await emptyPanels('comparison', wrk, 'open-file-cache')).toEqual([...noNoiseFloor, ...oneRate, ...noneFailed, ...noLink, ...noLinkRounds]);
+    expect(await emptyPanels('comparison', wrk, 'open-file-cache')).toEqual([...oneRate, ...noneFailed, ...noLink, ...noLinkRounds]);
     expect(await emptyPanels('live', wrk, '')).toEqual([...noLiveRatio, ...noFailures]);
     expect(await emptyPanels('history', wrk, '')).toEqual(noControl);
-    expect(await emptyPanels('comparison', rate, 'h2o')).toEqual([...noNoiseFloor, ...oneRate, ...noneFailed, ...noLink, ...noLinkRounds]);
+    expect(await emptyPanels('comparison', rate, 'h2o')).toEqual([...oneRate, ...noneFailed, ...noLink, ...noLinkRounds]);
     expect(await emptyPanels('live', rate, '')).toEqual([...noLiveRatio, ...noFailures]);
     expect(await emptyPanels('http2', rate, 'h2o')).toEqual(['Requests/s by concurrent streams per connection, beside HTTP/1.1']);
     expect(await emptyPanels('history', rate, '')).toEqual(['${scenario}: ratio to the baseline, run by run', ...noControl]);
