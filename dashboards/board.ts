@@ -57,14 +57,16 @@ interface VariableOptions {
   multi?: boolean;
   /** "All" may be picked, and is at first. */
   all?: boolean;
+  /** It changes with another variable only. */
+  follows?: boolean;
 }
 
-/** A variable whose choices are in the database. It is asked anew with each change of the time range, and each refresh. */
-export function variable({ name, query, label, newestFirst, byTime, multi, all }: VariableOptions): QueryVariableBuilder {
+/** A variable whose choices are in the database. It is asked anew with each change of the time range, and each refresh, unless it follows from another alone. */
+export function variable({ name, query, label, newestFirst, byTime, multi, all, follows }: VariableOptions): QueryVariableBuilder {
   const builder = new QueryVariableBuilder(name)
     .datasource(datasource)
     .query(query)
-    .refresh(VariableRefresh.OnTimeRangeChanged)
+    .refresh(follows === true ? VariableRefresh.OnDashboardLoad : VariableRefresh.OnTimeRangeChanged)
     .allowCustomValue(false);
   // Whatever is more than digits: the figures beside the values are none of them.
   if (byTime === true) builder.sort(VariableSort.Disabled).regex('/\\D/');
