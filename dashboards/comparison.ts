@@ -99,11 +99,11 @@ export function comparisonDashboard(): Dashboard {
     .withPanel(requestsOverTime)
     .withPanel(phasesPanel({ id: 6, y: 52 }))
     .withPanel(trafficPanel({ id: 7, y: 61 }))
-    .withRow(closedRow(15, 'Times, requests/s per client and thread, TLS: what else h2load and wrk print', 70, [
+    .withRow(closedRow(15, 'Times, requests/s per client and thread, TLS', 70, [
       ...h2loadPanels({ id: 9, y: 69 }), threadsPanel({ id: 20, y: 105 }), tlsPanel({ id: 13, y: 114 }),
     ]))
     .withRow(closedRow(27, 'Latency by rate: of a run with --within or --rates', 71, [foundPanel, curvePanel, curveMarks]))
-    .withRow(closedRow(22, 'Round by round: ratios, what else used the machine; what went over the link, and why attempts failed', 72, [roundsPanel, errorsPanel, linkPanel, linkRoundsPanel]))
+    .withRow(closedRow(22, 'Round by round, what went over the link, what failed', 72, [roundsPanel, errorsPanel, linkPanel, linkRoundsPanel]))
     .withPanel(behindTheFigures)
     .withPanel(runsPanel({ id: 5, y: 82, opens: 'comparison', where: { equal: { scenario: 'scenario' } }, title: 'Runs of ${scenario}' }))
     .build();

@@ -64,8 +64,8 @@ const cpu = timeSeriesPanel({
       query: selectEvery({ of: 'mean', field: 'value', from: serverCpu, where: picked, groupBy: ['server', 'variant'], every: '1s', fill: 'none' }),
       alias: 'server, $tag_variant',
     },
-    // After them: each server has the colour that its variant has in other panels.
-    { query: select({ columns: ['value'], from: loadgenMeasurement('loadgen_generator_cpu'), where: picked }), alias: 'generator' },
+    // After them: each server has the colour that its variant has in other panels. Where sides take turns, each of them tells the whole of k6.
+    { query: selectEvery({ of: 'mean', field: 'value', from: loadgenMeasurement('loadgen_generator_cpu'), where: picked, every: '1s', fill: 'none' }), alias: 'generator' },
   ],
   noLines: nothingHere,
   unit: 'percentunit',
@@ -94,7 +94,7 @@ const latencies = heatmapPanel({
 const percentiles = timeSeriesPanel({
   id: 4,
   title: 'Latency percentiles of each second',
-  description: 'Of the answers of each second. The scale is logarithmic. With a constant rate latency runs from the moment at which a request was due.',
+  description: 'Of each variant\'s answers of each second. The scale is logarithmic. With a constant rate latency runs from the moment at which a request was due.',
   grid: { x: 12, y: 8, w: 12, h: 16 },
   lines: [{
     query: select({
@@ -102,9 +102,9 @@ const percentiles = timeSeriesPanel({
       from: loadgenMeasurement('loadgen_latency_ms'),
       // Those of the whole phase, written at its end, have a scope.
       where: { ...picked, is: { stat: ['p50', 'p90', 'p99', 'max'], scope: [''] } },
-      groupBy: ['stat'],
+      groupBy: ['variant', 'stat'],
     }),
-    alias: '$tag_stat',
+    alias: '$tag_variant, $tag_stat',
   }],
   noLines: nothingHere,
   // Milliseconds to begin with, and whichever prefix fits: 100 µs, not 0.100 ms.
