@@ -120,9 +120,9 @@ export function runsPanel({ id, y, opens, where, title }: {
         coloured: true,
         mappings: [colours({ complete: 'green', partial: 'orange', running: 'blue' })],
       },
-      // On two lines at most, also beside Grafana's menu.
+      // Whole beside Grafana's menu too, on more than one line.
       { name: 'title', title: 'what it compares', minWidth: 290, wrapped: true },
-      { name: 'started', title: 'started', width: 150 },
+      { name: 'started', title: 'started', width: 160 },
       { name: 'rounds', title: 'rounds', width: 68 },
       { name: 'requests', title: 'requests', width: 85 },
       { name: 'stored', title: 'stored', width: 85 },

@@ -107,14 +107,14 @@ const everyRow = tablePanel({
   columns: [
     { name: 'run', title: 'run', width: 322 },
     { ...variantColumn, minWidth: 148 },
+    { name: 'effect', title: 'ratio, 95 %', width: 150 },
+    verdictColumn,
+    { name: 'measured_rps', title: 'req/s', width: 85 },
+    { name: 'within', title: 'within', width: 135 },
     { name: 'server', title: 'server', width: 70 },
     { name: 'version', title: 'version', width: 80 },
     // Of rows that are published only there is this figure, and without one they would not be answered.
     { name: 'rounds', title: 'rounds', width: 68 },
-    { name: 'measured_rps', title: 'req/s', width: 85 },
-    { name: 'within', title: 'within', width: 135 },
-    { name: 'effect', title: 'ratio, 95 %', width: 150 },
-    verdictColumn,
     { name: 'success_ratio', title: 'success', width: 73, percent: true, decimals: 2 },
   ],
 });
