@@ -1,9 +1,9 @@
-// Panels on how sure a table is: the effect with its interval, the noise floor, CPU time as a second witness, and every
+// Panels on how sure a table is: the effect with its interval, CPU time as a second witness, and every
 // round by itself.
-import { benchComparison, benchRound, benchRun, benchSentence } from '../lib/store/schema.ts';
+import { benchComparison, benchRound, benchSentence } from '../lib/store/schema.ts';
 import { timeSeriesPanel } from './charts.ts';
 import { pickedRun, select } from './influxql.ts';
-import { colours, matched, nullAs, statPanel, tablePanel, variantColumn, zeroAs, type Column } from './tables.ts';
+import { colours, matched, nullAs, tablePanel, variantColumn, zeroAs, type Column } from './tables.ts';
 
 /** The same everywhere. */
 export const verdictColours = { faster: 'green', slower: 'red', same: 'blue', inconclusive: 'orange', none: 'text' };
@@ -40,20 +40,6 @@ export const verdictColumn: Column<typeof benchComparison> = {
   coloured: true,
   mappings: [...verdictMappings, nullAs('–', 'text')],
 };
-
-/** Of a control, which compares a config with itself. */
-export const noiseFloorPanel = statPanel({
-  id: 18,
-  title: 'Noise floor',
-  description: 'The smallest effect on requests/s that 10 such rounds can show on this machine, by a config against itself. An effect of just that size is seen in about half of all runs.',
-  grid: { x: 20, y: 43, w: 4, h: 9 },
-  from: benchRun,
-  where: pickedRun,
-  field: 'noise_floor',
-  noFigure: 'Scenario aa shows it.',
-  unit: 'percentunit',
-  decimals: 1,
-});
 
 const roundsOfCompared = { equal: { ...pickedRun.equal, variant: 'compared' } } as const;
 

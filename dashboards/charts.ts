@@ -105,6 +105,8 @@ export function timeSeriesPanel(
   if (lineAt !== undefined) drawLine(builder, lineAt);
   else if (logarithmic !== true) builder.axisSoftMin(0);
   if (logarithmic === true) builder.scaleDistribution(new ScaleDistributionConfigBuilder().type(ScaleDistribution.Log).log(10));
+  // Where nothing was counted there is nothing to divide, of which Grafana warns beside an answer without any field.
+  if (Object.keys(names).length > 0) builder.withTransformation({ id: 'filterFieldsByName', options: { include: { pattern: '.*' } } });
   for (const [letter, name] of Object.entries(names)) builder.overrideByQuery(letter, [{ id: 'displayName', value: name }]);
   for (const look of looks) builder.overrideByName(look.name, lineProperties(look));
   return builder;

@@ -2,7 +2,7 @@
 import type { Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
 import { benchComparison } from '../lib/store/schema.ts';
 import { board, closedRow, runsPanel, variable } from './board.ts';
-import { effectPanel, noiseFloorPanel, roundsPanel, sentencesPanel, surenessPanel, verdictColumn } from './certainty.ts';
+import { effectPanel, roundsPanel, sentencesPanel, surenessPanel, verdictColumn } from './certainty.ts';
 import { timeSeriesPanel } from './charts.ts';
 import { perSecondUnderLoad, pickedRun, tagValues, tagValuesByTime } from './influxql.ts';
 import { intervalPanel } from './intervals.ts';
@@ -44,7 +44,7 @@ const requestsOverTime = timeSeriesPanel({
   title: 'Responses/s over time',
   description: 'Responses of any status in each second, per second under load; the variants take turns. If it lies outside of the dashboard\'s '
     + 'time range, "Zoom to data" or a click on the run in the list below brings it here.',
-  grid: { x: 0, y: 43, w: 20, h: 9 },
+  grid: { x: 0, y: 43, w: 24, h: 9 },
   lines: [{ ...perSecondUnderLoad('loadgen_responses', { where: pickedRun, groupBy: ['variant'] }), name: '${__field.labels.variant}' }],
   noLines: 'No second of this run is stored, with how much of it was under load.',
   unit: 'short',
@@ -97,14 +97,13 @@ export function comparisonDashboard(): Dashboard {
     .withPanel(effectPanel)
     .withPanel(surenessPanel)
     .withPanel(requestsOverTime)
-    .withPanel(noiseFloorPanel)
     .withPanel(phasesPanel({ id: 6, y: 52 }))
     .withPanel(trafficPanel({ id: 7, y: 61 }))
-    .withRow(closedRow(15, 'Times, requests/s per client and thread, TLS: what else h2load and wrk print', 70, [
+    .withRow(closedRow(15, 'Times, requests/s per client and thread, TLS', 70, [
       ...h2loadPanels({ id: 9, y: 69 }), threadsPanel({ id: 20, y: 105 }), tlsPanel({ id: 13, y: 114 }),
     ]))
     .withRow(closedRow(27, 'Latency by rate: of a run with --within or --rates', 71, [foundPanel, curvePanel, curveMarks]))
-    .withRow(closedRow(22, 'Round by round: ratios, what else used the machine; what went over the link, and why attempts failed', 72, [roundsPanel, errorsPanel, linkPanel, linkRoundsPanel]))
+    .withRow(closedRow(22, 'Round by round, what went over the link, what failed', 72, [roundsPanel, errorsPanel, linkPanel, linkRoundsPanel]))
     .withPanel(behindTheFigures)
     .withPanel(runsPanel({ id: 5, y: 82, opens: 'comparison', where: { equal: { scenario: 'scenario' } }, title: 'Runs of ${scenario}' }))
     .build();

@@ -3,6 +3,7 @@
 import { TimePickerBuilder, type AnnotationQuery, type Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
 import type { Builder, Dataquery } from '@grafana/grafana-foundation-sdk/cog';
 import { benchRound, serverCpu } from '../lib/store/schema.ts';
+import { askedOnce } from './asked-once.ts';
 import { board, runsPanel, variable } from './board.ts';
 import { heatmapPanel, timeSeriesPanel } from './charts.ts';
 import { datasource } from './frame.ts';
@@ -38,10 +39,11 @@ const ratio = timeSeriesPanel({
   description: 'To the baseline, over the rounds so far: of requests/s, at a constant rate of p99, with the ends of its 95 % interval, which narrows as rounds are added: a verdict is there once it leaves out 1 (dashed) or lies '
     + 'within what counts as the same. It begins with the third round.',
   grid: { x: 10, y: 0, w: 7, h: 8 },
-  lines: [
-    ...([['ratio_so_far', '$tag_variant'], ['ci_low', '$tag_variant, 95 % low'], ['ci_high', '$tag_variant, 95 % high']] as const).map(([column, alias]) => (
-      { query: select({ columns: [column], from: benchRound, where: { ...picked, isNot: { round: ['1', '2'] } }, groupBy: ['variant'] }), alias }
-    )),
+  lines: [{ query: select({ columns: ['ratio_so_far', 'ci_low', 'ci_high'], from: benchRound, where: { ...picked, isNot: { round: ['1', '2'] } }, groupBy: ['variant'] }), alias: '$col' }],
+  looks: [
+    { name: 'ratio_so_far', title: '${__field.labels.variant}' },
+    { name: 'ci_low', title: '${__field.labels.variant}, 95 % low' },
+    { name: 'ci_high', title: '${__field.labels.variant}, 95 % high' },
   ],
   noLines: 'No ratios here: nothing is compared, or there are no three rounds yet.',
   unit: 'prefix:×',
@@ -62,8 +64,8 @@ const cpu = timeSeriesPanel({
       query: selectEvery({ of: 'mean', field: 'value', from: serverCpu, where: picked, groupBy: ['server', 'variant'], every: '1s', fill: 'none' }),
       alias: 'server, $tag_variant',
     },
-    // After them: each server has the colour that its variant has in other panels.
-    { query: select({ columns: ['value'], from: loadgenMeasurement('loadgen_generator_cpu'), where: picked }), alias: 'generator' },
+    // After them: each server has the colour that its variant has in other panels. Where sides take turns, each of them tells the whole of k6.
+    { query: selectEvery({ of: 'mean', field: 'value', from: loadgenMeasurement('loadgen_generator_cpu'), where: picked, every: '1s', fill: 'none' }), alias: 'generator' },
   ],
   noLines: nothingHere,
   unit: 'percentunit',
@@ -92,7 +94,7 @@ const latencies = heatmapPanel({
 const percentiles = timeSeriesPanel({
   id: 4,
   title: 'Latency percentiles of each second',
-  description: 'Of the answers of each second. The scale is logarithmic. With a constant rate latency runs from the moment at which a request was due.',
+  description: 'Of each variant\'s answers of each second. The scale is logarithmic. With a constant rate latency runs from the moment at which a request was due.',
   grid: { x: 12, y: 8, w: 12, h: 16 },
   lines: [{
     query: select({
@@ -100,9 +102,9 @@ const percentiles = timeSeriesPanel({
       from: loadgenMeasurement('loadgen_latency_ms'),
       // Those of the whole phase, written at its end, have a scope.
       where: { ...picked, is: { stat: ['p50', 'p90', 'p99', 'max'], scope: [''] } },
-      groupBy: ['stat'],
+      groupBy: ['variant', 'stat'],
     }),
-    alias: '$tag_stat',
+    alias: '$tag_variant, $tag_stat',
   }],
   noLines: nothingHere,
   // Milliseconds to begin with, and whichever prefix fits: 100 µs, not 0.100 ms.
@@ -186,23 +188,15 @@ const variables = [
   // The newest is picked where an address names none.
   variable({ name: 'run', label: 'Run', query: tagValues(requests, 'run'), newestFirst: true }),
   // Its own: the links to the other dashboards keep it.
-  variable({ name: 'scenario', query: tagValues(requests, 'scenario', { equal: { run: 'run' } }) }),
+  variable({ name: 'scenario', query: tagValues(requests, 'scenario', { equal: { run: 'run' } }), follows: true }),
 ];
 
 /** The dashboard as Grafana reads it from a file. */
 export function liveDashboard(): Dashboard {
-  return board('live', { description: 'What a load does while it goes on. At another time range: what it did then.', variables, from: 'now-5m' })
+  const builder = board('live', { description: 'What a load does while it goes on. At another time range: what it did then.', variables, from: 'now-5m' })
     .refresh('2s')
     .timepicker(new TimePickerBuilder().refreshIntervals(['2s', '5s', '10s', '30s', '1m']))
-    .annotation(rounds)
-    .withPanel(responsesOverTime)
-    .withPanel(ratio)
-    .withPanel(cpu)
-    .withPanel(latencies)
-    .withPanel(percentiles)
-    .withPanel(failures)
-    .withPanel(connections)
-    .withPanel(traffic)
-    .withPanel(runsPanel({ id: 8, y: 32, opens: 'live', where: {}, title: 'Runs' }))
-    .build();
+    .annotation(rounds);
+  for (const panel of askedOnce([responsesOverTime, ratio, cpu, latencies, percentiles, failures, connections, traffic])) builder.withPanel(panel);
+  return builder.withPanel(runsPanel({ id: 8, y: 32, opens: 'live', where: {}, title: 'Runs' })).build();
 }

@@ -1,8 +1,6 @@
-// Tables and single figures. A panel takes a measurement of the catalogue and the names of its fields, makes the query
+// Tables. A panel takes a measurement of the catalogue and the names of its fields, makes the query
 // from them, and sets the units, so that it cannot show anything else than what it selects.
-import { BigValueColorMode, BigValueGraphMode, VizTextDisplayOptionsBuilder } from '@grafana/grafana-foundation-sdk/common';
 import { MappingType, SpecialValueMatch, type DynamicConfigValue, type ValueMapping } from '@grafana/grafana-foundation-sdk/dashboard';
-import * as stat from '@grafana/grafana-foundation-sdk/stat';
 import * as table from '@grafana/grafana-foundation-sdk/table';
 import { framed, tableQuery, withoutTime, type Frame, type Repeat } from './frame.ts';
 import { select, type FieldName, type Measurement, type TagName, type Where } from './influxql.ts';
@@ -105,28 +103,6 @@ export function tablePanel<M extends Measurement>(
     .withTransformation(withoutTime);
   for (const column of columns) builder.overrideByName(column.name, columnProperties(from, column));
   return builder;
-}
-
-/** One figure in large type. */
-export function statPanel<M extends Measurement>(
-  { field, noFigure, unit, decimals, ...panel }: Panel<M> & {
-    field: FieldName<M>;
-    /** What it says where there is none. */
-    noFigure: string;
-    unit: string;
-    decimals: number;
-  },
-): stat.PanelBuilder {
-  const query = select({ columns: [field], from: panel.from, where: panel.where });
-  return framed(new stat.PanelBuilder(), panel, [tableQuery(query)])
-    .withTransformation(withoutTime)
-    .noValue(noFigure)
-    .unit(unit)
-    .decimals(decimals)
-    .colorMode(BigValueColorMode.None)
-    .graphMode(BigValueGraphMode.None)
-    // Whether a figure or why there is none: one line of it fits a narrow panel.
-    .text(new VizTextDisplayOptionsBuilder().valueSize(20));
 }
 
 function columnProperties<M extends Measurement>(from: M, column: Column<M>): DynamicConfigValue[] {

@@ -97,7 +97,6 @@ function problemsOf({ panel, answers, marks }: ExpectedPanel, seen: SeenPanel): 
     return saysLess || ((seen.message ?? seen.text).endsWith(said) && said !== 'No data') ? [] : [`says "${seen.message ?? seen.text}" where it has nothing to show`];
   }
   if (seen.message !== null) return [`says "${seen.message}" where it has ${rows.length} rows`];
-  if (type === 'stat') return /\d/.test(seen.text.replace(seen.title, '')) ? [] : ['shows no figure'];
   if (type !== 'table') return [...(seen.drawn ? [] : ['draws nothing']), ...(type === 'timeseries' ? misplaced(seen.marks, marks) : [])];
   // A cell without a text or figure of its own must not say what the whole panel says.
   const untrue = said.length > 1 && seen.cells.includes(said) ? [`a cell says "${said}"`] : [];

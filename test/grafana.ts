@@ -46,9 +46,28 @@ export interface Dashboard {
 
 export const generatedFolder = new URL('../dashboards/generated/', import.meta.url);
 
-/** A dashboard as it is committed, e.g. 'comparison.json'. */
+/** A dashboard as it is committed, e.g. 'comparison.json'. A panel that takes what it shows of another's answer has the targets that it takes, as if it asked. */
 export function readDashboard(file: string): Dashboard {
-  return JSON.parse(readFileSync(new URL(file, generatedFolder), 'utf8')) as Dashboard;
+  const dashboard = JSON.parse(readFileSync(new URL(file, generatedFolder), 'utf8')) as Dashboard;
+  const asking = new Map(panelsOf(dashboard).map(({ id, targets, datasource }) => [id, { targets, datasource }]));
+  for (const panel of panelsOf(dashboard)) {
+    const taken = panel.transformations?.find(({ id }) => id === 'filterByRefId')?.options as { include: string } | undefined;
+    if (taken !== undefined) Object.assign(panel, takenOf(asking.get(takesFrom(panel) ?? panel.id), new RegExp(taken.include.slice(1, -1))));
+  }
+  return dashboard;
+}
+
+/** The id of the panel whose answer a panel shows; undefined where it asks itself. */
+export function takesFrom({ targets: [target] }: Panel): number | undefined {
+  return (target as { panelId?: number } | undefined)?.panelId;
+}
+
+/** Of what a panel asks, what a filter of letters leaves, and what that is computed of. */
+function takenOf(asking: Pick<Panel, 'targets' | 'datasource'> | undefined, filter: RegExp): Pick<Panel, 'targets' | 'datasource'> {
+  if (asking === undefined) throw new Error('a panel takes its lines from one that is not there');
+  const shown = asking.targets.filter(({ refId }) => filter.test(refId));
+  const letters = shown.flatMap((target) => [target.refId, ...('expression' in target ? [...target.expression.matchAll(/\$(\w)/g)].map((match) => match[1]) : [])]);
+  return { datasource: asking.datasource, targets: asking.targets.filter(({ refId }) => letters.includes(refId)) };
 }
 
 export function isRow(panel: Panel | Row): panel is Row {

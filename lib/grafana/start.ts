@@ -1,9 +1,12 @@
 // A Grafana of ours: started on loopback, awaited, ended.
-import { closeSync, openSync } from 'node:fs';
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { UserError } from '../errors.ts';
 import { lastLines } from '../log-file.ts';
 import { makeFolder } from '../make-folder.ts';
@@ -41,7 +44,7 @@ const portsTried = 100;
 /** The first start makes a database of some hundred steps. */
 const startTimeoutMs = 180_000;
 
-/** Returns when Grafana answers. Throws a UserError when it does not start, and the signal's reason when that fires. */
+/** Returns when Grafana answers; from then on it comes after whatever else runs on its cores. Throws a UserError when it does not start, and the signal's reason when that fires. */
 export async function startGrafana({ program, influx, folder, cpus, env, signal }: GrafanaOptions): Promise<RunningGrafana> {
   const port = await freePort();
   const logFile = join(folder, 'grafana.log');
@@ -70,6 +73,7 @@ export async function startGrafana({ program, influx, folder, cpus, env, signal 
   };
   try {
     await answering(running, child, logFile, signal);
+    if (program.kind === 'native') await comeLast(child.pid);
     return running;
   } catch (error) {
     await running.stop();
@@ -102,6 +106,19 @@ async function answering({ origin }: RunningGrafana, child: Child, logFile: stri
     if (performance.now() > deadline) throw new UserError(`Grafana did not answer within ${startTimeoutMs / 1000} s (its log: ${logFile})`);
     await delay(100);
   }
+}
+
+/**
+ * Leaves the cores to a run that goes on meanwhile: it is looked at, and that must not cost it anything. Not before it answers: beside
+ * a load that takes whole cores its start would take minutes.
+ */
+async function comeLast(pid: number): Promise<void> {
+  await Promise.allSettled([
+    // All threads of its process group, which is its own.
+    promisify(execFile)('renice', ['-n', '19', '-g', String(pid)]),
+    // Kernels that weigh sessions against each other go by nice within one only; others have no such file.
+    writeFile(`/proc/${pid}/autogroup`, '19'),
+  ]);
 }
 
 async function isHealthy(origin: string): Promise<boolean> {

@@ -135,7 +135,7 @@ export interface Sentence { text: string; kind: string }
 
 /** The same, each with its kind. */
 export function verdictSentences(result: Result): Sentence[] {
-  return [...[...partialLines(result), ...nothingLines(result), ...foundLines(result)].map(found), ...comparisonSentences(result)];
+  return [...[...partialLines(result), ...nothingLines(result), ...foundLines(result)].map(found), ...comparisonSentences(result), ...noiseFloorLines(result).map(found)];
 }
 
 function found(text: string): Sentence {
@@ -150,7 +150,6 @@ export function circumstanceLines(result: Result): string[] {
     ...headerLines(result),
     ...limitLines(result),
     ...queuePaceLines(result),
-    ...noiseFloorLines(result),
     ...roundsLines(result),
     ...scopeLines(result),
   ];

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { createServer as createTcpServer, type AddressInfo } from 'node:net';
+import { getPriority } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { parse } from 'yaml';
@@ -66,6 +67,11 @@ it('shows the newest run at its time, gives a free port, and ends all with Ctrl-
   expect(args).toEqual(['server', '--homepath', grafana.home, '--config', join(home.folder, 'grafana/grafana.ini')]);
   expect(Object.keys(env).filter((name) => name.startsWith('GF_'))).toEqual([]);
   expect(cpus).not.toBe(/^Cpus_allowed_list:\s*(\S+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]);
+
+  // All of its threads come after a run's.
+  expect(new Set(readdirSync(`/proc/${pid}/task`).map((thread) => getPriority(Number(thread))))).toEqual(new Set([19]));
+  const session = `/proc/${pid}/autogroup`;
+  expect(existsSync(session) ? readFileSync(session, 'utf8') : '').toMatch(/^$| nice 19$/m);
 
   // What it provisions is what it has started: an InfluxDB with these runs.
   const { datasources: [source] } = parse(readFileSync(join(home.folder, 'grafana/provisioning/datasources/bakeoff.yaml'), 'utf8')) as { datasources: [{ url: string; basicAuthUser: string; jsonData: { dbName: string }; secureJsonData: { basicAuthPassword: string } }] };
