@@ -91,7 +91,7 @@ describe('a rate', () => {
 });
 
 describe('requests that hung', () => {
-  const hanging = changed(openFileCache, (one) => ({ ...one, hung: 3, inFlight: 100, latencyMs: { ...one.latencyMs, p999: 2500 } }));
+  const hanging = changed(openFileCache, (one) => ({ ...one, hung: 3, inFlight: 100, latencyMs: { ...one.latencyMs, p999: 1250 } }));
   const of = result([workers, hanging]);
 
   test('stand in the table, in the tools\' lines and in a note, and nowhere where there are none', () => {
