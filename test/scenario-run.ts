@@ -79,7 +79,8 @@ export function startCommand(args: readonly string[], env: Readonly<Record<strin
 
 /** The only run's folder in `out`. */
 export function runFolder(out: string): string {
-  const [run, ...others] = readdirSync(out);
+  // What is tried there before a run is no run.
+  const [run, ...others] = readdirSync(out).filter((name) => !name.startsWith('.'));
   if (run === undefined || others.length > 0) throw new Error(`one run expected in ${out}, there are ${1 + others.length}`);
   return join(out, run);
 }

@@ -11,6 +11,7 @@ import { ensureTools } from '../../lib/setup/tools.ts';
 import { checkAgain, checkRound, openStore, type Store } from '../../lib/store/index.ts';
 import { readRecord, recordedLine } from '../../lib/store/record.ts';
 import { accessUrl, authorization } from '../fixtures/influx-access.ts';
+import { stopWhole } from '../fixtures/processes.ts';
 
 let tools: { k6: string; influxd: string };
 let folder: string;
@@ -163,7 +164,7 @@ it('counts as lost what a database that hangs lacks, waits for it once, and writ
     process.kill(pid() ?? NaN, 'SIGCONT');
     await local.close();
   });
-  process.kill(pid() ?? NaN, 'SIGSTOP');
+  await stopWhole(pid() ?? NaN);
   const check = { run: 'hung', variant: 'v', round: 1, recordFile: writeRecord('hung', 2), requests: 20 };
   const integrity = await checkRound(other, check);
   expect(integrity).toEqual({ requests: 20, stored: 0, backfilled: 0, lost: 20, problems: [`InfluxDB lacks 20 of 20 requests of v, round 1: InfluxDB at ${other.influx.url} does not answer: it hangs`] });

@@ -11,7 +11,7 @@ import { line } from '../../lib/store/line-protocol.ts';
 import { lockFile } from '../../lib/lock-file.ts';
 import { accessUrl } from '../fixtures/influx-access.ts';
 import { refused, statusesFor, useLocalStore } from '../fixtures/local-store.ts';
-import { isRunning } from '../fixtures/processes.ts';
+import { isRunning, stopWhole } from '../fixtures/processes.ts';
 
 const local = useLocalStore();
 const { newFolder, open } = local;
@@ -97,7 +97,7 @@ it('starts an influxd that hangs again, with its data', async () => {
   const store = await open(newFolder());
   await store.write(['m value=1 1']);
   const pid = pidOf(store);
-  process.kill(pid, 'SIGSTOP');
+  await stopWhole(pid);
   expect(await store.revive()).toBe(true);
   expect((await store.query('SELECT value FROM m'))[0]?.values).toHaveLength(1);
   expect(isRunning(pidOf(store))).toBe(true);
@@ -163,7 +163,7 @@ it('leaves no influxd behind when the runner is killed, and the next run starts 
   const influxd = Number(text.toString());
   onTestFinished(() => { if (isRunning(influxd)) process.kill(influxd, 'SIGKILL'); });
   // Stopped, it cannot follow the TERM that the runner's death sends it, and it still has the folder.
-  process.kill(influxd, 'SIGSTOP');
+  await stopWhole(influxd);
   process.kill(runner.pid, 'SIGKILL');
   await runner.exited;
   const stolen = await lockFile(join(folder, 'influxd.lock'));
