@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { UserError } from '../lib/errors.ts';
 import type { CallOptions, LoadOptions } from '../lib/k6/load-plan.ts';
+import { withoutVariables } from '../lib/process.ts';
 import { instanceArguments } from '../lib/runner/instances.ts';
 import { lastLine, run } from '../lib/setup/run.ts';
 import type { Store } from '../lib/store/index.ts';
@@ -167,8 +168,6 @@ export interface RunOptions {
 export async function runContender(contender: Contender, url: string, load: BenchLoad, { binary, cpus, sharesCore, output, signal }: RunOptions): Promise<Sample> {
   const { args, beside = [], env, runs = 1 } = contender.command(url, load);
   const stream = contender.streaming === true ? output : null;
-  // What the person's shell says to k6 would change the load or send the samples elsewhere.
-  const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('K6_')));
   // The limit of open files is per process, and many a shell's is lower than it may be.
   const script = 'TIMEFORMAT="CPU %3U %3S"; ulimit -Sn hard; runs=$1; shift; ' +
     // Words up to & are a process beside that of the last words.
@@ -181,7 +180,8 @@ export async function runContender(contender: Contender, url: string, load: Benc
     command: 'bash',
     args: ['-c', script, 'bash', String(runs), ...beside.flatMap((words) => [...commandOf(words), '&']), ...commandOf(args)],
     cpus,
-    env: { ...inherited, ...env, ...stream?.env, LC_ALL: 'C' },
+    // What the person's shell says to k6 would change the load or send the samples elsewhere.
+    env: { ...withoutVariables(process.env, 'K6_'), ...env, ...stream?.env, LC_ALL: 'C' },
     signal,
     started: peak.start,
   }).finally(peak.stop);
