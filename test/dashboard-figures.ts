@@ -181,14 +181,18 @@ const roundFigures: Record<string, (row: RoundRow, result: Result) => Cell | und
     return other && (answered(phase) / phase.seconds) / (answered(other) / other.seconds);
   },
   server_cpu_micros_per_request: ({ phase }) => ((phase.serverCpuSeconds ?? NaN) / answered(phase)) * 1e6,
-  // What a link carries to the generator is of its cores as well.
-  generator_share: ({ variant, phase }, { environment: { generatorCpus } }) => Math.max(
-    phase.generatorCpuSeconds / (phase.seconds * Math.min(variant.load.threads, generatorCpus.length)),
-    (phase.generatorCpuSeconds + (phase.network?.linkCpuSeconds.toClient ?? 0)) / (phase.seconds * generatorCpus.length),
-  ),
+  // What a link carries to the generator is of its cores as well, of which it has what is left.
+  generator_share: ({ variant, phase }, { environment: { generatorCpus } }) => {
+    const left = generatorCpus.length * (1 - (phase.noise?.generatorStealShare ?? 0) - (phase.noise?.generatorOthersShare ?? 0));
+    return Math.min(1, Math.max(
+      phase.generatorCpuSeconds / (phase.seconds * Math.min(variant.load.threads, left)),
+      (phase.generatorCpuSeconds + (phase.network?.linkCpuSeconds.toClient ?? 0)) / (phase.seconds * left),
+    ));
+  },
   server_steal_share: ({ phase }) => phase.noise?.serverStealShare,
   generator_steal_share: ({ phase }) => phase.noise?.generatorStealShare,
   server_others_share: ({ phase }) => phase.noise?.serverOthersShare,
+  generator_others_share: ({ phase }) => phase.noise?.generatorOthersShare,
   load_average: ({ phase }) => phase.noise?.loadAverage,
   server_mhz_begin: ({ phase }) => phase.noise?.serverMhz?.[0],
   server_mhz_end: ({ phase }) => phase.noise?.serverMhz?.[1],

@@ -11,6 +11,7 @@ export interface Use extends Shares {
   serverCores: number;
   stealShare: number | null;
   othersShare: number | null;
+  generatorOthersShare: number | null;
   /** Server and generator run on the same cores. */
   sharedCores: boolean;
   /** What of the network set the pace, as networkReason says it; '' where nothing did. */
@@ -35,6 +36,7 @@ function reason(less: Use, more: Use): string {
   if (less.serverCores < more.serverCores) return `it can use ${less.serverCores} of its cores there, and ${more.serverCores} with ${more.name}`;
   if (less.sharedCores) return 'it shares its cores with the generator, which takes what the server leaves';
   if (atLimit(less.generatorShare)) return `the generator was at its limit there (${usedCores(less.generatorShare)})`;
+  if ((less.generatorOthersShare ?? 0) >= othersMatter && !atLimit(less.serverShare)) return `others used ${percent(less.generatorOthersShare ?? 0)} of the generator's cores there`;
   if ((less.stealShare ?? 0) - (more.stealShare ?? 0) >= stealMatters) return `${percent(less.stealShare ?? 0)} of its cores were stolen there`;
   if ((less.othersShare ?? 0) - (more.othersShare ?? 0) >= othersMatter) return `others used ${percent(less.othersShare ?? 0)} of its cores there`;
   if (less.network !== '' && !atLimit(less.serverShare)) return `${less.network} there`;

@@ -2,6 +2,7 @@
 import { percent } from '../format.ts';
 import type { NetworkUse } from '../result/network.ts';
 import type { Round, VariantResult } from '../result/result.ts';
+import { noiseOf, type RoundNoise } from './noise.ts';
 import { serverCpuSecondsOf } from './phases.ts';
 import { total } from './statistics.ts';
 
@@ -42,21 +43,38 @@ export function usableCores(
 interface SideCores { usable: number; all: number }
 
 /**
- * Of the cores that the server can use, the share that it used in a round. What the link of a network of the run's own carries to a
- * side it carries on that side's cores: where the two together used more of all of them, it is that. null where the server's is not known.
+ * Of the cores that the server can use, and of what others and the hypervisor left of them, the share that it used in a round, at
+ * most 1. What the link of a network of the run's own carries to a side it carries on that side's cores: where the two together used
+ * more of all of them, it is that. null where the server's is not known.
  */
 export function serverShareOf(round: Round, cores: SideCores): number | null {
   const cpuSeconds = serverCpuSecondsOf(round.phases);
-  return cpuSeconds === null ? null : shareOf(round, cores, cpuSeconds, ({ toServer }) => toServer);
+  return cpuSeconds === null ? null : shareOf(round, cores, cpuSeconds, ({ toServer }) => toServer, serverLost);
 }
 
 /** The same, of the generator. */
 export function generatorShareOf(round: Round, cores: SideCores): number {
-  return shareOf(round, cores, total(round.phases, ({ generatorCpuSeconds }) => generatorCpuSeconds), ({ toClient }) => toClient);
+  return shareOf(round, cores, total(round.phases, ({ generatorCpuSeconds }) => generatorCpuSeconds), ({ toClient }) => toClient, generatorLost);
 }
 
-function shareOf({ phases }: Round, cores: SideCores, cpuSeconds: number, ofLink: (cpuSeconds: NetworkUse['linkCpuSeconds']) => number): number {
+/** What a side could not have of all its cores, 0 to 1. */
+export function serverLost({ serverStealShare, serverOthersShare, upstreamShare }: RoundNoise): number {
+  return serverStealShare + serverOthersShare + (upstreamShare ?? 0);
+}
+
+export function generatorLost({ generatorStealShare, generatorOthersShare }: RoundNoise): number {
+  return generatorStealShare + generatorOthersShare;
+}
+
+function shareOf(
+  round: Round, cores: SideCores, cpuSeconds: number, ofLink: (cpuSeconds: NetworkUse['linkCpuSeconds']) => number, lost: (noise: RoundNoise) => number,
+): number {
+  const { phases } = round;
   const seconds = total(phases, (phase) => phase.seconds);
   const linkCpuSeconds = total(phases, ({ network }) => (network === null ? 0 : ofLink(network.linkCpuSeconds)));
-  return Math.max(cpuSeconds / (seconds * cores.usable), (cpuSeconds + linkCpuSeconds) / (seconds * cores.all));
+  const noise = noiseOf(round);
+  const left = noise === null ? cores.all : cores.all * (1 - lost(noise));
+  const share = Math.max(cpuSeconds / (seconds * Math.min(cores.usable, left)), (cpuSeconds + linkCpuSeconds) / (seconds * left));
+  // Ticks are counted roughly: it may seem to have had more than was left.
+  return left > 0 ? Math.min(1, share) : 1;
 }

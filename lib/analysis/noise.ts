@@ -23,6 +23,7 @@ export function noiseOf({ phases }: Round): RoundNoise | null {
     serverStealShare: share((noise) => noise.serverStealShare),
     generatorStealShare: share((noise) => noise.generatorStealShare),
     serverOthersShare: share((noise) => noise.serverOthersShare),
+    generatorOthersShare: share((noise) => noise.generatorOthersShare),
     ...(seen.some(({ upstreamShare }) => upstreamShare !== undefined)
       ? { upstreamShare: seen.some(({ upstreamShare }) => upstreamShare === null) ? null : share(({ upstreamShare }) => upstreamShare ?? 0) } : {}),
     loadAverage: extent(seen.map((noise) => noise.loadAverage))[1],

@@ -130,6 +130,7 @@ function useOf(facts: RunFacts, variant: MeasuredVariant, result: VariantResult)
     serverCores: usableCores(variant, { server: facts.serverCores, generator: facts.generatorCores }).server,
     stealShare: typical((one) => one.serverStealShare),
     othersShare: typical((one) => one.serverOthersShare),
+    generatorOthersShare: typical((one) => one.generatorOthersShare),
     sharedCores: facts.sharedCores,
     network: networkReason([result]),
   };

@@ -1,6 +1,7 @@
 // Who set the pace.
-import { limitOf, usableCores } from '../analysis/limit.ts';
+import { generatorLost, limitOf, serverLost, usableCores } from '../analysis/limit.ts';
 import { networkReason } from '../analysis/network.ts';
+import { noiseOf, othersMatter, type RoundNoise } from '../analysis/noise.ts';
 import { enumeration, percentRange } from '../format.ts';
 import { sharesCores } from '../machine/cores.ts';
 import { formatCpuList } from '../machine/cpu-list.ts';
@@ -28,9 +29,9 @@ function ownCoresSentence(measured: readonly VariantResult[], { serverCpus, gene
   const shares = [
     ...servers.map((name) => {
       const its = known(measured).filter(({ server }) => server?.name === name);
-      return `${withLink(name, its)} at ${percentRange(its.map(({ serverShare }) => serverShare))} of ${coresOf(its.map((one) => usable(one).server))}`;
+      return `${withLink(name, its)} at ${percentRange(its.map(({ serverShare }) => serverShare))} of ${leftOf(its, serverLost)}${coresOf(its.map((one) => usable(one).server))}`;
     }),
-    `${withLink('the generator', measured)} at ${percentRange(measured.map(({ generatorShare }) => generatorShare as number))} of ${coresOf(measured.map((one) => usable(one).generator))}`,
+    `${withLink('the generator', measured)} at ${percentRange(measured.map(({ generatorShare }) => generatorShare as number))} of ${leftOf(measured, generatorLost)}${coresOf(measured.map((one) => usable(one).generator))}`,
   ].join(', ');
   const limits = measured.map(limitOf);
   const serverBound = limits.every((one) => one === 'server' || one === 'both');
@@ -73,6 +74,12 @@ function sharedSentence(measured: readonly Known[], { serverCpus, generatorCpus 
   const reason = networkReason(measured);
   return `Server and generator shared ${coresText(serverCpus)} ${words}: ${enumeration(servers.map(String))} took ${percentRange(used.map(({ server }) => server))}, `
     + `${withLink('the generator', measured)} ${percentRange(used.map(({ generator }) => generator))}${reason === '' ? '' : `; ${reason}`}.`;
+}
+
+/** What stands before a side's cores where it could not have all of them. */
+function leftOf(measured: readonly VariantResult[], lost: (noise: RoundNoise) => number): string {
+  const noises = measured.flatMap(({ rounds }) => rounds.flatMap((round) => noiseOf(round) ?? []));
+  return noises.some((noise) => lost(noise) >= othersMatter) ? 'what was left of ' : '';
 }
 
 /** @param counts of the cores that it can use, one per variant */

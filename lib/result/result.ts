@@ -103,6 +103,8 @@ export interface Noise {
   generatorStealShare: number;
   /** Used on the server's cores by others than the server, and than the generator where it runs on them, too. */
   serverOthersShare: number;
+  /** Used on the generator's cores by others than k6, the runner and, where it runs on them, the server; 0 in older results. */
+  generatorOthersShare: number;
   /**
    * Used on the server's cores by what its config passes requests to, and in none of the shares above; null where that could not
    * be told, and is among the others. Absent where it passes none on.
@@ -212,7 +214,8 @@ export interface VariantResult {
   /** As in PhaseResult, over all phases. */
   successRatio: number | null;
   /**
-   * Median share of the cores that it can use (one per worker, one per thread) that each side used; 1 is all. With the link, which
+   * Median share of the cores that it can use (one per worker, one per thread), and of what others and the hypervisor left of them,
+   * that each side used; 1 is all. With the link, which
    * carries what goes to a side on that side's cores, it is that of all of these, where the two used more of them. The server's is
    * null of what runs at an address.
    */

@@ -55,7 +55,7 @@ const loadResultFields = {
 exactly<LoadResult>()(open(loadResultFields));
 
 const noise = exactly<Noise>()(open({
-  ...each(['serverStealShare', 'generatorStealShare', 'serverOthersShare', 'loadAverage'], figure), upstreamShare: orAbsent(orNull(figure)), serverMhz: orNull(interval),
+  ...each(['serverStealShare', 'generatorStealShare', 'serverOthersShare', 'loadAverage'], figure), generatorOthersShare: orElse(figure, 0), upstreamShare: orAbsent(orNull(figure)), serverMhz: orNull(interval),
 }));
 const linkTraffic = exactly<LinkTraffic>()(open({
   ...each(['packets', 'bytes', 'delivered', 'dropped', 'lost'], count),

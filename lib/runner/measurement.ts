@@ -32,7 +32,7 @@ export interface Measurement {
 /** Puts the engine's results and what was sampled within their windows together. @param othersAreKnown what else used the server's cores is no side of the group */
 export function phasesOf({ results, samples, link }: Measurement, { load, variant }: PlannedVariant, { scenario, cores }: Plan, server: RunningServer, othersAreKnown: boolean): Phase[] {
   const counts: NoiseCores = {
-    server: cores.serverCpus.length, generator: cores.generatorCpus.length, shared: sharesCores(cores), interruptsApart: isHosted(server) ? undefined : interruptsApart(),
+    server: cores.serverCpus.length, generator: cores.generatorHosts === undefined ? cores.generatorCpus.length : 0, shared: sharesCores(cores), interruptsApart: isHosted(server) ? undefined : interruptsApart(),
     hasUpstreams: server.upstreams.length > 0,
   };
   return results.map((result, index) => {

@@ -9,6 +9,7 @@ const tickError = 0.02;
 /** How many cores each side has. */
 export interface NoiseCores {
   server: number;
+  /** 0 where the load is made on other hosts: nothing is known of theirs. */
   generator: number;
   /** They are the same ones: what the generator used there is no other's. */
   shared: boolean;
@@ -33,11 +34,14 @@ export function noiseBetween(
   // Where time is counted at all, each of these passes.
   if (server.processes + server.interrupts + server.steal + server.idle <= 0) return null;
   const upstreamSeconds = samples.some(({ upstreamCpuSeconds }) => upstreamCpuSeconds === null) ? null : between(({ upstreamCpuSeconds }) => upstreamCpuSeconds ?? 0);
-  const ours = (upstreamSeconds ?? 0) + between(({ serversCpuSeconds, linkToServerCpuSeconds }) => serversCpuSeconds + linkToServerCpuSeconds) + (cores.shared ? between(({ generatorCpuSeconds }) => generatorCpuSeconds) : 0);
+  const ofGenerator = between(({ generatorCpuSeconds }) => generatorCpuSeconds);
+  const ours = (upstreamSeconds ?? 0) + between(({ serversCpuSeconds, linkToServerCpuSeconds }) => serversCpuSeconds + linkToServerCpuSeconds) + (cores.shared ? ofGenerator : 0);
+  const serverOthersShare = share(othersSeconds(server, ours, seconds * cores.server, cores.interruptsApart), cores.server);
   return {
     serverStealShare: share(server.steal, cores.server),
     generatorStealShare: share(generator.steal, cores.generator),
-    serverOthersShare: share(othersSeconds(server, ours, seconds * cores.server, cores.interruptsApart), cores.server),
+    serverOthersShare,
+    generatorOthersShare: cores.shared ? serverOthersShare : share(othersSeconds(generator, ofGenerator, seconds * cores.generator, cores.interruptsApart), cores.generator),
     ...(cores.hasUpstreams ? { upstreamShare: upstreamSeconds === null ? null : share(upstreamSeconds, cores.server) } : {}),
     loadAverage: last.machine.loadAverage,
     serverMhz: clocks(samples, fromMs, toMs),
@@ -54,7 +58,7 @@ export function noiseBetween(
   }
 
   function share(part: number, count: number): number {
-    return Math.min(1, Math.max(0, part / (seconds * count)));
+    return count === 0 ? 0 : Math.min(1, Math.max(0, part / (seconds * count)));
   }
 }
 

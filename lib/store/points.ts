@@ -106,6 +106,7 @@ export function roundPoint(context: RoundContext, phase: Phase): string {
     server_steal_share: noise?.serverStealShare,
     generator_steal_share: noise?.generatorStealShare,
     server_others_share: noise?.serverOthersShare,
+    generator_others_share: noise?.generatorOthersShare,
     load_average: noise?.loadAverage,
     server_mhz_begin: noise?.serverMhz?.[0],
     server_mhz_end: noise?.serverMhz?.[1],

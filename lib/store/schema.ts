@@ -98,6 +98,7 @@ export const benchRound = {
     server_steal_share: { unit: 'ratio', about: 'share of the server\'s cores that the hypervisor gave to others' },
     generator_steal_share: { unit: 'ratio', about: 'share of the generator\'s cores that the hypervisor gave to others' },
     server_others_share: { unit: 'ratio', about: 'share of the server\'s cores that others than the server used' },
+    generator_others_share: { unit: 'ratio', about: 'share of the generator\'s cores that others than the generator used' },
     load_average: { unit: 'number', about: 'one minute\'s load average at the window\'s end' },
     server_mhz_begin: { unit: 'MHz', about: 'mean clock of the server\'s cores at the window\'s begin' },
     server_mhz_end: { unit: 'MHz', about: 'mean clock of the server\'s cores at the window\'s end' },

@@ -7,7 +7,7 @@ import type { Noise, Phase } from '../../lib/result/result.ts';
 import { phase } from '../fixtures/phase.ts';
 import { facts } from '../fixtures/result.ts';
 
-const quiet: Noise = { serverStealShare: 0, generatorStealShare: 0, serverOthersShare: 0.01, loadAverage: 2, serverMhz: [2400, 2400] };
+const quiet: Noise = { serverStealShare: 0, generatorStealShare: 0, serverOthersShare: 0.01, generatorOthersShare: 0.01, loadAverage: 2, serverMhz: [2400, 2400] };
 
 /** A round per change to a quiet one. */
 function variant(name: string, noises: readonly (Partial<Noise> | null)[], changes: Partial<MeasuredVariant> = {}, requests: readonly number[] = []): MeasuredVariant {
@@ -30,12 +30,12 @@ const four = (noise: Partial<Noise> | null): (Partial<Noise> | null)[] => Array.
 describe('the noise of a round', () => {
   test('is that of its phases by their time, with the lowest clock at an end and the highest at all', () => {
     const phases = [
-      phase({ requests: 1, seconds: 3, noise: { serverStealShare: 0.1, generatorStealShare: 0, serverOthersShare: 0.2, loadAverage: 1, serverMhz: [800, 3000] } }),
-      phase({ requests: 1, seconds: 1, noise: { serverStealShare: 0.5, generatorStealShare: 0.4, serverOthersShare: 0, loadAverage: 3, serverMhz: [3100, 2900] } }),
+      phase({ requests: 1, seconds: 3, noise: { serverStealShare: 0.1, generatorStealShare: 0, serverOthersShare: 0.2, generatorOthersShare: 0.4, loadAverage: 1, serverMhz: [800, 3000] } }),
+      phase({ requests: 1, seconds: 1, noise: { serverStealShare: 0.5, generatorStealShare: 0.4, serverOthersShare: 0, generatorOthersShare: 0, loadAverage: 3, serverMhz: [3100, 2900] } }),
     ];
     expect(noiseOf({ round: 1, phases })).toEqual({
       serverStealShare: expect.closeTo(0.2, 12) as number, generatorStealShare: expect.closeTo(0.1, 12) as number,
-      serverOthersShare: expect.closeTo(0.15, 12) as number, loadAverage: 3, mhz: { lowest: 2900, highest: 3100 },
+      serverOthersShare: expect.closeTo(0.15, 12) as number, generatorOthersShare: expect.closeTo(0.3, 12) as number, loadAverage: 3, mhz: { lowest: 2900, highest: 3100 },
     });
   });
 
@@ -71,6 +71,20 @@ describe('noise is said', () => {
     const variants = [variant('workers', [{}, { serverOthersShare: 0.08 }, {}, {}])];
     expect(texts(variants)).toEqual(["others used up to 8.0 % of the server's core in round 2: end what else runs on this machine and run again"]);
     expect(texts(variants, { sharedCores: true })).toEqual([]);
+  });
+
+  test('where others used the generator\'s core and the server had time left, settled or not', () => {
+    const line = "others used up to 50 % of the generator's core in every round, and the server had time left: requests/s and their differences come out too small, "
+      + 'and latencies too long (CPU per request is right): end what else runs on this machine and run again';
+    const busy = (name: string, requests: number, serverCpuSeconds: number | null, changes: Partial<MeasuredVariant> = {}): MeasuredVariant => variant(name, [], {
+      rounds: [1, 2, 3, 4].map((round) => ({ round, phases: [phase({ requests, serverCpuSeconds, generatorCpuSeconds: 3, noise: { ...quiet, generatorOthersShare: 0.5 } })] })), ...changes,
+    });
+    expect(texts([busy('workers', 100_000, 7), busy('cache', 120_000, 6)])).toEqual([line]);
+    expect(texts([busy('workers', 100_000, null), busy('cache', 120_000, null)])).toEqual([line]);
+    // Whom the generator never kept waiting lost nothing by it.
+    expect(texts([busy('workers', 100_000, 9.6), busy('cache', 120_000, 9.7)])).toEqual([]);
+    // On shared cores it is missing on both sides.
+    expect(texts([busy('workers', 100_000, 7), busy('cache', 120_000, 6)], { sharedCores: true })).toEqual([]);
   });
 
   test('where a config passes requests to others: theirs apart, and nobody is told to end them', () => {
@@ -114,6 +128,16 @@ describe('a generator at its limit', () => {
 
   test('asks for more threads where cores are left to it', () => {
     expect(used(0.7, 0.95, { generatorCores: 4 })[0]).toMatch(/; a load with more threads \(-t\) would use the generator's other cores$/);
+  });
+
+  test('is there as well where it used what others and the hypervisor left it', () => {
+    const pressed = (noise: Partial<Noise>): string[] => texts([variant('workers', [], { rounds: [1, 2, 3, 4].map((round) => (
+      { round, phases: [phase({ requests: 1000, serverCpuSeconds: 5, generatorCpuSeconds: 4.6, noise: { ...quiet, serverOthersShare: 0, generatorOthersShare: 0, ...noise } })] })) })]);
+    expect(pressed({})).toEqual([]);
+    expect(pressed({ generatorOthersShare: 0.5 }).join()).toContain('workers: the generator was at its limit (92 % of the cores that it can use) and the server was not (50 %)');
+    expect(pressed({ generatorStealShare: 0.5 }).join()).toContain('the generator was at its limit (92 %');
+    // So is a server.
+    expect(pressed({ generatorOthersShare: 0.5, serverOthersShare: 0.45 }).join()).not.toContain('at its limit');
   });
 
   test('is none below it, or when the server is at its limit as well', () => {

@@ -141,7 +141,7 @@ describe('noiseBetween', () => {
     expect(one).toEqual(other);
     expect(one?.[2]).toMatchObject({ cpuSeconds: expect.closeTo(0.975, 9), rssBytes: 5, serversCpuSeconds: expect.closeTo(1.95, 9) });
     expect(noiseBetween(one ?? [], window, apart)).toEqual({
-      serverStealShare: expect.closeTo(0.2, 9), generatorStealShare: expect.closeTo(0.3, 9), serverOthersShare: 0, loadAverage: 7, serverMhz: [2000, 2002],
+      serverStealShare: expect.closeTo(0.2, 9), generatorStealShare: expect.closeTo(0.3, 9), serverOthersShare: 0, generatorOthersShare: 0, loadAverage: 7, serverMhz: [2000, 2002],
     });
     expect(noiseBetween(withServer(here, [there], 0), window, apart)?.serverOthersShare).toBeCloseTo(0.4, 9);
     expect(withServer(here, [undefined, there], 0)).toEqual(here);
@@ -171,6 +171,14 @@ describe('noiseBetween', () => {
     const used = samples({ server: { processes: 1.2 }, ours: 0.5, generatorCpu: 0.6 });
     expect(noiseBetween(used, window, { ...apart, shared: true })?.serverOthersShare).toBeCloseTo(0.1, 9);
     expect(noiseBetween(used, window, apart)?.serverOthersShare).toBeCloseTo(0.7, 9);
+  });
+
+  test('others on the generator\'s cores are who is neither the generator nor, on shared ones, the server', () => {
+    const used = samples({ server: { processes: 1.2 }, generator: { processes: 0.9 }, ours: 0.5, generatorCpu: 0.6 });
+    expect(noiseBetween(used, window, apart)?.generatorOthersShare).toBeCloseTo(0.3, 9);
+    expect(noiseBetween(used, window, { ...apart, generator: 2 })?.generatorOthersShare).toBeCloseTo(0.15, 9);
+    expect(noiseBetween(used, window, { ...apart, shared: true })?.generatorOthersShare).toBeCloseTo(0.1, 9);
+    expect(noiseBetween(samples({ generator: { processes: 0.9, steal: 0.2 } }), window, { ...apart, generator: 0 })).toMatchObject({ generatorOthersShare: 0, generatorStealShare: 0 });
   });
 
   test('the link on the server\'s cores is no other', () => {

@@ -17,7 +17,7 @@ const phase = phaseOf({
   bytes: { received: 850_000, headers: 60_000, headersDecoded: 240_000, body: 610_000, sent: 40_000 },
   latencyMs: latency(1.5, 2.5, 9), connectMs: latency(5, 6, 7), firstByteMs: latency(8, 9, 10), sendDelayMs: latency(0.1, 0.2, 0.3), unsent: 4, startedAt: '2026-01-02T03:04:05.678Z', endedAt: '2026-01-02T03:04:07.678Z',
   serverCpuSeconds: 0.01, serverRssBytes: 4096, generatorCpuSeconds: 0.02,
-  noise: { serverStealShare: 0.01, generatorStealShare: 0.02, serverOthersShare: 0.03, loadAverage: 1.5, serverMhz: [2000, 2500] },
+  noise: { serverStealShare: 0.01, generatorStealShare: 0.02, serverOthersShare: 0.03, generatorOthersShare: 0.04, loadAverage: 1.5, serverMhz: [2000, 2500] },
 });
 
 /** Field names of a line. */
@@ -44,7 +44,7 @@ it('writes a phase as one wide point', () => {
     + `server_cpu_micros_per_request=${0.01 / 995 * 1e6},generator_cpu_micros_per_request=${0.02 / 995 * 1e6},` + 'p50_ms=1.5,p99_ms=2.5,max_ms=9,'
     + 'connect_mean_ms=5,connect_max_ms=7,first_byte_mean_ms=8,first_byte_max_ms=10,send_delay_p99_ms=0.2,unsent=4,'
     + 'header_bytes=60000,header_savings=0.75,body_bytes=610000,total_bytes=850000,bytes_per_second=425000,server_rss_bytes=4096,'
-    + 'generator_share=0.005,server_steal_share=0.01,generator_steal_share=0.02,server_others_share=0.03,load_average=1.5,'
+    + 'generator_share=0.005,server_steal_share=0.01,generator_steal_share=0.02,server_others_share=0.03,generator_others_share=0.04,load_average=1.5,'
     + 'server_mhz_begin=2000,server_mhz_end=2500,'
     + 'packets_to_server_per_request=6,packets_to_client_per_request=5,dropped_to_server_share=0.25,dropped_to_client_share=0,'
     + 'lateness_p50_ms=0.125,lateness_p99_ms=1.5,retransmits_per_request=0.75,listen_overflows=12,server_idle_share=0.9,delay_held=1,delay="held" 1767323045678000000');
@@ -85,7 +85,7 @@ it('leaves out the noise of a phase where the kernel tells nothing of it', () =>
   const withoutNoise = fieldsOf(roundPoint({ tags, position: 0 }, { ...phase, noise: null }));
   expect(withoutNoise.filter((field) => /steal|others|load_average|mhz|generator_share/.test(field))).toEqual([]);
   const withoutClock = fieldsOf(roundPoint({ tags, position: 0 }, { ...phase, noise: { ...phase.noise as Noise, serverMhz: null } }));
-  expect(withoutClock.filter((field) => /steal|others|load_average|mhz/.test(field))).toEqual(['server_steal_share', 'generator_steal_share', 'server_others_share', 'load_average']);
+  expect(withoutClock.filter((field) => /steal|others|load_average|mhz/.test(field))).toEqual(['server_steal_share', 'generator_steal_share', 'server_others_share', 'generator_others_share', 'load_average']);
 });
 
 const facts = {
@@ -131,7 +131,7 @@ it('writes one row of the table per variant, a nanosecond apart, with what is th
     + 'errors_address_not_available=2,errors_refused=4,errors_reset=0,errors_timed_out=0,errors_short=0,errors_other=4,success_ratio=0.99,server_cpu_micros_per_request=10.050251256281408,p50_ms=1.5,p99_ms=2.5,max_ms=9,'
     + 'published_header_bytes=10,header_bytes=60000,published_header_savings=0.4,header_savings=0.75,body_bytes=610000,published_total_bytes=90,'
     + 'total_bytes=850000,bytes_per_second=425000,' + `header_bytes_per_request=${60_000 / 995},total_bytes_per_request=${850_000 / 995},`
-    + 'server_share=0.005,generator_share=0.01,published_packets_per_request=11 1767323045678000002');
+    + 'server_share=0.005208333333333334,generator_share=0.010638297872340427,published_packets_per_request=11 1767323045678000002');
   expect(fieldsOf(second)).toEqual(onLoopback);
 });
 

@@ -252,7 +252,7 @@ describe('a generator at its limit', () => {
 
 describe('a disagreement', () => {
   const times = (n: number, of: Phase): Phase[] => Array.from({ length: n }, () => of);
-  const quiet: Noise = { serverStealShare: 0, generatorStealShare: 0, serverOthersShare: 0.01, loadAverage: 2, serverMhz: null };
+  const quiet: Noise = { serverStealShare: 0, generatorStealShare: 0, serverOthersShare: 0, generatorOthersShare: 0, loadAverage: 2, serverMhz: null };
   const measured = (name: string, serverCpu: number, generatorCpu: number, noise: Partial<Noise> = {}, changes: Partial<MeasuredVariant> = {}): MeasuredVariant => (
     variant(name, times(4, second(1000, serverCpu, generatorCpu, { noise: { ...quiet, ...noise } })), changes));
   const words = (first: MeasuredVariant, next: MeasuredVariant, run: Partial<RunFacts> = {}): string => one([first, next], run).disagreement;
@@ -283,8 +283,12 @@ describe('a disagreement', () => {
   test('says what was stolen or used by others, where that differs', () => {
     expect(words(measured('a', 1, 0.7), measured('b', 0.85, 0.5, { serverStealShare: 0.12 })))
       .toBe('with b the server used 15 % less CPU time than with a: 12 % of its cores were stolen there');
-    expect(words(measured('a', 1, 0.7, { serverStealShare: 0.11 }), measured('b', 0.8, 0.5, { serverStealShare: 0.12 }))).toContain('neither side');
+    expect(words(measured('a', 1, 0.7, { serverStealShare: 0.11 }), measured('b', 0.7, 0.5, { serverStealShare: 0.12 }))).toContain('neither side');
     expect(words(measured('a', 1, 0.7), measured('b', 0.85, 0.5, { serverOthersShare: 0.15 }))).toContain('others used 15 % of its cores there');
+    // With both variants, and it is the one that could do more that loses by it.
+    const browser = { generatorOthersShare: 0.5 };
+    expect(words(measured('a', 0.7, 0.35, browser), measured('b', 0.63, 0.42, browser))).toBe("with b the server used 10 % less CPU time than with a: others used 50 % of the generator's cores there");
+    expect(words(measured('a', 0.7, 0.35, browser), measured('b', 0.63, 0.46, browser))).toContain('the generator was at its limit there (92 % of');
   });
 
   test('says where worker numbers differ, and where cores are shared', () => {

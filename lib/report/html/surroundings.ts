@@ -66,6 +66,7 @@ export function noiseTable({ variants }: Result): Table {
     most('taken by the hypervisor', 'of the server\'s cores', (noise) => noise.serverStealShare),
     most('taken by the hypervisor', 'of the generator\'s', (noise) => noise.generatorStealShare),
     most('used by others', 'of the server\'s cores', (noise) => noise.serverOthersShare),
+    most('used by others', 'of the generator\'s', (noise) => noise.generatorOthersShare),
     { group: '', title: 'load average', align: 'right', cell: ({ noises }) => extent(noises.map(({ loadAverage }) => loadAverage))[1].toFixed(2) },
     {
       group: 'clock', title: 'of the server\'s cores, MHz', align: 'right',
