@@ -58,11 +58,11 @@ func zoneIndex(zone string) (uint32, error) {
 // sysEpollPwait2 is epoll_pwait2, since Linux 5.11; its number is the same on all architectures.
 const sysEpollPwait2 = 441
 
-// sysEpollWaitExact waits for at most this many nanoseconds, where epoll_wait has milliseconds.
+// sysEpollWaitExact waits for at most this many nanoseconds, where epoll_wait has milliseconds; raw, as linux.EpollWait.
 func sysEpollWaitExact(epfd int, events []syscall.EpollEvent, nanoseconds int64) int {
 	// The kernel's own time, which has 64 bits on all architectures.
 	timeout := [2]int64{nanoseconds / 1e9, nanoseconds % 1e9}
-	n, _, errno := syscall.Syscall6(sysEpollPwait2, uintptr(epfd), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)),
+	n, _, errno := syscall.RawSyscall6(sysEpollPwait2, uintptr(epfd), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)),
 		uintptr(unsafe.Pointer(&timeout)), 0, 0)
 	if errno != 0 {
 		return 0

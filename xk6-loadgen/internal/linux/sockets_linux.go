@@ -1,5 +1,7 @@
 // Package linux has the system calls of hot paths, raw: the Go scheduler does not see them, which saves it the bookkeeping
-// of a call that could block. None of these can, but for those that wait: sockets and devices are non-blocking.
+// of a call that could block. None of these can, but for those that wait: sockets and devices are non-blocking. Of those that wait
+// the caller sees to it that others have processors left (GOMAXPROCS). Were the scheduler told, its monitor would take the processor
+// from each wait, and look for the next one every 20 µs, with 2 to 7 % of a core.
 package linux
 
 import (
@@ -96,12 +98,11 @@ func EpollPoll(epfd int, events []syscall.EpollEvent) int {
 	return int(n)
 }
 
-// EpollWait waits, for ever when milliseconds is -1, and tells the scheduler so: a raw wait would keep other goroutines
-// from running.
+// EpollWait waits, for ever when milliseconds is -1.
 func EpollWait(epfd int, events []syscall.EpollEvent, milliseconds int) int {
-	n, err := syscall.EpollWait(epfd, events, milliseconds)
-	if err != nil {
+	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), uintptr(milliseconds), 0, 0)
+	if errno != 0 {
 		return 0
 	}
-	return n
+	return int(n)
 }
