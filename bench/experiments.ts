@@ -78,8 +78,8 @@ export const experiments: readonly Experiment[] = [
   {
     // Both on the generator's core. k6 is started twice for it, which is not what it costs. Few percents need more pairs to be seen.
     name: 'http1-two-generators', title: 'HTTP/1.1, keep-alive, 100 connections of two k6',
-    server: plainNginx, page: smallPage, load: { ...http1, connections: 1000 }, length: timed, unit: 'request',
-    rounds: (rounds) => 2 * rounds, arrangements: ['one core'], contenders: [twoLoadgens, loadgenWithoutStart],
+    server: plainNginx, page: smallPage, load: http1, length: timed, unit: 'request',
+    rounds: (rounds) => 2 * rounds, arrangements: both, contenders: [twoLoadgens, loadgenWithoutStart],
     limits: () => ({ cpu: 1.03 }),
   },
   {
