@@ -3,22 +3,24 @@ package engine
 import "time"
 
 const (
-	// How much longer than the engine its peer is at work on the same responses, in percent of the engine's time: h2load over TLS,
-	// where it reads each record by two calls, and h2load or wrk without. These are the shares, tried by hand, with which both see
-	// the same requests/s of one server, of small pages and of large ones: npm run bench.
-	restPercentTLS, restPercentPlain = 40, 15
+	// How much longer than the engine h2load is at work on the same responses, in percent of the engine's time: over TLS it
+	// reads each record by two calls. These are the shares, tried by hand, with which both see the same requests/s of one
+	// server, of small pages and of large ones: npm run bench -- agreement.
+	restPercentTLS, restPercentH2C = 40, 15
 	// A shorter rest is not worth its timer, which costs microseconds. It is made up for later.
 	shortestRest = int64(10 * time.Microsecond)
 	// No rest is longer: a handshake takes a millisecond, and what comes in meanwhile would look slow.
 	longestRest = int64(100 * time.Microsecond)
 )
 
-// rest keeps the rhythm of wrk and h2load, in the closed model.
+// rest keeps h2load's rhythm where h2load is the peer: over TLS and HTTP/2, in the closed model.
 //
 // A loop that finds nothing to read waits, and its waking is work for the server that sends: on the virtual machine where this
 // was measured 6 to 9 µs, beside the 12 in which nginx answers a request. The less a generator works on a response the more
 // often it has to be woken up, so that a server makes fewer requests/s for the cheaper of two generators. Therefore a loop
-// rests, in which no event wakes it up, for as long as its peer would still be at work.
+// rests, in which no event wakes it up, for as long as h2load would still be at work.
+//
+// HTTP/1 without TLS has no rest: wrk, which is the peer there, is at work for about as long as the engine.
 type rest struct {
 	percent int64
 	// workingSince is when the loop began to work. owed is what it has not rested yet of what it should have; below 0 it has
@@ -33,8 +35,10 @@ func newRest(p *plan) rest {
 		return rest{}
 	case p.tls != nil:
 		return rest{percent: restPercentTLS}
+	case p.Protocol.isHTTP2():
+		return rest{percent: restPercentH2C}
 	}
-	return rest{percent: restPercentPlain}
+	return rest{}
 }
 
 // begin: the loop works from now on.

@@ -15,8 +15,8 @@ func TestWhereALoopRests(t *testing.T) {
 	}{
 		{"https://127.0.0.1:1/", H2, 0, restPercentTLS},
 		{"https://127.0.0.1:1/", HTTP11, 0, restPercentTLS},
-		{"http://127.0.0.1:1/", H2C, 0, restPercentPlain},
-		{"http://127.0.0.1:1/", HTTP11, 0, restPercentPlain},
+		{"http://127.0.0.1:1/", H2C, 0, restPercentH2C},
+		{"http://127.0.0.1:1/", HTTP11, 0, 0},
 		{"https://127.0.0.1:1/", H2, 1000, 0},
 		{"http://127.0.0.1:1/", H2C, 1000, 0},
 	} {
@@ -75,15 +75,15 @@ func TestARestIsOwedUntilItIsWorthIt(t *testing.T) {
 }
 
 func TestALoopRestsBeforeItWaits(t *testing.T) {
-	for spin, rests := range map[bool]bool{false: true, true: false} {
+	for protocol, rests := range map[Protocol]bool{H2C: true, HTTP11: false} {
 		o := options("http://127.0.0.1:9/")
-		o.Spin, o.Requests = spin, 1
+		o.Protocol, o.Requests = protocol, 1
 		l := idleLoop(t, o)
 		l.rest.begin(l.shared.now() - second)
 		l.wait()
 		// The longest rest was due. A signal may have ended it early, but some of it was taken off.
 		if rested := l.rest.owed != 0 && l.rest.owed < longestRest; rested != rests {
-			t.Errorf("spin %v: a rest of %d ns is owed after a wait", spin, l.rest.owed)
+			t.Errorf("%s: a rest of %d ns is owed after a wait", protocol, l.rest.owed)
 		}
 	}
 }
