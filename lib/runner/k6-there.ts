@@ -18,7 +18,7 @@ const leadMs = 3000;
  * @param hosts that have k6
  * @throws UserError for a load that cannot be divided among them, or where a connection ends
  */
-export async function startK6There(hosts: readonly GeneratorHost[], options: Omit<K6Options, 'cpus' | 'before' | 'output'>): Promise<RunningK6> {
+export async function startK6There(hosts: readonly GeneratorHost[], options: Omit<K6Options, 'cpus' | 'before' | 'goesFirst' | 'output'>): Promise<RunningK6> {
   const { folder, script, loadPlan } = options;
   const [recordFile, consoleFile] = [recordFileIn(folder), join(folder, 'phases.log')];
   const files = await Promise.all([script, ...(loadPlan.pageFiles ?? []).flatMap((file) => (file === null ? [] : [join(dirname(script), file)]))]

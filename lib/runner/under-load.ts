@@ -2,6 +2,7 @@
 import { whole } from '../format.ts';
 import { isHosted } from '../hosts/server-host.ts';
 import { machineClock } from '../machine/clock.ts';
+import { sharesCores } from '../machine/cores.ts';
 import { watchThrottling } from '../machine/throttling.ts';
 import { watchMachine } from '../machine/usage.ts';
 import type { LinkReport } from '../network/link-messages.ts';
@@ -52,7 +53,10 @@ export async function underLoad(context: RunContext, group: Group, stages: reado
   };
   // k6 would wait for a database that hangs; its record is written to it once it is back. From another host it does not come there.
   const output = generators.length === 0 && store !== null && await store.revive() ? store.k6Output() : null;
-  const start = (): Promise<RunningK6> => (generators.length > 0 ? startK6There(generators, what) : startK6({ ...what, cpus: cores.generatorCpus, before: network?.client.enter, output }));
+  // What is due must not wait for the runner and the database, which share k6's cores. Whose cores are not known must not wait for k6.
+  const goesFirst = (search !== undefined || group.sides.some(({ load }) => load.rate !== undefined)) && !sharesCores(cores)
+    && servers.every((server) => (isStarted(server) || isHosted(server)) && server.upstreams.length === 0);
+  const start = (): Promise<RunningK6> => (generators.length > 0 ? startK6There(generators, what) : startK6({ ...what, cpus: cores.generatorCpus, before: network?.client.enter, goesFirst, output }));
   const outcomes = await runK6(start, { loadPlan: what.loadPlan, output }, {
     interrupt,
     peerDied: Promise.race(stages.map(({ died }) => died)),

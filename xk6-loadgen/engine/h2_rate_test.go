@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -218,30 +217,9 @@ func TestARateGoesFirstOnItsCore(t *testing.T) {
 		if goesFirst() != (rate > 0) {
 			t.Errorf("rate %g: goes first %t", rate, rate == 0)
 		}
-		first := strings.HasSuffix(sessionsNice(), fmt.Sprintf(" nice %d\n", firstNice))
-		if ownSession := os.Getenv(inOwnSession) != "" && sessionsNice() != ""; first != (ownSession && rate > 0) {
-			t.Errorf("rate %g, a session of its own: %t: the session is %q", rate, ownSession, sessionsNice())
-		}
 		cancel()
 		<-responses
 	}
-	if os.Getenv(inOwnSession) == "" {
-		again := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
-		again.Env = append(os.Environ(), inOwnSession+"=1")
-		again.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-		if output, err := again.CombinedOutput(); err != nil {
-			t.Errorf("in a session of its own: %v\n%s", err, output)
-		}
-	}
-}
-
-// inOwnSession is set in the environment of a test that leads a session.
-const inOwnSession = "LOADGEN_TEST_OWN_SESSION"
-
-// sessionsNice says how the session is weighed against others; "" where each thread is by itself.
-func sessionsNice() string {
-	text, _ := os.ReadFile("/proc/self/autogroup")
-	return string(text)
 }
 
 func TestOpenModelDurationsCountAllThatWasDue(t *testing.T) {

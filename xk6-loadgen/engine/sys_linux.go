@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"strconv"
 	"syscall"
 	"unsafe"
-
-	"golang.org/x/sys/unix"
 )
 
 // sockaddr is an address in the kernel's form.
@@ -88,18 +85,13 @@ func socketError(fd int) syscall.Errno {
 	return syscall.Errno(value)
 }
 
-// firstNice is above all that shares the generator's cores: k6's other threads, the database, the runner. A loop that is awake all
-// the time leaves them a tenth.
-const firstNice = -10
+// firstNice is above all that shares the generator's cores: k6's other threads, the database, the runner.
+const firstNice = -15
 
 // goFirst lets the calling thread run before others of its core, where the process may do so (root, CAP_SYS_NICE): in the open
-// model what is due must not wait for them. Where each session shares the cores with the others as a group (sched_autogroup), nice
-// counts only within its own; the session has one too, which is changed where it is this process's alone.
+// model what is due must not wait for them.
 func goFirst() {
 	syscall.Setpriority(syscall.PRIO_PROCESS, 0, firstNice) //nolint:errcheck // without the privilege it waits its turn
-	if session, err := unix.Getsid(0); err == nil && session == os.Getpid() {
-		os.WriteFile("/proc/self/autogroup", []byte(strconv.Itoa(firstNice)), 0) //nolint:errcheck // the same
-	}
 }
 
 // setBatchPolicy makes the calling thread SCHED_BATCH, which needs no privilege: when it wakes up it does not push aside
