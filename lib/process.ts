@@ -3,6 +3,7 @@
 // even when the runner is killed).
 import { execFile, spawn, type ChildProcess, type StdioOptions } from 'node:child_process';
 import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 
 export interface ChildOptions {
@@ -79,6 +80,14 @@ export async function startChild(options: ChildOptions): Promise<Child> {
 /** Without the variables of a program's own, by what their names begin with: they would change what it is told otherwise. */
 export function withoutVariables(env: NodeJS.ProcessEnv, prefix: string): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith(prefix)));
+}
+
+/**
+ * Weighs the session of a child of `startChild` against all others: `nice` from -20, before them, to 19, after them. Below 0 it takes
+ * root; where it is not allowed all stays as it was. Kernels that do not weigh sessions have no such file.
+ */
+export async function weighSession(pid: number, nice: number): Promise<void> {
+  await writeFile(`/proc/${pid}/autogroup`, String(nice)).catch(() => undefined);
 }
 
 /** Moves a process that runs to these cores, with all its threads. */

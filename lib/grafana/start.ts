@@ -2,7 +2,6 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -10,7 +9,7 @@ import { promisify } from 'node:util';
 import { UserError } from '../errors.ts';
 import { lastLines } from '../log-file.ts';
 import { makeFolder } from '../make-folder.ts';
-import { startChild, withoutVariables, type Child, type ChildOptions } from '../process.ts';
+import { startChild, weighSession, withoutVariables, type Child, type ChildOptions } from '../process.ts';
 import type { Influx } from '../store/index.ts';
 import type { GrafanaProgram } from './find.ts';
 import { dashboardsFolder, writeGrafanaFiles, type GrafanaFiles } from './settings.ts';
@@ -116,8 +115,8 @@ async function comeLast(pid: number): Promise<void> {
   await Promise.allSettled([
     // All threads of its process group, which is its own.
     promisify(execFile)('renice', ['-n', '19', '-g', String(pid)]),
-    // Kernels that weigh sessions against each other go by nice within one only; others have no such file.
-    writeFile(`/proc/${pid}/autogroup`, '19'),
+    // Where sessions are weighed, that counts within its own only.
+    weighSession(pid, 19),
   ]);
 }
 

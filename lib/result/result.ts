@@ -98,12 +98,15 @@ export interface LoadResult {
 
 /** What else used the machine within a phase's window. Shares of 0 to 1 of the time of the side's cores; null where the kernel does not tell. */
 export interface Noise {
-  /** Taken by the hypervisor for others. */
+  /** Taken by the hypervisor for others. What is the generator's is 0 here and below where the load is made on other hosts. */
   serverStealShare: number;
   generatorStealShare: number;
   /** Used on the server's cores by others than the server, and than the generator where it runs on them, too. */
   serverOthersShare: number;
-  /** Used on the generator's cores by others than k6, the runner and, where it runs on them, the server; 0 in older results. */
+  /**
+   * Used on the generator's cores by others than k6, its link, the runner and, where it runs on them, the server: so by the database,
+   * too. 0 in older results.
+   */
   generatorOthersShare: number;
   /**
    * Used on the server's cores by what its config passes requests to, and in none of the shares above; null where that could not

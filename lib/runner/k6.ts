@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { loadPlanVariable, type LoadPlan, type PhaseOutcome, type SideOptions } from '../k6/load-plan.ts';
 import { shownHeaders } from '../scenario/load/secrets.ts';
-import { startChild, withoutVariables, type ChildExit } from '../process.ts';
+import { startChild, weighSession, withoutVariables, type ChildExit } from '../process.ts';
 import { causeLine, lastLines } from '../log-file.ts';
 import { Disturbance } from './disturbance.ts';
 import type { Interrupt } from '../interrupt.ts';
@@ -128,7 +128,7 @@ export function recordFileIn(folder: string): string {
   return join(folder, 'record.ndjson');
 }
 
-/** What is awake all the time leaves the others of its core a tenth. */
+/** At this k6 that is awake all the time leaves the others of its core a tenth. */
 const firstNice = -10;
 
 /** Starts k6, pinned. Its plan is kept as load.json, but for credentials and process groups, which only its environment has, its summary as k6-summary.json, its messages as k6.log. */
@@ -151,8 +151,7 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
     env: { ...withoutVariables(process.env, 'K6_'), ...options.output?.env, ...ownVariables(loadPlan) },
     stdio: ['ignore', log, log],
   }).finally(() => closeSync(log));
-  // Takes root; kernels that do not weigh sessions against each other have no such file.
-  if (options.goesFirst) await writeFile(`/proc/${child.pid}/autogroup`, String(firstNice)).catch(() => undefined);
+  if (options.goesFirst) await weighSession(child.pid, firstNice);
 
   return {
     pid: child.pid,

@@ -1,4 +1,5 @@
-// Rounds that are disturbed from outside while a real nginx is loaded: each is dropped with its reason, and repeated.
+// Rounds that are disturbed from outside while a real nginx is loaded: each is dropped with its reason, and repeated,
+// but for what leaves them whole: that is told.
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,11 +1,11 @@
 // The search for the highest rate within a limit of latency, and latency by rate, with real servers and the real influxd.
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { descendants, stillRunning } from '../fixtures/processes.ts';
-import { makeHome, newOut, readResult, runFolder, startScenario, storeOf, type Home, type ScenarioRun } from '../scenario-run.ts';
+import { loadBegins, makeHome, newOut, readResult, runFolder, startScenario, storeOf, underLoad, type Home, type ScenarioRun } from '../scenario-run.ts';
 
 const name = 'nginx-open-file-cache';
 const testLimitMs = 240_000;
@@ -101,6 +101,23 @@ describe('a search', () => {
     expect(await run.ended).toBe(1);
     expect(run.stderr().trim().split('\n').at(-1)).toMatch(/^(workers|open-file-cache): p50 within 1 µs is not kept at 100 requests\/s, the lowest rate \(.+\): give a wider limit$/);
   }, testLimitMs);
+});
+
+/** CAP_SYS_NICE, and a kernel that weighs sessions against each other. */
+const mayGoFirst = existsSync('/proc/self/autogroup') && ((BigInt(`0x${/^CapEff:\s*(\S+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]}`) >> 23n) & 1n) === 1n;
+
+test.skipIf(!mayGoFirst).each([
+  ['at a rate, on cores of its own', name, ['--variants', 'workers', '--rates', '100'], -10],
+  ['at a rate, on the server\'s', 'nginx-workers', ['--variants', 'workers-1', '--rates', '100'], 0],
+  ['without a rate', name, ['--variants', 'workers'], 0],
+])('k6 goes before all else on its cores only where that takes nothing from a server: %s', async (_, scenario, args, nice) => {
+  const out = newOut();
+  const run = startScenario([scenario, ...args, '--rounds', '1', '--duration', '3s', '--store', 'none', '--out', out], home.env);
+  await underLoad(run, out, 1, loadBegins);
+  const k6 = descendants(run.pid).find(({ command }) => command === 'k6');
+  expect(readFileSync(`/proc/${k6?.pid}/autogroup`, 'utf8')).toMatch(new RegExp(` nice ${nice}\n$`));
+  run.kill('SIGINT');
+  expect(await run.ended).toBe(130);
 });
 
 test('a sweep has each variant at each rate, and a curve', async () => {

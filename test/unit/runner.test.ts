@@ -285,20 +285,6 @@ describe('usageBetween', () => {
   });
 });
 
-/** CAP_SYS_NICE, and a kernel that weighs sessions against each other. */
-const mayGoFirst = existsSync('/proc/self/autogroup') && ((BigInt(`0x${/^CapEff:\s*(\S+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]}`) >> 23n) & 1n) === 1n;
-
-test.skipIf(!mayGoFirst).each([[true, ' nice -10'], [false, ' nice 0']])('k6 goes before all else on its cores: %s', async (goesFirst, weight) => {
-  const binary = join(folder, 'k6');
-  writeFileSync(binary, '#!/bin/sh\nexec sleep 30\n', { mode: 0o755 });
-  const k6 = await startK6({ binary, script: 'script.js', folder, cpus: [0], loadPlan: { scenario: 'x', tags: {}, maxDurationSeconds: 1, phases: [] }, goesFirst, output: null });
-  try {
-    expect(readFileSync(`/proc/${k6.pid}/autogroup`, 'utf8').trim()).toMatch(new RegExp(`${weight}$`));
-  } finally {
-    await k6.stop();
-  }
-});
-
 describe('what k6 writes', () => {
   const point = (metric: string, value: number) => `{"metric":"${metric}","type":"Point","data":{"time":"2026-11-20T08:15:31Z","value":${value},"tags":{}}}\n`;
 

@@ -85,7 +85,8 @@ func socketError(fd int) syscall.Errno {
 	return syscall.Errno(value)
 }
 
-// firstNice is above all that shares the generator's cores: k6's other threads, the database, the runner.
+// firstNice is above all that shares the generator's cores: k6's other threads, the database, the runner. Where the kernel weighs
+// sessions against each other it is above those of k6's own session; that one's weight is for who starts k6 to set.
 const firstNice = -15
 
 // goFirst lets the calling thread run before others of its core, where the process may do so (root, CAP_SYS_NICE): in the open
