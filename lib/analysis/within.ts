@@ -10,10 +10,7 @@ import { isBehind } from './rate.ts';
 /** Where less of a rate is made, it is not a pause of the machine that is missing. */
 const overloadedBelow = 0.9;
 
-/**
- * A rate is kept where one of so many steps at it keeps the limit: pauses of the machine add to latency, and nothing takes from it.
- * Steps that count together, or the most of them, let pauses end a search anywhere (test/unit/search-simulation.test.ts).
- */
+/** On the way to the limit a rate is kept where one of so many steps at it keeps the limit, so that no pause of the machine ends that way. */
 const mostStepsAtRate = 3;
 
 /** e.g. "p99 within 5 ms". */
@@ -24,18 +21,25 @@ export function limitText({ metric, ms }: Within): string {
 /** What steps at a rate came to; 'open': one more is to be made. */
 export type RateEnd = 'kept' | 'broken' | 'open';
 
+/** Whether a step by itself keeps the limit. What was due and not answered has waited until the end, and is in the latency. @param rate that was asked for, in requests/s */
+export function isKept(step: LoadResult, rate: number, within: Within): boolean {
+  return !isBeyondPauses(step, rate, within) && step.latencyMs[within.metric] <= within.ms && !isBehind([step], rate, roundRps([step]));
+}
+
 /**
- * Whether a rate keeps the limit. What was due and not answered has waited until the end, and is in the latency.
+ * Whether a rate keeps the limit, where one of several steps is enough.
  * @param step at that rate, of which those before it did not keep the limit
  * @param number of the step at that rate, from 1
  * @param rate that was asked for, in requests/s
  */
 export function rateEnd(step: LoadResult, number: number, rate: number, within: Within): RateEnd {
-  const { metric, ms } = within;
-  const made = roundRps([step]);
-  if (failedShare(step) > tolerableFailures || made < overloadedBelow * rate || isTooFew(step, within)) return 'broken';
-  if (step.latencyMs[metric] <= ms && !isBehind([step], rate, made)) return 'kept';
-  return number < mostStepsAtRate ? 'open' : 'broken';
+  if (isKept(step, rate, within)) return 'kept';
+  return number < mostStepsAtRate && !isBeyondPauses(step, rate, within) ? 'open' : 'broken';
+}
+
+/** No pause of the machine makes so much fail, or leaves so much undone. */
+function isBeyondPauses(step: LoadResult, rate: number, within: Within): boolean {
+  return failedShare(step) > tolerableFailures || roundRps([step]) < overloadedBelow * rate || isTooFew(step, within);
 }
 
 /**
@@ -51,7 +55,8 @@ export function whyNotKept(step: LoadResult, rate: number, within: Within): stri
   const { metric, ms } = within;
   const failed = failedShare(step);
   if (failed > tolerableFailures) return `${percent(failed)} failed`;
-  if (isBehind([step], rate, roundRps([step]))) return `${whole(roundRps([step]))} requests/s were made`;
+  const made = roundRps([step]);
+  if (made < overloadedBelow * rate || isBehind([step], rate, made)) return `${whole(made)} requests/s were made`;
   if (isTooFew(step, within)) return `too few answers for a ${metric}`;
   return step.latencyMs[metric] <= ms ? '' : `${metric} ${scaledTime(step.latencyMs[metric])}`;
 }

@@ -1,5 +1,5 @@
 // The search for the highest rate within a limit of latency. The script makes it, and the runner once more of what it printed.
-import { isHopeless, rateEnd, type RateEnd } from '../analysis/within.ts';
+import { isHopeless, isKept, rateEnd, type RateEnd } from '../analysis/within.ts';
 import type { LoadResult } from '../result/result.ts';
 import type { Within } from '../scenario/model.ts';
 import type { PhaseOutcome } from './load-plan.ts';
@@ -27,16 +27,17 @@ export class LimitSearch {
     return end;
   }
 
-  /** Until something is kept, one hopeless step is enough: there is a long way down, where steps take longest. Whatever broke the limit is tried again before the end. */
   #endOf(rate: number, step: LoadResult): RateEnd {
+    if (this.rates.isNear()) return isKept(step, rate, this.#within) ? 'kept' : 'broken';
     const end = rateEnd(step, this.#steps, rate, this.#within);
+    // Until something is kept, one hopeless step is enough: there is a long way down, where steps take longest.
     return end === 'open' && this.rates.kept === undefined && isHopeless(step, this.#within) ? 'broken' : end;
   }
 }
 
 /**
  * Searches for all sides at once: each step loads all of them, each at a rate of its own. Who is done goes on at the rate that it
- * kept, so that the others have the same beside them as before.
+ * found, so that the others have the same beside them as before.
  * @param from where the sides' searches begin
  * @param load makes a step, counted from 1, at these rates in requests/s
  * @param tell of each step
@@ -46,7 +47,7 @@ export function searchSides(from: readonly SearchStart[], within: Within, load: 
   for (let step = 1; step <= mostSteps; step++) {
     const next = searches.map(({ rates }) => rates.next());
     if (next.every((rate) => rate === undefined)) return;
-    const rates = searches.map(({ rates: { kept, broken } }, side) => next[side] ?? kept ?? broken ?? lowestRate);
+    const rates = searches.map(({ rates: { found, broken } }, side) => next[side] ?? Math.round(found ?? broken ?? lowestRate));
     const results = load(rates, step);
     for (const [side, result] of results.entries()) {
       const rate = next[side];

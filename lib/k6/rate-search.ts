@@ -1,4 +1,6 @@
-// The highest rate that keeps a limit: up or down until both sides of it are known, then halving what is between them.
+// The highest rate that keeps a limit: up or down until both sides of it are known, then a few steps around it, up after each that
+// keeps it and down after each that does not.
+import { geometricMean } from '../analysis/statistics.ts';
 
 /** Where a search begins, in requests/s, the factor up to the next rate, which grows until both sides of the limit are known, and the lowest rate that is tried. */
 export interface SearchStart { rate: number; factor: number; least: number }
@@ -7,10 +9,17 @@ export interface SearchStart { rate: number; factor: number; least: number }
 export const highestRate = 10_000_000;
 export const lowestRate = 100;
 
-/** A search ends where the lowest rate that broke the limit is at most so many times the highest one that kept it: rounds differ by as much, and the time for closer ones is better spent on more of them. */
-const closeEnough = 1.06;
+/** Both sides of the limit are known well enough where the lowest rate that broke it is at most so many times the highest one that kept it. */
+const wideEnough = 1.25;
 
-/** Wherever the limit is, a search from nothing takes 60 at most, three at each rate; what is beyond is for rates that a pause broke. */
+/**
+ * So many steps are made around the limit, in ln of the rate: at first by the longer way, by half of it wherever the search turns, by the
+ * shorter one at least. Tried by hand with what test/unit/search-simulation.test.ts makes up: more steps, or longer ones, tell little more
+ * than another round does.
+ */
+const around = { steps: 8, longest: 0.08, shortest: 0.03 };
+
+/** Wherever the limit is, a search from nothing takes 60 at most, three at each rate until the limit is near. */
 export const mostSteps = 80;
 
 const widestFactor = 2;
@@ -21,8 +30,12 @@ const widestFactor = 2;
  */
 const strides = [1.2, 1.44];
 
-/** One search. `kept` and `broken` are the rates nearest to the limit so far, on either side of it. */
+/**
+ * One search. What it finds is the rate that half of the steps keep: up and down by the last step alone is a walk around that rate
+ * (the staircase method: W. J. Dixon, A. M. Mood, A method for obtaining and analyzing sensitivity data, 1948).
+ */
 export class RateSearch {
+  /** The rates nearest to the limit on either side of it, until it is near. */
   kept: number | undefined;
   broken: number | undefined;
   readonly #first: number;
@@ -32,10 +45,10 @@ export class RateSearch {
   #falls = 0;
   /** The rate that is being tried. */
   #trying: number | undefined;
-  /** The lowest rate that broke the limit did so twice, with others tried between: it was no pause of the machine. */
-  #confirmed = false;
-  /** How often that may still be asked. Where a limit is blurred there is no end to it. */
-  #doubts = 2;
+  /** The rates of the steps around the limit, and the one that would be next. */
+  readonly #around: number[] = [];
+  #way = around.longest;
+  #wasKept: boolean | undefined;
 
   constructor({ rate, factor, least }: SearchStart) {
     this.#least = Math.max(lowestRate, Math.round(least));
@@ -43,7 +56,7 @@ export class RateSearch {
     this.#factor = factor;
   }
 
-  /** The rate to try, the same one until it is told of; in requests/s. Undefined when the search is over: the two are near enough, or there is no rate beyond. */
+  /** The rate to try, the same one until it is told of; in requests/s. Undefined when the search is over: the steps around the limit are made, or there is no rate beyond. */
   next(): number | undefined {
     this.#trying ??= this.#choose();
     return this.#trying;
@@ -51,34 +64,39 @@ export class RateSearch {
 
   #choose(): number | undefined {
     const { kept, broken } = this;
-    if (kept === undefined && broken === undefined) return this.#first;
-    if (broken === undefined) return this.isNear() ? undefined : this.#possible(kept as number * this.#widen());
-    if (kept === undefined) return broken === this.#least ? undefined : this.#possible(this.#below(broken));
-    if (!this.isNear()) return this.#possible(Math.sqrt(kept * broken));
-    if (this.#confirmed || this.#doubts === 0) return undefined;
-    this.#doubts--;
-    return broken;
+    if (this.found !== undefined) return undefined;
+    if (this.isNear()) return this.#around.at(-1);
+    if (kept !== undefined && broken !== undefined) return this.#possible(Math.sqrt(kept * broken));
+    if (kept !== undefined) return this.#possible(kept * this.#widen());
+    if (broken === undefined) return this.#first;
+    return broken === this.#least ? undefined : this.#possible(this.#below(broken));
   }
 
-  /** The rate that was kept is near enough to the limit: to the one that broke it, or there is none beyond it. */
+  /** Both sides of the limit are known: each step counts by itself from now on. */
   isNear(): boolean {
-    const { kept = 0, broken } = this;
-    return broken === undefined ? kept === highestRate : broken <= kept * closeEnough;
+    return this.#around.length > 0;
+  }
+
+  /** requests/s; undefined until the search is over, and where the lowest rate broke the limit. */
+  get found(): number | undefined {
+    if (this.kept === highestRate && !this.isNear()) return highestRate;
+    // The first one says where the search came from.
+    return this.#around.length > around.steps ? geometricMean(this.#around.slice(1)) : undefined;
   }
 
   /** What came of the rate that was to be tried. */
   told(rate: number, isKept: boolean): void {
     this.#trying = undefined;
-    if (!isKept) {
-      this.#confirmed = rate === this.broken;
-      this.broken = rate;
+    if (this.isNear()) {
+      if (this.#wasKept !== undefined && isKept !== this.#wasKept) this.#way = Math.max(around.shortest, this.#way / 2);
+      this.#wasKept = isKept;
+      this.#around.push(this.#possible(rate * Math.exp(isKept ? this.#way : -this.#way)));
       return;
     }
-    this.kept = rate;
-    if (rate !== this.broken) return;
-    // What is beyond is not known after all, and may be near.
-    this.broken = undefined;
-    this.#factor = closeEnough;
+    if (isKept) this.kept = rate;
+    else this.broken = rate;
+    const { kept, broken } = this;
+    if (kept !== undefined && broken !== undefined && broken <= kept * wideEnough) this.#around.push(this.#possible(Math.sqrt(kept * broken)));
   }
 
   #below(broken: number): number {

@@ -2,7 +2,7 @@
 import { curveRows, curvesOf, type CurvePoint, type CurveRow } from '../analysis/curve.ts';
 import { limitText } from '../analysis/within.ts';
 import { bar, scaledTime, whole } from '../format.ts';
-import type { FoundRate, Result } from '../result/result.ts';
+import type { FoundRate, Result, Search } from '../result/result.ts';
 import { tableOf, type Column, type Part } from './table.ts';
 
 const barWidth = 16;
@@ -35,14 +35,27 @@ export function curvePart(result: Pick<Result, 'search' | 'variants'>): Part[] {
   return [{ title, tables: [table], below: [] }];
 }
 
-/** What a search found, a line for each variant. */
+/** What a search found, a line for each variant, and what makes it say less. */
 export function foundLines({ search }: Pick<Result, 'search'>): string[] {
   if (search === undefined) return [];
   const limit = limitText(search.within);
-  return search.found.map(({ variant, rate, ci95, atLeast }) => (
+  return [...search.found.map(({ variant, rate, ci95, atLeast }) => (
     `${variant} keeps ${limit} up to ${atLeast ? 'at least ' : ''}${whole(rate)} requests/s${ci95 === null ? '' : ` (95 % interval ${whole(ci95[0])} to ${whole(ci95[1])})`}`
     + `${atLeast ? ': beyond it the generator was at its limit' : ''}.`
-  ));
+  )), ...blurredLine(search)];
+}
+
+/** Far below the limit: less than this of the rate that was found. There, one step in so many may be broken. */
+const [farBelow, tolerablyBroken] = [0.8, 0.2];
+/** Fewer steps than this tell no share. */
+const fewestSteps = 5;
+
+function blurredLine({ within, found, steps }: Search): string[] {
+  const rates = new Map(found.map(({ variant, rate }) => [variant, rate]));
+  const below = steps.filter(({ variant, rate }) => rate < farBelow * (rates.get(variant) ?? 0));
+  const broken = below.filter(({ kept }) => !kept).length;
+  if (below.length < fewestSteps || broken <= tolerablyBroken * below.length) return [];
+  return [`${limitText(within)} is blurred: ${whole(broken)} of ${whole(below.length)} steps far below these rates did not keep it either, so pauses, of this machine or of a server, are as long as the limit; a wider one says more.`];
 }
 
 /** "at least 39,300", what stands in a table of what a search found. */

@@ -247,8 +247,8 @@ export interface SearchStep {
 }
 
 /**
- * The highest rate at which a variant keeps the limit, in requests/s: the geometric mean over rounds, each of which is that of the
- * highest rate that kept it and the lowest that did not. `ci95`: with 4 rounds or more. `atLeast`: beyond it the generator was at its limit.
+ * The highest rate at which a variant keeps the limit, in requests/s: the geometric mean over rounds, of each the rate that half of its
+ * steps keep. `ci95`: with 4 rounds or more. `atLeast`: beyond it the generator was at its limit.
  */
 export interface FoundRate { variant: string; rate: number; ci95: [number, number] | null; atLeast: boolean }
 
@@ -385,8 +385,8 @@ export interface Result {
   variants: VariantResult[];
   comparisons: Comparison[];
   /**
-   * Absent unless the highest rate within a limit was searched for. Then a round of a variant is the step at the highest rate that it
-   * kept, `rps` is what the search found, and so are comparisons by requests/s.
+   * Absent unless the highest rate within a limit was searched for. Then a round of a variant is the step that kept
+   * it at the rate nearest to the one found, `rps` is what the search found, and so are comparisons by requests/s.
    */
   search?: Search;
   /** Empty where the scenario asks for none. */

@@ -2,7 +2,7 @@
 import { generatorShareOf, limitOf, serverShareOf, usableCores, type Shares } from '../analysis/limit.ts';
 import { roundRps } from '../analysis/phases.ts';
 import { extent, geometricMean } from '../analysis/statistics.ts';
-import { limitText, whyNotKept } from '../analysis/within.ts';
+import { isKept, limitText, whyNotKept } from '../analysis/within.ts';
 import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
 import type { PhaseOutcome } from '../k6/load-plan.ts';
@@ -15,7 +15,7 @@ import { randomNumbers } from './order.ts';
 import type { PlannedVariant } from './planned.ts';
 import type { Phase, SearchStep, VariantResult } from '../result/result.ts';
 
-/** A side's answer. `step`: the index of the phase at the highest rate that kept the limit; `rate`, `atLeast` as in FoundRate, of this round. */
+/** A side's answer. `step`: the index of the phase that kept the limit at the rate nearest to it; `rate`, `atLeast` as in FoundRate, of this round. */
 export interface FoundInRound { step: number; rate: number; atLeast: boolean }
 
 /** The steps that a phase was, of those sides that were not done yet. @param names of the sides */
@@ -44,22 +44,26 @@ export function foundIn(
     const rate = step?.rates[side];
     const phase = phases[index];
     if (rate === undefined || phase === undefined || step?.tried[side] !== true) return [];
-    return [{ index, rate, phase, end: search.told(rate, phase) }];
+    search.told(rate, phase);
+    return [{ index, rate, phase, kept: isKept(phase, rate, within) }];
   });
-  const kept = tried.findLast(({ rate, end }) => rate === search.rates.kept && end === 'kept');
-  const broken = tried.findLast(({ rate, end }) => rate === search.rates.broken && end === 'broken');
-  if (kept === undefined) {
-    const why = broken === undefined ? 'none was tried' : whyNotKept(broken.phase, broken.rate, within);
-    const text = `${name}: ${limitText(within)} is not kept at ${whole(broken?.rate ?? lowestRate)} requests/s`;
+  const kept = tried.filter((one) => one.kept);
+  const broken = tried.filter((one) => !one.kept);
+  const last = broken.at(-1);
+  if (kept.length === 0) {
+    const why = last === undefined ? 'none was tried' : whyNotKept(last.phase, last.rate, within);
+    const text = `${name}: ${limitText(within)} is not kept at ${whole(last?.rate ?? lowestRate)} requests/s`;
     if (known.length > 0) throw new Disturbance(`${text} (${why}), and was up to ${whole(known.at(-1) as number)} in the round before: something else used the machine`);
     throw new UserError(`${text}, the lowest rate (${why}): give a wider limit`);
   }
-  if (!search.rates.isNear()) {
-    const beyond = broken === undefined ? 'nothing broke it' : `${whole(broken.rate)} broke it`;
-    throw new Disturbance(`${name}: the search was not over after ${whole(outcomes.length)} steps: ${limitText(within)} was kept at ${whole(kept.rate)} requests/s, and ${beyond}`);
+  const { found } = search.rates;
+  if (found === undefined) {
+    const best = Math.max(...kept.map(({ rate }) => rate));
+    throw new Disturbance(`${name}: the search was not over after ${whole(outcomes.length)} steps: ${limitText(within)} was kept at ${whole(best)} requests/s, and ${last === undefined ? 'nothing broke it' : `${whole(last.rate)} broke it`}`);
   }
-  if (broken === undefined) return { step: kept.index, rate: kept.rate, atLeast: true };
-  return { step: kept.index, rate: Math.sqrt(kept.rate * broken.rate), atLeast: limitOf(sharesOf(broken.phase)) === 'generator' };
+  const step = nearest(kept, found)?.index as number;
+  const beyond = nearest(broken, found);
+  return { step, rate: found, atLeast: beyond === undefined || limitOf(sharesOf(beyond.phase)) === 'generator' };
 
   function sharesOf(phase: Phase): Shares {
     const all = { server: cores.serverCpus.length, generator: generatorCores(cores) };
@@ -67,6 +71,10 @@ export function foundIn(
     const alone = { round: 1, phases: [phase] };
     return { serverShare: serverShareOf(alone, { usable: usable.server, all: all.server }), generatorShare: generatorShareOf(alone, { usable: usable.generator, all: all.generator }) };
   }
+}
+
+function nearest<T extends { rate: number }>(steps: readonly T[], rate: number): T | undefined {
+  return steps.toSorted((one, other) => Math.abs(Math.log(one.rate / rate)) - Math.abs(Math.log(other.rate / rate)))[0];
 }
 
 /**
