@@ -1,4 +1,4 @@
-// Whether loads at a rate kept a limit of their latency. k6's script asks rateEnd, and cannot write numbers as the others do.
+// Whether loads at a rate kept a limit of their latency. k6's script asks isKept, rateEnd and isHopeless, and cannot write numbers as the others do.
 import { percent, scaledTime, whole } from '../format.ts';
 import type { LoadResult } from '../result/result.ts';
 import type { Within } from '../scenario/model.ts';
@@ -52,13 +52,12 @@ export function isHopeless({ latencyMs: { p50 } }: LoadResult, { metric, ms }: W
 
 /** Why a step by itself did not keep the limit, in a clause; '' where it did. */
 export function whyNotKept(step: LoadResult, rate: number, within: Within): string {
-  const { metric, ms } = within;
+  if (isKept(step, rate, within)) return '';
   const failed = failedShare(step);
   if (failed > tolerableFailures) return `${percent(failed)} failed`;
   const made = roundRps([step]);
   if (made < overloadedBelow * rate || isBehind([step], rate, made)) return `${whole(made)} requests/s were made`;
-  if (isTooFew(step, within)) return `too few answers for a ${metric}`;
-  return step.latencyMs[metric] <= ms ? '' : `${metric} ${scaledTime(step.latencyMs[metric])}`;
+  return isTooFew(step, within) ? `too few answers for a ${within.metric}` : `${within.metric} ${scaledTime(step.latencyMs[within.metric])}`;
 }
 
 function failedShare(step: LoadResult): number {

@@ -9,17 +9,21 @@ export interface SearchStart { rate: number; factor: number; least: number }
 export const highestRate = 10_000_000;
 export const lowestRate = 100;
 
-/** Both sides of the limit are known well enough where the lowest rate that broke it is at most so many times the highest one that kept it. */
-const wideEnough = 1.25;
+/** The limit is near where the lowest rate that broke it is at most so many times the highest one that kept it. */
+const bracket = 1.25;
 
 /**
- * So many steps are made around the limit, in ln of the rate: at first by the longer way, by half of it wherever the search turns, by the
- * shorter one at least. Tried by hand with what test/unit/search-simulation.test.ts makes up: more steps, or longer ones, tell little more
+ * Steps around the limit, and the change of the rate from one to the next, in ln: the longest at first, half of it after each turn, the
+ * shortest at least. Tried by hand with what test/unit/search-simulation.test.ts makes up: more steps, or longer ones, tell little more
  * than another round does.
  */
 const around = { steps: 8, longest: 0.08, shortest: 0.03 };
+export const stepsAround = around.steps;
 
-/** Wherever the limit is, a search from nothing takes 60 at most, three at each rate until the limit is near. */
+/** So many that end alike have left the bracket by far: one of its ends was a pause's, or luck's, and the way to the limit goes on from there, by this factor. */
+const astray = { steps: 5, factor: 1.2 };
+
+/** Wherever the limit is, a search from nothing takes 59 at most, three at each rate until the limit is near; what is beyond is for those that went astray. */
 export const mostSteps = 80;
 
 const widestFactor = 2;
@@ -45,10 +49,8 @@ export class RateSearch {
   #falls = 0;
   /** The rate that is being tried. */
   #trying: number | undefined;
-  /** The rates of the steps around the limit, and the one that would be next. */
-  readonly #around: number[] = [];
-  #way = around.longest;
-  #wasKept: boolean | undefined;
+  /** Where the limit is near: the steps around it, and the rate after them; undefined until then. */
+  #walk: { rates: number[]; kept: boolean[]; change: number; next: number } | undefined;
 
   constructor({ rate, factor, least }: SearchStart) {
     this.#least = Math.max(lowestRate, Math.round(least));
@@ -65,7 +67,7 @@ export class RateSearch {
   #choose(): number | undefined {
     const { kept, broken } = this;
     if (this.found !== undefined) return undefined;
-    if (this.isNear()) return this.#around.at(-1);
+    if (this.#walk !== undefined) return this.#possible(this.#walk.next);
     if (kept !== undefined && broken !== undefined) return this.#possible(Math.sqrt(kept * broken));
     if (kept !== undefined) return this.#possible(kept * this.#widen());
     if (broken === undefined) return this.#first;
@@ -74,29 +76,36 @@ export class RateSearch {
 
   /** Both sides of the limit are known: each step counts by itself from now on. */
   isNear(): boolean {
-    return this.#around.length > 0;
+    return this.#walk !== undefined;
   }
 
   /** requests/s; undefined until the search is over, and where the lowest rate broke the limit. */
   get found(): number | undefined {
-    if (this.kept === highestRate && !this.isNear()) return highestRate;
-    // The first one says where the search came from.
-    return this.#around.length > around.steps ? geometricMean(this.#around.slice(1)) : undefined;
+    if (this.kept === highestRate) return highestRate;
+    if (this.#walk === undefined || this.#walk.rates.length < around.steps) return undefined;
+    // The first rate says where the search came from, and the one that would be next what came of the last.
+    return geometricMean([...this.#walk.rates.slice(1), this.#walk.next]);
   }
 
   /** What came of the rate that was to be tried. */
   told(rate: number, isKept: boolean): void {
     this.#trying = undefined;
-    if (this.isNear()) {
-      if (this.#wasKept !== undefined && isKept !== this.#wasKept) this.#way = Math.max(around.shortest, this.#way / 2);
-      this.#wasKept = isKept;
-      this.#around.push(this.#possible(rate * Math.exp(isKept ? this.#way : -this.#way)));
+    if (this.#walk === undefined) {
+      if (isKept) this.kept = rate;
+      else this.broken = rate;
+      const { kept, broken } = this;
+      if (kept !== undefined && broken !== undefined && broken <= kept * bracket) this.#walk = { rates: [], kept: [], change: around.longest, next: Math.sqrt(kept * broken) };
       return;
     }
-    if (isKept) this.kept = rate;
-    else this.broken = rate;
-    const { kept, broken } = this;
-    if (kept !== undefined && broken !== undefined && broken <= kept * wideEnough) this.#around.push(this.#possible(Math.sqrt(kept * broken)));
+    const walk = this.#walk;
+    if (walk.kept.length > 0 && walk.kept.at(-1) !== isKept) walk.change = Math.max(around.shortest, walk.change / 2);
+    walk.rates.push(rate);
+    walk.kept.push(isKept);
+    walk.next = rate * Math.exp(isKept ? walk.change : -walk.change);
+    if (walk.kept.length !== astray.steps || new Set(walk.kept).size > 1) return;
+    this.#walk = undefined;
+    [this.kept, this.broken] = isKept ? [rate, undefined] : [undefined, rate];
+    [this.#factor, this.#falls] = [astray.factor, 0];
   }
 
   #below(broken: number): number {

@@ -1,7 +1,7 @@
 // Latency by rate as text: a search's steps, or a sweep.
 import { curveRows, curvesOf, type CurvePoint, type CurveRow } from '../analysis/curve.ts';
 import { limitText } from '../analysis/within.ts';
-import { bar, scaledTime, whole } from '../format.ts';
+import { bar, percent, scaledTime, whole } from '../format.ts';
 import type { FoundRate, Result, Search } from '../result/result.ts';
 import { tableOf, type Column, type Part } from './table.ts';
 
@@ -35,27 +35,29 @@ export function curvePart(result: Pick<Result, 'search' | 'variants'>): Part[] {
   return [{ title, tables: [table], below: [] }];
 }
 
-/** What a search found, a line for each variant, and what makes it say less. */
+/** What a search found, a line for each variant, and a sentence where the limit is blurred. */
 export function foundLines({ search }: Pick<Result, 'search'>): string[] {
   if (search === undefined) return [];
   const limit = limitText(search.within);
   return [...search.found.map(({ variant, rate, ci95, atLeast }) => (
     `${variant} keeps ${limit} up to ${atLeast ? 'at least ' : ''}${whole(rate)} requests/s${ci95 === null ? '' : ` (95 % interval ${whole(ci95[0])} to ${whole(ci95[1])})`}`
     + `${atLeast ? ': beyond it the generator was at its limit' : ''}.`
-  )), ...blurredLine(search)];
+  )), ...blurredLines(search)];
 }
 
-/** Far below the limit: less than this of the rate that was found. There, one step in so many may be broken. */
-const [farBelow, tolerablyBroken] = [0.8, 0.2];
-/** Fewer steps than this tell no share. */
-const fewestSteps = 5;
+/** Steps at less than this of the rate that was found are far below it. */
+const farBelow = 0.6;
+/** Of them so many may be broken by chance, and of fewer than so many nothing can be told. */
+const [tolerablyBroken, fewestSteps] = [0.2, 5];
 
-function blurredLine({ within, found, steps }: Search): string[] {
-  const rates = new Map(found.map(({ variant, rate }) => [variant, rate]));
-  const below = steps.filter(({ variant, rate }) => rate < farBelow * (rates.get(variant) ?? 0));
-  const broken = below.filter(({ kept }) => !kept).length;
-  if (below.length < fewestSteps || broken <= tolerablyBroken * below.length) return [];
-  return [`${limitText(within)} is blurred: ${whole(broken)} of ${whole(below.length)} steps far below these rates did not keep it either, so pauses, of this machine or of a server, are as long as the limit; a wider one says more.`];
+/** Where latencies break the limit at rates far below, too: what was found says little then. */
+function blurredLines({ within, found, steps }: Search): string[] {
+  return found.flatMap(({ variant, rate }) => {
+    const below = steps.filter((step) => step.variant === variant && step.rate < farBelow * rate);
+    const broken = below.filter((step) => !step.kept && step.latencyMs[within.metric] > within.ms).length;
+    return below.length < fewestSteps || broken <= tolerablyBroken * below.length ? []
+      : [`${variant}: ${whole(broken)} of ${whole(below.length)} steps at less than ${percent(farBelow)} of that rate broke ${limitText(within)}, too: pauses, of the machine or of the server, are as long as that. A wider limit tells more.`];
+  });
 }
 
 /** "at least 39,300", what stands in a table of what a search found. */

@@ -37,7 +37,7 @@ export interface RunContext extends RunBase {
 
 export interface VariantRound {
   server: NonNullable<VariantResult['server']>;
-  /** Of a search, the one at the highest rate that was kept. */
+  /** Of a search, the step that kept the limit at the rate nearest to what was found. */
   phases: Phase[];
   /** What was found, and all steps; absent without a search. */
   search?: { found: FoundInRound; steps: SearchStep[] };

@@ -7,7 +7,7 @@ import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
 import type { PhaseOutcome } from '../k6/load-plan.ts';
 import { LimitSearch } from '../k6/limit-search.ts';
-import { lowestRate, type SearchStart } from '../k6/rate-search.ts';
+import { lowestRate, stepsAround, type SearchStart } from '../k6/rate-search.ts';
 import type { Within } from '../scenario/model.ts';
 import { generatorCores, type Cores } from '../machine/cores.ts';
 import { Disturbance } from './disturbance.ts';
@@ -25,7 +25,7 @@ export function stepsIn({ results, step }: PhaseOutcome, names: readonly string[
     if (rate === undefined || step?.tried[side] !== true) return [];
     const why = whyNotKept(result, rate, within);
     const { p50, p90, p99 } = result.latencyMs;
-    return [{ round, variant: names[side] as string, rate, made: roundRps([result]), latencyMs: { p50, p90, p99 }, kept: why === '', why }];
+    return [{ round, variant: names[side] as string, rate, made: roundRps([result]), latencyMs: { p50, p90, p99 }, kept: isKept(result, rate, within), why }];
   });
 }
 
@@ -58,23 +58,27 @@ export function foundIn(
   }
   const { found } = search.rates;
   if (found === undefined) {
-    const best = Math.max(...kept.map(({ rate }) => rate));
-    throw new Disturbance(`${name}: the search was not over after ${whole(outcomes.length)} steps: ${limitText(within)} was kept at ${whole(best)} requests/s, and ${last === undefined ? 'nothing broke it' : `${whole(last.rate)} broke it`}`);
+    const [from, to] = extent(kept.map(({ rate }) => rate)).map(whole);
+    throw new Disturbance(`${name}: the search did not come to an end in ${whole(outcomes.length)} steps: ${limitText(within)} was kept at ${from === to ? '' : `${from} to `}${to} requests/s, and ${last === undefined ? 'nothing broke it' : `last broken at ${whole(last.rate)}`}`);
   }
-  const step = nearest(kept, found)?.index as number;
-  const beyond = nearest(broken, found);
-  return { step, rate: found, atLeast: beyond === undefined || limitOf(sharesOf(beyond.phase)) === 'generator' };
+  const step = nearest(kept, found).index;
+  const around = tried.slice(-stepsAround).filter((one) => !one.kept);
+  const beyond = around.filter(({ rate }) => rate >= found);
+  const brokenBy = (beyond.length > 0 ? beyond : around).map(({ phase }) => phase);
+  return { step, rate: found, atLeast: brokenBy.length === 0 || limitOf(sharesOf(brokenBy)) === 'generator' };
 
-  function sharesOf(phase: Phase): Shares {
+  function sharesOf(steps: Phase[]): Shares {
     const all = { server: cores.serverCpus.length, generator: generatorCores(cores) };
     const usable = usableCores({ server, load }, all);
-    const alone = { round: 1, phases: [phase] };
+    const alone = { round: 1, phases: steps };
     return { serverShare: serverShareOf(alone, { usable: usable.server, all: all.server }), generatorShare: generatorShareOf(alone, { usable: usable.generator, all: all.generator }) };
   }
 }
 
-function nearest<T extends { rate: number }>(steps: readonly T[], rate: number): T | undefined {
-  return steps.toSorted((one, other) => Math.abs(Math.log(one.rate / rate)) - Math.abs(Math.log(other.rate / rate)))[0];
+/** The step whose rate is nearest to this one, in ln. @param steps at least one */
+function nearest<T extends { rate: number }>(steps: readonly T[], rate: number): T {
+  const distance = (step: T): number => Math.abs(Math.log(step.rate / rate));
+  return steps.reduce((best, one) => (distance(one) < distance(best) ? one : best));
 }
 
 /**

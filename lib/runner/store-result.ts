@@ -97,7 +97,7 @@ function roundPoints(plan: Plan, { round, outcomes }: KeptRound, { variants, com
         server: programOf(variant.server), protocol: load.protocol,
       };
       const published = publishedPhases(result.published)[index];
-      // Of a search it is that of the rates that were found: the step that is kept of each side has a rate a little below.
+      // Of a search it is that of the rates that were found: the step that is told of each side has another one.
       const ratio = comparison && (search === undefined ? ratioOf(comparison, phase, index) : comparison.roundRatios[result.rounds.findIndex((one) => one.round === round)]);
       const usable = usableCores(result, cores);
       const alone = { round, phases: [phase] };

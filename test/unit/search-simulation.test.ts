@@ -5,12 +5,14 @@ import { geometricMean, halfWidth, mean, median, ratioInterval } from '../../lib
 import { chance, uniform } from '../fixtures/random.ts';
 import { Simulation, usual, type Noise } from '../fixtures/simulated-search.ts';
 
+/** As on a machine of one's own. */
 const quiet: Noise = { slow: 0.02, start: 0.01, step: 0.02, pauses: 2, pauseMs: 1.5, wander: 0.3 };
 
 /** As `--quick` has them. */
 const [rounds, stepSeconds] = [4, 0.5];
-const trials = 100;
+const trials = 200;
 
+/** `kept`: which shares of loads keep the limit at 5 % less than what was found, and at 5 % more. */
 interface Seen { intervals: [low: number, high: number][]; widths: number[]; steps: number[]; kept: { below: number[]; beyond: number[] } }
 
 /** Searches that came to an end. @param effect how much more the second side can do, in ln */
@@ -38,16 +40,16 @@ interface Expected { width: number; steps: number; below: number; beyond: number
 
 test.each<[string, number, Noise, Expected]>([
   ['the machine is quiet', 10, quiet, { width: 0.04, steps: 16, below: 0.85, beyond: 0.2 }],
-  ['pauses seldom break the limit', 10, usual, { width: 0.12, steps: 18, below: 0.5, beyond: 0.4 }],
-  ['many short pauses blur it', 5, { ...usual, pauses: 15, pauseMs: 1.5 }, { width: 0.15, steps: 18, below: 0.5, beyond: 0.4 }],
-  ['there are times with many pauses', 10, { ...usual, pauses: 4, wander: 1 }, { width: 0.15, steps: 18, below: 0.5, beyond: 0.4 }],
+  ['pauses seldom break the limit', 10, usual, { width: 0.12, steps: 18, below: 0.55, beyond: 0.45 }],
+  ['many short pauses blur it', 5, { ...usual, pauses: 15, pauseMs: 1.5 }, { width: 0.15, steps: 18, below: 0.55, beyond: 0.45 }],
+  ['there are times with many pauses', 10, { ...usual, pauses: 4, wander: 1 }, { width: 0.15, steps: 18, below: 0.55, beyond: 0.45 }],
 ])('where %s two sides that are the same are called different in one search of twenty at most, soon and narrowly', (_, ms, noise, { width, steps, below, beyond }) => {
   const seen = searches(noise, ms, 0);
   expect(seen.intervals).toHaveLength(trials);
   expect(differ(seen)).toBeLessThanOrEqual(0.05 + chance(trials));
   expect(median(seen.widths)).toBeLessThan(width);
   expect(mean(seen.steps)).toBeLessThan(steps);
-  // In the minutes after it.
+  // In the minutes after the search.
   expect(mean(seen.kept.below)).toBeGreaterThan(below);
   expect(mean(seen.kept.beyond)).toBeLessThan(beyond);
 });
