@@ -7,7 +7,7 @@ import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
 import type { PhaseOutcome } from '../k6/load-plan.ts';
 import { LimitSearch } from '../k6/limit-search.ts';
-import { lowestRate, stepsAround, type SearchStart } from '../k6/rate-search.ts';
+import { highestRate, lowestRate, stepsAround, type SearchStart } from '../k6/rate-search.ts';
 import type { Within } from '../scenario/model.ts';
 import { generatorCores, type Cores } from '../machine/cores.ts';
 import { Disturbance } from './disturbance.ts';
@@ -65,7 +65,7 @@ export function foundIn(
   const around = tried.slice(-stepsAround).filter((one) => !one.kept);
   const beyond = around.filter(({ rate }) => rate >= found);
   const brokenBy = (beyond.length > 0 ? beyond : around).map(({ phase }) => phase);
-  return { step, rate: found, atLeast: brokenBy.length === 0 || limitOf(sharesOf(brokenBy)) === 'generator' };
+  return { step, rate: found, atLeast: found === highestRate || brokenBy.length === 0 || limitOf(sharesOf(brokenBy)) === 'generator' };
 
   function sharesOf(steps: Phase[]): Shares {
     const all = { server: cores.serverCpus.length, generator: generatorCores(cores) };

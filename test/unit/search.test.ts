@@ -212,7 +212,7 @@ describe('what a round found', () => {
     // What a pause broke below what was found does not count.
     expect(found(withBusy((one) => one > rate))).toMatchObject({ atLeast: true });
     expect(found(withBusy((one) => one < rate || one > 2000))).toMatchObject({ atLeast: false });
-    expect(found([[1000, 1], [highestRate, 2]])).toEqual({ step: 1, rate: highestRate, atLeast: true });
+    expect(found([[1000, 1], [highestRate, 19], [highestRate, 2]])).toEqual({ step: 2, rate: highestRate, atLeast: true });
   });
 
   test('is nothing where the steps did not suffice', () => {
