@@ -28,6 +28,9 @@ import { asRoundFailure, type Stage } from './stage.ts';
 /** What runs at an address. */
 const notSampled = { usage: () => ({ cpuSeconds: 0, rssBytes: 0 }), stoppedPid: () => undefined };
 
+/** requests/s of a thread. At 60 µs between requests the engine is awake all the time (awakeBefore in xk6-loadgen/engine/loop.go). */
+const mostWhereThreadsSleep = 10_000;
+
 const onLoopback = { ofLink: () => 0, ofLinkToServer: () => 0 };
 
 /** Runs k6 against the group's servers, and samples what all use. Returns what it came to for each side. */
@@ -53,8 +56,10 @@ export async function underLoad(context: RunContext, group: Group, stages: reado
   };
   // k6 would wait for a database that hangs; its record is written to it once it is back. From another host it does not come there.
   const output = generators.length === 0 && store !== null && await store.revive() ? store.k6Output() : null;
-  // What is due must not wait for the runner and the database, which share k6's cores. Whose cores are not known must not wait for k6.
-  const goesFirst = (search !== undefined || group.sides.some(({ load }) => load.rate !== undefined)) && !sharesCores(cores)
+  // What is due must not wait for the runner and the database, which share k6's cores. Whose cores are not known must not wait for k6,
+  // and where its threads are awake all the time the runner would have to.
+  const goesFirst = search === undefined && !sharesCores(cores)
+    && group.sides.every(({ load: { rate = Infinity, threads } }) => rate <= threads * mostWhereThreadsSleep)
     && servers.every((server) => (isStarted(server) || isHosted(server)) && server.upstreams.length === 0);
   const start = (): Promise<RunningK6> => (generators.length > 0 ? startK6There(generators, what) : startK6({ ...what, cpus: cores.generatorCpus, before: network?.client.enter, goesFirst, output }));
   const outcomes = await runK6(start, { loadPlan: what.loadPlan, output }, {

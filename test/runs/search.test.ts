@@ -112,8 +112,10 @@ const mayGoFirst = existsSync('/proc/self/autogroup') && ((BigInt(`0x${/^CapEff:
 test.skipIf(!mayGoFirst).each([
   ['at a rate, on cores of its own', name, ['--variants', 'workers', '--rates', '100'], -10],
   ['at a rate, on the server\'s', 'nginx-workers', ['--variants', 'workers-1', '--rates', '100'], 0],
+  ['at one at which it is awake all the time', name, ['--variants', 'workers', '--rates', '20k'], 0],
+  ['in a search', name, ['--variants', 'workers', '--within', 'p99=1s'], 0],
   ['without a rate', name, ['--variants', 'workers'], 0],
-])('k6 goes before all else on its cores only where that takes nothing from a server: %s', async (_, scenario, args, nice) => {
+])('k6 goes before all else on its cores only where that takes little from a server and from the runner: %s', async (_, scenario, args, nice) => {
   const out = newOut();
   const run = startScenario([scenario, ...args, '--rounds', '1', '--duration', '3s', '--store', 'none', '--out', out], home.env);
   await underLoad(run, out, 1, loadBegins);
