@@ -99,8 +99,8 @@ export const surenessPanel = tablePanel({
 export const roundsPanel = tablePanel({
   id: 21,
   title: 'Round by round, in the order in which they were run',
-  description: '"ratio" is that to the baseline of the same round. "steal" is what the hypervisor took of the server\'s cores and of the generator\'s, '
-    + '"others" what else used them; clocks are those of the server\'s cores at begin and end.',
+  description: '"ratio" is that to the baseline of the same round. "steal" is what the hypervisor took of the server\'s cores and of the generator\'s; '
+    + '"others" what else used the server\'s cores; clocks are those of the server\'s cores at begin and end.',
   grid: { x: 0, y: 71, w: 24, h: 14 },
   from: benchRound,
   where: pickedRun,
@@ -115,8 +115,7 @@ export const roundsPanel = tablePanel({
     { name: 'generator_share', title: 'generator busy', width: 122, percent: true },
     { name: 'server_steal_share', title: 'steal, server', width: 105, percent: true, decimals: 1 },
     { name: 'generator_steal_share', title: 'steal, generator', width: 126, percent: true, decimals: 1 },
-    { name: 'server_others_share', title: 'others, server', width: 112, percent: true, decimals: 1 },
-    { name: 'generator_others_share', title: 'others, generator', width: 133, percent: true, decimals: 1 },
+    { name: 'server_others_share', title: 'others', width: 68, percent: true, decimals: 1 },
     { name: 'load_average', title: 'load average', width: 107 },
     { name: 'server_mhz_begin', title: 'clock at begin', width: 114 },
     { name: 'server_mhz_end', title: 'clock at end', width: 105 },

@@ -192,7 +192,6 @@ const roundFigures: Record<string, (row: RoundRow, result: Result) => Cell | und
   server_steal_share: ({ phase }) => phase.noise?.serverStealShare,
   generator_steal_share: ({ phase }) => phase.noise?.generatorStealShare,
   server_others_share: ({ phase }) => phase.noise?.serverOthersShare,
-  generator_others_share: ({ phase }) => phase.noise?.generatorOthersShare,
   load_average: ({ phase }) => phase.noise?.loadAverage,
   server_mhz_begin: ({ phase }) => phase.noise?.serverMhz?.[0],
   server_mhz_end: ({ phase }) => phase.noise?.serverMhz?.[1],
