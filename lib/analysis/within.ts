@@ -1,4 +1,5 @@
-// Whether loads at a rate kept a limit of their latency. k6's script asks isKept, rateEnd and isHopeless, and cannot write numbers as the others do.
+// Whether loads at a rate kept a limit of their latency. k6's script asks isKept, rateEnd and isHopeless; whyNotKept writes numbers in a
+// way that its JavaScript does not know.
 import { percent, scaledTime, whole } from '../format.ts';
 import type { LoadResult } from '../result/result.ts';
 import type { Within } from '../scenario/model.ts';
@@ -21,7 +22,10 @@ export function limitText({ metric, ms }: Within): string {
 /** What steps at a rate came to; 'open': one more is to be made. */
 export type RateEnd = 'kept' | 'broken' | 'open';
 
-/** Whether a step by itself keeps the limit. What was due and not answered has waited until the end, and is in the latency. @param rate that was asked for, in requests/s */
+/**
+ * Whether a step by itself keeps the limit. What was due and not answered has waited until the end, and is in the latency.
+ * @param rate that was asked for, in requests/s
+ */
 export function isKept(step: LoadResult, rate: number, within: Within): boolean {
   return !isBeyondPauses(step, rate, within) && step.latencyMs[within.metric] <= within.ms && !isBehind([step], rate, roundRps([step]));
 }

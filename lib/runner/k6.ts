@@ -128,7 +128,7 @@ export function recordFileIn(folder: string): string {
   return join(folder, 'record.ndjson');
 }
 
-/** At this k6 that is awake all the time leaves the others of its core a tenth. */
+/** Even where it is awake all the time it leaves the others of its core a tenth. */
 const firstNice = -10;
 
 /** Starts k6, pinned. Its plan is kept as load.json, but for credentials and process groups, which only its environment has, its summary as k6-summary.json, its messages as k6.log. */

@@ -25,7 +25,7 @@ export function stepsIn({ results, step }: PhaseOutcome, names: readonly string[
     if (rate === undefined || step?.tried[side] !== true) return [];
     const why = whyNotKept(result, rate, within);
     const { p50, p90, p99 } = result.latencyMs;
-    return [{ round, variant: names[side] as string, rate, made: roundRps([result]), latencyMs: { p50, p90, p99 }, kept: isKept(result, rate, within), why }];
+    return [{ round, variant: names[side] as string, rate, made: roundRps([result]), latencyMs: { p50, p90, p99 }, kept: why === '', why }];
   });
 }
 

@@ -6,7 +6,7 @@ import { geometricMean } from '../../lib/analysis/statistics.ts';
 import { rateEnd, whyNotKept, type RateEnd } from '../../lib/analysis/within.ts';
 import { LimitSearch, searchSides } from '../../lib/k6/limit-search.ts';
 import type { PhaseOutcome } from '../../lib/k6/load-plan.ts';
-import { highestRate, lowestRate, mostSteps, RateSearch, type SearchStart } from '../../lib/k6/rate-search.ts';
+import { highestRate, lowestRate, mostSteps, RateSearch, stepsAround, type SearchStart } from '../../lib/k6/rate-search.ts';
 import { UserError } from '../../lib/errors.ts';
 import { foundLines } from '../../lib/report/curve.ts';
 import { Disturbance } from '../../lib/runner/disturbance.ts';
@@ -98,7 +98,7 @@ describe('a search', () => {
     const limits = Array.from({ length: 401 }, (_, index) => lowestRate * (highestRate / lowestRate) ** (index / 400));
     const steps = starts.flatMap((rate) => limits.map((limit) => {
       const all = walk(until(limit), { ...fromNothing, rate }).tried.length;
-      return 3 * (all - 8) + 8;
+      return 3 * (all - stepsAround) + stepsAround;
     }));
     expect(Math.max(...steps)).toBe(59);
     expect(mostSteps).toBeGreaterThanOrEqual(59);
