@@ -1,7 +1,8 @@
-// How runs end, with the real nginx and k6: by their verdicts, by the time, and with which code.
+// With the real nginx and k6: how runs end, by their verdicts, by the time, and with which code; and what is told of others on the machine.
+import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { cpusOf, readProcessors } from '../../lib/machine/processors.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { makeHome, newOut, readResult, startScenario, type Home } from '../scenario-run.ts';
@@ -63,4 +64,16 @@ test('a scenario that shares the cores gives them all to both sides; --fail-if t
   expect(variants[0]?.load.threads).toBe(Math.min(4, cpusOf(readProcessors().cores).length));
   expect(comparisons[0]?.verdict).not.toBe('faster');
   for (const { noise } of variants.flatMap(({ rounds }) => rounds.flatMap(({ phases }) => phases))) expect(noise).not.toBeNull();
+});
+
+test('another program on the generator\'s core is told', async () => {
+  const [serverCpu, generatorCpu] = cpusOf(readProcessors().cores) as [number, number];
+  const other = spawn('timeout', ['60', 'taskset', '-c', String(generatorCpu), process.execPath, '-e', 'for (;;);'], { stdio: 'ignore' });
+  onTestFinished(() => { other.kill(); });
+  const out = newOut();
+  const run = startScenario([shortRounds(out), '--rounds', '1', '--server-cpus', String(serverCpu), '--generator-cpus', String(generatorCpu), '--store', 'none', '--out', out], home.env);
+  expect(await run.ended, run.stderr()).toBe(0);
+  const { variants, warnings } = readResult(out);
+  expect(variants[0]?.rounds[0]?.phases[0]?.noise?.generatorOthersShare).toBeGreaterThan(0.2);
+  expect(warnings).toContainEqual(expect.stringMatching(/^others used up to \d+ % of the generator's core in the only round, and the server had time left: /));
 });

@@ -1,11 +1,9 @@
 // Rounds that are disturbed from outside while a real nginx is loaded: each is dropped with its reason, and repeated,
 // but for what leaves them whole: that is told.
-import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { cpusOf, readProcessors } from '../../lib/machine/processors.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { descendants, isRunning } from '../fixtures/processes.ts';
 import { inEachTry, loadBegins, makeHome, newOut, readResult, runFolder, startCommand, startScenario, underLoad as underLoadAt, type Home, type ScenarioRun } from '../scenario-run.ts';
@@ -119,18 +117,6 @@ test('a worker that crashes in each round ends the run, and the rounds before st
   expect(await run.ended, run.stderr()).toBe(1);
   expect(run.stderr()).toMatch(/round 2 failed twice: kept: nginx crashed under load/);
   expect(readResult(out)).toMatchObject({ state: 'partial', variants: [{ rounds: [{}] }] });
-});
-
-test('another program on the generator\'s core is told', async () => {
-  const [serverCpu, generatorCpu] = cpusOf(readProcessors().cores) as [number, number];
-  const other = spawn('timeout', ['60', 'taskset', '-c', String(generatorCpu), process.execPath, '-e', 'for (;;);'], { stdio: 'ignore' });
-  onTestFinished(() => { other.kill(); });
-  const out = newOut();
-  const run = startScenario([...args(out, 1, '1s'), '--server-cpus', String(serverCpu), '--generator-cpus', String(generatorCpu)], home.env);
-  expect(await run.ended, run.stderr()).toBe(0);
-  const { variants, warnings } = readResult(out);
-  expect(variants[0]?.rounds[0]?.phases[0]?.noise?.generatorOthersShare).toBeGreaterThan(0.2);
-  expect(warnings).toContainEqual(expect.stringMatching(/^others used up to \d+ % of the generator's core in the only round, and the server had time left: /));
 });
 
 test('a page that changes', async () => {
