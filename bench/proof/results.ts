@@ -24,6 +24,9 @@ export interface Run {
   othersShare: number | null;
 }
 
+/** Loads right after a search, at this share of the rate that it found: how many of how many kept the limit. */
+export interface LoadsAfter { share: number; kept: number; of: number }
+
 /** A single round, `seconds` with the starts and ends of its servers. */
 export interface TimedRound { startedAt: string; seconds: number; ratio: number }
 
@@ -55,7 +58,7 @@ export interface LatencyRound { alone: Percentiles[]; inTurns: Percentiles[] }
 
 export interface ProofData {
   aa: { runs: Run[] };
-  search: { within: Within; runs: Run[] };
+  search: { within: Within; runs: Run[]; /** Of all searches. */ loads: LoadsAfter[]; /** Of each of them. */ loadSeconds: number };
   power: { line: string; costs: Cost[] };
   width: { alternating: TimedRound[]; sequential: TimedRound[] };
   slices: { slices: (Seen & { milliseconds: number; way: Way })[]; wrk: Seen };

@@ -1,5 +1,5 @@
 // What each part has shown, as sentences, tables and plots: the terminal and the page have the same ones.
-import { extent, median, ratioInterval, type RatioInterval } from '../../lib/analysis/statistics.ts';
+import { extent, median, ratioInterval, total, type RatioInterval } from '../../lib/analysis/statistics.ts';
 import { limitText } from '../../lib/analysis/within.ts';
 import { change, duration, enumeration, percent, scaledTime, whole } from '../../lib/format.ts';
 import { tableOf, type Column, type Table } from '../../lib/report/table.ts';
@@ -48,11 +48,18 @@ function aa({ data: { runs } }: PartFile<'aa'>): View {
   return againstItself('aa', `${runs.length} runs of the default length`, runs);
 }
 
-function search({ data: { within, runs } }: PartFile<'search'>): View {
+function search({ data: { within, runs, loads, loadSeconds } }: PartFile<'search'>): View {
   const view = againstItself('search', `${runs.length} searches for the highest rate with ${limitText(within)}, as \`npm run scenario -- aa --within ${within.metric}=${within.ms}ms --quick\` makes them (requests/s are the rates that were found)`, runs);
   if (runs.length === 0) return view;
   const found = runs.flatMap(({ rps }) => rps);
-  return { ...view, findings: [...view.findings, `Found were ${extent(found).map(whole).join(' to ')} requests/s, with a median of ${whole(median(found))}.`] };
+  const after = [...new Set(loads.map(({ share }) => share))].map((share) => {
+    const some = loads.filter((one) => one.share === share);
+    return `at ${percent(share)} of it by ${total(some, ({ kept }) => kept)} of ${total(some, ({ of }) => of)}`;
+  });
+  return { ...view, findings: [
+    ...view.findings, `Found were ${extent(found).map(whole).join(' to ')} requests/s, with a median of ${whole(median(found))}.`,
+    ...(after.length === 0 ? [] : [`What a search finds is the rate that half of the loads keep. Right after each, the limit was kept ${enumeration(after)} loads of ${loadSeconds} s.`]),
+  ] };
 }
 
 /** @param what was run, so often */
