@@ -40,7 +40,7 @@ export function foundLines({ search }: Pick<Result, 'search'>): string[] {
   if (search === undefined) return [];
   const limit = limitText(search.within);
   return [...search.found.map(({ variant, rate, ci95, atLeast }) => (
-    `${variant} keeps ${limit} up to ${atLeast ? 'at least ' : ''}${whole(rate)} requests/s${ci95 === null ? '' : ` (95 % interval ${whole(ci95[0])} to ${whole(ci95[1])})`}`
+    `${variant} keeps ${limit} up to ${atLeast ? 'at least ' : ''}${whole(rate)} requests/s in half of its loads${ci95 === null ? '' : ` (95 % interval ${whole(ci95[0])} to ${whole(ci95[1])})`}`
     + `${atLeast ? ': beyond it the generator was at its limit' : ''}.`
   )), ...blurredLines(search)];
 }
