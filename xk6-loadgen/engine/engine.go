@@ -128,7 +128,13 @@ func start(ctx context.Context, runs []*run, turns func()) ([]Result, error) {
 	}
 	// One run's loops are at work at a time.
 	defer reserveProcessors(threads)()
-	all := append(settlers(runs), runs...)
+	var all []*run
+	for _, r := range runs {
+		if r.settler != nil {
+			all = append(all, r.settler)
+		}
+		all = append(all, r)
+	}
 	if err := prepare(all); err != nil {
 		return nil, err
 	}
