@@ -1,3 +1,5 @@
+// Package loadgen is the k6 module k6/x/loadgen: a script calls run once for a whole load phase, the engine makes the
+// requests, and k6 gets one set of samples a second.
 package loadgen
 
 import (
@@ -12,6 +14,8 @@ import (
 
 	"bakeoff.invalid/xk6-loadgen/engine"
 )
+
+func init() { modules.Register("k6/x/loadgen", new(rootModule)) }
 
 type rootModule struct{}
 
@@ -54,7 +58,7 @@ func named[T any](m *instance, name string, call func(*lib.State, sobek.Value) (
 // run is loadgen.run(options): it returns when the load phase is over, with its figures. It throws when an option is
 // wrong. When the VU is stopped, the engine stops too, and the samples so far still go out.
 func (m *instance) run(state *lib.State, options sobek.Value) (map[string]any, error) {
-	params, err := parseParams(m.vu.Runtime(), options)
+	params, err := parseLoad(m.vu.Runtime(), options, knownRun)
 	if err != nil {
 		return nil, err
 	}
