@@ -160,9 +160,9 @@ func (p *pump) read() (more bool, err error) {
 		p.counters.came(buffer[:n])
 		switch waited := t - p.since; {
 		case p.loss > 0 && rand.Float64() < p.loss:
-			p.counters.lost++
+			p.counters.Lost++
 		case !room:
-			p.counters.dropped++
+			p.counters.Dropped++
 		case p.delay == 0 && p.nanosecondsPerByte == 0:
 			p.deliver(buffer[:n], waited)
 		default:
