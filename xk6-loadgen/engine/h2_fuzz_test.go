@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"strings"
@@ -11,8 +10,6 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
-
-	"bakeoff.invalid/xk6-loadgen/internal/linux"
 )
 
 // packed are byte strings in one, each with its length before it; unpack undoes it.
@@ -198,21 +195,9 @@ func (s loneSession) sent() []byte {
 func FuzzH2Frames(f *testing.F) {
 	o := options("http://127.0.0.1:9/")
 	o.Protocol, o.Streams, o.Connections, o.Requests = H2C, 5, 1, 20
-	newIdleLoop := func() *loop {
-		p, err := newPlan(context.Background(), o)
-		if err != nil {
-			f.Fatal(err)
-		}
-		l, err := newLoop(p, &shared{intervals: make(chan *interval, 3), turn: turn{sliceEnd: never}}, 0)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Cleanup(func() { linux.Close(l.epoll) })
-		return l
-	}
-	get := newIdleLoop()
+	get := idleLoop(f, o)
 	o.Method, o.Body = "POST", bytes.Repeat([]byte("x"), 40_000)
-	post := newIdleLoop()
+	post := idleLoop(f, o)
 	frames := func(write ...func(f *http2.Framer)) []byte {
 		var b bytes.Buffer
 		framer := http2.NewFramer(&b, nil)

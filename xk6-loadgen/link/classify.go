@@ -24,7 +24,8 @@ const (
 	flagAck     = 0x10
 )
 
-// of is the count that an IP packet belongs to (RFC 791, RFC 9293). It takes any bytes: other is what is no TCP over IPv4, or a fragment.
+// of is the count that an IP packet belongs to (RFC 791, RFC 9293). It takes any bytes: other is what is no TCP over IPv4, or a
+// fragment.
 func (c *KindCounts) of(packet []byte) *int64 {
 	if len(packet) < ipv4Header || packet[0]>>4 != 4 || packet[9] != protocolTCP {
 		return &c.Other
