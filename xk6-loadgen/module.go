@@ -1,3 +1,5 @@
+// Package loadgen is the k6 module k6/x/loadgen: a script calls run once for a whole load phase, the engine makes the
+// requests, and k6 gets one set of samples a second.
 package loadgen
 
 import (
@@ -12,6 +14,8 @@ import (
 
 	"bakeoff.invalid/xk6-loadgen/engine"
 )
+
+func init() { modules.Register("k6/x/loadgen", new(rootModule)) }
 
 type rootModule struct{}
 
@@ -33,11 +37,11 @@ func (*rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 
 // Exports is `import loadgen from 'k6/x/loadgen'`.
 func (m *instance) Exports() modules.Exports {
-	return modules.Exports{Default: map[string]any{"run": named(m, "run", m.run), "alternate": named(m, "alternate", m.alternate)}}
+	return modules.Exports{Default: map[string]any{"run": function(m, "run", m.run), "alternate": function(m, "alternate", m.alternate)}}
 }
 
-// named makes a function of the module, which its errors name.
-func named[T any](m *instance, name string, call func(*lib.State, sobek.Value) (T, error)) func(sobek.Value) (T, error) {
+// function makes a function of the module, which its errors name.
+func function[T any](m *instance, name string, call func(*lib.State, sobek.Value) (T, error)) func(sobek.Value) (T, error) {
 	return func(options sobek.Value) (result T, err error) {
 		if state := m.vu.State(); state == nil {
 			err = errors.New("call it in the default function, not while k6 initialises")
@@ -54,7 +58,7 @@ func named[T any](m *instance, name string, call func(*lib.State, sobek.Value) (
 // run is loadgen.run(options): it returns when the load phase is over, with its figures. It throws when an option is
 // wrong. When the VU is stopped, the engine stops too, and the samples so far still go out.
 func (m *instance) run(state *lib.State, options sobek.Value) (map[string]any, error) {
-	params, err := parseParams(m.vu.Runtime(), options)
+	params, err := parseLoad(m.vu.Runtime(), options, knownRun)
 	if err != nil {
 		return nil, err
 	}
@@ -113,24 +117,14 @@ func (m *instance) pusherOf(state *lib.State, params params) *pusher {
 
 // summary is the result in the form that a script sees. Times are milliseconds, instants ISO 8601 in UTC.
 func summary(r engine.Result) map[string]any {
-	responses := map[string]any{}
-	for i, class := range engine.StatusClassNames {
-		responses[class] = r.Responses[i]
-	}
 	statuses := map[string]any{}
 	for i, count := range r.Statuses {
 		if count > 0 {
 			statuses[strconv.Itoa(300+i)] = count
 		}
 	}
-	errorCounts := map[string]any{"total": r.ErrorTotal()}
-	for i, kind := range engine.ErrorKindNames {
-		errorCounts[kind] = r.Errors[i]
-	}
-	errorCauses := map[string]any{}
-	for i, cause := range engine.ErrorCauseNames {
-		errorCauses[cause] = r.Causes[i]
-	}
+	errorCounts := named(engine.ErrorKindNames[:], r.Errors[:])
+	errorCounts["total"] = r.ErrorTotal()
 	buckets := []any{}
 	for _, bucket := range r.Buckets {
 		entry := map[string]any{"fromMs": milliseconds(bucket.From), "toMs": nil, "count": bucket.Count}
@@ -150,7 +144,8 @@ func summary(r engine.Result) map[string]any {
 		"requests": r.Requests, "warmupRequests": r.WarmupRequests, "inFlight": r.InFlight, "hung": r.Hung, "unsent": r.Unsent,
 		"settling":     r.Settling,
 		"longestGapMs": r.LongestGapMs, "seconds": r.Seconds, "rps": r.RPS,
-		"responses": responses, "statuses": statuses, "errors": errorCounts, "errorCauses": errorCauses, "errorExample": r.ErrorExample,
+		"responses": named(engine.StatusClassNames[:], r.Responses[:]), "statuses": statuses, "errors": errorCounts,
+		"errorCauses": named(engine.ErrorCauseNames[:], r.Causes[:]), "errorExample": r.ErrorExample,
 		"bytes": map[string]any{
 			"received": r.ReceivedBytes, "headers": r.HeaderBytes, "headersDecoded": r.HeadersDecodedBytes,
 			"body": r.BodyBytes, "sent": r.SentBytes,
@@ -161,6 +156,15 @@ func summary(r engine.Result) map[string]any {
 		"startedAt": instant(r.StartedAt), "endedAt": instant(r.EndedAt), "monotonicMs": []float64{r.MonotonicMs[0], r.MonotonicMs[1]},
 		"cpuSeconds": r.CPUSeconds,
 	}
+}
+
+// named are counts by their names.
+func named(names []string, counts []int64) map[string]any {
+	m := map[string]any{}
+	for i, name := range names {
+		m[name] = counts[i]
+	}
+	return m
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -39,20 +39,11 @@ var known = []string{
 
 var knownTLS = []string{"insecureSkipVerify", "minVersion", "maxVersion", "ciphers", "curves", "serverName"}
 
-// defaults as a script gets them when it leaves the option out.
-func defaults() engine.Options {
-	return engine.Options{
-		Protocol: engine.HTTP11, Connections: 1, Streams: 1, Threads: 1, KeepAlive: true, Timeout: time.Minute, Method: http.MethodGet,
-	}
-}
-
-// parseParams turns the script's object into params. Its errors name the option.
-func parseParams(rt *sobek.Runtime, value sobek.Value) (params, error) {
-	return parseLoad(rt, value, slices.Concat(known, knownCall))
-}
-
+// parseLoad turns the script's object into params, in which what it leaves out has its default. Its errors name the option.
 func parseLoad(rt *sobek.Runtime, value sobek.Value, known []string) (params, error) {
-	p := params{options: defaults(), tags: map[string]string{}}
+	p := params{tags: map[string]string{}, options: engine.Options{
+		Protocol: engine.HTTP11, Connections: 1, Streams: 1, Threads: 1, KeepAlive: true, Timeout: time.Minute, Method: http.MethodGet,
+	}}
 	if err := eachOption(value, known, func(key string, v sobek.Value) error { return p.set(rt, key, v) }); err != nil {
 		return p, err
 	}
@@ -118,6 +109,7 @@ func eachKnown(object *sobek.Object, where string, known []string, set func(key 
 }
 
 var (
+	knownRun   = slices.Concat(known, knownCall)
 	knownTurns = append([]string{"sides", "slice", "seed"}, knownCall...)
 	knownSide  = append(slices.Clone(known), "processes")
 )

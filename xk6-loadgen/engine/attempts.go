@@ -46,7 +46,7 @@ func (l *loop) startSome() {
 
 // startDue lets idle slots start what is due.
 func (l *loop) startDue() {
-	for l.idle.len > 0 && l.schedule.nextDue() <= l.clock && l.mayStart() && !l.turnIsOver {
+	for l.idle.len > 0 && l.schedule.nextDue <= l.clock && l.mayStart() && !l.turnIsOver {
 		c := l.idle.pop()
 		c.idle = false
 		l.clock = l.shared.now()
@@ -57,7 +57,7 @@ func (l *loop) startDue() {
 // mayStart tells whether the phase lets attempts of the open model start.
 func (l *loop) mayStart() bool {
 	if l.plan.Requests == 0 {
-		return l.schedule.nextDue() < l.phaseEnd
+		return l.schedule.nextDue < l.phaseEnd
 	}
 	return l.phase == warming || l.phase == measuring && l.allowance > 0
 }
@@ -75,7 +75,7 @@ func (l *loop) take(c *conn) (due int64, taken bool) {
 		return due, true
 	}
 	if l.plan.Rate > 0 {
-		if due = l.schedule.nextDue(); due > l.clock || !l.mayStart() {
+		if due = l.schedule.nextDue; due > l.clock || !l.mayStart() {
 			if !c.idle {
 				c.idle = true
 				l.idle.push(c)
@@ -157,12 +157,7 @@ func (l *loop) response(start int64, status int, headerBytes, decodedBytes, body
 
 // bucketOf is the place of the bucket that a duration falls in, as vegeta counts: from ≤ latency < to.
 func bucketOf(ends []time.Duration, nanoseconds int64) int {
-	place, _ := slices.BinarySearchFunc(ends, nanoseconds, func(end time.Duration, n int64) int {
-		if int64(end) <= n {
-			return -1
-		}
-		return 1
-	})
+	place, _ := slices.BinarySearch(ends, time.Duration(nanoseconds)+1)
 	return place
 }
 

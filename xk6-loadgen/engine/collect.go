@@ -16,8 +16,9 @@ type collector struct {
 	running  int
 	reported map[*loop]bool
 	middle   int64
-	// open are the loops' connections, as last reported.
-	open map[*loop]int
+	// open are the loops' connections, as last reported, and connections their sum.
+	open        map[*loop]int
+	connections int
 }
 
 // pendingSecond gathers the loops' intervals of one second.
@@ -78,6 +79,7 @@ func (c *collector) add(i *interval) {
 	if i.end > p.end {
 		p.end, p.to = i.end, i.cpu
 	}
+	c.connections += i.connections - c.open[i.loop]
 	c.open[i.loop] = i.connections
 	if i.last {
 		c.running--
@@ -98,7 +100,7 @@ func (c *collector) next() {
 	} else {
 		c.emit(free)
 	}
-	done.connections = c.connections()
+	done.connections = c.connections
 	free.Counts = Counts{}
 	free.latency.reset()
 	free.start, free.end, free.from, free.to = done.end, done.end, done.to, done.to
@@ -106,13 +108,6 @@ func (c *collector) next() {
 	clear(c.reported)
 	// Loops end their seconds at whole ones since the window's begin, but for being late.
 	c.middle = c.shared.windowStart + (done.end-c.shared.windowStart+second/2)/second*second + second/2
-}
-
-func (c *collector) connections() (n int) {
-	for _, open := range c.open {
-		n += open
-	}
-	return n
 }
 
 // finish hands out what is left. The window ends where the result's does.
@@ -127,7 +122,7 @@ func (c *collector) finish(end int64, cpu cpuReading) {
 			c.emit(c.whole)
 		}
 	}
-	last.end, last.to, last.connections = end, cpu, c.connections()
+	last.end, last.to, last.connections = end, cpu, c.connections
 	if c.shared.opened {
 		c.emit(last)
 	}

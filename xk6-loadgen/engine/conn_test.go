@@ -6,9 +6,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -41,12 +41,7 @@ func TestReconnectsWhenTheServerClosesAfterAnnouncingIt(t *testing.T) {
 func TestAConnectionClosedWithTheResponseIsNotUsedAgain(t *testing.T) {
 	// The response does not say that the connection closes, but the FIN comes in its last segment.
 	s := serve(t, func(s *testServer, c net.Conn) {
-		raw, err := c.(*net.TCPConn).SyscallConn()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		raw.Control(func(fd uintptr) { syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_CORK, 1) })
+		cork(t, c)
 		once(ok)(s, c)
 	})
 	o := options(s.url)
@@ -56,31 +51,8 @@ func TestAConnectionClosedWithTheResponseIsNotUsedAgain(t *testing.T) {
 	}
 }
 
-func TestTimeoutsEndAttempts(t *testing.T) {
-	stuck := func(s *testServer, c net.Conn) {
-		r := bufio.NewReader(c)
-		for s.readRequest(r) {
-			io.WriteString(c, "HTTP/1.1 200 OK\r\n")
-		}
-	}
-	s := serve(t, stuck)
-	o := options(s.url)
-	o.Requests, o.Timeout = 4, 50*time.Millisecond
-	r := load(t, context.Background(), o)
-	wantErrors(t, r, ErrTimeout, 4)
-	if r.Seconds < 0.05 || r.LatencyMs.Max != 0 {
-		t.Errorf("%f s, latency of errors %f", r.Seconds, r.LatencyMs.Max)
-	}
-}
-
 func TestRefusedConnectionsUseUpRequestsAndBackOff(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	url := "http://" + listener.Addr().String() + "/"
-	listener.Close()
-	o := options(url)
+	o := options("http://" + freeAddress(t) + "/")
 	o.Requests = 12
 	r := load(t, context.Background(), o)
 	wantErrors(t, r, ErrConnect, 12)
@@ -118,11 +90,7 @@ func TestComesBackWhenTheServerDoes(t *testing.T) {
 }
 
 func TestAServerThatDoesNotCloseAsAnnouncedIsLeft(t *testing.T) {
-	s := serve(t, func(s *testServer, c net.Conn) {
-		s.readRequest(bufio.NewReader(c))
-		io.WriteString(c, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
-		io.Copy(io.Discard, c)
-	})
+	s := serve(t, stallsAfter("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"))
 	o := options(s.url)
 	o.Requests, o.Connections = 3, 1
 	r := load(t, context.Background(), o)
@@ -133,45 +101,20 @@ func TestAServerThatDoesNotCloseAsAnnouncedIsLeft(t *testing.T) {
 
 func TestAResetIsNotTheEndOfABody(t *testing.T) {
 	// With many connections data and reset are often reported together.
-	s := serve(t, func(s *testServer, c net.Conn) {
-		s.readRequest(bufio.NewReader(c))
-		io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\nhalf of it")
-		c.(*net.TCPConn).SetLinger(0)
-	})
-	o := options(s.url)
+	o := options(serve(t, resetsAfter("HTTP/1.1 200 OK\r\n\r\nhalf of it")).url)
 	o.Requests, o.Connections = 200, 50
 	r := load(t, context.Background(), o)
 	wantErrors(t, r, ErrRead, 200)
 }
 
-func TestAnswerBeforeTheWholeRequestIsAResponse(t *testing.T) {
-	s := serve(t, func(s *testServer, c net.Conn) {
-		s.readRequest(bufio.NewReader(c))
-		io.WriteString(c, "HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno")
-		c.(*net.TCPConn).CloseWrite()
-		io.Copy(io.Discard, io.LimitReader(c, 1<<20))
-	})
-	o := options(s.url)
-	o.Requests, o.Method, o.Body = 8, "POST", make([]byte, 64<<20)
-	r := load(t, context.Background(), o)
-	if r.Responses[2] != 8 {
-		t.Errorf("responses %v, errors %v: %s", r.Responses, r.Errors, r.ErrorExample)
-	}
-}
-
 func TestLargeRequestBodiesArriveWhole(t *testing.T) {
 	var bytes atomic.Int64
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n, _ := io.Copy(io.Discard, r.Body)
 		bytes.Add(n)
-	})}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go server.Serve(listener)
+	}))
 	defer server.Close()
-	o := options("http://" + listener.Addr().String() + "/up")
+	o := options(server.URL + "/up")
 	o.Requests, o.Method, o.Body = 10, "PUT", make([]byte, 8<<20)
 	r := load(t, context.Background(), o)
 	if r.Responses[0] != 10 || bytes.Load() != 80<<20 || r.SentBytes < 80<<20 {

@@ -97,10 +97,7 @@ func TestALongBodyIsNotCopied(t *testing.T) {
 		"until the close": {"HTTP/1.1 200 OK\r\n\r\n", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			listener := listen(t, "127.0.0.1:0")
 			defer listener.Close()
 			o := options("http://" + listener.Addr().String() + "/")
 			o.Connections, o.Duration = 1, time.Minute

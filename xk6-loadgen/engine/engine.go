@@ -128,7 +128,13 @@ func start(ctx context.Context, runs []*run, turns func()) ([]Result, error) {
 	}
 	// One run's loops are at work at a time.
 	defer reserveProcessors(threads)()
-	all := append(settlers(runs), runs...)
+	var all []*run
+	for _, r := range runs {
+		if r.settler != nil {
+			all = append(all, r.settler)
+		}
+		all = append(all, r)
+	}
 	if err := prepare(all); err != nil {
 		return nil, err
 	}
@@ -165,13 +171,14 @@ func start(ctx context.Context, runs []*run, turns func()) ([]Result, error) {
 func prepare(runs []*run) (err error) {
 	var all []*loop
 	for _, r := range runs {
-		if err := r.makeLoops(); err != nil {
+		err := r.makeLoops()
+		all = append(all, r.loops...)
+		if err != nil {
 			for _, l := range all {
 				linux.Close(l.epoll)
 			}
 			return err
 		}
-		all = append(all, r.loops...)
 	}
 	entered := make(chan error)
 	for _, l := range all {
@@ -231,8 +238,8 @@ func awaitStart(ctx context.Context, at time.Time) error {
 	return nil
 }
 
-// makeLoops makes the run's loops, and what they share.
-func (r *run) makeLoops() (err error) {
+// makeLoops makes the run's loops, as many as there can be, and what they share.
+func (r *run) makeLoops() error {
 	p := r.plan
 	// Loops hand over at most their two intervals and the last one: they never wait for the collector.
 	r.shared = &shared{intervals: make(chan *interval, 3*p.Threads), turn: turn{back: make(chan *loop), forNobody: r.forNobody}}
@@ -248,14 +255,12 @@ func (r *run) makeLoops() (err error) {
 	if !p.divided && p.Rate == 0 {
 		r.shared.quota.Store(p.Requests)
 	}
-	r.loops = make([]*loop, p.Threads)
-	for i := range r.loops {
-		if r.loops[i], err = newLoop(p, r.shared, i); err != nil {
-			for _, l := range r.loops[:i] {
-				linux.Close(l.epoll)
-			}
+	for i := range p.Threads {
+		l, err := newLoop(p, r.shared, i)
+		if err != nil {
 			return err
 		}
+		r.loops = append(r.loops, l)
 	}
 	r.running = p.Threads
 	return nil

@@ -38,6 +38,15 @@ func resetsAfter(response string) func(*testServer, net.Conn) {
 	}
 }
 
+// stallsAfter answers a request with the beginning of a response, and leaves it at that.
+func stallsAfter(response string) func(*testServer, net.Conn) {
+	return func(s *testServer, c net.Conn) {
+		s.readRequest(bufio.NewReader(c))
+		io.WriteString(c, response)
+		io.Copy(io.Discard, c)
+	}
+}
+
 func TestErrorsByKindAndCause(t *testing.T) {
 	for name, test := range map[string]struct {
 		answer func(*testServer, net.Conn)
@@ -51,7 +60,8 @@ func TestErrorsByKindAndCause(t *testing.T) {
 		"resets before the response":     {resetsAfter(""), ErrRead, CauseReset},
 		"resets within the response":     {resetsAfter("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhello"), ErrRead, CauseReset},
 		"resets a body without a length": {resetsAfter("HTTP/1.0 200 OK\r\n\r\nhello"), ErrRead, CauseReset},
-		"never answers":                  {func(_ *testServer, c net.Conn) { io.Copy(io.Discard, c) }, ErrTimeout, CauseTimedOut},
+		"never answers":                  {stallsAfter(""), ErrTimeout, CauseTimedOut},
+		"stalls within the head":         {stallsAfter("HTTP/1.1 200 OK\r\n"), ErrTimeout, CauseTimedOut},
 		"not HTTP":                       {once("220 mail.example ESMTP\r\n"), ErrProtocol, CauseOther},
 		"more than it said":              {once("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhello"), ErrProtocol, CauseOther},
 		"space after a header's name":    {always("HTTP/1.1 200 OK\r\nContent-Length : 2\r\n\r\nno"), ErrProtocol, CauseOther},
@@ -71,6 +81,9 @@ func TestErrorsByKindAndCause(t *testing.T) {
 				wantCauses(t, r, map[ErrorCause]int64{test.cause: 12})
 				if r.ErrorExample == "" {
 					t.Error("no example of the error")
+				}
+				if test.cause == CauseTimedOut && r.Seconds < o.Timeout.Seconds() {
+					t.Errorf("all timed out within %f s", r.Seconds)
 				}
 			})
 		}
@@ -98,16 +111,11 @@ func TestAServerThatDoesNotReadResetsWhatIsSent(t *testing.T) {
 }
 
 func TestConnectsByCause(t *testing.T) {
-	refusing, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	refusing.Close()
 	for name, test := range map[string]struct {
 		address string
 		cause   ErrorCause
 	}{
-		"nothing listens":     {refusing.Addr().String(), CauseRefused},
+		"nothing listens":     {freeAddress(t), CauseRefused},
 		"the queue is full":   {fullListener(t).Addr().String(), CauseTimedOut},
 		"a broadcast address": {"255.255.255.255:80", CauseOther},
 	} {

@@ -176,6 +176,13 @@ func TestEverySampleHasItsLength(t *testing.T) {
 			},
 			[]sample{{1, 10, 0.5}, {1, 22, 0.5}, {1, 11, 0.5}},
 		},
+		"a loop misses a second, the other one goes on": {
+			[]report{
+				{0, 1, 10, 0.5, false}, {1, 1, 1, 0.5, false}, {0, 2, 20, 1, false}, {0, 3, 30, 1.5, false}, {1, 3, 2, 1.5, false},
+				{0, 4, 40, 2, true}, {1, 4, 4, 2, true},
+			},
+			[]sample{{1, 11, 0.5}, {1, 20, 0.5}, {1, 32, 0.5}, {1, 44, 0.5}},
+		},
 		"a loop ends early": {
 			[]report{{0, 0.2, 5, 0.1, true}, {1, 1, 10, 0.5, false}, {1, 2, 10, 1, true}}, []sample{{1, 15, 0.5}, {1, 10, 0.5}},
 		},

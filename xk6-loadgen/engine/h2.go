@@ -87,8 +87,6 @@ type h2 struct {
 	frames frameReader
 }
 
-func newH2(c *conn) *h2 { return &h2{conn: c} }
-
 func (s *h2) next() {
 	c := s.conn
 	if c.paused {

@@ -59,7 +59,7 @@ func TestContractCountsAreExact(t *testing.T) {
 			requests             int64
 			connections, threads int
 			keepAlive            bool
-		}{{1, 4, 2, true}, {1003, 13, 3, true}, {53, 10, 2, false}} {
+		}{{1, 1, 1, true}, {1, 4, 2, true}, {5, 100, 2, true}, {1003, 13, 3, true}, {53, 10, 2, false}} {
 			t.Run(fmt.Sprintf("%+v", test), func(t *testing.T) {
 				s := x.serve(t, fine)
 				o := x.options(s.url)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"io"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -22,23 +23,48 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// flood repeats frames until the client closes, reads nothing more, and measures the heap now and then.
-func (p *h2peer) flood(most *atomic.Int64, write func(framer *http2.Framer)) {
+// flood repeats what unit makes until the client closes, reads nothing more, and measures the heap now and then.
+func (p *h2peer) flood(to io.Writer, most *atomic.Int64, unit func() []byte) {
 	p.deafen()
+	for sent, measured := 0, 0; ; {
+		n, err := to.Write(unit())
+		if err != nil {
+			panic(gone{})
+		}
+		if sent += n; sent-measured > 4<<20 {
+			measured = sent
+			most.Store(max(most.Load(), heap()))
+		}
+	}
+}
+
+// repeated is a frame as often as 64 KiB have room for it.
+func repeated(write func(*http2.Framer)) func() []byte {
 	var unit bytes.Buffer
 	for unit.Len() < 64<<10 {
 		write(http2.NewFramer(&unit, nil))
 	}
-	for total := 0; ; {
-		n, err := p.conn.Write(unit.Bytes())
-		if err != nil {
-			panic(gone{})
-		}
-		if total += n; total%(64*unit.Len()) == 0 {
-			if used := heap(); used > most.Load() {
-				most.Store(used)
-			}
-		}
+	return unit.Bytes
+}
+
+// wantBoundedFlood makes one request of a server that floods it, and checks that it ends soon, in one of these errors and in little
+// memory, of which the server notes the most.
+func wantBoundedFlood(t *testing.T, serve func(most *atomic.Int64) *peerServer, kinds ...ErrorKind) {
+	t.Helper()
+	var most atomic.Int64
+	before := heap()
+	o := h2Options(serve(&most))
+	o.Connections, o.Streams, o.Requests, o.Timeout = 1, 1, 1, 400*time.Millisecond
+	r := load(t, context.Background(), o)
+	counted := int64(0)
+	for _, kind := range kinds {
+		counted += r.Errors[kind]
+	}
+	if counted != 1 || r.Seconds > 5 {
+		t.Errorf("errors %v after %f s: %s", r.Errors, r.Seconds, r.ErrorExample)
+	}
+	if grown := most.Load() - before; grown > 16<<20 {
+		t.Errorf("the heap grew by %d MiB", grown>>20)
 	}
 }
 
@@ -75,29 +101,16 @@ func TestFloodsEndInBoundedTimeAndMemory(t *testing.T) {
 		}, []ErrorKind{ErrProtocol}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var most atomic.Int64
-			before := heap()
-			s := serveH2(t, func(p *h2peer) {
-				p.settings()
-				r := p.next()
-				if test.begin != nil {
-					test.begin(p, r)
-				}
-				p.flood(&most, test.frame)
-			})
-			o := h2Options(s)
-			o.Connections, o.Streams, o.Requests, o.Timeout = 1, 1, 1, 400*time.Millisecond
-			r := load(t, context.Background(), o)
-			counted := int64(0)
-			for _, kind := range test.kinds {
-				counted += r.Errors[kind]
-			}
-			if counted != 1 || r.Seconds > 5 {
-				t.Errorf("errors %v after %f s: %s", r.Errors, r.Seconds, r.ErrorExample)
-			}
-			if grown := most.Load() - before; grown > 16<<20 {
-				t.Errorf("the heap grew by %d MiB", grown>>20)
-			}
+			wantBoundedFlood(t, func(most *atomic.Int64) *peerServer {
+				return serveH2(t, func(p *h2peer) {
+					p.settings()
+					r := p.next()
+					if test.begin != nil {
+						test.begin(p, r)
+					}
+					p.flood(p.conn, most, repeated(test.frame))
+				})
+			}, test.kinds...)
 		})
 	}
 }
@@ -109,12 +122,13 @@ func TestAFloodDoesNotKeepOthersWaiting(t *testing.T) {
 	t.Parallel()
 	// One of two connections on a thread is flooded with what is legal; the other one has to go on.
 	var answered, most atomic.Int64
+	var flooded atomic.Bool
 	s := serveH2(t, func(p *h2peer) {
 		p.settings()
 		first := p.next()
-		if p.server.flooded.CompareAndSwap(false, true) {
+		if flooded.CompareAndSwap(false, true) {
 			waitFor(t, func() bool { return p.server.connections.Load() >= 2 })
-			p.flood(&most, func(f *http2.Framer) { f.WriteRawFrame(0x77, 0, 1, make([]byte, 16384)) })
+			p.flood(p.conn, &most, repeated(func(f *http2.Framer) { f.WriteRawFrame(0x77, 0, 1, make([]byte, 16384)) }))
 		}
 		for r := first; ; r = p.next() {
 			hello(p, r)
@@ -213,35 +227,18 @@ func TestFloodsOfRecordsEndInBoundedTimeAndMemory(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var most atomic.Int64
-			before := heap()
-			s := serveRecords(t, config, func(p *h2peer, c *recordConn) {
-				p.settings()
-				p.next()
-				p.deafen()
-				for sent, measured := 0, 0; ; {
-					var unit []byte
-					for len(unit) < 32<<10 {
-						unit = append(unit, record(c)...)
-					}
-					if c.send(unit) != nil {
-						panic(gone{})
-					}
-					if sent += len(unit); sent-measured > 4<<20 {
-						measured = sent
-						most.Store(max(most.Load(), heap()))
-					}
-				}
-			})
-			o := h2Options(s)
-			o.Connections, o.Streams, o.Requests, o.Timeout = 1, 1, 1, 400*time.Millisecond
-			r := load(t, context.Background(), o)
-			if r.Errors[ErrTLS]+r.Errors[ErrTimeout]+r.Errors[ErrProtocol] != 1 || r.Seconds > 5 {
-				t.Errorf("errors %v after %f s: %s", r.Errors, r.Seconds, r.ErrorExample)
-			}
-			if grown := most.Load() - before; grown > 16<<20 {
-				t.Errorf("the heap grew by %d MiB", grown>>20)
-			}
+			wantBoundedFlood(t, func(most *atomic.Int64) *peerServer {
+				return serveRecords(t, config, func(p *h2peer, c *recordConn) {
+					p.settings()
+					p.next()
+					p.flood(c.Conn, most, func() (unit []byte) {
+						for len(unit) < 32<<10 {
+							unit = append(unit, record(c)...)
+						}
+						return unit
+					})
+				})
+			}, ErrTLS, ErrTimeout, ErrProtocol)
 		})
 	}
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"strings"
@@ -11,8 +10,6 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
-
-	"bakeoff.invalid/xk6-loadgen/internal/linux"
 )
 
 // packed are byte strings in one, each with its length before it; unpack undoes it.
@@ -156,8 +153,8 @@ func newLoneSession(t testing.TB, l *loop) loneSession {
 	l.current.Counts, l.starting, l.lastBlock = Counts{}, newConnRing(1), blockCache{}
 	c := &l.conns[0]
 	*c = conn{loop: l, fd: sockets[0], state: established, left: l.plan.Requests, generation: 1}
-	c.session = newH2(c)
-	s := loneSession{l, c.session.(*h2), sockets[1]}
+	s := loneSession{l, &h2{conn: c}, sockets[1]}
+	c.session = s.h2
 	s.connected()
 	return s
 }
@@ -198,21 +195,9 @@ func (s loneSession) sent() []byte {
 func FuzzH2Frames(f *testing.F) {
 	o := options("http://127.0.0.1:9/")
 	o.Protocol, o.Streams, o.Connections, o.Requests = H2C, 5, 1, 20
-	newIdleLoop := func() *loop {
-		p, err := newPlan(context.Background(), o)
-		if err != nil {
-			f.Fatal(err)
-		}
-		l, err := newLoop(p, &shared{intervals: make(chan *interval, 3), turn: turn{sliceEnd: never}}, 0)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Cleanup(func() { linux.Close(l.epoll) })
-		return l
-	}
-	get := newIdleLoop()
+	get := idleLoop(f, o)
 	o.Method, o.Body = "POST", bytes.Repeat([]byte("x"), 40_000)
-	post := newIdleLoop()
+	post := idleLoop(f, o)
 	frames := func(write ...func(f *http2.Framer)) []byte {
 		var b bytes.Buffer
 		framer := http2.NewFramer(&b, nil)

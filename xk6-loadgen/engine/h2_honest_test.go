@@ -36,10 +36,7 @@ func TestContractWithGoServer(t *testing.T) {
 		server.Protocols.SetHTTP1(!x.isH2())
 		server.Protocols.SetHTTP2(x.isH2())
 		server.Protocols.SetUnencryptedHTTP2(x.isH2())
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		listener := listen(t, "127.0.0.1:0")
 		defer server.Close()
 		url := "http://" + listener.Addr().String() + "/echo"
 		if x.isTLS {

@@ -11,14 +11,15 @@ import (
 	"testing"
 )
 
-// opensslAndKey is where openssl is, and a file with a key and its certificate; the test is skipped without openssl.
-func opensslAndKey(t *testing.T) (openssl, file string) {
+// opensslServer is openssl s_server with a cipher of TLS 1.3, to be launched, and the address that it will listen on. The test is
+// skipped without openssl.
+func opensslServer(t *testing.T, cipher string, more ...string) (server *exec.Cmd, address string) {
 	t.Helper()
 	openssl, err := exec.LookPath("openssl")
 	if err != nil {
 		t.Skip("openssl is not installed")
 	}
-	file = filepath.Join(t.TempDir(), "server.pem")
+	file := filepath.Join(t.TempDir(), "server.pem")
 	key, err := x509.MarshalPKCS8PrivateKey(ecdsaKey().PrivateKey)
 	if err != nil {
 		t.Fatal(err)
@@ -27,33 +28,40 @@ func opensslAndKey(t *testing.T) (openssl, file string) {
 	if err := os.WriteFile(file, both, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return openssl, file
+	address = freeAddress(t)
+	words := []string{"s_server", "-accept", address, "-cert", file, "-key", file, "-tls1_3", "-ciphersuites", cipher}
+	return exec.Command(openssl, append(words, more...)...), address
+}
+
+// launch starts a command, which is killed at the test's end.
+func launch(t *testing.T, command *exec.Cmd) {
+	t.Helper()
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		command.Process.Kill()
+		command.Wait()
+	})
+}
+
+// dialSoon connects to a server that may not listen yet.
+func dialSoon(t *testing.T, address string) (c net.Conn) {
+	waitFor(t, func() bool {
+		dialed, err := net.Dial("tcp", address)
+		c = dialed
+		return err == nil
+	})
+	return c
 }
 
 // TestEveryCipherOfTLS13 needs a server whose ciphers can be chosen in TLS 1.3, which Go's cannot.
 func TestEveryCipherOfTLS13(t *testing.T) {
-	openssl, file := opensslAndKey(t)
 	for _, cipher := range []string{"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"} {
 		t.Run(cipher, func(t *testing.T) {
-			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			address := listener.Addr().String()
-			listener.Close()
-			server := exec.Command(openssl, "s_server", "-accept", address, "-cert", file, "-key", file, "-tls1_3", "-ciphersuites", cipher, "-www", "-quiet")
-			if err := server.Start(); err != nil {
-				t.Fatal(err)
-			}
-			defer server.Wait()
-			defer server.Process.Kill()
-			waitFor(t, func() bool {
-				c, err := net.Dial("tcp", address)
-				if err == nil {
-					c.Close()
-				}
-				return err == nil
-			})
+			server, address := opensslServer(t, cipher, "-www", "-quiet")
+			launch(t, server)
+			dialSoon(t, address).Close()
 			// It serves one connection after the other, and closes each after its response.
 			o := options("https://" + address + "/")
 			o.Connections, o.Requests, o.TLS.InsecureSkipVerify = 1, 5, true

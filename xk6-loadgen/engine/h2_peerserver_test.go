@@ -30,8 +30,6 @@ type peerServer struct {
 	answered, dropped atomic.Int64
 	// mostOpen is the greatest number of streams that were open on one connection.
 	mostOpen atomic.Int64
-	// flooded is for the one connection of a script that is treated differently.
-	flooded atomic.Bool
 	// goAways are those that the client has sent for an error, goodbyes those without one.
 	goAways, goodbyes atomic.Int64
 	mu                sync.Mutex

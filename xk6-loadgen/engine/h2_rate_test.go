@@ -153,12 +153,6 @@ func TestOpenModelConnectionsAreMadeInTheWarmUp(t *testing.T) {
 
 func TestOpenModelLatencyHasThoseThatWaitInVain(t *testing.T) {
 	t.Parallel()
-	counted := func(d LatencyDistribution) (n int64) {
-		for _, bar := range d.Histogram {
-			n += bar.Count
-		}
-		return n
-	}
 	onSome(t, func(t *testing.T, x transport) {
 		// Every other request gets no answer: they time out.
 		var asks atomic.Int64
@@ -172,21 +166,21 @@ func TestOpenModelLatencyHasThoseThatWaitInVain(t *testing.T) {
 		o := x.options(s.url)
 		o.Rate, o.Requests, o.Connections, o.Timeout = 100, 20, 8, 200*time.Millisecond
 		r := load(t, context.Background(), o)
-		if timeouts := r.Causes[CauseTimedOut]; timeouts == 0 || counted(r.LatencyMs) != r.ResponseTotal()+timeouts || r.LatencyMs.Max < 200 {
-			t.Errorf("%d timed out, %d of %d responses and those in the latency, up to %f ms", timeouts, counted(r.LatencyMs), r.ResponseTotal(), r.LatencyMs.Max)
+		if timeouts := r.Causes[CauseTimedOut]; timeouts == 0 || sumOf(r.LatencyMs.Histogram) != r.ResponseTotal()+timeouts || r.LatencyMs.Max < 200 {
+			t.Errorf("%d timed out, %d of %d responses and those in the latency, up to %f ms", timeouts, sumOf(r.LatencyMs.Histogram), r.ResponseTotal(), r.LatencyMs.Max)
 		}
 		// Those under way at the end, and those that could not leave.
 		s = x.serve(t, func(asked) answer { return answer{ending: stalling} })
 		o = x.options(s.url)
 		o.Rate, o.Duration, o.Connections = 200, 150*time.Millisecond, 2
 		r = load(t, context.Background(), o)
-		if r.InFlight == 0 || counted(r.LatencyMs) != r.InFlight+r.Unsent || r.LatencyMs.Max < 145 || r.LatencyMs.Max > 1e3*r.Seconds+1 {
-			t.Errorf("%d under way, %d unsent, %d in the latency, up to %f of %f ms", r.InFlight, r.Unsent, counted(r.LatencyMs), r.LatencyMs.Max, 1e3*r.Seconds)
+		if r.InFlight == 0 || sumOf(r.LatencyMs.Histogram) != r.InFlight+r.Unsent || r.LatencyMs.Max < 145 || r.LatencyMs.Max > 1e3*r.Seconds+1 {
+			t.Errorf("%d under way, %d unsent, %d in the latency, up to %f of %f ms", r.InFlight, r.Unsent, sumOf(r.LatencyMs.Histogram), r.LatencyMs.Max, 1e3*r.Seconds)
 		}
 		// The closed model sets its own pace.
 		o.Rate = 0
-		if r = load(t, context.Background(), o); r.InFlight == 0 || counted(r.LatencyMs) != 0 {
-			t.Errorf("closed: %d under way, %d in the latency", r.InFlight, counted(r.LatencyMs))
+		if r = load(t, context.Background(), o); r.InFlight == 0 || sumOf(r.LatencyMs.Histogram) != 0 {
+			t.Errorf("closed: %d under way, %d in the latency", r.InFlight, sumOf(r.LatencyMs.Histogram))
 		}
 	})
 }

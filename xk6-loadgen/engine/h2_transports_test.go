@@ -55,14 +55,11 @@ type asked struct {
 	method, path string
 	header       map[string]string
 	body         []byte
-	// size is the length of its header block, in HTTP/2.
-	size int
 }
 
-// answer is what the peer does with a request. fields are names, in lower case, and values in turn.
+// answer is what the peer does with a request.
 type answer struct {
 	status int
-	fields []string
 	body   string
 	ending ending
 }
@@ -87,7 +84,7 @@ func (x transport) serve(t testing.TB, answer func(asked) answer, settings ...ht
 			for _, f := range r.fields {
 				header[f.Name] = f.Value
 			}
-			request := asked{method: r.value(":method"), path: r.value(":path"), header: header, body: r.body, size: r.block}
+			request := asked{method: r.value(":method"), path: r.value(":path"), header: header, body: r.body}
 			request.header["host"] = r.value(":authority")
 			p.answer(r, request, answer(request))
 		}, settings...))
@@ -148,9 +145,6 @@ func (s *peerServer) answerHTTP1(c net.Conn, raw *net.TCPConn, request *http.Req
 	if request.ProtoMinor == 0 && !request.Close {
 		head += "connection: keep-alive\r\n"
 	}
-	for i := 0; i < len(a.fields); i += 2 {
-		head += a.fields[i] + ": " + a.fields[i+1] + "\r\n"
-	}
 	head += "\r\n"
 	body := a.body
 	if !a.hasBody(request.Method) {
@@ -177,7 +171,7 @@ func (p *h2peer) answer(r *h2stream, request asked, a answer) {
 	case stalling:
 		return
 	}
-	fields := append([]string{":status", strconv.Itoa(a.status)}, a.fields...)
+	fields := []string{":status", strconv.Itoa(a.status)}
 	if a.status != 204 && a.status != 304 {
 		fields = append(fields, "content-length", strconv.Itoa(len(a.body)))
 	}

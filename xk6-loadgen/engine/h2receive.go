@@ -231,7 +231,7 @@ func (s *h2) headerBlock(id uint32, p []byte, ends bool) fault {
 	c := s.conn
 	b, wrong := s.decoder.decode(p, &c.loop.lastBlock)
 	if wrong != "" {
-		return fault{http2.ErrCodeCompression, "HPACK: " + string(wrong)}
+		return fault{http2.ErrCodeCompression, "HPACK: " + wrong}
 	}
 	st := s.find(id)
 	if st == nil {

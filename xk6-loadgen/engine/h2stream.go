@@ -6,10 +6,11 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// attempt is one that was taken and has no stream: not yet, or not any more.
+// attempt is one that was taken.
 type attempt struct {
+	// begun is when it was taken, due when it was to start: in the closed model when it was taken.
 	begun, due int64
-	// start is where its latency begins when it had a stream before; otherwise 0.
+	// start is where its latency begins; with HTTP/2 0 before it has a stream.
 	start int64
 }
 

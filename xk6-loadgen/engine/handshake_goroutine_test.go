@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os/exec"
 	"runtime"
 	"strings"
 	"sync"
@@ -152,36 +151,18 @@ func TestAHandshakeStaysOnItsGoroutine(t *testing.T) {
 // its way to the client; wasAsked waits until a request has come.
 func keyUpdater(t *testing.T, cipher string) (s *testServer, wasAsked func(), command func(string)) {
 	t.Helper()
-	openssl, file := opensslAndKey(t)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	listener.Close()
-	server := exec.Command(openssl, "s_server", "-accept", address, "-cert", file, "-key", file, "-tls1_3", "-ciphersuites", cipher, "-num_tickets", "0")
+	server, address := opensslServer(t, cipher, "-num_tickets", "0")
 	in, err := server.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := &said{}
 	server.Stdout = out
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		server.Process.Kill()
-		server.Wait()
-	})
+	launch(t, server)
 	// What goes through is counted on the way.
 	var answered atomic.Int64
 	s = serve(t, func(_ *testServer, c net.Conn) {
-		var upstream net.Conn
-		waitFor(t, func() bool {
-			over, err := net.Dial("tcp", address)
-			upstream = over
-			return err == nil
-		})
+		upstream := dialSoon(t, address)
 		defer upstream.Close()
 		go func() {
 			io.Copy(upstream, c)

@@ -99,17 +99,9 @@ func kindOf(name []byte) fieldKind {
 
 func (f *field) setValue(value []byte) {
 	f.valueBytes, f.value = int32(len(value)), -1
-	if f.kind != fieldStatus && f.kind != fieldContentLength || len(value) == 0 || len(value) > maxLengthDigits {
-		return
+	if f.kind == fieldStatus || f.kind == fieldContentLength {
+		f.value = decimal(value)
 	}
-	n := int64(0)
-	for _, digit := range value {
-		if digit < '0' || digit > '9' {
-			return
-		}
-		n = n*10 + int64(digit-'0')
-	}
-	f.value = n
 }
 
 func (f *field) tableBytes() int { return int(f.nameBytes) + int(f.valueBytes) + hpackEntryOverhead }
@@ -163,11 +155,9 @@ func newHpackDecoder(strings *hpackStrings) hpackDecoder {
 	return hpackDecoder{maxBytes: hpackTableBytes, strings: strings}
 }
 
-// errHpack is a fault of HPACK itself, after which the connection cannot go on (RFC 9113, section 4.3).
-type errHpack string
-
-// decode reads a whole block. When it fails, the table is no longer right.
-func (d *hpackDecoder) decode(p []byte, cache *blockCache) (block, errHpack) {
+// decode reads a whole block. The text, here and below, is a fault of HPACK itself, or empty: after one the table is no longer right,
+// and the connection cannot go on (RFC 9113, section 4.3).
+func (d *hpackDecoder) decode(p []byte, cache *blockCache) (block, string) {
 	if len(p) > 0 && len(p) == len(cache.bytes) && string(p) == string(cache.bytes) {
 		for i := range cache.inserted {
 			d.insert(&cache.inserted[i])
@@ -228,7 +218,7 @@ func (d *hpackDecoder) decode(p []byte, cache *blockCache) (block, errHpack) {
 }
 
 // literal reads a header whose value is spelt out, and its name too or by its index, which may be one of the dynamic table.
-func (d *hpackDecoder) literal(p []byte, prefix int) (f field, dynamic bool, rest []byte, fault errHpack) {
+func (d *hpackDecoder) literal(p []byte, prefix int) (f field, dynamic bool, rest []byte, fault string) {
 	index, rest, ok := hpackInteger(p, prefix)
 	if !ok {
 		return f, false, nil, "an index is malformed"
@@ -316,7 +306,7 @@ func hpackInteger(p []byte, prefix int) (n int, rest []byte, ok bool) {
 }
 
 // hpackString reads a string (RFC 7541, section 5.2); what it returns is valid until the buffer's next use.
-func hpackString(p []byte, buffer *bytes.Buffer) (s, rest []byte, fault errHpack) {
+func hpackString(p []byte, buffer *bytes.Buffer) (s, rest []byte, fault string) {
 	if len(p) == 0 {
 		return nil, nil, "a header is cut off"
 	}

@@ -11,14 +11,7 @@ type http1 struct {
 	// request is the one under way.
 	request []byte
 	busy    bool
-	// begun is when the attempt was taken, start is where its latency begins.
-	begun, start int64
-	// due is when the attempt was to start: in the closed model when it was taken.
-	due int64
-}
-
-func newHTTP1(c *conn) *http1 {
-	return &http1{conn: c, parser: parser{isHead: c.loop.plan.isHead}}
+	attempt
 }
 
 func (s *http1) next() {
@@ -66,7 +59,7 @@ func (s *http1) received(p []byte) {
 	case fault != "" && p[0] == byte(recordAlert) && s.conn.secure == nil:
 		s.conn.fail(ErrProtocol, CauseOther, speaksTLS)
 	case fault != "":
-		s.conn.fail(ErrProtocol, CauseOther, string(fault))
+		s.conn.fail(ErrProtocol, CauseOther, fault)
 	case done && used < len(p):
 		s.conn.fail(ErrProtocol, CauseOther, "more bytes than the response's length")
 	case done:

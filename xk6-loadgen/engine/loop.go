@@ -203,9 +203,9 @@ func newLoop(p *plan, s *shared, number int) (*loop, error) {
 			c.secure = &secure{conn: c}
 		}
 		if p.Protocol.isHTTP2() {
-			c.session = newH2(c)
+			c.session = &h2{conn: c}
 		} else {
-			c.session = newHTTP1(c)
+			c.session = &http1{conn: c, parser: parser{isHead: p.isHead}}
 		}
 	}
 	return l, nil
@@ -232,7 +232,7 @@ func (l *loop) run(entered chan<- error) {
 	} else {
 		goFirst()
 	}
-	linux.UseCores(coresOf(linux.Cores(), l.plan.Threads, l.number))
+	linux.UseCores(coresOf(linux.Cores(), l.plan.Threads, l.number)) //nolint:errcheck // without it all is right, only slower
 
 	l.clock = l.shared.now()
 	l.rest.begin(l.clock)
@@ -300,13 +300,13 @@ func (l *loop) wait() int {
 	mayStart := l.plan.Rate > 0 && l.idle.len > 0 && l.mayStart()
 	if l.plan.Spin {
 		if mayStart {
-			wait = min(wait, l.schedule.nextDue()-now)
+			wait = min(wait, l.schedule.nextDue-now)
 		}
 		return l.spin(events, now, wait)
 	}
 	if l.plan.Rate > 0 {
 		if mayStart {
-			due := l.schedule.nextDue() - now
+			due := l.schedule.nextDue - now
 			if due <= awakeBefore && due > 0 {
 				// A sleeping core takes a while to wake up: the last moment before a start is spent awake.
 				return l.spin(events, now, min(wait, due))

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"net"
 	"net/netip"
@@ -10,9 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -47,13 +44,12 @@ func loopbackUp() error {
 		return err
 	}
 	defer unix.Close(fd)
-	var request [40]byte // struct ifreq
-	copy(request[:], "lo")
-	binary.NativeEndian.PutUint16(request[unix.IFNAMSIZ:], unix.IFF_UP)
-	if _, _, errno := syscall.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCSIFFLAGS, uintptr(unsafe.Pointer(&request))); errno != 0 {
-		return errno
+	request, err := unix.NewIfreq("lo")
+	if err == nil {
+		request.SetUint16(unix.IFF_UP)
+		err = unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request)
 	}
-	return nil
+	return err
 }
 
 // within calls f on a thread inside the namespace: what it listens on is inside.

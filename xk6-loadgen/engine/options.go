@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
+
 	"bakeoff.invalid/xk6-loadgen/internal/linux"
 )
 
@@ -116,8 +118,7 @@ type plan struct {
 	h2       h2Headers
 	// order is a cycle of their places.
 	order []uint32
-	// host is what the certificate is for; tls is nil without TLS.
-	host   string
+	// tls is nil without TLS.
 	tls    *tls.Config
 	isHead bool
 	// divided: each connection has its share of the requests.
@@ -153,8 +154,8 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 		}
 	}
 	first := urls[0]
+	var err error
 	if o.Protocol.isHTTP2() {
-		var err error
 		if p.requests, p.h2, err = encodeH2Requests(o, urls); err != nil {
 			return nil, err
 		}
@@ -169,7 +170,6 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 	case !isTLS && o.Protocol == H2:
 		return nil, errors.New("protocol: h2 is HTTP/2 over TLS; use h2c with an http:// address")
 	case isTLS:
-		var err error
 		if p.tls, err = o.TLS.config(o.Protocol, first.Hostname()); err != nil {
 			return nil, err
 		}
@@ -177,7 +177,6 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 	case !o.TLS.isZero():
 		return nil, errors.New("tls: is for https:// addresses")
 	}
-	var err error
 	if p.network, err = openNamespace(o.NetNS); err != nil {
 		return nil, err
 	}
@@ -247,12 +246,13 @@ func (o Options) check() error {
 			return fmt.Errorf("buckets: upper ends must be greater than zero and ascend, got %s at place %d", end, i+1)
 		}
 	}
-	if !isToken(o.Method) || o.Method == http.MethodConnect {
+	// A method is a token, as a name is (RFC 9110, section 9.1).
+	if !httpguts.ValidHeaderFieldName(o.Method) || o.Method == http.MethodConnect {
 		return fmt.Errorf("method: %q is not a method that asks for a resource", o.Method)
 	}
 	hosts := 0
 	for _, h := range o.Headers {
-		if !isToken(h.Name) {
+		if !httpguts.ValidHeaderFieldName(h.Name) {
 			return fmt.Errorf("headers: %q is not a header name", h.Name)
 		}
 		if strings.ContainsAny(h.Value, "\r\n\x00") {
@@ -277,18 +277,6 @@ func (o Options) check() error {
 			o.Connections, o.Connections+spareFiles, limit.Cur, o.Connections+spareFiles)
 	}
 	return nil
-}
-
-// isToken tells whether s is a token of RFC 9110, section 5.6.2: what a method or a header name may be.
-func isToken(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0 {
-			continue
-		}
-		return false
-	}
-	return s != ""
 }
 
 // encodeRequest makes the bytes that are sent for every request to u.

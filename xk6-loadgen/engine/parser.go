@@ -2,9 +2,6 @@ package engine
 
 import "bytes"
 
-// parseFault says what is wrong with a response; empty: nothing.
-type parseFault string
-
 const (
 	// The most that status line, headers and trailers of one response may take, 1xx responses before it included.
 	maxHeadBytes = 64 << 10
@@ -71,8 +68,9 @@ func (p *parser) reset() {
 // endsAtClose tells whether a response whose end is the connection's is being read.
 func (p *parser) endsAtClose() bool { return p.state == inBodyUntilClose }
 
-// feed takes bytes. It returns how many it used and whether the response is complete; bytes after its end are not used.
-func (p *parser) feed(data []byte, cache *headCache) (used int, done bool, fault parseFault) {
+// feed takes bytes. It returns how many it used and whether the response is complete; bytes after its end are not used. fault, here
+// and below, says what is wrong with the response; empty: nothing.
+func (p *parser) feed(data []byte, cache *headCache) (used int, done bool, fault string) {
 	headStart := -1
 	for used < len(data) {
 		switch p.state {
@@ -156,7 +154,7 @@ func (p *parser) takeLine(data []byte) (line []byte, used int, complete bool) {
 }
 
 // countLine accounts for n more bytes of a line that is lineBytes long by now, and bounds it.
-func (p *parser) countLine(n, lineBytes int) parseFault {
+func (p *parser) countLine(n, lineBytes int) string {
 	switch p.state {
 	case atChunkSize, atChunkEnd:
 		if lineBytes > maxChunkLineBytes {
@@ -172,7 +170,7 @@ func (p *parser) countLine(n, lineBytes int) parseFault {
 }
 
 // takeState acts on a whole line.
-func (p *parser) takeState(line []byte) (done bool, fault parseFault) {
+func (p *parser) takeState(line []byte) (done bool, fault string) {
 	switch p.state {
 	case atStatusLine:
 		p.state = atHeader
@@ -207,28 +205,25 @@ func (p *parser) takeState(line []byte) (done bool, fault parseFault) {
 }
 
 // statusLine reads "HTTP/1.x NNN reason".
-func (p *parser) statusLine(line []byte) parseFault {
+func (p *parser) statusLine(line []byte) string {
 	if len(line) < 12 || string(line[:7]) != "HTTP/1." || line[7] != '0' && line[7] != '1' || line[8] != ' ' ||
 		len(line) > 12 && line[12] != ' ' {
 		return "the status line is not HTTP/1.x"
 	}
-	status := 0
-	for _, digit := range line[9:12] {
-		if digit < '0' || digit > '9' {
-			return "the status code is not a number"
-		}
-		status = status*10 + int(digit-'0')
+	status := decimal(line[9:12])
+	if status < 0 {
+		return "the status code is not a number"
 	}
 	if status < 100 || status > 599 {
 		return "the status code is not 100 to 599"
 	}
 	http10 := line[7] == '0'
-	p.head = head{status: status, length: -1, http10: http10, closes: http10}
+	p.head = head{status: int(status), length: -1, http10: http10, closes: http10}
 	return ""
 }
 
 // header acts on the few headers that say where the response ends.
-func (p *parser) header(line []byte) parseFault {
+func (p *parser) header(line []byte) string {
 	if line[0] == ' ' || line[0] == '\t' {
 		// A folded value (obsolete, RFC 9112, section 5.2) never belongs to a header that counts here.
 		return ""
@@ -259,16 +254,10 @@ func (p *parser) header(line []byte) parseFault {
 	return ""
 }
 
-func (p *parser) contentLength(value []byte) parseFault {
-	if len(value) == 0 || len(value) > maxLengthDigits {
+func (p *parser) contentLength(value []byte) string {
+	length := decimal(value)
+	if length < 0 {
 		return "Content-Length is not a number"
-	}
-	length := int64(0)
-	for _, digit := range value {
-		if digit < '0' || digit > '9' {
-			return "Content-Length is not a number"
-		}
-		length = length*10 + int64(digit-'0')
 	}
 	if p.length >= 0 && p.length != length {
 		return "two Content-Lengths differ"
@@ -319,7 +308,7 @@ func (p *parser) beginBody() (done bool) {
 }
 
 // chunkSize reads a chunk's size line: hexadecimal digits, and extensions, which say nothing here.
-func chunkSize(line []byte) (size int64, fault parseFault) {
+func chunkSize(line []byte) (size int64, fault string) {
 	if semicolon := bytes.IndexByte(line, ';'); semicolon >= 0 {
 		line = line[:semicolon]
 	}
@@ -341,6 +330,20 @@ func chunkSize(line []byte) (size int64, fault parseFault) {
 		size = size<<4 | int64(c)
 	}
 	return size, ""
+}
+
+// decimal is the number that the digits make; -1 where they make none, or are more than maxLengthDigits.
+func decimal(digits []byte) (n int64) {
+	if len(digits) == 0 || len(digits) > maxLengthDigits {
+		return -1
+	}
+	for _, digit := range digits {
+		if digit < '0' || digit > '9' {
+			return -1
+		}
+		n = n*10 + int64(digit-'0')
+	}
+	return n
 }
 
 func trimSpace(s []byte) []byte {

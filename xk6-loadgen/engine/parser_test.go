@@ -17,7 +17,7 @@ type parsed struct {
 }
 
 // parseAll feeds the stream in the given pieces, then its end. extra is the number of bytes after the last response.
-func parseAll(pieces []string, isHead bool) (list []parsed, fault parseFault, unfinished bool) {
+func parseAll(pieces []string, isHead bool) (list []parsed, fault string, unfinished bool) {
 	p := &parser{isHead: isHead}
 	p.reset()
 	cache := &headCache{}
@@ -102,7 +102,7 @@ func TestParserRefuses(t *testing.T) {
 	head := "HTTP/1.1 200 OK\r\n"
 	for name, test := range map[string]struct {
 		stream string
-		want   parseFault
+		want   string
 	}{
 		"another protocol":       {"SSH-2.0-OpenSSH_9.2\r\n", "the status line is not HTTP/1.x"},
 		"http/2":                 {"HTTP/2.0 200 OK\r\n", "the status line is not HTTP/1.x"},

@@ -206,15 +206,14 @@ func (h *half) open(record []byte) (recordType, []byte, error) {
 		h.setNonce(nil)
 		additional = record[:recordHeaderBytes]
 	} else {
+		var explicit []byte
 		if h.explicit {
 			if len(payload) < explicitNonceBytes {
 				return 0, nil, errBadRecord
 			}
-			h.setNonce(payload[:explicitNonceBytes])
-			payload = payload[explicitNonceBytes:]
-		} else {
-			h.setNonce(nil)
+			explicit, payload = payload[:explicitNonceBytes], payload[explicitNonceBytes:]
 		}
+		h.setNonce(explicit)
 		if len(payload) < tagBytes {
 			return 0, nil, errBadRecord
 		}
@@ -267,12 +266,12 @@ func (h *half) sealOne(dst []byte, kind recordType, p []byte) []byte {
 		dst = append(append(dst, p...), byte(kind))
 		dst = h.aead.Seal(dst[:body], h.nonce[:], dst[body:], dst[header:body])
 	} else {
+		var explicit []byte
 		if h.explicit {
 			dst = binary.BigEndian.AppendUint64(dst, h.seq)
-			h.setNonce(dst[len(dst)-explicitNonceBytes:])
-		} else {
-			h.setNonce(nil)
+			explicit = dst[len(dst)-explicitNonceBytes:]
 		}
+		h.setNonce(explicit)
 		dst = h.aead.Seal(dst, h.nonce[:], p, h.additional12(kind, len(p)))
 	}
 	h.seq++

@@ -12,8 +12,8 @@ type schedule struct {
 	offset, step int64
 	start        int64
 	taken        int64
-	// next is when the next attempt is due.
-	next int64
+	// nextDue is when the next attempt is due.
+	nextDue int64
 	// poisson: arrivals are those of a Poisson process, drawn anew in each phase by random, as many as drawn so far; else evenly
 	// spread. Who has a part of one draws all of it.
 	poisson      bool
@@ -40,7 +40,7 @@ func (s *schedule) begin(now int64) {
 	if s.poisson {
 		// By the phase, not by what the one before it has used up: all sides of a run have the same arrivals.
 		s.phase++
-		s.random, s.next = rand.New(rand.NewPCG(s.seed+s.phase<<32, s.stream+1)), now
+		s.random, s.nextDue = rand.New(rand.NewPCG(s.seed+s.phase<<32, s.stream+1)), now
 	}
 	s.advance()
 }
@@ -51,10 +51,10 @@ func (s *schedule) advance() {
 	case s.rate == 0:
 	case s.poisson:
 		for last := s.number(s.taken); s.drawn <= last; s.drawn++ {
-			s.next += int64(min(s.random.ExpFloat64()*1e9/s.rate, float64(never-s.next)))
+			s.nextDue += int64(min(s.random.ExpFloat64()*1e9/s.rate, float64(never-s.nextDue)))
 		}
 	default:
-		s.next = s.dueAt(s.taken)
+		s.nextDue = s.dueAt(s.taken)
 	}
 }
 
@@ -75,9 +75,6 @@ func (s *schedule) dueAt(attempt int64) int64 {
 	}
 	return s.start + int64(after)
 }
-
-// nextDue is when the next attempt is due.
-func (s *schedule) nextDue() int64 { return s.next }
 
 // dueBefore is how many attempts were due before this time, of those that are evenly spread; never less than were taken.
 func (s *schedule) dueBefore(now int64) int64 {
@@ -101,15 +98,15 @@ func (s *schedule) missed(before, most int64, call func(due, count int64)) (n in
 	case s.rate == 0:
 		return 0
 	case s.poisson:
-		for ; n < most && s.next < before; n++ {
+		for ; n < most && s.nextDue < before; n++ {
 			if n == mostMissed {
 				// As many as are to be expected.
-				rest := min(most-n, 1+int64(float64(before-s.next)*s.rate*s.stripe.share()/1e9/float64(s.step)))
-				call(s.next, rest)
+				rest := min(most-n, 1+int64(float64(before-s.nextDue)*s.rate*s.stripe.share()/1e9/float64(s.step)))
+				call(s.nextDue, rest)
 				s.taken += rest
 				return n + rest
 			}
-			call(s.next, 1)
+			call(s.nextDue, 1)
 			s.take()
 		}
 		return n

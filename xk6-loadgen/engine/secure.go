@@ -30,7 +30,7 @@ type secure struct {
 // handshake runs in a coroutine on the loop's own thread, which is resumed when a record has come in.
 type handshake struct {
 	tls *tls.Conn
-	// resume continues it, cancel ends it, pause is how it waits for the next record.
+	// resume continues it, cancel ends it where it has not ended, pause is how it waits for the next record.
 	resume func() (struct{}, bool)
 	cancel func()
 	pause  func(struct{}) bool
@@ -130,7 +130,6 @@ func (s *secure) advance(record []byte) {
 	if _, waits := h.resume(); waits {
 		return
 	}
-	h.cancel = nil
 	if h.result == nil {
 		h.result = s.takeOver()
 	}
@@ -327,12 +326,8 @@ func (s *secure) updateKeys(answer bool) (err error) {
 
 // close ends a handshake that is under way.
 func (s *secure) close() {
-	h := s.handshake
-	if h == nil {
-		return
-	}
-	s.handshake = nil
-	if h.cancel != nil {
+	if h := s.handshake; h != nil {
+		s.handshake = nil
 		h.cancel()
 	}
 }

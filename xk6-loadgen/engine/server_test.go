@@ -6,7 +6,6 @@ import (
 	"context"
 	"math"
 	"net"
-	"net/url"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,10 +32,7 @@ func serve(t testing.TB, handler func(s *testServer, c net.Conn)) *testServer {
 
 func serveAt(t testing.TB, address string, handler func(s *testServer, c net.Conn)) *testServer {
 	t.Helper()
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := listen(t, address)
 	s := &testServer{listener: listener, url: "http://" + listener.Addr().String() + "/", open: map[net.Conn]bool{}}
 	// Who accepts is waited for, too: it adds the others.
 	var all sync.WaitGroup
@@ -67,6 +63,23 @@ func serveAt(t testing.TB, address string, handler func(s *testServer, c net.Con
 		all.Wait()
 	})
 	return s
+}
+
+func listen(t testing.TB, address string) net.Listener {
+	t.Helper()
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listener
+}
+
+// freeAddress is one that nothing listens on.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	listener := listen(t, "127.0.0.1:0")
+	defer listener.Close()
+	return listener.Addr().String()
 }
 
 // stop closes the listener and all connections, as a killed server would.
@@ -198,13 +211,4 @@ func wantErrors(t *testing.T, r outcome, kind ErrorKind, n int64) {
 	if r.Errors != want {
 		t.Errorf("errors %v %v (%s), want %d × %s", ErrorKindNames, r.Errors, r.ErrorExample, n, ErrorKindNames[kind])
 	}
-}
-
-func mustParse(t testing.TB, raw string) *url.URL {
-	t.Helper()
-	u, err := parseURL(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u
 }

@@ -28,16 +28,6 @@ func settlerOf(p *plan) *run {
 	return &run{plan: &settling, forNobody: true}
 }
 
-// settlers are those that the runs have.
-func settlers(runs []*run) (all []*run) {
-	for _, r := range runs {
-		if r.settler != nil {
-			all = append(all, r.settler)
-		}
-	}
-	return all
-}
-
 // settle continues the side's server and has it answer for nobody for a while, at the side's rate, before a slice as long as
 // this. A server that has requests under way gets none: meanwhile it would answer those, in no time.
 func (r *run) settle(slice time.Duration) {

@@ -18,13 +18,7 @@ func standIn(t *testing.T) (group int) {
 	t.Helper()
 	command := exec.Command("sleep", "600")
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		command.Process.Kill()
-		command.Wait()
-	})
+	launch(t, command)
 	return command.Process.Pid
 }
 

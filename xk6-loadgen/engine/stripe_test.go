@@ -50,7 +50,7 @@ func TestStripesMakeOneScheduleTogether(t *testing.T) {
 			// The window: whatever the warm-up took.
 			s.begin(second)
 			for range share(stripe.before(requests), threads, loop) {
-				all = append(all, s.nextDue())
+				all = append(all, s.nextDue)
 				s.take()
 			}
 		}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"syscall"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // sockaddr is an address in the kernel's form.
@@ -55,14 +57,12 @@ func zoneIndex(zone string) (uint32, error) {
 	return uint32(n), nil
 }
 
-// sysEpollPwait2 is epoll_pwait2, since Linux 5.11; its number is the same on all architectures.
-const sysEpollPwait2 = 441
-
-// sysEpollWaitExact waits for at most this many nanoseconds, where epoll_wait has milliseconds; raw, as linux.EpollWait.
+// sysEpollWaitExact waits for at most this many nanoseconds, where epoll_wait has milliseconds, since Linux 5.11; raw, as
+// linux.EpollWait.
 func sysEpollWaitExact(epfd int, events []syscall.EpollEvent, nanoseconds int64) int {
 	// The kernel's own time, which has 64 bits on all architectures.
 	timeout := [2]int64{nanoseconds / 1e9, nanoseconds % 1e9}
-	n, _, errno := syscall.RawSyscall6(sysEpollPwait2, uintptr(epfd), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)),
+	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(epfd), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)),
 		uintptr(unsafe.Pointer(&timeout)), 0, 0)
 	if errno != 0 {
 		return 0
@@ -72,7 +72,7 @@ func sysEpollWaitExact(epfd int, events []syscall.EpollEvent, nanoseconds int64)
 
 // hasExactWait tells whether the kernel has epoll_pwait2.
 func hasExactWait() bool {
-	_, _, errno := syscall.RawSyscall6(sysEpollPwait2, ^uintptr(0), 0, 0, 0, 0, 0)
+	_, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT2, ^uintptr(0), 0, 0, 0, 0, 0)
 	return errno != syscall.ENOSYS
 }
 
@@ -104,4 +104,21 @@ func setBatchPolicy() {
 	priority := struct{ value int32 }{0}
 	// Without it all is as exact, only dearer.
 	syscall.RawSyscall(syscall.SYS_SCHED_SETSCHEDULER, 0, schedBatch, uintptr(unsafe.Pointer(&priority)))
+}
+
+// coresOf are the cores of one of so many loops: each has its own of those that are allowed, so that no two share one while
+// another is idle. Where there are as many loops as cores that is one for each; where there are fewer the kernel still chooses,
+// since other work may be bound to a core. With too few for that, nil leaves all to the kernel.
+//
+// They are dealt out in turn: where a core's second hardware thread is numbered half of all higher, as on most machines, a
+// loop has both.
+func coresOf(allowed []int, loops, number int) []int {
+	if loops == 1 || len(allowed) < loops {
+		return nil
+	}
+	var own []int
+	for i := number; i < len(allowed); i += loops {
+		own = append(own, allowed[i])
+	}
+	return own
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"bufio"
 	"context"
-	"io"
 	"maps"
 	"net"
 	"slices"
@@ -84,8 +83,7 @@ func TestACountEndsWithItsLastResponse(t *testing.T) {
 	var one atomic.Bool
 	s := serve(t, func(s *testServer, c net.Conn) {
 		if one.CompareAndSwap(false, true) {
-			s.readRequest(bufio.NewReader(c))
-			io.Copy(io.Discard, c)
+			stallsAfter("")(s, c)
 			return
 		}
 		always(ok)(s, c)
@@ -100,7 +98,7 @@ func TestACountEndsWithItsLastResponse(t *testing.T) {
 }
 
 // idleLoop is a loop that does not run.
-func idleLoop(t *testing.T, o Options) *loop {
+func idleLoop(t testing.TB, o Options) *loop {
 	t.Helper()
 	p, err := newPlan(context.Background(), o)
 	if err != nil {

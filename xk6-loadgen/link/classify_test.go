@@ -28,36 +28,37 @@ func TestKinds(t *testing.T) {
 	const psh = 0x08
 	for name, c := range map[string]struct {
 		packet []byte
-		want   kind
+		want   KindCounts
 	}{
-		"SYN with options":            {segment(0, 20, flagSyn, 0), kindSyn},
-		"SYN with data":               {segment(0, 20, flagSyn, 7), kindSyn},
-		"SYN and ACK":                 {segment(0, 20, flagSyn|flagAck, 0), kindSynAck},
-		"ACK":                         {segment(0, 0, flagAck, 0), kindAck},
-		"ACK with options":            {segment(0, 12, flagAck, 0), kindAck},
-		"ACK behind IP options":       {segment(8, 12, flagAck, 0), kindAck},
-		"data":                        {segment(0, 12, flagAck|psh, 1), kindData},
-		"a whole packet of data":      {segment(0, 12, flagAck, mtu-52), kindData},
-		"data behind IP options":      {segment(40, 40, flagAck, 1), kindData},
-		"data and FIN":                {segment(0, 12, flagAck|flagFin|psh, 1), kindDataFin},
-		"FIN":                         {segment(0, 12, flagAck|flagFin, 0), kindFin},
-		"reset":                       {segment(0, 0, flagRst, 0), kindReset},
-		"reset and ACK":               {segment(0, 0, flagRst|flagAck, 0), kindReset},
-		"not to be fragmented":        {changed(segment(0, 0, flagAck, 0), func(p []byte) { p[6] = 0x40 }), kindAck},
-		"the first fragment":          {changed(segment(0, 0, flagAck, 8), func(p []byte) { p[6] = 0x20 }), kindOther},
-		"a later fragment":            {changed(segment(0, 0, flagAck, 8), func(p []byte) { p[7] = 1 }), kindOther},
-		"UDP":                         {changed(segment(0, 0, flagAck, 0), func(p []byte) { p[9] = 17 }), kindOther},
-		"IPv6":                        {changed(segment(0, 0, flagAck, 0), func(p []byte) { p[0] = 6 << 4 }), kindOther},
-		"an IP header too short":      {changed(segment(0, 0, flagAck, 0), func(p []byte) { p[0] = 4<<4 | 4 }), kindOther},
-		"a TCP header too short":      {changed(segment(0, 0, flagAck, 0), func(p []byte) { p[ipv4Header+12] = 4 << 4 }), kindOther},
-		"a TCP header beyond the end": {changed(segment(0, 0, flagAck, 0), func(p []byte) { p[ipv4Header+12] = 6 << 4 }), kindOther},
-		"a length beyond the end":     {changed(segment(0, 0, flagAck, 0), func(p []byte) { p[3]++ }), kindOther},
-		"no room for TCP":             {changed(segment(0, 0, flagAck, 0), func(p []byte) { p[3] -= 4 }), kindOther},
-		"padding behind the segment":  {append(segment(0, 0, flagAck, 0), 0, 0, 0, 0), kindAck},
-		"nothing":                     {nil, kindOther},
+		"SYN with options":            {segment(0, 20, flagSyn, 0), KindCounts{Syn: 1}},
+		"SYN with data":               {segment(0, 20, flagSyn, 7), KindCounts{Syn: 1}},
+		"SYN and ACK":                 {segment(0, 20, flagSyn|flagAck, 0), KindCounts{SynAck: 1}},
+		"ACK":                         {segment(0, 0, flagAck, 0), KindCounts{Ack: 1}},
+		"ACK with options":            {segment(0, 12, flagAck, 0), KindCounts{Ack: 1}},
+		"ACK behind IP options":       {segment(8, 12, flagAck, 0), KindCounts{Ack: 1}},
+		"data":                        {segment(0, 12, flagAck|psh, 1), KindCounts{Data: 1}},
+		"a whole packet of data":      {segment(0, 12, flagAck, mtu-52), KindCounts{Data: 1}},
+		"data behind IP options":      {segment(40, 40, flagAck, 1), KindCounts{Data: 1}},
+		"data and FIN":                {segment(0, 12, flagAck|flagFin|psh, 1), KindCounts{DataFin: 1}},
+		"FIN":                         {segment(0, 12, flagAck|flagFin, 0), KindCounts{Fin: 1}},
+		"reset":                       {segment(0, 0, flagRst, 0), KindCounts{Reset: 1}},
+		"reset and ACK":               {segment(0, 0, flagRst|flagAck, 0), KindCounts{Reset: 1}},
+		"not to be fragmented":        {changed(segment(0, 0, flagAck, 0), func(p []byte) { p[6] = 0x40 }), KindCounts{Ack: 1}},
+		"the first fragment":          {changed(segment(0, 0, flagAck, 8), func(p []byte) { p[6] = 0x20 }), KindCounts{Other: 1}},
+		"a later fragment":            {changed(segment(0, 0, flagAck, 8), func(p []byte) { p[7] = 1 }), KindCounts{Other: 1}},
+		"UDP":                         {changed(segment(0, 0, flagAck, 0), func(p []byte) { p[9] = 17 }), KindCounts{Other: 1}},
+		"IPv6":                        {changed(segment(0, 0, flagAck, 0), func(p []byte) { p[0] = 6 << 4 }), KindCounts{Other: 1}},
+		"an IP header too short":      {changed(segment(0, 0, flagAck, 0), func(p []byte) { p[0] = 4<<4 | 4 }), KindCounts{Other: 1}},
+		"a TCP header too short":      {changed(segment(0, 0, flagAck, 0), func(p []byte) { p[ipv4Header+12] = 4 << 4 }), KindCounts{Other: 1}},
+		"a TCP header beyond the end": {changed(segment(0, 0, flagAck, 0), func(p []byte) { p[ipv4Header+12] = 6 << 4 }), KindCounts{Other: 1}},
+		"a length beyond the end":     {changed(segment(0, 0, flagAck, 0), func(p []byte) { p[3]++ }), KindCounts{Other: 1}},
+		"no room for TCP":             {changed(segment(0, 0, flagAck, 0), func(p []byte) { p[3] -= 4 }), KindCounts{Other: 1}},
+		"padding behind the segment":  {append(segment(0, 0, flagAck, 0), 0, 0, 0, 0), KindCounts{Ack: 1}},
+		"nothing":                     {nil, KindCounts{Other: 1}},
 	} {
-		if got := classify(c.packet); got != c.want {
-			t.Errorf("%s: kind %d, want %d", name, got, c.want)
+		var got KindCounts
+		if *got.of(c.packet)++; got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
 }
@@ -69,8 +70,10 @@ func TestAnyBytesHaveAKind(t *testing.T) {
 		for range random.IntN(4) {
 			packet[random.IntN(len(packet))] = byte(random.Uint32())
 		}
-		if k := classify(packet[:random.IntN(len(packet)+1)]); k < 0 || k >= kinds {
-			t.Fatalf("kind %d of %x", k, packet)
+		var k KindCounts
+		*k.of(packet[:random.IntN(len(packet)+1)])++
+		if k.Syn+k.SynAck+k.Ack+k.Data+k.DataFin+k.Fin+k.Reset+k.Other != 1 {
+			t.Fatalf("%+v of %x", k, packet)
 		}
 	}
 }

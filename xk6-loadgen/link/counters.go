@@ -11,9 +11,8 @@ const longestLateness = int64(10 * time.Minute)
 
 // counters are what one direction has counted since they were taken last.
 type counters struct {
-	packets, bytes           int64
-	kinds                    [kinds]int64
-	delivered, dropped, lost int64
+	// Traffic but for its lateness, of which traffic makes figures.
+	Traffic
 	// refused are packets that were delivered to a device that did not take them, and does not count them itself.
 	refused  int64
 	lateness *histogram.Histogram
@@ -27,14 +26,14 @@ func newCounters() *counters {
 
 // came counts a packet that came to the link.
 func (c *counters) came(packet []byte) {
-	c.packets++
-	c.bytes += int64(len(packet))
-	c.kinds[classify(packet)]++
+	c.Packets++
+	c.Bytes += int64(len(packet))
+	*c.Kinds.of(packet)++
 }
 
 // left counts a packet that leaves so many nanoseconds late.
 func (c *counters) left(late int64) {
-	c.delivered++
+	c.Delivered++
 	c.latest = max(c.latest, late)
 	c.lateness.Record(min(max(late, 0), longestLateness), 1)
 }
@@ -42,16 +41,14 @@ func (c *counters) left(late int64) {
 func (c *counters) traffic() Traffic {
 	milliseconds := func(nanoseconds int64) float64 { return float64(nanoseconds) / 1e6 }
 	percentiles := c.lateness.Percentiles(50, 99)
-	return Traffic{
-		Packets: c.packets, Kinds: namedKinds(c.kinds), Bytes: c.bytes,
-		Delivered: c.delivered, Dropped: c.dropped, Lost: c.lost,
-		LatenessMs: Lateness{
-			// The histogram gives the upper end of a value's class, which may be above the greatest value.
-			P50: milliseconds(min(percentiles[0], c.latest)),
-			P99: milliseconds(min(percentiles[1], c.latest)),
-			Max: milliseconds(c.latest),
-		},
+	t := c.Traffic
+	t.LatenessMs = Lateness{
+		// The histogram gives the upper end of a value's class, which may be above the greatest value.
+		P50: milliseconds(min(percentiles[0], c.latest)),
+		P99: milliseconds(min(percentiles[1], c.latest)),
+		Max: milliseconds(c.latest),
 	}
+	return t
 }
 
 // forgetLateness begins lateness anew.

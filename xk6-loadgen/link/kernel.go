@@ -1,33 +1,28 @@
 package link
 
 import (
-	"bytes"
 	"fmt"
+	"io"
+	"math"
+	"os"
 	"strconv"
 	"strings"
-
-	"bakeoff.invalid/xk6-loadgen/internal/linux"
-	"golang.org/x/sys/unix"
 )
 
 // kernelCounters are the kernel's own counters of a namespace. The files were opened inside it, and can be read from outside.
-type kernelCounters struct{ snmp, netstat, devices int }
+type kernelCounters struct{ snmp, netstat, devices *os.File }
 
 // kernelCounts are what they say, since the namespace was made.
 type kernelCounts struct{ retransmits, listenOverflows, deviceDrops int64 }
 
-func (c kernelCounts) since(before kernelCounts) kernelCounts {
-	return kernelCounts{c.retransmits - before.retransmits, c.listenOverflows - before.listenOverflows, c.deviceDrops - before.deviceDrops}
-}
-
 // openKernelCounters opens them for the calling thread's namespace.
 func openKernelCounters() (kernelCounters, error) {
 	var k kernelCounters
-	for name, fd := range map[string]*int{"snmp": &k.snmp, "netstat": &k.netstat, "dev": &k.devices} {
+	for name, file := range map[string]**os.File{"snmp": &k.snmp, "netstat": &k.netstat, "dev": &k.devices} {
 		path := "/proc/thread-self/net/" + name
 		var err error
-		if *fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
-			return k, fmt.Errorf("%s cannot be opened: %w", path, err)
+		if *file, err = os.Open(path); err != nil {
+			return k, fmt.Errorf("%s cannot be opened: %w", path, reason(err))
 		}
 	}
 	return k, nil
@@ -45,8 +40,8 @@ func (k kernelCounters) read() (c kernelCounts, err error) {
 }
 
 // field reads a value from a file in which each group has a line of names and then one of values.
-func (k kernelCounters) field(fd int, group, name string) (int64, error) {
-	text, err := readAll(fd)
+func (k kernelCounters) field(file *os.File, group, name string) (int64, error) {
+	text, err := readAll(file)
 	if err != nil {
 		return 0, err
 	}
@@ -92,17 +87,7 @@ func (k kernelCounters) drops() (int64, error) {
 }
 
 // readAll reads a file of /proc anew, from its beginning.
-func readAll(fd int) (string, error) {
-	var text bytes.Buffer
-	part := make([]byte, 16<<10)
-	for {
-		n, errno := linux.ReadAt(fd, part, int64(text.Len()))
-		if errno != 0 {
-			return "", errno
-		}
-		if n == 0 {
-			return text.String(), nil
-		}
-		text.Write(part[:n])
-	}
+func readAll(file *os.File) (string, error) {
+	text, err := io.ReadAll(io.NewSectionReader(file, 0, math.MaxInt64))
+	return string(text), err
 }

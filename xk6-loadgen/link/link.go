@@ -30,17 +30,15 @@ type Link struct {
 	client, server     *namespace
 	toServer, toClient *pump
 	roundTrip          time.Duration
-	// Of the last report, or the start.
-	clientCounts, serverCounts kernelCounts
-	cpu                        cpuTimes
+	// reported is the reading of the last report, or the start.
+	reported reading
 }
 
-// cpuTimes are nanoseconds that the whole process and the thread of the packets to the server have used.
-type cpuTimes struct{ process, toServer int64 }
-
-func (c cpuTimes) since(before cpuTimes) ByDirection {
-	toServer := c.toServer - before.toServer
-	return ByDirection{ToServer: float64(toServer) / 1e9, ToClient: float64(max(0, c.process-before.process-toServer)) / 1e9}
+// reading is what the kernels have counted so far, and the nanoseconds of CPU that the whole process and the thread of the packets to
+// the server have used.
+type reading struct {
+	client, server          kernelCounts
+	processCPU, toServerCPU int64
 }
 
 // milliseconds as a duration.
@@ -91,53 +89,55 @@ func Start(order Order) (*Link, Ready, error) {
 		err = start(l.toClient, cpus.ToClient, Server)
 	}
 	ready.ToServerThread = l.toServer.thread
-	l.cpu = l.cpuTimes()
+	l.readCPU(&l.reported)
 	return l, ready, err
 }
 
-func (l *Link) cpuTimes() cpuTimes { return cpuTimes{linux.ProcessCPU(), l.toServer.cpuTime()} }
+func (l *Link) readCPU(into *reading) {
+	into.processCPU, into.toServerCPU = linux.ProcessCPU(), linux.ThreadCPU(l.toServer.thread)
+}
+
+func (l *Link) read() (r reading, err error) {
+	if r.client, err = l.client.kernel.read(); err == nil {
+		r.server, err = l.server.kernel.read()
+	}
+	l.readCPU(&r)
+	return r, err
+}
+
+// useBy is what has happened from the last report to a reading, with what the pumps have counted meanwhile.
+func (l *Link) useBy(r reading, toServer, toClient Traffic) NetworkUse {
+	toServerCPU := r.toServerCPU - l.reported.toServerCPU
+	toClientCPU := max(0, r.processCPU-l.reported.processCPU-toServerCPU)
+	return NetworkUse{
+		ToServer: toServer, ToClient: toClient,
+		Retransmits: Sides{
+			Client: r.client.retransmits - l.reported.client.retransmits, Server: r.server.retransmits - l.reported.server.retransmits,
+		},
+		ListenOverflows: r.server.listenOverflows - l.reported.server.listenOverflows,
+		LinkCPUSeconds:  ByDirection{ToServer: float64(toServerCPU) / 1e9, ToClient: float64(toClientCPU) / 1e9},
+	}
+}
 
 // Report waits until the link is quiet, as LinkReport says, and returns what happened since the last one. The time in which
 // nothing comes is counted from when the last packet left: who got it may take that long to answer.
 func (l *Link) Report() (Report, error) {
-	r := Report{Quiet: l.awaitQuiet()}
-	var refusedThere, refusedBack int64
-	r.ToServer, refusedThere = l.toServer.take()
-	r.ToClient, refusedBack = l.toClient.take()
-	client, server, err := l.kernelCounts()
-	if err != nil {
-		return r, err
-	}
-	onClient, onServer := client.since(l.clientCounts), server.since(l.serverCounts)
-	l.clientCounts, l.serverCounts = client, server
-	r.Retransmits = Sides{Client: onClient.retransmits, Server: onServer.retransmits}
-	r.ListenOverflows = onServer.listenOverflows
-	r.DeviceDrops = onClient.deviceDrops + onServer.deviceDrops + refusedThere + refusedBack
-	cpu := l.cpuTimes()
-	r.LinkCPUSeconds = cpu.since(l.cpu)
-	l.cpu = cpu
-	return r, nil
+	quiet := l.awaitQuiet()
+	toServer, refusedThere := l.toServer.take()
+	toClient, refusedBack := l.toClient.take()
+	r, err := l.read()
+	drops := r.client.deviceDrops - l.reported.client.deviceDrops + r.server.deviceDrops - l.reported.server.deviceDrops
+	report := Report{Quiet: quiet, NetworkUse: l.useBy(r, toServer, toClient), DeviceDrops: drops + refusedThere + refusedBack}
+	l.reported = r
+	return report, err
 }
 
 // Counts returns what has happened since the last report, now, while packets are on their way. mark: lateness, in this and in the
 // next report, begins anew after it.
 func (l *Link) Counts(mark bool) (Counts, error) {
-	client, server, err := l.kernelCounts()
-	onServer := server.since(l.serverCounts)
-	return Counts{
-		AtMs:     float64(linux.Monotonic()) / 1e6,
-		ToServer: l.toServer.counts(mark), ToClient: l.toClient.counts(mark),
-		Retransmits:     Sides{Client: client.since(l.clientCounts).retransmits, Server: onServer.retransmits},
-		ListenOverflows: onServer.listenOverflows,
-		LinkCPUSeconds:  l.cpuTimes().since(l.cpu),
-	}, err
-}
-
-func (l *Link) kernelCounts() (client, server kernelCounts, err error) {
-	if client, err = l.client.kernel.read(); err == nil {
-		server, err = l.server.kernel.read()
-	}
-	return client, server, err
+	r, err := l.read()
+	atMs := float64(linux.Monotonic()) / 1e6
+	return Counts{AtMs: atMs, NetworkUse: l.useBy(r, l.toServer.counts(mark), l.toClient.counts(mark))}, err
 }
 
 func (l *Link) awaitQuiet() bool {

@@ -73,15 +73,20 @@ type SettingOutcome struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// Report is what happened since the last one.
-type Report struct {
-	Quiet           bool        `json:"quiet"`
+// NetworkUse is what has happened since the last report, or the start.
+type NetworkUse struct {
 	ToServer        Traffic     `json:"toServer"`
 	ToClient        Traffic     `json:"toClient"`
 	Retransmits     Sides       `json:"retransmits"`
 	ListenOverflows int64       `json:"listenOverflows"`
-	DeviceDrops     int64       `json:"deviceDrops"`
 	LinkCPUSeconds  ByDirection `json:"linkCpuSeconds"`
+}
+
+// Report is what happened since the last one.
+type Report struct {
+	Quiet bool `json:"quiet"`
+	NetworkUse
+	DeviceDrops int64 `json:"deviceDrops"`
 }
 
 // ByDirection are seconds of each direction's thread; with ToClient's are all others of the process.
@@ -99,12 +104,8 @@ type Sides struct {
 // Counts are what has happened by an instant, since the last report.
 type Counts struct {
 	// AtMs is the instant: milliseconds of CLOCK_MONOTONIC.
-	AtMs            float64     `json:"atMs"`
-	ToServer        Traffic     `json:"toServer"`
-	ToClient        Traffic     `json:"toClient"`
-	Retransmits     Sides       `json:"retransmits"`
-	ListenOverflows int64       `json:"listenOverflows"`
-	LinkCPUSeconds  ByDirection `json:"linkCpuSeconds"`
+	AtMs float64 `json:"atMs"`
+	NetworkUse
 }
 
 // Traffic is what went over the link in one direction.

@@ -83,7 +83,7 @@ func TestAnswersHaveAllFields(t *testing.T) {
 		want   string
 	}{
 		{Report{}, `{"quiet":false,"toServer":` + traffic + `,"toClient":` + traffic +
-			`,"retransmits":{"client":0,"server":0},"listenOverflows":0,"deviceDrops":0,"linkCpuSeconds":{"toServer":0,"toClient":0}}`},
+			`,"retransmits":{"client":0,"server":0},"listenOverflows":0,"linkCpuSeconds":{"toServer":0,"toClient":0},"deviceDrops":0}`},
 		{Ready{Settings: []SettingOutcome{{SettingOrder: SettingOrder{Server, "net.a", "1"}}, {SettingOrder{Client, "net.b", "2"}, "why"}}},
 			`{"server":{"netns":"","address":""},"client":{"netns":"","address":""},"settings":[` +
 				`{"side":"server","name":"net.a","value":"1"},{"side":"client","name":"net.b","value":"2","problem":"why"}],"toServerThread":0}`},

@@ -1,12 +1,15 @@
 package link
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"net/netip"
 	"os"
+	"syscall"
+	"unsafe"
 
 	"bakeoff.invalid/xk6-loadgen/internal/linux"
 	"golang.org/x/sys/unix"
@@ -111,7 +114,7 @@ func openTun() (int, error) {
 func configure(socket int, side Side) error {
 	request, err := onDevice(socket, device, unix.SIOCGIFINDEX, nil)
 	if err == nil {
-		err = changeDevice(int32(request.Uint32()), uint32Attribute(unix.IFLA_TXQLEN, deviceQueue), uint32Attribute(unix.IFLA_MTU, mtu))
+		err = changeDevice(int32(request.Uint32()), attribute{unix.IFLA_TXQLEN, deviceQueue}, attribute{unix.IFLA_MTU, mtu})
 	}
 	if err == nil {
 		address := addresses[side].As4()
@@ -125,6 +128,49 @@ func configure(socket int, side Side) error {
 		return fmt.Errorf("the %s's device cannot be configured: %w", side, err)
 	}
 	return bringUp(socket, device)
+}
+
+// attribute is one of a netlink message.
+type attribute struct {
+	kind  uint16
+	value uint32
+}
+
+// changeDevice has the kernel change a device of the calling thread's namespace (RTM_NEWLINK). Unlike the older ioctls it asks
+// for no right outside of the user namespace.
+func changeDevice(index int32, attributes ...attribute) error {
+	header := unix.IfInfomsg{Family: unix.AF_UNSPEC, Index: index}
+	message := make([]byte, unix.SizeofNlMsghdr, 256)
+	message = append(message, unsafe.Slice((*byte)(unsafe.Pointer(&header)), unix.SizeofIfInfomsg)...)
+	for _, a := range attributes {
+		message = binary.NativeEndian.AppendUint16(message, unix.SizeofRtAttr+4)
+		message = binary.NativeEndian.AppendUint16(message, a.kind)
+		message = binary.NativeEndian.AppendUint32(message, a.value)
+	}
+	*(*unix.NlMsghdr)(unsafe.Pointer(unsafe.SliceData(message))) = unix.NlMsghdr{
+		Len: uint32(len(message)), Type: unix.RTM_NEWLINK, Flags: unix.NLM_F_REQUEST | unix.NLM_F_ACK,
+	}
+	socket, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(socket)
+	if err := unix.Sendto(socket, message, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return err
+	}
+	answer := make([]byte, 4096)
+	n, _, err := unix.Recvfrom(socket, answer, 0)
+	if err != nil {
+		return err
+	}
+	// The answer is the errno, negative, after its header; 0 is success.
+	if n < unix.SizeofNlMsghdr+4 {
+		return unix.EBADMSG
+	}
+	if code := int32(binary.NativeEndian.Uint32(answer[unix.SizeofNlMsghdr:])); code != 0 {
+		return syscall.Errno(-code)
+	}
+	return nil
 }
 
 func bringUp(socket int, name string) error {

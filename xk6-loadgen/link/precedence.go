@@ -4,6 +4,8 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // KeepPrecedence lets the nice value that the process was started with count against all others. Where each session shares the
@@ -17,7 +19,7 @@ func KeepPrecedence() {
 		return
 	}
 	// A session of its own, unless it leads one already: the others in it are not to be changed.
-	if session, _, _ := syscall.RawSyscall(syscall.SYS_GETSID, 0, 0, 0); int(session) != os.Getpid() {
+	if session, _ := unix.Getsid(0); session != os.Getpid() {
 		if _, err := syscall.Setsid(); err != nil {
 			return
 		}

@@ -5,14 +5,12 @@ import (
 	"io"
 	"math/rand/v2"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"bakeoff.invalid/xk6-loadgen/internal/linux"
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -89,19 +87,13 @@ func newPump(from, to int, d Direction, roundTrip time.Duration) (*pump, error) 
 // (none: on the process's own); started gets whether it may.
 func (p *pump) run(cpus []int, started chan<- error) error {
 	runtime.LockOSThread()
-	if len(cpus) > 0 {
-		set := unix.NewCPUSet(slices.Max(cpus) + 1)
-		for _, cpu := range cpus {
-			set.Set(cpu)
-		}
-		if err := unix.SchedSetaffinityDynamic(0, set); err != nil {
-			started <- fmt.Errorf("no thread can run on the cores %v: %w", cpus, err)
-			return err
-		}
+	if err := linux.UseCores(cpus); err != nil {
+		started <- fmt.Errorf("no thread can run on the cores %v: %w", cpus, err)
+		return err
 	}
 	linux.SetTimerSlack()
 	linux.SetShortSlice()
-	p.thread, p.schedstat = unix.Gettid(), -1
+	p.thread, p.schedstat = syscall.Gettid(), -1
 	if fd, err := syscall.Open("/proc/thread-self/schedstat", syscall.O_RDONLY|syscall.O_CLOEXEC, 0); err == nil {
 		p.schedstat = fd
 		defer linux.Close(fd)
@@ -168,9 +160,9 @@ func (p *pump) read() (more bool, err error) {
 		p.counters.came(buffer[:n])
 		switch waited := t - p.since; {
 		case p.loss > 0 && rand.Float64() < p.loss:
-			p.counters.lost++
+			p.counters.Lost++
 		case !room:
-			p.counters.dropped++
+			p.counters.Dropped++
 		case p.delay == 0 && p.nanosecondsPerByte == 0:
 			p.deliver(buffer[:n], waited)
 		default:
@@ -250,9 +242,6 @@ func (p *pump) stallTime() (waited int64, told bool) {
 	}
 	return figures[1], figures[2] > 0
 }
-
-// cpuTime is how long the pump's thread has run, in nanoseconds.
-func (p *pump) cpuTime() int64 { return linux.ThreadCPU(p.thread) }
 
 // lock is for all but the pump itself, which under load never waits.
 func (p *pump) lock() {

@@ -5,7 +5,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"runtime"
@@ -17,26 +16,26 @@ import (
 // threads that run Go code at a time: one for each direction, which may not wait for the others, what answers, and garbage collection.
 const threads = 4
 
-func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+func main() { os.Exit(run()) }
 
-func run(words []string, in io.Reader, out, complaints io.Writer) int {
+func run() int {
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGTERM, syscall.SIGINT)
 	runtime.GOMAXPROCS(threads)
 	link.KeepPrecedence()
 	served := make(chan error, 1)
 	go func() {
-		if len(words) > 0 {
+		if words := os.Args[1:]; len(words) > 0 {
 			served <- fmt.Errorf("%q is not for it: it has no flags, and takes what it is to be as a line of JSON on its input (lib/network/link-messages.ts)", words[0])
 			return
 		}
-		served <- link.Serve(in, out)
+		served <- link.Serve(os.Stdin, os.Stdout)
 	}()
 	select {
 	case <-end:
 	case err := <-served:
 		if err != nil {
-			fmt.Fprintf(complaints, "delaylink: %s\n", err)
+			fmt.Fprintf(os.Stderr, "delaylink: %s\n", err)
 			return 1
 		}
 	}

@@ -7,8 +7,7 @@ import "math/bits"
 // Histogram counts values from 0 on. Only the classes between the lowest and the highest one that have a count are ever
 // walked over: durations of a load lie close together, and most classes stay empty.
 type Histogram struct {
-	// half is half of the classes that the values up to twice as many have, one each: 2^halfBits.
-	half     int64
+	// Values below 2^(halfBits+1) have a class each; each power of two from there on has 2^halfBits of them.
 	halfBits int
 	counts   []int64
 	total    int64
@@ -23,7 +22,7 @@ func New(longest int64, digits int) *Histogram {
 		distinct *= 10
 	}
 	halfBits := bits.Len64(uint64(distinct-1)) - 1
-	h := &Histogram{half: 1 << halfBits, halfBits: halfBits}
+	h := &Histogram{halfBits: halfBits}
 	h.counts = make([]int64, h.class(longest)+1)
 	h.forget()
 	return h
@@ -33,7 +32,7 @@ func (h *Histogram) forget() {
 	h.total, h.lowest, h.highest = 0, len(h.counts), -1
 }
 
-// class is the place of a value's class. Values below 2·half have a class each, those below 4·half one for two, and so on.
+// class is the place of a value's class.
 func (h *Histogram) class(v int64) int {
 	shift := max(0, bits.Len64(uint64(v))-h.halfBits-1)
 	return shift<<h.halfBits + int(v>>shift)

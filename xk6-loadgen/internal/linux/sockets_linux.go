@@ -90,13 +90,7 @@ func EpollCtl(epfd, op, fd int, event *syscall.EpollEvent) syscall.Errno {
 }
 
 // EpollPoll returns what is ready now, without waiting.
-func EpollPoll(epfd int, events []syscall.EpollEvent) int {
-	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0)
-	if errno != 0 {
-		return 0
-	}
-	return int(n)
-}
+func EpollPoll(epfd int, events []syscall.EpollEvent) int { return EpollWait(epfd, events, 0) }
 
 // EpollWait waits, for ever when milliseconds is -1.
 func EpollWait(epfd int, events []syscall.EpollEvent, milliseconds int) int {

@@ -2,7 +2,10 @@ package linux
 
 import (
 	"runtime"
+	"slices"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // OnOwnThread runs f on a thread that ends with it: whatever f does to the thread, nothing else runs there later.
@@ -21,4 +24,31 @@ func OnOwnThread(f func()) {
 		f()
 	}()
 	<-done
+}
+
+// Cores are those that the calling thread may run on, by their numbers; nil where the kernel does not say.
+func Cores() (allowed []int) {
+	var set unix.CPUSet
+	if unix.SchedGetaffinity(0, &set) != nil {
+		return nil
+	}
+	for core, left := 0, set.Count(); left > 0; core++ {
+		if set.IsSet(core) {
+			allowed = append(allowed, core)
+			left--
+		}
+	}
+	return allowed
+}
+
+// UseCores has the calling thread run on these cores only; none: where it may already.
+func UseCores(cores []int) error {
+	if len(cores) == 0 {
+		return nil
+	}
+	set := unix.NewCPUSet(slices.Max(cores) + 1)
+	for _, core := range cores {
+		set.Set(core)
+	}
+	return unix.SchedSetaffinityDynamic(0, set)
 }
