@@ -18,7 +18,7 @@ export async function versionOf(tool: Tool, binary: string, signal?: AbortSignal
 }
 
 async function k6Version(binary: string, signal: AbortSignal | undefined): Promise<string> {
-  const { stdout, stderr } = await run({ command: binary, args: ['version'], ...(signal === undefined ? {} : { signal }) });
+  const { stdout, stderr } = await run({ command: binary, args: ['version'], signal });
   const version = /^k6 v(\S+)/m.exec(stdout)?.[1];
   if (version !== undefined) return version;
   throw new UserError(`${binary} does not tell the version of k6 (${lastLine(stderr) || lastLine(stdout) || 'it says nothing'}): set K6_BIN to one that does`);
