@@ -38,12 +38,7 @@ export async function composeFor({ name, config }: ConfiguredServer, place: Plac
   return { ...await compose(config, place, build), fileName: configFileName };
 }
 
-/** The version that a binary says it is, e.g. 1.22.1. Throws UserError when it does not run, is something else or too old. */
-export async function serverVersion(name: ServerName, binary: string, signal?: AbortSignal): Promise<string> {
-  return (await serverBuild(name, binary, signal)).version;
-}
-
-/** With all that the binary says of itself. */
+/** What a binary says of itself, its version among it. Throws UserError when it does not run, is something else or too old. */
 export function serverBuild(name: ServerName, binary: string, signal?: AbortSignal): Promise<Build> {
   return askBuild(kinds[name].question, binary, signal);
 }

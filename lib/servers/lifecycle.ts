@@ -2,8 +2,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { lastLines } from '../log-file.ts';
+import { processIds } from '../proc.ts';
 import { sendIfThere, type Child } from '../process.ts';
-import { processIds, statFields } from './usage.ts';
+import { statFields } from './usage.ts';
 
 export interface Lifecycle {
   /** As in RunningServer. */

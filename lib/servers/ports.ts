@@ -3,7 +3,8 @@ import { readdirSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
-import { linkOf, namesIn, textOf } from '../read-if-there.ts';
+import { socketsOf } from '../proc.ts';
+import { textOf } from '../read-if-there.ts';
 
 /** `address`: IPv4, as 127.0.0.1. */
 export interface Address { address: string; port: number }
@@ -96,9 +97,4 @@ export function listeningSockets(list: string): Listening[] {
     const [address = '', hexPort = ''] = local.split(':');
     return state === listening ? [{ address: addressText(address), port: parseInt(hexPort, 16), inode }] : [];
   });
-}
-
-/** Inodes of the sockets that a process has open. None when it has ended, or is another user's. */
-export function socketsOf(folder: string): string[] {
-  return namesIn(`${folder}/fd`).flatMap((descriptor) => /^socket:\[(\d+)\]$/.exec(linkOf(`${folder}/fd/${descriptor}`))?.[1] ?? []);
 }

@@ -1,8 +1,8 @@
 // CPU time of what a person's own config passes requests to: others' processes, which are part of what is measured and run elsewhere.
-import { readIfThere } from '../read-if-there.ts';
-import { listeningSockets, socketsOf } from './ports.ts';
+import { listeningAt, processIds, socketsOf } from '../proc.ts';
+import { listeningSockets } from './ports.ts';
 import type { UpstreamAddress } from './server.ts';
-import { processIds, processTree, statFields, taskCpuSeconds, tasksOf, type UsageSources } from './usage.ts';
+import { processTree, statFields, taskCpuSeconds, tasksOf, type UsageSources } from './usage.ts';
 
 /** Tasks begin and end seldom: looked up at most this often. */
 const refreshMs = 1000;
@@ -63,14 +63,4 @@ function listenersOn(addresses: readonly UpstreamAddress[], proc: string): strin
   }
   if (wanted.some((inodes) => inodes.size === 0 || [...inodes].some((inode) => !found.has(inode)))) return undefined;
   return [...new Set([...found.values()].flatMap((pids) => [...pids]))];
-}
-
-/** Inodes of the listening sockets with that path. */
-function listeningAt(socket: string, proc: string): string[] {
-  const accepting = 0x10000;
-  return (readIfThere(`${proc}/net/unix`) ?? '').split('\n').flatMap((line) => {
-    // Num, RefCount, Protocol, Flags, Type, St, Inode, Path
-    const [, flags = '', inode = '', path = ''] = /^\S+ \S+ \S+ (\S+) \S+ \S+ +(\d+) (.*)$/.exec(line) ?? [];
-    return path === socket && (parseInt(flags, 16) & accepting) !== 0 ? [inode] : [];
-  });
 }

@@ -1,7 +1,7 @@
 // Versions of the tools, as they say themselves.
 import { UserError } from '../errors.ts';
 import type { ServerName } from '../scenario/model.ts';
-import { serverVersion } from './index.ts';
+import { serverBuild } from './index.ts';
 import { lastLine, run } from '../setup/run.ts';
 
 type Tool = 'k6' | ServerName;
@@ -14,7 +14,7 @@ export async function versionsOf(binaries: Partial<Record<Tool, string>>, signal
 
 /** e.g. "1.22.1". Throws UserError when the binary does not run or is something else. */
 export async function versionOf(tool: Tool, binary: string, signal?: AbortSignal): Promise<string> {
-  return tool === 'k6' ? k6Version(binary, signal) : serverVersion(tool, binary, signal);
+  return tool === 'k6' ? k6Version(binary, signal) : (await serverBuild(tool, binary, signal)).version;
 }
 
 async function k6Version(binary: string, signal: AbortSignal | undefined): Promise<string> {
