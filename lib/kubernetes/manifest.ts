@@ -1,6 +1,10 @@
 // What the manifests of servers and loads have in common.
 import { createHash } from 'node:crypto';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { UserError } from '../errors.ts';
+import { filesBelow } from '../files-below.ts';
 
 /** An object of Kubernetes, as kubectl takes it. */
 export interface Manifest {
@@ -49,6 +53,17 @@ export function shortHash(text: string): string {
 /** Which run something belongs to: one part of its name, and a label. */
 export function runId(run: string): string {
   return shortHash(run);
+}
+
+/** The texts of the files that `make` puts into a temporary folder, by their paths in it, sorted. */
+export async function filesMade(make: (folder: string) => Promise<unknown>): Promise<{ file: string; text: string }[]> {
+  const folder = await mkdtemp(path.join(tmpdir(), 'bakeoff-k8s-'));
+  try {
+    await make(folder);
+    return await Promise.all((await filesBelow(folder)).map(async (file) => ({ file, text: await readFile(path.join(folder, file), 'utf8') })));
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
 }
 
 const mostBytes = 1024 ** 2;

@@ -11,9 +11,9 @@ import type { Build, ComposedConfig, ConfiguredRunning, Place, RunningServer, Se
 import { start } from './start.ts';
 
 export { endWithUs, whyNotStoppable } from './freeze.ts';
-export { isLoopback } from './loopback.ts';
 export { readOwnConfig } from './own/own-config.ts';
 export type { Listen, OwnConfig } from './own/listens.ts';
+export { isLoopback } from './ports.ts';
 export { answerOfAll } from './ready-inside.ts';
 export { waitUntilReady, type ReadyCheck } from './ready.ts';
 export { temporaryFolder } from './scratch.ts';

@@ -5,7 +5,7 @@ import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { enumeration } from '../format.ts';
-import { withLock } from './lock.ts';
+import { withLock } from '../lock-file.ts';
 import { find, type Machine } from './machine.ts';
 import { aptPackages, type PackagedTool } from './packages.ts';
 import { run, type Finished } from './run.ts';
