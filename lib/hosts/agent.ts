@@ -233,11 +233,7 @@ function openEcho(): Promise<number> {
 function writeShippedFiles(): void {
   if (existsSync(path.join(projectRoot, 'server-configs'))) return;
   const folder = `${projectRoot}/.${process.pid}`;
-  for (const [name, base64] of Object.entries(shippedFiles)) {
-    const file = path.join(folder, name);
-    mkdirSync(path.dirname(file), { recursive: true });
-    writeFileSync(file, Buffer.from(base64, 'base64'));
-  }
+  keepFiles(folder, Object.entries(shippedFiles).map(([name, base64]) => ({ path: name, mode: 0o644, base64 })));
   try {
     renameSync(path.join(folder, 'server-configs'), path.join(projectRoot, 'server-configs'));
   } catch (error) {

@@ -13,21 +13,15 @@ import type { Load } from '../scenario/load.ts';
 import type { Scenario } from '../scenario/model.ts';
 import type { Influx } from '../store/index.ts';
 import { ownOutput } from '../store/k6-output.ts';
-import { configMap, containerSecurity, filesMade, podSecurity, resourcesOf, runId, shortHash, type ConfigMap, type Manifest, type Resources } from './manifest.ts';
+import { configMap, containerSecurity, filesMade, podSecurity, resourcesOf, runId, shortHash, type ConfigMap, type Manifest, type ManifestOptions } from './manifest.ts';
 import { labelsOf, variantName } from './server.ts';
 
-export interface LoadOptions {
-  run: string;
-  round: number;
+export interface LoadOptions extends ManifestOptions {
   /** How many make the load together. */
   generators: number;
-  image: string;
-  /** Of each generator. */
-  resources: Resources;
   influx: Influx;
   /** The Secret with its username and password; undefined: it wants none. */
   influxSecret: string | undefined;
-  namespace: string | undefined;
   durationSeconds: number | undefined;
   /** The operator deletes what it made, logs too, once the load is over. */
   cleanup: boolean;

@@ -19,6 +19,18 @@ export interface ConfigMap extends Manifest { data: Record<string, string> }
 /** Cores, and memory in Kubernetes' notation (512Mi), of a container: it is given them, and no more. */
 export interface Resources { cores: number; memory: string }
 
+/** What the manifests of a server, or of a load, are made of. */
+export interface ManifestOptions {
+  run: string;
+  /** Servers are started anew for each. */
+  round: number;
+  image: string;
+  /** Of the server, or of each generator. */
+  resources: Resources;
+  /** Of all manifests. */
+  namespace: string | undefined;
+}
+
 /** What the image's user is; the cluster's own rules may ask for it. */
 const user = 1000;
 

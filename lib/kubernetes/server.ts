@@ -8,17 +8,7 @@ import { certificateArgs } from '../servers/certificate.ts';
 import { copyDocroot } from '../servers/docroot.ts';
 import { filesNeeded } from '../servers/files-limit.ts';
 import { composeFor, workersFor, type Build } from '../servers/index.ts';
-import { configMap, containerSecurity, dnsLabel, filesMade, podSecurity, resourcesOf, runId, type Manifest, type Resources } from './manifest.ts';
-
-export interface ServerOptions {
-  run: string;
-  /** They are started anew for each. */
-  round: number;
-  image: string;
-  resources: Resources;
-  /** Of all manifests. */
-  namespace: string | undefined;
-}
+import { configMap, containerSecurity, dnsLabel, filesMade, podSecurity, resourcesOf, runId, type Manifest, type ManifestOptions } from './manifest.ts';
 
 /** The servers of the project's image, which docker/Dockerfile installs. */
 export const imageVersions: Readonly<Record<ServerName, string>> = { nginx: '1.22.1', h2o: '2.2.5', nghttpd: '1.52.0' };
@@ -47,7 +37,7 @@ export function labelsOf(run: string, scenario: Scenario, variant: RunnableVaria
  * The manifests of a variant's server, and the origin at which generators in the cluster reach it.
  * @throws UserError for what only the machine of the person has: own configs, pages, builds, commands, addresses, networks
  */
-export async function serverManifests(scenario: Scenario, variant: RunnableVariant, load: Load, options: ServerOptions): Promise<{ manifests: Manifest[]; origin: string }> {
+export async function serverManifests(scenario: Scenario, variant: RunnableVariant, load: Load, options: ManifestOptions): Promise<{ manifests: Manifest[]; origin: string }> {
   const spec = shippedServer(scenario, variant);
   const page = pageOf(scenario, variant);
   const name = variantName(scenario, variant, runId(options.run));

@@ -2,7 +2,7 @@
 import { lstat, readdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
-import { bareWord, mostNested, parseConfig, type Directive } from '../nginx-config.ts';
+import { bareWord, mostDirectives, mostNested, parseConfig, type Directive } from '../nginx-config.ts';
 import { fromLine } from './origin.ts';
 import { mostMegabytes, readText, type Inclusion } from './read-text.ts';
 
@@ -22,7 +22,6 @@ interface Open { files: readonly string[]; total: { files: number; directives: n
 
 /** What includes that include each other may come to: they double with every file. */
 const mostFiles = 10_000;
-const mostDirectives = 1_000_000;
 
 /** @param folder of the config itself: names in included files are relative to it too */
 async function withIncludes(directives: readonly Directive[], file: string, folder: string, open: Open): Promise<Directive[]> {
