@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { realpathSync } from 'node:fs';
 import { processIds, socketsOf } from '../proc.ts';
-import { linkOf, readIfThere } from '../read-if-there.ts';
+import { linkOf, readIfThere, textOf } from '../read-if-there.ts';
 import { runs } from './lifecycle.ts';
 import { isAt, listeningSockets, type Address } from './ports.ts';
 import { processTree, statFields } from './usage.ts';
@@ -95,7 +95,7 @@ function startOf(pid: string): number {
 }
 
 function userOf(pid: string): string | undefined {
-  return /^Uid:\t(\d+)/m.exec(readIfThere(`/proc/${pid}/status`) ?? '')?.[1];
+  return /^Uid:\t(\d+)/m.exec(textOf(`/proc/${pid}/status`))?.[1];
 }
 
 function ancestors(pid: string): string[] {
