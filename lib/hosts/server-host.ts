@@ -9,7 +9,7 @@ import type { LogAlarms } from '../servers/server-log.ts';
 import type { ServerName, ServerSpec } from '../scenario/model.ts';
 import { isConfigured } from '../scenario/variants.ts';
 import { waitUntilReady, type RunningServer, type StartOptions } from '../servers/index.ts';
-import { clocksAhead, keepLimitMs, openAgent, type Agent } from './agent-connection.ts';
+import { clocksAhead, keepLimitMs, openAgent } from './agent-connection.ts';
 import { filesOf } from './files-of.ts';
 import { measureLink } from './link.ts';
 import type { Calls, SampleThere } from './messages.ts';
@@ -56,10 +56,7 @@ const reachLimitMs = 5000;
  * @throws UserError in one line that says what to do
  */
 export async function openServerHost(name: string): Promise<ServerHost> {
-  return hostOf(name, await openAgent(name));
-}
-
-function hostOf(name: string, agent: Agent): ServerHost {
+  const agent = await openAgent(name);
   const { address, processors, environment, files } = agent.facts;
   const sent = new Map<string, Promise<string>>();
   const send = (folder: string): Promise<string> => {
@@ -84,7 +81,8 @@ function hostOf(name: string, agent: Agent): ServerHost {
       const { docroot } = options.page;
       const page = docroot !== undefined && path.isAbsolute(docroot) ? { ...options.page, docroot: await send(docroot) } : options.page;
       const there = await agent.ask('start', { spec: { ...spec, config }, options: { ...options, page } }, { limitMs: startLimitMs, signal });
-      requireThere(there.origin);
+      // It is what is loaded.
+      if (new URL(there.origin).hostname !== address) throw new UserError(`${name} is at ${address}, and says that its server is at ${there.origin}: nothing else than the host is loaded`);
       const server = hosted(there);
       try {
         await reached(server, { ...options, page }, signal);
@@ -96,11 +94,6 @@ function hostOf(name: string, agent: Agent): ServerHost {
     },
     close: () => agent.close(),
   };
-
-  /** It is what is loaded. */
-  function requireThere(origin: string): void {
-    if (new URL(origin).hostname !== address) throw new UserError(`${name} is at ${address}, and says that its server is at ${origin}: nothing else than the host is loaded`);
-  }
 
   function hosted({ id, pid: _pid, ...server }: Calls['start']['answer']): HostedServer {
     let stopping: Promise<void> | undefined;

@@ -49,7 +49,8 @@ async function startOn({ address, port }: Address, kind: ServerKind, spec: Confi
   const files = filesIn(kind, options);
   const fileLimit = fileLimitFor(name, spec.fileLimit, options.connections ?? 0, hardFilesLimit());
   const logStart = await stat(files.log).then(({ size }) => size, () => 0);
-  requireDocroot(spec, options);
+  // What is shipped serves what it is told to; a config of one's own says itself what it serves.
+  if (spec.asIs === undefined && options.page.docroot === undefined) throw new UserError(`${name} ${spec.config.join(' + ')}: the page has no docroot, which only a whole config of one's own can do without`);
   const scratch = await makeScratch(spec.asIs === undefined ? options.page.docroot : undefined);
   let config: AdoptedConfig;
   let launch: Launch;
@@ -110,11 +111,6 @@ async function startOn({ address, port }: Address, kind: ServerKind, spec: Confi
     died,
     stop,
   };
-}
-
-/** What is shipped serves what it is told to; a config of one's own says itself what it serves. */
-function requireDocroot({ name, config, asIs }: ConfiguredServer, { page }: StartHere): void {
-  if (asIs === undefined && page.docroot === undefined) throw new UserError(`${name} ${config.join(' + ')}: the page has no docroot, which only a whole config of one's own can do without`);
 }
 
 /** Gives free ports that are neither `port` nor one that it gave before. */
