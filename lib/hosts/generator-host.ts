@@ -4,7 +4,7 @@ import { readFile, stat } from 'node:fs/promises';
 import os from 'node:os';
 import { UserError } from '../errors.ts';
 import { cpusOf } from '../machine/processors.ts';
-import { clocksAhead, keepLimitMs, keepScript, openAgent, type Agent, type ClocksAhead } from './agent-connection.ts';
+import { clocksAhead, keepLimitMs, keepScript, openAgent, type ClocksAhead } from './agent-connection.ts';
 import { measureLink } from './link.ts';
 import { wanted, type K6Ended, type K6There, type SentFile } from './messages.ts';
 import { connect } from './ssh.ts';
@@ -58,18 +58,11 @@ export async function openGeneratorHosts(names: readonly string[]): Promise<Gene
 
 async function openGeneratorHost(name: string): Promise<GeneratorHost> {
   const agent = await openAgent(name);
-  try {
-    const { architecture } = agent.facts;
-    if (architecture !== os.arch()) throw new UserError(`--generator-host ${name} is ${architecture}, and the k6 here is for ${os.arch()}: generate on machines of one architecture`);
-    return hostOf(name, agent);
-  } catch (error) {
-    await agent.close();
-    throw error;
-  }
-}
-
-function hostOf(name: string, agent: Agent): GeneratorHost {
   const { facts: { address, architecture, processors, environment, files } } = agent;
+  if (architecture !== os.arch()) {
+    await agent.close();
+    throw new UserError(`--generator-host ${name} is ${architecture}, and the k6 here is for ${os.arch()}: generate on machines of one architecture`);
+  }
   const cores = Math.max(1, Math.floor(Math.min(processors.quota ?? Infinity, cpusOf(processors.cores).length)));
   let there: string | undefined;
   let count = 0;
