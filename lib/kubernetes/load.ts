@@ -50,7 +50,7 @@ export async function scriptManifest(scenario: Scenario, { run, namespace }: Pic
     await compileScript(join(folder, scriptFile));
     await writePageFiles(scenario, folder);
   });
-  const metadata = { name: scriptName(run), ...(namespace === undefined ? {} : { namespace }), labels: { 'bakeoff/part': 'script', 'bakeoff/run': runId(run) } };
+  const metadata = { name: scriptName(run), namespace, labels: { 'bakeoff/part': 'script', 'bakeoff/run': runId(run) } };
   return configMap(metadata, Object.fromEntries(files.map(({ file, text }) => [file, text])));
 }
 
@@ -76,7 +76,7 @@ export function loadManifests(scenario: Scenario, variant: RunnableVariant, plan
   const { run, round, generators, namespace, influx } = options;
   const name = variantName(scenario, variant, shortHash(`${run} ${round}`));
   const labels = { ...labelsOf(run, scenario, variant, 'load'), 'bakeoff/round': String(round) };
-  const metadata = { name, ...(namespace === undefined ? {} : { namespace }), labels };
+  const metadata = { name, namespace, labels };
   const planFile = 'load.json';
   return [
     configMap(metadata, { [planFile]: JSON.stringify(plan) }),

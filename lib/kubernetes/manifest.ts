@@ -10,7 +10,7 @@ import { filesBelow } from '../files-below.ts';
 export interface Manifest {
   apiVersion: string;
   kind: string;
-  metadata: { name: string; namespace?: string; labels: Readonly<Record<string, string>> };
+  metadata: { name: string; namespace?: string | undefined; labels: Readonly<Record<string, string>> };
   [part: string]: unknown;
 }
 

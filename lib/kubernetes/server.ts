@@ -42,7 +42,7 @@ export async function serverManifests(scenario: Scenario, variant: RunnableVaria
   const page = pageOf(scenario, variant);
   const name = variantName(scenario, variant, runId(options.run));
   const labels = labelsOf(options.run, scenario, variant, 'server');
-  const metadata = { name, ...(options.namespace === undefined ? {} : { namespace: options.namespace }), labels };
+  const metadata = { name, namespace: options.namespace, labels };
   // No more: what a node allows is not known here.
   const limit = filesNeeded(spec.fileLimit, load.connections);
   const build: Build = { version: imageVersions[spec.name], answer: '' };

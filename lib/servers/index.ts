@@ -17,7 +17,7 @@ export { isLoopback } from './ports.ts';
 export { answerOfAll } from './ready-inside.ts';
 export { waitUntilReady, type ReadyCheck } from './ready.ts';
 export { temporaryFolder } from './scratch.ts';
-export { isStarted, type Answer, type Build, type ConfiguredRunning, type RunningServer, type StartedServer, type StartOptions, type UpstreamAddress } from './server.ts';
+export { isStarted, type Answer, type Build, type ConfiguredRunning, type RunningServer, type StartedServer, type StartOptions } from './server.ts';
 export { watchUpstreams } from './upstreams.ts';
 export { stoppedIn } from './usage.ts';
 
