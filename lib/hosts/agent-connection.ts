@@ -25,6 +25,19 @@ export interface Agent {
   close(): Promise<void>;
 }
 
+/** A host with an agent. */
+export interface Host {
+  /** As the person named it. */
+  name: string;
+  /** Its own, that the connection came to. */
+  address: string;
+  bootId: string;
+  /** That a process may open there: the hard limit. */
+  files: number;
+  /** Ends the agent with all that it started. Never throws; may be called twice. */
+  close(): Promise<void>;
+}
+
 /** In the remote user's shell: the agent, sent where it is not there. Its folder is the user's cache. */
 function startScript(hash: string, bytes: number): string {
   return `command -v node >/dev/null || { echo "there is no Node there" >&2; exit 90; }

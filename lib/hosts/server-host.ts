@@ -9,7 +9,7 @@ import type { LogAlarms } from '../servers/server-log.ts';
 import type { ServerName, ServerSpec } from '../scenario/model.ts';
 import { isConfigured } from '../scenario/variants.ts';
 import { waitUntilReady, type RunningServer, type StartOptions } from '../servers/index.ts';
-import { clocksAhead, keepLimitMs, openAgent } from './agent-connection.ts';
+import { clocksAhead, keepLimitMs, openAgent, type Host } from './agent-connection.ts';
 import { filesOf } from './files-of.ts';
 import { measureLink } from './link.ts';
 import type { Calls, SampleThere } from './messages.ts';
@@ -26,23 +26,14 @@ export function isHosted(server: RunningServer): server is HostedServer {
   return 'watch' in server;
 }
 
-export interface ServerHost {
-  /** As the person named it. */
-  name: string;
-  /** Its own, that the connection came to. */
-  address: string;
-  bootId: string;
+export interface ServerHost extends Host {
   processors: Processors;
-  /** That a process may open there: the hard limit. */
-  files: number;
   /** What a result says of it. Measures the link, once. Throws UserError where a connection from here does not come through. */
   facts(): Promise<ServerHostFacts>;
   /** Finds the servers there; installs them only where it may. Throws UserError for those that cannot be had. */
   tools(names: readonly ServerName[], mayInstall: boolean, signal: AbortSignal): Promise<Calls['tools']['answer']>;
   /** As startServer, there: files of a person's own are sent. Its `folder` and `address` are the agent's to choose. */
   start(spec: ServerSpec, options: StartOptions): Promise<HostedServer>;
-  /** Ends the agent with all that it started. Never throws; may be called twice. */
-  close(): Promise<void>;
 }
 
 /** A server's start there, with all that it may wait for. */

@@ -52,15 +52,10 @@ function startedBy(proc: string, pid: string): string[] {
 
 /** All processes that have one of the addresses' listening sockets open, workers included; undefined where one address has none. */
 function listenersOn(addresses: readonly UpstreamAddress[], proc: string): string[] | undefined {
-  const wanted = addresses.map((address) => new Set('socket' in address ? listeningAt(address.socket, proc)
+  const inodes = addresses.map((address) => ('socket' in address ? listeningAt(address.socket, proc)
     : ['tcp', 'tcp6'].flatMap((list) => listeningSockets(`${proc}/net/${list}`)).filter(({ port }) => port === address.port).map(({ inode }) => inode)));
-  const found = new Map<string, Set<string>>();
-  for (const pid of processIds(proc)) {
-    for (const inode of socketsOf(`${proc}/${pid}`)) {
-      if (!wanted.some((inodes) => inodes.has(inode))) continue;
-      found.set(inode, (found.get(inode) ?? new Set()).add(pid));
-    }
-  }
-  if (wanted.some((inodes) => inodes.size === 0 || [...inodes].some((inode) => !found.has(inode)))) return undefined;
-  return [...new Set([...found.values()].flatMap((pids) => [...pids]))];
+  const wanted = new Set(inodes.flat());
+  const holders = processIds(proc).map((pid) => ({ pid, held: socketsOf(`${proc}/${pid}`).filter((inode) => wanted.has(inode)) })).filter(({ held }) => held.length > 0);
+  const isHeld = new Set(holders.flatMap(({ held }) => held));
+  return inodes.every((some) => some.length > 0 && some.every((inode) => isHeld.has(inode))) ? holders.map(({ pid }) => pid) : undefined;
 }
