@@ -116,6 +116,12 @@ export function enumeration(texts: readonly (string | number)[], last: 'and' | '
   return texts.length < 2 ? texts.join('') : `${texts.slice(0, -1).join(', ')} ${last} ${texts.at(-1)}`;
 }
 
+/** 1.5 is "1.5 cores", 1 is "1 core"; with at most two decimals. */
+export function coreCount(count: number): string {
+  const cores = Number(count.toFixed(2));
+  return `${cores} ${cores === 1 ? 'core' : 'cores'}`;
+}
+
 /** 140 is "2 min 20 s". */
 export function duration(seconds: number): string {
   const rounded = Math.max(1, Math.round(seconds));

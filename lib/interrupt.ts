@@ -25,37 +25,22 @@ const sameWishMs = 500;
 
 /**
  * Does the work with the signals taken over, and gives them back. At the first one the person reads the line `ending`. What the
- * work throws is thrown, or Interrupted after a signal: what it cut short fails in its own way.
+ * work throws is thrown, or Interrupted after a signal: what it cut short fails in its own way. At the second one (half a second
+ * after the first or later) all guarded groups get KILL and this process exits with 130; other children (InfluxDB) get TERM from the
+ * kernel then, which is how they were started.
  */
 export async function underSignals<T>(ending: string, work: (interrupt: Interrupt) => Promise<T>): Promise<T> {
-  const interrupt = takeSignals(() => console.error(`${process.stderr.isTTY ? '\n' : ''}${ending}`));
-  try {
-    return await work(interrupt);
-  } catch (error) {
-    interrupt.signal.throwIfAborted();
-    throw error;
-  } finally {
-    interrupt.release();
-  }
-}
-
-/**
- * Takes over the signals. At the second one (half a second after the first or later) all guarded groups get KILL and this process exits with 130; other children
- * (InfluxDB) get TERM from the kernel then, which is how they were started.
- * @param onFirst tells the person that the run is ending
- */
-function takeSignals(onFirst: () => void): Interrupt & { release(): void } {
   const controller = new AbortController();
+  const { signal } = controller;
   // All servers of a group listen to it while they start.
-  setMaxListeners(0, controller.signal);
+  setMaxListeners(0, signal);
   const groups = new Set<number>();
-
   let firstAtMs = 0;
 
   function handle(): void {
-    if (!controller.signal.aborted) {
+    if (!signal.aborted) {
       firstAtMs = performance.now();
-      onFirst();
+      console.error(`${process.stderr.isTTY ? '\n' : ''}${ending}`);
       controller.abort(new Interrupted());
       return;
     }
@@ -64,15 +49,18 @@ function takeSignals(onFirst: () => void): Interrupt & { release(): void } {
     process.exit(130);
   }
 
+  function guard(groupId: number): () => void {
+    groups.add(groupId);
+    return () => groups.delete(groupId);
+  }
+
   for (const name of signals) process.on(name, handle);
-  return {
-    signal: controller.signal,
-    guard(groupId) {
-      groups.add(groupId);
-      return () => groups.delete(groupId);
-    },
-    release() {
-      for (const name of signals) process.off(name, handle);
-    },
-  };
+  try {
+    return await work({ signal, guard });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  } finally {
+    for (const name of signals) process.off(name, handle);
+  }
 }

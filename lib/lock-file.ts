@@ -56,6 +56,20 @@ export async function lockFile(file: string, waitSeconds = 0): Promise<number | 
   return null;
 }
 
+/** Does `work` while no other process that asks for the same file does its own. `signal` ends the wait for it. */
+export async function withLock<T>(file: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  let descriptor: number | null = null;
+  while (descriptor === null) {
+    signal.throwIfAborted();
+    descriptor = await lockFile(file, 1);
+  }
+  try {
+    return await work();
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
 /** Writes into a file that is locked which process has it. */
 export function writeHolder(lock: number, pid: number): void {
   ftruncateSync(lock);

@@ -13,14 +13,12 @@ export interface Limits {
 /** Why a file is not read, in words that follow its name and a colon: "it is a folder". */
 export class Unreadable extends Error {}
 
+const notAFile = 'it is a pipe, socket or device, not a file';
+
 const why: Record<string, string> = {
   ENOENT: 'it is not there', ENOTDIR: 'it is not there', EACCES: 'you may not read it', ELOOP: 'it is a link to itself',
-  ENXIO: notAFile('pipe, socket or device'),
+  ENXIO: notAFile,
 };
-
-function notAFile(kind: string): string {
-  return `it is a ${kind}, not a file`;
-}
 
 /** Opens a plain file to read it. The caller closes it. Throws Unreadable. */
 export async function openFile(file: string, { megabytes, below }: Limits): Promise<FileHandle> {
@@ -31,7 +29,7 @@ export async function openFile(file: string, { megabytes, below }: Limits): Prom
   try {
     const found = await handle.stat();
     if (found.isDirectory()) throw new Unreadable('it is a folder');
-    if (!found.isFile()) throw new Unreadable(notAFile('pipe, socket or device'));
+    if (!found.isFile()) throw new Unreadable(notAFile);
     if (found.size > megabytes * 1e6) throw new Unreadable(`it has more than ${megabytes} MB`);
     // What was opened is asked, since the name may come to mean another file.
     if (below !== undefined && !(await realpath(`/proc/self/fd/${handle.fd}`)).startsWith((await realpath(below)) + sep)) {

@@ -3,6 +3,7 @@
 // even when the runner is killed).
 import { execFile, spawn, type ChildProcess, type StdioOptions } from 'node:child_process';
 import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 
@@ -75,6 +76,16 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   }
 
   return { pid, process: child, exited, hasExited: () => gone, stop };
+}
+
+/** The same for one that reads nothing, and whose output goes to a file: `w` begins it anew, `a` goes on in it. */
+export async function startLogged(options: Omit<ChildOptions, 'stdio'>, logFile: string, how: 'w' | 'a'): Promise<Child> {
+  const log = openSync(logFile, how);
+  try {
+    return await startChild({ ...options, stdio: ['ignore', log, log] });
+  } finally {
+    closeSync(log);
+  }
 }
 
 /** Without the variables of a program's own, by what their names begin with: they would change what it is told otherwise. */

@@ -1,7 +1,6 @@
 // A Grafana of ours: started on loopback, awaited, ended.
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -9,7 +8,7 @@ import { promisify } from 'node:util';
 import { UserError } from '../errors.ts';
 import { lastLines } from '../log-file.ts';
 import { makeFolder } from '../make-folder.ts';
-import { startChild, weighSession, withoutVariables, type Child, type ChildOptions } from '../process.ts';
+import { startLogged, weighSession, withoutVariables, type Child, type ChildOptions } from '../process.ts';
 import type { Influx } from '../store/index.ts';
 import type { GrafanaProgram } from './find.ts';
 import { dashboardsFolder, writeGrafanaFiles, type GrafanaFiles } from './settings.ts';
@@ -52,12 +51,7 @@ export async function startGrafana({ program, influx, folder, cpus, env, signal 
   try {
     makeFolder(folder);
     files = writeGrafanaFiles(folder, port, influx);
-    const log = openSync(logFile, 'w');
-    try {
-      child = await startChild({ ...commandOf(program, folder, files.config, cpus), env: withoutVariables(env, 'GF_'), stdio: ['ignore', log, log] });
-    } finally {
-      closeSync(log);
-    }
+    child = await startLogged({ ...commandOf(program, folder, files.config, cpus), env: withoutVariables(env, 'GF_') }, logFile, 'w');
   } catch (error) {
     throw error instanceof UserError ? error : new UserError(`Grafana does not start: ${(error as Error).message}`);
   }

@@ -1,7 +1,12 @@
 // An agent on another host that answers questions.
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
 import { UserError } from '../errors.ts';
+import { filesBelow } from '../files-below.ts';
 import { machineClock } from '../machine/clock.ts';
-import { bundleAgent } from './bundle.ts';
+import { shippedConfigs } from '../servers/config-layers.ts';
+import { bundledForNode } from '../setup/bundle.ts';
 import { greeting, patienceMs, wanted, type Calls, type HostFacts, type Reply } from './messages.ts';
 import { connect, type Connection } from './ssh.ts';
 
@@ -16,6 +21,19 @@ export interface Agent {
   died(server: number): Promise<string>;
   /** Called with what the script of the k6 with that id prints. */
   onPrinted(k6: number, listen: (text: string) => void): void;
+  /** Ends the agent with all that it started. Never throws; may be called twice. */
+  close(): Promise<void>;
+}
+
+/** A host with an agent. */
+export interface Host {
+  /** As the person named it. */
+  name: string;
+  /** Its own, that the connection came to. */
+  address: string;
+  bootId: string;
+  /** That a process may open there: the hard limit. */
+  files: number;
   /** Ends the agent with all that it started. Never throws; may be called twice. */
   close(): Promise<void>;
 }
@@ -56,7 +74,9 @@ const greetingLimitMs = 60_000;
  * @throws UserError in one line that says what to do
  */
 export async function openAgent(name: string): Promise<Agent> {
-  const { text, hash } = await bundleAgent();
+  const text = await bundledAgent();
+  // Agents of different versions lie side by side.
+  const hash = createHash('sha256').update(text).digest('hex').slice(0, 16);
   const connection = await connect(name, startScript(hash, text.length));
   try {
     const agent = await greeted(name, connection, text);
@@ -65,6 +85,14 @@ export async function openAgent(name: string): Promise<Agent> {
     await connection.close();
     throw error;
   }
+}
+
+/** One file that needs Node alone, with the shipped configs in it: each file by its path, in base64. */
+async function bundledAgent(): Promise<Buffer> {
+  const shipped = await Promise.all((await filesBelow(shippedConfigs)).map(async (file) => (
+    [path.join('server-configs', file), (await readFile(path.join(shippedConfigs, file))).toString('base64')] as const
+  )));
+  return Buffer.from(await bundledForNode(new URL('agent.ts', import.meta.url), { shippedFiles: Object.fromEntries(shipped) }));
 }
 
 async function greeted(name: string, connection: Connection, text: Buffer): Promise<Omit<Agent, 'facts'>> {

@@ -1,7 +1,7 @@
 // bakeoff's agent on another host: it does there what lib/servers does here, or runs k6, for who started it over ssh. It listens
 // nowhere but for the try of the link, and when its input ends it ends all that it has started.
 import { randomUUID } from 'node:crypto';
-import { closeSync, existsSync, mkdirSync, openSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { chmod, mkdtemp } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import os from 'node:os';
@@ -9,7 +9,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { textOf } from '../read-if-there.ts';
 import { UserError } from '../errors.ts';
-import { startChild, withoutVariables, type Child } from '../process.ts';
+import { startLogged, withoutVariables, type Child } from '../process.ts';
 import { machineClock } from '../machine/clock.ts';
 import { readEnvironment } from '../machine/environment.ts';
 import { oneRunAtATime } from '../machine/one-run.ts';
@@ -138,10 +138,9 @@ class Agent {
 
   async #runK6({ k6, binary, args, env, folder }: K6There): Promise<K6Ended> {
     const [consoleFile, logFile, recordFile] = ['phases.log', 'k6.log', 'record.ndjson'].map((name) => path.join(folder, name)) as [string, string, string];
-    const log = openSync(logFile, 'w');
     // Variables of k6's own that are here would change the load, or send the samples elsewhere.
     const variables = { ...withoutVariables(process.env, 'K6_'), ...env };
-    const starting = startChild({ command: binary, args, cwd: folder, env: variables, stdio: ['ignore', log, log] }).finally(() => closeSync(log));
+    const starting = startLogged({ command: binary, args, cwd: folder, env: variables }, logFile, 'w');
     this.#running.set(k6, starting);
     const child = await starting;
     let printed = 0;
@@ -234,11 +233,7 @@ function openEcho(): Promise<number> {
 function writeShippedFiles(): void {
   if (existsSync(path.join(projectRoot, 'server-configs'))) return;
   const folder = `${projectRoot}/.${process.pid}`;
-  for (const [name, base64] of Object.entries(shippedFiles)) {
-    const file = path.join(folder, name);
-    mkdirSync(path.dirname(file), { recursive: true });
-    writeFileSync(file, Buffer.from(base64, 'base64'));
-  }
+  keepFiles(folder, Object.entries(shippedFiles).map(([name, base64]) => ({ path: name, mode: 0o644, base64 })));
   try {
     renameSync(path.join(folder, 'server-configs'), path.join(projectRoot, 'server-configs'));
   } catch (error) {

@@ -4,25 +4,18 @@ import { readFile, stat } from 'node:fs/promises';
 import os from 'node:os';
 import { UserError } from '../errors.ts';
 import { cpusOf } from '../machine/processors.ts';
-import { clocksAhead, keepLimitMs, keepScript, openAgent, type Agent, type ClocksAhead } from './agent-connection.ts';
+import { clocksAhead, keepLimitMs, keepScript, openAgent, type ClocksAhead, type Host } from './agent-connection.ts';
 import { measureLink } from './link.ts';
 import { wanted, type K6Ended, type K6There, type SentFile } from './messages.ts';
 import { connect } from './ssh.ts';
 import type { GeneratorHostFacts } from '../result/result.ts';
 
-export interface GeneratorHost {
-  /** As the person named it. */
-  name: string;
-  /** Its own, that the connection came to. */
-  address: string;
+export interface GeneratorHost extends Host {
   /** CPUs that k6 may use there. */
   cores: number;
-  /** That a process may open there: the hard limit. */
-  files: number;
   /** What a result says of it; measures the way from here once. */
   facts(): Promise<GeneratorHostFacts>;
   clocks(): Promise<ClocksAhead>;
-  bootId: string;
   /** Sends this machine's k6, where it is not there. Throws UserError where that fails, or the signal's reason. */
   have(binary: string, signal: AbortSignal): Promise<void>;
   /** Keeps files in a new folder, whose path it returns: what k6 runs in. */
@@ -34,8 +27,6 @@ export interface GeneratorHost {
    * @throws UserError where the connection ends
    */
   run(k6: Omit<K6There, 'k6' | 'binary'>, printed: (text: string) => void): Promise<{ ended: Promise<K6Ended>; end(graceMs: number): Promise<void> }>;
-  /** Ends the agent with all that it started. Never throws; may be called twice. */
-  close(): Promise<void>;
 }
 
 /**
@@ -58,18 +49,11 @@ export async function openGeneratorHosts(names: readonly string[]): Promise<Gene
 
 async function openGeneratorHost(name: string): Promise<GeneratorHost> {
   const agent = await openAgent(name);
-  try {
-    const { architecture } = agent.facts;
-    if (architecture !== os.arch()) throw new UserError(`--generator-host ${name} is ${architecture}, and the k6 here is for ${os.arch()}: generate on machines of one architecture`);
-    return hostOf(name, agent);
-  } catch (error) {
-    await agent.close();
-    throw error;
-  }
-}
-
-function hostOf(name: string, agent: Agent): GeneratorHost {
   const { facts: { address, architecture, processors, environment, files } } = agent;
+  if (architecture !== os.arch()) {
+    await agent.close();
+    throw new UserError(`--generator-host ${name} is ${architecture}, and the k6 here is for ${os.arch()}: generate on machines of one architecture`);
+  }
   const cores = Math.max(1, Math.floor(Math.min(processors.quota ?? Infinity, cpusOf(processors.cores).length)));
   let there: string | undefined;
   let count = 0;

@@ -9,7 +9,7 @@ import type { LogAlarms } from '../servers/server-log.ts';
 import type { ServerName, ServerSpec } from '../scenario/model.ts';
 import { isConfigured } from '../scenario/variants.ts';
 import { waitUntilReady, type RunningServer, type StartOptions } from '../servers/index.ts';
-import { clocksAhead, keepLimitMs, openAgent, type Agent } from './agent-connection.ts';
+import { clocksAhead, keepLimitMs, openAgent, type Host } from './agent-connection.ts';
 import { filesOf } from './files-of.ts';
 import { measureLink } from './link.ts';
 import type { Calls, SampleThere } from './messages.ts';
@@ -26,23 +26,14 @@ export function isHosted(server: RunningServer): server is HostedServer {
   return 'watch' in server;
 }
 
-export interface ServerHost {
-  /** As the person named it. */
-  name: string;
-  /** Its own, that the connection came to. */
-  address: string;
-  bootId: string;
+export interface ServerHost extends Host {
   processors: Processors;
-  /** That a process may open there: the hard limit. */
-  files: number;
   /** What a result says of it. Measures the link, once. Throws UserError where a connection from here does not come through. */
   facts(): Promise<ServerHostFacts>;
   /** Finds the servers there; installs them only where it may. Throws UserError for those that cannot be had. */
   tools(names: readonly ServerName[], mayInstall: boolean, signal: AbortSignal): Promise<Calls['tools']['answer']>;
   /** As startServer, there: files of a person's own are sent. Its `folder` and `address` are the agent's to choose. */
   start(spec: ServerSpec, options: StartOptions): Promise<HostedServer>;
-  /** Ends the agent with all that it started. Never throws; may be called twice. */
-  close(): Promise<void>;
 }
 
 /** A server's start there, with all that it may wait for. */
@@ -56,10 +47,7 @@ const reachLimitMs = 5000;
  * @throws UserError in one line that says what to do
  */
 export async function openServerHost(name: string): Promise<ServerHost> {
-  return hostOf(name, await openAgent(name));
-}
-
-function hostOf(name: string, agent: Agent): ServerHost {
+  const agent = await openAgent(name);
   const { address, processors, environment, files } = agent.facts;
   const sent = new Map<string, Promise<string>>();
   const send = (folder: string): Promise<string> => {
@@ -84,7 +72,8 @@ function hostOf(name: string, agent: Agent): ServerHost {
       const { docroot } = options.page;
       const page = docroot !== undefined && path.isAbsolute(docroot) ? { ...options.page, docroot: await send(docroot) } : options.page;
       const there = await agent.ask('start', { spec: { ...spec, config }, options: { ...options, page } }, { limitMs: startLimitMs, signal });
-      requireThere(there.origin);
+      // It is what is loaded.
+      if (new URL(there.origin).hostname !== address) throw new UserError(`${name} is at ${address}, and says that its server is at ${there.origin}: nothing else than the host is loaded`);
       const server = hosted(there);
       try {
         await reached(server, { ...options, page }, signal);
@@ -96,11 +85,6 @@ function hostOf(name: string, agent: Agent): ServerHost {
     },
     close: () => agent.close(),
   };
-
-  /** It is what is loaded. */
-  function requireThere(origin: string): void {
-    if (new URL(origin).hostname !== address) throw new UserError(`${name} is at ${address}, and says that its server is at ${origin}: nothing else than the host is loaded`);
-  }
 
   function hosted({ id, pid: _pid, ...server }: Calls['start']['answer']): HostedServer {
     let stopping: Promise<void> | undefined;

@@ -12,8 +12,8 @@ import { mergeInstances, type InstanceEnd } from '../runner/instances.ts';
 import { byOurClocks } from '../runner/k6-there.ts';
 import { LoadFailure } from '../runner/k6.ts';
 import { expectedOf } from '../runner/plan.ts';
-import type { Group, PlannedVariant } from '../runner/planned.ts';
-import type { Attempt, VariantRound } from '../runner/round-types.ts';
+import type { PlannedVariant } from '../runner/planned.ts';
+import type { Attempt, RunElsewhere, VariantRound } from '../runner/round-types.ts';
 import { bodiesDiffer } from '../runner/sound.ts';
 import { configOf, pageOf } from '../scenario/catalogue.ts';
 import type { ConfiguredServer, Scenario } from '../scenario/model.ts';
@@ -21,15 +21,15 @@ import { workersFor } from '../servers/index.ts';
 import { checkRound, type Store } from '../store/index.ts';
 import { kinds, KubectlError, selector, type ClusterObject, type Kubectl } from './kubectl.ts';
 import { dividedLoad, loadManifests, scriptManifest, type LoadOptions } from './load.ts';
-import { runId } from './manifest.ts';
+import { runId, type ManifestOptions } from './manifest.ts';
 import { instanceWords, lastWords, podTrouble, podWords } from './pods.ts';
-import { imageVersions, labelsOf, serverManifests, type ServerOptions } from './server.ts';
+import { imageVersions, labelsOf, serverManifests } from './server.ts';
 
 export interface ClusterOptions {
   kubectl: Kubectl;
   scenario: Scenario;
   variants: readonly PlannedVariant[];
-  server: Omit<ServerOptions, 'round'>;
+  server: Omit<ManifestOptions, 'round'>;
   load: Omit<LoadOptions, 'round'>;
   /** The InfluxDB of the load, as it is reached from here. */
   store: Store;
@@ -38,10 +38,8 @@ export interface ClusterOptions {
   say(line: string): void;
 }
 
-export interface Cluster {
+export interface Cluster extends Pick<RunElsewhere, 'runGroup'> {
   facts: ClusterFacts;
-  /** As RunElsewhere's. */
-  runGroup(group: Group, place: number, attempt: Attempt): Promise<Map<string, VariantRound>>;
   /** Removes all that was applied, and nothing else. Never throws: what stays there is told. */
   close(): Promise<void>;
 }

@@ -11,7 +11,7 @@ import type { Manifest } from './manifest.ts';
 export interface ClusterObject {
   kind: string;
   metadata: { name: string; generation?: number; labels?: Record<string, string> };
-  spec?: { nodeName?: string; hostname?: string };
+  spec?: { nodeName?: string };
   data?: Record<string, string>;
   status?: {
     stage?: string;

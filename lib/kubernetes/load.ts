@@ -1,6 +1,4 @@
 // A variant's load in a cluster, as k6-operator's TestRun: the script, the plan, and where samples go.
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { UserError } from '../errors.ts';
 import { loadPlanVariable, type LoadPlan } from '../k6/load-plan.ts';
@@ -15,21 +13,15 @@ import type { Load } from '../scenario/load.ts';
 import type { Scenario } from '../scenario/model.ts';
 import type { Influx } from '../store/index.ts';
 import { ownOutput } from '../store/k6-output.ts';
-import { configMap, containerSecurity, podSecurity, resourcesOf, runId, shortHash, type ConfigMap, type Manifest, type Resources } from './manifest.ts';
+import { configMap, containerSecurity, filesMade, podSecurity, resourcesOf, runId, shortHash, type ConfigMap, type Manifest, type ManifestOptions } from './manifest.ts';
 import { labelsOf, variantName } from './server.ts';
 
-export interface LoadOptions {
-  run: string;
-  round: number;
+export interface LoadOptions extends ManifestOptions {
   /** How many make the load together. */
   generators: number;
-  image: string;
-  /** Of each generator. */
-  resources: Resources;
   influx: Influx;
   /** The Secret with its username and password; undefined: it wants none. */
   influxSecret: string | undefined;
-  namespace: string | undefined;
   durationSeconds: number | undefined;
   /** The operator deletes what it made, logs too, once the load is over. */
   cleanup: boolean;
@@ -54,15 +46,12 @@ export function loadHere(scenario: Scenario, variant: RunnableVariant, { generat
 
 /** The ConfigMap with the script and its lists of pages, of all variants. Throws UserError when it is too large. */
 export async function scriptManifest(scenario: Scenario, { run, namespace }: Pick<LoadOptions, 'run' | 'namespace'>): Promise<Manifest> {
-  const folder = await mkdtemp(join(tmpdir(), 'bakeoff-k8s-'));
-  try {
+  const files = await filesMade(async (folder) => {
     await compileScript(join(folder, scriptFile));
     await writePageFiles(scenario, folder);
-    const files = await Promise.all((await readdir(folder)).sort().map(async (file) => [file, await readFile(join(folder, file), 'utf8')] as const));
-    return configMap({ name: scriptName(run), ...(namespace === undefined ? {} : { namespace }), labels: { 'bakeoff/part': 'script', 'bakeoff/run': runId(run) } }, Object.fromEntries(files));
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
+  });
+  const metadata = { name: scriptName(run), namespace, labels: { 'bakeoff/part': 'script', 'bakeoff/run': runId(run) } };
+  return configMap(metadata, Object.fromEntries(files.map(({ file, text }) => [file, text])));
 }
 
 function scriptName(run: string): string {
@@ -87,7 +76,7 @@ export function loadManifests(scenario: Scenario, variant: RunnableVariant, plan
   const { run, round, generators, namespace, influx } = options;
   const name = variantName(scenario, variant, shortHash(`${run} ${round}`));
   const labels = { ...labelsOf(run, scenario, variant, 'load'), 'bakeoff/round': String(round) };
-  const metadata = { name, ...(namespace === undefined ? {} : { namespace }), labels };
+  const metadata = { name, namespace, labels };
   const planFile = 'load.json';
   return [
     configMap(metadata, { [planFile]: JSON.stringify(plan) }),

@@ -1,12 +1,16 @@
 // What the manifests of servers and loads have in common.
 import { createHash } from 'node:crypto';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { UserError } from '../errors.ts';
+import { filesBelow } from '../files-below.ts';
 
 /** An object of Kubernetes, as kubectl takes it. */
 export interface Manifest {
   apiVersion: string;
   kind: string;
-  metadata: { name: string; namespace?: string; labels: Readonly<Record<string, string>> };
+  metadata: { name: string; namespace?: string | undefined; labels: Readonly<Record<string, string>> };
   [part: string]: unknown;
 }
 
@@ -14,6 +18,18 @@ export interface ConfigMap extends Manifest { data: Record<string, string> }
 
 /** Cores, and memory in Kubernetes' notation (512Mi), of a container: it is given them, and no more. */
 export interface Resources { cores: number; memory: string }
+
+/** What the manifests of a server, or of a load, are made of. */
+export interface ManifestOptions {
+  run: string;
+  /** Servers are started anew for each. */
+  round: number;
+  image: string;
+  /** Of the server, or of each generator. */
+  resources: Resources;
+  /** Of all manifests. */
+  namespace: string | undefined;
+}
 
 /** What the image's user is; the cluster's own rules may ask for it. */
 const user = 1000;
@@ -49,6 +65,17 @@ export function shortHash(text: string): string {
 /** Which run something belongs to: one part of its name, and a label. */
 export function runId(run: string): string {
   return shortHash(run);
+}
+
+/** The texts of the files that `make` puts into a temporary folder, by their paths in it, sorted. */
+export async function filesMade(make: (folder: string) => Promise<unknown>): Promise<{ file: string; text: string }[]> {
+  const folder = await mkdtemp(path.join(tmpdir(), 'bakeoff-k8s-'));
+  try {
+    await make(folder);
+    return await Promise.all((await filesBelow(folder)).map(async (file) => ({ file, text: await readFile(path.join(folder, file), 'utf8') })));
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
 }
 
 const mostBytes = 1024 ** 2;

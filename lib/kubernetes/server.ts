@@ -1,6 +1,4 @@
 // A variant's server in a cluster: its config and pages, the Deployment that runs it, and the name under which it is found.
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { isConfigured, isOwn, networkOf, pageOf, type RunnableVariant } from '../scenario/catalogue.ts';
@@ -10,17 +8,7 @@ import { certificateArgs } from '../servers/certificate.ts';
 import { copyDocroot } from '../servers/docroot.ts';
 import { filesNeeded } from '../servers/files-limit.ts';
 import { composeFor, workersFor, type Build } from '../servers/index.ts';
-import { configMap, containerSecurity, dnsLabel, podSecurity, resourcesOf, runId, type Manifest, type Resources } from './manifest.ts';
-
-export interface ServerOptions {
-  run: string;
-  /** They are started anew for each. */
-  round: number;
-  image: string;
-  resources: Resources;
-  /** Of all manifests. */
-  namespace: string | undefined;
-}
+import { configMap, containerSecurity, dnsLabel, filesMade, podSecurity, resourcesOf, runId, type Manifest, type ManifestOptions } from './manifest.ts';
 
 /** The servers of the project's image, which docker/Dockerfile installs. */
 export const imageVersions: Readonly<Record<ServerName, string>> = { nginx: '1.22.1', h2o: '2.2.5', nghttpd: '1.52.0' };
@@ -49,12 +37,12 @@ export function labelsOf(run: string, scenario: Scenario, variant: RunnableVaria
  * The manifests of a variant's server, and the origin at which generators in the cluster reach it.
  * @throws UserError for what only the machine of the person has: own configs, pages, builds, commands, addresses, networks
  */
-export async function serverManifests(scenario: Scenario, variant: RunnableVariant, load: Load, options: ServerOptions): Promise<{ manifests: Manifest[]; origin: string }> {
+export async function serverManifests(scenario: Scenario, variant: RunnableVariant, load: Load, options: ManifestOptions): Promise<{ manifests: Manifest[]; origin: string }> {
   const spec = shippedServer(scenario, variant);
   const page = pageOf(scenario, variant);
   const name = variantName(scenario, variant, runId(options.run));
   const labels = labelsOf(options.run, scenario, variant, 'server');
-  const metadata = { name, ...(options.namespace === undefined ? {} : { namespace: options.namespace }), labels };
+  const metadata = { name, namespace: options.namespace, labels };
   // No more: what a node allows is not known here.
   const limit = filesNeeded(spec.fileLimit, load.connections);
   const build: Build = { version: imageVersions[spec.name], answer: '' };
@@ -63,7 +51,7 @@ export async function serverManifests(scenario: Scenario, variant: RunnableVaria
     certificateFile: () => Promise.resolve(certificate), handOver: (file) => file,
   }, build);
   const pages = await pagesOf(page, variant.name);
-  const files = [{ key: config.fileName, path: config.fileName, text: config.text }, ...pages.map(({ file, text }, index) => ({ key: `page-${index + 1}`, path: `www/${file}`, text }))];
+  const files = [{ key: config.fileName, path: config.fileName, text: config.text }, ...pages.map(({ file, text }, index) => ({ key: `page-${index + 1}`, path: file, text }))];
   const container = { image: options.image, securityContext: { ...containerSecurity, readOnlyRootFilesystem: true }, resources: resourcesOf(options.resources) };
   const deployment = {
     apiVersion: 'apps/v1', kind: 'Deployment', metadata,
@@ -130,16 +118,8 @@ function shippedServer(scenario: Scenario, variant: RunnableVariant): Configured
   return server;
 }
 
-/** The files of the page's docroot. Throws UserError for one that is a person's own: what is in it is not to be shown. */
+/** The files of the page's docroot, in www/. Throws UserError for one that is a person's own: what is in it is not to be shown. */
 async function pagesOf({ docroot }: Page, variant: string): Promise<{ file: string; text: string }[]> {
   if (docroot === undefined || path.isAbsolute(docroot)) throw new UserError(`${variant}: in a cluster only shipped pages are served: leave it out with --variants`, 2);
-  const parent = await mkdtemp(path.join(tmpdir(), 'bakeoff-k8s-'));
-  try {
-    const folder = path.join(parent, 'www');
-    await copyDocroot(docroot, folder);
-    const files = (await readdir(folder, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile()).map((entry) => path.join(entry.parentPath, entry.name)).sort();
-    return await Promise.all(files.map(async (file) => ({ file: path.relative(folder, file), text: await readFile(file, 'utf8') })));
-  } finally {
-    await rm(parent, { recursive: true, force: true });
-  }
+  return filesMade((folder) => copyDocroot(docroot, path.join(folder, 'www')));
 }

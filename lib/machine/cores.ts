@@ -1,5 +1,6 @@
 // Which cores the server and the generator get.
 import { UserError } from '../errors.ts';
+import { coreCount } from '../format.ts';
 import type { Scenario } from '../scenario/model.ts';
 import { formatCpuList } from './cpu-list.ts';
 import { cpusOf, type PhysicalCore, type Processors } from './processors.ts';
@@ -151,7 +152,7 @@ const quotaHelp = 'give it more (docker: --cpus, Kubernetes: limits.cpu, systemd
 
 function tooLittle({ cores, quota }: Processors, needed: number): UserError {
   if (quota < needed) {
-    return new UserError(`a comparison needs the CPU time of ${cpuTime(needed)}, and a quota allows that of ${cpuTime(quota)}: ${quotaHelp}`);
+    return new UserError(`a comparison needs the CPU time of ${coreCount(needed)}, and a quota allows that of ${coreCount(quota)}: ${quotaHelp}`);
   }
   return new UserError(`a comparison needs 2 cores, one for the server and one for the generator; only core ${formatCpuList(cpusOf(cores))} is allowed here`);
 }
@@ -169,14 +170,9 @@ export function coreNotes({ cores, quota }: Processors, { serverCpus: given, gen
   const used = new Set([...serverCpus, ...generatorCpus]).size;
   const allowed = cpusOf(cores).length;
   if (quota < used) {
-    notes.push(`a quota allows the CPU time of ${cpuTime(quota)}, and server and generator are on ${used}: they are stopped whenever it is used up; name fewer (--server-cpus, --generator-cpus), or ${quotaHelp}`);
+    notes.push(`a quota allows the CPU time of ${coreCount(quota)}, and server and generator are on ${used}: they are stopped whenever it is used up; name fewer (--server-cpus, --generator-cpus), or ${quotaHelp}`);
   } else if (quota < allowed) {
-    notes.push(`a quota allows the CPU time of ${cpuTime(quota)} of the ${allowed} that are here, so server and generator are on ${used}; to use more, ${quotaHelp}`);
+    notes.push(`a quota allows the CPU time of ${coreCount(quota)} of the ${allowed} that are here, so server and generator are on ${used}; to use more, ${quotaHelp}`);
   }
   return notes;
-}
-
-function cpuTime(quota: number): string {
-  const cores = Number(quota.toFixed(2));
-  return `${cores} ${cores === 1 ? 'core' : 'cores'}`;
 }

@@ -2,7 +2,7 @@
 import { createConnection, createServer, type Server } from 'node:net';
 import { userInfo } from 'node:os';
 import { UserError } from '../errors.ts';
-import { linkOf, namesIn, textOf } from '../read-if-there.ts';
+import { listeningAt, processIds, socketsOf } from '../proc.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 
 /**
@@ -93,11 +93,7 @@ function userName(): string {
 
 /** What the kernel tells of a holder that does not answer. */
 function silentHolder(name: string): string {
-  const inode = textOf('/proc/net/unix').split('\n').map((line) => line.split(/\s+/))
-    // Num, RefCount, Protocol, Flags (this one listens), Type, State, Inode, Path.
-    .find(([, , , flags, , , , ...path]) => flags === '00010000' && path.join(' ') === `@${name}`)?.[6];
-  const pid = namesIn('/proc').filter((entry) => /^\d+$/.test(entry)).find((entry) => (
-    namesIn(`/proc/${entry}/fd`).some((file) => linkOf(`/proc/${entry}/fd/${file}`) === `socket:[${inode}]`)
-  ));
+  const [inode] = listeningAt(`@${name}`, '/proc');
+  const pid = inode === undefined ? undefined : processIds('/proc').find((one) => socketsOf(`/proc/${one}`).includes(inode));
   return pid === undefined ? 'a process of another user, which does not answer' : `process ${pid}, which does not answer: it is stopped, or hangs`;
 }

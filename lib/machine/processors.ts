@@ -1,10 +1,9 @@
 // What the kernel says of this machine's processors: physical cores, and how much of their time this process may use.
-import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { UserError } from '../errors.ts';
 import { parseCpuList } from './cpu-list.ts';
 import { limitedGroups } from './throttling.ts';
-import { textOf } from '../read-if-there.ts';
+import { namesIn, textOf } from '../read-if-there.ts';
 
 /** A physical core. One with hardware threads (SMT) has several CPUs, which slow each other down. */
 export interface PhysicalCore {
@@ -59,7 +58,7 @@ function allowedCpus(root: string, cpuFolder: string): number[] {
 }
 
 function nodeOf(cpuFolder: string): number {
-  const name = existsSync(cpuFolder) ? readdirSync(cpuFolder).find((one) => /^node\d+$/.test(one)) : undefined;
+  const name = namesIn(cpuFolder).find((one) => /^node\d+$/.test(one));
   return name === undefined ? 0 : Number(name.slice('node'.length));
 }
 

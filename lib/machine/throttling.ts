@@ -1,6 +1,7 @@
 // The CPU quotas of this process's control groups, and how often they held this run back.
 import path from 'node:path';
-import { readIfThere } from '../read-if-there.ts';
+import { coreCount } from '../format.ts';
+import { readIfThere, textOf } from '../read-if-there.ts';
 
 /** Since the groups were made, over those with a quota. */
 export interface Throttling { times: number; ms: number }
@@ -12,7 +13,7 @@ export interface ThrottlingWatch { quotas: string; read(): Throttling }
 export function watchThrottling(root = '/'): ThrottlingWatch {
   const groups = limitedGroups(root);
   return {
-    quotas: groups.map(({ file, cores }) => `${file}: ${Number(cores.toFixed(2))} ${cores === 1 ? 'core' : 'cores'}`).join(', '),
+    quotas: groups.map(({ file, cores }) => `${file}: ${coreCount(cores)}`).join(', '),
     read: () => groups.map(({ folder }) => throttlingOf(folder)).reduce((sum, one) => ({ times: sum.times + one.times, ms: sum.ms + one.ms }), { times: 0, ms: 0 }),
   };
 }
@@ -37,7 +38,7 @@ export function limitedGroups(root = '/'): LimitedGroup[] {
 
 /** Version 2 counts microseconds, version 1 nanoseconds. */
 function throttlingOf(folder: string): Throttling {
-  const stat = readIfThere(path.join(folder, 'cpu.stat')) ?? '';
+  const stat = textOf(path.join(folder, 'cpu.stat'));
   const count = (name: string): number | undefined => {
     const found = new RegExp(`^${name} (\\d+)$`, 'm').exec(stat)?.[1];
     return found === undefined ? undefined : Number(found);
@@ -48,8 +49,8 @@ function throttlingOf(folder: string): Throttling {
 
 /** The folders of this process's own group and of those above it, of each hierarchy that may limit the CPU. */
 function groupsOf(root: string): string[] {
-  const own = (readIfThere(path.join(root, 'proc/self/cgroup')) ?? '').split('\n').map((line) => /^\d+:([^:]*):(.*)$/.exec(line));
-  return (readIfThere(path.join(root, 'proc/self/mountinfo')) ?? '').split('\n').flatMap((line) => {
+  const own = textOf(path.join(root, 'proc/self/cgroup')).split('\n').map((line) => /^\d+:([^:]*):(.*)$/.exec(line));
+  return textOf(path.join(root, 'proc/self/mountinfo')).split('\n').flatMap((line) => {
     // proc(5): id, parent, device, root, mount point, options, optional fields, a dash, type, source, options.
     const [, mounted = '', mount = '', type = '', options = ''] = /^\d+ \d+ \S+ (\S+) (\S+) \S+ .*- (cgroup2?) \S+ (\S+)$/.exec(line) ?? [];
     const controllers = options.split(',');

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import os from 'node:os';
 import { gunzipSync } from 'node:zlib';
-import { readIfThere } from '../read-if-there.ts';
+import { readIfThere, textOf } from '../read-if-there.ts';
 
 /** Seconds of some cores together, since the machine was started. */
 export interface CoreSeconds {
@@ -86,7 +86,7 @@ function coreSeconds(stat: string | undefined, cpus: readonly number[]): CoreSec
 
 function meanMhz(cpus: readonly number[], { proc, sys }: MachineSources): number | null {
   const scaled = cpus.map((cpu) => Number(readIfThere(`${sys}/devices/system/cpu/cpu${cpu}/cpufreq/scaling_cur_freq`) ?? NaN) / 1000);
-  const clocks = scaled.every((mhz) => mhz > 0) ? scaled : clocksOfCpuinfo(cpus, readIfThere(`${proc}/cpuinfo`) ?? '');
+  const clocks = scaled.every((mhz) => mhz > 0) ? scaled : clocksOfCpuinfo(cpus, textOf(`${proc}/cpuinfo`));
   return clocks.every((mhz) => mhz > 0) ? clocks.reduce((sum, mhz) => sum + mhz, 0) / clocks.length : null;
 }
 

@@ -7,6 +7,7 @@ import { startChild } from '../process.ts';
 import type { Cores } from '../machine/cores.ts';
 import type { Interrupt } from '../interrupt.ts';
 import type { NetworkSpec } from '../scenario/model.ts';
+import { lastLine } from '../setup/run.ts';
 import type { ServerSide } from '../servers/server.ts';
 import type { LinkCounts, LinkOrder, LinkReady, LinkReport } from './link-messages.ts';
 import { enterAsMaker, enterNetwork, makeNamespaces, thisCaller } from './namespaces.ts';
@@ -75,7 +76,7 @@ export async function openNetwork({ binary, spec, cores: { serverCpus, generator
   const answers = createInterface({ input: stdout })[Symbol.asyncIterator]();
   let stopping: Promise<void> | undefined;
   const ended = once(child.process, 'close').then(([code, by]) => {
-    const last = said.trimEnd().split('\n').at(-1) ?? '';
+    const last = lastLine(said);
     return `the link (${binary}, pid ${child.pid}) ended ${by === null ? `with code ${code}` : `by ${by}`}${last === '' ? '' : `: ${last}`}`;
   });
   const died = new Promise<string>((resolve) => {

@@ -5,7 +5,7 @@ import { latenessText } from '../analysis/network.ts';
 import { whyNothing } from '../analysis/failures.ts';
 import { rateCause, rateOf, type Rate } from '../analysis/rate.ts';
 import { comparable, delayMark, markedVerdict, notFinalMark } from '../analysis/verdict.ts';
-import { change, duration, enumeration, percent, perSecond, scaledBytesPerSecond, scaledTime, times, tolerance, whole } from '../format.ts';
+import { change, coreCount, duration, enumeration, percent, perSecond, scaledBytesPerSecond, scaledTime, times, tolerance, whole } from '../format.ts';
 import { protocolNames } from '../scenario/protocols.ts';
 import { sharesCores } from '../machine/cores.ts';
 import type { ClusterFacts, Comparison, GeneratorHostFacts, Integrity, Result, ServerHostFacts, Share, VariantResult } from '../result/result.ts';
@@ -87,10 +87,6 @@ export function serversInCluster({ name, serverNode, serverSystem }: ClusterFact
 /** Where in a cluster the load is made. */
 export function generatorsInCluster({ generators, generatorCores }: ClusterFacts): string {
   return generators === 1 ? `${coreCount(generatorCores)} of another node` : `${generators} other nodes with ${coreCount(generatorCores)} each`;
-}
-
-function coreCount(cores: number): string {
-  return `${cores} ${cores === 1 ? 'core' : 'cores'}`;
 }
 
 /** The host of the servers, and the way to it. */

@@ -1,12 +1,11 @@
 // Starts k6 on one load plan and reads what came out.
 import { once } from 'node:events';
-import { closeSync, openSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { loadPlanVariable, type LoadPlan, type PhaseOutcome, type SideOptions } from '../k6/load-plan.ts';
 import { shownHeaders } from '../scenario/load/secrets.ts';
-import { startChild, weighSession, withoutVariables, type ChildExit } from '../process.ts';
+import { startLogged, weighSession, withoutVariables, type ChildExit } from '../process.ts';
 import { causeLine, lastLines } from '../log-file.ts';
 import { Disturbance } from './disturbance.ts';
 import type { Interrupt } from '../interrupt.ts';
@@ -138,8 +137,7 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
   const consoleFile = join(folder, 'phases.log');
   const logFile = join(folder, 'k6.log');
   await writeFile(join(folder, 'load.json'), `${JSON.stringify(forKeeps(loadPlan), null, 2)}\n`);
-  const log = openSync(logFile, 'w');
-  const child = await startChild({
+  const child = await startLogged({
     before: options.before,
     command: options.binary,
     args: k6Arguments({ consoleFile, recordFile, script: options.script }, [
@@ -149,8 +147,7 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
     cwd: folder,
     // Variables of the person's shell would change the load or send the samples elsewhere.
     env: { ...withoutVariables(process.env, 'K6_'), ...options.output?.env, ...ownVariables(loadPlan) },
-    stdio: ['ignore', log, log],
-  }).finally(() => closeSync(log));
+  }, logFile, 'w');
   if (options.goesFirst) await weighSession(child.pid, firstNice);
 
   return {

@@ -15,7 +15,7 @@ export async function askBuild(question: VersionQuestion, binary: string, signal
 }
 
 async function ask({ name, args, pattern, oldest }: VersionQuestion, binary: string, signal: AbortSignal | undefined): Promise<Build> {
-  const { code, stdout, stderr } = await run({ command: binary, args, ...(signal === undefined ? {} : { signal }) });
+  const { code, stdout, stderr } = await run({ command: binary, args, signal });
   const answer = stdout + stderr;
   const version = pattern.exec(answer)?.[1];
   if (code !== 0 || version === undefined) {

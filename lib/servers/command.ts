@@ -1,11 +1,10 @@
 // A command of a person's own that answers HTTP: started without a shell, held to a port of loopback, and ended with all that it started.
-import { closeSync, openSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { boundLog } from '../log-file.ts';
-import { startChild, type Child } from '../process.ts';
+import { startLogged, type Child } from '../process.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
 import type { CommandServer } from '../scenario/model.ts';
 import { findAll, isExecutableFile, thisMachine } from '../setup/machine.ts';
@@ -62,19 +61,16 @@ async function startOn(at: Address, spec: CommandServer, options: StartOptions, 
   const mark = newMark();
   const origin = `${spec.tls === true ? 'https' : 'http'}://${at.address}:${at.port}`;
   let child: Child;
-  const log = openSync(logFile, 'a');
   try {
     signal.throwIfAborted();
-    child = await startChild({
+    child = await startLogged({
       before: ['prlimit', `--nofile=${fileLimit}:${fileLimit}`, '--', 'env', mark],
-      command: binary, args, cpus: options.cpus, cwd: folder, stdio: ['ignore', log, log],
+      command: binary, args, cpus: options.cpus, cwd: folder,
       env: { ...process.env, PORT: String(at.port), PWD: folder, TMPDIR: scratch.temp },
-    });
+    }, logFile, 'a');
   } catch (error) {
     scratch.remove();
     throw error;
-  } finally {
-    closeSync(log);
   }
   const unbound = boundLog(logFile);
   const family = familyOf(child.pid, mark, folder, at);

@@ -2,13 +2,13 @@
 import { chmodSync, closeSync, constants, copyFileSync, fstatSync, lstatSync, mkdirSync, openSync, readdirSync, readlinkSync, realpathSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { UserError } from '../errors.ts';
 import { unknownWord } from '../nearest.ts';
+import { shippedConfigs } from './config-layers.ts';
 import { imagePage } from './image-page.ts';
 import { inFolder, withFolder } from './remove-folder.ts';
 
-const shippedPages = fileURLToPath(new URL('../../server-configs/www', import.meta.url));
+const shippedPages = path.join(shippedConfigs, 'www');
 
 /** Made when it is copied: half a megabyte that a few lines say. */
 const generated = 'images';

@@ -1,10 +1,11 @@
 // The processes of a command: what it has started may leave its group, its session and its tree.
 import { randomUUID } from 'node:crypto';
 import { realpathSync } from 'node:fs';
-import { linkOf, readIfThere } from '../read-if-there.ts';
+import { processIds, socketsOf } from '../proc.ts';
+import { linkOf, readIfThere, textOf } from '../read-if-there.ts';
 import { runs } from './lifecycle.ts';
-import { isAt, listeningSockets, socketsOf, type Address } from './ports.ts';
-import { processIds, processTree, statFields } from './usage.ts';
+import { isAt, listeningSockets, type Address } from './ports.ts';
+import { processTree, statFields } from './usage.ts';
 
 const variable = 'BAKEOFF_SIDE';
 
@@ -94,7 +95,7 @@ function startOf(pid: string): number {
 }
 
 function userOf(pid: string): string | undefined {
-  return /^Uid:\t(\d+)/m.exec(readIfThere(`/proc/${pid}/status`) ?? '')?.[1];
+  return /^Uid:\t(\d+)/m.exec(textOf(`/proc/${pid}/status`))?.[1];
 }
 
 function ancestors(pid: string): string[] {

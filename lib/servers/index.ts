@@ -11,13 +11,13 @@ import type { Build, ComposedConfig, ConfiguredRunning, Place, RunningServer, Se
 import { start } from './start.ts';
 
 export { endWithUs, whyNotStoppable } from './freeze.ts';
-export { isLoopback } from './loopback.ts';
 export { readOwnConfig } from './own/own-config.ts';
 export type { Listen, OwnConfig } from './own/listens.ts';
+export { isLoopback } from './ports.ts';
 export { answerOfAll } from './ready-inside.ts';
 export { waitUntilReady, type ReadyCheck } from './ready.ts';
 export { temporaryFolder } from './scratch.ts';
-export { isStarted, type Answer, type Build, type ConfiguredRunning, type RunningServer, type StartedServer, type StartOptions, type UpstreamAddress } from './server.ts';
+export { isStarted, type Answer, type Build, type ConfiguredRunning, type RunningServer, type StartedServer, type StartOptions } from './server.ts';
 export { watchUpstreams } from './upstreams.ts';
 export { stoppedIn } from './usage.ts';
 
@@ -38,12 +38,7 @@ export async function composeFor({ name, config }: ConfiguredServer, place: Plac
   return { ...await compose(config, place, build), fileName: configFileName };
 }
 
-/** The version that a binary says it is, e.g. 1.22.1. Throws UserError when it does not run, is something else or too old. */
-export async function serverVersion(name: ServerName, binary: string, signal?: AbortSignal): Promise<string> {
-  return (await serverBuild(name, binary, signal)).version;
-}
-
-/** With all that the binary says of itself. */
+/** What a binary says of itself, its version among it. Throws UserError when it does not run, is something else or too old. */
 export function serverBuild(name: ServerName, binary: string, signal?: AbortSignal): Promise<Build> {
   return askBuild(kinds[name].question, binary, signal);
 }

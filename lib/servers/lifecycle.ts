@@ -2,14 +2,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { lastLines } from '../log-file.ts';
+import { processIds } from '../proc.ts';
 import { sendIfThere, type Child } from '../process.ts';
-import { processIds, statFields } from './usage.ts';
-
-export interface Lifecycle {
-  /** As in RunningServer. */
-  died: Promise<string>;
-  stop(): Promise<void>;
-}
+import type { RunningServer } from './server.ts';
+import { statFields } from './usage.ts';
 
 /** What a server leaves behind may end by itself, in order: h2o's keeper of keys removes its folder in /tmp then. */
 const groupEndsItselfMs = 1000;
@@ -36,7 +32,7 @@ export interface Members {
  * was killed, and keep its port), or all the members are, and `cleanUp` runs. Configured servers pass TERM on to their workers
  * themselves; of a command all members get it.
  */
-export function watchLifecycle(name: string, child: Child, logFile: string, cleanUp: () => void | Promise<void>, members?: Members): Lifecycle {
+export function watchLifecycle(name: string, child: Child, logFile: string, cleanUp: () => void | Promise<void>, members?: Members): Pick<RunningServer, 'died' | 'stop'> {
   let stopping: Promise<void> | undefined;
   let ending: Promise<void> | undefined;
   const endMembers = ({ find }: Members): Promise<void> => (ending ??= endAll(find));

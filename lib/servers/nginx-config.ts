@@ -132,7 +132,7 @@ function endOfLua(text: string, start: number): number {
 
 /** What is nested deeper, or has more directives, than any config does: what reads on in it would have no end. */
 export const mostNested = 100;
-const mostDirectives = 1_000_000;
+export const mostDirectives = 1_000_000;
 
 /** The directives of one text, as they stand. Throws UserError as composeConfig does, and for one without bounds. */
 export function parseConfig({ origin, text }: ConfigLayer): Directive[] {

@@ -3,13 +3,27 @@ import { readdirSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
-import { linkOf, namesIn, textOf } from '../read-if-there.ts';
+import { socketsOf } from '../proc.ts';
+import { textOf } from '../read-if-there.ts';
 
 /** `address`: IPv4, as 127.0.0.1. */
 export interface Address { address: string; port: number }
 
 /** This machine alone reaches it. */
 export const loopbackAddress = '127.0.0.1';
+
+const octet = '(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)';
+const v6 = '::1|(?:0{1,4}:){7}0{0,3}1';
+const loopback = new RegExp(`^(?:localhost|127(?:\\.${octet}){3}|${v6}|\\[(?:${v6})\\])$`, 'i');
+
+/**
+ * Whether a host, as a URL or a config has it, is this machine only. Only what no resolver is asked about: 127.0.0.1 as it is
+ * usually written, also where another notation (127.1, 0x7f000001, ::ffff:127.0.0.1, a dot at the end) or name (a.localhost) may
+ * mean the same.
+ */
+export function isLoopback(host: string): boolean {
+  return loopback.test(host);
+}
 
 /** A port of this machine's address on which nothing listens now. It is not reserved: whoever starts a server on it has to cope with losing it. */
 export function freePort(address = loopbackAddress): Promise<number> {
@@ -96,9 +110,4 @@ export function listeningSockets(list: string): Listening[] {
     const [address = '', hexPort = ''] = local.split(':');
     return state === listening ? [{ address: addressText(address), port: parseInt(hexPort, 16), inode }] : [];
   });
-}
-
-/** Inodes of the sockets that a process has open. None when it has ended, or is another user's. */
-export function socketsOf(folder: string): string[] {
-  return namesIn(`${folder}/fd`).flatMap((descriptor) => /^socket:\[(\d+)\]$/.exec(linkOf(`${folder}/fd/${descriptor}`))?.[1] ?? []);
 }

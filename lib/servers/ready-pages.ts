@@ -4,7 +4,8 @@ import { Agent as PlainAgent } from 'node:http';
 import { Agent as SecureAgent } from 'node:https';
 import { UserError } from '../errors.ts';
 import { hundredths, whole } from '../format.ts';
-import { askHttp1, askOn, overHttp2, secureOptions, waitUntilReady, type Answered, type Question, type ReadyCheck } from './ready.ts';
+import { isHttp2 } from '../scenario/protocols.ts';
+import { askAlone, askHttp1, askOn, overHttp2, secureOptions, waitUntilReady, type Answered, type Question, type ReadyCheck } from './ready.ts';
 import type { Answer } from './server.ts';
 
 type Bodies = Required<Pick<Answer, 'bytes' | 'sdBytes'>>;
@@ -56,14 +57,10 @@ async function askInBatches(paths: readonly string[], { origin, page: { host }, 
     return signal;
   };
   const agent = new (origin.startsWith('https:') ? SecureAgent : PlainAgent)({ keepAlive: true, maxSockets: connections });
-  const isHttp1 = protocol.startsWith('http/');
   const askTogether = (questions: readonly Question[], signal: AbortSignal): Promise<(Answered | null)[]> => {
     const all = (ask: (question: Question) => Promise<Answered>): Promise<(Answered | null)[]> => Promise.all(questions.map((question) => ask(question).catch(() => null)));
-    return isHttp1 ? all((question) => askHttp1(question, signal, secure, agent)) : overHttp2(origin, signal, secure, (session) => all((question) => askOn(session, question, signal)));
+    return isHttp2(protocol) ? overHttp2(origin, signal, secure, (session) => all((question) => askOn(session, question, signal))) : all((question) => askHttp1(question, signal, secure, agent));
   };
-  const askAlone = (question: Question, signal: AbortSignal): Promise<Answered> => (
-    isHttp1 ? askHttp1(question, signal, secure) : overHttp2(origin, signal, secure, (session) => askOn(session, question, signal))
-  );
   const answers: (Answered | Error)[] = [];
   let silent = 0;
   try {
@@ -71,7 +68,7 @@ async function askInBatches(paths: readonly string[], { origin, page: { host }, 
       const questions = paths.slice(answers.length, answers.length + batch).map(questionOf);
       const first = await askTogether(questions, limited()).catch(() => []);
       for (const [place, question] of questions.entries()) {
-        const answer = first[place] ?? await askAlone(question, limited()).catch((error: Error) => error);
+        const answer = first[place] ?? await askAlone(question, protocol, limited(), secure).catch((error: Error) => error);
         aborted.throwIfAborted();
         answers.push(answer);
         if (answer instanceof Error && ++silent === named) break;

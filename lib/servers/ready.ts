@@ -49,14 +49,11 @@ export async function waitUntilReady(check: ReadyCheck, signal: AbortSignal, lim
   requireFit(url, protocol);
   const timeout = AbortSignal.timeout(limitMs);
   const either = AbortSignal.any([signal, timeout]);
-  const ask = (question: Question, secure: SecureOptions): Promise<Answered> => (
-    isHttp2(protocol) ? overHttp2(url, either, secure, (session) => askOn(session, question, either)) : askHttp1(question, either, secure)
-  );
   let last = '';
   for (;;) {
     try {
       const beganAtMs = performance.now();
-      const answer = { ...await ask({ url, host: page.host, ...request }, secureOptions(tls, page.host)), seconds: (performance.now() - beganAtMs) / 1000 };
+      const answer = { ...await askAlone({ url, host: page.host, ...request }, protocol, either, secureOptions(tls, page.host)), seconds: (performance.now() - beganAtMs) / 1000 };
       requireRight(answer, url, check);
       return answer;
     } catch (error) {
@@ -117,7 +114,12 @@ export function secureOptions({ minVersion, maxVersion, ciphers, curves }: TlsOf
 
 const tls13Suites = ['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256'];
 
-/** On a connection of its own, as the next one too, so that none stays open when the load starts, or on those of an agent. */
+/** On a connection of its own, so that none stays open when the load starts. */
+export function askAlone(question: Question, protocol: Protocol, signal: AbortSignal, secure: SecureOptions): Promise<Answered> {
+  return isHttp2(protocol) ? overHttp2(question.url, signal, secure, (session) => askOn(session, question, signal)) : askHttp1(question, signal, secure);
+}
+
+/** On a connection of its own, or on those of an agent. */
 export async function askHttp1({ url, host, method = 'GET', headers, body }: Question, signal: AbortSignal, secure: SecureOptions, agent: Agent | false = false): Promise<Answered> {
   const options = { agent, signal, method, headers: { ...(host === undefined ? {} : { host }), ...headers, 'user-agent': readyUserAgent } };
   const request = url.startsWith('https:') ? requestSecure(url, { ...options, ...secure }) : requestPlain(url, options);

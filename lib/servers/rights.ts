@@ -7,7 +7,7 @@ import { run } from '../setup/run.ts';
 /** Whom a server runs as that root starts: nobody. undefined when it is not root that starts it. Throws UserError when there is no such user, or root may not become it. */
 export async function unprivilegedUser(server: string): Promise<RunAs | undefined> {
   if (process.geteuid?.() !== 0) return undefined;
-  const [found] = await lookUp('passwd', 'nobody');
+  const found = await lookUp('passwd', 'nobody');
   if (found === undefined) throw new UserError(`${server} runs as the user nobody, which is not there: create it, or start bakeoff without root`);
   const user: RunAs = { name: 'nobody', uid: Number(found[2]), gid: Number(found[3]) };
   if (!isHere('uid', user.uid) || !isHere('gid', user.gid)) {
@@ -50,23 +50,23 @@ const webUsers = ['nobody', 'www-data', 'nginx', 'http', 'apache', 'h2o', 'www']
  * @returns why it may not, as words, when it may not
  */
 export async function serviceUser(name: string, group?: string): Promise<RunAs | string> {
-  const [user] = await lookUp('passwd', name);
+  const user = await lookUp('passwd', name);
   if (user === undefined) return `${name} is not there`;
   const [uid, ownGid] = [Number(user[2]), Number(user[3])];
   if (uid === 0) return 'no server needs to be root here';
   if (!webUsers.includes(name)) return `${name} is none that web servers run as`;
   if (group === undefined) return ownGid === 0 ? `${name} is in the group root` : { name, uid, gid: ownGid };
-  const [found] = await lookUp('group', group);
+  const found = await lookUp('group', group);
   if (found === undefined) return `the group ${group} is not there`;
   const [gid, members = ''] = [Number(found[2]), found[3]];
   if (gid === 0 || (gid !== ownGid && !members.split(',').includes(name))) return `${name} is not in the group ${group}`;
   return { name, uid, gid };
 }
 
-/** The fields of an entry of passwd(5) or group(5), wherever this machine has them; none when there is no such name. */
-async function lookUp(database: 'passwd' | 'group', name: string): Promise<string[][]> {
+/** The fields of an entry of passwd(5) or group(5), wherever this machine has them; undefined when there is no such name. */
+async function lookUp(database: 'passwd' | 'group', name: string): Promise<string[] | undefined> {
   // getent would take a flag for one, and an empty name for all.
-  if (!/^\w[\w.-]*\$?$/.test(name)) return [];
+  if (!/^\w[\w.-]*\$?$/.test(name)) return undefined;
   const { code, stdout } = await run({ command: 'getent', args: [database, name] });
-  return code === 0 ? [stdout.trim().split(':')] : [];
+  return code === 0 ? stdout.trim().split(':') : undefined;
 }

@@ -1,6 +1,8 @@
 // What the runner sees of a running web server, whichever it is, and what each kind of server does its own way.
 import type { RunAs } from '../process.ts';
 import type { LaidLines, LoadProfile, Page, ServerName, TlsOffer } from '../scenario/model.ts';
+import type { Address } from './ports.ts';
+import type { TreeUsage } from './usage.ts';
 
 export type Protocol = LoadProfile['protocol'];
 
@@ -44,8 +46,8 @@ export interface StartedServer extends RunningServer {
   pid: number;
   /** The ids of all its processes now. */
   processes(): string[];
-  /** Sums over all tasks of all its processes since start: CPU seconds, and resident bytes now. */
-  usage(): { cpuSeconds: number; rssBytes: number };
+  /** Of all its processes, since start. */
+  usage(): TreeUsage;
   logFile: string;
 }
 
@@ -93,20 +95,14 @@ export interface StartOptions {
   signal?: AbortSignal;
 }
 
-/** Where a server stands in a network of the run's own. Nothing else listens there. */
-export interface ServerSide {
-  /** The server's own, as the client reaches it. */
-  address: string;
-  port: number;
+/** Where a server stands in a network of the run's own: its address as the client reaches it. Nothing else listens there. */
+export interface ServerSide extends Address {
   /** What is put before a command to start it there: `nsenter …  --`. */
   enter: readonly string[];
 }
 
-/** What only the machine and the run can say, which is laid over a config. All paths are absolute. The server's log is its standard error. */
-export interface Place {
-  /** 127.0.0.1, another one of the machine's, or the server's in a network of the run's own. */
-  address: string;
-  port: number;
+/** What only the machine and the run can say, which is laid over a config. The address is 127.0.0.1, another one of the machine's, or the server's in a network of the run's own. All paths are absolute. The server's log is its standard error. */
+export interface Place extends Address {
   workers: number;
   /** Of open files, soft and hard, of each process of the server. */
   fileLimit: number;

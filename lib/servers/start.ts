@@ -4,7 +4,7 @@ import { mkdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { lastLines } from '../log-file.ts';
-import { startChild, type Child, type RunAs } from '../process.ts';
+import { startLogged, type Child, type RunAs } from '../process.ts';
 import type { ConfiguredServer } from '../scenario/model.ts';
 import { pagePaths } from '../scenario/page-list.ts';
 import { lastLine, run } from '../setup/run.ts';
@@ -49,7 +49,8 @@ async function startOn({ address, port }: Address, kind: ServerKind, spec: Confi
   const files = filesIn(kind, options);
   const fileLimit = fileLimitFor(name, spec.fileLimit, options.connections ?? 0, hardFilesLimit());
   const logStart = await stat(files.log).then(({ size }) => size, () => 0);
-  requireDocroot(spec, options);
+  // What is shipped serves what it is told to; a config of one's own says itself what it serves.
+  if (spec.asIs === undefined && options.page.docroot === undefined) throw new UserError(`${name} ${spec.config.join(' + ')}: the page has no docroot, which only a whole config of one's own can do without`);
   const scratch = await makeScratch(spec.asIs === undefined ? options.page.docroot : undefined);
   let config: AdoptedConfig;
   let launch: Launch;
@@ -112,11 +113,6 @@ async function startOn({ address, port }: Address, kind: ServerKind, spec: Confi
   };
 }
 
-/** What is shipped serves what it is told to; a config of one's own says itself what it serves. */
-function requireDocroot({ name, config, asIs }: ConfiguredServer, { page }: StartHere): void {
-  if (asIs === undefined && page.docroot === undefined) throw new UserError(`${name} ${config.join(' + ')}: the page has no docroot, which only a whole config of one's own can do without`);
-}
-
 /** Gives free ports that are neither `port` nor one that it gave before. */
 function otherPorts(port: number): () => Promise<number> {
   const given = new Set([port]);
@@ -164,7 +160,7 @@ async function checkConfig(kind: ServerKind, build: Build, spec: ConfiguredServe
   const before = options.network?.enter;
   const { code, stdout, stderr } = await run({
     before, command: options.binary, args: [...kind.checkArgs, ...args], user: config.user, env: environmentFor(config.user), cwd: folderOf(files, config), limit: checkLimit(spec, files),
-    ...(options.signal === undefined ? {} : { signal: options.signal }),
+    signal: options.signal,
   });
   if (code === 0) return;
   const told = scratch.withOwnPaths(stderr).split('\n');
@@ -187,23 +183,17 @@ function environmentFor(user: RunAs | undefined): NodeJS.ProcessEnv | undefined 
   return user === undefined ? undefined : Object.fromEntries(Object.entries(process.env).filter(([name]) => handedDown.test(name)));
 }
 
-async function startProcess({ options, files, config, fileLimit, args }: Launch): Promise<Child> {
-  const log = openSync(files.log, 'a');
-  try {
-    return await startChild({
-      // prlimit is of util-linux, as what startChild itself uses. Root may give more files than its children may take.
-      before: [...(options.network?.enter ?? []), 'prlimit', `--nofile=${fileLimit}:${fileLimit}`, '--'],
-      command: options.binary,
-      args,
-      user: config.user,
-      env: environmentFor(config.user),
-      cpus: options.cpus,
-      cwd: folderOf(files, config),
-      stdio: ['ignore', log, log],
-    });
-  } finally {
-    closeSync(log);
-  }
+function startProcess({ options, files, config, fileLimit, args }: Launch): Promise<Child> {
+  return startLogged({
+    // prlimit is of util-linux, as what startChild itself uses. Root may give more files than its children may take.
+    before: [...(options.network?.enter ?? []), 'prlimit', `--nofile=${fileLimit}:${fileLimit}`, '--'],
+    command: options.binary,
+    args,
+    user: config.user,
+    env: environmentFor(config.user),
+    cpus: options.cpus,
+    cwd: folderOf(files, config),
+  }, files.log, 'a');
 }
 
 /** The folder is not the server's user's to make it in. */

@@ -1,8 +1,8 @@
 // CPU time of what a person's own config passes requests to: others' processes, which are part of what is measured and run elsewhere.
-import { readIfThere } from '../read-if-there.ts';
-import { listeningSockets, socketsOf } from './ports.ts';
+import { listeningAt, processIds, socketsOf } from '../proc.ts';
+import { listeningSockets } from './ports.ts';
 import type { UpstreamAddress } from './server.ts';
-import { processIds, processTree, statFields, taskCpuSeconds, tasksOf, type UsageSources } from './usage.ts';
+import { processTree, statFields, taskCpuSeconds, tasksOf, type UsageSources } from './usage.ts';
 
 /** Tasks begin and end seldom: looked up at most this often. */
 const refreshMs = 1000;
@@ -52,25 +52,10 @@ function startedBy(proc: string, pid: string): string[] {
 
 /** All processes that have one of the addresses' listening sockets open, workers included; undefined where one address has none. */
 function listenersOn(addresses: readonly UpstreamAddress[], proc: string): string[] | undefined {
-  const wanted = addresses.map((address) => new Set('socket' in address ? listeningAt(address.socket, proc)
+  const inodes = addresses.map((address) => ('socket' in address ? listeningAt(address.socket, proc)
     : ['tcp', 'tcp6'].flatMap((list) => listeningSockets(`${proc}/net/${list}`)).filter(({ port }) => port === address.port).map(({ inode }) => inode)));
-  const found = new Map<string, Set<string>>();
-  for (const pid of processIds(proc)) {
-    for (const inode of socketsOf(`${proc}/${pid}`)) {
-      if (!wanted.some((inodes) => inodes.has(inode))) continue;
-      found.set(inode, (found.get(inode) ?? new Set()).add(pid));
-    }
-  }
-  if (wanted.some((inodes) => inodes.size === 0 || [...inodes].some((inode) => !found.has(inode)))) return undefined;
-  return [...new Set([...found.values()].flatMap((pids) => [...pids]))];
-}
-
-/** Inodes of the listening sockets with that path. */
-function listeningAt(socket: string, proc: string): string[] {
-  const accepting = 0x10000;
-  return (readIfThere(`${proc}/net/unix`) ?? '').split('\n').flatMap((line) => {
-    // Num, RefCount, Protocol, Flags, Type, St, Inode, Path
-    const [, flags = '', inode = '', path = ''] = /^\S+ \S+ \S+ (\S+) \S+ \S+ +(\d+) (.*)$/.exec(line) ?? [];
-    return path === socket && (parseInt(flags, 16) & accepting) !== 0 ? [inode] : [];
-  });
+  const wanted = new Set(inodes.flat());
+  const holders = processIds(proc).map((pid) => ({ pid, held: socketsOf(`${proc}/${pid}`).filter((inode) => wanted.has(inode)) })).filter(({ held }) => held.length > 0);
+  const isHeld = new Set(holders.flatMap(({ held }) => held));
+  return inodes.every((some) => some.length > 0 && some.every((inode) => isHeld.has(inode))) ? holders.map(({ pid }) => pid) : undefined;
 }

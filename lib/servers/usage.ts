@@ -1,4 +1,5 @@
 // CPU time and memory of a process tree, read from /proc.
+import { processIds } from '../proc.ts';
 import { namesIn, readIfThere } from '../read-if-there.ts';
 
 export interface TreeUsage {
@@ -65,11 +66,6 @@ export function watchProcess(pid: number, proc = '/proc'): () => number {
     if (fields !== undefined) cpuSeconds = (Number(fields[11]) + Number(fields[12])) / clockTicksPerSecond;
     return cpuSeconds;
   };
-}
-
-/** All that there are. */
-export function processIds(proc: string): string[] {
-  return namesIn(proc).filter((name) => /^\d+$/.test(name));
 }
 
 /** The process, then all its descendants. */

@@ -5,10 +5,10 @@ import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { enumeration } from '../format.ts';
-import { withLock } from './lock.ts';
+import { withLock } from '../lock-file.ts';
 import { find, type Machine } from './machine.ts';
 import { aptPackages, type PackagedTool } from './packages.ts';
-import { run, type Finished } from './run.ts';
+import { lastLine, run, type Finished } from './run.ts';
 
 const lockPatienceSeconds = 120;
 // Asked of our own apt-get only, which hands its environment down: one that a killed bakeoff leaves behind does nothing.
@@ -135,7 +135,7 @@ async function aptGet(args: readonly string[], env: NodeJS.ProcessEnv, signal: A
 export function errorLine(stderr: string): string {
   const errors = stderr.split('\n').filter((line) => line.startsWith('E: ')).map((line) => line.slice(3).trim());
   const summaries = /^(Some index files|Unable to fetch some|Unable to lock|Can not write log|Sub-process)/;
-  return errors.filter((line) => !summaries.test(line)).at(-1) ?? errors.at(-1) ?? (stderr.trim().split('\n').at(-1) || 'it gave no reason');
+  return errors.filter((line) => !summaries.test(line)).at(-1) ?? errors.at(-1) ?? (lastLine(stderr) || 'it gave no reason');
 }
 
 /**

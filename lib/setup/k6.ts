@@ -2,12 +2,13 @@
 // it was built from; beside it delaylink, which holds networks.
 import { createHash } from 'node:crypto';
 import { mkdir, open, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
-import { dirname, join, relative, sep } from 'node:path';
+import { dirname, join, sep } from 'node:path';
 import { requireSpace } from '../disk-space.ts';
 import { UserError } from '../errors.ts';
+import { filesBelow } from '../files-below.ts';
+import { withLock } from '../lock-file.ts';
 import { causeLine } from '../log-file.ts';
 import { makeFolder } from '../make-folder.ts';
-import { withLock } from './lock.ts';
 import { findAll, isExecutableFile, type Machine } from './machine.ts';
 import { run } from './run.ts';
 import { atLeast } from './version.ts';
@@ -43,13 +44,11 @@ export async function findGo(machine: Machine): Promise<Go> {
 
 /** Where the binary for the present sources and this Go lies, or will lie. */
 export async function k6Path(machine: Machine, go: Go): Promise<string> {
-  const entries = await readdir(machine.k6Sources, { recursive: true, withFileTypes: true });
-  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
-    .filter((file) => isBuiltFrom(relative(machine.k6Sources, file))).sort();
-  const contents = await Promise.all(files.map((file) => readFile(file)));
+  const files = (await filesBelow(machine.k6Sources)).filter(isBuiltFrom);
+  const contents = await Promise.all(files.map((file) => readFile(join(machine.k6Sources, file))));
   const hash = createHash('sha256').update(`${go.version} ${go.architecture}\n`);
   for (const [index, content] of contents.entries()) {
-    hash.update(`${files[index]?.slice(machine.k6Sources.length)} ${content.length}\n`).update(content);
+    hash.update(`/${files[index]} ${content.length}\n`).update(content);
   }
   return join(machine.bakeoffFolder, 'k6', hash.digest('hex').slice(0, 16), 'k6');
 }

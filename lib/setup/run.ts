@@ -1,10 +1,10 @@
 // Commands that end by themselves: run to the end, output kept.
 import { UserError } from '../errors.ts';
-import { startChild, type ChildOptions } from '../process.ts';
+import { sendIfThere, startChild, type ChildOptions } from '../process.ts';
 
 export interface RunOptions extends Omit<ChildOptions, 'stdio'> {
   /** When it fires, the command is stopped and `run` rejects after the command's end. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /** SIGTERM (the default) goes to the whole process group; SIGINT to the command alone, which may finish what it must. */
   stopWith?: 'SIGTERM' | 'SIGINT';
   /** What it reads; nothing when absent. */
@@ -23,18 +23,11 @@ export async function run(options: RunOptions): Promise<Finished> {
   abort?.throwIfAborted();
   const child = await startChild({ ...rest, stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'] });
   started?.(child.pid);
-  const kill = (pid: number, signal: NodeJS.Signals): void => {
-    try {
-      process.kill(pid, signal);
-    } catch {
-      // It ended between the check and the signal.
-    }
-  };
-  const stop = (): void => kill(stopWith === 'SIGINT' ? child.pid : -child.pid, stopWith);
+  const stop = (): void => sendIfThere(stopWith === 'SIGINT' ? child.pid : -child.pid, stopWith);
   let late = false;
   const timer = limit === undefined ? undefined : setTimeout(() => {
     late = true;
-    kill(-child.pid, 'SIGKILL');
+    sendIfThere(-child.pid, 'SIGKILL');
     // What left the group may still have them open.
     child.process.stdout?.destroy();
     child.process.stderr?.destroy();

@@ -4,12 +4,12 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it } from 'vitest';
 import { startChild } from '../../lib/process.ts';
-import { watchLifecycle, type Lifecycle } from '../../lib/servers/lifecycle.ts';
+import { watchLifecycle } from '../../lib/servers/lifecycle.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { isRunning } from '../fixtures/processes.ts';
 
 /** Starts a shell with a helper, whose first word is the shell's pid. */
-async function withHelper(helper: string): Promise<Lifecycle & { folder: string; shellPid: number; helperPid: number }> {
+async function withHelper(helper: string): Promise<ReturnType<typeof watchLifecycle> & { folder: string; shellPid: number; helperPid: number }> {
   const folder = await ownFiles({ 'tidy/x': '' });
   const child = await startChild({
     command: 'sh', cwd: folder, args: ['-c', `sh -c '${helper}' helper $$ & echo $! > pid; echo ready; wait`],

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { UserError } from '../../lib/errors.ts';
 import { readOwnConfig, type OwnConfig } from '../../lib/servers/index.ts';
-import { glob } from '../../lib/servers/own/glob.ts';
+import { glob } from '../../lib/servers/own/nginx-includes.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 
 const read = async (text: string | Buffer, others: Record<string, string> = {}): Promise<OwnConfig> =>

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { nginx } from '../../lib/scenario/index.ts';
 import { fileLimitFor, hardFilesLimit } from '../../lib/servers/files-limit.ts';
-import { serverVersion, workersFor } from '../../lib/servers/index.ts';
+import { workersFor } from '../../lib/servers/index.ts';
+import { versionOf } from '../../lib/servers/versions.ts';
 
 const answering = (text: string, script = ''): string => {
   const folder = mkdtempSync(join(tmpdir(), 'bakeoff-build-'));
@@ -15,18 +16,18 @@ const answering = (text: string, script = ''): string => {
   return binary;
 };
 
-describe('serverVersion', () => {
+describe('versionOf', () => {
   it.each([
     ['nginx', 'nginx version: openresty/1.25.3', '1.25.3'], ['h2o', 'h2o version 2.3.0-DEV', '2.3.0-DEV'], ['nghttpd', 'nghttpd nghttp2/1.52.0', '1.52.0'],
   ] as const)('%s says it', async (name, text, version) => {
-    expect(await serverVersion(name, answering(text))).toBe(version);
+    expect(await versionOf(name, answering(text))).toBe(version);
   });
 
   it('asks a binary once, and one that failed again', async () => {
     const binary = answering('something else', 'echo "$@" >>"$0.calls"');
-    await expect(serverVersion('nginx', binary)).rejects.toThrow(`${binary} is not an nginx that runs here (something else): set NGINX_BIN to the one to measure`);
+    await expect(versionOf('nginx', binary)).rejects.toThrow(`${binary} is not an nginx that runs here (something else): set NGINX_BIN to the one to measure`);
     writeFileSync(binary, readFileSync(binary, 'utf8').replace('something else', 'nginx version: nginx/1.22.1'));
-    for (let time = 0; time < 2; time++) expect(await serverVersion('nginx', binary)).toBe('1.22.1');
+    for (let time = 0; time < 2; time++) expect(await versionOf('nginx', binary)).toBe('1.22.1');
     expect(readFileSync(`${binary}.calls`, 'utf8')).toBe('-V\n-V\n');
   });
 
@@ -36,7 +37,7 @@ describe('serverVersion', () => {
     ['nghttpd', 'nghttpd nghttp2/0.7.15', 'is nghttpd 0.7.15, and only 1.0.0 and newer speak HTTP/2 as it was finished (RFC 7540): set NGHTTPD_BIN to a newer one'],
   ] as const)('%s that is too old is refused', async (name, text, message) => {
     const binary = answering(text);
-    await expect(serverVersion(name, binary)).rejects.toThrow(`${binary} ${message}`);
+    await expect(versionOf(name, binary)).rejects.toThrow(`${binary} ${message}`);
   });
 });
 

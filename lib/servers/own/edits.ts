@@ -3,6 +3,15 @@
 /** Of a file's text, from `begin` to `end`. Both are the same where something is put in. */
 export interface Edit { file: string; line: number; begin: number; end: number; becomes: string }
 
+/** What knobs have to know of a config. */
+export interface Facts {
+  /** What serves the page may pass requests on. */
+  proxied: boolean;
+  /** Requests are logged; `logLine`: by a line of the config's, and not by the build's own choice. */
+  logs: boolean;
+  logLine: boolean;
+}
+
 /** What lines have as their origin that are in no file of the person's. */
 export const laidOrigin = 'laid over it';
 
@@ -24,6 +33,11 @@ export function editSentence(text: string, { file, line, begin, end, becomes }: 
   const was = text.slice(begin, end).trim();
   if (was === '') return `${file}:${line}: put in "${becomes.trim()}"`;
   return becomes.trim() === '' ? `${file}:${line}: take out "${was}"` : `${file}:${line}: "${was}" becomes "${becomes.trim()}"`;
+}
+
+/** A line at the end of a file. */
+export function atEnd(file: string, text: string, line: string): Edit {
+  return { file, line: text.split('\n').length, begin: text.length, end: text.length, becomes: `${text.endsWith('\n') ? '' : '\n'}${line}\n` };
 }
 
 /** Where a line, from 1, begins and ends. */

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import type { RunAs } from '../../process.ts';
 import { layH2o } from './lay-h2o.ts';
-import { isLoopback } from '../loopback.ts';
+import { isLoopback } from '../ports.ts';
 import { serviceUser } from '../rights.ts';
 import type { AdoptPlace, AdoptedConfig, UpstreamAddress } from '../server.ts';
 import { allowCode } from './code.ts';

@@ -4,7 +4,7 @@ import { UserError } from '../../errors.ts';
 import type { LaidLines } from '../../scenario/model.ts';
 import type { MapTree, Pair, Tree } from './yaml-tree.ts';
 import { parseYaml } from '../yaml-source.ts';
-import { laidOrigin, spanOfLine, type Edit } from './edits.ts';
+import { atEnd, laidOrigin, spanOfLine, type Edit, type Facts } from './edits.ts';
 
 /** Returns the config with the keys. Throws UserError for a context that there is not. */
 export function layH2o(config: MapTree, laid: readonly LaidLines[]): MapTree {
@@ -61,7 +61,7 @@ function throughout(tree: Tree, change: (map: MapTree) => MapTree): Tree {
 }
 
 /** What knobs have to know of a config. */
-export function h2oFacts(config: MapTree): { proxied: boolean; logs: boolean; logLine: boolean } {
+export function h2oFacts(config: MapTree): Facts {
   const keys = new Set<string>();
   throughout(config, (map) => {
     for (const { key } of map.pairs) keys.add(key);
@@ -73,10 +73,7 @@ export function h2oFacts(config: MapTree): { proxied: boolean; logs: boolean; lo
 
 /** How the files that `before` was read from become `after`. */
 export function h2oEdits(before: MapTree, after: MapTree, file: string): Edit[] {
-  const added = after.pairs.filter(({ from }) => from === laidOrigin).map(({ key, value }): Edit => {
-    const text = readFileSync(file, 'utf8');
-    return { file, line: text.split('\n').length, begin: text.length, end: text.length, becomes: `${text.endsWith('\n') ? '' : '\n'}${key}: ${words(value)}\n` };
-  });
+  const added = after.pairs.filter(({ from }) => from === laidOrigin).map(({ key, value }) => atEnd(file, readFileSync(file, 'utf8'), `${key}: ${words(value)}`));
   return [...editsIn(before, { ...after, pairs: after.pairs.filter(({ from }) => from !== laidOrigin) }), ...added];
 }
 

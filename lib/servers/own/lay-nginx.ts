@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { UserError } from '../../errors.ts';
 import type { LaidLines } from '../../scenario/model.ts';
 import { bareWord, findDirectives, parseConfig, type Directive } from '../nginx-config.ts';
-import { isQuic, listensOf, parseAddress, placeOf } from './nginx-listens.ts';
-import { endOfLine, laidOrigin, type Edit } from './edits.ts';
+import { insideOf, isQuic, listensOf, parseAddress, placeOf } from './nginx-listens.ts';
+import { endOfLine, laidOrigin, type Edit, type Facts } from './edits.ts';
 
 /** Where the page is served: the port as the config has it, and the paths that are asked for. `cores`: what `auto` comes to. */
 export interface PageAt { port: number; paths: readonly string[]; cores: number }
@@ -135,9 +135,9 @@ function setListens(http: readonly Directive[], words: readonly string[], { port
   });
 }
 
-/** What knobs have to know of a config. `logs`: requests are logged, by a line of the config's or by nginx's own choice. */
-export function nginxFacts(config: readonly Directive[], page: PageAt): { proxied: boolean; logs: boolean; logLine: boolean } {
-  const http = config.filter(({ name }) => name === 'http').flatMap(({ block = [] }) => block);
+/** What knobs have to know of a config. */
+export function nginxFacts(config: readonly Directive[], page: PageAt): Facts {
+  const http = insideOf(config, 'http');
   const serving = http.filter((one) => servesPage(one, page)).flatMap((server) => inside(server.block ?? [], pathsOf(server, http, page)));
   const logs = [...http, ...serving].filter(({ name, block }) => name === 'access_log' && block === undefined);
   const logLine = logs.some((one) => !isOff(one));
@@ -188,4 +188,3 @@ function putAfter(file: string, end: number, behindBrace: boolean, line: string)
 function fileOf(directive: Directive | undefined): string | undefined {
   return directive === undefined || directive.origin === laidOrigin ? undefined : placeOf(directive).replace(/:\d+$/, '');
 }
-

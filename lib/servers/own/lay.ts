@@ -1,6 +1,7 @@
 // What knobs come to on a person's own config, whichever server's it is.
 import { UserError } from '../../errors.ts';
 import type { LaidLines } from '../../scenario/model.ts';
+import { wordOf } from '../nghttpd-flags.ts';
 import { h2oWorkers } from './h2o.ts';
 import type { OwnConfig } from './listens.ts';
 import { parseNghttpd, nghttpdWorkers } from './nghttpd.ts';
@@ -8,7 +9,7 @@ import { readNginxConfig } from './nginx-includes.ts';
 import { nginxWorkers } from './nginx-listens.ts';
 import { readText } from './read-text.ts';
 import { readYaml } from './yaml-tree.ts';
-import { laidOrigin, spanOfLine, type Edit } from './edits.ts';
+import { atEnd, laidOrigin, spanOfLine, type Edit, type Facts } from './edits.ts';
 import { h2oEdits, h2oFacts, layH2o } from './lay-h2o.ts';
 import { layNginx, nginxEdits, nginxFacts, type PageAt } from './lay-nginx.ts';
 
@@ -16,15 +17,7 @@ import { layNginx, nginxEdits, nginxFacts, type PageAt } from './lay-nginx.ts';
 export interface Layable {
   facts: Facts;
   /** What the files become with the lines, and how many workers there are then. No edits: it says all that already. */
-  lay(laid: readonly LaidLines[]): { edits: Edit[]; workers: number | 'server-cores' };
-}
-
-export interface Facts {
-  /** What serves the page may pass requests on. */
-  proxied: boolean;
-  /** Requests are logged; `logLine`: by a line of the config's, and not by the build's own choice. */
-  logs: boolean;
-  logLine: boolean;
+  lay(laid: readonly LaidLines[]): { edits: Edit[]; workers: OwnConfig['workers'] };
 }
 
 /** Reads it. Throws UserError as readOwnConfig does. */
@@ -60,11 +53,10 @@ function layNghttpd(file: string, text: string, laid: readonly LaidLines[]): Ret
   if (wrong !== undefined) throw new UserError(`nghttpd has no context "${wrong.context}" that flags can be laid over: it is flags`);
   const { flags: before } = parseNghttpd(file, text);
   const { flags } = parseNghttpd(file, text, laid);
-  const edits = flags.filter(({ origin }) => origin === laidOrigin).flatMap(({ name, value }): Edit[] => {
-    const was = before.findLast((flag) => flag.name === name);
-    const becomes = value === undefined ? `--${name}` : `--${name}=${value}`;
-    if (was === undefined) return [{ file, line: text.split('\n').length, begin: text.length, end: text.length, becomes: `${text.endsWith('\n') ? '' : '\n'}${becomes}\n` }];
-    return was.value === value ? [] : [{ file, line: was.line, ...spanOfLine(text, was.line), becomes }];
+  const edits = flags.filter(({ origin }) => origin === laidOrigin).flatMap((flag): Edit[] => {
+    const was = before.findLast(({ name }) => name === flag.name);
+    if (was === undefined) return [atEnd(file, text, wordOf(flag))];
+    return was.value === flag.value ? [] : [{ file, line: was.line, ...spanOfLine(text, was.line), becomes: wordOf(flag) }];
   });
   return { edits, workers: nghttpdWorkers(flags) };
 }

@@ -1,8 +1,7 @@
 // What of a person's own config has another place here.
 import path from 'node:path';
 import type { RunAs } from '../../process.ts';
-import { isLoopback } from '../loopback.ts';
-import { loopbackAddress } from '../ports.ts';
+import { isLoopback, loopbackAddress } from '../ports.ts';
 import type { AdoptPlace } from '../server.ts';
 
 /** Ports of a TCP address (several where it is a range) and its host (absent: all), or the path of a socket. */

@@ -1,9 +1,8 @@
 // A person's nginx config with all that it includes, as one.
-import { realpath } from 'node:fs/promises';
+import { lstat, readdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
-import { bareWord, mostNested, parseConfig, type Directive } from '../nginx-config.ts';
-import { glob, isGlob } from './glob.ts';
+import { bareWord, mostDirectives, mostNested, parseConfig, type Directive } from '../nginx-config.ts';
 import { fromLine } from './origin.ts';
 import { mostMegabytes, readText, type Inclusion } from './read-text.ts';
 
@@ -23,7 +22,6 @@ interface Open { files: readonly string[]; total: { files: number; directives: n
 
 /** What includes that include each other may come to: they double with every file. */
 const mostFiles = 10_000;
-const mostDirectives = 1_000_000;
 
 /** @param folder of the config itself: names in included files are relative to it too */
 async function withIncludes(directives: readonly Directive[], file: string, folder: string, open: Open): Promise<Directive[]> {
@@ -67,4 +65,39 @@ function requireShallow(config: readonly Directive[], file: string): void {
     if (depth > mostNested) throw new UserError(`nginx config ${file}: is nested more than ${mostNested} deep with its includes, and bakeoff reads no deeper ones`);
     level = level.flatMap(({ block = [] }) => block);
   }
+}
+
+function isGlob(pattern: string): boolean {
+  return /[*?[]/.test(pattern);
+}
+
+/**
+ * The paths that an absolute pattern with `*`, `?` and `[…]` matches, as glob(3) with no flags finds them: sorted, hidden
+ * names only where the pattern says the dot. Folders that cannot be read match nothing.
+ */
+export async function glob(pattern: string): Promise<string[]> {
+  const [, ...segments] = pattern.split('/');
+  let found = ['/'];
+  for (const segment of segments.filter((one) => one !== '')) {
+    if (!isGlob(segment)) {
+      found = found.map((folder) => path.join(folder, segment));
+      continue;
+    }
+    const matches = segmentPattern(segment);
+    const lists = await Promise.all(found.map(async (folder) =>
+      (await readdir(folder).catch(() => [])).filter((name) => matches.test(name)).map((name) => path.join(folder, name))));
+    found = lists.flat();
+  }
+  const there = await Promise.all(found.map((file) => lstat(file).then(() => [file], () => [])));
+  return there.flat().sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+}
+
+function segmentPattern(segment: string): RegExp {
+  const source = segment.replace(/\[(?<not>[!^]?)(?<set>\]?[^\]]*)\]|\\?(?<one>.)/gs, (all, not, set, one: string | undefined) => {
+    if (set !== undefined) return `[${not ? '^' : ''}${(set as string).replace(/[\\\]^]/g, '\\$&')}]`;
+    if (all === '*') return '.*';
+    if (all === '?') return '.';
+    return (one as string).replace(/[.*+?^${}()|[\]\\/-]/g, '\\$&');
+  });
+  return new RegExp(`^${segment.startsWith('.') ? '' : '(?!\\.)'}${source}$`, 's');
 }

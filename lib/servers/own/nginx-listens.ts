@@ -26,10 +26,18 @@ export function placeOf({ origin }: Directive): string {
   return origin.replace(/^from /, '');
 }
 
+export function blocksIn(block: readonly Directive[], wanted: string): Directive[] {
+  return block.filter(({ name, block: inner }) => name === wanted && inner !== undefined);
+}
+
+/** What is in all blocks of that name. */
+export function insideOf(block: readonly Directive[], wanted: string): Directive[] {
+  return blocksIn(block, wanted).flatMap(({ block: inner = [] }) => inner);
+}
+
 /** The blocks that serve HTTP. Throws UserError when there are none. */
 export function httpServers(config: readonly Directive[], file: string): Directive[] {
-  const servers = config.filter(({ name, block }) => name === 'http' && block !== undefined)
-    .flatMap(({ block = [] }) => block.filter(({ name, block: inner }) => name === 'server' && inner !== undefined));
+  const servers = blocksIn(insideOf(config, 'http'), 'server');
   if (servers.length === 0) throw new UserError(`${file} has no server { } in http { }: there is nothing to load`);
   return servers;
 }
@@ -51,7 +59,7 @@ export function listensOf(server: Directive): Directive[] {
 
 /** One per port. */
 export function nginxListens(config: readonly Directive[], file: string): Listen[] {
-  const shared = config.filter(({ name }) => name === 'http').flatMap(({ block }) => block ?? []);
+  const shared = insideOf(config, 'http');
   return listensByPort(httpServers(config, file).flatMap((server) => {
     const hosts = (server.block ?? []).filter(({ name }) => name === 'server_name').flatMap(({ args }) => args.map(bareWord));
     const isOn = (name: string): boolean => (findLast(server.block ?? [], name) ?? findLast(shared, name)) === 'on';

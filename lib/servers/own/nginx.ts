@@ -12,7 +12,7 @@ import { chooseListen } from './listens.ts';
 import { AccessLogs, handedOver, moveAddresses, runLog, temporary, type Moved } from './moved.ts';
 import { ListenLines } from './nginx-addresses.ts';
 import { readNginxConfig } from './nginx-includes.ts';
-import { httpServers, listensOf, nginxListens, nginxWorkers, parseAddress, placeOf } from './nginx-listens.ts';
+import { blocksIn, httpServers, insideOf, listensOf, nginxListens, nginxWorkers, parseAddress, placeOf } from './nginx-listens.ts';
 import { readText } from './read-text.ts';
 import { leaving, loadedToo, localTarget, upstreamAddress } from './upstream.ts';
 
@@ -25,7 +25,7 @@ export async function adoptNginx(file: string, place: AdoptPlace, build: Build):
   const moved = await moveAddresses(httpServers(config, file).flatMap(listensOf).map(parseAddress), port, place);
   const here: Here = {
     place, build, moved, folder: path.dirname(file), listenLines: new ListenLines(moved), said: [],
-    upstreams: new Set(blocksIn(config, 'http').flatMap(({ block = [] }) => blocksIn(block, 'upstream').map(({ args }) => bareWord(args[0] ?? '').toLowerCase()))),
+    upstreams: new Set(blocksIn(insideOf(config, 'http'), 'upstream').map(({ args }) => bareWord(args[0] ?? '').toLowerCase())),
     ...await userHere(config, place), accessLogs: new AccessLogs(place), folders: new Map(), upstreamAddresses: [],
   };
   const runs = withBuiltIns(change(config, '', here), here);
@@ -65,10 +65,6 @@ interface Here {
   folders: Map<string, string>;
   /** What is not the config itself. */
   upstreamAddresses: UpstreamAddress[];
-}
-
-function blocksIn(block: readonly Directive[], wanted: string): Directive[] {
-  return block.filter(({ name, block: inner }) => name === wanted && inner !== undefined);
 }
 
 /** Their lines are data, whatever their first words are. */

@@ -1,7 +1,7 @@
 // Where a config passes requests on to: that has to be this machine, since what is loaded loads it too.
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
-import { isLoopback } from '../loopback.ts';
+import { isLoopback } from '../ports.ts';
 import type { UpstreamAddress } from '../server.ts';
 import type { Moved } from './moved.ts';
 
