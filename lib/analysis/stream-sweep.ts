@@ -1,7 +1,6 @@
 // requests/s by concurrent streams per connection, against the line of HTTP/1.1.
 import type { Result, VariantResult } from '../result/result.ts';
 import { isHttp2 } from '../scenario/protocols.ts';
-import { streamsOf } from './loads.ts';
 
 /** From this many numbers of streams on it is a curve. */
 const fewestPoints = 3;
@@ -11,6 +10,11 @@ export interface Point { variant: VariantResult; rps: number; ratio: number }
 
 /** HTTP/1.1 and the same server's (or another's) HTTP/2 with several numbers of streams. */
 export interface StreamSweep { line: Point; curve: Point[] }
+
+/** Concurrent requests per connection. */
+export function streamsOf({ load }: VariantResult): number {
+  return load.streams ?? 1;
+}
 
 /** The sweep in a result, most streams first; undefined where there is none. `ratio` is that of requests/s to HTTP/1.1's. */
 export function streamSweep(result: Result): StreamSweep | undefined {

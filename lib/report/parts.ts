@@ -1,14 +1,14 @@
 // What a report shows beside sentences, in the terminal and in Markdown alike.
 import { curvesOf } from '../analysis/curve.ts';
-import { isOpenModel } from '../analysis/loads.ts';
 import { wholeRounds } from '../analysis/phases.ts';
-import { enumeration, scaledTime } from '../format.ts';
+import { enumeration } from '../format.ts';
 import type { Result, VariantResult } from '../result/result.ts';
+import { isAtRate } from '../scenario/load.ts';
 import { isHttp2 } from '../scenario/protocols.ts';
 import { hasPhases, variantTable } from './columns.ts';
 import { curvePart } from './curve.ts';
 import { finishTable, lineTables } from './h2load.ts';
-import { histogramTable } from './histogram.ts';
+import { histogramPart } from './histogram.ts';
 import { ladderPart } from './ladder.ts';
 import { linkPart } from './network.ts';
 import { rowLines } from './row-lines.ts';
@@ -57,7 +57,7 @@ function isMerged({ variants }: Result): boolean {
 
 /** What latencies are times of: in the closed model the server sets the pace, so that what it delays is not asked in time. */
 export function timesFrom(variants: readonly Pick<VariantResult, 'load'>[]): string {
-  const open = variants.filter(isOpenModel);
+  const open = variants.filter(({ load }) => isAtRate(load));
   if (open.length === 0) return 'Latency is service time: from when a request left, which is when the one before it was answered.';
   return open.length === variants.length ? 'Latency is from when a request was due.' : `Latency is from when a request was due with ${enumeration(open.map(({ load }) => load.command ?? ''))}, else service time.`;
 }
@@ -66,18 +66,4 @@ export function timesFrom(variants: readonly Pick<VariantResult, 'load'>[]): str
 function ofRounds({ variants }: Result, how: string): string {
   const rounds = wholeRounds(variants);
   return rounds < 2 ? '' : `, here of ${rounds} rounds: ${how}`;
-}
-
-/** Answers by latency, of the variants whose load counts them. */
-export function histogramPart(result: Result): Part[] {
-  const table = histogramTable(result);
-  return table === undefined ? [] : [{ title: 'Answers by latency:', tables: [table], below: sendDelayLine(result.variants.filter(isOpenModel)) }];
-}
-
-/** How late the generator was itself. */
-function sendDelayLine(variants: readonly VariantResult[]): string[] {
-  const delays = variants.flatMap(({ name, phases: [phase] }) => (
-    phase === undefined ? [] : [`${name} ${scaledTime(phase.sendDelayMs.p50)} and ${scaledTime(phase.sendDelayMs.p99)}`]
-  ));
-  return delays.length === 0 ? [] : [`Send delay (p50 and p99), which is in these latencies: ${delays.join(', ')}.`];
 }

@@ -1,6 +1,5 @@
 // What stands around the table in words. The same lines in the terminal and in Markdown.
-import { streamsOf } from '../analysis/loads.ts';
-import { streamSweep, type Point, type StreamSweep } from '../analysis/stream-sweep.ts';
+import { streamsOf, streamSweep, type Point, type StreamSweep } from '../analysis/stream-sweep.ts';
 import { latenessText } from '../analysis/network.ts';
 import { whyNothing } from '../analysis/failures.ts';
 import { rateCause, rateOf, type Rate } from '../analysis/rate.ts';

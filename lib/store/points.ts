@@ -1,12 +1,11 @@
 // Writes bakeoff's own points by the catalogue in schema.ts.
 import { publishedBuckets, sameBucket } from '../analysis/buckets.ts';
 import { curvesOf } from '../analysis/curve.ts';
-import { streamsOf } from '../analysis/loads.ts';
 import { metricName } from '../analysis/metric.ts';
 import { delayText } from '../analysis/network.ts';
 import { headerSavingsPercent, phasePairs, responsesOf, serverCpuSecondsPerResponse, successRatioOf } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
-import { streamSweep } from '../analysis/stream-sweep.ts';
+import { streamsOf, streamSweep } from '../analysis/stream-sweep.ts';
 import { comparable, markedVerdict } from '../analysis/verdict.ts';
 import { limitText } from '../analysis/within.ts';
 import { bucketLabel, times } from '../format.ts';

@@ -1,14 +1,13 @@
 // The figures of single scenarios: vegeta's histogram, requests/s by streams, and latency by rate.
 import { publishedBuckets } from '../../analysis/buckets.ts';
 import { curveRows, curvesOf } from '../../analysis/curve.ts';
-import { streamsOf } from '../../analysis/loads.ts';
-import { streamSweep } from '../../analysis/stream-sweep.ts';
+import { streamsOf, streamSweep } from '../../analysis/stream-sweep.ts';
 import { minimumRounds } from '../../analysis/verdict.ts';
 import { limitText } from '../../analysis/within.ts';
 import { bucketLabel, exactPercent, perSecond, times } from '../../format.ts';
 import type { BucketShare, Comparison, Result } from '../../result/result.ts';
 import { curvePart } from '../curve.ts';
-import { histogramPart } from '../parts.ts';
+import { histogramPart } from '../histogram.ts';
 import { streamsPart } from '../streams.ts';
 import type { Bar, Figure } from './figure.ts';
 
