@@ -1,6 +1,7 @@
 // requests/s by concurrent streams per connection, against the line of HTTP/1.1.
 import type { Result, VariantResult } from '../result/result.ts';
 import { isHttp2 } from '../scenario/protocols.ts';
+import { comparisonOf } from './comparisons.ts';
 
 /** From this many numbers of streams on it is a curve. */
 const fewestPoints = 3;
@@ -25,7 +26,7 @@ export function streamSweep(result: Result): StreamSweep | undefined {
   if (result.comparisons.some(({ metric }) => metric !== 'rps')) return undefined;
   if (http1 === undefined || new Set(http2.map(({ variant }) => streamsOf(variant))).size < fewestPoints) return undefined;
   const ratioOf = ({ variant, rps }: Omit<Point, 'ratio'>): number => (
-    result.comparisons.find((one) => one.variant === variant.name && one.baseline === http1.variant.name)?.ratio ?? rps / http1.rps
+    comparisonOf(result, variant.name, http1.variant.name)?.ratio ?? rps / http1.rps
   );
   return {
     line: { ...http1, ratio: 1 },

@@ -1,4 +1,5 @@
 // The article's table, published beside measured.
+import { comparisonOf } from '../analysis/comparisons.ts';
 import { hungOf } from '../analysis/phases.ts';
 import { rateOf } from '../analysis/rate.ts';
 import { total } from '../analysis/statistics.ts';
@@ -19,9 +20,7 @@ export const here = 'here';
 
 /** One row per variant, in the order of the result. Columns with nothing in them (no published figures, no comparison) are left out. */
 export function variantTable(result: Result): Table {
-  const rows = result.variants.map((variant): Row => ({
-    variant, comparison: result.comparisons.find((one) => one.variant === variant.name),
-  }));
+  const rows = result.variants.map((variant): Row => ({ variant, comparison: comparisonOf(result, variant.name) }));
   const phases = hasPhases(result);
   const hasCpu = result.variants.some(({ serverCpuMicrosPerRequest }) => serverCpuMicrosPerRequest !== null);
   const withHeaders = comparesProtocols(result);

@@ -1,8 +1,9 @@
 // What a report shows beside sentences, in the terminal and in Markdown alike.
+import { comparisonOf, measuredComparisons, roundRatiosOf } from '../analysis/comparisons.ts';
 import { curvesOf } from '../analysis/curve.ts';
 import { wholeRounds } from '../analysis/phases.ts';
 import { enumeration } from '../format.ts';
-import type { Result, VariantResult } from '../result/result.ts';
+import type { Comparison, Result, VariantResult } from '../result/result.ts';
 import { isAtRate } from '../scenario/load.ts';
 import { isHttp2 } from '../scenario/protocols.ts';
 import { hasPhases, variantTable } from './columns.ts';
@@ -11,7 +12,6 @@ import { finishTable, lineTables } from './h2load.ts';
 import { histogramPart } from './histogram.ts';
 import { ladderPart } from './ladder.ts';
 import { linkPart } from './network.ts';
-import { rowLines } from './row-lines.ts';
 import { streamsPart } from './streams.ts';
 import type { Part } from './table.ts';
 import { wrkTables } from './wrk.ts';
@@ -26,6 +26,28 @@ export function articleParts(result: Result): Part[] {
   const variants = { tables: [variantTable(result)], below: rowLines(result) };
   const phases = hasPhases(result) ? [{ title: '', tables: [finishTable(result, 'variant, phase')], below: [] }] : [];
   return [...phases, { title: phases.length === 0 ? '' : 'All phases together:', ...variants }, ...linkPart(result)];
+}
+
+/** What a row's figures leave open: why requests/s and CPU time say different things, and its rounds where they are apart. */
+function rowLines(result: Result): string[] {
+  const measured = measuredComparisons(result);
+  const shown = measured.filter(({ outliers, verdict }) => outliers.length > 0 || verdict === 'inconclusive');
+  return [
+    ...measured.filter(({ disagreement }) => disagreement !== '').map((one) => `${nameOf(one)}, where requests/s and CPU per request disagree: ${one.disagreement}.`),
+    ...shown.map((one) => `${nameOf(one)}, rounds${one.outliers.length > 0 ? ' (! lies apart)' : ''}: ${roundsText(one)}`),
+  ];
+
+  /** A comparison that is not its row's own needs both names. */
+  function nameOf({ variant, baseline }: Comparison): string {
+    return comparisonOf(result, variant)?.baseline === baseline ? variant : `${variant} against ${baseline}`;
+  }
+
+  /** "×1.40 ×1.44 ×1.80! ×1.42"; with three decimals where all of them are near to 1. */
+  function roundsText(comparison: Comparison): string {
+    const rounds = roundRatiosOf(comparison, result);
+    const decimals = rounds.every(({ ratio }) => Math.abs(ratio - 1) < 0.1) ? 3 : 2;
+    return rounds.map(({ ratio, apart }) => `×${ratio.toFixed(decimals)}${apart ? '!' : ''}`).join(' ');
+  }
 }
 
 /** The lines of the load tool that the articles used: h2load's where there is HTTP/2, wrk's for what is over HTTP/1. */

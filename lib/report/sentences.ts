@@ -1,9 +1,10 @@
 // What stands around the table in words. The same lines in the terminal and in Markdown.
+import { comparisonOf, measuredComparisons, variantOf } from '../analysis/comparisons.ts';
 import { streamsOf, streamSweep, type Point, type StreamSweep } from '../analysis/stream-sweep.ts';
 import { latenessText } from '../analysis/network.ts';
 import { whyNothing } from '../analysis/failures.ts';
 import { rateCause, rateOf, type Rate } from '../analysis/rate.ts';
-import { comparable, delayMark, markedVerdict, notFinalMark } from '../analysis/verdict.ts';
+import { delayMark, markedVerdict, notFinalMark } from '../analysis/verdict.ts';
 import { change, duration, enumeration, percent, perSecond, scaledBytesPerSecond, scaledTime, times, tolerance, whole } from '../format.ts';
 import { protocolNames } from '../scenario/protocols.ts';
 import { sharesCores } from '../machine/cores.ts';
@@ -163,19 +164,13 @@ function comparisonSentences(result: Result): Sentence[] {
   ]);
   return [
     ...[...(sweep === undefined ? [] : [sweepSentence(sweep, result)]), ...undecidedLines(result.comparisons.filter((comparison) => shown.has(comparison)))].map(found),
-    ...result.comparisons
-      .filter((comparison) => !shown.has(comparison) && comparable(variantOf(result, comparison.variant), comparison))
-      .map((comparison) => sentenceOn(comparison, result)),
+    ...measuredComparisons(result).filter((comparison) => !shown.has(comparison)).map((comparison) => sentenceOn(comparison, result)),
   ];
 }
 
 function sentenceOn(comparison: Comparison, result: Result): Sentence {
   if (result.control === true) return found(controlSentence(comparison, result));
   return { text: comparisonSentence(comparison, isOnlyStep(comparison, result) ? result.knob : undefined, result), kind: markedVerdict(comparison, result) };
-}
-
-export function variantOf({ variants }: Result, name: string): VariantResult | undefined {
-  return variants.find((variant) => variant.name === name);
 }
 
 /** Whether the comparison is the only one, and on one server: then it can go by the knob's name. */
@@ -245,9 +240,8 @@ function besideChanges(comparison: Comparison): string {
 }
 
 /** e.g. "The curve alone makes 93 % of the difference between h2o and nginx: ×1.57 of ×1.62 (95 % interval 88 % to 99 %)." */
-function shareSentence({ variant, of, baseline, words, share, ci95 }: Share, { comparisons }: Result): string {
-  const ratioOf = (name: string): number | undefined => comparisons.find((one) => one.variant === name && one.baseline === baseline)?.ratio;
-  const [part, whole] = [ratioOf(variant), ratioOf(of)];
+function shareSentence({ variant, of, baseline, words, share, ci95 }: Share, result: Result): string {
+  const [part, whole] = [variant, of].map((name) => comparisonOf(result, name, baseline)?.ratio);
   const ratios = part === undefined || whole === undefined ? '' : `: ${times(part)} of ${times(whole)}`;
   const interval = ci95 === null ? 'too few rounds, or too small a difference, for an interval' : `95 % interval ${percent(ci95[0])} to ${percent(ci95[1])}`;
   const size = share > 0 ? percent(share) : 'none';
@@ -255,15 +249,13 @@ function shareSentence({ variant, of, baseline, words, share, ci95 }: Share, { c
 }
 
 /** A curve in one sentence: its ends, and from where on it is above HTTP/1.1. */
-function sweepSentence({ line, curve }: StreamSweep, { comparisons }: Result): string {
+function sweepSentence({ line, curve }: StreamSweep, result: Result): string {
   const name = line.variant.name;
   const streams = ({ variant }: Point): string => `${streamsOf(variant)} ${streamsOf(variant) === 1 ? 'stream' : 'streams'}`;
-  const comparisonOf = ({ variant }: Point): Comparison | undefined => (
-    comparisons.find((one) => one.variant === variant.name && one.baseline === name)
-  );
+  const comparedAt = ({ variant }: Point): Comparison | undefined => comparisonOf(result, variant.name, name);
   const [most, fewest] = [curve[0] as Point, curve.at(-1) as Point];
-  const publishedRatio = comparisonOf(most)?.publishedRatio ?? null;
-  const firstNotFaster = curve.findIndex((point) => comparisonOf(point)?.verdict !== 'faster');
+  const publishedRatio = comparedAt(most)?.publishedRatio ?? null;
+  const firstNotFaster = curve.findIndex((point) => comparedAt(point)?.verdict !== 'faster');
   const lastFaster = firstNotFaster === -1 ? fewest : curve[firstNotFaster - 1];
   const timesAsMany = (ratio: number): string => `${ratio.toFixed(2)} times`;
   return `With ${streams(most)} per connection HTTP/2 makes ${timesAsMany(most.ratio)} the requests/s of ${name}`

@@ -1,5 +1,6 @@
 // Writes bakeoff's own points by the catalogue in schema.ts.
 import { publishedBuckets, sameBucket } from '../analysis/buckets.ts';
+import { comparisonOf } from '../analysis/comparisons.ts';
 import { curvesOf } from '../analysis/curve.ts';
 import { metricName } from '../analysis/metric.ts';
 import { delayText } from '../analysis/network.ts';
@@ -122,7 +123,7 @@ export function tablePoints(result: Result): string[] {
   const start = toNanoseconds(result.startedAt);
   const { run, scenario, search } = result;
   const comparisons = result.variants.map((variant, position) => {
-    const comparison = result.comparisons.find((one) => one.variant === variant.name);
+    const comparison = comparisonOf(result, variant.name);
     const tags = {
       run, scenario, variant: variant.name, server: variant.server?.name, version: variant.server?.version, baseline: comparison?.baseline,
       metric: comparison === undefined || comparison.metric === 'rps' ? undefined : metricName(comparison.metric),

@@ -1,6 +1,7 @@
 // Effects with their intervals, and the rounds that they come from.
+import { measuredComparisons, roundRatiosOf } from '../../analysis/comparisons.ts';
 import { metricName } from '../../analysis/metric.ts';
-import { comparable, minimumRounds } from '../../analysis/verdict.ts';
+import { minimumRounds } from '../../analysis/verdict.ts';
 import { percent, times, tolerance } from '../../format.ts';
 import type { Comparison, Result } from '../../result/result.ts';
 import { tableOf, textOf } from '../table.ts';
@@ -15,7 +16,7 @@ export function effectFigures(result: Result): Figure[] {
 
 /** The comparisons of one or several runs of a scenario, those of one pair of variants below each other. `suffix` tells the runs apart. */
 export function effectFigure(title: string, runs: readonly { result: Result; suffix: string }[]): Figure[] {
-  const perRun = runs.map(({ result, suffix }) => result.comparisons.flatMap((comparison): Row[] => rowOf(comparison, result, suffix)));
+  const perRun = runs.map(({ result, suffix }) => measuredComparisons(result).filter(({ ratio }) => ratio > 0).map((comparison) => rowOf(comparison, result, suffix)));
   const keys = [...new Set(perRun.flat().map(pairOf))];
   const rows = keys.flatMap((key) => perRun.flat().filter((row) => pairOf(row) === key));
   if (rows.length === 0) return [];
@@ -44,15 +45,9 @@ export function effectFigure(title: string, runs: readonly { result: Result; suf
   }];
 }
 
-function rowOf(comparison: Comparison, result: Result, suffix: string): Row[] {
-  const variant = result.variants.find(({ name }) => name === comparison.variant);
-  if (!comparable(variant, comparison) || comparison.ratio === 0) return [];
-  const rounds = comparison.roundRatios.map((ratio, index) => {
-    const round = variant?.rounds[index]?.round ?? index + 1;
-    return { round, ratio, apart: comparison.outliers.includes(round) };
-  });
+function rowOf(comparison: Comparison, result: Result, suffix: string): Row {
   const by = comparison.metric === 'rps' ? '' : `, ${metricName(comparison.metric)}`;
-  return [{ name: `${comparison.variant} against ${comparison.baseline}${by}${suffix}`, comparison, result, rounds }];
+  return { name: `${comparison.variant} against ${comparison.baseline}${by}${suffix}`, comparison, result, rounds: roundRatiosOf(comparison, result) };
 }
 
 function pairOf({ comparison: { variant, baseline } }: Row): string {

@@ -1,10 +1,11 @@
 // Several runs in one page: those of one scenario beside each other, different scenarios below each other.
+import { comparisonOf, variantOf } from '../../analysis/comparisons.ts';
 import { roundRps } from '../../analysis/phases.ts';
 import { unpairedRatio } from '../../analysis/statistics.ts';
 import { comparable, minimumRounds } from '../../analysis/verdict.ts';
 import { perSecond, times } from '../../format.ts';
 import type { Comparison, Result, VariantResult } from '../../result/result.ts';
-import { findingLines, variantOf } from '../sentences.ts';
+import { findingLines } from '../sentences.ts';
 import { figure, tableOf, type Cell, type Column, type Table } from '../table.ts';
 import { cpuCell, verdictCell } from '../verdict-cell.ts';
 import { effectFigure } from './effects.ts';
@@ -120,9 +121,4 @@ function ratesOf(result: Result, name: string): number[] {
   if (variant === undefined || variant.load.rate !== undefined || variant.load.searched) return [];
   const rates = variant.rounds.map(({ phases }) => roundRps(phases));
   return rates.every((rate) => rate > 0) ? rates : [];
-}
-
-/** The row's own one. */
-function comparisonOf({ comparisons }: Result, name: string): Comparison | undefined {
-  return comparisons.find(({ variant }) => variant === name);
 }
