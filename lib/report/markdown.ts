@@ -4,11 +4,11 @@ import { measuredComparisons } from '../analysis/comparisons.ts';
 import { wholeRounds } from '../analysis/phases.ts';
 import type { Comparison, Result } from '../result/result.ts';
 import { here } from './columns.ts';
-import { resultHeading } from './heading.ts';
+import { headingLines, resultHeading } from './heading.ts';
 import { environmentTable, noiseTable } from './html/surroundings.ts';
 import { metricMark } from './metric-words.ts';
 import { articleParts, lineParts, tableParts } from './parts.ts';
-import { circumstanceLines, footnoteLines, headingLines, verdictLines, warningLines } from './sentences.ts';
+import { circumstanceLines, footnoteLines, verdictLines, warningLines } from './sentences.ts';
 import { figure, tableOf, textOf, type Column, type Part, type Table } from './table.ts';
 
 /** The whole file, with the load tools' lines last. The lists may be empty. */

@@ -5,120 +5,17 @@ import { latenessText } from '../analysis/network.ts';
 import { whyNothing } from '../analysis/failures.ts';
 import { rateCause, rateOf, type Rate } from '../analysis/rate.ts';
 import { delayMark, markedVerdict, notFinalMark } from '../analysis/verdict.ts';
-import { change, duration, enumeration, percent, perSecond, scaledBytesPerSecond, scaledTime, times, tolerance, whole } from '../format.ts';
-import { protocolNames } from '../scenario/protocols.ts';
-import { sharesCores } from '../machine/cores.ts';
-import type { ClusterFacts, Comparison, GeneratorHostFacts, Integrity, Result, ServerHostFacts, Share, VariantResult } from '../result/result.ts';
-import type { Load } from '../scenario/load.ts';
-import type { LoadProfile } from '../scenario/model.ts';
+import { change, enumeration, percent, perSecond, scaledTime, times, tolerance, whole } from '../format.ts';
+import type { Comparison, Integrity, Result, Share, VariantResult } from '../result/result.ts';
 import { noiseFloorLines, partialLines, roundsLines, roundsNeeded, scopeLines, undecidedLines } from './certainty.ts';
 import { comparesProtocols } from './columns.ts';
 import { foundLines } from './curve.ts';
 import { groupedBy } from './grouped.ts';
 import { kernelSettingLines } from './kernel-settings.ts';
 import { ladderOf } from './ladder.ts';
-import { coresText, limitLines } from './limits.ts';
+import { limitLines } from './limits.ts';
 import { besideVerdicts, metricMark, verdictWord } from './metric-words.ts';
 import { queuePaceLines, queuePart } from './queue-pace.ts';
-
-/** What is known before the first round, for the two lines above the table. */
-export interface Heading {
-  scenario: string;
-  /** As loadText. */
-  load: string;
-  /** Several where the variants' pages differ. */
-  bodyBytes: number | readonly number[];
-  /** How many pages the variants have. */
-  pages?: readonly number[];
-  /** The model's names, in words when there are several: "http/1.1 and h2". */
-  protocol: string;
-  /** As networksText. */
-  network: string;
-  rounds: number;
-  /** An estimate before the run, what it took after it. */
-  seconds: number;
-  estimated: boolean;
-  /** Before a run that may take more rounds than `rounds`, when its verdicts need them: what it comes to at most. */
-  atMost?: { rounds: number; seconds: number };
-  /** Those that bakeoff starts; '' of none. */
-  server: string;
-  /** What runs already, by its host; absent: nothing. */
-  addresses?: readonly string[];
-  k6: string;
-  serverCpus: readonly number[];
-  /** Whose cores these are; absent: this machine's. */
-  serverHost?: ServerHostFacts;
-  generatorCpus: readonly number[];
-  /** Where the load is made instead. */
-  generatorHosts?: readonly GeneratorHostFacts[];
-  /** Where both are instead. */
-  cluster?: ClusterFacts;
-  kernel: string;
-  cpuModel: string;
-}
-
-/** Two lines: what is measured, and on what. */
-export function headingLines(heading: Heading): string[] {
-  const { server, addresses = [], k6, serverCpus, generatorCpus, serverHost, generatorHosts, cluster, rounds, atMost } = heading;
-  const time = `${heading.estimated ? 'about ' : ''}${duration(heading.seconds)}${atMost === undefined ? '' : ` to ${duration(atMost.seconds)}`}`;
-  const loadIsOn = generatorHosts === undefined ? coresText(generatorCpus) : generatorsText(generatorHosts);
-  const sizes = [...new Set([heading.bodyBytes].flat())].map((bytes) => `${whole(bytes)} B`);
-  return [
-    [
-      heading.scenario, heading.load, [several(heading, enumeration(sizes)), protocolNames(heading.protocol)].filter((text) => text !== '').join(' over '),
-      ...(heading.network === '' ? [] : [heading.network]),
-      `${rounds}${atMost === undefined ? '' : ` to ${atMost.rounds}`} ${rounds === 1 && atMost === undefined ? 'round' : 'rounds'}, ${time}`,
-    ].join(' · '),
-    cluster !== undefined ? `${server} on ${serversInCluster(cluster, serverCpus.length)}, ${k6} on ${generatorsInCluster(cluster)}` : [
-      [
-        ...(server === '' ? [`${k6} on ${loadIsOn}`] : sharesCores(heading) ? [`${server} and ${k6} on ${coresText(serverCpus)}, shared`] : [`${server} on ${coresText(serverCpus)}${serverHost === undefined ? '' : ` of ${hostText(serverHost)}`}`, `${k6} on ${loadIsOn}`]),
-        ...addresses.map((address) => `${address} where it runs`),
-      ].join(', '),
-      heading.kernel, heading.cpuModel,
-    ].join(' · '),
-  ];
-}
-
-/** Where in a cluster servers are. */
-export function serversInCluster({ name, serverNode, serverSystem }: ClusterFacts, cores: number): string {
-  return `${coreCount(cores)} of ${serverNode === '' ? 'a node' : serverNode}${serverSystem === '' ? '' : ` (${serverSystem})`} in the cluster ${name}`;
-}
-
-/** Where in a cluster the load is made. */
-export function generatorsInCluster({ generators, generatorCores }: ClusterFacts): string {
-  return generators === 1 ? `${coreCount(generatorCores)} of another node` : `${generators} other nodes with ${coreCount(generatorCores)} each`;
-}
-
-function coreCount(cores: number): string {
-  return `${cores} ${cores === 1 ? 'core' : 'cores'}`;
-}
-
-/** The host of the servers, and the way to it. */
-export function hostText({ name, cpuModel, kernel, roundTripMs: { p50, p99 }, bytesPerSecond }: ServerHostFacts): string {
-  return `${name} (${cpuModel}, ${kernel}; round trip ${scaledTime(p50)}, p99 ${scaledTime(p99)}; ${scaledBytesPerSecond(bytesPerSecond)})`;
-}
-
-/** The hosts that make the load. */
-export function generatorsText(hosts: readonly GeneratorHostFacts[]): string {
-  return enumeration(hosts.map(({ name, cores }) => `${name} (${coreCount(cores)})`));
-}
-
-/** Sizes are those of a page, or means of several. */
-function several({ pages = [] }: Heading, sizes: string): string {
-  const counts = [...new Set(pages)];
-  return counts.some((count) => count > 1) && sizes !== '' ? `${enumeration(counts.map(whole))} pages of ${sizes} on average` : sizes;
-}
-
-/** The article's command line, and what of it is different here. */
-export function loadText(profile: Pick<LoadProfile, 'threads' | 'durationSeconds' | 'requests'>, load: Pick<Load, 'command' | 'threads' | 'durationSeconds' | 'requests' | 'arrivals' | 'searched'>): string {
-  const here = [
-    ...(load.threads === profile.threads ? [] : [`${load.threads} ${load.threads === 1 ? 'thread' : 'threads'}`]),
-    ...(load.searched === true ? [`steps of ${load.durationSeconds} s at rates that are searched for`] : load.durationSeconds === profile.durationSeconds ? [] : [`${load.durationSeconds} s`]),
-    ...(load.requests === undefined || load.requests === profile.requests ? [] : [`${whole(load.requests)} requests`]),
-    ...(load.arrivals === 'poisson' ? ['Poisson arrivals'] : []),
-  ];
-  return here.length === 0 ? load.command : `${load.command} (here ${here.join(', ')})`;
-}
 
 /** What was found, and what has to be known with it. */
 export function findingLines(result: Result): string[] {
