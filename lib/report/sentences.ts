@@ -1,21 +1,21 @@
 // What stands around the table in words. The same lines in the terminal and in Markdown.
 import { comparisonOf, measuredComparisons, variantOf } from '../analysis/comparisons.ts';
 import { streamsOf, streamSweep, type Point, type StreamSweep } from '../analysis/stream-sweep.ts';
-import { latenessText } from '../analysis/network.ts';
+import { latenessText, namesOfDirections } from '../analysis/network.ts';
+import { queuePace, type QueuePace } from '../analysis/queue-pace.ts';
 import { whyNothing } from '../analysis/failures.ts';
 import { rateCause, rateOf, type Rate } from '../analysis/rate.ts';
 import { delayMark, markedVerdict, notFinalMark } from '../analysis/verdict.ts';
-import { change, enumeration, percent, perSecond, scaledTime, times, tolerance, whole } from '../format.ts';
+import { change, enumeration, hundredths, percent, percentRange, perSecond, scaledTime, times, tolerance, whole } from '../format.ts';
+import type { KernelSetting } from '../result/network.ts';
 import type { Comparison, Integrity, Result, Share, VariantResult } from '../result/result.ts';
 import { noiseFloorLines, partialLines, roundsLines, roundsNeeded, scopeLines, undecidedLines } from './certainty.ts';
 import { comparesProtocols } from './columns.ts';
 import { foundLines } from './curve.ts';
 import { groupedBy } from './grouped.ts';
-import { kernelSettingLines } from './kernel-settings.ts';
 import { ladderOf } from './ladder.ts';
 import { limitLines } from './limits.ts';
 import { besideVerdicts, metricMark, verdictWord } from './metric-words.ts';
-import { queuePaceLines, queuePart } from './queue-pace.ts';
 
 /** What was found, and what has to be known with it. */
 export function findingLines(result: Result): string[] {
@@ -192,6 +192,34 @@ function shortfall({ unsent, due, lateMs }: Rate): string {
   return unsent === 0 ? `, and ${late}` : `, ${whole(unsent)} of ${whole(due)} that were due never left (${percent(unsent / due)}), and ${late}`;
 }
 
+interface Paced { variant: VariantResult; pace: QueuePace }
+
+/** Why requests/s are what they are where a link's queue set the pace: one line for each queue that differs, with all variants that it set the pace of; none where no queue did. */
+export function queuePaceLines({ variants }: Pick<Result, 'variants'>): string[] {
+  const paced = variants.flatMap((variant): Paced[] => {
+    const pace = queuePace(variant);
+    return pace === null ? [] : [{ variant, pace }];
+  });
+  const queues = groupedBy(paced, ({ pace: { direction, queuePackets, delayMs } }) => JSON.stringify([direction, queuePackets, delayMs]));
+  return [...queues.values()].map(queueLine);
+}
+
+function queueLine(paced: readonly Paced[]): string {
+  const { direction, queuePackets, delayMs, packetsPerSecond } = (paced[0] as Paced).pace;
+  const each = paced.map(({ variant: { name, rps }, pace: { packetsPerRequest } }, index) => (
+    `${perSecond(rps?.median ?? 0)}${index === 0 ? ' requests/s' : ''} with ${name} (${hundredths(packetsPerRequest)})`
+  ));
+  return `The link's queue set the pace, and neither server nor generator: ${whole(queuePackets)} packets in ${delayMs} ms are ${whole(packetsPerSecond)} packets/s `
+    + `${namesOfDirections[direction]}, of which ${percentRange(paced.map(({ pace }) => pace.usedShare))} came through. `
+    + `Divided by those that came through for each request, that is ${enumeration(each)}.`;
+}
+
+/** What stands behind the figure of a comparison of which a queue set the pace: "; the link's queue, not the server, set the pace of both"; '' elsewhere. */
+export function queuePart({ variant, baseline }: Comparison, { variants }: Pick<Result, 'variants'>): string {
+  const names = variants.filter((one) => (one.name === variant || one.name === baseline) && queuePace(one) !== null).map(({ name }) => name);
+  return names.length === 0 ? '' : `; the link's queue, not the server, set the pace of ${names.length === 2 ? 'both' : names.join()}`;
+}
+
 /** Header bytes of different numbers of requests do not stand beside each other without a word. */
 function headerLines(result: Result): string[] {
   if (!comparesProtocols(result)) return [];
@@ -230,6 +258,32 @@ export function footnoteLines(result: Result): string[] {
   ];
 }
 
+/** Kernel settings of a run's own namespaces, those that hold, and each that this kernel would not take: two lines at most for each side and the variants that ask for the same; none without settings. */
+export function kernelSettingLines({ kernelSettings, variants }: Pick<Result, 'kernelSettings' | 'variants'>): string[] {
+  const inNamespaces = variants.filter(({ network }) => network !== null).map(({ name }) => name);
+  const groups = groupedBy(kernelSettings, ({ side, variants: names }) => `${namesText(names, inNamespaces)}: kernel settings in the ${side}'s namespace`);
+  return [...groups].flatMap(([where, settings]) => {
+    const holding = settings.filter(({ problem }) => problem === undefined);
+    const problems = groupedBy(settings.filter(({ problem }) => problem !== undefined), ({ problem }) => String(problem));
+    const missing = [...problems].map(([problem, some]) => `${enumeration(some.map(written))} (${problem})`);
+    return [
+      ...(holding.length === 0 ? [] : [`${where}: ${holding.map(written).join(', ')}.`]),
+      ...(missing.length === 0 ? [] : [`${where} that were asked for and do not hold: ${missing.join(', ')}.`]),
+    ];
+  });
+}
+
+function namesText(names: readonly string[], all: readonly string[]): string {
+  const others = all.filter((name) => !names.includes(name));
+  if (all.length < 2 || names.length <= 2 * others.length) return names.join(', ');
+  return others.length === 0 ? 'every variant' : `every variant but ${enumeration(others)}`;
+}
+
+/** "net.core.somaxconn=128", as sysctl takes it. */
+function written({ name, value }: KernelSetting): string {
+  return `${name}=${value}`;
+}
+
 /**
  * What of each config runs otherwise than it says: equal lines once, with all names. An address here is another one for each
  * start of a server.
@@ -242,7 +296,5 @@ export function redirectionLines(configs: readonly { name: string; redirections:
 
 /** Each text once, after the names of all that it is of. */
 export function byText(texts: readonly { name: string; text: string }[]): string[] {
-  const names = new Map<string, string[]>();
-  for (const { name, text } of texts) names.set(text, [...(names.get(text) ?? []), name]);
-  return [...names].map(([text, of]) => `${of.join(', ')}: ${text}`);
+  return [...groupedBy(texts, ({ text }) => text)].map(([text, same]) => `${same.map(({ name }) => name).join(', ')}: ${text}`);
 }
