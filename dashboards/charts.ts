@@ -52,7 +52,7 @@ export function barsPanel<M extends Measurement>(
 }
 
 /** How one of the lines looks, found by its name (its alias). */
-export interface LineLook {
+interface LineLook {
   name: string;
   /** Its name in the legend, where that is another one. */
   title?: string;

@@ -6,7 +6,7 @@ import type { Published, PublishedDistribution } from '../scenario/model.ts';
 import { figure, tableOf, type Column, type Table } from './table.ts';
 
 /** A row's name and its figures in the shape of the tool's lines. */
-export type Named<Run> = Run & { name: string };
+type Named<Run> = Run & { name: string };
 
 /** How the figures come into that shape. */
 export interface Readings<Run> { published(figures: Published): Run; measured(phase: PhaseResult): Run }
