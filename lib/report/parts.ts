@@ -13,7 +13,7 @@ import { histogramPart } from './histogram.ts';
 import { ladderPart } from './ladder.ts';
 import { linkPart } from './network.ts';
 import { streamsPart } from './streams.ts';
-import type { Part } from './table.ts';
+import type { Part, Table } from './table.ts';
 import { wrkTables } from './wrk.ts';
 
 /** The article's table and what belongs to it: phases, the link, histogram, the ladder, requests/s by streams. */
@@ -54,27 +54,21 @@ function rowLines(result: Result): string[] {
 export function lineParts(result: Result): Part[] {
   // They print one load, and a curve is of many.
   if (curvesOf(result).length > 0) return [];
-  return [...h2loadPart(result), ...wrkPart(result)];
-}
-
-function h2loadPart(result: Result): Part[] {
-  if (!result.variants.some(({ load }) => isHttp2(load.protocol))) return [];
   const finish = hasPhases(result) ? [] : [finishTable(result)];
-  const medians = `medians; requests and status codes are sums; times are those of ${isMerged(result) ? 'all rounds together' : typicalRound}`;
-  return [{ title: `h2load's lines${ofRounds(result, medians)}:`, tables: [...finish, ...lineTables(result)], below: [timesFrom(result.variants)] }];
+  const h2loadTables = result.variants.some(({ load }) => isHttp2(load.protocol)) ? [...finish, ...lineTables(result)] : [];
+  return [
+    ...toolPart(result, 'h2load', h2loadTables, 'requests and status codes are sums; times are those of'),
+    ...toolPart(result, 'wrk', wrkTables(result), 'errors are sums; latency is that of'),
+  ];
 }
 
-function wrkPart(result: Result): Part[] {
-  const tables = wrkTables(result);
-  const medians = `medians; errors are sums; latency is that of ${isMerged(result) ? 'all rounds together' : typicalRound}`;
-  return tables.length === 0 ? [] : [{ title: `wrk's lines${ofRounds(result, medians)}:`, tables, below: [timesFrom(result.variants)] }];
-}
-
-/** Of results of earlier versions, which have no histograms. */
-const typicalRound = 'the round with the median requests/s';
-
-function isMerged({ variants }: Result): boolean {
-  return variants.some(({ rounds }) => rounds.some(({ phases }) => phases.some(({ latencyMs }) => latencyMs.histogram.length > 0)));
+/** @param how figures of several rounds became one line where they are no medians, up to whose latencies they are */
+function toolPart({ variants }: Result, tool: string, tables: readonly Table[], how: string): Part[] {
+  const rounds = wholeRounds(variants);
+  // Results of earlier versions have no histograms.
+  const isMerged = variants.some((variant) => variant.rounds.some(({ phases }) => phases.some(({ latencyMs }) => latencyMs.histogram.length > 0)));
+  const ofRounds = `, here of ${rounds} rounds: medians; ${how} ${isMerged ? 'all rounds together' : 'the round with the median requests/s'}`;
+  return tables.length === 0 ? [] : [{ title: `${tool}'s lines${rounds < 2 ? '' : ofRounds}:`, tables, below: [timesFrom(variants)] }];
 }
 
 /** What latencies are times of: in the closed model the server sets the pace, so that what it delays is not asked in time. */
@@ -82,10 +76,4 @@ export function timesFrom(variants: readonly Pick<VariantResult, 'load'>[]): str
   const open = variants.filter(({ load }) => isAtRate(load));
   if (open.length === 0) return 'Latency is service time: from when a request left, which is when the one before it was answered.';
   return open.length === variants.length ? 'Latency is from when a request was due.' : `Latency is from when a request was due with ${enumeration(open.map(({ load }) => load.command ?? ''))}, else service time.`;
-}
-
-/** How figures of several rounds became one line. */
-function ofRounds({ variants }: Result, how: string): string {
-  const rounds = wholeRounds(variants);
-  return rounds < 2 ? '' : `, here of ${rounds} rounds: ${how}`;
 }
