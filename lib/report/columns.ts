@@ -4,13 +4,13 @@ import { hungOf } from '../analysis/phases.ts';
 import { rateOf } from '../analysis/rate.ts';
 import { total } from '../analysis/statistics.ts';
 import { comparable } from '../analysis/verdict.ts';
-import { kilobytes, perMillion, perSecond, short, success, times, whole } from '../format.ts';
+import { kilobytes, perMillion, perSecond, short, success, times } from '../format.ts';
 import type { Comparison, Phase, Result, VariantResult } from '../result/result.ts';
 import type { Published } from '../scenario/model.ts';
 import { foundText } from './curve.ts';
 import { publishedQuantile } from './histogram.ts';
 import { ladderOf } from './ladder.ts';
-import { figure, tableOf, type Cell, type Column, type Table } from './table.ts';
+import { countCell, figure, tableOf, type Cell, type Column, type Table } from './table.ts';
 import { cpuCell, verdictCell } from './verdict-cell.ts';
 
 interface Row { variant: VariantResult; comparison: Comparison | undefined }
@@ -66,10 +66,6 @@ function missedPart(variant: VariantResult): string {
 
 function phasesOf(rounds: VariantResult['rounds']): Phase[] {
   return rounds.flatMap(({ phases }) => phases);
-}
-
-function countCell(count: number): string {
-  return count === 0 ? '' : whole(count);
 }
 
 /** Where an article had no errors there is nothing to stand beside. */

@@ -4,7 +4,7 @@ import { exactPercent, hundredths, scaledBytesPerSecond, scaledTime, success, wh
 import type { PhaseResult, Result, StatusClass } from '../result/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
 import { column, distribution, distributionColumns, runsOf, runTable, widestName } from './runs.ts';
-import { figure, tableOf, type Column, type Table } from './table.ts';
+import { countCell, figure, tableOf, type Column, type Table } from './table.ts';
 
 /** The lines of one run; what an article did not print is undefined. */
 interface Run {
@@ -42,8 +42,8 @@ export function lineTables(result: Result): Table[] {
       column('succeeded', ({ requests }) => figure(requests?.succeeded, whole)),
       column('failed', ({ requests }) => (requests === undefined ? '' : whole(requests.done - requests.succeeded))),
       column('errored', ({ requests }) => figure(requests?.errored, whole)),
-      column('unsent', ({ requests }) => (requests === undefined || requests.unsent === 0 ? '' : whole(requests.unsent))),
-      column('hung', ({ requests }) => (requests === undefined || requests.hung === 0 ? '' : whole(requests.hung))),
+      column('unsent', ({ requests }) => countCell(requests?.unsent)),
+      column('hung', ({ requests }) => countCell(requests?.hung)),
     ]),
     runTable(runs, 'status codes', (['2xx', '3xx', '4xx', '5xx'] as const).map((status) => (
       column(status, ({ responses }) => (responses === undefined ? '' : whole(responses[status] ?? 0)))

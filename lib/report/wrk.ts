@@ -4,7 +4,7 @@ import { hundredths, whole } from '../format.ts';
 import type { LatencyFigures, PhaseResult, Result } from '../result/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
 import { column, distribution, distributionColumns, runsOf, runTable, type Readings } from './runs.ts';
-import { figure, type Table } from './table.ts';
+import { countCell, figure, type Table } from './table.ts';
 
 /** The lines of one run; what an article did not print is undefined. */
 interface Run {
@@ -52,7 +52,7 @@ export function wrkTables(result: Result): Table[] {
     ]),
     runTable(runs, 'errors', [
       ...(['connect', 'tls', 'read', 'write', 'timeout', 'protocol'] as const).map((kind) => column<Run>(kind, ({ failed }) => figure(failed?.errors[kind], whole))),
-      column('hung', ({ failed }) => (failed === undefined || failed.hung === 0 ? '' : whole(failed.hung))),
+      column('hung', ({ failed }) => countCell(failed?.hung)),
       column('non-2xx or 3xx', ({ failed }) => (failed === undefined ? '' : whole(failed.responses['4xx'] + failed.responses['5xx']))),
     ]),
   ].filter(({ rows }) => rows.length > 0);

@@ -7,9 +7,7 @@ import { chooseK6Output, type K6Output } from './k6-output.ts';
 import { quoteIdentifier } from './line-protocol.ts';
 import { startLocalInfluxd, type LocalInfluxd, type Purpose } from './local.ts';
 
-export type { Influx, Series } from './client.ts';
-
-export interface StoreOptions {
+interface StoreOptions {
   /** Needed without `url`; as lib/setup found it. */
   influxdBinary?: string;
   /** Value of --influx; without it a local influxd is started. */
