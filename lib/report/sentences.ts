@@ -215,7 +215,7 @@ function queueLine(paced: readonly Paced[]): string {
 }
 
 /** What stands behind the figure of a comparison of which a queue set the pace: "; the link's queue, not the server, set the pace of both"; '' elsewhere. */
-export function queuePart({ variant, baseline }: Comparison, { variants }: Pick<Result, 'variants'>): string {
+function queuePart({ variant, baseline }: Comparison, { variants }: Pick<Result, 'variants'>): string {
   const names = variants.filter((one) => (one.name === variant || one.name === baseline) && queuePace(one) !== null).map(({ name }) => name);
   return names.length === 0 ? '' : `; the link's queue, not the server, set the pace of ${names.length === 2 ? 'both' : names.join()}`;
 }
@@ -223,10 +223,9 @@ export function queuePart({ variant, baseline }: Comparison, { variants }: Pick<
 /** Header bytes of different numbers of requests do not stand beside each other without a word. */
 function headerLines(result: Result): string[] {
   if (!comparesProtocols(result)) return [];
-  const differing = result.variants.filter(({ traffic, published }) => (
+  const first = result.variants.find(({ traffic, published }) => (
     traffic !== null && published?.headerBytes !== undefined && published.requests !== undefined && published.requests !== traffic.requests
   ));
-  const [first] = differing;
   if (first === undefined) return [];
   return [`Header bytes here are those of ${whole(first.traffic?.requests ?? 0)} requests, the published ones of ${whole(first.published?.requests ?? 0)}.`];
 }
