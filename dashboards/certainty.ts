@@ -24,13 +24,6 @@ export const sentencesPanel = tablePanel({
   ],
 });
 
-/** The mark comes first: it fits, and what follows it is to be read after it. */
-const verdictMappings = [
-  colours(verdictColours),
-  matched('(\\w+)((?:, delay not held)?), (not final)', { color: 'text', text: '$3: $1$2' }),
-  matched('(.*), (delay not held)', { color: 'orange', text: '$2: $1' }),
-];
-
 /** The verdict, with the mark of one whose delay was not held. */
 export const verdictColumn: Column<typeof benchComparison> = {
   name: 'verdict',
@@ -38,7 +31,13 @@ export const verdictColumn: Column<typeof benchComparison> = {
   // "delay not held: inconclusive" fits.
   width: 185,
   coloured: true,
-  mappings: [...verdictMappings, nullAs('–', 'text')],
+  mappings: [
+    colours(verdictColours),
+    // The mark comes first: it fits, and what follows it is to be read after it.
+    matched('(\\w+)((?:, delay not held)?), (not final)', { color: 'text', text: '$3: $1$2' }),
+    matched('(.*), (delay not held)', { color: 'orange', text: '$2: $1' }),
+    nullAs('–', 'text'),
+  ],
 };
 
 const roundsOfCompared = { equal: { ...pickedRun.equal, variant: 'compared' } } as const;

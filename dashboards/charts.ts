@@ -33,7 +33,6 @@ export function barsPanel<M extends Measurement>(
     .withTransformation(withoutTime)
     .noValue(noBars)
     .xField(category)
-    // Below each other the names of a ladder's seven rows fit.
     .orientation(VizOrientation.Horizontal)
     // The longest bar leaves no place for its figure: it would be cut, and say something else. The table has them.
     .showValue(VisibilityMode.Never)
@@ -52,9 +51,8 @@ export function barsPanel<M extends Measurement>(
   return builder;
 }
 
-
 /** How one of the lines looks, found by its name (its alias). */
-export interface LineLook {
+interface LineLook {
   name: string;
   /** Its name in the legend, where that is another one. */
   title?: string;

@@ -93,7 +93,7 @@ export function comparisonDashboard(): Dashboard {
   return board('comparison', { description: 'An article\'s table, published beside measured, for one run of one scenario.', variables, from: 'now-15m' })
     .withPanel(sentencesPanel)
     .withPanel(articleTable)
-    .withPanel(intervalPanel)
+    .withPanel(intervalPanel())
     .withPanel(effectPanel)
     .withPanel(surenessPanel)
     .withPanel(requestsOverTime)

@@ -39,9 +39,7 @@ const nothing = 'time:[ ]';
 const aboveRows: DynamicConfigValue = { id: 'max', value: -0.4 };
 
 /** In the place of the two bar charts that an interval has no place in. */
-export const intervalPanel = makeIntervalPanel();
-
-function makeIntervalPanel(): Builder<Panel> {
+export function intervalPanel(): Builder<Panel> {
   const letterOf = (index: number): string => String.fromCharCode('B'.charCodeAt(0) + index);
   const builder = framed(new xychart.PanelBuilder(), {
     id: 2,

@@ -1,12 +1,12 @@
 // The Live run dashboard: what a load does while it goes on, or did at the time of another run. Its panels, unlike those
 // of the others, ask for no more than the time range, since they are asked again and again.
 import { TimePickerBuilder, type AnnotationQuery, type Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
-import type { Builder, Dataquery } from '@grafana/grafana-foundation-sdk/cog';
+import type { Builder } from '@grafana/grafana-foundation-sdk/cog';
 import { benchRound, serverCpu } from '../lib/store/schema.ts';
 import { askedOnce } from './asked-once.ts';
 import { board, runsPanel, variable } from './board.ts';
 import { heatmapPanel, timeSeriesPanel } from './charts.ts';
-import { datasource } from './frame.ts';
+import { datasource, target } from './frame.ts';
 import { loadgenMeasurement, perSecondUnderLoad, pickedRun, select, selectEvery, tagValues } from './influxql.ts';
 
 const requests = loadgenMeasurement('loadgen_requests');
@@ -178,8 +178,7 @@ const rounds: Builder<AnnotationQuery> = {
       iconColor: 'text',
       // Of a whole run there are many.
       filter: { ids: [marked] },
-      // The method only marks the type; JSON.stringify drops it.
-      target: { refId: 'Anno', queryType: 'tags', fromAnnotations: true, ...asked, _implementsDataqueryVariant: () => {} } as Dataquery,
+      target: target({ refId: 'Anno', queryType: 'tags', fromAnnotations: true, ...asked }).build(),
     };
   },
 };

@@ -9,29 +9,31 @@ type PhasePanel = ReturnType<typeof tablePanel<typeof benchPhase>>;
 /** Where a panel is; what it is, is the same wherever it is. */
 export interface Place { id: number; y: number }
 
-const variantAndPhase: readonly PhaseColumn[] = [
-  variantColumn,
-  { name: 'phase', title: 'phase', width: 65 },
-];
-
 /** How high a table is: seven rows fit. */
 const tableHeight = 9;
 
-const noFigures = 'This run has no figures yet.';
+/** A row per variant and load phase. */
+function phaseTable({ id, y, title, description, columns }: Place & { title: string; description: string; columns: readonly PhaseColumn[] }): PhasePanel {
+  return tablePanel({
+    id,
+    title,
+    description,
+    grid: { x: 0, y, w: 24, h: tableHeight },
+    from: benchPhase,
+    where: pickedRun,
+    noRows: 'This run has no figures yet.',
+    columns: [variantColumn, { name: 'phase', title: 'phase', width: 65 }, ...columns],
+  });
+}
 
 /** Time, requests/s, success, bytes/s: a row per variant and load phase. Most scenarios have one phase. */
-export const phasesPanel = ({ id, y }: Place): PhasePanel => tablePanel({
-  id,
+export const phasesPanel = (place: Place): PhasePanel => phaseTable({
+  ...place,
   title: 'Load phases: published beside measured',
   description: 'One row per variant and load phase; most scenarios have one phase, nghttpd-img has three on one server that is not '
     + 'restarted. requests/s say nothing without the share that succeeded: 4xx answers are quick. MiB are 1024² bytes, which '
     + 'h2load and wrk write MB.',
-  grid: { x: 0, y, w: 24, h: tableHeight },
-  from: benchPhase,
-  where: pickedRun,
-  noRows: noFigures,
   columns: [
-    ...variantAndPhase,
     { name: 'published_seconds', title: 'published time', width: 118 },
     { name: 'seconds', title: 'time', width: 90 },
     { name: 'published_rps', title: 'published req/s', width: 124 },
@@ -44,18 +46,13 @@ export const phasesPanel = ({ id, y }: Place): PhasePanel => tablePanel({
 });
 
 /** Header bytes, space savings, total and data bytes. */
-export const trafficPanel = ({ id, y }: Place): PhasePanel => tablePanel({
-  id,
+export const trafficPanel = (place: Place): PhasePanel => phaseTable({
+  ...place,
   title: 'Traffic: published beside measured',
   description: 'What the generator received: header bytes as sent, so compressed with HTTP/2; what HPACK saved of the headers\' own '
     + 'size; all bytes, framing included; data bytes. With TLS it is what was in its records. Medians over the rounds; they grow with the '
     + 'number of requests, which --quick cuts.',
-  grid: { x: 0, y, w: 24, h: tableHeight },
-  from: benchPhase,
-  where: pickedRun,
-  noRows: noFigures,
   columns: [
-    ...variantAndPhase,
     { name: 'requests', title: 'requests', width: 85 },
     { name: 'published_header_bytes', title: 'published headers', width: 145, decimals: 2 },
     { name: 'header_bytes', title: 'headers', width: 90, decimals: 2 },
@@ -105,17 +102,12 @@ export function threadsPanel(place: Place): PhasePanel {
 }
 
 /** What was negotiated, and what did not succeed. */
-export const tlsPanel = ({ id, y }: Place): PhasePanel => tablePanel({
-  id,
+export const tlsPanel = (place: Place): PhasePanel => phaseTable({
+  ...place,
   title: 'TLS as negotiated, and what did not succeed',
   description: 'TLS version, cipher and key exchange: they decide much of a handshake\'s cost, so compared servers should have the same. '
     + '"unsent" are requests that were due and could not leave (constant rate only). Counts are those of all rounds.',
-  grid: { x: 0, y, w: 24, h: tableHeight },
-  from: benchPhase,
-  where: pickedRun,
-  noRows: noFigures,
   columns: [
-    ...variantAndPhase,
     { name: 'protocol', title: 'protocol', width: 80 },
     { name: 'published_tls', title: 'published TLS', width: 352 },
     { name: 'tls', title: 'TLS', width: 352 },
@@ -125,28 +117,20 @@ export const tlsPanel = ({ id, y }: Place): PhasePanel => tablePanel({
   ],
 });
 
-function distributionPanel({ id, y, title, prefix }: Place & {
+function distributionPanel({ prefix, ...panel }: Place & {
   title: string; prefix: 'request_ms' | 'connect_ms' | 'first_byte_ms' | 'client_rps' | 'thread_rps';
 }): PhasePanel {
   const parts: readonly [part: DistributionPart, title: string][] = [['min', 'min'], ['max', 'max'], ['mean', 'mean'], ['sd', 'sd'], ['within_sd', '±sd']];
-  return tablePanel({
-    id,
-    title,
+  return phaseTable({
+    ...panel,
     description: 'As h2load prints it (wrk: without the lowest): lowest, highest, mean, standard deviation, and the share within one standard deviation of the mean. Measured: '
       + 'over all rounds; per connection and thread, those of a round on average.',
-    grid: { x: 0, y, w: 24, h: tableHeight },
-    from: benchPhase,
-    where: pickedRun,
-    noRows: noFigures,
-    columns: [
-      ...variantAndPhase,
-      ...parts.flatMap(([part, heading]): PhaseColumn[] => {
-        const shown = part === 'within_sd' ? { percent: true, decimals: 2 } : { decimals: 2 };
-        return [
-          { name: `published_${prefix}_${part}`, title: `published ${heading}`, width: 126, ...shown },
-          { name: `${prefix}_${part}`, title: heading, width: 84, ...shown },
-        ];
-      }),
-    ],
+    columns: parts.flatMap(([part, heading]): PhaseColumn[] => {
+      const shown = part === 'within_sd' ? { percent: true, decimals: 2 } : { decimals: 2 };
+      return [
+        { name: `published_${prefix}_${part}`, title: `published ${heading}`, width: 126, ...shown },
+        { name: `${prefix}_${part}`, title: heading, width: 84, ...shown },
+      ];
+    }),
   });
 }

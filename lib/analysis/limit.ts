@@ -9,7 +9,7 @@ import { total } from './statistics.ts';
 /** From this share of the cores that it can use a side is at its limit; the rest goes to the kernel, the runner and InfluxDB. */
 const limit = 0.9;
 
-export type Limit = 'server' | 'generator' | 'both' | 'neither';
+type Limit = 'server' | 'generator' | 'both' | 'neither';
 
 /** @param share of the cores that a side can use, 0 to 1; null where it is not known: then it is not */
 export function atLimit(share: number | null): boolean {

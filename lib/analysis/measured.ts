@@ -1,23 +1,14 @@
 // What figures are computed of.
-import type { Metric, Round, VariantResult } from '../result/result.ts';
-import type { NetworkSpec, Published } from '../scenario/model.ts';
+import type { Metric, VariantResult } from '../result/result.ts';
+import type { NetworkSpec } from '../scenario/model.ts';
 
 /** A variant and what was measured of it. Every variant that was run has the same rounds in the same order. */
-export interface MeasuredVariant {
-  name: string;
-  server: VariantResult['server'];
-  publishedOnly?: string;
-  load: VariantResult['load'];
-  published: Published | null;
-  note?: string;
-  /** As in VariantResult. */
-  series?: string;
+export interface MeasuredVariant extends Pick<VariantResult, 'name' | 'server' | 'publishedOnly' | 'load' | 'published' | 'note' | 'series' | 'rounds'> {
   /** The variant that its ratio is taken against; absent for a baseline. */
   against?: string;
   needsServerCores?: number;
   /** Absent: the machine's loopback. */
   network?: NetworkSpec;
-  rounds: Round[];
   /** What a search found in each of the rounds, as in FoundRate; absent without one. */
   found?: readonly { rate: number; atLeast: boolean }[];
   /** As in Contender; what the variant comes down to on this machine. */

@@ -12,7 +12,7 @@ import { median } from './statistics.ts';
  * may differ by. With one packet in a hundred that late they are off by far less. An idle link is within 0.2 %: what is beyond
  * 2 % is that of a machine which cannot follow.
  */
-export const delayTolerance = 0.02;
+const delayTolerance = 0.02;
 
 /**
  * From this share of the packets, or of the requests, on those that a full queue dropped explain requests/s: TCP waits at least

@@ -10,12 +10,17 @@ import type { MeasuredVariant, RunFacts } from './measured.ts';
 
 type Side = 'server' | 'generator';
 
-/** `share` is the highest of the rounds named, 0 to 1; `ofRounds` is how many there were. */
-export type NoiseWarning =
-  | { kind: 'steal'; side: Side; cores: number; share: number; rounds: readonly number[]; ofRounds: number }
-  | { kind: 'generator-others'; cores: number; share: number; rounds: readonly number[]; ofRounds: number }
-  | { kind: 'others'; upstreams: Upstreams; host: string; cores: number; share: number; rounds: readonly number[]; ofRounds: number }
-  | { kind: 'upstream'; cores: number; share: number; rounds: readonly number[]; ofRounds: number };
+/** The rounds in which a share of 0 to 1 was too high, of how many, and the highest of them. */
+interface High { share: number; rounds: readonly number[]; ofRounds: number }
+
+/** What that share is of: `cores` is how many the side has. */
+type Seen = { cores: number } & (
+  | { kind: 'steal'; side: Side }
+  | { kind: 'generator-others' | 'upstream' }
+  | { kind: 'others'; upstreams: Upstreams; host: string }
+);
+
+export type NoiseWarning = Seen & High;
 
 /** Whether configs pass requests on, and whether what they pass them to is counted apart or, since it could not be told, among the others. */
 type Upstreams = 'none' | 'apart' | 'among-others';
@@ -23,63 +28,42 @@ type Upstreams = 'none' | 'apart' | 'among-others';
 /** From this share of the cores that it can use on a server is kept busy: it has no time to wait for the generator. */
 const busy = 0.95;
 
-/** `isBusy`: the server was. */
-interface Seen { round: number; noise: RoundNoise; isBusy: boolean }
+/** What a round of a variant saw; `isBusy`: the server was. */
+interface VariantRound { round: number; noise: RoundNoise; isBusy: boolean }
 
 export function noiseWarnings(facts: RunFacts, measured: readonly MeasuredVariant[], comparisons: readonly Comparison[]): NoiseWarning[] {
-  const seen = measured.flatMap((variant) => variant.rounds.flatMap((one): Seen[] => {
+  const { serverCores, generatorCores, sharedCores, serverHost: host = 'this machine' } = facts;
+  const all = measured.flatMap((variant) => variant.rounds.flatMap((one): VariantRound[] => {
     const noise = noiseOf(one);
-    const usable = usableCores(variant, { server: facts.serverCores, generator: facts.generatorCores }).server;
-    return noise === null ? [] : [{ round: one.round, noise, isBusy: (serverShareOf(one, { usable, all: facts.serverCores }) ?? 0) >= busy }];
+    const usable = usableCores(variant, { server: serverCores, generator: generatorCores }).server;
+    return noise === null ? [] : [{ round: one.round, noise, isBusy: (serverShareOf(one, { usable, all: serverCores }) ?? 0) >= busy }];
   }));
   // As groupsOf has it.
   const tookTurns = measured.every(({ network, rounds }) => network === undefined && rounds.every(({ phases }) => phases.length === 1));
   const settled = comparisons.length > 0 && comparisons.every(({ verdict }) => verdict !== 'inconclusive') && tookTurns;
+  const unsettled = settled ? [] : all;
+  // On shared cores the generator itself is one of the server's others, and what others use is missing on both sides.
+  const apart = (rounds: readonly VariantRound[]): readonly VariantRound[] => (sharedCores ? [] : rounds);
   return [
-    ...(settled ? [] : [...stealWarnings(facts, seen, 'server'), ...stealWarnings(facts, seen, 'generator')]),
-    ...generatorOthersWarnings(facts, seen),
-    ...upstreamWarnings(facts, seen),
-    ...(settled ? [] : othersWarnings(facts, seen)),
+    ...warningOn(unsettled, ({ noise }) => noise.serverStealShare, stealMatters, { kind: 'steal', side: 'server', cores: serverCores }),
+    ...warningOn(unsettled, ({ noise }) => noise.generatorStealShare, stealMatters, { kind: 'steal', side: 'generator', cores: generatorCores }),
+    ...warningOn(apart(all), ({ noise, isBusy }) => (isBusy ? 0 : noise.generatorOthersShare), othersMatter, { kind: 'generator-others', cores: generatorCores }),
+    // What a config passes requests to is part of what is measured, and shares the server's cores where it runs on them.
+    ...warningOn(all, ({ noise }) => noise.upstreamShare ?? 0, othersMatter, { kind: 'upstream', cores: serverCores }),
+    ...warningOn(apart(unsettled), ({ noise }) => noise.serverOthersShare, othersMatter, { kind: 'others', upstreams: upstreamsOf(all), host, cores: serverCores }),
   ];
 }
 
-/** The rounds in which a figure is at least so high, and the highest; null when there is none. */
-function worst(seen: readonly Seen[], of: (one: Seen) => number, matters: number): { highest: number; rounds: number[]; ofRounds: number } | null {
-  const high = seen.filter((one) => of(one) >= matters);
-  if (high.length === 0) return null;
-  const numbers = (some: readonly Seen[]): number[] => [...new Set(some.map(({ round }) => round))];
-  return { highest: extent(high.map(of))[1], rounds: numbers(high), ofRounds: numbers(seen).length };
+/** One where a share is at least so high in a round. */
+function warningOn(all: readonly VariantRound[], of: (one: VariantRound) => number, matters: number, seen: Seen): NoiseWarning[] {
+  const high = all.filter((one) => of(one) >= matters);
+  const numbers = (some: readonly VariantRound[]): number[] => [...new Set(some.map(({ round }) => round))];
+  return high.length === 0 ? [] : [{ ...seen, share: extent(high.map(of))[1], rounds: numbers(high), ofRounds: numbers(all).length }];
 }
 
-function stealWarnings({ serverCores, generatorCores }: RunFacts, seen: readonly Seen[], side: Side): NoiseWarning[] {
-  const found = worst(seen, side === 'server' ? ({ noise }) => noise.serverStealShare : ({ noise }) => noise.generatorStealShare, stealMatters);
-  if (found === null) return [];
-  const { highest: share, rounds, ofRounds } = found;
-  return [{ kind: 'steal', side, cores: side === 'server' ? serverCores : generatorCores, share, rounds, ofRounds }];
-}
-
-/** On shared cores what others use is missing on both sides. */
-function generatorOthersWarnings({ sharedCores, generatorCores }: RunFacts, seen: readonly Seen[]): NoiseWarning[] {
-  const found = sharedCores ? null : worst(seen, ({ noise, isBusy }) => (isBusy ? 0 : noise.generatorOthersShare), othersMatter);
-  return found === null ? [] : [{ kind: 'generator-others', cores: generatorCores, share: found.highest, rounds: found.rounds, ofRounds: found.ofRounds }];
-}
-
-/** On shared cores the generator itself is one of the others. */
-function othersWarnings(facts: RunFacts, seen: readonly Seen[]): NoiseWarning[] {
-  const found = facts.sharedCores ? null : worst(seen, ({ noise }) => noise.serverOthersShare, othersMatter);
-  if (found === null) return [];
-  const { highest: share, rounds, ofRounds } = found;
-  const shares = seen.map(({ noise: { upstreamShare } }) => upstreamShare);
-  const upstreams = shares.includes(null) ? 'among-others' : shares.some((one) => one !== undefined) ? 'apart' : 'none';
-  return [{ kind: 'others', upstreams, host: facts.serverHost ?? 'this machine', cores: facts.serverCores, share, rounds, ofRounds }];
-}
-
-/** What a config passes requests to is part of what is measured, and shares the server's cores where it runs on them. */
-function upstreamWarnings(facts: RunFacts, seen: readonly Seen[]): NoiseWarning[] {
-  const found = worst(seen, ({ noise }) => noise.upstreamShare ?? 0, othersMatter);
-  if (found === null) return [];
-  const { highest: share, rounds, ofRounds } = found;
-  return [{ kind: 'upstream', cores: facts.serverCores, share, rounds, ofRounds }];
+function upstreamsOf(all: readonly VariantRound[]): Upstreams {
+  const shares = all.map(({ noise: { upstreamShare } }) => upstreamShare);
+  return shares.includes(null) ? 'among-others' : shares.some((one) => one !== undefined) ? 'apart' : 'none';
 }
 
 /** The warning in words, with the next step. */
@@ -107,7 +91,7 @@ function coresOf(side: Side, count: number): string {
   return `${side}'s ${count === 1 ? 'core' : 'cores'}`;
 }
 
-function inRounds({ rounds, ofRounds }: { rounds: readonly number[]; ofRounds: number }): string {
+function inRounds({ rounds, ofRounds }: High): string {
   if (rounds.length === ofRounds) return ofRounds === 1 ? 'in the only round' : 'in every round';
   if (rounds.length > 3) return `in ${rounds.length} of ${ofRounds} rounds`;
   return `in ${rounds.length === 1 ? 'round' : 'rounds'} ${enumeration(rounds.toSorted((a, b) => a - b))}`;

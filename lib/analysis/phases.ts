@@ -55,7 +55,7 @@ export function publishedPhases(published: Published | null): Published[] {
 }
 
 /** `phase` from 1. */
-export interface PhasePair { phase: number; published: Published | undefined; measured: PhaseResult | undefined }
+interface PhasePair { phase: number; published: Published | undefined; measured: PhaseResult | undefined }
 
 /** The phases of a variant, published beside measured; one of the two may have fewer, or none. */
 export function phasePairs({ published, phases }: Pick<VariantResult, 'published' | 'phases'>): PhasePair[] {

@@ -3,7 +3,7 @@ import { mean } from './statistics.ts';
 import { studentQuantile } from './student.ts';
 import { minimumRounds } from './verdict.ts';
 
-export interface EffectShare { share: number; ci95: [low: number, high: number] | null }
+interface EffectShare { share: number; ci95: [low: number, high: number] | null }
 
 /**
  * mean ln(variant / baseline) / mean ln(of / baseline), with Fieller's interval of a quotient of means (E. C. Fieller,

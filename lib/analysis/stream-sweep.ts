@@ -1,7 +1,7 @@
 // requests/s by concurrent streams per connection, against the line of HTTP/1.1.
 import type { Result, VariantResult } from '../result/result.ts';
 import { isHttp2 } from '../scenario/protocols.ts';
-import { streamsOf } from './loads.ts';
+import { comparisonOf } from './comparisons.ts';
 
 /** From this many numbers of streams on it is a curve. */
 const fewestPoints = 3;
@@ -12,6 +12,11 @@ export interface Point { variant: VariantResult; rps: number; ratio: number }
 /** HTTP/1.1 and the same server's (or another's) HTTP/2 with several numbers of streams. */
 export interface StreamSweep { line: Point; curve: Point[] }
 
+/** Concurrent requests per connection. */
+export function streamsOf({ load }: VariantResult): number {
+  return load.streams ?? 1;
+}
+
 /** The sweep in a result, most streams first; undefined where there is none. `ratio` is that of requests/s to HTTP/1.1's. */
 export function streamSweep(result: Result): StreamSweep | undefined {
   const measured = result.variants.flatMap((variant) => (variant.rps === null ? [] : [{ variant, rps: variant.rps.median }]));
@@ -21,7 +26,7 @@ export function streamSweep(result: Result): StreamSweep | undefined {
   if (result.comparisons.some(({ metric }) => metric !== 'rps')) return undefined;
   if (http1 === undefined || new Set(http2.map(({ variant }) => streamsOf(variant))).size < fewestPoints) return undefined;
   const ratioOf = ({ variant, rps }: Omit<Point, 'ratio'>): number => (
-    result.comparisons.find((one) => one.variant === variant.name && one.baseline === http1.variant.name)?.ratio ?? rps / http1.rps
+    comparisonOf(result, variant.name, http1.variant.name)?.ratio ?? rps / http1.rps
   );
   return {
     line: { ...http1, ratio: 1 },

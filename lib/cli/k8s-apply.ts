@@ -8,7 +8,7 @@ import { imageVersions } from '../kubernetes/server.ts';
 import { readEnvironment } from '../machine/environment.ts';
 import { readProcessors } from '../machine/processors.ts';
 import { createRunProgress } from '../report/run-progress.ts';
-import { headingLines } from '../report/sentences.ts';
+import { headingLines } from '../report/heading.ts';
 import { wrapLines } from '../report/wrap.ts';
 import type { ClusterFacts, Environment } from '../result/result.ts';
 import { groupOf } from '../runner/groups.ts';

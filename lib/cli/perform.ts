@@ -7,7 +7,7 @@ import type { ServerHost } from '../hosts/server-host.ts';
 import { thisCaller } from '../network/namespaces.ts';
 import { requireNetworks } from '../network/permission.ts';
 import { createRunProgress } from '../report/run-progress.ts';
-import { headingLines } from '../report/sentences.ts';
+import { headingLines } from '../report/heading.ts';
 import { wrapLines } from '../report/wrap.ts';
 import type { Cores } from '../machine/cores.ts';
 import { readEnvironment } from '../machine/environment.ts';

@@ -4,13 +4,13 @@ import { hungOf, roundRps, successRatioOf, wholeRounds } from '../analysis/phase
 import { total } from '../analysis/statistics.ts';
 import { messageOf, UserError } from '../errors.ts';
 import { duration, scaledTime, success, times, whole } from '../format.ts';
-import { listed, resultHeading, whereRun } from '../report/heading.ts';
+import { headingLines, listed, loadText, resultHeading, whereRun, type Heading } from '../report/heading.ts';
 import { writeHtmlReport } from '../report/html/index.ts';
 import { markdownReport } from '../report/markdown.ts';
 import { metricMark } from '../report/metric-words.ts';
 import { networksText } from '../report/network.ts';
 import type { RunProgress } from '../report/run-progress.ts';
-import { findingLines, headingLines, loadText, nothingLines, storedLine, type Heading } from '../report/sentences.ts';
+import { findingLines, nothingLines, storedLine } from '../report/sentences.ts';
 import { terminalReport, type TerminalReportOptions } from '../report/terminal.ts';
 import { wrapLines } from '../report/wrap.ts';
 import { estimatedSeconds, expectedRounds } from '../runner/estimate.ts';

@@ -5,7 +5,7 @@ import { quoteString } from '../store/line-protocol.ts';
 import { benchComparison, benchRun } from '../store/schema.ts';
 
 /** A run that has a table; times are milliseconds since 1970, `endedMs` null while it goes on. */
-export interface ShownRun { run: string; scenario: string; startedMs: number; endedMs: number | null }
+interface ShownRun { run: string; scenario: string; startedMs: number; endedMs: number | null }
 
 /** The newest run with a table; null when there is none. Throws an InfluxError. */
 export async function newestRun(store: Store): Promise<ShownRun | null> {

@@ -25,7 +25,7 @@ export interface RunningGrafana {
   stop(): Promise<void>;
 }
 
-export interface GrafanaOptions {
+interface GrafanaOptions {
   program: GrafanaProgram;
   influx: Influx;
   /** Its files go below it; made when it is not there. */

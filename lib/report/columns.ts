@@ -1,15 +1,16 @@
 // The article's table, published beside measured.
+import { comparisonOf } from '../analysis/comparisons.ts';
 import { hungOf } from '../analysis/phases.ts';
 import { rateOf } from '../analysis/rate.ts';
 import { total } from '../analysis/statistics.ts';
 import { comparable } from '../analysis/verdict.ts';
-import { kilobytes, perMillion, perSecond, short, success, times, whole } from '../format.ts';
+import { kilobytes, perMillion, perSecond, short, success, times } from '../format.ts';
 import type { Comparison, Phase, Result, VariantResult } from '../result/result.ts';
 import type { Published } from '../scenario/model.ts';
 import { foundText } from './curve.ts';
 import { publishedQuantile } from './histogram.ts';
 import { ladderOf } from './ladder.ts';
-import { figure, tableOf, type Cell, type Column, type Table } from './table.ts';
+import { countCell, figure, tableOf, type Cell, type Column, type Table } from './table.ts';
 import { cpuCell, verdictCell } from './verdict-cell.ts';
 
 interface Row { variant: VariantResult; comparison: Comparison | undefined }
@@ -19,9 +20,7 @@ export const here = 'here';
 
 /** One row per variant, in the order of the result. Columns with nothing in them (no published figures, no comparison) are left out. */
 export function variantTable(result: Result): Table {
-  const rows = result.variants.map((variant): Row => ({
-    variant, comparison: result.comparisons.find((one) => one.variant === variant.name),
-  }));
+  const rows = result.variants.map((variant): Row => ({ variant, comparison: comparisonOf(result, variant.name) }));
   const phases = hasPhases(result);
   const hasCpu = result.variants.some(({ serverCpuMicrosPerRequest }) => serverCpuMicrosPerRequest !== null);
   const withHeaders = comparesProtocols(result);
@@ -67,10 +66,6 @@ function missedPart(variant: VariantResult): string {
 
 function phasesOf(rounds: VariantResult['rounds']): Phase[] {
   return rounds.flatMap(({ phases }) => phases);
-}
-
-function countCell(count: number): string {
-  return count === 0 ? '' : whole(count);
 }
 
 /** Where an article had no errors there is nothing to stand beside. */

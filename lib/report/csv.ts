@@ -1,4 +1,5 @@
 // A result as a flat table for other programs: RFC 4180, one row per variant, units in the columns' names.
+import { comparisonOf } from '../analysis/comparisons.ts';
 import { mergedLatency } from '../analysis/merged.ts';
 import { wholeRounds } from '../analysis/phases.ts';
 import { comparable } from '../analysis/verdict.ts';
@@ -42,7 +43,7 @@ const columns: Readonly<Record<string, (row: Row) => Value>> = {
 /** A line of titles and one per variant that was run, each ended by CRLF. A figure that is not there is an empty cell. */
 export function csvReport(result: Result): string {
   const rows = result.variants.filter(({ rounds }) => rounds.length > 0).map((variant): Row => {
-    const found = result.comparisons.find((one) => one.variant === variant.name);
+    const found = comparisonOf(result, variant.name);
     const latencies = variant.rounds.flatMap(({ phases }) => phases.map(({ latencyMs }) => latencyMs));
     return { result, variant, p90: variant.latencyMs === null ? null : mergedLatency(latencies).p90, comparison: comparable(variant, found) ? found : undefined };
   });

@@ -3,8 +3,8 @@ import { hungOf, phasePairs, responsesOf, succeeded } from '../analysis/phases.t
 import { exactPercent, hundredths, scaledBytesPerSecond, scaledTime, success, whole } from '../format.ts';
 import type { PhaseResult, Result, StatusClass } from '../result/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
-import { column, distribution, runsOf, runTable, widestName } from './runs.ts';
-import { figure, tableOf, type Column, type Table } from './table.ts';
+import { column, distribution, distributionColumns, runsOf, runTable, widestName } from './runs.ts';
+import { countCell, figure, tableOf, type Column, type Table } from './table.ts';
 
 /** The lines of one run; what an article did not print is undefined. */
 interface Run {
@@ -34,6 +34,7 @@ export function finishTable(result: Result, title = 'finished'): Table {
 /** The other lines, a table each: requests, status codes, TLS, traffic, and four distributions. Those with nothing in them are left out. */
 export function lineTables(result: Result): Table[] {
   const runs = runsOf(result.variants, readings);
+  const parts = { min: 'min', max: 'max', mean: 'mean', sd: 'sd', withinSdPercent: '±sd' };
   const times = [['request', 'latencyMs'], ['connect', 'connectMs'], ['1st byte', 'firstByteMs']] as const;
   return [
     runTable(runs, 'requests', [
@@ -41,8 +42,8 @@ export function lineTables(result: Result): Table[] {
       column('succeeded', ({ requests }) => figure(requests?.succeeded, whole)),
       column('failed', ({ requests }) => (requests === undefined ? '' : whole(requests.done - requests.succeeded))),
       column('errored', ({ requests }) => figure(requests?.errored, whole)),
-      column('unsent', ({ requests }) => (requests === undefined || requests.unsent === 0 ? '' : whole(requests.unsent))),
-      column('hung', ({ requests }) => (requests === undefined || requests.hung === 0 ? '' : whole(requests.hung))),
+      column('unsent', ({ requests }) => countCell(requests?.unsent)),
+      column('hung', ({ requests }) => countCell(requests?.hung)),
     ]),
     runTable(runs, 'status codes', (['2xx', '3xx', '4xx', '5xx'] as const).map((status) => (
       column(status, ({ responses }) => (responses === undefined ? '' : whole(responses[status] ?? 0)))
@@ -54,8 +55,8 @@ export function lineTables(result: Result): Table[] {
       column('savings', ({ bytes }) => figure(bytes.savingsPercent, exactPercent)),
       column('data B', ({ bytes }) => figure(bytes.data, whole)),
     ]),
-    ...times.map(([what, key]) => runTable(runs, `time for ${what}`, distributionColumns((run) => run[key], scaledTime))),
-    runTable(runs, 'req/s per client', distributionColumns((run) => run.perConnectionRps, hundredths)),
+    ...times.map(([what, key]) => runTable(runs, `time for ${what}`, distributionColumns(parts, (run) => run[key], scaledTime))),
+    runTable(runs, 'req/s per client', distributionColumns(parts, (run) => run.perConnectionRps, hundredths)),
   ].filter(({ rows }) => rows.length > 0);
 }
 
@@ -76,16 +77,6 @@ function tlsTable(result: Result): Table {
     left('temp key', ({ tls }) => tls?.keyExchange ?? ''),
     left('ALPN', ({ application }) => application),
   ]);
-}
-
-function distributionColumns(of: (run: Run) => PublishedDistribution | undefined, format: (value: number) => string): Column<Run>[] {
-  return [
-    column('min', (run) => figure(of(run)?.min, format)),
-    column('max', (run) => figure(of(run)?.max, format)),
-    column('mean', (run) => figure(of(run)?.mean, format)),
-    column('sd', (run) => figure(of(run)?.sd, format)),
-    column('±sd', (run) => figure(of(run)?.withinSdPercent, exactPercent)),
-  ];
 }
 
 const readings = { published: publishedRun, measured: measuredRun };

@@ -1,9 +1,104 @@
-// The heading of a run that is over, from its result alone.
+// The heading of a run: what is measured, and on what.
+import { counts } from '../analysis/failures.ts';
 import { wholeRounds } from '../analysis/phases.ts';
+import { duration, enumeration, scaledBytesPerSecond, scaledTime, whole } from '../format.ts';
+import { sharesCores } from '../machine/cores.ts';
 import { present } from '../present.ts';
 import type { Environment, Result } from '../result/result.ts';
+import type { Load } from '../scenario/load.ts';
+import type { LoadProfile } from '../scenario/model.ts';
+import { protocolNames } from '../scenario/protocols.ts';
+import { coresText } from './limits.ts';
 import { networksText } from './network.ts';
-import { loadText, type Heading } from './sentences.ts';
+
+/** Where servers and load generator are, as in Environment. */
+type Where = Pick<Environment, 'serverCpus' | 'serverHost' | 'generatorCpus' | 'generatorHosts' | 'cluster' | 'kernel' | 'cpuModel'>;
+
+/** What is known before the first round, for the two lines above the table. */
+export interface Heading extends Where {
+  scenario: string;
+  /** As loadText. */
+  load: string;
+  /** Of each variant's page, or the mean of its pages. */
+  bodyBytes: readonly number[];
+  /** How many pages the variants have. */
+  pages: readonly number[];
+  /** The model's names, in words when there are several: "http/1.1 and h2". */
+  protocol: string;
+  /** As networksText. */
+  network: string;
+  rounds: number;
+  /** An estimate before the run, what it took after it. */
+  seconds: number;
+  estimated: boolean;
+  /** Before a run that may take more rounds than `rounds`, when its verdicts need them: what it comes to at most. */
+  atMost?: { rounds: number; seconds: number };
+  /** Those that bakeoff starts; '' of none. */
+  server: string;
+  /** What runs already, by its host. */
+  addresses: readonly string[];
+  k6: string;
+}
+
+/** Two lines: what is measured, and on what. */
+export function headingLines(heading: Heading): string[] {
+  const { server, addresses, k6, cluster, rounds, atMost } = heading;
+  const time = `${heading.estimated ? 'about ' : ''}${duration(heading.seconds)}${atMost === undefined ? '' : ` to ${duration(atMost.seconds)}`}`;
+  const serversAre = `${server} on ${serversPlace(heading)}`;
+  const loadIs = `${k6} on ${generatorPlace(heading)}`;
+  return [
+    [
+      heading.scenario, heading.load, [sizesText(heading), protocolNames(heading.protocol)].filter((text) => text !== '').join(' over '),
+      ...(heading.network === '' ? [] : [heading.network]),
+      `${rounds}${atMost === undefined ? '' : ` to ${atMost.rounds}`} ${rounds === 1 && atMost === undefined ? 'round' : 'rounds'}, ${time}`,
+    ].join(' · '),
+    cluster !== undefined ? `${serversAre}, ${loadIs}` : [
+      [
+        ...(server === '' ? [loadIs] : sharesCores(heading) ? [`${server} and ${k6} on ${coresText(heading.serverCpus)}, shared`] : [serversAre, loadIs]),
+        ...addresses.map((address) => `${address} where it runs`),
+      ].join(', '),
+      heading.kernel, heading.cpuModel,
+    ].join(' · '),
+  ];
+}
+
+/** The servers' cores, and of which machine or cluster, and the way to it, unless they are this machine's. */
+export function serversPlace({ serverCpus, serverHost, cluster }: Pick<Where, 'serverCpus' | 'serverHost' | 'cluster'>): string {
+  if (cluster !== undefined) {
+    const { name, serverNode, serverSystem } = cluster;
+    return `${counts(serverCpus.length, 'core')} of ${serverNode === '' ? 'a node' : serverNode}${serverSystem === '' ? '' : ` (${serverSystem})`} in the cluster ${name}`;
+  }
+  if (serverHost === undefined) return coresText(serverCpus);
+  const { name, cpuModel, kernel, roundTripMs: { p50, p99 }, bytesPerSecond } = serverHost;
+  return `${coresText(serverCpus)} of ${name} (${cpuModel}, ${kernel}; round trip ${scaledTime(p50)}, p99 ${scaledTime(p99)}; ${scaledBytesPerSecond(bytesPerSecond)})`;
+}
+
+/** The cores that make the load, or the machines or nodes that do. */
+export function generatorPlace({ generatorCpus, generatorHosts, cluster }: Pick<Where, 'generatorCpus' | 'generatorHosts' | 'cluster'>): string {
+  if (cluster !== undefined) {
+    const cores = counts(cluster.generatorCores, 'core');
+    return cluster.generators === 1 ? `${cores} of another node` : `${cluster.generators} other nodes with ${cores} each`;
+  }
+  return generatorHosts === undefined ? coresText(generatorCpus) : enumeration(generatorHosts.map(({ name, cores }) => `${name} (${counts(cores, 'core')})`));
+}
+
+/** Sizes are those of a page, or means of several. */
+function sizesText({ bodyBytes, pages }: Heading): string {
+  const sizes = enumeration([...new Set(bodyBytes)].map((bytes) => `${whole(bytes)} B`));
+  const numbers = [...new Set(pages)];
+  return numbers.some((count) => count > 1) && sizes !== '' ? `${enumeration(numbers.map(whole))} pages of ${sizes} on average` : sizes;
+}
+
+/** The article's command line, and what of it is different here. */
+export function loadText(profile: Pick<LoadProfile, 'threads' | 'durationSeconds' | 'requests'>, load: Pick<Load, 'command' | 'threads' | 'durationSeconds' | 'requests' | 'arrivals' | 'searched'>): string {
+  const here = [
+    ...(load.threads === profile.threads ? [] : [counts(load.threads, 'thread')]),
+    ...(load.searched === true ? [`steps of ${load.durationSeconds} s at rates that are searched for`] : load.durationSeconds === profile.durationSeconds ? [] : [`${load.durationSeconds} s`]),
+    ...(load.requests === undefined || load.requests === profile.requests ? [] : [`${whole(load.requests)} requests`]),
+    ...(load.arrivals === 'poisson' ? ['Poisson arrivals'] : []),
+  ];
+  return here.length === 0 ? load.command : `${load.command} (here ${here.join(', ')})`;
+}
 
 /** What stands above the table, with the rounds and the time that it came to. */
 export function resultHeading(result: Result): Heading {
@@ -13,7 +108,7 @@ export function resultHeading(result: Result): Heading {
   return {
     scenario: result.scenario,
     load: listed(run.map(({ load }) => loadText(load.asWritten ?? load, { command: '', ...load }))),
-    bodyBytes: [...new Set(run.flatMap(({ load: { bodyBytes } }) => (typeof bodyBytes === 'number' ? [bodyBytes] : [])))],
+    bodyBytes: run.flatMap(({ load: { bodyBytes } }) => (typeof bodyBytes === 'number' ? [bodyBytes] : [])),
     pages: run.map(({ load }) => load.pages ?? 1),
     protocol: listed(run.map(({ load }) => load.protocol)),
     network: networksText(run.filter(({ rounds }) => rounds.length > 0).map(({ network }) => network?.spec)),
@@ -27,7 +122,7 @@ export function resultHeading(result: Result): Heading {
 }
 
 /** What the load is made by, and where both sides are. */
-export function whereRun(environment: Environment): Pick<Heading, 'k6' | 'serverCpus' | 'generatorCpus' | 'kernel' | 'cpuModel'> {
+export function whereRun(environment: Environment): Where & { k6: string } {
   const { versions, serverCpus, serverHost, generatorHosts, cluster, generatorCpus, kernel, cpuModel } = environment;
   return { k6: `k6 ${versions['k6'] ?? ''}`.trim(), serverCpus, generatorCpus, kernel, cpuModel, ...present({ serverHost, generatorHosts, cluster }) };
 }

@@ -11,7 +11,7 @@ const barWidth = 24;
 const fewestSteps = 3;
 
 /** A rung, with its comparison with the one before it; null where a flight of steps begins. */
-export interface Rung { variant: VariantResult; step: Comparison | null }
+interface Rung { variant: VariantResult; step: Comparison | null }
 
 /** The rows of a result that are the start or the end of a step, in the table's order; none where there are too few steps. */
 export function ladderOf({ variants, comparisons }: Pick<Result, 'variants' | 'comparisons'>): Rung[] {

@@ -1,14 +1,14 @@
 // A result in Markdown: table.md, with the same tables and lines as in the terminal, and what fits a comment on a pull request.
 import { basename, isAbsolute } from 'node:path';
+import { measuredComparisons } from '../analysis/comparisons.ts';
 import { wholeRounds } from '../analysis/phases.ts';
-import { comparable } from '../analysis/verdict.ts';
 import type { Comparison, Result } from '../result/result.ts';
 import { here } from './columns.ts';
-import { resultHeading } from './heading.ts';
+import { headingLines, resultHeading } from './heading.ts';
 import { environmentTable, noiseTable } from './html/surroundings.ts';
 import { metricMark } from './metric-words.ts';
 import { articleParts, lineParts, tableParts } from './parts.ts';
-import { circumstanceLines, footnoteLines, headingLines, verdictLines, warningLines } from './sentences.ts';
+import { circumstanceLines, footnoteLines, verdictLines, warningLines } from './sentences.ts';
 import { figure, tableOf, textOf, type Column, type Part, type Table } from './table.ts';
 
 /** The whole file, with the load tools' lines last. The lists may be empty. */
@@ -51,9 +51,9 @@ export function commentReport(result: Result): string {
 }
 
 /** The ratio of each round, a column for each comparison. */
-function roundsTable({ variants, comparisons }: Result): Table {
-  const measured = comparisons.filter((one) => comparable(variants.find(({ name }) => name === one.variant), one) && one.roundRatios.length > 0);
-  return tableOf(Array.from({ length: wholeRounds(variants) }, (_, index) => index), [
+function roundsTable(result: Result): Table {
+  const measured = measuredComparisons(result).filter(({ roundRatios }) => roundRatios.length > 0);
+  return tableOf(Array.from({ length: wholeRounds(result.variants) }, (_, index) => index), [
     { group: '', title: 'round', align: 'right', cell: (index) => String(index + 1) },
     ...measured.map(({ metric, variant, baseline, roundRatios }: Comparison): Column<number> => ({
       group: '', title: `${metricMark(metric)}${variant} / ${baseline}`, align: 'right', cell: (index) => figure(roundRatios[index], (ratio) => ratio.toFixed(4)),

@@ -1,19 +1,19 @@
 // What a report shows beside sentences, in the terminal and in Markdown alike.
+import { comparisonOf, measuredComparisons, roundRatiosOf } from '../analysis/comparisons.ts';
 import { curvesOf } from '../analysis/curve.ts';
-import { isOpenModel } from '../analysis/loads.ts';
 import { wholeRounds } from '../analysis/phases.ts';
-import { enumeration, scaledTime } from '../format.ts';
-import type { Result, VariantResult } from '../result/result.ts';
+import { enumeration } from '../format.ts';
+import type { Comparison, Result, VariantResult } from '../result/result.ts';
+import { isAtRate } from '../scenario/load.ts';
 import { isHttp2 } from '../scenario/protocols.ts';
 import { hasPhases, variantTable } from './columns.ts';
 import { curvePart } from './curve.ts';
 import { finishTable, lineTables } from './h2load.ts';
-import { histogramTable } from './histogram.ts';
+import { histogramPart } from './histogram.ts';
 import { ladderPart } from './ladder.ts';
 import { linkPart } from './network.ts';
-import { rowLines } from './row-lines.ts';
 import { streamsPart } from './streams.ts';
-import type { Part } from './table.ts';
+import type { Part, Table } from './table.ts';
 import { wrkTables } from './wrk.ts';
 
 /** The article's table and what belongs to it: phases, the link, histogram, the ladder, requests/s by streams. */
@@ -28,56 +28,52 @@ export function articleParts(result: Result): Part[] {
   return [...phases, { title: phases.length === 0 ? '' : 'All phases together:', ...variants }, ...linkPart(result)];
 }
 
+/** What a row's figures leave open: why requests/s and CPU time say different things, and its rounds where they are apart. */
+function rowLines(result: Result): string[] {
+  const measured = measuredComparisons(result);
+  const shown = measured.filter(({ outliers, verdict }) => outliers.length > 0 || verdict === 'inconclusive');
+  return [
+    ...measured.filter(({ disagreement }) => disagreement !== '').map((one) => `${nameOf(one)}, where requests/s and CPU per request disagree: ${one.disagreement}.`),
+    ...shown.map((one) => `${nameOf(one)}, rounds${one.outliers.length > 0 ? ' (! lies apart)' : ''}: ${roundsText(one)}`),
+  ];
+
+  /** A comparison that is not its row's own needs both names. */
+  function nameOf({ variant, baseline }: Comparison): string {
+    return comparisonOf(result, variant)?.baseline === baseline ? variant : `${variant} against ${baseline}`;
+  }
+
+  /** "×1.40 ×1.44 ×1.80! ×1.42"; with three decimals where all of them are near to 1. */
+  function roundsText(comparison: Comparison): string {
+    const rounds = roundRatiosOf(comparison, result);
+    const decimals = rounds.every(({ ratio }) => Math.abs(ratio - 1) < 0.1) ? 3 : 2;
+    return rounds.map(({ ratio, apart }) => `×${ratio.toFixed(decimals)}${apart ? '!' : ''}`).join(' ');
+  }
+}
+
 /** The lines of the load tool that the articles used: h2load's where there is HTTP/2, wrk's for what is over HTTP/1. */
 export function lineParts(result: Result): Part[] {
   // They print one load, and a curve is of many.
   if (curvesOf(result).length > 0) return [];
-  return [...h2loadPart(result), ...wrkPart(result)];
-}
-
-function h2loadPart(result: Result): Part[] {
-  if (!result.variants.some(({ load }) => isHttp2(load.protocol))) return [];
   const finish = hasPhases(result) ? [] : [finishTable(result)];
-  const medians = `medians; requests and status codes are sums; times are those of ${isMerged(result) ? 'all rounds together' : typicalRound}`;
-  return [{ title: `h2load's lines${ofRounds(result, medians)}:`, tables: [...finish, ...lineTables(result)], below: [timesFrom(result.variants)] }];
+  const h2loadTables = result.variants.some(({ load }) => isHttp2(load.protocol)) ? [...finish, ...lineTables(result)] : [];
+  return [
+    ...toolPart(result, 'h2load', h2loadTables, 'requests and status codes are sums; times are those of'),
+    ...toolPart(result, 'wrk', wrkTables(result), 'errors are sums; latency is that of'),
+  ];
 }
 
-function wrkPart(result: Result): Part[] {
-  const tables = wrkTables(result);
-  const medians = `medians; errors are sums; latency is that of ${isMerged(result) ? 'all rounds together' : typicalRound}`;
-  return tables.length === 0 ? [] : [{ title: `wrk's lines${ofRounds(result, medians)}:`, tables, below: [timesFrom(result.variants)] }];
-}
-
-/** Of results of earlier versions, which have no histograms. */
-const typicalRound = 'the round with the median requests/s';
-
-function isMerged({ variants }: Result): boolean {
-  return variants.some(({ rounds }) => rounds.some(({ phases }) => phases.some(({ latencyMs }) => latencyMs.histogram.length > 0)));
+/** @param how figures of several rounds became one line where they are no medians, up to whose latencies they are */
+function toolPart({ variants }: Result, tool: string, tables: readonly Table[], how: string): Part[] {
+  const rounds = wholeRounds(variants);
+  // Results of earlier versions have no histograms.
+  const isMerged = variants.some((variant) => variant.rounds.some(({ phases }) => phases.some(({ latencyMs }) => latencyMs.histogram.length > 0)));
+  const ofRounds = `, here of ${rounds} rounds: medians; ${how} ${isMerged ? 'all rounds together' : 'the round with the median requests/s'}`;
+  return tables.length === 0 ? [] : [{ title: `${tool}'s lines${rounds < 2 ? '' : ofRounds}:`, tables, below: [timesFrom(variants)] }];
 }
 
 /** What latencies are times of: in the closed model the server sets the pace, so that what it delays is not asked in time. */
 export function timesFrom(variants: readonly Pick<VariantResult, 'load'>[]): string {
-  const open = variants.filter(isOpenModel);
+  const open = variants.filter(({ load }) => isAtRate(load));
   if (open.length === 0) return 'Latency is service time: from when a request left, which is when the one before it was answered.';
   return open.length === variants.length ? 'Latency is from when a request was due.' : `Latency is from when a request was due with ${enumeration(open.map(({ load }) => load.command ?? ''))}, else service time.`;
-}
-
-/** How figures of several rounds became one line. */
-function ofRounds({ variants }: Result, how: string): string {
-  const rounds = wholeRounds(variants);
-  return rounds < 2 ? '' : `, here of ${rounds} rounds: ${how}`;
-}
-
-/** Answers by latency, of the variants whose load counts them. */
-export function histogramPart(result: Result): Part[] {
-  const table = histogramTable(result);
-  return table === undefined ? [] : [{ title: 'Answers by latency:', tables: [table], below: sendDelayLine(result.variants.filter(isOpenModel)) }];
-}
-
-/** How late the generator was itself. */
-function sendDelayLine(variants: readonly VariantResult[]): string[] {
-  const delays = variants.flatMap(({ name, phases: [phase] }) => (
-    phase === undefined ? [] : [`${name} ${scaledTime(phase.sendDelayMs.p50)} and ${scaledTime(phase.sendDelayMs.p99)}`]
-  ));
-  return delays.length === 0 ? [] : [`Send delay (p50 and p99), which is in these latencies: ${delays.join(', ')}.`];
 }

@@ -1,11 +1,12 @@
 // The rows of the tables that show what load tools print of a run: published above measured, per variant and load phase.
 import { phasePairs } from '../analysis/phases.ts';
+import { exactPercent } from '../format.ts';
 import type { Distribution, PhaseResult, VariantResult } from '../result/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
-import { tableOf, type Column, type Table } from './table.ts';
+import { figure, tableOf, type Column, type Table } from './table.ts';
 
 /** A row's name and its figures in the shape of the tool's lines. */
-export type Named<Run> = Run & { name: string };
+type Named<Run> = Run & { name: string };
 
 /** How the figures come into that shape. */
 export interface Readings<Run> { published(figures: Published): Run; measured(phase: PhaseResult): Run }
@@ -36,6 +37,15 @@ export function runTable<Run>(runs: readonly Named<Run>[], title: string, column
 /** A column of figures. */
 export function column<Run>(title: string, cell: (run: Run) => string): Column<Run> {
   return { group: '', title, align: 'right', cell };
+}
+
+/** The columns of a distribution, by the tool's own names for its figures. */
+export function distributionColumns<Run>(
+  names: Partial<Record<keyof PublishedDistribution, string>>, of: (run: Run) => PublishedDistribution | undefined, format: (value: number) => string,
+): Column<Run>[] {
+  return (Object.entries(names) as [keyof PublishedDistribution, string][]).map(([part, name]) => (
+    column(name, (run) => figure(of(run)?.[part], part === 'withinSdPercent' ? exactPercent : format))
+  ));
 }
 
 /** A measured distribution as articles print one; of nothing it is all zeros, and none then. */

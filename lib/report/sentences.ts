@@ -1,120 +1,21 @@
 // What stands around the table in words. The same lines in the terminal and in Markdown.
-import { streamsOf } from '../analysis/loads.ts';
-import { streamSweep, type Point, type StreamSweep } from '../analysis/stream-sweep.ts';
-import { latenessText } from '../analysis/network.ts';
+import { comparisonOf, measuredComparisons, variantOf } from '../analysis/comparisons.ts';
+import { streamsOf, streamSweep, type Point, type StreamSweep } from '../analysis/stream-sweep.ts';
+import { latenessText, namesOfDirections } from '../analysis/network.ts';
+import { queuePace, type QueuePace } from '../analysis/queue-pace.ts';
 import { whyNothing } from '../analysis/failures.ts';
 import { rateCause, rateOf, type Rate } from '../analysis/rate.ts';
-import { comparable, delayMark, markedVerdict, notFinalMark } from '../analysis/verdict.ts';
-import { change, coreCount, duration, enumeration, percent, perSecond, scaledBytesPerSecond, scaledTime, times, tolerance, whole } from '../format.ts';
-import { protocolNames } from '../scenario/protocols.ts';
-import { sharesCores } from '../machine/cores.ts';
-import type { ClusterFacts, Comparison, GeneratorHostFacts, Integrity, Result, ServerHostFacts, Share, VariantResult } from '../result/result.ts';
-import type { Load } from '../scenario/load.ts';
-import type { LoadProfile } from '../scenario/model.ts';
+import { delayMark, markedVerdict, notFinalMark } from '../analysis/verdict.ts';
+import { change, enumeration, hundredths, percent, percentRange, perSecond, scaledTime, times, tolerance, whole } from '../format.ts';
+import type { KernelSetting } from '../result/network.ts';
+import type { Comparison, Integrity, Result, Share, VariantResult } from '../result/result.ts';
 import { noiseFloorLines, partialLines, roundsLines, roundsNeeded, scopeLines, undecidedLines } from './certainty.ts';
 import { comparesProtocols } from './columns.ts';
 import { foundLines } from './curve.ts';
 import { groupedBy } from './grouped.ts';
-import { kernelSettingLines } from './kernel-settings.ts';
 import { ladderOf } from './ladder.ts';
-import { coresText, limitLines } from './limits.ts';
+import { limitLines } from './limits.ts';
 import { besideVerdicts, metricMark, verdictWord } from './metric-words.ts';
-import { queuePaceLines, queuePart } from './queue-pace.ts';
-
-/** What is known before the first round, for the two lines above the table. */
-export interface Heading {
-  scenario: string;
-  /** As loadText. */
-  load: string;
-  /** Several where the variants' pages differ. */
-  bodyBytes: number | readonly number[];
-  /** How many pages the variants have. */
-  pages?: readonly number[];
-  /** The model's names, in words when there are several: "http/1.1 and h2". */
-  protocol: string;
-  /** As networksText. */
-  network: string;
-  rounds: number;
-  /** An estimate before the run, what it took after it. */
-  seconds: number;
-  estimated: boolean;
-  /** Before a run that may take more rounds than `rounds`, when its verdicts need them: what it comes to at most. */
-  atMost?: { rounds: number; seconds: number };
-  /** Those that bakeoff starts; '' of none. */
-  server: string;
-  /** What runs already, by its host; absent: nothing. */
-  addresses?: readonly string[];
-  k6: string;
-  serverCpus: readonly number[];
-  /** Whose cores these are; absent: this machine's. */
-  serverHost?: ServerHostFacts;
-  generatorCpus: readonly number[];
-  /** Where the load is made instead. */
-  generatorHosts?: readonly GeneratorHostFacts[];
-  /** Where both are instead. */
-  cluster?: ClusterFacts;
-  kernel: string;
-  cpuModel: string;
-}
-
-/** Two lines: what is measured, and on what. */
-export function headingLines(heading: Heading): string[] {
-  const { server, addresses = [], k6, serverCpus, generatorCpus, serverHost, generatorHosts, cluster, rounds, atMost } = heading;
-  const time = `${heading.estimated ? 'about ' : ''}${duration(heading.seconds)}${atMost === undefined ? '' : ` to ${duration(atMost.seconds)}`}`;
-  const loadIsOn = generatorHosts === undefined ? coresText(generatorCpus) : generatorsText(generatorHosts);
-  const sizes = [...new Set([heading.bodyBytes].flat())].map((bytes) => `${whole(bytes)} B`);
-  return [
-    [
-      heading.scenario, heading.load, [several(heading, enumeration(sizes)), protocolNames(heading.protocol)].filter((text) => text !== '').join(' over '),
-      ...(heading.network === '' ? [] : [heading.network]),
-      `${rounds}${atMost === undefined ? '' : ` to ${atMost.rounds}`} ${rounds === 1 && atMost === undefined ? 'round' : 'rounds'}, ${time}`,
-    ].join(' · '),
-    cluster !== undefined ? `${server} on ${serversInCluster(cluster, serverCpus.length)}, ${k6} on ${generatorsInCluster(cluster)}` : [
-      [
-        ...(server === '' ? [`${k6} on ${loadIsOn}`] : sharesCores(heading) ? [`${server} and ${k6} on ${coresText(serverCpus)}, shared`] : [`${server} on ${coresText(serverCpus)}${serverHost === undefined ? '' : ` of ${hostText(serverHost)}`}`, `${k6} on ${loadIsOn}`]),
-        ...addresses.map((address) => `${address} where it runs`),
-      ].join(', '),
-      heading.kernel, heading.cpuModel,
-    ].join(' · '),
-  ];
-}
-
-/** Where in a cluster servers are. */
-export function serversInCluster({ name, serverNode, serverSystem }: ClusterFacts, cores: number): string {
-  return `${coreCount(cores)} of ${serverNode === '' ? 'a node' : serverNode}${serverSystem === '' ? '' : ` (${serverSystem})`} in the cluster ${name}`;
-}
-
-/** Where in a cluster the load is made. */
-export function generatorsInCluster({ generators, generatorCores }: ClusterFacts): string {
-  return generators === 1 ? `${coreCount(generatorCores)} of another node` : `${generators} other nodes with ${coreCount(generatorCores)} each`;
-}
-
-/** The host of the servers, and the way to it. */
-export function hostText({ name, cpuModel, kernel, roundTripMs: { p50, p99 }, bytesPerSecond }: ServerHostFacts): string {
-  return `${name} (${cpuModel}, ${kernel}; round trip ${scaledTime(p50)}, p99 ${scaledTime(p99)}; ${scaledBytesPerSecond(bytesPerSecond)})`;
-}
-
-/** The hosts that make the load. */
-export function generatorsText(hosts: readonly GeneratorHostFacts[]): string {
-  return enumeration(hosts.map(({ name, cores }) => `${name} (${coreCount(cores)})`));
-}
-
-/** Sizes are those of a page, or means of several. */
-function several({ pages = [] }: Heading, sizes: string): string {
-  const counts = [...new Set(pages)];
-  return counts.some((count) => count > 1) && sizes !== '' ? `${enumeration(counts.map(whole))} pages of ${sizes} on average` : sizes;
-}
-
-/** The article's command line, and what of it is different here. */
-export function loadText(profile: Pick<LoadProfile, 'threads' | 'durationSeconds' | 'requests'>, load: Pick<Load, 'command' | 'threads' | 'durationSeconds' | 'requests' | 'arrivals' | 'searched'>): string {
-  const here = [
-    ...(load.threads === profile.threads ? [] : [`${load.threads} ${load.threads === 1 ? 'thread' : 'threads'}`]),
-    ...(load.searched === true ? [`steps of ${load.durationSeconds} s at rates that are searched for`] : load.durationSeconds === profile.durationSeconds ? [] : [`${load.durationSeconds} s`]),
-    ...(load.requests === undefined || load.requests === profile.requests ? [] : [`${whole(load.requests)} requests`]),
-    ...(load.arrivals === 'poisson' ? ['Poisson arrivals'] : []),
-  ];
-  return here.length === 0 ? load.command : `${load.command} (here ${here.join(', ')})`;
-}
 
 /** What was found, and what has to be known with it. */
 export function findingLines(result: Result): string[] {
@@ -160,19 +61,13 @@ function comparisonSentences(result: Result): Sentence[] {
   ]);
   return [
     ...[...(sweep === undefined ? [] : [sweepSentence(sweep, result)]), ...undecidedLines(result.comparisons.filter((comparison) => shown.has(comparison)))].map(found),
-    ...result.comparisons
-      .filter((comparison) => !shown.has(comparison) && comparable(variantOf(result, comparison.variant), comparison))
-      .map((comparison) => sentenceOn(comparison, result)),
+    ...measuredComparisons(result).filter((comparison) => !shown.has(comparison)).map((comparison) => sentenceOn(comparison, result)),
   ];
 }
 
 function sentenceOn(comparison: Comparison, result: Result): Sentence {
   if (result.control === true) return found(controlSentence(comparison, result));
   return { text: comparisonSentence(comparison, isOnlyStep(comparison, result) ? result.knob : undefined, result), kind: markedVerdict(comparison, result) };
-}
-
-export function variantOf({ variants }: Result, name: string): VariantResult | undefined {
-  return variants.find((variant) => variant.name === name);
 }
 
 /** Whether the comparison is the only one, and on one server: then it can go by the knob's name. */
@@ -242,9 +137,8 @@ function besideChanges(comparison: Comparison): string {
 }
 
 /** e.g. "The curve alone makes 93 % of the difference between h2o and nginx: ×1.57 of ×1.62 (95 % interval 88 % to 99 %)." */
-function shareSentence({ variant, of, baseline, words, share, ci95 }: Share, { comparisons }: Result): string {
-  const ratioOf = (name: string): number | undefined => comparisons.find((one) => one.variant === name && one.baseline === baseline)?.ratio;
-  const [part, whole] = [ratioOf(variant), ratioOf(of)];
+function shareSentence({ variant, of, baseline, words, share, ci95 }: Share, result: Result): string {
+  const [part, whole] = [variant, of].map((name) => comparisonOf(result, name, baseline)?.ratio);
   const ratios = part === undefined || whole === undefined ? '' : `: ${times(part)} of ${times(whole)}`;
   const interval = ci95 === null ? 'too few rounds, or too small a difference, for an interval' : `95 % interval ${percent(ci95[0])} to ${percent(ci95[1])}`;
   const size = share > 0 ? percent(share) : 'none';
@@ -252,15 +146,13 @@ function shareSentence({ variant, of, baseline, words, share, ci95 }: Share, { c
 }
 
 /** A curve in one sentence: its ends, and from where on it is above HTTP/1.1. */
-function sweepSentence({ line, curve }: StreamSweep, { comparisons }: Result): string {
+function sweepSentence({ line, curve }: StreamSweep, result: Result): string {
   const name = line.variant.name;
   const streams = ({ variant }: Point): string => `${streamsOf(variant)} ${streamsOf(variant) === 1 ? 'stream' : 'streams'}`;
-  const comparisonOf = ({ variant }: Point): Comparison | undefined => (
-    comparisons.find((one) => one.variant === variant.name && one.baseline === name)
-  );
+  const comparedAt = ({ variant }: Point): Comparison | undefined => comparisonOf(result, variant.name, name);
   const [most, fewest] = [curve[0] as Point, curve.at(-1) as Point];
-  const publishedRatio = comparisonOf(most)?.publishedRatio ?? null;
-  const firstNotFaster = curve.findIndex((point) => comparisonOf(point)?.verdict !== 'faster');
+  const publishedRatio = comparedAt(most)?.publishedRatio ?? null;
+  const firstNotFaster = curve.findIndex((point) => comparedAt(point)?.verdict !== 'faster');
   const lastFaster = firstNotFaster === -1 ? fewest : curve[firstNotFaster - 1];
   const timesAsMany = (ratio: number): string => `${ratio.toFixed(2)} times`;
   return `With ${streams(most)} per connection HTTP/2 makes ${timesAsMany(most.ratio)} the requests/s of ${name}`
@@ -300,13 +192,40 @@ function shortfall({ unsent, due, lateMs }: Rate): string {
   return unsent === 0 ? `, and ${late}` : `, ${whole(unsent)} of ${whole(due)} that were due never left (${percent(unsent / due)}), and ${late}`;
 }
 
+interface Paced { variant: VariantResult; pace: QueuePace }
+
+/** Why requests/s are what they are where a link's queue set the pace: one line for each queue that differs, with all variants that it set the pace of; none where no queue did. */
+export function queuePaceLines({ variants }: Pick<Result, 'variants'>): string[] {
+  const paced = variants.flatMap((variant): Paced[] => {
+    const pace = queuePace(variant);
+    return pace === null ? [] : [{ variant, pace }];
+  });
+  const queues = groupedBy(paced, ({ pace: { direction, queuePackets, delayMs } }) => JSON.stringify([direction, queuePackets, delayMs]));
+  return [...queues.values()].map(queueLine);
+}
+
+function queueLine(paced: readonly Paced[]): string {
+  const { direction, queuePackets, delayMs, packetsPerSecond } = (paced[0] as Paced).pace;
+  const each = paced.map(({ variant: { name, rps }, pace: { packetsPerRequest } }, index) => (
+    `${perSecond(rps?.median ?? 0)}${index === 0 ? ' requests/s' : ''} with ${name} (${hundredths(packetsPerRequest)})`
+  ));
+  return `The link's queue set the pace, and neither server nor generator: ${whole(queuePackets)} packets in ${delayMs} ms are ${whole(packetsPerSecond)} packets/s `
+    + `${namesOfDirections[direction]}, of which ${percentRange(paced.map(({ pace }) => pace.usedShare))} came through. `
+    + `Divided by those that came through for each request, that is ${enumeration(each)}.`;
+}
+
+/** What stands behind the figure of a comparison of which a queue set the pace: "; the link's queue, not the server, set the pace of both"; '' elsewhere. */
+function queuePart({ variant, baseline }: Comparison, { variants }: Pick<Result, 'variants'>): string {
+  const names = variants.filter((one) => (one.name === variant || one.name === baseline) && queuePace(one) !== null).map(({ name }) => name);
+  return names.length === 0 ? '' : `; the link's queue, not the server, set the pace of ${names.length === 2 ? 'both' : names.join()}`;
+}
+
 /** Header bytes of different numbers of requests do not stand beside each other without a word. */
 function headerLines(result: Result): string[] {
   if (!comparesProtocols(result)) return [];
-  const differing = result.variants.filter(({ traffic, published }) => (
+  const first = result.variants.find(({ traffic, published }) => (
     traffic !== null && published?.headerBytes !== undefined && published.requests !== undefined && published.requests !== traffic.requests
   ));
-  const [first] = differing;
   if (first === undefined) return [];
   return [`Header bytes here are those of ${whole(first.traffic?.requests ?? 0)} requests, the published ones of ${whole(first.published?.requests ?? 0)}.`];
 }
@@ -338,6 +257,32 @@ export function footnoteLines(result: Result): string[] {
   ];
 }
 
+/** Kernel settings of a run's own namespaces, those that hold, and each that this kernel would not take: two lines at most for each side and the variants that ask for the same; none without settings. */
+export function kernelSettingLines({ kernelSettings, variants }: Pick<Result, 'kernelSettings' | 'variants'>): string[] {
+  const inNamespaces = variants.filter(({ network }) => network !== null).map(({ name }) => name);
+  const groups = groupedBy(kernelSettings, ({ side, variants: names }) => `${namesText(names, inNamespaces)}: kernel settings in the ${side}'s namespace`);
+  return [...groups].flatMap(([where, settings]) => {
+    const holding = settings.filter(({ problem }) => problem === undefined);
+    const problems = groupedBy(settings.filter(({ problem }) => problem !== undefined), ({ problem }) => String(problem));
+    const missing = [...problems].map(([problem, some]) => `${enumeration(some.map(written))} (${problem})`);
+    return [
+      ...(holding.length === 0 ? [] : [`${where}: ${holding.map(written).join(', ')}.`]),
+      ...(missing.length === 0 ? [] : [`${where} that were asked for and do not hold: ${missing.join(', ')}.`]),
+    ];
+  });
+}
+
+function namesText(names: readonly string[], all: readonly string[]): string {
+  const others = all.filter((name) => !names.includes(name));
+  if (all.length < 2 || names.length <= 2 * others.length) return names.join(', ');
+  return others.length === 0 ? 'every variant' : `every variant but ${enumeration(others)}`;
+}
+
+/** "net.core.somaxconn=128", as sysctl takes it. */
+function written({ name, value }: KernelSetting): string {
+  return `${name}=${value}`;
+}
+
 /**
  * What of each config runs otherwise than it says: equal lines once, with all names. An address here is another one for each
  * start of a server.
@@ -350,7 +295,5 @@ export function redirectionLines(configs: readonly { name: string; redirections:
 
 /** Each text once, after the names of all that it is of. */
 export function byText(texts: readonly { name: string; text: string }[]): string[] {
-  const names = new Map<string, string[]>();
-  for (const { name, text } of texts) names.set(text, [...(names.get(text) ?? []), name]);
-  return [...names].map(([text, of]) => `${of.join(', ')}: ${text}`);
+  return [...groupedBy(texts, ({ text }) => text)].map(([text, same]) => `${same.map(({ name }) => name).join(', ')}: ${text}`);
 }

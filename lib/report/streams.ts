@@ -1,6 +1,5 @@
 // The sweep over concurrent streams per connection as text.
-import { streamsOf } from '../analysis/loads.ts';
-import { streamSweep } from '../analysis/stream-sweep.ts';
+import { streamsOf, streamSweep } from '../analysis/stream-sweep.ts';
 import { bar, perSecond, times } from '../format.ts';
 import type { Result } from '../result/result.ts';
 import { tableOf, type Part } from './table.ts';

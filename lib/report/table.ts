@@ -1,4 +1,5 @@
 // A table as text, before it is known where it is shown: the terminal and Markdown write the same cells.
+import { whole } from '../format.ts';
 import type { Verdict } from '../result/result.ts';
 
 /** Text; where a part of it is a verdict or stands for one, a terminal colours that. */
@@ -37,6 +38,11 @@ export function textOf(cell: Cell): string {
 /** The cell of a figure that may not be there. */
 export function figure(value: number | null | undefined, format: (value: number) => string): string {
   return value === null || value === undefined ? '' : format(value);
+}
+
+/** The cell of a count that as a rule is none. */
+export function countCell(count = 0): string {
+  return count === 0 ? '' : whole(count);
 }
 
 /** Tables with a line above and lines below them; the title is '' where they speak for themselves. */

@@ -5,7 +5,7 @@ import { circumstanceLines, footnoteLines, verdictLines, warningLines } from './
 import { textOf, type Cell, type Heading, type Part, type Table } from './table.ts';
 import { wrapLines } from './wrap.ts';
 
-export interface TerminalOptions {
+interface TerminalOptions {
   /** Characters per line; Infinity in a pipe. For tables, narrower than 80 counts as 80. */
   width: number;
   colour: boolean;

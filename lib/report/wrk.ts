@@ -1,10 +1,10 @@
 // What wrk prints of a run, for every variant and load phase over HTTP/1, published above measured.
 import { isHttp2 } from '../scenario/protocols.ts';
-import { exactPercent, hundredths, whole } from '../format.ts';
+import { hundredths, whole } from '../format.ts';
 import type { LatencyFigures, PhaseResult, Result } from '../result/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
-import { column, distribution, runsOf, runTable, type Readings } from './runs.ts';
-import { figure, type Table } from './table.ts';
+import { column, distribution, distributionColumns, runsOf, runTable, type Readings } from './runs.ts';
+import { countCell, figure, type Table } from './table.ts';
 
 /** The lines of one run; what an article did not print is undefined. */
 interface Run {
@@ -35,12 +35,14 @@ const readings: Readings<Run> = {
 /** A table for each of wrk's lines, and the percentiles of its --latency. Those with nothing in them are left out. */
 export function wrkTables(result: Result): Table[] {
   const runs = runsOf(result.variants.filter(({ load }) => !isHttp2(load.protocol)), readings);
+  // As wrk's "Thread Stats" print a distribution.
+  const parts = { mean: 'avg', sd: 'stdev', max: 'max', withinSdPercent: '±stdev' };
   return [
-    runTable(runs, 'Latency', spread((run) => run.latencyMs, wrkTime)),
+    runTable(runs, 'Latency', distributionColumns(parts, (run) => run.latencyMs, wrkTime)),
     runTable(runs, 'Latency distribution', ([['50 %', 'p50'], ['75 %', 'p75'], ['90 %', 'p90'], ['99 %', 'p99']] as const).map(([title, key]) => (
       column(title, ({ percentilesMs }) => figure(percentilesMs?.[key], wrkTime))
     ))),
-    runTable(runs, 'Req/Sec per thread', spread((run) => run.perThreadRps, (count) => scaled(count, 1000, ['', 'k', 'M', 'G']).join(''))),
+    runTable(runs, 'Req/Sec per thread', distributionColumns(parts, (run) => run.perThreadRps, (count) => scaled(count, 1000, ['', 'k', 'M', 'G']).join(''))),
     runTable(runs, 'total', [
       column('requests', ({ requests }) => figure(requests, whole)),
       column('time', ({ seconds }) => figure(seconds, (value) => wrkTime(value * 1000))),
@@ -50,20 +52,10 @@ export function wrkTables(result: Result): Table[] {
     ]),
     runTable(runs, 'errors', [
       ...(['connect', 'tls', 'read', 'write', 'timeout', 'protocol'] as const).map((kind) => column<Run>(kind, ({ failed }) => figure(failed?.errors[kind], whole))),
-      column('hung', ({ failed }) => (failed === undefined || failed.hung === 0 ? '' : whole(failed.hung))),
+      column('hung', ({ failed }) => countCell(failed?.hung)),
       column('non-2xx or 3xx', ({ failed }) => (failed === undefined ? '' : whole(failed.responses['4xx'] + failed.responses['5xx']))),
     ]),
   ].filter(({ rows }) => rows.length > 0);
-}
-
-/** As wrk's "Thread Stats" print a distribution. */
-function spread(of: (run: Run) => PublishedDistribution | undefined, format: (value: number) => string): ReturnType<typeof column<Run>>[] {
-  return [
-    column('avg', (run) => figure(of(run)?.mean, format)),
-    column('stdev', (run) => figure(of(run)?.sd, format)),
-    column('max', (run) => figure(of(run)?.max, format)),
-    column('±stdev', (run) => figure(of(run)?.withinSdPercent, exactPercent)),
-  ];
 }
 
 /** 265.78 µs, 17.04 ms, 10.10 s, 1.25 min. */

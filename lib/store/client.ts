@@ -77,6 +77,11 @@ export async function ping(influx: Influx, timeoutMs = requestTimeoutMs): Promis
   return version.replace(/^v/, '');
 }
 
+/** Whether it gives a sign of life soon. */
+export function answers(influx: Influx): Promise<boolean> {
+  return ping(influx, pingTimeoutMs).then(() => true, () => false);
+}
+
 /** Runs one InfluxQL statement. Times come back as RFC 3339 with nanoseconds. Throws an InfluxError. */
 export async function query(influx: Influx, influxql: string): Promise<Series[]> {
   const form = new URLSearchParams({ db: influx.database, q: influxql });

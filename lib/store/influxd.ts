@@ -2,14 +2,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { typed } from '../setup/paths.ts';
-import { InfluxError, parseInfluxUrl, ping, pingTimeoutMs, query, writeLines, type Influx, type Series } from './client.ts';
+import { answers, InfluxError, parseInfluxUrl, ping, pingTimeoutMs, query, writeLines, type Influx, type Series } from './client.ts';
 import { chooseK6Output, type K6Output } from './k6-output.ts';
 import { quoteIdentifier } from './line-protocol.ts';
 import { startLocalInfluxd, type LocalInfluxd, type Purpose } from './local.ts';
 
-export type { Influx, Series } from './client.ts';
-
-export interface StoreOptions {
+interface StoreOptions {
   /** Needed without `url`; as lib/setup found it. */
   influxdBinary?: string;
   /** Value of --influx; without it a local influxd is started. */
@@ -94,7 +92,7 @@ async function storeOn(influx: Influx, version: string, local: LocalInfluxd | nu
   async function revive(anew = false): Promise<boolean> {
     if (!anew && performance.now() < silentUntilMs) return false;
     const askedAtMs = performance.now();
-    const there = await (local === null ? ping(influx, pingTimeoutMs).then(() => true, () => false) : local.revive());
+    const there = await (local === null ? answers(influx) : local.revive());
     silentUntilMs = !there && performance.now() - askedAtMs >= pingTimeoutMs ? performance.now() + silenceMs : 0;
     return there;
   }

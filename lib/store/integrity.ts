@@ -8,7 +8,7 @@ import { quoteString } from './line-protocol.ts';
 import { readRecord, recordedLine } from './record.ts';
 
 /** What identifies a round's points, and what they have to add up to. */
-export interface RoundToCheck {
+interface RoundToCheck {
   run: string;
   variant: string;
   round: number;

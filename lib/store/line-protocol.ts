@@ -1,18 +1,15 @@
 // InfluxDB's line protocol (https://docs.influxdata.com/influxdb/v1/write_protocols/line_protocol_reference/) and the
 // quoting of InfluxQL. Written so that a point made here is byte for byte the series that k6's own output makes.
 
-/** A field's value. Numbers are stored as floats, as k6 does. */
-export type FieldValue = number | string;
-
 /**
  * One line of line protocol, or '' when no field is left. Tags without a value and fields that are null, undefined or
- * not finite are left out: InfluxDB has no empty tag, no null and no NaN.
+ * not finite are left out: InfluxDB has no empty tag, no null and no NaN. Numbers are stored as floats, as k6 does.
  * @param timestampNs nanoseconds since 1970; absent: when the database has it
  */
 export function line(
   measurement: string,
   tags: Readonly<Record<string, string | undefined>>,
-  fields: Readonly<Record<string, FieldValue | null | undefined>>,
+  fields: Readonly<Record<string, number | string | null | undefined>>,
   timestampNs?: bigint,
 ): string {
   let head = plain(measurement).replaceAll(/[, ]/g, '\\$&');

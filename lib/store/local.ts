@@ -13,7 +13,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, UserError } from '../errors.ts';
 import { textOf } from '../read-if-there.ts';
 import { pin, startChild, withoutVariables, type Child } from '../process.ts';
-import { InfluxError, ping, pingTimeoutMs, query, type Influx } from './client.ts';
+import { answers, InfluxError, query, type Influx } from './client.ts';
 import { influxdConfig, type InfluxdAccess } from './influxd-config.ts';
 import { keptCredentials, lacksUser, makeUser, passwordFile } from './influxd-user.ts';
 import { holder, lockFile, writeHolder } from '../lock-file.ts';
@@ -35,7 +35,7 @@ export interface LocalInfluxd {
 /** What the database is opened for: to measure, or to look at what is or will be measured. */
 export type Purpose = 'run' | 'view';
 
-export interface LocalOptions {
+interface LocalOptions {
   binary: string;
   /** Data, config, log and locks go below it; made when it is not there. */
   folder: string;
@@ -302,10 +302,6 @@ function lastComplaint(log: string): string | undefined {
   const lines = log.split('\n').filter((text) => text.trim() !== '');
   const complaint = lines.findLast((text) => !text.startsWith('ts=') || / lvl=(error|fatal) /.test(text)) ?? lines.at(-1);
   return complaint?.trim();
-}
-
-async function answers(influx: Influx): Promise<boolean> {
-  return ping(influx, pingTimeoutMs).then(() => true, () => false);
 }
 
 function fileError(error: unknown, folder: string): unknown {

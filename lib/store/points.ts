@@ -1,22 +1,22 @@
 // Writes bakeoff's own points by the catalogue in schema.ts.
 import { publishedBuckets, sameBucket } from '../analysis/buckets.ts';
+import { comparisonOf } from '../analysis/comparisons.ts';
 import { curvesOf } from '../analysis/curve.ts';
-import { streamsOf } from '../analysis/loads.ts';
 import { metricName } from '../analysis/metric.ts';
 import { delayText } from '../analysis/network.ts';
 import { headerSavingsPercent, phasePairs, responsesOf, serverCpuSecondsPerResponse, successRatioOf } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
-import { streamSweep } from '../analysis/stream-sweep.ts';
+import { streamsOf, streamSweep } from '../analysis/stream-sweep.ts';
 import { comparable, markedVerdict } from '../analysis/verdict.ts';
 import { limitText } from '../analysis/within.ts';
 import { bucketLabel, times } from '../format.ts';
 import type { NetworkResult } from '../result/network.ts';
-import type { Comparison, Distribution, ErrorCause, Integrity, LoadResult, NoiseFloor, Phase, PhaseResult, Result, VariantResult } from '../result/result.ts';
+import type { Comparison, Distribution, ErrorCause, LoadResult, Phase, PhaseResult, Result, VariantResult } from '../result/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
 import { line, toNanoseconds } from './line-protocol.ts';
 import {
   benchBucket, benchComparison, benchCurve, benchPhase, benchRound, benchRun, benchSentence, benchStreams, errorCauseFields, networkFields, serverCpu, serverRss,
-  type DistributionPart, type Measurement,
+  type DistributionFields, type Measurement,
 } from './schema.ts';
 
 type Tags<M extends Measurement> = { [T in M['tags'][number]]: string | undefined };
@@ -51,7 +51,7 @@ export function serverSamplePoints(tags: Tags<typeof serverCpu>, samples: readon
 }
 
 /** What a bench_round point needs beside its phase. `ratio` is known once the baseline's phase of the same round is there. */
-export interface RoundContext {
+interface RoundContext {
   tags: Tags<typeof benchRound>;
   position: number;
   publishedRps?: number | undefined;
@@ -123,7 +123,7 @@ export function tablePoints(result: Result): string[] {
   const start = toNanoseconds(result.startedAt);
   const { run, scenario, search } = result;
   const comparisons = result.variants.map((variant, position) => {
-    const comparison = result.comparisons.find((one) => one.variant === variant.name);
+    const comparison = comparisonOf(result, variant.name);
     const tags = {
       run, scenario, variant: variant.name, server: variant.server?.name, version: variant.server?.version, baseline: comparison?.baseline,
       metric: comparison === undefined || comparison.metric === 'rps' ? undefined : metricName(comparison.metric),
@@ -297,11 +297,9 @@ function phaseFields(position: number, published: Published | undefined, measure
   };
 }
 
-type DistributionValues<Prefix extends string> = Record<`${Prefix}_${DistributionPart}` | `published_${Prefix}_${DistributionPart}`, number | undefined>;
-
 function distributionValues<Prefix extends string>(
   prefix: Prefix, published: PublishedDistribution | undefined, measured: Distribution | undefined,
-): DistributionValues<Prefix> {
+): FieldValues<DistributionFields<Prefix>> {
   return {
     [`published_${prefix}_min`]: published?.min,
     [`${prefix}_min`]: measured?.min,
@@ -313,7 +311,7 @@ function distributionValues<Prefix extends string>(
     [`${prefix}_sd`]: measured?.sd,
     [`published_${prefix}_within_sd`]: published && published.withinSdPercent / 100,
     [`${prefix}_within_sd`]: measured?.withinSd,
-  } as DistributionValues<Prefix>;
+  } as FieldValues<DistributionFields<Prefix>>;
 }
 
 interface BucketPoint { label: string; fields: Omit<Fields<typeof benchBucket>, 'position'> }
@@ -352,20 +350,12 @@ export function sentencePoints(
 }
 
 /** What a bench_run point says; `endedAt` comes with the run's end. */
-export interface RunState {
-  run: string;
-  scenario: string;
-  title: string;
+interface RunState extends Pick<Result, 'run' | 'scenario' | 'title' | 'startedAt'>, Partial<Pick<Result, 'endedAt' | 'integrity' | 'noiseFloor'>> {
   state: 'running' | Result['state'];
-  /** ISO 8601, as in result.json. The same text at every writing: it is the point's timestamp. */
-  startedAt: string;
-  endedAt?: string;
   rounds?: number;
-  integrity?: Integrity | null;
-  noiseFloor?: NoiseFloor | null;
 }
 
-/** The bench_run point. Writing it again with the same startedAt replaces the fields of the one before. */
+/** The bench_run point. Writing it again with the same startedAt, which is its timestamp, replaces the fields of the one before. */
 export function runPoint(run: RunState): string {
   return pointOf(benchRun, { run: run.run, scenario: run.scenario }, {
     title: run.title,

@@ -6,7 +6,7 @@ import { tagsAsFields } from './k6-output.ts';
 import { line, parseGoTime } from './line-protocol.ts';
 
 /** A sample as k6's influxdb output writes it: some tags have become fields, tags without a value are left out. */
-export interface RecordedPoint {
+interface RecordedPoint {
   metric: string;
   tags: Record<string, string>;
   fields: Record<string, string>;

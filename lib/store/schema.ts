@@ -169,7 +169,7 @@ export const benchComparison = {
 const distributionParts = { min: 'lowest', max: 'highest', mean: 'mean', sd: 'standard deviation of the', within_sd: 'share within one standard deviation of the' } as const;
 export type DistributionPart = keyof typeof distributionParts;
 
-type DistributionFields<Prefix extends string> = Readonly<Record<`${Prefix}_${DistributionPart}` | `published_${Prefix}_${DistributionPart}`, { unit: string; about: string }>>;
+export type DistributionFields<Prefix extends string> = Readonly<Record<`${Prefix}_${DistributionPart}` | `published_${Prefix}_${DistributionPart}`, { unit: string; about: string }>>;
 
 /** The fields of one line of h2load's table, e.g. connect_ms_mean, and what the article printed, published_connect_ms_mean. */
 function distributionFields<Prefix extends string>(prefix: Prefix, unit: string, what: string): DistributionFields<Prefix> {

@@ -2,8 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { queuePace } from '../../lib/analysis/queue-pace.ts';
 import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
-import { queuePaceLines } from '../../lib/report/queue-pace.ts';
-import { findingLines } from '../../lib/report/sentences.ts';
+import { findingLines, queuePaceLines } from '../../lib/report/sentences.ts';
 import type { NetworkUse } from '../../lib/result/network.ts';
 import type { Phase, Result } from '../../lib/result/result.ts';
 import type { NetworkSpec } from '../../lib/scenario/model.ts';

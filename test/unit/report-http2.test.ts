@@ -5,7 +5,8 @@ import { hasPhases, variantTable } from '../../lib/report/columns.ts';
 import { lineTables } from '../../lib/report/h2load.ts';
 import { markdownReport, markdownTable } from '../../lib/report/markdown.ts';
 import { lineParts, tableParts } from '../../lib/report/parts.ts';
-import { findingLines, footnoteLines, headingLines } from '../../lib/report/sentences.ts';
+import { headingLines } from '../../lib/report/heading.ts';
+import { findingLines, footnoteLines } from '../../lib/report/sentences.ts';
 import { terminalReport, terminalTable } from '../../lib/report/terminal.ts';
 import { wrapLines } from '../../lib/report/wrap.ts';
 import { textOf, type Table } from '../../lib/report/table.ts';
@@ -281,7 +282,7 @@ describe('servers against each other, in words', () => {
   });
 
   test('have their protocol written out', () => {
-    const heading = { scenario: 's', load: 'l', bodyBytes: 21, network: '', rounds: 1, seconds: 1, estimated: false, server: '', k6: '', serverCpus: [1], generatorCpus: [0], kernel: '', cpuModel: '' };
+    const heading = { scenario: 's', load: 'l', bodyBytes: [21], pages: [1], network: '', rounds: 1, seconds: 1, estimated: false, server: '', addresses: [], k6: '', serverCpus: [1], generatorCpus: [0], kernel: '', cpuModel: '' };
     expect(headingLines({ ...heading, protocol: 'http/1.1 and h2' })[0]).toBe('s · l · 21 B over HTTP/1.1 and HTTP/2 over TLS · 1 round, 1 s');
     expect(headingLines({ ...heading, protocol: 'h2c' })[0]).toContain(' over HTTP/2 without TLS · ');
   });

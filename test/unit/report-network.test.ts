@@ -2,16 +2,15 @@
 import { describe, expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
 import { variantTable } from '../../lib/report/columns.ts';
-import { resultHeading } from '../../lib/report/heading.ts';
+import { headingLines, resultHeading } from '../../lib/report/heading.ts';
 import { checkResult } from '../../lib/result/schema.ts';
 import { effectFigures } from '../../lib/report/html/effects.ts';
 import type { Effects } from '../../lib/report/html/figure.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
 import { severalPage } from '../../lib/report/html/several-page.ts';
-import { kernelSettingLines } from '../../lib/report/kernel-settings.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';
 import { linkPart, linkText, networksText } from '../../lib/report/network.ts';
-import { findingLines, footnoteLines, headingLines } from '../../lib/report/sentences.ts';
+import { findingLines, footnoteLines, kernelSettingLines } from '../../lib/report/sentences.ts';
 import type { Table } from '../../lib/report/table.ts';
 import { terminalReport, terminalTable } from '../../lib/report/terminal.ts';
 import type { KernelSetting, NetworkUse } from '../../lib/result/network.ts';

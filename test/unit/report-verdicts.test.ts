@@ -5,7 +5,8 @@ import { variantTable } from '../../lib/report/columns.ts';
 import { ladderOf, ladderPart } from '../../lib/report/ladder.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';
 import { tableParts } from '../../lib/report/parts.ts';
-import { findingLines, footnoteLines, headingLines, verdictLines, type Heading } from '../../lib/report/sentences.ts';
+import { headingLines, type Heading } from '../../lib/report/heading.ts';
+import { findingLines, footnoteLines, verdictLines } from '../../lib/report/sentences.ts';
 import { textOf } from '../../lib/report/table.ts';
 import { terminalReport, terminalTable } from '../../lib/report/terminal.ts';
 import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
@@ -248,7 +249,7 @@ describe('a config against itself', () => {
 
 describe('server and generator on the same cores', () => {
   const heading: Heading = {
-    scenario: 's', load: 'l', bodyBytes: 612, protocol: 'http/1.1', network: '', rounds: 6, seconds: 60, estimated: true,
+    scenario: 's', load: 'l', bodyBytes: [612], pages: [1], addresses: [], protocol: 'http/1.1', network: '', rounds: 6, seconds: 60, estimated: true,
     server: 'nginx 1.22.1', k6: 'k6 2.2.0', serverCpus: [0, 1], generatorCpus: [0, 1], kernel: 'Linux 6.18', cpuModel: 'Xeon',
   };
 
@@ -305,8 +306,8 @@ describe('around the table', () => {
 
   test('the heading says a range of rounds, and both sizes where the pages differ', () => {
     const heading: Heading = {
-      scenario: 'compare', load: 'wrk -c 10', bodyBytes: [612, 615, 612], protocol: 'http/1.1', network: '', rounds: 5, seconds: 60, estimated: true,
-      atMost: { rounds: 20, seconds: 240 }, server: 'nginx 1.22.1', k6: 'k6', serverCpus: [1], generatorCpus: [0], kernel: 'Linux', cpuModel: 'Xeon',
+      scenario: 'compare', load: 'wrk -c 10', bodyBytes: [612, 615, 612], pages: [1, 1, 1], protocol: 'http/1.1', network: '', rounds: 5, seconds: 60, estimated: true,
+      atMost: { rounds: 20, seconds: 240 }, server: 'nginx 1.22.1', addresses: [], k6: 'k6', serverCpus: [1], generatorCpus: [0], kernel: 'Linux', cpuModel: 'Xeon',
     };
     expect(headingLines(heading)[0]).toBe('compare · wrk -c 10 · 612 B and 615 B over HTTP/1.1 · 5 to 20 rounds, about 1 min to 4 min');
   });

@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest';
 import * as format from '../../lib/format.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';
 import { createRunProgress } from '../../lib/report/run-progress.ts';
-import { findingLines as lines, footnoteLines, headingLines, loadText, storedLine, warningLines } from '../../lib/report/sentences.ts';
+import { headingLines, loadText } from '../../lib/report/heading.ts';
+import { findingLines as lines, footnoteLines, storedLine, warningLines } from '../../lib/report/sentences.ts';
 import { variantTable } from '../../lib/report/columns.ts';
 import { terminalTable } from '../../lib/report/terminal.ts';
 import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
@@ -16,7 +17,7 @@ const scenario = await findScenario('nginx-open-file-cache');
 const plain = { width: Infinity, colour: false };
 const both = result([workers, openFileCache]);
 const heading = {
-  scenario: 'nginx-open-file-cache', load: 'wrk -c 100 -t 10 -d 10', bodyBytes: 612, protocol: 'http/1.1', network: '', rounds: 6, seconds: 140, estimated: true,
+  scenario: 'nginx-open-file-cache', load: 'wrk -c 100 -t 10 -d 10', bodyBytes: [612], pages: [1], addresses: [], protocol: 'http/1.1', network: '', rounds: 6, seconds: 140, estimated: true,
   server: 'nginx 1.22.1', k6: 'k6 2.2.0', serverCpus: [1], generatorCpus: [0], kernel: 'Linux 6.18', cpuModel: 'Xeon',
 };
 const withRounds = (requests: readonly number[], changes: Partial<MeasuredVariant> = {}): MeasuredVariant => (

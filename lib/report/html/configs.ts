@@ -1,5 +1,6 @@
 // The configs as they ran, and the lines in which they differ.
-import type { Result, VariantResult } from '../../result/result.ts';
+import { variantOf } from '../../analysis/comparisons.ts';
+import type { Result } from '../../result/result.ts';
 import { diffLines, type DiffLine } from './line-diff.ts';
 import { html, nothing, type Html } from './markup.ts';
 
@@ -54,9 +55,9 @@ function preHtml(lines: readonly (DiffLine | 'gap')[], name: string): Html {
 }
 
 /** The config of the variant that this one is taken against, where it is one of the same server. */
-function baselineOf({ variants, comparisons }: Result, variant: string, configs: readonly ComposedConfig[]): ComposedConfig | undefined {
-  const serverOf = (name: string): string | undefined => variants.find((one: VariantResult) => one.name === name)?.server?.name;
-  const names = comparisons.filter((one) => one.variant === variant).map(({ baseline }) => baseline);
+function baselineOf(result: Result, variant: string, configs: readonly ComposedConfig[]): ComposedConfig | undefined {
+  const serverOf = (name: string): string | undefined => variantOf(result, name)?.server?.name;
+  const names = result.comparisons.filter((one) => one.variant === variant).map(({ baseline }) => baseline);
   const name = names.find((one) => serverOf(one) === serverOf(variant));
   return configs.find((config) => config.variant === name);
 }

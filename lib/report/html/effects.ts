@@ -1,8 +1,10 @@
 // Effects with their intervals, and the rounds that they come from.
+import { measuredComparisons, roundRatiosOf } from '../../analysis/comparisons.ts';
 import { metricName } from '../../analysis/metric.ts';
-import { comparable, minimumRounds } from '../../analysis/verdict.ts';
+import { minimumRounds } from '../../analysis/verdict.ts';
 import { percent, times, tolerance } from '../../format.ts';
 import type { Comparison, Result } from '../../result/result.ts';
+import { groupedBy } from '../grouped.ts';
 import { tableOf, textOf } from '../table.ts';
 import { verdictCell } from '../verdict-cell.ts';
 import type { Effect, Figure } from './figure.ts';
@@ -15,9 +17,8 @@ export function effectFigures(result: Result): Figure[] {
 
 /** The comparisons of one or several runs of a scenario, those of one pair of variants below each other. `suffix` tells the runs apart. */
 export function effectFigure(title: string, runs: readonly { result: Result; suffix: string }[]): Figure[] {
-  const perRun = runs.map(({ result, suffix }) => result.comparisons.flatMap((comparison): Row[] => rowOf(comparison, result, suffix)));
-  const keys = [...new Set(perRun.flat().map(pairOf))];
-  const rows = keys.flatMap((key) => perRun.flat().filter((row) => pairOf(row) === key));
+  const all = runs.flatMap(({ result, suffix }) => measuredComparisons(result).filter(({ ratio }) => ratio > 0).map((comparison) => rowOf(comparison, result, suffix)));
+  const rows = [...groupedBy(all, ({ comparison: { variant, baseline } }) => JSON.stringify([variant, baseline])).values()].flat();
   if (rows.length === 0) return [];
   const numbers = [...new Set(rows.flatMap(({ rounds }) => rounds.map(({ round }) => round)))].sort((a, b) => a - b);
   const same = Math.max(...runs.map(({ result }) => result.sameWithin));
@@ -44,19 +45,9 @@ export function effectFigure(title: string, runs: readonly { result: Result; suf
   }];
 }
 
-function rowOf(comparison: Comparison, result: Result, suffix: string): Row[] {
-  const variant = result.variants.find(({ name }) => name === comparison.variant);
-  if (!comparable(variant, comparison) || comparison.ratio === 0) return [];
-  const rounds = comparison.roundRatios.map((ratio, index) => {
-    const round = variant?.rounds[index]?.round ?? index + 1;
-    return { round, ratio, apart: comparison.outliers.includes(round) };
-  });
+function rowOf(comparison: Comparison, result: Result, suffix: string): Row {
   const by = comparison.metric === 'rps' ? '' : `, ${metricName(comparison.metric)}`;
-  return [{ name: `${comparison.variant} against ${comparison.baseline}${by}${suffix}`, comparison, result, rounds }];
-}
-
-function pairOf({ comparison: { variant, baseline } }: Row): string {
-  return JSON.stringify([variant, baseline]);
+  return { name: `${comparison.variant} against ${comparison.baseline}${by}${suffix}`, comparison, result, rounds: roundRatiosOf(comparison, result) };
 }
 
 function effectOf({ name, comparison, result, rounds }: Row): Effect {

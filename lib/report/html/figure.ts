@@ -1,4 +1,5 @@
 // The plots of a page as data: what the page's script draws, and what stands beside it for those who do not see it.
+import type { RoundRatio } from '../../analysis/comparisons.ts';
 import type { Verdict } from '../../result/result.ts';
 import type { Table } from '../table.ts';
 
@@ -15,7 +16,7 @@ export interface Effect {
   ratio: number;
   interval: [number, number] | null;
   verdict: Verdict;
-  rounds: { round: number; ratio: number; apart: boolean }[];
+  rounds: RoundRatio[];
 }
 
 /** Ratios to a baseline with their intervals and rounds. Within `same` of 1 two variants are the same; `noise` is the smallest effect seen here. */

@@ -18,7 +18,7 @@ export function html(strings: TemplateStringsArray, ...pieces: readonly Piece[])
 export const nothing = new Html('');
 
 /** For element content and for attributes in double quotes. */
-export function escapeHtml(text: string): string {
+function escapeHtml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 }
 

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import type { Figure } from './figure.ts';
-import { escapeHtml, html, Html, nothing, scriptJson } from './markup.ts';
+import { html, Html, nothing, scriptJson } from './markup.ts';
 import { tableHtml } from './tables.ts';
 
 /** What the plots' bundle has in it, as its licence asks for. */
@@ -93,8 +93,8 @@ ${figures.isEmpty ? nothing : html`<svg class="patterns" width="0" height="0" ar
 
 /** Paragraphs of plain lines. */
 export function paragraphs(lines: readonly string[], className = ''): Html {
-  const attribute = className === '' ? '' : ` class="${escapeHtml(className)}"`;
-  return html`${lines.map((line) => html`<p${new Html(attribute)}>${unbroken(line)}</p>\n`)}`;
+  const attribute = className === '' ? nothing : html` class="${className}"`;
+  return html`${lines.map((line) => html`<p${attribute}>${unbroken(line)}</p>\n`)}`;
 }
 
 /** A list of plain lines; nothing of none. */

@@ -1,8 +1,8 @@
 // report.html: a run in one page.
 import type { Result } from '../../result/result.ts';
-import { resultHeading } from '../heading.ts';
+import { headingLines, resultHeading } from '../heading.ts';
 import { articleParts, lineParts } from '../parts.ts';
-import { findingLines, footnoteLines, headingLines, storedLine } from '../sentences.ts';
+import { findingLines, footnoteLines, storedLine } from '../sentences.ts';
 import type { Part } from '../table.ts';
 import { configsHtml, type ComposedConfig } from './configs.ts';
 import { effectFigures } from './effects.ts';

@@ -1,10 +1,12 @@
 // Several runs in one page: those of one scenario beside each other, different scenarios below each other.
+import { comparisonOf, variantOf } from '../../analysis/comparisons.ts';
 import { roundRps } from '../../analysis/phases.ts';
 import { unpairedRatio } from '../../analysis/statistics.ts';
 import { comparable, minimumRounds } from '../../analysis/verdict.ts';
 import { perSecond, times } from '../../format.ts';
 import type { Comparison, Result, VariantResult } from '../../result/result.ts';
-import { findingLines, variantOf } from '../sentences.ts';
+import { groupedBy } from '../grouped.ts';
+import { findingLines } from '../sentences.ts';
 import { figure, tableOf, type Cell, type Column, type Table } from '../table.ts';
 import { cpuCell, verdictCell } from '../verdict-cell.ts';
 import { effectFigure } from './effects.ts';
@@ -16,18 +18,13 @@ import { tableHtml } from './tables.ts';
 /** @param results at least one, in the order in which they are shown */
 export function severalPage(results: readonly Result[]): Promise<string> {
   const figures = new Figures();
-  const keys = [...new Set(results.map(keyOf))];
-  const groups = keys.map((key) => results.filter((result) => keyOf(result) === key));
+  // Two comparisons of a person's own are of one scenario when they have the same title.
+  const groups = [...groupedBy(results, ({ scenario, title }) => JSON.stringify([scenario, title])).values()];
   const title = `${results.length} runs side by side`;
   const body = html`<header><h1>${title}</h1>
 ${paragraphs([results.map(({ run }) => run).join(' · ')], 'about')}</header>
 ${groups.map((group) => groupHtml(group, figures))}`;
   return page(title, body, figures);
-}
-
-/** Two comparisons of a person's own are of one scenario when they have the same title. */
-function keyOf({ scenario, title }: Result): string {
-  return JSON.stringify([scenario, title]);
 }
 
 function groupHtml(results: readonly Result[], figures: Figures): Html {
@@ -120,9 +117,4 @@ function ratesOf(result: Result, name: string): number[] {
   if (variant === undefined || variant.load.rate !== undefined || variant.load.searched) return [];
   const rates = variant.rounds.map(({ phases }) => roundRps(phases));
   return rates.every((rate) => rate > 0) ? rates : [];
-}
-
-/** The row's own one. */
-function comparisonOf({ comparisons }: Result, name: string): Comparison | undefined {
-  return comparisons.find(({ variant }) => variant === name);
 }

@@ -1,14 +1,14 @@
 // The figures of single scenarios: vegeta's histogram, requests/s by streams, and latency by rate.
 import { publishedBuckets } from '../../analysis/buckets.ts';
+import { comparisonOf } from '../../analysis/comparisons.ts';
 import { curveRows, curvesOf } from '../../analysis/curve.ts';
-import { streamsOf } from '../../analysis/loads.ts';
-import { streamSweep } from '../../analysis/stream-sweep.ts';
+import { streamsOf, streamSweep } from '../../analysis/stream-sweep.ts';
 import { minimumRounds } from '../../analysis/verdict.ts';
 import { limitText } from '../../analysis/within.ts';
 import { bucketLabel, exactPercent, perSecond, times } from '../../format.ts';
-import type { BucketShare, Comparison, Result } from '../../result/result.ts';
+import type { BucketShare, Result } from '../../result/result.ts';
 import { curvePart } from '../curve.ts';
-import { histogramPart } from '../parts.ts';
+import { histogramPart } from '../histogram.ts';
 import { streamsPart } from '../streams.ts';
 import type { Bar, Figure } from './figure.ts';
 
@@ -35,16 +35,13 @@ export function streamFigures(result: Result): Figure[] {
   const sweep = streamSweep(result);
   if (sweep === undefined) return [];
   const { line, curve } = sweep;
-  const comparisonOf = (variant: string): Comparison | undefined => (
-    result.comparisons.find((one) => one.variant === variant && one.baseline === line.variant.name)
-  );
   return [{
     title: `requests/s by streams per connection, against ${line.variant.name}`,
     text: `Ratios: 1 is as many requests/s as ${line.variant.name} makes (${perSecond(line.rps)}). Lines through the marks are 95 % intervals.`,
     data: {
       kind: 'streams', line: line.variant.name,
       points: curve.map(({ variant, rps, ratio }) => {
-        const { ci95, roundRatios, publishedRatio } = comparisonOf(variant.name) ?? { ci95: [0, 0], roundRatios: [], publishedRatio: null };
+        const { ci95, roundRatios, publishedRatio } = comparisonOf(result, variant.name, line.variant.name) ?? { ci95: [0, 0], roundRatios: [], publishedRatio: null };
         return {
           streams: streamsOf(variant), ratio, published: publishedRatio,
           interval: roundRatios.length < minimumRounds ? null : [ci95[0], ci95[1]] as [number, number],

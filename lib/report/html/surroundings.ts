@@ -1,10 +1,9 @@
 // What a run was made on, and what else went on there, as tables.
+import { counts } from '../../analysis/failures.ts';
 import { noiseOf, type RoundNoise } from '../../analysis/noise.ts';
 import { extent } from '../../analysis/statistics.ts';
 import { duration, percent, whole } from '../../format.ts';
-import { resultHeading } from '../heading.ts';
-import { coresText } from '../limits.ts';
-import { generatorsInCluster, generatorsText, hostText, serversInCluster } from '../sentences.ts';
+import { generatorPlace, resultHeading, serversPlace } from '../heading.ts';
 import type { Result, VariantResult } from '../../result/result.ts';
 import { tableOf, type Column, type Table } from '../table.ts';
 
@@ -26,13 +25,13 @@ const facts: readonly Fact[] = [
   { name: 'versions', of: ({ environment }) => (
     [`bakeoff ${environment.bakeoff}`, ...Object.entries(environment.versions).map(([name, version]) => `${name} ${version}`)].join(', ')
   ) },
-  { name: 'processor', of: ofMachine(({ environment: { cpuModel, cores } }) => `${cpuModel}, ${cores} ${cores === 1 ? 'core' : 'cores'}`) },
+  { name: 'processor', of: ofMachine(({ environment: { cpuModel, cores } }) => `${cpuModel}, ${counts(cores, 'core')}`) },
   { name: 'memory', of: ofMachine(({ environment }) => `${(environment.memoryBytes / 2 ** 30).toFixed(1)} GiB`) },
   { name: 'system', of: ofMachine(({ environment: { os, kernel } }) => `${os}, ${kernel}`) },
   { name: 'booted (UTC)', of: ofMachine(({ environment }) => instant(environment.bootedAt)) },
   { name: 'CPU governor', of: ofMachine(({ environment }) => environment.governor ?? '') },
-  { name: 'servers on', of: ({ environment: { serverCpus, serverHost, cluster } }) => (cluster !== undefined ? serversInCluster(cluster, serverCpus.length) : `${coresText(serverCpus)}${serverHost === undefined ? '' : ` of ${hostText(serverHost)}`}`) },
-  { name: 'generator on', of: ({ environment: { generatorCpus, generatorHosts, cluster } }) => (cluster !== undefined ? generatorsInCluster(cluster) : generatorHosts === undefined ? coresText(generatorCpus) : generatorsText(generatorHosts)) },
+  { name: 'servers on', of: ({ environment }) => serversPlace(environment) },
+  { name: 'generator on', of: ({ environment }) => generatorPlace(environment) },
   { name: 'CPU quota', of: ofMachine(({ environment: { cpuQuota } }) => (cpuQuota === undefined ? '' : `the time of ${Number(cpuQuota.toFixed(2))} cores`)) },
   { name: 'load average before (1, 5, 15 min)', of: ofMachine(({ environment }) => environment.loadAverage.map((load) => load.toFixed(2)).join(', ')) },
 ];
