@@ -6,10 +6,9 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { compareCommand } from '../../lib/cli/compare.ts';
 import { addressLines, requirePermission } from '../../lib/cli/addresses.ts';
 import { main } from '../../lib/cli/main.ts';
-import { namesOf, readSides, type Given, type Source } from '../../lib/cli/compare-given.ts';
+import { namesOf, ofSides, readSides, type Given, type Source } from '../../lib/cli/compare-given.ts';
 import { comparisonOf, sameSides, type Launch } from '../../lib/cli/compare-scenario.ts';
 import { sidesOf, type Side } from '../../lib/cli/compare-sides.ts';
-import { ofSides } from '../../lib/cli/of-sides.ts';
 import { printHelp } from '../../lib/cli/words.ts';
 import type { Tried } from '../../lib/cli/try-side.ts';
 import { makePlan } from '../../lib/runner/plan.ts';
