@@ -2,6 +2,7 @@
 import { foundRates } from '../analysis/found-rates.ts';
 import { summarise } from '../analysis/summarise.ts';
 import type { MeasuredVariant } from '../analysis/measured.ts';
+import { total } from '../analysis/statistics.ts';
 import { warningText, type Warning } from '../analysis/warnings.ts';
 import { baselineName, configOf, loadOf, networkOf, pageOf, programOf } from '../scenario/catalogue.ts';
 import { knobOf } from '../scenario/knob.ts';
@@ -144,12 +145,7 @@ function kernelSettings(tried: Known['tried']): KernelSetting[] {
 }
 
 function totalIntegrity(kept: readonly KeptRound[]): Integrity {
-  const total: Integrity = { requests: 0, stored: 0, backfilled: 0, lost: 0 };
-  for (const { outcomes } of kept) {
-    for (const { integrity } of outcomes.values()) {
-      if (integrity === null) continue;
-      for (const key of Object.keys(total) as (keyof Integrity)[]) total[key] += integrity[key];
-    }
-  }
-  return total;
+  const all = kept.flatMap(({ outcomes }) => [...outcomes.values()].flatMap(({ integrity }) => integrity ?? []));
+  const sum = (key: keyof Integrity): number => total(all, (one) => one[key]);
+  return { requests: sum('requests'), stored: sum('stored'), backfilled: sum('backfilled'), lost: sum('lost') };
 }
