@@ -43,9 +43,9 @@ export async function scenarioCommand(args: readonly string[]): Promise<number> 
     throw new UserError(`${scenario.name} has networks of its own, which are made on one machine: leave --server-host and --generator-host out`, 2);
   }
   const kinds = variants.flatMap(({ server }) => (typeof server === 'string' ? [] : [server.name]));
-  return onHosts(options, scenario, kinds, (cores, { host, generators }) => {
+  return onHosts(options, scenario, kinds, (cores, hosts) => {
     const draft = makePlan(scenario, variants, cores, options);
-    return perform({ servers: draft.variants.map(({ variant }) => variant.server), cores, host, generators, shorterBy: ['fewer --variants'], prepare: () => Promise.resolve(draft) }, options);
+    return perform({ servers: draft.variants.map(({ variant }) => variant.server), cores, ...hosts, shorterBy: ['fewer --variants'], prepare: () => Promise.resolve(draft) }, options);
   });
 }
 

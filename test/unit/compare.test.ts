@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { compareCommand } from '../../lib/cli/compare.ts';
-import { addressLines, requirePermission } from '../../lib/cli/addresses.ts';
+import { addressLines, requirePermission } from '../../lib/cli/perform.ts';
 import { main } from '../../lib/cli/main.ts';
 import { namesOf, ofSides, readSides, type Given, type Source } from '../../lib/cli/compare-given.ts';
 import { comparisonOf, sameSides, type Launch } from '../../lib/cli/compare-scenario.ts';
