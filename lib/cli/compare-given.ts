@@ -70,7 +70,7 @@ export async function readSource(word: string): Promise<Source> {
 function readAddress(word: string): Source {
   const [scheme = ''] = word.split('://', 1);
   if (!/^https?$/i.test(scheme)) throw new UserError(`${word}: ${scheme}:// cannot be loaded, only http:// and https://`, 2);
-  const url = asWords(() => urlParts(word, 'compare'));
+  const url = urlParts(word, 'compare');
   return { kind: 'address', origin: new URL(word).origin, url: { ...url, port: url.port ?? defaultPort[url.scheme] } };
 }
 
