@@ -3,10 +3,11 @@ import { join } from 'node:path';
 import { UserError } from '../lib/errors.ts';
 import type { CallOptions, LoadOptions } from '../lib/k6/load-plan.ts';
 import { withoutVariables } from '../lib/process.ts';
+import { textOf } from '../lib/read-if-there.ts';
 import { instanceArguments } from '../lib/runner/instances.ts';
+import { processTree } from '../lib/servers/usage.ts';
 import { lastLine, run } from '../lib/setup/run.ts';
 import type { Store } from '../lib/store/index.ts';
-import { watchPeakRss } from './peak-rss.ts';
 import { readAb, readH2load, readK6, readWrk, type Printed } from './printed.ts';
 
 /** For a time, or a number of requests; `runs`: so often, one after another (1). */
@@ -190,4 +191,29 @@ export async function runContender(contender: Contender, url: string, load: Benc
   const printed = contender.read(`${stdout}\n${stderr}`);
   const cpuSeconds = contender.withoutStart === true ? printed.cpuSeconds ?? NaN : Number(times[1]) + Number(times[2]);
   return { ...printed, cpuMicrosPerRequest: (cpuSeconds / printed.requests) * 1e6, peakRssBytes: peak.bytes() };
+}
+
+/** How often memory is looked at. The kernel keeps the peak itself, so that only growth in a process's last moments is missed. */
+const periodMs = 250;
+
+/**
+ * Watches a command that is run by a shell. `start` takes the shell's process id; `bytes` is the largest peak (VmHWM) of a
+ * single process below it, 0 when none was seen.
+ */
+function watchPeakRss(): { start(pid: number): void; stop(): void; bytes(): number } {
+  let peak = 0;
+  let timer: NodeJS.Timeout | undefined;
+  return {
+    start(pid) {
+      timer = setInterval(() => {
+        for (const below of processTree('/proc', String(pid)).slice(1)) peak = Math.max(peak, peakRssBytes(below));
+      }, periodMs);
+    },
+    stop: () => clearInterval(timer),
+    bytes: () => peak,
+  };
+}
+
+function peakRssBytes(pid: string): number {
+  return Number(/^VmHWM:\s+(\d+) kB$/m.exec(textOf(`/proc/${pid}/status`))?.[1] ?? 0) * 1024;
 }

@@ -3,10 +3,9 @@ import { UserError } from '../errors.ts';
 import { present } from '../present.ts';
 import { readPageList } from '../scenario/page-list.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
-import { serverNames, type Given, type Source } from './compare-given.ts';
+import { ofSides, serverNames, type Given, type Source } from './compare-given.ts';
 import type { LaunchOf } from './compare-scenario.ts';
 import type { Asked } from './compare-sides.ts';
-import { ofSides } from './of-sides.ts';
 import { wholeNumber, type Flag, type Words } from './words.ts';
 
 export const askedFlags = {

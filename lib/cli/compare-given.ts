@@ -1,10 +1,11 @@
-// The sides of a comparison as a person names them: config files, commands, and addresses of what runs already.
+// The sides of a comparison as a person names them: config files, commands, and addresses of what runs already. And flags that hold
+// for all of them, or for one: `--port 3000`, `--port new=3000`.
 import { existsSync } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
-import { nearest } from '../nearest.ts';
+import { nearest, unknownWord } from '../nearest.ts';
 import type { ServerName } from '../scenario/model.ts';
 import { defaultPort, urlParts, type UrlParts } from '../scenario/url.ts';
 import { readOwnConfig, type OwnConfig } from '../servers/index.ts';
@@ -69,7 +70,7 @@ export async function readSource(word: string): Promise<Source> {
 function readAddress(word: string): Source {
   const [scheme = ''] = word.split('://', 1);
   if (!/^https?$/i.test(scheme)) throw new UserError(`${word}: ${scheme}:// cannot be loaded, only http:// and https://`, 2);
-  const url = asWords(() => urlParts(word, 'compare'));
+  const url = urlParts(word, 'compare');
   return { kind: 'address', origin: new URL(word).origin, url: { ...url, port: url.port ?? defaultPort[url.scheme] } };
 }
 
@@ -118,4 +119,30 @@ function longName(source: Source): string {
 
 function asName(text: string): string {
   return text.toLowerCase().replace(/[^a-z0-9]+/g, '-').replace(/^-|-$/g, '');
+}
+
+/** What was given for sides, by their names. */
+export interface OfSides {
+  /** What was given for this side, or else for all. */
+  of(name: string): string | undefined;
+}
+
+/**
+ * @param values as the flag was given, in order
+ * @param names of the sides
+ * @param only those that the flag can be for, and what they are
+ * @throws UserError (exit code 2) for a side that there is not or that it cannot be for, and for two values that are for the same
+ */
+export function ofSides(flag: string, values: readonly string[], names: readonly string[], only = { what: 'a side', names }): OfSides {
+  const given = new Map<string | undefined, string>();
+  for (const value of values) {
+    const [, name, rest = value] = /^([a-z0-9][a-z0-9-]*)=(.*)$/s.exec(value) ?? [];
+    if (name !== undefined && !names.includes(name)) throw unknownWord('side', name, names);
+    if (only.names.length === 0) throw new UserError(`${flag} is for ${only.what}, and no side is one`, 2);
+    if (name !== undefined && !only.names.includes(name)) throw new UserError(`${flag} is for ${only.what}, and ${name} is none`, 2);
+    if (given.has(name)) throw new UserError(`${flag} is given twice for ${name ?? 'all sides'}`, 2);
+    if (rest === '') throw new UserError(`${flag} ${value}: there is nothing behind ${name}=`, 2);
+    given.set(name, rest);
+  }
+  return { of: (name) => given.get(name) ?? given.get(undefined) };
 }

@@ -8,8 +8,7 @@ import type { LoadProfile, Page } from '../scenario/model.ts';
 import type { PageList, PageWeights } from '../scenario/page-list.ts';
 import { defaultPort, pathOrUrl, type UrlParts } from '../scenario/url.ts';
 import type { Listen } from '../servers/index.ts';
-import type { Given } from './compare-given.ts';
-import type { OfSides } from './of-sides.ts';
+import type { Given, OfSides } from './compare-given.ts';
 import { asWords } from './words.ts';
 
 /** One of those that are compared. */

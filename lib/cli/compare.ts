@@ -44,17 +44,16 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
   const asked = readAsked(words, given);
   const launch = readLaunch(words, given);
   const specOf = (side: Side): ServerSpec => serverOf(side, launch(side.name));
-  return onHosts(options, {}, given.map(({ source }) => source.kind), async (cores, { host, generators }) => {
+  return onHosts(options, {}, given.map(({ source }) => source.kind), async (cores, hosts) => {
     const sides = sidesOf(given, asked, cores.generatorCpus.length);
     const same = await sameSides(sides, launch);
     return perform({
       servers: sides.map(specOf),
       cores,
-      host,
-      generators,
+      ...hosts,
       async prepare(binaries, signal) {
         const tried: Tried[] = [];
-        for (const side of sides) tried.push(await tryOnce(side, specOf(side), cores, { binaries, host }, options, signal));
+        for (const side of sides) tried.push(await tryOnce(side, specOf(side), cores, { binaries, host: hosts.host }, options, signal));
         const { scenario, said } = comparisonOf(tried, launch, same, called);
         for (const line of wrapLines(said, outputWidth(options))) (options.json ? console.error : console.log)(line);
         return makePlan(scenario, scenario.variants, cores, { ...options, exact: false });

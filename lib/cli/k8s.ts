@@ -12,7 +12,7 @@ import { projectRoot, typed } from '../setup/paths.ts';
 import { parseInfluxUrl } from '../store/index.ts';
 import { applied } from './k8s-apply.ts';
 import { readRunOptions, runFlags } from './run-options.ts';
-import { scenarioFlags } from './scenario-options.ts';
+import { scenarioFlags } from './scenario.ts';
 import { flagLines, noInstall, printHelp, readWords, seconds, wholeNumber, type Flag } from './words.ts';
 
 /** Of a run that is made from here. */

@@ -118,8 +118,9 @@ class KnobsRun {
   readonly #asked: KnobsAsked;
   readonly #changed = new Map<Candidate, Changed>();
   readonly #leftOut: { name: string; why: string }[] = [];
-  #config: Layable | undefined;
-  #asItIs: AsItIs | undefined;
+  /** These two once it is prepared. */
+  #config!: Layable;
+  #asItIs!: AsItIs;
   #first: Result | undefined;
   #closer: Result | undefined;
   #together: { chosen: readonly Candidate[]; result?: Result } | undefined;
@@ -175,7 +176,7 @@ class KnobsRun {
   /** Returns why it cannot be measured, in the server's own words; otherwise it is one of those that are. */
   async #start(candidate: Candidate, start: (spec: ConfiguredServer) => Promise<Tried>, signal: AbortSignal): Promise<string | undefined> {
     const changed = this.#changedBy(candidate.name, [candidate]);
-    const { server, page } = this.#prepared().asItIs;
+    const { server, page } = this.#asItIs;
     try {
       const { answer: { bytes } } = await start(serverWith(server, changed));
       this.#changed.set(candidate, { ...changed, page: { ...page, bodyBytes: Math.round(bytes) } });
@@ -189,17 +190,12 @@ class KnobsRun {
 
   #changedBy(name: string, chosen: readonly Candidate[]): Changed {
     const laid = chosen.map((one) => one.laid);
-    const { config, asItIs } = this.#prepared();
-    return { name, laid, workers: config.lay(laid).workers, page: asItIs.page };
-  }
-
-  #prepared(): { config: Layable; asItIs: AsItIs } {
-    return { config: this.#config as Layable, asItIs: this.#asItIs as AsItIs };
+    return { name, laid, workers: this.#config.lay(laid).workers, page: this.#asItIs.page };
   }
 
   /** @param lookSeconds of a look; absent: the usual time, which at a rate is what percentiles need */
   #plan(name: string, title: string, changed: readonly Changed[], lookSeconds?: number): PlanDraft {
-    const { asItIs } = this.#prepared();
+    const asItIs = this.#asItIs;
     const isLook = lookSeconds !== undefined && asItIs.load.rate === undefined;
     const load = isLook ? { ...asItIs.load, warmupSeconds: lookWarmupSeconds * (this.#asked.side.listen.tls ? 2 : 1) } : asItIs.load;
     const options: PlanOptions = { ...(isLook ? { durationSeconds: lookSeconds } : {}), ...this.#asked.options, exact: false };
@@ -239,8 +235,7 @@ class KnobsRun {
       this.#say(['', `A closer look at ${enumeration(look.map(({ name }) => name), 'and')}:`]);
       return this.#plan('knobs-closer', 'A closer look at knobs on', look.map((one) => this.#changed.get(one) as Changed), lookSeconds.closer);
     }
-    const { asItIs } = this.#prepared();
-    const { chosen, said } = helpful(this.#effects(), { asItIs: asItIs.page.bodyBytes, of: (one) => (this.#changed.get(one) as Changed).page.bodyBytes });
+    const { chosen, said } = helpful(this.#effects(), { asItIs: this.#asItIs.page.bodyBytes, of: (one) => (this.#changed.get(one) as Changed).page.bodyBytes });
     this.#say(['', ...wrapLines(said, terminalOf(this.#asked.options).width)]);
     if (chosen.length === 0) {
       this.#say(['None of the usual advice helps this config here: there is nothing to verify.']);
@@ -258,7 +253,7 @@ class KnobsRun {
     const expected = chosen.length < 2 ? '' : ` Their single effects, multiplied, are ${change(product(this.#effects(), chosen))}.`;
     if (verdict === 'none') return [`${names}: not verified, ${why}.`];
     const words = { faster: 'Verified', slower: 'They harm together', same: 'Not verified, the same', inconclusive: 'Not verified, undecided' }[verdict];
-    return [`${words}: with ${names} it is ${changeWords(comparison)} against ${this.#prepared().asItIs.given} as it is.${expected}`];
+    return [`${words}: with ${names} it is ${changeWords(comparison)} against ${this.#asItIs.given} as it is.${expected}`];
   }
 
   /** Writes the config where that is asked for, and what helps was verified. */
@@ -267,7 +262,7 @@ class KnobsRun {
     if (write === undefined) return [];
     const { chosen = [], result } = this.#together ?? {};
     if (result?.comparisons[0]?.verdict !== 'faster') return [`${write} is not written: nothing was verified that helps.`];
-    const { edits } = this.#prepared().config.lay(chosen.map(({ laid }) => laid));
+    const { edits } = this.#config.lay(chosen.map(({ laid }) => laid));
     return ['', ...writeWith(edits, this.#asked.own.file, path.resolve(write))];
   }
 

@@ -2,12 +2,11 @@
 import { join } from 'node:path';
 import { requireSpace } from '../disk-space.ts';
 import { UserError } from '../errors.ts';
-import type { GeneratorHost } from '../hosts/generator-host.ts';
-import type { ServerHost } from '../hosts/server-host.ts';
 import { thisCaller } from '../network/namespaces.ts';
 import { requireNetworks } from '../network/permission.ts';
 import { createRunProgress } from '../report/run-progress.ts';
 import { headingLines } from '../report/heading.ts';
+import { byText } from '../report/sentences.ts';
 import { wrapLines } from '../report/wrap.ts';
 import type { Cores } from '../machine/cores.ts';
 import { readEnvironment } from '../machine/environment.ts';
@@ -24,6 +23,7 @@ import type { RunContext } from '../runner/round-types.ts';
 import { runRounds } from '../runner/run.ts';
 import { writePageFiles } from '../runner/page-files.ts';
 import { compileScript } from '../runner/script.ts';
+import { isLoopback } from '../servers/index.ts';
 import { versionsOf } from '../servers/versions.ts';
 import { networkOf } from '../scenario/catalogue.ts';
 import type { ServerSpec } from '../scenario/model.ts';
@@ -32,23 +32,18 @@ import { thisMachine } from '../setup/machine.ts';
 import { bakeoffFolder } from '../setup/paths.ts';
 import { ensureTools, toolVariable } from '../setup/tools.ts';
 import { openStore } from '../store/index.ts';
-import { addressLines, requirePermission } from './addresses.ts';
 import { checkExports } from './exports.ts';
-import { sameMachineLines } from './on-hosts.ts';
+import { sameMachineLines, type Hosts } from './on-hosts.ts';
 import type { RunOptions } from './run-options.ts';
 import { headingOf, outputWidth, progressEvents, report, shorterLine } from './run-output.ts';
 
 /** Paths of the servers' binaries. */
 export type ServerBinaries = RunContext['tools']['servers'];
 
-export interface Work {
+export interface Work extends Hosts {
   /** Of all sides. */
   servers: readonly ServerSpec[];
   cores: Cores;
-  /** Where the servers are started; undefined: here. */
-  host: ServerHost | undefined;
-  /** Where the load is made; empty: here. */
-  generators: readonly GeneratorHost[];
   /** What else makes a run of this command shorter: "fewer --variants". */
   shorterBy?: readonly string[];
   /**
@@ -133,7 +128,7 @@ async function withTools(work: Work, options: RunOptions, interrupt: Interrupt):
 
 /** The run itself, with everything there that it needs. */
 async function measure(
-  draft: PlanDraft, environment: Environment, options: RunOptions, work: Work, { tools, store, interrupt, host, generators }: Pick<RunContext, 'tools' | 'store' | 'interrupt' | 'host'> & Pick<Work, 'generators'>,
+  draft: PlanDraft, environment: Environment, options: RunOptions, work: Work, { tools, store, interrupt, host, generators }: Pick<RunContext, 'tools' | 'store' | 'interrupt'> & Hosts,
 ): Promise<number> {
   const print = options.json ? console.error : console.log;
   const startedAt = new Date();
@@ -160,4 +155,27 @@ const leastBytes = 1e6;
 /** k6's record takes most: about 60 series a second, 300 B each. */
 function neededBytes(plan: PlanDraft): number {
   return leastBytes + plan.rounds * plan.variants.length * 250e3 + estimatedSeconds(plan) * 20e3;
+}
+
+/**
+ * Nothing beyond this machine is loaded that was not named for it.
+ * @param hosts that the person names once more, by `--host`
+ * @throws UserError (exit code 2)
+ */
+export function requirePermission(servers: readonly ServerSpec[], hosts: readonly string[]): void {
+  const others = servers.flatMap((server) => (server.name === 'address' ? [{ origin: server.origin, host: plain(new URL(server.origin).hostname) }] : [])).filter(({ host }) => !isLoopback(host));
+  const allowed = hosts.map(plain);
+  const open = others.find(({ host }) => !allowed.includes(host));
+  if (open !== undefined) throw new UserError(`${open.origin} is not on this machine: add --host ${open.host} if you may load it`, 2);
+  const idle = hosts.find((host) => !others.some((other) => other.host === plain(host)));
+  if (idle !== undefined) throw new UserError(`--host ${idle}: no side is an address there beyond this machine`, 2);
+}
+
+const plain = (host: string): string => host.toLowerCase().replace(/^\[|\]$/g, '');
+
+/** One line for each address. */
+export function addressLines({ variants }: Pick<PlanDraft, 'variants'>): string[] {
+  return byText(variants.flatMap(({ variant: { name, server }, load: { connections } }) => (
+    server.name === 'address' ? [{ name, text: `what runs at ${server.origin} is loaded with ${connections} connections, and neither stopped nor ended` }] : []
+  )));
 }

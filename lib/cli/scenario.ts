@@ -1,12 +1,34 @@
 // npm run scenario: lists the scenarios, or runs one and prints its table.
 import { UserError } from '../errors.ts';
+import { present } from '../present.ts';
 import { makePlan } from '../runner/plan.ts';
 import { findScenario, findVariants, loadScenarios, networkOf } from '../scenario/catalogue.ts';
 import { typed } from '../setup/paths.ts';
 import { onHosts } from './on-hosts.ts';
 import { perform } from './perform.ts';
-import { readScenarioOptions, scenarioFlags } from './scenario-options.ts';
-import { flagLines, printHelp } from './words.ts';
+import { readRunOptions, runFlags, type RunOptions } from './run-options.ts';
+import { flagLines, printHelp, readWords, type Flag } from './words.ts';
+
+export const scenarioFlags = {
+  ...runFlags,
+  'variants': { value: 'a,b', help: 'only these variants' },
+  'exact': { help: 'threads, workers, times and counts as published, not fitted to this machine' },
+} as const satisfies Record<string, Flag>;
+
+interface ScenarioOptions extends RunOptions {
+  /** Absent: list the scenarios. */
+  name?: string;
+  variants?: string[];
+  exact: boolean;
+}
+
+/** @throws UserError (exit code 2) for words that are wrong or do not go together */
+export function readScenarioOptions(args: readonly string[]): ScenarioOptions {
+  const words = readWords(args, scenarioFlags);
+  const { positionals: [name, extra], flags } = words;
+  if (extra !== undefined) throw new UserError(`one scenario at a time: "${extra}" is one word too many`, 2);
+  return { ...readRunOptions(words), ...present({ name, variants: flags.get('variants')?.split(',') }), exact: flags.has('exact') };
+}
 
 /** Returns the exit code. Throws UserError and Interrupted. */
 export async function scenarioCommand(args: readonly string[]): Promise<number> {
@@ -21,9 +43,9 @@ export async function scenarioCommand(args: readonly string[]): Promise<number> 
     throw new UserError(`${scenario.name} has networks of its own, which are made on one machine: leave --server-host and --generator-host out`, 2);
   }
   const kinds = variants.flatMap(({ server }) => (typeof server === 'string' ? [] : [server.name]));
-  return onHosts(options, scenario, kinds, (cores, { host, generators }) => {
+  return onHosts(options, scenario, kinds, (cores, hosts) => {
     const draft = makePlan(scenario, variants, cores, options);
-    return perform({ servers: draft.variants.map(({ variant }) => variant.server), cores, host, generators, shorterBy: ['fewer --variants'], prepare: () => Promise.resolve(draft) }, options);
+    return perform({ servers: draft.variants.map(({ variant }) => variant.server), cores, ...hosts, shorterBy: ['fewer --variants'], prepare: () => Promise.resolve(draft) }, options);
   });
 }
 

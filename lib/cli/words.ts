@@ -48,7 +48,7 @@ export function readWords(args: readonly string[], known: Readonly<Record<string
 }
 
 /** Reads a word; what is wrong with it gets `before` in front and the exit code of wrong words (2). Throws UserError. */
-export function asWords<T>(read: () => T, before = ''): T {
+export function asWords<T>(read: () => T, before: string): T {
   try {
     return read();
   } catch (error) {

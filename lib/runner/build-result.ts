@@ -2,12 +2,12 @@
 import { foundRates } from '../analysis/found-rates.ts';
 import { summarise } from '../analysis/summarise.ts';
 import type { MeasuredVariant } from '../analysis/measured.ts';
+import { total } from '../analysis/statistics.ts';
 import { warningText, type Warning } from '../analysis/warnings.ts';
-import { baselineName, configOf, loadOf, networkOf, pageOf, programOf } from '../scenario/catalogue.ts';
-import { knobOf } from '../scenario/knob.ts';
+import { baselineName, configOf, findVariants, isOwn, loadOf, networkOf, pageOf, programOf } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
 import { shownHeaders } from '../scenario/load/secrets.ts';
-import type { NetworkSpec, Page, ServerSpec, Variant } from '../scenario/model.ts';
+import type { NetworkSpec, Page, Scenario, ServerSpec, Variant } from '../scenario/model.ts';
 import { workersFor } from '../servers/index.ts';
 import { generatorCores, sharesCores } from '../machine/cores.ts';
 import { present } from '../present.ts';
@@ -71,6 +71,17 @@ export function buildResult({ plan, store }: Pick<RunBase, 'plan' | 'store'>, en
     warnings: [...warnings, ...known.notes].map(warningText),
     footnotes: [...(scenario.footnotes ?? []), ...addressNotes(plan)],
   };
+}
+
+/**
+ * The knob in words, where the variants shown are all of the scenario's, one step from the first to the second, so that it
+ * says what was compared; undefined otherwise, and of configs of a person's own: they may differ in more than one knob.
+ */
+export function knobOf(scenario: Scenario, shown: readonly { name: string }[]): string | undefined {
+  const variants = findVariants(scenario);
+  const own = variants.some(({ server }) => typeof server !== 'string' && isOwn(server));
+  const isTheStep = variants.length === 2 && shown.length === 2 && variants.every(({ name }, index) => name === shown[index]?.name);
+  return isTheStep && !own ? scenario.knob : undefined;
 }
 
 /** What cannot be known of what runs at an address, or done to it. */
@@ -144,12 +155,7 @@ function kernelSettings(tried: Known['tried']): KernelSetting[] {
 }
 
 function totalIntegrity(kept: readonly KeptRound[]): Integrity {
-  const total: Integrity = { requests: 0, stored: 0, backfilled: 0, lost: 0 };
-  for (const { outcomes } of kept) {
-    for (const { integrity } of outcomes.values()) {
-      if (integrity === null) continue;
-      for (const key of Object.keys(total) as (keyof Integrity)[]) total[key] += integrity[key];
-    }
-  }
-  return total;
+  const all = kept.flatMap(({ outcomes }) => [...outcomes.values()].flatMap(({ integrity }) => integrity ?? []));
+  const sum = (key: keyof Integrity): number => total(all, (one) => one[key]);
+  return { requests: sum('requests'), stored: sum('stored'), backfilled: sum('backfilled'), lost: sum('lost') };
 }

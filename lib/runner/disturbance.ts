@@ -1,5 +1,6 @@
 // What may happen to a variant while it is loaded, so that its figures would not mean what they say. Each check returns what it
 // found, most in one line with what to do about it; undefined where all is well.
+import { responsesOf } from '../analysis/phases.ts';
 import { scaledTime, whole } from '../format.ts';
 import type { Answer } from '../servers/index.ts';
 import type { Phase } from '../result/result.ts';
@@ -101,8 +102,8 @@ export function standstillIn(
   phase: Pick<Phase, 'longestGapMs' | 'latencyMs' | 'firstByteMs' | 'network' | 'responses' | 'errors' | 'seconds'>, samples: readonly Pick<UsageSample, 'atMs' | 'stoppedPid'>[],
   { fromMs, toMs }: UsageWindow, server: string, alarm: string | undefined,
 ): string | undefined {
-  const { longestGapMs, latencyMs, firstByteMs, network, responses, errors, seconds } = phase;
-  const unanswered = errors.total + Object.values(responses).reduce((sum, count) => sum + count, 0) === 0;
+  const { longestGapMs, latencyMs, firstByteMs, network, errors, seconds } = phase;
+  const unanswered = errors.total + responsesOf(phase) === 0;
   const tolerated = unanswered ? Math.min(standstillMs, 1000 * seconds / 2) : Math.max(standstillMs, standstillFactor * latencyMs.p99, standstillFactor * firstByteMs.p50);
   if (!(longestGapMs > tolerated)) return undefined;
   if (network !== null && network.retransmits.client + network.retransmits.server > 0) return undefined;
@@ -123,8 +124,7 @@ const deviations = 5;
  */
 export function otherBodiesIn({ responses, expected = '2xx', bytes, inFlight }: Pick<Phase, 'responses' | 'expected' | 'bytes' | 'inFlight'>, answer: Pick<Answer, 'bytes' | 'sdBytes'>): { meanBytes: number } | undefined {
   const answered = responses[expected];
-  const others = Object.values(responses).reduce((sum, count) => sum + count, 0) - answered;
-  if (answered === 0 || others > 0) return undefined;
+  if (answered === 0 || responsesOf({ responses }) > answered) return undefined;
   // Several pages are asked for in a drawn order, and long ones are more often still on their way at the end.
   const tolerated = deviations * (answer.sdBytes ?? 0) * (Math.sqrt(answered) + inFlight);
   return Math.abs(bytes.body - answered * answer.bytes) <= tolerated ? undefined : { meanBytes: bytes.body / answered };

@@ -2,8 +2,13 @@
 import { networkOf, pageOf } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
 import type { NetworkSpec, Page, Scenario } from '../scenario/model.ts';
-import { assumed } from './assumed.ts';
 import type { Group, PlanDraft } from './planned.ts';
+
+/**
+ * What a load is taken to come to where nobody has measured it yet, from what one server core and one generator core did here:
+ * requests/s of small pages (fewer with a connection for each), bytes/s of large ones, and seconds of a TLS handshake.
+ */
+const assumed = { rps: 20_000, rpsWithoutKeepAlive: 10_000, bytesPerSecond: 500e6, handshakeSeconds: 0.002 };
 
 /** Start and stop of k6, and the check of what was stored, for one group in one round. Seen on 2 cores: 0.3 to 1 s. */
 const overheadSeconds = 0.5;

@@ -70,7 +70,7 @@ export async function startK6There(hosts: readonly GeneratorHost[], options: Omi
     stop,
     recordFile,
     consoleFile,
-    isLoadOver: () => Promise.resolve(false),
+    isLoadOver: () => false,
     results: async () => mergeInstances(await ends, whole),
   };
 }

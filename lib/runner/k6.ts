@@ -9,7 +9,7 @@ import { startLogged, weighSession, withoutVariables, type ChildExit } from '../
 import { causeLine, lastLines } from '../log-file.ts';
 import { Disturbance } from './disturbance.ts';
 import type { Interrupt } from '../interrupt.ts';
-import { readPhases } from './record.ts';
+import { isLoadOver, readPhases } from './record.ts';
 import { isFull } from './results-folder.ts';
 
 export interface K6Options {
@@ -39,7 +39,7 @@ export interface RunningK6 {
   /** What the script prints while it runs. */
   consoleFile: string;
   /** Whether every phase has told its result. */
-  isLoadOver(): Promise<boolean>;
+  isLoadOver(): boolean;
   /**
    * The outcomes of the phases, once k6 has ended. Throws an Error with its error, or last line, when some are missing or it failed;
    * how it ended is of no matter where it was `ended` here.
@@ -61,11 +61,12 @@ export interface Beside {
   interrupt: Interrupt;
   /** Settles when what is loaded ends by itself, with one line that says how. */
   peerDied: Promise<string>;
-  /** Called when k6 had to be ended after its load, whose results are whole, since an output of its did not end: a database hangs. */
-  outputHangs?(): void;
   /** Called when k6 runs; what it returns is called once k6 has ended. */
-  watch?(k6: RunningK6): () => void;
+  watch(k6: RunningK6): () => void;
 }
+
+/** `outputHung`: k6 had to be ended after its load, whose outcomes are whole, since an output of its did not end: a database hangs. */
+export interface K6Outcome { outcomes: PhaseOutcome[]; outputHung: boolean }
 
 /** How long k6 may take beyond its own limit, e.g. for a database that hangs. */
 const patienceSeconds = 30;
@@ -77,31 +78,30 @@ const flushMs = 5000;
  * Runs k6 until it has ended, and returns the outcomes of its phases. k6 is ended when its peer dies or the person interrupts.
  * @throws LoadFailure, Interrupted after a signal
  */
-export async function runK6(start: () => Promise<RunningK6>, { loadPlan, output }: Pick<K6Options, 'loadPlan' | 'output'>, { interrupt, peerDied, outputHangs, watch }: Beside): Promise<PhaseOutcome[]> {
+export async function runK6(start: () => Promise<RunningK6>, { loadPlan, output }: Pick<K6Options, 'loadPlan' | 'output'>, { interrupt, peerDied, watch }: Beside): Promise<K6Outcome> {
   interrupt.signal.throwIfAborted();
   const k6 = await start();
   // From here on all that runs is ended below.
   const unguard = k6.pid === undefined ? () => undefined : interrupt.guard(k6.pid);
   const over = new AbortController();
   let unwatch: (() => void) | undefined;
-  let lingers = false;
+  let outputHung = false;
   try {
-    unwatch = watch?.(k6);
+    unwatch = watch(k6);
     interrupt.signal.throwIfAborted();
     const failure = await Promise.race([
       k6.exited.then(() => undefined),
-      ...(output === null ? [] : [endLingering(k6, over.signal, () => { lingers = true; })]),
+      ...(output === null ? [] : [endLingering(k6, over.signal, () => { outputHung = true; })]),
       peerDied,
       once(interrupt.signal, 'abort', { signal: over.signal }).then(() => undefined, () => undefined),
       delay((loadPlan.maxDurationSeconds + patienceSeconds) * 1000, 'k6 did not end in time', { signal: over.signal }).catch(() => undefined),
     ]);
     if (failure !== undefined) throw new LoadFailure(failure);
     interrupt.signal.throwIfAborted();
-    const results = await k6.results(lingers).catch((error: Error) => {
+    const outcomes = await k6.results(outputHung).catch((error: Error) => {
       throw error instanceof Disturbance ? error : new LoadFailure(error.message);
     });
-    if (lingers) outputHangs?.();
-    return results;
+    return { outcomes, outputHung };
   } finally {
     over.abort();
     unwatch?.();
@@ -113,7 +113,7 @@ export async function runK6(start: () => Promise<RunningK6>, { loadPlan, output 
 /** Ends k6 when its load is over and its outputs do not end. Never resolves otherwise. */
 async function endLingering(k6: RunningK6, over: AbortSignal, hangs: () => void): Promise<undefined> {
   try {
-    while (!await k6.isLoadOver()) await delay(500, undefined, { signal: over });
+    while (!k6.isLoadOver()) await delay(500, undefined, { signal: over });
     await delay(flushMs, undefined, { signal: over });
     hangs();
     await k6.stop(0);
@@ -156,10 +156,7 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
     stop: child.stop,
     recordFile,
     consoleFile,
-    async isLoadOver() {
-      // Half a line is none yet.
-      return (await readPhases(consoleFile).catch(() => ({ over: false }))).over;
-    },
+    isLoadOver: () => isLoadOver(consoleFile),
     results: async (ended = false) => outcomesOf({ ...await child.exited, ended }, { folder, consoleFile, logFile, binary: options.binary }),
   };
 }
@@ -179,7 +176,7 @@ export interface K6Exit extends ChildExit { ended?: boolean }
 
 /** The outcomes of the phases by what a k6 left. Throws an Error with its error, or last line, when some are missing or it failed. */
 export async function outcomesOf({ code, signal, ended = false }: K6Exit, { folder, consoleFile, logFile, binary }: { folder: string; consoleFile: string; logFile: string; binary: string }): Promise<PhaseOutcome[]> {
-  const { phases, over } = await readPhases(consoleFile);
+  const { phases, over } = readPhases(consoleFile);
   if ((code === 0 || ended) && over) {
     // Of a k6 that was built before the engine told it.
     if (phases.flatMap(({ results }) => results).some(({ latencyMs }) => !Array.isArray(latencyMs.histogram))) throw new Error(`${binary} is older than this bakeoff: leave K6_BIN unset, and a new one is built`);

@@ -20,7 +20,7 @@ export interface Measurement {
   results: LoadResult[];
   /** The same of all sides. */
   outcomes: readonly PhaseOutcome[];
-  /** See Beside.outputHangs. */
+  /** See K6Outcome. */
   outputHung: boolean;
   samples: readonly UsageSample[];
   quotas: string;

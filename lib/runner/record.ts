@@ -1,6 +1,5 @@
 // Reads what k6 writes while it runs: its record of samples (--out json) and what the script printed.
 import { closeSync, openSync, readSync, watch } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { textOf } from '../read-if-there.ts';
 import { loadOverLine, phaseBeginsPrefix, phaseLinePrefix, type PhaseOutcome } from '../k6/load-plan.ts';
@@ -32,8 +31,7 @@ export function watchConsole(file: string, { begins, over }: ConsoleEvents): () 
   try {
     const watcher = watch(path.dirname(file), (_, name) => {
       if (name !== path.basename(file)) return;
-      // The last one is half a line, or none.
-      const lines = textOf(file).split('\n').slice(0, -1);
+      const lines = linesOf(file);
       for (; seen < lines.length; seen++) {
         const line = lines[seen] as string;
         if (line.startsWith(phaseLinePrefix)) over(outcomeIn(line));
@@ -101,11 +99,16 @@ export class RecordTail {
 }
 
 /** The outcomes of the phases, in order, from the script's console output, and whether they are all. None when the file is not there. */
-export async function readPhases(file: string): Promise<{ phases: PhaseOutcome[]; over: boolean }> {
-  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return '';
-    throw error;
-  });
-  const lines = text.split('\n');
-  return { phases: lines.filter((line) => line.startsWith(phaseLinePrefix)).map(outcomeIn), over: lines.includes(loadOverLine) };
+export function readPhases(file: string): { phases: PhaseOutcome[]; over: boolean } {
+  return { phases: linesOf(file).filter((line) => line.startsWith(phaseLinePrefix)).map(outcomeIn), over: isLoadOver(file) };
+}
+
+/** Whether the script has told the results of all phases. */
+export function isLoadOver(file: string): boolean {
+  return linesOf(file).includes(loadOverLine);
+}
+
+/** The last one is half a line, or none. */
+function linesOf(file: string): string[] {
+  return textOf(file).split('\n').slice(0, -1);
 }

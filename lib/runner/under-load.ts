@@ -42,7 +42,6 @@ export async function underLoad(context: RunContext, group: Group, stages: reado
   const throttling = watchThrottling();
   const { quotas } = throttling;
   let sampler: UsageSampler | undefined;
-  let outputHung = false;
   const hosted = await Promise.all(servers.map((server) => (isHosted(server) ? server.watch() : undefined)));
   const link = network === null ? null : sampleLink(network, group.sides[0]?.load.warmupSeconds ?? 0);
   const { generators = [] } = context;
@@ -62,10 +61,9 @@ export async function underLoad(context: RunContext, group: Group, stages: reado
     && group.sides.every(({ load: { rate = Infinity, threads } }) => rate <= threads * mostWhereThreadsSleep)
     && servers.every((server) => (isStarted(server) || isHosted(server)) && server.upstreams.length === 0);
   const start = (): Promise<RunningK6> => (generators.length > 0 ? startK6There(generators, what) : startK6({ ...what, cpus: cores.generatorCpus, before: network?.client.enter, goesFirst, output }));
-  const outcomes = await runK6(start, { loadPlan: what.loadPlan, output }, {
+  const { outcomes, outputHung } = await runK6(start, { loadPlan: what.loadPlan, output }, {
     interrupt,
     peerDied: Promise.race(stages.map(({ died }) => died)),
-    outputHangs: () => { outputHung = true; },
     watch(k6) {
       const ofK6 = k6.pid === undefined ? () => 0 : watchProcess(k6.pid);
       const { ofLink, ofLinkToServer } = network === null ? onLoopback : {

@@ -1,11 +1,11 @@
 // Checks a scenario when its file is loaded, so that a mistake shows before anything is installed or started.
 import { problemOfHeader } from './load/headers.ts';
 import { commandWords } from './load/shell-words.ts';
-import type { LoadProfile, Page, Scenario, ServerSpec, TlsOffer, Variant } from './model.ts';
-import { problemInNetwork, problemOfNetwork } from './network.ts';
+import { defaultTimeoutSeconds } from './load/timeouts.ts';
+import type { LoadProfile, NetworkSpec, Page, Scenario, ServerSpec, TlsOffer, Variant } from './model.ts';
 import { isPath } from './own-files.ts';
 import { problemOfForm } from './schema.ts';
-import { baselineName, isConfigured, isRunnable, loadOf, networkOf, pageOf } from './variants.ts';
+import { baselineName, isConfigured, isOwn, isRunnable, loadOf, networkOf, pageOf } from './variants.ts';
 import { isHttp2 } from './protocols.ts';
 
 /** Checks a scenario and returns it unchanged. Throws an Error that names the field when something is wrong. */
@@ -49,6 +49,24 @@ function problemOfPage({ docroot, path, host, weights = { [path]: 1 } }: Page): 
   }
   if (host !== undefined && !/^[^\s/\0]+$/.test(host)) return `host "${host}" has to be a name such as www.example.com`;
   return undefined;
+}
+
+function problemOfNetwork(network: NetworkSpec): string | undefined {
+  for (const side of ['serverSettings', 'clientSettings'] as const) {
+    const unclear = network[side].find((file) => !isPath(file) && (file === '' || /\/|\.conf$/.test(file)));
+    if (unclear !== undefined) return `${side} "${unclear}": write ./${unclear} for a file beside the scenario, or a name of server-configs/sysctl/ without .conf`;
+  }
+  return undefined;
+}
+
+/** Why a variant cannot run in this network, in words that follow its name; undefined when it can. */
+function problemInNetwork({ toServer, toClient }: NetworkSpec, server: ServerSpec, load: LoadProfile): string | undefined {
+  if (isOwn(server)) return 'is your own (asIs, a command or an address), and runs where it is: it must not have a network';
+  // A connection is made in one round trip and a request answered in another, and an attempt's time-out holds for both.
+  const needed = 2 * (toServer.delayMs + toClient.delayMs) / 1000;
+  const { timeoutSeconds = defaultTimeoutSeconds } = load;
+  return needed < timeoutSeconds ? undefined
+    : `has a network whose delays take ${needed} s of the first request, and its load gives up after ${timeoutSeconds} s (timeoutSeconds)`;
 }
 
 function problemOfVariant(scenario: Scenario, variant: Variant): string | undefined {

@@ -14,11 +14,11 @@ export interface UrlParts {
 
 export const defaultPort = { http: 80, https: 443 } as const;
 
-/** `where` starts the message. Throws UserError for what is no URL of http or https, and with a user name in it. */
+/** `where` starts the message. Throws UserError (exit code 2) for what is no URL of http or https, and with a user name in it. */
 export function urlParts(text: string, where: string): UrlParts {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || !/^https?:\/\/[^/]/i.test(text)) throw new UserError(`${where}: "${text}" is no URL such as http://localhost/index.html`);
-  if (url.username !== '' || url.password !== '') throw new UserError(`${where}: a user name in a URL cannot be honoured here: give a header, Authorization: Basic …`);
+  if (url === undefined || !/^https?:\/\/[^/]/i.test(text)) throw new UserError(`${where}: "${text}" is no URL such as http://localhost/index.html`, 2);
+  if (url.username !== '' || url.password !== '') throw new UserError(`${where}: a user name in a URL cannot be honoured here: give a header, Authorization: Basic …`, 2);
   const scheme = url.protocol === 'https:' ? 'https' : 'http';
   // URL leaves out the one that is the scheme's.
   const [, port] = /^[^:]+:\/\/[^/\\?#]*:(\d+)(?:[/\\?#]|$)/.exec(text) ?? [];
@@ -34,11 +34,7 @@ export function urlParts(text: string, where: string): UrlParts {
 /** Of a URL, or of a path, which begins with /. `where` starts the message. Throws UserError (exit code 2) for what is neither. */
 export function pathOrUrl(text: string, where: string): Partial<UrlParts> & { path: string } {
   if (!text.startsWith('/') && !text.includes('://')) throw new UserError(`${where}: "${text}" is no URL such as http://localhost/index.html, and no path such as /index.html`, 2);
-  try {
-    return text.startsWith('/') ? { path: urlParts(`http://localhost${text}`, where).path } : urlParts(text, where);
-  } catch (error) {
-    throw error instanceof UserError ? new UserError(error.message, 2) : error;
-  }
+  return text.startsWith('/') ? { path: urlParts(`http://localhost${text}`, where).path } : urlParts(text, where);
 }
 
 /** The name that TLS asks for (SNI) where a request says this Host; undefined for an address, which is no name. */

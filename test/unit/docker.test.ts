@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 import { build } from 'esbuild';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parse } from 'yaml';
-import { readScenarioOptions } from '../../lib/cli/scenario-options.ts';
+import { readScenarioOptions } from '../../lib/cli/scenario.ts';
 import { loadScenarios } from '../../lib/scenario/catalogue.ts';
 import { aptPackages } from '../../lib/setup/packages.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';

@@ -2,8 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { failIfCode } from '../../lib/cli/fail-if.ts';
-import { headingOf, progressEvents, report, shorterLine } from '../../lib/cli/run-output.ts';
+import { failIfCode, headingOf, progressEvents, report, shorterLine } from '../../lib/cli/run-output.ts';
 import { UserError } from '../../lib/errors.ts';
 import { headingLines, resultHeading } from '../../lib/report/heading.ts';
 import { makePlan, type FailIf, type PlanOptions } from '../../lib/runner/plan.ts';

@@ -322,14 +322,14 @@ describe('what k6 writes', () => {
     expect(tail.responsesPerSecond()).toBe(0);
   });
 
-  test('of the script: the lines of phases among others', async () => {
+  test('of the script: the lines of phases among others', () => {
     const file = join(folder, 'phases.log');
     const phases = [{ results: [{ requests: 5 }] }, { results: [{ requests: 7 }], step: { rates: [100], tried: [true] } }];
     writeFileSync(file, `hello\nbakeoff-phase-begins\n${phases.map((one) => `bakeoff-phase ${JSON.stringify(one)}\n`).join('')}`);
-    expect(await readPhases(file)).toEqual({ phases, over: false });
+    expect(readPhases(file)).toEqual({ phases, over: false });
     appendFileSync(file, 'bakeoff-load-over\n');
-    expect(await readPhases(file)).toEqual({ phases, over: true });
-    expect(await readPhases(join(folder, 'none'))).toEqual({ phases: [], over: false });
+    expect(readPhases(file)).toEqual({ phases, over: true });
+    expect(readPhases(join(folder, 'none'))).toEqual({ phases: [], over: false });
   });
 });
 

@@ -36,25 +36,11 @@ export interface Generator {
 }
 
 /** The flags of a line by their names in `options`. */
-export class Flags {
-  readonly #values: ReadonlyMap<string, readonly string[]>;
-
-  constructor(values: ReadonlyMap<string, readonly string[]>) {
-    this.#values = values;
-  }
-
-  has(name: string): boolean {
-    return this.#values.has(name);
-  }
-
+export interface Flags {
+  has(name: string): boolean;
   /** '' for a switch that is given; in Go's notation it may be 'true' or 'false' too. */
-  get(name: string): string | undefined {
-    return this.#values.get(name)?.[0];
-  }
-
-  all(name: string): readonly string[] {
-    return this.#values.get(name) ?? [];
-  }
+  get(name: string): string | undefined;
+  all(name: string): readonly string[];
 }
 
 /** The flags, and the words that are none. Throws UserError naming what cannot be honoured. */
@@ -78,7 +64,8 @@ export function parseFlags({ name: tool, options, oneDash = false, instead = {} 
     if (type === 'string' && token.value === undefined) throw new UserError(`${tool}: ${name} needs a value`);
     flags.set(token.name, [...before, token.value ?? '']);
   }
-  return { flags: new Flags(flags), others };
+  const all = (name: string): readonly string[] => flags.get(name) ?? [];
+  return { flags: { has: (name) => flags.has(name), get: (name) => all(name)[0], all }, others };
 }
 
 function argsOf(oneDash: boolean, words: readonly string[]): string[] {

@@ -4,7 +4,7 @@ import { UserError } from '../../errors.ts';
 import type { LoadProfile } from '../model.ts';
 import { nearest } from '../../nearest.ts';
 import { problemOfLoadForm } from '../schema.ts';
-import { linesOf, linesOfFile, pageListOf, readPageList, type ListLine, type PageList, type PageWeights } from '../page-list.ts';
+import { linesOf, linesOfFile, pageListOf, readPageList, type ListLine, type PageList } from '../page-list.ts';
 import { urlParts, type UrlParts } from '../url.ts';
 import { commandOf, flagOf, parseFlags, type Flags, type Generator } from './command-line.ts';
 import { h2loadGenerator } from './h2load.ts';
@@ -24,12 +24,8 @@ export interface LoadOfLine {
   host?: string;
 }
 
-/** A line, read with the list that it names. */
-export interface LoadLine {
-  /** Absent where the line has none. Of several pages only the path may be known. */
-  url?: PageList['url'];
-  /** Several pages. */
-  weights?: PageWeights;
+/** A line, read with the list that it names: its URL or pages, where it has some, and its load. */
+export interface LoadLine extends Partial<PageList> {
   /** @param scheme of the server that is loaded, where the line has no URL. Throws UserError in one line */
   over(scheme?: UrlParts['scheme']): LoadOfLine;
 }
@@ -43,10 +39,10 @@ export function readLoadLine(text: string): LoadLine {
   const pipeline = shellPipeline(text.replace(/^\s*\$\s/, ''), 'the load');
   const { generator, words, input, output } = programOf(pipeline);
   const { flags, others } = parseFlags(generator, words);
-  const { method, url, weights } = targetOf(generator, flags, others, input);
+  const { method, ...pages } = targetOf(generator, flags, others, input);
+  const { url } = pages;
   return {
-    ...(url === undefined ? {} : { url }),
-    ...(weights === undefined ? {} : { weights }),
+    ...pages,
     over(scheme) {
       const { headers, ...load } = generator.load(flags, { scheme: url?.scheme ?? scheme, method });
       const { value: hostHeader, rest } = takeHeader(headers, 'host');
