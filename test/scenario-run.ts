@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { onTestFinished, vi } from 'vitest';
+import { afterAll, beforeAll, onTestFinished, vi } from 'vitest';
 import type { Result } from '../lib/result/result.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
 import { ensureTools, toolVariable, type ToolName } from '../lib/setup/tools.ts';
@@ -20,6 +20,14 @@ export async function makeHome(tools: readonly ToolName[]): Promise<Home> {
   chmodSync(folder, 0o755);
   const env = { TMPDIR: folder, BAKEOFF_HOME: folder, ...Object.fromEntries(binaries.map(([name, binary]) => [toolVariable(name), binary])) };
   return { folder, env, remove: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+/** makeHome for a whole test file: to be called at its top, and filled in before the first test. */
+export function useHome(tools: readonly ToolName[]): Home {
+  const home: Home = { folder: '', env: {}, remove: () => undefined };
+  beforeAll(async () => { Object.assign(home, await makeHome(tools)); });
+  afterAll(() => home.remove());
+  return home;
 }
 
 /** The database that the runs here use, open until the test is over. */

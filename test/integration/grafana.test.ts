@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import { createServer as createTcpServer, type AddressInfo } from 'node:net';
 import { getPriority } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { parse } from 'yaml';
 import { find, thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
@@ -13,7 +13,7 @@ import { openStore, runPoint, tablePoints } from '../../lib/store/index.ts';
 import { fakeGrafana, type FakeGrafana } from '../fixtures/fake-grafana.ts';
 import { isRunning } from '../fixtures/processes.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
-import { makeHome, startCommand, type Home, type ScenarioRun } from '../scenario-run.ts';
+import { startCommand, storeOf, useHome, type ScenarioRun } from '../scenario-run.ts';
 
 const shown = result([workers, openFileCache]);
 const older = result([workers, openFileCache], { run: '2026-11-19T08-15-30-nginx-open-file-cache' });
@@ -21,14 +21,12 @@ const older = result([workers, openFileCache], { run: '2026-11-19T08-15-30-nginx
 /** It would be taken before Docker is. */
 const hasGrafana = await find('grafana', thisMachine()) !== undefined || await find('grafana-server', thisMachine()) !== undefined;
 
-let home: Home;
+const home = useHome(['influxd']);
 beforeAll(async () => {
-  home = await makeHome(['influxd']);
   const store = await openStore({ influxdBinary: home.env['INFLUXD_BIN'] as string, folder: join(home.folder, 'influxdb') });
   for (const one of [shown, older]) await store.write([...tablePoints(one), runPoint({ ...one, rounds: 6 })]);
   await store.close();
 }, 120_000);
-afterAll(() => home?.remove());
 
 /** Only what is named is there, not this machine's own Grafana or Docker. */
 function start(args: readonly string[], grafana: FakeGrafana | null, env: Readonly<Record<string, string>> = {}): ScenarioRun {
@@ -95,8 +93,7 @@ it('shows the newest run at its time, gives a free port, and ends all with Ctrl-
 
 it('goes on when a run has come and gone', async () => {
   const command = start([], fakeGrafana());
-  const run = await openStore({ influxdBinary: home.env['INFLUXD_BIN'] as string, folder: join(home.folder, 'influxdb') });
-  onTestFinished(() => run.close());
+  const run = await storeOf(home);
   await announced(command);
   const { url } = run.influx;
   await run.close();

@@ -4,19 +4,18 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
-import { makeHome, newOut, readResult, startCommand, type Home, type ScenarioRun } from '../scenario-run.ts';
+import { newOut, readResult, startCommand, useHome, type ScenarioRun } from '../scenario-run.ts';
 
 const packaged = '/etc/nginx/nginx.conf';
 const short = ['--quick', '--duration', '0.3s', '--store', 'none'];
 /** Its compression takes a millisecond or two; a server that does not compress is faster without any doubt. */
 const largeLoad = ['--url', '/large.html', '--load', "wrk -c 4 -t 1 -H 'Accept-Encoding: gzip'"];
 
-let home: Home;
+const home = useHome(['k6', 'nginx', 'h2o', 'nghttpd']);
 let configs = '';
 beforeAll(async () => {
-  home = await makeHome(['k6', 'nginx', 'h2o', 'nghttpd']);
   configs = join(home.folder, 'configs');
   const www = join(home.folder, 'www');
   for (const folder of [configs, www]) mkdirSync(folder);
@@ -29,7 +28,6 @@ beforeAll(async () => {
   writeFileSync(join(configs, 'h2o.yaml'), `listen: 8090\nhosts:\n  default:\n    paths:\n      /:\n        file.dir: ${www}\n`);
   writeFileSync(join(configs, 'nghttpd.conf'), `--no-tls\n--htdocs=${www}\n8099\n`);
 }, 300_000);
-afterAll(() => home.remove());
 
 /** Paths are relative to the folder of the configs, as for a person who stands there. */
 function compare(...args: string[]): ScenarioRun {

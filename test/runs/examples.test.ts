@@ -11,18 +11,12 @@ import { thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import type { Finished } from '../../lib/setup/run.ts';
 import { installPackage, inProject, type InstalledPackage } from '../fixtures/installed-package.ts';
-import { keptRounds, makeHome, readResult, runFolder, type Home } from '../scenario-run.ts';
+import { keptRounds, readResult, runFolder, useHome } from '../scenario-run.ts';
 
-let home: Home;
+const home = useHome(['k6', 'nginx', 'h2o', 'openssl']);
 let installed: InstalledPackage;
-beforeAll(async () => {
-  home = await makeHome(['k6', 'nginx', 'h2o', 'openssl']);
-  installed = installPackage();
-});
-afterAll(() => {
-  home?.remove();
-  installed?.remove();
-});
+beforeAll(() => { installed = installPackage(); });
+afterAll(() => installed?.remove());
 
 const shortest = ['--quick', '--rounds', '1', '--duration', '200ms', '--store', 'none'];
 

@@ -3,22 +3,18 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, chownSync, copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi, type TestContext } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi, type TestContext } from 'vitest';
 import type { LoadProfile, NetworkSpec, Scenario, Variant } from '../../lib/scenario/model.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { holdersOf, namespaceAt, ownNetwork, whyNoNetworks } from '../fixtures/networks.ts';
 import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
-import { keptRounds, makeHome, newOut, readResult, runFolder, startCommand, startScenario, type Home, type ScenarioRun } from '../scenario-run.ts';
+import { keptRounds, newOut, readResult, runFolder, startCommand, startScenario, useHome, type ScenarioRun } from '../scenario-run.ts';
 
 const soon = { timeout: 30_000, interval: 20 };
 
-let home: Home;
+const home = useHome(['k6', 'nginx', 'influxd']);
 let impossible: string | undefined;
-beforeAll(async () => {
-  impossible = await whyNoNetworks();
-  home = await makeHome(['k6', 'nginx', 'influxd']);
-}, 300_000);
-afterAll(() => home.remove());
+beforeAll(async () => { impossible = await whyNoNetworks(); });
 beforeEach((context) => { if (impossible !== undefined) context.skip(impossible); });
 
 /** CentOS 7's listen queue would be too short for all connections at once, where nginx has to wait for its core. */

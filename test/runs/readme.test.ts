@@ -2,12 +2,12 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { findScenario, isRunnable } from '../../lib/scenario/catalogue.ts';
 import { find, thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { run } from '../../lib/setup/run.ts';
-import { makeHome, type Home } from '../scenario-run.ts';
+import { useHome } from '../scenario-run.ts';
 
 /** What makes a line's run short. Verdicts, which --fail-if is about, take four rounds. */
 async function shorter(line: string): Promise<string> {
@@ -22,10 +22,9 @@ const lines = [...readFileSync(join(projectRoot, 'README.md'), 'utf8').matchAll(
   // A search takes a minute, and has its own tests.
   .filter((line) => line.startsWith('npm run ') && !line.includes('--within'));
 
-let home: Home;
+const home = useHome(['k6', 'nginx', 'h2o', 'openssl']);
 let folder = '';
 beforeAll(async () => {
-  home = await makeHome(['k6', 'nginx', 'h2o', 'openssl']);
   folder = join(home.folder, 'newcomer');
   for (const below of ['www', 'bin']) mkdirSync(join(folder, below), { recursive: true });
   writeFileSync(join(folder, 'www/index.html'), 'hello\n');
@@ -40,7 +39,6 @@ export INIT_CWD="$PWD"
 cd '${projectRoot}' && exec '${process.execPath}' bin/bakeoff.mjs "$command" "$@" $SHORTER --out "$INIT_CWD/results"
 `, { mode: 0o755 });
 }, 300_000);
-afterAll(() => home.remove());
 
 test('there are lines to try', () => {
   expect(lines.length).toBeGreaterThan(10);

@@ -2,15 +2,13 @@
 import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { PhaseResult, Result } from '../../lib/result/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { descendants, stillRunning } from '../fixtures/processes.ts';
-import { keptRounds, makeHome, newOut, readResult, runFolder, startScenario, storeOf, type Home } from '../scenario-run.ts';
+import { keptRounds, newOut, readResult, runFolder, startScenario, storeOf, useHome } from '../scenario-run.ts';
 
-let home: Home;
-beforeAll(async () => { home = await makeHome(['k6', 'nginx', 'h2o', 'nghttpd', 'influxd']); }, 300_000);
-afterAll(() => home.remove());
+const home = useHome(['k6', 'nginx', 'h2o', 'nghttpd', 'influxd']);
 
 /** Writes a scenario file beside the results: one of ours with other figures. `changes` are properties in TypeScript. */
 function variationOf(name: string, out: string, changes: string): string {

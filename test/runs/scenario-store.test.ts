@@ -1,16 +1,14 @@
 // Whole runs whose database fails, with the real nginx, influxd and k6: what was measured stays, and what the database lacks is told.
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import { accessUrl } from '../fixtures/influx-access.ts';
 import { influxProxy, refusal } from '../fixtures/influx-proxy.ts';
-import { firstSample, inEachTry, loadBegins, makeHome, newOut, readResult, startScenario, storeOf, underLoad, type Home, type ScenarioRun } from '../scenario-run.ts';
+import { firstSample, inEachTry, loadBegins, makeHome, newOut, readResult, startScenario, storeOf, underLoad, useHome, type ScenarioRun } from '../scenario-run.ts';
 
 const name = 'nginx-open-file-cache';
-let home: Home;
-beforeAll(async () => { home = await makeHome(['k6', 'nginx', 'influxd']); }, 300_000);
-afterAll(() => home.remove());
+const home = useHome(['k6', 'nginx', 'influxd']);
 
 const start = (args: readonly string[], env = home.env): ScenarioRun => startScenario(args, env);
 

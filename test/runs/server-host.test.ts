@@ -14,24 +14,22 @@ import { run as runCommand } from '../../lib/setup/run.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
 import { filesThere, generatorAddresses, openSshHost, whyNoHost, type SshHost } from '../fixtures/ssh-host.ts';
-import { makeHome, newOut, readResult, startCommand, type Home, type ScenarioRun } from '../scenario-run.ts';
+import { newOut, readResult, startCommand, useHome, type ScenarioRun } from '../scenario-run.ts';
 
 const sshVariable = 'BAKEOFF_SSH';
 
-let home: Home;
+const home = useHome(['k6', 'nginx']);
 let host: SshHost;
 let impossible: string | undefined;
 beforeAll(async () => {
   impossible = await whyNoHost();
   if (impossible !== undefined) return;
-  home = await makeHome(['k6', 'nginx']);
   host = await openSshHost();
 }, 300_000);
 afterAll(async () => {
   delete process.env[sshVariable];
   if (impossible !== undefined) return;
   await host.close();
-  home.remove();
 });
 beforeEach((context) => {
   if (impossible !== undefined) return context.skip(impossible);
