@@ -8,6 +8,7 @@ import type { Result } from '../lib/result/result.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
 import { ensureTools, toolVariable, type ToolName } from '../lib/setup/tools.ts';
 import { openStore, type Store } from '../lib/store/index.ts';
+import { newFolder } from './fixtures/new-folder.ts';
 import { descendants } from './fixtures/processes.ts';
 
 /** What the runs of a test file share: a folder for temporary files, locks and the database, and the tools. */
@@ -39,10 +40,9 @@ export async function storeOf({ folder, env }: Home): Promise<Store> {
 
 /** A folder for results that is not there yet, in one of its own that goes with the test. */
 export function newOut(): string {
-  const parent = mkdtempSync(join(tmpdir(), 'bakeoff-out-'));
+  const parent = newFolder();
   // Tests put there what servers use, which run as nobody where root starts them.
   chmodSync(parent, 0o755);
-  onTestFinished(() => rmSync(parent, { recursive: true, force: true }));
   return join(parent, 'results');
 }
 

@@ -1,9 +1,8 @@
 // Nothing that k6 made is lost: k6's own outputs, the real influxd, and a proxy that spoils the way between them.
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { startChild, type Child } from '../../lib/process.ts';
@@ -11,20 +10,17 @@ import { ensureTools } from '../../lib/setup/tools.ts';
 import { checkAgain, checkRound, openStore, type Store } from '../../lib/store/index.ts';
 import { readRecord, recordedLine } from '../../lib/store/record.ts';
 import { accessUrl, authorization } from '../fixtures/influx-access.ts';
+import { sharedFolder } from '../fixtures/new-folder.ts';
 import { stopWhole } from '../fixtures/processes.ts';
 
 let tools: { k6: string; influxd: string };
-let folder: string;
+const folder = sharedFolder();
 let store: Store;
 beforeAll(async () => {
   tools = await ensureTools(['k6', 'influxd']);
-  folder = mkdtempSync(join(tmpdir(), 'bakeoff-integrity-'));
   store = await openStore({ influxdBinary: tools.influxd, folder: join(folder, 'influxdb') });
 }, 240_000);
-afterAll(async () => {
-  await store.close();
-  rmSync(folder, { recursive: true });
-});
+afterAll(() => store.close());
 
 /** k6 with samples as the engine makes them, ten requests a tick, four ticks a second. */
 const script = `

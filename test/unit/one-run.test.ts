@@ -1,13 +1,13 @@
 // Who measures, seen from other processes, other users and other networks. Each test has a lock of its own.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { createConnection, createServer } from 'node:net';
-import { tmpdir, userInfo } from 'node:os';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { oneRunAtATime } from '../../lib/machine/one-run.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 import { start, type Started } from '../fixtures/node-process.ts';
 
 let count = 0;
@@ -50,8 +50,7 @@ test('one that is done lets the next one measure', async () => {
 test('another BAKEOFF_HOME is no way around it', async () => {
   const name = newName();
   const { pid } = await held(name);
-  const folder = mkdtempSync(join(tmpdir(), 'bakeoff-home-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = newFolder();
   const second = holder(name, ['compare', 'a.conf', 'b.conf'], { ...process.env, BAKEOFF_HOME: folder });
   await second.ended;
   expect(second.stdout()).toMatch(new RegExp(`^another run of bakeoff is measuring \\(process ${pid} of `));

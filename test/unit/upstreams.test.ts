@@ -1,18 +1,17 @@
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { UpstreamAddress } from '../../lib/servers/server.ts';
 import { watchUpstreams } from '../../lib/servers/upstreams.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 
 let proc = '';
 let nowMs = 0;
 beforeEach(() => {
-  proc = mkdtempSync(path.join(tmpdir(), 'proc-'));
+  proc = newFolder();
   nowMs = 0;
-  onTestFinished(() => rmSync(proc, { recursive: true }));
   mkdirSync(path.join(proc, 'net'));
 });
 
