@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { createServer as createTcpServer, type AddressInfo } from 'node:net';
+import { createServer as createTcpServer } from 'node:net';
 import { getPriority } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, expect, it, onTestFinished, vi } from 'vitest';
@@ -11,6 +11,7 @@ import { find, thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { openStore, runPoint, tablePoints } from '../../lib/store/index.ts';
 import { fakeGrafana, type FakeGrafana } from '../fixtures/fake-grafana.ts';
+import { closedPort, listening } from '../fixtures/listening.ts';
 import { isRunning } from '../fixtures/processes.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 import { startCommand, storeOf, useHome, type ScenarioRun } from '../scenario-run.ts';
@@ -122,14 +123,9 @@ it('says in a line what is wrong with an InfluxDB: not there, no access, no data
     if (request.url === '/ping') response.writeHead(204, { 'X-Influxdb-Version': 'v2.7.12' }).end();
     else if (request.headers.authorization === `Basic ${Buffer.from('token:right').toString('base64')}`) response.end(JSON.stringify({ results: [{ series: [{ name: 'databases', columns: ['name'], values: [['other']] }] }] }));
     else response.writeHead(401).end(JSON.stringify({ message: 'unauthorized access' }));
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => { server.close(); });
-  const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const closed = createTcpServer().listen(0, '127.0.0.1');
-  await once(closed, 'listening');
-  const nobody = (closed.address() as AddressInfo).port;
-  closed.close();
+  });
+  const host = `127.0.0.1:${await listening(server)}`;
+  const nobody = await closedPort();
   const cases: [url: string, message: RegExp, code: number][] = [
     [`http://127.0.0.1:${nobody}`, /^InfluxDB at http:\/\/127\.0\.0\.1:\d+ does not answer \(.*ECONNREFUSED.*\)\n$/, 1],
     [`http://wrong@${host}`, /^InfluxDB at http:\/\/127\.0\.0\.1:\d+ refuses the user name and password, or the token: give them in --influx .*\n$/, 1],

@@ -5,12 +5,13 @@ import { existsSync } from 'node:fs';
 import { chmod, mkdir, readdir, readFile, realpath, stat, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import path from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { UserError } from '../../lib/errors.ts';
 import type { ServerSpec } from '../../lib/scenario/model.ts';
 import { readOwnConfig, type ConfiguredRunning, type StartOptions } from '../../lib/servers/index.ts';
 import { machineCertificate } from '../../lib/servers/certificate.ts';
 import { portProblem } from '../../lib/servers/ports.ts';
+import { listening } from '../fixtures/listening.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { getPage, negotiate } from '../fixtures/page.ts';
 import { isRunning } from '../fixtures/processes.ts';
@@ -56,10 +57,7 @@ async function endsClean(server: ConfiguredRunning): Promise<void> {
 
 /** Port 80 is in use while the test runs, by whomever. */
 async function takePort80(): Promise<void> {
-  if (await portProblem({ address: '127.0.0.1', port: 80 }) !== undefined) return;
-  const other = createServer().listen(80, '127.0.0.1');
-  await new Promise((resolve) => other.once('listening', resolve));
-  onTestFinished(() => void other.close());
+  if (await portProblem({ address: '127.0.0.1', port: 80 }) === undefined) await listening(createServer(), 80);
 }
 
 /** The machine's certificate, its key with a password. */

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, readdir, writeFile } from 'node:fs/promises';
 import { createServer as createHttpServer } from 'node:http';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -14,6 +14,7 @@ import { freePort } from '../../lib/servers/ports.ts';
 import { waitUntilReady } from '../../lib/servers/ready.ts';
 import type { Protocol } from '../../lib/servers/server.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
+import { listening } from '../fixtures/listening.ts';
 import { getPage } from '../fixtures/page.ts';
 import { descendants, isRunning, stillRunning } from '../fixtures/processes.ts';
 import { processesOf, servers, useServers, welcomePage } from '../fixtures/servers.ts';
@@ -103,10 +104,7 @@ describe('what is refused', () => {
   });
 
   it('a port in use, when the caller gave it', async () => {
-    const other = createServer().listen(0, '127.0.0.1');
-    await once(other, 'listening');
-    onTestFinished(() => void other.close());
-    const { port } = other.address() as AddressInfo;
+    const port = await listening(createServer());
     for (const [, spec] of servers) {
       expect((await problemOf(test.start(spec, { port }))).message).toBe(`port ${port} of 127.0.0.1 is in use: end what listens there, or take another port`);
     }
@@ -171,10 +169,7 @@ it('tells TLS where none is expected, and the reverse', async () => {
 });
 
 it.each(servers)('%s takes another port when a server with the same page was faster on the first one', async (_, spec) => {
-  const other = createHttpServer((_, response) => response.end('x'.repeat(612))).listen(0, '127.0.0.1');
-  await once(other, 'listening');
-  onTestFinished(() => void other.close());
-  const { port } = other.address() as AddressInfo;
+  const port = await listening(createHttpServer((_, response) => response.end('x'.repeat(612))));
   vi.mocked(freePort).mockClear().mockResolvedValueOnce(port);
   const server = await test.start(spec);
   expect(freePort).toHaveBeenCalledTimes(2);

@@ -2,9 +2,10 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { createServer, type AddressInfo, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { listening } from '../fixtures/listening.ts';
 import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
 import { newOut, readResult, startCommand, useHome, type ScenarioRun } from '../scenario-run.ts';
 
@@ -134,10 +135,8 @@ describe('what does not run is refused in one line, before anything is measured'
 
 test('Ctrl-C while a config is tried ends its server, and leaves no file behind', async () => {
   // It takes connections and never answers, so that the server never gets ready.
-  const mute = createServer((socket) => { socket.on('error', () => undefined); }).listen(0, '127.0.0.1');
-  await once(mute, 'listening');
-  onTestFinished(() => { mute.close(); });
-  const { port } = mute.address() as AddressInfo;
+  const mute = createServer((socket) => { socket.on('error', () => undefined); });
+  const port = await listening(mute);
   writeFileSync(join(configs, 'mute.conf'), `events { }\nhttp { server { listen 8080; location / { proxy_pass http://127.0.0.1:${port}; } } }\n`);
   const trials = (): string[] => readdirSync(home.folder).filter((name) => name.startsWith('bakeoff-'));
   const before = trials();

@@ -2,11 +2,12 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { findScenario, isRunnable } from '../../lib/scenario/catalogue.ts';
 import { find, thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { run } from '../../lib/setup/run.ts';
+import { listening } from '../fixtures/listening.ts';
 import { useHome } from '../scenario-run.ts';
 
 /** What makes a line's run short. Verdicts, which --fail-if is about, take four rounds. */
@@ -50,11 +51,7 @@ test.each(lines)('%s', async (line) => {
   }
   if (line.includes('/etc/nginx/') && !existsSync('/etc/nginx/nginx.conf')) return console.warn(`SKIPPED: ${line}: there is none`);
   const [, port] = /http:\/\/127\.0\.0\.1:(\d+)\//.exec(line) ?? [];
-  if (port !== undefined) {
-    const server = createServer((_, answer) => answer.end('hello\n')).listen(Number(port), '127.0.0.1');
-    onTestFinished(() => { server.close(); });
-    await new Promise((resolve) => server.once('listening', resolve));
-  }
+  if (port !== undefined) await listening(createServer((_, answer) => answer.end('hello\n')), Number(port));
   const SHORTER = await shorter(line);
   const { code, stdout, stderr } = await run({ command: 'sh', args: ['-c', line], cwd: folder, env: { ...process.env, ...home.env, HOME: folder, SHORTER, PATH: `${folder}/bin:${process.env['PATH']}` } });
   // Runs this short call something slower now and then.
