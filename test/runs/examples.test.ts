@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { createServer } from 'node:http';
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import { findGo, k6Path } from '../../lib/setup/k6.ts';
 import { thisMachine } from '../../lib/setup/machine.ts';
@@ -11,12 +11,13 @@ import { projectRoot } from '../../lib/setup/paths.ts';
 import type { Finished } from '../../lib/setup/run.ts';
 import { installPackage, inProject, type InstalledPackage } from '../fixtures/installed-package.ts';
 import { listening } from '../fixtures/listening.ts';
+import { sharedFolder } from '../fixtures/new-folder.ts';
 import { keptRounds, readResult, runFolder, useHome } from '../scenario-run.ts';
 
 const home = useHome(['k6', 'nginx', 'h2o', 'openssl']);
+const outside = sharedFolder();
 let installed: InstalledPackage;
-beforeAll(() => { installed = installPackage(); });
-afterAll(() => installed?.remove());
+beforeAll(() => { installed = installPackage(outside); });
 
 const shortest = ['--quick', '--rounds', '1', '--duration', '200ms', '--store', 'none'];
 
