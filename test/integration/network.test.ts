@@ -121,7 +121,7 @@ describe('a link', () => {
 describe('a server', () => {
   const startIn = (network: Network, spec: ConfiguredServer, options: Partial<StartOptions> = {}) => servers.start(spec, { network: network.server, ...options });
 
-  it('answers in its network alone, over the link, and is watched as on loopback', async () => {
+  it('answers in its network alone, over the link, is watched as on loopback, and leaves nothing of it', async () => {
     const network = await open({ toServer: { delayMs: 20 } });
     const server = await startIn(network, base);
     expect(server).toMatchObject({ origin: 'http://198.19.0.1:8080', answer: { bytes: 612 } });
@@ -133,12 +133,15 @@ describe('a server', () => {
     expect(page).toMatchObject({ code: 0, stdout: '612\n' });
     const { toServer, toClient } = await network.report();
     expect([toServer.kinds.syn, toClient.kinds.synAck]).toEqual([1, 1]);
-    expect(namespaceAt(`/proc/${server.pid}/ns/net`)).not.toBe(namespaceAt('/proc/self/ns/net'));
+    const namespaces = [network.client.netns, `/proc/${server.pid}/ns/net`].map(namespaceAt);
+    expect(namespaces).not.toContain(namespaceAt('/proc/self/ns/net'));
     expect(listensOn(server.pid, { address: '198.19.0.1', port: 8080 })).toBe(true);
     expect(await readFile('/proc/self/net/tcp', 'utf8')).not.toContain(' 010013C6:1F90 ');
     const processes = [server.pid, ...descendants(server.pid).map(({ pid }) => pid)];
     await server.stop();
     expect(processes.filter(isRunning)).toEqual([]);
+    await network.stop();
+    expect(holdersOf(namespaces)).toEqual([]);
   });
 
   it('writes what its config names without a path beside nothing that stays', async () => {
@@ -185,16 +188,5 @@ describe('a server', () => {
       await expect(starting).rejects.toThrow(end === 'signal' ? 'asked to end' : /^nginx \(pid \d+\) ended by SIGKILL/);
       await vi.waitFor(() => expect(stillRunning(check)).toEqual([]), soon);
     }
-  });
-
-  it('goes with its link\'s network when both are stopped', async () => {
-    const network = await open({});
-    const inside = namespaceAt(network.client.netns);
-    const server = await startIn(network, base);
-    const theirs = namespaceAt(`/proc/${server.pid}/ns/net`);
-    expect(theirs).not.toBe(namespaceAt('/proc/self/ns/net'));
-    await server.stop();
-    await network.stop();
-    expect(holdersOf([inside, theirs])).toEqual([]);
   });
 });
