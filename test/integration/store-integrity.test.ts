@@ -1,5 +1,5 @@
 // Nothing that k6 made is lost: k6's own outputs, the real influxd, and a proxy that spoils the way between them.
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { startChild, type Child } from '../../lib/process.ts';
@@ -133,21 +133,6 @@ it('does not hide that more is stored than was made, nor that a series other tha
   const text = readFileSync(recordFile, 'utf8').replaceAll('loadgen_requests', 'loadgen_latency_ms').trim();
   writeFileSync(recordFile, `${text}\n${text}\n`);
   expect((await checkRound(store, { run: 'more', variant: 'v', round: 1, recordFile, requests: 30 })).problems).toEqual(['InfluxDB lacks points of 1 series of v, round 1']);
-});
-
-it('counts again when the run is over: what a deleted folder took with it is written again', async () => {
-  const own = join(folder, 'deleted');
-  const local = await openStore({ influxdBinary: tools.influxd, folder: own });
-  onTestFinished(() => local.close());
-  const checks = ['v', 'w'].map((name, index) => ({ run: 'over', variant: name, round: 1, recordFile: writeRecord('over', 3 + index, false, name), requests: 30 + 10 * index }));
-  const rounds = [];
-  for (const check of checks) rounds.push({ check, integrity: await checkRound(local, check) });
-  expect(await checkAgain(local, rounds)).toEqual({ integrity: rounds.map(({ integrity }) => integrity), problems: [] });
-  rmSync(own, { recursive: true });
-  expect(await checkAgain(local, rounds)).toEqual({
-    integrity: [{ requests: 30, stored: 30, backfilled: 30, lost: 0, problems: [] }, { requests: 40, stored: 40, backfilled: 40, lost: 0, problems: [] }],
-    problems: ['InfluxDB lacked 70 of the run\'s requests when it was over: 70 were written again from k6\'s record'],
-  });
 });
 
 it('counts as lost what a database that hangs lacks, waits for it once, and writes it again when it is back', async () => {

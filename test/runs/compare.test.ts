@@ -120,8 +120,6 @@ describe('what does not run is refused in one line, before anything is measured'
   test.each([
     ['a page that is not there', ['fast.conf', 'slow.conf', '--url', '/nothing.html'], /^fast\.conf: .*\/nothing\.html answers with status 404/],
     ['a module that this build lacks', ['fast.conf', 'module.conf', '--trust-config'], /module\.conf.*nothing_module\.so/],
-    ...(process.getuid?.() === 0 ? [['a module, as root', ['fast.conf', 'module.conf'], /module\.conf:1: load_module runs code of the config's own, and bakeoff was started by root: .*--trust-config/] as [string, string[], RegExp]] : []),
-    ['a protocol that it does not speak', ['fast.conf', 'slow.conf', '--load', 'h2load -n 10'], /^--load: h2load -n 10 is HTTP\/2 without TLS, and fast\.conf does not speak HTTP\/2/],
   ])('%s', async (_, args, message) => {
     const out = newOut();
     const run = compare(...args, ...short, '--out', out);

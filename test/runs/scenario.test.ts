@@ -135,10 +135,11 @@ describe('when it is ended early', () => {
     expect(run.stderr()).toContain('ending the run in order');
   });
 
-  test('a second Ctrl-C ends everything at once', async () => {
+  test('a second Ctrl-C ends everything at once, of a long run that says how to make it shorter', async () => {
     const out = newOut();
-    const run = start([name, '--rounds', '1', '--duration', '60s', '--out', out]);
+    const run = start([name, '--rounds', '3', '--duration', '60s', '--out', out]);
     await underLoad(run, out, 1);
+    expect(run.stdout()).toMatch(/^To make it shorter: fewer --rounds, a --max-time, fewer --variants\.$/m);
     const started = descendants(run.pid);
     // k6 waits for a database that does not answer: it would last until its grace of 10 s is over.
     const influxd = started.find(({ command }) => command === 'influxd')?.pid as number;
