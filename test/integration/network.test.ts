@@ -11,6 +11,7 @@ import { delaylinkBeside } from '../../lib/setup/k6.ts';
 import { run } from '../../lib/setup/run.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { atClient, datagrams, holdersOf, namespaceAt, ownNetwork, whyNoNetworks } from '../fixtures/networks.ts';
+import { ownConfig } from '../fixtures/own-files.ts';
 import { descendants, isRunning, stillRunning } from '../fixtures/processes.ts';
 import { useServers } from '../fixtures/servers.ts';
 
@@ -78,7 +79,7 @@ describe('a network', () => {
   });
 
   it('refuses a bad file of settings with its line', async () => {
-    const file = await servers.ownConfig('net.core.somaxconn = 5\nnet.core.somaxconn 6\n');
+    const file = await ownConfig('net.core.somaxconn = 5\nnet.core.somaxconn 6\n');
     await expect(open({ serverSettings: [file] })).rejects.toThrow(/own\.conf, line 2: "net.core.somaxconn 6" is no kernel setting/);
   });
 
@@ -146,7 +147,7 @@ describe('a server', () => {
 
   it('writes what its config names without a path beside nothing that stays', async () => {
     const network = await open({});
-    const log = await servers.ownConfig('http { access_log requests.log; }');
+    const log = await ownConfig('http { access_log requests.log; }');
     const server = await startIn(network, nginx(['base', log], { workers: 1 }), { folder: path.join(servers.folder, 'relative') });
     const [scratch] = await servers.scratchFolders();
     const written = path.join(servers.folder, scratch ?? '', 'temp/requests.log');
@@ -160,7 +161,7 @@ describe('a server', () => {
     ['a page that is not there', async () => base, { page: { docroot: 'nginx', path: '/none', bodyBytes: 5 } }, /^http:\/\/198\.19\.0\.1:8080\/none answers with status 404 instead of 200/],
     ['a page of another length', async () => base, { page: { docroot: 'nginx', path: '/', bodyBytes: 5 } }, /answers with 612 bytes instead of 5/],
     ['a protocol that it does not speak', async () => base, { protocol: 'h2' }, /has no TLS: choose a config with it/],
-    ['a config that it does not accept', async () => nginx(['base', await servers.ownConfig('http { nonsense on; }')], { workers: 1 }), {}, /^nginx does not accept its config .*\n.*unknown directive "nonsense"/],
+    ['a config that it does not accept', async () => nginx(['base', await ownConfig('http { nonsense on; }')], { workers: 1 }), {}, /^nginx does not accept its config .*\n.*unknown directive "nonsense"/],
   ])('is refused as on loopback for %s', async (_, spec, options, line) => {
     const network = await open({});
     await expect(startIn(network, await spec(), options)).rejects.toThrow(line);
@@ -170,7 +171,7 @@ describe('a server', () => {
   it('that does not answer is ended by a signal, and by its own end, with the check inside', async () => {
     const network = await open({});
     // A byte a second: ten minutes for the page.
-    const slow = nginx(['base', await servers.ownConfig('http { limit_rate 1; }')], { workers: 1 });
+    const slow = nginx(['base', await ownConfig('http { limit_rate 1; }')], { workers: 1 });
     const checks = () => descendants(process.pid).filter(({ command }) => command === 'node');
     const before = new Set(checks().map(({ pid }) => pid));
     const nginxOf = () => descendants(process.pid).find(({ command }) => command === 'nginx')?.pid ?? expect.fail();

@@ -15,6 +15,7 @@ import { waitUntilReady } from '../../lib/servers/ready.ts';
 import type { Protocol } from '../../lib/servers/server.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { listening } from '../fixtures/listening.ts';
+import { ownConfig } from '../fixtures/own-files.ts';
 import { getPage } from '../fixtures/page.ts';
 import { descendants, isRunning, stillRunning } from '../fixtures/processes.ts';
 import { processesOf, servers, useServers, welcomePage } from '../fixtures/servers.ts';
@@ -85,7 +86,7 @@ describe('what is refused', () => {
     [nginx, 'http {\n  sendfile maybe;\n}', /invalid value "maybe" in "sendfile" directive/, /^line \d+: sendfile maybe; {2}# own\.conf$/],
     [h2o, 'max-connections: many', /in command max-connections, argument must match the format/, /^line \d+: max-connections: many # own\.conf$/],
   ])("a config that %o does not accept: the server's words, the file and the line", async (kind, text, said, line) => {
-    const spec = kind(['h2', await test.ownConfig(text)], { workers: 1 });
+    const spec = kind(['h2', await ownConfig(text)], { workers: 1 });
     const [first = '', ...rest] = (await problemOf(test.start(spec))).message.split('\n');
     expect(first).toBe(`${spec.name} does not accept its config ${test.folder}/round/${spec.name}.conf:`);
     expect(rest[0]).toMatch(said);
@@ -95,7 +96,7 @@ describe('what is refused', () => {
   });
 
   it("flags that nghttpd does not accept: its words", async () => {
-    const problem = async (flag: string): Promise<string> => (await problemOf(test.start(nghttpd(['h2', await test.ownConfig(flag)], { workers: 1 })))).message;
+    const problem = async (flag: string): Promise<string> => (await problemOf(test.start(nghttpd(['h2', await ownConfig(flag)], { workers: 1 })))).message;
     expect(await problem('--bogus=1')).toMatch(/^nghttpd \(pid \d+\) ended with code 1; .*unrecognized option '--bogus=1'$/);
     expect(await problem('-m many')).toMatch(/^nghttpd \(pid \d+\) ended with code 1; its log ends: .*invalid argument: many$/);
     expect(await test.scratchFolders()).toEqual([]);
@@ -133,9 +134,9 @@ describe('what is refused', () => {
     await expect(test.start(one, { protocol: 'h2' })).rejects.toThrow(/^the load is HTTP\/2 over TLS \(h2\), and the server's config has no TLS/);
     await expect(test.start(one, { protocol: 'h2c' })).rejects.toThrow(/^http:.* does not speak HTTP\/2 without TLS \(h2c\)$/);
     await expect(test.start(h2o(['h2'], { workers: 1 }), { protocol: 'h2c' })).rejects.toThrow(/^the load is HTTP\/2 without TLS \(h2c\), and the server's config has TLS/);
-    const noAlpn = nginx(['h2', await test.ownConfig('http { server { listen 443 ssl; } }')], { workers: 1 });
+    const noAlpn = nginx(['h2', await ownConfig('http { server { listen 443 ssl; } }')], { workers: 1 });
     await expect(test.start(noAlpn, { protocol: 'h2' })).rejects.toThrow(/^https:.* does not speak HTTP\/2 over TLS: its config leaves it out of ALPN \(in nginx: http2\)$/);
-    const oldTls = nginx(['h2', await test.ownConfig('http { server { ssl_protocols TLSv1; ssl_ciphers AES128-SHA:@SECLEVEL=0; } }')], { workers: 1 });
+    const oldTls = nginx(['h2', await ownConfig('http { server { ssl_protocols TLSv1; ssl_ciphers AES128-SHA:@SECLEVEL=0; } }')], { workers: 1 });
     await expect(test.start(oldTls)).rejects.toThrow(/^https:.* has no TLS that fits: .*alert.*$/);
     expect(await test.scratchFolders()).toEqual([]);
   });

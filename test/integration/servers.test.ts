@@ -9,6 +9,7 @@ import { h2o, nghttpd, nginx } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer } from '../../lib/scenario/model.ts';
 import { imagePage } from '../../lib/servers/image-page.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
+import { ownConfig } from '../fixtures/own-files.ts';
 import { getPage, negotiate } from '../fixtures/page.ts';
 import { isRunning } from '../fixtures/processes.ts';
 import { processesOf, servers, titleOf, useServers } from '../fixtures/servers.ts';
@@ -75,10 +76,10 @@ describe('TLS', () => {
 });
 
 it('serves HTTP/2 without TLS', async () => {
-  const plain = await test.ownConfig('http { server { listen 80 http2; } }');
+  const plain = await ownConfig('http { server { listen 80 http2; } }');
   const servers = [
     await test.start(nginx(['small-file', plain], { workers: 1 }), { page: smallPage, protocol: 'h2c' }),
-    await test.start(nghttpd(['h2', await test.ownConfig('--no-tls')], { workers: 1 }), { page: smallPage, folder: path.join(test.folder, 'plain'), protocol: 'h2c' }),
+    await test.start(nghttpd(['h2', await ownConfig('--no-tls')], { workers: 1 }), { page: smallPage, folder: path.join(test.folder, 'plain'), protocol: 'h2c' }),
   ];
   for (const { origin } of servers) {
     expect(origin).toMatch(/^http:/);

@@ -7,8 +7,8 @@ import { warningText } from '../../lib/analysis/warnings.ts';
 import type { NetworkUse } from '../../lib/result/network.ts';
 import type { Phase } from '../../lib/result/result.ts';
 import type { NetworkSpec } from '../../lib/scenario/model.ts';
-import { measured, roundsOf } from '../fixtures/comparison.ts';
-import { delayed, phaseOverLink, traffic } from '../fixtures/link.ts';
+import { roundsOf } from '../fixtures/comparison.ts';
+import { delayed, overLink, phaseOverLink, traffic } from '../fixtures/link.ts';
 import { noCauses, phase } from '../fixtures/phase.ts';
 import { facts } from '../fixtures/result.ts';
 
@@ -100,9 +100,7 @@ const offs = [0, 0.004, -0.003, 0.002];
 /** Four rounds over a network. */
 function variant(name: string, requests: number, network: Partial<NetworkUse> | undefined = {}, changes: Partial<MeasuredVariant> & { phase?: Partial<Phase> } = {}): MeasuredVariant {
   const { phase: phaseChanges, ...others } = changes;
-  return measured(name, offs.map((off) => phaseOverLink(Math.round(requests * (1 + off)), network, phaseChanges)), {
-    load: { protocol: 'http/1.0', threads: 1 }, network: delayed, ...(name === 'untuned' ? {} : { against: 'untuned' }), ...others,
-  });
+  return overLink(name, offs.map((off) => phaseOverLink(Math.round(requests * (1 + off)), network, phaseChanges)), others);
 }
 
 const summary = (variants: readonly MeasuredVariant[], run: Partial<RunFacts> = {}): Summary => summarise({ ...facts, looks: [4], ...run }, variants);
