@@ -5,7 +5,7 @@ import type { NetworkResult } from '../../lib/result/network.ts';
 import type { Comparison, Noise, Result, VariantResult } from '../../lib/result/result.ts';
 import { roundPoint, runPoint, serverSamplePoints, tablePoints } from '../../lib/store/points.ts';
 import { benchBucket, benchComparison, benchCurve, benchPhase, benchRound, errorCauseFields, loadgenMeasurements, measurements, networkFields } from '../../lib/store/schema.ts';
-import { networkResult } from '../fixtures/network-result.ts';
+import { networkResult } from '../fixtures/link.ts';
 import { latency, phase as phaseOf } from '../fixtures/phase.ts';
 import { searchRun, sweepRun, type Written } from '../fixtures/rates.ts';
 
