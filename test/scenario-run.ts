@@ -3,11 +3,12 @@ import { spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { onTestFinished, vi } from 'vitest';
+import { afterAll, beforeAll, onTestFinished, vi } from 'vitest';
 import type { Result } from '../lib/result/result.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
 import { ensureTools, toolVariable, type ToolName } from '../lib/setup/tools.ts';
 import { openStore, type Store } from '../lib/store/index.ts';
+import { newFolder } from './fixtures/new-folder.ts';
 import { descendants } from './fixtures/processes.ts';
 
 /** What the runs of a test file share: a folder for temporary files, locks and the database, and the tools. */
@@ -22,6 +23,14 @@ export async function makeHome(tools: readonly ToolName[]): Promise<Home> {
   return { folder, env, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
+/** makeHome for a whole test file: to be called at its top, and filled in before the first test. */
+export function useHome(tools: readonly ToolName[]): Home {
+  const home: Home = { folder: '', env: {}, remove: () => undefined };
+  beforeAll(async () => { Object.assign(home, await makeHome(tools)); });
+  afterAll(() => home.remove());
+  return home;
+}
+
 /** The database that the runs here use, open until the test is over. */
 export async function storeOf({ folder, env }: Home): Promise<Store> {
   const store = await openStore({ influxdBinary: env['INFLUXD_BIN'] as string, folder: join(folder, 'influxdb') });
@@ -31,10 +40,9 @@ export async function storeOf({ folder, env }: Home): Promise<Store> {
 
 /** A folder for results that is not there yet, in one of its own that goes with the test. */
 export function newOut(): string {
-  const parent = mkdtempSync(join(tmpdir(), 'bakeoff-out-'));
+  const parent = newFolder();
   // Tests put there what servers use, which run as nobody where root starts them.
   chmodSync(parent, 0o755);
-  onTestFinished(() => rmSync(parent, { recursive: true, force: true }));
   return join(parent, 'results');
 }
 

@@ -3,7 +3,6 @@ import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -11,8 +10,9 @@ import { address, command } from '../../lib/scenario/index.ts';
 import type { CommandServer } from '../../lib/scenario/model.ts';
 import { startServer, whyNotStoppable, type StartedServer, type StartOptions } from '../../lib/servers/index.ts';
 import { freePort } from '../../lib/servers/ports.ts';
+import { listening } from '../fixtures/listening.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
-import { start as startNode } from '../fixtures/node-process.ts';
+import { pidIn, start as startNode } from '../fixtures/node-process.ts';
 import { descendants, isRunning, stillRunning } from '../fixtures/processes.ts';
 
 /** Answers "hi" on the port that it is told, at the address of its first word. */
@@ -104,7 +104,7 @@ describe('a command', () => {
 
   it('is ended with what has left its group, which counts as its own until then', async () => {
     const { pid, processes, stop } = await start(command('node leaves.cjs'));
-    const left = await vi.waitFor(() => Number(/^\d+\n/.exec(readFileSync(path.join(files, 'left.pid'), 'utf8'))?.[0] ?? expect.fail()), { timeout: 10_000 });
+    const left = await pidIn(path.join(files, 'left.pid'));
     await vi.waitFor(() => expect(processes()).toEqual(expect.arrayContaining([String(pid), String(left)])), { timeout: 10_000 });
     expect(whyNotStoppable(pid, processes())).toMatch(/^its process \d+ is in a process group of its own$/);
     await stop();
@@ -134,8 +134,7 @@ describe('a command', () => {
     const starting = start(command('sleep 300', { port }), { readyLimitMs: 2000 }).then(() => expect.fail(), (error: Error) => error.message);
     // The port is looked at before.
     await vi.waitFor(() => expect(existsSync(path.join(files, 'round/output.log'))).toBe(true), { timeout: 10_000 });
-    const there = createServer((_, response) => response.end('hi')).listen(port, '127.0.0.1');
-    onTestFinished(() => void there.close());
+    await listening(createServer((_, response) => response.end('hi')), port);
     expect(await starting).toMatch(new RegExp(`^sleep \\(pid \\d+\\) does not listen on 127\\.0\\.0\\.1:${port} within 2 s, .*; left alone, .*: .+ \\(pid ${process.pid}\\)$`));
   }, 60_000);
 
@@ -212,10 +211,7 @@ describe('a command', () => {
 
 describe('an address', () => {
   it('is asked, and otherwise left alone', async () => {
-    const there = createServer((_, response) => response.end('hello')).listen(0, '127.0.0.1');
-    onTestFinished(() => void there.close());
-    await once(there, 'listening');
-    const origin = `http://127.0.0.1:${(there.address() as AddressInfo).port}`;
+    const origin = `http://127.0.0.1:${await listening(createServer((_, response) => response.end('hello')))}`;
     const options = { binaries: {}, folder: files, cpus: [0], workers: 1, page: { path: '/' } };
     const found = await startServer(address(origin), options);
     expect(found).toMatchObject({ name: new URL(origin).host, version: '', origin, answer: { status: 200, bytes: 5 } });

@@ -1,17 +1,17 @@
 // Short fuzzing with the real Go, of packages whose targets find something or do not.
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { fuzz, fuzzSeconds, fuzzTargets, type GoPackage } from '../../lib/cli/fuzz.ts';
 import { findGo, goEnvironment } from '../../lib/setup/k6.ts';
 import { thisMachine } from '../../lib/setup/machine.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 import { descendants, stillRunning } from '../fixtures/processes.ts';
 
 /** A module with this text in engine/engine_test.go, without its first lines. */
 async function goPackage(text: string, signal?: AbortSignal): Promise<GoPackage> {
-  const module = mkdtempSync(join(tmpdir(), 'bakeoff-fuzz-'));
-  onTestFinished(() => rmSync(module, { recursive: true }));
+  const module = newFolder();
   mkdirSync(join(module, 'engine'));
   writeFileSync(join(module, 'go.mod'), 'module tiny\n\ngo 1.21\n');
   writeFileSync(join(module, 'engine/engine_test.go'), `package engine\n\nimport "testing"\n\n${text}`);
@@ -66,8 +66,7 @@ test.each([[1, 5], [4, 5], [10, 2]])('%i targets get %d s each: 20 s in all at m
 
 test("Go's late end of the time is no failure, and anything beside it is one", async () => {
   const printed = (text: string): Promise<{ passed: number }> => {
-    const script = join(mkdtempSync(join(tmpdir(), 'bakeoff-go-')), 'go');
-    onTestFinished(() => rmSync(join(script, '..'), { recursive: true }));
+    const script = join(newFolder(), 'go');
     writeFileSync(script, `#!/bin/sh\ncat <<'END'\n${text}END\nexit 1\n`, { mode: 0o755 });
     return fuzz('FuzzOne', 1, { command: script, module: tmpdir(), folder: './engine', flags: [] });
   };

@@ -1,19 +1,19 @@
 // npm run grafana, with a real influxd and a stand-in for Grafana.
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import { createServer as createTcpServer, type AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 import { getPriority } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { parse } from 'yaml';
 import { find, thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { openStore, runPoint, tablePoints } from '../../lib/store/index.ts';
 import { fakeGrafana, type FakeGrafana } from '../fixtures/fake-grafana.ts';
+import { closedPort } from '../fixtures/listening.ts';
 import { isRunning } from '../fixtures/processes.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
-import { makeHome, startCommand, type Home, type ScenarioRun } from '../scenario-run.ts';
+import { startCommand, storeOf, useHome, type ScenarioRun } from '../scenario-run.ts';
 
 const shown = result([workers, openFileCache]);
 const older = result([workers, openFileCache], { run: '2026-11-19T08-15-30-nginx-open-file-cache' });
@@ -21,14 +21,12 @@ const older = result([workers, openFileCache], { run: '2026-11-19T08-15-30-nginx
 /** It would be taken before Docker is. */
 const hasGrafana = await find('grafana', thisMachine()) !== undefined || await find('grafana-server', thisMachine()) !== undefined;
 
-let home: Home;
+const home = useHome(['influxd']);
 beforeAll(async () => {
-  home = await makeHome(['influxd']);
   const store = await openStore({ influxdBinary: home.env['INFLUXD_BIN'] as string, folder: join(home.folder, 'influxdb') });
   for (const one of [shown, older]) await store.write([...tablePoints(one), runPoint({ ...one, rounds: 6 })]);
   await store.close();
 }, 120_000);
-afterAll(() => home?.remove());
 
 /** Only what is named is there, not this machine's own Grafana or Docker. */
 function start(args: readonly string[], grafana: FakeGrafana | null, env: Readonly<Record<string, string>> = {}): ScenarioRun {
@@ -44,7 +42,7 @@ async function announced(command: ScenarioRun): Promise<void> {
 
 it('shows the newest run at its time, gives a free port, and ends all with Ctrl-C', async () => {
   // Whether it was free or not, it is taken now.
-  const squatter = createTcpServer().listen(3000, '127.0.0.1');
+  const squatter = createServer().listen(3000, '127.0.0.1');
   await Promise.race([once(squatter, 'listening'), once(squatter, 'error').catch(() => {})]).catch(() => {});
   onTestFinished(() => { squatter.close(); });
   const grafana = fakeGrafana();
@@ -95,8 +93,7 @@ it('shows the newest run at its time, gives a free port, and ends all with Ctrl-
 
 it('goes on when a run has come and gone', async () => {
   const command = start([], fakeGrafana());
-  const run = await openStore({ influxdBinary: home.env['INFLUXD_BIN'] as string, folder: join(home.folder, 'influxdb') });
-  onTestFinished(() => run.close());
+  const run = await storeOf(home);
   await announced(command);
   const { url } = run.influx;
   await run.close();
@@ -119,24 +116,10 @@ it('says so in a line when Grafana does not start, or ends', async () => {
   expect(lastLine(command)).toMatch(/^Grafana has ended: /);
 });
 
-it('says in a line what is wrong with an InfluxDB: not there, no access, no database', async () => {
+it('says in a line what is wrong with an InfluxDB, before Grafana is started', async () => {
   const grafana = fakeGrafana();
-  const server = createServer((request, response) => {
-    if (request.url === '/ping') response.writeHead(204, { 'X-Influxdb-Version': 'v2.7.12' }).end();
-    else if (request.headers.authorization === `Basic ${Buffer.from('token:right').toString('base64')}`) response.end(JSON.stringify({ results: [{ series: [{ name: 'databases', columns: ['name'], values: [['other']] }] }] }));
-    else response.writeHead(401).end(JSON.stringify({ message: 'unauthorized access' }));
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => { server.close(); });
-  const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const closed = createTcpServer().listen(0, '127.0.0.1');
-  await once(closed, 'listening');
-  const nobody = (closed.address() as AddressInfo).port;
-  closed.close();
   const cases: [url: string, message: RegExp, code: number][] = [
-    [`http://127.0.0.1:${nobody}`, /^InfluxDB at http:\/\/127\.0\.0\.1:\d+ does not answer \(.*ECONNREFUSED.*\)\n$/, 1],
-    [`http://wrong@${host}`, /^InfluxDB at http:\/\/127\.0\.0\.1:\d+ refuses the user name and password, or the token: give them in --influx .*\n$/, 1],
-    [`http://right@${host}`, /^InfluxDB 2\.7\.12 at http:\/\/127\.0\.0\.1:\d+ shows this token no bucket bakeoff: make it .*\n$/, 1],
+    [`http://127.0.0.1:${await closedPort()}`, /^InfluxDB at http:\/\/127\.0\.0\.1:\d+ does not answer \(.*ECONNREFUSED.*\)\n$/, 1],
     ['8086', /^--influx takes a URL such as .*\n$/, 2],
   ];
   const commands = cases.map(([url]) => start(['--influx', url], grafana, { INFLUX_TOKEN: '' }));

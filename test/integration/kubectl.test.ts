@@ -1,22 +1,20 @@
 // The real kubectl, where there is one, with as much of an API server as it asks for: what is printed and what is applied is as it takes it.
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { findKubectl } from '../../lib/kubernetes/kubectl.ts';
 import { configMap } from '../../lib/kubernetes/manifest.ts';
 import { find, thisMachine } from '../../lib/setup/machine.ts';
 import { openApiServer, type ApiServer } from '../fixtures/api-server.ts';
 import { printed } from '../fixtures/manifests.ts';
+import { sharedFolder } from '../fixtures/new-folder.ts';
 
 const kubectl = await find('kubectl', thisMachine());
 if (kubectl === undefined) console.warn('SKIPPED, tests with kubectl: there is none');
 
-let folder: string;
-beforeAll(() => { folder = mkdtempSync(path.join(tmpdir(), 'kubectl-test-')); });
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = sharedFolder();
 
 /** Has kubectl ask this one. */
 function use(url: string): void {

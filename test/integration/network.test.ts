@@ -11,6 +11,7 @@ import { delaylinkBeside } from '../../lib/setup/k6.ts';
 import { run } from '../../lib/setup/run.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { atClient, datagrams, holdersOf, namespaceAt, ownNetwork, whyNoNetworks } from '../fixtures/networks.ts';
+import { ownConfig } from '../fixtures/own-files.ts';
 import { descendants, isRunning, stillRunning } from '../fixtures/processes.ts';
 import { useServers } from '../fixtures/servers.ts';
 
@@ -78,7 +79,7 @@ describe('a network', () => {
   });
 
   it('refuses a bad file of settings with its line', async () => {
-    const file = await servers.ownConfig('net.core.somaxconn = 5\nnet.core.somaxconn 6\n');
+    const file = await ownConfig('net.core.somaxconn = 5\nnet.core.somaxconn 6\n');
     await expect(open({ serverSettings: [file] })).rejects.toThrow(/own\.conf, line 2: "net.core.somaxconn 6" is no kernel setting/);
   });
 
@@ -121,7 +122,7 @@ describe('a link', () => {
 describe('a server', () => {
   const startIn = (network: Network, spec: ConfiguredServer, options: Partial<StartOptions> = {}) => servers.start(spec, { network: network.server, ...options });
 
-  it('answers in its network alone, over the link, and is watched as on loopback', async () => {
+  it('answers in its network alone, over the link, is watched as on loopback, and leaves nothing of it', async () => {
     const network = await open({ toServer: { delayMs: 20 } });
     const server = await startIn(network, base);
     expect(server).toMatchObject({ origin: 'http://198.19.0.1:8080', answer: { bytes: 612 } });
@@ -133,17 +134,20 @@ describe('a server', () => {
     expect(page).toMatchObject({ code: 0, stdout: '612\n' });
     const { toServer, toClient } = await network.report();
     expect([toServer.kinds.syn, toClient.kinds.synAck]).toEqual([1, 1]);
-    expect(namespaceAt(`/proc/${server.pid}/ns/net`)).not.toBe(namespaceAt('/proc/self/ns/net'));
+    const namespaces = [network.client.netns, `/proc/${server.pid}/ns/net`].map(namespaceAt);
+    expect(namespaces).not.toContain(namespaceAt('/proc/self/ns/net'));
     expect(listensOn(server.pid, { address: '198.19.0.1', port: 8080 })).toBe(true);
     expect(await readFile('/proc/self/net/tcp', 'utf8')).not.toContain(' 010013C6:1F90 ');
     const processes = [server.pid, ...descendants(server.pid).map(({ pid }) => pid)];
     await server.stop();
     expect(processes.filter(isRunning)).toEqual([]);
+    await network.stop();
+    expect(holdersOf(namespaces)).toEqual([]);
   });
 
   it('writes what its config names without a path beside nothing that stays', async () => {
     const network = await open({});
-    const log = await servers.ownConfig('http { access_log requests.log; }');
+    const log = await ownConfig('http { access_log requests.log; }');
     const server = await startIn(network, nginx(['base', log], { workers: 1 }), { folder: path.join(servers.folder, 'relative') });
     const [scratch] = await servers.scratchFolders();
     const written = path.join(servers.folder, scratch ?? '', 'temp/requests.log');
@@ -157,7 +161,7 @@ describe('a server', () => {
     ['a page that is not there', async () => base, { page: { docroot: 'nginx', path: '/none', bodyBytes: 5 } }, /^http:\/\/198\.19\.0\.1:8080\/none answers with status 404 instead of 200/],
     ['a page of another length', async () => base, { page: { docroot: 'nginx', path: '/', bodyBytes: 5 } }, /answers with 612 bytes instead of 5/],
     ['a protocol that it does not speak', async () => base, { protocol: 'h2' }, /has no TLS: choose a config with it/],
-    ['a config that it does not accept', async () => nginx(['base', await servers.ownConfig('http { nonsense on; }')], { workers: 1 }), {}, /^nginx does not accept its config .*\n.*unknown directive "nonsense"/],
+    ['a config that it does not accept', async () => nginx(['base', await ownConfig('http { nonsense on; }')], { workers: 1 }), {}, /^nginx does not accept its config .*\n.*unknown directive "nonsense"/],
   ])('is refused as on loopback for %s', async (_, spec, options, line) => {
     const network = await open({});
     await expect(startIn(network, await spec(), options)).rejects.toThrow(line);
@@ -167,7 +171,7 @@ describe('a server', () => {
   it('that does not answer is ended by a signal, and by its own end, with the check inside', async () => {
     const network = await open({});
     // A byte a second: ten minutes for the page.
-    const slow = nginx(['base', await servers.ownConfig('http { limit_rate 1; }')], { workers: 1 });
+    const slow = nginx(['base', await ownConfig('http { limit_rate 1; }')], { workers: 1 });
     const checks = () => descendants(process.pid).filter(({ command }) => command === 'node');
     const before = new Set(checks().map(({ pid }) => pid));
     const nginxOf = () => descendants(process.pid).find(({ command }) => command === 'nginx')?.pid ?? expect.fail();
@@ -185,16 +189,5 @@ describe('a server', () => {
       await expect(starting).rejects.toThrow(end === 'signal' ? 'asked to end' : /^nginx \(pid \d+\) ended by SIGKILL/);
       await vi.waitFor(() => expect(stillRunning(check)).toEqual([]), soon);
     }
-  });
-
-  it('goes with its link\'s network when both are stopped', async () => {
-    const network = await open({});
-    const inside = namespaceAt(network.client.netns);
-    const server = await startIn(network, base);
-    const theirs = namespaceAt(`/proc/${server.pid}/ns/net`);
-    expect(theirs).not.toBe(namespaceAt('/proc/self/ns/net'));
-    await server.stop();
-    await network.stop();
-    expect(holdersOf([inside, theirs])).toEqual([]);
   });
 });

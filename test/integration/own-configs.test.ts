@@ -5,34 +5,20 @@ import { existsSync } from 'node:fs';
 import { chmod, mkdir, readdir, readFile, realpath, stat, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import path from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { UserError } from '../../lib/errors.ts';
-import type { ServerSpec } from '../../lib/scenario/model.ts';
-import { readOwnConfig, type ConfiguredRunning, type StartOptions } from '../../lib/servers/index.ts';
+import { describe, expect, it, vi } from 'vitest';
+import type { ConfiguredRunning, StartOptions } from '../../lib/servers/index.ts';
 import { machineCertificate } from '../../lib/servers/certificate.ts';
 import { portProblem } from '../../lib/servers/ports.ts';
+import { listening } from '../fixtures/listening.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { getPage, negotiate } from '../fixtures/page.ts';
 import { isRunning } from '../fixtures/processes.ts';
 import { processesOf, useServers } from '../fixtures/servers.ts';
 
 const test = useServers();
+const { startOwn } = test;
 
-interface Own { port?: number; page?: StartOptions['page']; options?: Partial<StartOptions> }
-
-async function startOwn(file: string, { port, page = { path: '/' }, options }: Own = {}): Promise<ConfiguredRunning> {
-  const own = await readOwnConfig(file);
-  const spec: ServerSpec = { name: own.server, config: [own.file], workers: own.workers, asIs: port === undefined ? {} : { port } };
-  return test.start(spec, { folder: path.join(test.folder, `run-${path.basename(path.dirname(file))}`), workers: 99, page, ...options });
-}
-
-async function refusal(file: string, own?: Own): Promise<string> {
-  const error: unknown = await startOwn(file, own).then(() => expect.fail('it was started'), (thrown: unknown) => thrown);
-  expect(error).toBeInstanceOf(UserError);
-  expect((error as Error).message).not.toContain('\n');
-  expect(await test.scratchFolders()).toEqual([]);
-  return (error as Error).message;
-}
+const refusal = (file: string, options?: Partial<StartOptions>): Promise<string> => test.refusal(startOwn(file, options));
 
 /** Of all files of a folder: what is in them, and when that was written. */
 async function fingerprint(folder: string): Promise<string> {
@@ -56,10 +42,7 @@ async function endsClean(server: ConfiguredRunning): Promise<void> {
 
 /** Port 80 is in use while the test runs, by whomever. */
 async function takePort80(): Promise<void> {
-  if (await portProblem({ address: '127.0.0.1', port: 80 }) !== undefined) return;
-  const other = createServer().listen(80, '127.0.0.1');
-  await new Promise((resolve) => other.once('listening', resolve));
-  onTestFinished(() => void other.close());
+  if (await portProblem({ address: '127.0.0.1', port: 80 }) === undefined) await listening(createServer(), 80);
 }
 
 /** The machine's certificate, its key with a password. */
@@ -140,7 +123,7 @@ describe('nginx', () => {
   ])('says in one line, by file and line, what is wrong: %s', async (_, text, message) => {
     const folder = await ownFiles({ 'nginx.conf': text, inc: '\nroot;\nserver { }', 'locked.pem': await lockedPem() });
     const file = path.join(folder, 'nginx.conf');
-    expect((await refusal(file, { options: { trustConfig: true } })).replaceAll(file, 'FILE')).toMatch(message);
+    expect((await refusal(file, { trustConfig: true })).replaceAll(file, 'FILE')).toMatch(message);
   });
 
   it('says which status the page has, and why as its log has it', async () => {
@@ -157,7 +140,7 @@ describe('nginx', () => {
         events {} http { proxy_cache_path ${test.folder}/theirs-cache keys_zone=z:1m; client_body_temp_path ${test.folder}/theirs-body; access_log ${test.folder}/theirs.log combined buffer=4k;
         server { listen 80; access_log syslog:server=127.0.0.1:9; return 200 x; } }`,
     });
-    const server = await startOwn(path.join(folder, 'nginx.conf'), { options: { accessLog: true } });
+    const server = await startOwn(path.join(folder, 'nginx.conf'), { accessLog: true });
     const its = execFileSync('sh', ['-c', `ls -l /proc/${server.pid}/fd`], { encoding: 'utf8' });
     expect(its).not.toContain('theirs');
     await endsClean(server);
@@ -251,7 +234,7 @@ describe('h2o', () => {
       'h2o.conf': 'hosts:\n  a:\n    listen: {port: 443, ssl: {certificate-file: pem, key-file: pem}}\n    listen: 80\n    paths: {/: {file.dir: www}}\n', pem, 'www/index.html': 'hello',
     });
     const before = await keepers();
-    const server = await startOwn(path.join(folder, 'h2o.conf'), { port: 80, options: { protocol: 'h2c' } });
+    const server = await startOwn(path.join(folder, 'h2o.conf'), { port: 80, protocol: 'h2c' });
     const begun = (await keepers()).filter((name) => !before.includes(name));
     expect(begun).not.toEqual([]);
     await endsClean(server);

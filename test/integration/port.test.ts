@@ -1,17 +1,18 @@
 // Servers that answer are looked at once more: whether it is they who have the port.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { chmod, copyFile, mkdir, writeFile } from 'node:fs/promises';
 import { createServer as createHttpServer } from 'node:http';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 import path from 'node:path';
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { startChild } from '../../lib/process.ts';
 import { nginx } from '../../lib/scenario/index.ts';
 import { startServer } from '../../lib/servers/index.ts';
 import { freePort, untilItHasThePort } from '../../lib/servers/ports.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
+import { listening } from '../fixtures/listening.ts';
+import { pidIn } from '../fixtures/node-process.ts';
 import { isRunning } from '../fixtures/processes.ts';
 import { useServers, welcomePage } from '../fixtures/servers.ts';
 
@@ -19,10 +20,7 @@ const test = useServers();
 const never = new AbortController().signal;
 
 it('says within a limit that a process does not listen where somebody else answers', async () => {
-  const other = createServer().listen(0, '127.0.0.1');
-  await once(other, 'listening');
-  onTestFinished(() => void other.close());
-  const { port } = other.address() as AddressInfo;
+  const port = await listening(createServer());
   const child = await startChild({ command: 'sleep', args: ['60'] });
   onTestFinished(() => child.stop());
   await expect(untilItHasThePort(child.pid, { address: '127.0.0.1', port }, '/opt/server', never, 100)).rejects.toThrow(
@@ -38,9 +36,8 @@ it('ends a server that never listens while another answers for it', async () => 
   onTestFinished(() => chmod(test.folder, 0o755));
   const starting = startServer(nginx(['base'], { workers: 1, binary }), { binaries: {}, folder: path.join(test.folder, 'round'), cpus: [0], workers: 1, page: welcomePage, port });
   const outcome = starting.then(() => expect.fail('it was started'), (error: Error) => error.message);
-  const pid = await vi.waitFor(() => Number(/^\d+\n/.exec(readFileSync(`${test.folder}/pid`, 'utf8'))?.[0] ?? expect.fail()), { timeout: 10_000 });
-  const other = createHttpServer((_, response) => response.end('x'.repeat(welcomePage.bodyBytes))).listen(port, '127.0.0.1');
-  onTestFinished(() => void other.close());
+  const pid = await pidIn(`${test.folder}/pid`);
+  await listening(createHttpServer((_, response) => response.end('x'.repeat(welcomePage.bodyBytes))), port);
   expect(await outcome).toBe(`port ${port} of 127.0.0.1 is in use: end what listens there, or take another port`);
   expect(isRunning(pid)).toBe(false);
 }, 30_000);

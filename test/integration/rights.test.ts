@@ -3,30 +3,14 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { chmod, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
-import { UserError } from '../../lib/errors.ts';
-import type { ServerSpec } from '../../lib/scenario/model.ts';
 import { machineCertificate } from '../../lib/servers/certificate.ts';
-import { readOwnConfig, type ConfiguredRunning, type StartOptions } from '../../lib/servers/index.ts';
+import type { ConfiguredRunning } from '../../lib/servers/index.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { processesOf, servers, useServers } from '../fixtures/servers.ts';
 
 const test = useServers();
+const { startOwn, refusal } = test;
 const nobody = 65_534;
-
-async function startOwn(file: string, options: Partial<StartOptions> = {}): Promise<ConfiguredRunning> {
-  const own = await readOwnConfig(file);
-  const spec: ServerSpec = { name: own.server, config: [own.file], workers: own.workers, asIs: {} };
-  return test.start(spec, { folder: path.join(test.folder, `run-${path.basename(path.dirname(file))}`), page: { path: '/' }, ...options });
-}
-
-/** The message of what is refused: one line. */
-async function refusal(start: () => Promise<ConfiguredRunning>): Promise<string> {
-  const error: unknown = await start().then(() => expect.fail('it was started'), (thrown: unknown) => thrown);
-  expect(error).toBeInstanceOf(UserError);
-  expect((error as Error).message).not.toContain('\n');
-  expect(await test.scratchFolders()).toEqual([]);
-  return (error as Error).message;
-}
 
 /** Of each process of a server: its users and groups, what it may do, and whether it can come to more. */
 async function rightsOf(server: ConfiguredRunning): Promise<string[]> {
@@ -117,7 +101,7 @@ describe.runIf(process.getuid?.() === 0)('started by root', () => {
     await chmod(folder, 0o700);
     const binary = path.join(folder, 'nginx');
     await writeFile(binary, `#!/bin/sh\nexec ${test.binaries.nginx} "$@"\n`, { mode: 0o755 });
-    expect(await refusal(() => test.start({ ...spec, binary }))).toBe(
+    expect(await refusal(test.start({ ...spec, binary }))).toBe(
       `${binary} is closed to nobody, whom servers run as where root starts them: open it and the folders above it to all (chmod a+rx), or start bakeoff without root`,
     );
   });
@@ -136,7 +120,7 @@ describe.runIf(process.getuid?.() === 0)('started by root', () => {
   it.each([['nginx', configs.nginx()], ['h2o', configs.h2o()]])('%s says in one line whose rights a page is closed to', async (_, config) => {
     const { folder, file } = await ownFolder(config);
     await chmod(path.join(folder, 'www'), 0o700);
-    expect(await refusal(() => startOwn(file))).toMatch(/^https:\S+ answers with status 403: it runs as the user nobody here, for whom all folders above the page have to be open \(chmod o\+x\) and the page readable \(chmod o\+r\); or give a page /);
+    expect(await refusal(startOwn(file))).toMatch(/^https:\S+ answers with status 403: it runs as the user nobody here, for whom all folders above the page have to be open \(chmod o\+x\) and the page readable \(chmod o\+r\); or give a page /);
   });
 
   it('does not read for a config what is closed to others, unless it is beside it', async () => {
@@ -151,8 +135,8 @@ describe.runIf(process.getuid?.() === 0)('started by root', () => {
       return file;
     };
     for (const name of [secret, 'link']) {
-      expect(await refusal(async () => startOwn(await of(h2o(name))))).toMatch(/own\.conf:2: includes \S+, which is closed to others, and not beside the config: put a copy beside it, or open it to others$/);
-      expect(await refusal(async () => startOwn(await of(configs.nginx(`\ninclude ${name};`))))).toMatch(/own\.conf:4: includes \S+, which is closed to others, /);
+      expect(await refusal(startOwn(await of(h2o(name))))).toMatch(/own\.conf:2: includes \S+, which is closed to others, and not beside the config: put a copy beside it, or open it to others$/);
+      expect(await refusal(startOwn(await of(configs.nginx(`\ninclude ${name};`))))).toMatch(/own\.conf:4: includes \S+, which is closed to others, /);
     }
     await (await startOwn(await of(h2o('sub/mine')))).stop();
   });
@@ -160,9 +144,9 @@ describe.runIf(process.getuid?.() === 0)('started by root', () => {
   it('does not run code of a config, unless it is trusted, and then as nobody', async () => {
     const ruby = `listen: 80\nhosts:\n  a:\n    paths:\n      /:\n        mruby.handler: |\n          Proc.new { |env| [200, {}, ["ok"]] }\n`;
     const { file } = await ownFolder(ruby);
-    expect(await refusal(() => startOwn(file))).toBe(`${file}:6: mruby.handler runs code of the config's own, and bakeoff was started by root: see what the code does and give --trust-config, or start bakeoff as another user`);
+    expect(await refusal(startOwn(file))).toBe(`${file}:6: mruby.handler runs code of the config's own, and bakeoff was started by root: see what the code does and give --trust-config, or start bakeoff as another user`);
     const module = await ownFolder(configs.nginx('', 'load_module /tmp/evil.so;'));
-    expect(await refusal(() => startOwn(module.file))).toMatch(/own\.conf:1: load_module runs code /);
+    expect(await refusal(startOwn(module.file))).toMatch(/own\.conf:1: load_module runs code /);
     const server = await startOwn(file, { trustConfig: true });
     expect(server.answer.bytes).toBe(2);
     expect([...new Set(await rightsOf(server))]).toEqual([noRights(nobody)]);

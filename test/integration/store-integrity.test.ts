@@ -1,30 +1,24 @@
 // Nothing that k6 made is lost: k6's own outputs, the real influxd, and a proxy that spoils the way between them.
-import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { startChild, type Child } from '../../lib/process.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { checkAgain, checkRound, openStore, type Store } from '../../lib/store/index.ts';
 import { readRecord, recordedLine } from '../../lib/store/record.ts';
-import { accessUrl, authorization } from '../fixtures/influx-access.ts';
+import { accessUrl } from '../fixtures/influx-access.ts';
+import { influxProxy, refusal, type Fate } from '../fixtures/influx-proxy.ts';
+import { sharedFolder } from '../fixtures/new-folder.ts';
 import { stopWhole } from '../fixtures/processes.ts';
 
 let tools: { k6: string; influxd: string };
-let folder: string;
+const folder = sharedFolder();
 let store: Store;
 beforeAll(async () => {
   tools = await ensureTools(['k6', 'influxd']);
-  folder = mkdtempSync(join(tmpdir(), 'bakeoff-integrity-'));
   store = await openStore({ influxdBinary: tools.influxd, folder: join(folder, 'influxdb') });
 }, 240_000);
-afterAll(async () => {
-  await store.close();
-  rmSync(folder, { recursive: true });
-});
+afterAll(() => store.close());
 
 /** k6 with samples as the engine makes them, ten requests a tick, four ticks a second. */
 const script = `
@@ -141,21 +135,6 @@ it('does not hide that more is stored than was made, nor that a series other tha
   expect((await checkRound(store, { run: 'more', variant: 'v', round: 1, recordFile, requests: 30 })).problems).toEqual(['InfluxDB lacks points of 1 series of v, round 1']);
 });
 
-it('counts again when the run is over: what a deleted folder took with it is written again', async () => {
-  const own = join(folder, 'deleted');
-  const local = await openStore({ influxdBinary: tools.influxd, folder: own });
-  onTestFinished(() => local.close());
-  const checks = ['v', 'w'].map((name, index) => ({ run: 'over', variant: name, round: 1, recordFile: writeRecord('over', 3 + index, false, name), requests: 30 + 10 * index }));
-  const rounds = [];
-  for (const check of checks) rounds.push({ check, integrity: await checkRound(local, check) });
-  expect(await checkAgain(local, rounds)).toEqual({ integrity: rounds.map(({ integrity }) => integrity), problems: [] });
-  rmSync(own, { recursive: true });
-  expect(await checkAgain(local, rounds)).toEqual({
-    integrity: [{ requests: 30, stored: 30, backfilled: 30, lost: 0, problems: [] }, { requests: 40, stored: 40, backfilled: 40, lost: 0, problems: [] }],
-    problems: ['InfluxDB lacked 70 of the run\'s requests when it was over: 70 were written again from k6\'s record'],
-  });
-});
-
 it('counts as lost what a database that hangs lacks, waits for it once, and writes it again when it is back', async () => {
   const local = await openStore({ influxdBinary: tools.influxd, folder: join(folder, 'hung') });
   const { pid } = local;
@@ -182,39 +161,16 @@ it('counts as lost what a database that hangs lacks, waits for it once, and writ
   });
 });
 
-/** A store on the other side of a proxy to the real influxd. `spoil` answers a request itself by returning true. */
-async function spoilt(spoil: (path: string, bodyLength: number) => number | undefined): Promise<Store> {
-  const pass: RequestListener = async (request, response) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
-    const body = Buffer.concat(chunks);
-    const path = request.url ?? '';
-    const status = spoil(path, body.length);
-    if (status !== undefined) {
-      response.writeHead(status).end('{"error":"spoilt"}');
-      return;
-    }
-    const answer = await fetch(store.influx.url + path, {
-      method: request.method ?? 'GET',
-      body: request.method === 'POST' ? body : null,
-      headers: { 'Content-Type': request.headers['content-type'] ?? '', 'Authorization': authorization(store.influx) },
-    });
-    response.writeHead(answer.status, { 'X-Influxdb-Version': answer.headers.get('X-Influxdb-Version') ?? '' });
-    response.end(Buffer.from(await answer.arrayBuffer()));
-  };
-  const proxy = createServer(pass).listen(0, '127.0.0.1');
-  await once(proxy, 'listening');
-  onTestFinished(() => { proxy.closeAllConnections(); proxy.close(); });
-  return openStore({ url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`, folder, retryForMs: 500 });
-}
+/** A store on the other side of a proxy to the real influxd. */
+const spoilt = async (fate: Fate): Promise<Store> => openStore({ url: await influxProxy(store.influx, fate), folder, retryForMs: 500 });
 
 it('repairs what an external database refused of k6: too large, too busy', async () => {
   let k6Done = false;
   let refused = 0;
-  const other = await spoilt((path, bodyLength) => {
-    if (!path.startsWith('/write')) return undefined;
+  const other = await spoilt((body, path) => {
+    if (!path.startsWith('/write')) return 'pass';
     if (!k6Done) return ++refused % 2 === 0 ? 503 : 413;
-    return bodyLength > 800 ? 413 : undefined;
+    return body.length > 800 ? 413 : 'pass';
   });
   const { k6, recordFile } = await startK6('refused', 5, other);
   await k6.exited;
@@ -224,19 +180,12 @@ it('repairs what an external database refused of k6: too large, too busy', async
     .toEqual({ requests: 50, stored: 50, backfilled: 50, lost: 0, problems: [] });
 });
 
-it('counts as lost what the database will not take, and says why', async () => {
-  const other = await spoilt((path) => (path.startsWith('/write') ? 500 : undefined));
-  const recordFile = writeRecord('never', 4);
-  const { problems, ...counts } = await checkRound(other, { run: 'never', variant: 'v', round: 1, recordFile, requests: 40 });
+it.each([['will not take', '/write', 500], ['does not even count any more', '/', 502]])('counts as lost what the database %s, and says why', async (_, paths, status) => {
+  let opened = false;
+  const other = await spoilt((_body, path) => (opened && path.startsWith(paths) ? status : 'pass'));
+  opened = true;
+  const run = `lost-${status}`;
+  const { problems, ...counts } = await checkRound(other, { run, variant: 'v', round: 1, recordFile: writeRecord(run, 4), requests: 40 });
   expect(counts).toEqual({ requests: 40, stored: 0, backfilled: 0, lost: 40 });
-  expect(problems).toEqual([`InfluxDB lacks 40 of 40 requests of v, round 1: InfluxDB at ${other.influx.url}: spoilt (status 500)`]);
-});
-
-it('counts all as lost when nobody answers any more', async () => {
-  let gone = false;
-  const other = await spoilt(() => (gone ? 502 : undefined));
-  gone = true;
-  const { problems, ...counts } = await checkRound(other, { run: 'gone', variant: 'v', round: 1, recordFile: writeRecord('gone', 1), requests: 10 });
-  expect(counts).toEqual({ requests: 10, stored: 0, backfilled: 0, lost: 10 });
-  expect(problems).toEqual([expect.stringMatching(/spoilt \(status 502\)$/)]);
+  expect(problems).toEqual([`InfluxDB lacks 40 of 40 requests of v, round 1: InfluxDB at ${other.influx.url}: ${refusal} (status ${status})`]);
 });

@@ -2,27 +2,25 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { basename, delimiter, dirname, join } from 'node:path';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { beforeAll, expect, test, vi } from 'vitest';
 import { findGo } from '../../lib/setup/k6.ts';
 import { find, thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
-import { makeHome, newOut, readResult, startCommand, type Home } from '../scenario-run.ts';
+import { newOut, readResult, startCommand, useHome } from '../scenario-run.ts';
 
 const folder = join(projectRoot, 'examples/any-server');
 const sides = [...readFileSync(join(folder, 'README.md'), 'utf8').matchAll(/^ {2}'(.+)'/gm)].map(([, side]) => side as string);
 const programOf = (side: string): string => side.replace(/^[a-z]+=/, '').split(' ')[0] as string;
 
-let home: Home;
+const home = useHome(['k6']);
 let goFolder: string;
 beforeAll(async () => {
-  home = await makeHome(['k6']);
   const go = (await findGo(thisMachine())).binary;
   goFolder = dirname(go);
   // Its packages are compiled the first time, which may take longer than a server has.
   execFileSync(go, ['build', '-o', '/dev/null', 'server.go'], { cwd: folder });
 }, 300_000);
-afterAll(() => home.remove());
 
 test('each answers with its page, and nothing is left of it', async () => {
   expect(sides.map(programOf)).toEqual(['caddy', 'lighttpd', 'apache2', 'haproxy', 'node', 'go']);

@@ -1,19 +1,18 @@
 // What CI runs: the steps of action.yml and the job of docs/ci.md, each as a runner's shell would, with the real nginx and k6.
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { costlyLine } from '../../bench/proof/power.ts';
 import type { Result } from '../../lib/result/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { run } from '../../lib/setup/run.ts';
 import { runAction } from '../fixtures/composite-action.ts';
-import { makeHome, type Home } from '../scenario-run.ts';
+import { useHome } from '../scenario-run.ts';
 
-let home: Home;
+const home = useHome(['k6', 'nginx']);
 let workspace = '';
 beforeAll(async () => {
-  home = await makeHome(['k6', 'nginx']);
   workspace = join(home.folder, 'workspace');
   mkdirSync(join(workspace, 'before'), { recursive: true });
   mkdirSync(join(workspace, 'www'));
@@ -23,7 +22,6 @@ beforeAll(async () => {
   // A small part of its requests/s is left: no machine is so busy that this stays open.
   writeFileSync(join(workspace, 'nginx.conf'), nginx(`${costlyLine}\n`.repeat(500)));
 }, 300_000);
-afterAll(() => home?.remove());
 
 const short = '--duration=300ms\n--quick';
 

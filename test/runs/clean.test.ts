@@ -1,16 +1,15 @@
 // What bakeoff keeps between runs, removed: on folders of the test's own.
-import { closeSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { closeSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { lockFile } from '../../lib/lock-file.ts';
 import { oneRunAtATime } from '../../lib/machine/one-run.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 import { startCommand } from '../scenario-run.ts';
 
 let folder = '';
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'clean-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  folder = newFolder();
 });
 
 function keep(files: Readonly<Record<string, readonly string[]>>): void {

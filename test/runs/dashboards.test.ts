@@ -4,7 +4,7 @@ import { dashboardNames, type DashboardName } from '../../dashboards/names.ts';
 import { verdictLines } from '../../lib/report/sentences.ts';
 import type { Phase, Result } from '../../lib/result/result.ts';
 import { columnsOf, DashboardDatabase, dashboardOf, pickedOf } from '../dashboard-database.ts';
-import { expectedBuckets, expectedIntervals, expectedLinkRounds, expectedPhaseRows, expectedRoundRows, expectedRows, total } from '../dashboard-figures.ts';
+import { expectedLinkRounds, expectedPhaseRows, expectedRoundRows, expectedRows, total } from '../dashboard-figures.ts';
 import { whyNoNetworks } from '../fixtures/networks.ts';
 import { interpolate, panelsOf, targetsOf } from '../grafana.ts';
 
@@ -72,11 +72,6 @@ describe('Comparison', () => {
     for (const result of [wrk, rate]) expect(await database.rows('comparison', id, result)).toEqual(expectedPhaseRows(columnsOf('comparison', id), result));
   });
 
-  it.each([1, 4, 16])('has the values of result.json in panel %i, in the order of the scenario', async (id) => {
-    for (const result of [wrk, rate]) expect(await database.rows('comparison', id, result)).toEqual(expectedRows(columnsOf('comparison', id), result));
-    expect((await database.rows('comparison', id, wrk)).map((row) => row['variant'])).toEqual(['workers', 'open-file-cache']);
-  });
-
   it('has in words what the report says at the end of the run, and its warnings', async () => {
     expect((await database.rows('comparison', 31, wrk)).map(({ text }) => text)).toEqual([...verdictLines(wrk), ...wrk.warnings]);
   });
@@ -85,10 +80,6 @@ describe('Comparison', () => {
     const rows = await database.rows('comparison', 21, wrk);
     expect(rows).toEqual(expectedRoundRows(columnsOf('comparison', 21), wrk));
     expect(rows).toHaveLength(4);
-  });
-
-  it('draws the ratios of result.json, with their intervals', async () => {
-    expect(await database.intervals(wrk)).toEqual(expectedIntervals(wrk));
   });
 
   it('has the effect of each variant round by round, which ends at that of result.json', async () => {
@@ -179,21 +170,6 @@ describe('Live run', () => {
     await database.store.write([`loadgen_errors,kind=read,${tags} value=3 ${at}`, `loadgen_responses,class=4xx,${tags} value=4 ${at}`, `loadgen_seconds,${tags} value=0.5 ${at}`]);
     const [errors = [], answers = []] = await database.panel('live', 5, wrk);
     expect([sums(errors, 'kind'), sums(answers, 'class')]).toEqual([{ read: 6 }, { '4xx': 8 }]);
-  });
-});
-
-describe('HTTP/2', () => {
-  it.each([1, 2, 4, 5, 6, 7, 8])('has what h2load prints in panel %i', async (id) => {
-    expect(await database.rows('http2', id, rate)).toEqual(expectedPhaseRows(columnsOf('http2', id), rate));
-  });
-
-  it('has a histogram of each server, with all answers in it', async () => {
-    expect(await database.choices('http2', 'variant', rate)).toEqual(['h2o', 'nginx']);
-    for (const variant of rate.variants) {
-      const rows = await database.rows('http2', 3, { ...rate, variant: variant.name });
-      expect(rows.map(({ bucket: _, ...figures }) => figures)).toEqual(expectedBuckets(variant));
-      expect(rows.reduce((sum, { count }) => sum + Number(count), 0)).toBe(1000);
-    }
   });
 });
 

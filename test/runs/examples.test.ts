@@ -2,27 +2,22 @@
 import { execFileSync } from 'node:child_process';
 import { createServer } from 'node:http';
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
 import { basename, join } from 'node:path';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import { findGo, k6Path } from '../../lib/setup/k6.ts';
 import { thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import type { Finished } from '../../lib/setup/run.ts';
 import { installPackage, inProject, type InstalledPackage } from '../fixtures/installed-package.ts';
-import { keptRounds, makeHome, readResult, runFolder, type Home } from '../scenario-run.ts';
+import { listening } from '../fixtures/listening.ts';
+import { sharedFolder } from '../fixtures/new-folder.ts';
+import { keptRounds, readResult, runFolder, useHome } from '../scenario-run.ts';
 
-let home: Home;
+const home = useHome(['k6', 'nginx', 'h2o', 'openssl']);
+const outside = sharedFolder();
 let installed: InstalledPackage;
-beforeAll(async () => {
-  home = await makeHome(['k6', 'nginx', 'h2o', 'openssl']);
-  installed = installPackage();
-});
-afterAll(() => {
-  home?.remove();
-  installed?.remove();
-});
+beforeAll(() => { installed = installPackage(outside); });
 
 const shortest = ['--quick', '--rounds', '1', '--duration', '200ms', '--store', 'none'];
 
@@ -68,10 +63,8 @@ test('two h2o configs over HTTP/2', async () => {
 test('a k6 script with two phases and thresholds, which decide the exit code', async () => {
   const project = installed.project('k6', {}, 'k6-script');
   let status = 200;
-  const server = createServer((_, response) => response.writeHead(status).end('hello')).listen(0, '127.0.0.1');
-  onTestFinished(() => { server.close(); });
-  await new Promise((resolve) => server.once('listening', resolve));
-  const env = { ...home.env, TARGET: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, DURATION: '300ms' };
+  const port = await listening(createServer((_, response) => response.writeHead(status).end('hello')));
+  const env = { ...home.env, TARGET: `http://127.0.0.1:${port}/`, DURATION: '300ms' };
   const load = (): Promise<Finished> => inProject(project, ['npm', 'run', '-s', 'load', '--', '--summary-export', 'summary.json'], env);
 
   const good = await load();

@@ -2,23 +2,21 @@
 import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import type { Generator } from '../fixtures/pods.ts';
 import { openTestCluster, type Faults, type TestCluster } from '../fixtures/cluster.ts';
 import type { Store } from '../../lib/store/index.ts';
 import { checkResult } from '../../lib/result/schema.ts';
 import { resultJson } from '../../lib/result/json.ts';
-import { makeHome, newOut, readResult, startCommand, storeOf, type Home, type ScenarioRun } from '../scenario-run.ts';
+import { newOut, readResult, startCommand, storeOf, useHome, type ScenarioRun } from '../scenario-run.ts';
 
-let home: Home;
+const home = useHome(['k6', 'nginx', 'influxd']);
 let k6: string;
 beforeAll(async () => {
-  home = await makeHome(['k6', 'nginx', 'influxd']);
   // Whom the image's user stands for may read it there.
   k6 = join(home.folder, 'k6');
   await copyFile(home.env['K6_BIN'] as string, k6);
 }, 300_000);
-afterAll(() => home.remove());
 
 interface There { cluster: TestCluster; store: Store; out: string; start(...more: string[]): ScenarioRun }
 

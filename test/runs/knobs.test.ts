@@ -1,15 +1,14 @@
 // The command `knobs` as a person runs it, with a config of their own and the real nginx.
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { beforeAll, expect, test, vi } from 'vitest';
 import { descendants, stillRunning } from '../fixtures/processes.ts';
-import { makeHome, newOut, readResult, startCommand, type Home, type ScenarioRun } from '../scenario-run.ts';
+import { newOut, readResult, startCommand, useHome, type ScenarioRun } from '../scenario-run.ts';
 
-let home: Home;
+const home = useHome(['k6', 'nginx']);
 let configs = '';
 let text = '';
 beforeAll(async () => {
-  home = await makeHome(['k6', 'nginx']);
   configs = join(home.folder, 'configs');
   const www = join(home.folder, 'www');
   for (const folder of [configs, www]) mkdirSync(folder);
@@ -18,7 +17,6 @@ beforeAll(async () => {
   text = `events { }\nhttp {\n  access_log off;\n  aio threads; # it takes time\n  etag off;\n  server {\n    listen 8080;\n    root ${www};\n  }\n}\n`;
   writeFileSync(join(configs, 'own.conf'), text);
 }, 300_000);
-afterAll(() => home.remove());
 
 const short = ['--duration', '0.2s', '--metric', 'cpu', '--store', 'none'];
 

@@ -1,24 +1,20 @@
 // Whole runs in networks of their own: what is counted on the link, who may make them, and that nothing of them stays.
 import { execFileSync } from 'node:child_process';
-import { chmodSync, chownSync, copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, chownSync, copyFileSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi, type TestContext } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test, vi, type TestContext } from 'vitest';
 import type { LoadProfile, NetworkSpec, Scenario, Variant } from '../../lib/scenario/model.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { holdersOf, namespaceAt, ownNetwork, whyNoNetworks } from '../fixtures/networks.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
-import { keptRounds, makeHome, newOut, readResult, runFolder, startCommand, startScenario, type Home, type ScenarioRun } from '../scenario-run.ts';
+import { keptRounds, newOut, readResult, runFolder, startCommand, startScenario, useHome, type ScenarioRun } from '../scenario-run.ts';
 
 const soon = { timeout: 30_000, interval: 20 };
 
-let home: Home;
+const home = useHome(['k6', 'nginx', 'influxd']);
 let impossible: string | undefined;
-beforeAll(async () => {
-  impossible = await whyNoNetworks();
-  home = await makeHome(['k6', 'nginx', 'influxd']);
-}, 300_000);
-afterAll(() => home.remove());
+beforeAll(async () => { impossible = await whyNoNetworks(); });
 beforeEach((context) => { if (impossible !== undefined) context.skip(impossible); });
 
 /** CentOS 7's listen queue would be too short for all connections at once, where nginx has to wait for its core. */
@@ -35,8 +31,7 @@ function scenarioFile(variants: readonly Variant[], changes: Partial<Scenario> =
     name: 'own-network', title: 'a network of the run\'s own', knob: 'tcp_nopush', load, network, variants, rounds: 1,
     page: { docroot: 'nginx', path: '/', bodyBytes: 612 }, ...changes,
   };
-  const folder = mkdtempSync(join(tmpdir(), 'own-network-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = newFolder();
   chmodSync(folder, 0o755);
   const file = join(folder, 'own-network.mjs');
   writeFileSync(file, `export default ${JSON.stringify(scenario)};\n`);
@@ -83,8 +78,7 @@ test('nginx takes 11 packets for a request, and 9 with tcp_nopush; every request
 
 /** Home with a link whose answers are changed. @param filter a command; $before says how many links were started before this one */
 function untrueLink(filter: string): Record<string, string> {
-  const folder = mkdtempSync(join(tmpdir(), 'untrue-link-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = newFolder();
   const k6 = home.env['K6_BIN'] as string;
   symlinkSync(k6, join(folder, 'k6'));
   writeFileSync(join(folder, 'delaylink'), `#!/bin/sh
@@ -181,8 +175,7 @@ describe('who may make a network', () => {
 
   /** Programs and folders of a user who is not root. */
   function usersHome(): { env: Record<string, string>; out: string } {
-    const folder = mkdtempSync(join(tmpdir(), 'users-home-'));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const folder = newFolder();
     mkdirSync(join(folder, 'tmp'));
     for (const path of [folder, join(folder, 'tmp')]) chownSync(path, nobody, nobody);
     // The person's own folders may be closed to others.

@@ -2,12 +2,13 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { findScenario, isRunnable } from '../../lib/scenario/catalogue.ts';
 import { find, thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { run } from '../../lib/setup/run.ts';
-import { makeHome, type Home } from '../scenario-run.ts';
+import { listening } from '../fixtures/listening.ts';
+import { useHome } from '../scenario-run.ts';
 
 /** What makes a line's run short. Verdicts, which --fail-if is about, take four rounds. */
 async function shorter(line: string): Promise<string> {
@@ -22,10 +23,9 @@ const lines = [...readFileSync(join(projectRoot, 'README.md'), 'utf8').matchAll(
   // A search takes a minute, and has its own tests.
   .filter((line) => line.startsWith('npm run ') && !line.includes('--within'));
 
-let home: Home;
+const home = useHome(['k6', 'nginx', 'h2o', 'openssl']);
 let folder = '';
 beforeAll(async () => {
-  home = await makeHome(['k6', 'nginx', 'h2o', 'openssl']);
   folder = join(home.folder, 'newcomer');
   for (const below of ['www', 'bin']) mkdirSync(join(folder, below), { recursive: true });
   writeFileSync(join(folder, 'www/index.html'), 'hello\n');
@@ -40,7 +40,6 @@ export INIT_CWD="$PWD"
 cd '${projectRoot}' && exec '${process.execPath}' bin/bakeoff.mjs "$command" "$@" $SHORTER --out "$INIT_CWD/results"
 `, { mode: 0o755 });
 }, 300_000);
-afterAll(() => home.remove());
 
 test('there are lines to try', () => {
   expect(lines.length).toBeGreaterThan(10);
@@ -52,11 +51,7 @@ test.each(lines)('%s', async (line) => {
   }
   if (line.includes('/etc/nginx/') && !existsSync('/etc/nginx/nginx.conf')) return console.warn(`SKIPPED: ${line}: there is none`);
   const [, port] = /http:\/\/127\.0\.0\.1:(\d+)\//.exec(line) ?? [];
-  if (port !== undefined) {
-    const server = createServer((_, answer) => answer.end('hello\n')).listen(Number(port), '127.0.0.1');
-    onTestFinished(() => { server.close(); });
-    await new Promise((resolve) => server.once('listening', resolve));
-  }
+  if (port !== undefined) await listening(createServer((_, answer) => answer.end('hello\n')), Number(port));
   const SHORTER = await shorter(line);
   const { code, stdout, stderr } = await run({ command: 'sh', args: ['-c', line], cwd: folder, env: { ...process.env, ...home.env, HOME: folder, SHORTER, PATH: `${folder}/bin:${process.env['PATH']}` } });
   // Runs this short call something slower now and then.

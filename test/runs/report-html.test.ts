@@ -7,21 +7,15 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import type { Result } from '../../lib/result/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { findChromium, startChromium } from '../browser.ts';
-import { makeHome, newOut, readResult, runFolder, startCommand, startScenario, type Home } from '../scenario-run.ts';
+import { newOut, readResult, runFolder, startCommand, startScenario, useHome } from '../scenario-run.ts';
 
 const chromium = await findChromium();
 if (chromium === undefined) console.warn('SKIPPED: the report in a browser: there is no chromium on PATH and none in CHROMIUM_BIN');
 
-let home: Home;
+const home = useHome(['k6', 'nginx', 'h2o']);
 let browser: Browser | undefined;
-beforeAll(async () => {
-  home = await makeHome(['k6', 'nginx', 'h2o']);
-  if (chromium !== undefined) browser = await startChromium(chromium);
-}, 300_000);
-afterAll(async () => {
-  await browser?.close();
-  home.remove();
-});
+beforeAll(async () => { if (chromium !== undefined) browser = await startChromium(chromium); });
+afterAll(() => browser?.close());
 
 /** Runs a scenario and returns its result and the path of its page. */
 async function runOf(args: readonly string[]): Promise<{ result: Result; file: string; folder: string }> {

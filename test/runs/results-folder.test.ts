@@ -2,13 +2,11 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { makeHome, newOut, readResult, runFolder, startScenario, underLoad, type Home, type ScenarioRun } from '../scenario-run.ts';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { newOut, readResult, runFolder, startScenario, underLoad, useHome, type ScenarioRun } from '../scenario-run.ts';
 
 const name = 'nginx-open-file-cache';
-let home: Home;
-beforeAll(async () => { home = await makeHome(['k6', 'nginx']); }, 300_000);
-afterAll(() => home.remove());
+const home = useHome(['k6', 'nginx']);
 
 const start = (args: readonly string[]): ScenarioRun => startScenario(args, home.env);
 

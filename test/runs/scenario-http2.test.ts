@@ -2,15 +2,12 @@
 import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import type { PhaseResult, Result } from '../../lib/result/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
-import { descendants, stillRunning } from '../fixtures/processes.ts';
-import { keptRounds, makeHome, newOut, readResult, runFolder, startScenario, storeOf, type Home } from '../scenario-run.ts';
+import { keptRounds, newOut, readResult, runFolder, startScenario, storeOf, useHome } from '../scenario-run.ts';
 
-let home: Home;
-beforeAll(async () => { home = await makeHome(['k6', 'nginx', 'h2o', 'nghttpd', 'influxd']); }, 300_000);
-afterAll(() => home.remove());
+const home = useHome(['k6', 'nginx', 'h2o', 'nghttpd', 'influxd']);
 
 /** Writes a scenario file beside the results: one of ours with other figures. `changes` are properties in TypeScript. */
 function variationOf(name: string, out: string, changes: string): string {
@@ -176,20 +173,4 @@ test('more connections than files may be open are refused before anything starts
   expect(stderr).toBe('nghttpd-1024: 1020 connections of the load generator need 1084 open files, but the hard limit here is 900: '
     + 'raise it as root with "prlimit --nofile=1084:1084 --pid $$" in this shell\n');
   expect([code, stdout]).toEqual([1, '']);
-});
-
-test('a long run says how to make it shorter, and a Ctrl-C in its first phase leaves nothing running', async () => {
-  const out = newOut();
-  const run = startScenario(['nghttpd-img', '--variants', 'nghttpd-1024,nghttpd-4096', '--store', 'none', '--out', out], home.env);
-  const record = (): string => readFileSync(join(runFolder(out), 'round-1', 'k6-1', 'record.ndjson'), 'utf8');
-  await vi.waitFor(() => {
-    if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
-    expect(record()).toContain('"metric":"loadgen_requests","type":"Point"');
-  }, { timeout: 60_000, interval: 50 });
-  expect(run.stdout()).toMatch(/^To make it shorter: --quick \(about [^)]+\), fewer --variants\.$/m);
-  const started = descendants(run.pid);
-  expect(started.map(({ command }) => command)).toEqual(expect.arrayContaining(['k6', 'nghttpd']));
-  run.kill('SIGINT');
-  expect(await run.ended).toBe(130);
-  await vi.waitFor(() => expect(stillRunning(started)).toEqual([]), { timeout: 30_000, interval: 20 });
 });

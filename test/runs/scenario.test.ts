@@ -2,17 +2,15 @@
 import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
-import { keptRounds, makeHome, newOut, readResult, runFolder, startScenario, storeOf, underLoad, type Home, type ScenarioRun } from '../scenario-run.ts';
+import { keptRounds, newOut, readResult, runFolder, startScenario, storeOf, underLoad, useHome, type ScenarioRun } from '../scenario-run.ts';
 
 const name = 'nginx-open-file-cache';
 const soon = { timeout: 30_000, interval: 20 };
-let home: Home;
-beforeAll(async () => { home = await makeHome(['k6', 'nginx', 'influxd']); }, 300_000);
-afterAll(() => home.remove());
+const home = useHome(['k6', 'nginx', 'influxd']);
 
 function start(args: readonly string[], variables: Readonly<Record<string, string>> = {}): ScenarioRun {
   return startScenario(args, { ...home.env, ...variables });
@@ -137,10 +135,11 @@ describe('when it is ended early', () => {
     expect(run.stderr()).toContain('ending the run in order');
   });
 
-  test('a second Ctrl-C ends everything at once', async () => {
+  test('a second Ctrl-C ends everything at once, of a long run that says how to make it shorter', async () => {
     const out = newOut();
-    const run = start([name, '--rounds', '1', '--duration', '60s', '--out', out]);
+    const run = start([name, '--rounds', '3', '--duration', '60s', '--out', out]);
     await underLoad(run, out, 1);
+    expect(run.stdout()).toMatch(/^To make it shorter: fewer --rounds, a --max-time, fewer --variants\.$/m);
     const started = descendants(run.pid);
     // k6 waits for a database that does not answer: it would last until its grace of 10 s is over.
     const influxd = started.find(({ command }) => command === 'influxd')?.pid as number;

@@ -1,19 +1,17 @@
 // The search for the highest rate within a limit of latency, and latency by rate, with real servers and the real influxd.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import { stepsAround } from '../../lib/k6/rate-search.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { descendants, stillRunning } from '../fixtures/processes.ts';
-import { loadBegins, makeHome, newOut, readResult, runFolder, startScenario, storeOf, underLoad, type Home, type ScenarioRun } from '../scenario-run.ts';
+import { loadBegins, newOut, readResult, runFolder, startScenario, storeOf, underLoad, useHome, type ScenarioRun } from '../scenario-run.ts';
 
 const name = 'nginx-open-file-cache';
 const testLimitMs = 240_000;
 
-let home: Home;
-beforeAll(async () => { home = await makeHome(['k6', 'nginx', 'influxd']); }, 300_000);
-afterAll(() => home.remove());
+const home = useHome(['k6', 'nginx', 'influxd']);
 
 const start = (...args: string[]): ScenarioRun => startScenario([name, ...args], home.env);
 

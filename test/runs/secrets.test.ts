@@ -1,14 +1,10 @@
 // What a person gives a load for its server alone: it is sent, and is in nothing that a run prints or keeps.
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { keptRounds, makeHome, newOut, readResult, runFolder, startCommand, storeOf, type Home } from '../scenario-run.ts';
+import { expect, test } from 'vitest';
+import { keptRounds, newOut, readResult, runFolder, startCommand, storeOf, useHome } from '../scenario-run.ts';
 
-let home: Home;
-beforeAll(async () => {
-  home = await makeHome(['k6', 'nginx', 'influxd']);
-}, 300_000);
-afterAll(() => home.remove());
+const home = useHome(['k6', 'nginx', 'influxd']);
 
 const secret = 'hunter2secret';
 const encoded = Buffer.from(`me:${secret}`).toString('base64');

@@ -1,5 +1,5 @@
 // Servers on another host: a real sshd in a network of its own, bakeoff's agent behind it.
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -11,27 +11,26 @@ import { phaseLinePrefix, type PhaseOutcome } from '../../lib/k6/load-plan.ts';
 import { address, command, nginx } from '../../lib/scenario/index.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { run as runCommand } from '../../lib/setup/run.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
 import { filesThere, generatorAddresses, openSshHost, whyNoHost, type SshHost } from '../fixtures/ssh-host.ts';
-import { makeHome, newOut, readResult, startCommand, type Home, type ScenarioRun } from '../scenario-run.ts';
+import { newOut, readResult, startCommand, useHome, type ScenarioRun } from '../scenario-run.ts';
 
 const sshVariable = 'BAKEOFF_SSH';
 
-let home: Home;
+const home = useHome(['k6', 'nginx']);
 let host: SshHost;
 let impossible: string | undefined;
 beforeAll(async () => {
   impossible = await whyNoHost();
   if (impossible !== undefined) return;
-  home = await makeHome(['k6', 'nginx']);
   host = await openSshHost();
 }, 300_000);
 afterAll(async () => {
   delete process.env[sshVariable];
   if (impossible !== undefined) return;
   await host.close();
-  home.remove();
 });
 beforeEach((context) => {
   if (impossible !== undefined) return context.skip(impossible);
@@ -177,8 +176,7 @@ describe('in one line', () => {
   });
 
   it('it says that there is no Node, and a full disk', async () => {
-    const programs = mkdtempSync(join(tmpdir(), 'bakeoff-path-'));
-    onTestFinished(() => rmSync(programs, { recursive: true }));
+    const programs = newFolder();
     symlinkSync('/bin/sh', join(programs, 'sh'));
     const without = await openSshHost({ PATH: programs });
     onTestFinished(() => without.close());

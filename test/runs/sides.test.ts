@@ -3,15 +3,13 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import type { VariantResult } from '../../lib/result/result.ts';
 import { freePort } from '../../lib/servers/ports.ts';
 import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
-import { keptRounds, loadBegins, makeHome, newOut, readResult, runFolder, startScenario, storeOf, type Home } from '../scenario-run.ts';
+import { keptRounds, loadBegins, newOut, readResult, runFolder, startScenario, storeOf, useHome } from '../scenario-run.ts';
 
-let home: Home;
-beforeAll(async () => { home = await makeHome(['k6', 'influxd']); }, 300_000);
-afterAll(() => home.remove());
+const home = useHome(['k6', 'influxd']);
 
 /** A page of 5 bytes, one that is lost, and one that is there for some time only. */
 const server = `let left = 100;

@@ -4,15 +4,13 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { cpusOf, readProcessors } from '../../lib/machine/processors.ts';
 import { freePort } from '../../lib/servers/ports.ts';
 import { isRunning } from '../fixtures/processes.ts';
-import { makeHome, newOut, readResult, startCommand, type Home } from '../scenario-run.ts';
+import { newOut, readResult, startCommand, useHome } from '../scenario-run.ts';
 
-let home: Home;
-beforeAll(async () => { home = await makeHome(['k6', 'nginx']); }, 300_000);
-afterAll(() => home.remove());
+const home = useHome(['k6', 'nginx']);
 
 /** Starts an nginx of two workers that answers at a port of 127.0.0.1 after some work, on a core. It ends with the test. */
 async function startUpstream(folder: string, core: number): Promise<number> {

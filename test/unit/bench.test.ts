@@ -1,7 +1,6 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { chosenNames } from '../../bench/bench.ts';
 import { ab, h2load, loadgen, loadgenOfTen, runContender, streamingLoadgen, twoLoadgens, type BenchLoad, type Contender, type RunOptions, type Sample } from '../../bench/contenders.ts';
 import { experiments } from '../../bench/experiments.ts';
@@ -10,6 +9,7 @@ import { readAb, readH2load, readK6, readWrk } from '../../bench/printed.ts';
 import { compareRounds, cpuMicrosPer, judge, tableLines, type Measured, type Row } from '../../bench/ratios.ts';
 import { instanceArguments } from '../../lib/runner/instances.ts';
 import { cpusOf, readProcessors } from '../../lib/machine/processors.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 
 const wrkOutput = `Running 4s test @ http://127.0.0.1:18999/
   1 threads and 100 connections
@@ -139,8 +139,7 @@ describe('the command lines', () => {
 
 describe('a contender\'s run', () => {
   let folder: string;
-  beforeEach(async () => { folder = await mkdtemp(join(tmpdir(), 'bench-test-')); });
-  afterEach(async () => { await rm(folder, { recursive: true }); });
+  beforeEach(() => { folder = newFolder(); });
 
   /** A contender that runs a Node script instead of a generator; what it prints is wrk's. */
   async function scripted(script: string, more: Partial<Contender> = {}, options: Partial<RunOptions> = {}): Promise<Sample> {

@@ -1,16 +1,12 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { baselineName, findScenario, findVariants } from '../../lib/scenario/catalogue.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { run } from '../../lib/setup/run.ts';
+import { sharedFolder } from '../fixtures/new-folder.ts';
 
-let folder = '';
-beforeAll(async () => {
-  folder = await mkdtemp(path.join(tmpdir(), 'catalogue-'));
-});
-afterAll(() => rm(folder, { recursive: true }));
+const folder = sharedFolder();
 afterEach(() => vi.unstubAllEnvs());
 
 const api = path.join(projectRoot, 'lib/scenario/index.ts');

@@ -1,7 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { compareCommand } from '../../lib/cli/compare.ts';
 import { addressLines, requirePermission } from '../../lib/cli/perform.ts';
@@ -16,6 +15,7 @@ import { isRunnable } from '../../lib/scenario/catalogue.ts';
 import { address, command, defineScenario, nginx as nginxServer, wrk } from '../../lib/scenario/index.ts';
 import { readPageList } from '../../lib/scenario/page-list.ts';
 import type { Answer, Listen, OwnConfig } from '../../lib/servers/index.ts';
+import { newFolder, sharedFolder } from '../fixtures/new-folder.ts';
 
 const plain: Listen = { port: 80, tls: false, http2: false, hosts: [] };
 const tls: Listen = { port: 443, tls: true, http2: false, hosts: [] };
@@ -39,10 +39,9 @@ const both = config('nginx', plain, h2);
 
 /** The path of a list of pages. */
 function listFile(text: string): string {
-  const folder = mkdtempSync(join(tmpdir(), 'compare-list-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  writeFileSync(join(folder, 'urls'), text);
-  return join(folder, 'urls');
+  const file = join(newFolder(), 'urls');
+  writeFileSync(file, text);
+  return file;
 }
 
 describe('without a load of the person\'s', () => {
@@ -135,14 +134,11 @@ test('several pages come from --urls or from the load, with their address', () =
 });
 
 test('a list that the load names is read once', () => {
-  const list = join(mkdtempSync(join(tmpdir(), 'compare-once-')), 'urls');
+  const list = join(newFolder(), 'urls');
   execFileSync('mkfifo', [list]);
   // Whoever reads it again finds nothing.
   const writer = spawn('sh', ['-c', `printf '/\n/b\n' >"$0"; while :; do : >"$0"; done`, list]);
-  onTestFinished(() => {
-    writer.kill();
-    rmSync(dirname(list), { recursive: true });
-  });
+  onTestFinished(() => void writer.kill());
   expect(sides(nginx, nginx, { load: `h2load --h1 -i ${list}` }).map(({ page }) => page)).toEqual(Array(2).fill({ path: '/', weights: { '/': 1, '/b': 1 } }));
 });
 
@@ -219,9 +215,7 @@ describe('sides of other kinds', () => {
     expect(() => requirePermission(there, ['example.com'])).toThrow('http://[2001:db8::1] is not on this machine: add --host 2001:db8::1 if you may load it');
     expect(() => requirePermission(there, ['EXAMPLE.com', '[2001:db8::1]'])).not.toThrow();
 
-    const folder = mkdtempSync(join(tmpdir(), 'there-'));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
-    const file = join(folder, 'there.ts');
+    const file = join(newFolder(), 'there.ts');
     writeFileSync(file, `import { address, defineScenario, wrk } from '${join(import.meta.dirname, '../../lib/scenario/index.ts')}';
       export default defineScenario({ name: 'there', title: 'there', knob: 'all', load: wrk('-c 7 -t 1 -d 1'), page: { path: '/', bodyBytes: 5 }, variants: [{ name: 'a', server: address('https://prod.example.com') }] });`);
     const complained = vi.spyOn(console, 'error').mockImplementation(() => undefined);
@@ -328,9 +322,8 @@ describe('the scenario', () => {
 });
 
 describe('words that are wrong', () => {
-  let folder = '';
+  const folder = sharedFolder();
   beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'compare-'));
     const text = 'events { }\nhttp { server { listen 8080; } }\n';
     writeFileSync(join(folder, 'a.conf'), text);
     writeFileSync(join(folder, 'b.conf'), text);
@@ -341,10 +334,7 @@ describe('words that are wrong', () => {
     mkdirSync(join(folder, 'folder'));
     vi.stubEnv('INIT_CWD', folder);
   });
-  afterAll(() => {
-    vi.unstubAllEnvs();
-    rmSync(folder, { recursive: true });
-  });
+  afterAll(() => void vi.unstubAllEnvs());
 
   test.each<[string[], RegExp, 1 | 2]>([
     [['a.conf'], /^compare wants two sides or more, and a\.conf is one: npm run compare -- A\.conf B\.conf$/, 2],

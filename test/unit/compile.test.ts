@@ -1,14 +1,13 @@
 // The commands are compiled once for each state of their sources.
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { compiledCommands } from '../../bin/compile.mjs';
+import { newFolder } from '../fixtures/new-folder.ts';
 
 function project(): string {
-  const folder = `${mkdtempSync(join(tmpdir(), 'bakeoff-compile-'))}/`;
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = `${newFolder()}/`;
   const files = {
     'lib/cli/main.ts': 'import { word } from \'../word.ts\';\nexport const said: string = word;\nexport const place = import.meta.url;\n',
     'lib/word.ts': 'export const word: string = \'one\';\n', 'lib/index.ts': 'export { word } from \'./word.ts\';\n', 'bench/bench.ts': '', 'bin/none.mjs': '',

@@ -1,13 +1,12 @@
-import { appendFileSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { appendFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { phaseBeginsPrefix, phaseLinePrefix } from '../../lib/k6/load-plan.ts';
 import { watchConsole } from '../../lib/runner/record.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 
 test('what the script prints is told once, as soon as a line of it is whole', async () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'console-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = newFolder();
   const file = path.join(folder, 'phases.log');
   const [begins, over] = [vi.fn(), vi.fn()];
   const unwatch = watchConsole(file, { begins, over });

@@ -1,11 +1,12 @@
 // Which cores each side gets, on made-up machines: folders that say what /proc and /sys would.
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { availableParallelism, tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { coreNotes, coresOfTwo, defaultCores, divideCores, generatorCores, sharesCores } from '../../lib/machine/cores.ts';
 import { formatCpuList, parseCpuList } from '../../lib/machine/cpu-list.ts';
 import { cpusOf, readProcessors, type Processors } from '../../lib/machine/processors.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 
 /** CPUs that are a core each. */
 const plain = (cpus: readonly number[], quota = Infinity): Processors => ({ cores: cpus.map((cpu) => ({ cpus: [cpu], node: 0, capacity: 0 })), quota });
@@ -25,8 +26,7 @@ interface MadeUp {
 }
 
 function madeUp({ allowed, online, siblings = [], nodes = [], values = {}, files = {}, siblingsFile = 'core_cpus_list' }: MadeUp): Processors {
-  const root = mkdtempSync(join(tmpdir(), 'bakeoff-machine-'));
-  onTestFinished(() => rmSync(root, { recursive: true }));
+  const root = newFolder();
   const write = (path: string, text: string): void => {
     mkdirSync(dirname(join(root, path)), { recursive: true });
     writeFileSync(join(root, path), text);

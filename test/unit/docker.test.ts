@@ -1,17 +1,17 @@
 // docker/ as far as it can be checked without Docker: what is pinned, published and kept secret, and that the image gets
 // what bakeoff needs to run.
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { build } from 'esbuild';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
 import { loadScenarios } from '../../lib/scenario/catalogue.ts';
 import { aptPackages } from '../../lib/setup/packages.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { atLeast } from '../../lib/setup/version.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 
 interface Service {
   image?: string;
@@ -98,8 +98,7 @@ describe('docker/compose.yaml', () => {
 
   it('has its variables made by the commands at its head, readable for oneself alone', () => {
     const commands = /^# {3}(mkdir -p results.*\n(?:# {6}.*\n)*)/m.exec(composeText)?.[1]?.replaceAll(/^# */gm, '') ?? '';
-    const folder = mkdtempSync(join(tmpdir(), 'docker-test-'));
-    onTestFinished(() => { rmSync(folder, { recursive: true }); });
+    const folder = newFolder();
     mkdirSync(join(folder, 'docker'));
     execFileSync('sh', ['-euc', commands], { cwd: folder });
     const file = join(folder, 'docker/.env');

@@ -1,20 +1,15 @@
 // What goes to other hosts, and what comes back with their clocks.
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { filesOf } from '../../lib/hosts/files-of.ts';
 import type { LoadResult } from '../../lib/result/result.ts';
 import { byOurClocks, recordByOurClock } from '../../lib/runner/k6-there.ts';
-
-function folder(): string {
-  const made = mkdtempSync(join(tmpdir(), 'bakeoff-sent-'));
-  onTestFinished(() => rmSync(made, { recursive: true }));
-  return made;
-}
+import { newFolder } from '../fixtures/new-folder.ts';
 
 test('a folder is sent with all that is in it, and what a link points to is not', async () => {
-  const own = folder();
+  const own = newFolder();
   mkdirSync(join(own, 'www'));
   writeFileSync(join(own, 'a.conf'), 'events {}', { mode: 0o600 });
   writeFileSync(join(own, 'www/index.html'), 'hello', { mode: 0o644 });
@@ -29,7 +24,7 @@ test('a folder is sent with all that is in it, and what a link points to is not'
 
 test('no home is sent, and no folder that is too large', async () => {
   for (const one of [homedir(), '/tmp', '/']) await expect(filesOf(one, 'web1')).rejects.toThrow(`${one} would be sent to web1 with all that is in it: put the config`);
-  const own = folder();
+  const own = newFolder();
   writeFileSync(join(own, 'large'), Buffer.alloc(20_000_001));
   await expect(filesOf(own, 'web1')).rejects.toThrow('which is more than 2000 files or 20 MB');
   rmSync(join(own, 'large'));

@@ -1,9 +1,8 @@
 // The manifests of `bakeoff k8s`: what a cluster and k6-operator take, and what is refused.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import * as v from 'valibot';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { LoadPlan } from '../../lib/k6/load-plan.ts';
 import { configMap, dnsLabel } from '../../lib/kubernetes/manifest.ts';
 import { imageVersions } from '../../lib/kubernetes/server.ts';
@@ -12,6 +11,7 @@ import { lastWords, podTrouble, podWords } from '../../lib/kubernetes/pods.ts';
 import { loadScenarios } from '../../lib/scenario/catalogue.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { printed } from '../fixtures/manifests.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 
 const influx = ['--influx', 'http://influxdb:8086'];
 
@@ -110,9 +110,7 @@ describe('bakeoff k8s', () => {
   });
 
   it('prints variants whose names are words of YAML, or too long for a host', async () => {
-    const folder = mkdtempSync(path.join(tmpdir(), 'k8s-test-'));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
-    const file = path.join(folder, 'own.ts');
+    const file = path.join(newFolder(), 'own.ts');
     writeFileSync(file, `export default {
       name: '0-of-mine', title: 'Mine', knob: 'x', page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
       load: { command: 'wrk', protocol: 'http/1.1', connections: 10, threads: 1, keepAlive: true, durationSeconds: 1 },
@@ -146,9 +144,7 @@ describe('bakeoff k8s', () => {
     ['pages of one\'s own', 'server: { name: "nginx", config: ["base"], workers: 1 }, page: { docroot: ".", path: "/own.ts", bodyBytes: 612 }', /only shipped pages are served: /],
     ['credentials', 'server: { name: "nginx", config: ["base"], workers: 1 }, load: { ...load, headers: { Cookie: "me" } }', /manifests are read by many, and its load has the header Cookie: /],
   ])('refuses %s', async (_, variant, message) => {
-    const folder = mkdtempSync(path.join(tmpdir(), 'k8s-test-'));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
-    const file = path.join(folder, 'own.ts');
+    const file = path.join(newFolder(), 'own.ts');
     writeFileSync(file, `const load = { command: 'wrk', protocol: 'http/1.1', connections: 10, threads: 1, keepAlive: true, durationSeconds: 1 };
     export default {
       name: 'mine', title: 'Mine', knob: 'x', page: { docroot: 'nginx', path: '/', bodyBytes: 612 }, load,

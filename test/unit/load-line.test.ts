@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import { ab, fitLoad, h2load, readLoadLine, vegeta, weighttp, wrk, type LoadLine } from '../../lib/scenario/load.ts';
+import { sharedFolder } from '../fixtures/new-folder.ts';
 import { refused } from '../fixtures/refused.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'load-line-'));
+const folder = sharedFolder();
 writeFileSync(join(folder, 'body.json'), '{"a":1}');
 writeFileSync(join(folder, 'large'), 'x'.repeat(16 * 1024 + 1));
 writeFileSync(join(folder, 'binary'), Buffer.from([0xff, 0xfe, 0x00]));
@@ -17,10 +17,7 @@ writeFileSync(join(folder, 'body'), 'POST http://a/\n@file\n');
 writeFileSync(join(folder, 'methods'), '# two\nGET http://a/\nHEAD http://a/\n');
 writeFileSync(join(folder, 'hosts'), 'GET http://a/\nGET http://b/\n');
 vi.stubEnv('INIT_CWD', folder);
-afterAll(() => {
-  vi.unstubAllEnvs();
-  rmSync(folder, { recursive: true });
-});
+afterAll(() => void vi.unstubAllEnvs());
 
 /** All that a line comes to. */
 function loadOfLine(line: string, scheme?: 'http' | 'https'): Omit<LoadLine, 'over'> & ReturnType<LoadLine['over']> {

@@ -1,11 +1,10 @@
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { makeFolder } from '../../lib/make-folder.ts';
+import { sharedFolder } from '../fixtures/new-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'bakeoff-folder-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = sharedFolder();
 
 test('makes what is missing, and takes what is there', () => {
   for (const path of [join(folder, 'a/b/c'), join(folder, 'a/b'), folder]) {

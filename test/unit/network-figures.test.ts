@@ -5,13 +5,13 @@ import { summarise, type Summary } from '../../lib/analysis/summarise.ts';
 import type { MeasuredVariant, RunFacts } from '../../lib/analysis/measured.ts';
 import { warningText } from '../../lib/analysis/warnings.ts';
 import type { NetworkUse } from '../../lib/result/network.ts';
-import type { Phase, Round } from '../../lib/result/result.ts';
+import type { Phase } from '../../lib/result/result.ts';
 import type { NetworkSpec } from '../../lib/scenario/model.ts';
-import { delayed, phaseOverLink, traffic } from '../fixtures/link.ts';
+import { roundsOf } from '../fixtures/comparison.ts';
+import { delayed, overLink, phaseOverLink, traffic } from '../fixtures/link.ts';
 import { noCauses, phase } from '../fixtures/phase.ts';
 import { facts } from '../fixtures/result.ts';
 
-const roundsOf = (phases: readonly Phase[]): Round[] => phases.map((one, index) => ({ round: index + 1, phases: [one] }));
 const figures = (phases: readonly Phase[], spec: NetworkSpec = delayed) => {
   const found = networkResult(spec, roundsOf(phases), 1);
   if (found === null) throw new Error('no network');
@@ -100,17 +100,7 @@ const offs = [0, 0.004, -0.003, 0.002];
 /** Four rounds over a network. */
 function variant(name: string, requests: number, network: Partial<NetworkUse> | undefined = {}, changes: Partial<MeasuredVariant> & { phase?: Partial<Phase> } = {}): MeasuredVariant {
   const { phase: phaseChanges, ...others } = changes;
-  return {
-    name,
-    server: { name: 'nginx', version: '1.22.1', workers: 1, config: [name], redirections: [] },
-    load: { protocol: 'http/1.0', threads: 1 },
-    published: null,
-    rounds: roundsOf(offs.map((off) => phaseOverLink(Math.round(requests * (1 + off)), network, phaseChanges))),
-    setup: name,
-    network: delayed,
-    ...(name === 'untuned' ? {} : { against: 'untuned' }),
-    ...others,
-  };
+  return overLink(name, offs.map((off) => phaseOverLink(Math.round(requests * (1 + off)), network, phaseChanges)), others);
 }
 
 const summary = (variants: readonly MeasuredVariant[], run: Partial<RunFacts> = {}): Summary => summarise({ ...facts, looks: [4], ...run }, variants);

@@ -1,19 +1,19 @@
 // The runner's side of a network: what it reads, what it asks the link, and what it makes of its answers.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { openNetwork, type Network } from '../../lib/network/network.ts';
 import { requireNetworks } from '../../lib/network/permission.ts';
 import { readSettings, settingsOf } from '../../lib/network/settings.ts';
 import { Interrupted } from '../../lib/interrupt.ts';
 import type { NetworkSpec } from '../../lib/scenario/model.ts';
 import { script, testMachine } from '../fixtures/machine.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
+import { pidIn } from '../fixtures/node-process.ts';
 import { isRunning } from '../fixtures/processes.ts';
 
 function folderOf(files: Readonly<Record<string, string>>): string {
-  const folder = mkdtempSync(join(tmpdir(), 'network-test-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = newFolder();
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text, { mode: 0o755 });
   return folder;
 }
@@ -147,7 +147,7 @@ describe('a link', () => {
 
   test.each(['opening', 'reporting'])('is ended by a signal while it is %s', async (when) => {
     const { opening, interrupt, folder, guarded } = open(`echo $$ >pid\n${when === 'opening' ? 'read order' : answerReady}\nread word; exec sleep 60`);
-    const pid = await vi.waitFor(() => Number(/^\d+\n/.exec(readFileSync(join(folder, 'pid'), 'utf8'))?.[0] ?? expect.fail()), { timeout: 10_000, interval: 20 });
+    const pid = await pidIn(join(folder, 'pid'));
     const work = when === 'opening' ? opening : opening.then((network) => network.report().finally(() => network.stop()));
     if (when !== 'opening') await opening;
     interrupt.abort(new Interrupted());

@@ -3,7 +3,8 @@ import { noiseOf } from '../../lib/analysis/noise.ts';
 import { summarise } from '../../lib/analysis/summarise.ts';
 import type { MeasuredVariant, RunFacts } from '../../lib/analysis/measured.ts';
 import { warningText } from '../../lib/analysis/warnings.ts';
-import type { Noise, Phase } from '../../lib/result/result.ts';
+import type { Noise } from '../../lib/result/result.ts';
+import { measured, roundsOf } from '../fixtures/comparison.ts';
 import { phase } from '../fixtures/phase.ts';
 import { facts } from '../fixtures/result.ts';
 
@@ -11,17 +12,8 @@ const quiet: Noise = { serverStealShare: 0, generatorStealShare: 0, serverOthers
 
 /** A round per change to a quiet one. */
 function variant(name: string, noises: readonly (Partial<Noise> | null)[], changes: Partial<MeasuredVariant> = {}, requests: readonly number[] = []): MeasuredVariant {
-  return {
-    name,
-    server: { name: 'nginx', version: '1.22.1', workers: 1, config: ['base', name], redirections: [] },
-    load: { protocol: 'http/1.1', threads: 1 },
-    published: null,
-    rounds: noises.map((noise, index): { round: number; phases: Phase[] } => (
-      { round: index + 1, phases: [phase({ requests: requests[index] ?? 100_000, noise: noise === null ? null : { ...quiet, ...noise } })] })),
-    setup: name,
-    ...(name === 'workers' ? {} : { against: 'workers' }),
-    ...changes,
-  };
+  const phases = noises.map((noise, index) => phase({ requests: requests[index] ?? 100_000, noise: noise === null ? null : { ...quiet, ...noise } }));
+  return measured(name, phases, { ...(name === 'workers' ? {} : { against: 'workers' }), ...changes });
 }
 
 const texts = (variants: readonly MeasuredVariant[], run: Partial<RunFacts> = {}): string[] => summarise({ ...facts, ...run }, variants).warnings.map(warningText);
@@ -76,8 +68,8 @@ describe('noise is said', () => {
   test('where others used the generator\'s core and the server had time left, settled or not', () => {
     const line = "others used up to 50 % of the generator's core in every round, and the server had time left: requests/s and their differences come out too small, "
       + 'and latencies too long (CPU per request is right): end what else runs on this machine and run again';
-    const busy = (name: string, requests: number, serverCpuSeconds: number | null, changes: Partial<MeasuredVariant> = {}): MeasuredVariant => variant(name, [], {
-      rounds: [1, 2, 3, 4].map((round) => ({ round, phases: [phase({ requests, serverCpuSeconds, generatorCpuSeconds: 3, noise: { ...quiet, generatorOthersShare: 0.5 } })] })), ...changes,
+    const busy = (name: string, requests: number, serverCpuSeconds: number | null): MeasuredVariant => variant(name, [], {
+      rounds: roundsOf(Array.from({ length: 4 }, () => phase({ requests, serverCpuSeconds, generatorCpuSeconds: 3, noise: { ...quiet, generatorOthersShare: 0.5 } }))),
     });
     expect(texts([busy('workers', 100_000, 7), busy('cache', 120_000, 6)])).toEqual([line]);
     expect(texts([busy('workers', 100_000, null), busy('cache', 120_000, null)])).toEqual([line]);
@@ -114,10 +106,7 @@ describe('noise is said', () => {
 
 describe('a generator at its limit', () => {
   const used = (serverShare: number, generatorShare: number, run: Partial<RunFacts> = {}): string[] => texts(
-    [variant('workers', four({}), { rounds: four(null).map((_, index) => (
-      { round: index + 1, phases: [phase({ requests: 1000, serverCpuSeconds: serverShare * 10, generatorCpuSeconds: generatorShare * 10 })] })) })],
-    run,
-  );
+    [measured('workers', Array.from({ length: 4 }, () => phase({ requests: 1000, serverCpuSeconds: serverShare * 10, generatorCpuSeconds: generatorShare * 10 })))], run);
 
   test('is one warning, by the share of its cores that it used', () => {
     const line = (share: string): string => `workers: the generator was at its limit (${share} of the cores that it can use) and the server was not (70 %): `
@@ -131,8 +120,8 @@ describe('a generator at its limit', () => {
   });
 
   test('is there as well where it used what others and the hypervisor left it', () => {
-    const pressed = (noise: Partial<Noise>): string[] => texts([variant('workers', [], { rounds: [1, 2, 3, 4].map((round) => (
-      { round, phases: [phase({ requests: 1000, serverCpuSeconds: 5, generatorCpuSeconds: 4.6, noise: { ...quiet, serverOthersShare: 0, generatorOthersShare: 0, ...noise } })] })) })]);
+    const pressed = (noise: Partial<Noise>): string[] => texts([measured('workers', Array.from({ length: 4 }, () => (
+      phase({ requests: 1000, serverCpuSeconds: 5, generatorCpuSeconds: 4.6, noise: { ...quiet, serverOthersShare: 0, generatorOthersShare: 0, ...noise } }))))]);
     expect(pressed({})).toEqual([]);
     expect(pressed({ generatorOthersShare: 0.5 }).join()).toContain('workers: the generator was at its limit (92 % of the cores that it can use) and the server was not (50 %)');
     expect(pressed({ generatorStealShare: 0.5 }).join()).toContain('the generator was at its limit (92 %');

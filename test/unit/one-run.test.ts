@@ -1,9 +1,8 @@
 // Who measures, seen from other processes, other users and other networks. Each test has a lock of its own.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { createConnection, createServer } from 'node:net';
-import { tmpdir, userInfo } from 'node:os';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { oneRunAtATime } from '../../lib/machine/one-run.ts';
@@ -13,11 +12,8 @@ import { start, type Started } from '../fixtures/node-process.ts';
 let count = 0;
 const newName = (): string => `bakeoff test ${process.pid} ${++count}`.padEnd(107, '.');
 
-const holder = (name: string, words: readonly string[], env: NodeJS.ProcessEnv = process.env): Started =>
-  start(['--import', 'tsx', join(projectRoot, 'test/fixtures/hold-lock.mts'), name, ...words], env);
-
-async function held(name: string, words: readonly string[] = ['scenario', 'aa', '--influx', 'http://me:secret@10.0.0.1']): Promise<Started & { pid: number }> {
-  const started = holder(name, words);
+async function held(name: string): Promise<Started & { pid: number }> {
+  const started = start(['--import', 'tsx', join(projectRoot, 'test/fixtures/hold-lock.mts'), name, 'scenario', 'aa', '--influx', 'http://me:secret@10.0.0.1'], process.env);
   await vi.waitFor(() => expect(started.stdout()).toBe('held\n'), { timeout: 20_000, interval: 20 });
   return { ...started, pid: started.process.pid as number };
 }
@@ -45,16 +41,6 @@ test('one that is done lets the next one measure', async () => {
   await expect(oneRunAtATime(name)).rejects.toThrow(`process ${process.pid} of `);
   release();
   (await oneRunAtATime(name))();
-});
-
-test('another BAKEOFF_HOME is no way around it', async () => {
-  const name = newName();
-  const { pid } = await held(name);
-  const folder = mkdtempSync(join(tmpdir(), 'bakeoff-home-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  const second = holder(name, ['compare', 'a.conf', 'b.conf'], { ...process.env, BAKEOFF_HOME: folder });
-  await second.ended;
-  expect(second.stdout()).toMatch(new RegExp(`^another run of bakeoff is measuring \\(process ${pid} of `));
 });
 
 test('another user is no way around it', async ({ skip }) => {

@@ -7,6 +7,7 @@ import { UserError } from '../../lib/errors.ts';
 import { readOwnConfig, type OwnConfig } from '../../lib/servers/index.ts';
 import { glob } from '../../lib/servers/own/nginx-includes.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
+import { refusalOf } from '../fixtures/refused.ts';
 
 const read = async (text: string | Buffer, others: Record<string, string> = {}): Promise<OwnConfig> =>
   readOwnConfig(path.join(await ownFiles({ 'own.conf': text, ...others }), 'own.conf'));
@@ -14,11 +15,7 @@ const read = async (text: string | Buffer, others: Record<string, string> = {}):
 /** The message without the folder, which is another one each time. */
 async function refusal(text: string | Buffer, others: Record<string, string> = {}): Promise<string> {
   const folder = await ownFiles({ 'own.conf': text, ...others });
-  const error: unknown = await readOwnConfig(path.join(folder, 'own.conf')).then(() => expect.fail('it was taken'), (thrown: unknown) => thrown);
-  expect(error).toBeInstanceOf(UserError);
-  const { message } = error as Error;
-  expect(message).not.toContain('\n');
-  return message.replaceAll(folder, '');
+  return (await refusalOf(readOwnConfig(path.join(folder, 'own.conf')))).replaceAll(folder, '');
 }
 
 describe('of nginx', () => {

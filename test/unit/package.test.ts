@@ -1,19 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 import { fromCallersFolder, projectRoot } from '../../lib/setup/paths.ts';
 import type { ConfiguredServer } from '../../lib/scenario/model.ts';
+import { sharedFolder } from '../fixtures/new-folder.ts';
 
 const textOf = (file: string): string => readFileSync(join(projectRoot, file), 'utf8');
 
-let folder = '';
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'bakeoff-package-'));
-});
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = sharedFolder();
 
 test('the package has what it and its README name, and nothing of tests or of this machine', () => {
   const [{ files }] = JSON.parse(execFileSync('npm', ['pack', '--dry-run', '--json', '--silent', '--offline'], { cwd: projectRoot, encoding: 'utf8' })) as [{ files: { path: string }[] }];

@@ -1,16 +1,13 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test, vi } from 'vitest';
 import { readPageList, type PageList } from '../../lib/scenario/page-list.ts';
+import { sharedFolder } from '../fixtures/new-folder.ts';
 import { refused } from '../fixtures/refused.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'page-list-'));
+const folder = sharedFolder();
 vi.stubEnv('INIT_CWD', folder);
-afterAll(() => {
-  vi.unstubAllEnvs();
-  rmSync(folder, { recursive: true });
-});
+afterAll(() => void vi.unstubAllEnvs());
 
 const read = (text: string): PageList => {
   writeFileSync(join(folder, 'f'), text);

@@ -1,8 +1,7 @@
 // What a plan makes of the variants' pages and requests: what is tried, what is right, and the lists that k6 reads.
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Group } from '../../lib/runner/planned.ts';
 import { writePageFiles } from '../../lib/runner/page-files.ts';
 import { expectedOf, loadPlanFor, makePlan, setupToTry } from '../../lib/runner/plan.ts';
@@ -10,6 +9,7 @@ import { findScenario, type RunnableVariant } from '../../lib/scenario/catalogue
 import { address } from '../../lib/scenario/index.ts';
 import type { LoadProfile, Variant } from '../../lib/scenario/model.ts';
 import { readPageList } from '../../lib/scenario/page-list.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 
 const scenario = await findScenario('nginx-open-file-cache');
 const variants = scenario.variants.slice(0, 2);
@@ -46,8 +46,7 @@ test('names the files of several pages, each list once, as they are written', as
   const plan = makePlan(several, several.variants, cores, { quick: false, exact: false });
   const targets = several.variants.map((_, index) => ({ url: `http://127.0.0.1:${8080 + index}/`, processGroup: 7 + index }));
   expect(loadPlanFor({ ...plan, run: 'run' }, plan.groups[0] as Group, 1, targets).pageFiles).toEqual([null, 'pages-1.txt', 'pages-2.txt', 'pages-1.txt']);
-  const folder = mkdtempSync(join(tmpdir(), 'bakeoff-test-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = newFolder();
   await writePageFiles(several, folder);
   expect(readdirSync(folder)).toEqual(['pages-1.txt', 'pages-2.txt']);
   expect(readPageList('--urls', join(folder, 'pages-1.txt'))).toEqual({ url: { path: '/' }, weights: one });

@@ -1,7 +1,6 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { noted, runOf } from '../../bench/proof/lab.ts';
 import { aloneIn, latencyScenario } from '../../bench/proof/latency.ts';
 import { proofPage, writePage } from '../../bench/proof/page.ts';
@@ -16,6 +15,7 @@ import { makePlan } from '../../lib/runner/plan.ts';
 import { findVariants } from '../../lib/scenario/catalogue.ts';
 import { composeConfig, findDirectives } from '../../lib/servers/nginx-config.ts';
 import { readLayers } from '../../lib/servers/config-layers.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 
 const { environment } = result([workers, openFileCache]);
@@ -35,8 +35,7 @@ function runWith(ratio: number, half: number, verdict: Run['verdict'], changes: 
 }
 
 let folder: string;
-beforeEach(async () => { folder = await mkdtemp(join(tmpdir(), 'proof-test-')); });
-afterEach(async () => { await rm(folder, { recursive: true }); });
+beforeEach(() => { folder = newFolder(); });
 
 describe('what is asked for', () => {
   test('has names that begin with proof', () => {

@@ -6,7 +6,7 @@ import { findingLines, queuePaceLines } from '../../lib/report/sentences.ts';
 import type { NetworkUse } from '../../lib/result/network.ts';
 import type { Phase, Result } from '../../lib/result/result.ts';
 import type { NetworkSpec } from '../../lib/scenario/model.ts';
-import { delayed, phaseOverLink, traffic } from '../fixtures/link.ts';
+import { delayed, overLink, phaseOverLink, traffic } from '../fixtures/link.ts';
 import { result } from '../fixtures/result.ts';
 
 /** Half a percent between the rounds, so that there is an interval. */
@@ -15,20 +15,7 @@ const offs = [1, 1.005, 0.995, 1];
 /** Four rounds of 10 s, in which so many packets a second came to the queue on the way to the server and so many came through. */
 function variant(name: string, requests: number, { came, through }: { came: number; through: number }, changes: Partial<MeasuredVariant> & { use?: Partial<NetworkUse>; phase?: Partial<Phase> } = {}): MeasuredVariant {
   const { use, phase, ...others } = changes;
-  return {
-    name,
-    server: { name: 'nginx', version: '1.22.1', workers: 1, config: [name], redirections: [] },
-    load: { command: 'ab -c 10000 -n 1000000 -r', protocol: 'http/1.0', threads: 1, bodyBytes: 612 },
-    published: null,
-    rounds: offs.map((off, index) => ({
-      round: index + 1,
-      phases: [phaseOverLink(requests * off, { toServer: traffic(10 * came * off, 10 * (came - through) * off), ...use }, phase)],
-    })),
-    setup: name,
-    network: delayed,
-    ...(name === 'untuned' ? {} : { against: 'untuned' }),
-    ...others,
-  };
+  return overLink(name, offs.map((off) => phaseOverLink(requests * off, { toServer: traffic(10 * came * off, 10 * (came - through) * off), ...use }, phase)), others);
 }
 
 const paced = { came: 12_000, through: 9600 };

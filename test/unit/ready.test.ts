@@ -1,32 +1,17 @@
-import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { createServer as createHttp2Server } from 'node:http2';
-import { createServer as createTcpServer, type AddressInfo, type Server } from 'node:net';
+import { createServer as createTcpServer, type Server } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { UserError } from '../../lib/errors.ts';
 import { freePort, listensOn, portProblem } from '../../lib/servers/ports.ts';
 import { waitUntilServing } from '../../lib/servers/ready-pages.ts';
 import { waitUntilReady } from '../../lib/servers/ready.ts';
 import type { Answer, Protocol } from '../../lib/servers/server.ts';
+import { closedPort, listening } from '../fixtures/listening.ts';
 
 /** An address of our own in 127.0.0.0/8: the ports of 127.0.0.1 come and go with other tests' connections. */
 const quietAddress = '127.86.73.12';
-
-async function listening(server: Server, port = 0, address = '127.0.0.1'): Promise<number> {
-  server.listen(port, address);
-  await once(server, 'listening');
-  onTestFinished(() => void server.close());
-  return (server.address() as AddressInfo).port;
-}
-
-/** A port of that address on which nothing listens. */
-async function closedPort(): Promise<number> {
-  const server = createTcpServer();
-  const port = await listening(server, 0, quietAddress);
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 const answering = (listener: RequestListener): Server => createServer(listener);
 const never = new AbortController().signal;
@@ -37,7 +22,7 @@ const ready = (address: string, { protocol = 'http/1.1' as Protocol, signal = ne
   waitUntilReady({ origin: `http://${address}`, page, protocol }, signal, limitMs).then(({ bytes }) => bytes);
 
 it('waits until the server is there', async () => {
-  const port = await closedPort();
+  const port = await closedPort(quietAddress);
   const waiting = ready(`${quietAddress}:${port}`);
   let asked = 0;
   const server = answering((_, response) => { asked++; response.end('12345'); });
@@ -166,7 +151,7 @@ it('gives up after its limit on a server that never answers, and on one that is 
   const silent = await listening(createTcpServer());
   await expect(ready(`127.0.0.1:${silent}`, { limitMs: 100 })).rejects.toThrow(new UserError(`http://127.0.0.1:${silent}/ did not answer over http/1.1 within 0.1 s`));
   await expect(ready(`127.0.0.1:${silent}`, { protocol: 'h2c', limitMs: 100 })).rejects.toThrow(new UserError(`http://127.0.0.1:${silent}/ did not answer over h2c within 0.1 s`));
-  await expect(ready(`${quietAddress}:${await closedPort()}`, { limitMs: 100 })).rejects.toThrow(/did not answer over http\/1\.1 within 0\.1 s: connect ECONNREFUSED/);
+  await expect(ready(`${quietAddress}:${await closedPort(quietAddress)}`, { limitMs: 100 })).rejects.toThrow(/did not answer over http\/1\.1 within 0\.1 s: connect ECONNREFUSED/);
   const stalling = await listening(answering((_, response) => { response.writeHead(200, { 'content-length': 5 }).write('123'); }));
   await expect(ready(`127.0.0.1:${stalling}`, { limitMs: 100 })).rejects.toThrow(/did not answer over http\/1\.1 within 0\.1 s/);
   const closing = await listening(createTcpServer((socket) => socket.once('data', () => socket.end())));

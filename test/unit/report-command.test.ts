@@ -1,7 +1,6 @@
 // npm run report: which run it finds, where the page goes, and what it says of files that are none.
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
@@ -13,6 +12,7 @@ import { lineParts } from '../../lib/report/parts.ts';
 import { resultJson } from '../../lib/result/json.ts';
 import type { Result } from '../../lib/result/result.ts';
 import { delayed, networkUse, traffic } from '../fixtures/link.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 
 const both = result([workers, openFileCache]);
@@ -21,7 +21,7 @@ let home: string;
 let printed: string[];
 let complained: string[];
 beforeEach(() => {
-  home = mkdtempSync(join(tmpdir(), 'bakeoff-report-'));
+  home = newFolder();
   vi.stubEnv('INIT_CWD', home);
   printed = [];
   complained = [];
@@ -31,7 +31,6 @@ beforeEach(() => {
 afterEach(() => {
   vi.restoreAllMocks();
   vi.unstubAllEnvs();
-  rmSync(home, { recursive: true, force: true });
 });
 
 /** Makes the folder of a run in `results`. */

@@ -1,8 +1,6 @@
 // What is said of loads that were not answered, of rates that were not reached, and of verdicts before their time.
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
 import { report } from '../../lib/cli/run-output.ts';
 import { variantTable } from '../../lib/report/columns.ts';
@@ -14,6 +12,7 @@ import { textOf, type Table } from '../../lib/report/table.ts';
 import { terminalReport } from '../../lib/report/terminal.ts';
 import { wrkTables } from '../../lib/report/wrk.ts';
 import type { Phase, Result } from '../../lib/result/result.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 import { latency, noCauses, noLatency, phase } from '../fixtures/phase.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 
@@ -112,8 +111,7 @@ describe('requests that hung', () => {
     const earlier = JSON.parse(JSON.stringify(result([workers, openFileCache]), (key, value: unknown) => (key === 'hung' || key === 'longestGapMs' ? undefined : value))) as Result;
     const all = { width: Infinity, colour: false, verbose: true };
     expect(terminalReport(earlier, [], all)).toEqual(terminalReport(result([workers, openFileCache]), [], all));
-    const folder = mkdtempSync(join(tmpdir(), 'bakeoff-earlier-'));
-    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const folder = newFolder();
     expect(await writeHtmlReport(folder, earlier)).toBe(join(folder, 'report.html'));
   });
 });
@@ -127,8 +125,7 @@ describe('a load of which no request succeeded', () => {
   const refused = phase({ requests: 500, responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 500 } });
   const hanging = phase({ requests: 0, inFlight: 100, hung: 100, latencyMs: noLatency });
   const ending = async (of: Result, ended?: unknown): Promise<number> => {
-    const folder = mkdtempSync(join(tmpdir(), 'bakeoff-nothing-'));
-    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const folder = newFolder();
     return report({ result: of, ended }, folder, options, () => undefined);
   };
   const having = (variant: MeasuredVariant, one: Phase): MeasuredVariant => changed(variant, () => one);

@@ -1,9 +1,8 @@
 // The page of a run as text: what stands in it, and that nothing in it can break out of it or reach anyone.
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createHash, randomUUID } from 'node:crypto';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { configsHtml } from '../../lib/report/html/configs.ts';
 import { effectFigures } from '../../lib/report/html/effects.ts';
 import type { Bars, Effects, Figure, Percentiles, PlotData, Streams, Timeline } from '../../lib/report/html/figure.ts';
@@ -22,6 +21,7 @@ import { tableParts } from '../../lib/report/parts.ts';
 import { textOf } from '../../lib/report/table.ts';
 import type { Result } from '../../lib/result/result.ts';
 import { h2Result } from '../fixtures/h2-result.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 import { latency, phase } from '../fixtures/phase.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 
@@ -183,8 +183,7 @@ describe('figures', () => {
   });
 
   test('a record\'s samples are as many as there are, and count what was answered', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'bakeoff-record-'));
-    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const folder = newFolder();
     mkdirSync(join(folder, 'round-1', 'k6-1'), { recursive: true });
     const line = (metric: string, value: number, time: string, tags: object = {}): string => (
       `${JSON.stringify({ metric, type: 'Point', data: { time, value, tags: { variant: 'workers', ...tags } } })}\n`);
@@ -303,8 +302,7 @@ describe('the page', () => {
   });
 
   test('is written whole beside the run', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'bakeoff-page-'));
-    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const folder = newFolder();
     const file = await writeHtmlReport(folder, both);
     expect(file).toBe(join(folder, 'report.html'));
     expect(readFileSync(file, 'utf8')).toMatch(/^<!doctype html>[\s\S]*<\/html>\n$/);

@@ -16,7 +16,8 @@ import { terminalReport, terminalTable } from '../../lib/report/terminal.ts';
 import type { KernelSetting, NetworkUse } from '../../lib/result/network.ts';
 import type { Phase, Result } from '../../lib/result/result.ts';
 import type { NetworkSpec } from '../../lib/scenario/model.ts';
-import { delayed, phaseOverLink, traffic } from '../fixtures/link.ts';
+import { roundsOf } from '../fixtures/comparison.ts';
+import { delayed, overLink, phaseOverLink, traffic } from '../fixtures/link.ts';
 import { phase } from '../fixtures/phase.ts';
 import { result } from '../fixtures/result.ts';
 
@@ -25,20 +26,8 @@ const plain = { width: Infinity, colour: false };
 
 /** Four rounds of 10 s over the article's link. */
 function variant(name: string, requests: number, network: (requests: number) => Partial<NetworkUse> = () => ({}), changes: Partial<MeasuredVariant> = {}): MeasuredVariant {
-  return {
-    name,
-    server: { name: 'nginx', version: '1.22.1', workers: 1, config: [name], redirections: [] },
-    load: { command: 'ab -c 10000 -n 1000000 -r', protocol: 'http/1.0', threads: 1, bodyBytes: 612 },
-    published: null,
-    rounds: offs.map((off, index) => {
-      const count = Math.round(requests * (1 + off));
-      return { round: index + 1, phases: [phaseOverLink(count, network(count))] };
-    }),
-    setup: name,
-    network: delayed,
-    ...(name === 'untuned' ? {} : { against: 'untuned' }),
-    ...changes,
-  };
+  const counts = offs.map((off) => Math.round(requests * (1 + off)));
+  return overLink(name, counts.map((count) => phaseOverLink(count, network(count))), changes);
 }
 
 const queue = (requests: number): Partial<NetworkUse> => (
@@ -107,7 +96,7 @@ describe('what went over the link', () => {
   test('is nothing where all went over loopback, and names loopback where some did', () => {
     const loopback = (name: string): MeasuredVariant => {
       const { network: _, ...rest } = variant(name, 0);
-      return { ...rest, rounds: offs.map((off, index) => ({ round: index + 1, phases: [phase({ requests: 10_000 * (1 + off) })] })) };
+      return { ...rest, rounds: roundsOf(offs.map((off) => phase({ requests: 10_000 * (1 + off) }))) };
     };
     expect(linkPart(result([loopback('untuned')]))).toEqual([]);
     const mixed = result([loopback('untuned'), nopush]);

@@ -1,5 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { failIfCode, headingOf, progressEvents, report, shorterLine } from '../../lib/cli/run-output.ts';
@@ -9,6 +8,7 @@ import { makePlan, type FailIf, type PlanOptions } from '../../lib/runner/plan.t
 import type { Plan } from '../../lib/runner/planned.ts';
 import type { Comparison, Verdict } from '../../lib/result/result.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 
 const scenario = await findScenario('nginx-open-file-cache');
@@ -47,14 +47,9 @@ describe('the heading', () => {
 
 describe('the report', () => {
   const options = { help: false, quick: false, store: 'none', out: '/', json: false, hosts: [], exports: [] } as const;
-  function folder(): string {
-    const made = mkdtempSync(join(tmpdir(), 'bakeoff-output-'));
-    onTestFinished(() => rmSync(made, { recursive: true, force: true }));
-    return made;
-  }
 
   test('names its page last', async () => {
-    const run = folder();
+    const run = newFolder();
     const lines: string[] = [];
     expect(await report({ result: result([workers, openFileCache]) }, run, options, (text) => lines.push(...text.split('\n')))).toBe(0);
     expect(lines.at(-1)).toBe(`Stored 7,034,450 of 7,034,450 requests in InfluxDB, 0 lost · ${run}/report.html`);
@@ -62,14 +57,14 @@ describe('the report', () => {
   });
 
   test('of a run that ended early has a page, too', async () => {
-    const run = folder();
+    const run = newFolder();
     const ended = new UserError('round 3 failed twice');
     await expect(report({ result: result([workers, openFileCache], { state: 'partial' }), ended }, run, options, () => undefined)).rejects.toBe(ended);
     expect(existsSync(join(run, 'report.html'))).toBe(true);
   });
 
   test('is not lost with its page: one line says what to do', async () => {
-    const run = folder();
+    const run = newFolder();
     mkdirSync(join(run, 'report.html'));
     const complained: string[] = [];
     const said = vi.spyOn(console, 'error').mockImplementation((text: string) => { complained.push(text); });

@@ -1,17 +1,17 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import os, { tmpdir } from 'node:os';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { interruptsApart, watchMachine, type CoreSeconds, type MachineReading } from '../../lib/machine/usage.ts';
 import { watchProcess } from '../../lib/servers/usage.ts';
 import { noiseBetween, type NoiseCores } from '../../lib/runner/noise.ts';
 import { withServer, type UsageSample } from '../../lib/runner/server-usage.ts';
 import type { SampleThere } from '../../lib/hosts/messages.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 
 let folder: string;
-beforeEach(() => { folder = mkdtempSync(join(tmpdir(), 'bakeoff-test-')); });
-afterEach(() => rmSync(folder, { recursive: true }));
+beforeEach(() => { folder = newFolder(); });
 
 function write(file: string, text: string | Buffer): void {
   mkdirSync(join(folder, file, '..'), { recursive: true });

@@ -1,7 +1,6 @@
-import { mkdtempSync, writeFileSync, appendFileSync, rmSync, existsSync, readdirSync, readFileSync, mkdirSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync, appendFileSync, existsSync, readdirSync, readFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { requireSpace } from '../../lib/disk-space.ts';
 import { UserError } from '../../lib/errors.ts';
 import type { Cores } from '../../lib/machine/cores.ts';
@@ -19,10 +18,10 @@ import { usageBetween } from '../../lib/runner/server-usage.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 import { address, command, defineScenario } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer, LoadProfile, Scenario, Variant } from '../../lib/scenario/model.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 
 let folder: string;
-beforeEach(() => { folder = mkdtempSync(join(tmpdir(), 'bakeoff-test-')); });
-afterEach(() => rmSync(folder, { recursive: true }));
+beforeEach(() => { folder = newFolder(); });
 
 describe('orderOfRound', () => {
   test('alternates two variants', () => {

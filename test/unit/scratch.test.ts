@@ -1,9 +1,9 @@
-import { chmodSync, chownSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, chownSync, existsSync, lstatSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { removeFolder } from '../../lib/servers/remove-folder.ts';
 import { makeScratch } from '../../lib/servers/scratch.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 
 const isRoot = process.getuid?.() === 0;
 /** Above what Linux gives (pid_max is 4,194,304 at most). */
@@ -11,9 +11,8 @@ const deadPid = 99_999_999;
 
 /** The system's temporary folder of one test. */
 function temporary(mode = 0o1777): string {
-  const folder = mkdtempSync(join(tmpdir(), 'bakeoff-scratch-test-'));
+  const folder = newFolder();
   chmodSync(folder, mode);
-  onTestFinished(() => rmSync(folder, { recursive: true }));
   vi.stubEnv('TMPDIR', folder);
   onTestFinished(() => void vi.unstubAllEnvs());
   return folder;

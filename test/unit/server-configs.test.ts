@@ -9,14 +9,12 @@ import { nghttpdKind } from '../../lib/servers/nghttpd.ts';
 import { nginxKind } from '../../lib/servers/nginx.ts';
 import type { Build, ComposedConfig, Place } from '../../lib/servers/server.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
-import { ownFiles } from '../fixtures/own-files.ts';
+import { ownConfig } from '../fixtures/own-files.ts';
 
 const place: Place = {
   address: '127.0.0.1', port: 8099, workers: 3, fileLimit: 4096, docroot: '/www', temp: '/t', certificateFile: async () => '/tls.pem', handOver: (own) => own,
 };
 const build: Build = { version: '1.22.1', answer: '' };
-
-const ownConfig = async (text: string): Promise<string> => path.join(await ownFiles({ 'own.conf': text }), 'own.conf');
 
 const codeLines = (text: string): string[] => text.split('\n').map((line) => line.replace(/\s*#.*/, '').trim()).filter((line) => line !== '');
 

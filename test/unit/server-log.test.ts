@@ -1,15 +1,15 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { alarmsIn, type LogAlarms } from '../../lib/servers/server-log.ts';
 import type { ServerName } from '../../lib/scenario/model.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 
 function logOf(text: string): string {
-  const folder = mkdtempSync(path.join(tmpdir(), 'log-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  writeFileSync(path.join(folder, 'error.log'), text);
-  return path.join(folder, 'error.log');
+  const file = path.join(newFolder(), 'error.log');
+  writeFileSync(file, text);
+  return file;
 }
 
 const at = '2026/11/20 08:15:31 ';

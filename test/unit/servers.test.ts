@@ -1,17 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { nginx } from '../../lib/scenario/index.ts';
 import { fileLimitFor, hardFilesLimit } from '../../lib/servers/files-limit.ts';
 import { workersFor } from '../../lib/servers/index.ts';
 import { versionOf } from '../../lib/servers/versions.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 
 const answering = (text: string, script = ''): string => {
-  const folder = mkdtempSync(join(tmpdir(), 'bakeoff-build-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  const binary = join(folder, 'server');
+  const binary = join(newFolder(), 'server');
   writeFileSync(binary, `#!/bin/sh\n${script}\necho '${text}'\n`, { mode: 0o755 });
   return binary;
 };

@@ -1,11 +1,10 @@
 // What is asked of an InfluxDB, and what becomes of its answers; the real 1.x is in test/integration.
-import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { UserError } from '../../lib/errors.ts';
 import { parseInfluxUrl } from '../../lib/store/client.ts';
 import { openStore } from '../../lib/store/influxd.ts';
+import { closedPort, listening } from '../fixtures/listening.ts';
+import { refusalOf } from '../fixtures/refused.ts';
 
 interface Asked { method: string; path: string; headers: IncomingHttpHeaders; body: string }
 interface Answer { status?: number; body?: string; version?: string }
@@ -23,10 +22,8 @@ async function fakeInflux(answer: (asked: Asked, count: number) => Answer | unde
     const fallback: Answer = one.path === '/query' ? { status: 200, body: databases('bakeoff') } : { status: 204 };
     const { status = 200, body: text = '', version = 'v2.7.12' } = answer(one, asked.length) ?? fallback;
     response.writeHead(status, version === '' ? {} : { 'X-Influxdb-Version': version }).end(text);
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => { server.closeAllConnections(); server.close(); });
-  return { host: `127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+  });
+  return { host: `127.0.0.1:${await listening(server)}`, asked };
 }
 
 const open = (url: string, retryForMs = 500) => openStore({ url, folder: '/nowhere', retryForMs });
@@ -141,11 +138,7 @@ it('says in one line what is wrong with the address or the credentials', async (
   const other = await fakeInflux(() => ({ status: 404, version: '' }));
   await expect(open(`http://${other.host}`)).rejects.toThrow(`what answers at http://${other.host} is not InfluxDB: check --influx`);
 
-  const gone = createServer().listen(0, '127.0.0.1');
-  await once(gone, 'listening');
-  const { port } = gone.address() as AddressInfo;
-  gone.close();
-  await once(gone, 'close');
+  const port = await closedPort();
   await expect(open(`http://127.0.0.1:${port}`)).rejects.toThrow(`InfluxDB at http://127.0.0.1:${port} does not answer (connect ECONNREFUSED 127.0.0.1:${port})`);
 });
 
@@ -185,9 +178,7 @@ describe('writing', () => {
 
 it.each(['<html>\n<p>log in</p>', '', '"text"', 'null'])('says in a line that an answer is not InfluxDB\'s, though its status is 200: %j', async (body) => {
   const { host } = await fakeInflux(({ body: asked }) => (asked.includes('SELECT') ? { body } : undefined));
-  const error: unknown = await (await open(`http://${host}`)).query('SELECT 1').catch((thrown: unknown) => thrown);
-  expect(error).toBeInstanceOf(UserError);
-  expect((error as Error).message).toMatch(new RegExp(`^what answers at http://${host} is not InfluxDB, or something changes its answers: check --influx \\(status 200, it says: .*\\)$`));
+  expect(await refusalOf((await open(`http://${host}`)).query('SELECT 1'))).toMatch(new RegExp(`^what answers at http://${host} is not InfluxDB, or something changes its answers: check --influx \\(status 200, it says: .*\\)$`));
 });
 
 it('reports errors that come with status 200', async () => {

@@ -1,8 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { parsePoint, readRecord, recordedLine } from '../../lib/store/record.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 
 function sample(data: object, metric = 'loadgen_requests'): string {
   return JSON.stringify({ metric, type: 'Point', data: { time: '2026-01-02T03:04:05.123456789Z', value: 1, tags: {}, ...data } });
@@ -29,8 +29,7 @@ it('takes samples without tags', () => {
 });
 
 it('reads a file whose writer was killed', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'bakeoff-record-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = newFolder();
   const file = join(folder, 'record.json');
   writeFileSync(file, `${sample({ value: 1 })}\n${sample({ value: 2 })}\n${sample({ value: 3 }).slice(0, -20)}`);
   const values = [];

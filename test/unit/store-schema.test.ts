@@ -5,7 +5,7 @@ import type { NetworkResult } from '../../lib/result/network.ts';
 import type { Comparison, Noise, Result, VariantResult } from '../../lib/result/result.ts';
 import { roundPoint, runPoint, serverSamplePoints, tablePoints } from '../../lib/store/points.ts';
 import { benchBucket, benchComparison, benchCurve, benchPhase, benchRound, errorCauseFields, loadgenMeasurements, measurements, networkFields } from '../../lib/store/schema.ts';
-import { networkResult } from '../fixtures/network-result.ts';
+import { networkResult } from '../fixtures/link.ts';
 import { latency, phase as phaseOf } from '../fixtures/phase.ts';
 import { searchRun, sweepRun, type Written } from '../fixtures/rates.ts';
 
@@ -19,6 +19,8 @@ const phase = phaseOf({
   serverCpuSeconds: 0.01, serverRssBytes: 4096, generatorCpuSeconds: 0.02,
   noise: { serverStealShare: 0.01, generatorStealShare: 0.02, serverOthersShare: 0.03, generatorOthersShare: 0.04, loadAverage: 1.5, serverMhz: [2000, 2500] },
 });
+
+const tags = { run: 'r', scenario: 's', variant: 'v', round: '1', phase: '1', server: 'nginx', protocol: 'h2' };
 
 /** Field names of a line. */
 function fieldsOf(line: string): string[] {
@@ -52,28 +54,24 @@ it('writes a phase as one wide point', () => {
 });
 
 it('has nothing of a network on loopback', () => {
-  const tags = { run: 'r', scenario: 's', variant: 'v', round: '1', phase: '1', server: 'nginx', protocol: 'http/1.0' };
   const of = (network: NetworkResult | null | undefined): string[] => fieldsOf(roundPoint({ tags, position: 0, network }, phase)).filter((field) => field in networkFields);
   expect([of(null), of(undefined)]).toEqual([[], []]);
   expect(of(networkResult())).toEqual(Object.keys(networkFields));
 });
 
 it('leaves out what a network has no figure for: nothing was answered, no packet came', () => {
-  const tags = { run: 'r', scenario: 's', variant: 'v', round: '1', phase: '1', server: 'nginx', protocol: 'http/1.0' };
   const network = networkResult({ packetsPerRequest: { toServer: NaN, toClient: NaN }, droppedShare: { toServer: NaN, toClient: 0 }, retransmitsPerRequest: NaN });
   const fields = fieldsOf(roundPoint({ tags, position: 0, network }, phase)).filter((field) => field in networkFields);
   expect(fields).toEqual(['dropped_to_client_share', 'lateness_p50_ms', 'lateness_p99_ms', 'listen_overflows', 'server_idle_share', 'delay_held', 'delay']);
 });
 
 it('has no interval after one round', () => {
-  const tags = { run: 'r', scenario: 's', variant: 'v', round: '1', phase: '1', server: 'nginx', protocol: 'h2' };
   const fields = fieldsOf(roundPoint({ tags, position: 0, soFar: { ratio: 1.2, ci95: [1.2, 1.2], roundRatios: [1.2] } }, phase));
   expect(fields).toContain('ratio_so_far');
   expect(fields).not.toContain('ci_low');
 });
 
 it('leaves out what a phase without requests has no figure for', () => {
-  const tags = { run: 'r', scenario: 's', variant: 'v', round: '2', phase: '1', server: 'nginx', protocol: 'h2' };
   const fields = fieldsOf(roundPoint({ tags, position: 0 }, { ...phase, requests: 0, responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 } }));
   expect(fields).toContain('measured_rps');
   expect(fields).not.toContain('success_ratio');
@@ -81,7 +79,6 @@ it('leaves out what a phase without requests has no figure for', () => {
 });
 
 it('leaves out the noise of a phase where the kernel tells nothing of it', () => {
-  const tags = { run: 'r', scenario: 's', variant: 'v', round: '2', phase: '1', server: 'nginx', protocol: 'h2' };
   const withoutNoise = fieldsOf(roundPoint({ tags, position: 0 }, { ...phase, noise: null }));
   expect(withoutNoise.filter((field) => /steal|others|load_average|mhz|generator_share/.test(field))).toEqual([]);
   const withoutClock = fieldsOf(roundPoint({ tags, position: 0 }, { ...phase, noise: { ...phase.noise as Noise, serverMhz: null } }));
@@ -298,9 +295,9 @@ it('writes a sweep as a curve of each config, of which nothing was to be kept', 
 });
 
 it('gives a server\'s memory at every sample and its cores between samples', () => {
-  const tags = { run: 'r', scenario: 's', variant: 'v', round: '1', server: 'nginx' };
-  expect(serverSamplePoints(tags, [])).toEqual([]);
-  expect(serverSamplePoints(tags, [
+  const { phase: _, protocol: __, ...ofServer } = tags;
+  expect(serverSamplePoints(ofServer, [])).toEqual([]);
+  expect(serverSamplePoints(ofServer, [
     { atMs: 1000, cpuSeconds: 1, rssBytes: 10 },
     { atMs: 1500, cpuSeconds: 1.25, rssBytes: 20 },
     { atMs: 1500, cpuSeconds: 1.25, rssBytes: 20 },

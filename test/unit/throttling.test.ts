@@ -1,13 +1,12 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { limitedGroups, watchThrottling } from '../../lib/machine/throttling.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 
 let root = '';
 beforeEach(() => {
-  root = mkdtempSync(path.join(tmpdir(), 'groups-'));
-  onTestFinished(() => rmSync(root, { recursive: true }));
+  root = newFolder();
 });
 
 function put(file: string, text: string): void {

@@ -1,18 +1,17 @@
-import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import path from 'node:path';
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { UpstreamAddress } from '../../lib/servers/server.ts';
 import { watchUpstreams } from '../../lib/servers/upstreams.ts';
+import { listening } from '../fixtures/listening.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 
 let proc = '';
 let nowMs = 0;
 beforeEach(() => {
-  proc = mkdtempSync(path.join(tmpdir(), 'proc-'));
+  proc = newFolder();
   nowMs = 0;
-  onTestFinished(() => rmSync(proc, { recursive: true }));
   mkdirSync(path.join(proc, 'net'));
 });
 
@@ -94,10 +93,7 @@ describe('what a config passes requests to', () => {
   });
 
   test('is found on the real /proc', async () => {
-    const server = createServer().listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    onTestFinished(() => { server.close(); });
-    const used = watchUpstreams([{ port: (server.address() as AddressInfo).port }], Array.from({ length: 1024 }, (_, cpu) => cpu));
+    const used = watchUpstreams([{ port: await listening(createServer()) }], Array.from({ length: 1024 }, (_, cpu) => cpu));
     const before = used() ?? NaN;
     const began = process.cpuUsage();
     while (process.cpuUsage(began).user + process.cpuUsage(began).system < 200_000) Math.sqrt(2);

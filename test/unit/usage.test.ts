@@ -1,15 +1,14 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { stoppedIn, watchUsage } from '../../lib/servers/usage.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 
 let proc = '';
 let nowMs = 0;
 beforeEach(() => {
-  proc = mkdtempSync(path.join(tmpdir(), 'proc-'));
+  proc = newFolder();
   nowMs = 0;
-  onTestFinished(() => rmSync(proc, { recursive: true }));
 });
 
 interface Task { cpuSeconds: number; children?: number[] }
