@@ -73,7 +73,8 @@ describe('the servers of a cluster', () => {
 });
 
 describe('a load of several generators in a cluster', () => {
-  test('begins in all of them when the last one is ready, and is stored as one', async () => {
+  // Where other work keeps one of them from its core, they begin too far apart, which is refused: whoever runs it makes it again.
+  test('begins in all of them when the last one is ready, and is stored as one', { retry: 2 }, async () => {
     const store = await local.open(local.newFolder());
     const out = await printed('nginx-open-file-cache', '--variants', 'workers', '--duration', '2s', '--influx', store.influx.url, '--influx-secret', 'influxdb');
     const [testRun] = out.testRuns as [TestRun];
