@@ -116,6 +116,11 @@ export function enumeration(texts: readonly (string | number)[], last: 'and' | '
   return texts.length < 2 ? texts.join('') : `${texts.slice(0, -1).join(', ')} ${last} ${texts.at(-1)}`;
 }
 
+/** "1 error", "1,200 errors". */
+export function counts(count: number, noun: string): string {
+  return `${whole(count)} ${noun}${count === 1 ? '' : 's'}`;
+}
+
 /** 1.5 is "1.5 cores", 1 is "1 core"; with at most two decimals. */
 export function coreCount(count: number): string {
   const cores = Number(count.toFixed(2));

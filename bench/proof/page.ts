@@ -1,7 +1,7 @@
 // docs/proof.md and its plots, made from what results/proof has. A part that was measured elsewhere stays as it stands in the page.
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { enumeration } from '../../lib/format.ts';
+import { counts, enumeration } from '../../lib/format.ts';
 import { markdownTable } from '../../lib/report/markdown.ts';
 import { formatCpuList } from '../../lib/machine/cpu-list.ts';
 import { writeWhole } from '../../lib/write-whole.ts';
@@ -66,7 +66,7 @@ function circumstances({ state, command, startedAt, endedAt, environment }: Part
   const { cpuModel, cores, kernel, os, serverCpus, generatorCpus, versions, loadAverage, coreNotes = [] } = environment;
   return [
     `${state === 'partial' ? '**Interrupted: only a part of it was measured.** ' : ''}${minute(startedAt)} to ${minute(endedAt)} UTC, \`${command}\`;`,
-    `${cpuModel}, ${cores} ${cores === 1 ? 'core' : 'cores'}, ${os}, ${kernel}; server on core ${formatCpuList(serverCpus)}, generator on core ${formatCpuList(generatorCpus)};`,
+    `${cpuModel}, ${counts(cores, 'core')}, ${os}, ${kernel}; server on core ${formatCpuList(serverCpus)}, generator on core ${formatCpuList(generatorCpus)};`,
     `load average ${loadAverage[0].toFixed(2)} before; ${Object.entries(versions).map((nameAndVersion) => nameAndVersion.join(' ')).join(', ')}.`,
     ...coreNotes,
   ].join(' ');

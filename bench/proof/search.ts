@@ -2,6 +2,7 @@
 // loads at the rate that was found keep the limit.
 import { geometricMean } from '../../lib/analysis/statistics.ts';
 import { orderOfRound } from '../../lib/runner/order.ts';
+import { turnsSeconds } from '../../lib/scenario/load/fit.ts';
 import type { Scenario, Within } from '../../lib/scenario/model.ts';
 import { measureAgainstItself } from './aa.ts';
 import { inContext, oneRound, type Lab } from './lab.ts';
@@ -14,7 +15,7 @@ export const searchedWithin: Within = { metric: 'p99', ms: 10 };
 const shares = [0.9, 0.95, 1, 1.05, 1.1];
 const roundsAfter = 3;
 /** As long as a step of the search. */
-export const loadSeconds = 0.5;
+export const loadSeconds = turnsSeconds.step;
 
 export function measureSearch(lab: Lab, data: ProofData['search'], save: () => Promise<void>): Promise<void> {
   return measureAgainstItself(lab, data, save, { within: data.within, quick: true }, async (run, scenario) => {

@@ -1,5 +1,5 @@
 // What came of requests that were not answered as they should be, in words.
-import { enumeration, scaledTime, whole } from '../format.ts';
+import { counts, enumeration, scaledTime, whole } from '../format.ts';
 import type { ErrorCause, LoadResult, Phase, StatusClass, VariantResult } from '../result/result.ts';
 import { hungOf, succeeded, summed } from './phases.ts';
 import { extent, total } from './statistics.ts';
@@ -37,11 +37,6 @@ export function answersTexts(answers: Readonly<Record<string, number>>): string[
   const found = Object.entries(answers).toSorted(([, a], [, b]) => b - a);
   const others = total(found.slice(mostStatuses), ([, count]) => count);
   return [...found.slice(0, mostStatuses).map(([status, count]) => `${counts(count, 'answer')} with ${status}`), ...(others === 0 ? [] : [`${whole(others)} with others`])];
-}
-
-/** "1 error", "1,200 errors". */
-export function counts(count: number, noun: string): string {
-  return `${whole(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 /** The text of the first error of some phases; '' where none has one. */

@@ -1,5 +1,6 @@
 // What a run prints: its heading, its progress, and its report; and its exit code.
 import { join } from 'node:path';
+import { comparisonOf } from '../analysis/comparisons.ts';
 import { metricName } from '../analysis/metric.ts';
 import { hungOf, roundRps, successRatioOf, wholeRounds } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
@@ -144,7 +145,7 @@ const verdicts: Record<FailIf, readonly Comparison['verdict'][]> = { slower: ['s
  */
 export function failIfCode(result: Result, failIf: FailIf, say: (line: string) => void): 0 | 3 {
   // Of the rows that were run, each once: further comparisons of a variant stand behind its own.
-  const rows = result.variants.filter(({ rounds }) => rounds.length > 0).flatMap(({ name }) => result.comparisons.find(({ variant }) => variant === name) ?? []);
+  const rows = result.variants.filter(({ rounds }) => rounds.length > 0).flatMap(({ name }) => comparisonOf(result, name) ?? []);
   const held = rows.filter(({ verdict, delayNotHeld }) => verdicts[failIf].includes(verdict) && delayNotHeld.length === 0);
   if (held.length > 0) {
     say(`--fail-if ${failIf}: ${held.map(({ metric, variant, verdict, baseline }) => `${variant} is ${verdictWord(metric, verdict)} than ${baseline}${metric === 'rps' ? '' : `, by ${metricName(metric)}`}`).join(', ')}`);

@@ -1,7 +1,5 @@
 // A Grafana of ours: started on loopback, awaited, ended.
 import { execFile } from 'node:child_process';
-import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -9,6 +7,7 @@ import { UserError } from '../errors.ts';
 import { lastLines } from '../log-file.ts';
 import { makeFolder } from '../make-folder.ts';
 import { startLogged, weighSession, withoutVariables, type Child, type ChildOptions } from '../process.ts';
+import { loopbackAddress, portProblem } from '../servers/ports.ts';
 import type { Influx } from '../store/index.ts';
 import type { GrafanaProgram } from './find.ts';
 import { dashboardsFolder, writeGrafanaFiles, type GrafanaFiles } from './settings.ts';
@@ -132,20 +131,7 @@ async function lastComplaint(logFile: string): Promise<string> {
 /** The first port from 3000 on that nobody listens on. */
 async function freePort(): Promise<number> {
   for (let port = firstPort; port < firstPort + portsTried; port++) {
-    if (await isFree(port)) return port;
+    if (await portProblem({ address: loopbackAddress, port }) === undefined) return port;
   }
   throw new UserError(`ports ${firstPort} to ${firstPort + portsTried - 1} are all taken: free one for Grafana`);
-}
-
-async function isFree(port: number): Promise<boolean> {
-  const server = createServer();
-  try {
-    server.listen(port, '127.0.0.1');
-    await once(server, 'listening');
-    return true;
-  } catch {
-    return false;
-  } finally {
-    server.close();
-  }
 }

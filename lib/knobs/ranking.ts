@@ -1,5 +1,6 @@
 // From the runs' comparisons to what helps, what does nothing here, and what harms.
 import { parse as parseYaml } from 'yaml';
+import { comparisonOf } from '../analysis/comparisons.ts';
 import { lessIsBetter } from '../analysis/metric.ts';
 import { halfWidth } from '../analysis/statistics.ts';
 import { change, percent, times, tolerance, whole } from '../format.ts';
@@ -17,7 +18,7 @@ export interface Effect { candidate: Candidate; comparison: Comparison; /** It w
 /** By what they bring, the best first: the ratio's gain. What was measured more closely takes the place of the first look. */
 export function ranked(candidates: readonly Candidate[], first: Result, closer?: Result): Effect[] {
   const found = candidates.flatMap((candidate): Effect[] => {
-    const [again, once] = [closer, first].map((result) => result?.comparisons.find(({ variant }) => variant === candidate.name));
+    const [again, once] = [closer, first].map((result) => result && comparisonOf(result, candidate.name));
     const comparison = again ?? once;
     return comparison === undefined ? [] : [{ candidate, comparison, closer: again !== undefined }];
   });

@@ -1,7 +1,6 @@
 // The heading of a run: what is measured, and on what.
-import { counts } from '../analysis/failures.ts';
 import { wholeRounds } from '../analysis/phases.ts';
-import { duration, enumeration, scaledBytesPerSecond, scaledTime, whole } from '../format.ts';
+import { counts, duration, enumeration, scaledBytesPerSecond, scaledTime, whole } from '../format.ts';
 import { sharesCores } from '../machine/cores.ts';
 import { present } from '../present.ts';
 import type { Environment, Result } from '../result/result.ts';

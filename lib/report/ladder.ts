@@ -1,4 +1,5 @@
 // A ladder: rows that build on each other, each compared with the row before it.
+import { comparisonOf } from '../analysis/comparisons.ts';
 import { comparable } from '../analysis/verdict.ts';
 import { bar, perSecond, times } from '../format.ts';
 import type { Comparison, Result, VariantResult } from '../result/result.ts';
@@ -17,7 +18,7 @@ interface Rung { variant: VariantResult; step: Comparison | null }
 export function ladderOf({ variants, comparisons }: Pick<Result, 'variants' | 'comparisons'>): Rung[] {
   const rungs = variants.map((variant, index): Rung => ({
     variant,
-    step: comparisons.find((one) => one.variant === variant.name && one.baseline === variants[index - 1]?.name) ?? null,
+    step: index === 0 ? null : comparisonOf({ comparisons }, variant.name, (variants[index - 1] as VariantResult).name) ?? null,
   }));
   // Of a sweep with two variants each other row is compared with the one before it, and none of it is a step.
   if (rungs.filter(({ step }) => step !== null).length < fewestSteps || variants.some(({ series }) => series !== undefined)) return [];

@@ -37,7 +37,7 @@ function secondsOnTheWay({ connections, streams, keepAlive }: Load, { toServer, 
   return (keepAlive ? 1 : 2) * (toServer.delayMs + toClient.delayMs) / 1000 / (connections * streams);
 }
 
-/** Steps of a search. Seen: 12 to 20. */
+/** Steps of a search. Seen: 12 to 21. */
 const stepsPerSearch = 15;
 
 /** Estimated seconds of one group in one round: all its phases, or steps, and the pauses between them. */

@@ -100,7 +100,8 @@ export class RecordTail {
 
 /** The outcomes of the phases, in order, from the script's console output, and whether they are all. None when the file is not there. */
 export function readPhases(file: string): { phases: PhaseOutcome[]; over: boolean } {
-  return { phases: linesOf(file).filter((line) => line.startsWith(phaseLinePrefix)).map(outcomeIn), over: isLoadOver(file) };
+  const lines = linesOf(file);
+  return { phases: lines.filter((line) => line.startsWith(phaseLinePrefix)).map(outcomeIn), over: lines.includes(loadOverLine) };
 }
 
 /** Whether the script has told the results of all phases. */

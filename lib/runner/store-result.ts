@@ -1,4 +1,5 @@
 // What the database gets of a run beside k6's samples: those of its servers, and the wide points that the dashboards select.
+import { comparisonOf } from '../analysis/comparisons.ts';
 import { generatorShareOf, usableCores } from '../analysis/limit.ts';
 import { isLatency } from '../analysis/metric.ts';
 import { networkResult } from '../analysis/network.ts';
@@ -89,7 +90,7 @@ function roundPoints(plan: Plan, { round, outcomes }: KeptRound, { variants, com
     const phases = phasesOf(variant.name);
     const position = plan.shown.indexOf(variant);
     const result = variants[position] as VariantResult;
-    const comparison = comparisons.find((one) => one.variant === variant.name);
+    const comparison = comparisonOf({ comparisons }, variant.name);
     const soFar = comparable(result, comparison) ? comparison : undefined;
     return phases.map((phase, index) => {
       const tags = {

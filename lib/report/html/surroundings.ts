@@ -1,8 +1,7 @@
 // What a run was made on, and what else went on there, as tables.
-import { counts } from '../../analysis/failures.ts';
 import { noiseOf, type RoundNoise } from '../../analysis/noise.ts';
 import { extent } from '../../analysis/statistics.ts';
-import { duration, percent, whole } from '../../format.ts';
+import { counts, duration, percent, whole } from '../../format.ts';
 import { generatorPlace, resultHeading, serversPlace } from '../heading.ts';
 import type { Result, VariantResult } from '../../result/result.ts';
 import { tableOf, type Column, type Table } from '../table.ts';

@@ -61,7 +61,7 @@ const quickSeconds = 2;
 const quickWarmupSeconds = 0.5;
 
 /** The measured window in turns. At a rate it has to hold enough requests for percentiles; a step of a search makes itself as long as that takes, and more of them say more than longer ones. */
-const turnsSeconds = { full: 1, quick: 0.5, rate: 2, step: 0.5 };
+export const turnsSeconds = { full: 1, quick: 0.5, rate: 2, step: 0.5 };
 /**
  * The warm-up in turns, and what each connection adds to it that is made there. Where a server closes connections after a number
  * of requests, as nginx does by default, the first time comes for all of them at once: on a fast machine it is over by then.
