@@ -183,7 +183,7 @@ const roundFigures: Record<string, (row: RoundRow, result: Result) => Cell | und
   server_cpu_micros_per_request: ({ phase }) => ((phase.serverCpuSeconds ?? NaN) / answered(phase)) * 1e6,
   // What a link carries to the generator is of its cores as well, of which it has what is left.
   generator_share: ({ variant, phase }, { environment: { generatorCpus } }) => {
-    const left = generatorCpus.length * (1 - (phase.noise?.generatorStealShare ?? 0) - (phase.noise?.generatorOthersShare ?? 0));
+    const left = generatorCpus.length * (1 - ((phase.noise?.generatorStealShare ?? 0) + (phase.noise?.generatorOthersShare ?? 0)));
     return Math.min(1, Math.max(
       phase.generatorCpuSeconds / (phase.seconds * Math.min(variant.load.threads, left)),
       (phase.generatorCpuSeconds + (phase.network?.linkCpuSeconds.toClient ?? 0)) / (phase.seconds * left),

@@ -1,6 +1,7 @@
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { socketsOf } from '../proc.ts';
@@ -25,22 +26,33 @@ export function isLoopback(host: string): boolean {
   return loopback.test(host);
 }
 
-/** A port of this machine's address on which nothing listens now. It is not reserved: whoever starts a server on it has to cope with losing it. */
-export function freePort(address = loopbackAddress): Promise<number> {
-  return listenOnce({ address, port: 0 });
+/** Below those that the kernel gives to connections and to whoever asks for any port: nobody else comes to have one by chance. */
+const ownPorts = { first: 20_000, end: 30_000 };
+const portsTried = 100;
+
+/**
+ * A port of this machine's address on which nothing listens now. It is not reserved: whoever starts a server on it has to cope with losing it.
+ * @throws what listening on the last one that was tried ended with
+ */
+export async function freePort(address = loopbackAddress): Promise<number> {
+  for (let tried = 1; ; tried++) {
+    const port = randomInt(ownPorts.first, ownPorts.end);
+    const problem = await portProblem({ address, port });
+    if (problem === undefined) return port;
+    if (tried === portsTried) throw problem;
+  }
 }
 
 /** Why nothing can listen there (code EADDRINUSE, EACCES, …); undefined when a server can. */
-export function portProblem(at: Address): Promise<NodeJS.ErrnoException | undefined> {
-  return listenOnce(at).then(() => undefined, (error: NodeJS.ErrnoException) => error);
-}
-
-async function listenOnce({ address: host, port }: Address): Promise<number> {
-  const server = createServer().listen(port, host);
-  await once(server, 'listening');
-  const address = server.address() as AddressInfo;
+export async function portProblem({ address, port }: Address): Promise<NodeJS.ErrnoException | undefined> {
+  const server = createServer().listen(port, address);
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    return error as NodeJS.ErrnoException;
+  }
   await new Promise((resolve) => server.close(resolve));
-  return address.port;
+  return undefined;
 }
 
 const portPollMs = 20;
