@@ -1,4 +1,5 @@
 // What result.json says of each column of the dashboards' tables, to be compared with what the database answers.
+import { expect } from 'vitest';
 import { times } from '../lib/format.ts';
 import type { LinkTraffic, NetworkResult } from '../lib/result/network.ts';
 import type { ErrorCause, FoundRate, Phase, PhaseResult, Result, Round, VariantResult } from '../lib/result/result.ts';
@@ -77,11 +78,7 @@ const figures: Record<string, (variant: VariantResult, result: Result) => Cell |
 
 /** A row per variant. */
 export function expectedRows(columns: readonly string[], result: Result, variants = result.variants): Record<string, Cell>[] {
-  return variants.map((variant) => Object.fromEntries(columns.map((column) => {
-    const figure = figures[column];
-    if (figure === undefined) throw new Error(`a panel shows ${column}, which this test cannot check`);
-    return [column, figure(variant, result) ?? null];
-  })));
+  return variants.map((variant) => cells(columns, figures, variant, result));
 }
 
 /** What the plot of intervals draws of a run: a row for each variant, from -1 down, and what stands at which ratio in it. */
@@ -156,12 +153,7 @@ export function expectedPhaseRows(columns: readonly string[], result: Result): R
   return result.variants.flatMap((variant) => {
     const published = variant.published === null ? [] : variant.published.phases ?? [variant.published];
     return Array.from({ length: Math.max(published.length, variant.phases.length) }, (_, index): Record<string, Cell> => {
-      const row = { variant, phase: index + 1, published: published[index], measured: variant.phases[index] };
-      return Object.fromEntries(columns.map((column) => {
-        const figure = phaseFigures[column];
-        if (figure === undefined) throw new Error(`a panel shows ${column}, which this test cannot check`);
-        return [column, figure(row) ?? null];
-      }));
+      return cells(columns, phaseFigures, { variant, phase: index + 1, published: published[index], measured: variant.phases[index] });
     });
   }).filter((row) => Object.entries(row).some(([column, cell]) => !['variant', 'phase', 'protocol'].includes(column) && cell !== null));
 }
@@ -223,20 +215,22 @@ function latestP99({ network }: Phase): number {
 /** A row per round and variant, in their order. */
 export function expectedLinkRounds(columns: readonly string[], result: Result): Record<string, Cell>[] {
   const rows = result.variants.flatMap((variant) => variant.rounds.flatMap((round) => round.phases.map((phase, index) => ({ variant, round, index, phase }))));
-  return rows.toSorted((a, b) => a.round.round - b.round.round).map((row) => roundRow(columns, linkRoundFigures, row, result));
+  return rows.toSorted((a, b) => a.round.round - b.round.round).map((row) => cells(columns, linkRoundFigures, row, result));
 }
 
 /** A row per round, variant and load phase, in the order in which they began. */
 export function expectedRoundRows(columns: readonly string[], result: Result): Record<string, Cell>[] {
   const rows = result.variants.flatMap((variant) => variant.rounds.flatMap((round) => round.phases.map((phase, index) => ({ variant, round, index, phase }))));
-  return rows.toSorted((a, b) => a.phase.startedAt.localeCompare(b.phase.startedAt)).map((row) => roundRow(columns, roundFigures, row, result));
+  return rows.toSorted((a, b) => a.phase.startedAt.localeCompare(b.phase.startedAt)).map((row) => cells(columns, roundFigures, row, result));
 }
 
-function roundRow(columns: readonly string[], known: typeof roundFigures, row: RoundRow, result: Result): Record<string, Cell> {
+/** The cells of a row. Of a fraction the last digit is left open: a sum in another order ends with another. */
+function cells<Row extends unknown[]>(columns: readonly string[], known: Record<string, (...row: Row) => Cell | undefined>, ...row: Row): Record<string, Cell> {
   return Object.fromEntries(columns.map((column) => {
     const figure = known[column];
     if (figure === undefined) throw new Error(`a panel shows ${column}, which this test cannot check`);
-    return [column, figure(row, result) ?? null];
+    const cell = figure(...row) ?? null;
+    return [column, typeof cell === 'number' && !Number.isInteger(cell) ? expect.closeTo(cell, 9) as Cell : cell];
   }));
 }
 
