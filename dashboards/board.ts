@@ -6,7 +6,7 @@ import {
 import type { Builder } from '@grafana/grafana-foundation-sdk/cog';
 import { benchRun } from '../lib/store/schema.ts';
 import { datasource } from './frame.ts';
-import type { VariableName, Where } from './influxql.ts';
+import { pickedRun, select, type VariableName, type Where } from './influxql.ts';
 import { dashboardNames, type DashboardName } from './names.ts';
 import { colours, tablePanel } from './tables.ts';
 
@@ -41,6 +41,9 @@ export function board(name: DashboardName, { description, from, variables, keeps
   }
   return builder;
 }
+
+/** What tables leave out of a run that no article has figures of; empty for others. */
+export const unpublished = variable({ name: 'unpublished', query: select({ columns: ['unpublished'], from: benchRun, where: pickedRun }) });
 
 /** A link that is always in sight: the SDK's builder puts every one into a menu. */
 function link(title: string, url: string, keepTime: boolean): Builder<DashboardLink> {

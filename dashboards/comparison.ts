@@ -1,7 +1,7 @@
 // The Comparison dashboard: an article's table, published beside measured, for one run of one scenario.
 import type { Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
 import { benchComparison } from '../lib/store/schema.ts';
-import { board, closedRow, runsPanel, variable } from './board.ts';
+import { board, closedRow, runsPanel, unpublished, variable } from './board.ts';
 import { effectPanel, roundsPanel, sentencesPanel, surenessPanel, verdictColumn } from './certainty.ts';
 import { timeSeriesPanel } from './charts.ts';
 import { perSecondUnderLoad, pickedRun, tagValues, tagValuesByTime } from './influxql.ts';
@@ -86,6 +86,7 @@ const variables = [
   variable({
     name: 'compared', query: tagValuesByTime({ from: benchComparison, tag: 'variant', beside: 'position', where: { ...pickedRun, has: 'baseline' } }), byTime: true, multi: true,
   }),
+  unpublished,
 ];
 
 /** The dashboard as Grafana reads it from a file. */

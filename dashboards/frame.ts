@@ -90,6 +90,9 @@ export function lineQueries(lines: readonly (Lines | Quotient)[]): LineQueries {
 /** Every InfluxQL answer starts with the time; in a table of figures of a whole run it says nothing. */
 export const withoutTime = { id: 'organize', options: { excludeByName: { Time: true }, indexByName: {}, renameByName: {} } };
 
+/** Where no article published anything, what it would have published is not in the tables. */
+export const withoutUnpublished = { id: 'filterFieldsByName', options: { exclude: { pattern: '/^${unpublished}_/' } } };
+
 /** A raw InfluxQL query. */
 function influxQl(refId: string, query: string, resultFormat: 'table' | 'time_series', alias?: string): Builder<Dataquery> {
   // Lines that have no name are not shown: they are for a quotient.

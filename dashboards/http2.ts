@@ -1,7 +1,7 @@
 // The HTTP/2 dashboard: what h2load and vegeta print of a run, published beside measured, and the sweep of streams.
 import type { Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
 import { benchBucket, benchPhase, benchStreams } from '../lib/store/schema.ts';
-import { board, closedRow, openRow, runsPanel, variable } from './board.ts';
+import { board, closedRow, openRow, runsPanel, unpublished, variable } from './board.ts';
 import { barsPanel } from './charts.ts';
 import { pickedRun, tagValues, tagValuesByTime } from './influxql.ts';
 import { h2loadPanels, histogramPanel, phasesPanel, tlsPanel, trafficPanel } from './load-phases.ts';
@@ -34,6 +34,7 @@ const variables = [
     name: 'run', label: 'Run', query: tagValues(benchPhase, 'run', { equal: { scenario: 'scenario' }, ...overHttp2 }), newestFirst: true,
   }),
   variable({ name: 'variant', query: tagValues(benchBucket, 'variant', pickedRun), multi: true }),
+  unpublished,
 ];
 
 /** The dashboard as Grafana reads it from a file. */

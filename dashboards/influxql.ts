@@ -8,8 +8,8 @@ export type Measurement = (typeof measurements)[number];
 export type FieldName<M extends Measurement> = keyof M['fields'] & string;
 export type TagName<M extends Measurement> = M['tags'][number];
 
-/** The template variables of the dashboards; `variants` is what is picked, `variant` and `compared` what panels are repeated for. */
-export type VariableName = 'scenario' | 'run' | 'variant' | 'compared' | 'variants';
+/** The template variables of the dashboards; `variants` is what is picked, `variant` and `compared` what panels are repeated for, `unpublished` what tables leave out. */
+export type VariableName = 'scenario' | 'run' | 'variant' | 'compared' | 'variants' | 'unpublished';
 
 /** Which points. */
 export interface Where<M extends Measurement> {

@@ -2,7 +2,7 @@
 // from them, and sets the units, so that it cannot show anything else than what it selects.
 import { MappingType, SpecialValueMatch, type DynamicConfigValue, type ValueMapping } from '@grafana/grafana-foundation-sdk/dashboard';
 import * as table from '@grafana/grafana-foundation-sdk/table';
-import { framed, tableQuery, withoutTime, type Frame, type Repeat } from './frame.ts';
+import { framed, tableQuery, withoutTime, withoutUnpublished, type Frame, type Repeat } from './frame.ts';
 import { select, type FieldName, type Measurement, type TagName, type Where } from './influxql.ts';
 
 /** A panel on one measurement. */
@@ -101,6 +101,7 @@ export function tablePanel<M extends Measurement>(
   const builder = framed(new table.PanelBuilder(), panel, [tableQuery(query)], repeat)
     .noValue(noRows ?? '–')
     .withTransformation(withoutTime);
+  if (columns.some(({ name }) => name.startsWith('published_'))) builder.withTransformation(withoutUnpublished);
   for (const column of columns) builder.overrideByName(column.name, columnProperties(from, column));
   return builder;
 }

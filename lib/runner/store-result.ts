@@ -63,9 +63,9 @@ export async function countAgain({ plan, store }: RunBase, kept: readonly KeptRo
 export async function storeResult(context: RunBase, result: Result, newest: KeptRound | undefined, ended: boolean): Promise<string | null> {
   const { plan, store } = context;
   if (store === null) return null;
-  const { run, scenario, title, startedAt, endedAt, integrity, noiseFloor } = result;
+  const { run, scenario, title, startedAt, endedAt, integrity, noiseFloor, variants } = result;
   const state = runPoint({
-    run, scenario, title, startedAt, integrity, noiseFloor, rounds: wholeRounds(result.variants),
+    run, scenario, title, startedAt, integrity, noiseFloor, variants, rounds: wholeRounds(variants),
     ...(ended ? { state: result.state, endedAt } : { state: 'running' }),
   });
   // Of a search that was ended in its first round there are steps.

@@ -352,6 +352,7 @@ export function sentencePoints(
 /** What a bench_run point says; `endedAt` comes with the run's end. */
 interface RunState extends Pick<Result, 'run' | 'scenario' | 'title' | 'startedAt'>, Partial<Pick<Result, 'endedAt' | 'integrity' | 'noiseFloor'>> {
   state: 'running' | Result['state'];
+  variants: readonly Pick<VariantResult, 'published'>[];
   rounds?: number;
 }
 
@@ -372,5 +373,6 @@ export function runPoint(run: RunState): string {
     noise_floor_rounds: run.noiseFloor?.rounds,
     noise_low: run.noiseFloor && 1 / run.noiseFloor.ratio,
     noise_high: run.noiseFloor?.ratio,
+    unpublished: run.variants.every(({ published }) => published === null) ? 'published' : null,
   }, toNanoseconds(run.startedAt));
 }

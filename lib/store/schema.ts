@@ -289,6 +289,7 @@ export const benchRun = {
     noise_floor_rounds: { unit: 'rounds', about: 'with how many rounds' },
     noise_low: { unit: 'ratio', about: 'ratios between this and noise_high cannot be told from 1' },
     noise_high: { unit: 'ratio', about: '1 and the noise floor' },
+    unpublished: { unit: 'text', about: '"published", where no article has figures of the run: tables leave out the columns whose names begin so; else left out' },
   },
 } as const satisfies Measurement;
 

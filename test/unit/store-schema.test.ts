@@ -310,8 +310,14 @@ it('gives a server\'s memory at every sample and its cores between samples', () 
 });
 
 it('keeps a run at the same point from start to end', () => {
-  const run = { run: 'r', scenario: 's', title: 'Is it faster?', startedAt: '1970-01-01T00:00:01.000Z' };
+  const run = { run: 'r', scenario: 's', title: 'Is it faster?', startedAt: '1970-01-01T00:00:01.000Z', variants: [{ published: {} }] };
   expect(runPoint({ ...run, state: 'running' })).toBe('bench_run,run=r,scenario=s title="Is it faster?",state="running",started=1000,shown_to="now" 1000000000');
   expect(runPoint({ ...run, state: 'complete', endedAt: '1970-01-01T00:00:02.000Z', rounds: 6, integrity: { requests: 5, stored: 4, backfilled: 3, lost: 1 }, noiseFloor: { rounds: 6, ratio: 1.25 } }))
     .toBe('bench_run,run=r,scenario=s title="Is it faster?",state="complete",started=1000,ended=2000,shown_to="2000",rounds=6,requests=5,stored=4,backfilled=3,lost=1,noise_floor=0.25,noise_floor_rounds=6,noise_low=0.8,noise_high=1.25 1000000000');
+});
+
+it('says of a run that no article has figures of it', () => {
+  const fields = (...variants: Pick<VariantResult, 'published'>[]): string => runPoint({ run: 'r', scenario: 's', title: '', startedAt: '1970-01-01T00:00:01.000Z', state: 'running', variants });
+  expect(fields({ published: null })).toMatch(/,unpublished="published" 1000000000$/);
+  expect(fields({ published: null }, { published: {} })).not.toContain('unpublished');
 });

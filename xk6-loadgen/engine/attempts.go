@@ -107,10 +107,10 @@ func (l *loop) take(c *conn) (due int64, taken bool) {
 	return due, true
 }
 
-// opensAhead tells whether the slot is to make a request of its own beside the schedule: the first one of a kept connection in the
-// warm-up of the open model, so that no request of the window waits for a connect.
+// opensAhead tells whether the slot is to make a request of its own beside the schedule: the first one of a kept connection before
+// the window of the open model, so that no request of the window waits for a connect.
 func (l *loop) opensAhead(c *conn) bool {
-	return l.plan.Rate > 0 && l.plan.KeepAlive && l.phase == warming && !c.openedAhead
+	return l.plan.Rate > 0 && l.plan.KeepAlive && l.phase <= warming && !c.openedAhead
 }
 
 // startOfLatency is where the latency of an attempt begins that is handed to the kernel now.

@@ -166,7 +166,7 @@ func (c *conn) watch(out bool) {
 
 // isUp: connect time is that until the session may speak, TLS included.
 func (c *conn) isUp() {
-	c.state = established
+	c.state, c.loop.lastUp = established, c.loop.clock
 	c.loop.connectTimes.record(c.loop.clock - c.openedAt)
 }
 

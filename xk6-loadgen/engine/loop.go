@@ -36,7 +36,11 @@ const (
 type phase int
 
 const (
-	warming phase = iota
+	// reaching: the connections make their first requests, before there is a load at a rate.
+	reaching phase = iota
+	// reached: they have on this loop.
+	reached
+	warming
 	// draining: warm-up is over, the attempts it started are awaited so that a count can be exact.
 	draining
 	// drained: nothing is under way on this loop. When that holds for all of them, they open the window together: one that
@@ -152,9 +156,9 @@ type loop struct {
 
 	current *interval
 	spare   chan *interval
-	// responses and failures of the phase so far; lastEnd is when the last one ended.
-	responses, failures, lastEnd int64
-	warmup, inFlight             int64
+	// responses and failures of the phase so far; lastEnd is when the last one ended, lastUp when the last connection came up.
+	responses, failures, lastEnd, lastUp int64
+	warmup, inFlight                     int64
 	// overdue are the ages, at the window's end, of the attempts under way that are old enough to be called hung.
 	overdue                      []int64
 	quiet                        quiet
@@ -238,10 +242,7 @@ func (l *loop) run(entered chan<- error) {
 	l.rest.begin(l.clock)
 	l.nextSweep = l.clock + l.sweepInterval()
 	if l.plan.Warmup > 0 {
-		l.phaseEnd = int64(l.plan.Warmup)
-		l.nextTick, l.nextSample = never, never
-		l.schedule.begin(l.clock)
-		l.startAll()
+		l.begin()
 	} else {
 		l.beginWindow()
 	}
@@ -266,7 +267,7 @@ func (l *loop) run(entered chan<- error) {
 		if l.starting.len > 0 {
 			l.startSome()
 		}
-		if l.clock >= l.nextTimer || l.phase == draining || l.phase == drained {
+		if l.clock >= l.nextTimer || l.phase != warming && l.phase != measuring {
 			l.timers()
 		}
 		if l.phase == measuring {
@@ -359,8 +360,11 @@ func (l *loop) setTimer() {
 	if l.phase == warming || l.plan.Duration > 0 {
 		l.nextTimer = min(l.nextTimer, l.phaseEnd)
 	}
-	if l.phase == drained {
-		l.nextTimer = min(l.nextTimer, l.shared.windowDue())
+	switch l.phase {
+	case reached:
+		l.nextTimer = min(l.nextTimer, l.shared.reached.due())
+	case drained:
+		l.nextTimer = min(l.nextTimer, l.shared.drained.due())
 	}
 }
 
@@ -384,9 +388,7 @@ func (l *loop) timers() {
 			l.nextTick = l.windowStart + ((l.clock-l.windowStart)/second+1)*second
 		}
 	}
-	if l.isDrained() && l.clock >= l.shared.windowDue() {
-		l.beginWindow()
-	}
+	l.meet()
 	if l.sweepFrom > 0 || l.clock >= l.nextSweep {
 		l.sweep()
 	}

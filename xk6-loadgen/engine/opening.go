@@ -8,14 +8,36 @@ import (
 	"bakeoff.invalid/xk6-loadgen/internal/linux"
 )
 
-// opensAfter: of several loops that have drained, the last one sets the window's begin this much ahead: all have looked by then.
-const opensAfter = longestWait + 10*int64(time.Millisecond)
+// meetsAfter: of several loops the one that comes last sets the begin this much ahead: all have looked by then.
+const meetsAfter = longestWait + 10*int64(time.Millisecond)
 
-// opening is how the loops of a run open the window together.
+// meeting is how the loops of a run begin something together: when all have come.
+type meeting struct {
+	come atomic.Int32
+	at   atomic.Int64
+}
+
+func (m *meeting) arrive(now int64, loops int) {
+	if int(m.come.Add(1)) == loops {
+		if loops > 1 {
+			now += meetsAfter
+		}
+		m.at.Store(now)
+	}
+}
+
+// due is when they begin, as far as that is known.
+func (m *meeting) due() int64 {
+	if at := m.at.Load(); at > 0 {
+		return at
+	}
+	return never
+}
+
+// opening is how the loops of a run open the window.
 type opening struct {
-	// drained is how many loops have drained; when all have, windowAt is when they open the window.
-	drained  atomic.Int32
-	windowAt atomic.Int64
+	// reached are loops whose connections have been answered, drained those of whose warm-up nothing is under way.
+	reached, drained meeting
 	// The first loop that opens it sets its begin, and what CPU time the process had used by then.
 	once        sync.Once
 	opened      bool
@@ -28,27 +50,43 @@ func (s *shared) open(now int64) {
 	s.once.Do(func() { s.opened, s.windowStart, s.startCPU = true, now, s.readCPU() })
 }
 
-// windowDue is when loops that have drained open the window, as far as that is known.
-func (s *shared) windowDue() int64 {
-	if at := s.windowAt.Load(); at > 0 {
-		return at
+// reachPatience: a load at a rate begins without the connections that are not answered, once none has been for so long.
+const reachPatience = 2 * int64(time.Second)
+
+// begin starts the warm-up, at a rate once all kept connections have been answered: their first requests, all at once, would be a
+// queue that a busy server takes long to work off. Not where other processes have parts of the rate: theirs go by the clock.
+func (l *loop) begin() {
+	l.nextTick, l.nextSample = never, never
+	if l.plan.Rate > 0 && l.plan.KeepAlive && l.plan.Stripe.isWhole() {
+		l.phase, l.phaseEnd = reaching, never
+	} else {
+		l.beginWarmup(0)
 	}
-	return never
+	l.startAll()
 }
 
-// isDrained tells whether nothing of a warm-up before a count is under way on this loop any more.
-func (l *loop) isDrained() bool {
-	if l.phase == draining && l.outstanding == 0 {
+// beginWarmup begins the warm-up at this time, and the schedule of a rate with it.
+func (l *loop) beginWarmup(at int64) {
+	l.phase, l.phaseEnd = warming, at+int64(l.plan.Warmup)
+	l.schedule.begin(at)
+}
+
+// meet has a loop wait for the others where all are to go on together.
+func (l *loop) meet() {
+	switch {
+	case l.phase == reaching && (l.outstanding == 0 && l.starting.len == 0 || l.clock > max(l.lastUp, l.lastEnd)+reachPatience):
+		l.phase = reached
+		l.shared.reached.arrive(l.clock, l.plan.Threads)
+	case l.phase == draining && l.outstanding == 0:
 		l.phase = drained
-		if others := l.plan.Threads - int(l.shared.drained.Add(1)); others == 0 {
-			at := l.clock
-			if l.plan.Threads > 1 {
-				at += opensAfter
-			}
-			l.shared.windowAt.Store(at)
-		}
+		l.shared.drained.arrive(l.clock, l.plan.Threads)
 	}
-	return l.phase == drained
+	switch {
+	case l.phase == reached && l.clock >= l.shared.reached.due():
+		l.beginWarmup(l.shared.reached.due())
+	case l.phase == drained && l.clock >= l.shared.drained.due():
+		l.beginWindow()
+	}
 }
 
 // startClock begins the run's time.

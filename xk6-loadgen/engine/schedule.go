@@ -25,7 +25,7 @@ type schedule struct {
 
 func newSchedule(p *plan, loop int) schedule {
 	s := schedule{
-		rate: p.Rate, stripe: p.Stripe, offset: int64(loop), step: int64(p.Threads), poisson: p.Arrivals == PoissonArrivals, seed: p.seed,
+		rate: p.Rate, stripe: p.Stripe, offset: int64(loop), step: int64(p.Threads), poisson: p.Arrivals == PoissonArrivals, seed: p.seed, nextDue: never,
 	}
 	if s.poisson && s.stripe.isWhole() {
 		// Several such processes make one of the sum of their rates: a loop draws its own, and no other's.

@@ -214,7 +214,7 @@ func (l *loop) endTurn() bool {
 	l.rest.begin(l.clock)
 	if l.turnIsOver {
 		l.turnIsOver = false
-		if s.forNobody {
+		if s.forNobody && l.phase == warming {
 			l.schedule.begin(l.clock)
 		}
 		l.startAll()

@@ -67,7 +67,7 @@ export const turnsSeconds = { full: 1, quick: 0.5, rate: 2, step: 0.5 };
  * of requests, as nginx does by default, the first time comes for all of them at once: on a fast machine it is over by then.
  */
 const turnsWarmupSeconds = 0.4;
-/** The same of a step of a search, which others go before. */
+/** The same of a step of a search, which others go before; the engine opens its connections ahead of it. */
 const stepWarmupSeconds = 0.1;
 const openingSeconds = { plain: 0.0001, tls: 0.002 };
 
@@ -106,7 +106,7 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
   const arrivals = options.arrivals ?? profile.arrivals;
   if (options.searched === true) {
     return {
-      ...common, searched: true, durationSeconds: asked ?? turnsSeconds.step, warmupSeconds: profile.warmupSeconds ?? stepWarmupSeconds + opening,
+      ...common, searched: true, durationSeconds: asked ?? turnsSeconds.step, warmupSeconds: profile.warmupSeconds ?? stepWarmupSeconds,
       ...(arrivals === undefined ? {} : { arrivals }),
     };
   }
