@@ -31,7 +31,7 @@ test('a plan searches for rates within a limit: of the flag, or the scenario', a
   const from = [{ rate: 900, factor: 1.06, least: 250 }, { rate: 1000, factor: 2, least: 100 }];
   const { search, phases } = loadPlanFor({ ...plan, run: 'run' }, plan.groups[0] as Group, 3, [target, target], from);
   expect(search).toEqual({ within, from, expected: [{}, {}], stepSeconds: 0.5 });
-  expect(phases).toMatchObject([{ seed: 3, slice: '250ms', sides: [{ duration: '500ms', warmup: '110ms', processes: [7] }, {}] }]);
+  expect(phases).toMatchObject([{ seed: 3, slice: '250ms', sides: [{ duration: '500ms', warmup: '100ms', processes: [7] }, {}] }]);
   expect(phases[0]?.sides[0]).not.toHaveProperty('spin');
 });
 
