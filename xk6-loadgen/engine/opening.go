@@ -54,10 +54,11 @@ func (s *shared) open(now int64) {
 const reachPatience = 2 * int64(time.Second)
 
 // begin starts the warm-up, at a rate once all kept connections have been answered: their first requests, all at once, would be a
-// queue that a busy server takes long to work off. Not where other processes have parts of the rate: theirs go by the clock.
+// queue that a busy server takes long to work off. Not where other processes have parts of the rate: theirs go by the clock. Nor of
+// requests for nobody: each turn has too little time.
 func (l *loop) begin() {
 	l.nextTick, l.nextSample = never, never
-	if l.plan.Rate > 0 && l.plan.KeepAlive && l.plan.Stripe.isWhole() {
+	if l.plan.Rate > 0 && l.plan.KeepAlive && l.plan.Stripe.isWhole() && !l.shared.forNobody {
 		l.phase, l.phaseEnd = reaching, never
 	} else {
 		l.beginWarmup(0)

@@ -214,7 +214,7 @@ func (l *loop) endTurn() bool {
 	l.rest.begin(l.clock)
 	if l.turnIsOver {
 		l.turnIsOver = false
-		if s.forNobody && l.phase == warming {
+		if s.forNobody {
 			l.schedule.begin(l.clock)
 		}
 		l.startAll()
