@@ -14,6 +14,8 @@ interface ExpectedPanel {
   answers: Answer[][];
   /** Where along a time axis it has marks, 0 to 1. */
   marks: number[];
+  /** Columns of its table that are left out have names that begin so. */
+  leftOut: string[];
 }
 
 /** A panel as it is. */
@@ -36,11 +38,13 @@ interface SeenPanel {
 export async function expectedPanels(database: DashboardDatabase, name: DashboardName, result: Result): Promise<ExpectedPanel[]> {
   const { fromMs, toMs } = pickedOf(result);
   const marks = (await database.marks(name, result)).map((timeMs) => (timeMs - fromMs) / (toMs - fromMs));
+  const leavesOut = dashboardOf(name).templating.list.some((variable) => variable.name === 'unpublished');
+  const leftOut = leavesOut ? await database.choices(name, 'unpublished', result) : [];
   const all = panelsOf(dashboardOf(name)).map(async (panel): Promise<ExpectedPanel[]> => {
     const values = panel.repeat === undefined ? [''] : await database.choices(name, panel.repeat, result);
-    if (values.length === 0) return [{ panel, title: anyValue(panel.title), answers: [], marks: [] }];
+    if (values.length === 0) return [{ panel, title: anyValue(panel.title), answers: [], marks: [], leftOut }];
     return Promise.all(values.map(async (variant) => ({
-      panel, title: withValues(panel.title, pickedOf({ ...result, variant }).variables), answers: await database.panel(name, panel.id, { ...result, variant }), marks: hasMarks(name, panel) ? marks : [],
+      panel, title: withValues(panel.title, pickedOf({ ...result, variant }).variables), answers: await database.panel(name, panel.id, { ...result, variant }), marks: hasMarks(name, panel) ? marks : [], leftOut,
     })));
   });
   return (await Promise.all(all)).flat();
@@ -87,7 +91,7 @@ export async function problemsOn(page: Page, expected: readonly ExpectedPanel[])
   ];
 }
 
-function problemsOf({ panel, answers, marks }: ExpectedPanel, seen: SeenPanel): string[] {
+function problemsOf({ panel, answers, marks, leftOut }: ExpectedPanel, seen: SeenPanel): string[] {
   const { type, fieldConfig: { defaults, overrides } } = panel;
   const rows = answers.flat().flatMap((answer) => answer.rows);
   const said = defaults.noValue ?? 'No data';
@@ -101,7 +105,7 @@ function problemsOf({ panel, answers, marks }: ExpectedPanel, seen: SeenPanel): 
   // A cell without a text or figure of its own must not say what the whole panel says.
   const untrue = said.length > 1 && seen.cells.includes(said) ? [`a cell says "${said}"`] : [];
   const propertyOf = (column: string, id: string): unknown => overrides.find(({ matcher }) => matcher.options === column)?.properties.find((one) => one.id === id)?.value;
-  const columns = selectedColumns(targetsOf(panel)[0]?.query ?? '').filter((column) => propertyOf(column, 'custom.hideFrom') === undefined);
+  const columns = selectedColumns(targetsOf(panel)[0]?.query ?? '').filter((column) => propertyOf(column, 'custom.hideFrom') === undefined && !leftOut.some((name) => column.startsWith(`${name}_`)));
   const titles = columns.map((column) => propertyOf(column, 'displayName'));
   if (titles.join(' | ') !== seen.headings.join(' | ')) return [...untrue, `has the columns ${seen.headings.join(' | ')}`];
   const [first = {}] = rows;

@@ -122,6 +122,13 @@ describe('a run of every scenario', () => {
     expect(spdy(await database.rows('http2', 2, small))).toMatchObject({ published_header_bytes: 1_511_000, header_bytes: null });
   });
 
+  it('leaves out of the tables what no article published', async () => {
+    const left = await Promise.all(scenarios.map(({ name }) => database.choices('comparison', 'unpublished', resultOf(name))));
+    expect(left).toEqual(scenarios.map(({ name }) => (resultOf(name).variants.some(({ published }) => published !== null) ? [] : ['published'])));
+    expect(left.flat().length).toBeGreaterThan(0);
+    expect(left.flat().length).toBeLessThan(scenarios.length);
+  });
+
   it('draws a ladder in its order, and the effect of each step', async () => {
     const ladder = resultOf('h2o-vs-nginx');
     const compared = ladder.variants.slice(1);
