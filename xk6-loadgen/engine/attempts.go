@@ -56,10 +56,10 @@ func (l *loop) startDue() {
 
 // mayStart tells whether the phase lets attempts of the open model start.
 func (l *loop) mayStart() bool {
-	if l.plan.Requests == 0 {
+	if l.plan.Requests == 0 || l.phase == warming {
 		return l.schedule.nextDue < l.phaseEnd
 	}
-	return l.phase == warming || l.phase == measuring && l.allowance > 0
+	return l.phase == measuring && l.allowance > 0
 }
 
 // take allows the slot to start one attempt, and counts it as under way. due is when it was to start: now, or in the
