@@ -88,7 +88,7 @@ describe('in the middle of the load', () => {
     const loaded = await underLoad(true);
     // So that none comes to be continued before it comes.
     process.kill(loaded.k6, 'SIGSTOP');
-    expect(loaded.servers.map((pid) => stoppedIn(pid, false))).not.toEqual([undefined, undefined]);
+    await vi.waitFor(() => expect(loaded.servers.map((pid) => stoppedIn(pid, false))).not.toEqual([undefined, undefined]), soon);
     const again = setInterval(() => loaded.runner.process.kill('SIGINT'), 50);
     onTestFinished(() => clearInterval(again));
     expect(await loaded.runner.ended).toEqual([130, null]);
