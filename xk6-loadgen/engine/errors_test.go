@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -44,6 +45,18 @@ func stallsAfter(response string) func(*testServer, net.Conn) {
 		s.readRequest(bufio.NewReader(c))
 		io.WriteString(c, response)
 		io.Copy(io.Discard, c)
+	}
+}
+
+// firstStalls never answers on the first connection.
+func firstStalls() func(*testServer, net.Conn) {
+	var first atomic.Bool
+	return func(s *testServer, c net.Conn) {
+		if first.CompareAndSwap(false, true) {
+			stallsAfter("")(s, c)
+			return
+		}
+		always(ok)(s, c)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"net"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,14 +79,7 @@ func TestAConnectionThatHasMadeItsShareIsClosed(t *testing.T) {
 
 func TestACountEndsWithItsLastResponse(t *testing.T) {
 	// One of two threads waits for its warm-up's only attempt until the timeout; the other one makes all the requests.
-	var one atomic.Bool
-	s := serve(t, func(s *testServer, c net.Conn) {
-		if one.CompareAndSwap(false, true) {
-			stallsAfter("")(s, c)
-			return
-		}
-		always(ok)(s, c)
-	})
+	s := serve(t, firstStalls())
 	o := options(s.url)
 	o.Connections, o.Threads, o.Requests, o.Warmup, o.Timeout = 2, 2, 500, 50*time.Millisecond, 2*time.Second
 	o.KeepAlive = false
