@@ -3,7 +3,7 @@ import { UserError } from '../errors.ts';
 import { present } from '../present.ts';
 import { enumeration, whole } from '../format.ts';
 import { isHttp2, protocolNames } from '../scenario/protocols.ts';
-import { readLoadLine, type LoadLine } from '../scenario/load.ts';
+import { readLoadLine, type LoadLine } from '../scenario/load/line.ts';
 import type { LoadProfile, Page } from '../scenario/model.ts';
 import type { PageList, PageWeights } from '../scenario/page-list.ts';
 import { defaultPort, pathOrUrl, type UrlParts } from '../scenario/url.ts';

@@ -2,8 +2,7 @@
 import { join } from 'node:path';
 import { requireSpace } from '../disk-space.ts';
 import { UserError } from '../errors.ts';
-import { thisCaller } from '../network/namespaces.ts';
-import { requireNetworks } from '../network/permission.ts';
+import { requireNetworks, thisCaller } from '../network/namespaces.ts';
 import { createRunProgress } from '../report/run-progress.ts';
 import { headingLines } from '../report/heading.ts';
 import { byText } from '../report/sentences.ts';

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { filesBelow } from '../files-below.ts';
 import { machineClock } from '../machine/clock.ts';
@@ -26,16 +27,10 @@ export interface Agent {
 }
 
 /** A host with an agent. */
-export interface Host {
+export interface Host extends Pick<HostFacts, 'address' | 'files'>, Pick<Agent, 'close'> {
   /** As the person named it. */
   name: string;
-  /** Its own, that the connection came to. */
-  address: string;
   bootId: string;
-  /** That a process may open there: the hard limit. */
-  files: number;
-  /** Ends the agent with all that it started. Never throws; may be called twice. */
-  close(): Promise<void>;
 }
 
 /** In the remote user's shell: the agent, sent where it is not there. Its folder is the user's cache. */
@@ -131,11 +126,8 @@ async function greeted(name: string, connection: Connection, text: Buffer): Prom
     if ('problem' in reply) question?.reject(new UserError(`${name}: ${reply.problem}`, reply.exitCode));
     else question?.resolve(reply.answer);
   }
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new UserError(`${name}: bakeoff's agent does not start there within ${greetingLimitMs / 1000} s`)), greetingLimitMs);
-  });
-  await Promise.race([ready, ended.then((how) => { throw new UserError(how); }), late]).finally(() => clearTimeout(timer));
+  const late = delay(greetingLimitMs, `${name}: bakeoff's agent does not start there within ${greetingLimitMs / 1000} s`, { ref: false });
+  await Promise.race([ready, Promise.race([ended, late]).then((how) => { throw new UserError(how); })]);
   const heartbeat = setInterval(() => connection.write('\n'), heartbeatMs);
   heartbeat.unref();
   void ended.then(() => clearInterval(heartbeat));

@@ -10,6 +10,7 @@ import { createInterface } from 'node:readline';
 import { textOf } from '../read-if-there.ts';
 import { UserError } from '../errors.ts';
 import { startLogged, withoutVariables, type Child } from '../process.ts';
+import { k6Files } from '../k6/load-plan.ts';
 import { machineClock } from '../machine/clock.ts';
 import { readEnvironment } from '../machine/environment.ts';
 import { oneRunAtATime } from '../machine/one-run.ts';
@@ -96,9 +97,7 @@ class Agent {
     stop: async ({ server: id }) => {
       const hosted = this.#servers.get(id);
       if (hosted === undefined) return null;
-      clearInterval(hosted.timer);
-      await hosted.server.stop();
-      await hosted.release();
+      await endHosted(hosted);
       this.#servers.delete(id);
       removeFolder(path.join(this.#folder, `server-${id}`));
       return null;
@@ -137,15 +136,15 @@ class Agent {
   };
 
   async #runK6({ k6, binary, args, env, folder }: K6There): Promise<K6Ended> {
-    const [consoleFile, logFile, recordFile] = ['phases.log', 'k6.log', 'record.ndjson'].map((name) => path.join(folder, name)) as [string, string, string];
+    const files = k6Files(folder);
     // Variables of k6's own that are here would change the load, or send the samples elsewhere.
     const variables = { ...withoutVariables(process.env, 'K6_'), ...env };
-    const starting = startLogged({ command: binary, args, cwd: folder, env: variables }, logFile, 'w');
+    const starting = startLogged({ command: binary, args, cwd: folder, env: variables }, files.log, 'w');
     this.#running.set(k6, starting);
     const child = await starting;
     let printed = 0;
     const tell = (): void => {
-      const text = textOf(consoleFile);
+      const text = textOf(files.console);
       const whole = text.lastIndexOf('\n') + 1;
       if (whole > printed) say({ printed: k6, text: text.slice(printed, whole) });
       printed = Math.max(printed, whole);
@@ -155,7 +154,7 @@ class Agent {
     clearInterval(timer);
     tell();
     this.#running.delete(k6);
-    const ended = { code, signal, console: textOf(consoleFile), log: textOf(logFile), record: textOf(recordFile) };
+    const ended = { code, signal, console: textOf(files.console), log: textOf(files.log), record: textOf(files.record) };
     removeFolder(folder);
     return ended;
   }
@@ -186,13 +185,15 @@ class Agent {
     await Promise.allSettled([...this.#running.values()].map(async (child) => (await child).stop(0)));
     // What was begun, a start or an installation, ends in order.
     await Promise.allSettled(this.#pending);
-    await Promise.all([...this.#servers.values()].map(async ({ server, release, timer }) => {
-      clearInterval(timer);
-      await server.stop();
-      await release();
-    }));
+    await Promise.all([...this.#servers.values()].map(endHosted));
     removeFolder(this.#folder);
   }
+}
+
+async function endHosted({ server, release, timer }: Hosted): Promise<void> {
+  clearInterval(timer);
+  await server.stop();
+  await release();
 }
 
 function keepFiles(folder: string, files: readonly SentFile[]): void {

@@ -1,6 +1,6 @@
 // A host that makes a part of the load: k6 there, started by an agent.
 import { createHash } from 'node:crypto';
-import { readFile, stat } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import os from 'node:os';
 import { UserError } from '../errors.ts';
 import { cpusOf } from '../machine/processors.ts';
@@ -91,7 +91,7 @@ async function sendBinary(host: string, binary: string, signal: AbortSignal): Pr
   const text = await readFile(binary);
   const hash = createHash('sha256').update(text).digest('hex');
   const check = `[ "$(sha256sum <"$d/k6" | cut -d " " -f 1)" = ${hash} ] || { rm -f "$d/k6"; echo "k6 did not come there whole" >&2; exit 92; }`;
-  const connection = await connect(host, `${keepScript(`k6-${hash.slice(0, 16)}`, 'k6', (await stat(binary)).size)}\n${check}\necho "$d/k6"`);
+  const connection = await connect(host, `${keepScript(`k6-${hash.slice(0, 16)}`, 'k6', text.length)}\n${check}\necho "$d/k6"`);
   let place = '';
   connection.onLine((line) => {
     if (line === wanted) connection.write(text);

@@ -170,3 +170,8 @@ export const phaseBeginsPrefix = 'bakeoff-phase-begins';
 
 /** The last line that the script prints. */
 export const loadOverLine = 'bakeoff-load-over';
+
+/** What a k6 writes into its folder while it runs: what its script prints, its own messages, and its record of samples, one JSON object a line. */
+export function k6Files(folder: string): { console: string; log: string; record: string } {
+  return { console: `${folder}/phases.log`, log: `${folder}/k6.log`, record: `${folder}/record.ndjson` };
+}

@@ -9,8 +9,7 @@ import {
   loadOverLine, loadPlanVariable, phaseBeginsPrefix, phaseLinePrefix, type AlternateOptions, type CallOptions, type LoadPlan, type PhaseOutcome, type SearchPlan, type SideOptions,
 } from './load-plan.ts';
 import { meet } from './meeting.ts';
-import { searchSides } from './limit-search.ts';
-import { mostSteps } from './rate-search.ts';
+import { mostSteps, searchSides } from './rate-search.ts';
 
 declare const __ENV: Record<string, string | undefined>;
 

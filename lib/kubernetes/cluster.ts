@@ -7,14 +7,13 @@ import type { Interrupt } from '../interrupt.ts';
 import { leftIn, leftQuery } from '../k6/left-results.ts';
 import type { LoadPlan } from '../k6/load-plan.ts';
 import type { ClusterFacts, LoadResult, Phase } from '../result/result.ts';
-import { Disturbance, RoundFailure, standstillIn } from '../runner/disturbance.ts';
+import { bodiesDiffer, Disturbance, RoundFailure, standstillIn } from '../runner/disturbance.ts';
 import { mergeInstances, type InstanceEnd } from '../runner/instances.ts';
 import { byOurClocks } from '../runner/k6-there.ts';
 import { LoadFailure } from '../runner/k6.ts';
 import { expectedOf } from '../runner/plan.ts';
 import type { PlannedVariant } from '../runner/planned.ts';
 import type { Attempt, RunElsewhere, VariantRound } from '../runner/round-types.ts';
-import { bodiesDiffer } from '../runner/sound.ts';
 import { configOf, pageOf } from '../scenario/catalogue.ts';
 import type { ConfiguredServer, Scenario } from '../scenario/model.ts';
 import { workersFor } from '../servers/index.ts';
@@ -116,12 +115,12 @@ async function startServers({ kubectl, scenario, variants, server, ...options }:
   const node = await waitFor(options, 'the servers do not run', startSeconds, async () => {
     const objects = await kubectl.list('deployments.apps,pods', { 'bakeoff/run': runId(server.run), 'bakeoff/part': 'server' });
     const pods = objects.filter(({ kind }) => kind === 'Pod');
-    requireNoFatal(pods);
+    const trouble = troubleIn(pods);
     const open = objects.filter(({ kind, metadata, status }) => kind === 'Deployment' && !(
       status?.observedGeneration === metadata.generation && status?.updatedReplicas === 1 && status.replicas === 1 && status.availableReplicas === 1
     ));
     if (open.length === 0 && pods.length >= variants.length) return { there: pods[0]?.spec?.nodeName };
-    return troubleLine(pods) ?? `${open.length === 0 ? 'their pods are' : open.map(({ metadata }) => metadata.name).join(', ')} not ready yet`;
+    return trouble ?? `${open.length === 0 ? 'their pods are' : open.map(({ metadata }) => metadata.name).join(', ')} not ready yet`;
   });
   return { origins: all.map(({ origin }) => origin), node };
 }
@@ -141,12 +140,12 @@ async function loaded(options: ClusterOptions, planned: PlannedVariant, origin: 
       const pods = objects.filter(({ kind }) => kind === 'Pod');
       const stage = objects.find(({ kind }) => kind === 'TestRun')?.status?.stage;
       if (stage === 'finished') return { there: undefined };
-      requireNoFatal(pods);
+      const trouble = troubleIn(pods);
       // Of a generator that has ended before it was let go the operator waits without end.
       const failed = pods.find(({ status }) => status?.phase === 'Failed');
       if (failed !== undefined) throw new RoundFailure(`${podWords(failed)} ended early: ${await lastWords(kubectl, failed)}`);
       if (stage === 'error') throw new UserError(`${variant.name}: the operator would not run the load (its stage is error): kubectl describe testrun ${name}, and the operator's log, may say why`);
-      return troubleLine(pods) ?? `its stage is ${stage ?? 'none: does k6-operator run?'}`;
+      return trouble ?? `its stage is ${stage ?? 'none: does k6-operator run?'}`;
     });
     return await outcomeOf(options, planned, plan, round, labels);
   } finally {
@@ -199,15 +198,16 @@ async function requireSameServer(kubectl: Kubectl, labels: Readonly<Record<strin
   }
 }
 
-function requireNoFatal(pods: readonly ClusterObject[]): void {
-  for (const pod of pods) {
+/** Why the first of them that does not run does not. @throws UserError where one never will */
+function troubleIn(pods: readonly ClusterObject[]): string | undefined {
+  const lines = pods.flatMap((pod) => {
     const trouble = podTrouble(pod);
-    if (trouble?.fatal === true) throw new UserError(`${podWords(pod)}: ${trouble.text}`);
-  }
-}
-
-function troubleLine(pods: readonly ClusterObject[]): string | undefined {
-  return pods.map((pod) => [pod, podTrouble(pod)] as const).flatMap(([pod, trouble]) => (trouble === undefined ? [] : [`${podWords(pod)}: ${trouble.text}`]))[0];
+    if (trouble === undefined) return [];
+    const line = `${podWords(pod)}: ${trouble.text}`;
+    if (trouble.fatal) throw new UserError(line);
+    return [line];
+  });
+  return lines[0];
 }
 
 /**

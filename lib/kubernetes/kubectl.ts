@@ -1,10 +1,8 @@
 // The cluster, by the kubectl of whoever runs this, with its own configuration and rights.
-import type { Readable } from 'node:stream';
-import { text as textOf } from 'node:stream/consumers';
 import { UserError } from '../errors.ts';
-import { startChild } from '../process.ts';
 import { find, thisMachine } from '../setup/machine.ts';
 import { typed } from '../setup/paths.ts';
+import { run } from '../setup/run.ts';
 import type { Manifest } from './manifest.ts';
 
 /** What of an object in a cluster is read here; of each kind some. */
@@ -101,18 +99,13 @@ const reasons: readonly [RegExp, string][] = [
 
 /** What it prints. Signals do not come to it: what is under way ends. Throws KubectlError. */
 async function outputOf(program: string, args: readonly string[], input = ''): Promise<string> {
-  const child = await startChild({ command: program, args, stdio: ['pipe', 'pipe', 'pipe'] });
-  const { stdin, stdout, stderr } = child.process;
-  const [out, said] = [textOf(stdout as Readable), textOf(stderr as Readable)];
-  // Who has ended no longer reads.
-  stdin?.on('error', () => undefined);
-  stdin?.end(input);
-  const late = setTimeout(() => void child.stop(1000), (requestSeconds + removeSeconds) * 1000);
-  const { code } = await child.exited;
-  clearTimeout(late);
-  const text = await out;
-  if (code === 0) return text;
-  const lines = (await said).trim().split('\n');
+  const seconds = requestSeconds + removeSeconds;
+  const limit = { seconds, words: `kubectl ${args[0] ?? ''}: did not end within ${seconds} s` };
+  const { code, stdout, stderr } = await run({ command: program, args, input, limit }).catch((error: Error) => {
+    throw new KubectlError(error.message);
+  });
+  if (code === 0) return stdout;
+  const lines = stderr.trim().split('\n');
   const reason = reasons.find(([pattern]) => lines.some((line) => pattern.test(line)))?.[1];
   // What begins with a letter and a date is of its own log.
   const line = lines.findLast((one) => !/^[EWI]\d{4} /.test(one) && one !== '') ?? `ended with ${code ?? 'a signal'}, and said nothing`;

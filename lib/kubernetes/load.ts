@@ -9,7 +9,7 @@ import { loadPlanFor } from '../runner/plan.ts';
 import { compileScript } from '../runner/script.ts';
 import { fitVariantLoad, pageOf, type RunnableVariant } from '../scenario/catalogue.ts';
 import { shownHeaders } from '../scenario/load/secrets.ts';
-import type { Load } from '../scenario/load.ts';
+import type { Load } from '../scenario/load/fit.ts';
 import type { Scenario } from '../scenario/model.ts';
 import type { Influx } from '../store/index.ts';
 import { ownOutput } from '../store/k6-output.ts';

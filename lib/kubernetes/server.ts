@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { isConfigured, isOwn, networkOf, pageOf, type RunnableVariant } from '../scenario/catalogue.ts';
-import type { Load } from '../scenario/load.ts';
+import type { Load } from '../scenario/load/fit.ts';
 import type { ConfiguredServer, Page, Scenario, ServerName } from '../scenario/model.ts';
 import { certificateArgs } from '../servers/certificate.ts';
 import { copyDocroot } from '../servers/docroot.ts';

@@ -1,7 +1,7 @@
 // What delaylink (xk6-loadgen/cmd/delaylink) is told and answers, as one JSON document per line: the first line of its input is
 // LinkOrder, and is answered by LinkReady; each further line by what is asked for: "counts" by LinkCounts, "mark" by
 // the same, after which lateness begins anew, and "report" by a LinkReport. It ends with its input.
-import type { NetworkUse } from '../result/network.ts';
+import type { KernelSetting, NetworkUse } from '../result/network.ts';
 import type { LinkDirection } from '../scenario/model.ts';
 
 export interface LinkOrder {
@@ -13,13 +13,13 @@ export interface LinkOrder {
 }
 
 /** A kernel setting of one side's namespace, in sysctl's notation. They are written in order, before anything else runs there. */
-export interface SettingOrder { side: 'server' | 'client'; name: string; value: string }
+export type SettingOrder = Pick<KernelSetting, 'side' | 'name' | 'value'>;
 
 export interface LinkReady {
   server: SideReady;
   client: SideReady;
-  /** One per order, in order; `problem`: why it does not hold, in a few words. */
-  settings: (SettingOrder & { problem?: string })[];
+  /** One per order, in order. */
+  settings: Omit<KernelSetting, 'variants'>[];
   /** Of delaylink's threads the one that carries the packets to the server. */
   toServerThread: number;
 }

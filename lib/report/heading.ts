@@ -4,7 +4,7 @@ import { counts, duration, enumeration, scaledBytesPerSecond, scaledTime, whole 
 import { sharesCores } from '../machine/cores.ts';
 import { present } from '../present.ts';
 import type { Environment, Result } from '../result/result.ts';
-import type { Load } from '../scenario/load.ts';
+import type { Load } from '../scenario/load/fit.ts';
 import type { LoadProfile } from '../scenario/model.ts';
 import { protocolNames } from '../scenario/protocols.ts';
 import { coresText } from './limits.ts';

@@ -2,7 +2,7 @@
 import { publishedBuckets, quantileBucket, sameBucket } from '../analysis/buckets.ts';
 import { bar, bucketLabel, exactPercent, scaledTime, whole } from '../format.ts';
 import type { BucketShare, Result, VariantResult } from '../result/result.ts';
-import { isAtRate } from '../scenario/load.ts';
+import { isAtRate } from '../scenario/load/fit.ts';
 import type { Published } from '../scenario/model.ts';
 import { tableOf, type Column, type Part } from './table.ts';
 

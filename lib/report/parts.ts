@@ -4,7 +4,7 @@ import { curvesOf } from '../analysis/curve.ts';
 import { wholeRounds } from '../analysis/phases.ts';
 import { enumeration } from '../format.ts';
 import type { Comparison, Result, VariantResult } from '../result/result.ts';
-import { isAtRate } from '../scenario/load.ts';
+import { isAtRate } from '../scenario/load/fit.ts';
 import { isHttp2 } from '../scenario/protocols.ts';
 import { hasPhases, variantTable } from './columns.ts';
 import { curvePart } from './curve.ts';

@@ -5,7 +5,7 @@ import type { MeasuredVariant } from '../analysis/measured.ts';
 import { total } from '../analysis/statistics.ts';
 import { warningText, type Warning } from '../analysis/warnings.ts';
 import { baselineName, configOf, findVariants, isOwn, loadOf, networkOf, pageOf, programOf } from '../scenario/catalogue.ts';
-import type { Load } from '../scenario/load.ts';
+import type { Load } from '../scenario/load/fit.ts';
 import { shownHeaders } from '../scenario/load/secrets.ts';
 import type { NetworkSpec, Page, Scenario, ServerSpec, Variant } from '../scenario/model.ts';
 import { workersFor } from '../servers/index.ts';
@@ -37,22 +37,20 @@ export function buildResult({ plan, store }: Pick<RunBase, 'plan' | 'store'>, en
     serverCores: plan.cores.serverCpus.length,
     generatorCores: generatorCores(plan.cores),
     sharedCores: sharesCores(plan.cores),
-    ...(plan.cores.serverHost === undefined ? {} : { serverHost: plan.cores.serverHost }),
+    ...present({ serverHost: plan.cores.serverHost }),
     quick: plan.quick,
     looks: plan.looks,
     sameWithin: plan.sameWithin,
     metric: plan.metric,
   };
   const { variants, comparisons, shares, noiseFloor, warnings } = summarise(facts, measured, scenario);
-  const knob = knobOf(scenario, measured);
   const steps = known.kept.flatMap(({ outcomes }) => [...outcomes.values()].flatMap(({ search }) => search?.steps ?? []));
   return {
     schema: 1,
     run: plan.run,
     scenario: scenario.name,
     title: scenario.title,
-    ...(knob === undefined ? {} : { knob }),
-    ...(scenario.control === true ? { control: true } : {}),
+    ...present({ knob: knobOf(scenario, measured), control: scenario.control }),
     startedAt: startedAt.toISOString(),
     endedAt: new Date().toISOString(),
     state,
@@ -63,7 +61,7 @@ export function buildResult({ plan, store }: Pick<RunBase, 'plan' | 'store'>, en
     ...(plan.within === undefined ? {} : { search: { within: plan.within, found: foundRates(measured), steps: [...steps, ...known.unfinished] } }),
     shares,
     looks: [...plan.looks],
-    ...(plan.precision === undefined ? {} : { precision: plan.precision }),
+    ...present({ precision: plan.precision }),
     sameWithin: plan.sameWithin,
     noiseFloor,
     kernelSettings: kernelSettings(known.tried),
@@ -106,15 +104,14 @@ function tableVariant(plan: Plan, variant: Variant, { kept, tried }: Known): Mea
     published: plan.within === undefined ? variant.published ?? null : null,
     ...present({ note: variant.note, series: variant.series, against, needsServerCores: variant.needsServerCores, network }),
   };
-  const { threads, durationSeconds, requests } = loadOf(scenario, variant);
+  const profile = loadOf(scenario, variant);
+  const { threads, durationSeconds, requests } = profile;
   const asked = {
     page: page.path, bodyBytes: page.bodyBytes, ...present({ host: page.host, status: page.status, pages: page.weights && Object.keys(page.weights).length }),
     asWritten: { threads, ...present({ durationSeconds, requests }) },
   };
   const planned = plan.variants.find((one) => one.variant === variant);
-  if (planned === undefined) {
-    return { ...about, server: null, publishedOnly: String(variant.server), load: { ...withoutSecrets(loadOf(scenario, variant)), ...asked }, rounds: [], setup: '' };
-  }
+  if (planned === undefined) return { ...about, server: null, publishedOnly: String(variant.server), load: { ...withoutSecrets(profile), ...asked }, rounds: [], setup: '' };
   const { variant: { server: spec }, load } = planned;
   const outcomes = kept.map(({ round, outcomes: byName }) => ({ round, outcome: byName.get(variant.name) as VariantRound }));
   const server = outcomes.at(-1)?.outcome.server ?? tried.get(variant.name)?.server ?? {

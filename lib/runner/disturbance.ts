@@ -1,10 +1,14 @@
-// What may happen to a variant while it is loaded, so that its figures would not mean what they say. Each check returns what it
-// found, most in one line with what to do about it; undefined where all is well.
+// What may happen to a variant while it is loaded, so that its figures would not mean what they say: then the round is dropped. Each
+// check returns what it found, most in one line with what to do about it; undefined where all is well.
 import { responsesOf } from '../analysis/phases.ts';
-import { scaledTime, whole } from '../format.ts';
-import type { Answer } from '../servers/index.ts';
+import { hundredths, scaledTime, whole } from '../format.ts';
 import type { Phase } from '../result/result.ts';
-import { farMs, type UsageSample, type UsageWindow } from './server-usage.ts';
+import { isOwn } from '../scenario/catalogue.ts';
+import type { Answer, RunningServer } from '../servers/index.ts';
+import type { LogAlarms } from '../servers/server-log.ts';
+import type { PlannedVariant } from './planned.ts';
+import { farMs, windowOf, type UsageSample, type UsageWindow } from './server-usage.ts';
+import type { Measurement } from './under-load.ts';
 
 /** The round has to be repeated; the message says why in one line. */
 export class RoundFailure extends Error {}
@@ -12,13 +16,36 @@ export class RoundFailure extends Error {}
 /** The machine or a person disturbed it, and the next try may go well: a round is tried more often than where a server fails. */
 export class Disturbance extends RoundFailure {}
 
+/**
+ * Requires that a side's figures mean what they say.
+ * @param phases `all` of them, and those whose CPU time is `told`
+ * @throws RoundFailure where its server crashed, Disturbance where something else came between
+ */
+export function requireSound(
+  { variant: { name }, load }: Pick<PlannedVariant, 'variant' | 'load'>, { samples, quotas, link }: Pick<Measurement, 'samples' | 'quotas' | 'link'>, { all, told }: { all: readonly Phase[]; told: readonly Phase[] }, server: RunningServer, alarms: LogAlarms,
+): void {
+  if (alarms.crash !== undefined) throw new RoundFailure(`${name}: ${server.name} crashed under load, as its log says: ${alarms.crash}`);
+  for (const [index, phase] of all.entries()) {
+    const window = windowOf(phase, load, index === all.length - 1);
+    const disturbance = clockStepIn(samples) ?? (told.includes(phase) ? gapIn(samples, window) : undefined) ?? throttlingIn(samples, window, quotas)
+      ?? (link === null || window.idleBefore ? undefined : gapIn(link.samples, { ...window, idleAfter: false }))
+      ?? standstillIn(phase, samples, window, server.name, alarms.first);
+    if (disturbance !== undefined) throw new Disturbance(`${name}: ${disturbance}`);
+  }
+}
+
+/** The log's last line, which is told where a server ends, is not the one that says why. */
+export function withCrash(error: RoundFailure, alarms: readonly LogAlarms[]): RoundFailure {
+  const crash = alarms.find((one) => one.crash !== undefined)?.crash;
+  return crash === undefined || error.message.includes(crash) ? error : new RoundFailure(`${error.message}; its log says: ${crash}`);
+}
+
 type Instants = readonly { atMs: number }[];
 
 /**
- * How far apart the two samples around a window's bound may be. Within steady load what is used between them is divided by a
- * straight line, which is wrong by at most a quarter of that time (usageBetween): 0.6 percent of a window of 10 s, and of
- * short ones what the sampler is late by where nobody told it of the bound. Where the server is idle before the window, or after it
- * at its end, nothing is divided; but a gap of more than a second is another phase's as well.
+ * How far apart the two samples around a window's bound may be. Within steady load a straight line divides what is used between them,
+ * as usageBetween tells: at most 0.6 percent of a window of 10 s is wrong then, and of short ones what the sampler is late by where
+ * nobody told it of the bound. Where the server is idle there nothing is divided; but more than a second is another phase's as well.
  */
 export function toleratedBoundGapsMs({ fromMs, toMs, idleBefore, idleAfter = false }: UsageWindow): { begin: number; end: number } {
   const inLoad = Math.min(1000, Math.max(farMs, 0.02 * (toMs - fromMs)));
@@ -118,14 +145,26 @@ export function standstillIn(
 const deviations = 5;
 
 /**
- * The mean length of the bodies where it is not the page's, or that of several beyond chance; undefined where it is. Only what is answered with 2xx alone, or with the class that is right, is looked
- * at: other answers have bodies of their own, and are told as failures. The engine counts the bodies of whole responses.
+ * The mean length of the bodies where it is not the page's, or that of several beyond chance. Only where all is answered with 2xx, or
+ * with the class that is right: other answers have bodies of their own, and are told as failures.
  * @param answer to the same method and headers when the server was tried: encoded as under load
  */
-export function otherBodiesIn({ responses, expected = '2xx', bytes, inFlight }: Pick<Phase, 'responses' | 'expected' | 'bytes' | 'inFlight'>, answer: Pick<Answer, 'bytes' | 'sdBytes'>): { meanBytes: number } | undefined {
+export function otherBodiesIn({ responses, expected = '2xx', bytes, inFlight }: Pick<Phase, 'responses' | 'expected' | 'bytes' | 'inFlight'>, answer: Pick<Answer, 'bytes' | 'sdBytes'>): number | undefined {
   const answered = responses[expected];
   if (answered === 0 || responsesOf({ responses }) > answered) return undefined;
   // Several pages are asked for in a drawn order, and long ones are more often still on their way at the end.
   const tolerated = deviations * (answer.sdBytes ?? 0) * (Math.sqrt(answered) + inFlight);
-  return Math.abs(bytes.body - answered * answer.bytes) <= tolerated ? undefined : { meanBytes: bytes.body / answered };
+  return Math.abs(bytes.body - answered * answer.bytes) <= tolerated ? undefined : bytes.body / answered;
+}
+
+/**
+ * Whether bodies had another length under load than when the server was ready. What is shipped serves one file, which has to be
+ * it; a config of one's own may make its pages up, and a percent of their length is not seen in requests/s.
+ * @throws RoundFailure where they have to be the same
+ */
+export function bodiesDiffer({ variant }: Pick<PlannedVariant, 'variant'>, phases: readonly Phase[], answer: Pick<Answer, 'bytes' | 'sdBytes'>): boolean {
+  const meanBytes = phases.flatMap((phase) => otherBodiesIn(phase, answer) ?? [])[0];
+  if (meanBytes === undefined) return false;
+  if (isOwn(variant.server)) return Math.abs(meanBytes - answer.bytes) > 0.01 * answer.bytes;
+  throw new RoundFailure(`${variant.name}: bodies had ${hundredths(meanBytes)} B on average, and the page has ${whole(answer.bytes)} B: it changed during the load`);
 }

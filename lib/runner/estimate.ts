@@ -1,6 +1,6 @@
 // How long a run takes, as far as it can be told before it starts.
 import { networkOf, pageOf } from '../scenario/catalogue.ts';
-import type { Load } from '../scenario/load.ts';
+import type { Load } from '../scenario/load/fit.ts';
 import type { NetworkSpec, Page, Scenario } from '../scenario/model.ts';
 import type { Group, PlanDraft } from './planned.ts';
 

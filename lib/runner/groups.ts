@@ -1,6 +1,6 @@
 // Which variants of a round are alive together and take turns.
 import { networkOf, pageOf } from '../scenario/catalogue.ts';
-import { isAtRate } from '../scenario/load.ts';
+import { isAtRate } from '../scenario/load/fit.ts';
 import type { Scenario, Variant } from '../scenario/model.ts';
 import type { Group, PlannedVariant } from './planned.ts';
 

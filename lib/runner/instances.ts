@@ -76,21 +76,16 @@ function shareOf(n: number, parts: number, part: number): number {
 }
 
 /**
- * One result of those of all instances.
+ * One result of those of all instances: counts, bytes and CPU seconds are sums, `hung` each by the p99.9 of its own instance, latencies
+ * those of all values, by the histograms together.
  *
- * - Counts, bytes and CPU seconds are sums: `requests`, `warmupRequests`, `responses`, `statuses`, `errors`, `errorCauses`, `inFlight`, `hung` (each by
- *   the p99.9 of its own instance), `unsent`, `settling`, `bytes`, `buckets`, `cpuSeconds`.
  * - `seconds` is the longest window: all begin together, so that is all of the time; `rps` all responses in it. With a duration all are as long.
- * - `latencyMs`, `connectMs`, `firstByteMs`, `sendDelayMs` are those of all values, by the histograms together.
- * - `perConnectionRps`, `perThreadRps` are those of all connections, and of all threads' samples, which each has every 100 ms; `withinSd` is
- *   the instances' on average.
+ * - `perThreadRps` is of all threads' samples, which each has every 100 ms; `withinSd`, there and per connection, the instances' on average.
  * - `longestGapMs` is the shortest of theirs: while nobody had a response each had none. What one alone did not see was its own.
- * - `startedAt` and `endedAt` are the first begin and the last end, and so is `monotonicMs`: of instances on one machine. Of others it means
- *   nothing until it has been set to this machine's clock.
- * - `errorExample` is the first that there is, `maxConcurrentStreams` the least that is named.
- * - `tls` has to be the same for all: else they do not load the same server alike.
+ * - `monotonicMs` means nothing of instances on several machines until it has been set to this machine's clock.
  *
- * @param connections and threads: of all instances, and of each
+ * @param connections of all instances
+ * @param threads of each
  */
 function mergeResults(results: readonly LoadResult[], connections: number, threads: number): LoadResult {
   const [first] = results as [LoadResult, ...LoadResult[]];
@@ -129,7 +124,7 @@ function mergeResults(results: readonly LoadResult[], connections: number, threa
     maxConcurrentStreams: limits.length === 0 ? null : Math.min(...limits),
     startedAt: sorted((result) => result.startedAt)[0] as string,
     endedAt: sorted((result) => result.endedAt).at(-1) as string,
-    monotonicMs: [extent(results.map((result) => result.monotonicMs[0]))[0], extent(results.map((result) => result.monotonicMs[1]))[1]],
+    monotonicMs: extent(results.flatMap((result) => result.monotonicMs)),
     cpuSeconds: sum((result) => result.cpuSeconds),
   };
 }

@@ -4,9 +4,9 @@ import { basename, dirname, join } from 'node:path';
 import type { ClocksAhead } from '../hosts/agent-connection.ts';
 import type { GeneratorHost } from '../hosts/generator-host.ts';
 import type { K6Ended, SentFile } from '../hosts/messages.ts';
-import type { PhaseOutcome } from '../k6/load-plan.ts';
+import { k6Files, type PhaseOutcome } from '../k6/load-plan.ts';
 import { dividedPlan, instanceArguments, mergeInstances, type InstanceEnd } from './instances.ts';
-import { forKeeps, k6Arguments, outcomesOf, ownVariables, recordFileIn, type K6Options, type RunningK6 } from './k6.ts';
+import { forKeeps, k6Arguments, outcomesOf, ownVariables, type K6Options, type RunningK6 } from './k6.ts';
 import { machineClock } from '../machine/clock.ts';
 
 /** From now until all of them begin: k6 takes about a second to start, and more on a host that is busy. */
@@ -18,28 +18,28 @@ const leadMs = 3000;
  * @param hosts that have k6
  * @throws UserError for a load that cannot be divided among them, or where a connection ends
  */
-export async function startK6There(hosts: readonly GeneratorHost[], options: Omit<K6Options, 'cpus' | 'before' | 'goesFirst' | 'output'>): Promise<RunningK6> {
+export async function startK6There(hosts: readonly GeneratorHost[], options: Pick<K6Options, 'binary' | 'script' | 'folder' | 'loadPlan'>): Promise<RunningK6> {
   const { folder, script, loadPlan } = options;
-  const [recordFile, consoleFile] = [recordFileIn(folder), join(folder, 'phases.log')];
-  const files = await Promise.all([script, ...(loadPlan.pageFiles ?? []).flatMap((file) => (file === null ? [] : [join(dirname(script), file)]))]
+  const files = k6Files(folder);
+  const sent = await Promise.all([script, ...(loadPlan.pageFiles ?? []).flatMap((file) => (file === null ? [] : [join(dirname(script), file)]))]
     .map(async (file): Promise<SentFile> => ({ path: basename(file), mode: 0o644, base64: (await readFile(file)).toString('base64') })));
   // All that takes its time is there before the begin is agreed on.
-  const folders = await Promise.all(hosts.map((host) => host.keep(files)));
+  const folders = await Promise.all(hosts.map((host) => host.keep(sent)));
   const ahead = await Promise.all(hosts.map((host) => host.clocks()));
   const beginsAtMs = machineClock.wallMs() + leadMs;
   const whole = dividedPlan(loadPlan, hosts.length, beginsAtMs);
   await writeFile(join(folder, 'load.json'), `${JSON.stringify(forKeeps(whole), null, 2)}\n`);
-  await Promise.all([recordFile, consoleFile].map((file) => writeFile(file, '')));
+  await Promise.all([files.record, files.console].map((file) => writeFile(file, '')));
   let printing = Promise.resolve();
   const runs = await Promise.all(hosts.map((host, index) => {
     const plan = { ...whole, startAtMs: Math.round(beginsAtMs + (ahead[index] as ClocksAhead).wallMs) };
     return host.run({
       folder: folders[index] as string, env: ownVariables(plan),
-      args: k6Arguments({ consoleFile: 'phases.log', recordFile: 'record.ndjson', script: basename(script) }, instanceArguments(index + 1, hosts.length)),
+      args: k6Arguments(k6Files('.'), basename(script), instanceArguments(index + 1, hosts.length)),
       // What the first one's script prints stands for all: when the phases begin.
     }, (text) => {
       // Where it cannot be written the record cannot either, which is told.
-      if (index === 0) printing = printing.then(() => appendFile(consoleFile, text)).catch(() => undefined);
+      if (index === 0) printing = printing.then(() => appendFile(files.console, text)).catch(() => undefined);
     });
   }));
   let recording = Promise.resolve();
@@ -49,7 +49,7 @@ export async function startK6There(hosts: readonly GeneratorHost[], options: Omi
     try {
       const end = await ended;
       // One after the other: lines are whole.
-      const recorded = recording = recording.then(() => appendFile(recordFile, recordByOurClock(end.record, clocks)));
+      const recorded = recording = recording.then(() => appendFile(files.record, recordByOurClock(end.record, clocks)));
       await recorded;
       return { phases: byOurClocks(await keep(end, join(folder, `generator-${index + 1}`), options.binary), clocks) };
     } catch (error) {
@@ -68,9 +68,7 @@ export async function startK6There(hosts: readonly GeneratorHost[], options: Omi
     pid: undefined,
     exited,
     stop,
-    recordFile,
-    consoleFile,
-    isLoadOver: () => false,
+    files,
     results: async () => mergeInstances(await ends, whole),
   };
 }
@@ -78,9 +76,9 @@ export async function startK6There(hosts: readonly GeneratorHost[], options: Omi
 /** Keeps what a k6 has written, and returns its phases. Throws an Error that says why some are missing. */
 async function keep(ended: K6Ended, folder: string, binary: string): Promise<PhaseOutcome[]> {
   await mkdir(folder, { recursive: true });
-  const [consoleFile, logFile] = [join(folder, 'phases.log'), join(folder, 'k6.log')];
-  await Promise.all([writeFile(consoleFile, ended.console), writeFile(logFile, ended.log)]);
-  return outcomesOf({ code: ended.code, signal: ended.signal as NodeJS.Signals | null }, { folder, consoleFile, logFile, binary });
+  const files = k6Files(folder);
+  await Promise.all([writeFile(files.console, ended.console), writeFile(files.log, ended.log)]);
+  return outcomesOf(ended, folder, binary);
 }
 
 /** k6's record with its samples' times as this machine's clock has them; what is below a millisecond stays. */

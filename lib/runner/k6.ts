@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { loadPlanVariable, type LoadPlan, type PhaseOutcome, type SideOptions } from '../k6/load-plan.ts';
+import { k6Files, loadPlanVariable, type LoadPlan, type PhaseOutcome, type SideOptions } from '../k6/load-plan.ts';
 import { shownHeaders } from '../scenario/load/secrets.ts';
-import { startLogged, weighSession, withoutVariables, type ChildExit } from '../process.ts';
+import { startLogged, weighSession, withoutVariables } from '../process.ts';
 import { causeLine, lastLines } from '../log-file.ts';
 import { Disturbance } from './disturbance.ts';
 import type { Interrupt } from '../interrupt.ts';
@@ -34,12 +34,7 @@ export interface RunningK6 {
   exited: Promise<unknown>;
   /** As Child.stop. */
   stop(graceMs?: number): Promise<void>;
-  /** k6's own record of samples, one JSON object per line, written while it runs. */
-  recordFile: string;
-  /** What the script prints while it runs. */
-  consoleFile: string;
-  /** Whether every phase has told its result. */
-  isLoadOver(): boolean;
+  files: ReturnType<typeof k6Files>;
   /**
    * The outcomes of the phases, once k6 has ended. Throws an Error with its error, or last line, when some are missing or it failed;
    * how it ended is of no matter where it was `ended` here.
@@ -113,7 +108,7 @@ export async function runK6(start: () => Promise<RunningK6>, { loadPlan, output 
 /** Ends k6 when its load is over and its outputs do not end. Never resolves otherwise. */
 async function endLingering(k6: RunningK6, over: AbortSignal, hangs: () => void): Promise<undefined> {
   try {
-    while (!k6.isLoadOver()) await delay(500, undefined, { signal: over });
+    while (!isLoadOver(k6.files.console)) await delay(500, undefined, { signal: over });
     await delay(flushMs, undefined, { signal: over });
     hangs();
     await k6.stop(0);
@@ -122,61 +117,53 @@ async function endLingering(k6: RunningK6, over: AbortSignal, hangs: () => void)
   }
 }
 
-/** k6's own record of samples, in the folder of what k6 writes. */
-export function recordFileIn(folder: string): string {
-  return join(folder, 'record.ndjson');
-}
-
 /** Even where it is awake all the time it leaves the others of its core a tenth. */
 const firstNice = -10;
 
-/** Starts k6, pinned. Its plan is kept as load.json, but for credentials and process groups, which only its environment has, its summary as k6-summary.json, its messages as k6.log. */
+/** Starts k6, pinned. Its plan is kept as load.json, but for credentials and process groups, which only its environment has, its summary as k6-summary.json. */
 export async function startK6(options: K6Options): Promise<RunningK6> {
   const { folder, loadPlan } = options;
-  const recordFile = recordFileIn(folder);
-  const consoleFile = join(folder, 'phases.log');
-  const logFile = join(folder, 'k6.log');
+  const files = k6Files(folder);
   await writeFile(join(folder, 'load.json'), `${JSON.stringify(forKeeps(loadPlan), null, 2)}\n`);
   const child = await startLogged({
     before: options.before,
     command: options.binary,
-    args: k6Arguments({ consoleFile, recordFile, script: options.script }, [
+    args: k6Arguments(files, options.script, [
       '--summary-export', join(folder, 'k6-summary.json'), ...(options.output?.out ?? []).flatMap((out) => ['--out', out]),
     ]),
     cpus: options.cpus,
     cwd: folder,
     // Variables of the person's shell would change the load or send the samples elsewhere.
     env: { ...withoutVariables(process.env, 'K6_'), ...options.output?.env, ...ownVariables(loadPlan) },
-  }, logFile, 'w');
+  }, files.log, 'w');
   if (options.goesFirst) await weighSession(child.pid, firstNice);
 
   return {
     pid: child.pid,
     exited: child.exited,
     stop: child.stop,
-    recordFile,
-    consoleFile,
-    isLoadOver: () => isLoadOver(consoleFile),
-    results: async (ended = false) => outcomesOf({ ...await child.exited, ended }, { folder, consoleFile, logFile, binary: options.binary }),
+    files,
+    results: async (ended = false) => outcomesOf({ ...await child.exited, ended }, folder, options.binary),
   };
 }
 
 /** What every k6 is started with; `more` comes last, and holds where it says something else. */
-export function k6Arguments({ consoleFile, recordFile, script }: { consoleFile: string; recordFile: string; script: string }, more: readonly string[]): string[] {
+export function k6Arguments(files: RunningK6['files'], script: string, more: readonly string[]): string[] {
   return [
-    'run', '--quiet', '--no-color', '--log-format', 'raw', '--console-output', consoleFile, '--out', `json=${recordFile}`,
+    'run', '--quiet', '--no-color', '--log-format', 'raw', '--console-output', files.console, '--out', `json=${files.record}`,
     // No REST API: two k6 at a time would want the same port.
     '--address', '',
     ...more, script,
   ];
 }
 
-/** How a k6 came to its end. `ended`: it was ended here, once its load was over. */
-export interface K6Exit extends ChildExit { ended?: boolean }
-
-/** The outcomes of the phases by what a k6 left. Throws an Error with its error, or last line, when some are missing or it failed. */
-export async function outcomesOf({ code, signal, ended = false }: K6Exit, { folder, consoleFile, logFile, binary }: { folder: string; consoleFile: string; logFile: string; binary: string }): Promise<PhaseOutcome[]> {
-  const { phases, over } = readPhases(consoleFile);
+/**
+ * The outcomes of the phases by what a k6 left in its folder. Throws an Error with its error, or last line, when some are missing or it failed.
+ * @param exit how it came to its end; `ended`: it was ended here, once its load was over
+ */
+export async function outcomesOf({ code, signal, ended = false }: { code: number | null; signal: string | null; ended?: boolean }, folder: string, binary: string): Promise<PhaseOutcome[]> {
+  const files = k6Files(folder);
+  const { phases, over } = readPhases(files.console);
   if ((code === 0 || ended) && over) {
     // Of a k6 that was built before the engine told it.
     if (phases.flatMap(({ results }) => results).some(({ latencyMs }) => !Array.isArray(latencyMs.histogram))) throw new Error(`${binary} is older than this bakeoff: leave K6_BIN unset, and a new one is built`);
@@ -185,7 +172,7 @@ export async function outcomesOf({ code, signal, ended = false }: K6Exit, { fold
   // Its record, its results and its complaint about them are missing then.
   if (await isFull(folder)) throw new Error(`the file system of ${folder} is full`);
   const how = signal === null ? `code ${code}` : `signal ${signal}`;
-  const lines = await lastLines(logFile);
+  const lines = await lastLines(files.log);
   // A phase that fails does not fail k6, which sums up behind its error.
   const error = lines.find((line) => scriptError.test(line));
   throw new Error(`k6 ended with ${how}: ${error?.replace(/^GoError: /, '') ?? causeLine(lines) ?? 'it said nothing'}`);

@@ -54,10 +54,10 @@ export function sampleLink(network: Pick<Network, 'counts' | 'mark'>, warmupSeco
  * @param samples at least one, unless the window is idle before
  */
 export function networkUseBetween(samples: readonly LinkCounts[], report: LinkReport, { fromMs, toMs, idleBefore }: UsageWindow): NetworkUse {
-  const within = (of: (counts: Omit<LinkCounts, 'atMs'>) => number): number => (
+  const within = (of: (use: NetworkUse) => number): number => (
     idleBefore ? of(report) : valueAt(samples, toMs, of) - valueAt(samples, fromMs, of)
   );
-  const count = (of: (counts: Omit<LinkCounts, 'atMs'>) => number): number => Math.round(within(of));
+  const count = (of: (use: NetworkUse) => number): number => Math.round(within(of));
   const last = idleBefore ? report : samples.findLast(({ atMs }) => atMs <= toMs) ?? report;
   const traffic = (direction: 'toServer' | 'toClient'): LinkTraffic => {
     const counted = (of: (traffic: LinkTraffic) => number): number => count((counts) => of(counts[direction]));

@@ -5,12 +5,11 @@ import { UserError } from '../errors.ts';
 import { duration } from '../format.ts';
 import type { AlternateOptions, LoadOptions, LoadPlan, SearchPlan, SideOptions } from '../k6/load-plan.ts';
 import { mostSteps, type SearchStart } from '../k6/rate-search.ts';
-import type { Metric, Phase, StatusClass } from '../result/result.ts';
-import { baselineName, fitVariantLoad, isConfigured, isOwn, isRunnable, networkOf, pageOf, programOf, type RunnableVariant } from '../scenario/catalogue.ts';
-import { atRates } from '../scenario/at-rates.ts';
-import { isAtRate, type Load } from '../scenario/load.ts';
-import type { Arrivals, Page, Scenario, ServerName, ServerSpec, Variant, Within } from '../scenario/model.ts';
+import type { Phase, StatusClass } from '../result/result.ts';
+import { isAtRate, type Load } from '../scenario/load/fit.ts';
+import type { Arrivals, Page, Scenario, ServerName, ServerSpec, Variant } from '../scenario/model.ts';
 import { serverNameOf } from '../scenario/url.ts';
+import { atRates, baselineName, fitVariantLoad, isConfigured, isOwn, isRunnable, networkOf, pageOf, programOf, type RunnableVariant } from '../scenario/variants.ts';
 import { fileLimitFor, hardFilesLimit, requireFiles } from '../servers/files-limit.ts';
 import { generatorCores, sharesCores, type Cores } from '../machine/cores.ts';
 import { present } from '../present.ts';
@@ -19,31 +18,18 @@ import { groupOf, groupsOf, isInTurns, otherFiles, type GroupLimits } from './gr
 import { pageFacts, pageFileOf } from './page-files.ts';
 import type { Group, Plan, PlanDraft, PlannedVariant } from './planned.ts';
 
-export interface PlanOptions {
-  /** Instead of the scenario's, or of the default. */
+/** `within`: instead of the scenario's. */
+export interface PlanOptions extends Pick<Plan, 'precision' | 'maxTimeSeconds' | 'metric' | 'within' | 'quick' | 'exact'>, Partial<Pick<Plan, 'sameWithin' | 'trustConfig'>> {
+  /** Instead of the scenario's, or of the default; absent with `precision`. */
   rounds?: number;
-  /** See Plan. Goes on for as many rounds as that takes; `rounds` has to be absent. */
-  precision?: number;
-  /** No round begins that would not end within this. */
-  maxTimeSeconds?: number;
-  /** See Result.sameWithin. */
-  sameWithin?: number;
-  /** What verdicts are made by, instead of requests/s, or of latency where the load sets these. */
-  metric?: Metric;
   /** The verdict that the person asks about: a plan with too few rounds for any is refused. */
   failIf?: FailIf;
   /** Seconds of a round's measured window instead of the article's. */
   durationSeconds?: number;
   /** Instead of those of the loads' rates. */
   arrivals?: Arrivals;
-  /** Instead of the scenario's. */
-  within?: Within;
   /** Each variant at each of these, in requests/s, instead of its own load's. */
   rates?: readonly number[];
-  quick: boolean;
-  exact: boolean;
-  /** See StartOptions. */
-  trustConfig?: boolean;
 }
 
 /** 'different': either of the two. */

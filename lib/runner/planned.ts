@@ -1,7 +1,7 @@
 // What a run is going to do, once its scenario and options have been fitted to this machine.
 import type { Metric } from '../result/result.ts';
 import type { RunnableVariant } from '../scenario/catalogue.ts';
-import type { Load } from '../scenario/load.ts';
+import type { Load } from '../scenario/load/fit.ts';
 import type { Scenario, Variant, Within } from '../scenario/model.ts';
 import type { Cores } from '../machine/cores.ts';
 
@@ -28,16 +28,19 @@ export interface Plan {
   rounds: number;
   /** See Result.looks: ascending, the last is `rounds`. */
   looks: readonly number[];
+  /** No round begins that would not end within this. */
   maxTimeSeconds?: number;
-  /** The run goes on until each interval is decided, or lies within this of its ratio (0.01: 1 %). */
+  /** The run goes on, for as many rounds as that takes, until each interval is decided, or lies within this of its ratio (0.01: 1 %). */
   precision?: number;
+  /** See Result. */
   sameWithin: number;
-  /** As in PlanOptions. */
+  /** What verdicts are made by, instead of requests/s, or of latency where the load sets these. */
   metric?: Metric;
   /** The limit that rates are searched for. */
   within?: Within;
   quick: boolean;
   exact: boolean;
+  /** See StartOptions. */
   trustConfig: boolean;
 }
 

@@ -9,15 +9,13 @@ import { isConfigured, pageOf } from '../scenario/catalogue.ts';
 import type { Within } from '../scenario/model.ts';
 import { endWithUs, isStarted, type Answer, type RunningServer } from '../servers/index.ts';
 import { alarmsIn, type LogAlarms } from '../servers/server-log.ts';
-import { RoundFailure } from './disturbance.ts';
-import { phasesOf, type Measurement } from './measurement.ts';
+import { bodiesDiffer, requireSound, RoundFailure, withCrash } from './disturbance.ts';
 import type { Group, PlannedVariant } from './planned.ts';
 import type { Attempt, RunContext, VariantRound } from './round-types.ts';
 import { foundIn, stepsIn } from './search.ts';
-import { bodiesDiffer, requireSound, withCrash } from './sound.ts';
 import { openStages, roundFolder, serverFacts, stopAll, type Stage } from './stage.ts';
 import { storeSamples } from './store-result.ts';
-import { underLoad } from './under-load.ts';
+import { phasesOf, underLoad, type Measurement } from './under-load.ts';
 
 /**
  * Loads one group in one round, and returns what each of its sides came to. Everything it started has ended when it returns or throws.

@@ -2,6 +2,8 @@
 import { extent, total } from '../analysis/statistics.ts';
 import type { SampleThere } from '../hosts/messages.ts';
 import type { StartedServer } from '../servers/index.ts';
+import type { LoadResult } from '../result/result.ts';
+import type { Load } from '../scenario/load/fit.ts';
 import type { ServerSample } from '../store/index.ts';
 import { machineClock, type Clock } from '../machine/clock.ts';
 import type { CoreSeconds, MachineReading } from '../machine/usage.ts';
@@ -158,6 +160,11 @@ export function sparse<S extends { atMs: number }>(samples: readonly S[]): S[] {
  * `idleAfter`: none comes after it, so that the server does nothing then but to close connections.
  */
 export interface UsageWindow { fromMs: number; toMs: number; idleBefore: boolean; idleAfter?: boolean }
+
+/** Of a phase. @param isLast no load comes after it */
+export function windowOf({ monotonicMs: [fromMs, toMs] }: LoadResult, { warmupSeconds }: Load, isLast: boolean): UsageWindow {
+  return { fromMs, toMs, idleBefore: warmupSeconds === 0, idleAfter: isLast };
+}
 
 /** Between samples that are further apart a straight line says too little, whatever the window is. */
 export const farMs = 250;

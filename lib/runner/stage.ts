@@ -5,6 +5,8 @@ import { UserError } from '../errors.ts';
 import { isHosted } from '../hosts/server-host.ts';
 import { openNetwork, type Network } from '../network/network.ts';
 import { configOf, isOwn, networkOf, pageOf } from '../scenario/catalogue.ts';
+import type { Load } from '../scenario/load/fit.ts';
+import type { Page } from '../scenario/model.ts';
 import { answerOfAll, isStarted, startServer, whyNotStoppable, workersFor, type RunningServer } from '../servers/index.ts';
 import { RoundFailure } from './disturbance.ts';
 import { setupToTry } from './plan.ts';
@@ -49,9 +51,10 @@ export async function tryServers(context: RunContext): Promise<ReadonlyMap<strin
 }
 
 async function tryServer(context: RunContext, planned: PlannedVariant, folder: string): Promise<Tried> {
-  const { server, network, stop } = await openStage(context, planned, folder).catch((error: unknown) => withName(planned.variant.name, error));
+  const { server, network, stop } = await openStage(context, planned, folder);
   try {
-    const answer = await answerOfAll(server, checkOf(context, planned), context.interrupt.signal, network?.server.enter).catch((error: unknown) => withName(planned.variant.name, error));
+    const check = { ...askedOf(context, planned), anyLength: isOwn(planned.variant.server) || undefined };
+    const answer = await answerOfAll(server, check, context.interrupt.signal, network?.server.enter).catch((error: unknown) => withName(planned, error));
     const whyAlone = isStarted(server) ? whyNotStoppable(server.pid, server.processes()) : undefined;
     return { server: serverFacts(planned, server), answer, settings: network?.settings ?? [], whyAlone };
   } finally {
@@ -59,9 +62,9 @@ async function tryServer(context: RunContext, planned: PlannedVariant, folder: s
   }
 }
 
-/** What each page of several has to be answered with. */
-function checkOf({ plan: { scenario } }: RunContext, { variant, load }: PlannedVariant): Parameters<typeof answerOfAll>[1] {
-  return { page: pageOf(scenario, variant), protocol: load.protocol, request: load, tls: load.tls, ...(isOwn(variant.server) ? { anyLength: true } : {}) };
+/** What the load asks of a server. */
+function askedOf({ plan: { scenario } }: RunContext, { variant, load }: PlannedVariant): { page: Page; protocol: Load['protocol']; request: Load; tls: Load['tls'] } {
+  return { page: pageOf(scenario, variant), protocol: load.protocol, request: load, tls: load.tls };
 }
 
 /** What the result says of a server. */
@@ -72,10 +75,7 @@ export function serverFacts({ variant }: PlannedVariant, server: RunningServer):
 
 /** Opens the stages of all sides at once. None is left when it throws. */
 export async function openStages(context: RunContext, { sides }: Group, round: number): Promise<Stage[]> {
-  const opened = await Promise.allSettled(sides.map(async (planned) => {
-    const { name } = planned.variant;
-    return openStage(context, planned, join(roundFolder(context.folder, round), name)).catch((error: unknown) => withName(name, error));
-  }));
+  const opened = await Promise.allSettled(sides.map((planned) => openStage(context, planned, join(roundFolder(context.folder, round), planned.variant.name))));
   const stages = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
   const failed = opened.find((one) => one.status === 'rejected');
   if (failed === undefined) return stages;
@@ -88,8 +88,8 @@ export async function stopAll(stages: readonly Stage[]): Promise<void> {
   await Promise.all(stages.map((stage) => stage.stop()));
 }
 
-function withName(variant: string, error: unknown): never {
-  throw error instanceof UserError ? new UserError(`${variant}: ${error.message}`) : error;
+function withName({ variant: { name } }: PlannedVariant, error: unknown): never {
+  throw error instanceof UserError ? new UserError(`${name}: ${error.message}`) : error;
 }
 
 export function asRoundFailure(error: unknown): never {
@@ -98,13 +98,14 @@ export function asRoundFailure(error: unknown): never {
 
 /**
  * Opens the variant's network, if it has one, and starts its server there, with its config and logs in `folder`. Nothing is left
- * when it throws.
+ * when it throws: a UserError begins with the variant's name.
  */
 async function openStage(context: RunContext, planned: PlannedVariant, folder: string): Promise<Stage> {
   const { plan: { scenario, cores }, tools: { delaylink }, interrupt } = context;
   const spec = networkOf(scenario, planned.variant);
-  const network = spec === undefined ? null : await openNetwork({ binary: delaylink as string, spec, cores, interrupt });
+  let network: Network | null = null;
   try {
+    network = spec === undefined ? null : await openNetwork({ binary: delaylink as string, spec, cores, interrupt });
     const server = await serverOf(context, planned, folder, network?.server);
     return {
       planned,
@@ -118,22 +119,19 @@ async function openStage(context: RunContext, planned: PlannedVariant, folder: s
     };
   } catch (error) {
     await network?.stop();
-    throw error;
+    return withName(planned, error);
   }
 }
 
-function serverOf(
-  { plan, tools, interrupt, host }: RunContext, { variant, load }: PlannedVariant, folder: string, network: Network['server'] | undefined,
-): Promise<RunningServer> {
+function serverOf(context: RunContext, planned: PlannedVariant, folder: string, network: Network['server'] | undefined): Promise<RunningServer> {
+  const { plan, tools, interrupt, host } = context;
+  const { variant, load } = planned;
   return (host?.start ?? startServer)(variant.server, {
     binaries: tools.servers,
     folder,
     cpus: plan.cores.serverCpus,
     workers: workersFor(variant.server, plan.cores.serverCpus.length, plan.exact),
-    page: pageOf(plan.scenario, variant),
-    protocol: load.protocol,
-    request: load,
-    tls: load.tls,
+    ...askedOf(context, planned),
     connections: load.connections,
     trustConfig: plan.trustConfig,
     ...(network === undefined ? {} : { network }),

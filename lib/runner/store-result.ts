@@ -12,11 +12,11 @@ import { checkAgain, checkRound, roundPoint, runPoint, sentencePoints, serverSam
 import { programOf } from '../scenario/catalogue.ts';
 import type { KeptRound } from './build-result.ts';
 import { generatorCores } from '../machine/cores.ts';
-import type { Measurement } from './measurement.ts';
 import type { Plan, PlannedVariant } from './planned.ts';
 import type { Comparison, Metric, Phase, Result, VariantResult } from '../result/result.ts';
 import type { RunBase } from './round-types.ts';
 import { sparse } from './server-usage.ts';
+import type { Measurement } from './under-load.ts';
 
 /** Makes sure that the database holds what k6 sent, and gives it the server's usage. */
 export async function storeSamples(

@@ -1,29 +1,42 @@
-// The load on a group's servers, and what all use meanwhile.
+// The load on a group's servers, what all use meanwhile, and the figures that both come to.
+import { responsesOf } from '../analysis/phases.ts';
 import { whole } from '../format.ts';
 import { isHosted } from '../hosts/server-host.ts';
+import { k6Files } from '../k6/load-plan.ts';
 import { machineClock } from '../machine/clock.ts';
 import { sharesCores } from '../machine/cores.ts';
 import { watchThrottling } from '../machine/throttling.ts';
-import { watchMachine } from '../machine/usage.ts';
-import type { LinkReport } from '../network/link-messages.ts';
+import { interruptsApart, watchMachine } from '../machine/usage.ts';
+import type { LinkCounts, LinkReport } from '../network/link-messages.ts';
 import type { Network } from '../network/network.ts';
-import type { LoadResult } from '../result/result.ts';
+import type { LoadResult, Phase } from '../result/result.ts';
 import { pageOf } from '../scenario/catalogue.ts';
-import { isStarted, stoppedIn, watchUpstreams } from '../servers/index.ts';
+import { isStarted, stoppedIn, watchUpstreams, type RunningServer } from '../servers/index.ts';
 import { watchProcess } from '../servers/usage.ts';
 import { RoundFailure } from './disturbance.ts';
 import { windowBounds } from './estimate.ts';
-import { LoadFailure, recordFileIn, runK6, startK6, type RunningK6 } from './k6.ts';
+import { LoadFailure, runK6, startK6, type K6Outcome, type RunningK6 } from './k6.ts';
 import { startK6There } from './k6-there.ts';
-import type { Measurement } from './measurement.ts';
-import { sampleLink } from './network-usage.ts';
-import { loadPlanFor } from './plan.ts';
-import type { Group } from './planned.ts';
+import { networkUseBetween, sampleLink } from './network-usage.ts';
+import { noiseBetween, type NoiseCores } from './noise.ts';
+import { expectedOf, loadPlanFor } from './plan.ts';
+import type { Group, Plan, PlannedVariant } from './planned.ts';
 import { RecordTail, watchConsole } from './record.ts';
 import type { Attempt, RunContext } from './round-types.ts';
 import { searchStarts, stepsIn } from './search.ts';
-import { sampleUsage, withServer, type UsageSampler } from './server-usage.ts';
+import { sampleUsage, usageBetween, windowOf, withServer, type UsageSample, type UsageSampler } from './server-usage.ts';
 import { asRoundFailure, type Stage } from './stage.ts';
+
+/** What k6, a side's server and the link left to be put together; `outcomes` are of all sides. */
+export interface Measurement extends K6Outcome {
+  /** Of the side, one for each phase. */
+  results: LoadResult[];
+  samples: readonly UsageSample[];
+  quotas: string;
+  recordFile: string;
+  /** null on loopback. */
+  link: { samples: readonly LinkCounts[]; report: LinkReport } | null;
+}
 
 /** What runs at an address. */
 const notSampled = { usage: () => ({ cpuSeconds: 0, rssBytes: 0 }), stoppedPid: () => undefined };
@@ -77,7 +90,7 @@ export async function underLoad(context: RunContext, group: Group, stages: reado
         machine: watchMachine(cores.serverCpus, cores.generatorCpus),
       });
       sampler = sampling;
-      const unwatch = watchConsole(k6.consoleFile, {
+      const unwatch = watchConsole(k6.files.console, {
         begins(windows) {
           for (const seconds of windowBounds(scenario, group, windows)) sampling.expect(machineClock.monotonicMs() + seconds * 1000);
         },
@@ -85,7 +98,7 @@ export async function underLoad(context: RunContext, group: Group, stages: reado
           if (within !== undefined) onStep?.(stepsIn(outcome, group.sides.map(({ variant }) => variant.name), within, round));
         },
       });
-      const tail = new RecordTail(k6.recordFile);
+      const tail = new RecordTail(k6.files.record);
       const ticker = setInterval(() => onLoad(tail.responsesPerSecond()), 500);
       return () => {
         clearInterval(ticker);
@@ -102,7 +115,7 @@ export async function underLoad(context: RunContext, group: Group, stages: reado
   const ofLink = network === null || link === null ? null : { samples: link.samples, report: await linkReport(network) };
   const used = await Promise.all(hosted.map((end) => end?.()));
   return stages.map((_, side): Measurement => ({
-    results: outcomes.map(({ results }) => results[side] as LoadResult), outcomes, outputHung, samples: withServer(sampler?.samplesOf(side) ?? [], used, side), quotas, recordFile: recordFileIn(folder), link: ofLink,
+    results: outcomes.map(({ results }) => results[side] as LoadResult), outcomes, outputHung, samples: withServer(sampler?.samplesOf(side) ?? [], used, side), quotas, recordFile: k6Files(folder).record, link: ofLink,
   }));
 }
 
@@ -112,4 +125,28 @@ async function linkReport(network: Network): Promise<LinkReport> {
   const { deviceDrops } = report;
   if (deviceDrops === 0) return report;
   throw new RoundFailure(`the network's own devices dropped ${whole(deviceDrops)} ${deviceDrops === 1 ? 'packet' : 'packets'} that the link did not come to read: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus)`);
+}
+
+/** Puts the engine's results and what was sampled within their windows together. @param othersAreKnown what else used the server's cores is no side of the group */
+export function phasesOf({ results, samples, link }: Measurement, { load, variant }: PlannedVariant, { scenario, cores }: Plan, server: RunningServer, othersAreKnown: boolean): Phase[] {
+  const counts: NoiseCores = {
+    server: cores.serverCpus.length, generator: cores.generatorHosts === undefined ? cores.generatorCpus.length : 0, shared: sharesCores(cores), interruptsApart: isHosted(server) ? undefined : interruptsApart(),
+    hasUpstreams: server.upstreams.length > 0,
+  };
+  return results.map((result, index) => {
+    const window = windowOf(result, load, index === results.length - 1);
+    const { cpuSeconds, rssBytes } = usageBetween(samples, window);
+    return {
+      ...result, ...expectedOf(scenario, variant), ...(isStarted(server) || isHosted(server) ? { serverCpuSeconds: cpuSeconds * shareOfLoad(result), serverRssBytes: rssBytes } : { serverCpuSeconds: null, serverRssBytes: null }),
+      generatorCpuSeconds: result.cpuSeconds, noise: othersAreKnown ? noiseBetween(samples, window, counts) : null,
+      // In a network there is one phase.
+      network: link === null ? null : networkUseBetween(link.samples, link.report, window),
+    };
+  });
+}
+
+/** Of what the server answered within the window, 0 to 1: responses that were for nobody have cost it as much. */
+function shareOfLoad(result: LoadResult): number {
+  const responses = responsesOf(result);
+  return responses === 0 ? 1 : responses / (responses + (result.settling ?? 0));
 }

@@ -1,7 +1,8 @@
 // Checks a scenario when its file is loaded, so that a mistake shows before anything is installed or started.
+import { present } from '../present.ts';
 import { problemOfHeader } from './load/headers.ts';
 import { commandWords } from './load/shell-words.ts';
-import { defaultTimeoutSeconds } from './load/timeouts.ts';
+import { defaultTimeoutSeconds } from './load/fit.ts';
 import type { LoadProfile, NetworkSpec, Page, Scenario, ServerSpec, TlsOffer, Variant } from './model.ts';
 import { isPath } from './own-files.ts';
 import { problemOfForm } from './schema.ts';
@@ -24,12 +25,8 @@ function problemOf(scenario: Scenario): string | undefined {
   if (names.length === 0) return 'has no variants';
   const twice = names.find((one) => names.indexOf(one) !== names.lastIndexOf(one));
   if (twice !== undefined) return `two variants are named "${twice}"`;
-  const pageProblem = problemOfPage(scenario.page);
-  if (pageProblem !== undefined) return `page: ${pageProblem}`;
-  const loadProblem = problemOfLoad(scenario.load);
-  if (loadProblem !== undefined) return `load: ${loadProblem}`;
-  const networkProblem = scenario.network === undefined ? undefined : problemOfNetwork(scenario.network);
-  if (networkProblem !== undefined) return `network: ${networkProblem}`;
+  const ownProblem = problemOfParts(scenario);
+  if (ownProblem !== undefined) return ownProblem;
   for (const variant of variants) {
     const found = problemOfVariant(scenario, variant);
     if (found !== undefined) return `variant "${variant.name}" ${found}`;
@@ -37,6 +34,13 @@ function problemOf(scenario: Scenario): string | undefined {
   if (!variants.some(isRunnable)) return 'has published figures only: nothing of it can be run';
   if (scenario.within !== undefined && (scenario.phases?.count ?? 1) > 1) return 'has within, and phases.count: a search has load phases of its own';
   return problemOfShare(scenario) ?? problemOfFurtherComparisons(scenario);
+}
+
+/** What a variant may have instead of its scenario's. */
+function problemOfParts({ page, load, network }: Pick<Variant, 'page' | 'load' | 'network'>): string | undefined {
+  const problems = { page: page && problemOfPage(page), load: load && problemOfLoad(load), network: network && problemOfNetwork(network) };
+  const [first] = Object.entries(present(problems));
+  return first?.join(': ');
 }
 
 function problemOfPage({ docroot, path, host, weights = { [path]: 1 } }: Page): string | undefined {
@@ -71,12 +75,8 @@ function problemInNetwork({ toServer, toClient }: NetworkSpec, server: ServerSpe
 
 function problemOfVariant(scenario: Scenario, variant: Variant): string | undefined {
   const { server, published } = variant;
-  const loadProblem = variant.load === undefined ? undefined : problemOfLoad(variant.load);
-  if (loadProblem !== undefined) return `load: ${loadProblem}`;
-  const pageProblem = variant.page === undefined ? undefined : problemOfPage(variant.page);
-  if (pageProblem !== undefined) return `page: ${pageProblem}`;
-  const networkProblem = variant.network === undefined ? undefined : problemOfNetwork(variant.network);
-  if (networkProblem !== undefined) return `network: ${networkProblem}`;
+  const ownProblem = problemOfParts(variant);
+  if (ownProblem !== undefined) return ownProblem;
   if (typeof server === 'string') {
     if (server.trim() === '') return 'has an empty text as its server: write why nobody can run it here';
     if (published === undefined) return 'is published only, and has no published figures';
@@ -136,33 +136,36 @@ function problemOfBaseline(scenario: Scenario, variant: Variant): string | undef
   const name = baselineName(scenario, variant);
   if (name === undefined) return undefined;
   if (name === variant.name) return 'is against itself';
-  const baseline = scenario.variants.find((one) => one.name === name);
-  if (baseline === undefined) return `is against "${name}", which is not there`;
-  if (!isRunnable(baseline)) return `is against "${name}", which is published only: nothing here can be measured against it`;
-  return undefined;
+  const why = whyNotMeasured(scenario, name);
+  return why === undefined ? undefined : `is against "${name}", which ${why}`;
+}
+
+/** Why nothing can be measured of what has this name, to follow it; undefined where it can. */
+function whyNotMeasured({ variants }: Scenario, name: string): string | undefined {
+  const found = variants.find((one) => one.name === name);
+  if (found === undefined) return 'is not there';
+  return isRunnable(found) ? undefined : 'is published only: nothing here can be measured of it';
 }
 
 function problemOfShare(scenario: Scenario): string | undefined {
   const { shareOf, variants } = scenario;
   if (shareOf === undefined) return undefined;
-  const baselines: (string | undefined)[] = [];
-  for (const name of [shareOf.variant, shareOf.of]) {
-    const variant = variants.find((one) => one.name === name);
-    if (variant === undefined) return `shareOf names "${name}", which is not there`;
-    if (!isRunnable(variant)) return `shareOf names "${name}", which is published only`;
-    baselines.push(baselineName(scenario, variant));
+  const names = [shareOf.variant, shareOf.of];
+  for (const name of names) {
+    const why = whyNotMeasured(scenario, name);
+    if (why !== undefined) return `shareOf names "${name}", which ${why}`;
   }
   if (shareOf.variant === shareOf.of) return `shareOf names "${shareOf.of}" twice`;
-  if (baselines.includes(undefined) || baselines[0] !== baselines[1]) return 'shareOf wants two variants that are against the same one';
-  return undefined;
+  const [one, other] = variants.filter(({ name }) => names.includes(name)).map((variant) => baselineName(scenario, variant));
+  return one === undefined || one !== other ? 'shareOf wants two variants that are against the same one' : undefined;
 }
 
-function problemOfFurtherComparisons({ alsoCompare = [], variants }: Scenario): string | undefined {
+function problemOfFurtherComparisons(scenario: Scenario): string | undefined {
+  const { alsoCompare = [] } = scenario;
   for (const { variant, against } of alsoCompare) {
     for (const name of [variant, against]) {
-      const found = variants.find((one) => one.name === name);
-      if (found === undefined) return `alsoCompare names "${name}", which is not there`;
-      if (!isRunnable(found)) return `alsoCompare names "${name}", which is published only`;
+      const why = whyNotMeasured(scenario, name);
+      if (why !== undefined) return `alsoCompare names "${name}", which ${why}`;
     }
     if (variant === against) return `alsoCompare compares "${variant}" with itself`;
     if (alsoCompare.filter((one) => one.variant === variant && one.against === against).length > 1) return `alsoCompare names "${variant}" against "${against}" twice`;

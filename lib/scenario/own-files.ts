@@ -2,6 +2,7 @@
 // file, and a bare name is one that is shipped.
 import { statSync } from 'node:fs';
 import path from 'node:path';
+import { present } from '../present.ts';
 import type { NetworkSpec, Page, Scenario, ServerSpec, Variant } from './model.ts';
 import { isConfigured } from './variants.ts';
 
@@ -29,21 +30,18 @@ export function withOwnFiles(scenario: Scenario, folder: string): Scenario {
     serverSettings: filesFrom(network.serverSettings, `${where}network: serverSettings`),
     clientSettings: filesFrom(network.clientSettings, `${where}network: clientSettings`),
   });
+  const partsFrom = ({ page, network }: Pick<Variant, 'page' | 'network'>, where: string): Pick<Variant, 'page' | 'network'> => (
+    present({ page: page && pageFrom(page, where), network: network && networkFrom(network, where) })
+  );
   const variantFrom = (variant: Variant): Variant => {
     const where = `variant "${variant.name}": `;
     return {
       ...variant,
       server: typeof variant.server === 'string' ? variant.server : serverFrom(variant.server, where),
-      ...(variant.page === undefined ? {} : { page: pageFrom(variant.page, where) }),
-      ...(variant.network === undefined ? {} : { network: networkFrom(variant.network, where) }),
+      ...partsFrom(variant, where),
     };
   };
-  return {
-    ...scenario,
-    page: pageFrom(scenario.page, ''),
-    ...(scenario.network === undefined ? {} : { network: networkFrom(scenario.network, '') }),
-    variants: scenario.variants.map(variantFrom),
-  };
+  return { ...scenario, ...partsFrom(scenario, ''), variants: scenario.variants.map(variantFrom) };
 }
 
 function found(folder: string, name: string, kind: 'file' | 'folder', what: string): string {

@@ -1,5 +1,6 @@
-// What a variant takes from its scenario.
+// What a variant takes from its scenario, and a scenario's variants at several rates.
 import path from 'node:path';
+import { whole } from '../format.ts';
 import { fitLoad, type FitOptions, type Load } from './load/fit.ts';
 import { commandWords } from './load/shell-words.ts';
 import type { ConfiguredServer, LoadProfile, NetworkSpec, Page, Scenario, ServerSpec, Variant } from './model.ts';
@@ -66,4 +67,32 @@ export function fitVariantLoad(scenario: Scenario, variant: Variant, options: Fi
   if (load.requests === undefined || load.rate !== undefined) return load;
   const beside = scenario.variants.filter(isRunnable).map((one) => loadOf(scenario, one)).filter(({ requests }) => requests === profile.requests);
   return { ...load, requests: Math.max(load.requests, ...beside.map((one) => fitLoad(one, options).requests ?? 0)) };
+}
+
+/** Of a load at a rate, as vegeta's -duration=10s; shortened as that is. */
+const secondsAtRate = 10;
+
+/**
+ * A sweep: the scenario with a variant for each of `shown` that can be run and each rate, compared with its baseline at the same one.
+ * What an article published was of another load, and is left out, as are its further comparisons.
+ * @param rates in requests/s
+ */
+export function atRates(scenario: Scenario, shown: readonly Variant[], rates: readonly number[]): Scenario {
+  const { shareOf: _, alsoCompare: __, within: ___, ...rest } = scenario;
+  const variants = rates.flatMap((rate) => shown.filter(isRunnable).map((variant): Variant => {
+    const { published: ____, ...own } = variant;
+    const against = baselineName(scenario, variant);
+    return {
+      ...own, name: nameAt(variant.name, rate), series: variant.name, load: atRate(loadOf(scenario, variant), rate), against: against === undefined ? null : nameAt(against, rate),
+    };
+  }));
+  return { ...rest, variants };
+}
+
+function nameAt(variant: string, rate: number): string {
+  return `${variant}-at-${rate}`;
+}
+
+function atRate({ durationSeconds: _, secondsHere: __, ...profile }: LoadProfile, rate: number): LoadProfile {
+  return { ...profile, command: `${profile.command} at ${whole(rate)} requests/s`, rate, requests: Math.max(1, Math.round(rate * secondsAtRate)) };
 }

@@ -102,7 +102,7 @@ describe('a load of several k6', () => {
     expect(three?.each.map(({ requests }) => requests)).toEqual([668, 668, 667]);
     expect(three?.each.map(({ connectMs }) => valuesIn(connectMs))).toEqual([11, 10, 10]);
     // What it stores can be told from that of the others, and is the run's.
-    expect(await Promise.all((started[2] as Instances).all.map(({ recordFile }) => storedIn(recordFile)))).toEqual([668, 668, 667].map((count, index) => ({ [`one 1 ${index + 1}`]: count })));
+    expect(await Promise.all((started[2] as Instances).all.map(({ files }) => storedIn(files.record)))).toEqual([668, 668, 667].map((count, index) => ({ [`one 1 ${index + 1}`]: count })));
     for (const { together } of [two, three] as { together: LoadResult }[]) {
       const { requests, responses, errors, bytes, buckets } = one?.together as LoadResult;
       expect(together).toMatchObject({ requests, responses, errors, bytes, buckets });
@@ -128,7 +128,7 @@ describe('a load of several k6', () => {
     const { origin } = await servers.start(nginx(['base'], { workers: 1 }));
     const instances = await start({ url: `${origin}/`, connections: 3, duration: '1s' }, 3);
     const second = instances.all[1] as RunningK6;
-    await vi.waitFor(async () => expect(await readFile(second.consoleFile, 'utf8')).toContain(phaseBeginsPrefix), { timeout: aheadMs });
+    await vi.waitFor(async () => expect(await readFile(second.files.console, 'utf8')).toContain(phaseBeginsPrefix), { timeout: aheadMs });
     process.kill(second.pid as number, 'SIGKILL');
     const ends = await instances.ends();
     expect(() => mergeInstances(ends, instances.plan)).toThrow('generator 2 of 3: k6 ended with signal SIGKILL: it said nothing: its share is missing');

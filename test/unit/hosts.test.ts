@@ -3,7 +3,7 @@ import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { filesOf } from '../../lib/hosts/files-of.ts';
+import { filesOf } from '../../lib/hosts/server-host.ts';
 import type { LoadResult } from '../../lib/result/result.ts';
 import { byOurClocks, recordByOurClock } from '../../lib/runner/k6-there.ts';
 import { newFolder } from '../fixtures/new-folder.ts';

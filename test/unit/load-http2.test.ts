@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { h2load, vegeta } from '../../lib/scenario/load.ts';
+import { h2load, vegeta } from '../../lib/scenario/index.ts';
 import { refused } from '../fixtures/refused.ts';
 
 describe('h2load', () => {

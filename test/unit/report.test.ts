@@ -10,7 +10,8 @@ import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 import type { Scenario } from '../../lib/scenario/model.ts';
 import type { Result } from '../../lib/result/result.ts';
-import { ab, fitLoad, wrk } from '../../lib/scenario/load.ts';
+import { fitLoad } from '../../lib/scenario/load/fit.ts';
+import { ab, wrk } from '../../lib/scenario/load/http1.ts';
 import { askedBy, openFileCache, result, rounds, workers } from '../fixtures/result.ts';
 
 const scenario = await findScenario('nginx-open-file-cache');

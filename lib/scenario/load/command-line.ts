@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util';
 import { UserError } from '../../errors.ts';
 import type { LoadProfile } from '../model.ts';
 import { nearest } from '../../nearest.ts';
+import { present } from '../../present.ts';
 import { shownWords, type FlagOptions } from './secrets.ts';
 import { shellPipeline, type Pipeline, type ShellWord } from './shell-words.ts';
 
@@ -12,6 +13,10 @@ export type LoadOfFlags = Omit<LoadProfile, 'command'>;
 
 /** What of a command line is not a flag: the scheme of its URL, and what it asks for there (vegeta's method). */
 export interface Target { scheme?: 'http' | 'https' | undefined; method?: string | undefined }
+
+/** Flags as parseArgs has them: one with a value, and one without. */
+export const valued = (short?: string): { type: 'string'; short?: string } => ({ type: 'string', ...present({ short }) });
+export const toggle = (short?: string): { type: 'boolean'; short?: string } => ({ type: 'boolean', ...present({ short }) });
 
 /** A load generator, as its command lines are read. */
 export interface Generator {

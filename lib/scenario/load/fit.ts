@@ -1,32 +1,12 @@
 // Fits an article's load to this machine and to what the person asked for.
-import { UserError } from '../../errors.ts';
 import { present } from '../../present.ts';
-import type { Arrivals, LoadProfile, TlsOffer } from '../model.ts';
-import { defaultTimeoutSeconds } from './timeouts.ts';
+import type { Arrivals, LoadProfile } from '../model.ts';
 
-/** A load fitted to this machine: what the engine is asked to do in every round. */
-export type Load = {
-  /** The article's command line, for the table. */
-  command: string;
-  protocol: LoadProfile['protocol'];
-  connections: number;
-  /** Concurrent requests per connection; 1 with HTTP/1. */
-  streams: number;
-  threads: number;
-  keepAlive: boolean;
-  /** After this an attempt is an error of kind timeout. */
-  timeoutSeconds: number;
-  /** Load before the measured window, in no figure. 0 where requests are counted without a rate: there, handshakes belong to the time. */
-  warmupSeconds: number;
-  arrivals?: Arrivals;
-  tls?: TlsOffer;
-  bucketSeconds?: readonly number[];
-  /** As in LoadProfile. */
-  expectedRps?: number;
-  method?: string;
-  headers?: Readonly<Record<string, string>>;
-  body?: string;
-} & (
+/**
+ * A load fitted to this machine: what the engine is asked to do in every round. `warmupSeconds` are 0 where requests are counted
+ * without a rate: there, handshakes belong to the time.
+ */
+export type Load = Omit<LoadProfile, 'rate' | 'requests' | 'durationSeconds' | 'secondsHere'> & Required<Pick<LoadProfile, 'streams' | 'timeoutSeconds' | 'warmupSeconds'>> & (
   | { durationSeconds: number; requests?: never; rate?: never; searched?: never }
   /** Step by step at rates that are searched for, so long each at least. */
   | { durationSeconds: number; searched: true; requests?: never; rate?: never }
@@ -56,6 +36,9 @@ export interface FitOptions {
   quick?: boolean;
 }
 
+/** After which an attempt is an error, where a profile names no time. */
+export const defaultTimeoutSeconds = 5;
+
 const fullWarmupSeconds = 1;
 const quickSeconds = 2;
 const quickWarmupSeconds = 0.5;
@@ -78,17 +61,10 @@ const quickFillings = 4;
 
 /**
  * Fits a profile to this machine: one thread per generator core, never more than the article's; connections, streams and
- * rate stay as published. Throws UserError for numbers that are not positive.
+ * rate stay as published.
  */
 export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
-  if (!Number.isInteger(options.generatorCores) || options.generatorCores < 1) {
-    throw new UserError(`the generator needs at least 1 core, not ${options.generatorCores}`);
-  }
-  const asked = options.durationSeconds;
-  if (asked !== undefined && !(Number.isFinite(asked) && asked > 0)) {
-    throw new UserError(`a round has to last longer than 0 s, not ${asked} s`, 2);
-  }
-  const quick = options.quick === true;
+  const { durationSeconds: asked, quick = false } = options;
   const { rate, requests, tls, bucketSeconds, expectedRps, method, headers, body } = profile;
   const common = {
     command: profile.command,
@@ -103,26 +79,20 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
   const secondsHere = options.exact ? undefined : profile.secondsHere;
   const inTurns = options.inTurns === true && !options.exact && profile.secondsHere === undefined;
   const opening = profile.connections * (profile.protocol === 'h2' || profile.tls !== undefined ? openingSeconds.tls : openingSeconds.plain);
-  const arrivals = options.arrivals ?? profile.arrivals;
+  const ofRate = { ...common, ...present({ arrivals: options.arrivals ?? profile.arrivals }) };
   if (options.searched === true) {
-    return {
-      ...common, searched: true, durationSeconds: asked ?? turnsSeconds.step, warmupSeconds: profile.warmupSeconds ?? stepWarmupSeconds,
-      ...(arrivals === undefined ? {} : { arrivals }),
-    };
+    return { ...ofRate, searched: true, durationSeconds: asked ?? turnsSeconds.step, warmupSeconds: profile.warmupSeconds ?? stepWarmupSeconds };
   }
   if (rate !== undefined && requests !== undefined) {
     const most = inTurns ? turnsSeconds.rate : quick ? quickSeconds : Infinity;
     const seconds = asked ?? Math.min(requests / rate, most);
-    return {
-      ...common, rate, requests: Math.max(1, Math.round(rate * seconds)), warmupSeconds: profile.warmupSeconds ?? turnsWarmupSeconds + opening,
-      ...(arrivals === undefined ? {} : { arrivals }),
-    };
+    return { ...ofRate, rate, requests: Math.max(1, Math.round(rate * seconds)), warmupSeconds: profile.warmupSeconds ?? turnsWarmupSeconds + opening };
   }
   if (asked === undefined && secondsHere === undefined && requests !== undefined) {
     return { ...common, requests: quick ? quickRequests(requests, common) : requests, warmupSeconds: 0 };
   }
-  const full = profile.durationSeconds ?? secondsHere ?? asked;
-  if (full === undefined) throw new UserError(`${profile.command}: has neither a duration nor a number of requests`);
+  // A profile has a number of requests, or a duration.
+  const full = (profile.durationSeconds ?? secondsHere ?? asked) as number;
   if (inTurns) {
     return {
       ...common, durationSeconds: asked ?? Math.min(full, quick ? turnsSeconds.quick : turnsSeconds.full),

@@ -1,10 +1,9 @@
 // h2load, the generator of nghttp2: HTTP/2, and HTTP/1.1 beside it.
 import { UserError } from '../../errors.ts';
 import type { LoadProfile, TlsOffer } from '../model.ts';
-import { flagOf, loadOfFlags, type Flags, type Generator, type LoadOfFlags, type Target } from './command-line.ts';
+import { flagOf, loadOfFlags, toggle, valued, type Flags, type Generator, type LoadOfFlags, type Target } from './command-line.ts';
 import { headersOf } from './headers.ts';
-import { endlessTimeoutSeconds } from './timeouts.ts';
-import { atRate, bodyOfFile, positiveCount, positiveTime, requireConnectionEach, requireRequestEach } from './values.ts';
+import { atRate, bodyOfFile, endlessTimeoutSeconds, positiveCount, positiveTime, requireConnectionEach, requireRequestEach } from './values.ts';
 
 /** What an h2load command line cannot say. */
 export interface H2loadOptions {
@@ -31,28 +30,12 @@ export const h2loadGenerator: Generator = {
   name: 'h2load',
   listOption: 'input-file',
   options: {
-    'requests': { type: 'string', short: 'n' },
-    'clients': { type: 'string', short: 'c' },
-    'threads': { type: 'string', short: 't' },
-    'max-concurrent-streams': { type: 'string', short: 'm' },
-    'duration': { type: 'string', short: 'D' },
-    'no-tls-proto': { type: 'string', short: 'p' },
-    'rps': { type: 'string' },
-    'input-file': { type: 'string', short: 'i' },
-    'window-bits': { type: 'string', short: 'w' },
-    'connection-window-bits': { type: 'string', short: 'W' },
-    'header': { type: 'string', short: 'H', multiple: true },
-    'data': { type: 'string', short: 'd' },
-    'warm-up-time': { type: 'string' },
-    'h1': { type: 'boolean' },
-    'npn-list': { type: 'string' },
-    'alpn-list': { type: 'string' },
-    'ciphers': { type: 'string' },
-    'groups': { type: 'string' },
+    'requests': valued('n'), 'clients': valued('c'), 'threads': valued('t'), 'max-concurrent-streams': valued('m'), 'duration': valued('D'),
+    'no-tls-proto': valued('p'), 'rps': valued(), 'input-file': valued('i'), 'window-bits': valued('w'), 'connection-window-bits': valued('W'),
+    'header': { ...valued('H'), multiple: true }, 'data': valued('d'), 'warm-up-time': valued(),
+    'h1': toggle(), 'npn-list': valued(), 'alpn-list': valued(), 'ciphers': valued(), 'groups': valued(),
     // They are about its output, and about the address, which is the server's here.
-    'verbose': { type: 'boolean', short: 'v' },
-    'log-file': { type: 'string' },
-    'connect-to': { type: 'string' },
+    'verbose': toggle('v'), 'log-file': valued(), 'connect-to': valued(),
   },
   load(flags, target) {
     const connections = positiveCount('h2load -c', flags.get('clients') ?? '1');

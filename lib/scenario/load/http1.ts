@@ -1,10 +1,9 @@
 // The generators of HTTP/1: wrk, ab and weighttp.
 import { UserError } from '../../errors.ts';
 import type { LoadProfile } from '../model.ts';
-import { loadOfFlags, type Flags, type Generator, type LoadOfFlags } from './command-line.ts';
+import { loadOfFlags, toggle, valued, type Flags, type Generator, type LoadOfFlags } from './command-line.ts';
 import { headersOf } from './headers.ts';
-import { endlessTimeoutSeconds } from './timeouts.ts';
-import { atRate, bodyOfFile, metricCount, positiveCount, positiveTime, requestMethod, requireConnectionEach, requireRequestEach } from './values.ts';
+import { atRate, bodyOfFile, endlessTimeoutSeconds, metricCount, positiveCount, positiveTime, requestMethod, requireConnectionEach, requireRequestEach } from './values.ts';
 
 /**
  * The load of a wrk command line without the word "wrk", e.g. `-c 100 -t 10 -d 10`: HTTP/1.1, connections kept alive; with wrk2's -R
@@ -22,19 +21,13 @@ export const wrkGenerator: Generator = {
   name: 'wrk',
   instead: { s: noScripts, script: noScripts },
   options: {
-    connections: { type: 'string', short: 'c' },
-    threads: { type: 'string', short: 't' },
-    duration: { type: 'string', short: 'd' },
-    header: { type: 'string', short: 'H', multiple: true },
-    timeout: { type: 'string' },
-    rate: { type: 'string', short: 'R' }, // wrk2's, whose program is mostly called wrk.
-    latency: { type: 'boolean' }, // Percentiles are always shown.
-    // Short for these two, which its help leaves out.
-    T: { type: 'string', short: 'T' },
-    L: { type: 'boolean', short: 'L' },
+    connections: valued('c'), threads: valued('t'), duration: valued('d'), header: { ...valued('H'), multiple: true }, timeout: valued(),
+    rate: valued('R'), // wrk2's, whose program is mostly called wrk.
+    latency: toggle(), // Percentiles are always shown.
+    // Short for --timeout and --latency, which its help leaves out.
+    T: valued('T'), L: toggle('L'),
     // wrk2's, about its output.
-    u_latency: { type: 'boolean', short: 'U' },
-    batch_latency: { type: 'boolean', short: 'B' },
+    u_latency: toggle('U'), batch_latency: toggle('B'),
   },
   load(flags) {
     const connections = metricCount('wrk -c', flags.get('connections') ?? '10');
@@ -68,24 +61,20 @@ export function ab(line: string): LoadProfile {
   return loadOfFlags(abGenerator, line);
 }
 
-/** A flag of one letter, as ab and weighttp have them. */
-const letter = (short: string): { type: 'string'; short: string } => ({ type: 'string', short });
-const toggle = (short: string): { type: 'boolean'; short: string } => ({ type: 'boolean', short });
-
 /** @internal */
 export const abGenerator: Generator = {
   name: 'ab',
   bareAddresses: true,
   secretOptions: ['A', 'C'],
   options: {
-    c: letter('c'), n: letter('n'), t: letter('t'), s: letter('s'), k: toggle('k'),
-    H: { ...letter('H'), multiple: true }, C: { ...letter('C'), multiple: true }, A: letter('A'),
-    m: letter('m'), i: toggle('i'), p: letter('p'), u: letter('u'), T: letter('T'),
+    c: valued('c'), n: valued('n'), t: valued('t'), s: valued('s'), k: toggle('k'),
+    H: { ...valued('H'), multiple: true }, C: { ...valued('C'), multiple: true }, A: valued('A'),
+    m: valued('m'), i: toggle('i'), p: valued('p'), u: valued('u'), T: valued('T'),
     r: toggle('r'),
-    f: letter('f'),
+    f: valued('f'),
     // They are about the answers' lengths and the output.
     l: toggle('l'), q: toggle('q'), d: toggle('d'), S: toggle('S'), w: toggle('w'),
-    e: letter('e'), g: letter('g'), v: letter('v'), x: letter('x'), y: letter('y'), z: letter('z'),
+    e: valued('e'), g: valued('g'), v: valued('v'), x: valued('x'), y: valued('y'), z: valued('z'),
   },
   load(flags) {
     const connections = positiveCount('ab -c', flags.get('c') ?? '1');
@@ -151,7 +140,7 @@ export const weighttpGenerator: Generator = {
   name: 'weighttp',
   bareAddresses: true,
   options: {
-    n: letter('n'), c: letter('c'), t: letter('t'), k: toggle('k'), H: { ...letter('H'), multiple: true },
+    n: valued('n'), c: valued('c'), t: valued('t'), k: toggle('k'), H: { ...valued('H'), multiple: true },
     6: toggle('6'), // The address is the server's here.
   },
   load(flags) {

@@ -20,27 +20,16 @@ const operators = /^(?:\d?(?:>>|>&\d|>)|&>>?|\|&|\|\||&&|\||;|&|<<<|<<|<|\(|\))/
 export function shellPipeline(text: string, tool: string): Pipeline {
   const pipeline: Pipeline = [[]];
   let skipNext = false;
-  // A line that ends with a backslash goes on.
-  const line = text.replace(/\\\r?\n/g, ' ').trim();
-  for (let at = 0; at < line.length;) {
-    if (blank.test(line.charAt(at))) {
-      if (line.charAt(at) === '\n') throw new UserError(`${tool}: give one command line, not several`);
-      at++;
-      continue;
-    }
-    if (line.charAt(at) === '#') break;
-    const operator = operators.exec(line.slice(at))?.[0];
-    if (operator === undefined) {
-      const word = readWord(line, at, tool);
-      if (!skipNext) (pipeline.at(-1) as ShellWord[]).push(word);
+  const forShell = (what: string): UserError => new UserError(`${tool}: ${what} is for a shell: write what stands for it, or put '…' around it`);
+  for (const part of partsOf(text, tool, forShell)) {
+    if (typeof part !== 'string') {
+      if (!skipNext) (pipeline.at(-1) as ShellWord[]).push(part);
       skipNext = false;
-      at += word.written.length;
-      continue;
-    }
-    if (operator === '|' || operator === '|&') pipeline.push([]);
-    else if (operator.includes('>')) skipNext = !/&\d$/.test(operator);
-    else throw new UserError(`${tool}: ${operator} is for a shell: give one command line${operator === '&' ? ', with quotes around what has & in it' : ''}`);
-    at += operator.length;
+    } else if (part === '|' || part === '|&') pipeline.push([]);
+    else if (part.includes('>')) skipNext = !/&\d$/.test(part);
+    else if (part === '\n') throw new UserError(`${tool}: give one command line, not several`);
+    else if (part === '#') break;
+    else throw new UserError(`${tool}: ${part} is for a shell: give one command line${part === '&' ? ', with quotes around what has & in it' : ''}`);
   }
   if (pipeline.length > 1 && pipeline.some((words) => words.length === 0)) throw new UserError(`${tool}: a | has nothing on one side of it`);
   return pipeline;
@@ -51,31 +40,40 @@ export function shellPipeline(text: string, tool: string): Pipeline {
  * the command is, for what only a shell could do, an open quote, and where no program is named.
  */
 export function commandWords(text: string, port: number): string[] {
-  const line = text.replace(/\{port\}|\$PORT\b|\$\{PORT\}/g, String(port)).replace(/\\\r?\n/g, ' ').trim();
+  const line = text.replace(/\{port\}|\$PORT\b|\$\{PORT\}/g, String(port));
   const needsShell = (what: string): UserError => new UserError(`the command: ${what} needs a shell: write sh -c '…'`);
   const words: ShellWord[] = [];
-  for (let at = 0; at < line.length;) {
-    if (blank.test(line.charAt(at))) {
-      if (line.charAt(at) === '\n') throw needsShell('a second line');
-      at++;
-      continue;
-    }
-    const operator = line.charAt(at) === '#' ? '#' : operators.exec(line.slice(at))?.[0];
-    if (operator !== undefined) throw needsShell(operator);
-    const word = readWord(line, at, 'the command', needsShell);
-    if (word.written.startsWith('~')) throw needsShell('~');
-    words.push(word);
-    at += word.written.length;
+  for (const part of partsOf(line, 'the command', needsShell)) {
+    if (typeof part === 'string') throw needsShell(part === '\n' ? 'a second line' : part);
+    if (part.written.startsWith('~')) throw needsShell('~');
+    words.push(part);
   }
   const [program] = words;
   if (program === undefined || program.text === '') throw new UserError("the command names no program: write its words, such as 'node server.js'");
   const variable = /^[A-Za-z_]\w*=/.exec(program.written)?.[0];
-  if (variable !== undefined) throw new UserError(`the command: ${variable}… before the program needs a shell: write env ${line}`);
+  if (variable !== undefined) throw new UserError(`the command: ${variable}… before the program needs a shell: write env ${words.map(({ written }) => written).join(' ')}`);
   return words.map((word) => word.text);
 }
 
+/** The words of a line, and what stands between them: operators, the begin of a comment (#), and where another line begins (\n). */
+function* partsOf(text: string, tool: string, forShell: (what: string) => UserError): Generator<ShellWord | string> {
+  // A line that ends with a backslash goes on.
+  const line = text.replace(/\\\r?\n/g, ' ').trim();
+  for (let at = 0; at < line.length;) {
+    const char = line.charAt(at);
+    const between = /[\n#]/.test(char) ? char : operators.exec(line.slice(at))?.[0];
+    if (between === undefined && blank.test(char)) {
+      at++;
+      continue;
+    }
+    const part = between ?? readWord(line, at, tool, forShell);
+    yield part;
+    at += typeof part === 'string' ? part.length : part.written.length;
+  }
+}
+
 /** One word from `start` on. @param forShell the error for what only a shell could put in its place */
-function readWord(line: string, start: number, tool: string, forShell = (what: string) => new UserError(`${tool}: ${what} is for a shell: write what stands for it, or put '…' around it`)): ShellWord {
+function readWord(line: string, start: number, tool: string, forShell: (what: string) => UserError): ShellWord {
   let text = '';
   let quote = '';
   let at = start;

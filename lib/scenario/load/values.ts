@@ -4,6 +4,12 @@ import { readFileSync } from 'node:fs';
 import { UserError } from '../../errors.ts';
 import { fromCallersFolder } from '../../setup/paths.ts';
 
+/**
+ * After which an attempt is an error, for h2load and weighttp, which wait for ever: a server that hangs has to end a run some day.
+ * Article 002's longest request took 447 s, on a network that was full all that time.
+ */
+export const endlessTimeoutSeconds = 600;
+
 /** Throws UserError unless `text` is a whole number above 0. */
 export function positiveCount(flag: string, text: string): number {
   const count = Number(text);

@@ -1,7 +1,7 @@
 // vegeta: requests at a constant rate, whether or not earlier ones are answered.
 import { UserError } from '../../errors.ts';
 import type { LoadProfile, TlsOffer } from '../model.ts';
-import { loadOfFlags, type Flags, type Generator, type Target } from './command-line.ts';
+import { loadOfFlags, toggle, valued, type Flags, type Generator, type Target } from './command-line.ts';
 import { headersOf } from './headers.ts';
 import { atRate, bodyOfFile, positiveCount } from './values.ts';
 
@@ -40,24 +40,11 @@ export const vegetaGenerator: Generator = {
   oneDash: true,
   listOption: 'targets',
   options: {
-    'http2': { type: 'boolean' },
-    'h2c': { type: 'boolean' },
-    'insecure': { type: 'boolean' },
-    'keepalive': { type: 'boolean' },
-    'duration': { type: 'string' },
-    'rate': { type: 'string' },
-    'connections': { type: 'string' },
-    'max-connections': { type: 'string' },
-    'timeout': { type: 'string' },
-    'header': { type: 'string', multiple: true },
-    'body': { type: 'string' },
-    'targets': { type: 'string' },
-    'format': { type: 'string' },
+    'http2': toggle(), 'h2c': toggle(), 'insecure': toggle(), 'keepalive': toggle(),
+    'duration': valued(), 'rate': valued(), 'connections': valued(), 'max-connections': valued(), 'timeout': valued(),
+    'header': { ...valued(), multiple: true }, 'body': valued(), 'targets': valued(), 'format': valued(),
     // They are about its output, and about how it begins: it takes as many workers as it needs, and targets as they stand.
-    'name': { type: 'string' },
-    'output': { type: 'string' },
-    'workers': { type: 'string' },
-    'lazy': { type: 'boolean' },
+    'name': valued(), 'output': valued(), 'workers': valued(), 'lazy': toggle(),
   },
   load(flags, target) {
     const duration = flags.get('duration');
