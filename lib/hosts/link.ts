@@ -7,9 +7,8 @@ import type { LinkFigures } from '../result/result.ts';
 const roundTrips = 500;
 /** So many of them, or as many as there are in this time. */
 const roundTripsMs = 2000;
-const connectLimitMs = 5000;
-/** Of one round trip. */
-const longestMs = 5000;
+/** Of the connect, and of one round trip. */
+const limitMs = 5000;
 const chunkBytes = 256 * 1024;
 /** Of sending as much as goes through, to and fro. */
 const throughputMs = 500;
@@ -18,24 +17,28 @@ const throughputMs = 500;
 export async function measureLink({ address, port }: Address): Promise<LinkFigures> {
   const socket = connect({ host: address, port, noDelay: true });
   try {
-    await once(socket, 'connect', { signal: AbortSignal.timeout(connectLimitMs) });
-    return { roundTripMs: await roundTripTimes(socket), bytesPerSecond: await throughput(socket) };
+    await once(socket, 'connect', { signal: AbortSignal.timeout(limitMs) });
+    // By a reset, too.
+    const cut = once(socket, 'close').then(() => { throw new Error('the connection was cut'); });
+    return await Promise.race([cut, figuresOf(socket)]);
   } catch (error) {
-    throw (error as Error).name === 'AbortError' ? new Error(`no answer within ${connectLimitMs / 1000} s`) : error;
+    throw (error as Error).name === 'AbortError' ? new Error(`no answer within ${limitMs / 1000} s`) : error;
   } finally {
     socket.destroy();
   }
 }
 
+async function figuresOf(socket: Socket): Promise<LinkFigures> {
+  return { roundTripMs: await roundTripTimes(socket), bytesPerSecond: await throughput(socket) };
+}
+
 async function roundTripTimes(socket: Socket): Promise<LinkFigures['roundTripMs']> {
   const times: number[] = [];
-  const gone = new AbortController();
-  socket.once('close', () => gone.abort());
   const endMs = performance.now() + roundTripsMs;
   while (times.length < roundTrips && (times.length === 0 || performance.now() < endMs)) {
     const beganMs = performance.now();
     socket.write('.');
-    await once(socket, 'data', { signal: AbortSignal.any([gone.signal, AbortSignal.timeout(longestMs)]) });
+    await once(socket, 'data', { signal: AbortSignal.timeout(limitMs) });
     times.push(performance.now() - beganMs);
   }
   times.sort((a, b) => a - b);

@@ -89,7 +89,7 @@ export async function stopAll(stages: readonly Stage[]): Promise<void> {
 }
 
 function withName({ variant: { name } }: PlannedVariant, error: unknown): never {
-  throw error instanceof UserError ? new UserError(`${name}: ${error.message}`) : error;
+  throw error instanceof UserError ? new UserError(`${name}: ${error.message}`, error.exitCode) : error;
 }
 
 export function asRoundFailure(error: unknown): never {

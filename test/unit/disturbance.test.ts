@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Clock } from '../../lib/machine/clock.ts';
-import { clockStepIn, gapIn, otherBodiesIn, standstillIn, throttlingIn, toleratedBoundGapsMs } from '../../lib/runner/disturbance.ts';
+import { bodiesDiffer, clockStepIn, gapIn, otherBodiesIn, standstillIn, throttlingIn, toleratedBoundGapsMs } from '../../lib/runner/disturbance.ts';
 import type { Phase } from '../../lib/result/result.ts';
 import { sampleUsage, sparse, usageBetween, type UsageReaders, type UsageSampler, type UsageWindow } from '../../lib/runner/server-usage.ts';
+import { nginx } from '../../lib/scenario/index.ts';
 import { noLatency, phase } from '../fixtures/phase.ts';
 
 /** Samples each 100 ms from `fromMs` on, without those of the gaps. */
@@ -247,5 +248,16 @@ describe('bodies', () => {
     const one = phase({ requests: 1000, responses: { '2xx': 1000, '3xx': 0, '4xx': 0, '5xx': 0 } });
     // Five times 30 × √1000 are 4,743.
     expect(otherBodiesIn({ ...one, inFlight, bytes: { ...one.bytes, body } }, { bytes: 612.5, sdBytes: 30 })).toBe(meanBytes);
+  });
+
+  test('of a config of one\'s own differ where they do in any phase by more than a percent', () => {
+    const variant = { name: 'mine', server: { name: 'address' as const, origin: 'http://127.0.0.1:1' } };
+    const phases = (...lengths: number[]): Phase[] => lengths.map((length) => {
+      const one = phase({ requests: 1000 });
+      return { ...one, bytes: { ...one.bytes, body: 1000 * length } };
+    });
+    expect([[600], [605], [607], [605, 607], [600, 594, 500]].map((lengths) => bodiesDiffer({ variant }, phases(...lengths), { bytes: 600 }))).toEqual([false, false, true, true, true]);
+    const shipped = { name: 'shipped', server: nginx(['base'], { workers: 1 }) };
+    expect(() => bodiesDiffer({ variant: shipped }, phases(600, 605), { bytes: 600 })).toThrow('shipped: bodies had 605.00 B on average, and the page has 600 B: it changed during the load');
   });
 });

@@ -1,8 +1,11 @@
 // What goes to other hosts, and what comes back with their clocks.
+import { once } from 'node:events';
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
+import { measureLink } from '../../lib/hosts/link.ts';
 import { filesOf } from '../../lib/hosts/server-host.ts';
 import type { LoadResult } from '../../lib/result/result.ts';
 import { byOurClocks, recordByOurClock } from '../../lib/runner/k6-there.ts';
@@ -41,4 +44,14 @@ test('times of another host are as this machine\'s clocks have them', () => {
   expect(byOurClocks([{ results: [result] }], { ...ahead, wallMs: 2500 })).toEqual([
     { results: [{ startedAt: '2026-01-01T00:00:02.500Z', endedAt: '2026-01-01T00:00:03.500Z', monotonicMs: [1000, 2000] }] },
   ]);
+});
+
+test.each(['resetAndDestroy', 'destroy'] as const)('a link that is cut while it is measured is told, and ends nothing else: %s', async (cut) => {
+  const server = createServer((socket) => {
+    // Round trips are echoed; what is sent in bulk is too much for it.
+    socket.on('data', (data) => (data.length > 1 ? socket[cut]() : socket.write(data)));
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  await expect(measureLink({ address: '127.0.0.1', port: (server.address() as AddressInfo).port })).rejects.toThrow(/ECONNRESET|EPIPE|the connection was cut/);
 });

@@ -14,6 +14,8 @@ import { checkResultsFolder, createRunFolder, folderError } from '../../lib/runn
 import { writeWhole } from '../../lib/write-whole.ts';
 import { compileScript } from '../../lib/runner/script.ts';
 import { startK6 } from '../../lib/runner/k6.ts';
+import type { RunContext } from '../../lib/runner/round-types.ts';
+import { tryServers } from '../../lib/runner/stage.ts';
 import { usageBetween } from '../../lib/runner/server-usage.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 import { address, command, defineScenario } from '../../lib/scenario/index.ts';
@@ -55,6 +57,13 @@ describe('a plan', async () => {
     // A round: two servers, 0.41 s of warm-up and 1 s each, and k6.
     expect(estimatedSeconds(plan)).toBeCloseTo(10 * (2 * (0.41 + 1 + 0.1) + 0.5), 9);
     expect(serversOf(plan.variants.map(({ variant }) => variant.server))).toEqual(['nginx']);
+  });
+
+  test('whose servers cannot be started is told of by name, with its exit code', async () => {
+    const plan = { ...makePlan(scenario, variants, cores, { quick: false, exact: false }), run };
+    const host = { start: () => Promise.reject(new UserError('cannot be', 2)) };
+    const context = { plan, folder, host, tools: { servers: {} }, interrupt: { signal: new AbortController().signal } } as unknown as RunContext;
+    await expect(tryServers(context)).rejects.toEqual(new UserError(`${variants[0]?.name}: cannot be`, 2));
   });
 
   test('gives k6 the engine\'s options, tags and a longest duration', () => {
