@@ -1,6 +1,5 @@
 // Who set the pace: the server, the generator, or neither.
 import { percent } from '../format.ts';
-import type { NetworkUse } from '../result/network.ts';
 import type { Round, VariantResult } from '../result/result.ts';
 import { noiseOf, type RoundNoise } from './noise.ts';
 import { serverCpuSecondsOf } from './phases.ts';
@@ -49,12 +48,12 @@ interface SideCores { usable: number; all: number }
  */
 export function serverShareOf(round: Round, cores: SideCores): number | null {
   const cpuSeconds = serverCpuSecondsOf(round.phases);
-  return cpuSeconds === null ? null : shareOf(round, cores, cpuSeconds, ({ toServer }) => toServer, serverLost);
+  return cpuSeconds === null ? null : shareOf(round, cores, cpuSeconds, 'toServer', serverLost);
 }
 
 /** The same, of the generator. */
 export function generatorShareOf(round: Round, cores: SideCores): number {
-  return shareOf(round, cores, total(round.phases, ({ generatorCpuSeconds }) => generatorCpuSeconds), ({ toClient }) => toClient, generatorLost);
+  return shareOf(round, cores, total(round.phases, ({ generatorCpuSeconds }) => generatorCpuSeconds), 'toClient', generatorLost);
 }
 
 /** What a side could not have of all its cores, 0 to 1. */
@@ -66,12 +65,10 @@ export function generatorLost({ generatorStealShare, generatorOthersShare }: Rou
   return generatorStealShare + generatorOthersShare;
 }
 
-function shareOf(
-  round: Round, cores: SideCores, cpuSeconds: number, ofLink: (cpuSeconds: NetworkUse['linkCpuSeconds']) => number, lost: (noise: RoundNoise) => number,
-): number {
+function shareOf(round: Round, cores: SideCores, cpuSeconds: number, linkTo: 'toServer' | 'toClient', lost: (noise: RoundNoise) => number): number {
   const { phases } = round;
   const seconds = total(phases, (phase) => phase.seconds);
-  const linkCpuSeconds = total(phases, ({ network }) => (network === null ? 0 : ofLink(network.linkCpuSeconds)));
+  const linkCpuSeconds = total(phases, ({ network }) => network?.linkCpuSeconds[linkTo] ?? 0);
   const noise = noiseOf(round);
   const left = noise === null ? cores.all : cores.all * (1 - lost(noise));
   const share = Math.max(cpuSeconds / (seconds * Math.min(cores.usable, left)), (cpuSeconds + linkCpuSeconds) / (seconds * left));

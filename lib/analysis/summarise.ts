@@ -1,9 +1,8 @@
 // From the rounds of a run to the figures of its table: the one place where they are computed.
 import { present } from '../present.ts';
 import type { Scenario } from '../scenario/model.ts';
-import type { Comparison, NoiseFloor, Share, VariantResult } from '../result/result.ts';
+import type { Comparison, FoundRate, NoiseFloor, Share, VariantResult } from '../result/result.ts';
 import type { Use } from './disagreement.ts';
-import { foundRates } from './found-rates.ts';
 import { generatorShareOf, serverShareOf, usableCores } from './limit.ts';
 import type { MeasuredVariant, RunFacts } from './measured.ts';
 import { mergedLatency } from './merged.ts';
@@ -14,8 +13,8 @@ import { phaseResults, responsesOf, roundRps, serverCpuSecondsOf, serverCpuSecon
 import { rateOf } from './rate.ts';
 import { noiseFloorOf } from './rounds-needed.ts';
 import { effectShare } from './shares.ts';
-import { alphaOf, median, total } from './statistics.ts';
-import { compareAll, comparePublished, type Contender } from './verdict.ts';
+import { alphaOf, exponential, geometricMean, meanInterval, median, total } from './statistics.ts';
+import { compareAll, comparePublished, minimumRounds, type Contender } from './verdict.ts';
 import { warningsOf, type Warning } from './warnings.ts';
 
 /** What a scenario asks of its figures beside the rows' own. */
@@ -39,16 +38,8 @@ export function summarise(facts: RunFacts, measured: readonly MeasuredVariant[],
 }
 
 function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult {
-  const { rounds } = variant;
-  const about = {
-    name: variant.name,
-    server: variant.server,
-    ...present({ publishedOnly: variant.publishedOnly }),
-    load: variant.load,
-    published: variant.published,
-    ...present({ note: variant.note, series: variant.series }),
-    rounds,
-  };
+  const { name, server, publishedOnly, load, published, note, series, rounds } = variant;
+  const about = { name, server, ...present({ publishedOnly }), load, published, ...present({ note, series }), rounds };
   if (rounds.length === 0) {
     return {
       ...about, rps: null, serverCpuMicrosPerRequest: null, latencyMs: null, errorsPerMillion: null, successRatio: null,
@@ -76,6 +67,19 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
     traffic: trafficOf(rounds),
     phases: phaseResults(rounds),
   };
+}
+
+/** What a search found of each variant of which it found something. The interval is Student's of the rates' logarithms. */
+export function foundRates(measured: readonly Pick<MeasuredVariant, 'name' | 'found'>[]): FoundRate[] {
+  return measured.filter(({ found = [] }) => found.length > 0).map(({ name, found = [] }) => {
+    const rates = found.map(({ rate }) => rate);
+    return {
+      variant: name,
+      rate: geometricMean(rates),
+      ci95: rates.length < minimumRounds ? null : exponential(meanInterval(rates.map(Math.log), alphaOf(1, 1))),
+      atLeast: found.some(({ atLeast }) => atLeast),
+    };
+  });
 }
 
 interface Pair { variant: string; against: string; needsServerCores: number }
@@ -150,4 +154,3 @@ function rpsPerRound({ rounds, found }: MeasuredVariant): number[] {
   if (found !== undefined) return found.map(({ rate }) => rate);
   return rounds.map((round) => roundRps(round.phases));
 }
-

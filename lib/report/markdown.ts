@@ -6,7 +6,7 @@ import type { Comparison, Result } from '../result/result.ts';
 import { here } from './columns.ts';
 import { headingLines, resultHeading } from './heading.ts';
 import { environmentTable, noiseTable } from './html/surroundings.ts';
-import { metricMark } from './metric-words.ts';
+import { metricMark } from './verdict-words.ts';
 import { articleParts, lineParts, tableParts } from './parts.ts';
 import { circumstanceLines, footnoteLines, verdictLines, warningLines } from './sentences.ts';
 import { figure, tableOf, textOf, type Column, type Part, type Table } from './table.ts';

@@ -2,7 +2,7 @@
 import { publishedBuckets, sameBucket } from '../analysis/buckets.ts';
 import { comparisonOf } from '../analysis/comparisons.ts';
 import { curvesOf } from '../analysis/curve.ts';
-import { metricName } from '../analysis/metric.ts';
+import { metricNames } from '../analysis/metric.ts';
 import { delayText } from '../analysis/network.ts';
 import { headerSavingsPercent, phasePairs, responsesOf, serverCpuSecondsPerResponse, successRatioOf } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
@@ -126,7 +126,7 @@ export function tablePoints(result: Result): string[] {
     const comparison = comparisonOf(result, variant.name);
     const tags = {
       run, scenario, variant: variant.name, server: variant.server?.name, version: variant.server?.version, baseline: comparison?.baseline,
-      metric: comparison === undefined || comparison.metric === 'rps' ? undefined : metricName(comparison.metric),
+      metric: comparison === undefined || comparison.metric === 'rps' ? undefined : metricNames[comparison.metric],
       within: search === undefined || variant.server === null ? undefined : limitText(search.within),
     };
     return pointOf(benchComparison, tags, comparisonFields(result, variant, position, comparison), start + BigInt(position));

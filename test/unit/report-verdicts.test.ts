@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { times, tolerance } from '../../lib/format.ts';
 import { variantTable } from '../../lib/report/columns.ts';
-import { ladderOf, ladderPart } from '../../lib/report/ladder.ts';
+import { ladderOf, ladderPart } from '../../lib/report/bars.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';
 import { tableParts } from '../../lib/report/parts.ts';
 import { headingLines, type Heading } from '../../lib/report/heading.ts';
