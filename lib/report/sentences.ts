@@ -105,7 +105,7 @@ function controlSentence(comparison: Comparison, result: Result): string {
   switch (verdict) {
     case 'faster':
     case 'slower':
-      return `${late}${variant} is called ${verdict} than ${baseline}, and they are the same: ${measuredChange(comparison)}${notFinalMark(result)}. Chance alone does so in about one of 20 runs; where it happens often, something else disturbs this machine.`;
+      return `${late}${variant} is called ${verdictWord(metric, verdict)} than ${baseline}, and they are the same: ${measuredChange(comparison)}${notFinalMark(result)}. Chance alone does so in about one of 20 runs; where it happens often, something else disturbs this machine.`;
     case 'same':
     case 'inconclusive':
       return `${late}${variant} and ${baseline} are the same, and not called different: ${measuredChange(comparison)}${notFinalMark(result)}.`;
