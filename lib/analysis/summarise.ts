@@ -6,7 +6,7 @@ import type { Use } from './disagreement.ts';
 import { generatorShareOf, serverShareOf, usableCores } from './limit.ts';
 import type { MeasuredVariant, RunFacts } from './measured.ts';
 import { mergedLatency } from './merged.ts';
-import { latencyMetrics, percentilePerRound } from './metric.ts';
+import { percentilePerRound } from './metric.ts';
 import { networkReason, networkResult } from './network.ts';
 import { noiseOf, type RoundNoise } from './noise.ts';
 import { phaseResults, responsesOf, roundRps, serverCpuSecondsOf, serverCpuSecondsPerResponse, successRatioOf, trafficOf } from './phases.ts';
@@ -48,9 +48,9 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
   }
   const phases = rounds.flatMap((round) => round.phases);
   const requests = total(phases, (phase) => phase.requests);
-  const cores = usableCores(variant, { server: facts.serverCores, generator: facts.generatorCores });
+  const cores = { server: facts.serverCores, generator: facts.generatorCores };
   const answered = rounds.filter((round) => total(round.phases, responsesOf) > 0 && serverCpuSecondsOf(round.phases) !== null);
-  const serverShares = rounds.flatMap((round) => serverShareOf(round, { usable: cores.server, all: facts.serverCores }) ?? []);
+  const serverShares = rounds.flatMap((round) => serverShareOf(round, variant, cores) ?? []);
   const { p50, p99, max } = mergedLatency(phases.map((phase) => phase.latencyMs));
   return {
     ...about,
@@ -62,8 +62,8 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
     errorsPerMillion: requests === 0 ? null : (total(phases, (phase) => phase.errors.total) / requests) * 1e6,
     successRatio: successRatioOf(phases),
     serverShare: serverShares.length === 0 ? null : median(serverShares),
-    generatorShare: median(rounds.map((round) => generatorShareOf(round, { usable: cores.generator, all: facts.generatorCores }))),
-    network: networkResult(variant.network, rounds, cores.server),
+    generatorShare: median(rounds.map((round) => generatorShareOf(round, variant, cores))),
+    network: networkResult(variant.network, rounds, usableCores(variant, cores).server),
     traffic: trafficOf(rounds),
     phases: phaseResults(rounds),
   };
@@ -110,10 +110,12 @@ function contender(facts: RunFacts, variant: MeasuredVariant, result: VariantRes
   return {
     name: variant.name,
     rounds: variant.rounds.map(({ round }) => round),
-    rps: rpsPerRound(variant),
-    cpu: variant.rounds.map((round) => serverCpuSecondsPerResponse(round.phases)),
-    successRatio: successRatioOf(variant.rounds.flatMap((round) => round.phases)) ?? 0,
-    latency: Object.fromEntries(latencyMetrics.map((metric) => [metric, percentilePerRound(variant.rounds, metric)])) as Contender['latency'],
+    figures: {
+      rps: rpsPerRound(variant),
+      cpu: variant.rounds.map((round) => serverCpuSecondsPerResponse(round.phases)),
+      p50: percentilePerRound(variant.rounds, 'p50'), p90: percentilePerRound(variant.rounds, 'p90'), p99: percentilePerRound(variant.rounds, 'p99'),
+    },
+    successRatio: result.successRatio ?? 0,
     rateIsSet: variant.load.rate !== undefined,
     rateReached: rateOf(result)?.reached ?? true,
     setup: variant.setup,

@@ -18,12 +18,8 @@ export interface Contender {
   name: string;
   /** Numbers of the rounds, the same for both contenders. */
   rounds: readonly number[];
-  /** requests/s per round. */
-  rps: readonly number[];
-  /** CPU seconds of the server per response, per round. */
-  cpu: readonly number[];
-  /** As percentilePerRound. */
-  latency: Readonly<Record<LatencyMetric, readonly number[] | null>>;
+  /** Per round: requests/s, CPU seconds of the server per response, and percentiles as percentilePerRound. */
+  figures: Readonly<Record<Metric, readonly number[] | null>>;
   /** As successRatioOf, over all rounds. */
   successRatio: number;
   /** Open model: the load sets requests/s, not the server. */
@@ -183,19 +179,19 @@ type Figures = [baseline: readonly number[], variant: readonly number[]];
 
 /** null where a round has none. */
 function figuresOf({ baseline, variant }: Pair, metric: Metric): Figures | null {
-  const [one, other] = [baseline, variant].map((contender) => (isLatency(metric) ? contender.latency[metric] : contender[metric]));
+  const [one, other] = [baseline.figures[metric], variant.figures[metric]];
   return measurable(one) && measurable(other) ? [one, other] : null;
 }
 
-function measurable(figures: readonly number[] | null | undefined): figures is readonly number[] {
-  return figures != null && figures.every((figure) => figure > 0 && Number.isFinite(figure));
+function measurable(figures: readonly number[] | null): figures is readonly number[] {
+  return figures !== null && figures.every((figure) => figure > 0 && Number.isFinite(figure));
 }
 
 /** Why there is no verdict, however wide the interval; undefined where there is one. */
 function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): string | undefined {
   const { baseline, variant, needsServerCores } = pair;
   const both = [baseline, variant];
-  if (!measurable(baseline.rps) || !measurable(variant.rps)) return 'nothing was answered in a whole round';
+  if (figuresOf(pair, 'rps') === null) return 'nothing was answered in a whole round';
   if (metric === 'rps' && rateIsSet(pair)) return 'the load sets requests/s: compare latencies';
   if (isLatency(metric) && baseline.rateIsSet !== variant.rateIsSet) return 'only one of the loads sets requests/s: their latencies are not of the same thing';
   const failing = both.find((one) => 1 - one.successRatio > tolerableFailures);
@@ -208,7 +204,7 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
     // Numbers of workers that came to the same on few cores, more may part; what is written alike, none.
     return baseline.setupOnMoreCores === variant.setupOnMoreCores ? 'the same config and load here' : `needs ${serverCores + 1} server cores`;
   }
-  if (baseline.rps.length < minimumRounds) return `needs ${minimumRounds} rounds`;
+  if (baseline.rounds.length < minimumRounds) return `needs ${minimumRounds} rounds`;
   return undefined;
 }
 

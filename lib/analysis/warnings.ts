@@ -53,10 +53,13 @@ export function warningsOf(
   ];
 }
 
-function variantWarnings(facts: RunFacts, variant: VariantResult): Warning[] {
-  const { name } = variant;
-  const warnings = generatorLimit(facts, variant);
-  const phases = variant.rounds.flatMap((round) => round.phases);
+function variantWarnings({ generatorCores }: RunFacts, variant: VariantResult): Warning[] {
+  const { name, load, generatorShare, serverShare, network, rounds } = variant;
+  const warnings: Warning[] = [];
+  if (limitOf(variant) === 'generator') {
+    warnings.push({ kind: 'generator-limit', variant: name, shares: { generatorShare, serverShare }, hasOtherCores: load.threads < generatorCores, hasLink: network !== null });
+  }
+  const phases = rounds.flatMap((round) => round.phases);
   const requests = total(phases, (phase) => phase.requests);
   const failures = failuresIn(phases);
   if (failures.length > 0) warnings.push({ kind: 'failures', variant: name, requests, failures });
@@ -65,12 +68,6 @@ function variantWarnings(facts: RunFacts, variant: VariantResult): Warning[] {
   const unsent = total(phases, (phase) => phase.unsent);
   if (unsent > 0) warnings.push({ kind: 'unsent', variant: name, requests, unsent, cause: rateCause(variant) });
   return [...warnings, ...lateSends(name, phases)];
-}
-
-function generatorLimit({ generatorCores }: RunFacts, variant: VariantResult): Warning[] {
-  const { name, load, generatorShare, serverShare, network } = variant;
-  if (limitOf(variant) !== 'generator') return [];
-  return [{ kind: 'generator-limit', variant: name, shares: { generatorShare, serverShare }, hasOtherCores: load.threads < generatorCores, hasLink: network !== null }];
 }
 
 /** One for all: they have the same cause. */

@@ -100,10 +100,9 @@ function roundPoints(plan: Plan, { round, outcomes }: KeptRound, { variants, com
       const published = publishedPhases(result.published)[index];
       // Of a search it is that of the rates that were found: the step that is told of each side has another one.
       const ratio = comparison && (search === undefined ? ratioOf(comparison, phase, index) : comparison.roundRatios[result.rounds.findIndex((one) => one.round === round)]);
-      const usable = usableCores(result, cores);
       const alone = { round, phases: [phase] };
-      const network = networkResult(result.network?.spec, [alone], usable.server);
-      const generatorShare = generatorShareOf(alone, { usable: usable.generator, all: cores.generator });
+      const network = networkResult(result.network?.spec, [alone], usableCores(result, cores).server);
+      const generatorShare = generatorShareOf(alone, result, cores);
       return roundPoint({ tags, position, publishedRps: published?.rps, ratio, soFar, generatorShare, network }, phase);
     });
   });
