@@ -1,6 +1,6 @@
 // From a plan to its report: what the commands that run a comparison share.
 import { join } from 'node:path';
-import { requireSpace } from '../disk-space.ts';
+import { requireSpace } from '../folders.ts';
 import { UserError } from '../errors.ts';
 import { thisCaller } from '../network/namespaces.ts';
 import { requireNetworks } from '../network/permission.ts';
