@@ -24,7 +24,7 @@ import { runRounds } from '../runner/run.ts';
 import { writePageFiles } from '../runner/page-files.ts';
 import { compileScript } from '../runner/script.ts';
 import { isLoopback } from '../servers/index.ts';
-import { versionsOf } from '../servers/versions.ts';
+import { versionsOf } from '../servers/build.ts';
 import { networkOf } from '../scenario/catalogue.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 import { delaylinkBeside } from '../setup/k6.ts';
