@@ -49,13 +49,10 @@ export function certificateArgs(file: string): string[] {
 
 /** False when it is missing, damaged, or (almost) over. Throws when it is there but closed to us. */
 async function isValid(file: string): Promise<boolean> {
-  let pem;
-  try {
-    pem = await readFile(file);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
+  const pem = await readFile(file).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return '';
     throw error;
-  }
+  });
   try {
     const certificate = new X509Certificate(pem);
     const now = Date.now();

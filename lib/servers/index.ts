@@ -32,8 +32,9 @@ export function startServer(spec: ServerSpec, options: StartOptions): Promise<Ru
 }
 
 /** What runs at an address already is asked, and otherwise left alone. Throws UserError where it does not answer. */
-async function openAddress(spec: AddressServer, { page, protocol = 'http/1.1', request, tls, workers, signal = new AbortController().signal }: StartOptions): Promise<RunningServer> {
+async function openAddress(spec: AddressServer, options: StartOptions): Promise<RunningServer> {
   const { origin } = spec;
+  const { page, protocol = 'http/1.1', request, tls, workers, signal = new AbortController().signal } = options;
   return {
     name: programOf(spec),
     version: '',

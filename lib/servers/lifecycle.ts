@@ -35,12 +35,13 @@ export interface Members {
 export function watchLifecycle(name: string, child: Child, logFile: string, cleanUp: () => void | Promise<void>, members?: Members): Pick<RunningServer, 'died' | 'stop'> {
   let stopping: Promise<void> | undefined;
   let ending: Promise<void> | undefined;
-  const endMembers = ({ find }: Members): Promise<void> => (ending ??= endAll(find, commandGraceMs, 'SIGTERM'));
+  const endRest = (): Promise<void> => (ending ??= members === undefined
+    ? endAll(() => groupIfThere(child.pid), groupEndsItselfMs, 'SIGCONT') : endAll(members.find, commandGraceMs, 'SIGTERM'));
 
   const gone = child.exited.then(async (exit) => {
     if (exit.code === 0 && members !== undefined) await untilSure(members, () => stopping !== undefined);
     const left = members?.find() ?? [];
-    await (members === undefined ? endAll(() => groupIfThere(child.pid), groupEndsItselfMs, 'SIGCONT') : endMembers(members));
+    await endRest();
     try {
       await cleanUp();
     } catch {
@@ -61,7 +62,7 @@ export function watchLifecycle(name: string, child: Child, logFile: string, clea
 
   async function end(): Promise<void> {
     // It may have ended between the look and the signal.
-    await (members === undefined ? child.stop().catch(() => undefined) : endMembers(members));
+    await (members === undefined ? child.stop().catch(() => undefined) : endRest());
     await gone;
   }
 

@@ -97,7 +97,8 @@ async function startOn(at: Address, kind: ServerKind, spec: ConfiguredServer, op
   } catch (error) {
     const own = spec.asIs !== undefined && child.hasExited();
     await stop();
-    const told = await explained(error, name, kind, at, await lastLines(files.log, logStart), own ? (said) => ownComplaint(kind, said, config.text, build, spec, config.user?.name) : undefined);
+    const said = await lastLines(files.log, logStart);
+    const told = await explained(error, name, kind, at, said, own ? (line) => ownComplaint(kind, line, config.text, build, spec, config.user?.name) : undefined);
     throw told instanceof UserError ? new UserError(scratch.withOwnPaths(told.message), told.exitCode) : told;
   }
   return {

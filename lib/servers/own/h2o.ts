@@ -70,6 +70,11 @@ function argument(tree: Tree, wanted: string): Tree | undefined {
   return tree.kind === 'map' ? tree.pairs.find(({ key }) => key.toLowerCase() === wanted)?.value : undefined;
 }
 
+/** All that it is told by that name, in any case; '' for what is no text. */
+function textsAt(tree: Tree, wanted: string): string[] {
+  return tree.kind === 'map' ? tree.pairs.filter(({ key }) => key.toLowerCase() === wanted).map(({ value }) => textOf(value) ?? '') : [];
+}
+
 function textOf(tree: Tree | undefined): string | undefined {
   return tree?.kind === 'text' ? tree.text : undefined;
 }
@@ -276,19 +281,15 @@ function changeConnect(tree: Tree, { moved, said, upstreams }: Here): Tree {
 
 /** Throws UserError when a backend, whose host h2o takes to be 127.0.0.1 where it has none, is not on this machine. */
 function requireLoopbackHost(command: string, tree: Tree): void {
-  // h2o takes the first of several, and any case.
-  const hosts = tree.kind === 'map' ? tree.pairs.filter(({ key }) => /^host$/i.test(key)).map(({ value }) => textOf(value) ?? '') : [];
-  const other = hosts.find((host) => !isLoopback(host));
+  const other = textsAt(tree, 'host').find((host) => !isLoopback(host));
   if (other !== undefined) throw new UserError(`${commandAt(`${command} ${other}`, tree)} ${leaving}`);
 }
 
 /** Of what h2o fetches for an answer itself: a path of its own. Other redirects are the client's to follow. */
 function requirePath(command: string, tree: Tree): void {
   for (const one of each(tree)) {
-    const pairs = one.kind === 'map' ? one.pairs : [];
-    const isFetched = command === 'error-doc' || pairs.some(({ key, value }) => /^internal$/i.test(key) && !/^no$/i.test(textOf(value) ?? ''));
-    const urls = pairs.filter(({ key }) => /^url$/i.test(key)).map(({ value }) => textOf(value) ?? '');
-    const other = isFetched ? urls.find((url) => /^\w+:|^\/\//.test(url)) : undefined;
+    const isFetched = command === 'error-doc' || textsAt(one, 'internal').some((word) => !/^no$/i.test(word));
+    const other = isFetched ? textsAt(one, 'url').find((url) => /^\w+:|^\/\//.test(url)) : undefined;
     if (other !== undefined) throw new UserError(`${commandAt(`${command} ${other}`, one)} may leave this machine: give a path of the same server, or take it out of a copy of the config`);
   }
 }
