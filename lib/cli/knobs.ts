@@ -4,7 +4,7 @@ import { UserError } from '../errors.ts';
 import { change, enumeration } from '../format.ts';
 import { whyNot } from '../knobs/applies.ts';
 import { candidatesOf, readKnobs, type Candidate } from '../knobs/catalogue.ts';
-import { layable, type Layable } from '../servers/own/lay.ts';
+import { layable, type Layable } from '../servers/own/own-config.ts';
 import { changeWords, gain, helpful, product, ranked, rankingTable, rightAsItIs, worthACloserLook, type Effect } from '../knobs/ranking.ts';
 import { planOf, serverWith, type AsItIs, type Changed } from '../knobs/scenario.ts';
 import { requireNew, writeWith } from '../knobs/written.ts';

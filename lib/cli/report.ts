@@ -3,7 +3,7 @@ import { existsSync, statSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
-import { makeFolder } from '../make-folder.ts';
+import { makeFolder } from '../folders.ts';
 import { readBytes, Unreadable } from '../open-file.ts';
 import { pageMode, readRunFiles } from '../report/html/index.ts';
 import { checkResult } from '../result/schema.ts';

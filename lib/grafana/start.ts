@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { UserError } from '../errors.ts';
 import { lastLines } from '../log-file.ts';
-import { makeFolder } from '../make-folder.ts';
+import { makeFolder } from '../folders.ts';
 import { startLogged, weighSession, withoutVariables, type Child, type ChildOptions } from '../process.ts';
 import { loopbackAddress, portProblem } from '../servers/ports.ts';
 import type { Influx } from '../store/index.ts';

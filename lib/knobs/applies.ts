@@ -5,7 +5,7 @@ import type { Build, Listen } from '../servers/index.ts';
 import { atLeast } from '../setup/version.ts';
 import type { Candidate } from './catalogue.ts';
 import type { Facts } from '../servers/own/edits.ts';
-import type { Layable } from '../servers/own/lay.ts';
+import type { Layable } from '../servers/own/own-config.ts';
 import { isHttp2 } from '../scenario/protocols.ts';
 
 /** What a knob would meet. */

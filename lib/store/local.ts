@@ -17,7 +17,7 @@ import { answers, InfluxError, query, type Influx } from './client.ts';
 import { influxdConfig, type InfluxdAccess } from './influxd-config.ts';
 import { keptCredentials, lacksUser, makeUser, passwordFile } from './influxd-user.ts';
 import { holder, lockFile, writeHolder } from '../lock-file.ts';
-import { makePrivateFolder } from '../make-folder.ts';
+import { makePrivateFolder } from '../folders.ts';
 import { quoteIdentifier } from './line-protocol.ts';
 import { database } from './schema.ts';
 

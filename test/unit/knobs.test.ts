@@ -7,7 +7,7 @@ import { UserError } from '../../lib/errors.ts';
 import { whyNot, type Surroundings } from '../../lib/knobs/applies.ts';
 import { candidatesOf, checkKnobs, readKnobs, type Candidate } from '../../lib/knobs/catalogue.ts';
 import { edited } from '../../lib/servers/own/edits.ts';
-import { layable } from '../../lib/servers/own/lay.ts';
+import { layable } from '../../lib/servers/own/own-config.ts';
 import { conflictOf, helpful, ranked, rankingTable, worthACloserLook } from '../../lib/knobs/ranking.ts';
 import { scenarioOf } from '../../lib/knobs/scenario.ts';
 import { textOf } from '../../lib/report/table.ts';
