@@ -188,7 +188,7 @@ describe('says in one line', () => {
 
   test('that the page cannot go where it should', async () => {
     aRun('one');
-    expect(await refused(['one', '--out', 'results'], 1)).toMatch(/results: there is a folder where a file has to be; .*--out$/);
+    expect(await refused(['one', '--out', 'results'], 1)).toMatch(/^cannot write the page to .*results: there is a folder where a file has to be; mend that or name another file with --out$/);
     complained = [];
     expect(await refused(['one', '--out', 'results/one/result.json/page.html'], 1)).toMatch(/: there is a file of that name; .*--out$/);
   });
