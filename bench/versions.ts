@@ -1,5 +1,5 @@
 // Versions of the tools that the bench uses, as they say themselves.
-import { versionOf } from '../lib/servers/versions.ts';
+import { versionOf } from '../lib/servers/build.ts';
 import { run } from '../lib/setup/run.ts';
 import type { ToolName } from '../lib/setup/tools.ts';
 

@@ -195,13 +195,8 @@ export function fixedColour(color: string): DynamicConfigValue {
   return { id: 'color', value: new FieldColorBuilder().mode(FieldColorModeId.Fixed).fixedColor(color).build() };
 }
 
-interface WithThresholds {
-  thresholds(thresholds: ThresholdsConfigBuilder): this;
-  thresholdsStyle(style: GraphThresholdsStyleConfigBuilder): this;
-}
-
 /** A dashed line across the panel. */
-function drawLine(builder: WithThresholds, at: number): void {
+function drawLine(builder: timeseries.PanelBuilder, at: number): void {
   builder
     .thresholds(new ThresholdsConfigBuilder().mode(ThresholdsMode.Absolute).steps([{ value: null, color: 'transparent' }, { value: at, color: 'text' }]))
     .thresholdsStyle(new GraphThresholdsStyleConfigBuilder().mode(GraphThresholdsStyleMode.Dashed));

@@ -37,6 +37,7 @@ function notALock(file: string): UserError {
  */
 export async function lockFile(file: string, waitSeconds = 0): Promise<number | null> {
   const descriptor = open(file);
+  let isLocked = false;
   try {
     const child = await startChild({
       command: 'flock',
@@ -46,14 +47,12 @@ export async function lockFile(file: string, waitSeconds = 0): Promise<number | 
     let complaint = '';
     child.process.stderr?.on('data', (text: Buffer) => { complaint += text.toString(); });
     const [code] = (await once(child.process, 'close')) as [number | null];
-    if (code === 0) return descriptor;
-    if (code !== conflict) throw new UserError(`cannot lock ${file}: ${complaint.trim().split('\n')[0] || `flock ended with ${code}`}`);
-  } catch (error) {
-    closeSync(descriptor);
-    throw error;
+    if (code !== 0 && code !== conflict) throw new UserError(`cannot lock ${file}: ${complaint.trim().split('\n')[0] || `flock ended with ${code}`}`);
+    isLocked = code === 0;
+    return isLocked ? descriptor : null;
+  } finally {
+    if (!isLocked) closeSync(descriptor);
   }
-  closeSync(descriptor);
-  return null;
 }
 
 /** Does `work` while no other process that asks for the same file does its own. `signal` ends the wait for it. */

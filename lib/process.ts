@@ -15,7 +15,7 @@ export interface ChildOptions {
   /** Whom the command becomes, with no rights beyond that user's, and no way to new ones. Takes root. Absent: it stays who starts it. */
   user?: Pick<RunAs, 'uid' | 'gid'> | undefined;
   /** Cores to pin to; all when absent. */
-  cpus?: readonly number[];
+  cpus?: readonly number[] | undefined;
   cwd?: string;
   /** Absent: this process's own. */
   env?: NodeJS.ProcessEnv | undefined;
@@ -78,11 +78,14 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   return { pid, process: child, exited, hasExited: () => gone, stop };
 }
 
-/** The same for one that reads nothing, and whose output goes to a file: `w` begins it anew, `a` goes on in it. */
-export async function startLogged(options: Omit<ChildOptions, 'stdio'>, logFile: string, how: 'w' | 'a'): Promise<Child> {
+/**
+ * The same for one that reads nothing, and whose output goes to a file: `w` begins it anew, `a` goes on in it.
+ * @param handed descriptors that it has too, from 3 on
+ */
+export async function startLogged(options: Omit<ChildOptions, 'stdio'>, logFile: string, how: 'w' | 'a', ...handed: readonly number[]): Promise<Child> {
   const log = openSync(logFile, how);
   try {
-    return await startChild({ ...options, stdio: ['ignore', log, log] });
+    return await startChild({ ...options, stdio: ['ignore', log, log, ...handed] });
   } finally {
     closeSync(log);
   }

@@ -1,13 +1,17 @@
-// Files and folders that may be gone.
+// Files and folders that may not be there (any more), as with processes that end while they are looked at, or may not be read.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
-/** undefined when it is not there (any more), as with processes that end while they are looked at, or may not be read. */
-export function readIfThere(file: string, encoding: BufferEncoding = 'latin1'): string | undefined {
+/** What a look at the file system gives; undefined where it throws. */
+export function ifThere<T>(look: () => T): T | undefined {
   try {
-    return readFileSync(file, encoding);
+    return look();
   } catch {
     return undefined;
   }
+}
+
+export function readIfThere(file: string, encoding: BufferEncoding = 'latin1'): string | undefined {
+  return ifThere(() => readFileSync(file, encoding));
 }
 
 /** The same in UTF-8, '' where it is not there. */
@@ -15,20 +19,12 @@ export function textOf(file: string): string {
   return readIfThere(file, 'utf8') ?? '';
 }
 
-/** The names in a folder; none where it is not there (any more), or not to be seen. */
+/** The names in a folder; none where it is not there. */
 export function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return [];
-  }
+  return ifThere(() => readdirSync(folder)) ?? [];
 }
 
-/** Where a link leads; '' where it is not there (any more), or not to be seen. */
+/** Where a link leads; '' where it is not there. */
 export function linkOf(file: string): string {
-  try {
-    return readlinkSync(file);
-  } catch {
-    return '';
-  }
+  return ifThere(() => readlinkSync(file)) ?? '';
 }

@@ -16,14 +16,14 @@ export async function storeResult(store: Store, result: Result): Promise<Result>
     const tags = { run: result.run, scenario: result.scenario, variant: variant.name, round: String(round), phase: String(at + 1), server: variant.server?.name ?? '', protocol: variant.load.protocol };
     const compared = comparable(variant, comparison);
     return roundPoint({
-      tags, position,
+      tags,
       ratio: compared ? comparison.roundRatios[index] : undefined,
       soFar: compared && index === variant.rounds.length - 1 ? comparison : undefined,
       // One worker on one core, as the made-up results have it.
       network: networkResult(variant.network?.spec, [{ round, phases: [one] }], 1),
     }, { ...one, startedAt: new Date(Date.parse(result.startedAt) + 10_000 * index + 400 * position + 100 * at).toISOString() });
   })));
-  await store.write([...tablePoints(result), ...rounds, ...sentencePoints(result, verdictSentences(result)), runPoint({ ...result, rounds: 1 })]);
+  await store.write([...tablePoints(result), ...rounds, ...sentencePoints(result, verdictSentences(result)), runPoint(result, true)]);
   return result;
 }
 

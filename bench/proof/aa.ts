@@ -3,11 +3,7 @@ import type { PlanOptions } from '../../lib/runner/plan.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 import type { Scenario } from '../../lib/scenario/model.ts';
 import { noted, runOf, runText, wholeRun, type Lab } from './lab.ts';
-import type { ProofData, Run } from './results.ts';
-
-export function measureAa(lab: Lab, data: ProofData['aa'], save: () => Promise<void>): Promise<void> {
-  return measureAgainstItself(lab, data, save);
-}
+import type { Run } from './results.ts';
 
 /** Runs of the scenario that compares a config with itself, which are added to the data. @param after each run */
 export async function measureAgainstItself(

@@ -65,25 +65,16 @@ export async function noted<T>({ failures, interrupt, say }: Pick<Lab, 'failures
   }
 }
 
-/** What a run or some rounds of a scenario need, in a folder of their own. @param variants absent: all that are not on request */
-async function contextOf(lab: Lab, scenario: Scenario, options: Partial<PlanOptions>, variants?: readonly string[]): Promise<RunContext> {
-  const folder = await mkdtemp(join(lab.scratch, `${scenario.name}-`));
-  const plan: Plan = { ...makePlan(scenario, findVariants(scenario, variants), lab.cores, { quick: false, exact: false, ...options }), run: `proof-${scenario.name}` };
-  return {
-    plan, folder, script: lab.script, store: null, interrupt: lab.interrupt,
-    tools: { k6: lab.binaries.k6 as string, delaylink: undefined, servers: lab.binaries },
-  };
-}
-
-/** Does the work with such a context, and removes its files. */
+/** Does the work with what a run or some rounds of a scenario need, in a folder that is removed. @param variants absent: all that are not on request */
 export async function inContext<T>(
-  lab: Lab, scenario: Scenario, options: Partial<PlanOptions>, work: (context: RunContext) => Promise<T>, variants?: readonly string[],
+  { scratch, script, interrupt, cores, binaries }: Lab, scenario: Scenario, options: Partial<PlanOptions>, work: (context: RunContext) => Promise<T>, variants?: readonly string[],
 ): Promise<T> {
-  const context = await contextOf(lab, scenario, options, variants);
+  const plan: Plan = { ...makePlan(scenario, findVariants(scenario, variants), cores, { quick: false, exact: false, ...options }), run: `proof-${scenario.name}` };
+  const folder = await mkdtemp(join(scratch, `${scenario.name}-`));
   try {
-    return await work(context);
+    return await work({ plan, folder, script, store: null, interrupt, tools: { k6: binaries.k6 as string, delaylink: undefined, servers: binaries } });
   } finally {
-    await rm(context.folder, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true });
   }
 }
 

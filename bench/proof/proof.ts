@@ -15,7 +15,7 @@ import { thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { ensureTools, type ToolName } from '../../lib/setup/tools.ts';
 import { toolVersions } from '../versions.ts';
-import { measureAa } from './aa.ts';
+import { measureAgainstItself } from './aa.ts';
 import { measureAgreement } from './agreement.ts';
 import { measureDisturbed } from './disturbed.ts';
 import type { Lab } from './lab.ts';
@@ -43,7 +43,7 @@ interface ProofPart<Name extends PartName> {
 const parts: { readonly [Name in PartName]: ProofPart<Name> } = {
   aa: {
     title: 'a config against itself, in runs of the default length', tools: ['k6', 'nginx'], repeats: 40, secondsEach: 35,
-    empty: () => ({ runs: [] }), measure: measureAa,
+    empty: () => ({ runs: [] }), measure: measureAgainstItself,
   },
   search: {
     title: 'searches for the highest rate within a limit, with a config against itself', tools: ['k6', 'nginx'], repeats: 20, secondsEach: 125,

@@ -1,6 +1,5 @@
 // Who set the pace: the server, the generator, or neither.
 import { percent } from '../format.ts';
-import type { NetworkUse } from '../result/network.ts';
 import type { Round, VariantResult } from '../result/result.ts';
 import { noiseOf, type RoundNoise } from './noise.ts';
 import { serverCpuSecondsOf } from './phases.ts';
@@ -32,29 +31,31 @@ export function usedCores(share: number | null): string {
   return `${percent(share ?? 0)} of the cores that it can use`;
 }
 
-/** How many of its cores each side can use at most: a worker or a thread runs on one at a time. Published only: all. */
-export function usableCores(
-  variant: Pick<VariantResult, 'server' | 'load'>, cores: { server: number; generator: number },
-): { server: number; generator: number } {
-  return { server: Math.min(variant.server?.workers ?? cores.server, cores.server), generator: Math.min(variant.load.threads, cores.generator) };
-}
+/** How many cores each side has, or can use. */
+export interface SideCores { server: number; generator: number }
 
-/** How many cores a side can use, and has. */
-interface SideCores { usable: number; all: number }
+/** What decides how many of its cores each side can use. */
+type Workers = Pick<VariantResult, 'server' | 'load'>;
+
+/** How many of its cores each side can use at most: a worker or a thread runs on one at a time. Published only: all. */
+export function usableCores({ server, load }: Workers, cores: SideCores): SideCores {
+  return { server: Math.min(server?.workers ?? cores.server, cores.server), generator: Math.min(load.threads, cores.generator) };
+}
 
 /**
  * Of the cores that the server can use, and of what others and the hypervisor left of them, the share that it used in a round, at
  * most 1. What the link of a network of the run's own carries to a side it carries on that side's cores: where the two together used
  * more of all of them, it is that. null where the server's is not known.
  */
-export function serverShareOf(round: Round, cores: SideCores): number | null {
+export function serverShareOf(round: Round, variant: Workers, cores: SideCores): number | null {
   const cpuSeconds = serverCpuSecondsOf(round.phases);
-  return cpuSeconds === null ? null : shareOf(round, cores, cpuSeconds, ({ toServer }) => toServer, serverLost);
+  return cpuSeconds === null ? null : shareOf(round, usableCores(variant, cores).server, cores.server, cpuSeconds, 'toServer', serverLost);
 }
 
 /** The same, of the generator. */
-export function generatorShareOf(round: Round, cores: SideCores): number {
-  return shareOf(round, cores, total(round.phases, ({ generatorCpuSeconds }) => generatorCpuSeconds), ({ toClient }) => toClient, generatorLost);
+export function generatorShareOf(round: Round, variant: Workers, cores: SideCores): number {
+  const cpuSeconds = total(round.phases, ({ generatorCpuSeconds }) => generatorCpuSeconds);
+  return shareOf(round, usableCores(variant, cores).generator, cores.generator, cpuSeconds, 'toClient', generatorLost);
 }
 
 /** What a side could not have of all its cores, 0 to 1. */
@@ -66,15 +67,14 @@ export function generatorLost({ generatorStealShare, generatorOthersShare }: Rou
   return generatorStealShare + generatorOthersShare;
 }
 
-function shareOf(
-  round: Round, cores: SideCores, cpuSeconds: number, ofLink: (cpuSeconds: NetworkUse['linkCpuSeconds']) => number, lost: (noise: RoundNoise) => number,
-): number {
+/** @param usable of `all` cores that the side has */
+function shareOf(round: Round, usable: number, all: number, cpuSeconds: number, linkTo: 'toServer' | 'toClient', lost: (noise: RoundNoise) => number): number {
   const { phases } = round;
   const seconds = total(phases, (phase) => phase.seconds);
-  const linkCpuSeconds = total(phases, ({ network }) => (network === null ? 0 : ofLink(network.linkCpuSeconds)));
+  const linkCpuSeconds = total(phases, ({ network }) => network?.linkCpuSeconds[linkTo] ?? 0);
   const noise = noiseOf(round);
-  const left = noise === null ? cores.all : cores.all * (1 - lost(noise));
-  const share = Math.max(cpuSeconds / (seconds * Math.min(cores.usable, left)), (cpuSeconds + linkCpuSeconds) / (seconds * left));
+  const left = noise === null ? all : all * (1 - lost(noise));
+  const share = Math.max(cpuSeconds / (seconds * Math.min(usable, left)), (cpuSeconds + linkCpuSeconds) / (seconds * left));
   // Ticks are counted roughly: it may seem to have had more than was left.
   return left > 0 ? Math.min(1, share) : 1;
 }

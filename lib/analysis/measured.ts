@@ -1,5 +1,5 @@
 // What figures are computed of.
-import type { Metric, VariantResult } from '../result/result.ts';
+import type { FoundRate, Metric, Result, VariantResult } from '../result/result.ts';
 import type { NetworkSpec } from '../scenario/model.ts';
 
 /** A variant and what was measured of it. Every variant that was run has the same rounds in the same order. */
@@ -10,7 +10,7 @@ export interface MeasuredVariant extends Pick<VariantResult, 'name' | 'server' |
   /** Absent: the machine's loopback. */
   network?: NetworkSpec;
   /** What a search found in each of the rounds, as in FoundRate; absent without one. */
-  found?: readonly { rate: number; atLeast: boolean }[];
+  found?: readonly Pick<FoundRate, 'rate' | 'atLeast'>[];
   /** As in Contender; what the variant comes down to on this machine. */
   setup: string;
   /** The same with one more core for the server; absent: no other. */
@@ -18,17 +18,14 @@ export interface MeasuredVariant extends Pick<VariantResult, 'name' | 'server' |
 }
 
 /** What the figures need to know of the run. */
-export interface RunFacts {
+export interface RunFacts extends Pick<Result, 'quick' | 'sameWithin'> {
   serverCores: number;
   generatorCores: number;
   /** They are the same ones. */
   sharedCores: boolean;
   /** Where the servers are, as the person named it; absent: on this machine. */
   serverHost?: string;
-  quick: boolean;
-  /** As in Result. */
   looks: readonly number[];
-  sameWithin: number;
   /** As in Rules. */
   metric?: Metric | undefined;
 }

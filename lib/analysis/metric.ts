@@ -6,28 +6,17 @@ import { total } from './statistics.ts';
 export const latencyMetrics: readonly LatencyMetric[] = ['p50', 'p90', 'p99'];
 export const metrics: readonly Metric[] = ['rps', 'cpu', ...latencyMetrics];
 
-const names: Readonly<Record<Metric, string>> = { rps: 'requests/s', cpu: 'CPU per request', p50: 'p50', p90: 'p90', p99: 'p99' };
+/** As they stand beside a figure. */
+export const metricNames: Readonly<Record<Metric, string>> = { rps: 'requests/s', cpu: 'CPU per request', p50: 'p50', p90: 'p90', p99: 'p99' };
 
-/** As it stands beside a figure. */
-export function metricName(metric: Metric): string {
-  return names[metric];
-}
-
-const quantiles: Readonly<Record<LatencyMetric, number>> = { p50: 0.5, p90: 0.9, p99: 0.99 };
-
-/** A percentile with fewer responses beyond it than this is a matter of chance. */
-const responsesBeyond = 10;
-
-/** So many responses a round has to have for that percentile. */
-export function responsesNeeded(metric: LatencyMetric): number {
-  return Math.round(responsesBeyond / (1 - quantiles[metric]));
-}
+/** So many responses a round has to have for that percentile: with fewer than 10 beyond it, it is a matter of chance. */
+export const responsesNeeded: Readonly<Record<LatencyMetric, number>> = { p50: 20, p90: 100, p99: 1000 };
 
 /** In milliseconds, of all phases of each round; null where a round has too few responses for it. */
 export function percentilePerRound(rounds: readonly Round[], metric: LatencyMetric): number[] | null {
   const figures = rounds.flatMap(({ phases }) => {
     const parts = phases.map(({ latencyMs }) => latencyMs);
-    return total(parts, valuesIn) < responsesNeeded(metric) ? [] : [mergedLatency(parts)[metric]];
+    return total(parts, valuesIn) < responsesNeeded[metric] ? [] : [mergedLatency(parts)[metric]];
   });
   return figures.length < rounds.length ? null : figures;
 }

@@ -1,7 +1,7 @@
 // What a network of the run's own did over the rounds of a variant, and whether its delay was the one that was asked for.
 import { enumeration, percentRange, short, whole } from '../format.ts';
 import type { LinkTraffic, NetworkResult, NetworkUse } from '../result/network.ts';
-import type { Phase, Round, VariantResult } from '../result/result.ts';
+import type { Round, VariantResult } from '../result/result.ts';
 import type { NetworkSpec } from '../scenario/model.ts';
 import { responsesOf } from './phases.ts';
 import { median } from './statistics.ts';
@@ -41,7 +41,7 @@ export function toleratedLatenessMs(spec: NetworkSpec, direction: Direction): nu
  * @param serverCores that the server can use
  */
 export function networkResult(spec: NetworkSpec | undefined, rounds: readonly Round[], serverCores: number): NetworkResult | null {
-  const seen = rounds.flatMap(({ phases }) => phases.flatMap((phase): Seen[] => (phase.network === null ? [] : [{ phase, network: phase.network }])));
+  const seen = rounds.flatMap(({ phases }) => phases.flatMap((phase) => (phase.network === null ? [] : [{ phase, network: phase.network }])));
   if (spec === undefined || seen.length === 0) return null;
   const answered = seen.filter(({ phase }) => responsesOf(phase) > 0);
   const perRequest = (of: (network: NetworkUse) => number): number => (
@@ -61,8 +61,6 @@ export function networkResult(spec: NetworkSpec | undefined, rounds: readonly Ro
     delayHeld: directions.every((direction) => typical(direction, ({ latenessMs }) => latenessMs.p99) <= toleratedLatenessMs(spec, direction)),
   };
 }
-
-interface Seen { phase: Phase; network: NetworkUse }
 
 function droppedShare({ packets, dropped }: LinkTraffic): number {
   return packets === 0 ? 0 : dropped / packets;

@@ -3,7 +3,7 @@
 // the server that is faster waits for more.
 import { enumeration, percent } from '../format.ts';
 import type { Comparison } from '../result/result.ts';
-import { serverShareOf, usableCores } from './limit.ts';
+import { serverShareOf } from './limit.ts';
 import { noiseOf, othersMatter, stealMatters, type RoundNoise } from './noise.ts';
 import { extent } from './statistics.ts';
 import type { MeasuredVariant, RunFacts } from './measured.ts';
@@ -35,8 +35,8 @@ export function noiseWarnings(facts: RunFacts, measured: readonly MeasuredVarian
   const { serverCores, generatorCores, sharedCores, serverHost: host = 'this machine' } = facts;
   const all = measured.flatMap((variant) => variant.rounds.flatMap((one): VariantRound[] => {
     const noise = noiseOf(one);
-    const usable = usableCores(variant, { server: serverCores, generator: generatorCores }).server;
-    return noise === null ? [] : [{ round: one.round, noise, isBusy: (serverShareOf(one, { usable, all: serverCores }) ?? 0) >= busy }];
+    const share = serverShareOf(one, variant, { server: serverCores, generator: generatorCores });
+    return noise === null ? [] : [{ round: one.round, noise, isBusy: (share ?? 0) >= busy }];
   }));
   // As groupsOf has it.
   const tookTurns = measured.every(({ network, rounds }) => network === undefined && rounds.every(({ phases }) => phases.length === 1));

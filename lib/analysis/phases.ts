@@ -30,17 +30,12 @@ export function serverCpuSecondsPerResponse(phases: readonly Phase[]): number {
   return (serverCpuSecondsOf(phases) ?? NaN) / total(phases, responsesOf);
 }
 
-/** Requests that hung. Results of earlier versions do not tell, and count as none. */
-export function hungOf(phases: readonly Pick<LoadResult, 'hung'>[]): number {
-  return total(phases, ({ hung }: { hung?: number }) => hung ?? 0);
-}
-
 /** More failed requests than this, as a share, and neither requests/s nor latency say how fast the server answers. */
 export const tolerableFailures = 0.01;
 
 /** What succeeded per request, those that hung included, 0 to 1; null without requests. */
 export function successRatioOf(phases: readonly (LoadResult & Pick<Phase, 'expected'>)[]): number | null {
-  const requests = total(phases, (phase) => phase.requests) + hungOf(phases);
+  const requests = total(phases, (phase) => phase.requests + phase.hung);
   return requests === 0 ? null : total(phases, succeeded) / requests;
 }
 
@@ -111,7 +106,7 @@ function phaseResult(index: number, rounds: readonly Round[]): PhaseResult {
     errors: summed(phases.map((phase) => phase.errors)),
     errorCauses: summed(phases.map((phase) => phase.errorCauses)),
     unsent: total(phases, (phase) => phase.unsent),
-    hung: hungOf(phases),
+    hung: total(phases, (phase) => phase.hung),
     latencyMs: merged((phase) => phase.latencyMs),
     connectMs: merged((phase) => phase.connectMs),
     firstByteMs: merged((phase) => phase.firstByteMs),

@@ -1,9 +1,8 @@
 // How much of one variant's effect another one has alone.
+import type { Share } from '../result/result.ts';
 import { mean } from './statistics.ts';
 import { studentQuantile } from './student.ts';
 import { minimumRounds } from './verdict.ts';
-
-interface EffectShare { share: number; ci95: [low: number, high: number] | null }
 
 /**
  * mean ln(variant / baseline) / mean ln(of / baseline), with Fieller's interval of a quotient of means (E. C. Fieller,
@@ -13,7 +12,7 @@ interface EffectShare { share: number; ci95: [low: number, high: number] | null 
  * @param baseline requests/s per round; of the others in the same order
  * @param alpha the chance that the interval misses; it is no verdict, so only the looks divide it
  */
-export function effectShare(baseline: readonly number[], variant: readonly number[], of: readonly number[], alpha: number): EffectShare | null {
+export function effectShare(baseline: readonly number[], variant: readonly number[], of: readonly number[], alpha: number): Pick<Share, 'share' | 'ci95'> | null {
   const n = baseline.length;
   const part = baseline.map((rps, round) => Math.log((variant[round] as number) / rps));
   const whole = baseline.map((rps, round) => Math.log((of[round] as number) / rps));

@@ -51,6 +51,13 @@ export function total<T>(items: readonly T[], of: (item: T) => number): number {
   return items.reduce((sum, item) => sum + of(item), 0);
 }
 
+/** Items with the same key together, in the order in which each key came first. */
+export function groupedBy<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const item of items) groups.set(keyOf(item), [...(groups.get(keyOf(item)) ?? []), item]);
+  return groups;
+}
+
 /** Confidence that all verdicts of a run are right together, at every look. */
 export const confidence = 0.95;
 
@@ -107,21 +114,21 @@ export function ratioInterval(baseline: readonly number[], variant: readonly num
 }
 
 /**
- * As ratioInterval, of rounds that are no pairs, such as those of two runs: Welch's t on the logarithms (Biometrika 34, 1947), whose
+ * As ratioInterval, with 95 %, of rounds that are no pairs, such as those of two runs: Welch's t on the logarithms (Biometrika 34, 1947), whose
  * degrees of freedom are rounded down to a whole number, which makes the interval wider.
  * @param baseline a figure per round, at least two, each above 0
  * @param variant of other rounds, as many or not
  * @throws RangeError on fewer, or figures that are not above 0
  */
-export function unpairedRatio(baseline: readonly number[], variant: readonly number[], alpha = alphaOf(1, 1)): RatioInterval {
+export function unpairedRatio(baseline: readonly number[], variant: readonly number[]): RatioInterval {
   const logs = [baseline, variant].map((figures) => figures.map(Math.log));
   if (logs.some((one) => one.length < 2 || !one.every(Number.isFinite))) throw new RangeError('a ratio without pairs needs two figures above 0 on each side');
   const [before, after] = logs.map((one) => ({ middle: mean(one), squaredError: variance(one) / one.length, df: one.length - 1 })) as [Side, Side];
   const squared = before.squaredError + after.squaredError;
   const middle = after.middle - before.middle;
-  if (squared === 0) return { ratio: exp(middle), interval: exponential({ middle, half: 0 }) };
   const df = squared ** 2 / (before.squaredError ** 2 / before.df + after.squaredError ** 2 / after.df);
-  return { ratio: exp(middle), interval: exponential({ middle, half: studentQuantile(1 - alpha / 2, Math.max(1, Math.floor(df))) * Math.sqrt(squared) }) };
+  const half = squared === 0 ? 0 : studentQuantile(1 - alphaOf(1, 1) / 2, Math.max(1, Math.floor(df))) * Math.sqrt(squared);
+  return { ratio: exp(middle), interval: exponential({ middle, half }) };
 }
 
 interface Side { middle: number; squaredError: number; df: number }

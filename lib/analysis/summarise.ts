@@ -1,21 +1,20 @@
 // From the rounds of a run to the figures of its table: the one place where they are computed.
 import { present } from '../present.ts';
 import type { Scenario } from '../scenario/model.ts';
-import type { Comparison, NoiseFloor, Share, VariantResult } from '../result/result.ts';
+import type { Comparison, FoundRate, NoiseFloor, Share, VariantResult } from '../result/result.ts';
 import type { Use } from './disagreement.ts';
-import { foundRates } from './found-rates.ts';
 import { generatorShareOf, serverShareOf, usableCores } from './limit.ts';
 import type { MeasuredVariant, RunFacts } from './measured.ts';
 import { mergedLatency } from './merged.ts';
-import { latencyMetrics, percentilePerRound } from './metric.ts';
+import { percentilePerRound } from './metric.ts';
 import { networkReason, networkResult } from './network.ts';
 import { noiseOf, type RoundNoise } from './noise.ts';
 import { phaseResults, responsesOf, roundRps, serverCpuSecondsOf, serverCpuSecondsPerResponse, successRatioOf, trafficOf } from './phases.ts';
 import { rateOf } from './rate.ts';
 import { noiseFloorOf } from './rounds-needed.ts';
 import { effectShare } from './shares.ts';
-import { alphaOf, median, total } from './statistics.ts';
-import { compareAll, comparePublished, type Contender } from './verdict.ts';
+import { alphaOf, exponential, geometricMean, meanInterval, median, total } from './statistics.ts';
+import { compareAll, comparePublished, minimumRounds, type Contender } from './verdict.ts';
 import { warningsOf, type Warning } from './warnings.ts';
 
 /** What a scenario asks of its figures beside the rows' own. */
@@ -39,16 +38,8 @@ export function summarise(facts: RunFacts, measured: readonly MeasuredVariant[],
 }
 
 function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult {
-  const { rounds } = variant;
-  const about = {
-    name: variant.name,
-    server: variant.server,
-    ...present({ publishedOnly: variant.publishedOnly }),
-    load: variant.load,
-    published: variant.published,
-    ...present({ note: variant.note, series: variant.series }),
-    rounds,
-  };
+  const { name, server, publishedOnly, load, published, note, series, rounds } = variant;
+  const about = { name, server, ...present({ publishedOnly }), load, published, ...present({ note, series }), rounds };
   if (rounds.length === 0) {
     return {
       ...about, rps: null, serverCpuMicrosPerRequest: null, latencyMs: null, errorsPerMillion: null, successRatio: null,
@@ -57,9 +48,9 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
   }
   const phases = rounds.flatMap((round) => round.phases);
   const requests = total(phases, (phase) => phase.requests);
-  const cores = usableCores(variant, { server: facts.serverCores, generator: facts.generatorCores });
+  const cores = { server: facts.serverCores, generator: facts.generatorCores };
   const answered = rounds.filter((round) => total(round.phases, responsesOf) > 0 && serverCpuSecondsOf(round.phases) !== null);
-  const serverShares = rounds.flatMap((round) => serverShareOf(round, { usable: cores.server, all: facts.serverCores }) ?? []);
+  const serverShares = rounds.flatMap((round) => serverShareOf(round, variant, cores) ?? []);
   const { p50, p99, max } = mergedLatency(phases.map((phase) => phase.latencyMs));
   return {
     ...about,
@@ -71,11 +62,24 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
     errorsPerMillion: requests === 0 ? null : (total(phases, (phase) => phase.errors.total) / requests) * 1e6,
     successRatio: successRatioOf(phases),
     serverShare: serverShares.length === 0 ? null : median(serverShares),
-    generatorShare: median(rounds.map((round) => generatorShareOf(round, { usable: cores.generator, all: facts.generatorCores }))),
-    network: networkResult(variant.network, rounds, cores.server),
+    generatorShare: median(rounds.map((round) => generatorShareOf(round, variant, cores))),
+    network: networkResult(variant.network, rounds, usableCores(variant, cores).server),
     traffic: trafficOf(rounds),
     phases: phaseResults(rounds),
   };
+}
+
+/** What a search found of each variant of which it found something. The interval is Student's of the rates' logarithms. */
+export function foundRates(measured: readonly Pick<MeasuredVariant, 'name' | 'found'>[]): FoundRate[] {
+  return measured.filter(({ found = [] }) => found.length > 0).map(({ name, found = [] }) => {
+    const rates = found.map(({ rate }) => rate);
+    return {
+      variant: name,
+      rate: geometricMean(rates),
+      ci95: rates.length < minimumRounds ? null : exponential(meanInterval(rates.map(Math.log), alphaOf(1, 1))),
+      atLeast: found.some(({ atLeast }) => atLeast),
+    };
+  });
 }
 
 interface Pair { variant: string; against: string; needsServerCores: number }
@@ -106,10 +110,12 @@ function contender(facts: RunFacts, variant: MeasuredVariant, result: VariantRes
   return {
     name: variant.name,
     rounds: variant.rounds.map(({ round }) => round),
-    rps: rpsPerRound(variant),
-    cpu: variant.rounds.map((round) => serverCpuSecondsPerResponse(round.phases)),
-    successRatio: successRatioOf(variant.rounds.flatMap((round) => round.phases)) ?? 0,
-    latency: Object.fromEntries(latencyMetrics.map((metric) => [metric, percentilePerRound(variant.rounds, metric)])) as Contender['latency'],
+    figures: {
+      rps: rpsPerRound(variant),
+      cpu: variant.rounds.map((round) => serverCpuSecondsPerResponse(round.phases)),
+      p50: percentilePerRound(variant.rounds, 'p50'), p90: percentilePerRound(variant.rounds, 'p90'), p99: percentilePerRound(variant.rounds, 'p99'),
+    },
+    successRatio: result.successRatio ?? 0,
     rateIsSet: variant.load.rate !== undefined,
     rateReached: rateOf(result)?.reached ?? true,
     setup: variant.setup,
@@ -150,4 +156,3 @@ function rpsPerRound({ rounds, found }: MeasuredVariant): number[] {
   if (found !== undefined) return found.map(({ rate }) => rate);
   return rounds.map((round) => roundRps(round.phases));
 }
-

@@ -18,12 +18,8 @@ export interface Contender {
   name: string;
   /** Numbers of the rounds, the same for both contenders. */
   rounds: readonly number[];
-  /** requests/s per round. */
-  rps: readonly number[];
-  /** CPU seconds of the server per response, per round. */
-  cpu: readonly number[];
-  /** As percentilePerRound. */
-  latency: Readonly<Record<LatencyMetric, readonly number[] | null>>;
+  /** Per round: requests/s, CPU seconds of the server per response, and percentiles as percentilePerRound. */
+  figures: Readonly<Record<Metric, readonly number[] | null>>;
   /** As successRatioOf, over all rounds. */
   successRatio: number;
   /** Open model: the load sets requests/s, not the server. */
@@ -137,6 +133,7 @@ function compare(pair: Pair, questions: readonly Question[], alpha: number, rule
   const logs = logRatios(...figures);
   const cpuFigures = figuresOf(pair, 'cpu');
   const cpu = cpuFigures === null ? null : ratioInterval(...cpuFigures, alpha);
+  const useLogs = metric === 'rps' && cpuFigures !== null && judged !== undefined ? logRatios(...cpuFigures).map((d, round) => d + (logs[round] as number)) : null;
   return {
     ...nothing,
     ratio,
@@ -144,18 +141,13 @@ function compare(pair: Pair, questions: readonly Question[], alpha: number, rule
     cpu: cpu === null ? null : { ratio: cpu.ratio, ci95: cpu.interval },
     roundRatios: figures[0].map((figure, round) => (figures[1][round] as number) / figure),
     outliers: outliersOf(logs).map((index) => variant.rounds[index] as number),
-    disagreement: metric === 'rps' && cpuFigures !== null && judged !== undefined ? disagreement(...cpuFigures) : '',
+    disagreement: useLogs === null ? '' : disagreementOf(baseline.use, variant.use, useLogs, alpha),
     ...(judged === undefined ? { verdict: 'none', why } : judgementOn(judged)),
   };
 
   function judgementOn({ verdict }: Judged): Judgement {
     const held = rules.control || metric === 'cpu' ? undefined : heldBack(verdict, baseline, variant);
     return held === undefined ? judgement(verdict, metric, logs, alpha, rules.sameWithin) : { verdict: 'none', why: `the generator was the limit with ${held.name}`, roundsNeeded: null };
-  }
-
-  function disagreement(ofBaseline: readonly number[], ofVariant: readonly number[]): string {
-    const cpuLogs = logRatios(ofBaseline, ofVariant);
-    return disagreementOf(baseline.use, variant.use, logs.map((d, round) => d + (cpuLogs[round] as number)), alpha);
   }
 }
 
@@ -187,32 +179,32 @@ type Figures = [baseline: readonly number[], variant: readonly number[]];
 
 /** null where a round has none. */
 function figuresOf({ baseline, variant }: Pair, metric: Metric): Figures | null {
-  const [one, other] = [baseline, variant].map((contender) => (isLatency(metric) ? contender.latency[metric] : contender[metric]));
+  const [one, other] = [baseline.figures[metric], variant.figures[metric]];
   return measurable(one) && measurable(other) ? [one, other] : null;
 }
 
-function measurable(figures: readonly number[] | null | undefined): figures is readonly number[] {
-  return figures != null && figures.every((figure) => figure > 0 && Number.isFinite(figure));
+function measurable(figures: readonly number[] | null): figures is readonly number[] {
+  return figures !== null && figures.every((figure) => figure > 0 && Number.isFinite(figure));
 }
 
 /** Why there is no verdict, however wide the interval; undefined where there is one. */
 function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): string | undefined {
   const { baseline, variant, needsServerCores } = pair;
   const both = [baseline, variant];
-  if (!measurable(baseline.rps) || !measurable(variant.rps)) return 'nothing was answered in a whole round';
+  if (figuresOf(pair, 'rps') === null) return 'nothing was answered in a whole round';
   if (metric === 'rps' && rateIsSet(pair)) return 'the load sets requests/s: compare latencies';
   if (isLatency(metric) && baseline.rateIsSet !== variant.rateIsSet) return 'only one of the loads sets requests/s: their latencies are not of the same thing';
   const failing = both.find((one) => 1 - one.successRatio > tolerableFailures);
   if (failing !== undefined) return `${percent(1 - failing.successRatio)} of the requests of ${failing.name} failed`;
   const behind = both.find(({ rateReached }) => !rateReached);
   if (behind !== undefined && isLatency(metric)) return `${behind.name} did not come to its rate`;
-  if (figuresOf(pair, metric) === null) return isLatency(metric) ? `${metric} needs ${whole(responsesNeeded(metric))} responses in each round: give it a longer --duration` : 'no CPU time was measured in a whole round';
+  if (figuresOf(pair, metric) === null) return isLatency(metric) ? `${metric} needs ${whole(responsesNeeded[metric])} responses in each round: give it a longer --duration` : 'no CPU time was measured in a whole round';
   if (serverCores < needsServerCores) return `needs ${needsServerCores} server cores`;
   if (baseline.setup === variant.setup && !control) {
     // Numbers of workers that came to the same on few cores, more may part; what is written alike, none.
     return baseline.setupOnMoreCores === variant.setupOnMoreCores ? 'the same config and load here' : `needs ${serverCores + 1} server cores`;
   }
-  if (baseline.rps.length < minimumRounds) return `needs ${minimumRounds} rounds`;
+  if (baseline.rounds.length < minimumRounds) return `needs ${minimumRounds} rounds`;
   return undefined;
 }
 
@@ -229,16 +221,14 @@ type Judgement = Pick<Comparison, 'verdict' | 'why' | 'roundsNeeded'>;
 
 function judgement(verdict: Judged['verdict'], metric: Metric, logs: readonly number[], alpha: number, sameWithin: number): Judgement {
   const roundsNeeded = verdict === 'inconclusive' ? roundsToDecide(logs, alpha, sameWithin) : null;
-  return { verdict, why: why(), roundsNeeded };
-
-  function why(): string {
-    switch (verdict) {
-      case 'same': return `the whole interval is within ${tolerance(sameWithin)} of equal`;
-      case 'faster': return `the whole interval is ${lessIsBetter(metric) ? 'below' : 'above'} 1`;
-      case 'slower': return `the whole interval is ${lessIsBetter(metric) ? 'above' : 'below'} 1`;
-      case 'inconclusive': return roundsNeeded === null
-        ? `the interval includes 1: even ${whole(mostRounds)} rounds would probably not decide, a quieter machine may`
-        : `the interval includes 1: about ${roundsNeeded} rounds would probably decide`;
-    }
-  }
+  const [better, worse] = lessIsBetter(metric) ? ['below', 'above'] : ['above', 'below'];
+  const why = {
+    same: `the whole interval is within ${tolerance(sameWithin)} of equal`,
+    faster: `the whole interval is ${better} 1`,
+    slower: `the whole interval is ${worse} 1`,
+    inconclusive: roundsNeeded === null
+      ? `the interval includes 1: even ${whole(mostRounds)} rounds would probably not decide, a quieter machine may`
+      : `the interval includes 1: about ${roundsNeeded} rounds would probably decide`,
+  }[verdict];
+  return { verdict, why, roundsNeeded };
 }

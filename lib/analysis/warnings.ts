@@ -1,10 +1,10 @@
 // The closed list of what a reader of the table has to know before trusting it, and how it is found.
 import { enumeration, percent, scaledTime, short, whole } from '../format.ts';
-import type { Comparison, ErrorCause, LoadResult, Phase, VariantResult } from '../result/result.ts';
-import { answersTexts, errorExample, errorsText, hungSinceMs, hungText, slowConnectMs, wrongAnswers } from './failures.ts';
+import type { Comparison, LoadResult, Phase, VariantResult } from '../result/result.ts';
+import { failuresIn, hungText, slowConnectMs } from './failures.ts';
 import { limitOf, usedCores, type Shares } from './limit.ts';
 import { noiseText, noiseWarnings, type NoiseWarning } from './noise-warnings.ts';
-import { hungOf, summed, wholeRounds } from './phases.ts';
+import { wholeRounds } from './phases.ts';
 import { rateCause } from './rate.ts';
 import { extent, median, total } from './statistics.ts';
 import type { MeasuredVariant, RunFacts } from './measured.ts';
@@ -14,14 +14,14 @@ type Tls = NonNullable<LoadResult['tls']>;
 
 export type Warning =
   | { kind: 'generator-limit'; variant: string; shares: Shares; hasOtherCores: boolean; hasLink: boolean }
-  | { kind: 'failures'; variant: string; requests: number; errors: number; causes: Record<ErrorCause, number>; wrong: Record<string, number>; example: string }
+  | { kind: 'failures'; variant: string; requests: number; failures: readonly string[] }
   | { kind: 'delay-not-held'; variants: readonly string[] }
-  | { kind: 'hung'; variant: string; hung: number; sinceMs: number; connectMs: number }
+  | { kind: 'hung'; variant: string; hung: string; connectMs: number }
   | { kind: 'unsent'; variant: string; requests: number; unsent: number; cause: string }
   | { kind: 'late-sends'; variant: string; p99Ms: number; bucketMs: number }
   | { kind: 'stream-limit'; variants: readonly string[]; asked: number; allowed: number }
   | { kind: 'tls-differs'; part: keyof Tls; variants: ReadonlyMap<string, readonly string[]> }
-  | { kind: 'few-rounds'; rounds: number; needed: number }
+  | { kind: 'few-rounds'; rounds: number }
   | { kind: 'quick' }
   | { kind: 'no-baseline'; variant: string; baseline: string }
   | { kind: 'repeated'; round: number; why: string }
@@ -43,7 +43,7 @@ export function warningsOf(
   const rounds = wholeRounds(variants);
   return [
     ...(facts.quick ? [{ kind: 'quick' } as const] : []),
-    ...(rounds > 0 && rounds < minimumRounds ? [{ kind: 'few-rounds', rounds, needed: minimumRounds } as const] : []),
+    ...(rounds > 0 && rounds < minimumRounds ? [{ kind: 'few-rounds', rounds } as const] : []),
     ...noiseWarnings(facts, measured, comparisons),
     ...variants.flatMap((variant) => variantWarnings(facts, variant)),
     ...delayWarning(variants),
@@ -53,27 +53,21 @@ export function warningsOf(
   ];
 }
 
-function variantWarnings(facts: RunFacts, variant: VariantResult): Warning[] {
-  const { name } = variant;
-  const warnings = generatorLimit(facts, variant);
-  const phases = variant.rounds.flatMap((round) => round.phases);
-  const requests = total(phases, (phase) => phase.requests);
-  const errors = total(phases, (phase) => phase.errors.total);
-  const wrong = wrongAnswers(phases);
-  if (errors > 0 || Object.keys(wrong).length > 0) {
-    warnings.push({ kind: 'failures', variant: name, requests, errors, causes: summed(phases.map(({ errorCauses }) => errorCauses)), wrong, example: errorExample(phases) });
+function variantWarnings({ generatorCores }: RunFacts, variant: VariantResult): Warning[] {
+  const { name, load, generatorShare, serverShare, network, rounds } = variant;
+  const warnings: Warning[] = [];
+  if (limitOf(variant) === 'generator') {
+    warnings.push({ kind: 'generator-limit', variant: name, shares: { generatorShare, serverShare }, hasOtherCores: load.threads < generatorCores, hasLink: network !== null });
   }
-  const hung = hungOf(phases);
-  if (hung > 0) warnings.push({ kind: 'hung', variant: name, hung, sinceMs: hungSinceMs(phases), connectMs: slowConnectMs(phases) });
+  const phases = rounds.flatMap((round) => round.phases);
+  const requests = total(phases, (phase) => phase.requests);
+  const failures = failuresIn(phases);
+  if (failures.length > 0) warnings.push({ kind: 'failures', variant: name, requests, failures });
+  const hung = hungText(phases);
+  if (hung !== '') warnings.push({ kind: 'hung', variant: name, hung, connectMs: slowConnectMs(phases) });
   const unsent = total(phases, (phase) => phase.unsent);
   if (unsent > 0) warnings.push({ kind: 'unsent', variant: name, requests, unsent, cause: rateCause(variant) });
   return [...warnings, ...lateSends(name, phases)];
-}
-
-function generatorLimit({ generatorCores }: RunFacts, variant: VariantResult): Warning[] {
-  const { name, load, generatorShare, serverShare, network } = variant;
-  if (limitOf(variant) !== 'generator') return [];
-  return [{ kind: 'generator-limit', variant: name, shares: { generatorShare, serverShare }, hasOtherCores: load.threads < generatorCores, hasLink: network !== null }];
 }
 
 /** One for all: they have the same cause. */
@@ -130,11 +124,11 @@ export function warningText(warning: Warning): string {
       return `${warning.variant}: the generator${warning.hasLink ? ' with the link, whose packets to it run on its cores,' : ''} was at its limit (${usedCores(warning.shares.generatorShare)}) and `
         + `${warning.shares.serverShare === null ? 'how busy the server was is not known: it may do' : `the server was not (${percent(warning.shares.serverShare)}): the server can do`} more than this; ${warning.hasOtherCores ? 'a load with more threads (-t) would use the generator\'s other cores' : 'give the generator more cores with --generator-cpus'}`;
     case 'failures':
-      return `${warning.variant}: ${failures(warning)} among ${whole(warning.requests)} requests: requests/s alone do not compare`;
+      return `${warning.variant}: ${enumeration(warning.failures)} among ${whole(warning.requests)} requests: requests/s alone do not compare`;
     case 'delay-not-held':
       return `${enumeration(warning.variants)}: the link was later than the delay that was asked for, so it may be what is compared: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus), or take fewer connections`;
     case 'hung':
-      return `${warning.variant}: ${hungText(warning.hung, warning.sinceMs)}: ${warning.connectMs === 0 ? 'the server has probably forgotten them'
+      return `${warning.variant}: ${warning.hung}: ${warning.connectMs === 0 ? 'the server has probably forgotten them'
         : `connections were still being made, one of which took ${scaledTime(warning.connectMs)}: give them more time (--duration), or take fewer (-c)`}; they count as failed`;
     case 'unsent':
       return `${warning.variant}: ${whole(warning.unsent)} of ${whole(warning.requests + warning.unsent)} requests were due and could not be sent: ${warning.cause}`;
@@ -146,7 +140,7 @@ export function warningText(warning: Warning): string {
     case 'tls-differs':
       return `${tlsParts[warning.part]} differs: ${[...warning.variants].map(([value, names]) => `${value} (${names.join(', ')})`).join(', ')}`;
     case 'few-rounds':
-      return `${warning.rounds} ${warning.rounds === 1 ? 'round' : 'rounds'}: a verdict needs ${warning.needed}`;
+      return `${warning.rounds} ${warning.rounds === 1 ? 'round' : 'rounds'}: a verdict needs ${minimumRounds}`;
     case 'quick':
       return 'quick run with short rounds: a first look, not a measurement';
     case 'no-baseline':
@@ -177,7 +171,3 @@ export function warningText(warning: Warning): string {
 }
 
 const tlsParts: Record<keyof Tls, string> = { version: 'TLS version', cipher: 'TLS cipher', keyExchange: 'TLS key exchange' };
-
-function failures({ errors, causes, wrong, example }: Warning & { kind: 'failures' }): string {
-  return enumeration([errorsText(errors, causes, example), ...answersTexts(wrong)].filter((text) => text !== ''));
-}

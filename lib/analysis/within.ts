@@ -69,5 +69,5 @@ function failedShare(step: LoadResult): number {
 }
 
 function isTooFew({ latencyMs }: LoadResult, { metric }: Within): boolean {
-  return valuesIn(latencyMs) < responsesNeeded(metric);
+  return valuesIn(latencyMs) < responsesNeeded[metric];
 }

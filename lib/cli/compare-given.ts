@@ -1,17 +1,21 @@
-// The sides of a comparison as a person names them: config files, commands, and addresses of what runs already. And flags that hold
-// for all of them, or for one: `--port 3000`, `--port new=3000`.
+// The sides of a comparison as a person names them: config files, commands, and addresses of what runs already. And what is wanted of
+// them, by flags that hold for all, or for one: `--port 3000`, `--port new=3000`.
 import { existsSync } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
+import { present } from '../present.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
 import { nearest, unknownWord } from '../nearest.ts';
 import type { ServerName } from '../scenario/model.ts';
+import { readPageList } from '../scenario/page-list.ts';
 import { defaultPort, urlParts, type UrlParts } from '../scenario/url.ts';
 import { readOwnConfig, type OwnConfig } from '../servers/index.ts';
 import { find, isExecutableFile, thisMachine } from '../setup/machine.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
-import { asWords } from './words.ts';
+import type { LaunchOf } from './compare-scenario.ts';
+import type { Asked } from './compare-sides.ts';
+import { asWords, wholeNumber, type Flag, type Words } from './words.ts';
 
 export type Source =
   | { kind: 'config'; config: OwnConfig }
@@ -30,10 +34,7 @@ const mostSides = 16;
 /** NAME=SIDE. In lower case: what stands before a command in upper case is a variable of its environment. */
 const named = /^([a-z0-9][a-z0-9-]{0,62})=(.*)$/s;
 
-/**
- * @param words as the person wrote them
- * @throws UserError (exit code 2) for what is none of the three, or is named twice; in one line for a config that cannot be read
- */
+/** Throws UserError (exit code 2) for what is none of the three, or is named twice; in one line for a config that cannot be read. */
 export async function readSides(words: readonly string[], typed: string): Promise<Given[]> {
   if (words.length < 2) throw new UserError(`compare wants two sides or more${words[0] === undefined ? '' : `, and ${words[0]} is one`}: ${typed} A.conf B.conf`, 2);
   if (words.length > mostSides) throw new UserError(`compare takes at most ${mostSides} sides, and these are ${words.length}`, 2);
@@ -121,15 +122,11 @@ function asName(text: string): string {
   return text.toLowerCase().replace(/[^a-z0-9]+/g, '-').replace(/^-|-$/g, '');
 }
 
-/** What was given for sides, by their names. */
-export interface OfSides {
-  /** What was given for this side, or else for all. */
-  of(name: string): string | undefined;
-}
+/** What was given for a side, by its name, or else for all. */
+export type OfSides = (name: string) => string | undefined;
 
 /**
- * @param values as the flag was given, in order
- * @param names of the sides
+ * What a flag that was given so often says of sides of these names.
  * @param only those that the flag can be for, and what they are
  * @throws UserError (exit code 2) for a side that there is not or that it cannot be for, and for two values that are for the same
  */
@@ -144,5 +141,53 @@ export function ofSides(flag: string, values: readonly string[], names: readonly
     if (rest === '') throw new UserError(`${flag} ${value}: there is nothing behind ${name}=`, 2);
     given.set(name, rest);
   }
-  return { of: (name) => given.get(name) ?? given.get(undefined) };
+  return (name) => given.get(name) ?? given.get(undefined);
+}
+
+/** The flags that compare and knobs have in common. */
+export const askedFlags = {
+  'url': { value: 'URL', help: 'a path, or a URL whose port says which of several addresses (/)' },
+  'urls': { value: 'FILE', help: 'several pages: one path or URL a line, and its weight (1)' },
+  'load': { value: '"wrk -c 100 -d 10"', repeated: true, help: 'a command line of wrk, wrk2, h2load, ab, weighttp or vegeta (100 connections)' },
+  'status': { value: '404', help: 'the status that is right, where it is not 200' },
+  'bin': { value: 'nginx=PATH', repeated: true, help: 'another build of a server' },
+} as const satisfies Record<string, Flag>;
+
+/** What is asked of the sides. Throws UserError (exit code 2). */
+export function readAsked({ flags, lists }: Words, given: readonly Given[]): Asked {
+  const [url, urls, status] = [flags.get('url'), flags.get('urls'), flags.get('status')];
+  return {
+    ...present({ url, urls: urls === undefined ? undefined : readPageList('--urls', urls), status: status === undefined ? undefined : readStatus(status) }),
+    load: ofSides('--load', lists.get('load') ?? [], given.map(({ name }) => name)),
+  };
+}
+
+function readStatus(text: string): number {
+  if (/^[2-5]\d\d$/.test(text)) return Number(text);
+  throw new UserError(`--status ${text}: give a status from 200 to 599, such as 404`, 2);
+}
+
+/** How each side is started. Throws UserError (exit code 2). */
+export function readLaunch({ lists }: Words, given: readonly Given[]): LaunchOf {
+  const names = given.map(({ name }) => name);
+  const having = (is: (source: Source) => boolean): string[] => given.flatMap(({ name, source }) => (is(source) ? [name] : []));
+  const ports = ofSides('--port', lists.get('port') ?? [], names, { what: 'a command', names: having(({ kind }) => kind === 'command') });
+  const binaries = new Map(serverNames.map((server) => [server, ofSides(`--bin ${server}=…`, binariesOf(server, lists.get('bin') ?? []), names, {
+    what: `a config of ${server}`, names: having((source) => source.kind === 'config' && source.config.server === server),
+  })]));
+  return (name) => {
+    const { source } = given.find((side) => side.name === name) as Given;
+    const port = source.kind === 'command' ? ports(name) : undefined;
+    const binary = source.kind === 'config' ? binaries.get(source.config.server)?.(name) : undefined;
+    return present({ port: port === undefined ? undefined : wholeNumber('--port', port, 65_535), binary: binary === undefined ? undefined : fromCallersFolder(binary) });
+  };
+}
+
+/** What `--bin` says of one server, as ofSides reads it: `nginx=/a` is `/a`, and `new:nginx=/a` is `new=/a`. */
+function binariesOf(server: string, values: readonly string[]): string[] {
+  return values.flatMap((value) => {
+    const [, name, called = '', file = ''] = /^(?:([a-z0-9-]+):)?([a-z0-9]+)=(.+)$/s.exec(value) ?? [];
+    if (!serverNames.some((one) => one === called)) throw new UserError(`--bin ${value}: write ${serverNames.join('=PATH, ')}=PATH, or NAME:nginx=PATH for one side`, 2);
+    return called === server ? [name === undefined ? file : `${name}=${file}`] : [];
+  });
 }

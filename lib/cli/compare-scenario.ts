@@ -51,11 +51,7 @@ async function isSame(a: Side, b: Side, launch: LaunchOf): Promise<boolean> {
   return a.source.config.server === 'nginx' && !/\binclude\s+["']?[^/\s"']/.test(text.toString('utf8'));
 }
 
-/**
- * @param same as sameSides found them
- * @param name of the scenario
- * @returns `said`: what the person has to know before the first round, one line each
- */
+/** `said`: what the person has to know before the first round, one line each. @param same as sameSides found them */
 export function comparisonOf(sides: readonly Tried[], launch: LaunchOf, same: readonly (readonly Side[])[], name = 'compare'): { scenario: Scenario; said: string[] } {
   const [first] = sides as [Tried];
   const isControl = same[0]?.length === sides.length;

@@ -82,7 +82,7 @@ const asLoad = <T>(read: () => T): T => asWords(read, '--load: ');
 function lineReader(load: OfSides): (name: string) => LoadLine | undefined {
   const read = new Map<string, LoadLine>();
   return (name) => {
-    const text = load.of(name);
+    const text = load(name);
     if (text === undefined) return undefined;
     const line = read.get(text) ?? asLoad(() => readLoadLine(text));
     read.set(text, line);

@@ -5,8 +5,7 @@ import { wrapLines } from '../report/wrap.ts';
 import { makePlan } from '../runner/plan.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 import { typed } from '../setup/paths.ts';
-import { askedFlags, readAsked, readLaunch } from './asked.ts';
-import { readSides } from './compare-given.ts';
+import { askedFlags, readAsked, readLaunch, readSides } from './compare-given.ts';
 import { comparisonOf, sameSides, serverOf } from './compare-scenario.ts';
 import { sidesOf, type Side } from './compare-sides.ts';
 import { onHosts } from './on-hosts.ts';
@@ -25,9 +24,7 @@ const compareFlags = {
   ...runFlags,
 } as const satisfies Record<string, Flag>;
 
-/**
- * Returns the exit code; 2 without any words, where it prints the help. Throws UserError and Interrupted.
- */
+/** Returns the exit code; 2 without any words, where it prints the help. Throws UserError and Interrupted. */
 export async function compareCommand(args: readonly string[]): Promise<number> {
   const words = readWords(args, compareFlags);
   const { positionals, flags } = words;

@@ -3,7 +3,7 @@ import { realpath, stat } from 'node:fs/promises';
 import { UserError } from '../errors.ts';
 import { csvReport } from '../report/csv.ts';
 import { commentReport } from '../report/markdown.ts';
-import { resultJson } from '../result/json.ts';
+import { resultJson } from '../result/schema.ts';
 import { writeReasons } from '../runner/results-folder.ts';
 import { checkWhole, writeWhole } from '../write-whole.ts';
 import type { Result } from '../result/result.ts';

@@ -1,7 +1,7 @@
 // Go's own fuzzing, for a few seconds: inputs that nobody thought of. One that fails is kept by Go as a test of its target.
 import { join } from 'node:path';
 import { run, type RunOptions } from '../setup/run.ts';
-import type { Counts } from './test-counts.ts';
+import type { Outcome } from './test-counts.ts';
 
 /** A Go package, and how Go is run on it. */
 export interface GoPackage extends Pick<RunOptions, 'command' | 'env' | 'signal'> {
@@ -11,8 +11,6 @@ export interface GoPackage extends Pick<RunOptions, 'command' | 'env' | 'signal'
   /** Of every build. */
   flags: readonly string[];
 }
-
-type Outcome = Counts & { output: string };
 
 /** All targets together. */
 const secondsForAll = 20;

@@ -1,10 +1,9 @@
 // npm run grafana: the dashboards, in a Grafana of its own, until Ctrl-C.
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { dashboardNames, type DashboardName } from '../../dashboards/names.ts';
 import { UserError } from '../errors.ts';
-import { dashboardUrl, newestRun } from '../grafana/address.ts';
-import { findGrafana } from '../grafana/find.ts';
-import { firstPort, startGrafana, type RunningGrafana } from '../grafana/start.ts';
+import { findGrafana, firstPort, startGrafana, type RunningGrafana } from '../grafana/start.ts';
 import { defaultCores } from '../machine/cores.ts';
 import { underSignals, type Interrupt } from '../interrupt.ts';
 import { cpusOf, readProcessors } from '../machine/processors.ts';
@@ -12,6 +11,8 @@ import { thisMachine } from '../setup/machine.ts';
 import { bakeoffFolder, typed } from '../setup/paths.ts';
 import { ensureTools } from '../setup/tools.ts';
 import { openStore, parseInfluxUrl, type Store } from '../store/index.ts';
+import { quoteString } from '../store/line-protocol.ts';
+import { benchComparison, benchRun } from '../store/schema.ts';
 import { runFlags } from './run-options.ts';
 import { flagLines, noInstall, printHelp, readWords } from './words.ts';
 
@@ -96,4 +97,32 @@ async function watch(grafana: RunningGrafana, store: Store, isLocal: boolean, si
     if (store.influx.credentials?.password !== credentials?.password) throw new UserError('InfluxDB\'s folder was deleted, and its password is another one now: start Grafana again');
     if (store.influx.url !== url) throw new UserError('the port of InfluxDB was taken by something else while it was not running: start Grafana again');
   }
+}
+
+/** A run that has a table; times are milliseconds since 1970, `endedMs` null while it goes on. */
+interface ShownRun { run: string; scenario: string; startedMs: number; endedMs: number | null }
+
+/** The newest run with a table; null when there is none. Throws an InfluxError. */
+async function newestRun(store: Store): Promise<ShownRun | null> {
+  const tables = await store.query(`SHOW TAG VALUES FROM "${benchComparison.measurement}" WITH KEY = "run"`);
+  // A run's name starts with its time.
+  const runs = tables.flatMap(({ values }) => values.map(([, run]) => String(run))).toSorted().toReversed();
+  for (const run of runs) {
+    const [series] = await store.query(`SELECT "scenario", "started", "ended" FROM "${benchRun.measurement}" WHERE "run" = ${quoteString(run)}`);
+    const [, scenario, started, ended] = series?.values[0] ?? [];
+    if (typeof scenario === 'string' && typeof started === 'number') {
+      return { run, scenario, startedMs: started, endedMs: typeof ended === 'number' ? ended : null };
+    }
+  }
+  return null;
+}
+
+/** The address of a dashboard, at a run and its time where one is given. */
+export function dashboardUrl(origin: string, name: DashboardName, shown: ShownRun | null = null): string {
+  const address = `${origin}/d/${dashboardNames[name].uid}`;
+  if (shown === null) return address;
+  const { run, scenario, startedMs, endedMs } = shown;
+  return `${address}?${new URLSearchParams({
+    'var-scenario': scenario, 'var-run': run, 'from': String(startedMs), 'to': endedMs === null ? 'now' : String(endedMs),
+  })}`;
 }

@@ -1,6 +1,4 @@
 // npm run k8s: prints what a cluster with k6-operator takes to run a scenario, or has it run there.
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { UserError } from '../errors.ts';
 import { dividedLoad, loadHere, loadManifests, scriptManifest } from '../kubernetes/load.ts';
@@ -8,12 +6,13 @@ import type { Manifest } from '../kubernetes/manifest.ts';
 import { serverManifests } from '../kubernetes/server.ts';
 import { runName } from '../runner/plan.ts';
 import { findScenario, findVariants, isRunnable } from '../scenario/catalogue.ts';
-import { projectRoot, typed } from '../setup/paths.ts';
+import { typed } from '../setup/paths.ts';
 import { parseInfluxUrl } from '../store/index.ts';
 import { applied } from './k8s-apply.ts';
 import { readRunOptions, runFlags } from './run-options.ts';
 import { scenarioFlags } from './scenario.ts';
 import { flagLines, noInstall, printHelp, readWords, seconds, wholeNumber, type Flag } from './words.ts';
+import packageJson from '../../package.json' with { type: 'json' };
 
 /** Of a run that is made from here. */
 const applyFlags = {
@@ -111,7 +110,7 @@ function readName(flag: string, text: string | undefined): string | undefined {
 }
 
 function readImage(text: string | undefined): string {
-  if (text === undefined) return `bakeoff:${(JSON.parse(readFileSync(join(projectRoot, 'package.json'), 'utf8')) as { version: string }).version}`;
+  if (text === undefined) return `bakeoff:${packageJson.version}`;
   if (/^[\w.:/@-]+$/.test(text)) return text;
   throw new UserError(`--image ${text}: give an image as the cluster finds it, such as bakeoff:0.1.0 or HOST/bakeoff:0.1.0`, 2);
 }

@@ -1,10 +1,8 @@
 // npm run knobs: which of the usual advice does anything for a person's config, on this machine.
-import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { change, enumeration } from '../format.ts';
-import { whyNot } from '../knobs/applies.ts';
-import { candidatesOf, readKnobs, type Candidate } from '../knobs/catalogue.ts';
-import { layable, type Layable } from '../servers/own/lay.ts';
+import { candidatesOf, readKnobs, whyNot, type Candidate } from '../knobs/catalogue.ts';
+import { layable, type Layable } from '../servers/own/own-config.ts';
 import { changeWords, gain, helpful, product, ranked, rankingTable, rightAsItIs, worthACloserLook, type Effect } from '../knobs/ranking.ts';
 import { planOf, serverWith, type AsItIs, type Changed } from '../knobs/scenario.ts';
 import { requireNew, writeWith } from '../knobs/written.ts';
@@ -23,8 +21,7 @@ import { pagePaths } from '../scenario/page-list.ts';
 import { unknownWord } from '../nearest.ts';
 import { serverBuild, type OwnConfig } from '../servers/index.ts';
 import { fromCallersFolder, typed } from '../setup/paths.ts';
-import { askedFlags, readAsked, readLaunch } from './asked.ts';
-import { namesOf, readSource, serverNames } from './compare-given.ts';
+import { askedFlags, namesOf, readAsked, readLaunch, readSource, serverNames } from './compare-given.ts';
 import { serverOf } from './compare-scenario.ts';
 import { sidesOf, type Side } from './compare-sides.ts';
 import { perform, type ServerBinaries } from './perform.ts';
@@ -151,20 +148,18 @@ class KnobsRun {
 
   /** Starts the config as it is, and with each knob that could mean anything. */
   async #prepare(binaries: ServerBinaries, signal: AbortSignal): Promise<PlanDraft> {
-    const side = this.#asked.side;
-    const { server, file } = this.#asked.own;
+    const { own, side, server, wanted, cores, options } = this.#asked;
     const { listen, given, load } = side;
-    const coreCount = this.#asked.cores.serverCpus.length;
-    const own = this.#asked.server;
-    const start = (spec: ConfiguredServer): Promise<Tried> => tryOnce(side, spec, this.#asked.cores, { binaries }, this.#asked.options, signal);
-    const tried = await start(own);
+    const coreCount = cores.serverCpus.length;
+    const start = (spec: ConfiguredServer): Promise<Tried> => tryOnce(side, spec, cores, { binaries }, options, signal);
+    const tried = await start(server);
     const page: Page = { ...side.page, bodyBytes: Math.round(tried.answer.bytes) };
-    this.#asItIs = { given, server: own, load, page };
-    this.#config = await layable({ server, file }, { port: listen.port, paths: pagePaths(side.page), cores: coreCount });
-    const workers = own.workers === 'server-cores' ? coreCount : own.workers;
-    const build = await serverBuild(server, own.binary ?? binaries[server] as string, signal);
+    this.#asItIs = { given, server, load, page };
+    this.#config = await layable(own, { port: listen.port, paths: pagePaths(side.page), cores: coreCount });
+    const workers = server.workers === 'server-cores' ? coreCount : server.workers;
+    const build = await serverBuild(own.server, server.binary ?? binaries[own.server] as string, signal);
     const { facts } = this.#config;
-    for (const candidate of this.#asked.wanted) {
+    for (const candidate of wanted) {
       const why = whyNot(candidate, { facts, listen, load, bodyBytes: tried.answer.bytes, workers, build }, this.#config) ?? await this.#start(candidate, start, signal);
       if (why !== undefined) this.#leftOut.push({ name: candidate.name, why });
     }
@@ -263,7 +258,7 @@ class KnobsRun {
     const { chosen = [], result } = this.#together ?? {};
     if (result?.comparisons[0]?.verdict !== 'faster') return [`${write} is not written: nothing was verified that helps.`];
     const { edits } = this.#config.lay(chosen.map(({ laid }) => laid));
-    return ['', ...writeWith(edits, this.#asked.own.file, path.resolve(write))];
+    return ['', ...writeWith(edits, this.#asked.own.file, write)];
   }
 
   #json(): object {

@@ -1,6 +1,6 @@
 // From a plan to its report: what the commands that run a comparison share.
 import { join } from 'node:path';
-import { requireSpace } from '../disk-space.ts';
+import { requireSpace } from '../folders.ts';
 import { UserError } from '../errors.ts';
 import { requireNetworks, thisCaller } from '../network/namespaces.ts';
 import { createRunProgress } from '../report/run-progress.ts';
@@ -23,7 +23,7 @@ import { runRounds } from '../runner/run.ts';
 import { writePageFiles } from '../runner/page-files.ts';
 import { compileScript } from '../runner/script.ts';
 import { isLoopback } from '../servers/index.ts';
-import { versionsOf } from '../servers/versions.ts';
+import { versionsOf } from '../servers/build.ts';
 import { networkOf } from '../scenario/catalogue.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 import { delaylinkBeside } from '../setup/k6.ts';

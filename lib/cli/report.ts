@@ -3,14 +3,13 @@ import { existsSync, statSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
-import { makeFolder } from '../make-folder.ts';
+import { makeFolder } from '../folders.ts';
 import { readBytes, Unreadable } from '../open-file.ts';
-import { pageMode } from '../report/html/index.ts';
+import { pageMode, readRunFiles } from '../report/html/index.ts';
 import { checkResult } from '../result/schema.ts';
-import { readRunFiles } from '../report/html/read-files.ts';
 import { htmlReport } from '../report/html/run-page.ts';
 import { severalPage } from '../report/html/several-page.ts';
-import { folderError } from '../runner/results-folder.ts';
+import { writeReasons } from '../runner/results-folder.ts';
 import { writeWhole } from '../write-whole.ts';
 import type { Result } from '../result/result.ts';
 import { unknownWord } from '../nearest.ts';
@@ -117,6 +116,7 @@ async function write(page: string, text: string, mode: number | undefined): Prom
     makeFolder(path.dirname(page));
     await writeWhole(page, text, mode);
   } catch (error) {
-    throw folderError(page, error);
+    const reason = writeReasons[(error as NodeJS.ErrnoException).code ?? ''];
+    throw reason === undefined ? error : new UserError(`cannot write the page to ${page}: ${reason}; mend that or name another file with --out`);
   }
 }

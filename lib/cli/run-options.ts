@@ -68,9 +68,7 @@ export interface RunOptions extends Omit<PlanOptions, 'exact'> {
 
 const stores = ['influx', 'none'];
 
-/**
- * @throws UserError (exit code 2) for words that are wrong or do not go together
- */
+/** Throws UserError (exit code 2) for words that are wrong or do not go together. */
 export function readRunOptions({ flags, lists }: Words): RunOptions {
   const given = <T>(flag: keyof typeof runFlags, read: (text: string) => T): T | undefined => {
     const text = flags.get(flag);

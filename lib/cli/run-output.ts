@@ -1,15 +1,15 @@
 // What a run prints: its heading, its progress, and its report; and its exit code.
 import { join } from 'node:path';
 import { comparisonOf } from '../analysis/comparisons.ts';
-import { metricName } from '../analysis/metric.ts';
-import { hungOf, roundRps, successRatioOf, wholeRounds } from '../analysis/phases.ts';
+import { metricNames } from '../analysis/metric.ts';
+import { roundRps, successRatioOf, wholeRounds } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { messageOf, UserError } from '../errors.ts';
 import { duration, enumeration, scaledTime, success, times, whole } from '../format.ts';
 import { headingLines, listed, loadText, resultHeading, whereRun, type Heading } from '../report/heading.ts';
 import { writeHtmlReport } from '../report/html/index.ts';
 import { markdownReport } from '../report/markdown.ts';
-import { metricMark, verdictWord } from '../report/metric-words.ts';
+import { metricMark, verdictWord } from '../report/verdict-words.ts';
 import { networksText } from '../report/network.ts';
 import type { RunProgress } from '../report/run-progress.ts';
 import { findingLines, nothingLines, storedLine } from '../report/sentences.ts';
@@ -19,7 +19,7 @@ import { estimatedSeconds, expectedRounds } from '../runner/estimate.ts';
 import { makePlan, type FailIf } from '../runner/plan.ts';
 import type { Plan, PlanDraft } from '../runner/planned.ts';
 import type { Comparison, Environment, Result } from '../result/result.ts';
-import { resultJson } from '../result/json.ts';
+import { resultJson } from '../result/schema.ts';
 import { writeWhole } from '../write-whole.ts';
 import type { RunEvents, RunOutcome } from '../runner/run.ts';
 import { isConfigured, loadOf, networkOf, pageOf, programOf } from '../scenario/catalogue.ts';
@@ -81,7 +81,7 @@ export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
     },
     measured({ round, variant, outcome: { phases, search } }) {
       const ratio = successRatioOf(phases) ?? 0;
-      const hung = hungOf(phases);
+      const hung = total(phases, (phase) => phase.hung);
       const errors = `${whole(total(phases, (phase) => phase.errors.total))} errors${hung === 0 ? '' : `, ${whole(hung)} hung`}${ratio === 1 ? '' : `, ${success(ratio)} succeeded`}`;
       const rate = `${search?.found.atLeast === true ? 'at least ' : ''}${whole(search?.found.rate ?? roundRps(phases))} requests/s`;
       progress.finished(`${roundOf(round)} · ${variant} · ${rate} · ${errors}`);
@@ -148,7 +148,7 @@ export function failIfCode(result: Result, failIf: FailIf, say: (line: string) =
   const rows = result.variants.filter(({ rounds }) => rounds.length > 0).flatMap(({ name }) => comparisonOf(result, name) ?? []);
   const held = rows.filter(({ verdict, delayNotHeld }) => verdicts[failIf].includes(verdict) && delayNotHeld.length === 0);
   if (held.length > 0) {
-    say(`--fail-if ${failIf}: ${held.map(({ metric, variant, verdict, baseline }) => `${variant} is ${verdictWord(metric, verdict)} than ${baseline}${metric === 'rps' ? '' : `, by ${metricName(metric)}`}`).join(', ')}`);
+    say(`--fail-if ${failIf}: ${held.map(({ metric, variant, verdict, baseline }) => `${variant} is ${verdictWord(metric, verdict)} than ${baseline}${metric === 'rps' ? '' : `, by ${metricNames[metric]}`}`).join(', ')}`);
     return 3;
   }
   const unknown = rows.find(({ verdict }) => verdict === 'none');

@@ -2,6 +2,9 @@
 
 export interface Counts { passed: number; failed: number }
 
+/** `output` is shown when something failed, `skipped` in any case, a line each. */
+export interface Outcome extends Counts { output: string; skipped?: readonly string[] }
+
 /** What of vitest's JSON report is needed. */
 export interface VitestReport {
   numPassedTests: number;
@@ -24,9 +27,9 @@ interface GoTestEvent { Action: string; Package?: string; ImportPath?: string; T
 
 /**
  * Reads `go test -json`. Counts top-level tests; a package that fails without a failed test (it does not compile, it
- * panics) counts as one failure. `output` is what the failed ones printed.
+ * panics) counts as one failure. `output` is what the failed ones printed, `skipped` is of all.
  */
-export function countGoTests(stdout: string): Counts & { output: string } {
+export function countGoTests(stdout: string): Required<Outcome> {
   const events = stdout.split('\n').flatMap(parseEvent);
   const ended = (action: string): GoTestEvent[] => events.filter((event) => event.Action === action);
   const topLevel = (event: GoTestEvent): boolean => event.Test !== undefined && !event.Test.includes('/');
@@ -38,13 +41,12 @@ export function countGoTests(stdout: string): Counts & { output: string } {
   const quiet = new Set([...passed, ...ended('skip').filter(topLevel)].map(testKey));
   const passedPackages = new Set(ended('pass').filter((event) => event.Test === undefined).map((event) => event.Package));
   const output = events.filter((event) => /output$/.test(event.Action) && !passedPackages.has(event.Package) && !quiet.has(testKey(event)))
-    .map((event) => event.Output ?? '').filter((text) => !text.startsWith('=== ')).join('');
-  return { passed: passed.length, failed: failedTests.length + brokenPackages.length, output };
+    .map(printed).filter((text) => !text.startsWith('=== ')).join('');
+  return { passed: passed.length, failed: failedTests.length + brokenPackages.length, output, skipped: skippedLines(events.map(printed).join('')) };
 }
 
-/** All that the tests of `go test -json` printed, those that passed too. */
-export function goTestOutput(stdout: string): string {
-  return stdout.split('\n').flatMap(parseEvent).map((event) => event.Output ?? '').join('');
+function printed({ Output = '' }: GoTestEvent): string {
+  return Output;
 }
 
 /** The top-level test that an event belongs to. */

@@ -6,13 +6,13 @@ import { dirname, join } from 'node:path';
 import { UserError } from '../errors.ts';
 import { underSignals } from '../interrupt.ts';
 import { unknownWord } from '../nearest.ts';
-import { findGo, goEnvironment, type Go } from '../setup/k6.ts';
+import { findGo, goEnvironment } from '../setup/k6.ts';
 import { thisMachine, type Machine } from '../setup/machine.ts';
 import { projectRoot } from '../setup/paths.ts';
 import { run, type RunOptions } from '../setup/run.ts';
 import { ensureTools, type ToolName } from '../setup/tools.ts';
 import { fuzz, fuzzSeconds, fuzzTargets, type GoPackage } from './fuzz.ts';
-import { countGoTests, countVitest, goTestOutput, skippedLines, type Counts, type VitestReport } from './test-counts.ts';
+import { countGoTests, countVitest, skippedLines, type Counts, type Outcome, type VitestReport } from './test-counts.ts';
 
 const parts = ['unit', 'integration', 'go'] as const;
 type Part = (typeof parts)[number];
@@ -22,13 +22,15 @@ type Project = 'unit' | 'integration' | 'runs' | 'alone';
 
 const integrationTools = ['k6', 'nginx', 'h2o', 'nghttpd', 'h2load', 'openssl', 'influxd'] as const;
 
-const exampleServers = ['caddy', 'lighttpd', 'apache2', 'haproxy'] as const;
+/** Everything else holds without them. */
+const niceToHave: readonly (readonly [tools: readonly ToolName[], what: string])[] = [
+  [['chromium'], 'the tests in a browser'],
+  [['caddy', 'lighttpd', 'apache2', 'haproxy'], 'some of examples/any-server'],
+  [['sshd'], 'the tests with other hosts'],
+];
 
 /** What runs in a browser has other types. */
 const typeProjects = [['types', '.'], ['types of the plots', 'lib/report/html/plots']] as const;
-
-/** `output` is shown when something failed, `skipped` in any case, a line each. */
-interface Outcome extends Counts { output: string; skipped?: readonly string[] }
 
 /**
  * `npm test`, or some parts of it: `npm test -- unit go`. Returns 0 when everything passed, 1 otherwise. The last line on
@@ -76,20 +78,16 @@ class TestRun {
   /** Returns whether the integration tests are wanted and can be run. */
   async #tools(chosen: ReadonlySet<Part>): Promise<boolean> {
     if (!chosen.has('integration')) return false;
-    const tools = await this.#ready(() => ensureTools(integrationTools, this.#machine, this.#signal));
-    await this.#getIfThere(['chromium'], 'the tests in a browser');
-    await this.#getIfThere(exampleServers, 'some of examples/any-server');
-    await this.#getIfThere(['sshd'], 'the tests with other hosts');
+    const tools = await this.#had(() => ensureTools(integrationTools, this.#machine, this.#signal));
+    for (const [names, without] of niceToHave) await this.#had(() => ensureTools(names, this.#machine, this.#signal), without);
     return tools !== undefined;
   }
 
   async #go(chosen: ReadonlySet<Part>): Promise<void> {
     if (!chosen.has('go')) return;
-    const compilers = await this.#ready(async () => ({ go: await findGo(this.#machine), ...await ensureTools(['gcc'], this.#machine, this.#signal) }));
-    if (compilers !== undefined) await this.#goModule(compilers);
-  }
-
-  async #goModule({ go, gcc }: { go: Go; gcc: string }): Promise<void> {
+    const compilers = await this.#had(async () => ({ go: await findGo(this.#machine), ...await ensureTools(['gcc'], this.#machine, this.#signal) }));
+    if (compilers === undefined) return;
+    const { go, gcc } = compilers;
     // As in the build of k6, so that what is compiled for one serves the other.
     const flags = ['-trimpath', '-buildvcs=false'];
     const inModule = { cwd: this.#machine.k6Sources, env: goEnvironment(this.#machine.env) };
@@ -123,27 +121,19 @@ class TestRun {
     await this.#check('unit tests', () => this.#vitest('unit'));
   }
 
-  /** Tools that cannot be had are one failure, with the line that says why, and no reason to hold back the rest. */
-  async #ready<T>(get: () => Promise<T>): Promise<T | undefined> {
+  /**
+   * Tools that cannot be had are said, and no reason to hold back the rest. They are one failure, or where there is `without` no
+   * more than the reason for which that is left out.
+   */
+  async #had<T>(get: () => Promise<T>, without?: string): Promise<T | undefined> {
     try {
       return await get();
     } catch (error) {
       this.#signal.throwIfAborted();
       if (!(error instanceof UserError)) throw error;
-      this.#total.failed++;
-      this.#machine.progress.print(error.message);
+      if (without === undefined) this.#total.failed++;
+      this.#machine.progress.print(without === undefined ? error.message : `SKIPPED, ${without}: ${error.message}`);
       return undefined;
-    }
-  }
-
-  /** What needs them is left out, and said, where they cannot be had; everything else holds without. */
-  async #getIfThere(tools: readonly ToolName[], what: string): Promise<void> {
-    try {
-      await ensureTools(tools, this.#machine, this.#signal);
-    } catch (error) {
-      this.#signal.throwIfAborted();
-      if (!(error instanceof UserError)) throw error;
-      this.#machine.progress.print(`SKIPPED, ${what}: ${error.message}`);
     }
   }
 
@@ -170,7 +160,7 @@ class TestRun {
   async #goTest(options: RunOptions): Promise<Outcome> {
     const finished = await run({ ...options, signal: this.#signal });
     const counts = countGoTests(finished.stdout);
-    return withExitCode({ ...counts, output: counts.output + finished.stderr, skipped: skippedLines(goTestOutput(finished.stdout)) }, finished.code);
+    return withExitCode({ ...counts, output: counts.output + finished.stderr }, finished.code);
   }
 
   /**

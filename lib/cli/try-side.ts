@@ -22,7 +22,7 @@ interface Place { binaries: ServerBinaries; host?: ServerHost | undefined }
 
 /** Starts a side once, to see that it runs here and what it answers. Throws UserError that names it. */
 export async function tryOnce(side: Side, spec: ServerSpec, cores: Cores, { binaries, host }: Place, { trustConfig }: Pick<RunOptions, 'trustConfig'>, signal: AbortSignal): Promise<Tried> {
-  const { given, source, load, page } = side;
+  const { given, source, load } = side;
   const folder = await temporaryFolder();
   try {
     const server = await (host?.start ?? startServer)(spec, {
@@ -30,10 +30,7 @@ export async function tryOnce(side: Side, spec: ServerSpec, cores: Cores, { bina
       folder,
       cpus: cores.serverCpus,
       workers: workersFor(spec, cores.serverCpus.length, false),
-      page,
-      protocol: load.protocol,
-      request: load,
-      tls: load.tls,
+      ...checkOf(side),
       connections: load.connections,
       trustConfig: trustConfig === true,
       signal,
@@ -49,7 +46,7 @@ export async function tryOnce(side: Side, spec: ServerSpec, cores: Cores, { bina
 }
 
 /** What its pages have to be answered with. */
-function checkOf({ page, load }: Side): Pick<ReadyCheck, 'page' | 'protocol' | 'request' | 'tls'> {
+function checkOf({ page, load }: Side): Pick<ReadyCheck, 'page' | 'protocol' | 'tls'> & { request: Side['load'] } {
   return { page, protocol: load.protocol, request: load, tls: load.tls };
 }
 

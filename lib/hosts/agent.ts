@@ -18,7 +18,7 @@ import { cpusOf, readProcessors } from '../machine/processors.ts';
 import { watchMachine, type MachineReading } from '../machine/usage.ts';
 import { hardFilesLimit } from '../servers/files-limit.ts';
 import { alarmsIn } from '../servers/server-log.ts';
-import { versionsOf } from '../servers/versions.ts';
+import { versionsOf } from '../servers/build.ts';
 import { endWithUs, isStarted, startServer, type StartedServer } from '../servers/index.ts';
 import { removeFolder, removeLeftOvers } from '../servers/remove-folder.ts';
 import { thisMachine } from '../setup/machine.ts';

@@ -71,7 +71,7 @@ function segmentBegins(): string[] {
 
 function searchRates({ within, from, expected, stepSeconds }: SearchPlan, phase: AlternateOptions): void {
   searchSides(from, within, (rates, step) => {
-    const seconds = rates.map((rate) => Math.max(stepSeconds, enough * responsesNeeded(within.metric) / rate));
+    const seconds = rates.map((rate) => Math.max(stepSeconds, enough * responsesNeeded[within.metric] / rate));
     const sides = phase.sides.map((side, index): SideOptions => ({
       ...side, rate: rates[index] as number, duration: `${Math.ceil(1000 * (seconds[index] as number))}ms`, tags: { ...side.tags, phase: String(step) },
     }));

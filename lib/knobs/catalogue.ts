@@ -1,11 +1,17 @@
-// The usual advice as data: server-configs/knobs/<server>.yaml, read and checked.
+// The usual advice as data: server-configs/knobs/<server>.yaml, read and checked. And whether it can mean anything for a config and a load.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import * as v from 'valibot';
 import { parse } from 'yaml';
 import { check, closed, exactly, flag, isObject, list, name, oneOf, orAbsent, placeOf, text, trueOrAbsent, whole } from '../form.ts';
-import type { LaidLines, ServerName } from '../scenario/model.ts';
+import { counts } from '../format.ts';
+import type { LaidLines, LoadProfile, ServerName } from '../scenario/model.ts';
+import { isHttp2 } from '../scenario/protocols.ts';
 import { shippedConfigs } from '../servers/config-layers.ts';
+import type { Build, Listen } from '../servers/index.ts';
+import type { Facts } from '../servers/own/edits.ts';
+import type { Layable } from '../servers/own/own-config.ts';
+import { atLeast } from '../setup/version.ts';
 
 /** Where a knob can mean anything. All of what is there has to be so. */
 export interface Where {
@@ -102,4 +108,42 @@ export function candidatesOf(knob: Knob, cores: number): Candidate[] {
     laid: { context: knob.context, lines },
     isDefault: knob.default === value,
   }));
+}
+
+/** What a knob would meet. */
+export interface Surroundings {
+  facts: Facts;
+  listen: Pick<Listen, 'tls'>;
+  load: Pick<LoadProfile, 'protocol' | 'headers' | 'body'>;
+  bodyBytes: number;
+  /** Of the config as it is, on this machine. */
+  workers: number;
+  build: Build;
+}
+
+/** undefined where it is worth a try. One reason is said alike of all that it holds for. */
+export function whyNot({ knob: { since, where = {}, context }, laid, isDefault }: Candidate, here: Surroundings, config: Pick<Layable, 'lay'>): string | undefined {
+  const { facts, listen, load, build } = here;
+  const http2 = isHttp2(load.protocol);
+  if (where.never !== undefined) return where.never;
+  if (!atLeast(build.version, since)) return `needs version ${since}, and this is ${build.version}`;
+  if (where.build !== undefined && !build.answer.includes(where.build)) return `this build is without ${where.build}`;
+  if (where.tls === true && !listen.tls) return 'only with TLS';
+  if (where.http2 === true && !http2) return 'only with HTTP/2';
+  if (where.http2 === false && http2) return 'only with HTTP/1.1';
+  if (where.proxied === true && !facts.proxied) return 'only where requests are passed on';
+  if (where.static === true && facts.proxied) return 'only where files are served';
+  if (where.logs === true && !facts.logs) return 'requests are not logged';
+  if (where.logs === true && laid.lines.includes('...') && !facts.logLine) return 'the config has no line for its log';
+  if (where.acceptsGzip === true && !acceptsGzip(load)) return "only where requests accept gzip: --load with -H 'Accept-Encoding: gzip'";
+  if (where.sendsBody === true && (load.body ?? '') === '') return 'only where requests have a body';
+  if (where.workers !== undefined && here.workers < where.workers) return `only with ${counts(where.workers, 'worker')} or more`;
+  if (where.bodyBytes !== undefined && here.bodyBytes < where.bodyBytes) return `only with bodies of ${counts(where.bodyBytes, 'byte')} or more`;
+  const { edits } = config.lay([laid]);
+  if (edits.length === 0) return context === 'ssl' ? 'already so, or no TLS of its own' : 'already so';
+  return isDefault && edits.every(({ begin, end }) => begin === end) ? 'already so, by default' : undefined;
+}
+
+function acceptsGzip({ headers = {} }: Surroundings['load']): boolean {
+  return Object.entries(headers).some(([name, value]) => name.toLowerCase() === 'accept-encoding' && /gzip|\*/.test(value));
 }

@@ -4,7 +4,7 @@ import { comparisonOf } from '../analysis/comparisons.ts';
 import { lessIsBetter } from '../analysis/metric.ts';
 import { halfWidth } from '../analysis/statistics.ts';
 import { change, percent, times, tolerance, whole } from '../format.ts';
-import { metricMark } from '../report/metric-words.ts';
+import { metricMark } from '../report/verdict-words.ts';
 import { tableOf, type Cell, type Table } from '../report/table.ts';
 import type { Comparison, Result } from '../result/result.ts';
 import type { LaidLines } from '../scenario/model.ts';

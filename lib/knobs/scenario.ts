@@ -21,7 +21,6 @@ const baseline = 'as-it-is';
 
 /**
  * A plan in which each of `changed` is compared with a baseline of its own group.
- * @param name of the scenario
  * @throws UserError as makePlan does, and where not even two servers can be alive at a time
  */
 export function planOf(name: string, title: string, asItIs: AsItIs, changed: readonly Changed[], cores: Cores, options: PlanOptions): PlanDraft {

@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
-import { filesBelow } from '../files-below.ts';
+import { filesBelow } from '../folders.ts';
 
 /** An object of Kubernetes, as kubectl takes it. */
 export interface Manifest {

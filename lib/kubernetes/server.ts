@@ -48,7 +48,7 @@ export async function serverManifests(scenario: Scenario, variant: RunnableVaria
   const build: Build = { version: imageVersions[spec.name], answer: '' };
   const config = await composeFor(spec, {
     address: '0.0.0.0', port, workers: workersFor(spec, options.resources.cores, false), fileLimit: limit, docroot: places.docroot, temp: places.temp,
-    certificateFile: () => Promise.resolve(certificate), handOver: (file) => file,
+    certificateFile: () => Promise.resolve(certificate),
   }, build);
   const pages = await pagesOf(page, variant.name);
   const files = [{ key: config.fileName, path: config.fileName, text: config.text }, ...pages.map(({ file, text }, index) => ({ key: `page-${index + 1}`, path: file, text }))];

@@ -54,24 +54,19 @@ function listen(address: string, about: string): Promise<Server | null> {
 }
 
 /** What the holder says of itself, in one line that is fit for a terminal; '' when it says nothing in time, null when it is gone. */
-function ask(address: string): Promise<string | null> {
-  return new Promise((resolve) => {
-    let text = '';
-    const socket = createConnection(address);
-    const end = (answer: string | null): void => {
-      clearTimeout(timer);
-      socket.destroy();
-      resolve(answer);
-    };
-    const said = (): string => text.split('\n', 1)[0]?.replace(/\p{C}/gu, '').slice(0, 300) ?? '';
-    const timer = setTimeout(() => end(said()), patienceMs);
-    socket.setEncoding('utf8').on('data', (more: string) => {
+async function ask(address: string): Promise<string | null> {
+  let text = '';
+  try {
+    const socket = createConnection({ path: address, signal: AbortSignal.timeout(patienceMs) });
+    for await (const more of socket.setEncoding('utf8')) {
       text += more;
-      if (text.length > 1000 || text.includes('\n')) end(said());
-    });
-    socket.once('end', () => end(said()));
-    socket.once('error', (error: NodeJS.ErrnoException) => end(error.code === 'ECONNREFUSED' ? null : said()));
-  });
+      if (text.length > 1000 || text.includes('\n')) break;
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ECONNREFUSED') return null;
+    // What it has said until then counts.
+  }
+  return text.split('\n', 1)[0]?.replace(/\p{C}/gu, '').slice(0, 300) ?? '';
 }
 
 /** e.g. "process 123 of root: scenario aa, since 2026-11-20 08:15 UTC, in /home/me". What follows a flag is not told: it may be an address with a password. */

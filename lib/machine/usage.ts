@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import os from 'node:os';
 import { gunzipSync } from 'node:zlib';
-import { readIfThere, textOf } from '../read-if-there.ts';
+import { ifThere, readIfThere, textOf } from '../read-if-there.ts';
 
 /** Seconds of some cores together, since the machine was started. */
 export interface CoreSeconds {
@@ -57,16 +57,8 @@ const ticksPerSecond = 100;
  * undefined where it does not say how it was built.
  */
 export function interruptsApart(sources: { proc: string; boot: string } = { proc: '/proc', boot: '/boot' }): boolean | undefined {
-  const config = gunzipped(`${sources.proc}/config.gz`) ?? readIfThere(`${sources.boot}/config-${os.release()}`);
+  const config = ifThere(() => gunzipSync(readFileSync(`${sources.proc}/config.gz`)).toString('latin1')) ?? readIfThere(`${sources.boot}/config-${os.release()}`);
   return config === undefined ? undefined : /^CONFIG_IRQ_TIME_ACCOUNTING=y$/m.test(config);
-}
-
-function gunzipped(file: string): string | undefined {
-  try {
-    return gunzipSync(readFileSync(file)).toString('latin1');
-  } catch {
-    return undefined;
-  }
 }
 
 function coreSeconds(stat: string | undefined, cpus: readonly number[]): CoreSeconds | null {

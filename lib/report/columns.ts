@@ -1,17 +1,15 @@
 // The article's table, published beside measured.
 import { comparisonOf } from '../analysis/comparisons.ts';
-import { hungOf } from '../analysis/phases.ts';
 import { rateOf } from '../analysis/rate.ts';
 import { total } from '../analysis/statistics.ts';
 import { comparable } from '../analysis/verdict.ts';
 import { kilobytes, perMillion, perSecond, short, success, times } from '../format.ts';
-import type { Comparison, Phase, Result, VariantResult } from '../result/result.ts';
+import type { Comparison, Result, VariantResult } from '../result/result.ts';
 import type { Published } from '../scenario/model.ts';
+import { ladderOf, publishedQuantile } from './bars.ts';
 import { foundText } from './curve.ts';
-import { publishedQuantile } from './histogram.ts';
-import { ladderOf } from './ladder.ts';
-import { countCell, figure, tableOf, type Cell, type Column, type Table } from './table.ts';
-import { cpuCell, verdictCell } from './verdict-cell.ts';
+import { countCell, figure, leftColumn, rightColumn, tableOf, type Column, type Table } from './table.ts';
+import { cpuCell, verdictCell } from './verdict-words.ts';
 
 interface Row { variant: VariantResult; comparison: Comparison | undefined }
 
@@ -24,37 +22,33 @@ export function variantTable(result: Result): Table {
   const phases = hasPhases(result);
   const hasCpu = result.variants.some(({ serverCpuMicrosPerRequest }) => serverCpuMicrosPerRequest !== null);
   const withHeaders = comparesProtocols(result);
-  const against = againstColumn(result, rows);
   const successColumn = measuredColumn('success', ({ successRatio }) => figure(successRatio, success));
   return tableOf(rows, [
-    { group: '', title: 'variant', align: 'left', cell: ({ variant }) => variant.name },
+    leftColumn('variant', ({ variant }) => variant.name),
     // With several load phases published figures are those of one of them, the measured ones here of all.
     ...(phases ? [] : publishedColumns({ withHeaders, withErrors: rows.some(({ variant }) => (variant.published?.errorsPerMillion ?? 0) > 0) })),
-    {
-      group: here, title: 'requests/s', align: 'right',
-      cell({ variant }) {
-        if (variant.server === null) return 'published only';
-        const found = result.search?.found.find((one) => one.variant === variant.name);
-        return found === undefined ? figure(variant.rps?.median, perSecond) + missedPart(variant) : foundText(found);
-      },
-    },
+    measuredColumn('requests/s', (variant) => {
+      if (variant.server === null) return 'published only';
+      const found = result.search?.found.find((one) => one.variant === variant.name);
+      return found === undefined ? figure(variant.rps?.median, perSecond) + missedPart(variant) : foundText(found);
+    }),
     // Where it may differ from phase to phase it stands beside requests/s on any terminal.
     ...(phases ? [successColumn] : []),
-    { group: here, title: against.title, align: 'left', cell: against.cell },
+    againstColumn(result, rows),
     ...(withHeaders ? [measuredColumn('headers kB', ({ traffic }) => figure(traffic?.bytes.headers, kilobytes))] : []),
     // A dash for what runs at an address, where others have a figure.
     measuredColumn('CPU µs/req', ({ serverCpuMicrosPerRequest: cpu, server }) => (
       hasCpu && server?.atAddress === true ? '–' : figure(cpu?.median, (value) => value.toFixed(1))
     )),
-    { group: here, title: 'CPU ratio', align: 'left', joined: true, cell: ({ comparison }) => (comparison === undefined ? '' : cpuCell(comparison)) },
+    leftColumn('CPU ratio', ({ comparison }) => (comparison === undefined ? '' : cpuCell(comparison)), { group: here, joined: true }),
     measuredColumn('p50 ms', ({ latencyMs }) => figure(latencyMs?.p50, short)),
-    joined(measuredColumn('p99 ms', ({ latencyMs }) => figure(latencyMs?.p99, short))),
-    joined(measuredColumn('max ms', ({ latencyMs }) => figure(latencyMs?.max, short))),
+    measuredColumn('p99 ms', ({ latencyMs }) => figure(latencyMs?.p99, short), { joined: true }),
+    measuredColumn('max ms', ({ latencyMs }) => figure(latencyMs?.max, short), { joined: true }),
     measuredColumn('errors/M', ({ errorsPerMillion }) => figure(errorsPerMillion, perMillion)),
     // None is the rule.
-    joined(measuredColumn('hung', ({ rounds }) => countCell(hungOf(phasesOf(rounds))))),
-    joined(measuredColumn('unsent', ({ rounds }) => countCell(total(phasesOf(rounds), (phase) => phase.unsent)))),
-    ...(phases ? [] : [joined(successColumn)]),
+    measuredColumn('hung', (variant) => countCell(total(variant.phases, (phase) => phase.hung)), { joined: true }),
+    measuredColumn('unsent', (variant) => countCell(total(variant.phases, (phase) => phase.unsent)), { joined: true }),
+    ...(phases ? [] : [{ ...successColumn, joined: true as const }]),
   ]);
 }
 
@@ -64,48 +58,39 @@ function missedPart(variant: VariantResult): string {
   return rate === null || rate.reached ? '' : ` of ${perSecond(rate.asked)}`;
 }
 
-function phasesOf(rounds: VariantResult['rounds']): Phase[] {
-  return rounds.flatMap(({ phases }) => phases);
-}
-
 /** Where an article had no errors there is nothing to stand beside. */
 function publishedColumns({ withHeaders, withErrors }: { withHeaders: boolean; withErrors: boolean }): Column<Row>[] {
-  const column = (title: string, align: Column<Row>['align'], cell: (published: Published, row: Row) => string): Column<Row> => (
-    { group: 'published', title, align, cell: (row) => (row.variant.published === null ? '' : cell(row.variant.published, row)) }
+  const group = 'published';
+  const column = (title: string, cell: (published: Published) => string): Column<Row> => (
+    rightColumn(title, ({ variant: { published } }) => (published === null ? '' : cell(published)), { group })
   );
   return [
-    column('requests/s', 'right', ({ rps }) => figure(rps, perSecond)),
-    column('ratio', 'left', (_, { comparison }) => figure(comparison?.publishedRatio, times)),
-    ...(withHeaders ? [column('headers kB', 'right', ({ headerBytes }) => figure(headerBytes, kilobytes))] : []),
+    column('requests/s', ({ rps }) => figure(rps, perSecond)),
+    leftColumn('ratio', ({ comparison }) => figure(comparison?.publishedRatio, times), { group }),
+    ...(withHeaders ? [column('headers kB', ({ headerBytes }) => figure(headerBytes, kilobytes))] : []),
     // Of a histogram it is known between which two latencies they lie.
-    column('p50', 'right', (published) => publishedQuantile(published, 0.5)),
-    column('p99', 'right', (published) => publishedQuantile(published, 0.99)),
-    ...(withErrors ? [column('errors/M', 'right', ({ errorsPerMillion }) => figure(errorsPerMillion, perMillion))] : []),
+    column('p50', (published) => publishedQuantile(published, 0.5)),
+    column('p99', (published) => publishedQuantile(published, 0.99)),
+    ...(withErrors ? [column('errors/M', ({ errorsPerMillion }) => figure(errorsPerMillion, perMillion))] : []),
   ];
 }
 
-function measuredColumn(title: string, cell: (variant: VariantResult) => string): Column<Row> {
-  return { group: here, title, align: 'right', cell: ({ variant }) => cell(variant) };
-}
-
-function joined(column: Column<Row>): Column<Row> {
-  return { ...column, joined: true };
+function measuredColumn(title: string, cell: (variant: VariantResult) => string, more: { joined?: true } = {}): Column<Row> {
+  return rightColumn(title, ({ variant }) => cell(variant), { group: here, ...more });
 }
 
 /** Each row's comparison. The title says with what, or the cell where that is not the same for all. */
-function againstColumn(result: Result, rows: readonly Row[]): Pick<Column<Row>, 'title' | 'cell'> {
+function againstColumn(result: Result, rows: readonly Row[]): Column<Row> {
   const [first, ...others] = new Set(rows.flatMap(({ comparison }) => comparison?.baseline ?? []));
   const steps = new Set(ladderOf(result).map(({ step }) => step));
   const isLadder = steps.size > 0;
-  return {
-    title: isLadder ? 'against the row before' : others.length === 0 ? `against ${first}` : 'against its baseline',
-    cell({ variant, comparison }): Cell {
-      if (!comparable(variant, comparison)) return '';
-      const cell = verdictCell(comparison, result);
-      const isTold = isLadder ? steps.has(comparison) : others.length === 0;
-      return isTold ? cell : { ...cell, text: `${cell.text} (against ${comparison.baseline})` };
-    },
-  };
+  const title = isLadder ? 'against the row before' : others.length === 0 ? `against ${first}` : 'against its baseline';
+  return leftColumn(title, ({ variant, comparison }) => {
+    if (!comparable(variant, comparison)) return '';
+    const cell = verdictCell(comparison, result);
+    const isTold = isLadder ? steps.has(comparison) : others.length === 0;
+    return isTold ? cell : { ...cell, text: `${cell.text} (against ${comparison.baseline})` };
+  }, { group: here });
 }
 
 /** Header bytes are what differs between protocols: they stand in the article's table where it compares these. */

@@ -3,7 +3,7 @@ import { curveRows, curvesOf, type CurvePoint, type CurveRow } from '../analysis
 import { limitText } from '../analysis/within.ts';
 import { bar, percent, scaledTime, whole } from '../format.ts';
 import type { FoundRate, Result, Search } from '../result/result.ts';
-import { tableOf, type Column, type Part } from './table.ts';
+import { leftColumn, rightColumn, tableOf, type Part } from './table.ts';
 
 const barWidth = 16;
 
@@ -16,18 +16,17 @@ export function curvePart(result: Pick<Result, 'search' | 'variants'>): Part[] {
   // What is far beyond the limit tells no more than that it is.
   const longest = search === undefined ? Math.max(...rows.flatMap(({ seen }) => [...seen.values()].map(({ p99 }) => p99))) : 2 * search.within.ms;
   const table = tableOf(rows, [
-    { group: '', title: 'requests/s', align: 'right', cell: ({ rate }) => whole(rate) },
+    rightColumn('requests/s', ({ rate }) => whole(rate)),
     ...curves.flatMap(({ name }) => {
-      const column = (title: string, align: 'left' | 'right', text: (point: CurvePoint) => string): Column<CurveRow> => ({
-        group: name, title, align, cell: ({ seen }) => {
-          const point = seen.get(name);
-          return point === undefined ? '' : text(point);
-        },
-      });
+      const told = (text: (point: CurvePoint) => string) => ({ seen }: CurveRow): string => {
+        const point = seen.get(name);
+        return point === undefined ? '' : text(point);
+      };
+      const joined = { group: name, joined: true } as const;
       return [
-        column('p50', 'right', ({ p50 }) => scaledTime(p50)),
-        { ...column('p99', 'right', ({ p99 }) => scaledTime(p99)), joined: true as const },
-        { ...column('', 'left', ({ p99, kept }) => (kept === false ? '×' : ' ') + bar(Math.min(1, p99 / longest), barWidth)), joined: true as const },
+        rightColumn('p50', told(({ p50 }) => scaledTime(p50)), { group: name }),
+        rightColumn('p99', told(({ p99 }) => scaledTime(p99)), joined),
+        leftColumn('', told(({ p99, kept }) => (kept === false ? '×' : ' ') + bar(Math.min(1, p99 / longest), barWidth)), joined),
       ];
     }),
   ]);

@@ -1,5 +1,5 @@
 // Who set the pace.
-import { generatorLost, limitOf, serverLost, usableCores } from '../analysis/limit.ts';
+import { generatorLost, limitOf, serverLost, usableCores, type SideCores } from '../analysis/limit.ts';
 import { networkReason } from '../analysis/network.ts';
 import { noiseOf, othersMatter, type RoundNoise } from '../analysis/noise.ts';
 import { enumeration, percentRange } from '../format.ts';
@@ -22,9 +22,7 @@ export function limitLines(result: Result): string[] {
 
 function ownCoresSentence(measured: readonly VariantResult[], { serverCpus, generatorCpus, generatorHosts, cluster }: Environment): string {
   const generatorCores = cluster !== undefined ? cluster.generators * cluster.generatorCores : generatorHosts === undefined ? generatorCpus.length : generatorHosts.length * Math.min(...generatorHosts.map(({ cores }) => cores));
-  const usable = (variant: VariantResult): { server: number; generator: number } => (
-    usableCores(variant, { server: serverCpus.length, generator: generatorCores })
-  );
+  const usable = (variant: VariantResult): SideCores => usableCores(variant, { server: serverCpus.length, generator: generatorCores });
   const servers = [...new Set(known(measured).map(({ server }) => server?.name ?? ''))];
   const shares = [
     ...servers.map((name) => {

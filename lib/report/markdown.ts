@@ -1,15 +1,14 @@
 // A result in Markdown: table.md, with the same tables and lines as in the terminal, and what fits a comment on a pull request.
 import { basename, isAbsolute } from 'node:path';
-import { measuredComparisons } from '../analysis/comparisons.ts';
-import { wholeRounds } from '../analysis/phases.ts';
-import type { Comparison, Result } from '../result/result.ts';
+import { measuredComparisons, roundRatiosOf } from '../analysis/comparisons.ts';
+import type { Result } from '../result/result.ts';
 import { here } from './columns.ts';
 import { headingLines, resultHeading } from './heading.ts';
 import { environmentTable, noiseTable } from './html/surroundings.ts';
-import { metricMark } from './metric-words.ts';
+import { metricMark } from './verdict-words.ts';
 import { articleParts, lineParts, tableParts } from './parts.ts';
 import { circumstanceLines, footnoteLines, verdictLines, warningLines } from './sentences.ts';
-import { figure, tableOf, textOf, type Column, type Part, type Table } from './table.ts';
+import { figure, rightColumn, tableOf, textOf, type Part, type Table } from './table.ts';
 
 /** The whole file, with the load tools' lines last. The lists may be empty. */
 export function markdownReport(result: Result, lines: { heading: readonly string[]; findings: readonly string[] }): string {
@@ -47,17 +46,17 @@ export function commentReport(result: Result): string {
     '</details>', '',
   ].join('\n');
   const configs = result.variants.flatMap(({ server }) => server?.config.filter(isAbsolute) ?? []).sort((a, b) => b.length - a.length);
-  return configs.reduce((shorter, file) => shorter.replaceAll(escape(file), escape(basename(file))), text);
+  return configs.reduce((shorter, file) => shorter.replaceAll(escape(file), () => escape(basename(file))), text);
 }
 
 /** The ratio of each round, a column for each comparison. */
 function roundsTable(result: Result): Table {
-  const measured = measuredComparisons(result).filter(({ roundRatios }) => roundRatios.length > 0);
-  return tableOf(Array.from({ length: wholeRounds(result.variants) }, (_, index) => index), [
-    { group: '', title: 'round', align: 'right', cell: (index) => String(index + 1) },
-    ...measured.map(({ metric, variant, baseline, roundRatios }: Comparison): Column<number> => ({
-      group: '', title: `${metricMark(metric)}${variant} / ${baseline}`, align: 'right', cell: (index) => figure(roundRatios[index], (ratio) => ratio.toFixed(4)),
-    })),
+  const measured = measuredComparisons(result).filter(({ roundRatios }) => roundRatios.length > 0).map((comparison) => ({ ...comparison, rounds: roundRatiosOf(comparison, result) }));
+  return tableOf([...new Set(measured.flatMap(({ rounds }) => rounds.map(({ round }) => round)))].sort((a, b) => a - b), [
+    rightColumn('round', String),
+    ...measured.map(({ metric, variant, baseline, rounds }) => (
+      rightColumn(`${metricMark(metric)}${variant} / ${baseline}`, (round: number) => figure(rounds.find((one) => one.round === round)?.ratio, (ratio) => ratio.toFixed(4)))
+    )),
   ]);
 }
 

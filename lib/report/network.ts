@@ -4,7 +4,7 @@ import { hundredths, percent, short, tolerance, whole } from '../format.ts';
 import type { NetworkResult } from '../result/network.ts';
 import type { Result, VariantResult } from '../result/result.ts';
 import type { LinkDirection, NetworkSpec } from '../scenario/model.ts';
-import { figure, tableOf, type Cell, type Column, type Part } from './table.ts';
+import { figure, leftColumn, rightColumn, tableOf, type Cell, type Column, type Part } from './table.ts';
 
 /** A link in words: "100 ms to the server, queue of 1,000 packets". */
 export function linkText({ toServer, toClient }: NetworkSpec): string {
@@ -40,27 +40,25 @@ export function linkPart({ variants }: Pick<Result, 'variants'>): Part[] {
     // Without an answer there is nothing to count by.
     variant.serverCpuMicrosPerRequest === null ? '' : figure(variant.network === null ? null : value(variant.network), format)
   );
-  const column = (group: string, title: string, cell: (variant: VariantResult) => Cell, more: Partial<Column<VariantResult>> = {}): Column<VariantResult> => (
-    { group, title, align: 'right', cell, ...more }
-  );
-  const joined = { joined: true } as const;
+  const column = (group: string, title: string, cell: (variant: VariantResult) => Cell): Column<VariantResult> => rightColumn(title, cell, { group });
+  const joined = (group: string, title: string, cell: (variant: VariantResult) => Cell): Column<VariantResult> => rightColumn(title, cell, { group, joined: true });
   return [{
     title: 'What went over the link:',
     tables: [tableOf(variants, [
-      column('', 'variant', ({ name }) => name, { align: 'left' }),
+      leftColumn('variant', ({ name }) => name),
       column(packets, 'to server', count(({ packetsPerRequest }) => packetsPerRequest.toServer)),
-      column(packets, 'to client', count(({ packetsPerRequest }) => packetsPerRequest.toClient), joined),
-      column(packets, 'in all', count(({ packetsPerRequest: { toServer, toClient } }) => toServer + toClient), joined),
-      column(packets, 'published', ({ published }) => figure(published?.packetsPerRequest, whole), joined),
+      joined(packets, 'to client', count(({ packetsPerRequest }) => packetsPerRequest.toClient)),
+      joined(packets, 'in all', count(({ packetsPerRequest: { toServer, toClient } }) => toServer + toClient)),
+      joined(packets, 'published', ({ published }) => figure(published?.packetsPerRequest, whole)),
       column('dropped', 'to server', droppedCell('toServer')),
-      column('dropped', 'to client', droppedCell('toClient'), joined),
+      joined('dropped', 'to client', droppedCell('toClient')),
       column('late', 'p50 ms', ({ network }) => figure(network?.latenessMs.p50, short)),
-      column('late', 'p99 ms', ({ network }) => figure(network?.latenessMs.p99, short), joined),
-      column('', 'delay', delayCell, { ...joined, align: 'left' }),
-      column('', 'sent again/req', count(({ retransmitsPerRequest }) => retransmitsPerRequest)),
-      column('', 'listen overflows', ({ network }) => figure(network?.listenOverflows, whole)),
-      column('', 'server idle', ({ network }) => figure(network?.serverIdleShare, percent)),
-      ...(links.size < 2 ? [] : [column('', 'link', (variant) => (variant.rounds.length === 0 ? '' : linkOf(variant)), { align: 'left' })]),
+      joined('late', 'p99 ms', ({ network }) => figure(network?.latenessMs.p99, short)),
+      leftColumn('delay', delayCell, { joined: true }),
+      rightColumn('sent again/req', count(({ retransmitsPerRequest }) => retransmitsPerRequest)),
+      rightColumn('listen overflows', ({ network }) => figure(network?.listenOverflows, whole)),
+      rightColumn('server idle', ({ network }) => figure(network?.serverIdleShare, percent)),
+      ...(links.size < 2 ? [] : [leftColumn('link', (variant: VariantResult) => (variant.rounds.length === 0 ? '' : linkOf(variant)))]),
     ])],
     below: ['Packets as they came to the link, those that its queue dropped and what was sent again for them included; late is how much after the asked delay they left it, in the later direction.'],
   }];

@@ -6,15 +6,12 @@ import { enumeration } from '../format.ts';
 import type { Comparison, Result, VariantResult } from '../result/result.ts';
 import { isAtRate } from '../scenario/load/fit.ts';
 import { isHttp2 } from '../scenario/protocols.ts';
+import { histogramPart, ladderPart, streamsPart } from './bars.ts';
 import { hasPhases, variantTable } from './columns.ts';
 import { curvePart } from './curve.ts';
-import { finishTable, lineTables } from './h2load.ts';
-import { histogramPart } from './histogram.ts';
-import { ladderPart } from './ladder.ts';
+import { finishTable, h2loadTables, wrkTables } from './load-tools.ts';
 import { linkPart } from './network.ts';
-import { streamsPart } from './streams.ts';
 import type { Part, Table } from './table.ts';
-import { wrkTables } from './wrk.ts';
 
 /** The article's table and what belongs to it: phases, the link, histogram, the ladder, requests/s by streams. */
 export function tableParts(result: Result): Part[] {
@@ -55,9 +52,9 @@ export function lineParts(result: Result): Part[] {
   // They print one load, and a curve is of many.
   if (curvesOf(result).length > 0) return [];
   const finish = hasPhases(result) ? [] : [finishTable(result)];
-  const h2loadTables = result.variants.some(({ load }) => isHttp2(load.protocol)) ? [...finish, ...lineTables(result)] : [];
+  const h2load = result.variants.some(({ load }) => isHttp2(load.protocol)) ? [...finish, ...h2loadTables(result)] : [];
   return [
-    ...toolPart(result, 'h2load', h2loadTables, 'requests and status codes are sums; times are those of'),
+    ...toolPart(result, 'h2load', h2load, 'requests and status codes are sums; times are those of'),
     ...toolPart(result, 'wrk', wrkTables(result), 'errors are sums; latency is that of'),
   ];
 }

@@ -5,17 +5,17 @@ import { latenessText, namesOfDirections } from '../analysis/network.ts';
 import { queuePace, type QueuePace } from '../analysis/queue-pace.ts';
 import { whyNothing } from '../analysis/failures.ts';
 import { rateCause, rateOf, type Rate } from '../analysis/rate.ts';
+import { groupedBy } from '../analysis/statistics.ts';
 import { delayMark, markedVerdict, notFinalMark } from '../analysis/verdict.ts';
 import { change, enumeration, hundredths, percent, percentRange, perSecond, scaledTime, times, tolerance, whole } from '../format.ts';
 import type { KernelSetting } from '../result/network.ts';
 import type { Comparison, Integrity, Result, Share, VariantResult } from '../result/result.ts';
+import { ladderOf } from './bars.ts';
 import { noiseFloorLines, partialLines, roundsLines, roundsNeeded, scopeLines, undecidedLines } from './certainty.ts';
 import { comparesProtocols } from './columns.ts';
 import { foundLines } from './curve.ts';
-import { groupedBy } from './grouped.ts';
-import { ladderOf } from './ladder.ts';
 import { limitLines } from './limits.ts';
-import { besideVerdicts, metricMark, verdictWord } from './metric-words.ts';
+import { besideVerdicts, metricMark, verdictWord } from './verdict-words.ts';
 
 /** What was found, and what has to be known with it. */
 export function findingLines(result: Result): string[] {
@@ -105,7 +105,7 @@ function controlSentence(comparison: Comparison, result: Result): string {
   switch (verdict) {
     case 'faster':
     case 'slower':
-      return `${late}${variant} is called ${verdict} than ${baseline}, and they are the same: ${measuredChange(comparison)}${notFinalMark(result)}. Chance alone does so in about one of 20 runs; where it happens often, something else disturbs this machine.`;
+      return `${late}${variant} is called ${verdictWord(metric, verdict)} than ${baseline}, and they are the same: ${measuredChange(comparison)}${notFinalMark(result)}. Chance alone does so in about one of 20 runs; where it happens often, something else disturbs this machine.`;
     case 'same':
     case 'inconclusive':
       return `${late}${variant} and ${baseline} are the same, and not called different: ${measuredChange(comparison)}${notFinalMark(result)}.`;
@@ -133,7 +133,7 @@ function measuredChange({ metric, ratio, ci95 }: Pick<Comparison, 'metric' | 'ra
 
 /** ", p50 +0.2 % (95 % interval …), same" */
 function besideChanges(comparison: Comparison): string {
-  return besideVerdicts(comparison).map(({ metric, beside }) => `; ${measuredChange({ metric, ...beside })}, ${beside.verdict}`).join('');
+  return besideVerdicts(comparison).map((beside) => `; ${measuredChange(beside)}, ${beside.verdict}`).join('');
 }
 
 /** e.g. "The curve alone makes 93 % of the difference between h2o and nginx: ×1.57 of ×1.62 (95 % interval 88 % to 99 %)." */

@@ -16,6 +16,16 @@ export interface Heading {
 
 export interface Column<Row> extends Heading { cell(row: Row): Cell }
 
+/** A column of texts, without a group unless told. */
+export function leftColumn<Row>(title: string, cell: (row: Row) => Cell, more: Partial<Pick<Heading, 'group' | 'joined'>> = {}): Column<Row> {
+  return { group: '', title, align: 'left', cell, ...more };
+}
+
+/** The same, of figures. */
+export function rightColumn<Row>(title: string, cell: (row: Row) => Cell, more: Partial<Pick<Heading, 'group' | 'joined'>> = {}): Column<Row> {
+  return { ...leftColumn(title, cell, more), align: 'right' };
+}
+
 /** The first column names the rows; a table that is too wide goes on below with it. */
 export interface Table { columns: Heading[]; rows: Cell[][] }
 

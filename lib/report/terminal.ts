@@ -79,16 +79,12 @@ export function terminalTable(table: Table, { width, colour }: TerminalOptions):
   const available = Math.max(narrowest, width);
   const beside = available - lineWidth([name]) - gap.length;
   const others = columns.map((column) => (column.align === 'left' ? { ...column, width: Math.min(column.width, Math.max(column.title.length, beside)) } : column));
-  const tables: Measured[][] = [];
-  let current: Measured[] = [];
+  const tables: Measured[][] = [[]];
   for (const block of blocksOf(others)) {
-    if (current.length > 0 && lineWidth([name, ...current, ...block]) > available) {
-      tables.push(current);
-      current = [];
-    }
-    current.push(...block);
+    const last = tables.at(-1) as Measured[];
+    if (last.length === 0 || lineWidth([name, ...last, ...block]) <= available) last.push(...block);
+    else tables.push(block);
   }
-  tables.push(current);
   return tables.flatMap((shown, index) => [...(index === 0 ? [] : ['']), ...tableLines([name, ...shown], table.rows, colour)]);
 }
 

@@ -150,33 +150,24 @@ export interface Traffic {
 }
 
 /**
- * One load phase over all rounds: what h2load and vegeta print of a run. Distributions of times are those of all rounds' values
- * together. Of requests/s per connection and thread, `min` and `max` are those of all rounds, the rest is that of a round on average.
+ * One load phase over all rounds: what h2load and vegeta print of a run. Of responses, errors, and what was unsent or hung, it has the sums.
+ * Distributions of times are those of all rounds' values together. Of requests/s per connection and thread, `min` and `max` are those of
+ * all rounds, the rest is that of a round on average.
  */
-export interface PhaseResult extends Traffic {
+export interface PhaseResult extends
+  Traffic, Pick<Phase, 'expected' | 'responses' | 'errors' | 'errorCauses' | 'unsent' | 'hung' | 'perConnectionRps' | 'perThreadRps' | 'tls'> {
   /** From 1. */
   phase: number;
   /** Responses per second. */
   rps: { median: number };
   /** What succeeded per request, those that hung included, over all rounds; null when there was no request. */
   successRatio: number | null;
-  /** Over all rounds. */
-  responses: LoadResult['responses'];
-  /** As in Phase. */
-  expected?: StatusClass;
-  errors: LoadResult['errors'];
-  errorCauses: LoadResult['errorCauses'];
-  unsent: number;
-  hung: number;
   latencyMs: LatencyFigures;
   connectMs: LatencyFigures;
   firstByteMs: LatencyFigures;
   sendDelayMs: LatencyFigures;
-  perConnectionRps: Distribution;
-  perThreadRps: Distribution;
   /** Empty unless the load asks for them. */
   buckets: BucketShare[];
-  tls: LoadResult['tls'];
 }
 
 export interface VariantResult {
@@ -282,7 +273,7 @@ export interface Comparison {
   why: string;
   publishedRatio: number | null;
   /** The server's CPU time per request divided by the baseline's, with the interval that holds together with those of all comparisons; no verdict of its own. null where a round has none. */
-  cpu: { ratio: number; ci95: [number, number] } | null;
+  cpu: Omit<BesideRatio, 'verdict'> | null;
   /** The same of percentiles of the latency. null where there is none in each round: fewer than 10 responses were slower than it. */
   latency: Record<LatencyMetric, BesideRatio | null>;
   /** `ratio` of each round, in the order of the rounds. Empty where nothing can be compared. */

@@ -1,6 +1,5 @@
 // What a run knows so far, as its result.
-import { foundRates } from '../analysis/found-rates.ts';
-import { summarise } from '../analysis/summarise.ts';
+import { foundRates, summarise } from '../analysis/summarise.ts';
 import type { MeasuredVariant } from '../analysis/measured.ts';
 import { total } from '../analysis/statistics.ts';
 import { warningText, type Warning } from '../analysis/warnings.ts';

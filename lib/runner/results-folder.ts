@@ -2,9 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { freeBytes, requireSpace } from '../disk-space.ts';
+import { freeBytes, makeFolder, requireSpace } from '../folders.ts';
 import { UserError } from '../errors.ts';
-import { makeFolder } from '../make-folder.ts';
 import { checkWhole } from '../write-whole.ts';
 
 /**

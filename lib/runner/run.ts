@@ -11,7 +11,7 @@ import { apart, portsTaken, ratesThatDrain, withDrains } from './groups.ts';
 import { Interrupted } from '../interrupt.ts';
 import { orderOfRound } from './order.ts';
 import type { Comparison, Environment, Result, SearchStep } from '../result/result.ts';
-import { resultJson } from '../result/json.ts';
+import { resultJson } from '../result/schema.ts';
 import { writeWhole } from '../write-whole.ts';
 import type { Attempt, RunContext, RunElsewhere, Tried, VariantRound } from './round-types.ts';
 import { runGroup } from './round.ts';

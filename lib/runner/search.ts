@@ -1,5 +1,5 @@
 // What a search for the highest rate within a limit came to in one round.
-import { generatorShareOf, limitOf, serverShareOf, usableCores, type Shares } from '../analysis/limit.ts';
+import { generatorShareOf, limitOf, serverShareOf, type Shares } from '../analysis/limit.ts';
 import { roundRps } from '../analysis/phases.ts';
 import { extent, geometricMean } from '../analysis/statistics.ts';
 import { isKept, limitText, whyNotKept } from '../analysis/within.ts';
@@ -68,9 +68,8 @@ export function foundIn(
 
   function sharesOf(steps: Phase[]): Shares {
     const all = { server: cores.serverCpus.length, generator: generatorCores(cores) };
-    const usable = usableCores({ server, load }, all);
     const alone = { round: 1, phases: steps };
-    return { serverShare: serverShareOf(alone, { usable: usable.server, all: all.server }), generatorShare: generatorShareOf(alone, { usable: usable.generator, all: all.generator }) };
+    return { serverShare: serverShareOf(alone, { server, load }, all), generatorShare: generatorShareOf(alone, { server, load }, all) };
   }
 }
 

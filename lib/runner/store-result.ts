@@ -3,7 +3,7 @@ import { comparisonOf } from '../analysis/comparisons.ts';
 import { generatorShareOf, usableCores } from '../analysis/limit.ts';
 import { isLatency } from '../analysis/metric.ts';
 import { networkResult } from '../analysis/network.ts';
-import { publishedPhases, roundRps, serverCpuSecondsPerResponse, wholeRounds } from '../analysis/phases.ts';
+import { roundRps, serverCpuSecondsPerResponse } from '../analysis/phases.ts';
 import { comparable } from '../analysis/verdict.ts';
 import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
@@ -63,15 +63,10 @@ export async function countAgain({ plan, store }: RunBase, kept: readonly KeptRo
 export async function storeResult(context: RunBase, result: Result, newest: KeptRound | undefined, ended: boolean): Promise<string | null> {
   const { plan, store } = context;
   if (store === null) return null;
-  const { run, scenario, title, startedAt, endedAt, integrity, noiseFloor, variants } = result;
-  const state = runPoint({
-    run, scenario, title, startedAt, integrity, noiseFloor, variants, rounds: wholeRounds(variants),
-    ...(ended ? { state: result.state, endedAt } : { state: 'running' }),
-  });
   // Of a search that was ended in its first round there are steps.
   const hasTable = newest !== undefined || (result.search?.steps ?? []).length > 0;
   try {
-    await store.write([...(newest === undefined ? [] : roundPoints(plan, newest, result)), ...(hasTable ? tablePoints(result) : []), ...(ended ? sentencePoints(result, verdictSentences(result)) : []), state]);
+    await store.write([...(newest === undefined ? [] : roundPoints(plan, newest, result)), ...(hasTable ? tablePoints(result) : []), ...(ended ? sentencePoints(result, verdictSentences(result)) : []), runPoint(result, ended)]);
     return null;
   } catch (error) {
     if (error instanceof UserError) return error.message;
@@ -88,8 +83,7 @@ function roundPoints(plan: Plan, { round, outcomes }: KeptRound, { variants, com
   const cores = { server: plan.cores.serverCpus.length, generator: generatorCores(plan.cores) };
   return plan.variants.flatMap(({ variant, load }) => {
     const phases = phasesOf(variant.name);
-    const position = plan.shown.indexOf(variant);
-    const result = variants[position] as VariantResult;
+    const result = variants[plan.shown.indexOf(variant)] as VariantResult;
     const comparison = comparisonOf({ comparisons }, variant.name);
     const soFar = comparable(result, comparison) ? comparison : undefined;
     return phases.map((phase, index) => {
@@ -97,14 +91,12 @@ function roundPoints(plan: Plan, { round, outcomes }: KeptRound, { variants, com
         run: plan.run, scenario: plan.scenario.name, variant: variant.name, round: String(round), phase: String(index + 1),
         server: programOf(variant.server), protocol: load.protocol,
       };
-      const published = publishedPhases(result.published)[index];
       // Of a search it is that of the rates that were found: the step that is told of each side has another one.
       const ratio = comparison && (search === undefined ? ratioOf(comparison, phase, index) : comparison.roundRatios[result.rounds.findIndex((one) => one.round === round)]);
-      const usable = usableCores(result, cores);
       const alone = { round, phases: [phase] };
-      const network = networkResult(result.network?.spec, [alone], usable.server);
-      const generatorShare = generatorShareOf(alone, { usable: usable.generator, all: cores.generator });
-      return roundPoint({ tags, position, publishedRps: published?.rps, ratio, soFar, generatorShare, network }, phase);
+      const network = networkResult(result.network?.spec, [alone], usableCores(result, cores).server);
+      const generatorShare = generatorShareOf(alone, result, cores);
+      return roundPoint({ tags, ratio, soFar, generatorShare, network }, phase);
     });
   });
 

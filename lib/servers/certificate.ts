@@ -4,7 +4,7 @@ import { chmod, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UserError } from '../errors.ts';
 import { withLock } from '../lock-file.ts';
-import { makeFolder } from '../make-folder.ts';
+import { makeFolder } from '../folders.ts';
 import { thisMachine, type Machine } from '../setup/machine.ts';
 import { lastLine, run } from '../setup/run.ts';
 import { ensureTools } from '../setup/tools.ts';
@@ -49,13 +49,10 @@ export function certificateArgs(file: string): string[] {
 
 /** False when it is missing, damaged, or (almost) over. Throws when it is there but closed to us. */
 async function isValid(file: string): Promise<boolean> {
-  let pem;
-  try {
-    pem = await readFile(file);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
+  const pem = await readFile(file).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return '';
     throw error;
-  }
+  });
   try {
     const certificate = new X509Certificate(pem);
     const now = Date.now();

@@ -37,10 +37,8 @@ export async function startCommand(spec: CommandServer, options: StartOptions): 
   await mkdir(options.folder, { recursive: true });
   const folder = spec.folder ?? fromCallersFolder('.');
   const binary = await programIn(folder, commandWords(spec.command, 0)[0] as string);
-  return onPort(path.basename(binary), spec.port ?? options.port, (at) => startOn(at, spec, options, { folder, binary }));
+  return onPort(path.basename(binary), spec.port ?? options.port, (at) => startOn(at, spec, options, folder, binary));
 }
-
-interface Place { folder: string; binary: string }
 
 /** The path of the program that a shell in the folder would run. */
 async function programIn(folder: string, program: string): Promise<string> {
@@ -51,7 +49,7 @@ async function programIn(folder: string, program: string): Promise<string> {
   return first;
 }
 
-async function startOn(at: Address, spec: CommandServer, options: StartOptions, { folder, binary }: Place): Promise<StartedServer> {
+async function startOn(at: Address, spec: CommandServer, options: StartOptions, folder: string, binary: string): Promise<StartedServer> {
   const { signal = new AbortController().signal, readyLimitMs = usualReadyLimitMs } = options;
   const [program = '', ...args] = commandWords(spec.command, at.port);
   const name = path.basename(program);

@@ -57,7 +57,7 @@ export function familyOf(pid: number, mark: string, folder: string, at: Address)
 
   /** Who in our network listens there. */
   function holders(candidates: readonly string[]): string[] {
-    const sockets = listeningSockets('/proc/self/net/tcp').filter((one) => isAt(one, at)).map(({ inode }) => inode);
+    const sockets = listeningSockets('/proc/self').filter((one) => isAt(one, at)).map(({ inode }) => inode);
     return sockets.length === 0 ? [] : candidates.filter((one) => socketsOf(`/proc/${one}`).some((inode) => sockets.includes(inode)));
   }
 

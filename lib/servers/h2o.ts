@@ -7,13 +7,6 @@ import type { ComposedConfig, Place, ServerKind } from './server.ts';
 import { parseYaml } from './yaml-source.ts';
 
 export const h2oKind: ServerKind = {
-  question: {
-    name: 'h2o',
-    args: ['--version'],
-    pattern: /^h2o version (\S+)/m,
-    oldest: { version: '2.2.0', why: "know article 001's config" },
-  },
-  configFileName: 'h2o.conf',
   compose,
   adopt: adoptH2o,
   checkArgs: ['-t'],
@@ -115,7 +108,6 @@ async function machineLines(host: string, shared: boolean, tls: boolean, place: 
   return stringify({
     // Without it h2o starts a thread for each core of the machine, also for those that it may not use.
     'num-threads': place.workers,
-    ...(place.accessLogFile === undefined ? {} : { 'access-log': place.accessLogFile }),
     ...(shared ? listen : {}),
     hosts: { [host]: { ...(shared ? {} : listen), paths: { '/': { 'file.dir': place.docroot } } } },
   });

@@ -1,15 +1,15 @@
 // Starts the server that a variant names.
-import type { CommandServer, ConfiguredServer, ServerName, ServerSpec } from '../scenario/model.ts';
-import { isConfigured } from '../scenario/variants.ts';
-import { openAddress } from './address.ts';
-import { askBuild } from './build.ts';
+import type { AddressServer, CommandServer, ConfiguredServer, ServerName, ServerSpec } from '../scenario/model.ts';
+import { isConfigured, programOf } from '../scenario/variants.ts';
 import { startCommand } from './command.ts';
 import { h2oKind } from './h2o.ts';
 import { nghttpdKind } from './nghttpd.ts';
 import { nginxKind } from './nginx.ts';
-import type { Build, ComposedConfig, ConfiguredRunning, Place, RunningServer, ServerKind, StartedServer, StartOptions } from './server.ts';
+import { waitUntilReady } from './ready.ts';
+import type { Build, ComposedConfig, Place, RunningServer, ServerKind, StartedServer, StartOptions } from './server.ts';
 import { start } from './start.ts';
 
+export { serverBuild } from './build.ts';
 export { endWithUs, whyNotStoppable } from './freeze.ts';
 export { readOwnConfig } from './own/own-config.ts';
 export type { Listen, OwnConfig } from './own/listens.ts';
@@ -17,30 +17,41 @@ export { isLoopback } from './ports.ts';
 export { answerOfAll } from './ready-inside.ts';
 export { waitUntilReady, type ReadyCheck } from './ready.ts';
 export { temporaryFolder } from './scratch.ts';
-export { isStarted, type Answer, type Build, type ConfiguredRunning, type RunningServer, type StartedServer, type StartOptions } from './server.ts';
+export { isStarted, type Answer, type Build, type RunningServer, type StartedServer, type StartOptions } from './server.ts';
 export { watchUpstreams } from './upstreams.ts';
 export { stoppedIn } from './usage.ts';
 
 const kinds: Record<ServerName, ServerKind> = { nginx: nginxKind, h2o: h2oKind, nghttpd: nghttpdKind };
 
 /** Starts it, unless it is an address, and returns once it serves the page. Throws UserError, or the signal's reason; nothing is left running then. */
-export function startServer(spec: ConfiguredServer, options: StartOptions): Promise<ConfiguredRunning>;
-export function startServer(spec: CommandServer, options: StartOptions): Promise<StartedServer>;
+export function startServer(spec: ConfiguredServer | CommandServer, options: StartOptions): Promise<StartedServer>;
 export function startServer(spec: ServerSpec, options: StartOptions): Promise<RunningServer>;
 export function startServer(spec: ServerSpec, options: StartOptions): Promise<RunningServer> {
   if (isConfigured(spec)) return start(kinds[spec.name], spec, options);
   return spec.name === 'command' ? startCommand(spec, options) : openAddress(spec, options);
 }
 
-/** A shipped config for a place elsewhere, and the name of its file. Throws UserError when it cannot be composed. */
-export async function composeFor({ name, config }: ConfiguredServer, place: Place, build: Build): Promise<ComposedConfig & { fileName: string }> {
-  const { compose, configFileName } = kinds[name];
-  return { ...await compose(config, place, build), fileName: configFileName };
+/** What runs at an address already is asked, and otherwise left alone. Throws UserError where it does not answer. */
+async function openAddress(spec: AddressServer, options: StartOptions): Promise<RunningServer> {
+  const { origin } = spec;
+  const { page, protocol = 'http/1.1', request, tls, workers, signal = new AbortController().signal } = options;
+  return {
+    name: programOf(spec),
+    version: '',
+    origin,
+    workers,
+    redirections: [],
+    upstreams: [],
+    answer: await waitUntilReady({ origin, page, protocol, request, tls, anyLength: true, isThere: true }, signal),
+    // Where it ends, its load fails.
+    died: new Promise(() => undefined),
+    stop: () => Promise.resolve(),
+  };
 }
 
-/** What a binary says of itself, its version among it. Throws UserError when it does not run, is something else or too old. */
-export function serverBuild(name: ServerName, binary: string, signal?: AbortSignal): Promise<Build> {
-  return askBuild(kinds[name].question, binary, signal);
+/** A shipped config for a place elsewhere, and the name of its file. Throws UserError when it cannot be composed. */
+export async function composeFor({ name, config }: ConfiguredServer, place: Place, build: Build): Promise<ComposedConfig & { fileName: string }> {
+  return { ...await kinds[name].compose(config, place, build), fileName: `${name}.conf` };
 }
 
 /** How many workers the server gets here: the article's with `exact`, otherwise as many as the spec says for this number of cores. */

@@ -35,12 +35,13 @@ export interface Members {
 export function watchLifecycle(name: string, child: Child, logFile: string, cleanUp: () => void | Promise<void>, members?: Members): Pick<RunningServer, 'died' | 'stop'> {
   let stopping: Promise<void> | undefined;
   let ending: Promise<void> | undefined;
-  const endMembers = ({ find }: Members): Promise<void> => (ending ??= endAll(find));
+  const endRest = (): Promise<void> => (ending ??= members === undefined
+    ? endAll(() => groupIfThere(child.pid), groupEndsItselfMs, 'SIGCONT') : endAll(members.find, commandGraceMs, 'SIGTERM'));
 
   const gone = child.exited.then(async (exit) => {
     if (exit.code === 0 && members !== undefined) await untilSure(members, () => stopping !== undefined);
     const left = members?.find() ?? [];
-    await (members === undefined ? endGroup(child.pid) : endMembers(members));
+    await endRest();
     try {
       await cleanUp();
     } catch {
@@ -61,7 +62,7 @@ export function watchLifecycle(name: string, child: Child, logFile: string, clea
 
   async function end(): Promise<void> {
     // It may have ended between the look and the signal.
-    await (members === undefined ? child.stop().catch(() => undefined) : endMembers(members));
+    await (members === undefined ? child.stop().catch(() => undefined) : endRest());
     await gone;
   }
 
@@ -102,16 +103,20 @@ async function untilSure({ find, unsure }: Members, isAsked: () => boolean): Pro
   while (!isAsked() && performance.now() < deadline && find().length === 0 && unsure().length > 0) await delay(groupEndPollMs);
 }
 
-/** TERM once, then KILL; those that they start meanwhile too. */
-async function endAll(find: () => number[]): Promise<void> {
+/**
+ * Sends each a signal, and KILL after `graceMs`; those that they start meanwhile too. They may be stopped, and be stopped again by
+ * who loads them.
+ * @param find gives processes, and groups by their numbers below 0
+ */
+async function endAll(find: () => number[], graceMs: number, signal: 'SIGTERM' | 'SIGCONT'): Promise<void> {
   const told = new Set<number>();
-  const killAt = performance.now() + commandGraceMs;
+  const killAt = performance.now() + graceMs;
   const deadline = killAt + groupEndLimitMs;
   for (let left = find(); left.length > 0 && performance.now() < deadline; left = find()) {
     const isLate = performance.now() >= killAt;
     for (const pid of left) {
       if (isLate) sendIfThere(pid, 'SIGKILL');
-      else if (!told.has(pid)) sendIfThere(pid, 'SIGTERM');
+      else if (!told.has(pid)) sendIfThere(pid, signal);
       sendIfThere(pid, 'SIGCONT');
       told.add(pid);
     }
@@ -119,22 +124,13 @@ async function endAll(find: () => number[]): Promise<void> {
   }
 }
 
-async function endGroup(group: number): Promise<void> {
-  const killAt = performance.now() + groupEndsItselfMs;
-  const deadline = killAt + groupEndLimitMs;
-  try {
-    while (processIds('/proc').some((pid) => runs(pid, (processGroup) => processGroup === group)) && performance.now() < deadline) {
-      // They may be stopped, and be stopped again by who loads them.
-      process.kill(-group, performance.now() < killAt ? 'SIGCONT' : 'SIGKILL');
-      await delay(groupEndPollMs);
-    }
-  } catch {
-    // ESRCH: nobody of the group is left.
-  }
+/** By its number below 0, as long as one of the group runs. */
+function groupIfThere(group: number): number[] {
+  return processIds('/proc').some((pid) => runs(pid, group)) ? [-group] : [];
 }
 
-/** Whether it runs, in such a group. Some that have ended may stay in the table until the system's first process asks for them. */
-export function runs(pid: string, inGroup = (_: number) => true): boolean {
-  const [state, , processGroup] = statFields(`/proc/${pid}`) ?? [];
-  return state !== undefined && state !== 'Z' && state !== 'X' && inGroup(Number(processGroup));
+/** Whether it runs, in that group. Some that have ended may stay in the table until the system's first process asks for them. */
+export function runs(pid: string, group?: number): boolean {
+  const [state, , itsGroup] = statFields(`/proc/${pid}`) ?? [];
+  return state !== undefined && state !== 'Z' && state !== 'X' && (group === undefined || Number(itsGroup) === group);
 }

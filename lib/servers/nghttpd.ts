@@ -6,13 +6,6 @@ import { adoptNghttpd } from './own/nghttpd.ts';
 import type { ComposedConfig, Place, ServerKind } from './server.ts';
 
 export const nghttpdKind: ServerKind = {
-  question: {
-    name: 'nghttpd',
-    args: ['--version'],
-    pattern: /^nghttpd nghttp2\/(\S+)/m,
-    oldest: { version: '1.0.0', why: 'speak HTTP/2 as it was finished (RFC 7540)' },
-  },
-  configFileName: 'nghttpd.conf',
   http2Only: true,
   compose,
   adopt: adoptNghttpd,
@@ -21,7 +14,6 @@ export const nghttpdKind: ServerKind = {
 };
 
 async function compose(names: readonly string[], place: Place): Promise<ComposedConfig> {
-  if (place.accessLogFile !== undefined) throw new UserError('nghttpd has no access log: count requests at nginx or h2o');
   const layers = await readLayers('nghttpd', names);
   const shipped = composeFlags(layers);
   if (shipped.some(({ name }) => name === 'daemon')) {

@@ -8,13 +8,6 @@ import { adoptNginx } from './own/nginx.ts';
 import type { Build, ComposedConfig, Place, ServerKind } from './server.ts';
 
 export const nginxKind: ServerKind = {
-  question: {
-    name: 'nginx',
-    args: ['-V'],
-    pattern: /^nginx version: [^/]*\/(\S+)/m,
-    oldest: { version: '1.18.0', why: 'know what the shipped configs say' },
-  },
-  configFileName: 'nginx.conf',
   compose,
   adopt: adoptNginx,
   checkArgs: ['-t', '-q'],
@@ -63,7 +56,6 @@ async function machineLines(listen: readonly string[], tls: boolean, place: Plac
       server {
         listen ${[`${place.address}:${place.port}`, ...listen].join(' ')};
         ${tls ? `ssl_certificate ${certificate};\n ssl_certificate_key ${certificate};` : ''}
-        ${place.accessLogFile === undefined ? '' : `access_log ${quoted(place.accessLogFile)};`}
         location / {
           root ${quoted(place.docroot)};
         }

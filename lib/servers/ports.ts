@@ -102,7 +102,7 @@ export interface Listening extends Address { inode: string }
 /** Those of a process, in its own network. */
 export function listeningOf(pid: number | string): Listening[] {
   const own = new Set(socketsOf(`/proc/${pid}`));
-  return own.size === 0 ? [] : ['tcp', 'tcp6'].flatMap((list) => listeningSockets(`/proc/${pid}/net/${list}`)).filter(({ inode }) => own.has(inode));
+  return own.size === 0 ? [] : listeningSockets(`/proc/${pid}`).filter(({ inode }) => own.has(inode));
 }
 
 /** The kernel writes addresses as words of 32 bits in its own order of bytes. */
@@ -114,10 +114,10 @@ function addressText(hex: string): string {
   return new URL(`http://[${words.join(':')}]`).hostname.slice(1, -1);
 }
 
-/** All by one of the kernel's lists (net/tcp, net/tcp6). None when it cannot be read. */
-export function listeningSockets(list: string): Listening[] {
+/** All of a network, by the kernel's lists. `folder`: of the proc file system, or of a process in it. None where they cannot be read. */
+export function listeningSockets(folder: string): Listening[] {
   const listening = '0A';
-  return textOf(list).split('\n').flatMap((line) => {
+  return ['tcp', 'tcp6'].flatMap((list) => textOf(`${folder}/net/${list}`).split('\n')).flatMap((line) => {
     const [, local = '', , state, , , , , , inode = ''] = line.trim().split(/\s+/);
     const [address = '', hexPort = ''] = local.split(':');
     return state === listening ? [{ address: addressText(address), port: parseInt(hexPort, 16), inode }] : [];

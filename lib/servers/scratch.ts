@@ -4,6 +4,7 @@ import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { RunAs } from '../process.ts';
+import { ifThere } from '../read-if-there.ts';
 import { copyDocroot } from './docroot.ts';
 import { removeFolder, removeLeftOvers } from './remove-folder.ts';
 
@@ -115,24 +116,19 @@ export function isIn(folder: string, file: string): boolean {
 
 /** Whether every user may read it, and come to it: access control lists aside, which can only be stricter for some. */
 export function isOpenToAll(file: string): boolean {
-  try {
-    const real = realpathSync(file);
-    return (statSync(real).mode & 0o004) !== 0 && letsAllIn(path.dirname(real));
-  } catch {
-    return false; // It is not there.
-  }
+  const real = ifThere(() => realpathSync(file));
+  return real !== undefined && isOpen(real, 0o004) && letsAllIn(path.dirname(real));
+}
+
+/** Whether others have that right of a file or folder. */
+function isOpen(file: string, right: number): boolean {
+  return ((ifThere(() => statSync(file))?.mode ?? 0) & right) !== 0;
 }
 
 /** Whether every user may pass through a folder and those above it. */
 function letsAllIn(folder: string): boolean {
-  try {
-    for (let inner = realpathSync(folder); ; inner = path.dirname(inner)) {
-      if ((statSync(inner).mode & 0o001) === 0) return false;
-      if (inner === '/') return true;
-    }
-  } catch {
-    return false; // It is not there.
-  }
+  const real = ifThere(() => realpathSync(folder));
+  return real !== undefined && isOpen(real, 0o001) && (real === '/' || letsAllIn(path.dirname(real)));
 }
 
 function contentOf(file: string): Buffer | undefined {

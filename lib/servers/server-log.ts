@@ -13,16 +13,14 @@ export interface LogAlarms {
   last?: string;
 }
 
-interface Words { alarm: RegExp; crash: RegExp }
-
 /** Of a person's own command nothing is known. h2o and nghttpd are one process each: one that crashes is gone, and these are the words in which it says why, if it does. */
-const words: Record<ServerSpec['name'], Words> = {
+const words: Record<ServerSpec['name'], { alarm?: RegExp; crash?: RegExp }> = {
   // Before it reads its config, nginx without root cannot open the log that it was built with; it goes on without.
   nginx: { alarm: /\[(?:alert|emerg)\](?! could not open error log file)/, crash: /\[alert\].* exited (?:on signal \d+|with fatal code)/ },
-  h2o: { alarm: /^received fatal signal \d+/, crash: /^received fatal signal \d+/ },
-  nghttpd: { alarm: /^terminate called|Assertion .* failed/, crash: /^terminate called|Assertion .* failed/ },
-  command: { alarm: /^(?!)/, crash: /^(?!)/ },
-  address: { alarm: /^(?!)/, crash: /^(?!)/ },
+  h2o: { crash: /^received fatal signal \d+/ },
+  nghttpd: { crash: /^terminate called|Assertion .* failed/ },
+  command: {},
+  address: {},
 };
 
 /** A server that complains of each request writes gigabytes, and says at its begin what there is to say. */
@@ -35,10 +33,9 @@ export async function alarmsIn(logFile: string, server: ServerSpec['name']): Pro
   const log = await open(logFile).catch(() => undefined);
   try {
     for await (const line of log?.readLines({ end: mostBytes }) ?? []) {
-      if (!alarm.test(line)) continue;
-      found.first ??= withoutTime(line);
-      if (!crash.test(line)) continue;
-      return { ...found, crash: withoutTime(line) };
+      const isCrash = crash?.test(line) ?? false;
+      if (isCrash || alarm?.test(line)) found.first ??= withoutTime(line);
+      if (isCrash) return { ...found, crash: withoutTime(line) };
     }
   } catch {
     // What was read before still holds.

@@ -51,14 +51,6 @@ export interface StartedServer extends RunningServer {
   logFile: string;
 }
 
-/** One of the servers that the suite knows. */
-export interface ConfiguredRunning extends StartedServer {
-  /** The composed config as it runs. */
-  configFile: string;
-  /** One line per request, when it was asked for; the check for readiness is in it too, as the user agent `bakeoff-ready`. */
-  accessLogFile?: string;
-}
-
 export function isStarted(server: RunningServer): server is StartedServer {
   return 'pid' in server;
 }
@@ -88,8 +80,6 @@ export interface StartOptions {
   network?: ServerSide;
   /** Connections that the load opens: a limit of open files that is too low for them is refused. */
   connections?: number;
-  /** Log each request. For tests that count: in a measurement it would be measured too. Not for nghttpd. */
-  accessLog?: boolean;
   /** A person's own config may run code of its own even where root starts it. */
   trustConfig?: boolean;
   signal?: AbortSignal;
@@ -109,18 +99,16 @@ export interface Place extends Address {
   docroot: string;
   /** An empty folder for its temporary files. */
   temp: string;
-  /** Absent: as the config has it (shipped ones: off). */
-  accessLogFile?: string | undefined;
-  /** Whom a server that root starts runs as; absent when it is not root that starts it, and it can become nobody else. */
-  user?: RunAs | undefined;
   /** The file with key and certificate, made when it is asked for the first time on this machine. */
   certificateFile(): Promise<string>;
-  /** The path at which the server's user can read a key or the like, and only at its start: the file's own, or a copy's. `own`: the folder of a person's config. */
-  handOver(file: string, own?: string): string;
 }
 
 /** Where a person's own config is to run. */
 export interface AdoptPlace extends Omit<Place, 'docroot' | 'workers'> {
+  /** Whom a server that root starts runs as; absent when it is not root that starts it, and it can become nobody else. */
+  user?: RunAs | undefined;
+  /** The path at which that user can read a key or the like, and only at the server's start: the file's own, or a copy's. `own`: the config's folder. */
+  handOver(file: string, own: string): string;
   /** Server cores: what `auto` comes to. */
   cores: number;
   /** Of those that the config listens on: the one that becomes `port`. Absent: the only one. */
@@ -161,21 +149,8 @@ export interface AdoptedConfig extends ComposedConfig {
   workingFolder?: string;
 }
 
-/** How to ask a binary who it is. */
-export interface VersionQuestion {
-  name: ServerName;
-  args: readonly string[];
-  /** Finds the version in the answer. */
-  pattern: RegExp;
-  /** The oldest version that will do, and what older ones lack. */
-  oldest: { version: string; why: string };
-}
-
 /** One kind of server. What is not here, start.ts does for all of them. */
 export interface ServerKind {
-  question: VersionQuestion;
-  /** Of the composed config among the results. */
-  configFileName: string;
   /** Throws UserError when a file is missing or cannot be composed. */
   compose(names: readonly string[], place: Place, build: Build): Promise<ComposedConfig>;
   /**

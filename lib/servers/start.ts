@@ -1,14 +1,13 @@
 // What all servers share: address, pages, certificate, config check, start, readiness and end.
-import { closeSync, constants, fchownSync, openSync } from 'node:fs';
 import { mkdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { lastLines } from '../log-file.ts';
-import { startLogged, type Child, type RunAs } from '../process.ts';
+import { startLogged, type Child, type ChildOptions, type RunAs } from '../process.ts';
 import type { ConfiguredServer } from '../scenario/model.ts';
 import { pagePaths } from '../scenario/page-list.ts';
 import { lastLine, run } from '../setup/run.ts';
-import { askBuild } from './build.ts';
+import { serverBuild } from './build.ts';
 import { machineCertificate } from './certificate.ts';
 import { fileLimitFor, hardFilesLimit } from './files-limit.ts';
 import { watchLifecycle, whileItRuns } from './lifecycle.ts';
@@ -19,7 +18,7 @@ import { waitUntilServingInside } from './ready-inside.ts';
 import { waitUntilReady, type ReadyCheck } from './ready.ts';
 import { requireRunnable, unprivilegedUser } from './rights.ts';
 import { makeScratch, type Scratch } from './scratch.ts';
-import type { AdoptedConfig, Answer, Build, ConfiguredRunning, ServerKind, StartOptions } from './server.ts';
+import type { AdoptedConfig, Answer, Build, ServerKind, StartedServer, StartOptions } from './server.ts';
 import { processTree, watchUsage } from './usage.ts';
 
 /** Of one server, whose binary is known. */
@@ -31,53 +30,60 @@ interface StartHere extends Omit<StartOptions, 'binaries'> { binary: string }
  * UserError when binary, config, port, limit of open files or answer is not right, or the signal's reason; nothing is left
  * running then.
  */
-export async function start(kind: ServerKind, spec: ConfiguredServer, { binaries, ...asked }: StartOptions): Promise<ConfiguredRunning> {
+export async function start(kind: ServerKind, spec: ConfiguredServer, { binaries, ...asked }: StartOptions): Promise<StartedServer> {
   const options: StartHere = { ...asked, binary: spec.binary ?? binaries[spec.name] as string };
   if (kind.http2Only && options.protocol?.startsWith('http/')) {
     throw new UserError(`${spec.name} speaks HTTP/2 only: choose the protocol h2 or h2c for it, or another server`);
   }
-  const build = await askBuild(kind.question, options.binary, options.signal);
+  const build = await serverBuild(spec.name, options.binary, options.signal);
   await mkdir(options.folder, { recursive: true });
   if (options.network !== undefined) return startOn(options.network, kind, spec, options, build);
   return onPort(spec.name, options.port, (at) => startOn(at, kind, spec, options, build), options.address);
 }
 
-async function startOn({ address, port }: Address, kind: ServerKind, spec: ConfiguredServer, options: StartHere, build: Build): Promise<ConfiguredRunning> {
+async function startOn(at: Address, kind: ServerKind, spec: ConfiguredServer, options: StartHere, build: Build): Promise<StartedServer> {
   const { name } = spec;
   const signal = options.signal ?? new AbortController().signal;
-  const at: Address = { address, port };
-  const files = filesIn(kind, options);
+  const folder = path.resolve(options.folder);
+  const files = { config: path.join(folder, `${name}.conf`), log: path.join(folder, 'error.log') };
   const fileLimit = fileLimitFor(name, spec.fileLimit, options.connections ?? 0, hardFilesLimit());
   const logStart = await stat(files.log).then(({ size }) => size, () => 0);
   // What is shipped serves what it is told to; a config of one's own says itself what it serves.
   if (spec.asIs === undefined && options.page.docroot === undefined) throw new UserError(`${name} ${spec.config.join(' + ')}: the page has no docroot, which only a whole config of one's own can do without`);
   const scratch = await makeScratch(spec.asIs === undefined ? options.page.docroot : undefined);
   let config: AdoptedConfig;
-  let launch: Launch;
   let child: Child;
   try {
     const place = {
-      ...at, fileLimit, temp: scratch.temp, accessLogFile: files.accessLog, user: await unprivilegedUser(name),
+      ...at, fileLimit, temp: scratch.temp, user: await unprivilegedUser(name),
       handOver: scratch.handOver, certificateFile: async () => scratch.handOver(await machineCertificate(signal)),
     };
     const composed: AdoptedConfig = spec.asIs === undefined
       ? { ...await kind.compose(spec.config, { ...place, workers: options.workers, docroot: scratch.docroot }, build), workers: options.workers, redirections: [], hosts: [], upstreams: [] }
-      : await kind.adopt(spec.config[0] as string, { ...place, cores: options.cpus.length, listen: spec.asIs.port, laid: spec.asIs.laid ?? [], paths: pagePaths(options.page), trustConfig: options.trustConfig === true, nextPort: otherPorts(port) }, build);
+      : await kind.adopt(spec.config[0] as string, { ...place, cores: options.cpus.length, listen: spec.asIs.port, laid: spec.asIs.laid ?? [], paths: pagePaths(options.page), trustConfig: options.trustConfig === true, nextPort: otherPorts(at.port) }, build);
     config = { ...composed, user: composed.user ?? place.user };
     await requireRunnable(options.binary, config.user);
     // A person's own may have secrets in it, and their file may be closed to others.
     await writeFile(files.config, config.text, spec.asIs === undefined ? {} : { mode: 0o600 });
-    launch = { options, files, config, scratch, fileLimit, args: config.args(scratch.keep(files.config, config.text)) };
+    const launch: Launch = {
+      before: options.network?.enter ?? [],
+      command: options.binary,
+      args: config.args(scratch.keep(files.config, config.text)),
+      user: config.user,
+      env: environmentFor(config.user),
+      cwd: config.workingFolder ?? folder,
+    };
     scratch.giveTo(config.user);
-    makeAccessLog(files, config.user);
-    await checkConfig(kind, build, spec, launch);
+    await checkConfig(kind, build, spec, { launch, file: files.config, config, scratch, signal });
     signal.throwIfAborted();
-    child = await startProcess(launch);
+    // prlimit is of util-linux, as what startChild itself uses. Root may give more files than its children may take.
+    const before = [...launch.before, 'prlimit', `--nofile=${fileLimit}:${fileLimit}`, '--'];
+    child = await startLogged({ ...launch, before, cpus: options.cpus }, files.log, 'a');
   } catch (error) {
     scratch.remove();
     throw error;
   }
-  const origin = `${config.tls ? 'https' : 'http'}://${at.address}:${port}`;
+  const origin = `${config.tls ? 'https' : 'http'}://${at.address}:${at.port}`;
   let answer: Answer;
   const { died, stop } = watchLifecycle(name, child, files.log, () => scratch.remove());
   try {
@@ -86,12 +92,13 @@ async function startOn({ address, port }: Address, kind: ServerKind, spec: Confi
       // What a config of one's own serves may be as long as it likes each time: a date, a name of its own for each request …
       ...(spec.asIs === undefined ? {} : { anyLength: true, hosts: config.hosts, user: config.user?.name }),
     };
-    answer = await whileItRuns(died, signal, async (until) => untilServing(check, options, at, child.pid, until));
+    answer = await whileItRuns(died, signal, (until) => untilServing(check, options, at, child.pid, until));
     scratch.forget();
   } catch (error) {
     const own = spec.asIs !== undefined && child.hasExited();
     await stop();
-    const told = await explained(error, kind, at, files.log, logStart, own ? (said) => ownComplaint(kind, said, config.text, build, spec, config.user?.name) : undefined);
+    const said = await lastLines(files.log, logStart);
+    const told = await explained(error, name, kind, at, said, own ? (line) => ownComplaint(kind, line, config.text, build, spec, config.user?.name) : undefined);
     throw told instanceof UserError ? new UserError(scratch.withOwnPaths(told.message), told.exitCode) : told;
   }
   return {
@@ -103,9 +110,7 @@ async function startOn({ address, port }: Address, kind: ServerKind, spec: Confi
     redirections: config.redirections,
     upstreams: config.upstreams,
     answer,
-    configFile: files.config,
     logFile: files.log,
-    ...(files.accessLog === undefined ? {} : { accessLogFile: files.accessLog }),
     processes: () => processTree('/proc', String(child.pid)),
     usage: watchUsage(child.pid),
     died,
@@ -124,44 +129,21 @@ function otherPorts(port: number): () => Promise<number> {
   };
 }
 
-interface Files { config: string; log: string; accessLog: string | undefined }
+/** What a server is started with, and its check of the config too. */
+type Launch = Pick<ChildOptions, 'command' | 'args' | 'user' | 'env' | 'cwd'> & { before: readonly string[] };
 
-function filesIn(kind: ServerKind, options: StartHere): Files {
-  const folder = path.resolve(options.folder);
-  return {
-    config: path.join(folder, kind.configFileName),
-    log: path.join(folder, 'error.log'),
-    accessLog: options.accessLog === true ? path.join(folder, 'access.log') : undefined,
-  };
-}
-
-/** What a server's process is started with. */
-interface Launch {
-  options: StartHere;
-  files: Files;
-  config: AdoptedConfig;
-  scratch: Scratch;
-  fileLimit: number;
-  args: readonly string[];
-}
+/** What is checked: `config`, which stands in `file` for people to read. */
+interface Checked { launch: Launch; file: string; config: AdoptedConfig; scratch: Scratch; signal: AbortSignal }
 
 /** Far more than a check takes: it reads files, and asks for no names. */
 const checkSeconds = 30;
 
-function checkLimit({ name, asIs, config }: ConfiguredServer, files: Files): { seconds: number; words: string } {
-  const file = asIs === undefined ? files.config : config[0];
-  return { seconds: checkSeconds, words: `${name} has not read its config ${file} within ${checkSeconds} s: look for what it waits for, or for aliases and includes without end` };
-}
-
 /** Has the server read its config, with the rights that it will have. Throws UserError with the server's own words, the file, and the line that they are about. */
-async function checkConfig(kind: ServerKind, build: Build, spec: ConfiguredServer, { options, files, config, scratch, args }: Launch): Promise<void> {
+async function checkConfig(kind: ServerKind, build: Build, spec: ConfiguredServer, { launch, file, config, scratch, signal }: Checked): Promise<void> {
   if (kind.checkArgs === undefined) return;
-  // It tries to listen.
-  const before = options.network?.enter;
-  const { code, stdout, stderr } = await run({
-    before, command: options.binary, args: [...kind.checkArgs, ...args], user: config.user, env: environmentFor(config.user), cwd: folderOf(files, config), limit: checkLimit(spec, files),
-    signal: options.signal,
-  });
+  const read = spec.asIs === undefined ? file : spec.config[0];
+  const late = `${spec.name} has not read its config ${read} within ${checkSeconds} s: look for what it waits for, or for aliases and includes without end`;
+  const { code, stdout, stderr } = await run({ ...launch, args: [...kind.checkArgs, ...launch.args], limit: { seconds: checkSeconds, words: late }, signal });
   if (code === 0) return;
   const told = scratch.withOwnPaths(stderr).split('\n');
   const complaints = told.filter((line) => kind.complaint.test(line) && !buildsOwnLog.test(line));
@@ -169,7 +151,7 @@ async function checkConfig(kind: ServerKind, build: Build, spec: ConfiguredServe
   if (spec.asIs !== undefined) throw new UserError(scratch.withOwnPaths(ownComplaint(kind, words, scratch.withOwnPaths(config.text), build, spec, config.user?.name)));
   const number = complaints.map((line) => kind.complaintLine.exec(line)?.[1]).find((found) => found !== undefined);
   const line = number === undefined ? [] : [`line ${number}: ${config.text.split('\n')[Number(number) - 1]?.trim()}`];
-  throw new UserError([`${kind.question.name} does not accept its config ${files.config}:`, ...(complaints.length > 0 ? complaints : [words]), ...line].join('\n'));
+  throw new UserError([`${spec.name} does not accept its config ${file}:`, ...(complaints.length > 0 ? complaints : [words]), ...line].join('\n'));
 }
 
 /** An older nginx tries it first, where it may not write. */
@@ -183,31 +165,6 @@ function environmentFor(user: RunAs | undefined): NodeJS.ProcessEnv | undefined 
   return user === undefined ? undefined : Object.fromEntries(Object.entries(process.env).filter(([name]) => handedDown.test(name)));
 }
 
-function startProcess({ options, files, config, fileLimit, args }: Launch): Promise<Child> {
-  return startLogged({
-    // prlimit is of util-linux, as what startChild itself uses. Root may give more files than its children may take.
-    before: [...(options.network?.enter ?? []), 'prlimit', `--nofile=${fileLimit}:${fileLimit}`, '--'],
-    command: options.binary,
-    args,
-    user: config.user,
-    env: environmentFor(config.user),
-    cpus: options.cpus,
-    cwd: folderOf(files, config),
-  }, files.log, 'a');
-}
-
-/** The folder is not the server's user's to make it in. */
-function makeAccessLog({ accessLog }: Files, user: RunAs | undefined): void {
-  if (accessLog === undefined || user === undefined) return;
-  const descriptor = openSync(accessLog, constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW, 0o644);
-  fchownSync(descriptor, user.uid, user.gid);
-  closeSync(descriptor);
-}
-
-function folderOf(files: Files, { workingFolder }: AdoptedConfig): string {
-  return workingFolder ?? path.dirname(files.config);
-}
-
 async function untilServing(check: ReadyCheck, { network, binary }: StartHere, at: Address, pid: number, signal: AbortSignal): Promise<Answer> {
   const answer = await (network === undefined ? waitUntilReady(check, signal) : waitUntilServingInside(network.enter, check, signal));
   await untilItHasThePort(pid, at, binary, signal);
@@ -218,12 +175,12 @@ async function untilServing(check: ReadyCheck, { network, binary }: StartHere, a
  * Adds what the server's log says about it. The server has ended by now: who still has the port is another one.
  * @param own says it of a person's own config that the server ended by itself with
  */
-async function explained(error: unknown, kind: ServerKind, { address, port }: Address, log: string, logStart: number, own: ((said: string) => string) | undefined): Promise<unknown> {
+async function explained(error: unknown, name: string, { complaint }: ServerKind, at: Address, log: readonly string[], own: ((said: string) => string) | undefined): Promise<unknown> {
   if (!(error instanceof UserError)) return error;
-  if ((await portProblem({ address, port }))?.code === 'EADDRINUSE') return new AddressInUse();
-  const last = (await lastLines(log, logStart)).filter((line) => kind.complaint.test(line)).at(-1);
+  if ((await portProblem(at))?.code === 'EADDRINUSE') return new AddressInUse();
+  const last = log.findLast((line) => complaint.test(line));
   if (last === undefined) return error;
   // A config of one's own may listen on more ports than this one.
   if (own !== undefined) return /address already in use/i.test(last) ? new AddressInUse() : new UserError(own(last));
-  return error.message.includes(last) ? error : new UserError(`${error.message}; ${kind.question.name}'s log: ${last}`);
+  return error.message.includes(last) ? error : new UserError(`${error.message}; ${name}'s log: ${last}`);
 }

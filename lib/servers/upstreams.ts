@@ -2,10 +2,7 @@
 import { listeningAt, processIds, socketsOf } from '../proc.ts';
 import { listeningSockets } from './ports.ts';
 import type { UpstreamAddress } from './server.ts';
-import { processTree, statFields, taskCpuSeconds, tasksOf, type UsageSources } from './usage.ts';
-
-/** Tasks begin and end seldom: looked up at most this often. */
-const refreshMs = 1000;
+import { processTree, statFields, watchTasks, type UsageSources } from './usage.ts';
 
 /**
  * Returns a function that tells the CPU seconds that the processes behind the addresses, and what they started, have used on
@@ -14,32 +11,21 @@ const refreshMs = 1000;
  * in this network, or it is another user's. Never throws.
  */
 export function watchUpstreams(
-  addresses: readonly UpstreamAddress[], cpus: readonly number[], { proc, nowMs }: UsageSources = { proc: '/proc', nowMs: () => performance.now() },
+  addresses: readonly UpstreamAddress[], cpus: readonly number[], sources: UsageSources = { proc: '/proc', nowMs: () => performance.now() },
 ): () => number | null {
   if (addresses.length === 0) return () => 0;
+  const { proc } = sources;
   const listeners = listenersOn(addresses, proc);
   if (listeners === undefined) return () => null;
-  const lastSeen = new Map<string, number>();
+  const tasks = watchTasks(() => [...new Set(listeners.flatMap((pid) => startedBy(proc, pid)))], sources);
+  let isFirst = true;
   let sum = 0;
-  let refreshedAtMs = -Infinity;
   return () => {
-    const isFirst = refreshedAtMs === -Infinity;
-    if (nowMs() - refreshedAtMs >= refreshMs) {
-      const processes = new Set(listeners.flatMap((pid) => startedBy(proc, pid)));
-      for (const task of [...processes].flatMap((pid) => tasksOf(proc, pid))) {
-        if (!lastSeen.has(task)) lastSeen.set(task, isFirst ? taskCpuSeconds(task) ?? 0 : 0);
-      }
-      refreshedAtMs = nowMs();
+    for (const [task, seconds] of tasks()) {
+      // proc(5): field 39 of stat; the first of these here is its third.
+      if (!isFirst && seconds > 0 && cpus.includes(Number(statFields(task)?.[36] ?? NaN))) sum += seconds;
     }
-    for (const [task, before] of lastSeen) {
-      const seconds = taskCpuSeconds(task);
-      if (seconds === undefined) lastSeen.delete(task);
-      else if (seconds !== before) {
-        lastSeen.set(task, seconds);
-        // proc(5): field 39 of stat; the first of these here is its third.
-        if (cpus.includes(Number(statFields(task)?.[36] ?? NaN))) sum += Math.max(0, seconds - before);
-      }
-    }
+    isFirst = false;
     return sum;
   };
 }
@@ -53,7 +39,7 @@ function startedBy(proc: string, pid: string): string[] {
 /** All processes that have one of the addresses' listening sockets open, workers included; undefined where one address has none. */
 function listenersOn(addresses: readonly UpstreamAddress[], proc: string): string[] | undefined {
   const inodes = addresses.map((address) => ('socket' in address ? listeningAt(address.socket, proc)
-    : ['tcp', 'tcp6'].flatMap((list) => listeningSockets(`${proc}/net/${list}`)).filter(({ port }) => port === address.port).map(({ inode }) => inode)));
+    : listeningSockets(proc).filter(({ port }) => port === address.port).map(({ inode }) => inode)));
   const wanted = new Set(inodes.flat());
   const holders = processIds(proc).map((pid) => ({ pid, held: socketsOf(`${proc}/${pid}`).filter((inode) => wanted.has(inode)) })).filter(({ held }) => held.length > 0);
   const isHeld = new Set(holders.flatMap(({ held }) => held));

@@ -32,29 +32,44 @@ const clockTicksPerSecond = 100;
 export function watchUsage(
   rootPid: number, sources: UsageSources = { proc: '/proc', nowMs: () => performance.now() }, lookUp = () => processTree(sources.proc, String(rootPid)),
 ): () => TreeUsage {
-  const { proc, nowMs } = sources;
-  const lastSeen = new Map<string, number>();
-  let endedSeconds = 0;
-  let processes: string[] = [];
+  let cpuSeconds = 0;
   let rssBytes = 0;
-  let refreshedAtMs = -Infinity;
+  const tasks = watchTasks(() => {
+    const processes = lookUp();
+    rssBytes = processes.reduce((sum, pid) => sum + residentBytes(sources.proc, pid), 0);
+    return processes;
+  }, sources);
+  return () => {
+    const used = tasks();
+    for (const seconds of used.values()) cpuSeconds += seconds;
+    return { cpuSeconds, rssBytes: used.size === 0 ? 0 : rssBytes };
+  };
+}
 
+/**
+ * Returns a function that tells the CPU seconds of each task that runs since the call before; of one that is new, since it began.
+ * @param lookUp gives their processes
+ */
+export function watchTasks(lookUp: () => string[], { proc, nowMs }: UsageSources): () => Map<string, number> {
+  const lastSeen = new Map<string, number>();
+  let refreshedAtMs = -Infinity;
   return () => {
     if (nowMs() - refreshedAtMs >= refreshMs) {
-      processes = lookUp();
-      rssBytes = processes.reduce((sum, pid) => sum + residentBytes(proc, pid), 0);
-      for (const task of processes.flatMap((pid) => tasksOf(proc, pid))) lastSeen.set(task, lastSeen.get(task) ?? 0);
+      for (const task of lookUp().flatMap((pid) => tasksOf(proc, pid))) lastSeen.set(task, lastSeen.get(task) ?? 0);
       refreshedAtMs = nowMs();
     }
+    const used = new Map<string, number>();
     for (const [task, before] of lastSeen) {
       const seconds = taskCpuSeconds(task);
-      // Gone, or its id now belongs to a newcomer, whose clock started anew.
-      if (seconds === undefined || seconds < before) endedSeconds += before;
-      if (seconds === undefined) lastSeen.delete(task);
-      else lastSeen.set(task, seconds);
+      if (seconds === undefined) {
+        lastSeen.delete(task);
+        continue;
+      }
+      // Less than before: its id now belongs to a newcomer, whose clock started anew.
+      used.set(task, seconds < before ? seconds : seconds - before);
+      lastSeen.set(task, seconds);
     }
-    const cpuSeconds = [...lastSeen.values()].reduce((sum, seconds) => sum + seconds, endedSeconds);
-    return { cpuSeconds, rssBytes: lastSeen.size === 0 ? 0 : rssBytes };
+    return used;
   };
 }
 
@@ -62,8 +77,7 @@ export function watchUsage(
 export function watchProcess(pid: number, proc = '/proc'): () => number {
   let cpuSeconds = 0;
   return () => {
-    const fields = statFields(`${proc}/${pid}`);
-    if (fields !== undefined) cpuSeconds = (Number(fields[11]) + Number(fields[12])) / clockTicksPerSecond;
+    cpuSeconds = statCpuSeconds(`${proc}/${pid}`) ?? cpuSeconds;
     return cpuSeconds;
   };
 }
@@ -105,15 +119,18 @@ export function stoppedIn(rootPid: number, takesTurns: boolean, proc = '/proc'):
 }
 
 /** Their folders in /proc. */
-export function tasksOf(proc: string, pid: string): string[] {
+function tasksOf(proc: string, pid: string): string[] {
   return namesIn(`${proc}/${pid}/task`).map((tid) => `${proc}/${pid}/task/${tid}`);
 }
 
 /** CPU seconds of one task: schedstat's first field (ns), or, on kernels without it, the clock ticks of stat. */
-export function taskCpuSeconds(task: string): number | undefined {
+function taskCpuSeconds(task: string): number | undefined {
   const schedstat = readIfThere(`${task}/schedstat`);
-  if (schedstat !== undefined) return Number(schedstat.split(' ', 1)[0]) / 1e9;
-  const fields = statFields(task);
+  return schedstat === undefined ? statCpuSeconds(task) : Number(schedstat.split(' ', 1)[0]) / 1e9;
+}
+
+function statCpuSeconds(folder: string): number | undefined {
+  const fields = statFields(folder);
   return fields === undefined ? undefined : (Number(fields[11]) + Number(fields[12])) / clockTicksPerSecond;
 }
 

@@ -1,11 +1,12 @@
 // Installing packages with apt-get so that nothing they bring is left running or enabled.
 import { existsSync } from 'node:fs';
-import { lstat, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { lstat, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { enumeration } from '../format.ts';
 import { withLock } from '../lock-file.ts';
+import { namesIn } from '../read-if-there.ts';
 import { find, type Machine } from './machine.ts';
 import { aptPackages, type PackagedTool } from './packages.ts';
 import { lastLine, run, type Finished } from './run.ts';
@@ -160,25 +161,18 @@ async function disableServices(packages: readonly string[], machine: Machine, un
 
 /** Whether somebody has enabled the service after that time, or it runs: enabling what is enabled leaves no trace but that. */
 async function isWanted(service: string, untilMs: number, machine: Machine): Promise<boolean> {
-  const links = await enablingLinks(service, machine);
-  const times = await Promise.all(links.map((link) => lstat(link).then(({ mtimeMs }) => mtimeMs, () => 0)));
+  const times = await Promise.all(enablingLinks(service, machine).map((link) => lstat(link).then(({ mtimeMs }) => mtimeMs, () => 0)));
   if (times.some((time) => time > untilMs)) return true;
   if (await find('systemctl', machine) === undefined) return false;
   const { code } = await run({ command: 'systemctl', args: ['is-active', '--quiet', `${service}.service`], env: aptEnvironment(machine) });
   return code === 0;
 }
 
-/** The links by which systemd and init scripts start a service with the machine. */
-async function enablingLinks(service: string, machine: Machine): Promise<string[]> {
-  const below = async (folder: string, wanted: (name: string) => boolean): Promise<string[]> => {
-    const names = await readdir(folder).catch((): string[] => []);
-    return names.filter(wanted).map((name) => join(folder, name));
-  };
-  const units = await below(join(machine.systemRoot, 'etc/systemd/system'), (name) => /\.(wants|requires)$/.test(name));
-  const levels = await below(join(machine.systemRoot, 'etc'), (name) => /^rc[2-5S]\.d$/.test(name));
-  const links = await Promise.all([
-    ...units.map((folder) => below(folder, (name) => name === `${service}.service`)),
-    ...levels.map((folder) => below(folder, (name) => /^S\d\d/.test(name) && name.slice(3) === service)),
-  ]);
-  return links.flat();
+/** The links by which systemd and init scripts start a service with the machine; some may not be there. */
+function enablingLinks(service: string, { systemRoot }: Machine): string[] {
+  const units = join(systemRoot, 'etc/systemd/system');
+  const wanting = namesIn(units).filter((name) => /\.(wants|requires)$/.test(name)).map((name) => join(units, name, `${service}.service`));
+  const levels = ['2', '3', '4', '5', 'S'].map((level) => join(systemRoot, `etc/rc${level}.d`));
+  const starting = levels.flatMap((level) => namesIn(level).filter((name) => /^S\d\d/.test(name) && name.slice(3) === service).map((name) => join(level, name)));
+  return [...wanting, ...starting];
 }

@@ -3,17 +3,14 @@
 import { createHash } from 'node:crypto';
 import { mkdir, open, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { dirname, join, sep } from 'node:path';
-import { requireSpace } from '../disk-space.ts';
+import { filesBelow, makeFolder, requireSpace } from '../folders.ts';
 import { UserError } from '../errors.ts';
-import { filesBelow } from '../files-below.ts';
 import { withLock } from '../lock-file.ts';
 import { causeLine } from '../log-file.ts';
-import { makeFolder } from '../make-folder.ts';
 import { findAll, isExecutableFile, type Machine } from './machine.ts';
 import { run } from './run.ts';
 import { atLeast } from './version.ts';
 
-const goDownloads = 'https://go.dev/dl/';
 const buildsKept = 2;
 
 /** The programs, twice over, and what Go's linker writes meanwhile. */
@@ -39,7 +36,7 @@ export async function findGo(machine: Machine): Promise<Go> {
     tooOld.push(`${binary} is ${version}`);
   }
   const found = tooOld.length === 0 ? 'Go is missing' : `Go is too old (${tooOld.join(', ')})`;
-  throw new UserError(`${found}: k6 is built with Go ${needed} or newer, get it from ${goDownloads}, or set K6_BIN to a k6 with k6/x/loadgen in it`);
+  throw new UserError(`${found}: k6 is built with Go ${needed} or newer, get it from https://go.dev/dl/, or set K6_BIN to a k6 with k6/x/loadgen in it`);
 }
 
 /** Where the binary for the present sources and this Go lies, or will lie. */
@@ -62,8 +59,18 @@ export async function delaylinkBeside(k6: string): Promise<string | undefined> {
 /** Beside the programs: how many bytes each has, by name. Written when they are whole and on the disk. */
 const sizesFile = 'sizes.json';
 
+/** The path of the k6 of the present sources, and how to build it where it is not there. Throws UserError as findGo. */
+export async function lookForK6(machine: Machine): Promise<{ path: string } | { path: string; build: (signal: AbortSignal) => Promise<void> }> {
+  const go = await findGo(machine);
+  const path = await k6Path(machine, go);
+  if (!await isWholeBuild(path)) return { path, build: (signal) => buildK6(machine, go, path, signal) };
+  // When it was last used decides about its removal.
+  await utimes(path, new Date(), new Date());
+  return { path };
+}
+
 /** Whether all that was built with this k6 is there as it was built. A full disk or a crash may have left less of it. */
-export async function isWholeBuild(k6: string): Promise<boolean> {
+async function isWholeBuild(k6: string): Promise<boolean> {
   const folder = dirname(k6);
   try {
     const sizes = Object.entries(JSON.parse(await readFile(join(folder, sizesFile), 'utf8')) as Record<string, number>);
@@ -105,7 +112,7 @@ function isBuiltFrom(file: string): boolean {
  * one's result.
  * Throws UserError with Go's last line when the build fails.
  */
-export async function buildK6(machine: Machine, go: Go, target: string, signal: AbortSignal): Promise<void> {
+async function buildK6(machine: Machine, go: Go, target: string, signal: AbortSignal): Promise<void> {
   const cache = join(machine.bakeoffFolder, 'k6');
   try {
     makeFolder(cache);
@@ -142,11 +149,6 @@ export async function buildK6(machine: Machine, go: Go, target: string, signal: 
 
 function cause(said: string): string {
   return causeLine(said.split('\n').map((line) => line.trim()).filter((line) => line !== '')) ?? '';
-}
-
-/** Marks a build as used, which is what decides about its removal. */
-export async function touchBuild(binary: string): Promise<void> {
-  await utimes(binary, new Date(), new Date());
 }
 
 async function removeOldBuilds(cache: string): Promise<void> {

@@ -4,44 +4,40 @@ import { find, type Machine } from './machine.ts';
 export type PackagedTool = 'nginx' | 'h2o' | 'nghttpd' | 'openssl' | 'influxd' | 'wrk' | 'ab' | 'h2load' | 'gcc' | 'chromium' | 'caddy' | 'lighttpd' | 'apache2' | 'haproxy' | 'sshd';
 
 interface PackageManager {
-  command: string;
+  /** Its first word is the command that has to be there. */
   install: string;
   /** Package names as on the command line; absent where the distribution has no such package. */
   packages: Partial<Record<PackagedTool, string>>;
 }
 
+/** The names that all of them have. */
+const alike = { nginx: 'nginx', openssl: 'openssl', wrk: 'wrk', gcc: 'gcc', chromium: 'chromium', caddy: 'caddy', lighttpd: 'lighttpd', haproxy: 'haproxy' };
+
+const apt: PackageManager = {
+  install: 'apt-get install --no-install-recommends',
+  packages: {
+    ...alike, h2o: 'h2o', nghttpd: 'nghttp2-server', influxd: 'influxdb', ab: 'apache2-utils', h2load: 'nghttp2-client', gcc: 'gcc libc6-dev',
+    apache2: 'apache2', sshd: 'openssh-server',
+  },
+};
+
 const packageManagers: readonly PackageManager[] = [
+  apt,
   {
-    command: 'apt-get',
-    install: 'apt-get install --no-install-recommends',
-    packages: {
-      nginx: 'nginx', h2o: 'h2o', nghttpd: 'nghttp2-server', openssl: 'openssl', influxd: 'influxdb',
-      wrk: 'wrk', ab: 'apache2-utils', h2load: 'nghttp2-client', gcc: 'gcc libc6-dev', chromium: 'chromium',
-      caddy: 'caddy', lighttpd: 'lighttpd', apache2: 'apache2', haproxy: 'haproxy', sshd: 'openssh-server',
-    },
-  },
-  {
-    command: 'dnf',
     install: 'dnf install',
-    packages: { nginx: 'nginx', nghttpd: 'nghttp2', openssl: 'openssl', wrk: 'wrk', ab: 'httpd-tools', h2load: 'nghttp2', gcc: 'gcc', chromium: 'chromium', caddy: 'caddy', lighttpd: 'lighttpd', haproxy: 'haproxy', sshd: 'openssh-server' },
+    packages: { ...alike, nghttpd: 'nghttp2', ab: 'httpd-tools', h2load: 'nghttp2', sshd: 'openssh-server' },
   },
   {
-    command: 'pacman',
     install: 'pacman -S',
-    packages: { nginx: 'nginx', openssl: 'openssl', influxd: 'influxdb', wrk: 'wrk', ab: 'apache', gcc: 'gcc', chromium: 'chromium', caddy: 'caddy', lighttpd: 'lighttpd', haproxy: 'haproxy', sshd: 'openssh' },
+    packages: { ...alike, influxd: 'influxdb', ab: 'apache', sshd: 'openssh' },
   },
   {
-    command: 'zypper',
     install: 'zypper install',
-    packages: { nginx: 'nginx', nghttpd: 'nghttp2', openssl: 'openssl', wrk: 'wrk', ab: 'apache2-utils', h2load: 'nghttp2', gcc: 'gcc', chromium: 'chromium', caddy: 'caddy', lighttpd: 'lighttpd', apache2: 'apache2', haproxy: 'haproxy', sshd: 'openssh-server' },
+    packages: { ...alike, nghttpd: 'nghttp2', ab: 'apache2-utils', h2load: 'nghttp2', apache2: 'apache2', sshd: 'openssh-server' },
   },
   {
-    command: 'apk',
     install: 'apk add',
-    packages: {
-      nginx: 'nginx', h2o: 'h2o', nghttpd: 'nghttp2', openssl: 'openssl', influxd: 'influxdb',
-      wrk: 'wrk', ab: 'apache2-utils', h2load: 'nghttp2', gcc: 'gcc musl-dev', chromium: 'chromium', caddy: 'caddy', lighttpd: 'lighttpd', haproxy: 'haproxy', sshd: 'openssh-server',
-    },
+    packages: { ...alike, h2o: 'h2o', nghttpd: 'nghttp2', influxd: 'influxdb', ab: 'apache2-utils', h2load: 'nghttp2', gcc: 'gcc musl-dev', sshd: 'openssh-server' },
   },
 ];
 
@@ -65,15 +61,15 @@ const homePages: Record<PackagedTool, string> = {
 
 /** The names of a tool's packages on a system with apt. */
 export function aptPackages(tool: PackagedTool): string[] {
-  return packageManagers[0]?.packages[tool]?.split(' ') ?? [];
+  return apt.packages[tool]?.split(' ') ?? [];
 }
 
 /** How a person installs the tool on this machine: a command, or where to get it. */
 export async function howToInstall(tool: PackagedTool, machine: Machine): Promise<string> {
   for (const manager of packageManagers) {
-    if (await find(manager.command, machine) === undefined) continue;
     const packages = manager.packages[tool];
-    if (packages !== undefined) return `install it with: ${machine.isRoot ? '' : 'sudo '}${manager.install} ${packages}`;
+    const [command = ''] = manager.install.split(' ');
+    if (packages !== undefined && await find(command, machine) !== undefined) return `install it with: ${machine.isRoot ? '' : 'sudo '}${manager.install} ${packages}`;
   }
   return `get it from ${homePages[tool]}`;
 }

@@ -2,7 +2,7 @@
 // and for k6 a build from source.
 import { UserError } from '../errors.ts';
 import { aptInstall, finishKilledInstall } from './apt.ts';
-import { buildK6, findGo, isWholeBuild, k6Path, touchBuild } from './k6.ts';
+import { lookForK6 } from './k6.ts';
 import { find, isExecutableFile, thisMachine, type Machine } from './machine.ts';
 import { howToInstall, type PackagedTool } from './packages.ts';
 import { fromCallersFolder } from './paths.ts';
@@ -45,7 +45,7 @@ export async function ensureTools<N extends ToolName>(
 }
 
 /** A tool that is there has a path only. */
-type Looked = { path: string } | { path: string; build: (signal: AbortSignal) => Promise<void> } | { install: PackagedTool };
+type Looked = { path: string } | Awaited<ReturnType<typeof lookForK6>> | { install: PackagedTool };
 
 async function look(name: ToolName, machine: Machine): Promise<Looked> {
   const variable = toolVariable(name);
@@ -60,14 +60,6 @@ async function look(name: ToolName, machine: Machine): Promise<Looked> {
   if (path !== undefined) return { path };
   if (machine.mayInstall && machine.isRoot && await find('apt-get', machine) !== undefined) return { install: name };
   throw new UserError(`${name} is missing: ${await howToInstall(name, machine)}, or set ${variable} to its path`);
-}
-
-async function lookForK6(machine: Machine): Promise<Looked> {
-  const go = await findGo(machine);
-  const path = await k6Path(machine, go);
-  if (!await isWholeBuild(path)) return { path, build: (signal) => buildK6(machine, go, path, signal) };
-  await touchBuild(path);
-  return { path };
 }
 
 async function installPackaged(tools: readonly PackagedTool[], machine: Machine, signal: AbortSignal): Promise<void> {

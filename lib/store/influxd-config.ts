@@ -29,9 +29,6 @@ bind-address = "${nowhere}"
   wal-dir = ${path('wal')}
   # On disk, so that a long history of runs costs neither memory nor a slow start.
   index-version = "tsi1"
-  # For inmem only, if somebody changes the line above: runs are tags, so series grow with the history.
-  max-series-per-database = 0
-  max-values-per-tag = 0
   query-log-enabled = false
 
 [http]

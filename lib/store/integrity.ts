@@ -35,31 +35,27 @@ type Totals = Map<string, SeriesTotal>;
  * loadgen_requests with the engine's own count. When something is missing, a dead local influxd is started again, the
  * whole record is written again (which replaces what is there) and the database is asked again.
  * Never throws for a database that fails: its requests are then lost, and `problems` says why.
- * Without a record nothing is written again.
  * @returns requests (as given), stored (of them, by query), backfilled (missing at first, there now), lost (missing still)
  */
 export async function checkRound(store: Store, round: RoundToCheck): Promise<RoundIntegrity> {
   const problems: string[] = [];
   const label = `${round.variant}, round ${round.round}`;
-  const { recordFile, instances = [] } = round;
+  const { recordFile, requests, instances = [] } = round;
   const recorded: Totals = recordFile === undefined ? new Map() : await recordedTotals({ ...round, recordFile }, problems);
   let totals: Totals = new Map();
   let atFirst: number | null = null;
-  let stored = 0;
-  let missing = 0;
   let failure: string | null = null;
   for (let repairs = 0; ; repairs++) {
     try {
       await store.revive();
       totals = await storedTotals(store, round);
-      stored = requestsOf(totals);
-      missing = countMissing(recorded, totals);
     } catch (error) {
       failure = messageOf(error);
       break;
     }
-    atFirst ??= stored;
-    if ((missing === 0 && stored >= round.requests) || repairs === repairsAtMost || failure !== null || recordFile === undefined) break;
+    atFirst ??= requestsOf(totals);
+    const isWhole = countMissing(recorded, totals) === 0 && requestsOf(totals) >= requests;
+    if (isWhole || repairs === repairsAtMost || failure !== null || recordFile === undefined) break;
     try {
       await writeAgain(store, recordFile);
     } catch (error) {
@@ -67,19 +63,20 @@ export async function checkRound(store: Store, round: RoundToCheck): Promise<Rou
       failure = messageOf(error);
     }
   }
+  const [stored, missing] = [requestsOf(totals), countMissing(recorded, totals)];
   const lacking = instances.flatMap((made, index) => {
     const lacks = made - requestsOf(totals, String(index + 1));
     return lacks > 0 ? [{ lacks, text: `${whole(lacks)} of generator ${index + 1}` }] : [];
   });
   // One's loss is not made good by what another has beyond its own.
-  const lost = Math.max(0, round.requests - stored, lacking.reduce((sum, { lacks }) => sum + lacks, 0));
+  const lost = Math.max(0, requests - stored, lacking.reduce((sum, { lacks }) => sum + lacks, 0));
   const because = failure === null ? '' : `: ${failure}`;
-  if (stored > round.requests) {
-    problems.push(`InfluxDB holds ${whole(stored)} requests of ${label}, more than the ${whole(round.requests)} that were made; the figures in result.json are right, those in InfluxDB are not`);
+  if (stored > requests) {
+    problems.push(`InfluxDB holds ${whole(stored)} requests of ${label}, more than the ${whole(requests)} that were made; the figures in result.json are right, those in InfluxDB are not`);
   }
-  if (lost > 0) problems.push(`InfluxDB lacks ${whole(lost)} of ${whole(round.requests)} requests of ${label}${lacking.length === 0 ? '' : ` (${lacking.map(({ text }) => text).join(', ')})`}${because}`);
+  if (lost > 0) problems.push(`InfluxDB lacks ${whole(lost)} of ${whole(requests)} requests of ${label}${lacking.length === 0 ? '' : ` (${lacking.map(({ text }) => text).join(', ')})`}${because}`);
   else if (missing > 0) problems.push(`InfluxDB lacks points of ${missing} series of ${label}${because}`);
-  return { requests: round.requests, stored, backfilled: Math.max(0, Math.min(stored, round.requests) - (atFirst ?? 0)), lost, problems };
+  return { requests, stored, backfilled: Math.max(0, Math.min(stored, requests) - (atFirst ?? 0)), lost, problems };
 }
 
 /**

@@ -7,17 +7,18 @@
 //
 // influxd asks for a password, and lets whoever comes first make its first user. So that is done before it listens: in a
 // start of its own, by a socket in the folder, which is its owner's alone.
-import { closeSync, existsSync, fstatSync, openSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, fstatSync, readFileSync, statfsSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, UserError } from '../errors.ts';
+import { lastLines } from '../log-file.ts';
+import { pin, startLogged, withoutVariables, type Child } from '../process.ts';
 import { textOf } from '../read-if-there.ts';
-import { pin, startChild, withoutVariables, type Child } from '../process.ts';
 import { answers, InfluxError, query, type Influx } from './client.ts';
 import { influxdConfig, type InfluxdAccess } from './influxd-config.ts';
 import { keptCredentials, lacksUser, makeUser, passwordFile } from './influxd-user.ts';
 import { holder, lockFile, writeHolder } from '../lock-file.ts';
-import { makePrivateFolder } from '../make-folder.ts';
+import { makePrivateFolder } from '../folders.ts';
 import { quoteIdentifier } from './line-protocol.ts';
 import { database } from './schema.ts';
 
@@ -65,14 +66,14 @@ export async function startLocalInfluxd(options: LocalOptions): Promise<LocalInf
   /** Where the influxd of this folder said last that it listens; undefined where none ever did. */
   const lastAddress = (): string | undefined => addressIn(textOf(join(folder, logName)));
 
-  /** `oldAddress` first, where there is one: others go on using it. */
-  async function startOrJoin(oldAddress: string | undefined, keepLog: boolean): Promise<void> {
+  /** @param oldAddress of before a revival: others go on using it, and the log goes on */
+  async function startOrJoin(oldAddress?: string): Promise<void> {
     const deadline = performance.now() + startTimeoutMs;
     for (;;) {
       const shared = await isHeld(folder, otherPurpose(purpose));
       const lock = await lockFile(join(folder, lockName), shared ? 0 : endingSeconds);
       if (lock !== null) {
-        const started = await launchInfluxd(options, lock, shared ? oldAddress ?? lastAddress() : oldAddress, keepLog);
+        const started = await launchInfluxd(options, lock, shared ? oldAddress ?? lastAddress() : oldAddress, oldAddress !== undefined);
         child = started.child;
         pid = child.pid;
         influx.url = `http://${started.address}`;
@@ -114,20 +115,21 @@ export async function startLocalInfluxd(options: LocalOptions): Promise<LocalInf
       }
       if (child !== null && !await endsSoon(child)) throw new UserError(`influxd (process ${child.pid}) hangs and cannot be ended`);
       if (isUnlinked(ownLock)) {
-        closeSync(ownLock);
+        const unlinked = ownLock;
         ownLock = await takeLock(folder, purpose);
+        closeSync(unlinked);
       }
-      await startOrJoin(new URL(influx.url).host, true);
+      await startOrJoin(new URL(influx.url).host);
       failure = null;
       return true;
     } catch (error) {
-      failure = messageOf(error);
+      failure = messageOf(fileError(error, folder));
       return false;
     }
   }
 
   try {
-    await startOrJoin(undefined, false);
+    await startOrJoin();
   } catch (error) {
     closeSync(ownLock);
     throw fileError(error, folder);
@@ -195,16 +197,15 @@ async function isHeld(folder: string, purpose: Purpose): Promise<boolean> {
 /** Starts influxd on an address, or on any free port where there is none or it is taken. It takes over the lock. */
 async function launchInfluxd(options: LocalOptions, lock: number, address: string | undefined, keepLog: boolean): Promise<{ child: Child; address: string }> {
   const { folder } = options;
-  const listenAt = (at: string, keep: boolean): Promise<{ child: Child; ready: string }> => launch(options, lock, { address: at }, keep, async (log) => {
+  const listenAt = (at: string): Promise<{ child: Child; ready: string }> => launch(options, lock, { address: at }, async (log) => {
     const found = addressIn(log);
     return found !== undefined && await answers({ url: `http://${found}`, database, credentials: null }) ? found : undefined;
   });
   try {
-    const first = lacksUser(folder);
-    if (first) await launchForUser(options, lock, keepLog);
-    const keep = keepLog || first;
+    if (!keepLog) writeFileSync(join(folder, logName), '');
+    if (lacksUser(folder)) await launchForUser(options, lock);
     const anyPort = '127.0.0.1:0';
-    const { child, ready } = address === undefined ? await listenAt(anyPort, keep) : await listenAt(address, keep).catch(() => listenAt(anyPort, true));
+    const { child, ready } = address === undefined ? await listenAt(anyPort) : await listenAt(address).catch(() => listenAt(anyPort));
     await makeDatabase({ url: `http://${ready}`, database, credentials: keptCredentials(folder) }, folder, child);
     return { child, address: ready };
   } finally {
@@ -213,9 +214,9 @@ async function launchInfluxd(options: LocalOptions, lock: number, address: strin
 }
 
 /** Has influxd make its user where nobody else can reach it, and ends it again. */
-async function launchForUser(options: LocalOptions, lock: number, keepLog: boolean): Promise<void> {
+async function launchForUser(options: LocalOptions, lock: number): Promise<void> {
   const socket = 'setup.sock';
-  const { child } = await launch(options, lock, { socket }, keepLog, async (log) => (log.includes('msg="Listening on unix socket"') ? true : undefined));
+  const { child } = await launch(options, lock, { socket }, async (log) => (log.includes('msg="Listening on unix socket"') ? true : undefined));
   try {
     // A socket's address is no longer than 107 bytes; the folder's may be.
     await makeUser(options.folder, `/proc/${child.pid}/cwd/${socket}`);
@@ -235,38 +236,20 @@ async function makeDatabase(influx: Influx, folder: string, child: Child): Promi
   }
 }
 
-/** Starts influxd and returns when `ready` has an answer to what it has logged since. */
+/** Starts influxd, which takes over the lock, and returns when `ready` has an answer to what it has logged since. */
 async function launch<T>(
-  options: LocalOptions, lock: number, access: InfluxdAccess, keepLog: boolean, ready: (log: string) => Promise<T | undefined>,
+  options: LocalOptions, lock: number, access: InfluxdAccess, ready: (log: string) => Promise<T | undefined>,
 ): Promise<{ child: Child; ready: T }> {
-  const { folder } = options;
+  const { binary, folder, cpus } = options;
   const [configFile, logFile] = [join(folder, 'influxd.conf'), join(folder, logName)];
-  let child: Child;
-  let logStart = 0;
+  const logStart = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0;
+  writeFileSync(configFile, influxdConfig(folder, access));
+  // INFLUXDB_… variables would override the config file.
+  const env = withoutVariables(process.env, 'INFLUXDB_');
+  const child = await startLogged({ command: binary, args: ['run', '-config', configFile], cwd: folder, cpus, env }, logFile, 'a', lock);
   try {
-    writeFileSync(configFile, influxdConfig(folder, access));
-    const log = openSync(logFile, keepLog ? 'a' : 'w');
-    logStart = keepLog ? readFileSync(logFile).length : 0;
-    try {
-      child = await startChild({
-        command: options.binary,
-        args: ['run', '-config', configFile],
-        cwd: folder,
-        ...(options.cpus === undefined ? {} : { cpus: options.cpus }),
-        // INFLUXDB_… variables would override the config file.
-        env: withoutVariables(process.env, 'INFLUXDB_'),
-        stdio: ['ignore', log, log, lock],
-      });
-    } finally {
-      closeSync(log);
-    }
     writeHolder(lock, child.pid);
-  } catch (error) {
-    throw fileError(error, folder);
-  }
-  const readLog = (): string => readFileSync(logFile).subarray(logStart).toString();
-  try {
-    return { child, ready: await started(child, readLog, ready, logFile) };
+    return { child, ready: await started(child, logFile, logStart, ready) };
   } catch (error) {
     await child.stop(1000);
     throw error;
@@ -280,28 +263,22 @@ function addressIn(log: string): string | undefined {
 }
 
 /** What influxd's own log says, its address among it: it picks a free port itself, so nobody can take it in between. */
-async function started<T>(child: Child, readLog: () => string, ready: (log: string) => Promise<T | undefined>, logFile: string): Promise<T> {
+async function started<T>(child: Child, logFile: string, logStart: number, ready: (log: string) => Promise<T | undefined>): Promise<T> {
   const deadline = performance.now() + startTimeoutMs;
   for (;;) {
-    const exited = child.hasExited();
-    const log = readLog();
-    if (exited) {
+    if (child.hasExited()) {
+      const lines = await lastLines(logFile, logStart);
+      // A failed start ends in a plain line such as "run: open server: …".
+      const complaint = lines.findLast((text) => !text.startsWith('ts=') || / lvl=(error|fatal) /.test(text)) ?? lines.at(-1);
       // With a full disk it cannot write its last words either.
-      const reason = lastComplaint(log) ?? (statfsSync(logFile).bavail === 0 ? 'the disk is full' : 'it ended without a word');
+      const reason = complaint ?? (statfsSync(logFile).bavail === 0 ? 'the disk is full' : 'it ended without a word');
       throw new UserError(`influxd does not start: ${reason} (its log: ${logFile})`);
     }
-    const answer = await ready(log);
+    const answer = await ready(readFileSync(logFile).subarray(logStart).toString());
     if (answer !== undefined) return answer;
     if (performance.now() > deadline) throw new UserError(`influxd did not listen within ${startTimeoutMs / 1000} s (its log: ${logFile})`);
     await delay(20);
   }
-}
-
-/** The last error of the log, or else its last line. A failed start ends in a plain line such as "run: open server: …". */
-function lastComplaint(log: string): string | undefined {
-  const lines = log.split('\n').filter((text) => text.trim() !== '');
-  const complaint = lines.findLast((text) => !text.startsWith('ts=') || / lvl=(error|fatal) /.test(text)) ?? lines.at(-1);
-  return complaint?.trim();
 }
 
 function fileError(error: unknown, folder: string): unknown {

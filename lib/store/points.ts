@@ -2,9 +2,9 @@
 import { publishedBuckets, sameBucket } from '../analysis/buckets.ts';
 import { comparisonOf } from '../analysis/comparisons.ts';
 import { curvesOf } from '../analysis/curve.ts';
-import { metricName } from '../analysis/metric.ts';
+import { metricNames } from '../analysis/metric.ts';
 import { delayText } from '../analysis/network.ts';
-import { headerSavingsPercent, phasePairs, responsesOf, serverCpuSecondsPerResponse, successRatioOf } from '../analysis/phases.ts';
+import { headerSavingsPercent, phasePairs, responsesOf, serverCpuSecondsPerResponse, successRatioOf, wholeRounds } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { streamsOf, streamSweep } from '../analysis/stream-sweep.ts';
 import { comparable, markedVerdict } from '../analysis/verdict.ts';
@@ -53,8 +53,6 @@ export function serverSamplePoints(tags: Tags<typeof serverCpu>, samples: readon
 /** What a bench_round point needs beside its phase. `ratio` is known once the baseline's phase of the same round is there. */
 interface RoundContext {
   tags: Tags<typeof benchRound>;
-  position: number;
-  publishedRps?: number | undefined;
   ratio?: number | undefined;
   /** Over the rounds up to this one. */
   soFar?: Pick<Comparison, 'ratio' | 'ci95' | 'roundRatios'> | undefined;
@@ -65,24 +63,20 @@ interface RoundContext {
 }
 
 /** The bench_round point of one phase. Written twice (later with the ratio) it stays one point. */
-export function roundPoint(context: RoundContext, phase: Phase): string {
+export function roundPoint({ tags, ratio, soFar, generatorShare, network }: RoundContext, phase: Phase): string {
   const { requests, noise } = phase;
-  const { soFar, tags: { round, variant } } = context;
   const interval = soFar && intervalOf(soFar, soFar.ci95);
   const responses = responsesOf(phase);
-  return pointOf(benchRound, context.tags, {
-    position: context.position,
-    published_rps: context.publishedRps,
+  return pointOf(benchRound, tags, {
     measured_rps: phase.rps,
-    ratio: context.ratio,
+    ratio,
     ratio_so_far: soFar?.ratio,
     ci_low: interval?.[0],
     ci_high: interval?.[1],
-    label: `round ${round}: ${variant}`,
+    label: `round ${tags.round}: ${tags.variant}`,
     requests,
     seconds: phase.seconds,
     errors: phase.errors.total,
-    errors_per_million: (phase.errors.total / requests) * 1e6,
     ...errorCauseValues([phase]),
     success_ratio: successRatioOf([phase]),
     server_cpu_micros_per_request: serverCpuSecondsPerResponse([phase]) * 1e6,
@@ -97,12 +91,11 @@ export function roundPoint(context: RoundContext, phase: Phase): string {
     send_delay_p99_ms: phase.sendDelayMs.p99,
     unsent: phase.unsent,
     header_bytes: phase.bytes.headers,
-    header_savings: savings(headerSavingsPercent(phase.bytes)),
+    header_savings: asShare(headerSavingsPercent(phase.bytes)),
     body_bytes: phase.bytes.body,
     total_bytes: phase.bytes.received,
-    bytes_per_second: phase.bytes.received / phase.seconds,
     server_rss_bytes: phase.serverRssBytes,
-    generator_share: context.generatorShare,
+    generator_share: generatorShare,
     server_steal_share: noise?.serverStealShare,
     generator_steal_share: noise?.generatorStealShare,
     server_others_share: noise?.serverOthersShare,
@@ -110,7 +103,7 @@ export function roundPoint(context: RoundContext, phase: Phase): string {
     load_average: noise?.loadAverage,
     server_mhz_begin: noise?.serverMhz?.[0],
     server_mhz_end: noise?.serverMhz?.[1],
-    ...networkValues(context.network),
+    ...networkValues(network),
   }, toNanoseconds(phase.startedAt));
 }
 
@@ -126,7 +119,7 @@ export function tablePoints(result: Result): string[] {
     const comparison = comparisonOf(result, variant.name);
     const tags = {
       run, scenario, variant: variant.name, server: variant.server?.name, version: variant.server?.version, baseline: comparison?.baseline,
-      metric: comparison === undefined || comparison.metric === 'rps' ? undefined : metricName(comparison.metric),
+      metric: comparison === undefined || comparison.metric === 'rps' ? undefined : metricNames[comparison.metric],
       within: search === undefined || variant.server === null ? undefined : limitText(search.within),
     };
     return pointOf(benchComparison, tags, comparisonFields(result, variant, position, comparison), start + BigInt(position));
@@ -148,10 +141,10 @@ export function tablePoints(result: Result): string[] {
 
 function streamPoints(result: Result, start: bigint): string[] {
   const sweep = streamSweep(result);
-  return (sweep?.curve ?? []).map(({ variant, rps, ratio }, index) => pointOf(
+  return (sweep?.curve ?? []).map(({ variant, rps }, index) => pointOf(
     benchStreams,
     { run: result.run, scenario: result.scenario, variant: variant.name, server: variant.server?.name, streams: String(streamsOf(variant)) },
-    { measured_rps: rps, http1_rps: sweep?.line.rps, ratio },
+    { measured_rps: rps, http1_rps: sweep?.line.rps },
     start + BigInt(index),
   ));
 }
@@ -174,7 +167,7 @@ function intervalOf({ roundRatios }: Pick<Comparison, 'roundRatios'>, ci95: [num
 function comparisonFields(
   { state, looks, search }: Result, variant: VariantResult, position: number, comparison: Comparison | undefined,
 ): Fields<typeof benchComparison> {
-  const { published, traffic } = variant;
+  const { published } = variant;
   const phases = variant.rounds.flatMap((round) => round.phases);
   const requests = total(phases, (phase) => phase.requests);
   const responses = total(phases, responsesOf);
@@ -215,14 +208,6 @@ function comparisonFields(
     p50_ms: variant.latencyMs?.p50,
     p99_ms: variant.latencyMs?.p99,
     max_ms: variant.latencyMs?.max,
-    published_header_bytes: published?.headerBytes,
-    header_bytes: traffic?.bytes.headers,
-    published_header_savings: savings(published?.headerSavingsPercent),
-    header_savings: savings(traffic?.headerSavingsPercent),
-    body_bytes: traffic?.bytes.body,
-    published_total_bytes: published?.receivedBytes,
-    total_bytes: traffic?.bytes.received,
-    bytes_per_second: traffic?.receivedBytesPerSecond,
     header_bytes_per_request: total(phases, (phase) => phase.bytes.headers) / responses,
     total_bytes_per_request: total(phases, (phase) => phase.bytes.received) / responses,
     server_share: variant.serverShare,
@@ -256,7 +241,6 @@ function networkValues(network: NetworkResult | null | undefined): FieldValues<t
     retransmits_per_request: network?.retransmitsPerRequest,
     listen_overflows: network?.listenOverflows,
     server_idle_share: network?.serverIdleShare,
-    delay_held: network && Number(network.delayHeld),
     delay: network && (delayText(network) || null),
   };
 }
@@ -280,8 +264,8 @@ function phaseFields(position: number, published: Published | undefined, measure
     total_bytes: measured?.bytes.received,
     published_header_bytes: published?.headerBytes,
     header_bytes: measured?.bytes.headers,
-    published_header_savings: savings(published?.headerSavingsPercent),
-    header_savings: savings(measured?.headerSavingsPercent),
+    published_header_savings: asShare(published?.headerSavingsPercent),
+    header_savings: asShare(measured?.headerSavingsPercent),
     published_body_bytes: published?.bodyBytes,
     body_bytes: measured?.bytes.body,
     ...distributionValues('request_ms', published?.latencyMs, measured?.latencyMs),
@@ -300,16 +284,10 @@ function phaseFields(position: number, published: Published | undefined, measure
 function distributionValues<Prefix extends string>(
   prefix: Prefix, published: PublishedDistribution | undefined, measured: Distribution | undefined,
 ): FieldValues<DistributionFields<Prefix>> {
+  const parts = (['min', 'max', 'mean', 'sd'] as const).flatMap((part) => [[`published_${prefix}_${part}`, published?.[part]], [`${prefix}_${part}`, measured?.[part]]]);
   return {
-    [`published_${prefix}_min`]: published?.min,
-    [`${prefix}_min`]: measured?.min,
-    [`published_${prefix}_max`]: published?.max,
-    [`${prefix}_max`]: measured?.max,
-    [`published_${prefix}_mean`]: published?.mean,
-    [`${prefix}_mean`]: measured?.mean,
-    [`published_${prefix}_sd`]: published?.sd,
-    [`${prefix}_sd`]: measured?.sd,
-    [`published_${prefix}_within_sd`]: published && published.withinSdPercent / 100,
+    ...Object.fromEntries(parts),
+    [`published_${prefix}_within_sd`]: asShare(published?.withinSdPercent),
     [`${prefix}_within_sd`]: measured?.withinSd,
   } as FieldValues<DistributionFields<Prefix>>;
 }
@@ -333,7 +311,7 @@ function bucketsOf(published: Published | undefined, measured: PhaseResult | und
 }
 
 /** Percent as a share of one. */
-function savings(percent: number | null | undefined): number | null {
+function asShare(percent: number | null | undefined): number | null {
   return percent === null || percent === undefined ? null : percent / 100;
 }
 
@@ -349,30 +327,26 @@ export function sentencePoints(
   return lines.map(({ kind, text }, index) => pointOf(benchSentence, { run, scenario, kind }, { text }, toNanoseconds(startedAt) + BigInt(index)));
 }
 
-/** What a bench_run point says; `endedAt` comes with the run's end. */
-interface RunState extends Pick<Result, 'run' | 'scenario' | 'title' | 'startedAt'>, Partial<Pick<Result, 'endedAt' | 'integrity' | 'noiseFloor'>> {
-  state: 'running' | Result['state'];
-  variants: readonly Pick<VariantResult, 'published'>[];
-  rounds?: number;
-}
+type RunState = Pick<Result, 'run' | 'scenario' | 'title' | 'startedAt' | 'endedAt' | 'state' | 'integrity' | 'noiseFloor'> & { variants: readonly Pick<VariantResult, 'published' | 'rounds'>[] };
 
-/** The bench_run point. Writing it again with the same startedAt, which is its timestamp, replaces the fields of the one before. */
-export function runPoint(run: RunState): string {
-  return pointOf(benchRun, { run: run.run, scenario: run.scenario }, {
-    title: run.title,
-    state: run.state,
-    started: Date.parse(run.startedAt),
-    ended: run.endedAt === undefined ? null : Date.parse(run.endedAt),
-    shown_to: run.endedAt === undefined ? 'now' : String(Date.parse(run.endedAt)),
-    rounds: run.rounds,
-    requests: run.integrity?.requests,
-    stored: run.integrity?.stored,
-    backfilled: run.integrity?.backfilled,
-    lost: run.integrity?.lost,
-    noise_floor: run.noiseFloor && run.noiseFloor.ratio - 1,
-    noise_floor_rounds: run.noiseFloor?.rounds,
-    noise_low: run.noiseFloor && 1 / run.noiseFloor.ratio,
-    noise_high: run.noiseFloor?.ratio,
-    unpublished: run.variants.every(({ published }) => published === null) ? 'published' : null,
-  }, toNanoseconds(run.startedAt));
+/** The bench_run point of a run that goes on, or has ended. Written again it replaces the fields of the one before: its time is the run's start. */
+export function runPoint({ run, scenario, title, startedAt, endedAt, state, variants, integrity, noiseFloor }: RunState, hasEnded: boolean): string {
+  const ended = hasEnded ? Date.parse(endedAt) : null;
+  return pointOf(benchRun, { run, scenario }, {
+    title,
+    state: hasEnded ? state : 'running',
+    started: Date.parse(startedAt),
+    ended,
+    shown_to: ended === null ? 'now' : String(ended),
+    rounds: wholeRounds(variants),
+    requests: integrity?.requests,
+    stored: integrity?.stored,
+    backfilled: integrity?.backfilled,
+    lost: integrity?.lost,
+    noise_floor: noiseFloor && noiseFloor.ratio - 1,
+    noise_floor_rounds: noiseFloor?.rounds,
+    noise_low: noiseFloor && 1 / noiseFloor.ratio,
+    noise_high: noiseFloor?.ratio,
+    unpublished: variants.every(({ published }) => published === null) ? 'published' : null,
+  }, toNanoseconds(startedAt));
 }

@@ -44,7 +44,6 @@ export const networkFields = {
   retransmits_per_request: { unit: 'packets', about: 'TCP segments that the two sides sent again, per request' },
   listen_overflows: { unit: 'connections', about: 'connections that the server\'s full accept queue turned away' },
   server_idle_share: { unit: 'ratio', about: 'share of its cores that the server left unused' },
-  delay_held: { unit: 'number', about: '1 where the delay was what was asked for, 0 where packets were too late' },
   delay: { unit: 'text', about: 'held, or not held and by how much' },
 } as const;
 
@@ -63,9 +62,7 @@ export const benchRound = {
   measurement: 'bench_round',
   tags: ['run', 'scenario', 'variant', 'round', 'phase', 'server', 'protocol'],
   fields: {
-    position: { unit: 'number', about: 'the variant\'s place in the scenario, from 0' },
-    published_rps: { unit: 'requests/s', about: 'what the article saw' },
-    measured_rps: { unit: 'requests/s', about: 'responses per second here in this round' },
+    measured_rps: { unit: 'requests/s', about: 'responses per second in this round' },
     ratio: { unit: 'ratio', about: 'requests/s, or the figure that bench_comparison\'s tag metric names, divided by the baseline\'s of the same round and phase' },
     ratio_so_far: { unit: 'ratio', about: 'as bench_comparison\'s ratio, over the rounds up to this one' },
     ci_low: { unit: 'ratio', about: 'lower end of its 95 % interval; left out for one round, which has none' },
@@ -74,7 +71,6 @@ export const benchRound = {
     requests: { unit: 'requests', about: 'responses and errors' },
     seconds: { unit: 's', about: 'length of the measured window' },
     errors: { unit: 'errors', about: 'attempts that ended without a response' },
-    errors_per_million: { unit: 'errors/million', about: 'attempts without a response per million requests' },
     ...errorCauseFields,
     success_ratio: { unit: 'ratio', about: 'responses with the right class of status per request' },
     server_cpu_micros_per_request: { unit: 'µs', about: 'the server\'s CPU time per response' },
@@ -92,7 +88,6 @@ export const benchRound = {
     header_savings: { unit: 'ratio', about: 'share of the headers\' own size that HPACK saved' },
     body_bytes: { unit: 'bytes', about: 'response body bytes received' },
     total_bytes: { unit: 'bytes', about: 'all bytes received' },
-    bytes_per_second: { unit: 'bytes/s', about: 'all bytes received per second' },
     server_rss_bytes: { unit: 'bytes', about: 'resident memory of the server\'s process tree' },
     generator_share: { unit: 'ratio', about: 'share of the cores it can use that the generator used' },
     server_steal_share: { unit: 'ratio', about: 'share of the server\'s cores that the hypervisor gave to others' },
@@ -107,8 +102,8 @@ export const benchRound = {
 } as const satisfies Measurement;
 
 /**
- * One point per variant and run: a row of the article's table, with whole rounds' figures. A variant that is published only has
- * no measured_rps.
+ * One point per variant and run: a row of the article's table, with whole rounds' figures; bytes stand in bench_phase. A variant that is
+ * published only has no measured_rps.
  */
 export const benchComparison = {
   measurement: 'bench_comparison',
@@ -148,14 +143,6 @@ export const benchComparison = {
     p50_ms: { unit: 'ms', about: 'median latency' },
     p99_ms: { unit: 'ms', about: '99th percentile of latency' },
     max_ms: { unit: 'ms', about: 'highest latency' },
-    published_header_bytes: { unit: 'bytes', about: 'response header bytes that the article saw' },
-    header_bytes: { unit: 'bytes', about: 'median over the rounds of the response header bytes received' },
-    published_header_savings: { unit: 'ratio', about: 'share of the headers\' own size that HPACK saved in the article' },
-    header_savings: { unit: 'ratio', about: 'share of the headers\' own size that HPACK saved' },
-    body_bytes: { unit: 'bytes', about: 'median over the rounds of the response body bytes received' },
-    published_total_bytes: { unit: 'bytes', about: 'all bytes that the article\'s generator received' },
-    total_bytes: { unit: 'bytes', about: 'median over the rounds of all bytes received' },
-    bytes_per_second: { unit: 'bytes/s', about: 'median over the rounds of all bytes received per second' },
     header_bytes_per_request: { unit: 'bytes', about: 'response header bytes received per response' },
     total_bytes_per_request: { unit: 'bytes', about: 'all bytes received per response' },
     server_share: { unit: 'ratio', about: 'median share of its cores that the server used' },
@@ -244,7 +231,6 @@ export const benchStreams = {
   fields: {
     measured_rps: { unit: 'requests/s', about: 'median over the rounds measured here' },
     http1_rps: { unit: 'requests/s', about: 'that of HTTP/1.1 in the same run' },
-    ratio: { unit: 'ratio', about: 'measured requests/s divided by HTTP/1.1\'s' },
   },
 } as const satisfies Measurement;
 

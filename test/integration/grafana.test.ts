@@ -24,7 +24,7 @@ const hasGrafana = await find('grafana', thisMachine()) !== undefined || await f
 const home = useHome(['influxd']);
 beforeAll(async () => {
   const store = await openStore({ influxdBinary: home.env['INFLUXD_BIN'] as string, folder: join(home.folder, 'influxdb') });
-  for (const one of [shown, older]) await store.write([...tablePoints(one), runPoint({ ...one, rounds: 6 })]);
+  for (const one of [shown, older]) await store.write([...tablePoints(one), runPoint(one, true)]);
   await store.close();
 }, 120_000);
 

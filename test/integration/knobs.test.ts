@@ -4,7 +4,7 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { candidatesOf, readKnobs } from '../../lib/knobs/catalogue.ts';
 import { writeWith } from '../../lib/knobs/written.ts';
-import { layable } from '../../lib/servers/own/lay.ts';
+import { layable } from '../../lib/servers/own/own-config.ts';
 import type { ServerName } from '../../lib/scenario/model.ts';
 import { readOwnConfig } from '../../lib/servers/index.ts';
 import { machineCertificate } from '../../lib/servers/certificate.ts';

@@ -6,14 +6,14 @@ import { chmod, mkdir, readdir, readFile, realpath, stat, symlink, writeFile } f
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
-import type { ConfiguredRunning, StartOptions } from '../../lib/servers/index.ts';
+import type { StartedServer, StartOptions } from '../../lib/servers/index.ts';
 import { machineCertificate } from '../../lib/servers/certificate.ts';
 import { portProblem } from '../../lib/servers/ports.ts';
 import { listening } from '../fixtures/listening.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { getPage, negotiate } from '../fixtures/page.ts';
 import { isRunning } from '../fixtures/processes.ts';
-import { processesOf, useServers } from '../fixtures/servers.ts';
+import { configFileOf, processesOf, useServers } from '../fixtures/servers.ts';
 
 const test = useServers();
 const { startOwn } = test;
@@ -33,7 +33,7 @@ async function fingerprint(folder: string): Promise<string> {
   return hash.digest('hex');
 }
 
-async function endsClean(server: ConfiguredRunning): Promise<void> {
+async function endsClean(server: StartedServer): Promise<void> {
   const pids = processesOf(server);
   await server.stop();
   expect(pids.filter(isRunning)).toEqual([]);
@@ -69,7 +69,7 @@ describe('nginx', () => {
       expect({ status, length: body.length }).toEqual({ status: 200, length: server.answer.bytes });
       expect(server).toMatchObject({ workers: 1, answer: { bytes: (await stat('/var/www/html/index.nginx-debian.html')).size } });
       expect(server.redirections.slice(0, 2)).toEqual([`listen 80, [::]:80 → ${server.origin.slice('http://'.length)}`, 'worker_processes auto → 1, the number of server cores']);
-      expect(await readFile(server.configFile, 'utf8')).toContain(`tcp_nopush ${nopush};  # from ${file}:`);
+      expect(await readFile(configFileOf(server), 'utf8')).toContain(`tcp_nopush ${nopush};  # from ${file}:`);
       if (process.getuid?.() === 0) expect(execFileSync('ps', ['-o', 'user=', '--ppid', String(server.pid)], { encoding: 'utf8' })).toBe('www-data\n');
       await endsClean(server);
     }
@@ -140,7 +140,7 @@ describe('nginx', () => {
         events {} http { proxy_cache_path ${test.folder}/theirs-cache keys_zone=z:1m; client_body_temp_path ${test.folder}/theirs-body; access_log ${test.folder}/theirs.log combined buffer=4k;
         server { listen 80; access_log syslog:server=127.0.0.1:9; return 200 x; } }`,
     });
-    const server = await startOwn(path.join(folder, 'nginx.conf'), { accessLog: true });
+    const server = await startOwn(path.join(folder, 'nginx.conf'));
     const its = execFileSync('sh', ['-c', `ls -l /proc/${server.pid}/fd`], { encoding: 'utf8' });
     expect(its).not.toContain('theirs');
     await endsClean(server);
@@ -168,7 +168,7 @@ describe('nginx', () => {
   it('keeps what is in it to itself, and may answer with another length each time', async () => {
     const folder = await ownFiles({ 'nginx.conf': inServer('proxy_set_header Authorization "Basic secret"; return 200 x;') });
     const server = await startOwn(path.join(folder, 'nginx.conf'), { page: { path: '/', bodyBytes: 1000 } });
-    expect((await stat(server.configFile)).mode & 0o777).toBe(0o600);
+    expect((await stat(configFileOf(server))).mode & 0o777).toBe(0o600);
     await endsClean(server);
   });
 

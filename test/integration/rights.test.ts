@@ -4,7 +4,7 @@ import { chmod, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { machineCertificate } from '../../lib/servers/certificate.ts';
-import type { ConfiguredRunning } from '../../lib/servers/index.ts';
+import type { StartedServer } from '../../lib/servers/index.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { processesOf, servers, useServers } from '../fixtures/servers.ts';
 
@@ -13,7 +13,7 @@ const { startOwn, refusal } = test;
 const nobody = 65_534;
 
 /** Of each process of a server: its users and groups, what it may do, and whether it can come to more. */
-async function rightsOf(server: ConfiguredRunning): Promise<string[]> {
+async function rightsOf(server: StartedServer): Promise<string[]> {
   const wanted = /^(?:Uid|Gid|Groups|CapInh|CapPrm|CapEff|CapBnd|CapAmb|NoNewPrivs):/;
   return Promise.all(processesOf(server).map(async (pid) =>
     (await readFile(`/proc/${pid}/status`, 'utf8')).split('\n').filter((line) => wanted.test(line)).map((line) => line.replace(/\s+/g, ' ').trim()).join('; ')));

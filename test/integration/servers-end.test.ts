@@ -18,7 +18,7 @@ import { listening } from '../fixtures/listening.ts';
 import { ownConfig } from '../fixtures/own-files.ts';
 import { getPage } from '../fixtures/page.ts';
 import { descendants, isRunning, stillRunning } from '../fixtures/processes.ts';
-import { processesOf, servers, useServers, welcomePage } from '../fixtures/servers.ts';
+import { processesOf, servers, useServers, welcomePage, withAccessLog } from '../fixtures/servers.ts';
 
 // The files of a project share their modules: these are to be this one's, with what takes their place.
 vi.hoisted(() => vi.resetModules());
@@ -44,15 +44,14 @@ it('serves a page from results that only root may enter', async () => {
   }
 });
 
-it.each(servers.filter(([, { name }]) => name !== 'nghttpd'))('%s logs each request when asked to, the check for readiness under its own name', async (_, spec) => {
-  const server = await test.start(spec, { accessLog: true });
+it.each(servers.filter(([, { name }]) => name !== 'nghttpd'))("%s's log has the check for readiness under a name of its own", async (_, spec) => {
+  const { logged, logFile } = await withAccessLog(spec);
+  const server = await test.start(logged);
   for (let i = 0; i < 5; i++) await getPage(server.origin, server.origin.startsWith('http:'));
   await server.stop();
-  const lines = (await readFile(server.accessLogFile ?? '', 'utf8')).trim().split('\n');
+  const lines = (await readFile(logFile, 'utf8')).trim().split('\n');
   expect(lines.filter((line) => !line.includes('bakeoff-ready'))).toHaveLength(5);
   expect(lines).toHaveLength(6);
-  // The other tests' logs are in the same folder.
-  await writeFile(server.accessLogFile ?? '', '');
 });
 
 describe('usage', () => {

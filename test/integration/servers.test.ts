@@ -7,12 +7,12 @@ import { describe, expect, it } from 'vitest';
 import { configOf, isConfigured, loadScenarios } from '../../lib/scenario/catalogue.ts';
 import { h2o, nghttpd, nginx } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer } from '../../lib/scenario/model.ts';
-import { imagePage } from '../../lib/servers/image-page.ts';
+import { imagePage } from '../../lib/servers/docroot.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { ownConfig } from '../fixtures/own-files.ts';
 import { getPage, negotiate } from '../fixtures/page.ts';
 import { isRunning } from '../fixtures/processes.ts';
-import { processesOf, servers, titleOf, useServers } from '../fixtures/servers.ts';
+import { configFileOf, processesOf, servers, titleOf, useServers } from '../fixtures/servers.ts';
 
 const test = useServers();
 const smallPage = { docroot: 'small', path: '/index.html', bodyBytes: 21 };
@@ -49,7 +49,7 @@ describe('what is shipped', async () => {
     expect(pids.filter(isRunning)).toEqual([]);
     expect(await test.scratchFolders()).toEqual([]);
     expect(await readFile(server.logFile, 'utf8')).not.toMatch(/\[(warn|error|crit|alert|emerg)\]|failed/);
-    expect(await readFile(server.configFile, 'utf8')).toMatch(/^(worker_processes 2;|num-threads: 2 |--workers=2 )/m);
+    expect(await readFile(configFileOf(server), 'utf8')).toMatch(/^(worker_processes 2;|num-threads: 2 |--workers=2 )/m);
   });
 });
 

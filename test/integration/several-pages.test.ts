@@ -12,7 +12,7 @@ import { ab, h2load, nginx } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer, LoadProfile } from '../../lib/scenario/model.ts';
 import { waitUntilServing } from '../../lib/servers/ready-pages.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
-import { useServers } from '../fixtures/servers.ts';
+import { useServers, withAccessLog } from '../fixtures/servers.ts';
 
 const test = useServers();
 let k6: string;
@@ -35,7 +35,8 @@ it.each<[string, ConfiguredServer, LoadProfile]>([
   const page = { docroot, path: '/', weights, bodyBytes };
   const scenario = defineScenario({ name: 'pages', title: 'several pages', knob: 'nothing', load, page, variants: [{ name: 'one', server }] });
 
-  const { origin, accessLogFile = '', ...running } = await test.start(server, { page, protocol: load.protocol, accessLog: true, folder: `${folder}-server` });
+  const { logged, logFile } = await withAccessLog(server);
+  const { origin, ...running } = await test.start(logged, { page, protocol: load.protocol, folder: `${folder}-server` });
   expect((await waitUntilServing({ origin, page, protocol: load.protocol, allPages: true }, new AbortController().signal)).bytes).toBeCloseTo(bodyBytes, 9);
   const plan = { ...makePlan(scenario, scenario.variants, { serverCpus: [0], generatorCpus: [0] }, { quick: false, exact: false }), run: 'pages' };
   const script = path.join(folder, 'script.js');
@@ -47,7 +48,7 @@ it.each<[string, ConfiguredServer, LoadProfile]>([
   await running.stop();
 
   const counts: Record<string, number> = {};
-  for (const line of (await readFile(accessLogFile, 'utf8')).split('\n')) {
+  for (const line of (await readFile(logFile, 'utf8')).split('\n')) {
     const [, asked] = / "GET (\S+) HTTP/.exec(line) ?? [];
     if (asked !== undefined && !line.includes('bakeoff-ready')) counts[asked] = 1 + (counts[asked] ?? 0);
   }

@@ -119,6 +119,16 @@ it.each([['all of it', ''], ['what it holds', 'data'], ['its users', 'meta']])('
   await expect(openStore({ influxdBinary: local.influxdBinary, folder })).rejects.toThrow('another run of bakeoff');
 });
 
+it('stays without a database where its folder was deleted and another run has it now', async () => {
+  const folder = newFolder();
+  const store = await open(folder);
+  rmSync(folder, { recursive: true });
+  const other = await open(folder);
+  expect([await store.revive(), await store.revive(true)]).toEqual([false, false]);
+  await store.close();
+  await other.write(['m value=1 1']);
+});
+
 it('takes another port when its own was taken while it was dead', async () => {
   const store = await open(newFolder());
   await store.write(['m value=1 1']);

@@ -6,8 +6,7 @@ import { beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import type { Generator } from '../fixtures/pods.ts';
 import { openTestCluster, type Faults, type TestCluster } from '../fixtures/cluster.ts';
 import type { Store } from '../../lib/store/index.ts';
-import { checkResult } from '../../lib/result/schema.ts';
-import { resultJson } from '../../lib/result/json.ts';
+import { checkResult, resultJson } from '../../lib/result/schema.ts';
 import { newOut, readResult, startCommand, storeOf, useHome, type ScenarioRun } from '../scenario-run.ts';
 
 const home = useHome(['k6', 'nginx', 'influxd']);

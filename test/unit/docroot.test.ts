@@ -4,8 +4,7 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, 
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { copyDocroot } from '../../lib/servers/docroot.ts';
-import { imagePage } from '../../lib/servers/image-page.ts';
+import { copyDocroot, imagePage } from '../../lib/servers/docroot.ts';
 import { makeScratch } from '../../lib/servers/scratch.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 

@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
 import { checkExports, readExports, writeExports } from '../../lib/cli/exports.ts';
 import { main } from '../../lib/cli/main.ts';
 import { report } from '../../lib/cli/run-output.ts';
@@ -76,6 +77,12 @@ describe('the comment', () => {
     expect(closed.trimEnd()).toMatch(/<\/details>$/);
   });
 
+  test('numbers rounds as the run did, where one was dropped and repeated', () => {
+    const droppedThird = (variant: MeasuredVariant): MeasuredVariant => ({ ...variant, rounds: variant.rounds.map((one) => ({ ...one, round: one.round < 3 ? one.round : one.round + 1 })) });
+    const text = commentReport(result([droppedThird(workers), droppedThird(openFileCache)]));
+    expect([...text.matchAll(/^\| (\d) \| 1\.3\d{3} \|$/gm)].map(([, round]) => round)).toEqual(['1', '2', '4', '5', '6', '7']);
+  });
+
   test('says what a reader has to know without being opened, and what of a run was not finished', () => {
     const text = commentReport({ ...whole, state: 'partial', looks: [10], warnings: ['the generator was at its limit'], footnotes: ['The bodies differ'] });
     const [seen] = text.split('<details>') as [string];
@@ -96,6 +103,8 @@ describe('the comment', () => {
     const text = commentReport({ ...whole, variants: whole.variants.map((variant) => ({ ...variant, server })), footnotes: ['Only /home/me/secret/@b&c/a.conf encrypts <script>'] });
     expect(text).toContain('- Only a.conf encrypts \\<script>');
     expect(text).not.toMatch(/secret|\/var\/log/);
+    const odd = { ...server, config: ['/home/me/secret/a$$b.conf'] };
+    expect(commentReport({ ...whole, variants: whole.variants.map((variant) => ({ ...variant, server: odd })), footnotes: ['Of /home/me/secret/a$$b.conf'] })).toContain('- Of a$$b.conf\n');
   });
 });
 

@@ -3,8 +3,8 @@ import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSyn
 import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { dashboardUrl } from '../../lib/grafana/address.ts';
-import { findGrafana } from '../../lib/grafana/find.ts';
+import { dashboardUrl } from '../../lib/cli/grafana.ts';
+import { findGrafana } from '../../lib/grafana/start.ts';
 import { writeGrafanaFiles } from '../../lib/grafana/settings.ts';
 import { script, testMachine, type TestMachine } from '../fixtures/machine.ts';
 import { newFolder } from '../fixtures/new-folder.ts';

@@ -51,7 +51,7 @@ describe('a percentile of each round', () => {
   const values = (count: number): LatencyDistribution => of(Array.from({ length: count }, (_, i) => i + 1));
 
   test('needs ten responses beyond it', () => {
-    expect([responsesNeeded('p50'), responsesNeeded('p90'), responsesNeeded('p99')]).toEqual([20, 100, 1000]);
+    expect([responsesNeeded.p50, responsesNeeded.p90, responsesNeeded.p99]).toEqual([20, 100, 1000]);
     expect(percentilePerRound([round(values(1000)), round(values(2000))], 'p99')).toEqual([990, 1980]);
     expect(percentilePerRound([round(values(1000)), round(values(999))], 'p99')).toBeNull();
     expect(percentilePerRound([round(values(1000)), round(values(999))], 'p90')).toEqual([900, 899]);

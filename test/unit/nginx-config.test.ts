@@ -56,7 +56,7 @@ describe('composing', () => {
 });
 
 const place: Place = {
-  address: '127.0.0.1', port: 8099, workers: 3, fileLimit: 4096, docroot: '/d "x"', temp: '/t', certificateFile: async () => '/c.pem', handOver: (own) => own,
+  address: '127.0.0.1', port: 8099, workers: 3, fileLimit: 4096, docroot: '/d "x"', temp: '/t', certificateFile: async () => '/c.pem',
 };
 const build: Build = { version: '1.22.1', answer: '--without-http_fastcgi_module --without-http_uwsgi_module --without-http_scgi_module' };
 const composeNginx = async (names: string[], at: Place = place): Promise<string> => (await nginxKind.compose(names, at, build)).text;

@@ -6,10 +6,9 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
 import { main } from '../../lib/cli/main.ts';
 import { UserError } from '../../lib/errors.ts';
-import { checkResult } from '../../lib/result/schema.ts';
+import { checkResult, resultJson } from '../../lib/result/schema.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
 import { lineParts } from '../../lib/report/parts.ts';
-import { resultJson } from '../../lib/result/json.ts';
 import type { Result } from '../../lib/result/result.ts';
 import { delayed, networkUse, traffic } from '../fixtures/link.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
@@ -189,7 +188,7 @@ describe('says in one line', () => {
 
   test('that the page cannot go where it should', async () => {
     aRun('one');
-    expect(await refused(['one', '--out', 'results'], 1)).toMatch(/results: there is a folder where a file has to be; .*--out$/);
+    expect(await refused(['one', '--out', 'results'], 1)).toMatch(/^cannot write the page to .*results: there is a folder where a file has to be; mend that or name another file with --out$/);
     complained = [];
     expect(await refused(['one', '--out', 'results/one/result.json/page.html'], 1)).toMatch(/: there is a file of that name; .*--out$/);
   });

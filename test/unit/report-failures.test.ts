@@ -4,14 +4,14 @@ import { describe, expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
 import { report } from '../../lib/cli/run-output.ts';
 import { variantTable } from '../../lib/report/columns.ts';
-import { lineTables } from '../../lib/report/h2load.ts';
+import { h2loadTables, wrkTables } from '../../lib/report/load-tools.ts';
 import { writeHtmlReport } from '../../lib/report/html/index.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';
 import { findingLines } from '../../lib/report/sentences.ts';
 import { textOf, type Table } from '../../lib/report/table.ts';
 import { terminalReport } from '../../lib/report/terminal.ts';
-import { wrkTables } from '../../lib/report/wrk.ts';
 import type { Phase, Result } from '../../lib/result/result.ts';
+import { checkResult } from '../../lib/result/schema.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { latency, noCauses, noLatency, phase } from '../fixtures/phase.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
@@ -97,7 +97,7 @@ describe('requests that hung', () => {
     expect(column(variantTable(of), 'hung')).toEqual(['', '18']);
     expect(column(variantTable(of), 'success')).toEqual(['100 %', '99.99 %']);
     expect(wrkTables(of).map((table) => column(table, 'hung')).filter((cells) => cells !== undefined)).toEqual([['18']]);
-    expect(lineTables(of).map((table) => column(table, 'hung')).filter((cells) => cells !== undefined)).toEqual([['', '18']]);
+    expect(h2loadTables(of).map((table) => column(table, 'hung')).filter((cells) => cells !== undefined)).toEqual([['', '18']]);
     expect(of.warnings).toContain('open-file-cache: 18 requests were never answered and had waited for more than 2.50 s when the load ended: the server has probably forgotten them; they count as failed');
     expect(column(variantTable(result([workers, openFileCache])), 'hung')).toBeUndefined();
   });
@@ -108,7 +108,8 @@ describe('requests that hung', () => {
   });
 
   test('are none in a result of an earlier version, which has a report all the same', async () => {
-    const earlier = JSON.parse(JSON.stringify(result([workers, openFileCache]), (key, value: unknown) => (key === 'hung' || key === 'longestGapMs' ? undefined : value))) as Result;
+    const written = JSON.stringify(result([workers, openFileCache]), (key, value: unknown) => (key === 'hung' || key === 'longestGapMs' ? undefined : value));
+    const earlier = checkResult(written, 'result.json');
     const all = { width: Infinity, colour: false, verbose: true };
     expect(terminalReport(earlier, [], all)).toEqual(terminalReport(result([workers, openFileCache]), [], all));
     const folder = newFolder();

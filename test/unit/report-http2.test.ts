@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import { hasPhases, variantTable } from '../../lib/report/columns.ts';
-import { lineTables } from '../../lib/report/h2load.ts';
+import { h2loadTables } from '../../lib/report/load-tools.ts';
 import { markdownReport, markdownTable } from '../../lib/report/markdown.ts';
 import { lineParts, tableParts } from '../../lib/report/parts.ts';
 import { headingLines } from '../../lib/report/heading.ts';
@@ -88,7 +88,7 @@ describe('h2load\'s lines', () => {
     const failing = await h2Result('nghttpd-index', {
       nghttpd: { rps: [50_000], phases: [{ responses: { '2xx': 99_000, '3xx': 0, '4xx': 0, '5xx': 400 }, errors: { connect: 0, tls: 0, read: 600, write: 0, timeout: 0, protocol: 0, total: 600 }, unsent: 7 }] },
     });
-    const [requests] = lineTables(failing);
+    const [requests] = h2loadTables(failing);
     expect(rowsOf(requests as Table)[1]).toEqual(['nghttpd  here', '100,000', '99,000', '1,000', '600', '7']);
   });
 
@@ -100,7 +100,7 @@ describe('h2load\'s lines', () => {
 
   test('leave out what nobody measured: distributions over nothing', async () => {
     const nothing = await h2Result('nghttpd-index', { nginx: { rps: [10], phases: [{ connectMs: latency(0, 0, 0, { min: 0, sd: 0, withinSd: 0 }) }] } });
-    const titles = lineTables(nothing).map(({ columns }) => columns[0]?.title);
+    const titles = h2loadTables(nothing).map(({ columns }) => columns[0]?.title);
     expect(titles).toContain('time for request');
     expect(titles).not.toContain('time for connect');
   });
@@ -215,7 +215,7 @@ describe('protocols against each other', () => {
   });
 
   test('have all bytes in h2load\'s lines, those that were published only too', () => {
-    const traffic = lineTables(small).find(({ columns }) => columns[0]?.title === 'traffic') as Table;
+    const traffic = h2loadTables(small).find(({ columns }) => columns[0]?.title === 'traffic') as Table;
     expect(rowsOf(traffic)[2]).toEqual(['nginx-spdy   published', '5,215,400', '1,511,000', '', '2,100,000']);
   });
 });

@@ -2,9 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
-import { finishTable, lineTables } from '../../lib/report/h2load.ts';
+import { finishTable, h2loadTables, wrkTables } from '../../lib/report/load-tools.ts';
 import { textOf, type Table } from '../../lib/report/table.ts';
-import { wrkTables } from '../../lib/report/wrk.ts';
 import { h2Result, type Figures } from '../fixtures/h2-result.ts';
 import { latency, noLatency } from '../fixtures/phase.ts';
 
@@ -39,7 +38,7 @@ describe('published figures of h2load', () => {
     const [, scenario, variant, phase] = /^(\S+)\/(\S+)(?: phase (\d))?$/.exec(name) ?? [];
     const of = results.find((one) => one.scenario === scenario) as Result;
     const row = (title: string): string[] => {
-      const found = [finishTable(of), ...lineTables(of)].find(({ columns }) => columns[0]?.title === title);
+      const found = [finishTable(of), ...h2loadTables(of)].find(({ columns }) => columns[0]?.title === title);
       const label = phase === undefined || title === 'TLS' ? `${variant} published` : `${variant} ${phase} published`;
       return rowsOf(found as Table).find(([first = '']) => first.replaceAll(/ +/g, ' ') === label)?.slice(1) ?? [];
     };

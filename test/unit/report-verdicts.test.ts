@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { times, tolerance } from '../../lib/format.ts';
 import { variantTable } from '../../lib/report/columns.ts';
-import { ladderOf, ladderPart } from '../../lib/report/ladder.ts';
+import { ladderOf, ladderPart } from '../../lib/report/bars.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';
 import { tableParts } from '../../lib/report/parts.ts';
 import { headingLines, type Heading } from '../../lib/report/heading.ts';
@@ -241,6 +241,8 @@ describe('a config against itself', () => {
     expect(findings(quiet, scenario)).toContainEqual(expect.stringContaining(`effects from about ±${((floor - 1) * 100).toFixed(1)} % on (`));
     const loud = await h2Result('aa', { a: about(100_000), again: about(104_000) });
     expect(findings(loud, scenario)[0]).toMatch(/^again is called faster than a, and they are the same: \+4 % \(95 % interval .*\)\. Chance alone does so in about one of 20 runs; /);
+    const byCpu = { ...loud, comparisons: loud.comparisons.map((one) => ({ ...one, metric: 'cpu' as const })) };
+    expect(findings(byCpu, scenario)[0]).toMatch(/^again is called cheaper than a, and they are the same: CPU per request /);
     const short = await h2Result('aa', { a: { rps: [1000] }, again: { rps: [1010] } });
     expect(findings(short, scenario)[0]).toBe('No verdict on again against a: needs 4 rounds (measured +1 %).');
     expect(findings(short, scenario).join(' ')).not.toContain('shows effects');

@@ -1,7 +1,7 @@
 import { writeFileSync, appendFileSync, existsSync, readdirSync, readFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { requireSpace } from '../../lib/disk-space.ts';
+import { requireSpace } from '../../lib/folders.ts';
 import { UserError } from '../../lib/errors.ts';
 import type { Cores } from '../../lib/machine/cores.ts';
 import type { SideOptions } from '../../lib/k6/load-plan.ts';

@@ -1,7 +1,7 @@
 // The search for the highest rate within a limit: which rates it tries, what a step came to, and what a round found.
 import { describe, expect, test } from 'vitest';
 import { curveRows, curvesOf } from '../../lib/analysis/curve.ts';
-import { foundRates } from '../../lib/analysis/found-rates.ts';
+import { foundRates } from '../../lib/analysis/summarise.ts';
 import { geometricMean } from '../../lib/analysis/statistics.ts';
 import { rateEnd, whyNotKept, type RateEnd } from '../../lib/analysis/within.ts';
 import type { PhaseOutcome } from '../../lib/k6/load-plan.ts';

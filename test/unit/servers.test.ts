@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { nginx } from '../../lib/scenario/index.ts';
 import { fileLimitFor, hardFilesLimit } from '../../lib/servers/files-limit.ts';
 import { workersFor } from '../../lib/servers/index.ts';
-import { versionOf } from '../../lib/servers/versions.ts';
+import { versionOf } from '../../lib/servers/build.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
 const answering = (text: string, script = ''): string => {

@@ -37,51 +37,51 @@ it('names every measurement once', () => {
 it('writes a phase as one wide point', () => {
   const point = roundPoint({
     tags: { run: 'r 1', scenario: 's', variant: 'v', round: '2', phase: '1', server: 'nginx', protocol: 'http/1.1' },
-    position: 1, publishedRps: 700, ratio: 1.25, soFar: { ratio: 1.2, ci95: [1.1, 1.3], roundRatios: [1.15, 1.25] }, generatorShare: 0.005,
+    ratio: 1.25, soFar: { ratio: 1.2, ci95: [1.1, 1.3], roundRatios: [1.15, 1.25] }, generatorShare: 0.005,
     network: networkResult(),
   }, phase);
   expect(point).toBe('bench_round,phase=1,protocol=http/1.1,round=2,run=r\\ 1,scenario=s,server=nginx,variant=v '
-    + 'position=1,published_rps=700,measured_rps=500,ratio=1.25,ratio_so_far=1.2,ci_low=1.1,ci_high=1.3,label="round 2: v",requests=1000,seconds=2,errors=5,errors_per_million=5000,'
+    + 'measured_rps=500,ratio=1.25,ratio_so_far=1.2,ci_low=1.1,ci_high=1.3,label="round 2: v",requests=1000,seconds=2,errors=5,'
     + 'errors_address_not_available=1,errors_refused=2,errors_reset=0,errors_timed_out=0,errors_short=0,errors_other=2,success_ratio=0.99,'
     + `server_cpu_micros_per_request=${0.01 / 995 * 1e6},generator_cpu_micros_per_request=${0.02 / 995 * 1e6},` + 'p50_ms=1.5,p99_ms=2.5,max_ms=9,'
     + 'connect_mean_ms=5,connect_max_ms=7,first_byte_mean_ms=8,first_byte_max_ms=10,send_delay_p99_ms=0.2,unsent=4,'
-    + 'header_bytes=60000,header_savings=0.75,body_bytes=610000,total_bytes=850000,bytes_per_second=425000,server_rss_bytes=4096,'
+    + 'header_bytes=60000,header_savings=0.75,body_bytes=610000,total_bytes=850000,server_rss_bytes=4096,'
     + 'generator_share=0.005,server_steal_share=0.01,generator_steal_share=0.02,server_others_share=0.03,generator_others_share=0.04,load_average=1.5,'
     + 'server_mhz_begin=2000,server_mhz_end=2500,'
     + 'packets_to_server_per_request=6,packets_to_client_per_request=5,dropped_to_server_share=0.25,dropped_to_client_share=0,'
-    + 'lateness_p50_ms=0.125,lateness_p99_ms=1.5,retransmits_per_request=0.75,listen_overflows=12,server_idle_share=0.9,delay_held=1,delay="held" 1767323045678000000');
+    + 'lateness_p50_ms=0.125,lateness_p99_ms=1.5,retransmits_per_request=0.75,listen_overflows=12,server_idle_share=0.9,delay="held" 1767323045678000000');
   expect(fieldsOf(point)).toEqual(Object.keys(benchRound.fields));
 });
 
 it('has nothing of a network on loopback', () => {
-  const of = (network: NetworkResult | null | undefined): string[] => fieldsOf(roundPoint({ tags, position: 0, network }, phase)).filter((field) => field in networkFields);
+  const of = (network: NetworkResult | null | undefined): string[] => fieldsOf(roundPoint({ tags, network }, phase)).filter((field) => field in networkFields);
   expect([of(null), of(undefined)]).toEqual([[], []]);
   expect(of(networkResult())).toEqual(Object.keys(networkFields));
 });
 
 it('leaves out what a network has no figure for: nothing was answered, no packet came', () => {
   const network = networkResult({ packetsPerRequest: { toServer: NaN, toClient: NaN }, droppedShare: { toServer: NaN, toClient: 0 }, retransmitsPerRequest: NaN });
-  const fields = fieldsOf(roundPoint({ tags, position: 0, network }, phase)).filter((field) => field in networkFields);
-  expect(fields).toEqual(['dropped_to_client_share', 'lateness_p50_ms', 'lateness_p99_ms', 'listen_overflows', 'server_idle_share', 'delay_held', 'delay']);
+  const fields = fieldsOf(roundPoint({ tags, network }, phase)).filter((field) => field in networkFields);
+  expect(fields).toEqual(['dropped_to_client_share', 'lateness_p50_ms', 'lateness_p99_ms', 'listen_overflows', 'server_idle_share', 'delay']);
 });
 
 it('has no interval after one round', () => {
-  const fields = fieldsOf(roundPoint({ tags, position: 0, soFar: { ratio: 1.2, ci95: [1.2, 1.2], roundRatios: [1.2] } }, phase));
+  const fields = fieldsOf(roundPoint({ tags, soFar: { ratio: 1.2, ci95: [1.2, 1.2], roundRatios: [1.2] } }, phase));
   expect(fields).toContain('ratio_so_far');
   expect(fields).not.toContain('ci_low');
 });
 
 it('leaves out what a phase without requests has no figure for', () => {
-  const fields = fieldsOf(roundPoint({ tags, position: 0 }, { ...phase, requests: 0, responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 } }));
+  const fields = fieldsOf(roundPoint({ tags }, { ...phase, requests: 0, responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 } }));
   expect(fields).toContain('measured_rps');
   expect(fields).not.toContain('success_ratio');
   expect(fields).not.toContain('server_cpu_micros_per_request');
 });
 
 it('leaves out the noise of a phase where the kernel tells nothing of it', () => {
-  const withoutNoise = fieldsOf(roundPoint({ tags, position: 0 }, { ...phase, noise: null }));
+  const withoutNoise = fieldsOf(roundPoint({ tags }, { ...phase, noise: null }));
   expect(withoutNoise.filter((field) => /steal|others|load_average|mhz|generator_share/.test(field))).toEqual([]);
-  const withoutClock = fieldsOf(roundPoint({ tags, position: 0 }, { ...phase, noise: { ...phase.noise as Noise, serverMhz: null } }));
+  const withoutClock = fieldsOf(roundPoint({ tags }, { ...phase, noise: { ...phase.noise as Noise, serverMhz: null } }));
   expect(withoutClock.filter((field) => /steal|others|load_average|mhz/.test(field))).toEqual(['server_steal_share', 'generator_steal_share', 'server_others_share', 'generator_others_share', 'load_average']);
 });
 
@@ -121,13 +121,12 @@ it('writes one row of the table per variant, a nanosecond apart, with what is th
   const [, first, second] = linesOf('bench_comparison', initial, publishedOnly, tuned) as [string, string, string];
   expect(first).toBe('bench_comparison,baseline=initial,run=r,scenario=s,variant=spdy '
     + 'position=1,published_rps=600,published_ratio=2,verdict="none",why="published only",looks="5, 10, 20",rounds=0,requests=0,'
-    + 'published_errors_per_million=363,published_header_bytes=10,published_header_savings=0.4,published_total_bytes=90,published_packets_per_request=11 1767323045678000001');
+    + 'published_errors_per_million=363,published_packets_per_request=11 1767323045678000001');
   expect(second).toBe('bench_comparison,baseline=initial,run=r,scenario=s,server=nginx,variant=tuned,version=1.22.1 '
     + 'position=2,published_rps=900,published_ratio=3,measured_rps=497.5,ratio=1,ci_low=1,ci_high=1,effect="×1.000 [1.000, 1.000]",verdict="none",why="1.0 % of the requests of initial failed",'
     + 'rounds_needed=0,looks="5, 10, 20",outliers="",cpu_ratio=1,cpu_ci_low=1,cpu_ci_high=1,disagreement="",note="ours",rounds=2,requests=2000,published_errors_per_million=363,errors_per_million=5000,'
     + 'errors_address_not_available=2,errors_refused=4,errors_reset=0,errors_timed_out=0,errors_short=0,errors_other=4,success_ratio=0.99,server_cpu_micros_per_request=10.050251256281408,p50_ms=1.5,p99_ms=2.5,max_ms=9,'
-    + 'published_header_bytes=10,header_bytes=60000,published_header_savings=0.4,header_savings=0.75,body_bytes=610000,published_total_bytes=90,'
-    + 'total_bytes=850000,bytes_per_second=425000,' + `header_bytes_per_request=${60_000 / 995},total_bytes_per_request=${850_000 / 995},`
+    + `header_bytes_per_request=${60_000 / 995},total_bytes_per_request=${850_000 / 995},`
     // Of what was left of the time.
     + `server_share=${0.005 / (1 - 0.04)},generator_share=${0.01 / (1 - 0.06)},` + 'published_packets_per_request=11 1767323045678000002');
   expect(fieldsOf(second)).toEqual(onLoopback);
@@ -140,8 +139,8 @@ it('writes what went over the link of a variant, and marks verdicts of rows whos
   const marked = (delayNotHeld: string[]): Comparison[] => comparisons.map((comparison) => ({ ...comparison, verdict: 'faster', delayNotHeld }));
   const [first, second] = linesIn('bench_comparison', { ...result, variants: linked, comparisons: marked(['tuned']) }) as [string, string];
   expect(fieldsOf(second)).toEqual(ofALoad);
-  expect(first).toContain(',lateness_p99_ms=1.5,retransmits_per_request=0.75,listen_overflows=12,server_idle_share=0.9,delay_held=1,delay="held" ');
-  expect(second).toContain(',lateness_p50_ms=0.5,lateness_p99_ms=138.4,retransmits_per_request=0.75,listen_overflows=12,server_idle_share=0.9,delay_held=0,delay="not held: p99 +138 ms" ');
+  expect(first).toContain(',lateness_p99_ms=1.5,retransmits_per_request=0.75,listen_overflows=12,server_idle_share=0.9,delay="held" ');
+  expect(second).toContain(',lateness_p50_ms=0.5,lateness_p99_ms=138.4,retransmits_per_request=0.75,listen_overflows=12,server_idle_share=0.9,delay="not held: p99 +138 ms" ');
   expect(first).not.toContain('verdict=');
   expect(second).toContain(',verdict="faster, delay not held",');
   expect(linesIn('bench_comparison', { ...result, variants: linked, comparisons: marked([]) })[1]).toContain(',verdict="faster",');
@@ -250,10 +249,10 @@ it('writes a point per number of streams, most first, beside HTTP/1.1, and none 
   });
   const line = at('line', undefined, 100);
   const points = linesOf('bench_streams', line, at('few', 1, 90), at('most', 100, 300), at('some', 10, 200));
-  expect(points.map((point) => point.replace(/ratio=([\d.]+)/, (_, ratio) => `ratio=${Math.round(Number(ratio) * 1e9) / 1e9}`))).toEqual([
-    'bench_streams,run=r,scenario=s,server=nginx,streams=100,variant=most measured_rps=300,http1_rps=100,ratio=3 1767323045678000000',
-    'bench_streams,run=r,scenario=s,server=nginx,streams=10,variant=some measured_rps=200,http1_rps=100,ratio=2 1767323045678000001',
-    'bench_streams,run=r,scenario=s,server=nginx,streams=1,variant=few measured_rps=90,http1_rps=100,ratio=0.9 1767323045678000002',
+  expect(points).toEqual([
+    'bench_streams,run=r,scenario=s,server=nginx,streams=100,variant=most measured_rps=300,http1_rps=100 1767323045678000000',
+    'bench_streams,run=r,scenario=s,server=nginx,streams=10,variant=some measured_rps=200,http1_rps=100 1767323045678000001',
+    'bench_streams,run=r,scenario=s,server=nginx,streams=1,variant=few measured_rps=90,http1_rps=100 1767323045678000002',
   ]);
   expect(linesOf('bench_streams', line, at('few', 1, 90), at('most', 100, 300))).toEqual([]);
 });
@@ -309,15 +308,21 @@ it('gives a server\'s memory at every sample and its cores between samples', () 
   ]);
 });
 
+const newRun = {
+  run: 'r', scenario: 's', title: 'Is it faster?', startedAt: '1970-01-01T00:00:01.000Z', endedAt: '1970-01-01T00:00:02.000Z', state: 'complete' as const,
+  variants: [{ published: {}, rounds: [] }], integrity: null, noiseFloor: null,
+};
+
 it('keeps a run at the same point from start to end', () => {
-  const run = { run: 'r', scenario: 's', title: 'Is it faster?', startedAt: '1970-01-01T00:00:01.000Z', variants: [{ published: {} }] };
-  expect(runPoint({ ...run, state: 'running' })).toBe('bench_run,run=r,scenario=s title="Is it faster?",state="running",started=1000,shown_to="now" 1000000000');
-  expect(runPoint({ ...run, state: 'complete', endedAt: '1970-01-01T00:00:02.000Z', rounds: 6, integrity: { requests: 5, stored: 4, backfilled: 3, lost: 1 }, noiseFloor: { rounds: 6, ratio: 1.25 } }))
+  expect(runPoint(newRun, false)).toBe('bench_run,run=r,scenario=s title="Is it faster?",state="running",started=1000,shown_to="now",rounds=0 1000000000');
+  const rounds = Array.from({ length: 6 }, (_, index) => ({ round: index + 1, phases: [] }));
+  const run = { ...newRun, variants: [{ published: {}, rounds }], integrity: { requests: 5, stored: 4, backfilled: 3, lost: 1 }, noiseFloor: { rounds: 6, ratio: 1.25 } };
+  expect(runPoint(run, true))
     .toBe('bench_run,run=r,scenario=s title="Is it faster?",state="complete",started=1000,ended=2000,shown_to="2000",rounds=6,requests=5,stored=4,backfilled=3,lost=1,noise_floor=0.25,noise_floor_rounds=6,noise_low=0.8,noise_high=1.25 1000000000');
 });
 
 it('says of a run that no article has figures of it', () => {
-  const fields = (...variants: Pick<VariantResult, 'published'>[]): string => runPoint({ run: 'r', scenario: 's', title: '', startedAt: '1970-01-01T00:00:01.000Z', state: 'running', variants });
-  expect(fields({ published: null })).toMatch(/,unpublished="published" 1000000000$/);
-  expect(fields({ published: null }, { published: {} })).not.toContain('unpublished');
+  const fields = (...published: VariantResult['published'][]): string => runPoint({ ...newRun, variants: published.map((one) => ({ published: one, rounds: [] })) }, false);
+  expect(fields(null)).toMatch(/,unpublished="published" 1000000000$/);
+  expect(fields(null, {})).not.toContain('unpublished');
 });

@@ -43,14 +43,12 @@ function differencesHtml(diff: readonly DiffLine[], baseline: string): Html {
   return html`<p>${differing} ${differing === 1 ? 'line differs' : 'lines differ'} from ${baseline}:</p>${preHtml(shown, `differences from ${baseline}`)}`;
 }
 
-const signs = { same: ' ', added: '+', removed: '−' } as const;
-
 function preHtml(lines: readonly (DiffLine | 'gap')[], name: string): Html {
   return html`<pre class="scroll" tabindex="0" role="region" aria-label="${name}"><code>${lines.map((line) => {
     if (line === 'gap') return html`<span class="gap">⋯</span>\n`;
     const { kind, text } = line;
-    if (kind === 'same') return html`<span>${signs.same} ${text}</span>\n`;
-    return kind === 'added' ? html`<ins>${signs.added} ${text}</ins>\n` : html`<del>${signs.removed} ${text}</del>\n`;
+    if (kind === 'same') return html`<span>  ${text}</span>\n`;
+    return kind === 'added' ? html`<ins>+ ${text}</ins>\n` : html`<del>− ${text}</del>\n`;
   })}</code></pre>`;
 }
 

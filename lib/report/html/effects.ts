@@ -1,12 +1,12 @@
 // Effects with their intervals, and the rounds that they come from.
 import { measuredComparisons, roundRatiosOf } from '../../analysis/comparisons.ts';
-import { metricName } from '../../analysis/metric.ts';
+import { metricNames } from '../../analysis/metric.ts';
+import { groupedBy } from '../../analysis/statistics.ts';
 import { minimumRounds } from '../../analysis/verdict.ts';
 import { percent, times, tolerance } from '../../format.ts';
 import type { Comparison, Result } from '../../result/result.ts';
-import { groupedBy } from '../grouped.ts';
-import { tableOf, textOf } from '../table.ts';
-import { verdictCell } from '../verdict-cell.ts';
+import { leftColumn, rightColumn, tableOf, textOf } from '../table.ts';
+import { verdictCell } from '../verdict-words.ts';
 import type { Effect, Figure } from './figure.ts';
 
 interface Row { name: string; comparison: Comparison; result: Result; rounds: Effect['rounds'] }
@@ -32,21 +32,18 @@ export function effectFigure(title: string, runs: readonly { result: Result; suf
       + `${noise === null ? '' : ` Dotted lines are at ±${percent(noise)}: the noise floor${noises.length > 1 ? ', the highest of these runs' : ''}.`}`,
     data: { kind: 'effects', effects: rows.map(effectOf), same, noise },
     tables: [tableOf(rows, [
-      { group: '', title: 'comparison', align: 'left', cell: ({ name }) => name },
-      { group: '', title: 'ratio', align: 'left', cell: ({ comparison, result }) => verdictCell(comparison, result) },
-      ...numbers.map((round) => ({
-        group: 'ratio in round', title: String(round), align: 'right' as const,
-        cell: ({ rounds }: Row) => {
-          const one = rounds.find((other) => other.round === round);
-          return one === undefined ? '' : `${times(one.ratio)}${one.apart ? '!' : ''}`;
-        },
-      })),
+      leftColumn('comparison', ({ name }) => name),
+      leftColumn('ratio', ({ comparison, result }) => verdictCell(comparison, result)),
+      ...numbers.map((round) => rightColumn(String(round), ({ rounds }: Row) => {
+        const one = rounds.find((other) => other.round === round);
+        return one === undefined ? '' : `${times(one.ratio)}${one.apart ? '!' : ''}`;
+      }, { group: 'ratio in round' })),
     ])],
   }];
 }
 
 function rowOf(comparison: Comparison, result: Result, suffix: string): Row {
-  const by = comparison.metric === 'rps' ? '' : `, ${metricName(comparison.metric)}`;
+  const by = comparison.metric === 'rps' ? '' : `, ${metricNames[comparison.metric]}`;
   return { name: `${comparison.variant} against ${comparison.baseline}${by}${suffix}`, comparison, result, rounds: roundRatiosOf(comparison, result) };
 }
 

@@ -1,5 +1,6 @@
 // The plots of a page as data: what the page's script draws, and what stands beside it for those who do not see it.
 import type { RoundRatio } from '../../analysis/comparisons.ts';
+import type { CurvePoint } from '../../analysis/curve.ts';
 import type { Verdict } from '../../result/result.ts';
 import type { Table } from '../table.ts';
 
@@ -48,8 +49,8 @@ export interface CurveData {
   kind: 'curve';
   names: string[];
   limit: { ms: number; text: string } | null;
-  points: { name: string; rate: number; p50: number; p99: number; kept?: boolean }[];
-  lines: { name: string; rate: number; p50: number; p99: number }[];
+  points: (CurvePoint & { name: string })[];
+  lines: (CurvePoint & { name: string })[];
 }
 
 export type PlotData = Bars | Effects | Percentiles | Timeline | Streams | CurveData;

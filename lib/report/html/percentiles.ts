@@ -4,7 +4,7 @@ import { total } from '../../analysis/statistics.ts';
 import { scaledTime } from '../../format.ts';
 import type { LatencyFigures, PhaseResult, Result, VariantResult } from '../../result/result.ts';
 import { timesFrom } from '../parts.ts';
-import { figure, tableOf } from '../table.ts';
+import { figure, leftColumn, rightColumn, tableOf } from '../table.ts';
 import type { Figure, Percentile, Percentiles } from './figure.ts';
 
 const known = [['p50', 0.5, '50 %'], ['p75', 0.75, '75 %'], ['p90', 0.9, '90 %'], ['p95', 0.95, '95 %'], ['p99', 0.99, '99 %'], ['p999', 0.999, '99.9 %']] as const;
@@ -35,10 +35,10 @@ function phaseFigure(variants: readonly VariantResult[], index: number, several:
     text: `Latencies as they stand in the load tool's lines${withRounds ? '; thin lines are single rounds' : ''}. The last mark of a line is the longest of all. ${timesFrom(shown)}`,
     data: { kind: 'percentiles', names: shown.map(({ name }) => name), lines: [...whole, ...rounds] },
     tables: [tableOf(shown, [
-      { group: '', title: 'variant', align: 'left', cell: ({ name }) => name },
-      ...([['min', 'min'], ...known.map(([key, , name]) => [key, name] as const), ['max', 'max']] as const).map(([key, title]) => ({
-        group: '', title, align: 'right' as const, cell: ({ phases }: VariantResult) => figure(phases[index]?.latencyMs[key], scaledTime),
-      })),
+      leftColumn('variant', ({ name }) => name),
+      ...([['min', 'min'], ...known.map(([key, , name]) => [key, name] as const), ['max', 'max']] as const).map(([key, title]) => (
+        rightColumn(title, ({ phases }: VariantResult) => figure(phases[index]?.latencyMs[key], scaledTime))
+      )),
     ])],
   }];
 }

@@ -3,16 +3,14 @@ import type { Result } from '../../result/result.ts';
 import { headingLines, resultHeading } from '../heading.ts';
 import { articleParts, lineParts } from '../parts.ts';
 import { findingLines, footnoteLines, storedLine } from '../sentences.ts';
-import type { Part } from '../table.ts';
+import type { Part, Table } from '../table.ts';
 import { configsHtml, type ComposedConfig } from './configs.ts';
 import { effectFigures } from './effects.ts';
 import { html, nothing, type Html } from './markup.ts';
-import { Figures, list, page, paragraphs } from './page.ts';
+import { Figures, list, page, paragraphs, tableHtml } from './page.ts';
 import { percentileFigures } from './percentiles.ts';
-import { ladderFigures, ratioFigures } from './ratios.ts';
-import { curveFigures, histogramFigures, streamFigures } from './shapes.ts';
+import { curveFigures, histogramFigures, ladderFigures, ratioFigures, streamFigures } from './shapes.ts';
 import { environmentTable, noiseTable } from './surroundings.ts';
-import { tableHtml } from './tables.ts';
 import { timelineFigures, type Sample } from './timeline.ts';
 
 /** What is kept beside a result. Both may be empty: then what they are for is left out. */
@@ -54,6 +52,6 @@ function partHtml({ title, tables, below }: Part): Html {
   return html`${title === '' ? nothing : html`<h3>${title.replace(/:$/, '')}</h3>\n`}${tables.map((table) => tableHtml(table, title === '' ? 'the table' : title))}${paragraphs(below)}`;
 }
 
-function namedTable(title: string, table: Parameters<typeof tableHtml>[0]): Html {
+function namedTable(title: string, table: Table): Html {
   return table.rows.length === 0 ? nothing : html`<h3>${title}</h3>\n${tableHtml(table, title, { wraps: true })}`;
 }

@@ -1,19 +1,17 @@
 // Several runs in one page: those of one scenario beside each other, different scenarios below each other.
 import { comparisonOf, variantOf } from '../../analysis/comparisons.ts';
 import { roundRps } from '../../analysis/phases.ts';
-import { unpairedRatio } from '../../analysis/statistics.ts';
+import { groupedBy, unpairedRatio } from '../../analysis/statistics.ts';
 import { comparable, minimumRounds } from '../../analysis/verdict.ts';
 import { perSecond, times } from '../../format.ts';
 import type { Comparison, Result, VariantResult } from '../../result/result.ts';
-import { groupedBy } from '../grouped.ts';
 import { findingLines } from '../sentences.ts';
-import { figure, tableOf, type Cell, type Column, type Table } from '../table.ts';
-import { cpuCell, verdictCell } from '../verdict-cell.ts';
+import { figure, leftColumn, rightColumn, tableOf, type Cell, type Column, type Table } from '../table.ts';
+import { cpuCell, verdictCell } from '../verdict-words.ts';
 import { effectFigure } from './effects.ts';
 import { html, nothing, type Html } from './markup.ts';
-import { Figures, list, page, paragraphs } from './page.ts';
+import { Figures, list, page, paragraphs, tableHtml } from './page.ts';
 import { differingFacts, environmentTable } from './surroundings.ts';
-import { tableHtml } from './tables.ts';
 
 /** @param results at least one, in the order in which they are shown */
 export function severalPage(results: readonly Result[]): Promise<string> {
@@ -48,33 +46,25 @@ ${tableHtml(environmentTable(results, titles), 'environment', { wraps: true })}<
 /** A row per variant, a group of columns per run. */
 function runsTable(results: readonly Result[], titles: readonly string[]): Table {
   const names = [...new Set(results.flatMap(({ variants }) => variants.map(({ name }) => name)))];
+  const published = { group: 'published' };
   return tableOf(names, [
-    { group: '', title: 'variant', align: 'left', cell: (name) => name },
-    {
-      group: 'published', title: 'requests/s', align: 'right',
-      cell: (name) => figure(results.map((result) => variantOf(result, name)?.published?.rps).find((rps) => rps !== undefined), perSecond),
-    },
-    {
-      group: 'published', title: 'ratio', align: 'left',
-      cell: (name) => figure(results.map((result) => comparisonOf(result, name)?.publishedRatio).find((ratio) => ratio !== undefined && ratio !== null), times),
-    },
+    leftColumn('variant', (name) => name),
+    rightColumn('requests/s', (name) => figure(results.map((result) => variantOf(result, name)?.published?.rps).find((rps) => rps !== undefined), perSecond), published),
+    leftColumn('ratio', (name) => figure(results.map((result) => comparisonOf(result, name)?.publishedRatio).find((ratio) => ratio !== undefined && ratio !== null), times), published),
     ...results.flatMap((result, index) => runColumns(result, titles[index] ?? '')),
   ]);
 }
 
 function runColumns(result: Result, group: string): Column<string>[] {
-  const column = (title: string, align: Column<string>['align'], cell: (variant: VariantResult, comparison: Comparison | undefined) => Cell): Column<string> => ({
-    group, title, align,
-    cell(name) {
-      const variant = variantOf(result, name);
-      return variant === undefined ? '' : cell(variant, comparisonOf(result, name));
-    },
-  });
+  const told = (cell: (variant: VariantResult, comparison: Comparison | undefined) => Cell) => (name: string): Cell => {
+    const variant = variantOf(result, name);
+    return variant === undefined ? '' : cell(variant, comparisonOf(result, name));
+  };
   return [
-    column('requests/s', 'right', ({ rps, server }) => (server === null ? 'published only' : figure(rps?.median, perSecond))),
-    column('against its baseline', 'left', (variant, comparison) => (comparable(variant, comparison) ? verdictCell(comparison, result) : '')),
-    column('CPU µs/req', 'right', ({ serverCpuMicrosPerRequest }) => figure(serverCpuMicrosPerRequest?.median, (value) => value.toFixed(1))),
-    column('CPU ratio', 'left', (_, comparison) => (comparison === undefined ? '' : cpuCell(comparison))),
+    rightColumn('requests/s', told(({ rps, server }) => (server === null ? 'published only' : figure(rps?.median, perSecond))), { group }),
+    leftColumn('against its baseline', told((variant, comparison) => (comparable(variant, comparison) ? verdictCell(comparison, result) : '')), { group }),
+    rightColumn('CPU µs/req', told(({ serverCpuMicrosPerRequest }) => figure(serverCpuMicrosPerRequest?.median, (value) => value.toFixed(1))), { group }),
+    leftColumn('CPU ratio', told((_, comparison) => (comparison === undefined ? '' : cpuCell(comparison))), { group }),
   ];
 }
 
@@ -82,21 +72,13 @@ function runColumns(result: Result, group: string): Column<string>[] {
 function runAgainstRun([first, ...later]: readonly Result[], [firstTitle = '', ...titles]: readonly string[]): Html {
   if (first === undefined || later.length === 0) return nothing;
   const columns = later.flatMap((result, index): Column<string>[] => {
-    const column = (title: string, figuresOf: (name: string) => readonly [before: readonly number[], after: readonly number[]]): Column<string> => ({
-      group: `${titles[index] ?? ''} against ${firstTitle}`, title, align: 'left',
-      cell(name) {
-        const [before, after] = figuresOf(name);
-        if (Math.min(before.length, after.length) < minimumRounds) return '';
-        const { ratio, interval } = unpairedRatio(before, after);
-        return times(ratio, interval);
-      },
-    });
+    const group = `${titles[index] ?? ''} against ${firstTitle}`;
     return [
-      column('requests/s', (name) => [ratesOf(first, name), ratesOf(result, name)]),
-      column('ratio to its baseline', (name) => sameRatios(comparisonOf(first, name), comparisonOf(result, name))),
+      leftColumn('requests/s', (name) => ratioCell(ratesOf(first, name), ratesOf(result, name)), { group }),
+      leftColumn('ratio to its baseline', (name) => ratioCell(...sameRatios(comparisonOf(first, name), comparisonOf(result, name))), { group }),
     ];
   });
-  const table = tableOf(first.variants.map(({ name }) => name), [{ group: '', title: 'variant', align: 'left', cell: (name) => name }, ...columns]);
+  const table = tableOf(first.variants.map(({ name }) => name), [leftColumn('variant', (name) => name), ...columns]);
   if (table.rows.length === 0) return nothing;
   return html`<h3>Run against run</h3>
 ${tableHtml(table, 'Run against run')}
@@ -105,8 +87,15 @@ ${paragraphs([
   ], 'about')}`;
 }
 
+/** '' where there are too few rounds for an interval. */
+function ratioCell(before: readonly number[], after: readonly number[]): string {
+  if (Math.min(before.length, after.length) < minimumRounds) return '';
+  const { ratio, interval } = unpairedRatio(before, after);
+  return times(ratio, interval);
+}
+
 /** Of each round; none where they are ratios of other figures, or to another baseline. */
-function sameRatios(before: Comparison | undefined, after: Comparison | undefined): readonly [number[], number[]] {
+function sameRatios(before: Comparison | undefined, after: Comparison | undefined): [before: number[], after: number[]] {
   if (before === undefined || after === undefined || before.metric !== after.metric || before.baseline !== after.baseline) return [[], []];
   return [before.roundRatios, after.roundRatios];
 }

@@ -1,4 +1,4 @@
-// The figures of single scenarios: vegeta's histogram, requests/s by streams, and latency by rate.
+// The figures of single scenarios: ratios beside an article's, a ladder, vegeta's histogram, requests/s by streams, and latency by rate.
 import { publishedBuckets } from '../../analysis/buckets.ts';
 import { comparisonOf } from '../../analysis/comparisons.ts';
 import { curveRows, curvesOf } from '../../analysis/curve.ts';
@@ -6,11 +6,60 @@ import { streamsOf, streamSweep } from '../../analysis/stream-sweep.ts';
 import { minimumRounds } from '../../analysis/verdict.ts';
 import { limitText } from '../../analysis/within.ts';
 import { bucketLabel, exactPercent, perSecond, times } from '../../format.ts';
-import type { BucketShare, Result } from '../../result/result.ts';
+import type { BucketShare, Comparison, Result } from '../../result/result.ts';
+import { histogramPart, ladderOf, ladderPart, streamsPart } from '../bars.ts';
 import { curvePart } from '../curve.ts';
-import { histogramPart } from '../histogram.ts';
-import { streamsPart } from '../streams.ts';
+import { figure, leftColumn, rightColumn, tableOf } from '../table.ts';
+import { verdictCell } from '../verdict-words.ts';
 import type { Bar, Figure } from './figure.ts';
+
+/** Bars of ratios to the baseline, published beside measured. None where the article has no ratio to stand beside. Steps of a ladder and points of a curve are in figures of their own. */
+export function ratioFigures(result: Result): Figure[] {
+  const steps = new Set(ladderOf(result).map(({ step }) => step));
+  const curve = streamSweep(result)?.line.variant.name;
+  const compared = result.comparisons.filter((one) => !steps.has(one) && one.baseline !== curve && one.metric === 'rps' && (one.ratio > 0 || one.publishedRatio !== null));
+  if (!compared.some(({ publishedRatio }) => publishedRatio !== null)) return [];
+  const baselines = new Set(compared.map(({ baseline }) => baseline));
+  const only = baselines.size === 1 ? [...baselines][0] : undefined;
+  const nameOf = ({ variant, baseline }: Comparison): string => (only === undefined ? `${variant} against ${baseline}` : variant);
+  return [{
+    title: `requests/s against ${only ?? 'the baseline'}, published beside measured`,
+    text: `Ratios: 1 is as many requests/s as ${only ?? 'the baseline'}. They are what two machines can be compared by.`,
+    data: {
+      kind: 'bars', axis: 'ratio', reference: 1,
+      panels: [{ title: '', bars: compared.flatMap((one) => ratioBars(nameOf(one), one.publishedRatio, one.ratio === 0 ? null : one.ratio)) }],
+    },
+    tables: [tableOf(compared, [
+      leftColumn('variant', nameOf),
+      rightColumn('published', ({ publishedRatio }) => figure(publishedRatio, times)),
+      leftColumn('here', (one) => verdictCell(one, result)),
+    ])],
+  }];
+}
+
+/** A ladder's bars, of measured and of published requests/s, each by those of the first row that has both. */
+export function ladderFigures(result: Result): Figure[] {
+  const rows = ladderOf(result).map(({ variant }) => ({ name: variant.name, here: variant.rps?.median ?? null, published: variant.published?.rps ?? null }));
+  const first = rows.find(({ here, published }) => (here ?? 0) > 0 && published !== null) ?? rows.find(({ here }) => (here ?? 0) > 0);
+  if (first === undefined) return [];
+  const by = (value: number | null, unit: number | null): number | null => (value === null || unit === null ? null : value / unit);
+  return [{
+    title: 'Step by step, published beside measured',
+    text: `requests/s by those of ${first.name}: 1 is as many.`,
+    data: {
+      kind: 'bars', axis: `ratio to ${first.name}`, reference: 1,
+      panels: [{ title: '', bars: rows.flatMap(({ name, here, published }) => ratioBars(name, by(published, first.published), by(here, first.here))) }],
+    },
+    tables: ladderPart(result).flatMap(({ tables }) => tables),
+  }];
+}
+
+function ratioBars(group: string, published: number | null, here: number | null): Bar[] {
+  const bar = (value: number | null, isPublished: boolean): Bar[] => (
+    value === null ? [] : [{ group, published: isPublished, value, label: times(value) }]
+  );
+  return [...bar(published, true), ...bar(here, false)];
+}
 
 /** Answers by latency, a panel per variant. */
 export function histogramFigures(result: Result): Figure[] {

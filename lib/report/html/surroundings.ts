@@ -1,10 +1,11 @@
 // What a run was made on, and what else went on there, as tables.
 import { noiseOf, type RoundNoise } from '../../analysis/noise.ts';
+import { wholeRounds } from '../../analysis/phases.ts';
 import { extent } from '../../analysis/statistics.ts';
 import { counts, duration, percent, whole } from '../../format.ts';
 import { generatorPlace, resultHeading, serversPlace } from '../heading.ts';
 import type { Result, VariantResult } from '../../result/result.ts';
-import { tableOf, type Column, type Table } from '../table.ts';
+import { leftColumn, rightColumn, tableOf, type Column, type Table } from '../table.ts';
 
 interface Fact { name: string; of(result: Result): string }
 
@@ -18,7 +19,7 @@ const facts: readonly Fact[] = [
   { name: 'began (UTC)', of: ({ startedAt }) => instant(startedAt) },
   { name: 'took', of: ({ startedAt, endedAt }) => duration((Date.parse(endedAt) - Date.parse(startedAt)) / 1000) },
   { name: 'rounds', of: ({ variants, state, quick }) => (
-    `${Math.max(0, ...variants.map(({ rounds }) => rounds.length))}${quick ? ', short ones (--quick)' : ''}${state === 'partial' ? ', ended early' : ''}`
+    `${wholeRounds(variants)}${quick ? ', short ones (--quick)' : ''}${state === 'partial' ? ', ended early' : ''}`
   ) },
   { name: 'network', of: (result) => resultHeading(result).network },
   { name: 'versions', of: ({ environment }) => (
@@ -38,8 +39,8 @@ const facts: readonly Fact[] = [
 /** A row per fact, a column per run. `titles` are those of the columns. */
 export function environmentTable(results: readonly Result[], titles: readonly string[]): Table {
   return tableOf(facts, [
-    { group: '', title: 'environment', align: 'left', cell: ({ name }) => name },
-    ...results.map((result, index): Column<Fact> => ({ group: '', title: titles[index] ?? '', align: 'left', cell: ({ of }) => of(result) })),
+    leftColumn('environment', ({ name }) => name),
+    ...results.map((result, index) => leftColumn(titles[index] ?? '', ({ of }: Fact) => of(result))),
   ]);
 }
 
@@ -57,22 +58,19 @@ export function noiseTable({ variants }: Result): Table {
   });
   type Row = { variant: VariantResult; noises: RoundNoise[] };
   const most = (group: string, title: string, of: (noise: RoundNoise) => number): Column<Row> => (
-    { group, title, align: 'right', cell: ({ noises }) => percent(extent(noises.map(of))[1]) }
+    rightColumn(title, ({ noises }) => percent(extent(noises.map(of))[1]), { group })
   );
   return tableOf<Row>(seen, [
-    { group: '', title: 'variant', align: 'left', cell: ({ variant }) => variant.name },
+    leftColumn('variant', ({ variant }) => variant.name),
     most('taken by the hypervisor', 'of the server\'s cores', (noise) => noise.serverStealShare),
     most('taken by the hypervisor', 'of the generator\'s', (noise) => noise.generatorStealShare),
     most('used by others', 'of the server\'s cores', (noise) => noise.serverOthersShare),
     most('used by others', 'of the generator\'s', (noise) => noise.generatorOthersShare),
-    { group: '', title: 'load average', align: 'right', cell: ({ noises }) => extent(noises.map(({ loadAverage }) => loadAverage))[1].toFixed(2) },
-    {
-      group: 'clock', title: 'of the server\'s cores, MHz', align: 'right',
-      cell: ({ noises }) => {
-        const clocks = noises.flatMap(({ mhz }) => (mhz === null ? [] : [mhz]));
-        return clocks.length === 0 ? '' : `${whole(extent(clocks.map(({ lowest }) => lowest))[0])} to ${whole(extent(clocks.map(({ highest }) => highest))[1])}`;
-      },
-    },
+    rightColumn('load average', ({ noises }) => extent(noises.map(({ loadAverage }) => loadAverage))[1].toFixed(2)),
+    rightColumn('of the server\'s cores, MHz', ({ noises }) => {
+      const clocks = noises.flatMap(({ mhz }) => mhz ?? []);
+      return clocks.length === 0 ? '' : `${whole(extent(clocks.map(({ lowest }) => lowest))[0])} to ${whole(extent(clocks.map(({ highest }) => highest))[1])}`;
+    }, { group: 'clock' }),
   ]);
 }
 

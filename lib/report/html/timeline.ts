@@ -2,7 +2,7 @@
 import { extent, total } from '../../analysis/statistics.ts';
 import { perSecond } from '../../format.ts';
 import type { Phase, Result } from '../../result/result.ts';
-import { tableOf, type Column } from '../table.ts';
+import { leftColumn, rightColumn, tableOf } from '../table.ts';
 import type { Figure, Timeline } from './figure.ts';
 
 /**
@@ -37,14 +37,11 @@ export function timelineFigures(result: Result, samples: readonly Sample[]): Fig
       rounds: numbers.map((round) => ({ round, seconds: extent(lines.filter((line) => line.round === round).map(({ points: [first] }) => first?.[0] ?? 0))[0] })),
     },
     tables: [tableOf(numbers, [
-      { group: '', title: 'round', align: 'left', cell: String },
-      ...names.map((name): Column<number> => ({
-        group: 'lowest to highest second of', title: name, align: 'right',
-        cell: (round) => {
-          const rates = lines.filter((line) => line.name === name && line.round === round).flatMap(({ points }) => points.map(([, rps]) => rps));
-          return rates.length === 0 ? '' : extent(rates).map(perSecond).join(' to ');
-        },
-      })),
+      leftColumn('round', String),
+      ...names.map((name) => rightColumn(name, (round: number) => {
+        const rates = lines.filter((line) => line.name === name && line.round === round).flatMap(({ points }) => points.map(([, rps]) => rps));
+        return rates.length === 0 ? '' : extent(rates).map(perSecond).join(' to ');
+      }, { group: 'lowest to highest second of' })),
     ])],
   }];
 }

@@ -6,37 +6,27 @@ import { layH2o } from './lay-h2o.ts';
 import { isLoopback } from '../ports.ts';
 import { serviceUser } from '../rights.ts';
 import type { AdoptPlace, AdoptedConfig, UpstreamAddress } from '../server.ts';
-import { allowCode } from './code.ts';
 import { chooseListen, listensByPort, type Listen, type OwnConfig } from './listens.ts';
-import { AccessLogs, handedOver, moveAddresses, runLog, temporary, temporarySocket, type Address, type Moved } from './moved.ts';
+import { allowCode, handedOver, moveAddresses, pathsIn, runLog, temporary, temporarySocket, type Address, type Moved, type PathFor } from './moved.ts';
 import { readText } from './read-text.ts';
 import { leaving, loadedToo, localTarget, upstreamAddress } from './upstream.ts';
-import { printYaml, readYaml, type MapTree, type Pair, type Tree } from './yaml-tree.ts';
-
-/** What the config says. Throws UserError with file and line. */
-export async function readH2o(file: string, text: string): Promise<Pick<OwnConfig, 'workers' | 'listens'>> {
-  const config = await readYaml(file, text);
-  return { workers: h2oWorkers(config), listens: listensOf(config) };
-}
+import { printYaml, readYaml, type MapTree, type Pair, type Text, type Tree } from './yaml-tree.ts';
 
 /** ServerKind.adopt. */
 export async function adoptH2o(file: string, place: AdoptPlace): Promise<AdoptedConfig> {
   const written = await readYaml(file, await readText(file));
-  const { port, tls, hosts } = chooseListen({ file, listens: listensOf(written) }, place.listen);
+  const { port, tls, hosts } = chooseListen({ file, listens: h2oListens(written) }, place.listen);
   const config = layH2o(written, place.laid);
   const workers = h2oWorkers(config);
   const moved = await moveAddresses(entriesOf(config).map(({ entry }) => entry.address), port, place);
   const asked = textOf(get(config, 'user'));
   const found = place.user === undefined || asked === undefined ? place.user : await serviceUser(asked);
   const user = typeof found === 'string' ? place.user : found;
-  const here: Here = { place, moved, folder: path.dirname(file), user, moves: new Map(), said: [], accessLogs: new AccessLogs(place), upstreams: [] };
+  const here: Here = { place, moved, folder: path.dirname(file), user, moves: new Map(), said: [], logFor: pathsIn(place.temp), upstreams: [] };
   if (typeof found === 'string') here.said.push(`user ${asked} → ${user?.name}, since ${found}`);
   const changed = changeMap(config, '', here);
-  const ours: Pair[] = [
-    // It would start a thread for each core of the machine, also for those that it may not use.
-    ...(workers === 'server-cores' ? [pairOf('num-threads', String(place.cores))] : []),
-    ...(place.accessLogFile !== undefined && here.accessLogs.isEmpty ? [pairOf('access-log', place.accessLogFile)] : []),
-  ];
+  // It would start a thread for each core of the machine, also for those that it may not use.
+  const ours = workers === 'server-cores' ? [pairOf('num-threads', String(place.cores))] : [];
   return {
     text: `# ${file} as it runs here: with what it includes, and with addresses, logs and the like redirected.\n${printYaml({ ...changed, pairs: [...ours, ...changed.pairs] })}`,
     tls,
@@ -66,7 +56,8 @@ interface Here {
   /** By new address: what it was. */
   moves: Map<string, Set<string>>;
   said: string[];
-  accessLogs: AccessLogs;
+  /** Of access logs. */
+  logFor: PathFor;
   upstreams: UpstreamAddress[];
 }
 
@@ -77,6 +68,11 @@ function get(tree: Tree | undefined, wanted: string): Tree | undefined {
 /** Of what a command is told: h2o takes the first of that name, in any case. */
 function argument(tree: Tree, wanted: string): Tree | undefined {
   return tree.kind === 'map' ? tree.pairs.find(({ key }) => key.toLowerCase() === wanted)?.value : undefined;
+}
+
+/** All that it is told by that name, in any case; '' for what is no text. */
+function textsAt(tree: Tree, wanted: string): string[] {
+  return tree.kind === 'map' ? tree.pairs.filter(({ key }) => key.toLowerCase() === wanted).map(({ value }) => textOf(value) ?? '') : [];
 }
 
 function textOf(tree: Tree | undefined): string | undefined {
@@ -132,7 +128,7 @@ function entriesOf(config: MapTree): { entry: Entry; hosts: string[] }[] {
 }
 
 /** One per port. It takes HTTP/2 everywhere: with TLS where ALPN says so, without where the client begins with it. */
-function listensOf(config: MapTree): Listen[] {
+export function h2oListens(config: MapTree): Listen[] {
   return listensByPort(entriesOf(config).flatMap(({ entry: { address, tls }, hosts }) =>
     'ports' in address ? address.ports.map((port) => ({ port, tls, http2: true, hosts })) : []));
 }
@@ -184,9 +180,11 @@ function changePair(pair: Pair, parent: string, here: Here): Pair[] {
       said.push(`error-log ${word} → ${runLog}`);
       return [];
     case 'access-log':
-      return instead(changeLog(value, here));
+      // A path, a mapping with one, or a list of these.
+      return instead(changeTexts(value, ['path'], (log) => changeLog(log, here)));
     case 'proxy.reverse.url':
-      return instead(changeUrls(value, here));
+      // Newer ones take mappings.
+      return instead(changeTexts(value, ['backends', 'url'], (url) => changeUrl(url, here)));
     case 'fastcgi.connect':
       return instead(changeConnect(value, here));
     case 'fastcgi.spawn':
@@ -244,28 +242,29 @@ function withoutOcsp(ssl: Tree, here: Here): Tree {
   return { ...ssl, pairs: [...ssl.pairs.filter(({ key }) => !/^ocsp-update-(?:interval|cmd)$/i.test(key)), pairOf('ocsp-update-interval', '0')] };
 }
 
-/** A log is a path, a mapping with one, or a list of these. */
-function changeLog(tree: Tree, here: Here): Tree {
-  if (tree.kind === 'list') return { ...tree, items: tree.items.map((item) => changeLog(item, here)) };
-  if (tree.kind === 'map') return { ...tree, pairs: tree.pairs.map((pair) => pair.key === 'path' ? { ...pair, value: changeLog(pair.value, here) } : pair) };
-  if (tree.text === '/dev/null') return tree;
-  here.said.push(`access-log ${tree.text} → ${temporary}`);
-  return { ...tree, text: here.accessLogs.fileFor(tree.text) };
+/** Changes a text, all of a list, and what mappings have at these keys, in any case. */
+function changeTexts(tree: Tree, keys: readonly string[], change: (word: Text) => Text): Tree {
+  if (tree.kind === 'text') return change(tree);
+  if (tree.kind === 'list') return { ...tree, items: tree.items.map((item) => changeTexts(item, keys, change)) };
+  return { ...tree, pairs: tree.pairs.map((pair) => keys.includes(pair.key.toLowerCase()) ? { ...pair, value: changeTexts(pair.value, keys, change) } : pair) };
 }
 
-/** A text, a list of them, or a mapping of newer ones, with `backends` or `url`. */
-function changeUrls(tree: Tree, here: Here): Tree {
-  if (tree.kind === 'list') return { ...tree, items: tree.items.map((item) => changeUrls(item, here)) };
-  if (tree.kind === 'map') return { ...tree, pairs: tree.pairs.map((pair) => ['backends', 'url'].includes(pair.key.toLowerCase()) ? { ...pair, value: changeUrls(pair.value, here) } : pair) };
-  const words = `proxy.reverse.url ${tree.text}`;
+function changeLog(log: Text, here: Here): Text {
+  if (log.text === '/dev/null') return log;
+  here.said.push(`access-log ${log.text} → ${temporary}`);
+  return { ...log, text: here.logFor(log.text, 'access.log') };
+}
+
+function changeUrl(url: Text, here: Here): Text {
+  const words = `proxy.reverse.url ${url.text}`;
   // Sockets are [unix:PATH] here.
-  const { text, is } = localTarget(tree.text.replace(/\[unix:([^\]]+)\]/, 'unix:$1:'), new Set(), here.moved, commandAt(words, tree));
+  const { text, is } = localTarget(url.text.replace(/\[unix:([^\]]+)\]/, 'unix:$1:'), new Set(), here.moved, commandAt(words, url));
   if (is === 'other') {
     here.said.push(loadedToo(words));
     here.upstreams.push(upstreamAddress(text));
-    return tree;
+    return url;
   }
-  return { ...tree, text: text.replace(/unix:([^:]+):/, '[unix:$1]') };
+  return { ...url, text: text.replace(/unix:([^:]+):/, '[unix:$1]') };
 }
 
 function changeConnect(tree: Tree, { moved, said, upstreams }: Here): Tree {
@@ -277,25 +276,20 @@ function changeConnect(tree: Tree, { moved, said, upstreams }: Here): Tree {
     said.push(loadedToo(`fastcgi.connect ${port}`));
     upstreams.push(isSocket ? { socket: port } : { port: Number(port) });
   }
-  if (tree.kind !== 'map' || movedTo === undefined) return tree;
-  return { ...tree, pairs: tree.pairs.map((pair) => pair.key.toLowerCase() === 'port' ? { ...pair, value: { kind: 'text', text: movedTo, from: pair.value.from } } : pair) };
+  return movedTo === undefined ? tree : changeTexts(tree, ['port'], (word) => ({ ...word, text: movedTo }));
 }
 
 /** Throws UserError when a backend, whose host h2o takes to be 127.0.0.1 where it has none, is not on this machine. */
 function requireLoopbackHost(command: string, tree: Tree): void {
-  // h2o takes the first of several, and any case.
-  const hosts = tree.kind === 'map' ? tree.pairs.filter(({ key }) => /^host$/i.test(key)).map(({ value }) => textOf(value) ?? '') : [];
-  const other = hosts.find((host) => !isLoopback(host));
+  const other = textsAt(tree, 'host').find((host) => !isLoopback(host));
   if (other !== undefined) throw new UserError(`${commandAt(`${command} ${other}`, tree)} ${leaving}`);
 }
 
 /** Of what h2o fetches for an answer itself: a path of its own. Other redirects are the client's to follow. */
 function requirePath(command: string, tree: Tree): void {
   for (const one of each(tree)) {
-    const pairs = one.kind === 'map' ? one.pairs : [];
-    const isFetched = command === 'error-doc' || pairs.some(({ key, value }) => /^internal$/i.test(key) && !/^no$/i.test(textOf(value) ?? ''));
-    const urls = pairs.filter(({ key }) => /^url$/i.test(key)).map(({ value }) => textOf(value) ?? '');
-    const other = isFetched ? urls.find((url) => /^\w+:|^\/\//.test(url)) : undefined;
+    const isFetched = command === 'error-doc' || textsAt(one, 'internal').some((word) => !/^no$/i.test(word));
+    const other = isFetched ? textsAt(one, 'url').find((url) => /^\w+:|^\/\//.test(url)) : undefined;
     if (other !== undefined) throw new UserError(`${commandAt(`${command} ${other}`, one)} may leave this machine: give a path of the same server, or take it out of a copy of the config`);
   }
 }

@@ -1,5 +1,6 @@
-// What of a person's own config has another place here.
+// What of a person's own config has another place here, and what is said of it.
 import path from 'node:path';
+import { UserError } from '../../errors.ts';
 import type { RunAs } from '../../process.ts';
 import { isLoopback, loopbackAddress } from '../ports.ts';
 import type { AdoptPlace } from '../server.ts';
@@ -41,27 +42,18 @@ function hasLoopback(host: string | undefined): boolean {
   return host === undefined || ['', '*', '0.0.0.0', '::', '[::]'].includes(host) || isLoopback(host);
 }
 
-/** Each log of the config has one of its own here: servers refuse different settings for the same file. */
-export class AccessLogs {
-  readonly #place: AdoptPlace;
-  readonly #files = new Map<string, string>();
+/** The path that something has here: `original` as the config names it; `name` gets a number of its own, access.log becomes access-1.log. */
+export type PathFor = (original: string, name: string) => string;
 
-  constructor(place: AdoptPlace) {
-    this.#place = place;
-  }
-
-  get isEmpty(): boolean {
-    return this.#files.size === 0;
-  }
-
-  /** @param log as the config names it */
-  fileFor(log: string): string {
-    const { temp, accessLogFile } = this.#place;
-    const ours = this.isEmpty ? accessLogFile : undefined;
-    const file = this.#files.get(log) ?? ours ?? path.join(temp, `access-${this.#files.size + 1}.log`);
-    this.#files.set(log, file);
-    return file;
-  }
+/** Gives each log or folder of the config a path of its own in `temp`: servers refuse different settings for the same file. */
+export function pathsIn(temp: string): PathFor {
+  const paths = new Map<string, string>();
+  return (original, file) => {
+    const { name, ext } = path.parse(file);
+    const found = paths.get(original) ?? path.join(temp, `${name}-${paths.size + 1}${ext}`);
+    paths.set(original, found);
+    return found;
+  };
 }
 
 /** Where logs of errors go: to the server's standard error. */
@@ -75,3 +67,16 @@ export function handedOver(words: string, user: RunAs | undefined): string {
 /** How files and sockets are called that end with the server. */
 export const temporary = 'a temporary file';
 export const temporarySocket = 'a temporary socket';
+
+/**
+ * Says in `said` that the config's code runs. It may be a stranger's, and root may not be told to run it by a look at two web servers.
+ * @param name of what has the code run
+ * @param where FILE:LINE
+ * @throws UserError when it is root that would start it, and the person has not said that they know what it does
+ */
+export function allowCode(name: string, where: string, { user, trustConfig }: Pick<AdoptPlace, 'user' | 'trustConfig'>, said: string[]): void {
+  if (user !== undefined && !trustConfig) {
+    throw new UserError(`${where}: ${name} runs code of the config's own, and bakeoff was started by root: see what the code does and give --trust-config, or start bakeoff as another user`);
+  }
+  said.push(`${name}: runs as it is, the files that it writes and the addresses that it calls are not redirected`);
+}

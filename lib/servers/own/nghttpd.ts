@@ -2,23 +2,16 @@
 import { access } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
-import { laidOrigin } from './edits.ts';
 import type { LaidLines } from '../../scenario/model.ts';
 import { composeFlags, printFlags, wordOf, type Flag } from '../nghttpd-flags.ts';
 import type { AdoptPlace, AdoptedConfig } from '../server.ts';
-import { chooseListen, type Listen, type OwnConfig } from './listens.ts';
+import { atEnd, laidOrigin, spanOfLine, type Edit } from './edits.ts';
+import { chooseListen, type Listen } from './listens.ts';
 import { fromLine } from './origin.ts';
 import { readText } from './read-text.ts';
 
-/** What the flags say. Throws UserError with file and line. */
-export async function readNghttpd(file: string, text: string): Promise<Pick<OwnConfig, 'workers' | 'listens'>> {
-  const { flags, listen } = parseNghttpd(file, text);
-  return { workers: nghttpdWorkers(flags), listens: [listen] };
-}
-
 /** ServerKind.adopt. */
 export async function adoptNghttpd(file: string, place: AdoptPlace): Promise<AdoptedConfig> {
-  if (place.accessLogFile !== undefined) throw new UserError('nghttpd has no access log: count requests at nginx or h2o');
   const { flags, listen, words } = parseNghttpd(file, await readText(file), place.laid);
   const { port, tls } = chooseListen({ file, listens: [listen] }, place.listen);
   const folder = path.dirname(file);
@@ -76,8 +69,11 @@ interface Words { port: number; pair: readonly [key: string, certificate: string
 /**
  * `port` of the listen where the file names none: the protocol's own.
  * @param laid takes the places of the flags with its names
+ * @throws UserError with file and line, or for a context that there is not
  */
 export function parseNghttpd(file: string, text: string, laid: readonly LaidLines[] = []): { flags: Flag[]; words: Words | undefined; listen: Listen } {
+  const wrong = laid.find(({ context }) => context !== 'flags');
+  if (wrong !== undefined) throw new UserError(`nghttpd has no context "${wrong.context}" that flags can be laid over: it is flags`);
   const found: Words[] = [];
   const flagLines = text.split(/\r?\n/).map((line, index) => {
     const [, port, key, certificate] = /^\s*(\d+)(?:\s+(\S+)\s+(\S+))?\s*(?:#.*)?$/.exec(line) ?? [];
@@ -99,4 +95,13 @@ export function nghttpdWorkers(flags: readonly Flag[]): number {
   const count = Number(workers?.value ?? 1);
   if (!Number.isSafeInteger(count) || count < 1) throw new UserError(`${workers?.origin}:${workers?.line}: ${workers?.value ?? 'nothing'} is not a number of workers`);
   return count;
+}
+
+/** How the text of the file, from which `before` was read, becomes `after`. */
+export function nghttpdEdits(before: readonly Flag[], after: readonly Flag[], file: string, text: string): Edit[] {
+  return after.filter(({ origin }) => origin === laidOrigin).flatMap((flag): Edit[] => {
+    const was = before.findLast(({ name }) => name === flag.name);
+    if (was === undefined) return [atEnd(file, text, wordOf(flag))];
+    return was.value === flag.value ? [] : [{ file, line: was.line, ...spanOfLine(text, was.line), becomes: wordOf(flag) }];
+  });
 }

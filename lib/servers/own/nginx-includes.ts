@@ -12,25 +12,25 @@ import { mostMegabytes, readText, type Inclusion } from './read-text.ts';
  * @param text of the file, when it has been read already
  */
 export async function readNginxConfig(file: string, text: string): Promise<Directive[]> {
-  const config = await withIncludes(parseConfig({ origin: file, text }), file, path.dirname(file), { files: [await realpath(file)], total: { files: 0, directives: 0, bytes: 0 } });
-  requireShallow(config, file);
-  return config;
+  const total = { files: 0, directives: 0, bytes: 0 };
+  return withIncludes(parseConfig({ origin: file, text }), file, path.dirname(file), { files: [await realpath(file)], depth: 0, total });
 }
 
-/** Files that include each other, from the config on, and what all that was included comes to. */
-interface Open { files: readonly string[]; total: { files: number; directives: number; bytes: number } }
+/** Files that include each other, from the config on, blocks in each other over all of them, and what all that was included comes to. */
+interface Open { files: readonly string[]; depth: number; total: { files: number; directives: number; bytes: number } }
 
 /** What includes that include each other may come to: they double with every file. */
 const mostFiles = 10_000;
 
 /** @param folder of the config itself: names in included files are relative to it too */
 async function withIncludes(directives: readonly Directive[], file: string, folder: string, open: Open): Promise<Directive[]> {
+  if (open.depth > mostNested) throw new UserError(`nginx config ${open.files[0]}: is nested more than ${mostNested} deep with its includes, and bakeoff reads no deeper ones`);
   open.total.directives += directives.length;
   const parts = await Promise.all(directives.map(async (directive): Promise<Directive[]> => {
     const { name, args: [pattern], block, line } = directive;
     if (name === 'include' && block === undefined && pattern !== undefined) return included({ from: `${file}:${line}`, name: bareWord(pattern), folder }, open);
     const here = { ...directive, origin: fromLine(file, line) };
-    return [block === undefined ? here : { ...here, block: await withIncludes(block, file, folder, open) }];
+    return [block === undefined ? here : { ...here, block: await withIncludes(block, file, folder, { ...open, depth: open.depth + 1 }) }];
   }));
   return parts.flat();
 }
@@ -56,15 +56,6 @@ async function included(by: Inclusion, open: Open): Promise<Directive[]> {
     return withIncludes(parseConfig({ origin: file, text }), file, folder, { ...open, files: [...open.files, real] });
   }));
   return parts.flat();
-}
-
-/** Blocks over all includes: each file by itself is not nested deeper than this. */
-function requireShallow(config: readonly Directive[], file: string): void {
-  let level = config;
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth > mostNested) throw new UserError(`nginx config ${file}: is nested more than ${mostNested} deep with its includes, and bakeoff reads no deeper ones`);
-    level = level.flatMap(({ block = [] }) => block);
-  }
 }
 
 function isGlob(pattern: string): boolean {

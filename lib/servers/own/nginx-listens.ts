@@ -1,9 +1,9 @@
-// What a person's nginx config listens on.
+// What a person's nginx config listens on, and its listen lines, moved to free ports of 127.0.0.1.
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import { bareWord, type Directive } from '../nginx-config.ts';
 import { listensByPort, type Listen } from './listens.ts';
-import type { Address } from './moved.ts';
+import { temporarySocket, type Address, type Moved } from './moved.ts';
 
 /** Ports in one range; each becomes a port of its own here. */
 const mostPorts = 100;
@@ -43,7 +43,7 @@ export function httpServers(config: readonly Directive[], file: string): Directi
 }
 
 /** Of a server that has no listen line: nginx's own choice. */
-export function defaultListen(server: Directive): Directive {
+function defaultListen(server: Directive): Directive {
   return { name: 'listen', args: [process.getuid?.() === 0 ? '80' : '8000'], comments: [], origin: server.origin, line: server.line };
 }
 
@@ -51,7 +51,7 @@ export function isQuic(listen: Directive): boolean {
   return listen.args.slice(1).some((word) => bareWord(word) === 'quic');
 }
 
-/** The listen lines of one server, or the one that nginx would take. */
+/** The listen lines of one server that are not for HTTP/3, or the one that nginx would take. */
 export function listensOf(server: Directive): Directive[] {
   const written = (server.block ?? []).filter(({ name }) => name === 'listen');
   return written.length === 0 ? [defaultListen(server)] : written.filter((listen) => !isQuic(listen));
@@ -86,4 +86,76 @@ export function nginxWorkers(config: readonly Directive[]): number | 'server-cor
   if (word === 'auto') return 'server-cores';
   if (!/^[1-9]\d{0,3}$/.test(word)) throw new UserError(`${placeOf(workers)}: worker_processes ${word} is not a number of processes`);
   return Number(word);
+}
+
+/** Words of a listen line that each server may say for the same address; others are the socket's, and may be said once. */
+const perServer = new Set(['ssl', 'http2', 'spdy']);
+/** Words that go: what was moved has one address, of IPv4, and load generators do not speak the PROXY protocol. */
+const leftOut = /^(?:ipv6only=.*|proxy_protocol)$/;
+const defaultWords = new Set(['default_server', 'default']);
+
+/** Rewrites the listen lines of one server after another. Addresses that were different may have become one. */
+export class ListenLines {
+  /** What is different, one line each. */
+  readonly said: string[] = [];
+  readonly #moved: Moved;
+  /** By new address: what it was, and who said what may be said once. */
+  readonly #addresses = new Map<string, { was: Set<string>; socketWords?: string; defaultAt?: string }>();
+
+  constructor(moved: Moved) {
+    this.#moved = moved;
+  }
+
+  /** The server with its lines as they are here; undefined when none is left. */
+  rewrite(server: Directive): Directive | undefined {
+    const all = (server.block ?? []).filter(({ name }) => name === 'listen');
+    for (const quic of all.filter(isQuic)) this.said.push(`listen ${quic.args.join(' ')}: left out, HTTP/3 is not compared`);
+    const listens = listensOf(server);
+    if (listens.length === 0) return undefined;
+    const lines = new Map<string, { listen: Directive; words: string[] }>();
+    if (listens.some(({ args }) => args.includes('proxy_protocol'))) this.said.push(`proxy_protocol at ${placeOf(server)}: left out, load generators do not speak it`);
+    for (const listen of listens) {
+      for (const [address, was] of this.#targets(listen)) {
+        this.#entry(address).was.add(all.length === 0 ? `${was} (nginx's own, no listen line at ${placeOf(server)})` : was);
+        const words = lines.get(address)?.words ?? [];
+        const fresh = listen.args.slice(1).filter((word) => !leftOut.test(word) && !words.includes(word));
+        lines.set(address, { listen: lines.get(address)?.listen ?? listen, words: [...words, ...fresh] });
+      }
+    }
+    const rewritten = [...lines].map(([address, { listen, words }]): Directive => ({ ...listen, args: [address, ...this.#allowed(address, words, placeOf(listen))] }));
+    const rest = (server.block ?? []).filter(({ name }) => name !== 'listen');
+    return { ...server, block: [...rewritten, ...rest] };
+  }
+
+  /** One line per new address. */
+  get moves(): string[] {
+    return [...this.#addresses].map(([address, { was }]) => `listen ${[...was].join(', ')} → ${address.startsWith('unix:') ? temporarySocket : address}`);
+  }
+
+  #targets(listen: Directive): [address: string, was: string][] {
+    const address = parseAddress(listen);
+    if ('socket' in address) return [[`unix:${this.#moved.sockets.get(address.socket)}`, listen.args[0] as string]];
+    return address.ports.map((port) => [`${this.#moved.hostOf(this.#moved.ports.get(port))}:${this.#moved.ports.get(port)}`, address.ports.length > 1 ? String(port) : listen.args[0] as string]);
+  }
+
+  #entry(address: string): { was: Set<string>; socketWords?: string; defaultAt?: string } {
+    const entry = this.#addresses.get(address) ?? { was: new Set<string>() };
+    this.#addresses.set(address, entry);
+    return entry;
+  }
+
+  /** What may be said once for an address stays with whom said it first. */
+  #allowed(address: string, words: readonly string[], from: string): string[] {
+    const entry = this.#entry(address);
+    const isSocketWord = (word: string): boolean => !perServer.has(word) && !defaultWords.has(word);
+    const socketWords = words.filter(isSocketWord).join(' ');
+    const [defaultWord] = words.filter((word) => defaultWords.has(word));
+    const repeatsDefault = defaultWord !== undefined && entry.defaultAt !== undefined;
+    const repeatsSocket = socketWords !== '' && entry.socketWords !== undefined;
+    if (repeatsDefault) this.said.push(`${defaultWord} at ${from}: left out, ${address} has the one at ${entry.defaultAt}`);
+    if (repeatsSocket && entry.socketWords !== socketWords) this.said.push(`${socketWords} at ${from}: left out, ${address} has ${entry.socketWords}`);
+    if (defaultWord !== undefined) entry.defaultAt ??= from;
+    if (socketWords !== '') entry.socketWords ??= socketWords;
+    return words.filter((word) => isSocketWord(word) ? !repeatsSocket : !(repeatsDefault && defaultWords.has(word)));
+  }
 }

@@ -7,12 +7,10 @@ import { bareWord, findDirectives, logArgs, printConfig, quoted, tempModules, ty
 import { layNginx } from './lay-nginx.ts';
 import { serviceUser } from '../rights.ts';
 import type { AdoptPlace, AdoptedConfig, Build, UpstreamAddress } from '../server.ts';
-import { allowCode } from './code.ts';
 import { chooseListen } from './listens.ts';
-import { AccessLogs, handedOver, moveAddresses, runLog, temporary, type Moved } from './moved.ts';
-import { ListenLines } from './nginx-addresses.ts';
+import { allowCode, handedOver, moveAddresses, pathsIn, runLog, temporary, type Moved, type PathFor } from './moved.ts';
 import { readNginxConfig } from './nginx-includes.ts';
-import { blocksIn, httpServers, insideOf, listensOf, nginxListens, nginxWorkers, parseAddress, placeOf } from './nginx-listens.ts';
+import { blocksIn, httpServers, insideOf, ListenLines, listensOf, nginxListens, nginxWorkers, parseAddress, placeOf } from './nginx-listens.ts';
 import { readText } from './read-text.ts';
 import { leaving, loadedToo, localTarget, upstreamAddress } from './upstream.ts';
 
@@ -26,7 +24,7 @@ export async function adoptNginx(file: string, place: AdoptPlace, build: Build):
   const here: Here = {
     place, build, moved, folder: path.dirname(file), listenLines: new ListenLines(moved), said: [],
     upstreams: new Set(blocksIn(insideOf(config, 'http'), 'upstream').map(({ args }) => bareWord(args[0] ?? '').toLowerCase())),
-    ...await userHere(config, place), accessLogs: new AccessLogs(place), folders: new Map(), upstreamAddresses: [],
+    ...await userHere(config, place), logFor: pathsIn(place.temp), folderFor: pathsIn(place.temp), upstreamAddresses: [],
   };
   const runs = withBuiltIns(change(config, '', here), here);
   if (findDirectives(config, 'root').concat(findDirectives(config, 'alias')).some(({ args }) => /^(?![/$])/.test(bareWord(args[0] ?? '')))) {
@@ -41,7 +39,7 @@ export async function adoptNginx(file: string, place: AdoptPlace, build: Build):
     workers: workers === 'server-cores' ? place.cores : workers,
     redirections: [...new Set([...here.listenLines.moves, ...here.listenLines.said, ...here.said])],
     user: here.user,
-    // Relative paths keep their meaning: those below the build's prefix as they are, the others by besideConfig.
+    // Relative paths keep their meaning: those below the build's prefix as they are, the others by changeLine.
     args: (configFile) => [...logArgs(build), '-c', configFile],
   };
 }
@@ -60,9 +58,9 @@ interface Here {
   user: RunAs | undefined;
   /** Who takes the place of the line `user`, and why; undefined when it is kept. */
   userInstead: string | undefined;
-  accessLogs: AccessLogs;
-  /** As the config names them → those here. */
-  folders: Map<string, string>;
+  /** Of access logs. */
+  logFor: PathFor;
+  folderFor: PathFor;
   /** What is not the config itself. */
   upstreamAddresses: UpstreamAddress[];
 }
@@ -91,11 +89,11 @@ function change(directives: readonly Directive[], parent: string, here: Here): D
   });
 }
 
-/** Paths that nginx takes from the config's folder; all other relative ones are below the build's prefix. */
-const besideConfig = /^(?:(?:\w+_)?ssl_(?:certificate|certificate_key|client_certificate|trusted_certificate|crl|dhparam|password_file|session_ticket_key|stapling_file)|auth_basic_user_file|auth_jwt_key_file|quic_host_key|js_path)$/;
-
-/** What nginx reads of these at its start and its workers never do: it may be closed to others. */
+// Paths that nginx takes from the config's folder; all other relative ones are below the build's prefix.
+/** What it reads at its start, and its workers never do: it may be closed to others. */
 const readAtStart = /^(?:\w+_)?ssl_(?:certificate|certificate_key|client_certificate|trusted_certificate|crl|dhparam|password_file|session_ticket_key|stapling_file)$/;
+/** The others. */
+const readLater = /^(?:auth_basic_user_file|auth_jwt_key_file|quic_host_key|js_path)$/;
 
 /** Code: of modules, in a language of their own, and rules that may start programs. */
 const code = /^load_module$|_by_lua(?:_block|_file)?$|^lua_package_c?path$|^js_(?:import|include|preload_object)$|^perl|^mruby_|^passenger|^wasm|^proxy_wasm$|^modsecurity_rules|^ssl_engine$/;
@@ -137,7 +135,7 @@ function changeLine(directive: Directive, parent: string, beside: readonly Direc
     case 'error_log':
       return first === 'stderr' || first === '/dev/null' || first.startsWith('memory:') ? [directive] : instead('stderr', runLog);
     case 'access_log':
-      return first === 'off' || first === '/dev/null' ? [directive] : instead(quoted(here.accessLogs.fileFor(first)), temporary);
+      return first === 'off' || first === '/dev/null' ? [directive] : instead(quoted(here.logFor(first, 'access.log')), temporary);
     case 'ssl_stapling':
       if (first !== 'on' || beside.some(({ name }) => name === 'ssl_stapling_file')) return [directive];
       return instead('off', 'off, since it would ask another machine');
@@ -159,8 +157,8 @@ function changeLine(directive: Directive, parent: string, beside: readonly Direc
       return having(...importOf(args, here));
   }
   if (/_pass$/.test(name)) return having(targetOf(directive, here.upstreams, here), ...args.slice(1));
-  if (/_(?:temp|cache)_path$/.test(name)) return instead(quoted(folderFor(`${name} ${first}`, name, here)), temporary);
-  if (!besideConfig.test(name) || /^(?:\$|data:|engine:|store:)/.test(first)) return [directive];
+  if (/_(?:temp|cache)_path$/.test(name)) return instead(quoted(here.folderFor(`${name} ${first}`, name)), temporary);
+  if (!(readAtStart.test(name) || readLater.test(name)) || /^(?:\$|data:|engine:|store:)/.test(first)) return [directive];
   const own = path.resolve(here.folder, first);
   // Where a variable says which, it is read for each connection.
   const file = readAtStart.test(name) && !first.includes('$') ? place.handOver(own, here.folder) : own;
@@ -186,12 +184,6 @@ function importOf(args: readonly string[], { folder }: Here): string[] {
   return bareWord(args.at(-1) ?? '/').startsWith('/') || !existsSync(beside) ? [...args] : [...args.slice(0, -1), quoted(beside)];
 }
 
-function folderFor(original: string, name: string, { folders, place }: Here): string {
-  const folder = folders.get(original) ?? path.join(place.temp, `${name}-${folders.size + 1}`);
-  folders.set(original, folder);
-  return folder;
-}
-
 /** Adds what the config leaves to the build, and what would then meet the build's own server. */
 function withBuiltIns(config: readonly Directive[], here: Here): Directive[] {
   const { place, build } = here;
@@ -205,7 +197,7 @@ function withBuiltIns(config: readonly Directive[], here: Here): Directive[] {
     if (directive.name !== 'http' || directive.block === undefined) return directive;
     const lines = [
       ...tempModules(build).map((module) => line(`${module}_temp_path`, quoted(path.join(place.temp, module)))),
-      line('access_log', quoted(here.accessLogs.fileFor('')), 'combined'),
+      line('access_log', quoted(here.logFor('', 'access.log')), 'combined'),
     ].filter(lacks(directive.block));
     added.push(...lines.map(({ name }) => name));
     return { ...directive, block: [...lines, ...directive.block] };

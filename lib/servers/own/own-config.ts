@@ -1,47 +1,99 @@
-// What a person's own config says, before anything is started.
+// What a person's own config says, before anything is started, and what knobs come to on it.
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
-import { readH2o } from './h2o.ts';
+import type { LaidLines } from '../../scenario/model.ts';
+import type { Edit, Facts } from './edits.ts';
+import { h2oListens, h2oWorkers } from './h2o.ts';
+import { h2oEdits, h2oFacts, layH2o } from './lay-h2o.ts';
+import { layNginx, nginxEdits, nginxFacts, type PageAt } from './lay-nginx.ts';
 import type { OwnConfig } from './listens.ts';
-import { readNghttpd } from './nghttpd.ts';
+import { nghttpdEdits, nghttpdWorkers, parseNghttpd } from './nghttpd.ts';
 import { readNginxConfig } from './nginx-includes.ts';
 import { nginxListens, nginxWorkers } from './nginx-listens.ts';
 import { readText } from './read-text.ts';
+import { readYaml } from './yaml-tree.ts';
 
 /** Reads one with all that it includes. Throws UserError, in one line, when it cannot be read or is none of these servers'. */
 export async function readOwnConfig(name: string): Promise<OwnConfig> {
   const file = path.resolve(name);
   const text = await readText(file);
   const server = recognise(text, file);
-  return { server, file, ...await readers[server](file, text) };
+  const { workers, listens } = await readers[server](file, text);
+  return { server, file, workers: workers(), listens: listens() };
 }
 
-const readers: Record<OwnConfig['server'], (file: string, text: string) => Promise<Pick<OwnConfig, 'workers' | 'listens'>>> = {
+/** A config as it is, where the page is served. */
+export interface Layable {
+  facts: Facts;
+  /** What the files become with the lines, and how many workers there are then. No edits: it says all that already. */
+  lay(laid: readonly LaidLines[]): { edits: Edit[]; workers: OwnConfig['workers'] };
+}
+
+/** Reads it for knobs. Throws UserError as readOwnConfig does. */
+export async function layable({ server, file }: Pick<OwnConfig, 'server' | 'file'>, page: PageAt): Promise<Layable> {
+  const { facts, lay } = await readers[server](file, await readText(file));
+  return { facts: facts(page), lay: (laid) => lay(laid, page) };
+}
+
+/** What can be asked of a config that is read. */
+interface Reader {
+  workers(): OwnConfig['workers'];
+  listens(): OwnConfig['listens'];
+  facts(page: PageAt): Facts;
+  lay(laid: readonly LaidLines[], page: PageAt): ReturnType<Layable['lay']>;
+}
+
+const readers: Record<OwnConfig['server'], (file: string, text: string) => Promise<Reader>> = {
   async nginx(file, text) {
     const config = await readNginxConfig(file, text);
-    return { workers: nginxWorkers(config), listens: nginxListens(config, file) };
+    return {
+      workers: () => nginxWorkers(config),
+      listens: () => nginxListens(config, file),
+      facts: (page) => nginxFacts(config, page),
+      lay(laid, page) {
+        const after = layNginx(config, laid, page);
+        return { edits: nginxEdits(config, after, file), workers: nginxWorkers(after) };
+      },
+    };
   },
-  h2o: readH2o,
-  nghttpd: readNghttpd,
+  async h2o(file, text) {
+    const config = await readYaml(file, text);
+    return {
+      workers: () => h2oWorkers(config),
+      listens: () => h2oListens(config),
+      facts: () => h2oFacts(config),
+      lay(laid) {
+        const after = layH2o(config, laid);
+        return { edits: h2oEdits(config, after, file), workers: h2oWorkers(after) };
+      },
+    };
+  },
+  async nghttpd(file, text) {
+    const { flags, listen } = parseNghttpd(file, text);
+    return {
+      workers: () => nghttpdWorkers(flags),
+      listens: () => [listen],
+      facts: () => ({ proxied: false, logs: false, logLine: false }),
+      lay(laid) {
+        const after = parseNghttpd(file, text, laid).flags;
+        return { edits: nghttpdEdits(flags, after, file, text), workers: nghttpdWorkers(after) };
+      },
+    };
+  },
 };
 
-/** Servers that bakeoff does not run, by what stands in their configs and in no other's, comments and indentation aside. */
-const others: readonly [name: string, sign: RegExp][] = [
-  ['Apache', /^(?:<(?:VirtualHost|Directory|IfModule|Location|Files)\b|(?:ServerRoot|DocumentRoot|LoadModule|ServerTokens|Listen)\s+\S)/m],
-  ['lighttpd', /^(?:server\.(?:document-root|modules|port|username|bind)\s*\+?=|\$HTTP\[)/m],
-  ['HAProxy', /^(?:global|defaults|(?:frontend|backend|listen)\s+\S+)\n(?:bind|mode|log|server|timeout|maxconn|balance|daemon|default_backend|chroot|stats|user)\b/m],
-  ['Caddy', /^(?:file_server|reverse_proxy|handle_path|encode\s+(?:gzip|zstd)|respond|root\s+\*)(?:\s[^;\n]*)?$/m],
-  ['Caddy', /^\{\s*"(?:apps|admin)"\s*:/],
-  ['Varnish', /^vcl\s+4\.\d;/m],
-  ['Envoy', /^static_resources:/m],
-  ['Traefik', /^(?:entryPoints:|\[entryPoints\])/m],
-  ['Squid', /^http_port\s+\d+/m],
+/** Servers that bakeoff does not run, how they are started in the foreground, and what stands in their configs and in no other's, comments and indentation aside. */
+const others: readonly [name: string, command: string, sign: RegExp][] = [
+  ['Apache', 'apache2 -DFOREGROUND -f', /^(?:<(?:VirtualHost|Directory|IfModule|Location|Files)\b|(?:ServerRoot|DocumentRoot|LoadModule|ServerTokens|Listen)\s+\S)/m],
+  ['lighttpd', 'lighttpd -D -f', /^(?:server\.(?:document-root|modules|port|username|bind)\s*\+?=|\$HTTP\[)/m],
+  ['HAProxy', 'haproxy -db -f', /^(?:global|defaults|(?:frontend|backend|listen)\s+\S+)\n(?:bind|mode|log|server|timeout|maxconn|balance|daemon|default_backend|chroot|stats|user)\b/m],
+  ['Caddy', 'caddy run --config', /^(?:file_server|reverse_proxy|handle_path|encode\s+(?:gzip|zstd)|respond|root\s+\*)(?:\s[^;\n]*)?$/m],
+  ['Caddy', 'caddy run --config', /^\{\s*"(?:apps|admin)"\s*:/],
+  ['Varnish', 'varnishd -F -f', /^vcl\s+4\.\d;/m],
+  ['Envoy', 'envoy -c', /^static_resources:/m],
+  ['Traefik', 'traefik --configfile', /^(?:entryPoints:|\[entryPoints\])/m],
+  ['Squid', 'squid -N -f', /^http_port\s+\d+/m],
 ];
-
-/** How they are started in the foreground. */
-const commands: Readonly<Record<string, string>> = {
-  Apache: 'apache2 -DFOREGROUND -f', lighttpd: 'lighttpd -D -f', HAProxy: 'haproxy -db -f', Caddy: 'caddy run --config', Varnish: 'varnishd -F -f', Envoy: 'envoy -c', Traefik: 'traefik --configfile', Squid: 'squid -N -f',
-};
 
 /**
  * The server that a config is for, told by its text. Throws UserError when it is empty, another server's, a part of a
@@ -54,8 +106,8 @@ function recognise(text: string, file: string): OwnConfig['server'] {
   if (/(?:^|[\s;}])(?:http|events)\s*\{/.test(bare)) return 'nginx';
   if (/^include\s[^\n]*;/m.test(bare) && !/^(?:server|location|upstream)\b/m.test(bare)) return 'nginx';
   if (lines.every((line) => /^(?:--?[A-Za-z]|\d+(?:\s+\S+\s+\S+)?$)/.test(line))) return 'nghttpd';
-  const other = others.find(([, sign]) => sign.test(bare))?.[0];
-  if (other !== undefined) throw new UserError(`${file} is a config of ${other}: give the command that starts it, such as '${commands[other]} ${file}' (bakeoff knows those of nginx, h2o and nghttpd)`);
+  const [name, command] = others.find(([, , sign]) => sign.test(bare)) ?? [];
+  if (name !== undefined) throw new UserError(`${file} is a config of ${name}: give the command that starts it, such as '${command} ${file}' (bakeoff knows those of nginx, h2o and nghttpd)`);
   if (/^[{ \t]*(["']?)(?:hosts|listen)\1\s*:/m.test(bare)) return 'h2o';
   if (/^(?:server|location|upstream|map)\b[^\n]*\{|^(?:listen|server_name|worker_processes)\s[^\n]*;/m.test(bare)) {
     throw new UserError(`${file} is a part of an nginx config, which http { } is not in: name the whole one, e.g. /etc/nginx/nginx.conf`);

@@ -18,6 +18,7 @@ export type Tree = { from: string } & (
 export interface Pair { key: string; from: string; value: Tree }
 
 export type MapTree = Extract<Tree, { kind: 'map' }>;
+export type Text = Extract<Tree, { kind: 'text' }>;
 
 /** What a config comes to when each alias and !file is what it stands for: aliases of aliases have no end that memory could hold. */
 class Expanded {
@@ -141,6 +142,6 @@ function commentOf({ from }: Pick<Tree, 'from'>): string {
 const plain = /^[\w/][\w./@+-]*$/;
 
 /** All of YAML's double-quoted strings are JSON's, and h2o takes what is quoted as what is not. */
-function wordOf({ text, tag }: Extract<Tree, { kind: 'text' }>): string {
+function wordOf({ text, tag }: Text): string {
   return `${tag === undefined ? '' : `${tag} `}${plain.test(text) ? text : JSON.stringify(text)}`;
 }

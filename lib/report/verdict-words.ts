@@ -1,9 +1,28 @@
-// A comparison as a cell of a table.
+// A comparison in words, and as a cell of a table.
+import { isLatency, latencyMetrics, metricNames } from '../analysis/metric.ts';
 import { delayMark, minimumRounds, notFinalMark } from '../analysis/verdict.ts';
 import { times, tolerance } from '../format.ts';
-import type { Comparison, Metric, Result, Verdict } from '../result/result.ts';
-import { besideVerdicts, metricMark, verdictWord } from './metric-words.ts';
+import type { BesideRatio, Comparison, LatencyMetric, Metric, Result, Verdict } from '../result/result.ts';
 import type { Cell } from './table.ts';
+
+/** What stands before a ratio: nothing before one of requests/s, which is the rule. */
+export function metricMark(metric: Metric): string {
+  return metric === 'rps' ? '' : `${metricNames[metric]} `;
+}
+
+/** Less CPU time is not faster. */
+export function verdictWord(metric: Metric, verdict: Verdict): string {
+  return metric !== 'cpu' ? verdict : { faster: 'cheaper', slower: 'dearer', same: 'same', inconclusive: 'inconclusive', none: 'none' }[verdict];
+}
+
+/** Further percentiles of the latency that have a verdict of their own. */
+export function besideVerdicts({ metric, latency }: Comparison): (BesideRatio & { metric: LatencyMetric })[] {
+  if (!isLatency(metric)) return [];
+  return latencyMetrics.flatMap((one) => {
+    const beside = latency[one];
+    return one === metric || beside === null || beside.verdict === 'none' ? [] : [{ metric: one, ...beside }];
+  });
+}
 
 /**
  * Ratio, interval and verdict, or why there is none; then the interval says nothing (of two rounds it may reach into the millions).
@@ -26,7 +45,7 @@ function wordsOf(metric: Metric, verdict: Verdict, { sameWithin }: Pick<Result, 
 
 /** ", p50 ×1.01 [1.00, 1.02] same within 1 %". */
 function besideText(comparison: Comparison, result: Pick<Result, 'sameWithin'>): string {
-  return besideVerdicts(comparison).map(({ metric, beside: { ratio, ci95, verdict } }) => `, ${metricMark(metric)}${times(ratio, ci95)} ${wordsOf(metric, verdict, result)}`).join('');
+  return besideVerdicts(comparison).map(({ metric, ratio, ci95, verdict }) => `, ${metricMark(metric)}${times(ratio, ci95)} ${wordsOf(metric, verdict, result)}`).join('');
 }
 
 /** The ratio of CPU time per request, which has no verdict; its interval where there are enough rounds for one. '' without it. */
