@@ -1,9 +1,10 @@
 // bakeoff's agent on another host: it does there what lib/servers does here, or runs k6, for who started it over ssh. It listens
 // nowhere but for the try of the link, and when its input ends it ends all that it has started.
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { chmod, mkdtemp } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
@@ -20,6 +21,7 @@ import { hardFilesLimit } from '../servers/files-limit.ts';
 import { alarmsIn } from '../servers/server-log.ts';
 import { versionsOf } from '../servers/build.ts';
 import { endWithUs, isStarted, startServer, type StartedServer } from '../servers/index.ts';
+import { freePort } from '../servers/ports.ts';
 import { removeFolder, removeLeftOvers } from '../servers/remove-folder.ts';
 import { thisMachine } from '../setup/machine.ts';
 import { projectRoot } from '../setup/paths.ts';
@@ -218,16 +220,17 @@ function ownAddress(): string {
 }
 
 /** Echoes what one connection sends, for a while. Returns its port. */
-function openEcho(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer((socket) => {
-      socket.setNoDelay(true).on('error', () => undefined).pipe(socket);
-      server.close();
-      setTimeout(() => socket.destroy(), mostEchoMs).unref();
-    });
-    setTimeout(() => server.close(), mostEchoMs).unref();
-    server.once('error', reject).listen(0, ownAddress(), () => resolve((server.address() as AddressInfo).port));
+async function openEcho(): Promise<number> {
+  const server = createServer((socket) => {
+    socket.setNoDelay(true).on('error', () => undefined).pipe(socket);
+    server.close();
+    setTimeout(() => socket.destroy(), mostEchoMs).unref();
   });
+  setTimeout(() => server.close(), mostEchoMs).unref();
+  const address = ownAddress();
+  const port = await freePort(address);
+  await once(server.listen(port, address), 'listening');
+  return port;
 }
 
 /** Another agent may have written them, and its servers read them. */

@@ -11,6 +11,7 @@ import type { LogAlarms } from '../servers/server-log.ts';
 import type { ServerName, ServerSpec } from '../scenario/model.ts';
 import { isConfigured } from '../scenario/variants.ts';
 import { waitUntilReady, type RunningServer, type StartOptions } from '../servers/index.ts';
+import { ownPortsText } from '../servers/ports.ts';
 import { clocksAhead, keepLimitMs, openAgent, type Host } from './agent-connection.ts';
 import { measureLink } from './link.ts';
 import type { Calls, SampleThere, SentFile } from './messages.ts';
@@ -110,7 +111,7 @@ export async function openServerHost(name: string): Promise<ServerHost> {
       await once(socket, 'connect', { signal: AbortSignal.any([AbortSignal.timeout(reachLimitMs), ...(signal === undefined ? [] : [signal])]) });
     } catch {
       signal?.throwIfAborted();
-      throw new UserError(`the server on ${name} answers there, and port ${port} of ${hostname} does not from here: open the ports that its system gives (net.ipv4.ip_local_port_range) in the firewall between`);
+      throw new UserError(`the server on ${name} answers there, and port ${port} of ${hostname} does not from here: open ports ${ownPortsText} in the firewall between`);
     } finally {
       socket.destroy();
     }
@@ -121,7 +122,7 @@ export async function openServerHost(name: string): Promise<ServerHost> {
     const { cpuModel, cores, memoryBytes, kernel, os, governor, bootedAt, bootId } = environment;
     const port = await agent.ask('echo', null);
     const measured = await measureLink({ address, port }).catch((error: Error) => {
-      throw new UserError(`${name} is reached by ssh, and port ${port} of ${address} is not from here (${error.message}): open the ports that its system gives (net.ipv4.ip_local_port_range) in the firewall between`);
+      throw new UserError(`${name} is reached by ssh, and port ${port} of ${address} is not from here (${error.message}): open ports ${ownPortsText} in the firewall between`);
     });
     return { name, address, cpuModel, cores, memoryBytes, kernel, os, governor, bootedAt, bootId, ...measured };
   }

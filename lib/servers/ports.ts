@@ -27,7 +27,9 @@ export function isLoopback(host: string): boolean {
 }
 
 /** Below those that the kernel gives to connections and to whoever asks for any port: nobody else comes to have one by chance. */
-const ownPorts = { first: 20_000, end: 30_000 };
+const ownPorts = { first: 20_000, last: 29_999 };
+/** For who has to let them through. */
+export const ownPortsText = `${ownPorts.first} to ${ownPorts.last}`;
 const portsTried = 100;
 
 /**
@@ -36,7 +38,7 @@ const portsTried = 100;
  */
 export async function freePort(address = loopbackAddress): Promise<number> {
   for (let tried = 1; ; tried++) {
-    const port = randomInt(ownPorts.first, ownPorts.end);
+    const port = randomInt(ownPorts.first, ownPorts.last + 1);
     const problem = await portProblem({ address, port });
     if (problem === undefined) return port;
     if (tried === portsTried) throw problem;
