@@ -34,14 +34,20 @@ type namespace struct {
 	kernel    kernelCounters
 }
 
-// newNamespace makes a side's namespace, with loopback and a device that leads to the link, and writes the settings there.
-func newNamespace(side Side, settings []SettingOrder) (n *namespace, outcomes []SettingOutcome, err error) {
+// newNamespace makes a side's namespace, with loopback and a device that leads to the link, and writes its own of the settings
+// there, in order.
+func newNamespace(side Side, settings []SettingOutcome) (n *namespace, err error) {
 	linux.OnOwnThread(func() {
-		if n, err = enterNamespace(side); err == nil {
-			outcomes = applySettings(settings)
+		if n, err = enterNamespace(side); err != nil {
+			return
+		}
+		for i := range settings {
+			if s := &settings[i]; s.Side == side {
+				s.Problem = applySetting(s.Name, s.Value)
+			}
 		}
 	})
-	return n, outcomes, err
+	return n, err
 }
 
 // enterNamespace makes a namespace and puts the calling thread into it.
