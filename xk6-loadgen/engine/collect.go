@@ -167,9 +167,7 @@ func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) 
 		if l.sendDelays != nil {
 			sendDelay.merge(l.sendDelays)
 		}
-		for i, n := range l.bucketCounts {
-			bucketCounts[i] += n
-		}
+		addEach(bucketCounts, l.bucketCounts)
 		r.Unsent += l.unsent
 		if r.TLS == nil {
 			r.TLS = l.tlsState

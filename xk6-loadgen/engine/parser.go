@@ -1,9 +1,6 @@
 package engine
 
-import (
-	"bytes"
-	"strconv"
-)
+import "bytes"
 
 const (
 	// The most that status line, headers and trailers of one response may take, 1xx responses before it included.
@@ -310,11 +307,23 @@ func (p *parser) beginBody() (done bool) {
 func chunkSize(line []byte) (size int64, fault string) {
 	line, _, _ = bytes.Cut(line, []byte(";"))
 	line = trimSpace(line)
-	n, err := strconv.ParseUint(string(line), 16, 64)
-	if err != nil || len(line) > maxChunkDigits {
+	if len(line) == 0 || len(line) > maxChunkDigits {
 		return 0, "a chunk's size is not a number"
 	}
-	return int64(n), ""
+	for _, c := range line {
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c >= 'a' && c <= 'f':
+			c -= 'a' - 10
+		case c >= 'A' && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return 0, "a chunk's size is not a number"
+		}
+		size = size<<4 | int64(c)
+	}
+	return size, ""
 }
 
 // decimal is the number that the digits make; -1 where they make none, or are more than maxLengthDigits.

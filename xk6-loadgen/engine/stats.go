@@ -85,23 +85,22 @@ type Counts struct {
 
 func (c *Counts) add(other *Counts) {
 	c.Requests += other.Requests
-	for i := range c.Responses {
-		c.Responses[i] += other.Responses[i]
-	}
-	for i := range c.Statuses {
-		c.Statuses[i] += other.Statuses[i]
-	}
-	for i := range c.Errors {
-		c.Errors[i] += other.Errors[i]
-	}
-	for i := range c.Causes {
-		c.Causes[i] += other.Causes[i]
-	}
+	addEach(c.Responses[:], other.Responses[:])
+	addEach(c.Statuses[:], other.Statuses[:])
+	addEach(c.Errors[:], other.Errors[:])
+	addEach(c.Causes[:], other.Causes[:])
 	c.HeaderBytes += other.HeaderBytes
 	c.HeadersDecodedBytes += other.HeadersDecodedBytes
 	c.BodyBytes += other.BodyBytes
 	c.ReceivedBytes += other.ReceivedBytes
 	c.SentBytes += other.SentBytes
+}
+
+// addEach adds each count to the one at its place.
+func addEach(to, counts []int64) {
+	for i, n := range counts {
+		to[i] += n
+	}
 }
 
 // ErrorTotal is the number of attempts that ended without a response.
