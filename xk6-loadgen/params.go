@@ -167,11 +167,8 @@ func (p *params) set(rt *sobek.Runtime, key string, v sobek.Value) (err error) {
 	case "tls":
 		err = tlsOptions(rt, v, &o.TLS)
 	case "buckets":
-		var ends []string
-		if err = list(rt, key, "strings", v, &ends, text[string]); err == nil && len(ends) == 0 {
+		if err = list(rt, key, "strings", v, &o.Buckets, duration); err == nil && len(o.Buckets) == 0 {
 			err = fmt.Errorf("buckets: give at least one upper end")
-		} else if err == nil {
-			err = list(rt, key, "strings", v, &o.Buckets, duration)
 		}
 	case "requests":
 		err = count(key, v, &o.Requests)

@@ -2,12 +2,14 @@ package engine
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -49,19 +51,16 @@ const probeTimeout = time.Second
 
 // resolve looks the host up once, in the process's own network: a namespace seldom has a name server.
 func resolve(ctx context.Context, u *url.URL, within *namespace) (sockaddr, error) {
-	port := uint16(80)
-	if u.Scheme == "https" {
-		port = 443
+	port := map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	if given := u.Port(); given != "" {
+		port = given
 	}
-	if p := u.Port(); p != "" {
-		n, _ := strconv.ParseUint(p, 10, 16)
-		port = uint16(n)
-	}
+	number, _ := strconv.ParseUint(port, 10, 16)
 	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())
 	if err != nil {
 		return sockaddr{}, fmt.Errorf("url: %w", err)
 	}
-	return choose(ctx, addrs, port, within)
+	return choose(ctx, addrs, uint16(number), within)
 }
 
 // choose takes the first of several addresses that accepts a connection from within the namespace (localhost is ::1 as well
@@ -83,4 +82,49 @@ func choose(ctx context.Context, addrs []netip.Addr, port uint16, within *namesp
 		return err
 	})
 	return chosen, err
+}
+
+// sockaddr is an address in the kernel's form.
+type sockaddr struct {
+	family int
+	raw    [syscall.SizeofSockaddrInet6]byte
+	size   uintptr
+}
+
+func newSockaddr(at netip.AddrPort) (sockaddr, error) {
+	var s sockaddr
+	ip := at.Addr()
+	if ip.Is4() {
+		s.family, s.size = syscall.AF_INET, syscall.SizeofSockaddrInet4
+		four := ip.As4()
+		copy(s.raw[4:], four[:])
+	} else {
+		s.family, s.size = syscall.AF_INET6, syscall.SizeofSockaddrInet6
+		sixteen := ip.As16()
+		copy(s.raw[8:], sixteen[:])
+		if zone := ip.Zone(); zone != "" {
+			index, err := zoneIndex(zone)
+			if err != nil {
+				return s, err
+			}
+			binary.NativeEndian.PutUint32(s.raw[24:], index)
+		}
+	}
+	binary.NativeEndian.PutUint16(s.raw[0:], uint16(s.family))
+	binary.BigEndian.PutUint16(s.raw[2:], at.Port())
+	return s, nil
+}
+
+// isLoopback4 tells whether the address is in 127.0.0.0/8.
+func (s *sockaddr) isLoopback4() bool { return s.family == syscall.AF_INET && s.raw[4] == 127 }
+
+func zoneIndex(zone string) (uint32, error) {
+	if device, err := net.InterfaceByName(zone); err == nil {
+		return uint32(device.Index), nil
+	}
+	n, err := strconv.ParseUint(zone, 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("url: no network interface %q", zone)
+	}
+	return uint32(n), nil
 }

@@ -134,7 +134,7 @@ func (c *collector) emit(p *pendingSecond) {
 	}
 	c.onSecond(Second{
 		End: c.shared.epoch.Add(time.Duration(p.end + p.to.away)), Seconds: float64(p.end-p.start) / 1e9, Counts: p.Counts,
-		LatencyMs: p.latency.withoutWithinSD(), Buckets: p.latency.buckets(), Connections: p.connections, GeneratorCPU: p.generatorCPU(),
+		LatencyMs: p.latency.distribution(), Buckets: p.latency.buckets(), Connections: p.connections, GeneratorCPU: p.generatorCPU(),
 	})
 }
 
@@ -167,9 +167,7 @@ func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) 
 		if l.sendDelays != nil {
 			sendDelay.merge(l.sendDelays)
 		}
-		for i, n := range l.bucketCounts {
-			bucketCounts[i] += n
-		}
+		addEach(bucketCounts, l.bucketCounts)
 		r.Unsent += l.unsent
 		if r.TLS == nil {
 			r.TLS = l.tlsState

@@ -184,7 +184,7 @@ func (c *conn) ready(events uint32) {
 	}
 	if c.state == connecting {
 		if events&linux.EpollError != 0 {
-			c.failCall(ErrConnect, "connect", socketError(c.fd))
+			c.failCall(ErrConnect, "connect", linux.SocketError(c.fd))
 			return
 		}
 		c.tryTransport()

@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,7 +26,7 @@ type Second struct {
 	// at the latest end that a thread has noted.
 	Seconds float64
 	Counts
-	// LatencyMs is all zero when there were no responses. WithinSD is not computed per second.
+	// LatencyMs is all zero when there were no responses.
 	LatencyMs LatencyDistribution
 	Buckets   []Bucket
 	// Connections are open, or being opened, at the second's end.
@@ -98,8 +99,7 @@ func Run(ctx context.Context, options Options, onSecond func(Second)) (Result, e
 
 // run is the load of one side that is alone.
 func (p *plan) run(ctx context.Context, onSecond func(Second)) (Result, error) {
-	only := []*run{{plan: p, onSecond: onSecond}}
-	results, err := start(ctx, only, func() { takeTurns(only, Turns{}) })
+	results, err := start(ctx, []*run{{plan: p, onSecond: onSecond}}, Turns{})
 	if err != nil {
 		return Result{}, err
 	}
@@ -111,30 +111,25 @@ type run struct {
 	plan      *plan
 	onSecond  func(Second)
 	processes []int
-	// settler is nil where turns begin without it; forNobody: the run is one.
-	settler   *run
-	forNobody bool
-	shared    *shared
-	loops     []*loop
+	// settler is nil where turns begin without it.
+	settler *run
+	shared  *shared
+	loops   []*loop
 	// running loops are not through yet.
 	running int
 }
 
-// start makes the loops of all runs, lets them load as `turns` does, and returns when all are through.
-func start(ctx context.Context, runs []*run, turns func()) ([]Result, error) {
-	threads := 0
+// start makes the loops of all runs, lets them load in turns, and returns when all are through.
+func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
+	threads, all := 0, slices.Clone(runs)
 	for _, r := range runs {
 		threads = max(threads, r.plan.Threads)
-	}
-	// One run's loops are at work at a time.
-	defer reserveProcessors(threads)()
-	var all []*run
-	for _, r := range runs {
 		if r.settler != nil {
 			all = append(all, r.settler)
 		}
-		all = append(all, r)
 	}
+	// One run's loops are at work at a time.
+	defer reserveProcessors(threads)()
 	if err := prepare(all); err != nil {
 		return nil, err
 	}
@@ -154,14 +149,13 @@ func start(ctx context.Context, runs []*run, turns func()) ([]Result, error) {
 	}
 	results := make([]Result, len(runs))
 	var collectors sync.WaitGroup
-	for i, r := range runs {
+	for _, r := range all {
 		r.shared.startClock()
-		if r.settler != nil {
-			r.settler.shared.startClock()
-		}
+	}
+	for i, r := range runs {
 		collectors.Go(func() { results[i] = collect(r.shared, r.loops, r.onSecond) })
 	}
-	turns()
+	takeTurns(runs, turns)
 	collectors.Wait()
 	return results, nil
 }
@@ -229,12 +223,9 @@ func awaitStart(ctx context.Context, at time.Time) error {
 	case wait > furthestStart:
 		return fmt.Errorf("startAt: is %.3g s ahead, and may be %s: set it nearer, and the clocks right", wait.Seconds(), furthestStart)
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	ctx, cancel := context.WithDeadline(ctx, at)
+	defer cancel()
+	<-ctx.Done()
 	return nil
 }
 
@@ -242,9 +233,9 @@ func awaitStart(ctx context.Context, at time.Time) error {
 func (r *run) makeLoops() error {
 	p := r.plan
 	// Loops hand over at most their two intervals and the last one: they never wait for the collector.
-	r.shared = &shared{intervals: make(chan *interval, 3*p.Threads), turn: turn{back: make(chan *loop), forNobody: r.forNobody}}
+	r.shared = &shared{intervals: make(chan *interval, 3*p.Threads), turn: turn{back: make(chan *loop)}}
 	switch t := &r.shared.turn; {
-	case r.forNobody:
+	case p.forNobody:
 		t.drains, t.patience = true, settleDrainLimit
 	case len(r.processes) == 0:
 		t.drains, t.patience = true, drainLimit

@@ -16,7 +16,7 @@ import (
 )
 
 // heap is what is in use after a collection.
-func heap() int64 {
+func heapInUse() int64 {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -33,7 +33,7 @@ func (p *h2peer) flood(to io.Writer, most *atomic.Int64, unit func() []byte) {
 		}
 		if sent += n; sent-measured > 4<<20 {
 			measured = sent
-			most.Store(max(most.Load(), heap()))
+			most.Store(max(most.Load(), heapInUse()))
 		}
 	}
 }
@@ -52,7 +52,7 @@ func repeated(write func(*http2.Framer)) func() []byte {
 func wantBoundedFlood(t *testing.T, serve func(most *atomic.Int64) *peerServer, kinds ...ErrorKind) {
 	t.Helper()
 	var most atomic.Int64
-	before := heap()
+	before := heapInUse()
 	o := h2Options(serve(&most))
 	o.Connections, o.Streams, o.Requests, o.Timeout = 1, 1, 1, 400*time.Millisecond
 	r := load(t, context.Background(), o)

@@ -30,26 +30,16 @@ func (s *h2) rstStream(f *frame) fault {
 		// It was opened before the server had said how many it takes.
 		s.requeue(st)
 	} else {
-		s.conn.loop.failure(ErrRead, CauseReset, resetExample(code), st.due)
+		l, example := s.conn.loop, ""
+		// Made for the first error only: no other one is shown, and a flood of them allocates nothing.
+		if l.example == "" {
+			example = "the server reset the stream (" + code.String() + ")"
+		}
+		l.failure(ErrRead, CauseReset, example, st.due)
 		s.remove(st)
 	}
 	s.refill()
 	return fault{}
-}
-
-// resetExamples are the texts of RST_STREAM by its code (RFC 9113, section 7), made once: a flood of them allocates nothing.
-var resetExamples = func() (texts [http2.ErrCodeHTTP11Required + 1]string) {
-	for code := range texts {
-		texts[code] = "the server reset the stream (" + http2.ErrCode(code).String() + ")"
-	}
-	return texts
-}()
-
-func resetExample(code http2.ErrCode) string {
-	if int64(code) < int64(len(resetExamples)) {
-		return resetExamples[code]
-	}
-	return "the server reset the stream for a reason that HTTP/2 does not know"
 }
 
 func (s *h2) settings(f *frame) fault {

@@ -14,8 +14,6 @@ const (
 	hpackTableBytes = 4096
 	// hpackEntryOverhead counts towards the table's size (RFC 7541, section 4.1).
 	hpackEntryOverhead = 32
-	// A string longer than a whole block may be is none.
-	maxStringBytes = maxHeadBytes
 	// A header number needs no more than this.
 	maxHpackInteger = 1 << 30
 	maxCachedBlock  = 1 << 10
@@ -65,18 +63,13 @@ var staticFields = func() (fields [62]field) {
 	decoder := hpack.NewDecoder(0, nil)
 	for i := 1; i < len(fields); i++ {
 		decoder.SetEmitFunc(func(f hpack.HeaderField) {
-			fields[i] = newField([]byte(f.Name), []byte(f.Value))
+			fields[i] = field{nameBytes: int32(len(f.Name)), kind: kindOf([]byte(f.Name))}
+			fields[i].setValue([]byte(f.Value))
 		})
 		decoder.Write([]byte{0x80 | byte(i)}) //nolint:errcheck // an index of the static table
 	}
 	return fields
 }()
-
-func newField(name, value []byte) field {
-	f := field{nameBytes: int32(len(name)), kind: kindOf(name)}
-	f.setValue(value)
-	return f
-}
 
 func kindOf(name []byte) fieldKind {
 	switch string(name) {
@@ -311,7 +304,7 @@ func hpackString(p []byte, buffer *bytes.Buffer) (s, rest []byte, fault string) 
 		return nil, nil, "a header is cut off"
 	}
 	length, rest, ok := hpackInteger(p, 7)
-	if !ok || length > len(rest) || length > maxStringBytes {
+	if !ok || length > len(rest) {
 		return nil, nil, "a string is longer than its block"
 	}
 	s, rest = rest[:length], rest[length:]

@@ -20,8 +20,6 @@ const (
 	// startsPerTurn bounds how long opening connections keeps a loop from reading: ten thousand at once would put the
 	// generator's own queue into the latencies.
 	startsPerTurn = 64
-	// In the open model a loop is awake this long before the next start is due.
-	awakeBefore = int64(60 * time.Microsecond)
 	// wrk samples requests/s per thread at this interval.
 	threadSampleEvery = int64(100 * time.Millisecond)
 	// The longest wait: bounds how late a stop is noticed.
@@ -29,6 +27,10 @@ const (
 	second      = int64(time.Second)
 	// cacheLinesBytes is two lines of 64 bytes.
 	cacheLinesBytes = 128
+	// firstNice is above all that shares the generator's cores: k6's other threads, the database, the runner. Where the kernel weighs
+	// sessions against each other it is above those of k6's own session; that one's weight is for who starts k6 to set.
+	firstNice = -15
+	never     = int64(1) << 62
 )
 
 // phase is what a loop's attempts count as. Only the loop's own timing and quota ask for it: the window's opening sets
@@ -232,9 +234,10 @@ func (l *loop) run(entered chan<- error) {
 	}
 	linux.SetTimerSlack()
 	if l.plan.Rate == 0 {
-		setBatchPolicy()
+		linux.SetBatchPolicy()
 	} else {
-		goFirst()
+		// What is due must not wait for others of this core.
+		syscall.Setpriority(syscall.PRIO_PROCESS, 0, firstNice) //nolint:errcheck // without the privilege (root, CAP_SYS_NICE) it waits its turn
 	}
 	linux.UseCores(coresOf(linux.Cores(), l.plan.Threads, l.number)) //nolint:errcheck // without it all is right, only slower
 
@@ -252,7 +255,7 @@ func (l *loop) run(entered chan<- error) {
 			continue
 		}
 		l.eventsAtATime = l.eventsThisTurn()
-		n := linux.EpollPoll(l.epoll, l.events[:l.eventsAtATime])
+		n := linux.EpollWait(l.epoll, l.events[:l.eventsAtATime], 0)
 		if n == 0 && l.starting.len == 0 {
 			n = l.wait()
 		}
@@ -279,6 +282,23 @@ func (l *loop) run(entered chan<- error) {
 	l.shared.back <- l
 }
 
+// coresOf are the cores of one of so many loops: each has its own of those that are allowed, so that no two share one while
+// another is idle. Where there are as many loops as cores that is one for each; where there are fewer the kernel still chooses,
+// since other work may be bound to a core. With too few for that, nil leaves all to the kernel.
+//
+// They are dealt out in turn: where a core's second hardware thread is numbered half of all higher, as on most machines, a
+// loop has both.
+func coresOf(allowed []int, loops, number int) []int {
+	if loops == 1 || len(allowed) < loops {
+		return nil
+	}
+	var own []int
+	for i := number; i < len(allowed); i += loops {
+		own = append(own, allowed[i])
+	}
+	return own
+}
+
 // eventsThisTurn is how many events are handled before something else has its turn.
 func (l *loop) eventsThisTurn() int {
 	switch {
@@ -289,53 +309,6 @@ func (l *loop) eventsThisTurn() int {
 		return startsPerTurn
 	}
 	return eventsPerWait
-}
-
-const never = int64(1) << 62
-
-// wait waits for events, until the next timer at most. In the open model it is exact: there, time is what is measured.
-func (l *loop) wait() int {
-	events := l.events[:l.eventsAtATime]
-	now := l.shared.now()
-	wait := min(l.nextTimer-now, longestWait, l.turnEnd()-now)
-	mayStart := l.plan.Rate > 0 && l.idle.len > 0 && l.mayStart()
-	if l.plan.Spin {
-		if mayStart {
-			wait = min(wait, l.schedule.nextDue-now)
-		}
-		return l.spin(events, now, wait)
-	}
-	if l.plan.Rate > 0 {
-		if mayStart {
-			due := l.schedule.nextDue - now
-			if due <= awakeBefore && due > 0 {
-				// A sleeping core takes a while to wake up: the last moment before a start is spent awake.
-				return l.spin(events, now, min(wait, due))
-			}
-			wait = min(wait, due-awakeBefore)
-		}
-		if wait <= 0 {
-			return 0
-		}
-		return sysEpollWaitExact(l.epoll, events, wait)
-	}
-	if due := l.rest.due(now); due > 0 {
-		linux.Rest(due)
-		l.rest.rested(now, l.shared.now())
-		if n := linux.EpollPoll(l.epoll, events); n > 0 {
-			return n
-		}
-	}
-	defer func() { l.rest.begin(l.shared.now()) }()
-	if l.shared.sliceEnd < never {
-		return sysEpollWaitExact(l.epoll, events, max(0, wait))
-	}
-	// Rounded up: a wait of 0 would spin through the last millisecond. Before the window opens it may, once: all are to open it
-	// at the same time.
-	if l.phase != drained {
-		wait += int64(time.Millisecond) - 1
-	}
-	return linux.EpollWait(l.epoll, events, int(max(0, wait/int64(time.Millisecond))))
 }
 
 // ended tells whether the loop is through: by the clock, by the count, or because it was told to stop.

@@ -58,7 +58,7 @@ const reachPatience = 2 * int64(time.Second)
 // requests for nobody: each turn has too little time.
 func (l *loop) begin() {
 	l.nextTick, l.nextSample = never, never
-	if l.plan.Rate > 0 && l.plan.KeepAlive && l.plan.Stripe.isWhole() && !l.shared.forNobody {
+	if l.plan.Rate > 0 && l.plan.KeepAlive && l.plan.Stripe.isWhole() && !l.plan.forNobody {
 		l.phase, l.phaseEnd = reaching, never
 	} else {
 		l.beginWarmup(0)

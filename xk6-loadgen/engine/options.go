@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -123,6 +124,8 @@ type plan struct {
 	isHead bool
 	// divided: each connection has its share of the requests.
 	divided bool
+	// forNobody: the load is that of a settler.
+	forNobody bool
 	// lastStreamID is the greatest identifier that a connection's streams may have.
 	lastStreamID uint32
 	// noDelay is needed where a request can leave in more than one segment, or follow another one.
@@ -180,11 +183,10 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 	if p.network, err = openNamespace(o.NetNS); err != nil {
 		return nil, err
 	}
-	if p.target, err = resolve(ctx, first, p.network); err != nil {
-		p.close()
-		return nil, err
+	if p.target, err = resolve(ctx, first, p.network); err == nil {
+		p.sources, err = sourcesFor(o.Connections, &p.target, p.network)
 	}
-	if p.sources, err = sourcesFor(o.Connections, &p.target, p.network); err != nil {
+	if err != nil {
 		p.close()
 		return nil, err
 	}
@@ -221,7 +223,7 @@ func (o Options) check() error {
 		return fmt.Errorf("arrivals: must be constant or poisson, got %q", o.Arrivals)
 	case o.Arrivals != "" && o.Rate == 0:
 		return errors.New("arrivals: are those of a rate; give one, or leave arrivals out")
-	case o.Rate > 0 && !hasExactWait():
+	case o.Rate > 0 && !linux.HasExactWait():
 		return errors.New("rate: needs Linux 5.11 or later, for waits shorter than a millisecond")
 	case len(o.Buckets) > maxBuckets:
 		return fmt.Errorf("buckets: at most %d, got %d", maxBuckets, len(o.Buckets))
@@ -281,23 +283,17 @@ func (o Options) check() error {
 
 // encodeRequest makes the bytes that are sent for every request to u.
 func encodeRequest(o Options, u *url.URL) []byte {
-	version, connection := "HTTP/1.1", ""
-	if o.Protocol == HTTP10 {
-		version = "HTTP/1.0"
-	}
-	// Only what differs from the version's default is said, as wrk and ab do.
-	if o.Protocol == HTTP10 && o.KeepAlive {
-		connection = "keep-alive"
-	} else if o.Protocol == HTTP11 && !o.KeepAlive {
-		connection = "close"
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s %s\r\n", o.Method, u.RequestURI(), version)
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s %s %s\r\n", o.Method, u.RequestURI(), strings.ToUpper(string(o.Protocol)))
 	if !slices.ContainsFunc(o.Headers, func(h Header) bool { return strings.EqualFold(h.Name, "Host") }) {
 		fmt.Fprintf(&b, "Host: %s\r\n", withoutZone(u.Host))
 	}
-	if connection != "" {
-		fmt.Fprintf(&b, "Connection: %s\r\n", connection)
+	// Only what differs from the version's default is said, as wrk and ab do.
+	switch {
+	case o.Protocol == HTTP10 && o.KeepAlive:
+		b.WriteString("Connection: keep-alive\r\n")
+	case o.Protocol == HTTP11 && !o.KeepAlive:
+		b.WriteString("Connection: close\r\n")
 	}
 	for _, h := range o.Headers {
 		fmt.Fprintf(&b, "%s: %s\r\n", h.Name, h.Value)
@@ -306,7 +302,8 @@ func encodeRequest(o Options, u *url.URL) []byte {
 		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(o.Body))
 	}
 	b.WriteString("\r\n")
-	return append([]byte(b.String()), o.Body...)
+	b.Write(o.Body)
+	return b.Bytes()
 }
 
 // saysLength tells whether the request carries a Content-Length (RFC 9110, section 8.6).

@@ -1,6 +1,10 @@
 package engine
 
-import "math/rand/v2"
+import (
+	"container/heap"
+	"math/rand/v2"
+	"sort"
+)
 
 const (
 	// longestOrder bounds the memory of an order, and so the number of URLs.
@@ -48,7 +52,7 @@ func orderOf(weights []int, seed uint64) []uint32 {
 			due++
 		}
 		// What is due after the last step has no order.
-		ready.push(min(due, steps+1)*longestOrder + ranks[request])
+		heap.Push(&ready, int(min(due, steps+1)*longestOrder+ranks[request]))
 	}
 	for rank, request := range byRank {
 		ranks[request] = int64(rank)
@@ -58,7 +62,7 @@ func orderOf(weights []int, seed uint64) []uint32 {
 		for request := first[step]; request >= 0; request = next[request] {
 			begin(request)
 		}
-		request := int32(byRank[ready.pop()%longestOrder])
+		request := int32(byRank[heap.Pop(&ready).(int)%longestOrder])
 		order[step] = uint32(request)
 		if from := max(ends[request].whole, step+1); from < steps {
 			next[request], first[from] = first[from], request
@@ -74,39 +78,15 @@ func gcd(a, b int) int {
 	return a
 }
 
-// earliest is a heap: the least is taken first. container/heap would allocate for each.
-type earliest []int64
+// earliest is a heap: the least is taken first.
+type earliest struct{ sort.IntSlice }
 
-func (e *earliest) push(x int64) {
-	*e = append(*e, x)
-	h := *e
-	i := len(h) - 1
-	for i > 0 && h[(i-1)/2] > x {
-		h[i] = h[(i-1)/2]
-		i = (i - 1) / 2
-	}
-	h[i] = x
-}
+func (e *earliest) Push(x any) { e.IntSlice = append(e.IntSlice, x.(int)) }
 
-func (e *earliest) pop() int64 {
-	h := *e
-	least, x := h[0], h[len(h)-1]
-	h = h[:len(h)-1]
-	*e = h
-	i := 0
-	for child := 1; child < len(h); child = 2*i + 1 {
-		if child+1 < len(h) && h[child+1] < h[child] {
-			child++
-		}
-		if x <= h[child] {
-			break
-		}
-		h[i] = h[child]
-		i = child
-	}
-	if len(h) > 0 {
-		h[i] = x
-	}
+func (e *earliest) Pop() any {
+	last := len(e.IntSlice) - 1
+	least := e.IntSlice[last]
+	e.IntSlice = e.IntSlice[:last]
 	return least
 }
 

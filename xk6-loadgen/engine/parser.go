@@ -239,15 +239,15 @@ func (p *parser) header(line []byte) string {
 	value := line[colon+1:]
 	switch colon {
 	case len("content-length"):
-		if equalFold(line[:colon], "content-length") {
+		if bytes.EqualFold(line[:colon], []byte("content-length")) {
 			return p.contentLength(trimSpace(value))
 		}
 	case len("transfer-encoding"):
-		if equalFold(line[:colon], "transfer-encoding") {
+		if bytes.EqualFold(line[:colon], []byte("transfer-encoding")) {
 			p.transferEncoding(value)
 		}
 	case len("connection"):
-		if equalFold(line[:colon], "connection") {
+		if bytes.EqualFold(line[:colon], []byte("connection")) {
 			p.connection(value)
 		}
 	}
@@ -268,22 +268,18 @@ func (p *parser) contentLength(value []byte) string {
 
 func (p *parser) transferEncoding(value []byte) {
 	last := trimSpace(value[bytes.LastIndexByte(value, ',')+1:])
-	p.chunked = equalFold(last, "chunked")
+	p.chunked = bytes.EqualFold(last, []byte("chunked"))
 	p.coded = !p.chunked
 }
 
 func (p *parser) connection(value []byte) {
 	for len(value) > 0 {
-		token := value
-		if comma := bytes.IndexByte(value, ','); comma >= 0 {
-			token, value = value[:comma], value[comma+1:]
-		} else {
-			value = nil
-		}
+		var token []byte
+		token, value, _ = bytes.Cut(value, []byte(","))
 		switch token = trimSpace(token); {
-		case equalFold(token, "close"):
+		case bytes.EqualFold(token, []byte("close")):
 			p.closes = true
-		case equalFold(token, "keep-alive") && p.http10:
+		case bytes.EqualFold(token, []byte("keep-alive")) && p.http10:
 			p.closes = false
 		}
 	}
@@ -309,9 +305,7 @@ func (p *parser) beginBody() (done bool) {
 
 // chunkSize reads a chunk's size line: hexadecimal digits, and extensions, which say nothing here.
 func chunkSize(line []byte) (size int64, fault string) {
-	if semicolon := bytes.IndexByte(line, ';'); semicolon >= 0 {
-		line = line[:semicolon]
-	}
+	line, _, _ = bytes.Cut(line, []byte(";"))
 	line = trimSpace(line)
 	if len(line) == 0 || len(line) > maxChunkDigits {
 		return 0, "a chunk's size is not a number"
@@ -354,20 +348,4 @@ func trimSpace(s []byte) []byte {
 		s = s[:len(s)-1]
 	}
 	return s
-}
-
-// equalFold compares with a lower-case ASCII word.
-func equalFold(s []byte, lower string) bool {
-	if len(s) != len(lower) {
-		return false
-	}
-	for i, c := range s {
-		if c >= 'A' && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		if c != lower[i] {
-			return false
-		}
-	}
-	return true
 }

@@ -167,7 +167,7 @@ var (
 	errEmptyRecord = errors.New("a record has no content type")
 )
 
-// maxRecordBytes is the longest record that may come in, its header left out.
+// maxRecordBytes is the longest record that may come in, its header left out; of the zero half that of a handshake.
 func (h *half) maxRecordBytes() int {
 	if h.is13 {
 		return maxPlaintextBytes + maxGrowth13
@@ -175,13 +175,9 @@ func (h *half) maxRecordBytes() int {
 	return maxPlaintextBytes + maxGrowth12
 }
 
-// setNonce makes the nonce of the record with this sequence number.
-func (h *half) setNonce(explicit []byte) {
+// setNonce makes the nonce of the record with this sequence number. An explicit part is that number: the IV has zeros there.
+func (h *half) setNonce() {
 	h.nonce = h.iv
-	if explicit != nil {
-		copy(h.nonce[nonceBytes-explicitNonceBytes:], explicit)
-		return
-	}
 	tail := h.nonce[nonceBytes-8:]
 	binary.BigEndian.PutUint64(tail, binary.BigEndian.Uint64(tail)^h.seq)
 }
@@ -197,23 +193,20 @@ func (h *half) additional12(kind recordType, plaintext int) []byte {
 
 // open takes a whole record, header included, apart in place and returns its content.
 func (h *half) open(record []byte) (recordType, []byte, error) {
-	kind, payload := recordType(record[0]), record[recordHeaderBytes:]
-	var additional []byte
+	kind, payload, additional := recordType(record[0]), record[recordHeaderBytes:], record[:recordHeaderBytes]
+	h.setNonce()
 	if h.is13 {
 		if kind != recordApplicationData {
 			return 0, nil, errBadRecord
 		}
-		h.setNonce(nil)
-		additional = record[:recordHeaderBytes]
 	} else {
-		var explicit []byte
 		if h.explicit {
 			if len(payload) < explicitNonceBytes {
 				return 0, nil, errBadRecord
 			}
-			explicit, payload = payload[:explicitNonceBytes], payload[explicitNonceBytes:]
+			// The peer need not use the sequence number.
+			payload = payload[copy(h.nonce[nonceBytes-explicitNonceBytes:], payload):]
 		}
-		h.setNonce(explicit)
 		if len(payload) < tagBytes {
 			return 0, nil, errBadRecord
 		}
@@ -260,18 +253,15 @@ func (h *half) sealOne(dst []byte, kind recordType, p []byte) []byte {
 		length += explicitNonceBytes
 	}
 	dst = append(dst, byte(outer), tls.VersionTLS12>>8, tls.VersionTLS12&0xff, byte(length>>8), byte(length))
+	h.setNonce()
 	if h.is13 {
-		h.setNonce(nil)
 		body := len(dst)
 		dst = append(append(dst, p...), byte(kind))
 		dst = h.aead.Seal(dst[:body], h.nonce[:], dst[body:], dst[header:body])
 	} else {
-		var explicit []byte
 		if h.explicit {
 			dst = binary.BigEndian.AppendUint64(dst, h.seq)
-			explicit = dst[len(dst)-explicitNonceBytes:]
 		}
-		h.setNonce(explicit)
 		dst = h.aead.Seal(dst, h.nonce[:], p, h.additional12(kind, len(p)))
 	}
 	h.seq++

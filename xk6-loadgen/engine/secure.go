@@ -71,10 +71,7 @@ func (k *keyLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-var (
-	errHandshakeCancelled = errors.New("the handshake was cancelled")
-	errNoProtocol         = errors.New("the server does not offer the protocol on this port (ALPN); for h2 its config has to turn HTTP/2 on")
-)
+var errNoProtocol = errors.New("the server does not offer the protocol on this port (ALPN); for h2 its config has to turn HTTP/2 on")
 
 // handshakeConn is the connection as crypto/tls sees it. The methods it does not have are not called.
 type handshakeConn struct {
@@ -88,7 +85,8 @@ func (c handshakeConn) Read(p []byte) (int, error) {
 	h := c.handshake
 	for len(h.record) == 0 {
 		if !h.pause(struct{}{}) {
-			return 0, errHandshakeCancelled
+			// It was cancelled.
+			return 0, net.ErrClosed
 		}
 	}
 	n := copy(p, h.record)
@@ -185,7 +183,7 @@ func (s *secure) received(p []byte) {
 			return
 		}
 		length := int(p[3])<<8 | int(p[4])
-		if length > s.maxRecordBytes() {
+		if length > s.in.maxRecordBytes() {
 			c.fail(ErrTLS, CauseOther, errRecordSize.Error())
 			return
 		}
@@ -195,7 +193,9 @@ func (s *secure) received(p []byte) {
 		record := p[:recordHeaderBytes+length]
 		p = p[len(record):]
 		if s.handshake == nil {
-			s.open(record)
+			if err := s.open(record); err != nil {
+				c.fail(ErrTLS, CauseOther, err.Error())
+			}
 		} else {
 			s.advance(record)
 			if c.generation == generation && c.fd >= 0 {
@@ -213,38 +213,30 @@ func (s *secure) received(p []byte) {
 	s.partial = append(s.partial[:0], p...)
 }
 
-func (s *secure) maxRecordBytes() int {
-	if s.handshake == nil {
-		return s.in.maxRecordBytes()
-	}
-	return maxPlaintextBytes + maxGrowth12
-}
-
-// open acts on one record after the handshake.
-func (s *secure) open(record []byte) {
-	c := s.conn
+// open acts on one record after the handshake. Its error, here and below, ends the connection.
+func (s *secure) open(record []byte) error {
 	kind, content, err := s.in.open(record)
 	if err != nil {
-		c.fail(ErrTLS, CauseOther, err.Error())
-		return
+		return err
 	}
 	switch kind {
 	case recordApplicationData:
 		if len(content) > 0 {
 			s.keyUpdates = 0
-			c.deliver(content)
+			s.conn.deliver(content)
 		}
 	case recordAlert:
-		s.alert(content)
+		return s.alert(content)
 	case recordHandshake:
 		if s.in.is13 {
 			s.messages = append(s.messages, content...)
-			s.handshakeMessages()
+			return s.handshakeMessages()
 		}
 		// TLS 1.2: a HelloRequest, which may be ignored (RFC 5246, section 7.4.1.1).
 	default:
-		c.fail(ErrTLS, CauseOther, "a record of a type that does not belong there")
+		return errors.New("a record of a type that does not belong there")
 	}
+	return nil
 }
 
 const (
@@ -255,18 +247,17 @@ const (
 // closeNotify is the alert that ends a session in order (RFC 8446, section 6.1): a warning.
 var closeNotify = []byte{1, alertCloseNotify}
 
-func (s *secure) alert(content []byte) {
-	c := s.conn
+func (s *secure) alert(content []byte) error {
 	switch {
 	case len(content) != 2:
-		c.fail(ErrTLS, CauseOther, "an alert is not 2 bytes long")
+		return errors.New("an alert is not 2 bytes long")
 	case content[1] == alertCloseNotify:
 		// The FIN may take a while yet, but nothing more comes before it.
-		c.peerClosed = true
-	case content[1] == alertUserCancelled:
-	default:
-		c.fail(ErrTLS, CauseOther, "the server ended the TLS session: "+strings.TrimPrefix(tls.AlertError(content[1]).Error(), "tls: "))
+		s.conn.peerClosed = true
+	case content[1] != alertUserCancelled:
+		return errors.New("the server ended the TLS session: " + strings.TrimPrefix(tls.AlertError(content[1]).Error(), "tls: "))
 	}
+	return nil
 }
 
 const (
@@ -278,16 +269,14 @@ const (
 )
 
 // handshakeMessages acts on whole messages after a TLS 1.3 handshake: session tickets are not kept, key updates are made.
-func (s *secure) handshakeMessages() {
-	c := s.conn
+func (s *secure) handshakeMessages() error {
 	for len(s.messages) >= 4 {
 		length := int(s.messages[1])<<16 | int(s.messages[2])<<8 | int(s.messages[3])
 		if length > maxMessageBytes {
-			c.fail(ErrTLS, CauseOther, "a handshake message is too long")
-			return
+			return errors.New("a handshake message is too long")
 		}
 		if len(s.messages) < 4+length {
-			return
+			return nil
 		}
 		kind, body := s.messages[0], s.messages[4:4+length]
 		s.messages = s.messages[4+length:]
@@ -295,22 +284,20 @@ func (s *secure) handshakeMessages() {
 			continue
 		}
 		if len(body) != 1 || body[0] > 1 || len(s.messages) > 0 {
-			c.fail(ErrTLS, CauseOther, "a key update is malformed")
-			return
+			return errors.New("a key update is malformed")
 		}
 		if s.keyUpdates++; s.keyUpdates > maxKeyUpdates {
-			c.fail(ErrTLS, CauseOther, "the server updates its keys without end")
-			return
+			return errors.New("the server updates its keys without end")
 		}
 		if err := s.updateKeys(body[0] == 1); err != nil {
-			c.fail(ErrTLS, CauseOther, err.Error())
-			return
+			return err
 		}
 	}
 	if len(s.messages) == 0 {
 		// They are rare: no connection holds on to memory for them.
 		s.messages = nil
 	}
+	return nil
 }
 
 // updateKeys goes to the next receiving keys and, when the server asks for it, to the next sending keys.

@@ -22,10 +22,10 @@ const (
 func settlerOf(p *plan) *run {
 	settling := *p
 	settling.Connections = max(p.Threads, min(p.Connections, mostSettlers))
-	settling.Arrivals, settling.Buckets = ConstantArrivals, nil
+	settling.forNobody, settling.Arrivals, settling.Buckets = true, ConstantArrivals, nil
 	// Its warm-up has no end.
 	settling.Requests, settling.Duration, settling.Warmup = 0, time.Second, forEver
-	return &run{plan: &settling, forNobody: true}
+	return &run{plan: &settling}
 }
 
 // settle continues the side's server and has it answer for nobody for a while, at the side's rate, before a slice as long as

@@ -85,25 +85,22 @@ type Counts struct {
 
 func (c *Counts) add(other *Counts) {
 	c.Requests += other.Requests
-	for i := range c.Responses {
-		c.Responses[i] += other.Responses[i]
-	}
-	if other.Responses[1]+other.Responses[2]+other.Responses[3] > 0 {
-		for i := range c.Statuses {
-			c.Statuses[i] += other.Statuses[i]
-		}
-	}
-	for i := range c.Errors {
-		c.Errors[i] += other.Errors[i]
-	}
-	for i := range c.Causes {
-		c.Causes[i] += other.Causes[i]
-	}
+	addEach(c.Responses[:], other.Responses[:])
+	addEach(c.Statuses[:], other.Statuses[:])
+	addEach(c.Errors[:], other.Errors[:])
+	addEach(c.Causes[:], other.Causes[:])
 	c.HeaderBytes += other.HeaderBytes
 	c.HeadersDecodedBytes += other.HeadersDecodedBytes
 	c.BodyBytes += other.BodyBytes
 	c.ReceivedBytes += other.ReceivedBytes
 	c.SentBytes += other.SentBytes
+}
+
+// addEach adds each count to the one at its place.
+func addEach(to, counts []int64) {
+	for i, n := range counts {
+		to[i] += n
+	}
 }
 
 // ErrorTotal is the number of attempts that ended without a response.
@@ -156,7 +153,7 @@ func (r *recorder) recordMany(nanoseconds, count int64) {
 
 func (r *recorder) reset() {
 	r.histogram.Reset()
-	r.count, r.min, r.max, r.first, r.sum, r.squares = 0, 0, 0, 0, 0, 0
+	*r = recorder{histogram: r.histogram}
 }
 
 // merge adds what other has recorded.
@@ -186,7 +183,7 @@ type Distribution struct {
 type LatencyDistribution struct {
 	Distribution
 	P50, P75, P90, P95, P99, P999 float64
-	// Histogram is what the percentiles come from, ascending; nil in a Second, which has Buckets.
+	// Histogram is what the percentiles come from, ascending.
 	Histogram []Bar
 }
 
@@ -198,26 +195,23 @@ type Bar struct {
 
 const nanosecondsPerMillisecond = 1e6
 
-// moments are mean and sample standard deviation in nanoseconds.
-func (r *recorder) moments() (mean, sd float64) {
-	if r.count == 0 {
-		return 0, 0
-	}
-	n := float64(r.count)
-	mean = float64(r.first) + r.sum/n
-	if r.count > 1 {
-		sd = math.Sqrt(max(0, r.squares-r.sum*r.sum/n) / (n - 1))
-	}
-	return mean, sd
-}
-
-// distribution sums the recorder up. WithinSD counts from the histogram's buckets, so it is as exact as they are.
-func (r *recorder) distribution() LatencyDistribution {
-	d := r.withoutWithinSD()
+// distribution sums the recorder up. WithinSD counts from the histogram's buckets, so it is as exact as they are. A bucket's upper
+// end can lie above the greatest value seen, so percentiles are bounded by what was.
+func (r *recorder) distribution() (d LatencyDistribution) {
 	if r.count == 0 {
 		return d
 	}
-	mean, sd := r.moments()
+	n := float64(r.count)
+	mean, sd := float64(r.first)+r.sum/n, 0.0
+	if r.count > 1 {
+		sd = math.Sqrt(max(0, r.squares-r.sum*r.sum/n) / (n - 1))
+	}
+	d.Min, d.Max = float64(r.min)/nanosecondsPerMillisecond, float64(r.max)/nanosecondsPerMillisecond
+	d.Mean, d.SD = mean/nanosecondsPerMillisecond, sd/nanosecondsPerMillisecond
+	at := r.histogram.Percentiles(50, 75, 90, 95, 99, 99.9)
+	for i, percentile := range []*float64{&d.P50, &d.P75, &d.P90, &d.P95, &d.P99, &d.P999} {
+		*percentile = float64(min(max(at[i], r.min), r.max)) / nanosecondsPerMillisecond
+	}
 	within := int64(0)
 	for class := range r.histogram.All {
 		d.Histogram = append(d.Histogram, Bar{float64(class.To) / nanosecondsPerMillisecond, class.Count})
@@ -225,28 +219,8 @@ func (r *recorder) distribution() LatencyDistribution {
 			within += class.Count
 		}
 	}
-	d.WithinSD = float64(within) / float64(r.count)
+	d.WithinSD = float64(within) / n
 	return d
-}
-
-// withoutWithinSD leaves out the one figure that needs a walk over all buckets. A bucket's upper end can lie above the
-// greatest value seen, so percentiles are bounded by what was.
-func (r *recorder) withoutWithinSD() LatencyDistribution {
-	if r.count == 0 {
-		return LatencyDistribution{}
-	}
-	mean, sd := r.moments()
-	at := r.histogram.Percentiles(50, 75, 90, 95, 99, 99.9)
-	percentile := func(i int) float64 {
-		return float64(min(max(at[i], r.min), r.max)) / nanosecondsPerMillisecond
-	}
-	return LatencyDistribution{
-		Distribution: Distribution{
-			Min: float64(r.min) / nanosecondsPerMillisecond, Mean: mean / nanosecondsPerMillisecond,
-			SD: sd / nanosecondsPerMillisecond, Max: float64(r.max) / nanosecondsPerMillisecond,
-		},
-		P50: percentile(0), P75: percentile(1), P90: percentile(2), P95: percentile(3), P99: percentile(4), P999: percentile(5),
-	}
 }
 
 // describe is the Distribution of a list of values.
@@ -320,20 +294,16 @@ type Bucket struct {
 
 // buckets returns those that have a count.
 func (r *recorder) buckets() (buckets []Bucket) {
-	next, count := 0, int64(0)
-	flush := func() {
-		if count > 0 {
-			buckets = append(buckets, Bucket{time.Duration(bucketEnds[next]), count})
-		}
-		count = 0
-	}
+	next := 0
 	for class := range r.histogram.All {
 		for class.From > bucketEnds[next] {
-			flush()
 			next++
 		}
-		count += class.Count
+		end := time.Duration(bucketEnds[next])
+		if last := len(buckets) - 1; last < 0 || buckets[last].End != end {
+			buckets = append(buckets, Bucket{End: end})
+		}
+		buckets[len(buckets)-1].Count += class.Count
 	}
-	flush()
 	return buckets
 }

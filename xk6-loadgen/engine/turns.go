@@ -56,8 +56,6 @@ type turn struct {
 	// patience is how long a turn goes on after its slice while something is under way; with drains nothing is started then.
 	patience int64
 	drains   bool
-	// forNobody: each turn has a schedule of its own.
-	forNobody bool
 }
 
 // Alternate loads several servers, one at a time: a random order of the sides, the same one backwards, and so on anew. All of
@@ -92,14 +90,14 @@ func Alternate(ctx context.Context, sides []Side, turns Turns) ([]Result, error)
 		}
 		runs = append(runs, r)
 	}
-	return start(ctx, runs, func() { takeTurns(runs, turns) })
+	return start(ctx, runs, turns)
 }
 
 func (t Turns) check(sides []Side) error {
 	if len(sides) == 0 {
 		return errors.New("sides: give the options of one load or more")
 	}
-	if len(sides) > 1 && !hasExactWait() {
+	if len(sides) > 1 && !linux.HasExactWait() {
 		return errors.New("alternate: needs Linux 5.11 or later, for waits shorter than a millisecond")
 	}
 	if t.Slice < shortestSlice || t.Slice > longestSlice {
@@ -214,7 +212,8 @@ func (l *loop) endTurn() bool {
 	l.rest.begin(l.clock)
 	if l.turnIsOver {
 		l.turnIsOver = false
-		if s.forNobody {
+		if l.plan.forNobody {
+			// Each turn has a schedule of its own.
 			l.schedule.begin(l.clock)
 		}
 		l.startAll()

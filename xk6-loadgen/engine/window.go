@@ -104,34 +104,12 @@ func (l *loop) noteUnanswered() {
 func (l *loop) finish() {
 	l.endCPU = l.shared.readCPU()
 	l.clock = l.endCPU.at
-	l.inFlight = l.outstanding
-	if l.phase != measuring {
+	l.inFlight, l.windowEnd = l.outstanding, l.clock
+	if l.phase == measuring {
+		l.endMeasuring()
+	} else {
 		// Stopped during warm-up: the window is empty.
 		l.openWindow()
-	}
-	l.windowEnd = l.clock
-	if l.phase == measuring {
-		most := never
-		if l.plan.Requests > 0 {
-			most = l.allowance
-		}
-		l.unsent = l.schedule.missed(l.unsentUntil(), most, func(due, count int64) { l.noteWait(l.windowEnd-due, count) })
-	}
-	if l.plan.Requests > 0 && !l.shared.stop.Load() && l.responses+l.failures > 0 {
-		// In count mode the window ends with the last response, not when the loop has noticed that it was the last.
-		l.windowEnd = l.lastEnd
-	}
-	if window := float64(l.windowEnd - l.windowStart); window > 0 && l.phase == measuring {
-		for i := range l.conns {
-			l.connRps = append(l.connRps, l.conns[i].rps(l.windowStart, l.windowEnd))
-		}
-		if len(l.threadRps) == 0 {
-			l.threadRps = append(l.threadRps, float64(l.responses)*1e9/window)
-		}
-	}
-	if l.phase == measuring {
-		l.endSilence(l.windowEnd)
-		l.noteUnanswered()
 	}
 	last := l.current
 	last.end, last.last, last.connections, last.cpu, last.measured = l.windowEnd, true, l.open, l.endCPU, l.phase == measuring
@@ -139,4 +117,27 @@ func (l *loop) finish() {
 		l.conns[i].close()
 	}
 	l.shared.intervals <- last
+}
+
+// endMeasuring notes what is known only at the window's end.
+func (l *loop) endMeasuring() {
+	most := never
+	if l.plan.Requests > 0 {
+		most = l.allowance
+	}
+	l.unsent = l.schedule.missed(l.unsentUntil(), most, func(due, count int64) { l.noteWait(l.clock-due, count) })
+	if l.plan.Requests > 0 && !l.shared.stop.Load() && l.responses+l.failures > 0 {
+		// In count mode the window ends with the last response, not when the loop has noticed that it was the last.
+		l.windowEnd = l.lastEnd
+	}
+	if window := float64(l.windowEnd - l.windowStart); window > 0 {
+		for i := range l.conns {
+			l.connRps = append(l.connRps, l.conns[i].rps(l.windowStart, l.windowEnd))
+		}
+		if len(l.threadRps) == 0 {
+			l.threadRps = append(l.threadRps, float64(l.responses)*1e9/window)
+		}
+	}
+	l.endSilence(l.windowEnd)
+	l.noteUnanswered()
 }

@@ -47,36 +47,23 @@ func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(
 // Start makes the link. Its errors say what the system refuses, and what would help.
 func Start(order Order) (*Link, Ready, error) {
 	l := &Link{roundTrip: milliseconds(order.ToServer.DelayMs) + milliseconds(order.ToClient.DelayMs)}
-	var ready Ready
-	outcomes := map[Side][]SettingOutcome{}
-	for side, n := range map[Side]**namespace{Client: &l.client, Server: &l.server} {
-		var settings []SettingOrder
-		for _, s := range order.Settings {
-			if s.Side == side {
-				settings = append(settings, s)
-			}
-		}
-		var err error
-		if *n, outcomes[side], err = newNamespace(side, settings); err != nil {
-			return nil, ready, err
-		}
-		nameGlobals(outcomes[side])
-	}
-	ready = Ready{Client: l.client.ready(), Server: l.server.ready(), Settings: []SettingOutcome{}}
-	for _, s := range order.Settings {
-		ready.Settings = append(ready.Settings, outcomes[s.Side][0])
-		outcomes[s.Side] = outcomes[s.Side][1:]
+	ready := Ready{Settings: make([]SettingOutcome, len(order.Settings))}
+	for i, s := range order.Settings {
+		ready.Settings[i].SettingOrder = s
 	}
 	var err error
+	for side, n := range map[Side]**namespace{Client: &l.client, Server: &l.server} {
+		if *n, err = newNamespace(side, ready.Settings); err != nil {
+			return nil, ready, err
+		}
+	}
+	nameGlobals(ready.Settings)
+	ready.Client, ready.Server = l.client.ready(), l.server.ready()
 	if l.toServer, err = newPump(l.client.tun, l.server.tun, order.ToServer, l.roundTrip); err != nil {
 		return nil, ready, err
 	}
 	if l.toClient, err = newPump(l.server.tun, l.client.tun, order.ToClient, l.roundTrip); err != nil {
 		return nil, ready, err
-	}
-	var cpus CPUs
-	if order.CPUs != nil {
-		cpus = *order.CPUs
 	}
 	failed := make(chan error, 2)
 	l.Failed = failed
@@ -85,8 +72,8 @@ func Start(order Order) (*Link, Ready, error) {
 		go func() { failed <- fmt.Errorf("the %s's device cannot be read: %w", side, p.run(cpus, started)) }()
 		return <-started
 	}
-	if err = start(l.toServer, cpus.ToServer, Client); err == nil {
-		err = start(l.toClient, cpus.ToClient, Server)
+	if err = start(l.toServer, order.CPUs.ToServer, Client); err == nil {
+		err = start(l.toClient, order.CPUs.ToClient, Server)
 	}
 	ready.ToServerThread = l.toServer.thread
 	l.readCPU(&l.reported)

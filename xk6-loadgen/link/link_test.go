@@ -115,7 +115,7 @@ func TestQueueLimit(t *testing.T) {
 // What is lost is lost at random, and counted: what was sent is what arrived and what was lost.
 func TestLossShare(t *testing.T) {
 	share := 0.1
-	p := startLink(t, Order{ToServer: Direction{DelayMs: 5, LossShare: &share}}, nil)
+	p := startLink(t, Order{ToServer: Direction{DelayMs: 5, LossShare: share}}, nil)
 	client, server := udp(t, p.ready.Client, 0), udp(t, p.ready.Server, 0)
 	const sent = 20_000
 	sendNumbered(t, client, addressOf(server), sent, 50)
@@ -220,7 +220,7 @@ func TestKindsOfAnExchange(t *testing.T) {
 // Segments that are lost are sent again, which the kernel counts, and all arrives.
 func TestRetransmits(t *testing.T) {
 	share := 0.2
-	p := startLink(t, Order{ToServer: Direction{DelayMs: 1, LossShare: &share}, ToClient: Direction{DelayMs: 1}}, nil)
+	p := startLink(t, Order{ToServer: Direction{DelayMs: 1, LossShare: share}, ToClient: Direction{DelayMs: 1}}, nil)
 	client, server := connect(t, p.ready)
 	const size = 200_000
 	go func() {

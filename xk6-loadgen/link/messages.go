@@ -17,8 +17,8 @@ import (
 type Order struct {
 	ToServer Direction `json:"toServer"`
 	ToClient Direction `json:"toClient"`
-	// CPUs are the cores that each direction's packets are carried on; nil: those of the process.
-	CPUs     *CPUs          `json:"cpus,omitempty"`
+	// CPUs are the cores that each direction's packets are carried on; none: those of the process.
+	CPUs     CPUs           `json:"cpus"`
 	Settings []SettingOrder `json:"settings"`
 }
 
@@ -33,7 +33,7 @@ type Direction struct {
 	DelayMs        float64  `json:"delayMs"`
 	QueuePackets   *int64   `json:"queuePackets,omitempty"`
 	BytesPerSecond *float64 `json:"bytesPerSecond,omitempty"`
-	LossShare      *float64 `json:"lossShare,omitempty"`
+	LossShare      float64  `json:"lossShare,omitempty"`
 }
 
 // SettingOrder is a kernel setting of one side's namespace.
@@ -156,11 +156,9 @@ func parseOrder(line []byte) (Order, error) {
 	if order.Settings == nil {
 		return order, fmt.Errorf("settings are missing: a list, which may be empty")
 	}
-	if order.CPUs != nil {
-		for _, cpu := range slices.Concat(order.CPUs.ToServer, order.CPUs.ToClient) {
-			if cpu < 0 || cpu >= mostCPUs {
-				return order, fmt.Errorf("%d is no number of a core", cpu)
-			}
+	for _, cpu := range slices.Concat(order.CPUs.ToServer, order.CPUs.ToClient) {
+		if cpu < 0 || cpu >= mostCPUs {
+			return order, fmt.Errorf("%d is no number of a core", cpu)
 		}
 	}
 	for _, s := range order.Settings {
@@ -185,7 +183,7 @@ func (d *Direction) check(name string) error {
 		return fmt.Errorf("%s.queuePackets is 1 or more; without it there is no limit", name)
 	case d.BytesPerSecond != nil && *d.BytesPerSecond < 1:
 		return fmt.Errorf("%s.bytesPerSecond is 1 or more; without it there is no limit", name)
-	case d.LossShare != nil && (*d.LossShare < 0 || *d.LossShare > 1):
+	case d.LossShare < 0 || d.LossShare > 1:
 		return fmt.Errorf("%s.lossShare is 0 to 1", name)
 	}
 	return nil

@@ -14,7 +14,7 @@ func TestOrders(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := order.ToServer
-	if d.DelayMs != 100.5 || *d.QueuePackets != 1000 || *d.BytesPerSecond != 1e6 || *d.LossShare != 0.25 {
+	if d.DelayMs != 100.5 || *d.QueuePackets != 1000 || *d.BytesPerSecond != 1e6 || d.LossShare != 0.25 {
 		t.Errorf("%+v", d)
 	}
 	if order.ToClient != (Direction{}) {

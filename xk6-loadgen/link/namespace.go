@@ -34,14 +34,20 @@ type namespace struct {
 	kernel    kernelCounters
 }
 
-// newNamespace makes a side's namespace, with loopback and a device that leads to the link, and writes the settings there.
-func newNamespace(side Side, settings []SettingOrder) (n *namespace, outcomes []SettingOutcome, err error) {
+// newNamespace makes a side's namespace, with loopback and a device that leads to the link, and writes its own of the settings
+// there, in order.
+func newNamespace(side Side, settings []SettingOutcome) (n *namespace, err error) {
 	linux.OnOwnThread(func() {
-		if n, err = enterNamespace(side); err == nil {
-			outcomes = applySettings(settings)
+		if n, err = enterNamespace(side); err != nil {
+			return
+		}
+		for i := range settings {
+			if s := &settings[i]; s.Side == side {
+				s.Problem = applySetting(s.Name, s.Value)
+			}
 		}
 	})
-	return n, outcomes, err
+	return n, err
 }
 
 // enterNamespace makes a namespace and puts the calling thread into it.
@@ -99,11 +105,7 @@ func openTun() (int, error) {
 		}
 		return -1, fmt.Errorf("%s cannot be opened: %w; %s", path, err, remedy)
 	}
-	request, err := unix.NewIfreq(device)
-	if err == nil {
-		request.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
-		err = unix.IoctlIfreq(fd, unix.TUNSETIFF, request)
-	}
+	_, err = onDevice(fd, device, unix.TUNSETIFF, func(r *unix.Ifreq) error { r.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI); return nil })
 	if err != nil {
 		return -1, fmt.Errorf("%s gives no device: %w", path, err)
 	}
@@ -114,7 +116,7 @@ func openTun() (int, error) {
 func configure(socket int, side Side) error {
 	request, err := onDevice(socket, device, unix.SIOCGIFINDEX, nil)
 	if err == nil {
-		err = changeDevice(int32(request.Uint32()), attribute{unix.IFLA_TXQLEN, deviceQueue}, attribute{unix.IFLA_MTU, mtu})
+		err = changeDevice(int32(request.Uint32()))
 	}
 	if err == nil {
 		address := addresses[side].As4()
@@ -130,22 +132,16 @@ func configure(socket int, side Side) error {
 	return bringUp(socket, device)
 }
 
-// attribute is one of a netlink message.
-type attribute struct {
-	kind  uint16
-	value uint32
-}
-
-// changeDevice has the kernel change a device of the calling thread's namespace (RTM_NEWLINK). Unlike the older ioctls it asks
+// changeDevice gives a device of the calling thread's namespace its queue and its MTU (RTM_NEWLINK). Unlike the older ioctls that asks
 // for no right outside of the user namespace.
-func changeDevice(index int32, attributes ...attribute) error {
+func changeDevice(index int32) error {
 	header := unix.IfInfomsg{Family: unix.AF_UNSPEC, Index: index}
 	message := make([]byte, unix.SizeofNlMsghdr, 256)
 	message = append(message, unsafe.Slice((*byte)(unsafe.Pointer(&header)), unix.SizeofIfInfomsg)...)
-	for _, a := range attributes {
+	for _, attribute := range [][2]uint32{{unix.IFLA_TXQLEN, deviceQueue}, {unix.IFLA_MTU, mtu}} {
 		message = binary.NativeEndian.AppendUint16(message, unix.SizeofRtAttr+4)
-		message = binary.NativeEndian.AppendUint16(message, a.kind)
-		message = binary.NativeEndian.AppendUint32(message, a.value)
+		message = binary.NativeEndian.AppendUint16(message, uint16(attribute[0]))
+		message = binary.NativeEndian.AppendUint32(message, attribute[1])
 	}
 	*(*unix.NlMsghdr)(unsafe.Pointer(unsafe.SliceData(message))) = unix.NlMsghdr{
 		Len: uint32(len(message)), Type: unix.RTM_NEWLINK, Flags: unix.NLM_F_REQUEST | unix.NLM_F_ACK,
@@ -185,13 +181,13 @@ func bringUp(socket int, name string) error {
 }
 
 // onDevice asks the kernel for something about a device, or to change it, as fill says.
-func onDevice(socket int, name string, what uint, fill func(*unix.Ifreq) error) (*unix.Ifreq, error) {
+func onDevice(fd int, name string, what uint, fill func(*unix.Ifreq) error) (*unix.Ifreq, error) {
 	request, err := unix.NewIfreq(name)
 	if err == nil && fill != nil {
 		err = fill(request)
 	}
 	if err == nil {
-		err = unix.IoctlIfreq(socket, what, request)
+		err = unix.IoctlIfreq(fd, what, request)
 	}
 	return request, err
 }

@@ -69,16 +69,13 @@ func newPump(from, to int, d Direction, roundTrip time.Duration) (*pump, error) 
 	}
 	p := &pump{
 		from: from, to: to, delay: int64(milliseconds(d.DelayMs)), gathering: min(int64(roundTrip)/gatheringPerRoundTrip, longestGathering),
-		counters: newCounters(), queue: q, since: now(),
+		loss: d.LossShare, counters: newCounters(), queue: q, since: now(),
 	}
 	if d.QueuePackets != nil {
 		p.limit = *d.QueuePackets
 	}
 	if d.BytesPerSecond != nil {
 		p.nanosecondsPerByte = 1e9 / *d.BytesPerSecond
-	}
-	if d.LossShare != nil {
-		p.loss = *d.LossShare
 	}
 	return p, nil
 }

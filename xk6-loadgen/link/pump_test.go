@@ -218,7 +218,7 @@ func TestRate(t *testing.T) {
 
 func TestLoss(t *testing.T) {
 	for _, share := range []float64{0, 0.1, 1} {
-		p := testPipe(t, Direction{LossShare: &share})
+		p := testPipe(t, Direction{LossShare: share})
 		const packets = 20_000
 		received := 0
 		for i := range packets {
@@ -331,10 +331,10 @@ func TestDeviceThatCannotBeRead(t *testing.T) {
 
 // From the read to the write nothing is allocated, whatever becomes of a packet.
 func TestPumpAllocatesNothing(t *testing.T) {
-	half, few, rate := 0.5, int64(20), 1e9
+	few, rate := int64(20), 1e9
 	for name, d := range map[string]Direction{
 		"without delay": {},
-		"with all":      {DelayMs: 0.01, LossShare: &half, QueuePackets: &few, BytesPerSecond: &rate},
+		"with all":      {DelayMs: 0.01, LossShare: 0.5, QueuePackets: &few, BytesPerSecond: &rate},
 	} {
 		p := testPipe(t, d)
 		packet, back := make([]byte, 100), make([]byte, 2*mtu)

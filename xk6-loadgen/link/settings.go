@@ -21,17 +21,8 @@ const (
 	problemOtherwise = "the kernel made it %s"
 )
 
-// applySettings writes settings in the calling thread's namespace, in order.
-func applySettings(orders []SettingOrder) []SettingOutcome {
-	outcomes := make([]SettingOutcome, len(orders))
-	for i, order := range orders {
-		outcomes[i] = SettingOutcome{SettingOrder: order, Problem: applySetting(order.Name, order.Value)}
-	}
-	return outcomes
-}
-
-// applySetting returns why the setting does not hold, or nothing. Only what is below net. can belong to a network namespace: nothing
-// else is written.
+// applySetting writes a setting in the calling thread's namespace. It returns why that does not hold, or nothing. Only what is below
+// net. can belong to a network namespace: nothing else is written.
 func applySetting(name, value string) string {
 	file := settingFile(name)
 	if !strings.HasPrefix(name, "net.") || !isFile(file) {

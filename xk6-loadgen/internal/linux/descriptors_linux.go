@@ -1,0 +1,154 @@
+// Package linux has the system calls of hot paths, raw: the Go scheduler does not see them, which saves it the bookkeeping
+// of a call that could block. None of these can, but for those that wait: sockets and devices are non-blocking. Of those that wait
+// the caller sees to it that others have processors left (GOMAXPROCS). Were the scheduler told, its monitor would take the processor
+// from each wait, and look for the next one every 20 µs, with 2 to 7 % of a core. Garbage collection is not held up by one: the runtime
+// stops a thread by a signal, again and again until it has stopped.
+package linux
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// What epoll reports, and is asked for.
+const (
+	EpollIn    = syscall.EPOLLIN
+	EpollOut   = syscall.EPOLLOUT
+	EpollError = syscall.EPOLLERR | syscall.EPOLLHUP
+	EpollRdHup = syscall.EPOLLRDHUP
+	// EpollEdge: syscall.EPOLLET is a negative constant, which does not fit EpollEvent.Events.
+	EpollEdge = 1 << 31
+)
+
+// again makes a call until no signal has interrupted it: the runtime preempts by signals.
+func again(call func() (uintptr, uintptr, syscall.Errno)) (int, syscall.Errno) {
+	for {
+		if n, _, errno := call(); errno != syscall.EINTR {
+			return int(n), errno
+		}
+	}
+}
+
+// Socket makes a stream socket of an address family.
+func Socket(family int) (int, syscall.Errno) {
+	fd, _, errno := syscall.RawSyscall(unix.SYS_SOCKET, uintptr(family), syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC, 0)
+	return int(fd), errno
+}
+
+// BindWithoutPort has Bind leave the port to Connect, which may take one that another connection has to elsewhere.
+func BindWithoutPort(fd int) syscall.Errno {
+	on := int32(1)
+	_, _, errno := syscall.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, uintptr(unsafe.Pointer(&on)), unsafe.Sizeof(on), 0)
+	return errno
+}
+
+// Bind gives a socket an address in the kernel's form, of which size bytes count.
+func Bind(fd int, address unsafe.Pointer, size uintptr) syscall.Errno {
+	_, _, errno := syscall.RawSyscall(unix.SYS_BIND, uintptr(fd), uintptr(address), size)
+	return errno
+}
+
+// Connect begins to connect to an address in the kernel's form, of which size bytes count.
+func Connect(fd int, address unsafe.Pointer, size uintptr) syscall.Errno {
+	_, errno := again(func() (uintptr, uintptr, syscall.Errno) {
+		return syscall.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(address), size)
+	})
+	return errno
+}
+
+// Close closes a descriptor.
+func Close(fd int) { syscall.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0) }
+
+// Recv reads once.
+func Recv(fd int, p []byte) (int, syscall.Errno) {
+	return again(func() (uintptr, uintptr, syscall.Errno) {
+		return syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), 0, 0, 0)
+	})
+}
+
+// Discard takes up to n bytes off a TCP socket as Recv does, without copying them (MSG_TRUNC, tcp(7)).
+func Discard(fd, n int) (int, syscall.Errno) {
+	return again(func() (uintptr, uintptr, syscall.Errno) {
+		return syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), 0, uintptr(n), syscall.MSG_TRUNC, 0, 0)
+	})
+}
+
+// Send writes once. MSG_NOSIGNAL: a closed peer is an error here, never a SIGPIPE.
+func Send(fd int, p []byte) (int, syscall.Errno) {
+	return again(func() (uintptr, uintptr, syscall.Errno) {
+		return syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), syscall.MSG_NOSIGNAL, 0, 0)
+	})
+}
+
+// EpollCtl adds, changes or removes what epoll watches.
+func EpollCtl(epfd, op, fd int, event *syscall.EpollEvent) syscall.Errno {
+	_, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(epfd), uintptr(op), uintptr(fd), uintptr(unsafe.Pointer(event)), 0, 0)
+	return errno
+}
+
+// EpollWait waits, for ever when milliseconds is -1, and not at all when they are 0. A signal, too, ends it with nothing.
+func EpollWait(epfd int, events []syscall.EpollEvent, milliseconds int) int {
+	n, _, _ := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), uintptr(milliseconds), 0, 0)
+	return max(0, int(n))
+}
+
+// EpollWaitExact waits for at most this many nanoseconds, where epoll_wait has milliseconds, since Linux 5.11.
+func EpollWaitExact(epfd int, events []syscall.EpollEvent, nanoseconds int64) int {
+	// The kernel's own time, which has 64 bits on all architectures.
+	timeout := [2]int64{nanoseconds / 1e9, nanoseconds % 1e9}
+	n, _, _ := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(epfd), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)),
+		uintptr(unsafe.Pointer(&timeout)), 0, 0)
+	return max(0, int(n))
+}
+
+// HasExactWait tells whether the kernel has epoll_pwait2.
+func HasExactWait() bool {
+	_, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT2, ^uintptr(0), 0, 0, 0, 0, 0)
+	return errno != syscall.ENOSYS
+}
+
+// SocketError fetches the outcome of a connect that did not finish at once.
+func SocketError(fd int) syscall.Errno {
+	value, err := syscall.GetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_ERROR)
+	if err != nil {
+		return syscall.EIO
+	}
+	return syscall.Errno(value)
+}
+
+// Read reads once from a descriptor that does not block.
+func Read(fd int, p []byte) (int, syscall.Errno) {
+	return again(func() (uintptr, uintptr, syscall.Errno) {
+		return syscall.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+	})
+}
+
+// ReadAt reads once from a file of the kernel's, which does not block either.
+func ReadAt(fd int, p []byte, offset int64) (int, syscall.Errno) {
+	return again(func() (uintptr, uintptr, syscall.Errno) {
+		return syscall.RawSyscall6(unix.SYS_PREAD64, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), uintptr(offset), 0, 0)
+	})
+}
+
+// Write writes once to a descriptor that does not block.
+func Write(fd int, p []byte) syscall.Errno {
+	_, errno := again(func() (uintptr, uintptr, syscall.Errno) {
+		return syscall.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+	})
+	return errno
+}
+
+// AwaitReadable waits until fd can be read, for at most this many nanoseconds, or without end when they are negative; it
+// tells whether fd can be. When it cannot be, it was looked at last when the time was up, or a signal came, which ends the wait.
+func AwaitReadable(fd int, nanoseconds int64) bool {
+	poll := unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
+	var limit *syscall.Timespec
+	if nanoseconds >= 0 {
+		time := syscall.NsecToTimespec(nanoseconds)
+		limit = &time
+	}
+	n, _, errno := syscall.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&poll)), 1, uintptr(unsafe.Pointer(limit)), 0, 0, 0)
+	return errno == 0 && n > 0
+}
