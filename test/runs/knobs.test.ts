@@ -33,7 +33,8 @@ test('what helps is found, verified, and written', async () => {
   expect(said).toMatch(/^left out, already so: aio-threads, etag-off$/m);
   expect(said).toMatch(/^left out, requests are not logged: access-log-off$/m);
   expect(said).toMatch(/^left out, only with TLS: ssl-buffer-size$/m);
-  expect(said).toMatch(/^knob +CPU per request(?: +p99)? +here\naio-off +×0\.\d\d \[[\d., ]+\] .* helps\nmulti-accept .* (?:undecided ±.* %|nothing here, same within 1 %)$/m);
+  // It may cost a little here, or seem to by chance.
+  expect(said).toMatch(/^knob +CPU per request(?: +p99)? +here\naio-off +×0\.\d\d \[[\d., ]+\] .* helps\nmulti-accept .* (?:undecided ±.* %|nothing here, same within 1 %|harms)$/m);
   expect(said).toMatch(/^A closer look at aio-off/m);
   expect(said).toMatch(/^ {2}aio-off: aio off;$/m);
   expect(said).toMatch(/^Verified: with aio-off it is CPU per request −\d+ % \(95 % interval −\d+ % to −\d+ %\) against own\.conf as it is\.$/m);
