@@ -104,7 +104,7 @@ export function timeSeriesPanel(
   else if (logarithmic !== true) builder.axisSoftMin(0);
   if (logarithmic === true) builder.scaleDistribution(new ScaleDistributionConfigBuilder().type(ScaleDistribution.Log).log(10));
   // Where nothing was counted there is nothing to divide, of which Grafana warns beside an answer without any field.
-  if (Object.keys(names).length > 0) builder.withTransformation({ id: 'filterFieldsByName', options: { include: { pattern: '.*' } } });
+  if (Object.keys(names).length > 0) builder.withTransformation(withoutEmptyAnswers);
   for (const [letter, name] of Object.entries(names)) builder.overrideByQuery(letter, [{ id: 'displayName', value: name }]);
   for (const look of looks) builder.overrideByName(look.name, lineProperties(look));
   return builder;
@@ -120,6 +120,9 @@ function lineProperties({ title, color, points, bandTo, edge }: LineLook): Dynam
   ];
 }
 
+/** Takes away what has no fields: filtered by name, none of it is left. */
+const withoutEmptyAnswers = { id: 'filterFieldsByName', options: { include: { pattern: '.*' } } };
+
 /** Counts per bucket over the real time; series are buckets, called by their upper ends in `bucketUnit`. */
 export function heatmapPanel(
   { lines, noCells, axis, bucketUnit, counted, ...frame }: Frame & {
@@ -130,6 +133,8 @@ export function heatmapPanel(
 ): heatmap.PanelBuilder {
   return framed(new heatmap.PanelBuilder(), frame, lineQueries([lines]).queries)
     .noValue(noCells)
+    // Of an answer without any field Grafana's heatmap says "TypeError".
+    .withTransformation(withoutEmptyAnswers)
     .calculate(false)
     .rowsFrame(new heatmap.RowsHeatmapOptionsBuilder().layout(HeatmapCellLayout.Le).value(counted))
     // Opacity of one colour is readable on light and on dark.
