@@ -51,6 +51,9 @@ export function barsPanel<M extends Measurement>(
   return builder;
 }
 
+/** Takes away what has no fields: filtered by name, none of it is left. */
+const withoutEmptyAnswers = { id: 'filterFieldsByName', options: { include: { pattern: '.*' } } };
+
 /** How one of the lines looks, found by its name (its alias). */
 interface LineLook {
   name: string;
@@ -119,9 +122,6 @@ function lineProperties({ title, color, points, bandTo, edge }: LineLook): Dynam
     ...(edge === true || bandTo !== undefined ? [{ id: 'custom.lineWidth', value: 0 }, { id: 'custom.showPoints', value: VisibilityMode.Never }] : []),
   ];
 }
-
-/** Takes away what has no fields: filtered by name, none of it is left. */
-const withoutEmptyAnswers = { id: 'filterFieldsByName', options: { include: { pattern: '.*' } } };
 
 /** Counts per bucket over the real time; series are buckets, called by their upper ends in `bucketUnit`. */
 export function heatmapPanel(

@@ -83,6 +83,17 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
     await page.close();
   }, 600_000);
 
+  it('says of Live run that nothing is there, and no error of its own, where nothing was measured', async () => {
+    const page = await browser.newPage({ viewport: { width: 1680, height: 1000 } });
+    await page.request.post(`${grafana.origin}/login`, { data: { user: 'admin', password: grafana.files.password } });
+    const { run, scenario } = results.at(-1) as Result;
+    await page.goto(dashboardUrl(grafana.origin, 'live', { run, scenario, startedMs: 0, endedMs: 600_000 }));
+    // Of a heatmap Grafana says it in words of its own.
+    await expect.poll(async () => [await page.getByText('No data', { exact: true }).count(), await page.getByText(/^Nothing was measured/).count() > 1], { timeout: 30_000 }).toEqual([1, true]);
+    expect(await page.getByText(/TypeError/).count()).toBe(0);
+    await page.close();
+  }, 120_000);
+
   it('imports all four where the InfluxDB has another name, and shows the same', async () => {
     const own = join(folder, 'own');
     const program = await findGrafana(thisMachine());

@@ -1,6 +1,7 @@
 // report.html of a run: what it is made from, which is kept beside the result, and where it goes.
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { k6Files } from '../../k6/load-plan.ts';
 import { openFile, readBytes } from '../../open-file.ts';
 import type { Result, VariantResult } from '../../result/result.ts';
 import { readRecord } from '../../store/record.ts';
@@ -44,7 +45,7 @@ async function readSamples(folder: string, round: number): Promise<Sample[]> {
 
 async function readRecordIn(folder: string, place: string, round: number): Promise<Sample[]> {
   const samples = new Map<string, Sample>();
-  const record = await openFile(join(place, 'record.ndjson'), { megabytes: recordMegabytes, below: folder });
+  const record = await openFile(k6Files(place).record, { megabytes: recordMegabytes, below: folder });
   for await (const { metric, tags: { variant = '', phase = '1' }, value, timestampNs } of readRecord(record.createReadStream())) {
     if (!['loadgen_requests', 'loadgen_responses', 'loadgen_seconds'].includes(metric)) continue;
     const key = `${variant} ${phase} ${timestampNs}`;
