@@ -13,7 +13,7 @@ export const sentencesPanel = tablePanel({
   id: 31,
   title: '${scenario}: what was found',
   description: 'A sentence on each comparison that the table below does not say all of, and what warns: a quick run, a generator at its limit, a machine that was not quiet. They come with the run\'s end.',
-  grid: { x: 0, y: 0, w: 24, h: 6 },
+  grid: { x: 0, y: 0, w: 24, h: 7 },
   from: benchSentence,
   where: pickedRun,
   noRows: 'The run goes on, or compares nothing: sentences come with its end.',

@@ -21,7 +21,7 @@ const articleTable = tablePanel({
     + 'with its 95 % interval: the article and this machine compare by their ratios, not by their requests/s. "req/s" are responses of any status per second, as wrk counts them. A verdict holds for this machine in this boot; "delay not held" '
     + 'marks one whose two rows did not both have the delay that was asked for, "not final" one of a run that is not complete. '
     + '"errors/M" are attempts without a response per million requests; "success" is the share of requests that were answered with 2xx or 3xx.',
-  grid: { x: 0, y: 6, w: 24, h: 9 },
+  grid: { x: 0, y: 7, w: 24, h: 8 },
   from: benchComparison,
   where: pickedRun,
   columns: [
@@ -31,9 +31,9 @@ const articleTable = tablePanel({
     { name: 'effect', title: 'ratio, 95 %', width: 150 },
     { ...verdictColumn, width: 180 },
     { name: 'why', title: 'why', minWidth: 190 },
-    { name: 'measured_rps', title: 'req/s', width: 85, mappings: [nullAs('published only')] },
+    { name: 'measured_rps', title: 'req/s', width: 80, mappings: [nullAs('published only')] },
     { name: 'published_rps', title: 'published req/s', width: 124 },
-    { name: 'p99_ms', title: 'p99', width: 80 },
+    { name: 'p99_ms', title: 'p99', width: 85 },
     { name: 'errors_per_million', title: 'errors/M', width: 78 },
     { name: 'success_ratio', title: 'success', width: 73, percent: true, decimals: 2 },
   ],

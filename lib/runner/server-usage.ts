@@ -9,11 +9,16 @@ import { machineClock, type Clock } from '../machine/clock.ts';
 import type { CoreSeconds, MachineReading } from '../machine/usage.ts';
 import type { Throttling } from '../machine/throttling.ts';
 
+/** When samples are taken. */
+interface Pace { everyMs: number; /** Around an instant that a window begins or ends at. */ atBoundsMs: readonly number[] }
+
+/** The closest that samples without bounds are, in ms. */
 const intervalMs = 100;
 
-/** Around an instant that a window begins or ends at: this often, and from as long before it until as long after it. */
-const boundIntervalMs = 10;
-const boundMarginMs = 30;
+const closely: Pace = { everyMs: intervalMs, atBoundsMs: [-30, -20, -10, 0, 10, 20, 30] };
+
+/** A sample takes up to a millisecond of the generator's core. What is due at a rate waits for it: that must be far from one request in a hundred. */
+const seldom: Pace = { everyMs: 150, atBoundsMs: [0] };
 
 /** What belongs to no single server at one instant of the monotonic clock. CPU seconds are sums since some start. */
 interface SharedSample {
@@ -55,6 +60,8 @@ export interface UsageSampler {
 /** What is sampled. None of them throws. */
 export interface UsageReaders {
   clock?: Clock;
+  /** The load has a rate. */
+  isAtRate: boolean;
   servers: readonly {
     usage: StartedServer['usage'];
     /** The first process of the server's that somebody stopped. */
@@ -70,9 +77,10 @@ export interface UsageReaders {
   machine(): MachineReading;
 }
 
-/** Samples 10 times a second from now on, the first at once. */
+/** Samples 10 times a second from now on, of a load at a rate 7 times, the first at once. */
 export function sampleUsage(readers: UsageReaders): UsageSampler {
   const { clock = machineClock } = readers;
+  const { everyMs, atBoundsMs } = readers.isAtRate ? seldom : closely;
   const samples: (SharedSample & { own: OwnSample[] })[] = [];
   const take = (): void => {
     const { user, system } = process.cpuUsage();
@@ -96,7 +104,7 @@ export function sampleUsage(readers: UsageReaders): UsageSampler {
     });
   };
   take();
-  const timer = setInterval(take, intervalMs);
+  const timer = setInterval(take, everyMs);
   const atBounds = new Set<NodeJS.Timeout>();
   let stopped = false;
   return {
@@ -104,7 +112,7 @@ export function sampleUsage(readers: UsageReaders): UsageSampler {
     expect(boundMs) {
       const inMs = boundMs - clock.monotonicMs();
       if (stopped || inMs < 0) return;
-      for (let offsetMs = -boundMarginMs; offsetMs <= boundMarginMs; offsetMs += boundIntervalMs) {
+      for (const offsetMs of atBoundsMs) {
         const once = setTimeout(() => {
           atBounds.delete(once);
           take();
@@ -179,7 +187,7 @@ export const farMs = 250;
  * What it may be wrong by: at most a quarter of the time between the two samples, times the server's cores, at the start
  * (a sum that grows by at most that in a line's place), and at most that time at the end; and by a tick of the kernel's (1 to
  * 10 ms) for each process that runs at the bound, since only then its CPU time is brought up to date. With bounds that are
- * expected (UsageSampler) the samples are about 10 ms apart.
+ * expected (UsageSampler) the samples are about 10 ms apart, at a rate 150.
  * @param samples in order of time, around the window (gapIn says whether they are)
  */
 export function usageBetween(samples: readonly ServerSample[], { fromMs, toMs, idleBefore, idleAfter = false }: UsageWindow): { cpuSeconds: number; rssBytes: number } {

@@ -3,6 +3,7 @@ import { responsesOf } from '../analysis/phases.ts';
 import { whole } from '../format.ts';
 import { isHosted } from '../hosts/server-host.ts';
 import { k6Files } from '../k6/load-plan.ts';
+import { keepCoresAwake } from '../machine/awake.ts';
 import { machineClock } from '../machine/clock.ts';
 import { sharesCores } from '../machine/cores.ts';
 import { watchThrottling } from '../machine/throttling.ts';
@@ -74,6 +75,9 @@ export async function underLoad(context: RunContext, group: Group, stages: reado
     && group.sides.every(({ load: { rate = Infinity, threads } }) => rate <= threads * mostWhereThreadsSleep)
     && servers.every((server) => (isStarted(server) || isHosted(server)) && server.upstreams.length === 0);
   const start = (): Promise<RunningK6> => (generators.length > 0 ? startK6There(generators, what) : startK6({ ...what, cpus: cores.generatorCpus, before: network?.client.enter, goesFirst, output }));
+  const isAtRate = search !== undefined || group.sides.some(({ load }) => load.rate !== undefined);
+  // A closed load is as fast as the server: what its cores do between two requests is its own matter.
+  const letSleep = isAtRate ? keepCoresAwake() : undefined;
   const { outcomes, outputHung } = await runK6(start, { loadPlan: what.loadPlan, output }, {
     interrupt,
     peerDied: Promise.race(stages.map(({ died }) => died)),
@@ -83,6 +87,7 @@ export async function underLoad(context: RunContext, group: Group, stages: reado
         ofLink: watchProcess(network.pid), ofLinkToServer: watchProcess(network.toServerThread, `/proc/${network.pid}/task`),
       };
       const sampling = sampleUsage({
+        isAtRate,
         servers: servers.map((server) => (isStarted(server) ? { usage: server.usage, stoppedPid: () => stoppedIn(server.pid, servers.length > 1) } : notSampled)),
         generator: () => ofK6() + ofLink() - ofLinkToServer(), linkToServer: ofLinkToServer,
         // Of another host's it cannot be told.
@@ -108,7 +113,10 @@ export async function underLoad(context: RunContext, group: Group, stages: reado
     },
   }).catch((error: unknown) => {
     throw error instanceof LoadFailure ? new RoundFailure(error.message) : error;
-  }).finally(() => link?.stop());
+  }).finally(() => {
+    letSleep?.();
+    return link?.stop();
+  });
   // The link's end, or an interrupt, has ended the load as well, and was told above.
   const failure = await link?.stop();
   if (failure !== undefined) asRoundFailure(failure);

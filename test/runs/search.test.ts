@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import { stepsAround } from '../../lib/k6/rate-search.ts';
+import { linkOf, namesIn } from '../../lib/read-if-there.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { descendants, stillRunning } from '../fixtures/processes.ts';
 import { loadBegins, newOut, readResult, runFolder, startScenario, storeOf, underLoad, useHome, type ScenarioRun } from '../scenario-run.ts';
@@ -106,6 +107,24 @@ describe('a search', () => {
 
 /** CAP_SYS_NICE, and a kernel that weighs sessions against each other. */
 const mayGoFirst = existsSync('/proc/self/autogroup') && ((BigInt(`0x${/^CapEff:\s*(\S+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]}`) >> 23n) & 1n) === 1n;
+
+/** Where it may be opened, which takes root. */
+const awakeDevice = '/dev/cpu_dma_latency';
+const mayKeepAwake = existsSync(awakeDevice) && process.getuid?.() === 0;
+
+test.skipIf(!mayKeepAwake).each([
+  ['at a rate', ['--rates', '100'], true],
+  ['in a search', ['--within', 'p99=1s'], true],
+  ['without a rate', [], false],
+])('idle cores wait awake while time is what is measured: %s', async (_, args, isHeld) => {
+  const out = newOut();
+  const run = startScenario([name, '--variants', 'workers', ...args, '--rounds', '1', '--duration', '3s', '--store', 'none', '--out', out], home.env);
+  await underLoad(run, out, 1, loadBegins);
+  const holders = [run.pid, ...descendants(run.pid).map(({ pid }) => pid)].filter((pid) => namesIn(`/proc/${pid}/fd`).some((fd) => linkOf(`/proc/${pid}/fd/${fd}`) === awakeDevice));
+  expect(holders).toHaveLength(isHeld ? 1 : 0);
+  run.kill('SIGINT');
+  expect(await run.ended).toBe(130);
+});
 
 test.skipIf(!mayGoFirst).each([
   ['at a rate, on cores of its own', name, ['--variants', 'workers', '--rates', '100'], -10],

@@ -71,7 +71,7 @@ describe('the sampler', () => {
   const clock: Clock = { monotonicMs: () => performance.now(), wallMs: () => 1e12 + performance.now() + wall.stepMs };
   /** A server that uses half a core. */
   const readers: UsageReaders = {
-    clock, servers: [{ usage: () => ({ cpuSeconds: performance.now() / 2000, rssBytes: 1 }), stoppedPid: () => 7 }], generator: () => 0, linkToServer: () => 0, upstream: () => 0,
+    clock, isAtRate: false, servers: [{ usage: () => ({ cpuSeconds: performance.now() / 2000, rssBytes: 1 }), stoppedPid: () => 7 }], generator: () => 0, linkToServer: () => 0, upstream: () => 0,
     throttling: () => ({ times: 0, ms: 0 }), machine: () => ({ server: null, generator: null, loadAverage: 0, serverMhz: null }),
   };
   const started: UsageSampler[] = [];
@@ -115,6 +115,19 @@ describe('the sampler', () => {
     sampler.stop();
     vi.advanceTimersByTime(1000);
     expect(sampler.samplesOf(0)).toHaveLength(before + 1);
+  });
+
+  test('looks seldom while time is what is measured, and once at a bound', () => {
+    const sampler = start({ isAtRate: true });
+    const beganMs = performance.now();
+    sampler.expect(beganMs + 1055);
+    vi.advanceTimersByTime(2000);
+    const atMs = sampler.samplesOf(0).map((sample) => sample.atMs - beganMs);
+    expect(atMs).toContain(1055);
+    expect(atMs).toHaveLength(15);
+    // One may be 100 ms late, and the round is kept.
+    const { begin, end } = toleratedBoundGapsMs({ fromMs: 0, toMs: 500, idleBefore: false });
+    expect(Math.max(...atMs.slice(1).map((at, index) => at - (atMs[index] as number)))).toBeLessThanOrEqual(Math.min(begin, end) - 100);
   });
 
   test('looks for a stopped process while the server uses nothing', () => {

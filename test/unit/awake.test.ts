@@ -1,0 +1,27 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { keepCoresAwake } from '../../lib/machine/awake.ts';
+import { linkOf, namesIn } from '../../lib/read-if-there.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'bakeoff-awake-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const isOpen = (file: string): boolean => namesIn('/proc/self/fd').some((fd) => linkOf(`/proc/self/fd/${fd}`) === file);
+
+test('cores are kept awake with 0 µs while the device is open', () => {
+  const device = join(folder, 'device');
+  writeFileSync(device, '');
+  const letSleep = keepCoresAwake(device);
+  expect([...readFileSync(device)]).toEqual([0, 0, 0, 0]);
+  expect(isOpen(device)).toBe(true);
+  letSleep();
+  expect(isOpen(device)).toBe(false);
+});
+
+test('where there is no device nothing is made in its place', () => {
+  const device = join(folder, 'none');
+  keepCoresAwake(device)();
+  expect(existsSync(device)).toBe(false);
+});
