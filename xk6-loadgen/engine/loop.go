@@ -236,7 +236,8 @@ func (l *loop) run(entered chan<- error) {
 	if l.plan.Rate == 0 {
 		linux.SetBatchPolicy()
 	} else {
-		// What is due must not wait for others of this core.
+		// What is due must not wait for others of this core, and where one is at work must take its place at once.
+		linux.SetShortSlice()
 		syscall.Setpriority(syscall.PRIO_PROCESS, 0, firstNice) //nolint:errcheck // without the privilege (root, CAP_SYS_NICE) it waits its turn
 	}
 	linux.UseCores(coresOf(linux.Cores(), l.plan.Threads, l.number)) //nolint:errcheck // without it all is right, only slower
