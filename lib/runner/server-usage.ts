@@ -17,7 +17,7 @@ const intervalMs = 100;
 
 const closely: Pace = { everyMs: intervalMs, atBoundsMs: [-30, -20, -10, 0, 10, 20, 30] };
 
-/** A sample takes up to a millisecond of the generator's core. What is due at a rate waits for it: that must be far from one request in a hundred. */
+/** A sample takes about a millisecond of the generator's core. What is due at a rate waits for it, and that must not be one request in a hundred. */
 const seldom: Pace = { everyMs: 150, atBoundsMs: [0] };
 
 /** What belongs to no single server at one instant of the monotonic clock. CPU seconds are sums since some start. */
@@ -187,7 +187,7 @@ export const farMs = 250;
  * What it may be wrong by: at most a quarter of the time between the two samples, times the server's cores, at the start
  * (a sum that grows by at most that in a line's place), and at most that time at the end; and by a tick of the kernel's (1 to
  * 10 ms) for each process that runs at the bound, since only then its CPU time is brought up to date. With bounds that are
- * expected (UsageSampler) the samples are about 10 ms apart, at a rate 150.
+ * expected (UsageSampler) the samples are about 10 ms apart; at a rate one is at the bound, and the others 150 ms apart.
  * @param samples in order of time, around the window (gapIn says whether they are)
  */
 export function usageBetween(samples: readonly ServerSample[], { fromMs, toMs, idleBefore, idleAfter = false }: UsageWindow): { cpuSeconds: number; rssBytes: number } {

@@ -91,7 +91,8 @@ describe.skipIf(chromium === undefined)('in a browser', () => {
       .toEqual(comparison.roundRatios.map((ratio, index) => `round ${result.variants[0]?.rounds[index]?.round}: ×${ratio.toFixed(3)}`));
     const [effect] = await marks(page, 'Effects and their rounds', 'effect', 'transform');
     // With as many decimals as its interval needs, two at least.
-    expect(Number(/×(\d+\.\d{2,})/.exec(effect?.title ?? '')?.[1])).toBeCloseTo(comparison.ratio, 2);
+    const [, whole, decimals = ''] = /×(\d+)\.(\d{2,})/.exec(effect?.title ?? '') ?? [];
+    expect(`${whole}.${decimals}`).toBe(comparison.ratio.toFixed(decimals.length));
     const [interval] = await marks(page, 'Effects and their rounds', 'interval', 'x1');
     const [end] = await marks(page, 'Effects and their rounds', 'interval', 'x2');
     // Where marks stand says the same as their words: lower ratios stand further left.

@@ -1,10 +1,10 @@
 // The search for the highest rate within a limit of latency, and latency by rate, with real servers and the real influxd.
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import { stepsAround } from '../../lib/k6/rate-search.ts';
-import { linkOf, namesIn } from '../../lib/read-if-there.ts';
+import { ifThere, linkOf, namesIn } from '../../lib/read-if-there.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { descendants, stillRunning } from '../fixtures/processes.ts';
 import { loadBegins, newOut, readResult, runFolder, startScenario, storeOf, underLoad, useHome, type ScenarioRun } from '../scenario-run.ts';
@@ -108,9 +108,11 @@ describe('a search', () => {
 /** CAP_SYS_NICE, and a kernel that weighs sessions against each other. */
 const mayGoFirst = existsSync('/proc/self/autogroup') && ((BigInt(`0x${/^CapEff:\s*(\S+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]}`) >> 23n) & 1n) === 1n;
 
-/** Where it may be opened, which takes root. */
 const awakeDevice = '/dev/cpu_dma_latency';
-const mayKeepAwake = existsSync(awakeDevice) && process.getuid?.() === 0;
+const mayKeepAwake = ifThere(() => {
+  closeSync(openSync(awakeDevice, 'r+'));
+  return true;
+}) ?? false;
 
 test.skipIf(!mayKeepAwake).each([
   ['at a rate', ['--rates', '100'], true],
