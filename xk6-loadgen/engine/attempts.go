@@ -161,11 +161,12 @@ func bucketOf(ends []time.Duration, nanoseconds int64) int {
 	return place
 }
 
-// failure ends an attempt with an error; due is when it was to start.
-func (l *loop) failure(kind ErrorKind, cause ErrorCause, example string, due int64) {
+// failure ends an attempt of the slot with an error; due is when it was to start.
+func (l *loop) failure(c *conn, kind ErrorKind, cause ErrorCause, example string, due int64) {
 	if cause == CauseTimedOut {
 		l.noteWait(l.clock-due, 1)
 	}
+	c.reach()
 	l.outstanding--
 	l.failures++
 	l.lastEnd = l.clock

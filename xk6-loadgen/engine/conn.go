@@ -51,8 +51,8 @@ type conn struct {
 	peerClosed bool
 	// queued: the slot is in the loop's list of those about to start; idle: in that of those that could.
 	queued, idle bool
-	// openedAhead: the slot had its request of opensAhead.
-	openedAhead bool
+	// openedAhead: the slot had its request of opensAhead; reached: an attempt of it has ended.
+	openedAhead, reached bool
 	// paused: the slot waits before it connects again.
 	paused bool
 	// writeBroken: the peer takes no more bytes, for the reason that writeErrno is; what it had sent before may still be a
@@ -166,7 +166,8 @@ func (c *conn) watch(out bool) {
 
 // isUp: connect time is that until the session may speak, TLS included.
 func (c *conn) isUp() {
-	c.state, c.loop.lastUp = established, c.loop.clock
+	c.state = established
+	c.comesForward()
 	c.loop.connectTimes.record(c.loop.clock - c.openedAt)
 }
 
@@ -204,8 +205,28 @@ func (c *conn) hasMadeItsShare() bool {
 	return c.loop.plan.divided && c.loop.phase == measuring && c.left == 0
 }
 
+// reach notes that an attempt of the slot has ended.
+func (c *conn) reach() {
+	if c.reached {
+		return
+	}
+	c.comesForward()
+	c.reached = true
+	if c.loop.unreached--; c.loop.unreached == 0 {
+		c.loop.nextTimer = c.loop.clock
+	}
+}
+
+// comesForward notes that a slot that is awaited has got a step further.
+func (c *conn) comesForward() {
+	if !c.reached {
+		c.loop.lastStep = c.loop.clock
+	}
+}
+
 // countResponse is for the figures of this connection alone.
 func (c *conn) countResponse() {
+	c.reach()
 	c.responses++
 	c.failures = 0
 	c.lastAt = c.loop.clock

@@ -225,7 +225,7 @@ func (s *h2) complete(st *stream) {
 		if st.bodyBytes < st.length && !noBody {
 			cause = CauseShort
 		}
-		l.failure(ErrProtocol, cause, "a body is not as long as its content-length", st.due)
+		l.failure(s.conn, ErrProtocol, cause, "a body is not as long as its content-length", st.due)
 	} else {
 		l.response(st.start, int(st.status), st.headerBytes, st.decodedBytes, st.bodyBytes)
 		c.countResponse()
@@ -246,7 +246,7 @@ func (s *h2) reset(id uint32, code http2.ErrCode) {
 // fault ends a stream whose response is malformed (RFC 9113, section 8.1.1).
 func (s *h2) fault(st *stream, example string) {
 	s.reset(st.id, http2.ErrCodeProtocol)
-	s.conn.loop.failure(ErrProtocol, CauseOther, example, st.due)
+	s.conn.loop.failure(s.conn, ErrProtocol, CauseOther, example, st.due)
 	s.remove(st)
 	s.refill()
 }
@@ -336,12 +336,12 @@ func (s *h2) closedByPeer() {
 func (s *h2) abort(kind ErrorKind, cause ErrorCause, example string) {
 	l := s.conn.loop
 	if s.active == 0 && len(s.waiting) > 0 {
-		l.failure(kind, cause, example, s.nextWaiting().due)
+		l.failure(s.conn, kind, cause, example, s.nextWaiting().due)
 	}
 	for i := range s.streams {
 		if st := &s.streams[i]; st.id != 0 {
 			s.remove(st)
-			l.failure(kind, cause, example, st.due)
+			l.failure(s.conn, kind, cause, example, st.due)
 		}
 	}
 }

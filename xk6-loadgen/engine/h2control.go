@@ -35,7 +35,7 @@ func (s *h2) rstStream(f *frame) fault {
 		if l.example == "" {
 			example = "the server reset the stream (" + code.String() + ")"
 		}
-		l.failure(ErrRead, CauseReset, example, st.due)
+		l.failure(s.conn, ErrRead, CauseReset, example, st.due)
 		s.remove(st)
 	}
 	s.refill()

@@ -127,7 +127,7 @@ func (s *h2) expire(before int64) {
 	}
 	s.waiting = slices.DeleteFunc(s.waiting, func(a attempt) bool {
 		if a.begun < before {
-			l.failure(ErrTimeout, CauseTimedOut, example, a.due)
+			l.failure(s.conn, ErrTimeout, CauseTimedOut, example, a.due)
 		}
 		return a.begun < before
 	})
@@ -137,7 +137,7 @@ func (s *h2) expire(before int64) {
 	for i := range s.streams {
 		if st := &s.streams[i]; st.id != 0 && st.begun < before {
 			s.reset(st.id, http2.ErrCodeCancel)
-			l.failure(ErrTimeout, CauseTimedOut, example, st.due)
+			l.failure(s.conn, ErrTimeout, CauseTimedOut, example, st.due)
 			s.remove(st)
 		}
 	}

@@ -124,7 +124,7 @@ func (s *http1) abort(kind ErrorKind, cause ErrorCause, example string) {
 	s.parser.reset()
 	if s.busy {
 		s.busy = false
-		s.conn.loop.failure(kind, cause, example, s.due)
+		s.conn.loop.failure(s.conn, kind, cause, example, s.due)
 	}
 }
 

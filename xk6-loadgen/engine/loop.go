@@ -40,8 +40,6 @@ type phase int
 const (
 	// reaching: the connections make their first requests, before there is a load at a rate.
 	reaching phase = iota
-	// reached: they have on this loop.
-	reached
 	warming
 	// draining: warm-up is over, the attempts it started are awaited so that a count can be exact.
 	draining
@@ -158,9 +156,14 @@ type loop struct {
 
 	current *interval
 	spare   chan *interval
-	// responses and failures of the phase so far; lastEnd is when the last one ended, lastUp when the last connection came up.
-	responses, failures, lastEnd, lastUp int64
-	warmup, inFlight                     int64
+	// responses and failures of the phase so far; lastEnd is when the last one ended.
+	responses, failures, lastEnd int64
+	warmup, inFlight             int64
+	// unreached are slots of which no attempt has ended yet; at lastStep one of them got further. arrived: the others need not wait
+	// for this loop.
+	unreached int
+	lastStep  int64
+	arrived   bool
 	// overdue are the ages, at the window's end, of the attempts under way that are old enough to be called hung.
 	overdue                      []int64
 	quiet                        quiet
@@ -184,7 +187,7 @@ func newLoop(p *plan, s *shared, number int) (*loop, error) {
 	}
 	l := &loop{
 		plan: p, shared: s, number: number, epoll: epoll,
-		conns: make([]conn, connections), rest: newRest(p), spare: make(chan *interval, 2), resume: make(chan struct{}, 1), nextRetry: never,
+		conns: make([]conn, connections), unreached: connections, rest: newRest(p), spare: make(chan *interval, 2), resume: make(chan struct{}, 1), nextRetry: never,
 		connectTimes: newRecorder(), firstByteTimes: newRecorder(),
 		starting: newConnRing(connections), bucketCounts: make([]int64, len(p.Buckets)+1),
 		// Each begins elsewhere in the cycle, so that together they are not in step.
@@ -335,7 +338,7 @@ func (l *loop) setTimer() {
 		l.nextTimer = min(l.nextTimer, l.phaseEnd)
 	}
 	switch l.phase {
-	case reached:
+	case reaching:
 		l.nextTimer = min(l.nextTimer, l.shared.reached.due())
 	case drained:
 		l.nextTimer = min(l.nextTimer, l.shared.drained.due())
@@ -345,12 +348,14 @@ func (l *loop) setTimer() {
 func (l *loop) timers() {
 	switch l.phase {
 	case warming:
-		if l.clock >= l.phaseEnd {
-			if l.plan.Requests > 0 {
-				l.phase = draining
-			} else {
-				l.beginWindow()
-			}
+		switch {
+		case l.clock < l.phaseEnd:
+		case l.awaitsAll() && l.clock < l.shared.reached.due():
+			l.phaseEnd = l.clock + looksAgain
+		case l.plan.Requests > 0:
+			l.phase = draining
+		default:
+			l.beginWindow()
 		}
 	case measuring:
 		if l.clock >= l.nextSample {

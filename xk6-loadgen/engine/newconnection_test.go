@@ -211,7 +211,7 @@ func TestPausesBetweenConnects(t *testing.T) {
 		"the second, after a time": {10 * ms, 2, 0},
 		"the tenth, after 30 s":    {30_000 * ms, 10, 0},
 	} {
-		l := &loop{plan: &plan{}, starting: newConnRing(1), nextRetry: never, clock: 100_000 * ms}
+		l := &loop{plan: &plan{}, phase: measuring, starting: newConnRing(1), nextRetry: never, clock: 100_000 * ms}
 		c := &conn{loop: l, openedAt: l.clock - test.took, failures: test.failures}
 		c.connectAgain()
 		if paused := test.want > 0; c.paused != paused || c.queued == paused || paused && l.pauses[0].until != l.clock+test.want {

@@ -36,7 +36,7 @@ func (m *meeting) due() int64 {
 
 // opening is how the loops of a run open the window.
 type opening struct {
-	// reached are loops whose connections have been answered, drained those of whose warm-up nothing is under way.
+	// reached are loops whose kept connections have been answered, drained those of whose warm-up nothing is under way.
 	reached, drained meeting
 	// The first loop that opens it sets its begin, and what CPU time the process had used by then.
 	once        sync.Once
@@ -50,15 +50,28 @@ func (s *shared) open(now int64) {
 	s.once.Do(func() { s.opened, s.windowStart, s.startCPU = true, now, s.readCPU() })
 }
 
-// reachPatience: a load at a rate begins without the connections that are not answered, once none has been for so long.
-const reachPatience = 2 * int64(time.Second)
+const (
+	// reachPatience: connections that are not answered are not awaited any more once none of them has got further for so long.
+	reachPatience = 2 * int64(time.Second)
+	// longestReach: nor where they do so without an end.
+	longestReach = 2 * int64(time.Minute)
+)
 
-// begin starts the warm-up, at a rate once all kept connections have been answered: their first requests, all at once, would be a
-// queue that a busy server takes long to work off. Not where other processes have parts of the rate: theirs go by the clock. Nor of
-// requests for nobody: each turn has too little time.
+// looksAgain: in a warm-up that lasts longer for them.
+const looksAgain = int64(time.Millisecond)
+
+// awaitsAll tells whether the window begins once all kept connections have been answered, be the warm-up over or not: many
+// handshakes take a busy server long. Not where other processes have parts of the load: theirs go by the clock. Nor of requests for
+// nobody: each turn has too little time.
+func (l *loop) awaitsAll() bool {
+	return l.plan.KeepAlive && l.plan.Stripe.isWhole() && !l.plan.forNobody
+}
+
+// begin starts the warm-up, at a rate only then: the first requests of all connections, all at once, would be a queue that a busy
+// server takes long to work off.
 func (l *loop) begin() {
 	l.nextTick, l.nextSample = never, never
-	if l.plan.Rate > 0 && l.plan.KeepAlive && l.plan.Stripe.isWhole() && !l.plan.forNobody {
+	if l.plan.Rate > 0 && l.awaitsAll() {
 		l.phase, l.phaseEnd = reaching, never
 	} else {
 		l.beginWarmup(0)
@@ -75,15 +88,15 @@ func (l *loop) beginWarmup(at int64) {
 // meet has a loop wait for the others where all are to go on together.
 func (l *loop) meet() {
 	switch {
-	case l.phase == reaching && (l.outstanding == 0 && l.starting.len == 0 || l.clock > max(l.lastUp, l.lastEnd)+reachPatience):
-		l.phase = reached
+	case !l.arrived && (l.unreached == 0 || l.clock > min(l.lastStep+reachPatience, longestReach)):
+		l.arrived = true
 		l.shared.reached.arrive(l.clock, l.plan.Threads)
 	case l.phase == draining && l.outstanding == 0:
 		l.phase = drained
 		l.shared.drained.arrive(l.clock, l.plan.Threads)
 	}
 	switch {
-	case l.phase == reached && l.clock >= l.shared.reached.due():
+	case l.phase == reaching && l.clock >= l.shared.reached.due():
 		l.beginWarmup(l.shared.reached.due())
 	case l.phase == drained && l.clock >= l.shared.drained.due():
 		l.beginWindow()

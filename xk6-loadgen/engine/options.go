@@ -73,7 +73,8 @@ type Options struct {
 	StartAt time.Time
 	// seed of what is drawn: arrivals, and the order of the URLs.
 	seed uint64
-	// Warmup comes before the measured window; what ends in it is in no figure but Result.WarmupRequests.
+	// Warmup comes before the measured window, and lasts longer where connections have had no answer (awaitsAll); what ends in it is
+	// in no figure but Result.WarmupRequests.
 	Warmup time.Duration
 	// Timeout bounds an attempt, its connect included.
 	Timeout time.Duration
