@@ -149,6 +149,8 @@ export function serversOf(servers: readonly ServerSpec[]): ServerName[] {
 
 /** A count of requests may take this many times longer than expected; a duration ends by itself. */
 const patience = 20;
+/** The warm-up before a duration lasts until all connections have been answered: this many times longer than planned at most. */
+const warmupPatience = 10;
 
 /** All that a server's answer and its start depend on, as text: variants may differ in how much they are loaded alone. */
 export function setupToTry(scenario: Scenario, { variant, load: { protocol, tls, connections, method, headers, body } }: PlannedVariant): string {
@@ -178,9 +180,7 @@ export function loadPlanFor(
   const { scenario } = plan;
   const { count: phases, pauseSeconds } = scenario.phases ?? { count: 1, pauseSeconds: 0 };
   const search = searchPlanFor(plan, sides, from);
-  const longest = search !== undefined ? mostSteps * longestStepSeconds(sides) : sides.reduce((sum, { variant, load }) => (
-    sum + expectedSeconds(load, pageOf(scenario, variant), networkOf(scenario, variant)) * (load.durationSeconds === undefined ? patience : 1) + load.timeoutSeconds
-  ), 0);
+  const longest = search !== undefined ? mostSteps * longestStepSeconds(sides) : sides.reduce((sum, side) => sum + longestSeconds(scenario, side), 0);
   const pageFiles = sides.map(({ variant }) => pageFileOf(scenario, variant));
   const phase = (number: number): AlternateOptions => ({
     sides: sides.map(({ variant, load }, index): SideOptions => {
@@ -202,6 +202,13 @@ export function loadPlanFor(
     phases: Array.from({ length: phases }, (_, index) => phase(index + 1)),
     ...present({ pageFiles: pageFiles.every((file) => file === null) ? undefined : pageFiles, pauseSeconds: pauseSeconds === 0 ? undefined : pauseSeconds, search }),
   };
+}
+
+/** Of one load phase, which is ended then. */
+function longestSeconds(scenario: Scenario, { variant, load }: PlannedVariant): number {
+  const { warmupSeconds, durationSeconds, timeoutSeconds } = load;
+  const seconds = durationSeconds === undefined ? patience * expectedSeconds(load, pageOf(scenario, variant), networkOf(scenario, variant)) : warmupPatience * warmupSeconds + durationSeconds;
+  return seconds + timeoutSeconds;
 }
 
 function searchPlanFor({ within, scenario }: PlanToLoad, sides: readonly PlannedVariant[], from: readonly SearchStart[]): SearchPlan | undefined {

@@ -75,7 +75,8 @@ describe('a plan', async () => {
     expect(loadPlanFor({ ...plan, run }, plan.groups[0] as Group, 3, targets)).toEqual({
       scenario: 'nginx-open-file-cache',
       tags: { run: '2026-11-20T08-15-30-nginx-open-file-cache', round: '3' },
-      maxDurationSeconds: 24,
+      // Of each side ten times its warm-up, its window and its time-out; and 10 s.
+      maxDurationSeconds: 32,
       phases: [{
         sides: [
           { ...side, url: 'http://127.0.0.1:8080/', processes: [8080], tags: { phase: '1', variant: 'workers', server: 'nginx', protocol: 'http/1.1' } },
