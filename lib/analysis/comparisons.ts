@@ -16,6 +16,11 @@ export function measuredComparisons(result: Pick<Result, 'variants' | 'compariso
   return result.comparisons.filter((one) => comparable(variantOf(result, one.variant), one));
 }
 
+/** Whether there is one: a ratio of 0 says that nothing could be compared. */
+export function hasRatio({ ratio }: Pick<Comparison, 'ratio'>): boolean {
+  return ratio > 0;
+}
+
 /** A comparison's ratio in a round; `apart`: it lies far from the others'. */
 export interface RoundRatio { round: number; ratio: number; apart: boolean }
 

@@ -6,7 +6,7 @@ import { median } from './statistics.ts';
 export interface CurvePoint { rate: number; p50: number; p99: number; kept?: boolean }
 
 /** What was measured of one config, by rate, ascending. */
-export interface Curve { name: string; points: CurvePoint[] }
+interface Curve { name: string; points: CurvePoint[] }
 
 /** A curve per variant of a search, or per config of a sweep; none where a result is neither. */
 export function curvesOf({ search, variants }: Pick<Result, 'search' | 'variants'>): Curve[] {
@@ -26,12 +26,13 @@ export interface CurveRow { rate: number; seen: ReadonlyMap<string, CurvePoint> 
 /** More rows show no more of a knee. */
 const mostRows = 12;
 
-/** The curves side by side, by rate, ascending: each rate where there are few, else ranges of them that are equally wide in ln. */
+/** The curves side by side, by rate, ascending: each rate of a sweep, or where a search had few, else ranges of them that are equally wide in ln. */
 export function curveRows(curves: readonly Curve[]): CurveRow[] {
   const rates = [...new Set(curves.flatMap(({ points }) => points.map(({ rate }) => rate)))].sort((a, b) => a - b);
   const [lowest = 1, highest = 1] = [rates[0], rates.at(-1)];
   const width = Math.log(highest / lowest) / mostRows;
-  const rangeOf = (rate: number): number => (rates.length <= mostRows ? rates.indexOf(rate) : Math.min(mostRows - 1, Math.floor(Math.log(rate / lowest) / width)));
+  const each = rates.length <= mostRows || curves.every(({ points }) => points.every(({ kept }) => kept === undefined));
+  const rangeOf = (rate: number): number => (each ? rates.indexOf(rate) : Math.min(mostRows - 1, Math.floor(Math.log(rate / lowest) / width)));
   return [...new Set(rates.map(rangeOf))].map((range) => {
     const own = rates.filter((rate) => rangeOf(rate) === range);
     const middle = Math.sqrt((own[0] as number) * (own.at(-1) as number));

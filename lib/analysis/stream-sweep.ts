@@ -25,7 +25,7 @@ export function streamSweep(result: Result): StreamSweep | undefined {
   // Verdicts by something else are told one by one.
   if (result.comparisons.some(({ metric }) => metric !== 'rps')) return undefined;
   if (http1 === undefined || new Set(http2.map(({ variant }) => streamsOf(variant))).size < fewestPoints) return undefined;
-  const curve = http2.map(({ variant, rps }) => ({ variant, rps, ratio: comparisonOf(result, variant.name, http1.variant.name)?.ratio ?? rps / http1.rps }));
+  const curve = http2.map(({ variant, rps }) => ({ variant, rps, ratio: comparisonOf(result, variant.name, http1.variant.name)?.ratio || rps / http1.rps }));
   return {
     line: { ...http1, ratio: 1 },
     curve: curve.sort((a, b) => streamsOf(b.variant) - streamsOf(a.variant)),

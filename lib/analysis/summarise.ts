@@ -31,7 +31,7 @@ export function summarise(facts: RunFacts, measured: readonly MeasuredVariant[],
     variants,
     comparisons,
     // They are of requests/s.
-    shares: asked.shareOf === undefined || (facts.metric ?? 'rps') !== 'rps' ? [] : sharesOf(facts, measured, asked.shareOf),
+    shares: asked.shareOf === undefined || (facts.metric ?? 'rps') !== 'rps' ? [] : sharesOf(facts, measured, comparisons, asked.shareOf),
     noiseFloor: noiseFloorOf(controls.map(({ roundRatios }) => roundRatios.map(Math.log))),
     warnings: warningsOf(facts, measured, variants, comparisons),
   };
@@ -142,12 +142,14 @@ function useOf(facts: RunFacts, variant: MeasuredVariant, result: VariantResult)
   };
 }
 
-/** None while one of the three variants was not run. */
-function sharesOf({ looks }: RunFacts, measured: readonly MeasuredVariant[], { variant, of, words }: NonNullable<Scenario['shareOf']>): Share[] {
+/** None while one of the three variants was not run, or where rounds were enough and something else keeps one of the two effects from a verdict. */
+function sharesOf({ looks }: RunFacts, measured: readonly MeasuredVariant[], comparisons: readonly Comparison[], { variant, of, words }: NonNullable<Scenario['shareOf']>): Share[] {
   const named = (name: string | undefined): MeasuredVariant | undefined => measured.find((one) => one.name === name && one.rounds.length > 0);
   const [part, whole] = [named(variant), named(of)];
   const baseline = named(whole?.against);
   if (part === undefined || whole === undefined || baseline === undefined) return [];
+  const refused = comparisons.some((one) => one.baseline === baseline.name && [variant, of].includes(one.variant) && one.verdict === 'none' && baseline.rounds.length >= minimumRounds);
+  if (refused) return [];
   const share = effectShare(rpsPerRound(baseline), rpsPerRound(part), rpsPerRound(whole), alphaOf(1, looks.length));
   return share === null ? [] : [{ variant, of, baseline: baseline.name, words, ...share }];
 }

@@ -111,52 +111,60 @@ export function compareAll(pairs: readonly Pair[], rules: Rules): Comparison[] {
   const questions = pairs.flatMap((pair) => metricsOf(pair, rules).map((metric): Question => ({ pair, metric, why: obstacle(pair, metric, rules) })));
   const judged = questions.filter(({ why }) => why === undefined);
   const family = judgeFamily(judged.map(gainLogs), alphaOf(1, rules.looks), rules.sameWithin);
-  for (const [index, question] of judged.entries()) question.judged = family[index] as Judged;
+  for (const [index, question] of judged.entries()) {
+    const one = family[index] as Judged;
+    question.judged = one;
+    if (!rules.control && question.metric !== 'cpu') question.held = heldBack(one.verdict, question.pair);
+  }
   // Of each of them alone, whatever becomes of the others.
   const alpha = alphaOf(judged.length, rules.looks);
   return pairs.map((pair) => compare(pair, questions.filter((one) => one.pair === pair), alpha, rules));
 }
 
-/** A verdict that is asked for: `why` there is none, or what was `judged`. */
-interface Question { pair: Pair; metric: Metric; why: string | undefined; judged?: Judged }
+/** A verdict that is asked for: `why` there is none, or what was `judged`, which does not hold where one's generator `held` it back. */
+interface Question { pair: Pair; metric: Metric; why: string | undefined; judged?: Judged; held?: Contender | undefined }
 
 /** @param questions at least one, the deciding one first */
 function compare(pair: Pair, questions: readonly Question[], alpha: number, rules: Rules): Comparison {
   const { baseline, variant } = pair;
-  const [{ metric, why = '', judged }] = questions as [Question];
-  const delayNotHeld = [baseline, variant].flatMap(({ name, delayHeld }) => (delayHeld ? [] : [name]));
-  const latency = Object.fromEntries(latencyMetrics.map((one) => [one, beside(pair, one, questions, alpha)])) as Comparison['latency'];
-  const nothing = { ...without(baseline, variant, metric), latency, delayNotHeld };
+  const [{ metric, why = '', judged, held }] = questions as [Question];
+  const ratioBy = (one: Metric): Ratio | null => ratioOf(pair, one, questions.find((question) => question.metric === one)?.judged, alpha);
+  const beside = (one: LatencyMetric): BesideRatio | null => {
+    const question = questions.find((two) => two.metric === one);
+    const ratio = ratioBy(one);
+    return ratio && { ...ratio, verdict: question?.judged === undefined || question.held !== undefined ? 'none' : question.judged.verdict };
+  };
+  const about = {
+    ...without(baseline, variant, metric),
+    cpu: ratioBy('cpu'),
+    latency: Object.fromEntries(latencyMetrics.map((one) => [one, beside(one)])) as Comparison['latency'],
+    delayNotHeld: [baseline, variant].flatMap(({ name, delayHeld }) => (delayHeld ? [] : [name])),
+  };
   const figures = figuresOf(pair, metric);
-  if (figures === null) return { ...nothing, verdict: 'none', why };
-  const { ratio, interval } = ratioInterval(...figures, alpha);
+  if (figures === null) return { ...about, verdict: 'none', why };
   const logs = logRatios(...figures);
   const cpuFigures = figuresOf(pair, 'cpu');
-  const cpu = cpuFigures === null ? null : ratioInterval(...cpuFigures, alpha);
   const useLogs = metric === 'rps' && cpuFigures !== null && judged !== undefined ? logRatios(...cpuFigures).map((d, round) => d + (logs[round] as number)) : null;
   return {
-    ...nothing,
-    ratio,
-    ci95: judged === undefined ? interval : intervalOf(metric, judged),
-    cpu: cpu === null ? null : { ratio: cpu.ratio, ci95: cpu.interval },
+    ...about,
+    ...ratioBy(metric) as Ratio,
     roundRatios: figures[0].map((figure, round) => (figures[1][round] as number) / figure),
     outliers: outliersOf(logs).map((index) => variant.rounds[index] as number),
     disagreement: useLogs === null ? '' : disagreementOf(baseline.use, variant.use, useLogs, alpha),
-    ...(judged === undefined ? { verdict: 'none', why } : judgementOn(judged)),
+    ...(judged === undefined ? { verdict: 'none', why }
+      : held !== undefined ? { verdict: 'none', why: `the generator was the limit with ${held.name}` }
+      : judgement(judged.verdict, metric, logs, alpha, rules.sameWithin)),
   };
-
-  function judgementOn({ verdict }: Judged): Judgement {
-    const held = rules.control || metric === 'cpu' ? undefined : heldBack(verdict, baseline, variant);
-    return held === undefined ? judgement(verdict, metric, logs, alpha, rules.sameWithin) : { verdict: 'none', why: `the generator was the limit with ${held.name}`, roundsNeeded: null };
-  }
 }
 
-function beside(pair: Pair, metric: LatencyMetric, questions: readonly Question[], alpha: number): BesideRatio | null {
+type Ratio = Pick<Comparison, 'ratio' | 'ci95'>;
+
+/** With the interval that it was judged by, or that of α; null where a round has no figures. */
+function ratioOf(pair: Pair, metric: Metric, judged: Judged | undefined, alpha: number): Ratio | null {
   const figures = figuresOf(pair, metric);
   if (figures === null) return null;
   const { ratio, interval } = ratioInterval(...figures, alpha);
-  const judged = questions.find((one) => one.metric === metric)?.judged;
-  return judged === undefined ? { ratio, ci95: interval, verdict: 'none' } : { ratio, ci95: intervalOf(metric, judged), verdict: judged.verdict };
+  return { ratio, ci95: judged === undefined ? interval : intervalOf(metric, judged) };
 }
 
 /** ln of how much better the variant was, per round: what a family is judged by. */
@@ -212,7 +220,7 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
  * On whose requests/s, or latency, a verdict cannot rest; undefined where it can. With the generator at its limit a server did as
  * many as it was asked, and can do more, and sooner: enough to call it faster than another one, not to call it slower, or as fast.
  */
-function heldBack(verdict: Verdict, baseline: Contender, variant: Contender): Contender | undefined {
+function heldBack(verdict: Verdict, { baseline, variant }: Pair): Contender | undefined {
   const sides = { faster: [baseline], slower: [variant], same: [baseline, variant], inconclusive: [], none: [] }[verdict];
   return sides.find(({ atLeast, use }) => atLeast || limitOf(use) === 'generator');
 }

@@ -49,7 +49,7 @@ export function warningsOf(
     ...delayWarning(variants),
     ...streamWarnings(variants),
     ...tlsWarnings(variants),
-    ...measured.flatMap((variant) => baselineWarning(measured, variant)),
+    ...measured.flatMap((variant) => baselineWarning(measured, comparisons, variant)),
   ];
 }
 
@@ -110,10 +110,10 @@ function tlsWarnings(variants: readonly VariantResult[]): Warning[] {
   });
 }
 
-/** A variant that is a baseline itself needs none. */
-function baselineWarning(measured: readonly MeasuredVariant[], { name, against }: MeasuredVariant): Warning[] {
-  const isBaseline = measured.some((one) => one.against === name);
-  if (against === undefined || isBaseline || measured.some((one) => one.name === against)) return [];
+/** A variant that is a baseline itself, or is compared with another one all the same, needs none. */
+function baselineWarning(measured: readonly MeasuredVariant[], comparisons: readonly Comparison[], { name, against }: MeasuredVariant): Warning[] {
+  const isCompared = measured.some((one) => one.against === name) || comparisons.some(({ variant, baseline }) => variant === name || baseline === name);
+  if (against === undefined || isCompared || measured.some((one) => one.name === against)) return [];
   return [{ kind: 'no-baseline', variant: name, baseline: against }];
 }
 

@@ -1,11 +1,10 @@
 // --export-markdown, --export-json and --export-csv: a result in files that a person names, beside those in --out.
-import { realpath, stat } from 'node:fs/promises';
 import { UserError } from '../errors.ts';
 import { csvReport } from '../report/csv.ts';
 import { commentReport } from '../report/markdown.ts';
 import { resultJson } from '../result/schema.ts';
 import { writeReasons } from '../runner/results-folder.ts';
-import { checkWhole, writeWhole } from '../write-whole.ts';
+import { checkWhole, whereItLeads, whyNoFile, writeWhole } from '../write-whole.ts';
 import type { Result } from '../result/result.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import type { Flag } from './words.ts';
@@ -41,8 +40,8 @@ export function readExports(flags: ReadonlyMap<string, string>): Exports {
 /** Makes sure that they can be written, and leaves everything as it was. @throws UserError (exit code 2) */
 export async function checkExports(exports: Exports): Promise<void> {
   for (const { flag, file } of exports) {
-    const found = await stat(file).catch(() => undefined);
-    if (found !== undefined && !found.isFile()) throw new UserError(`--${flag} ${file}: it is a ${found.isDirectory() ? 'folder: name a file in it' : 'pipe, socket or device: name a file'}`, 2);
+    const why = await whyNoFile(file);
+    if (why !== undefined) throw new UserError(`--${flag} ${file}: ${why}`, 2);
     await explained(flag, file, 2, checkWhole);
   }
 }
@@ -52,10 +51,9 @@ export function writeExports(exports: Exports, result: Result): Promise<void>[] 
   return exports.map(({ flag, file }) => explained(flag, file, 1, (target) => writeWhole(target, textOf[flag](result))));
 }
 
-/** A link stays one: what it leads to is written. */
 async function explained(flag: ExportFlag, file: string, exitCode: 1 | 2, write: (target: string) => Promise<void>): Promise<void> {
   try {
-    await write(await realpath(file).catch(() => file));
+    await write(await whereItLeads(file));
   } catch (error) {
     const { code = '', message } = error as NodeJS.ErrnoException;
     throw new UserError(`--${flag} ${file} cannot be written: ${code === 'ENOENT' ? 'its folder is not there' : writeReasons[code] ?? message}`, exitCode);

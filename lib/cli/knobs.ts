@@ -3,12 +3,12 @@ import { UserError } from '../errors.ts';
 import { change, enumeration } from '../format.ts';
 import { candidatesOf, readKnobs, whyNot, type Candidate } from '../knobs/catalogue.ts';
 import { layable, type Layable } from '../servers/own/own-config.ts';
-import { changeWords, gain, helpful, product, ranked, rankingTable, rightAsItIs, worthACloserLook, type Effect } from '../knobs/ranking.ts';
+import { gain, helpful, product, ranked, rankingTable, rightAsItIs, worthACloserLook, type Effect } from '../knobs/ranking.ts';
 import { planOf, serverWith, type AsItIs, type Changed } from '../knobs/scenario.ts';
 import { requireNew, writeWith } from '../knobs/written.ts';
 import { partialLines, scopeLines } from '../report/certainty.ts';
 import { limitLines } from '../report/limits.ts';
-import { redirectionLines, warningLines } from '../report/sentences.ts';
+import { measuredChange, redirectionLines, warningLines } from '../report/sentences.ts';
 import { terminalTable } from '../report/terminal.ts';
 import { wrapLines } from '../report/wrap.ts';
 import { divideCores, type Cores } from '../machine/cores.ts';
@@ -83,7 +83,7 @@ export async function knobsCommand(args: readonly string[]): Promise<number> {
   const wanted = wantedCandidates(config.server, flags.get('knobs'), cores);
   const written = flags.get('write');
   const write = written === undefined ? undefined : fromCallersFolder(written);
-  if (write !== undefined) requireNew(write, config.file);
+  if (write !== undefined) await requireNew(write, config.file);
   const [name] = namesOf([{ source }]) as [string];
   const sides = [{ name, given, source }];
   const [side] = sidesOf(sides, readAsked(words, sides), cores.generatorCpus.length) as [Side];
@@ -137,8 +137,11 @@ class KnobsRun {
       show: (result) => this.#show(result),
       next: () => this.#next(),
     }, this.#asked.options);
-    this.#say(this.#writeLines());
-    if (this.#asked.options.json) process.stdout.write(`${JSON.stringify(this.#json(), undefined, 2)}\n`);
+    try {
+      this.#say(this.#writeLines());
+    } finally {
+      if (this.#asked.options.json) process.stdout.write(`${JSON.stringify(this.#json(), undefined, 2)}\n`);
+    }
     return code;
   }
 
@@ -218,7 +221,7 @@ class KnobsRun {
     else this.#closer = result;
     const effects = this.#effects().filter(({ closer }) => closer === (this.#closer !== undefined));
     const had = new Set(this.#leftOut.flatMap(({ name, why }) => (why.startsWith('already so') ? [name] : [])));
-    const right = rightAsItIs(effects, had).map(({ candidate: { name, knob }, comparison }) => `${knob.name} is right as it is: ${name} is ${changeWords(comparison)}.`);
+    const right = rightAsItIs(effects, had).map(({ candidate: { name, knob }, comparison }) => `${knob.name} is right as it is: ${name} is ${measuredChange(comparison)}.`);
     return [...terminalTable(rankingTable(effects, result), terminal), '', ...wrapLines([...around, ...right], terminal.width)];
   }
 
@@ -248,7 +251,7 @@ class KnobsRun {
     const expected = chosen.length < 2 ? '' : ` Their single effects, multiplied, are ${change(product(this.#effects(), chosen))}.`;
     if (verdict === 'none') return [`${names}: not verified, ${why}.`];
     const words = { faster: 'Verified', slower: 'They harm together', same: 'Not verified, the same', inconclusive: 'Not verified, undecided' }[verdict];
-    return [`${words}: with ${names} it is ${changeWords(comparison)} against ${this.#asItIs.given} as it is.${expected}`];
+    return [`${words}: with ${names} it is ${measuredChange(comparison)} against ${this.#asItIs.given} as it is.${expected}`];
   }
 
   /** Writes the config where that is asked for, and what helps was verified. */

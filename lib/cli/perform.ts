@@ -92,15 +92,19 @@ async function withTools(work: Work, options: RunOptions, interrupt: Interrupt):
     }
     await checkResultsFolder(options.out, neededBytes(draft));
     if (options.store === 'local') await requireSpace(bakeoffFolder, neededBytes(draft), 'InfluxDB', 'name another folder in BAKEOFF_HOME');
+    // Meanwhile the database starts.
+    const asked = versionsOf({ k6, ...(host === undefined ? servers : {}) }, interrupt.signal);
+    asked.catch(() => undefined);
     const store = options.store === 'none' ? null : await openStore({
       ...(options.store === 'local' ? { influxdBinary: influxd } : { url: options.store.url }),
       folder: join(bakeoffFolder, 'influxdb'),
       cpus: cores.generatorCpus,
+      signal: interrupt.signal,
     });
     try {
       interrupt.signal.throwIfAborted();
       const context = { tools: { k6, delaylink, servers }, store, interrupt, host, generators };
-      const versions = await versionsOf({ k6, ...(host === undefined ? servers : {}) }, interrupt.signal);
+      const versions = await asked;
       const serverHost = await host?.facts();
       const generatorHosts = await Promise.all(generators.map((one) => one.facts()));
       const environmentNow = (): Environment => {
@@ -135,8 +139,7 @@ async function measure(
   const plan: Plan = { ...draft, run };
   try {
     const script = join(folder, 'script.js');
-    await compileScript(script);
-    await writePageFiles(plan.scenario, folder);
+    await Promise.all([compileScript(script), writePageFiles(plan.scenario, folder)]);
     const heading = headingOf(plan, environment);
     print(wrapLines([...addressLines(plan), ...headingLines(heading), ...environment.coreNotes ?? [], ...shorterLine(draft, options, work.shorterBy ?? [])], outputWidth(options)).join('\n'));
     const progress = createRunProgress(process.stderr);

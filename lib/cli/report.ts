@@ -10,7 +10,7 @@ import { checkResult } from '../result/schema.ts';
 import { htmlReport } from '../report/html/run-page.ts';
 import { severalPage } from '../report/html/several-page.ts';
 import { writeReasons } from '../runner/results-folder.ts';
-import { writeWhole } from '../write-whole.ts';
+import { whereItLeads, whyNoFile, writeWhole } from '../write-whole.ts';
 import type { Result } from '../result/result.ts';
 import { unknownWord } from '../nearest.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
@@ -112,9 +112,11 @@ function defaultPage(runs: readonly Run[], results: string): string {
 }
 
 async function write(page: string, text: string, mode: number | undefined): Promise<void> {
+  const why = await whyNoFile(page);
+  if (why !== undefined) throw new UserError(`cannot write the page to ${page}: ${why}`);
   try {
     makeFolder(path.dirname(page));
-    await writeWhole(page, text, mode);
+    await writeWhole(await whereItLeads(page), text, mode);
   } catch (error) {
     const reason = writeReasons[(error as NodeJS.ErrnoException).code ?? ''];
     throw reason === undefined ? error : new UserError(`cannot write the page to ${page}: ${reason}; mend that or name another file with --out`);

@@ -169,7 +169,8 @@ export function terminalOf(options: RunOptions): TerminalReportOptions {
 /** Characters per line where the person reads; Infinity in a pipe. */
 export function outputWidth({ json }: RunOptions): number {
   const stream = json ? process.stderr : process.stdout;
-  return stream.isTTY ? stream.columns : Infinity;
+  // Some terminals say 0.
+  return stream.isTTY ? stream.columns || Infinity : Infinity;
 }
 
 /** None is left out for another. When the run has failed already, e.g. on a full disk, that is what the person has to hear. */

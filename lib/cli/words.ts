@@ -59,7 +59,7 @@ export function asWords<T>(read: () => T, before: string): T {
 /** Prints a help. In a terminal, what is too long for a line goes on below where its text begins, which is behind a wider gap. */
 export function printHelp(lines: readonly string[]): void {
   const textAt = (line: string): number => /^ *\S.*? {2,}(?=\S)|^ */.exec(line)?.[0].length ?? 0;
-  console.log(wrapLines(lines, process.stdout.columns ?? Infinity, textAt).join('\n'));
+  console.log(wrapLines(lines, process.stdout.columns || Infinity, textAt).join('\n'));
 }
 
 /** One line per flag. */

@@ -91,6 +91,7 @@ async function sendBinary(host: string, binary: string, signal: AbortSignal): Pr
   const text = await readFile(binary);
   const hash = createHash('sha256').update(text).digest('hex');
   const check = `[ "$(sha256sum <"$d/k6" | cut -d " " -f 1)" = ${hash} ] || { rm -f "$d/k6"; echo "k6 did not come there whole" >&2; exit 92; }`;
+  signal.throwIfAborted();
   const connection = await connect(host, `${keepScript(`k6-${hash.slice(0, 16)}`, 'k6', text.length)}\n${check}\necho "$d/k6"`);
   let place = '';
   connection.onLine((line) => {
@@ -100,6 +101,8 @@ async function sendBinary(host: string, binary: string, signal: AbortSignal): Pr
   const until = AbortSignal.any([signal, AbortSignal.timeout(sendLimitMs)]);
   const cut = (): void => void connection.close();
   until.addEventListener('abort', cut);
+  // It may have come while the connection was made.
+  if (until.aborted) cut();
   const how = await connection.ended;
   until.removeEventListener('abort', cut);
   await connection.close();

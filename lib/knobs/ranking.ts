@@ -1,9 +1,9 @@
 // From the runs' comparisons to what helps, what does nothing here, and what harms.
 import { parse as parseYaml } from 'yaml';
-import { comparisonOf } from '../analysis/comparisons.ts';
+import { comparisonOf, hasRatio } from '../analysis/comparisons.ts';
 import { lessIsBetter } from '../analysis/metric.ts';
 import { halfWidth } from '../analysis/statistics.ts';
-import { change, percent, times, tolerance, whole } from '../format.ts';
+import { percent, times, tolerance, whole } from '../format.ts';
 import { metricMark } from '../report/verdict-words.ts';
 import { tableOf, type Cell, type Table } from '../report/table.ts';
 import type { Comparison, Result } from '../result/result.ts';
@@ -82,7 +82,7 @@ export function rankingTable(effects: readonly Effect[], { sameWithin }: Pick<Re
   const left = { group: '', align: 'left' } as const;
   return tableOf(effects, [
     { ...left, title: 'knob', cell: ({ candidate }) => candidate.name },
-    { ...left, title: metric === 'rps' ? 'requests/s' : metricMark(metric).trim(), cell: ({ comparison: { ratio, ci95 } }) => (ratio === 0 ? '' : times(ratio, ci95)) },
+    { ...left, title: metric === 'rps' ? 'requests/s' : metricMark(metric).trim(), cell: ({ comparison }) => (hasRatio(comparison) ? times(comparison.ratio, comparison.ci95) : '') },
     ...(metric === 'cpu' ? [] : [{ ...left, title: 'CPU/request', cell: ({ comparison: { cpu } }: Effect): Cell => (cpu === null ? '' : times(cpu.ratio, cpu.ci95)) }]),
     ...(metric === 'p99' ? [] : [{ ...left, title: 'p99', cell: ({ comparison: { latency: { p99 } } }: Effect): Cell => (p99 === null ? '' : times(p99.ratio, p99.ci95)) }]),
     { ...left, title: 'here', cell: ({ comparison }) => verdictCell(comparison, sameWithin) },
@@ -99,11 +99,6 @@ function verdictCell({ verdict, why, ratio, ci95 }: Comparison, sameWithin: numb
 /** What harms where another value of the knob, which the config has, is right. @param had names of values that it has */
 export function rightAsItIs(effects: readonly Effect[], had: ReadonlySet<string>): Effect[] {
   return effects.filter(({ candidate: { knob }, comparison: { verdict } }) => verdict === 'slower' && candidatesOf(knob, 1).some(({ name }) => had.has(name)));
-}
-
-/** "+28 % (95 % interval +26 % to +30 %)", of the gain in requests/s or what the verdict is by. */
-export function changeWords({ metric, ratio, ci95: [low, high] }: Comparison): string {
-  return `${metricMark(metric)}${change(ratio)} (95 % interval ${change(low)} to ${change(high)})`;
 }
 
 /** What the single effects would come to if they did not know of each other. */

@@ -1,14 +1,19 @@
 // The person's main file with knobs in it, for them to read.
-import { existsSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { diffLines } from '../report/html/line-diff.ts';
+import { checkWhole } from '../write-whole.ts';
 import { edited, editSentence, type Edit } from '../servers/own/edits.ts';
 
-/** Throws UserError (exit code 2) where a new file cannot be written there. */
-export function requireNew(file: string, config: string): void {
+/** @throws UserError (exit code 2) where a new file cannot be written there */
+export async function requireNew(file: string, config: string): Promise<void> {
   if (!existsSync(path.dirname(file))) throw new UserError(`--write ${file}: the folder ${path.dirname(file)} is not there`, 2);
-  if (!existsSync(file)) return;
+  if (!existsSync(file)) {
+    return checkWhole(file).catch((error: unknown) => {
+      throw new UserError(`--write ${file}: ${(error as Error).message}`, 2);
+    });
+  }
   if (realpathSync(file) === realpathSync(config)) throw new UserError(`--write ${file}: is the config itself, which is not touched: name a new file beside it`, 2);
   throw new UserError(`--write ${file}: is there already, and is not overwritten: name a new file`, 2);
 }
@@ -27,6 +32,8 @@ export function writeWith(edits: readonly Edit[], config: string, file: string):
   try {
     writeFileSync(file, after, { flag: 'wx', mode: 0o600 });
   } catch (error) {
+    // A part of it would be taken for the whole.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') rmSync(file, { force: true });
     throw new UserError(`--write ${file}: ${(error as Error).message}`);
   }
   return [

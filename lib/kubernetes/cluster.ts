@@ -132,6 +132,11 @@ async function loaded(options: ClusterOptions, planned: PlannedVariant, origin: 
   const plan = dividedLoad(scenario, variant, planned.load, origin, { ...load, round });
   const manifests = loadManifests(scenario, variant, plan, { ...load, round });
   const { labels, name } = manifests[1].metadata;
+  const remove = (): Promise<void> => kubectl.remove(labels).catch((error: unknown) => {
+    if (!(error instanceof KubectlError)) throw error;
+    // What stays is removed with all else at the run's end, or told there.
+    options.say(`what the load of ${variant.name} left is still there: ${error.message}`);
+  });
   try {
     await kubectl.apply(manifests);
     await waitFor(options, `the load of ${variant.name} is not over`, startSeconds + plan.maxDurationSeconds + endSeconds, async () => {
@@ -149,7 +154,7 @@ async function loaded(options: ClusterOptions, planned: PlannedVariant, origin: 
     });
     return await outcomeOf(options, planned, plan, round, labels);
   } finally {
-    await kubectl.remove(labels);
+    await remove();
   }
 }
 

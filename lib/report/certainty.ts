@@ -1,8 +1,10 @@
 // How far the verdicts go: after how many rounds they were made, what would decide the open ones, and for what they hold.
+import { metricNames } from '../analysis/metric.ts';
 import { wholeRounds } from '../analysis/phases.ts';
 import { settled } from '../analysis/verdict.ts';
 import { enumeration, percent, tolerance, whole } from '../format.ts';
-import type { Comparison, Result } from '../result/result.ts';
+import type { Comparison, Result, Verdict } from '../result/result.ts';
+import { besideVerdicts } from './verdict-words.ts';
 
 /** How far a run came that ended early, and that its verdicts were made before their time. */
 export function partialLines({ state, variants, comparisons, looks }: Result): string[] {
@@ -13,7 +15,8 @@ export function partialLines({ state, variants, comparisons, looks }: Result): s
 }
 
 function hasVerdict(comparisons: readonly Comparison[]): boolean {
-  return comparisons.some(({ verdict }) => verdict === 'faster' || verdict === 'slower' || verdict === 'same');
+  const isVerdict = (verdict: Verdict): boolean => verdict === 'faster' || verdict === 'slower' || verdict === 'same';
+  return comparisons.some((one) => isVerdict(one.verdict) || besideVerdicts(one).some(({ verdict }) => isVerdict(verdict)));
 }
 
 /** After how many rounds the verdicts were looked at, with `--precision`. A warning says so where the time ended it. */
@@ -24,8 +27,14 @@ export function roundsLines({ variants, comparisons, looks, precision = 0, state
   // Where the time ends a run, that is a look of its own: the verdicts shown are those of all rounds.
   const looked = [...looks.filter((look) => look < done), done];
   const ended = !looks.includes(done) ? ', when the time was over'
-    : comparisons.every((one) => settled(one, precision)) ? `: each is decided, or known to within ${tolerance(precision)}` : done === looks.at(-1) ? ': it runs no more' : '';
+    : comparisons.every((one) => settled(one, precision)) ? settledPart(comparisons, precision) : done === looks.at(-1) ? ': it runs no more' : '';
   return [`${done} ${done === 1 ? 'round was' : 'rounds were'} run (--precision ${tolerance(precision)}), with a look at the verdicts after ${enumeration(looked)}${ended}.`];
+}
+
+function settledPart(comparisons: readonly Comparison[], precision: number): string {
+  const without = comparisons.filter(({ verdict }) => verdict === 'none').length;
+  if (without === comparisons.length) return ': more rounds would bring no verdict';
+  return `: each is decided, or known to within ${tolerance(precision)}${without === 0 ? '' : `, but for ${whole(without)} to which more rounds would bring no verdict`}`;
 }
 
 /** What would decide an inconclusive comparison. */
@@ -40,10 +49,10 @@ export function undecidedLines(comparisons: readonly Comparison[]): string[] {
 }
 
 /** What a control says of the machine. */
-export function noiseFloorLines({ noiseFloor }: Result): string[] {
+export function noiseFloorLines({ noiseFloor, comparisons: [first] }: Pick<Result, 'noiseFloor' | 'comparisons'>): string[] {
   if (noiseFloor === null) return [];
   return [
-    `Noise floor: with ${noiseFloor.rounds} such rounds this machine shows effects from about ±${percent(noiseFloor.ratio - 1)} on (one of just that size in about half of all runs).`,
+    `Noise floor: with ${noiseFloor.rounds} such rounds this machine shows effects ${first === undefined || first.metric === 'rps' ? '' : `on ${metricNames[first.metric]} `}from about ±${percent(noiseFloor.ratio - 1)} on (one of just that size in about half of all runs).`,
   ];
 }
 

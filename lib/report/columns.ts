@@ -27,11 +27,7 @@ export function variantTable(result: Result): Table {
     leftColumn('variant', ({ variant }) => variant.name),
     // With several load phases published figures are those of one of them, the measured ones here of all.
     ...(phases ? [] : publishedColumns({ withHeaders, withErrors: rows.some(({ variant }) => (variant.published?.errorsPerMillion ?? 0) > 0) })),
-    measuredColumn('requests/s', (variant) => {
-      if (variant.server === null) return 'published only';
-      const found = result.search?.found.find((one) => one.variant === variant.name);
-      return found === undefined ? figure(variant.rps?.median, perSecond) + missedPart(variant) : foundText(found);
-    }),
+    measuredColumn('requests/s', (variant) => rateText(variant, result)),
     // Where it may differ from phase to phase it stands beside requests/s on any terminal.
     ...(phases ? [successColumn] : []),
     againstColumn(result, rows),
@@ -50,6 +46,13 @@ export function variantTable(result: Result): Table {
     measuredColumn('unsent', (variant) => countCell(total(variant.phases, (phase) => phase.unsent)), { joined: true }),
     ...(phases ? [] : [{ ...successColumn, joined: true as const }]),
   ]);
+}
+
+/** The cell of requests/s: the median round's, of a rate that was not reached with "of 300,000", or what a search found. */
+export function rateText(variant: VariantResult, { search }: Pick<Result, 'search'>): string {
+  if (variant.server === null) return 'published only';
+  const found = search?.found.find((one) => one.variant === variant.name);
+  return found === undefined ? figure(variant.rps?.median, perSecond) + missedPart(variant) : foundText(found);
 }
 
 /** " of 300,000", behind the figure of a rate that was not reached. */

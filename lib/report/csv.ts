@@ -1,5 +1,5 @@
 // A result as a flat table for other programs: RFC 4180, one row per variant, units in the columns' names.
-import { comparisonOf } from '../analysis/comparisons.ts';
+import { comparisonOf, hasRatio } from '../analysis/comparisons.ts';
 import { mergedLatency } from '../analysis/merged.ts';
 import { wholeRounds } from '../analysis/phases.ts';
 import { comparable } from '../analysis/verdict.ts';
@@ -38,6 +38,8 @@ const columns: Readonly<Record<string, (row: Row) => Value>> = {
   cpu_ratio_high: ({ comparison }) => comparison?.cpu?.ci95[1],
   state: ({ result }) => result.state,
   run: ({ result }) => result.run,
+  at_least: ({ result, variant }) => result.search?.found.find((one) => one.variant === variant.name)?.atLeast.toString(),
+  delay_not_held: ({ comparison }) => comparison?.delayNotHeld.join(' '),
 };
 
 /** A line of titles and one per variant that was run, each ended by CRLF. A figure that is not there is an empty cell. */
@@ -51,9 +53,8 @@ export function csvReport(result: Result): string {
     .map((cells) => `${cells.map(cellOf).join(',')}\r\n`).join('');
 }
 
-/** A ratio of 0 says that nothing could be compared. */
 function measured(comparison: Comparison | undefined, valueOf: (comparison: Comparison) => number): Value {
-  return comparison === undefined || comparison.ratio === 0 ? null : valueOf(comparison);
+  return comparison === undefined || !hasRatio(comparison) ? null : valueOf(comparison);
 }
 
 /** No figure is known to more than six digits. */

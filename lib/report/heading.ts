@@ -82,7 +82,7 @@ export function generatorPlace({ generatorCpus, generatorHosts, cluster }: Pick<
 }
 
 /** Sizes are those of a page, or means of several. */
-function sizesText({ bodyBytes, pages }: Heading): string {
+export function sizesText({ bodyBytes, pages }: Pick<Heading, 'bodyBytes' | 'pages'>): string {
   const sizes = enumeration([...new Set(bodyBytes)].map((bytes) => `${whole(bytes)} B`));
   const numbers = [...new Set(pages)];
   return numbers.some((count) => count > 1) && sizes !== '' ? `${enumeration(numbers.map(whole))} pages of ${sizes} on average` : sizes;

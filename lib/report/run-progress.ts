@@ -40,7 +40,7 @@ export function createRunProgress(stream: { write(text: string): unknown; column
   return {
     running(now) {
       if (!terminal) return;
-      stream.write(clearLine + runningLine(now).slice(0, (stream.columns ?? 80) - 1));
+      stream.write(clearLine + runningLine(now).slice(0, (stream.columns || 80) - 1));
       shown = true;
     },
     finished(line) {

@@ -1,5 +1,5 @@
 // What stands around the table in words. The same lines in the terminal and in Markdown.
-import { comparisonOf, measuredComparisons, variantOf } from '../analysis/comparisons.ts';
+import { comparisonOf, hasRatio, measuredComparisons, variantOf } from '../analysis/comparisons.ts';
 import { streamsOf, streamSweep, type Point, type StreamSweep } from '../analysis/stream-sweep.ts';
 import { latenessText, namesOfDirections } from '../analysis/network.ts';
 import { queuePace, type QueuePace } from '../analysis/queue-pace.ts';
@@ -77,11 +77,12 @@ function isOnlyStep({ variant, baseline }: Comparison, result: Result): boolean 
 }
 
 function comparisonSentence(comparison: Comparison, knob: string | undefined, result: Result): string {
-  const { metric, variant, baseline, ratio, verdict, why, publishedRatio } = comparison;
+  const { metric, variant, baseline, verdict, why, publishedRatio } = comparison;
   const subject = knob ?? variant;
   const versus = knob === undefined ? ` than ${baseline}` : '';
   const article = publishedRatio === null ? '.' : `; the article saw ${change(publishedRatio)}.`;
-  const measured = `${measuredChange(comparison)}${besideChanges(comparison)}${notFinalMark(result)}`;
+  const beside = besideChanges(comparison);
+  const measured = `${measuredChange(comparison)}${beside}${notFinalMark(result)}`;
   const late = latenessPart(comparison, result);
   // What is known of the link leaves no room for what may be.
   const link = queuePart(comparison, result) || (late === '' ? '' : latenessDoubt(verdict));
@@ -94,13 +95,19 @@ function comparisonSentence(comparison: Comparison, knob: string | undefined, re
     case 'inconclusive':
       return `${late}${late === '' ? 'Whether' : 'whether'} ${subject} is ${verdictWord(metric, 'faster')}${versus} cannot be told from this: ${measured}; ${roundsNeeded(comparison)}${link}${article}`;
     case 'none':
-      return `No verdict on ${subject}${knob === undefined ? ` against ${baseline}` : ''}: ${why}${ratio === 0 ? '' : ` (measured ${metricMark(metric)}${change(ratio)}${delayMark(comparison)}${besideChanges(comparison)})`}${article}`;
+      return `No verdict on ${subject}${knob === undefined ? ` against ${baseline}` : ''}: ${why}${withoutVerdict(comparison, `${beside}${beside === '' ? '' : notFinalMark(result)}`)}${article}`;
   }
+}
+
+/** What was seen all the same, and what is known `beside`. */
+function withoutVerdict(comparison: Comparison, beside: string): string {
+  if (!hasRatio(comparison)) return beside;
+  return ` (measured ${metricMark(comparison.metric)}${change(comparison.ratio)}${delayMark(comparison)}${beside})`;
 }
 
 /** One config against itself: every difference is noise. */
 function controlSentence(comparison: Comparison, result: Result): string {
-  const { metric, variant, baseline, ratio, verdict, why } = comparison;
+  const { metric, variant, baseline, verdict, why } = comparison;
   const late = latenessPart(comparison, result);
   switch (verdict) {
     case 'faster':
@@ -110,7 +117,7 @@ function controlSentence(comparison: Comparison, result: Result): string {
     case 'inconclusive':
       return `${late}${variant} and ${baseline} are the same, and not called different: ${measuredChange(comparison)}${notFinalMark(result)}.`;
     case 'none':
-      return `No verdict on ${variant} against ${baseline}: ${why}${ratio === 0 ? '' : ` (measured ${metricMark(metric)}${change(ratio)}${delayMark(comparison)})`}.`;
+      return `No verdict on ${variant} against ${baseline}: ${why}${withoutVerdict(comparison, '')}.`;
   }
 }
 
@@ -127,7 +134,8 @@ function latenessDoubt(verdict: Comparison['verdict']): string {
   return verdict === 'faster' || verdict === 'slower' ? '; the link, not the server, may have made the difference' : '; the link may have hidden a difference';
 }
 
-function measuredChange({ metric, ratio, ci95 }: Pick<Comparison, 'metric' | 'ratio' | 'ci95'>): string {
+/** "+28 % (95 % interval +26 % to +30 %)", with what it is of where that is not requests/s. */
+export function measuredChange({ metric, ratio, ci95 }: Pick<Comparison, 'metric' | 'ratio' | 'ci95'>): string {
   return `${metricMark(metric)}${change(ratio)} (95 % interval ${change(ci95[0])} to ${change(ci95[1])})`;
 }
 

@@ -1,4 +1,5 @@
 // A comparison in words, and as a cell of a table.
+import { hasRatio } from '../analysis/comparisons.ts';
 import { isLatency, latencyMetrics, metricNames } from '../analysis/metric.ts';
 import { delayMark, minimumRounds, notFinalMark } from '../analysis/verdict.ts';
 import { times, tolerance } from '../format.ts';
@@ -32,7 +33,7 @@ export function verdictCell(comparison: Comparison, result: Pick<Result, 'sameWi
   const { metric, ratio, ci95, verdict, why } = comparison;
   const by = metricMark(metric);
   const mark = delayMark(comparison);
-  if (verdict === 'none') return { text: `${ratio === 0 ? '–' : `${by}${times(ratio)}`} ${why}${mark}${besideText(comparison, result)}`, part: `${why}${mark}`, verdict };
+  if (verdict === 'none') return { text: `${hasRatio(comparison) ? `${by}${times(ratio)}` : '–'} ${why}${mark}${besideText(comparison, result)}`, part: `${why}${mark}`, verdict };
   const marks = `${mark}${notFinalMark(result)}`;
   const words = `${wordsOf(metric, verdict, result)}${marks}`;
   const shown = marks === '' ? { part: verdictWord(metric, verdict), verdict } : { part: words, verdict: 'inconclusive' as const };
@@ -44,8 +45,8 @@ function wordsOf(metric: Metric, verdict: Verdict, { sameWithin }: Pick<Result, 
 }
 
 /** ", p50 ×1.01 [1.00, 1.02] same within 1 %". */
-function besideText(comparison: Comparison, result: Pick<Result, 'sameWithin'>): string {
-  return besideVerdicts(comparison).map(({ metric, ratio, ci95, verdict }) => `, ${metricMark(metric)}${times(ratio, ci95)} ${wordsOf(metric, verdict, result)}`).join('');
+function besideText(comparison: Comparison, result: Pick<Result, 'sameWithin' | 'state'>): string {
+  return besideVerdicts(comparison).map(({ metric, ratio, ci95, verdict }) => `, ${metricMark(metric)}${times(ratio, ci95)} ${wordsOf(metric, verdict, result)}${notFinalMark(result)}`).join('');
 }
 
 /** The ratio of CPU time per request, which has no verdict; its interval where there are enough rounds for one. '' without it. */

@@ -2,7 +2,7 @@
 import os from 'node:os';
 import { minimumRounds } from '../analysis/verdict.ts';
 import { UserError } from '../errors.ts';
-import { duration } from '../format.ts';
+import { duration, whole } from '../format.ts';
 import type { AlternateOptions, LoadOptions, LoadPlan, SearchPlan, SideOptions } from '../k6/load-plan.ts';
 import { mostSteps, type SearchStart } from '../k6/rate-search.ts';
 import type { Phase, StatusClass } from '../result/result.ts';
@@ -88,6 +88,7 @@ export function makePlan(asWritten: Scenario, asked: readonly Variant[], cores: 
   };
   requireTime(draft);
   requireMetric(draft);
+  requireShort(draft);
   requireSearchable(draft);
   if (options.arrivals !== undefined && !variants.some(({ load }) => isAtRate(load))) throw new UserError(`--arrivals ${options.arrivals}: are those of a rate, and no load has one: give one such as --load 'vegeta attack -rate=1000 -duration=10s'`, 2);
   if (options.failIf !== undefined) requireVerdict(draft);
@@ -111,6 +112,20 @@ function requireTime(draft: PlanDraft): void {
   throw new UserError(`--max-time ${duration(draft.maxTimeSeconds)} is shorter than one round, which takes about ${duration(needed)}: give more, or a shorter --duration`, 2);
 }
 
+/** k6 gets the plan in an environment variable, which may have 128 KiB (MAX_ARG_STRLEN), and its name and tags are in that. */
+const mostPlanBytes = 126_000;
+
+/** A body is in the plan once for each side and phase. */
+function requireShort({ scenario, cores, groups, within }: PlanDraft): void {
+  for (const group of groups) {
+    const targets = group.sides.map(({ variant }) => ({ url: `https://127.0.0.1:65535${pageOf(scenario, variant).path}` }));
+    const bytes = Buffer.byteLength(JSON.stringify(loadPlanFor({ run: '', scenario, cores, ...present({ within }) }, group, 1, targets)));
+    if (bytes <= mostPlanBytes) continue;
+    const who = group.sides.length === 1 ? (group.sides[0] as PlannedVariant).variant.name : `${group.sides.length} variants that take turns`;
+    throw new UserError(`the requests of ${who} come to ${whole(bytes)} bytes with their headers and bodies, and k6 takes ${whole(mostPlanBytes)}: give a shorter body or fewer variants`, 2);
+  }
+}
+
 function requireMetric({ metric, variants }: PlanDraft): void {
   const open = variants.find(({ load }) => load.rate !== undefined);
   if (metric === 'rps' && open !== undefined) throw new UserError(`--metric rps: ${open.load.command} sets requests/s itself: take p50, p90, p99 or cpu, or a load without a rate`, 2);
@@ -129,8 +144,10 @@ function requireSearchable({ scenario, variants, within, metric, cores }: PlanDr
 }
 
 function requireVerdict(draft: PlanDraft): void {
-  const compared = draft.variants.filter(({ variant }) => draft.variants.some((one) => one.variant.name === baselineName(draft.scenario, variant)));
-  if (compared.length === 0) throw new UserError('--fail-if asks for a verdict, and nothing is compared: name a variant and its baseline with --variants', 2);
+  const { scenario: { alsoCompare = [] } } = draft;
+  const isRun = (name: string | undefined): boolean => draft.variants.some(({ variant }) => variant.name === name);
+  const isCompared = draft.variants.some(({ variant }) => isRun(baselineName(draft.scenario, variant))) || alsoCompare.some(({ variant, against }) => isRun(variant) && isRun(against));
+  if (!isCompared) throw new UserError('--fail-if asks for a verdict, and nothing is compared: name a variant and its baseline with --variants', 2);
   if (draft.rounds < minimumRounds) throw new UserError(`--fail-if asks for a verdict, which takes ${minimumRounds} rounds: --rounds ${minimumRounds} or more`, 2);
   const needed = estimatedSeconds(draft, minimumRounds);
   if (draft.maxTimeSeconds === undefined || draft.maxTimeSeconds >= needed) return;

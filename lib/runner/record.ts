@@ -34,8 +34,13 @@ export function watchConsole(file: string, { begins, over }: ConsoleEvents): () 
       const lines = linesOf(file);
       for (; seen < lines.length; seen++) {
         const line = lines[seen] as string;
-        if (line.startsWith(phaseLinePrefix)) over(outcomeIn(line));
-        else if (line.startsWith(phaseBeginsPrefix)) begins(line === phaseBeginsPrefix ? undefined : JSON.parse(line.slice(phaseBeginsPrefix.length)) as number[]);
+        try {
+          if (line.startsWith(phaseLinePrefix)) over(outcomeIn(line));
+          else if (line.startsWith(phaseBeginsPrefix)) begins(line === phaseBeginsPrefix ? undefined : JSON.parse(line.slice(phaseBeginsPrefix.length)) as number[]);
+        } catch (error) {
+          // Half a line of a full disk: readPhases tells of it.
+          if (!(error instanceof SyntaxError)) throw error;
+        }
       }
     });
     watcher.on('error', () => watcher.close());

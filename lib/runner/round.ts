@@ -56,9 +56,12 @@ export async function runGroup(context: RunContext, group: Group, place: number,
       return { planned, server, measurement, all, phases, search, otherBodies: bodiesDiffer(planned, all, answerOf(planned, server)), alarms: alarms[side] as LogAlarms };
     });
     const outcomes = new Map<string, VariantRound>();
-    for (const { planned, server, measurement, all, phases, search, otherBodies, alarms } of sound) {
+    const stored = await Promise.all(sound.map(async ({ planned, measurement, all }) => {
       const requests = total(all, (phase) => phase.requests);
-      const integrity = await storeSamples(context, planned, attempt.round, measurement, requests);
+      return { requests, integrity: await storeSamples(context, planned, attempt.round, measurement, requests) };
+    }));
+    for (const [index, { planned, server, measurement, phases, search, otherBodies, alarms }] of sound.entries()) {
+      const { requests, integrity } = stored[index] as typeof stored[number];
       outcomes.set(planned.variant.name, {
         server: serverFacts(planned, server), phases, requests, alarm: alarms.first, lastWords: total(phases, succeeded) < requests ? alarms.last : undefined, otherBodies, ...(search === undefined ? {} : { search }),
         // Where the load has a window, packets are counted at its ends, and what is on its way after them is of no matter.

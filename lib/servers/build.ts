@@ -15,6 +15,9 @@ const questions: Record<ServerName, Question> = {
   nghttpd: { args: ['--version'], pattern: /^nghttpd nghttp2\/(\S+)/m, oldest: '1.0.0', why: 'speak HTTP/2 as it was finished (RFC 7540)' },
 };
 
+/** Who is asked for its version answers at once. */
+const answerSeconds = 30;
+
 const known = new Map<string, Build>();
 
 /** Asks each binary once. Throws UserError when it does not run, is something else or too old, or the signal's reason. */
@@ -26,7 +29,7 @@ export async function serverBuild(name: ServerName, binary: string, signal?: Abo
 
 async function ask(name: ServerName, binary: string, signal: AbortSignal | undefined): Promise<Build> {
   const { args, pattern, oldest, why } = questions[name];
-  const { code, stdout, stderr } = await run({ command: binary, args, signal });
+  const { code, stdout, stderr } = await run({ command: binary, args, signal, limit: { seconds: answerSeconds, words: `${binary} ${args.join(' ')} does not end: set ${toolVariable(name)} to the ${name} to measure` } });
   const answer = stdout + stderr;
   const version = pattern.exec(answer)?.[1];
   if (code !== 0 || version === undefined) {
@@ -49,7 +52,7 @@ export async function versionsOf(binaries: Partial<Record<Tool, string>>, signal
 /** e.g. "1.22.1". Throws UserError when the binary does not run or is something else. */
 export async function versionOf(tool: Tool, binary: string, signal?: AbortSignal): Promise<string> {
   if (tool !== 'k6') return (await serverBuild(tool, binary, signal)).version;
-  const { stdout, stderr } = await run({ command: binary, args: ['version'], signal });
+  const { stdout, stderr } = await run({ command: binary, args: ['version'], signal, limit: { seconds: answerSeconds, words: `${binary} version does not end: set K6_BIN to a k6` } });
   const version = /^k6 v(\S+)/m.exec(stdout)?.[1];
   if (version !== undefined) return version;
   throw new UserError(`${binary} does not tell the version of k6 (${lastLine(stderr) || lastLine(stdout) || 'it says nothing'}): set K6_BIN to one that does`);

@@ -75,8 +75,11 @@ async function startOn(at: Address, spec: CommandServer, options: StartOptions, 
   const who = `${name} (pid ${child.pid})`;
   const guarded = endWithUs([child.pid], mark);
   const { died, stop } = watchLifecycle(name, child, logFile, async () => {
-    scratch.remove();
-    await Promise.all([unbound(), guarded.then((release) => release())]);
+    try {
+      scratch.remove();
+    } finally {
+      await Promise.all([unbound(), guarded.then((release) => release())]);
+    }
   }, {
     find: () => family.all().map(Number),
     unsure: family.unsure,

@@ -33,11 +33,18 @@ function isHere(kind: 'uid' | 'gid', id: number): boolean {
     .some(([first = 0, , count = 0]) => id >= first && id < first + count);
 }
 
+/** What was found once holds for a run, whose servers start anew in each round. */
+const runnable = new Set<string>();
+const entries = new Map<string, string[]>();
+
 /** Throws UserError when this user cannot run the server's binary, e.g. one that root has built in a folder of its own. */
 export async function requireRunnable(binary: string, user: RunAs | undefined): Promise<void> {
   if (user === undefined) return;
+  const asked = `${user.uid}:${user.gid} ${binary}`;
+  if (runnable.has(asked)) return;
   const { code } = await run({ command: 'test', args: ['-x', binary], user });
   if (code !== 0) throw new UserError(`${binary} is closed to ${user.name}, whom servers run as where root starts them: open it and the folders above it to all (chmod a+rx), or start bakeoff without root`);
+  runnable.add(asked);
 }
 
 /** What web servers run as, by their makers and distributions. */
@@ -67,6 +74,12 @@ export async function serviceUser(name: string, group?: string): Promise<RunAs |
 async function lookUp(database: 'passwd' | 'group', name: string): Promise<string[] | undefined> {
   // getent would take a flag for one, and an empty name for all.
   if (!/^\w[\w.-]*\$?$/.test(name)) return undefined;
-  const { code, stdout } = await run({ command: 'getent', args: [database, name] });
-  return code === 0 ? stdout.trim().split(':') : undefined;
+  const asked = `${database} ${name}`;
+  const known = entries.get(asked);
+  if (known !== undefined) return known;
+  const { code, stdout } = await run({ command: 'getent', args: [database, name], limit: { seconds: 30, words: `getent ${database} ${name} does not end: what this machine has its users from does not answer` } });
+  if (code !== 0) return undefined;
+  const entry = stdout.trim().split(':');
+  entries.set(asked, entry);
+  return entry;
 }

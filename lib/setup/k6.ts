@@ -64,8 +64,8 @@ export async function lookForK6(machine: Machine): Promise<{ path: string } | { 
   const go = await findGo(machine);
   const path = await k6Path(machine, go);
   if (!await isWholeBuild(path)) return { path, build: (signal) => buildK6(machine, go, path, signal) };
-  // When it was last used decides about its removal.
-  await utimes(path, new Date(), new Date());
+  // When it was last used decides about its removal, and is its owner's to say.
+  await utimes(path, new Date(), new Date()).catch(() => undefined);
   return { path };
 }
 
@@ -116,35 +116,38 @@ async function buildK6(machine: Machine, go: Go, target: string, signal: AbortSi
   const cache = join(machine.bakeoffFolder, 'k6');
   try {
     makeFolder(cache);
+    await withLock(join(cache, 'lock'), signal, () => build(machine, go, target, cache, signal));
   } catch (error) {
+    if (signal.aborted || error instanceof UserError) throw error;
     throw new UserError(`k6 cannot be kept in ${cache}: ${(error as Error).message}; BAKEOFF_HOME names another folder`);
   }
-  await withLock(join(cache, 'lock'), signal, async () => {
-    if (await isWholeBuild(target)) return;
-    await requireSpace(cache, buildBytes, 'k6, while it is built,', 'name another folder in BAKEOFF_HOME');
-    // Go's own temporary files too, so that an interrupted build leaves nothing that the next one doesn't remove.
-    const unfinished = join(cache, 'unfinished');
+}
+
+async function build(machine: Machine, go: Go, target: string, cache: string, signal: AbortSignal): Promise<void> {
+  if (await isWholeBuild(target)) return;
+  await requireSpace(cache, buildBytes, 'k6, while it is built,', 'name another folder in BAKEOFF_HOME');
+  // Go's own temporary files too, so that an interrupted build leaves nothing that the next one doesn't remove.
+  const unfinished = join(cache, 'unfinished');
+  await rm(unfinished, { recursive: true, force: true });
+  const programs = join(unfinished, 'programs');
+  await mkdir(programs, { recursive: true });
+  try {
+    const built = await run({
+      command: go.binary,
+      args: ['build', '-trimpath', '-buildvcs=false', '-o', `${programs}/`, './cmd/...'],
+      cwd: machine.k6Sources,
+      env: { ...goEnvironment(machine.env), GOTMPDIR: unfinished },
+      signal,
+    });
+    if (built.code !== 0) throw new UserError(`k6 could not be built from ${machine.k6Sources}: ${cause(built.stderr)}`);
+    await finishBuild(programs, signal);
+    // What is there is not whole.
+    await rm(dirname(target), { recursive: true, force: true });
+    await rename(programs, dirname(target));
+  } finally {
     await rm(unfinished, { recursive: true, force: true });
-    const programs = join(unfinished, 'programs');
-    await mkdir(programs, { recursive: true });
-    try {
-      const build = await run({
-        command: go.binary,
-        args: ['build', '-trimpath', '-buildvcs=false', '-o', `${programs}/`, './cmd/...'],
-        cwd: machine.k6Sources,
-        env: { ...goEnvironment(machine.env), GOTMPDIR: unfinished },
-        signal,
-      });
-      if (build.code !== 0) throw new UserError(`k6 could not be built from ${machine.k6Sources}: ${cause(build.stderr)}`);
-      await finishBuild(programs, signal);
-      // What is there is not whole.
-      await rm(dirname(target), { recursive: true, force: true });
-      await rename(programs, dirname(target));
-    } finally {
-      await rm(unfinished, { recursive: true, force: true });
-    }
-    await removeOldBuilds(cache);
-  });
+  }
+  await removeOldBuilds(cache);
 }
 
 function cause(said: string): string {

@@ -5,7 +5,7 @@ import { sendIfThere, startChild, type ChildOptions } from '../process.ts';
 export interface RunOptions extends Omit<ChildOptions, 'stdio'> {
   /** When it fires, the command is stopped and `run` rejects after the command's end. */
   signal?: AbortSignal | undefined;
-  /** SIGTERM (the default) goes to the whole process group; SIGINT to the command alone, which may finish what it must. */
+  /** SIGTERM (the default) goes to the whole process group, and KILL to who does not end by it; SIGINT to the command alone, which may finish what it must. */
   stopWith?: 'SIGTERM' | 'SIGINT';
   /** What it reads; nothing when absent. */
   input?: string;
@@ -15,6 +15,9 @@ export interface RunOptions extends Omit<ChildOptions, 'stdio'> {
   started?: (pid: number) => void;
 }
 
+/** What is told to end gets so long for it. */
+const graceMs = 5000;
+
 export interface Finished { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string }
 
 /** Runs a command to its end, whatever its exit code. Rejects with `signal.reason` when stopped, and with `limit`'s words. */
@@ -23,14 +26,21 @@ export async function run(options: RunOptions): Promise<Finished> {
   abort?.throwIfAborted();
   const child = await startChild({ ...rest, stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'] });
   started?.(child.pid);
-  const stop = (): void => sendIfThere(stopWith === 'SIGINT' ? child.pid : -child.pid, stopWith);
-  let late = false;
-  const timer = limit === undefined ? undefined : setTimeout(() => {
-    late = true;
+  let killing: NodeJS.Timeout | undefined;
+  const stop = (): void => {
+    sendIfThere(stopWith === 'SIGINT' ? child.pid : -child.pid, stopWith);
+    if (stopWith === 'SIGTERM') killing = setTimeout(kill, graceMs);
+  };
+  const kill = (): void => {
     sendIfThere(-child.pid, 'SIGKILL');
     // What left the group may still have them open.
     child.process.stdout?.destroy();
     child.process.stderr?.destroy();
+  };
+  let late = false;
+  const timer = limit === undefined ? undefined : setTimeout(() => {
+    late = true;
+    kill();
   }, limit.seconds * 1000);
   abort?.addEventListener('abort', stop);
   // The abort may have come while the child was starting.
@@ -44,6 +54,7 @@ export async function run(options: RunOptions): Promise<Finished> {
   const [exit] = await Promise.all([child.exited, new Promise((resolve) => child.process.once('close', resolve))]);
   abort?.removeEventListener('abort', stop);
   clearTimeout(timer);
+  clearTimeout(killing);
   abort?.throwIfAborted();
   if (late && limit !== undefined) throw new UserError(limit.words);
   return { ...exit, stdout, stderr };

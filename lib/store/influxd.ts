@@ -18,6 +18,8 @@ interface StoreOptions {
   cpus?: readonly number[];
   /** 'run' unless told: what only looks shares a local influxd with a run, and makes no database in somebody's InfluxDB. */
   purpose?: Purpose;
+  /** Ends the wait for a local influxd's start. */
+  signal?: AbortSignal;
   /** Told when close() waits for a run that uses the influxd started here. */
   onWait?: () => void;
   /** How long a request is tried again while the database restarts or is busy; default 10 s. */
@@ -53,8 +55,8 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     const influx = parseInfluxUrl(options.url, process.env['INFLUX_TOKEN']);
     return await storeOn(influx, await prepare(influx, purpose === 'run'), null, options.retryForMs);
   }
-  const { influxdBinary: binary = 'influxd', folder, cpus, onWait } = options;
-  const local = await startLocalInfluxd({ binary, folder, purpose, cpus, onWait });
+  const { influxdBinary: binary = 'influxd', folder, cpus, signal, onWait } = options;
+  const local = await startLocalInfluxd({ binary, folder, purpose, cpus, signal, onWait });
   try {
     return await storeOn(local.influx, await prepare(local.influx, true), local, options.retryForMs);
   } catch (error) {

@@ -42,6 +42,8 @@ interface LocalOptions {
   folder: string;
   purpose: Purpose;
   cpus?: readonly number[] | undefined;
+  /** Ends the wait for the start, which then rejects with its reason. */
+  signal?: AbortSignal | undefined;
   /** Told when stop() has to wait for a run. */
   onWait?: (() => void) | undefined;
 }
@@ -67,13 +69,14 @@ export async function startLocalInfluxd(options: LocalOptions): Promise<LocalInf
   const lastAddress = (): string | undefined => addressIn(textOf(join(folder, logName)));
 
   /** @param oldAddress of before a revival: others go on using it, and the log goes on */
-  async function startOrJoin(oldAddress?: string): Promise<void> {
+  async function startOrJoin(oldAddress?: string, signal?: AbortSignal): Promise<void> {
     const deadline = performance.now() + startTimeoutMs;
     for (;;) {
       const shared = await isHeld(folder, otherPurpose(purpose));
+      signal?.throwIfAborted();
       const lock = await lockFile(join(folder, lockName), shared ? 0 : endingSeconds);
       if (lock !== null) {
-        const started = await launchInfluxd(options, lock, shared ? oldAddress ?? lastAddress() : oldAddress, oldAddress !== undefined);
+        const started = await launchInfluxd({ ...options, signal }, lock, shared ? oldAddress ?? lastAddress() : oldAddress, oldAddress !== undefined);
         child = started.child;
         pid = child.pid;
         influx.url = `http://${started.address}`;
@@ -129,7 +132,7 @@ export async function startLocalInfluxd(options: LocalOptions): Promise<LocalInf
   }
 
   try {
-    await startOrJoin();
+    await startOrJoin(undefined, options.signal);
   } catch (error) {
     closeSync(ownLock);
     throw fileError(error, folder);
@@ -240,7 +243,7 @@ async function makeDatabase(influx: Influx, folder: string, child: Child): Promi
 async function launch<T>(
   options: LocalOptions, lock: number, access: InfluxdAccess, ready: (log: string) => Promise<T | undefined>,
 ): Promise<{ child: Child; ready: T }> {
-  const { binary, folder, cpus } = options;
+  const { binary, folder, cpus, signal } = options;
   const [configFile, logFile] = [join(folder, 'influxd.conf'), join(folder, logName)];
   const logStart = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0;
   writeFileSync(configFile, influxdConfig(folder, access));
@@ -249,7 +252,7 @@ async function launch<T>(
   const child = await startLogged({ command: binary, args: ['run', '-config', configFile], cwd: folder, cpus, env }, logFile, 'a', lock);
   try {
     writeHolder(lock, child.pid);
-    return { child, ready: await started(child, logFile, logStart, ready) };
+    return { child, ready: await started(child, logFile, logStart, ready, signal) };
   } catch (error) {
     await child.stop(1000);
     throw error;
@@ -263,9 +266,10 @@ function addressIn(log: string): string | undefined {
 }
 
 /** What influxd's own log says, its address among it: it picks a free port itself, so nobody can take it in between. */
-async function started<T>(child: Child, logFile: string, logStart: number, ready: (log: string) => Promise<T | undefined>): Promise<T> {
+async function started<T>(child: Child, logFile: string, logStart: number, ready: (log: string) => Promise<T | undefined>, signal: AbortSignal | undefined): Promise<T> {
   const deadline = performance.now() + startTimeoutMs;
   for (;;) {
+    signal?.throwIfAborted();
     if (child.hasExited()) {
       const lines = await lastLines(logFile, logStart);
       // A failed start ends in a plain line such as "run: open server: …".

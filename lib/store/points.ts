@@ -1,6 +1,6 @@
 // Writes bakeoff's own points by the catalogue in schema.ts.
 import { publishedBuckets, sameBucket } from '../analysis/buckets.ts';
-import { comparisonOf } from '../analysis/comparisons.ts';
+import { comparisonOf, hasRatio } from '../analysis/comparisons.ts';
 import { curvesOf } from '../analysis/curve.ts';
 import { metricNames } from '../analysis/metric.ts';
 import { delayText } from '../analysis/network.ts';
@@ -70,7 +70,7 @@ export function roundPoint({ tags, ratio, soFar, generatorShare, network }: Roun
   return pointOf(benchRound, tags, {
     measured_rps: phase.rps,
     ratio,
-    ratio_so_far: soFar?.ratio,
+    ratio_so_far: soFar && hasRatio(soFar) ? soFar.ratio : undefined,
     ci_low: interval?.[0],
     ci_high: interval?.[1],
     label: `round ${tags.round}: ${tags.variant}`,
@@ -172,7 +172,8 @@ function comparisonFields(
   const requests = total(phases, (phase) => phase.requests);
   const responses = total(phases, responsesOf);
   const measured = comparable(variant, comparison) ? comparison : undefined;
-  const interval = measured && intervalOf(measured, measured.ci95);
+  // What an earlier round had is not left standing beside a ratio that is none any more.
+  const interval = measured && (hasRatio(measured) ? intervalOf(measured, measured.ci95) : measured.ci95);
   const cpuInterval = comparison && intervalOf(comparison, comparison.cpu?.ci95);
   const found = search?.found.find((one) => one.variant === variant.name);
   return {
@@ -186,7 +187,7 @@ function comparisonFields(
     ratio: measured?.ratio,
     ci_low: interval?.[0],
     ci_high: interval?.[1],
-    effect: measured && times(measured.ratio, interval),
+    effect: measured && (hasRatio(measured) ? times(measured.ratio, interval) : '–'),
     verdict: comparison && markedVerdict(comparison, { state }),
     why: comparison?.why ?? variant.publishedOnly,
     // Written anew after each round: what a later round takes back must not be left out, or the database would keep it.
@@ -327,11 +328,13 @@ export function sentencePoints(
   return lines.map(({ kind, text }, index) => pointOf(benchSentence, { run, scenario, kind }, { text }, toNanoseconds(startedAt) + BigInt(index)));
 }
 
-type RunState = Pick<Result, 'run' | 'scenario' | 'title' | 'startedAt' | 'endedAt' | 'state' | 'integrity' | 'noiseFloor'> & { variants: readonly Pick<VariantResult, 'published' | 'rounds'>[] };
+type RunState = Pick<Result, 'run' | 'scenario' | 'title' | 'startedAt' | 'endedAt' | 'state' | 'integrity' | 'noiseFloor' | 'comparisons' | 'search'> & { variants: readonly Pick<VariantResult, 'published' | 'rounds'>[] };
 
 /** The bench_run point of a run that goes on, or has ended. Written again it replaces the fields of the one before: its time is the run's start. */
-export function runPoint({ run, scenario, title, startedAt, endedAt, state, variants, integrity, noiseFloor }: RunState, hasEnded: boolean): string {
+export function runPoint({ run, scenario, title, startedAt, endedAt, state, variants, integrity, comparisons, search, ...rest }: RunState, hasEnded: boolean): string {
   const ended = hasEnded ? Date.parse(endedAt) : null;
+  // It is a band around ratios of requests/s.
+  const noiseFloor = search === undefined && comparisons.every(({ metric }) => metric === 'rps') ? rest.noiseFloor : null;
   return pointOf(benchRun, { run, scenario }, {
     title,
     state: hasEnded ? state : 'running',

@@ -161,6 +161,14 @@ it('counts as lost what a database that hangs lacks, waits for it once, and writ
   });
 });
 
+it('takes back what was lost when the database was away only while it was asked', async () => {
+  const { k6, recordFile } = await startK6('away', 5);
+  await k6.exited;
+  const check = { run: 'away', variant, round: 1, recordFile, requests: 50 };
+  const lost = { requests: 50, stored: 0, backfilled: 0, lost: 50, problems: [] };
+  expect((await checkAgain(store, [{ check, integrity: lost }])).integrity).toEqual([{ requests: 50, stored: 50, backfilled: 0, lost: 0, problems: [] }]);
+});
+
 /** A store on the other side of a proxy to the real influxd. */
 const spoilt = async (fate: Fate): Promise<Store> => openStore({ url: await influxProxy(store.influx, fate), folder, retryForMs: 500 });
 

@@ -21,6 +21,9 @@ test('what the script prints is told once, as soon as a line of it is whole', as
   await told(begins, 2);
   expect(begins).toHaveBeenLastCalledWith([1, 2.5]);
   expect(over.mock.calls).toEqual([[{ results: [] }]]);
+  // What a full disk left of a line, and the next one behind it.
+  appendFileSync(file, `${phaseLinePrefix}{"res${phaseBeginsPrefix}\n${phaseBeginsPrefix}\n`);
+  await told(begins, 3);
   unwatch();
   expect(watchConsole('/nowhere/phases.log', { begins, over })()).toBeUndefined();
 });

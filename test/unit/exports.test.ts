@@ -56,6 +56,15 @@ describe('CSV', () => {
     expect(csvRows({ ...whole, comparisons })[1]).toMatchObject({ ratio: '', ratio_low: '', ratio_high: '', verdict: 'none', why: 'nothing was answered' });
   });
 
+  test('says of a figure that it is the least, and of a verdict that a link was late', () => {
+    const found = whole.variants.map(({ name }) => ({ variant: name, rate: 1000, ci95: null, atLeast: name === 'workers' }));
+    const comparisons = whole.comparisons.map((one) => ({ ...one, delayNotHeld: ['workers', 'open-file-cache'] }));
+    expect(csvRows({ ...whole, comparisons, search: { within: { metric: 'p99', ms: 5 }, found, steps: [] } })).toMatchObject([
+      { at_least: 'true', delay_not_held: '' }, { at_least: 'false', delay_not_held: 'workers open-file-cache' },
+    ]);
+    expect(csvRows(whole)[1]).toMatchObject({ at_least: '', delay_not_held: '' });
+  });
+
   test('has the columns that docs/ci.md explains', () => {
     const [, page = ''] = readFileSync(join(projectRoot, 'docs/ci.md'), 'utf8').split('| column |');
     const explained = [...page.matchAll(/^\| ((?:`\w+`(?:, )?)+) \| /gm)].flatMap(([, names = '']) => names.replaceAll('`', '').split(', '));

@@ -275,6 +275,7 @@ describe('the words', () => {
     writeFileSync(path.join(folder, 'there.conf'), '');
     expect(await refused(config, '--write', path.join(folder, 'there.conf'))).toEqual([expect.stringContaining('is there already, and is not overwritten: name a new file'), 2]);
     expect(await refused(config, '--write', path.join(folder, 'no/best.conf'))).toEqual([expect.stringContaining('/no is not there'), 2]);
+    expect(await refused(config, '--write', '/proc/best.conf')).toEqual([expect.stringMatching(/^--write \/proc\/best\.conf: /), 2]);
     expect(await refused(config, '--fail-if', 'slower')).toEqual([expect.stringContaining('there is no flag "--fail-if"'), 2]);
   });
 });

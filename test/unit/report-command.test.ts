@@ -1,6 +1,6 @@
 // npm run report: which run it finds, where the page goes, and what it says of files that are none.
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
@@ -47,6 +47,20 @@ async function refused(args: string[], code: number): Promise<string> {
   expect(complained[0]).not.toContain('\n');
   return complained[0] ?? '';
 }
+
+test('what is no file is not replaced by the page, and a link stays one', async () => {
+  aRun('one');
+  execFileSync('mkfifo', [join(home, 'pipe')]);
+  expect(await refused(['one', '--out', 'pipe'], 1)).toBe(`cannot write the page to ${join(home, 'pipe')}: it is a pipe, socket or device: name a file`);
+  expect(statSync(join(home, 'pipe')).isFIFO()).toBe(true);
+  complained = [];
+  mkdirSync(join(home, 'kept'));
+  symlinkSync('kept/page.html', join(home, 'link.html'));
+  writeFileSync(join(home, 'kept/page.html'), '');
+  expect(await main(['report', 'one', '--out', 'link.html']), complained.join()).toBe(0);
+  expect(readlinkSync(join(home, 'link.html'))).toBe('kept/page.html');
+  expect(readFileSync(join(home, 'kept/page.html'), 'utf8')).toContain('open-file-cache is faster');
+});
 
 describe('one run', () => {
   test.each([['its name', 'one'], ['its folder', 'results/one'], ['its result.json', './results/one/result.json']])('by %s: its page is made again', async (_, word) => {
@@ -188,7 +202,7 @@ describe('says in one line', () => {
 
   test('that the page cannot go where it should', async () => {
     aRun('one');
-    expect(await refused(['one', '--out', 'results'], 1)).toMatch(/^cannot write the page to .*results: there is a folder where a file has to be; mend that or name another file with --out$/);
+    expect(await refused(['one', '--out', 'results'], 1)).toMatch(/^cannot write the page to .*results: it is a folder: name a file in it$/);
     complained = [];
     expect(await refused(['one', '--out', 'results/one/result.json/page.html'], 1)).toMatch(/: there is a file of that name; .*--out$/);
   });

@@ -171,6 +171,8 @@ describe('figures', () => {
     expect(lines).toEqual([{ name: 'workers', round: 1, points: [[2, 500], [3, 700], [3.5, 600]] }]);
     expect(rounds).toEqual([{ round: 1, seconds: 2 }]);
     expect(timelineFigures(both, [])).toEqual([]);
+    // Its samples are of steps, of which one is told.
+    expect(timelineFigures({ ...both, search: { within: { metric: 'p99', ms: 5 }, found: [], steps: [] } }, [sample(1000, 500)])).toEqual([]);
   });
 
   test('rates over time are by the seconds under load where the record tells them', () => {
@@ -283,6 +285,16 @@ describe('the page', () => {
     expect(text.match(/<h2>/g)).toHaveLength(2);
     const [effects] = (JSON.parse(/id="figures">(.*?)<\/script>/.exec(text)?.[1] ?? '[]') as Effects[]);
     expect(effects?.effects.map(({ name }) => name)).toEqual(['open-file-cache against workers, 2026-11-20 08:15:30', 'open-file-cache against workers, 2026-11-21 09:00:00']);
+  });
+
+  test('of several runs says where they were loaded otherwise, and what was only the least', async () => {
+    const [first, second] = both.variants;
+    const otherLoad = { ...both, run: '2026-11-21T09-00-00-nginx-open-file-cache', variants: both.variants.map((one) => ({ ...one, load: { ...one.load, command: 'wrk -c 400 -t 10 -d 10' } })) };
+    expect(await severalPage([both, otherLoad])).toContain('These runs differ in: load.');
+    const byCpu = { ...both, run: otherLoad.run, comparisons: both.comparisons.map((one) => ({ ...one, metric: 'cpu' as const })) };
+    expect(await severalPage([both, byCpu])).toContain('These runs differ in: judged by.');
+    const found = [first, second].map((one) => ({ variant: one?.name ?? '', rate: 39_300, ci95: null, atLeast: true }));
+    expect(await severalPage([{ ...both, search: { within: { metric: 'p99', ms: 5 }, found, steps: [] } }])).toContain('at least 39,300');
   });
 
   test('of several runs of one scenario compares them, where both have rounds enough', async () => {

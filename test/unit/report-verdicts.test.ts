@@ -6,9 +6,11 @@ import { ladderOf, ladderPart } from '../../lib/report/bars.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';
 import { tableParts } from '../../lib/report/parts.ts';
 import { headingLines, type Heading } from '../../lib/report/heading.ts';
+import { noiseFloorLines, roundsLines } from '../../lib/report/certainty.ts';
 import { findingLines, footnoteLines, verdictLines } from '../../lib/report/sentences.ts';
 import { textOf } from '../../lib/report/table.ts';
 import { terminalReport, terminalTable } from '../../lib/report/terminal.ts';
+import { verdictCell } from '../../lib/report/verdict-words.ts';
 import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
 import type { Comparison, Result } from '../../lib/result/result.ts';
 import type { Scenario } from '../../lib/scenario/model.ts';
@@ -229,6 +231,28 @@ describe('how many rounds it took', () => {
   });
 });
 
+test('rounds that would bring no verdict are not said to have decided', () => {
+  const [comparison] = result([workers, openFileCache]).comparisons;
+  const said = (...verdicts: Comparison['verdict'][]): string | undefined => roundsLines({
+    ...result([workers, openFileCache]), looks: [6, 10], precision: 0.02, comparisons: verdicts.map((verdict) => ({ ...comparison as Comparison, verdict })),
+  })[0];
+  expect(said('faster')).toMatch(/: each is decided, or known to within 2 %\.$/);
+  expect(said('none')).toMatch(/: more rounds would bring no verdict\.$/);
+  expect(said('same', 'none')).toMatch(/: each is decided, or known to within 2 %, but for 1 to which more rounds would bring no verdict\.$/);
+});
+
+test('a p50 that can be told where p99 cannot is told, and marked where the run ended early', () => {
+  const whole = result([workers, openFileCache]);
+  const [one] = whole.comparisons as [Comparison];
+  const p50 = { ratio: 1.5, ci95: [1.4, 1.6] as [number, number], verdict: 'slower' as const };
+  const byLatency: Comparison = { ...one, metric: 'p99', ratio: 0, ci95: [0, 0], verdict: 'none', why: 'p99 needs 1,000 responses', latency: { p50, p90: null, p99: null }, publishedRatio: null };
+  const told = { ...whole, comparisons: [byLatency] };
+  const sentence = 'No verdict on open-file-cache against workers: p99 needs 1,000 responses; p50 +50 % (95 % interval +40 % to +60 %), slower';
+  expect(verdictLines(told)).toEqual([`${sentence}.`]);
+  expect(verdictLines({ ...told, state: 'partial' })).toEqual([expect.stringContaining('No verdict is final'), `${sentence}, not final.`]);
+  expect(verdictCell(byLatency, { ...told, state: 'partial' }).text).toBe('– p99 needs 1,000 responses, p50 ×1.50 [1.40, 1.60] slower, not final');
+});
+
 describe('a config against itself', () => {
   test('states the noise floor, and is not spoken of as faster', async () => {
     const scenario = await shippedScenario('aa');
@@ -237,6 +261,8 @@ describe('a config against itself', () => {
       expect.stringMatching(/^again and a are the same, and not called different: \+0\.5 % \(95 % interval −\d.* % to \+\d.* %\)\.$/),
       expect.stringMatching(/^Noise floor: with 10 such rounds this machine shows effects from about ±\d\.\d % on \(one of just that size in about half of all runs\)\.$/),
     ]);
+    const byP99 = { ...quiet, comparisons: quiet.comparisons.map((one) => ({ ...one, metric: 'p99' as const })) };
+    expect(noiseFloorLines(byP99)).toEqual([expect.stringContaining('this machine shows effects on p99 from about ±')]);
     const floor = quiet.noiseFloor?.ratio ?? 0;
     expect(findings(quiet, scenario)).toContainEqual(expect.stringContaining(`effects from about ±${((floor - 1) * 100).toFixed(1)} % on (`));
     const loud = await h2Result('aa', { a: about(100_000), again: about(104_000) });

@@ -144,11 +144,23 @@ describe('a plan', async () => {
     else expect(make).toThrow(message);
   });
 
+  test('is one that k6 can be given: a body stands in it for each side', () => {
+    const posting = (bytes: number): Scenario => ({ ...scenario, load: { ...scenario.load, method: 'POST', body: 'x'.repeat(bytes) } });
+    expect(makePlan(posting(60_000), variants, cores, { quick: false, exact: false }).variants).toHaveLength(2);
+    expect(() => makePlan(posting(64_000), variants, cores, { quick: false, exact: false })).toThrow(
+      /^the requests of 2 variants that take turns come to 12\d,\d{3} bytes with their headers and bodies, and k6 takes 126,000: give a shorter body or fewer variants$/,
+    );
+  });
+
   test('has a comparison where a verdict is asked about, by what can be compared', async () => {
     const options = { quick: false, exact: false, failIf: 'different' as const };
     expect(() => makePlan(scenario, variants.slice(1), cores, options)).toThrow(
       new UserError('--fail-if asks for a verdict, and nothing is compared: name a variant and its baseline with --variants', 2),
     );
+    const ladder = await findScenario('h2o-vs-nginx');
+    const [beside] = ladder.alsoCompare ?? [];
+    const pair = ladder.variants.filter(({ name }) => name === beside?.variant || name === beside?.against);
+    expect(makePlan(ladder, pair, cores, options).variants).toHaveLength(2);
     const atRate = await findScenario('h2o-vs-nginx-h2-rate');
     expect(makePlan(atRate, atRate.variants, cores, options).metric).toBeUndefined();
     expect(makePlan(atRate, atRate.variants, cores, { ...options, metric: 'p50' }).metric).toBe('p50');

@@ -298,6 +298,9 @@ describe('a curve', () => {
     expect(curveRows(curves).map(({ rate, seen }) => [rate, seen.get('a')?.p99, seen.get('b')?.kept])).toEqual([[1000, 1, undefined], [2000, undefined, true], [4000, 4, undefined], [8000, 8, undefined]]);
 
     const many = curvesOf({ search: { ...search, steps: Array.from({ length: 100 }, (_, index) => steps('a', [1000 + 90 * index])).flat() }, variants });
+    const rates = Array.from({ length: 15 }, (_, index) => 1000 * (index + 1));
+    // Those of a sweep were asked for.
+    expect(curveRows([{ name: 'a', points: rates.map((rate) => ({ rate, p50: 1, p99: 2 })) }]).map(({ rate }) => Math.round(rate))).toEqual(rates);
     const rows = curveRows(many);
     expect(rows.length).toBeLessThanOrEqual(12);
     expect(rows.map(({ rate }) => rate)).toEqual(rows.map(({ rate }) => rate).toSorted((a, b) => a - b));

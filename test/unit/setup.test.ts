@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { main } from '../../lib/cli/main.ts';
@@ -11,6 +11,18 @@ import { run, type Finished } from '../../lib/setup/run.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { atLeast } from '../../lib/setup/version.ts';
 import { script, source, testMachine, tinyK6 } from '../fixtures/machine.ts';
+
+test('a command that does not end by TERM is ended by KILL', async () => {
+  const machine = testMachine();
+  const stubborn = script(machine, 'stubborn', 'trap "" TERM; echo up; while :; do sleep 1; done');
+  const controller = new AbortController();
+  let pid = 0;
+  const over = run({ command: stubborn, args: [], env: machine.env, signal: controller.signal, started: (id) => { pid = id; } });
+  await vi.waitFor(() => expect(readFileSync(`/proc/${pid}/cmdline`, 'utf8')).toContain('stubborn'));
+  controller.abort(new Error('enough'));
+  await expect(over).rejects.toThrow('enough');
+  expect(existsSync(`/proc/${pid}`)).toBe(false);
+}, 20_000);
 
 test('a variable decides before PATH does, k6 included', async () => {
   const machine = testMachine();

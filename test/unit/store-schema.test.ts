@@ -2,11 +2,12 @@ import { expect, it } from 'vitest';
 import { summarise } from '../../lib/analysis/summarise.ts';
 import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
 import type { NetworkResult } from '../../lib/result/network.ts';
-import type { Comparison, Noise, Result, VariantResult } from '../../lib/result/result.ts';
+import type { Comparison, Metric, Noise, Result, VariantResult } from '../../lib/result/result.ts';
 import { roundPoint, runPoint, serverSamplePoints, tablePoints } from '../../lib/store/points.ts';
 import { benchBucket, benchComparison, benchCurve, benchPhase, benchRound, errorCauseFields, loadgenMeasurements, measurements, networkFields } from '../../lib/store/schema.ts';
 import { networkResult } from '../fixtures/link.ts';
 import { latency, phase as phaseOf } from '../fixtures/phase.ts';
+import { openFileCache, result, workers } from '../fixtures/result.ts';
 import { searchRun, sweepRun, type Written } from '../fixtures/rates.ts';
 
 const phase = phaseOf({
@@ -63,6 +64,15 @@ it('leaves out what a network has no figure for: nothing was answered, no packet
   const network = networkResult({ packetsPerRequest: { toServer: NaN, toClient: NaN }, droppedShare: { toServer: NaN, toClient: 0 }, retransmitsPerRequest: NaN });
   const fields = fieldsOf(roundPoint({ tags, network }, phase)).filter((field) => field in networkFields);
   expect(fields).toEqual(['dropped_to_client_share', 'lateness_p50_ms', 'lateness_p99_ms', 'listen_overflows', 'server_idle_share', 'delay']);
+});
+
+it('shows no ratio where nothing could be compared, and leaves none of an earlier round standing', () => {
+  const whole = result([workers, openFileCache]);
+  const none = { ...whole, comparisons: whole.comparisons.map((one) => ({ ...one, ratio: 0, ci95: [0, 0] as [number, number], roundRatios: [], verdict: 'none' as const })) };
+  const point = tablePoints(none).find((one) => one.startsWith('bench_comparison') && one.includes('variant=open-file-cache')) ?? '';
+  expect(point).toContain('effect="–"');
+  expect(point).toContain('ci_low=0,ci_high=0');
+  expect(fieldsOf(roundPoint({ tags, soFar: { ratio: 0, ci95: [0, 0], roundRatios: [] } }, phase))).not.toContain('ratio_so_far');
 });
 
 it('has no interval after one round', () => {
@@ -310,7 +320,7 @@ it('gives a server\'s memory at every sample and its cores between samples', () 
 
 const newRun = {
   run: 'r', scenario: 's', title: 'Is it faster?', startedAt: '1970-01-01T00:00:01.000Z', endedAt: '1970-01-01T00:00:02.000Z', state: 'complete' as const,
-  variants: [{ published: {}, rounds: [] }], integrity: null, noiseFloor: null,
+  variants: [{ published: {}, rounds: [] }], integrity: null, noiseFloor: null, comparisons: [],
 };
 
 it('keeps a run at the same point from start to end', () => {
@@ -319,6 +329,15 @@ it('keeps a run at the same point from start to end', () => {
   const run = { ...newRun, variants: [{ published: {}, rounds }], integrity: { requests: 5, stored: 4, backfilled: 3, lost: 1 }, noiseFloor: { rounds: 6, ratio: 1.25 } };
   expect(runPoint(run, true))
     .toBe('bench_run,run=r,scenario=s title="Is it faster?",state="complete",started=1000,ended=2000,shown_to="2000",rounds=6,requests=5,stored=4,backfilled=3,lost=1,noise_floor=0.25,noise_floor_rounds=6,noise_low=0.8,noise_high=1.25 1000000000');
+});
+
+it('has no band of noise around requests/s where that is of something else', () => {
+  const noiseFloor = { rounds: 6, ratio: 1.25 };
+  const [comparison] = result([workers, openFileCache]).comparisons;
+  const by = (metric: Metric): string => runPoint({ ...newRun, noiseFloor, comparisons: [{ ...comparison as Comparison, metric }] }, true);
+  expect(by('rps')).toContain('noise_low=0.8');
+  expect(by('p99')).not.toContain('noise_');
+  expect(runPoint({ ...newRun, noiseFloor, search: { within: { metric: 'p99', ms: 5 }, found: [], steps: [] } }, true)).not.toContain('noise_');
 });
 
 it('says of a run that no article has figures of it', () => {

@@ -177,6 +177,9 @@ describe('warnings', () => {
     const unlimited = { ...used(1, 0.7), name: 'unlimited', against: 'workers' };
     expect(kinds(facts, unlimited)).toEqual(['no-baseline']);
     expect(kinds(facts, unlimited, { ...used(1, 0.7), name: 'cache', against: 'unlimited' })).toEqual([]);
+    const { against: _, ...first } = used(1, 0.7);
+    const others = [unlimited, { ...first, name: 'h2o', setup: 'h2o' }];
+    expect(summarise(facts, others, { alsoCompare: [{ variant: 'unlimited', against: 'h2o' }] }).warnings).toEqual([]);
   });
 
   test('of failures are one line with what failed', () => {
@@ -330,6 +333,13 @@ describe('the share of an effect', () => {
     const { shares } = summarise(facts, variants([200, 400, 20, 2000], [400, 800, 40, 4000], [100, 200, 10, 1000]), asked);
     expect(shares).toMatchObject([{ variant: 'nginx-p256', of: 'h2o', baseline: 'nginx', words: 'the curve', share: expect.closeTo(0.5, 12) as number }]);
     expect(shares[0]?.ci95?.map((end) => end.toFixed(9))).toEqual(['0.500000000', '0.500000000']);
+  });
+
+  test('is none where something keeps an effect that it is of from a verdict', () => {
+    const failing = variants([110, 120, 130, 140], [150, 160, 150, 170]).map((one) => (one.name !== 'nginx-p256' ? one : {
+      ...one, rounds: one.rounds.map(({ round, phases }) => ({ round, phases: phases.map((all) => ({ ...all, responses: { ...all.responses, '2xx': 0, '5xx': all.responses['2xx'] } })) })),
+    }));
+    expect(summarise(facts, failing, asked)).toMatchObject({ shares: [], comparisons: [{}, { verdict: 'none', why: expect.stringContaining('failed') as string }] });
   });
 
   test('has Fieller\'s interval', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
 import type { Comparison } from '../../lib/result/result.ts';
-import { one, second, variant } from '../fixtures/comparison.ts';
+import { compare, one, second, variant } from '../fixtures/comparison.ts';
 import { latency } from '../fixtures/phase.ts';
 
 describe('a comparison by latency', () => {
@@ -54,11 +54,26 @@ describe('a comparison by latency', () => {
     expect(one([closed('a', 1, 0.6), closed('b', 2, 0.97)], { metric: 'cpu' }).verdict).toBe('same');
   });
 
+  test('beside the one that decides rests on a generator at its limit no more', () => {
+    const at = (name: string, ms: number, generatorCpuSeconds: number): MeasuredVariant => variant(name, p50.map(() => second(1000, 0.1, generatorCpuSeconds, { latencyMs: latency(ms, 4 * ms, 50) })), { load });
+    expect(one([at('a', 1, 0.6), at('b', 2, 0.97)])).toMatchObject({
+      verdict: 'none', why: 'the generator was the limit with b', latency: { p50: { verdict: 'none', ratio: expect.closeTo(2, 9) as number }, p99: { verdict: 'none' } },
+    });
+    expect(one([at('a', 1, 0.6), at('b', 0.5, 0.97)])).toMatchObject({ verdict: 'faster', latency: { p50: { verdict: 'faster' } } });
+  });
+
+  test('by CPU has one interval, and not another one beside it', () => {
+    const costing = (name: string, cpuSeconds: readonly number[]): MeasuredVariant => variant(name, cpuSeconds.map((cpu) => second(1000, cpu, 0.1)));
+    const all = [costing('a', [0.5, 0.5, 0.5, 0.5]), costing('b', [0.25, 0.251, 0.249, 0.25]), costing('c', [0.48, 0.49, 0.47, 0.482])];
+    for (const { ci95, cpu } of compare(all, { metric: 'cpu' })) expect(cpu?.ci95).toEqual(ci95);
+  });
+
   test('is none where it would mean nothing, and says why', () => {
     const few = latency(1, 4, 50, { histogram: [[1, 900], [4, 99]] });
     const short = variant('b', times(1).map(() => second(999, 0.1, 0.1, { latencyMs: few })), { load });
     expect(one([base, short])).toMatchObject({
       verdict: 'none', ratio: 0, why: 'p99 needs 1,000 responses in each round: give it a longer --duration', latency: { p99: null, p90: { verdict: 'none' }, p50: { verdict: 'inconclusive' } },
+      cpu: { ratio: expect.any(Number) as number },
     });
     expect(one([base, timed('b', p50, p99, { load: { protocol: 'h2', threads: 1 } })])).toMatchObject({
       verdict: 'none', why: 'only one of the loads sets requests/s: their latencies are not of the same thing',

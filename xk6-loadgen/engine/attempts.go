@@ -29,16 +29,19 @@ func (l *loop) startSoon(c *conn) {
 	}
 }
 
-// startSome lets the first of them start; the others follow in the next turns. With TLS all of them start, since that is
-// a connect only.
+// startSome lets the first of them start; the others follow in the next turns. With TLS all of them are connected, since that is
+// little work.
 func (l *loop) startSome() {
-	starts := l.starting.len
-	if l.tls == nil {
-		starts = min(starts, startsPerTurn)
-	}
-	for range starts {
+	left := startsPerTurn
+	for range l.starting.len {
+		if left == 0 {
+			return
+		}
 		c := l.starting.pop()
 		c.queued = false
+		if l.tls == nil || c.fd >= 0 {
+			left--
+		}
 		l.clock = l.shared.now()
 		c.start()
 	}
@@ -46,7 +49,7 @@ func (l *loop) startSome() {
 
 // startDue lets idle slots start what is due.
 func (l *loop) startDue() {
-	for l.idle.len > 0 && l.schedule.nextDue <= l.clock && l.mayStart() && !l.turnIsOver {
+	for l.idle.len > 0 && l.schedule.nextDue <= l.clock && l.mayStart() {
 		c := l.idle.pop()
 		c.idle = false
 		l.clock = l.shared.now()
@@ -54,8 +57,11 @@ func (l *loop) startDue() {
 	}
 }
 
-// mayStart tells whether the phase lets attempts of the open model start.
+// mayStart tells whether the phase lets attempts of the open model start, and the turn.
 func (l *loop) mayStart() bool {
+	if l.turnIsOver {
+		return false
+	}
 	if l.plan.Requests == 0 || l.phase == warming {
 		return l.schedule.nextDue < l.phaseEnd
 	}

@@ -173,6 +173,8 @@ func (c *conn) isUp() {
 
 // handshakeDone lets the session speak. What the handshake has left to send goes out with its first bytes.
 func (c *conn) handshakeDone() {
+	// The client's own part of the handshake is part of the connect.
+	c.loop.clock = c.loop.shared.now()
 	c.loop.handshakes--
 	c.isUp()
 	c.session.connected()

@@ -339,7 +339,7 @@ func (l *loop) setTimer() {
 	}
 	switch l.phase {
 	case reaching:
-		l.nextTimer = min(l.nextTimer, l.shared.reached.due())
+		l.nextTimer = min(l.nextTimer, l.shared.reachedAt())
 	case drained:
 		l.nextTimer = min(l.nextTimer, l.shared.drained.due())
 	}
@@ -350,8 +350,8 @@ func (l *loop) timers() {
 	case warming:
 		switch {
 		case l.clock < l.phaseEnd:
-		case l.awaitsAll() && l.clock < l.shared.reached.due():
-			l.phaseEnd = l.clock + looksAgain
+		case l.plan.awaitsAll() && l.clock < l.shared.reachedAt():
+			l.phaseEnd = min(l.clock+looksAgain, l.shared.reachedAt())
 		case l.plan.Requests > 0:
 			l.phase = draining
 		default:

@@ -19,11 +19,16 @@ type meeting struct {
 
 func (m *meeting) arrive(now int64, loops int) {
 	if int(m.come.Add(1)) == loops {
-		if loops > 1 {
-			now += meetsAfter
-		}
-		m.at.Store(now)
+		m.at.Store(meetingAt(now, loops))
 	}
+}
+
+// meetingAt is when so many loops can begin something together that may do so now.
+func meetingAt(now int64, loops int) int64 {
+	if loops > 1 {
+		return now + meetsAfter
+	}
+	return now
 }
 
 // due is when they begin, as far as that is known.
@@ -60,18 +65,21 @@ const (
 // looksAgain: in a warm-up that lasts longer for them.
 const looksAgain = int64(time.Millisecond)
 
-// awaitsAll tells whether the window begins once all kept connections have been answered, be the warm-up over or not: many
+// awaitsAll tells whether the window begins once all kept connections have had an answer, or an error, be the warm-up over or not: many
 // handshakes take a busy server long. Not where other processes have parts of the load: theirs go by the clock. Nor of requests for
 // nobody: each turn has too little time.
-func (l *loop) awaitsAll() bool {
-	return l.plan.KeepAlive && l.plan.Stripe.isWhole() && !l.plan.forNobody
+func (p *plan) awaitsAll() bool {
+	return p.KeepAlive && p.Stripe.isWhole() && !p.forNobody
 }
+
+// reachedAt is when all sides' connections have been answered, as far as that is known.
+func (s *shared) reachedAt() int64 { return max(s.reached.due(), s.begunAt) }
 
 // begin starts the warm-up, at a rate only then: the first requests of all connections, all at once, would be a queue that a busy
 // server takes long to work off.
 func (l *loop) begin() {
 	l.nextTick, l.nextSample = never, never
-	if l.plan.Rate > 0 && l.awaitsAll() {
+	if l.plan.Rate > 0 && l.plan.awaitsAll() {
 		l.phase, l.phaseEnd = reaching, never
 	} else {
 		l.beginWarmup(0)
@@ -96,8 +104,8 @@ func (l *loop) meet() {
 		l.shared.drained.arrive(l.clock, l.plan.Threads)
 	}
 	switch {
-	case l.phase == reaching && l.clock >= l.shared.reached.due():
-		l.beginWarmup(l.shared.reached.due())
+	case l.phase == reaching && l.clock >= l.shared.reachedAt():
+		l.beginWarmup(l.shared.reachedAt())
 	case l.phase == drained && l.clock >= l.shared.drained.due():
 		l.beginWindow()
 	}

@@ -1,7 +1,11 @@
 package engine
 
 import (
+	"bufio"
 	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -79,4 +83,72 @@ func TestTheWindowBeginsWithoutAConnectionThatIsNotAnswered(t *testing.T) {
 	if r := load(t, context.Background(), o); r.Responses[0] < 50 || r.InFlight < 1 {
 		t.Errorf("responses %v, in flight %d: %s", r.Responses, r.InFlight, r.ErrorExample)
 	}
+}
+
+func TestTheWindowAwaitsAFirstAnswerThatComesSlowly(t *testing.T) {
+	t.Parallel()
+	const parts = 14
+	var last atomic.Pointer[time.Time]
+	s := serve(t, func(s *testServer, c net.Conn) {
+		r := bufio.NewReader(c)
+		if !s.readRequest(r) {
+			return
+		}
+		// For longer than connections are awaited that get no further.
+		fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", parts)
+		for range parts {
+			time.Sleep(200 * time.Millisecond)
+			c.Write([]byte("x"))
+		}
+		now := time.Now()
+		last.Store(&now)
+		for s.readRequest(r) {
+			c.Write([]byte(ok))
+		}
+	})
+	o := options(s.url)
+	o.Duration, o.Connections, o.Warmup = 100*time.Millisecond, 2, time.Millisecond
+	if r := load(t, context.Background(), o); last.Load() == nil || r.StartedAt.Before(*last.Load()) || r.Responses[0] == 0 {
+		t.Errorf("the window began at %v, the last first answer ended at %v; responses %v: %s", r.StartedAt, last.Load(), r.Responses, r.ErrorExample)
+	}
+}
+
+func TestLoopsThatAwaitConnectionsOpenTheWindowAtTheSameTime(t *testing.T) {
+	o := options("http://127.0.0.1:9/")
+	o.Duration, o.Warmup = time.Second, time.Millisecond
+	l := idleLoop(t, o)
+	l.phase, l.clock = warming, int64(time.Second)
+	l.phaseEnd = l.clock
+	begin := l.clock + looksAgain/3
+	l.shared.reached.at.Store(begin)
+	if l.timers(); l.phaseEnd != begin {
+		t.Errorf("the loop looks again %d ns after its clock, and is to open the window %d ns after it", l.phaseEnd-l.clock, begin-l.clock)
+	}
+}
+
+func TestAHandshakeIsPartOfTheConnect(t *testing.T) {
+	const takes = 100 * time.Millisecond
+	x := transport{"http1.1 over TLS", HTTP11, true, 1}
+	s := x.serve(t, func(asked) answer { return answer{status: 200} })
+	tried(t, func() string {
+		o := x.options(s.url)
+		o.Requests, o.Connections = 1, 1
+		p, err := newPlan(context.Background(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.close()
+		p.tls.VerifyConnection = func(tls.ConnectionState) error {
+			time.Sleep(takes)
+			return nil
+		}
+		r, err := p.run(context.Background(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ms := float64(takes / time.Millisecond); r.ConnectMs.Min < ms || r.LatencyMs.Max >= ms {
+			return fmt.Sprintf("the client took %g ms for its part of the handshake: connect %g ms, latency %g ms", ms, r.ConnectMs.Min, r.LatencyMs.Max)
+		}
+		return ""
+	})
 }

@@ -274,10 +274,15 @@ func (o Options) check() error {
 			}
 		}
 	}
+	return checkFiles(o.Connections)
+}
+
+// checkFiles refuses more connections than there may be open files.
+func checkFiles(connections int) error {
 	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err == nil && uint64(o.Connections+spareFiles) > limit.Cur {
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err == nil && uint64(connections+spareFiles) > limit.Cur {
 		return fmt.Errorf("connections: %d need a file limit of %d, it is %d; raise it with: ulimit -n %d",
-			o.Connections, o.Connections+spareFiles, limit.Cur, o.Connections+spareFiles)
+			connections, connections+spareFiles, limit.Cur, connections+spareFiles)
 	}
 	return nil
 }

@@ -117,6 +117,11 @@ func TestFileLimitIsNamed(t *testing.T) {
 	if _, err := Run(context.Background(), o, nil); err == nil || !strings.Contains(err.Error(), "ulimit -n 514") {
 		t.Errorf("got %v", err)
 	}
+	// Each by itself has enough.
+	o.Connections = 300
+	if _, err := Alternate(context.Background(), []Side{{Options: o}, {Options: o}}, Turns{Slice: time.Millisecond}); err == nil || !strings.Contains(err.Error(), "all together: connections: 600 need a file limit of 664") {
+		t.Errorf("got %v", err)
+	}
 }
 
 func https(o *Options) { o.URLs = []string{"https://127.0.0.1:9/"} }

@@ -8,9 +8,7 @@ import (
 
 // read takes all that is readable, and sends what that led to.
 func (c *conn) read(events uint32) {
-	if c.state == handshaking {
-		c.comesForward()
-	}
+	c.comesForward()
 	c.reading = true
 	if c.readAll(events); c.fd >= 0 && c.state == established {
 		c.session.flush()

@@ -56,6 +56,8 @@ type turn struct {
 	// patience is how long a turn goes on after its slice while something is under way; with drains nothing is started then.
 	patience int64
 	drains   bool
+	// begunAt is when all sides' connections had been answered, never before that is known; 0 where there are no other sides.
+	begunAt int64
 }
 
 // Alternate loads several servers, one at a time: a random order of the sides, the same one backwards, and so on anew. All of
@@ -89,6 +91,17 @@ func Alternate(ctx context.Context, sides []Side, turns Turns) ([]Result, error)
 			r.settler = settlerOf(p)
 		}
 		runs = append(runs, r)
+	}
+	// Those of all sides are open at once.
+	connections := 0
+	for _, r := range runs {
+		connections += r.plan.Connections
+		if r.settler != nil {
+			connections += r.settler.plan.Connections
+		}
+	}
+	if err := checkFiles(connections); err != nil {
+		return nil, fmt.Errorf("sides: all together: %w", err)
 	}
 	return start(ctx, runs, turns)
 }
@@ -132,6 +145,7 @@ func takeTurns(runs []*run, turns Turns) {
 	// Also when something panics here: a stopped server would stay for ever.
 	defer continueAll(runs)
 	for _, r := range runs {
+		r.shared.begunAt = never
 		r.signal(syscall.SIGSTOP)
 	}
 	random := rand.New(rand.NewPCG(turns.Seed, 0))
@@ -141,7 +155,12 @@ func takeTurns(runs []*run, turns Turns) {
 		slices.Reverse(mirrored)
 		for _, i := range append(order, mirrored...) {
 			if runs[i].isUnderLoad() {
+				if !slices.ContainsFunc(runs, (*run).isAwaited) {
+					runs[i].begin()
+				}
 				runs[i].turn(time.Duration((0.75 + random.Float64()/2) * float64(turns.Slice)))
+				// Also one that is through: what its server has left to do is not the others' to bear.
+				runs[i].signal(syscall.SIGSTOP)
 			}
 		}
 	}
@@ -174,14 +193,24 @@ func (r *run) turn(slice time.Duration) {
 		}
 	}
 	s.left, s.cpuLeft = int64(time.Since(s.epoch)), linux.ProcessCPU()
-	if r.isUnderLoad() {
-		r.signal(syscall.SIGSTOP)
-	} else {
+	if !r.isUnderLoad() {
 		r.endSettling()
 	}
 }
 
 func (r *run) isUnderLoad() bool { return r.running > 0 }
+
+// isAwaited: the side's window has to wait for its connections, and so have the others': what disturbs one is to disturb all.
+func (r *run) isAwaited() bool {
+	return r.isUnderLoad() && r.plan.Warmup > 0 && r.plan.awaitsAll() && r.shared.reached.due() == never
+}
+
+// begin lets the side's loops go on, all at the same time, now that no side is awaited.
+func (r *run) begin() {
+	if r.shared.begunAt == never {
+		r.shared.begunAt = meetingAt(r.shared.now(), r.plan.Threads)
+	}
+}
 
 // signal is sent to all of the side's process groups. One that has ended is not for the load to tell: its connections do. It gets no
 // more signals, since its number may come to be another's.
@@ -210,6 +239,8 @@ func (l *loop) endTurn() bool {
 	<-l.resume
 	l.clock = s.now()
 	l.rest.begin(l.clock)
+	// Others may have been awaited, and are not any more.
+	l.nextTimer = l.clock
 	if l.turnIsOver {
 		l.turnIsOver = false
 		if l.plan.forNobody {

@@ -130,6 +130,29 @@ func TestConnectionsAreOpenedInBoundedTurns(t *testing.T) {
 	l.finish()
 }
 
+// counted is a session that only counts how often it is to start attempts.
+type counted struct {
+	session
+	starts *int
+}
+
+func (s counted) next()  { *s.starts++ }
+func (s counted) flush() {}
+
+func TestOpenConnectionsOverTLSAskInBoundedTurns(t *testing.T) {
+	o := options("https://127.0.0.1:9/")
+	o.Requests, o.Connections, o.TLS.InsecureSkipVerify = 1000, 3*startsPerTurn, true
+	l := idleLoop(t, o)
+	starts := 0
+	for i := range l.conns {
+		l.conns[i] = conn{loop: l, slot: int32(i), fd: 1 << 20, state: established, session: counted{nil, &starts}}
+	}
+	l.startAll()
+	if l.startSome(); starts != startsPerTurn {
+		t.Errorf("%d of %d open connections asked in one turn", starts, len(l.conns))
+	}
+}
+
 func TestLatencyIncludesTheConnectOnlyWithANewConnectionEach(t *testing.T) {
 	s := serve(t, once(ok))
 	o := options(s.url)

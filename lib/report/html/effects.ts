@@ -1,5 +1,5 @@
 // Effects with their intervals, and the rounds that they come from.
-import { measuredComparisons, roundRatiosOf } from '../../analysis/comparisons.ts';
+import { hasRatio, measuredComparisons, roundRatiosOf } from '../../analysis/comparisons.ts';
 import { metricNames } from '../../analysis/metric.ts';
 import { groupedBy } from '../../analysis/statistics.ts';
 import { minimumRounds } from '../../analysis/verdict.ts';
@@ -17,7 +17,7 @@ export function effectFigures(result: Result): Figure[] {
 
 /** The comparisons of one or several runs of a scenario, those of one pair of variants below each other. `suffix` tells the runs apart. */
 export function effectFigure(title: string, runs: readonly { result: Result; suffix: string }[]): Figure[] {
-  const all = runs.flatMap(({ result, suffix }) => measuredComparisons(result).filter(({ ratio }) => ratio > 0).map((comparison) => rowOf(comparison, result, suffix)));
+  const all = runs.flatMap(({ result, suffix }) => measuredComparisons(result).filter(hasRatio).map((comparison) => rowOf(comparison, result, suffix)));
   const rows = [...groupedBy(all, ({ comparison: { variant, baseline } }) => JSON.stringify([variant, baseline])).values()].flat();
   if (rows.length === 0) return [];
   const numbers = [...new Set(rows.flatMap(({ rounds }) => rounds.map(({ round }) => round)))].sort((a, b) => a - b);

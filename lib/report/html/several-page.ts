@@ -5,6 +5,7 @@ import { groupedBy, unpairedRatio } from '../../analysis/statistics.ts';
 import { comparable, minimumRounds } from '../../analysis/verdict.ts';
 import { perSecond, times } from '../../format.ts';
 import type { Comparison, Result, VariantResult } from '../../result/result.ts';
+import { rateText } from '../columns.ts';
 import { findingLines } from '../sentences.ts';
 import { figure, leftColumn, rightColumn, tableOf, type Cell, type Column, type Table } from '../table.ts';
 import { cpuCell, verdictCell } from '../verdict-words.ts';
@@ -61,7 +62,7 @@ function runColumns(result: Result, group: string): Column<string>[] {
     return variant === undefined ? '' : cell(variant, comparisonOf(result, name));
   };
   return [
-    rightColumn('requests/s', told(({ rps, server }) => (server === null ? 'published only' : figure(rps?.median, perSecond))), { group }),
+    rightColumn('requests/s', told((variant) => rateText(variant, result)), { group }),
     leftColumn('against its baseline', told((variant, comparison) => (comparable(variant, comparison) ? verdictCell(comparison, result) : '')), { group }),
     rightColumn('CPU µs/req', told(({ serverCpuMicrosPerRequest }) => figure(serverCpuMicrosPerRequest?.median, (value) => value.toFixed(1))), { group }),
     leftColumn('CPU ratio', told((_, comparison) => (comparison === undefined ? '' : cpuCell(comparison))), { group }),

@@ -1,9 +1,11 @@
 // What a run was made on, and what else went on there, as tables.
+import { metricNames } from '../../analysis/metric.ts';
 import { noiseOf, type RoundNoise } from '../../analysis/noise.ts';
 import { wholeRounds } from '../../analysis/phases.ts';
 import { extent } from '../../analysis/statistics.ts';
+import { limitText } from '../../analysis/within.ts';
 import { counts, duration, percent, whole } from '../../format.ts';
-import { generatorPlace, resultHeading, serversPlace } from '../heading.ts';
+import { generatorPlace, resultHeading, serversPlace, sizesText } from '../heading.ts';
 import type { Result, VariantResult } from '../../result/result.ts';
 import { leftColumn, rightColumn, tableOf, type Column, type Table } from '../table.ts';
 
@@ -20,6 +22,13 @@ const facts: readonly Fact[] = [
   { name: 'took', of: ({ startedAt, endedAt }) => duration((Date.parse(endedAt) - Date.parse(startedAt)) / 1000) },
   { name: 'rounds', of: ({ variants, state, quick }) => (
     `${wholeRounds(variants)}${quick ? ', short ones (--quick)' : ''}${state === 'partial' ? ', ended early' : ''}`
+  ) },
+  { name: 'load', of: (result) => {
+    const heading = resultHeading(result);
+    return [heading.load, sizesText(heading)].filter((text) => text !== '').join(', ');
+  } },
+  { name: 'judged by', of: ({ search, comparisons }) => (
+    search === undefined ? [...new Set(comparisons.map(({ metric }) => metricNames[metric]))].join(', ') : `the highest rate with ${limitText(search.within)}`
   ) },
   { name: 'network', of: (result) => resultHeading(result).network },
   { name: 'versions', of: ({ environment }) => (

@@ -19,6 +19,8 @@ const shortestMs = 100;
 
 /** @param samples in order of time within each phase */
 export function timelineFigures(result: Result, samples: readonly Sample[]): Figure[] {
+  // Of a search one step of each round is told, and its curve has them all.
+  if (result.search !== undefined) return [];
   const beganMs = Date.parse(result.startedAt);
   const perPoint = Math.ceil(samples.length / mostPoints);
   const lines = result.variants.flatMap(({ name, rounds }): Timeline['lines'] => rounds.flatMap(({ round, phases }) => phases.flatMap((phase, index) => {

@@ -14,7 +14,7 @@ export function drawEffects({ effects, same, noise }: Effects, width: number): E
   const rounds = effects.flatMap(({ name, rounds: all }): RoundOf[] => all.map((one) => ({ ...one, name })));
   const bounded = effects.filter(({ interval }) => interval !== null);
   const ends = [
-    1 - same, 1 + same, ...effects.map(({ ratio }) => ratio), ...rounds.map(({ ratio }) => ratio), ...bounded.flatMap(({ interval }) => interval ?? []),
+    1 / (1 + same), 1 + same, ...effects.map(({ ratio }) => ratio), ...rounds.map(({ ratio }) => ratio), ...bounded.flatMap(({ interval }) => interval ?? []),
     ...(noise === null ? [] : [1 / (1 + noise), 1 + noise]),
   ];
   const [low, high] = extent(ends);
@@ -41,7 +41,7 @@ export function drawEffects({ effects, same, noise }: Effects, width: number): E
     y: { type: 'band', domain: names, axis: null, padding: 0 },
     marks: [
       ...(typeof ticks === 'number' ? [gridX({ ticks }), axisX({ ...axis, ticks, tickFormat: ratioText })] : [gridX(ticks), axisX(ticks, { ...axis, text: ratioText })]),
-      rect([0], { x1: 1 - same, x2: 1 + same, fill: 'var(--band)', className: 'same-band' }),
+      rect([0], { x1: 1 / (1 + same), x2: 1 + same, fill: 'var(--band)', className: 'same-band' }),
       ruleX([1], { stroke: 'currentColor' }),
       ...(noise === null ? [] : [ruleX([1 / (1 + noise), 1 + noise], { stroke: 'currentColor', strokeDasharray: '1,4', className: 'noise' })]),
       text(effects, { ...at, text: ({ name }: Effect) => (isSplit ? name.replace(' against ', '\nagainst ') : name), frameAnchor: 'left', lineAnchor: 'top', lineHeight: lineHeight / 12, dy: 4 - step / 2, fontWeight: 600, fill: 'currentColor', className: 'name', ...halo }),
