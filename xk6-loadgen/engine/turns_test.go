@@ -201,7 +201,8 @@ func TestNothingIsWaitedForThatMayNotStartInThisTurn(t *testing.T) {
 	o := options("http://127.0.0.1:9/")
 	o.Rate, o.Duration = 1000, time.Minute
 	l := idleLoop(t, o)
-	l.phase, l.phaseEnd = warming, int64(o.Duration)
+	l.beginWarmup(0)
+	l.phaseEnd = int64(o.Duration)
 	if !l.mayStart() {
 		t.Error("nothing may start within a turn")
 	}
