@@ -5,9 +5,11 @@ import path from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, expect, test, vi } from 'vitest';
 import { UserError } from '../../lib/errors.ts';
+import { serverBuild } from '../../lib/servers/build.ts';
 import { readLayers } from '../../lib/servers/config-layers.ts';
 import { composeYaml } from '../../lib/servers/h2o.ts';
 import { startServer } from '../../lib/servers/index.ts';
+import { unprivilegedUser } from '../../lib/servers/rights.ts';
 import { run } from '../../lib/setup/run.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { isRunning } from '../fixtures/processes.ts';
@@ -22,6 +24,9 @@ test('it is ended after a while, and one line names the config', async () => {
   });
   await chmod(folder, 0o755);
   await chmod(path.join(folder, 'nginx'), 0o755);
+  // What is asked before has limits of its own.
+  await serverBuild('nginx', path.join(folder, 'nginx'));
+  await unprivilegedUser('nginx');
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   let settled = false;
   const started = startServer({ name: 'nginx', config: [path.join(folder, 'own.conf')], workers: 1, asIs: {} }, {
