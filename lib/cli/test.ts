@@ -58,13 +58,13 @@ class TestRun {
   }
 
   /**
-   * The builds of k6 and of the Go tests keep the machine busy for long; all that needs no quiet goes beside them, and integration
-   * tests, which mostly wait, beside all. Whole runs come after them, and last what judges how fast something is.
+   * The builds of k6 and of the Go tests keep the machine busy for long; all that needs no quiet goes beside them. Whole runs
+   * come after them, and last what judges how fast something is.
    */
   async run(chosen: ReadonlySet<Part>): Promise<Counts> {
     const tools = this.#tools(chosen);
     const integration = this.#shared('integration', 'integration tests', 8);
-    const lanes = [tools.then(() => this.#go(chosen)), this.#typesAndUnit(chosen), tools].map(async (lane) => {
+    const lanes = [tools.then(() => this.#go(chosen)), this.#typesAndUnit(chosen)].map(async (lane) => {
       await lane;
       if (await tools) await integration();
     });

@@ -38,39 +38,16 @@ export function roundFolder(runFolder: string, round: number): string {
 export async function tryServers(context: RunContext): Promise<ReadonlyMap<string, Tried>> {
   const { plan: { scenario, variants } } = context;
   const folder = join(context.folder, 'check');
-  const setups = new Map<string, PlannedVariant>();
+  const bySetup = new Map<string, Tried>();
+  const found = new Map<string, Tried>();
   for (const planned of variants) {
     const setup = setupToTry(scenario, planned);
-    if (!setups.has(setup)) setups.set(setup, planned);
-  }
-  const bySetup = new Map<string, Tried>();
-  for (const some of triedTogether([...setups])) {
-    const ended = await Promise.allSettled(some.map(async ([setup, planned]) => {
-      bySetup.set(setup, await tryServer(context, planned, join(folder, planned.variant.name)));
-    }));
-    const failed = ended.find(({ status }) => status === 'rejected');
-    if (failed?.status === 'rejected') throw failed.reason;
+    const tried = bySetup.get(setup) ?? await tryServer(context, planned, join(folder, planned.variant.name));
+    bySetup.set(setup, tried);
+    found.set(planned.variant.name, tried);
   }
   await rm(folder, { recursive: true, force: true });
-  return new Map(variants.map((planned) => [planned.variant.name, bySetup.get(setupToTry(scenario, planned)) as Tried]));
-}
-
-/** More than this would only wait for each other. */
-const triesAtATime = 4;
-
-/** In their order. Whose port is fixed is tried alone, since others may have the same one. */
-function triedTogether<T extends readonly [string, PlannedVariant]>(all: readonly T[]): T[][] {
-  const together: T[][] = [];
-  for (const one of all) {
-    const last = together.at(-1);
-    if (last === undefined || last.length === triesAtATime || [...last, one].some(([, planned]) => hasFixedPort(planned))) together.push([one]);
-    else last.push(one);
-  }
-  return together;
-}
-
-function hasFixedPort({ variant: { server } }: PlannedVariant): boolean {
-  return server.name === 'command' && server.port !== undefined;
+  return found;
 }
 
 async function tryServer(context: RunContext, planned: PlannedVariant, folder: string): Promise<Tried> {

@@ -19,6 +19,8 @@ const (
 	// idleLimit is how long a turn of the open model goes on until nothing is under way, so that the next one can settle.
 	idleLimit = int64(5 * time.Millisecond)
 	forEver   = time.Duration(never)
+	// longestAwaiting bounds the mean length of turns while a side's connections are awaited.
+	longestAwaiting = 100 * time.Millisecond
 )
 
 // Side is one of several loads that take turns.
@@ -155,10 +157,14 @@ func takeTurns(runs []*run, turns Turns) {
 		slices.Reverse(mirrored)
 		for _, i := range append(order, mirrored...) {
 			if runs[i].isUnderLoad() {
-				if !slices.ContainsFunc(runs, (*run).isAwaited) {
+				slice := turns.Slice
+				if slices.ContainsFunc(runs, (*run).isAwaited) {
+					// Who waits for others waits no longer than for their next turns.
+					slice = min(slice, longestAwaiting)
+				} else {
 					runs[i].begin()
 				}
-				runs[i].turn(time.Duration((0.75 + random.Float64()/2) * float64(turns.Slice)))
+				runs[i].turn(time.Duration((0.75 + random.Float64()/2) * float64(slice)))
 				// Also one that is through: what its server has left to do is not the others' to bear.
 				runs[i].signal(syscall.SIGSTOP)
 			}

@@ -154,6 +154,19 @@ func TestASideWaitsForTheOthersConnections(t *testing.T) {
 	}
 }
 
+func TestLongTurnsDoNotMakeTheWarmupLong(t *testing.T) {
+	t.Parallel()
+	sides := []Side{{Options: options(serve(t, always(ok)).url)}, {Options: options(serve(t, always(ok)).url)}, {Options: options(serve(t, always(ok)).url)}}
+	for i := range sides {
+		sides[i].Warmup, sides[i].Duration = 20*time.Millisecond, 50*time.Millisecond
+	}
+	began := time.Now()
+	// Nobody waits through a turn of its own, which would take 30 s for all.
+	if alternate(t, context.Background(), 10*time.Second, sides...); time.Since(began) > 8*time.Second {
+		t.Errorf("three sides of 70 ms took %v", time.Since(began))
+	}
+}
+
 func TestTheServerOfASideThatIsThroughIsStopped(t *testing.T) {
 	first, a := serverProcess(t)
 	second, b := serverProcess(t)
