@@ -52,9 +52,14 @@ func TestTheWindowBeginsOnceAllConnectionsHaveBeenAnswered(t *testing.T) {
 			const connections = 6
 			var asks atomic.Int64
 			var lastAnswered atomic.Pointer[time.Time]
+			all := make(chan struct{})
 			s := x.serve(t, func(asked) answer {
-				// One after another, as handshakes keep a server busy: the last one for longer than the warm-up.
+				// One after another, as handshakes keep a server busy: the last one for longer than the warm-up. None asks twice before all have asked.
 				if first := asks.Add(1); first <= connections {
+					if first == connections {
+						close(all)
+					}
+					<-all
 					time.Sleep(time.Duration(first) * 40 * time.Millisecond)
 					if now := time.Now(); first == connections {
 						lastAnswered.Store(&now)
