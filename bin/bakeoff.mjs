@@ -3,7 +3,9 @@
 // Node alone: it has node_modules and dist/ made where they are not as package-lock.json and the sources are. As somebody's
 // dependency it has no package-lock.json (npm packs none), dist/ is in the package, and whoever installed it has brought
 // its packages. Everything printed here goes to stderr, since stdout belongs to the command (`--json`).
-import { existsSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { pathToFileURL } from 'node:url';
 import { installPackages, isCheckout, projectRoot } from './packages.mjs';
 
@@ -32,6 +34,16 @@ function unsupported() {
   const limit = addressSpaceLimit();
   if (limit < leastAddressSpace) {
     return `the address space of a process is limited to ${(limit / 1e9).toFixed(1)} GB here, and Node reserves tens of GB without using them: lift it with ulimit -v unlimited`;
+  }
+  // All that is started is started by these two. Busybox has others, which know less.
+  if (spawnSync('setpriv', ['--pdeathsig', 'TERM', '--', 'taskset', '--version']).status !== 0) {
+    return 'setpriv and taskset of util-linux are missing: install util-linux';
+  }
+  try {
+    // A folder's files are below "/.".
+    accessSync(`${tmpdir()}/.`, constants.W_OK | constants.X_OK);
+  } catch {
+    return `no files can be written to ${tmpdir()}: make that folder, or name another one in TMPDIR`;
   }
   return undefined;
 }

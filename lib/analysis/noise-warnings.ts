@@ -40,7 +40,8 @@ export function noiseWarnings(facts: RunFacts, measured: readonly MeasuredVarian
   }));
   // As groupsOf has it.
   const tookTurns = measured.every(({ network, rounds }) => network === undefined && rounds.every(({ phases }) => phases.length === 1));
-  const settled = comparisons.length > 0 && comparisons.every(({ verdict }) => verdict !== 'inconclusive') && tookTurns;
+  const verdicts = comparisons.map(({ verdict }) => verdict).filter((verdict) => verdict !== 'none');
+  const settled = verdicts.length > 0 && !verdicts.includes('inconclusive') && tookTurns;
   const unsettled = settled ? [] : all;
   // On shared cores the generator itself is one of the server's others, and what others use is missing on both sides.
   const apart = (rounds: readonly VariantRound[]): readonly VariantRound[] => (sharedCores ? [] : rounds);

@@ -127,12 +127,13 @@ interface Question { pair: Pair; metric: Metric; why: string | undefined; judged
 /** @param questions at least one, the deciding one first */
 function compare(pair: Pair, questions: readonly Question[], alpha: number, rules: Rules): Comparison {
   const { baseline, variant } = pair;
-  const [{ metric, why = '', judged, held }] = questions as [Question];
-  const ratioBy = (one: Metric): Ratio | null => ratioOf(pair, one, questions.find((question) => question.metric === one)?.judged, alpha);
+  const [question] = questions as [Question];
+  const { metric, judged, why = '' } = question;
+  const questionOf = (one: Metric): Question | undefined => questions.find((question) => question.metric === one);
+  const ratioBy = (one: Metric): Ratio | null => ratioOf(pair, one, questionOf(one)?.judged, alpha);
   const beside = (one: LatencyMetric): BesideRatio | null => {
-    const question = questions.find((two) => two.metric === one);
     const ratio = ratioBy(one);
-    return ratio && { ...ratio, verdict: question?.judged === undefined || question.held !== undefined ? 'none' : question.judged.verdict };
+    return ratio && { ...ratio, verdict: verdictTo(questionOf(one)) };
   };
   const about = {
     ...without(baseline, variant, metric),
@@ -151,9 +152,7 @@ function compare(pair: Pair, questions: readonly Question[], alpha: number, rule
     roundRatios: figures[0].map((figure, round) => (figures[1][round] as number) / figure),
     outliers: outliersOf(logs).map((index) => variant.rounds[index] as number),
     disagreement: useLogs === null ? '' : disagreementOf(baseline.use, variant.use, useLogs, alpha),
-    ...(judged === undefined ? { verdict: 'none', why }
-      : held !== undefined ? { verdict: 'none', why: `the generator was the limit with ${held.name}` }
-      : judgement(judged.verdict, metric, logs, alpha, rules.sameWithin)),
+    ...answerTo(question, logs, alpha, rules.sameWithin),
   };
 }
 
@@ -225,18 +224,24 @@ function heldBack(verdict: Verdict, { baseline, variant }: Pair): Contender | un
   return sides.find(({ atLeast, use }) => atLeast || limitOf(use) === 'generator');
 }
 
-type Judgement = Pick<Comparison, 'verdict' | 'why' | 'roundsNeeded'>;
+/** What the rounds say to it; 'none' where it was not asked, not judged, or the generator was the limit. */
+function verdictTo(question: Question | undefined): Verdict {
+  return question?.judged === undefined || question.held !== undefined ? 'none' : question.judged.verdict;
+}
 
-function judgement(verdict: Judged['verdict'], metric: Metric, logs: readonly number[], alpha: number, sameWithin: number): Judgement {
+function answerTo(question: Question, logs: readonly number[], alpha: number, sameWithin: number): Pick<Comparison, 'verdict' | 'why' | 'roundsNeeded'> {
+  const { metric, held, why = '' } = question;
+  const verdict = verdictTo(question);
+  if (verdict === 'none') return { verdict, why: held === undefined ? why : `the generator was the limit with ${held.name}`, roundsNeeded: null };
   const roundsNeeded = verdict === 'inconclusive' ? roundsToDecide(logs, alpha, sameWithin) : null;
   const [better, worse] = lessIsBetter(metric) ? ['below', 'above'] : ['above', 'below'];
-  const why = {
+  const reasons = {
     same: `the whole interval is within ${tolerance(sameWithin)} of equal`,
     faster: `the whole interval is ${better} 1`,
     slower: `the whole interval is ${worse} 1`,
     inconclusive: roundsNeeded === null
       ? `the interval includes 1: even ${whole(mostRounds)} rounds would probably not decide, a quieter machine may`
       : `the interval includes 1: about ${roundsNeeded} rounds would probably decide`,
-  }[verdict];
-  return { verdict, why, roundsNeeded };
+  };
+  return { verdict, why: reasons[verdict], roundsNeeded };
 }

@@ -22,7 +22,7 @@ import { alarmsIn } from '../servers/server-log.ts';
 import { versionsOf } from '../servers/build.ts';
 import { endWithUs, isStarted, startServer, type StartedServer } from '../servers/index.ts';
 import { freePort } from '../servers/ports.ts';
-import { removeFolder, removeLeftOvers } from '../servers/remove-folder.ts';
+import { nameOfProcess, removeFolder, removeLeftOvers } from '../servers/remove-folder.ts';
 import { thisMachine } from '../setup/machine.ts';
 import { projectRoot } from '../setup/paths.ts';
 import { ensureTools } from '../setup/tools.ts';
@@ -254,7 +254,7 @@ async function main(): Promise<void> {
   process.stdout.on('error', () => undefined);
   writeShippedFiles();
   removeLeftOvers(os.tmpdir(), folderPrefix, ({ uid }) => uid === process.geteuid?.());
-  const folder = await mkdtemp(path.join(os.tmpdir(), `${folderPrefix}${process.pid}-`));
+  const folder = await mkdtemp(path.join(os.tmpdir(), nameOfProcess(folderPrefix)));
   // What is in it has names that nobody can guess.
   await chmod(folder, 0o711);
   const agent = new Agent(folder);

@@ -257,9 +257,10 @@ export interface BesideRatio { ratio: number; ci95: [number, number]; verdict: V
 
 /**
  * By `metric`: requests/s, or where the load sets them p99 of the latency, or what was asked for. faster and slower are what they
- * say whatever the metric: of times less is faster. `ratio` is exp(mean ln(variant / baseline)) over rounds; it need not equal the quotient of the medians. `ci95` is the interval
- * that the verdict is read from. With 95 % no verdict of a run is false, over all comparisons that are judged in it and at all
- * looks: each interval is as wide as its place among them asks for (judgeFamily), 95 % for one that is alone, and more else.
+ * say whatever the metric: of times less is faster. `ratio` is exp(mean ln(variant / baseline)) over rounds; it need not equal the
+ * quotient of the medians. `ci95` is the interval that the verdict is read from. With 95 % no verdict of a run is false, over all
+ * comparisons that are judged in it and at all looks: each interval is as wide as its place among them asks for (judgeFamily),
+ * 95 % for one that is alone, and more else.
  * `ratio` is 0, with the interval [0, 0] and no verdict, where nothing can be compared: nothing was answered, or the variant is
  * published only. While the result is partial, a verdict is not final: it was made before its time.
  */
@@ -272,7 +273,7 @@ export interface Comparison {
   verdict: Verdict;
   why: string;
   publishedRatio: number | null;
-  /** The server's CPU time per request divided by the baseline's, with the interval that holds together with those of all comparisons; no verdict of its own. null where a round has none. */
+  /** The server's CPU time per request divided by the baseline's. Its interval has the confidence of one of those that are judged, and is none of them: it has no verdict. null where a round has none. */
   cpu: Omit<BesideRatio, 'verdict'> | null;
   /** The same of percentiles of the latency. null where there is none in each round: fewer than 10 responses were slower than it. */
   latency: Record<LatencyMetric, BesideRatio | null>;

@@ -1,5 +1,5 @@
 // Removes folders by descriptor: whoever may write in them, or beside them, cannot have anything else removed instead.
-import { closeSync, constants, existsSync, fstatSync, lstatSync, openSync, readdirSync, rmdirSync, unlinkSync, type Stats } from 'node:fs';
+import { closeSync, constants, existsSync, fstatSync, lstatSync, openSync, readdirSync, readlinkSync, rmdirSync, unlinkSync, type Stats } from 'node:fs';
 import path from 'node:path';
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
@@ -62,11 +62,20 @@ function empty(folder: number, device: number): void {
   }
 }
 
-/** Removes the folders PREFIX<pid>-… of processes that have ended, those of which `mayGo` says so once they are open. */
+/**
+ * What the name of a process's folder begins with, from which removeLeftOvers tells whether it has ended. Two containers may share
+ * a folder, and count their processes each by itself: a number says something in its own namespace only.
+ */
+export function nameOfProcess(prefix: string, pid = process.pid): string {
+  const [namespace] = /\d+/.exec(readlinkSync('/proc/self/ns/pid')) as RegExpExecArray;
+  return `${prefix}${namespace}-${pid}-`;
+}
+
+/** Removes the folders of processes that have ended, nameOfProcess(prefix)…, those of which `mayGo` says so once they are open. */
 export function removeLeftOvers(folder: string, prefix: string, mayGo: (found: Stats) => boolean): void {
   for (const name of readdirSync(folder)) {
-    const pid = name.startsWith(prefix) ? /^\d+/.exec(name.slice(prefix.length))?.[0] : undefined;
-    if (pid === undefined || existsSync(`/proc/${pid}`)) continue;
+    const pid = /^\d+-(\d+)-/.exec(name.slice(prefix.length))?.[1];
+    if (pid === undefined || !name.startsWith(nameOfProcess(prefix, Number(pid))) || existsSync(`/proc/${pid}`)) continue;
     try {
       removeFolder(path.join(folder, name), mayGo);
     } catch {

@@ -6,7 +6,7 @@ import path from 'node:path';
 import type { RunAs } from '../process.ts';
 import { ifThere } from '../read-if-there.ts';
 import { copyDocroot } from './docroot.ts';
-import { removeFolder, removeLeftOvers } from './remove-folder.ts';
+import { nameOfProcess, removeFolder, removeLeftOvers } from './remove-folder.ts';
 
 /** What a server needs on disk while it runs and nobody needs afterwards. */
 export interface Scratch {
@@ -36,7 +36,7 @@ const prefix = 'bakeoff-server-';
 
 /** A new folder below the system's temporary one, closed to others. Who is killed before removing it leaves that to the next server's start. */
 export function temporaryFolder(): Promise<string> {
-  return mkdtemp(path.join(temporaryPlace(), `${prefix}${process.pid}-`));
+  return mkdtemp(path.join(temporaryPlace(), nameOfProcess(prefix)));
 }
 
 /** The system's temporary folder; where root has one of its own that is closed to others (pam_tmpdir), that of all. */

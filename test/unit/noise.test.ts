@@ -93,12 +93,15 @@ describe('noise is said', () => {
   });
 
   test('not where all verdicts are there of sides that took turns: what disturbed one disturbed the other', () => {
-    const steal = four({ serverStealShare: 0.12, serverOthersShare: 0.3 });
-    const pair = (ratios: readonly number[], changes: Partial<MeasuredVariant> = {}): string[] => (
-      texts([variant('workers', steal, changes, ratios.map(() => 100_000)), variant('cache', steal, changes, ratios.map((ratio) => 100_000 * ratio))]));
+    const disturbed = { serverStealShare: 0.12, serverOthersShare: 0.3 };
+    const steal = four(disturbed);
+    const pair = (ratios: readonly number[]): string[] => (
+      texts([variant('workers', ratios.map(() => disturbed), {}, ratios.map(() => 100_000)), variant('cache', ratios.map(() => disturbed), {}, ratios.map((ratio) => 100_000 * ratio))]));
     expect(pair([1.2, 1.21, 1.19, 1.2])).toEqual([]);
     const both = [expect.stringMatching(/^steal time: /), expect.stringMatching(/^others used /)];
     expect(pair([1.2, 0.8, 1.1, 1])).toEqual(both);
+    // Where nothing could be judged, no verdict shows that it mattered to neither.
+    expect(pair([1.2, 1.21, 1.19])).toEqual([expect.stringContaining('a verdict needs 4'), ...both]);
     const network = { toServer: { delayMs: 1 }, toClient: { delayMs: 1 }, serverSettings: [], clientSettings: [] };
     expect(texts([variant('workers', steal, { network }), variant('cache', steal, { network }, [120_000, 121_000, 119_000, 120_000])])).toEqual(expect.arrayContaining(both));
   });

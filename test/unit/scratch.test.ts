@@ -1,13 +1,13 @@
 import { chmodSync, chownSync, existsSync, lstatSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { removeFolder } from '../../lib/servers/remove-folder.ts';
+import { nameOfProcess, removeFolder } from '../../lib/servers/remove-folder.ts';
 import { makeScratch } from '../../lib/servers/scratch.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
 const isRoot = process.getuid?.() === 0;
 /** Above what Linux gives (pid_max is 4,194,304 at most). */
-const deadPid = 99_999_999;
+const deadServer = nameOfProcess('bakeoff-server-', 99_999_999);
 
 /** The system's temporary folder of one test. */
 function temporary(mode = 0o1777): string {
@@ -20,7 +20,7 @@ function temporary(mode = 0o1777): string {
 
 /** A folder with a file in it, named as what a killed process left. */
 function leftOver(folder: string, name: string, mode = 0o711): string {
-  const path = join(folder, `bakeoff-server-${deadPid}-${name}`);
+  const path = join(folder, `${deadServer}${name}`);
   mkdirSync(join(path, 'temp'), { recursive: true });
   writeFileSync(join(path, 'temp/file'), 'x');
   chmodSync(path, mode);
@@ -43,14 +43,22 @@ it('removes what killed processes of this user left, and what they had linked to
   expect(readFileSync(join(kept, 'precious'), 'utf8')).toBe('x');
 });
 
+it('leaves what a process of another namespace has made, whose number says nothing here', async () => {
+  const folder = temporary();
+  const another = join(folder, 'bakeoff-server-1-99999999-a');
+  mkdirSync(another, { mode: 0o700 });
+  await start();
+  expect(existsSync(another)).toBe(true);
+});
+
 it('leaves links, files, and folders that are not as it makes them', async () => {
   const folder = temporary();
   const elsewhere = join(folder, 'elsewhere');
   mkdirSync(elsewhere, { mode: 0o700 });
   writeFileSync(join(elsewhere, 'precious'), 'x');
-  const link = join(folder, `bakeoff-server-${deadPid}-link`);
+  const link = join(folder, `${deadServer}link`);
   symlinkSync(elsewhere, link);
-  const file = join(folder, `bakeoff-server-${deadPid}-file`);
+  const file = join(folder, `${deadServer}file`);
   writeFileSync(file, 'x');
   const shared = leftOver(folder, 'shared', 0o777);
   await start();

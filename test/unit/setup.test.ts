@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
@@ -197,6 +198,15 @@ test('a limit of the address space, in which Node breaks off in many ways, is to
     stderr: 'the address space of a process is limited to 4.1 GB here, and Node reserves tens of GB without using them: lift it with ulimit -v unlimited\n',
   });
   expect(await limited(64_000_000)).toMatchObject({ code: 0, stderr: '' });
+});
+
+test('a system that lacks what every command needs is told what, in one line', () => {
+  const machine = testMachine();
+  const said = (env: NodeJS.ProcessEnv): string => spawnSync(process.execPath, [join(projectRoot, 'bin/bakeoff.mjs'), '--help'], { env: { ...process.env, ...env }, encoding: 'utf8' }).stderr;
+  expect(said({ TMPDIR: '/no/such/folder' })).toBe('no files can be written to /no/such/folder: make that folder, or name another one in TMPDIR\n');
+  script(machine, 'setpriv', 'echo "setpriv: unrecognized option: pdeathsig" >&2; exit 1');
+  expect(said({ PATH: `${machine.binFolder}:${process.env.PATH}` })).toBe('setpriv and taskset of util-linux are missing: install util-linux\n');
+  expect(said({})).toBe('');
 });
 
 test.each([['no', false], ['', true], ['yes', true]])('BAKEOFF_INSTALL=%s', (said, expected) => {

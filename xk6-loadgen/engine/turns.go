@@ -65,8 +65,8 @@ type turn struct {
 // Alternate loads several servers, one at a time: a random order of the sides, the same one backwards, and so on anew. All of
 // a side's clocks run in its own turns only, so that its figures are those of a continuous load where its server is stopped. A
 // side that drains has its pauses in them too: it makes fewer requests/s, by about one answer per slice, and with a rate what is
-// due while it drains leaves late. A side that is through has no more turns; one that is alone has one without end, as with Run. The results are in the sides' order; StartedAt and
-// EndedAt are the wall clock's, and so span the turns of the others too.
+// due while it drains leaves late. A side that is through has no more turns; one that is alone has one without end, as with Run.
+// The results are in the sides' order; StartedAt and EndedAt are the wall clock's, and so span the turns of the others too.
 //
 // No process group is left stopped when this function ends, however it does, or when one of its loops panics. Where the process
 // ends otherwise in its midst (SIGKILL, or a panic elsewhere), whoever started it has to continue them.

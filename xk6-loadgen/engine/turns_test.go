@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -134,94 +133,6 @@ func TestSidesAreLoadedOneAtATime(t *testing.T) {
 		if !slices.MaxFunc(begins, time.Time.Compare).Before(slices.MinFunc(ends, time.Time.Compare)) {
 			t.Errorf("one side after the other: from %v to %v", begins, ends)
 		}
-	}
-}
-
-func TestASideWaitsForTheOthersConnections(t *testing.T) {
-	t.Parallel()
-	for _, rate := range []float64{0, 200} {
-		// One connection of one side is given up after a while.
-		a, b := serve(t, always(ok)), serve(t, firstStalls())
-		sides := []Side{{Options: options(a.url), Processes: []int{standIn(t)}}, {Options: options(b.url), Processes: []int{standIn(t)}}}
-		for i := range sides {
-			sides[i].Rate, sides[i].Connections, sides[i].Warmup, sides[i].Duration = rate, 2, 20*time.Millisecond, 200*time.Millisecond
-		}
-		r := alternate(t, context.Background(), 5*time.Millisecond, sides...)
-		begin, end := slices.MaxFunc([]time.Time{r[0].StartedAt, r[1].StartedAt}, time.Time.Compare), slices.MinFunc([]time.Time{r[0].EndedAt, r[1].EndedAt}, time.Time.Compare)
-		if !begin.Before(end) {
-			t.Errorf("rate %g: one window begins at %v, when the other one has ended, at %v", rate, begin, end)
-		}
-	}
-}
-
-func TestLongTurnsDoNotMakeTheWarmupLong(t *testing.T) {
-	t.Parallel()
-	sides := []Side{{Options: options(serve(t, always(ok)).url)}, {Options: options(serve(t, always(ok)).url)}, {Options: options(serve(t, always(ok)).url)}}
-	for i := range sides {
-		sides[i].Warmup, sides[i].Duration = 20*time.Millisecond, 50*time.Millisecond
-	}
-	began := time.Now()
-	// Nobody waits through a turn of its own, which would take 30 s for all.
-	if alternate(t, context.Background(), 10*time.Second, sides...); time.Since(began) > 8*time.Second {
-		t.Errorf("three sides of 70 ms took %v", time.Since(began))
-	}
-}
-
-func TestTheServerOfASideThatIsThroughIsStopped(t *testing.T) {
-	first, a := serverProcess(t)
-	second, b := serverProcess(t)
-	sides := []Side{{Options: options(first), Processes: []int{a}}, {Options: options(second), Processes: []int{b}}}
-	sides[0].Duration, sides[1].Duration = 100*time.Millisecond, 600*time.Millisecond
-	type look struct {
-		at      time.Time
-		stopped bool
-	}
-	var looks []look
-	over := make(chan struct{})
-	var looking sync.WaitGroup
-	looking.Go(func() {
-		for {
-			select {
-			case <-over:
-				return
-			default:
-				before := time.Now()
-				looks = append(looks, look{before, isStopped(a)})
-				time.Sleep(time.Millisecond)
-			}
-		}
-	})
-	r := alternate(t, context.Background(), 5*time.Millisecond, sides...)
-	close(over)
-	looking.Wait()
-	// It is continued when all are through, and a look takes a while.
-	from, to := r[0].EndedAt.Add(50*time.Millisecond), r[1].EndedAt.Add(-50*time.Millisecond)
-	count := 0
-	for _, l := range looks {
-		if l.at.After(from) && l.at.Before(to) {
-			if count++; !l.stopped {
-				t.Fatalf("%v after its load the server runs beside the other side's load", l.at.Sub(r[0].EndedAt))
-			}
-		}
-	}
-	if count == 0 {
-		t.Errorf("nobody looked from %v to %v", from, to)
-	}
-	wantNotStopped(t, a, b)
-}
-
-func TestNothingIsWaitedForThatMayNotStartInThisTurn(t *testing.T) {
-	o := options("http://127.0.0.1:9/")
-	o.Rate, o.Duration = 1000, time.Minute
-	l := idleLoop(t, o)
-	l.beginWarmup(0)
-	l.phaseEnd = int64(o.Duration)
-	if !l.mayStart() {
-		t.Error("nothing may start within a turn")
-	}
-	l.turnIsOver = true
-	if l.mayStart() {
-		t.Error("something may start in a turn that is over, so that the loop looks for events without a pause")
 	}
 }
 
