@@ -1,7 +1,7 @@
 // npm run knobs: which of the usual advice does anything for a person's config, on this machine.
 import { UserError } from '../errors.ts';
 import { change, enumeration } from '../format.ts';
-import { candidatesOf, readKnobs, whyNot, type Candidate } from '../knobs/catalogue.ts';
+import { candidatesOf, readKnobs, valueNames, whyNot, type Candidate } from '../knobs/catalogue.ts';
 import { layable, type Layable } from '../servers/own/own-config.ts';
 import { gain, helpful, product, ranked, rankingTable, rightAsItIs, worthACloserLook, type Effect } from '../knobs/ranking.ts';
 import { planOf, serverWith, type AsItIs, type Changed } from '../knobs/scenario.ts';
@@ -93,7 +93,7 @@ export async function knobsCommand(args: readonly string[]): Promise<number> {
 
 function catalogueLines(): string[] {
   return serverNames.flatMap((server) => readKnobs(server).flatMap((knob) => [
-    `${server}: ${knob.name} (${candidatesOf(knob, 1).map(({ name }) => name).join(', ')})`, `  ${knob.claim} ${knob.source}; since ${knob.since}.`,
+    `${server}: ${knob.name} (${valueNames(knob).join(', ')})`, `  ${knob.claim} ${knob.source}; since ${knob.since}.`,
   ]));
 }
 
@@ -138,7 +138,7 @@ class KnobsRun {
       next: () => this.#next(),
     }, this.#asked.options);
     try {
-      this.#say(this.#writeLines());
+      this.#say(await this.#writeLines());
     } finally {
       if (this.#asked.options.json) process.stdout.write(`${JSON.stringify(this.#json(), undefined, 2)}\n`);
     }
@@ -163,7 +163,7 @@ class KnobsRun {
     const build = await serverBuild(own.server, server.binary ?? binaries[own.server] as string, signal);
     const { facts } = this.#config;
     for (const candidate of wanted) {
-      const why = whyNot(candidate, { facts, listen, load, bodyBytes: tried.answer.bytes, workers, build }, this.#config) ?? await this.#start(candidate, start, signal);
+      const why = whyNot(candidate, { facts, listen, load, bodyBytes: tried.answer.bytes, workers, build }, (laid) => this.#config.lay(laid)) ?? await this.#start(candidate, start, signal);
       if (why !== undefined) this.#leftOut.push({ name: candidate.name, why });
     }
     this.#say([...redirectionLines([{ name: given, redirections: tried.redirections }]), ...this.#leftOutLines()]);
@@ -255,13 +255,12 @@ class KnobsRun {
   }
 
   /** Writes the config where that is asked for, and what helps was verified. */
-  #writeLines(): string[] {
+  async #writeLines(): Promise<string[]> {
     const write = this.#asked.write;
     if (write === undefined) return [];
     const { chosen = [], result } = this.#together ?? {};
     if (result?.comparisons[0]?.verdict !== 'faster') return [`${write} is not written: nothing was verified that helps.`];
-    const { edits } = this.#config.lay(chosen.map(({ laid }) => laid));
-    return ['', ...writeWith(edits, this.#asked.own.file, write)];
+    return ['', ...await writeWith(this.#config.lay(chosen.map(({ laid }) => laid)), this.#asked.own.file, write)];
   }
 
   #json(): object {

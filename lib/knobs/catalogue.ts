@@ -9,8 +9,7 @@ import type { LaidLines, LoadProfile, ServerName } from '../scenario/model.ts';
 import { isHttp2 } from '../scenario/protocols.ts';
 import { shippedConfigs } from '../servers/config-layers.ts';
 import type { Build, Listen } from '../servers/index.ts';
-import type { Facts } from '../servers/own/edits.ts';
-import type { Layable } from '../servers/own/own-config.ts';
+import type { Edit, Facts } from '../servers/own/edits.ts';
 import { atLeast } from '../setup/version.ts';
 
 /** Where a knob can mean anything. All of what is there has to be so. */
@@ -83,7 +82,7 @@ export function readKnobs(server: ServerName): Knob[] {
 export function checkKnobs(server: ServerName, found: unknown, file: string): Knob[] {
   const outcome = check(list(knobForm(server)), found, { everything: true });
   if (!('value' in outcome)) throw new Error(`${file}: ${placeOf(outcome.at)}${outcome.ofField ? ' ' : ': '}${outcome.problem}`);
-  const names = outcome.value.flatMap((knob) => candidatesOf(knob, 1).map((one) => one.name));
+  const names = outcome.value.flatMap(valueNames);
   const twice = names.find((one, index) => names.indexOf(one) !== index);
   if (twice !== undefined) throw new Error(`${file}: two are named "${twice}"`);
   return outcome.value;
@@ -103,11 +102,20 @@ export interface Candidate {
 export function candidatesOf(knob: Knob, cores: number): Candidate[] {
   const all = Object.entries(knob.values).map(([value, lines]) => [value, lines.replaceAll('{cores}', String(cores)).replaceAll('{twice-cores}', String(2 * cores))] as const);
   return all.filter(([, lines], index) => all.findIndex(([, others]) => others === lines) === index).map(([value, lines]) => ({
-    name: Object.keys(knob.values).length === 1 && value !== 'off' ? knob.name : `${knob.name}-${value}`.replaceAll('.', '-'),
+    name: nameOf(knob, value),
     knob,
     laid: { context: knob.context, lines },
     isDefault: knob.default === value,
   }));
+}
+
+function nameOf({ name, values }: Knob, value: string): string {
+  return Object.keys(values).length === 1 && value !== 'off' ? name : `${name}-${value}`.replaceAll('.', '-');
+}
+
+/** Of all its values, also of those that come to the same on few cores. */
+export function valueNames(knob: Knob): string[] {
+  return Object.keys(knob.values).map((value) => nameOf(knob, value));
 }
 
 /** What a knob would meet. */
@@ -122,7 +130,7 @@ export interface Surroundings {
 }
 
 /** undefined where it is worth a try. One reason is said alike of all that it holds for. */
-export function whyNot({ knob: { since, where = {}, context }, laid, isDefault }: Candidate, here: Surroundings, config: Pick<Layable, 'lay'>): string | undefined {
+export function whyNot({ knob: { since, where = {}, context }, laid, isDefault }: Candidate, here: Surroundings, lay: (laid: readonly LaidLines[]) => { edits: readonly Edit[] }): string | undefined {
   const { facts, listen, load, build } = here;
   const http2 = isHttp2(load.protocol);
   if (where.never !== undefined) return where.never;
@@ -134,12 +142,12 @@ export function whyNot({ knob: { since, where = {}, context }, laid, isDefault }
   if (where.proxied === true && !facts.proxied) return 'only where requests are passed on';
   if (where.static === true && facts.proxied) return 'only where files are served';
   if (where.logs === true && !facts.logs) return 'requests are not logged';
-  if (where.logs === true && laid.lines.includes('...') && !facts.logLine) return 'the config has no line for its log';
+  if (where.logs === true && laid.lines.includes('...') && !facts.logLine) return 'the config has no line for its log that takes it';
   if (where.acceptsGzip === true && !acceptsGzip(load)) return "only where requests accept gzip: --load with -H 'Accept-Encoding: gzip'";
   if (where.sendsBody === true && (load.body ?? '') === '') return 'only where requests have a body';
   if (where.workers !== undefined && here.workers < where.workers) return `only with ${counts(where.workers, 'worker')} or more`;
   if (where.bodyBytes !== undefined && here.bodyBytes < where.bodyBytes) return `only with bodies of ${counts(where.bodyBytes, 'byte')} or more`;
-  const { edits } = config.lay([laid]);
+  const { edits } = lay([laid]);
   if (edits.length === 0) return context === 'ssl' ? 'already so, or no TLS of its own' : 'already so';
   return isDefault && edits.every(({ begin, end }) => begin === end) ? 'already so, by default' : undefined;
 }

@@ -10,7 +10,7 @@ import type { Comparison, Result } from '../result/result.ts';
 import type { LaidLines } from '../scenario/model.ts';
 import { composeFlags } from '../servers/nghttpd-flags.ts';
 import { parseConfig } from '../servers/nginx-config.ts';
-import { candidatesOf, type Candidate } from './catalogue.ts';
+import { valueNames, type Candidate } from './catalogue.ts';
 
 /** What became of one candidate. */
 export interface Effect { candidate: Candidate; comparison: Comparison; /** It was measured a second time, after it was chosen. */ closer: boolean }
@@ -98,7 +98,7 @@ function verdictCell({ verdict, why, ratio, ci95 }: Comparison, sameWithin: numb
 
 /** What harms where another value of the knob, which the config has, is right. @param had names of values that it has */
 export function rightAsItIs(effects: readonly Effect[], had: ReadonlySet<string>): Effect[] {
-  return effects.filter(({ candidate: { knob }, comparison: { verdict } }) => verdict === 'slower' && candidatesOf(knob, 1).some(({ name }) => had.has(name)));
+  return effects.filter(({ candidate: { knob }, comparison: { verdict } }) => verdict === 'slower' && valueNames(knob).some((name) => had.has(name)));
 }
 
 /** What the single effects would come to if they did not know of each other. */

@@ -64,13 +64,14 @@ describe('the catalogue', () => {
 });
 
 /** The text of `own.conf` with lines laid over it, and the sentences of what else would change. */
-async function laidOver(server: ServerName, text: string, laid: [context: string, lines: string][], others: Record<string, string> = {}, where: { paths?: string[]; cores?: number } = {}): Promise<{ own: string; elsewhere: string[] }> {
+async function laidOver(server: ServerName, text: string, laid: [context: string, lines: string][], others: Record<string, string> = {}, where: { paths?: string[]; cores?: number } = {}): Promise<{ own: string; elsewhere: string[]; isSaid: boolean }> {
   const folder = await ownFiles({ 'own.conf': text, ...others });
   const file = path.join(folder, 'own.conf');
   const config = await layable({ server, file }, { port: 80, paths: ['/'], cores: 2, ...where });
-  const { edits } = config.lay(laid.map(([context, lines]) => ({ context, lines })));
+  const { edits, isSaidBy } = config.lay(laid.map(([context, lines]) => ({ context, lines })));
   const own = edited(readFileSync(file, 'utf8'), edits.filter((edit) => edit.file === file));
-  return { own, elsewhere: edits.filter((edit) => edit.file !== file).map(({ file: other, line, becomes }) => `${path.basename(other)}:${line} ${becomes.trim()}`) };
+  const elsewhere = edits.filter((edit) => edit.file !== file).map(({ file: other, line, becomes }) => `${path.basename(other)}:${line} ${becomes.trim()}`);
+  return { own, elsewhere, isSaid: await isSaidBy(own).catch(() => false) };
 }
 
 describe('a knob on nginx.conf', () => {
@@ -89,9 +90,11 @@ describe('a knob on nginx.conf', () => {
     ['keeps the words that are there', 'http {\n  access_log a main buffer=4k gzip;\n  server { listen 80; }\n}\n', 'http', 'access_log ... buffer=64k flush=5s;', 'http {\n  access_log a main gzip buffer=64k flush=5s;\n  server { listen 80; }\n}\n'],
     ['names the format that further words come after', 'http {\n  access_log a;\n  server { listen 80; access_log off; }\n}\n', 'http', 'access_log ... buffer=64k;', 'http {\n  access_log a combined buffer=64k;\n  server { listen 80; access_log off; }\n}\n'],
     ['goes to the first listen line of each address', 'http {\n  server { listen 80; listen [::]:80; listen 81; }\n  server { listen 80; }\n}\n', 'server', 'listen ... reuseport;', 'http {\n  server { listen 80 reuseport; listen [::]:80 reuseport; listen 81; }\n  server { listen 80; }\n}\n'],
+    ['goes to one listen line of an address that is written in two ways', 'http {\n  server { listen 80; }\n  server { listen *:80; }\n  server { listen 0.0.0.0:80; }\n}\n', 'server', 'listen ... backlog=9;', 'http {\n  server { listen 80 backlog=9; }\n  server { listen *:80; }\n  server { listen 0.0.0.0:80; }\n}\n'],
+    ['leaves logs that nginx cannot buffer', 'http {\n  access_log a;\n  server { listen 80; access_log /l/$host.log; access_log syslog:server=a; }\n}\n', 'http', 'access_log ... buffer=64k;', 'http {\n  access_log a combined buffer=64k;\n  server { listen 80; access_log /l/$host.log; access_log syslog:server=a; }\n}\n'],
     ['goes to the listen line that has such words', 'http {\n  server { listen 80; }\n  server { listen 80 backlog=9; }\n}\n', 'server', 'listen ... backlog=16;', 'http {\n  server { listen 80; }\n  server { listen 80 backlog=16; }\n}\n'],
   ])('%s', async (_, text, context, lines, expected) => {
-    expect(await nginx(text, context, lines)).toEqual({ own: expected, elsewhere: [] });
+    expect(await nginx(text, context, lines)).toEqual({ own: expected, elsewhere: [], isSaid: true });
   });
 
   test.each<[string, string, string, number]>([
@@ -120,7 +123,7 @@ describe('a knob on nginx.conf', () => {
   it('says what has to change in the files that are included, and changes them where it runs', async () => {
     const text = 'events { }\nhttp {\n  include more.conf;\n  include sites;\n}\n';
     const others = { 'more.conf': 'gzip on;\nsendfile on;\n', sites: 'server {\n  listen 80;\n  root /x;\n}\n' };
-    expect(await laidOver('nginx', text, [['http', 'gzip off;'], ['http', 'etag off;'], ['server', 'listen ... backlog=9;']], others)).toEqual({
+    expect(await laidOver('nginx', text, [['http', 'gzip off;'], ['http', 'etag off;'], ['server', 'listen ... backlog=9;']], others)).toMatchObject({
       own: 'events { }\nhttp {\n    etag off;\n  include more.conf;\n  include sites;\n}\n',
       elsewhere: ['more.conf:1 gzip off;', 'sites:2 listen 80 backlog=9;'],
     });
@@ -139,12 +142,33 @@ describe('a knob on nginx.conf', () => {
 describe('a knob on other configs', () => {
   const h2o = 'listen: 80\nfile.etag: ON\nhosts:\n  default:\n    paths:\n      /:\n        file.dir: /x\n        file.etag: ON # why\n';
   test.each<[string, string, string, string]>([
-    ['takes the place of the key, wherever it holds', h2o, 'file.etag: OFF', h2o.replace('ON\nhosts', 'OFF\nhosts').replace('ON # why', 'OFF')],
+    ['takes the place of the key, wherever it holds', h2o, 'file.etag: OFF', h2o.replace('ON\nhosts', 'OFF\nhosts').replace('ON # why', 'OFF # why')],
     ['is put last', h2o, 'num-threads: 2', `${h2o}num-threads: 2\n`],
     ['is taken out', `${h2o}access-log: /l\n`, 'access-log: ~', h2o],
     ['changes nothing that is so', h2o, 'file.etag: on', h2o],
   ])('of h2o %s', async (_, text, lines, expected) => {
     expect((await laidOver('h2o', text, [['top', lines]])).own).toBe(expected);
+  });
+
+  test.each<[string, string, string, string, string]>([
+    ['takes the place of a value of several lines', 'listen: 80\naccess-log:\n  path: /l\n  format: "%h"\n# on\ncompress:\n  - gzip\nhosts: {}\n', 'top', 'compress: OFF', 'listen: 80\naccess-log:\n  path: /l\n  format: "%h"\n# on\ncompress: OFF\nhosts: {}\n'],
+    ['is taken out with all its lines', 'listen: 80\naccess-log:\n  path: /l\n  format: "%h"\nhosts: {}\n', 'top', 'access-log: ~', 'listen: 80\nhosts: {}\n'],
+    ['takes its place in braces', 'listen: 80\nhosts: { a: { paths: { "/": { file.dir: /x, file.etag: ON } } } }\n', 'top', 'file.etag: OFF', 'listen: 80\nhosts: { a: { paths: { "/": { file.dir: /x, file.etag: OFF } } } }\nfile.etag: OFF\n'],
+    ['is put into braces', 'listen: { port: 8443, ssl: { certificate-file: a } }\nhosts: {}\n', 'ssl', 'neverbleed: OFF', 'listen: { port: 8443, ssl: { neverbleed: OFF, certificate-file: a } }\nhosts: {}\n'],
+    ['goes behind the dash of its list', 'listen:\n  - ssl:\n      - x\n    port: 80\n  - port: 81\n    ssl:\n      certificate-file: a\nhosts: {}\n', 'ssl', 'neverbleed: OFF', 'listen:\n  - ssl:\n      - x\n    port: 80\n  - port: 81\n    ssl:\n      neverbleed: OFF\n      certificate-file: a\nhosts: {}\n'],
+    ['is put once where an alias has it twice', 'listen: &a\n  port: 80\n  ssl:\n    certificate-file: a\nhosts:\n  b:\n    listen: *a\n', 'ssl', 'neverbleed: OFF', 'listen: &a\n  port: 80\n  ssl:\n    neverbleed: OFF\n    certificate-file: a\nhosts:\n  b:\n    listen: *a\n'],
+    ['of two keeps their order', 'listen:\n  ssl:\n    certificate-file: a\n  port: 80\nhosts: {}\n', 'ssl', 'neverbleed: OFF\nkey-file: b', 'listen:\n  ssl:\n    neverbleed: OFF\n    key-file: b\n    certificate-file: a\n  port: 80\nhosts: {}\n'],
+  ])('of h2o %s, and the file says what was laid over it', async (_, text, context, lines, expected) => {
+    const { own, isSaid } = await laidOver('h2o', text, [[context, lines]]);
+    expect({ own, isSaid }).toEqual({ own: expected, isSaid: true });
+  });
+
+  test.each<[string, string, string, string?]>([
+    ['an end of the document', 'listen: 80\nhosts: {}\n...\n', 'num-threads: 2'],
+    ['indented keys at the top', '  listen: 80\n  hosts: {}\n', 'num-threads: 2'],
+    ['an alias of what is no TLS', 'listen: 80\nnone: &s\n  certificate-file: a\nhosts:\n  b:\n    listen:\n      port: 81\n      ssl: *s\n', 'neverbleed: OFF', 'ssl'],
+  ])('of h2o that would ask for more is not said: %s', async (_, text, lines, context = 'top') => {
+    expect((await laidOver('h2o', text, [[context, lines]])).isSaid).toBe(false);
   });
 
   it('of h2o goes into its ssl', async () => {
@@ -170,7 +194,7 @@ describe('a knob is left out', () => {
     facts: { proxied: false, logs: true, logLine: false }, listen: { tls: false }, load: wrk('-c 1 -t 1 -d 1'), bodyBytes: 612, workers: 1,
     build: { version: '1.22.1', answer: '--with-threads' },
   };
-  const changes = { lay: () => ({ edits: [{ file: '', line: 1, begin: 0, end: 1, becomes: 'x' }], workers: 1 }) };
+  const changes = () => ({ edits: [{ file: '', line: 1, begin: 0, end: 1, becomes: 'x' }] });
   test.each<[string | undefined, Partial<Candidate['knob']>, Partial<Surroundings>?]>([
     [undefined, {}],
     ['needs version 1.25.1, and this is 1.22.1', { since: '1.25.1' }],
@@ -192,8 +216,8 @@ describe('a knob is left out', () => {
   });
 
   it('since it is so, or by default', () => {
-    expect(whyNot(candidate('a', 'a on;'), here, { lay: () => ({ edits: [], workers: 1 }) })).toBe('already so');
-    const added = { lay: () => ({ edits: [{ file: '', line: 1, begin: 3, end: 3, becomes: 'a on;' }], workers: 1 }) };
+    expect(whyNot(candidate('a', 'a on;'), here, () => ({ edits: [] }))).toBe('already so');
+    const added = () => ({ edits: [{ file: '', line: 1, begin: 3, end: 3, becomes: 'a on;' }] });
     expect(whyNot({ ...candidate('a', 'a on;'), isDefault: true }, here, added)).toBe('already so, by default');
     expect(whyNot({ ...candidate('a', 'a on;'), isDefault: true }, here, changes)).toBeUndefined();
   });

@@ -7,7 +7,7 @@ export interface Edit { file: string; line: number; begin: number; end: number; 
 export interface Facts {
   /** What serves the page may pass requests on. */
   proxied: boolean;
-  /** Requests are logged; `logLine`: by a line of the config's, and not by the build's own choice. */
+  /** Requests are logged; `logLine`: by a line of the config's that can be told how, and not by the build's own choice. */
   logs: boolean;
   logLine: boolean;
 }

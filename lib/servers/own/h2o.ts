@@ -10,7 +10,7 @@ import { chooseListen, listensByPort, type Listen, type OwnConfig } from './list
 import { allowCode, handedOver, moveAddresses, pathsIn, runLog, temporary, temporarySocket, type Address, type Moved, type PathFor } from './moved.ts';
 import { readText } from './read-text.ts';
 import { leaving, loadedToo, localTarget, upstreamAddress } from './upstream.ts';
-import { printYaml, readYaml, type MapTree, type Pair, type Text, type Tree } from './yaml-tree.ts';
+import { printYaml, readYaml, sameMeaning, type MapTree, type Pair, type Text, type Tree } from './yaml-tree.ts';
 
 /** ServerKind.adopt. */
 export async function adoptH2o(file: string, place: AdoptPlace): Promise<AdoptedConfig> {
@@ -137,15 +137,9 @@ export function h2oListens(config: MapTree): Listen[] {
 const dataCommands = new Set(['setenv', 'file.mime.addtypes', 'file.mime.settypes', 'error-doc']);
 
 function changeMap(map: MapTree, parent: string, here: Here): MapTree {
-  const listens = new Set<string>();
-  const pairs = map.pairs.flatMap((pair) => changePair(pair, parent, here)).filter(({ key, value }) => {
-    if (key !== 'listen') return true;
-    // Addresses that were different may have become one: h2o takes it twice only where they had different certificates.
-    const words = JSON.stringify(value, (name, part: unknown) => name === 'from' ? undefined : part);
-    const isFirst = !listens.has(words);
-    listens.add(words);
-    return isFirst;
-  });
+  const changed = map.pairs.flatMap((pair) => changePair(pair, parent, here));
+  // Addresses that were different may have become one: h2o takes it twice only where they had different certificates.
+  const pairs = changed.filter(({ key, value }, index) => key !== 'listen' || changed.findIndex((one) => one.key === key && sameMeaning(one.value, value)) === index);
   return { ...map, pairs };
 }
 

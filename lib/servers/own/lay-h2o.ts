@@ -1,10 +1,11 @@
 // Lays a knob's lines over a person's h2o config.
-import { readFileSync } from 'node:fs';
+import { isDeepStrictEqual } from 'node:util';
 import { UserError } from '../../errors.ts';
 import type { LaidLines } from '../../scenario/model.ts';
 import type { MapTree, Pair, Tree } from './yaml-tree.ts';
 import { parseYaml } from '../yaml-source.ts';
-import { atEnd, laidOrigin, spanOfLine, type Edit, type Facts } from './edits.ts';
+import { atEnd, endOfLine, laidOrigin, type Edit, type Facts } from './edits.ts';
+import { textThen } from './read-text.ts';
 
 /** Returns the config with the keys. Throws UserError for a context that there is not. */
 export function layH2o(config: MapTree, laid: readonly LaidLines[]): MapTree {
@@ -71,10 +72,12 @@ export function h2oFacts(config: MapTree): Facts {
   return { proxied: ['proxy.reverse.url', 'fastcgi.connect', 'fastcgi.spawn', 'mruby.handler', 'mruby.handler-file'].some((key) => keys.has(key)), logs, logLine: logs };
 }
 
-/** How the files that `before` was read from become `after`. */
+/** How the files that `before` was read from become `after`. Not where YAML asks for more than these lines: sameMeaning tells. */
 export function h2oEdits(before: MapTree, after: MapTree, file: string): Edit[] {
-  const added = after.pairs.filter(({ from }) => from === laidOrigin).map(({ key, value }) => atEnd(file, readFileSync(file, 'utf8'), `${key}: ${words(value)}`));
-  return [...editsIn(before, { ...after, pairs: after.pairs.filter(({ from }) => from !== laidOrigin) }), ...added];
+  const added = after.pairs.filter(({ from }) => from === laidOrigin).map(({ key, value }) => atEnd(file, textThen(file), `${key}: ${words(value)}`));
+  const edits = [...editsIn(before, { ...after, pairs: after.pairs.filter(({ from }) => from !== laidOrigin) }), ...added];
+  // What an alias stands for is there once.
+  return edits.filter((edit, index) => edits.findIndex((one) => isDeepStrictEqual(one, edit)) === index);
 }
 
 function editsIn(before: Tree, after: Tree): Edit[] {
@@ -82,19 +85,31 @@ function editsIn(before: Tree, after: Tree): Edit[] {
   if (before.kind !== 'map' || after.kind !== 'map') return [];
   const changed = before.pairs.flatMap((was): Edit[] => {
     const now = after.pairs.find(({ key, from }) => key === was.key && from === was.from);
-    if (now === undefined) return [lineEdit(was, () => '')];
+    const { file, text, line, begin, end } = placeOf(was);
+    if (now === undefined) {
+      const rest = text.slice(end, endOfLine(text, end));
+      return [{ file, line, begin, end: /^\s*#/.test(rest) ? end + rest.length : end, becomes: '' }];
+    }
     if (now.value.kind !== 'text' && now.value.kind === was.value.kind) return editsIn(was.value, now.value);
-    return sameValue(now.value, was.value) ? [] : [lineEdit(was, (line) => line.replace(/(:\s*).*$/, (_, colon: string) => `${colon}${words(now.value)}`))];
+    const key = text.slice(begin, text.indexOf(':', begin + was.key.length) + 1);
+    return sameValue(now.value, was.value) ? [] : [{ file, line, begin, end, becomes: `${key} ${words(now.value)}` }];
   });
   const [first] = before.pairs;
-  const added = after.pairs.filter(({ from }) => from === laidOrigin);
-  return [...changed, ...first === undefined ? [] : added.map(({ key, value }) => lineEdit(first, (line) => `${/^\s*(?:- )?/.exec(line)?.[0].replace('-', ' ')}${key}: ${words(value)}\n${line}`))];
+  const added = first === undefined ? [] : after.pairs.filter(({ from }) => from === laidOrigin).map((pair) => editBefore(first, pair));
+  // What is put in comes first: of several at one place the last is made first.
+  return [...added, ...changed];
 }
 
-/** @param change of the line on which the key stands */
-function lineEdit({ from }: Pair, change: (line: string) => string): Edit {
+/** Puts a key in front of the first one of its mapping: on a line of its own, but between braces. */
+function editBefore(first: Pair, { key, value }: Pair): Edit {
+  const { file, text, line, begin } = placeOf(first);
+  const before = text.slice(text.lastIndexOf('\n', begin - 1) + 1, begin);
+  return { file, line, begin, end: begin, becomes: `${key}: ${words(value)}${/[{,]\s*$/.test(before) ? ', ' : `\n${' '.repeat(before.length)}`}` };
+}
+
+/** Where a pair stands, and the text of its file. */
+function placeOf({ from, at: [begin, end] = [0, 0] }: Pair): { file: string; text: string; line: number; begin: number; end: number } {
   const [, file = '', line = '1'] = /^from (.*):(\d+)$/.exec(from) ?? [];
-  const text = readFileSync(file, 'utf8');
-  const { begin, end } = spanOfLine(text, Number(line));
-  return { file, line: Number(line), begin, end, becomes: change(text.slice(begin, end)) };
+  const text = textThen(file);
+  return { file, text, line: Number(line), begin, end: begin + text.slice(begin, end).trimEnd().length };
 }

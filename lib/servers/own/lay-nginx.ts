@@ -1,10 +1,10 @@
 // Lays a knob's lines over a person's nginx config, so that they hold for the page that is loaded.
-import { readFileSync } from 'node:fs';
 import { UserError } from '../../errors.ts';
 import type { LaidLines } from '../../scenario/model.ts';
 import { bareWord, findDirectives, parseConfig, type Directive } from '../nginx-config.ts';
 import { insideOf, isQuic, listensOf, parseAddress, placeOf } from './nginx-listens.ts';
 import { endOfLine, laidOrigin, type Edit, type Facts } from './edits.ts';
+import { textThen } from './read-text.ts';
 
 /** Where the page is served: the port as the config has it, and the paths that are asked for. `cores`: what `auto` comes to. */
 export interface PageAt { port: number; paths: readonly string[]; cores: number }
@@ -41,7 +41,7 @@ function setIn(block: readonly Directive[], line: Directive, page: PageAt, file:
   const standing = block.filter((one) => one.name === line.name && one.block === undefined);
   const [first] = standing;
   if (first === undefined) return file === undefined || keepsWords(line) ? [...block] : put(block, line, file);
-  if (keepsWords(line)) return block.map((one) => (standing.includes(one) && !isOff(one) ? { ...one, args: joined(withFormat(one), line.args.slice(1)) } : one));
+  if (keepsWords(line)) return block.map((one) => (standing.includes(one) && takesWords(one) ? { ...one, args: joined(withFormat(one), line.args.slice(1)) } : one));
   if (standing.length === 1 && meaning(first, page) === meaning(line, page)) return [...block];
   return block.flatMap((one) => (!standing.includes(one) ? [one] : one === first ? [{ ...one, args: line.args }] : []));
 }
@@ -49,6 +49,11 @@ function setIn(block: readonly Directive[], line: Directive, page: PageAt, file:
 /** Further words of an access_log come after the name of its format. */
 function withFormat({ name, args }: Directive): readonly string[] {
   return name === 'access_log' && args.length === 1 ? [...args, 'combined'] : args;
+}
+
+/** nginx buffers no lines of a log that has variables in its name, or is sent away. */
+function takesWords(line: Directive): boolean {
+  return !isOff(line) && !(line.name === 'access_log' && /\$|^syslog:/.test(bareWord(line.args[0] ?? '')));
 }
 
 function isOff({ args: [first = ''] }: Directive): boolean {
@@ -124,8 +129,8 @@ function mayServe({ name, args, block }: Directive, paths: readonly string[] | u
 function setListens(http: readonly Directive[], words: readonly string[], { port }: PageAt): Directive[] {
   const lines = http.filter((one) => servesPage(one, { port })).flatMap((server) => listensOf(server).filter((listen) => hasPort(listen, port)));
   const options = (listen: Directive): number => listen.args.filter((word) => /^(?:backlog|reuseport|deferred|fastopen|rcvbuf|sndbuf|so_keepalive|bind)\b/.test(word)).length;
-  const addresses = new Set(lines.map(({ args: [address] }) => address));
-  const chosen = new Set([...addresses].map((address) => lines.filter(({ args }) => args[0] === address).sort((a, b) => options(b) - options(a))[0]));
+  const addresses = new Set(lines.map(socketOf));
+  const chosen = new Set([...addresses].map((address) => lines.filter((listen) => socketOf(listen) === address).sort((a, b) => options(b) - options(a))[0]));
   return http.map((server) => {
     if (server.block === undefined || server.name !== 'server') return server;
     const written = server.block.some(({ name }) => name === 'listen');
@@ -135,13 +140,18 @@ function setListens(http: readonly Directive[], words: readonly string[], { port
   });
 }
 
+/** The same for lines that name one address in several ways: 80, *:80 and 0.0.0.0:80. */
+function socketOf(listen: Directive): string {
+  const address = parseAddress(listen);
+  return JSON.stringify('ports' in address && ['*', '0.0.0.0'].includes(address.host ?? '*') ? address.ports : address);
+}
+
 /** What knobs have to know of a config. */
 export function nginxFacts(config: readonly Directive[], page: PageAt): Facts {
   const http = insideOf(config, 'http');
   const serving = http.filter((one) => servesPage(one, page)).flatMap((server) => inside(server.block ?? [], pathsOf(server, http, page)));
   const logs = [...http, ...serving].filter(({ name, block }) => name === 'access_log' && block === undefined);
-  const logLine = logs.some((one) => !isOff(one));
-  return { proxied: serving.some(({ name }) => name.endsWith('_pass')), logs: logLine || logs.length === 0, logLine };
+  return { proxied: serving.some(({ name }) => name.endsWith('_pass')), logs: logs.length === 0 || !logs.every(isOff), logLine: logs.some(takesWords) };
 }
 
 function inside(block: readonly Directive[], paths: readonly string[] | undefined): Directive[] {
@@ -176,7 +186,7 @@ function words({ name, args }: Directive): string {
 
 /** On a line of its own, indented as the one that ends at `end`; behind a brace a step more. */
 function putAfter(file: string, end: number, behindBrace: boolean, line: string): Edit {
-  const text = readFileSync(file, 'utf8');
+  const text = textThen(file);
   const lineBegin = text.lastIndexOf('\n', end - 1) + 1;
   const rest = text.slice(end, endOfLine(text, end));
   const at = /^\s*(?:#.*)?$/.test(rest) ? end + rest.length : end;

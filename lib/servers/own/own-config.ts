@@ -1,7 +1,10 @@
 // What a person's own config says, before anything is started, and what knobs come to on it.
 import path from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { UserError } from '../../errors.ts';
 import type { LaidLines } from '../../scenario/model.ts';
+import { wordOf, type Flag } from '../nghttpd-flags.ts';
+import type { Directive } from '../nginx-config.ts';
 import type { Edit, Facts } from './edits.ts';
 import { h2oListens, h2oWorkers } from './h2o.ts';
 import { h2oEdits, h2oFacts, layH2o } from './lay-h2o.ts';
@@ -11,7 +14,7 @@ import { nghttpdEdits, nghttpdWorkers, parseNghttpd } from './nghttpd.ts';
 import { readNginxConfig } from './nginx-includes.ts';
 import { nginxListens, nginxWorkers } from './nginx-listens.ts';
 import { readText } from './read-text.ts';
-import { readYaml } from './yaml-tree.ts';
+import { readYaml, sameMeaning } from './yaml-tree.ts';
 
 /** Reads one with all that it includes. Throws UserError, in one line, when it cannot be read or is none of these servers'. */
 export async function readOwnConfig(name: string): Promise<OwnConfig> {
@@ -25,8 +28,11 @@ export async function readOwnConfig(name: string): Promise<OwnConfig> {
 /** A config as it is, where the page is served. */
 export interface Layable {
   facts: Facts;
-  /** What the files become with the lines, and how many workers there are then. No edits: it says all that already. */
-  lay(laid: readonly LaidLines[]): { edits: Edit[]; workers: OwnConfig['workers'] };
+  /**
+   * What the files become with the lines, and how many workers there are then. No edits: it says all that already.
+   * `isSaidBy`: whether the config's own file says all of it with this text, beside what it includes.
+   */
+  lay(laid: readonly LaidLines[]): { edits: Edit[]; workers: OwnConfig['workers']; isSaidBy(text: string): Promise<boolean> };
 }
 
 /** Reads it for knobs. Throws UserError as readOwnConfig does. */
@@ -52,7 +58,10 @@ const readers: Record<OwnConfig['server'], (file: string, text: string) => Promi
       facts: (page) => nginxFacts(config, page),
       lay(laid, page) {
         const after = layNginx(config, laid, page);
-        return { edits: nginxEdits(config, after, file), workers: nginxWorkers(after) };
+        return {
+          edits: nginxEdits(config, after, file), workers: nginxWorkers(after),
+          isSaidBy: async (written) => isDeepStrictEqual(wordsOf(await readNginxConfig(file, written)), wordsOf(after)),
+        };
       },
     };
   },
@@ -64,7 +73,7 @@ const readers: Record<OwnConfig['server'], (file: string, text: string) => Promi
       facts: () => h2oFacts(config),
       lay(laid) {
         const after = layH2o(config, laid);
-        return { edits: h2oEdits(config, after, file), workers: h2oWorkers(after) };
+        return { edits: h2oEdits(config, after, file), workers: h2oWorkers(after), isSaidBy: async (written) => sameMeaning(await readYaml(file, written), after) };
       },
     };
   },
@@ -76,11 +85,24 @@ const readers: Record<OwnConfig['server'], (file: string, text: string) => Promi
       facts: () => ({ proxied: false, logs: false, logLine: false }),
       lay(laid) {
         const after = parseNghttpd(file, text, laid).flags;
-        return { edits: nghttpdEdits(flags, after, file, text), workers: nghttpdWorkers(after) };
+        return {
+          edits: nghttpdEdits(flags, after, file, text), workers: nghttpdWorkers(after),
+          isSaidBy: async (written) => isDeepStrictEqual(flagWords(parseNghttpd(file, written).flags), flagWords(after)),
+        };
       },
     };
   },
 };
+
+/** What nginx takes of it. */
+function wordsOf(config: readonly Directive[]): unknown[] {
+  return config.map(({ name, args, block }) => [name, args, block === undefined ? undefined : wordsOf(block)]);
+}
+
+/** The same of nghttpd, which takes its flags in any order. */
+function flagWords(flags: readonly Flag[]): string[] {
+  return flags.map(wordOf).sort();
+}
 
 /** Servers that bakeoff does not run, how they are started in the foreground, and what stands in their configs and in no other's, comments and indentation aside. */
 const others: readonly [name: string, command: string, sign: RegExp][] = [

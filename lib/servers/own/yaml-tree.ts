@@ -14,8 +14,8 @@ export type Tree = { from: string } & (
   | { kind: 'map'; pairs: Pair[] }
 );
 
-/** A key may stand several times in a mapping: h2o takes them one after another. `from`: the key's. */
-export interface Pair { key: string; from: string; value: Tree }
+/** A key may stand several times in a mapping: h2o takes them one after another. `from`: the key's; `at`: from where to where it stands in its file, with its value. */
+export interface Pair { key: string; from: string; value: Tree; at?: readonly [begin: number, end: number] }
 
 export type MapTree = Extract<Tree, { kind: 'map' }>;
 export type Text = Extract<Tree, { kind: 'text' }>;
@@ -69,7 +69,7 @@ async function treeOf(file: string, text: string, folder: string, open: readonly
         if (!isScalar(key)) throw new UserError(`h2o config ${file}:${lineOf(key)}: a key has to be a word`);
         const keyFrom = fromLine(file, lineOf(key));
         const tree: Tree = value === null ? { kind: 'text', text: '', from: keyFrom } : await convert(value, lineOf(key));
-        pairs.push({ key: String(key.value), from: keyFrom, value: tree });
+        pairs.push({ key: String(key.value), from: keyFrom, value: tree, at: [key.range?.[0] ?? 0, (value ?? key).range?.[1] ?? 0] });
       }
       return { kind: 'map', pairs: merged(pairs), from };
     }
@@ -119,6 +119,15 @@ function merged(pairs: readonly Pair[]): Pair[] {
       return fresh;
     });
   });
+}
+
+/** Whether h2o takes both alike: it does not matter in which order keys of different names stand. */
+export function sameMeaning(a: Tree, b: Tree): boolean {
+  if (a.kind === 'text' && b.kind === 'text') return a.text === b.text && a.tag === b.tag;
+  if (a.kind === 'list' && b.kind === 'list') return a.items.length === b.items.length && a.items.every((item, index) => sameMeaning(item, b.items[index] as Tree));
+  if (a.kind !== 'map' || b.kind !== 'map' || a.pairs.length !== b.pairs.length) return false;
+  const [ours, others] = [a, b].map(({ pairs }) => [...pairs].sort((one, other) => (one.key < other.key ? -1 : Number(one.key > other.key)))) as [Pair[], Pair[]];
+  return ours.every(({ key, value }, index) => key === others[index]?.key && sameMeaning(value, others[index].value));
 }
 
 /** YAML, one value a line, with the comment that says where it comes from. */
