@@ -32,7 +32,7 @@ const articleTable = tablePanel({
     { ...verdictColumn, width: 180 },
     { name: 'why', title: 'why', minWidth: 190 },
     { name: 'measured_rps', title: 'req/s', width: 80, mappings: [nullAs('published only')] },
-    { name: 'published_rps', title: 'published req/s', width: 124 },
+    { name: 'published_rps', title: 'published req/s', width: 88 },
     { name: 'p99_ms', title: 'p99', width: 85 },
     { name: 'errors_per_million', title: 'errors/M', width: 78 },
     { name: 'success_ratio', title: 'success', width: 73, percent: true, decimals: 2 },

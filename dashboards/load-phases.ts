@@ -13,7 +13,7 @@ export interface Place { id: number; y: number }
 const tableHeight = 9;
 
 /** A row per variant and load phase. */
-function phaseTable({ id, y, title, description, columns }: Place & { title: string; description: string; columns: readonly PhaseColumn[] }): PhasePanel {
+function phaseTable({ id, y, title, description, columns, variant = variantColumn }: Place & { title: string; description: string; columns: readonly PhaseColumn[]; variant?: PhaseColumn }): PhasePanel {
   return tablePanel({
     id,
     title,
@@ -22,7 +22,7 @@ function phaseTable({ id, y, title, description, columns }: Place & { title: str
     from: benchPhase,
     where: pickedRun,
     noRows: 'This run has no figures yet.',
-    columns: [variantColumn, { name: 'phase', title: 'phase', width: 65 }, ...columns],
+    columns: [variant, { name: 'phase', title: 'phase', width: 55 }, ...columns],
   });
 }
 
@@ -35,13 +35,13 @@ export const phasesPanel = (place: Place): PhasePanel => phaseTable({
     + 'h2load and wrk write MB.',
   columns: [
     // What a run is for comes first: it fits 600 pixels.
-    { name: 'published_rps', title: 'published req/s', width: 124 },
-    { name: 'measured_rps', title: 'measured req/s', width: 125 },
-    { name: 'published_success_ratio', title: 'published success', width: 145, percent: true, decimals: 2 },
+    { name: 'published_rps', title: 'published req/s', width: 88 },
+    { name: 'measured_rps', title: 'measured req/s', width: 88 },
+    { name: 'published_success_ratio', title: 'published success', width: 88, percent: true, decimals: 2 },
     { name: 'success_ratio', title: 'success', width: 90, percent: true, decimals: 2 },
-    { name: 'published_seconds', title: 'published time', width: 118 },
+    { name: 'published_seconds', title: 'published time', width: 88 },
     { name: 'seconds', title: 'time', width: 90 },
-    { name: 'published_bytes_per_second', title: 'published bytes/s', width: 140 },
+    { name: 'published_bytes_per_second', title: 'published bytes/s', width: 105 },
     { name: 'bytes_per_second', title: 'bytes/s', width: 110 },
   ],
 });
@@ -54,14 +54,14 @@ export const trafficPanel = (place: Place): PhasePanel => phaseTable({
     + 'size; all bytes, framing included; data bytes. With TLS it is what was in its records. Medians over the rounds; they grow with the '
     + 'number of requests, which --quick cuts.',
   columns: [
-    { name: 'published_header_bytes', title: 'published headers', width: 145, decimals: 2 },
-    { name: 'header_bytes', title: 'headers', width: 90, decimals: 2 },
-    { name: 'published_header_savings', title: 'published savings', width: 142, percent: true, decimals: 2 },
-    { name: 'header_savings', title: 'savings', width: 85, percent: true, decimals: 2 },
-    { name: 'published_total_bytes', title: 'published total', width: 118, decimals: 2 },
-    { name: 'total_bytes', title: 'total', width: 90, decimals: 2 },
-    { name: 'published_body_bytes', title: 'published data', width: 119, decimals: 2 },
-    { name: 'body_bytes', title: 'data', width: 90, decimals: 2 },
+    { name: 'published_header_bytes', title: 'published headers', width: 88, decimals: 2 },
+    { name: 'header_bytes', title: 'headers', width: 85, decimals: 2 },
+    { name: 'published_header_savings', title: 'published savings', width: 86, percent: true, decimals: 2 },
+    { name: 'header_savings', title: 'savings', width: 78, percent: true, decimals: 2 },
+    { name: 'published_total_bytes', title: 'published total', width: 88, decimals: 2 },
+    { name: 'total_bytes', title: 'total', width: 85, decimals: 2 },
+    { name: 'published_body_bytes', title: 'published data', width: 88, decimals: 2 },
+    { name: 'body_bytes', title: 'data', width: 85, decimals: 2 },
     { name: 'requests', title: 'requests', width: 85 },
   ],
 });
@@ -124,13 +124,15 @@ function distributionPanel({ prefix, ...panel }: Place & {
   const parts: readonly [part: DistributionPart, title: string][] = [['min', 'min'], ['max', 'max'], ['mean', 'mean'], ['sd', 'sd'], ['within_sd', '±sd']];
   return phaseTable({
     ...panel,
+    // All ten figures are to be seen beside Grafana's menu on a laptop.
+    variant: { ...variantColumn, minWidth: 170 },
     description: 'As h2load prints it (wrk: without the lowest): lowest, highest, mean, standard deviation, and the share within one standard deviation of the mean. Measured: '
       + 'over all rounds; per connection and thread, those of a round on average.',
     columns: parts.flatMap(([part, heading]): PhaseColumn[] => {
-      const shown = part === 'within_sd' ? { percent: true, decimals: 2 } : { decimals: 2 };
+      const shown = part === 'within_sd' ? { width: 65, percent: true, decimals: 2 } : { width: 80, decimals: 2 };
       return [
-        { name: `published_${prefix}_${part}`, title: `published ${heading}`, width: 126, ...shown },
-        { name: `${prefix}_${part}`, title: heading, width: 84, ...shown },
+        { name: `published_${prefix}_${part}`, title: `published ${heading}`, ...shown, width: 80 },
+        { name: `${prefix}_${part}`, title: heading, ...shown },
       ];
     }),
   });

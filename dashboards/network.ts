@@ -39,7 +39,7 @@ export const linkPanel = tablePanel({
   from: benchComparison,
   where: pickedRun,
   noRows: noLink,
-  columns: [{ ...variantColumn, minWidth: 174 }, { name: 'published_packets_per_request', title: 'published packets', width: 145 }, ...linkColumns],
+  columns: [{ ...variantColumn, minWidth: 174 }, { name: 'published_packets_per_request', title: 'published packets', width: 88 }, ...linkColumns],
 });
 
 /** A row per variant of which something failed, here or in the article. */
@@ -55,7 +55,7 @@ export const errorsPanel = tablePanel({
   noRows: 'No attempt of this run failed.',
   columns: [
     variantColumn,
-    { name: 'published_errors_per_million', title: 'published errors/M', width: 155 },
+    { name: 'published_errors_per_million', title: 'published errors/M', width: 90 },
     { name: 'errors_per_million', title: 'errors/M', width: 100 },
     { name: 'requests', title: 'requests', width: 110 },
     { name: 'errors_address_not_available', title: 'no address left', width: 125 },

@@ -121,6 +121,8 @@ function columnProperties<M extends Measurement>(from: M, column: Column<M>): Dy
   if (column.bar === true) {
     properties.push({ id: 'custom.cellOptions', value: { type: 'gauge', mode: 'basic', valueDisplayMode: 'text' } }, { id: 'min', value: 0 }, { id: 'max', value: 1 });
   }
+  // A figure is narrower than both words.
+  if (/^(?:published|measured) /.test(column.title)) properties.push({ id: 'custom.wrapHeaderText', value: true });
   if (column.wrapped === true) properties.push({ id: 'custom.wrapText', value: true });
   // Older Grafanas know the first one, newer ones the second.
   if (column.hidden === true) properties.push({ id: 'custom.hidden', value: true }, { id: 'custom.hideFrom', value: { viz: true } });

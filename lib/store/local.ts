@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, UserError } from '../errors.ts';
 import { lastLines } from '../log-file.ts';
-import { pin, startLogged, withoutVariables, type Child } from '../process.ts';
+import { pin, startLogged, weighSession, withoutVariables, type Child } from '../process.ts';
 import { textOf } from '../read-if-there.ts';
 import { answers, InfluxError, query, type Influx } from './client.ts';
 import { influxdConfig, type InfluxdAccess } from './influxd-config.ts';
@@ -50,6 +50,8 @@ interface LocalOptions {
 
 /** How long a start may take: influxd opens every shard of the history before it listens. */
 const startTimeoutMs = 120_000;
+/** A tenth of a core where it is wanted by others too: several times what the points of a load take. */
+const lateNice = 10;
 /** How long the influxd of a killed runner may take to end. */
 const endingSeconds = 20;
 
@@ -210,6 +212,8 @@ async function launchInfluxd(options: LocalOptions, lock: number, address: strin
     const anyPort = '127.0.0.1:0';
     const { child, ready } = address === undefined ? await listenAt(anyPort) : await listenAt(address).catch(() => listenAt(anyPort));
     await makeDatabase({ url: `http://${ready}`, database, credentials: keptCredentials(folder) }, folder, child);
+    // It shares the generator's cores, and what it is asked by who watches may wait where the load may not.
+    await weighSession(child.pid, lateNice);
     return { child, address: ready };
   } finally {
     closeSync(lock);
