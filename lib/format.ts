@@ -58,20 +58,34 @@ export function short(value: number): string {
   return value.toFixed(value < 0.995 ? 2 : value < 99.95 ? 1 : 0);
 }
 
-/** ×1.33; with the interval: ×1.33 [1.31, 1.35]. Where an end is so near to 1 that two decimals could hide on which side, up to five: ×1.006 [1.002, 1.010]. */
+/**
+ * ×1.33; with the interval: ×1.33 [1.31, 1.35]. Where an end is so near to 1 that two decimals could hide on which side, up to five:
+ * ×1.006 [1.002, 1.010]. Below 0.1 with two digits that matter: ×0.0041.
+ */
 export function times(ratio: number, interval?: readonly [number, number]): string {
-  if (interval === undefined) return `×${ratio.toFixed(2)}`;
+  const fewest = ratio > 0 && ratio < 0.1 ? Math.min(10, 1 - Math.floor(Math.log10(ratio))) : 2;
+  if (interval === undefined) return `×${ratio.toFixed(fewest)}`;
   const near = interval.some((end) => end.toFixed(2) === '1.00') ? [3, 4, 5] : [2];
-  const decimals = near.find((count) => interval.every((end) => end === 1 || Number(end.toFixed(count)) !== 1)) ?? 5;
+  const decimals = Math.max(fewest, near.find((count) => interval.every((end) => end === 1 || Number(end.toFixed(count)) !== 1)) ?? 5);
   return `×${ratio.toFixed(decimals)} [${interval.map((end) => end.toFixed(decimals)).join(', ')}]`;
 }
 
-/** The change that a ratio means: 1.33 is "+33 %", 0.998 is "−0.2 %". Below 10 % with one decimal; with up to three rather than "±0 %". */
+/** Only an end of an interval is more, and no figure any longer: that of rounds far apart. */
+const mostPercent = 1e9;
+
+/**
+ * The change that a ratio means: 1.33 is "+33 %", 0.998 is "−0.2 %". Below 10 % with one decimal; with up to three rather than "±0 %", and
+ * up to ten rather than "−100 %", which is nothing at all.
+ */
 export function change(ratio: number): string {
   const percent = (ratio - 1) * 100;
-  const decimals = [1, 2, 3].find((count) => Number(Math.abs(percent).toFixed(count)) > 0) ?? 0;
-  const size = Math.abs(percent).toFixed(Math.abs(percent) < 9.95 ? decimals : 0);
-  return `${Number(size) === 0 ? '±' : percent < 0 ? '−' : '+'}${size.replace(/\.0$/, '')} %`;
+  if (percent > mostPercent) return `over +${whole(mostPercent)} %`;
+  const size = Math.abs(percent);
+  const rounded = (decimals: number): number => Number(size.toFixed(decimals));
+  const near0 = [1, 2, 3].find((decimals) => rounded(decimals) > 0);
+  const near100 = [...Array(11).keys()].find((decimals) => rounded(decimals) < 100);
+  const text = size.toFixed((size < 9.95 ? near0 : percent < 0 ? near100 : 0) ?? 0);
+  return `${Number(text) === 0 ? '±' : percent < 0 ? '−' : '+'}${text.replace(/\.0$/, '')} %`;
 }
 
 /** Errors per million; a few that round to none are not none. */
@@ -81,7 +95,8 @@ export function perMillion(value: number): string {
 
 /** A share of one as percent. Rounded down, so that "100 %" means all. */
 export function success(ratio: number): string {
-  return ratio === 1 ? '100 %' : `${(Math.floor(ratio * 10_000) / 100).toFixed(2)} %`;
+  // 0.57 times 10,000 is a little less than 5700 in binary.
+  return ratio === 1 ? '100 %' : `${(Math.floor(Number((ratio * 10_000).toPrecision(12))) / 100).toFixed(2)} %`;
 }
 
 /** Percent with two decimals, as h2load prints them: 39.64 %. */

@@ -5,7 +5,7 @@ import { metricNames } from '../analysis/metric.ts';
 import { roundRps, successRatioOf, wholeRounds } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { messageOf, UserError } from '../errors.ts';
-import { duration, enumeration, scaledTime, success, times, whole } from '../format.ts';
+import { counts, duration, enumeration, scaledTime, success, times, whole } from '../format.ts';
 import { headingLines, listed, loadText, resultHeading, whereRun, type Heading } from '../report/heading.ts';
 import { writeHtmlReport } from '../report/html/index.ts';
 import { markdownReport } from '../report/markdown.ts';
@@ -82,7 +82,7 @@ export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
     measured({ round, variant, outcome: { phases, search } }) {
       const ratio = successRatioOf(phases) ?? 0;
       const hung = total(phases, (phase) => phase.hung);
-      const errors = `${whole(total(phases, (phase) => phase.errors.total))} errors${hung === 0 ? '' : `, ${whole(hung)} hung`}${ratio === 1 ? '' : `, ${success(ratio)} succeeded`}`;
+      const errors = `${counts(total(phases, (phase) => phase.errors.total), 'error')}${hung === 0 ? '' : `, ${whole(hung)} hung`}${ratio === 1 ? '' : `, ${success(ratio)} succeeded`}`;
       const rate = `${search?.found.atLeast === true ? 'at least ' : ''}${whole(search?.found.rate ?? roundRps(phases))} requests/s`;
       progress.finished(`${roundOf(round)} · ${variant} · ${rate} · ${errors}`);
       step = '';
@@ -156,7 +156,7 @@ export function failIfCode(result: Result, failIf: FailIf, say: (line: string) =
   const late = rows.find(({ delayNotHeld }) => delayNotHeld.length > 0);
   if (late !== undefined) throw new UserError(`--fail-if ${failIf} cannot be told: on ${late.variant} against ${late.baseline} the delay was not held with ${enumeration(late.delayNotHeld)}, so the difference may be the link's`);
   const open = rows.filter(({ verdict }) => verdict === 'inconclusive');
-  if (open.length > 0) say(`--fail-if ${failIf} was not shown: ${open.map(({ variant, baseline }) => `${variant} against ${baseline}`).join(', ')} is inconclusive`);
+  if (open.length > 0) say(`--fail-if ${failIf} was not shown: ${open.map(({ variant, baseline }) => `${variant} against ${baseline}`).join(', ')} ${open.length === 1 ? 'is' : 'are'} inconclusive`);
   return 0;
 }
 

@@ -54,8 +54,8 @@ export function lineParts(result: Result): Part[] {
   const finish = hasPhases(result) ? [] : [finishTable(result)];
   const h2load = result.variants.some(({ load }) => isHttp2(load.protocol)) ? [...finish, ...h2loadTables(result)] : [];
   return [
-    ...toolPart(result, 'h2load', h2load, 'requests and status codes are sums; times are those of'),
-    ...toolPart(result, 'wrk', wrkTables(result), 'errors are sums; latency is that of'),
+    ...toolPart(result, 'h2load', h2load, 'requests and status codes are sums, req/s per client means; times are those of'),
+    ...toolPart(result, 'wrk', wrkTables(result), 'errors are sums, Req/Sec per thread means; latency is that of'),
   ];
 }
 

@@ -275,6 +275,11 @@ test('a result has its histograms in a line each, and is read as it was', () => 
   expect(JSON.parse(text)).toEqual(both);
 });
 
+test.each(['\u{e000}', '\u{e000}y\u{e000}', '\n  "histogram": "[1]",\n', '"histogram": "x"', '\u2028"histogram": "x"'])('a result with %j in a text is read as it was', (text) => {
+  const odd = { ...both, title: text, warnings: [text, `its log says: ${text}`], environment: { ...both.environment, versions: { histogram: text, k6: '2' } } };
+  expect(JSON.parse(resultJson(odd))).toEqual(odd);
+});
+
 test('a result of before there were histograms says that times are those of one round', async () => {
   const older = JSON.parse(JSON.stringify(both, (key, value: unknown) => (key === 'histogram' ? undefined : value))) as typeof both;
   const titles = (of: typeof both): string => lineParts(of).map(({ title }) => title).join();

@@ -93,7 +93,7 @@ describe('h2load\'s lines', () => {
   });
 
   test('say how rounds became one line, and nothing of it where there is one', () => {
-    expect(lineParts(curve)[0]?.title).toBe('h2load\'s lines, here of 6 rounds: medians; requests and status codes are sums; times are those of '
+    expect(lineParts(curve)[0]?.title).toBe('h2load\'s lines, here of 6 rounds: medians; requests and status codes are sums, req/s per client means; times are those of '
       + 'all rounds together:');
     expect(lineParts(rate)[0]?.title).toBe('h2load\'s lines:');
   });

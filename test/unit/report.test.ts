@@ -207,7 +207,7 @@ Stored all.
 - Note: quick run
 - Kernel settings are not applied.
 
-wrk's lines, here of 6 rounds: medians; errors are sums; latency is that of all rounds together:
+wrk's lines, here of 6 rounds: medians; errors are sums, Req/Sec per thread means; latency is that of all rounds together:
 
 | Latency | avg | stdev | max | ±stdev |
 | --- | ---: | ---: | ---: | ---: |
@@ -240,15 +240,23 @@ describe('figures', () => {
     expect(format.short(value)).toBe(text);
   });
 
-  test.each([[1.334, '+33 %'], [0.998, '−0.2 %'], [1.1, '+10 %'], [1.0996, '+10 %'], [1.05, '+5 %'], [1.0004, '+0.04 %'], [0.99999, '−0.001 %'], [1, '±0 %'], [1 + 1e-7, '±0 %'], [3, '+200 %']])('a ratio of %f is %s', (ratio, text) => {
+  test.each([[1.334, '+33 %'], [0.998, '−0.2 %'], [1.1, '+10 %'], [1.0996, '+10 %'], [1.05, '+5 %'], [1.0004, '+0.04 %'], [0.99999, '−0.001 %'], [1, '±0 %'], [1 + 1e-7, '±0 %'], [3, '+200 %'],
+    [0.02, '−98 %'], [0.004, '−99.6 %'], [0.00017, '−99.98 %'], [1e-12, '−99.9999999999 %'], [0, '−100 %'], [20_000, '+1999900 %'], [Number.MAX_VALUE, 'over +1,000,000,000 %']])('a ratio of %f is %s', (ratio, text) => {
     expect(format.change(ratio)).toBe(text);
+  });
+
+  test.each<[number, [number, number] | undefined, string]>([
+    [0.0041, [0.0038, 0.0046], '×0.0041 [0.0038, 0.0046]'], [0.05, [0.04, 1.001], '×0.050 [0.040, 1.001]'], [0.004, undefined, '×0.0040'], [0.1, undefined, '×0.10'], [0, undefined, '×0.00'],
+    [1e-300, undefined, '×0.0000000000'],
+  ])('a ratio of %f within %j is %s', (ratio, interval, text) => {
+    expect(format.times(ratio, interval)).toBe(text);
   });
 
   test.each([[0.0123, '1.2 %'], [0.0996, '10 %'], [0.666, '67 %'], [1.04, '104 %']])('a share of %f is %s', (share, text) => {
     expect(format.percent(share)).toBe(text);
   });
 
-  test.each([[1, '100 %'], [0.999999, '99.99 %'], [0.5, '50.00 %'], [0, '0.00 %']])('success of %f is %s', (ratio, text) => {
+  test.each([[1, '100 %'], [0.999999, '99.99 %'], [0.5, '50.00 %'], [0, '0.00 %'], [0.57, '57.00 %'], [0.0029, '0.29 %'], [1 - 1e-9, '99.99 %']])('success of %f is %s', (ratio, text) => {
     expect(format.success(ratio)).toBe(text);
   });
 

@@ -9,6 +9,7 @@ import type { Plan } from '../../lib/runner/planned.ts';
 import type { Comparison, Verdict } from '../../lib/result/result.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
+import { phase } from '../fixtures/phase.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 
 const scenario = await findScenario('nginx-open-file-cache');
@@ -106,6 +107,14 @@ describe('progress', () => {
     expect(printed({ precision: 0.01 }, round(11))).toEqual(['round 11 of 20 to 80 · x']);
   });
 
+  test('says what a variant did in a round', () => {
+    const measured = (total: number) => (events: ReturnType<typeof progressEvents>) => events.measured({
+      round: 1, variant: 'x', outcome: { phases: [phase({ requests: 10_000, responses: { '2xx': 10_000 - total, '3xx': 0, '4xx': 0, '5xx': 0 }, errors: { connect: total, tls: 0, read: 0, write: 0, timeout: 0, protocol: 0, total } })] } as never,
+    });
+    expect(printed({}, measured(0))).toEqual(['round 1 of 10 · x · 1,000 requests/s · 0 errors']);
+    expect(printed({}, measured(1))).toEqual(['round 1 of 10 · x · 1,000 requests/s · 1 error, 99.99 % succeeded']);
+  });
+
   test('says what a look left open, and when the time is over', () => {
     expect(printed({ precision: 0.01 }, (events) => {
       events.undecided({ rounds: 5, variants: ['x'], next: 10 });
@@ -160,6 +169,16 @@ describe('--fail-if', () => {
       comparisons: [{ ...comparison, verdict: 'none' as const }, { ...comparison, variant: 'b', verdict: 'slower' as const }],
     };
     expect(failIfCode(both, 'slower', () => undefined)).toBe(3);
+  });
+
+  test('names all that are left open', () => {
+    const { variants, comparisons, ...rest } = result([workers, openFileCache]);
+    const [comparison, second] = [{ ...comparisons[0] as Comparison, verdict: 'inconclusive' as const }, variants[1]];
+    if (second === undefined) throw new Error('no variant');
+    const said: string[] = [];
+    const open = { ...rest, variants: [...variants, { ...second, name: 'b' }], comparisons: [comparison, { ...comparison, variant: 'b' }] };
+    expect(failIfCode(open, 'slower', (line) => said.push(line))).toBe(0);
+    expect(said).toEqual(['--fail-if slower was not shown: open-file-cache against workers, b against workers are inconclusive']);
   });
 
   test('passes over rows that are published only', () => {
