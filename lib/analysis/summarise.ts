@@ -5,7 +5,7 @@ import type { Comparison, FoundRate, NoiseFloor, Share, VariantResult } from '..
 import type { Use } from './disagreement.ts';
 import { generatorShareOf, serverShareOf, usableCores } from './limit.ts';
 import type { MeasuredVariant, RunFacts } from './measured.ts';
-import { mergedLatency } from './merged.ts';
+import { mergedDistribution } from './merged.ts';
 import { percentilePerRound } from './metric.ts';
 import { networkReason, networkResult } from './network.ts';
 import { noiseOf, type RoundNoise } from './noise.ts';
@@ -51,14 +51,14 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
   const cores = { server: facts.serverCores, generator: facts.generatorCores };
   const answered = rounds.filter((round) => total(round.phases, responsesOf) > 0 && serverCpuSecondsOf(round.phases) !== null);
   const serverShares = rounds.flatMap((round) => serverShareOf(round, variant, cores) ?? []);
-  const { p50, p99, max } = mergedLatency(phases.map((phase) => phase.latencyMs));
+  const { p50, p99, max, histogram } = mergedDistribution(phases.map((phase) => phase.latencyMs));
   return {
     ...about,
     rps: { median: foundRates([variant])[0]?.rate ?? median(rpsPerRound(variant)) },
     serverCpuMicrosPerRequest: answered.length === 0 ? null : {
       median: median(answered.map((round) => 1e6 * serverCpuSecondsPerResponse(round.phases))),
     },
-    latencyMs: { p50, p99, max },
+    latencyMs: histogram.length === 0 ? null : { p50, p99, max },
     errorsPerMillion: requests === 0 ? null : (total(phases, (phase) => phase.errors.total) / requests) * 1e6,
     successRatio: successRatioOf(phases),
     serverShare: serverShares.length === 0 ? null : median(serverShares),

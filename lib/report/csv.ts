@@ -16,7 +16,7 @@ const columns: Readonly<Record<string, (row: Row) => Value>> = {
   version: ({ variant }) => variant.server?.version,
   load: ({ variant }) => variant.load.command,
   protocol: ({ variant }) => variant.load.protocol,
-  rate_asked_per_s: ({ variant }) => variant.load.rate,
+  rate_asked_per_s: ({ variant }) => exact(variant.load.rate),
   rounds: ({ variant }) => wholeRounds([variant]),
   requests_per_s: ({ variant }) => variant.rps?.median,
   p50_ms: ({ variant }) => variant.latencyMs?.p50,
@@ -24,8 +24,8 @@ const columns: Readonly<Record<string, (row: Row) => Value>> = {
   p99_ms: ({ variant }) => variant.latencyMs?.p99,
   max_ms: ({ variant }) => variant.latencyMs?.max,
   server_cpu_us_per_request: ({ variant }) => variant.serverCpuMicrosPerRequest?.median,
-  errors_per_million: ({ variant }) => variant.errorsPerMillion,
-  success_ratio: ({ variant }) => variant.successRatio,
+  errors_per_million: ({ variant }) => exact(variant.errorsPerMillion),
+  success_ratio: ({ variant }) => exact(variant.successRatio),
   baseline: ({ comparison }) => comparison?.baseline,
   metric: ({ comparison }) => comparison?.metric,
   ratio: ({ comparison }) => measured(comparison, ({ ratio }) => ratio),
@@ -57,7 +57,12 @@ function measured(comparison: Comparison | undefined, valueOf: (comparison: Comp
   return comparison === undefined || !hasRatio(comparison) ? null : valueOf(comparison);
 }
 
-/** No figure is known to more than six digits. */
+/** What was asked for and what was counted: one failure of ten million is none in six digits. */
+function exact(value: number | null | undefined): Value {
+  return value?.toString();
+}
+
+/** No figure that was measured is known to more than six digits. */
 function cellOf(value: Value): string {
   if (value === null || value === undefined) return '';
   if (typeof value === 'number') return String(Number(value.toPrecision(6)));

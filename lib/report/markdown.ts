@@ -14,7 +14,7 @@ import { figure, rightColumn, tableOf, textOf, type Part, type Table } from './t
 export function markdownReport(result: Result, lines: { heading: readonly string[]; findings: readonly string[] }): string {
   const notes = [...warningLines(result), ...footnoteLines(result)];
   return [
-    `# ${result.title}`,
+    `# ${escape(result.title)}`,
     '',
     ...paragraphs(lines.heading),
     ...tableParts(result).flatMap(partLines),
@@ -26,7 +26,8 @@ export function markdownReport(result: Result, lines: { heading: readonly string
 
 /**
  * The verdict first, then the table, one line on how it was measured, and all else in a part that is closed at first. It has no
- * path of the machine: what a config was given in place of its own addresses and files is left out, and a config goes by its name.
+ * path of the machine: what a config was given in place of its own addresses and files is left out, and a config goes by its file's
+ * name, or by its variant's where another one has that, too.
  */
 export function commentReport(result: Result): string {
   const [measured = ''] = headingLines(resultHeading(result));
@@ -45,8 +46,15 @@ export function commentReport(result: Result): string {
     ...[roundsTable(result), environmentTable([result], ['this run']), noiseTable(result)].filter(({ rows }) => rows.length > 0).flatMap((table) => [...markdownTable(table), '']),
     '</details>', '',
   ].join('\n');
-  const configs = result.variants.flatMap(({ server }) => server?.config.filter(isAbsolute) ?? []).sort((a, b) => b.length - a.length);
-  return configs.reduce((shorter, file) => shorter.replaceAll(escape(file), () => escape(basename(file))), text);
+  const configs = configNames(result);
+  return [...configs.keys()].sort((a, b) => b.length - a.length).reduce((shorter, file) => shorter.replaceAll(escape(file), () => escape(configs.get(file) ?? '')), text);
+}
+
+/** By their paths, what configs of a person's own go by. */
+function configNames({ variants }: Result): Map<string, string> {
+  const named = new Map(variants.toReversed().flatMap(({ name, server }) => (server?.config.filter(isAbsolute) ?? []).map((file) => [file, name] as const)));
+  const isOnly = (file: string): boolean => [...named.keys()].filter((other) => basename(other) === basename(file)).length === 1;
+  return new Map([...named].map(([file, name]) => [file, isOnly(file) ? basename(file) : name]));
 }
 
 /** The ratio of each round, a column for each comparison. */
@@ -71,8 +79,8 @@ export function markdownTable({ columns, rows }: Table): string[] {
     // There is one line of titles; what was measured is what a figure is of unless it says otherwise.
     line(columns.map(({ group, title }) => (group === '' || group === here ? title : `${group} ${title}`))),
     `| ${columns.map(({ align }) => (align === 'left' ? '---' : '---:')).join(' | ')} |`,
-    // Some cells are aligned within themselves, for a terminal.
-    ...rows.map((row) => line(row.map((cell) => textOf(cell).trim().replaceAll(/ {2,}/g, ' ')))),
+    // Some cells are aligned within themselves, for a terminal; in those with a mark it is the place that says something.
+    ...rows.map((row) => line(row.map(textOf).map((text) => (text.includes('│') ? text.replaceAll(' ', '\u00a0') : text.trim().replaceAll(/ {2,}/g, ' '))))),
   ];
 }
 
@@ -81,10 +89,11 @@ function paragraphs(lines: readonly string[]): string[] {
 }
 
 /**
- * Also of what others wrote, such as a log's last line: nothing of it is a link or an image, or calls a person. Underscores inside words
- * (open_file_cache) need none, nor do brackets that no second pair follows; a pipe would end the cell.
+ * Also of what others wrote, such as a log's last line: nothing of it is a link or an image, or calls a person or an issue. Underscores
+ * inside words (open_file_cache) need none, nor do brackets that no second pair follows; a pipe would end the cell.
  */
 function escape(text: string): string {
-  // GitHub looks for names after Markdown is done: an empty character has to part them.
-  return text.replaceAll(/[\\|*<&`]|(?<=\])[[(]/g, '\\$&').replaceAll(/(?<!\w)@(?=\w)/g, '@\u200b');
+  const marked = text.replaceAll(/[\\|*<&`~]|(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])|(?<=\])[[(]/gu, '\\$&');
+  // GitHub looks for names and addresses after Markdown is done: an empty character has to part them. One behind "://" would be of the host.
+  return marked.replaceAll(/(?<!\w)@(?=\w)|#(?=\d)|\bwww(?=\.)|[a-z](?=:\/\/)/gi, '$&\u200b');
 }

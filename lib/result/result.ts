@@ -201,7 +201,7 @@ export interface VariantResult {
   rps: { median: number } | null;
   /** Per response; null where nothing was answered, and of what runs at an address. */
   serverCpuMicrosPerRequest: { median: number } | null;
-  /** Of all responses of all rounds. */
+  /** Of all responses of all rounds; null where there was none. */
   latencyMs: { p50: number; p99: number; max: number } | null;
   /** Per attempt that ended; those that hung are in the success ratio alone. */
   errorsPerMillion: number | null;

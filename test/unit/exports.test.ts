@@ -8,10 +8,11 @@ import { main } from '../../lib/cli/main.ts';
 import { report } from '../../lib/cli/run-output.ts';
 import { UserError } from '../../lib/errors.ts';
 import { csvReport } from '../../lib/report/csv.ts';
-import { commentReport } from '../../lib/report/markdown.ts';
+import { commentReport, markdownReport } from '../../lib/report/markdown.ts';
 import type { Result } from '../../lib/result/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
+import { noLatency, phase } from '../fixtures/phase.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 
 const whole = result([workers, openFileCache]);
@@ -54,6 +55,17 @@ describe('CSV', () => {
   test('has no ratio where nothing could be compared', () => {
     const comparisons = whole.comparisons.map((one) => ({ ...one, ratio: 0, ci95: [0, 0] as [number, number], verdict: 'none' as const, why: 'nothing was answered' }));
     expect(csvRows({ ...whole, comparisons })[1]).toMatchObject({ ratio: '', ratio_low: '', ratio_high: '', verdict: 'none', why: 'nothing was answered' });
+  });
+
+  test('has no latency where nothing was answered', () => {
+    const silent = { ...openFileCache, rounds: openFileCache.rounds.map(({ round, phases }) => ({ round, phases: phases.map((one) => ({ ...one, responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 }, latencyMs: noLatency })) })) };
+    expect(csvRows(result([workers, silent]))[1]).toMatchObject({ requests_per_s: '0', p50_ms: '', p90_ms: '', p99_ms: '', max_ms: '' });
+  });
+
+  test('has counts and what was asked for to the last digit', () => {
+    const few = [{ round: 1, phases: [phase({ requests: 9_000_000, responses: { '2xx': 8_999_998, '3xx': 0, '4xx': 0, '5xx': 2 } })] }];
+    const [row] = csvRows(result([{ ...workers, load: { ...workers.load, rate: 1_234_567 }, rounds: few }]));
+    expect(row).toMatchObject({ rate_asked_per_s: '1234567', success_ratio: String(8_999_998 / 9_000_000) });
   });
 
   test('says of a figure that it is the least, and of a verdict that a link was late', () => {
@@ -101,10 +113,25 @@ describe('the comment', () => {
   });
 
   test('has nothing of a log line but its text: no link, image, code or call', () => {
-    const line = 'its log says: `x` [here](http://a.example) ![y](z) [a][b] @somebody &commat;all \\`q` a|b me@example.org [1.28, 1.35]';
+    const line = 'its log says: `x` [here](http://a.example) ![y](z) [a][b] @somebody &commat;all \\`q` a|b me@example.org [1.28, 1.35]'
+      + ' HTTPS://b.example or www.c.example, #12 __main__.py ~~gone~~ open_file_cache _x_';
     expect(commentReport({ ...whole, footnotes: [line] })).toContain(
-      '\n- its log says: \\`x\\` [here]\\(http://a.example) ![y]\\(z) [a]\\[b] @\u200bsomebody \\&commat;all \\\\\\`q\\` a\\|b me@example.org [1.28, 1.35]\n',
+      '\n- its log says: \\`x\\` [here]\\(http\u200b://a.example) ![y]\\(z) [a]\\[b] @\u200bsomebody \\&commat;all \\\\\\`q\\` a\\|b me@example.org [1.28, 1.35]'
+      + ' HTTPS\u200b://b.example or www\u200b.c.example, #\u200b12 \\_\\_main\\_\\_.py \\~\\~gone\\~\\~ open_file_cache \\_x\\_\n',
     );
+  });
+
+  test('has nothing of a title but its text, nor has the table', () => {
+    const odd = { ...whole, title: 'a *b* <c> | e.conf', comparisons: [], variants: [] };
+    expect(commentReport(odd)).toContain('**a \\*b\\* \\<c> \\| e.conf**');
+    expect(markdownReport(odd, { heading: [], findings: [] })).toContain('# a \\*b\\* \\<c> \\| e.conf\n');
+  });
+
+  test('tells configs of one name apart', () => {
+    const files = ['/srv/old/nginx.conf', '/srv/new/nginx.conf', '/srv/new/h2o.conf'];
+    const variants = ['old', 'new', 'h2o'].map((name, index) => ({ ...whole.variants[0] as Result['variants'][number], name, server: { name: 'nginx', version: '', workers: 1, config: files.slice(index, index + 1), redirections: [] } }));
+    const text = commentReport({ ...whole, comparisons: [], variants, footnotes: [`The bodies differ: ${files.map((file) => `${file} 612 B`).join(', ')}`] });
+    expect(text).toContain('- The bodies differ: old 612 B, new 612 B, h2o.conf 612 B\n');
   });
 
   test('has no path of the machine, and no HTML of a stranger', () => {

@@ -317,6 +317,14 @@ describe('Markdown', () => {
     }
   });
 
+  test('has the mark of HTTP/1 in one place in all bars', async () => {
+    const slow = await h2Result('h2-stream-sweep', { ...sweepFigures, 'streams-1': about(6000) });
+    const text = markdownReport(slow, { heading: [], findings: [] });
+    const bars = text.split('\n').filter((line) => /^\|.*│/.test(line)).map((line) => line.split(' | ').at(-1) ?? '');
+    expect(bars).toHaveLength(8);
+    expect(new Set(bars.map((bar) => bar.indexOf('│')))).toEqual(new Set([16]));
+  });
+
   test('has as many cells in every line of a table', () => {
     for (const of of [curve, images, small, sweep]) {
       for (const table of [...tableParts(of), ...lineParts(of)].flatMap((part) => part.tables)) {

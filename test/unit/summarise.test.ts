@@ -4,7 +4,7 @@ import type { MeasuredVariant, RunFacts } from '../../lib/analysis/measured.ts';
 import { warningText } from '../../lib/analysis/warnings.ts';
 import type { Phase } from '../../lib/result/result.ts';
 import { measured } from '../fixtures/comparison.ts';
-import { latency, noCauses, phase } from '../fixtures/phase.ts';
+import { latency, noCauses, noLatency, phase } from '../fixtures/phase.ts';
 import { facts } from '../fixtures/result.ts';
 
 /** With two workers and four threads. */
@@ -37,6 +37,12 @@ describe('figures of a variant', () => {
       serverShare: 0.25,
       generatorShare: 0.5,
     });
+  });
+
+  test('have no latency where nothing was answered', () => {
+    const silent = phase({ requests: 100, responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 }, latencyMs: noLatency });
+    expect(summarise(facts, [variant('workers', [silent, silent])]).variants[0]).toMatchObject({ latencyMs: null, rps: { median: 0 } });
+    expect(summarise(facts, [variant('workers', [silent, phase({ requests: 100, latencyMs: latency(1, 2, 3) })])]).variants[0]?.latencyMs).toEqual({ p50: 1, p99: 2, max: 3 });
   });
 
   test.each([
