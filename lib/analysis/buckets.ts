@@ -23,8 +23,20 @@ function withShares(buckets: readonly Omit<BucketShare, 'share'>[]): BucketShare
 }
 
 /** Ends that are written as seconds and as milliseconds differ by a rounding. */
-export function sameBucket(one: Pick<BucketShare, 'fromMs'>, other: Pick<BucketShare, 'fromMs'>): boolean {
-  return Math.abs(one.fromMs - other.fromMs) < 1e-6;
+export function sameBucket(one: Ends, other: Ends): boolean {
+  return isNear(one.fromMs, other.fromMs) && isNear(one.toMs ?? Infinity, other.toMs ?? Infinity);
+}
+
+type Ends = Pick<BucketShare, 'fromMs' | 'toMs'>;
+
+function isNear(one: number, other: number): boolean {
+  return one === other || Math.abs(one - other) < 1e-6;
+}
+
+/** Each bucket of these once, the shorter latencies first. */
+export function allBuckets(series: readonly (readonly BucketShare[])[]): BucketShare[] {
+  const each = series.flat().filter((bucket, index, all) => all.findIndex((one) => sameBucket(one, bucket)) === index);
+  return each.sort((a, b) => a.fromMs - b.fromMs || (a.toMs ?? Infinity) - (b.toMs ?? Infinity));
 }
 
 /** The bucket in which the quantile (0 to 1) lies; undefined without responses. */

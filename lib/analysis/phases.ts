@@ -33,6 +33,11 @@ export function serverCpuSecondsPerResponse(phases: readonly Phase[]): number {
 /** More failed requests than this, as a share, and neither requests/s nor latency say how fast the server answers. */
 export const tolerableFailures = 0.01;
 
+/** Whether so many failed. @param successRatio as successRatioOf */
+export function isFailing({ successRatio }: { successRatio: number | null }): boolean {
+  return 1 - (successRatio ?? 0) > tolerableFailures;
+}
+
 /** What succeeded per request, those that hung included, 0 to 1; null without requests. */
 export function successRatioOf(phases: readonly (LoadResult & Pick<Phase, 'expected'>)[]): number | null {
   const requests = total(phases, (phase) => phase.requests + phase.hung);

@@ -17,14 +17,14 @@ export function streamsOf({ load }: VariantResult): number {
   return load.streams ?? 1;
 }
 
-/** The sweep in a result, most streams first; undefined where there is none. `ratio` is that of requests/s to HTTP/1.1's. */
+/** The sweep in a result, most streams first; undefined where there is none, or nothing was answered over HTTP/1.1. `ratio` is that of requests/s to HTTP/1.1's. */
 export function streamSweep(result: Result): StreamSweep | undefined {
   const measured = result.variants.flatMap((variant) => (variant.rps === null ? [] : [{ variant, rps: variant.rps.median }]));
   const http1 = measured.find(({ variant }) => !isHttp2(variant.load.protocol));
   const http2 = measured.filter(({ variant }) => isHttp2(variant.load.protocol));
   // Verdicts by something else are told one by one.
   if (result.comparisons.some(({ metric }) => metric !== 'rps')) return undefined;
-  if (http1 === undefined || new Set(http2.map(({ variant }) => streamsOf(variant))).size < fewestPoints) return undefined;
+  if (http1 === undefined || http1.rps === 0 || new Set(http2.map(({ variant }) => streamsOf(variant))).size < fewestPoints) return undefined;
   const curve = http2.map(({ variant, rps }) => ({ variant, rps, ratio: comparisonOf(result, variant.name, http1.variant.name)?.ratio || rps / http1.rps }));
   return {
     line: { ...http1, ratio: 1 },

@@ -6,7 +6,7 @@ import { judgeFamily, type Judged } from './family.ts';
 import { limitOf } from './limit.ts';
 import { isLatency, latencyMetrics, lessIsBetter, responsesNeeded } from './metric.ts';
 import { outliersOf } from './outliers.ts';
-import { tolerableFailures } from './phases.ts';
+import { isFailing } from './phases.ts';
 import { mostRounds, roundsToDecide } from './rounds-needed.ts';
 import { alphaOf, halfWidth, logRatios, ratioInterval, type RatioInterval } from './statistics.ts';
 
@@ -201,7 +201,7 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
   if (figuresOf(pair, 'rps') === null) return 'nothing was answered in a whole round';
   if (metric === 'rps' && rateIsSet(pair)) return 'the load sets requests/s: compare latencies';
   if (isLatency(metric) && baseline.rateIsSet !== variant.rateIsSet) return 'only one of the loads sets requests/s: their latencies are not of the same thing';
-  const failing = both.find((one) => 1 - one.successRatio > tolerableFailures);
+  const failing = both.find(isFailing);
   if (failing !== undefined) return `${percent(1 - failing.successRatio)} of the requests of ${failing.name} failed`;
   const behind = both.find(({ rateReached }) => !rateReached);
   if (behind !== undefined && isLatency(metric)) return `${behind.name} did not come to its rate`;

@@ -1,5 +1,5 @@
 // Tables with bars: answers by latency, a ladder step by step, and requests/s by concurrent streams.
-import { publishedBuckets, quantileBucket, sameBucket } from '../analysis/buckets.ts';
+import { allBuckets, publishedBuckets, quantileBucket, sameBucket } from '../analysis/buckets.ts';
 import { comparisonOf } from '../analysis/comparisons.ts';
 import { streamsOf, streamSweep } from '../analysis/stream-sweep.ts';
 import { comparable } from '../analysis/verdict.ts';
@@ -7,6 +7,7 @@ import { bar, bucketLabel, exactPercent, perSecond, scaledTime, times, whole } f
 import type { BucketShare, Comparison, Result, VariantResult } from '../result/result.ts';
 import { isAtRate } from '../scenario/load/fit.ts';
 import type { Published } from '../scenario/model.ts';
+import { protocolNames } from '../scenario/protocols.ts';
 import { figure, leftColumn, rightColumn, tableOf, type Part } from './table.ts';
 import { verdictCell } from './verdict-words.ts';
 
@@ -19,10 +20,9 @@ export function histogramPart({ variants }: Result): Part[] {
     ...variants.map(({ name, published }) => ({ title: `${name}, published`, buckets: publishedBuckets(published) })),
     ...variants.map(({ name, phases }) => ({ title: `${name}, here`, buckets: phases[0]?.buckets ?? [] })),
   ].filter(({ buckets }) => buckets.length > 0);
-  const [first] = series;
-  if (first === undefined) return [];
+  if (series.length === 0) return [];
   const highest = Math.max(...series.flatMap(({ buckets }) => buckets.map(({ share }) => share)));
-  const table = tableOf(first.buckets, [
+  const table = tableOf(allBuckets(series.map(({ buckets }) => buckets)), [
     leftColumn('latency', bucketLabel),
     ...series.map(({ title, buckets }) => leftColumn(title, (row: BucketShare) => {
       const bucket = buckets.find((one) => sameBucket(one, row));
@@ -83,7 +83,7 @@ export function ladderPart(result: Result): Part[] {
   return [{ title: 'Step by step, each against the row before it:', tables: [table], below: [] }];
 }
 
-/** The sweep over concurrent streams per connection; a mark in each bar is where HTTP/1.1 ends. */
+/** The sweep over concurrent streams per connection; a mark in each bar is where HTTP/1 ends. */
 export function streamsPart(result: Result): Part[] {
   const sweep = streamSweep(result);
   if (sweep === undefined) return [];
@@ -92,7 +92,7 @@ export function streamsPart(result: Result): Part[] {
   if (highest === 0) return [];
   const mark = Math.min(barWidths.streams - 1, Math.round((line.rps / highest) * barWidths.streams));
   const table = tableOf([...curve, line], [
-    leftColumn('streams', (point) => (point === line ? 'HTTP/1.1' : String(streamsOf(point.variant)))),
+    leftColumn('streams', (point) => (point === line ? protocolNames(line.variant.load.protocol) : String(streamsOf(point.variant)))),
     rightColumn('requests/s', ({ rps }) => perSecond(rps)),
     leftColumn('ratio', (point) => (point === line ? '' : times(point.ratio))),
     leftColumn('', ({ rps }) => marked(bar(rps / highest, barWidths.streams), mark)),

@@ -36,7 +36,7 @@ export function variantTable(result: Result): Table {
     measuredColumn('CPU µs/req', ({ serverCpuMicrosPerRequest: cpu, server }) => (
       hasCpu && server?.atAddress === true ? '–' : figure(cpu?.median, (value) => value.toFixed(1))
     )),
-    leftColumn('CPU ratio', ({ comparison }) => (comparison === undefined ? '' : cpuCell(comparison)), { group: here, joined: true }),
+    leftColumn('CPU ratio', ({ variant, comparison }) => (comparison === undefined ? '' : cpuCell(comparison, variant)), { group: here, joined: true }),
     measuredColumn('p50 ms', ({ latencyMs }) => figure(latencyMs?.p50, short)),
     measuredColumn('p99 ms', ({ latencyMs }) => figure(latencyMs?.p99, short), { joined: true }),
     measuredColumn('max ms', ({ latencyMs }) => figure(latencyMs?.max, short), { joined: true }),

@@ -3,7 +3,7 @@ import { wholeRounds } from '../analysis/phases.ts';
 import { counts, duration, enumeration, scaledBytesPerSecond, scaledTime, whole } from '../format.ts';
 import { sharesCores } from '../machine/cores.ts';
 import { present } from '../present.ts';
-import type { Environment, Result } from '../result/result.ts';
+import type { Environment, Result, VariantResult } from '../result/result.ts';
 import type { Load } from '../scenario/load/fit.ts';
 import type { LoadProfile } from '../scenario/model.ts';
 import { protocolNames } from '../scenario/protocols.ts';
@@ -99,6 +99,11 @@ export function loadText(profile: Pick<LoadProfile, 'threads' | 'durationSeconds
   return here.length === 0 ? load.command : `${load.command} (here ${here.join(', ')})`;
 }
 
+/** The same of a variant of a result. */
+export function variantLoadText({ load }: Pick<VariantResult, 'load'>): string {
+  return loadText(load.asWritten ?? load, { command: '', ...load });
+}
+
 /** What stands above the table, with the rounds and the time that it came to. */
 export function resultHeading(result: Result): Heading {
   const { environment, variants, startedAt, endedAt } = result;
@@ -106,7 +111,7 @@ export function resultHeading(result: Result): Heading {
   const named = (atAddress: boolean): string[] => [...new Set(run.filter(({ server }) => (server?.atAddress === true) === atAddress).map(({ server }) => `${server?.name ?? ''} ${server?.version ?? ''}`.trim()))];
   return {
     scenario: result.scenario,
-    load: listed(run.map(({ load }) => loadText(load.asWritten ?? load, { command: '', ...load }))),
+    load: listed(run.map(variantLoadText)),
     bodyBytes: run.flatMap(({ load: { bodyBytes } }) => (typeof bodyBytes === 'number' ? [bodyBytes] : [])),
     pages: run.map(({ load }) => load.pages ?? 1),
     protocol: listed(run.map(({ load }) => load.protocol)),

@@ -52,15 +52,15 @@ export function circumstanceLines(result: Result): string[] {
   ];
 }
 
-/** Rows that stand in a curve or a ladder are told of there. */
+/** Rows that stand in a curve or a ladder are told of there; a curve has no place for why there is no verdict. */
 function comparisonSentences(result: Result): Sentence[] {
   const sweep = streamSweep(result);
   const shown = new Set<Comparison | null>([
     ...ladderOf(result).map(({ step }) => step),
-    ...(sweep === undefined ? [] : result.comparisons.filter(({ baseline }) => baseline === sweep.line.variant.name)),
+    ...(sweep === undefined ? [] : result.comparisons.filter(({ baseline, verdict }) => baseline === sweep.line.variant.name && verdict !== 'none')),
   ]);
   return [
-    ...[...(sweep === undefined ? [] : [sweepSentence(sweep, result)]), ...undecidedLines(result.comparisons.filter((comparison) => shown.has(comparison)))].map(found),
+    ...[...(sweep === undefined ? [] : sweepLines(sweep, result)), ...undecidedLines(result.comparisons.filter((comparison) => shown.has(comparison)))].map(found),
     ...measuredComparisons(result).filter((comparison) => !shown.has(comparison)).map((comparison) => sentenceOn(comparison, result)),
   ];
 }
@@ -153,19 +153,21 @@ function shareSentence({ variant, of, baseline, words, share, ci95 }: Share, res
   return `${words.charAt(0).toUpperCase()}${words.slice(1)} alone makes ${size} of the difference between ${of} and ${baseline}${ratios} (${interval}).`;
 }
 
-/** A curve in one sentence: its ends, and from where on it is above HTTP/1.1. */
-function sweepSentence({ line, curve }: StreamSweep, result: Result): string {
+/** A curve in one sentence: the ends of what has a verdict, and from where on it is above HTTP/1.1. Nothing where none has one. */
+function sweepLines({ line, curve }: StreamSweep, result: Result): string[] {
   const name = line.variant.name;
   const streams = ({ variant }: Point): string => `${streamsOf(variant)} ${streamsOf(variant) === 1 ? 'stream' : 'streams'}`;
   const comparedAt = ({ variant }: Point): Comparison | undefined => comparisonOf(result, variant.name, name);
-  const [most, fewest] = [curve[0] as Point, curve.at(-1) as Point];
+  const judged = curve.filter((point) => (comparedAt(point)?.verdict ?? 'none') !== 'none');
+  const [most, fewest] = [judged[0], judged.at(-1)];
+  if (most === undefined || fewest === undefined) return [];
   const publishedRatio = comparedAt(most)?.publishedRatio ?? null;
   const firstNotFaster = curve.findIndex((point) => comparedAt(point)?.verdict !== 'faster');
   const lastFaster = firstNotFaster === -1 ? fewest : curve[firstNotFaster - 1];
   const timesAsMany = (ratio: number): string => `${ratio.toFixed(2)} times`;
-  return `With ${streams(most)} per connection HTTP/2 makes ${timesAsMany(most.ratio)} the requests/s of ${name}`
-    + `${publishedRatio === null ? '' : ` (the article saw ${timesAsMany(publishedRatio)})`}, with ${streams(fewest)} ${timesAsMany(fewest.ratio)}`
-    + `${lastFaster === undefined ? '' : `; it is faster from ${streams(lastFaster)} on`}.`;
+  return [`With ${streams(most)} per connection HTTP/2 makes ${timesAsMany(most.ratio)} the requests/s of ${name}`
+    + `${publishedRatio === null ? '' : ` (the article saw ${timesAsMany(publishedRatio)})`}${fewest === most ? '' : `, with ${streams(fewest)} ${timesAsMany(fewest.ratio)}`}`
+    + `${lastFaster === undefined ? '' : `; it is faster from ${streams(lastFaster)} on`}.`];
 }
 
 /** The rows that were run and have no figure, and why. */

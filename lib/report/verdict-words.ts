@@ -3,7 +3,7 @@ import { hasRatio } from '../analysis/comparisons.ts';
 import { isLatency, latencyMetrics, metricNames } from '../analysis/metric.ts';
 import { delayMark, minimumRounds, notFinalMark } from '../analysis/verdict.ts';
 import { times, tolerance } from '../format.ts';
-import type { BesideRatio, Comparison, LatencyMetric, Metric, Result, Verdict } from '../result/result.ts';
+import type { BesideRatio, Comparison, LatencyMetric, Metric, Result, VariantResult, Verdict } from '../result/result.ts';
 import type { Cell } from './table.ts';
 
 /** What stands before a ratio: nothing before one of requests/s, which is the rule. */
@@ -50,7 +50,7 @@ function besideText(comparison: Comparison, result: Pick<Result, 'sameWithin' | 
 }
 
 /** The ratio of CPU time per request, which has no verdict; its interval where there are enough rounds for one. '' without it. */
-export function cpuCell({ cpu, roundRatios }: Comparison): string {
+export function cpuCell({ cpu }: Comparison, { rounds }: Pick<VariantResult, 'rounds'>): string {
   if (cpu === null) return '';
-  return roundRatios.length < minimumRounds ? times(cpu.ratio) : times(cpu.ratio, cpu.ci95);
+  return rounds.length < minimumRounds ? times(cpu.ratio) : times(cpu.ratio, cpu.ci95);
 }

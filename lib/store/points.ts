@@ -174,7 +174,7 @@ function comparisonFields(
   const measured = comparable(variant, comparison) ? comparison : undefined;
   // What an earlier round had is not left standing beside a ratio that is none any more.
   const interval = measured && (hasRatio(measured) ? intervalOf(measured, measured.ci95) : measured.ci95);
-  const cpuInterval = comparison && intervalOf(comparison, comparison.cpu?.ci95);
+  const cpuInterval = variant.rounds.length > 1 ? comparison?.cpu?.ci95 : undefined;
   const found = search?.found.find((one) => one.variant === variant.name);
   return {
     position,

@@ -54,11 +54,22 @@ describe('markup', () => {
     const plain = text.replaceAll(/<[^>]+>/g, '\n').replaceAll('&lt;', '<');
     for (const cell of table.rows.flat().map(textOf).filter((one) => one !== '')) expect(plain.replaceAll('\n', '')).toContain(cell);
     expect(text).toContain('<th scope="colgroup" colspan="2" class="group">published</th>');
+    expect(text).toContain('<colgroup span="1"></colgroup><colgroup span="2"></colgroup><colgroup span="9"></colgroup><thead>');
     expect(text.match(/<th scope="col" /g)).toHaveLength(table.columns.length);
     expect(text.match(/<th scope="row" /g)).toHaveLength(2);
     expect(text).toContain('×1.33 [1.31, 1.34] <span class="verdict faster">faster</span>');
     expect(tableHtml({ columns: table.columns, rows: [] }, 'empty').text).toBe('');
   });
+});
+
+test('bars are for the eye alone, below a heading', async () => {
+  const sweep = await h2Result('h2-stream-sweep', { 'nginx-http1': about(60_000), 'streams-10': about(110_000), 'streams-2': about(72_000), 'streams-1': about(6000) });
+  const [table] = streamFigures(sweep).flatMap(({ tables }) => tables);
+  const { text } = tableHtml(table as never, 'streams');
+  expect(text).not.toMatch(/<th [^>]*><\/th>/);
+  expect(text.match(/<span aria-hidden="true">[█-▏]+[^<]*<\/span>/g)).toHaveLength(4);
+  expect(text.replaceAll(/<span aria-hidden="true">.*?<\/span>/g, '')).not.toMatch(/[█-▏│]/);
+  expect(text).not.toContain('colgroup');
 });
 
 describe('a line diff', () => {
@@ -155,6 +166,11 @@ describe('figures', () => {
       { at: 20, name: '95 %', ms: 5 }, { at: 50, name: 'max', ms: 9 },
     ]);
     expect(dataOf<Percentiles>(percentileFigures(both)).lines.filter(({ round }) => round === null)).toHaveLength(2);
+    // A curve has no such lines.
+    const source = 'as they stand in the load tool\'s lines';
+    expect(percentileFigures(both)[0]?.text).toContain(source);
+    const step = { round: 1, variant: 'workers', rate: 1000, made: 1000, latencyMs: { p50: 1, p90: 2, p99: 3 }, kept: true, why: '' };
+    expect(percentileFigures({ ...both, search: { within: { metric: 'p99', ms: 5 }, found: [], steps: [step] } })[0]?.text).not.toContain(source);
   });
 
   test('of several load phases are one each; of an unanswered variant none', async () => {
@@ -203,9 +219,12 @@ describe('figures', () => {
   test('of a day\'s samples are means of several seconds', () => {
     const beganMs = Date.parse(workers.rounds[0]?.phases[0]?.startedAt ?? '');
     const samples = Array.from({ length: 86_400 }, (_, index): Sample => ({ variant: 'workers', round: 1, phase: 1, atMs: beganMs + 1000 * (index + 1), responses: 100 + (index % 2) }));
-    const [line] = dataOf<Timeline>(timelineFigures(both, samples)).lines;
+    const figures = timelineFigures(both, samples);
+    const [line] = dataOf<Timeline>(figures).lines;
     expect(line?.points.length).toBeLessThanOrEqual(4000);
     expect(line?.points[10]?.[1]).toBeCloseTo(100.5, 5);
+    expect(figures[0]?.tables[0]?.columns[1]?.group).toBe('lowest to highest 22 seconds of');
+    expect(timelineFigures(both, samples.slice(0, 9))[0]?.tables[0]?.columns[1]?.group).toBe('lowest to highest second of');
   });
 
   test('a ladder is by its first row, published and measured', async () => {
@@ -280,7 +299,7 @@ describe('the page', () => {
     const later = { ...both, run: '2026-11-21T09-00-00-nginx-open-file-cache', environment: { ...both.environment, kernel: 'Linux 6.19' } };
     const other = await h2Result('nghttpd-index', { nghttpd: about(80_000), nginx: about(54_000), h2o: about(93_000) });
     const text = await severalPage([both, later, other]);
-    expect(text.match(/<th scope="colgroup" colspan="4" class="group">2026-11-2[01] \d\d:\d\d:\d\d<\/th>/g)).toHaveLength(3);
+    expect(text.match(/<th scope="colgroup" colspan="5" class="group">2026-11-2[01] \d\d:\d\d:\d\d<\/th>/g)).toHaveLength(3);
     expect(text).toContain('These runs differ in: system.');
     expect(text.match(/<h2>/g)).toHaveLength(2);
     const [effects] = (JSON.parse(/id="figures">(.*?)<\/script>/.exec(text)?.[1] ?? '[]') as Effects[]);
@@ -293,6 +312,14 @@ describe('the page', () => {
     expect(await severalPage([both, otherLoad])).toContain('These runs differ in: load.');
     const byCpu = { ...both, run: otherLoad.run, comparisons: both.comparisons.map((one) => ({ ...one, metric: 'cpu' as const })) };
     expect(await severalPage([both, byCpu])).toContain('These runs differ in: judged by.');
+    // Also in what a heading has no room for, and of what is in no table.
+    const three = (command: string): Result => ({
+      ...both, run: otherLoad.run, variants: [...both.variants, ...both.variants.slice(1)].map((one, index) => ({ ...one, name: `v${index}`, load: { ...one.load, command: index === 2 ? command : `wrk -c ${index + 1}` } })),
+    });
+    expect(await severalPage([three('wrk -c 3'), three('wrk -c 400')])).toContain('These runs differ in: load.');
+    const server = { name: 'nginx', version: '1.22.1', workers: 8, config: ['base', 'other'], redirections: [] };
+    expect(await severalPage([both, { ...both, variants: both.variants.map((one) => ({ ...one, server })) }])).toContain('These runs differ in: workers, configs.');
+    expect(await severalPage([both, both])).toContain('No difference is known in how and where these runs were made; what is in their configs was not compared.');
     const found = [first, second].map((one) => ({ variant: one?.name ?? '', rate: 39_300, ci95: null, atLeast: true }));
     expect(await severalPage([{ ...both, search: { within: { metric: 'p99', ms: 5 }, found, steps: [] } }])).toContain('at least 39,300');
   });
@@ -309,6 +336,34 @@ describe('the page', () => {
     const short = result([workers, openFileCache].map((variant) => ({ ...variant, rounds: variant.rounds.slice(0, 3) })));
     expect(await severalPage([both, short])).not.toContain('Run against run');
     expect(await severalPage([both])).not.toContain('Run against run');
+
+    // What fails is fast, and what a search finds is no load's requests/s.
+    const refusing = { ...openFileCache, rounds: openFileCache.rounds.map(({ round, phases }) => ({ round, phases: phases.map((one) => ({ ...one, responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': one.requests } })) })) };
+    const refused = { ...result([workers, refusing]), run: again.run };
+    for (const pair of [[both, refused], [refused, both]]) expect(rowsOf(await severalPage(pair)).slice(1)).toEqual(['variant requests/s', expect.stringMatching(/^workers ×/)]);
+    const baseRefused = { ...result([{ ...workers, rounds: refusing.rounds }, openFileCache]), run: again.run };
+    expect(rowsOf(await severalPage([both, baseRefused])).slice(1)).toEqual(['variant requests/s', expect.stringMatching(/^open-file-cache ×/)]);
+    const searched = { ...both, run: again.run, search: { within: { metric: 'p99' as const, ms: 5 }, found: [], steps: [] } };
+    expect(rowsOf(await severalPage([both, searched]))[1]).toBe('variant requests/s');
+    expect(rowsOf(await severalPage([searched, searched]))[1]).toBe('variant requests/s ratio to its baseline');
+  });
+
+  test('of several runs has how much succeeded, their footnotes, and nothing published beside several phases', async () => {
+    const text = (await severalPage([both, { ...both, footnotes: ['The bodies differ.'] }])).replaceAll('\u00a0', ' ');
+    expect(text.match(/<td class="right">100 %<\/td>/g)).toHaveLength(4);
+    expect(text).toContain('<ul class="footnotes"><li>The bodies differ.</li>');
+    expect(text).toContain('class="group">published</th>');
+    const images = await h2Result('nghttpd-img', { 'nghttpd-1024': { rps: [1330], phases: [{}, {}, {}] } });
+    expect(await severalPage([images, images])).not.toContain('class="group">published</th>');
+  });
+
+  test('says how much time of cores a quota is', async () => {
+    expect(await htmlReport({ ...both, environment: { ...both.environment, cpuQuota: 1 } }, none)).toContain('<td class="left">the time of 1 core</td>');
+  });
+
+  test('has a name for each table of a tool', async () => {
+    const names = [...(await htmlReport(both, none)).matchAll(/role="region" aria-label="(wrk's lines[^"]*)"/g)].map(([, name]) => name);
+    expect(names).toEqual(['wrk\'s lines: Latency', 'wrk\'s lines: Latency distribution', 'wrk\'s lines: Req/Sec per thread', 'wrk\'s lines: total']);
   });
 
   test('is written whole beside the run', async () => {

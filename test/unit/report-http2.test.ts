@@ -1,5 +1,6 @@
 // What the report shows of the HTTP/2 scenarios as they are shipped, beside their articles.
 import { describe, expect, test } from 'vitest';
+import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
 import type { Result } from '../../lib/result/result.ts';
 import { hasPhases, variantTable } from '../../lib/report/columns.ts';
 import { h2loadTables } from '../../lib/report/load-tools.ts';
@@ -11,7 +12,7 @@ import { terminalReport, terminalTable } from '../../lib/report/terminal.ts';
 import { wrapLines } from '../../lib/report/wrap.ts';
 import { textOf, type Table } from '../../lib/report/table.ts';
 import { h2Result, type Figures } from '../fixtures/h2-result.ts';
-import { latency } from '../fixtures/phase.ts';
+import { latency, noLatency } from '../fixtures/phase.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 
 /** Six rounds about that many requests/s. */
@@ -160,6 +161,18 @@ describe('a load at a constant rate', () => {
     expect(table80(rate, 'latency  ')[0]).toBe('latency      nginx, published                h2o, published');
   });
 
+  test('has a row for each bucket of any server, and no count under another one\'s label', () => {
+    const having = (variant: MeasuredVariant, ends: readonly number[]): MeasuredVariant => ({
+      ...variant, published: null,
+      rounds: variant.rounds.map(({ round, phases }) => ({ round, phases: phases.map((one) => ({ ...one, buckets: ends.map((fromMs, index) => ({ fromMs, toMs: ends[index + 1] ?? null, count: index + 1 })) })) })),
+    });
+    const { rows } = tableParts(result([having(workers, [0, 1, 2, 5]), having(openFileCache, [0, 2, 5, 50])]))[1]?.tables[0] as Table;
+    const counted = (cell: string): string => cell.trim().split(' ')[0] ?? '';
+    expect(rows.map((row) => row.map(textOf)).map(([label, ...cells]) => [label, ...cells.map(counted)])).toEqual([
+      ['0–1 ms', '6', ''], ['0–2 ms', '', '6'], ['1–2 ms', '12', ''], ['2–5 ms', '18', '12'], ['5–50 ms', '', '18'], ['over 5 ms', '24', ''], ['over 50 ms', '', '24'],
+    ]);
+  });
+
   test('is spoken of by its latencies', async () => {
     expect(findings(rate)[0]).toBe('No verdict on h2o against nginx: needs 4 rounds (measured p99 −63 %).');
     expect(findings(rate)[1]).toBe('Latency at 1,000 requests/s (p50 and p99): nginx 310 µs and 1.90 ms, h2o 220 µs and 700 µs.');
@@ -243,6 +256,34 @@ describe('requests/s by streams', () => {
     expect(findings(slow)[0]).toMatch(/with 1 stream 0\.30 times\.$/);
     const fast = await h2Result('h2-stream-sweep', { ...sweepFigures, 'nginx-http1': about(20_000) });
     expect(findings(fast)[0]).toMatch(/with 1 stream 3\.00 times; it is faster from 1 stream on\.$/);
+  });
+
+  test('claim nothing on what has no verdict: that has a sentence of its own', async () => {
+    const refused = { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 100_000 };
+    const failing = await h2Result('h2-stream-sweep', { ...sweepFigures, 'streams-100': about(900_000, [{ responses: refused }]), 'streams-1': about(60_000, [{ responses: refused }]) });
+    const lines = findings(failing).filter((line) => line.includes('nginx-http1'));
+    expect(lines).toEqual([
+      'With 50 streams per connection HTTP/2 makes 2.45 times the requests/s of nginx-http1, with 2 streams 1.18 times.',
+      expect.stringMatching(/^No verdict on streams-100 against nginx-http1: 100 % of the requests of streams-100 failed \(measured \+\d+ %\); the article saw \+183 %\.$/),
+      expect.stringMatching(/^No verdict on streams-1 against nginx-http1: 100 % of the requests of streams-1 failed \(measured −2 %\)/),
+    ]);
+    const others = Object.fromEntries(Object.keys(sweepFigures).map((name) => [name, name === 'nginx-http1' || name === 'streams-5' ? sweepFigures[name] as Figures : about(1000, [{ responses: refused }])]));
+    expect(findings(await h2Result('h2-stream-sweep', others))).toContain('With 5 streams per connection HTTP/2 makes 1.55 times the requests/s of nginx-http1.');
+    const two = await h2Result('h2-stream-sweep', Object.fromEntries(Object.entries(sweepFigures).map(([name, { rps }]) => [name, { rps: rps.slice(0, 2) }])));
+    expect(findings(two).filter((line) => line.includes('nginx-http1'))).toEqual(Array.from({ length: 7 }, () => expect.stringMatching(/^No verdict on streams-\d+ against nginx-http1: needs 4 rounds \(measured /)));
+  });
+
+  test('are no curve where nothing was answered over HTTP/1.1', async () => {
+    const errors = { connect: 100_000, tls: 0, read: 0, write: 0, timeout: 0, protocol: 0, total: 100_000 };
+    const silent = await h2Result('h2-stream-sweep', { ...sweepFigures, 'nginx-http1': about(61_230, [{ responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 }, errors, latencyMs: noLatency }]) });
+    expect(tableParts(silent)).toHaveLength(1);
+    expect(findings(silent).join('\n')).not.toContain('Infinity');
+    expect(findings(silent)).toContainEqual(expect.stringMatching(/^No verdict on streams-100 against nginx-http1: nothing was answered in a whole round; /));
+  });
+
+  test('have a row by the name of its protocol', () => {
+    const old = { ...sweep, variants: sweep.variants.map((variant) => ({ ...variant, load: { ...variant.load, protocol: variant.load.protocol.replace('1.1', '1.0') as 'http/1.0' } })) };
+    expect(table80(old, 'streams   requests/s').at(-1)).toMatch(/^HTTP\/1\.0 +61,291 /);
   });
 
   test('are no curve where two numbers of streams were run, or no HTTP/1.1', async () => {

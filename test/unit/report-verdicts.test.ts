@@ -109,6 +109,8 @@ describe('beside requests/s', () => {
     const two = (variant: MeasuredVariant): MeasuredVariant => ({ ...variant, rounds: variant.rounds.slice(0, 2) });
     expect(column(result([two(workers), two(openFileCache)]), 'CPU ratio')).toEqual(['', '×0.74']);
     expect(column(compared({ cpu: null }), 'CPU ratio')).toEqual(['no column']);
+    // What decides may have no figures, as a p99 of few responses.
+    expect(column(compared({ metric: 'p99', ratio: 0, ci95: [0, 0], roundRatios: [], verdict: 'none' }), 'CPU ratio')).toEqual(['', '×0.74 [0.74, 0.74]']);
   });
 
   test('columns that belong together are not parted on 80 columns', () => {

@@ -72,6 +72,8 @@ it('shows no ratio where nothing could be compared, and leaves none of an earlie
   const point = tablePoints(none).find((one) => one.startsWith('bench_comparison') && one.includes('variant=open-file-cache')) ?? '';
   expect(point).toContain('effect="–"');
   expect(point).toContain('ci_low=0,ci_high=0');
+  // CPU time has its own.
+  expect(point).toMatch(/,cpu_ratio=0\.742\d*,cpu_ci_low=0\.74\d*,cpu_ci_high=0\.74\d*,/);
   expect(fieldsOf(roundPoint({ tags, soFar: { ratio: 0, ci95: [0, 0], roundRatios: [] } }, phase))).not.toContain('ratio_so_far');
 });
 

@@ -60,9 +60,7 @@ async function readRecordIn(folder: string, place: string, round: number): Promi
 /** The first round's: the others' differ in ports and folders. */
 async function readConfig(folder: string, { name, rounds: [first], server }: VariantResult): Promise<ComposedConfig[]> {
   if (first === undefined || server === null) return [];
-  const place = join(folder, `round-${first.round}`, name);
   const file = `${server.name}.conf`;
-  const others = (await readdir(place)).filter((one) => one.endsWith('.conf') && one !== file).sort();
-  const textOf = async (one: string): Promise<string> => (await readBytes(join(place, one), { megabytes: configMegabytes, below: folder })).toString('utf8');
-  return Promise.all([file, ...others].map(async (one) => ({ variant: name, file: one, text: await textOf(one) })));
+  const text = (await readBytes(join(folder, `round-${first.round}`, name, file), { megabytes: configMegabytes, below: folder })).toString('utf8');
+  return [{ variant: name, file, text }];
 }

@@ -98,28 +98,39 @@ ${figures.isEmpty ? nothing : html`<svg class="patterns" width="0" height="0" ar
 export function tableHtml({ columns, rows }: Table, name: string, { wraps = false } = {}): Html {
   if (rows.length === 0) return nothing;
   return html`<div class="scroll" role="region" aria-label="${name}" tabindex="0"><table class="${wraps ? 'wraps' : 'lines'}">
-<thead>${groupRow(columns)}<tr>${columns.map(({ title, align }) => html`<th scope="col" class="${align}">${title}</th>`)}</tr></thead>
+${groupColumns(columns)}<thead>${groupRow(columns)}<tr>${columns.map(({ title, align }) => html`<th scope="col" class="${align}">${title === '' ? 'bar' : title}</th>`)}</tr></thead>
 <tbody>${rows.map((row) => html`<tr>${row.map((cell, index) => cellHtml(cell, columns[index]?.align ?? 'left', index === 0))}</tr>
 `)}</tbody></table></div>
 `;
 }
 
-/** The names of neighbouring columns' groups, where there are any. */
-function groupRow(columns: readonly Heading[]): Html {
-  if (columns.every(({ group }) => group === '')) return nothing;
+/** Neighbouring columns of one group; none where no column has one. */
+function groupsOf(columns: readonly Heading[]): { group: string; span: number }[] {
+  if (columns.every(({ group }) => group === '')) return [];
   const groups: { group: string; span: number }[] = [];
   for (const { group } of columns) {
     const last = groups.at(-1);
     if (last !== undefined && last.group === group) last.span++;
     else groups.push({ group, span: 1 });
   }
-  return html`<tr>${groups.map(({ group, span }) => (
+  return groups;
+}
+
+/** What the names of groups are headings of, for those who hear them. */
+function groupColumns(columns: readonly Heading[]): Html {
+  return html`${groupsOf(columns).map(({ span }) => html`<colgroup span="${span}"></colgroup>`)}`;
+}
+
+/** The names of groups, where there are any. */
+function groupRow(columns: readonly Heading[]): Html {
+  const groups = groupsOf(columns);
+  return groups.length === 0 ? nothing : html`<tr>${groups.map(({ group, span }) => (
     group === '' ? html`<td colspan="${span}"></td>` : html`<th scope="colgroup" colspan="${span}" class="group">${group}</th>`
   ))}</tr>`;
 }
 
-/** Bars and their marks. */
-const drawn = /[█-▏│]/;
+/** Bars and their marks: those who hear the page have their figures. */
+const drawn = /[█-▏│][█-▏│ ]*/;
 
 function cellHtml(cell: Cell, align: Heading['align'], isName: boolean): Html {
   // The parts of a name are aligned, for a terminal.
@@ -130,11 +141,14 @@ function cellHtml(cell: Cell, align: Heading['align'], isName: boolean): Html {
 
 function contentOf(cell: Cell): Html {
   const text = textOf(cell);
+  const [bar] = drawn.exec(text) ?? [];
   // Some cells are aligned within themselves, for a terminal; those with bars are here, too.
-  const shown = drawn.test(text) ? text : text.trim().replaceAll(/ {2,}/g, ' ');
-  if (typeof cell === 'string') return html`${shown}`;
-  const at = shown.indexOf(cell.part);
-  return html`${shown.slice(0, at)}<span class="verdict ${cell.verdict}">${cell.part}</span>${shown.slice(at + cell.part.length)}`;
+  const shown = bar === undefined ? text.trim().replaceAll(/ {2,}/g, ' ') : text;
+  const part = typeof cell === 'string' ? bar : cell.part;
+  if (part === undefined) return html`${shown}`;
+  const at = shown.indexOf(part);
+  const span = typeof cell === 'string' ? html`<span aria-hidden="true">${part}</span>` : html`<span class="verdict ${cell.verdict}">${part}</span>`;
+  return html`${shown.slice(0, at)}${span}${shown.slice(at + part.length)}`;
 }
 
 /** Paragraphs of plain lines. */

@@ -1,4 +1,5 @@
 // Latency percentiles as HdrHistogram plots them: over 1 / (1 − p), on a log scale.
+import { curvesOf } from '../../analysis/curve.ts';
 import { responsesOf } from '../../analysis/phases.ts';
 import { total } from '../../analysis/statistics.ts';
 import { scaledTime } from '../../format.ts';
@@ -13,13 +14,14 @@ const known = [['p50', 0.5, '50 %'], ['p75', 0.75, '75 %'], ['p90', 0.9, '90 %']
 const mostWithRounds = 4;
 
 /** A figure per load phase. */
-export function percentileFigures({ variants }: Result): Figure[] {
+export function percentileFigures(result: Result): Figure[] {
+  const { variants } = result;
   const phases = Math.max(0, ...variants.map((variant) => variant.phases.length));
-  return Array.from({ length: phases }, (_, index) => phaseFigure(variants, index, phases > 1)).flat();
+  return Array.from({ length: phases }, (_, index) => phaseFigure(result, index, phases > 1)).flat();
 }
 
-function phaseFigure(variants: readonly VariantResult[], index: number, several: boolean): Figure[] {
-  const shown = variants.filter(({ phases }) => (phases[index]?.latencyMs.max ?? 0) > 0);
+function phaseFigure(result: Result, index: number, several: boolean): Figure[] {
+  const shown = result.variants.filter(({ phases }) => (phases[index]?.latencyMs.max ?? 0) > 0);
   if (shown.length === 0) return [];
   const withRounds = shown.length <= mostWithRounds;
   const whole = shown.map((variant): Percentiles['lines'][number] => {
@@ -32,7 +34,7 @@ function phaseFigure(variants: readonly VariantResult[], index: number, several:
   }));
   return [{
     title: `Latency by percentile${several ? `, phase ${index + 1}` : ''}`,
-    text: `Latencies as they stand in the load tool's lines${withRounds ? '; thin lines are single rounds' : ''}. The last mark of a line is the longest of all. ${timesFrom(shown)}`,
+    text: `Latencies of each variant${curvesOf(result).length > 0 ? '' : ', as they stand in the load tool\'s lines'}${withRounds ? '; thin lines are single rounds' : ''}. The last mark of a line is the longest of all. ${timesFrom(shown)}`,
     data: { kind: 'percentiles', names: shown.map(({ name }) => name), lines: [...whole, ...rounds] },
     tables: [tableOf(shown, [
       leftColumn('variant', ({ name }) => name),

@@ -43,7 +43,7 @@ ${tableHtml(environmentTable([result], ['this run']), 'environment', { wraps: tr
 function linesHtml({ title, tables, below }: Part): Html {
   const [, name = '', how = ''] = /^(.*? lines)(?:, (.*))?:$/.exec(title) ?? [];
   return html`<section><h2>${name}</h2>
-${paragraphs(how === '' ? [] : [`${how.charAt(0).toUpperCase()}${how.slice(1)}.`])}<div class="side-by-side">${tables.map((table) => tableHtml(table, name))}</div>${paragraphs(below)}</section>
+${paragraphs(how === '' ? [] : [`${how.charAt(0).toUpperCase()}${how.slice(1)}.`])}<div class="side-by-side">${tables.map((table) => tableHtml(table, `${name}: ${table.columns[0]?.title ?? ''}`))}</div>${paragraphs(below)}</section>
 `;
 }
 

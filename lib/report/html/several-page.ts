@@ -1,12 +1,13 @@
 // Several runs in one page: those of one scenario beside each other, different scenarios below each other.
+import { isDeepStrictEqual } from 'node:util';
 import { comparisonOf, variantOf } from '../../analysis/comparisons.ts';
-import { roundRps } from '../../analysis/phases.ts';
+import { isFailing, roundRps } from '../../analysis/phases.ts';
 import { groupedBy, unpairedRatio } from '../../analysis/statistics.ts';
 import { comparable, minimumRounds } from '../../analysis/verdict.ts';
-import { perSecond, times } from '../../format.ts';
+import { perSecond, success, times } from '../../format.ts';
 import type { Comparison, Result, VariantResult } from '../../result/result.ts';
-import { rateText } from '../columns.ts';
-import { findingLines } from '../sentences.ts';
+import { hasPhases, rateText } from '../columns.ts';
+import { findingLines, footnoteLines } from '../sentences.ts';
 import { figure, leftColumn, rightColumn, tableOf, type Cell, type Column, type Table } from '../table.ts';
 import { cpuCell, verdictCell } from '../verdict-words.ts';
 import { effectFigure } from './effects.ts';
@@ -33,13 +34,13 @@ function groupHtml(results: readonly Result[], figures: Figures): Html {
   const [first] = results;
   return html`<section><h2>${first?.title ?? ''}</h2>
 ${paragraphs([first?.scenario ?? ''], 'about')}${results.length < 2 ? nothing : paragraphs([differing.length === 0
-    ? 'These runs were made in the same way on the same machine.'
+    ? 'No difference is known in how and where these runs were made; what is in their configs was not compared.'
     : `These runs differ in: ${differing.join(', ')}. Figures of different machines, boots or versions compare by their ratios at most.`])}
 ${tableHtml(runsTable(results, titles), `${first?.title ?? ''}, run by run`)}${effectFigure('Effects, run by run', results.map((result, index) => (
     { result, suffix: results.length < 2 ? '' : `, ${titles[index] ?? ''}` }
   ))).map((one) => figures.place(one))}
 ${runAgainstRun(results, titles)}${results.map((result, index) => html`<h3>Found in ${titles[index] ?? ''}</h3>
-${list(findingLines(result), 'findings')}${list(result.warnings, 'warnings')}`)}
+${list(findingLines(result), 'findings')}${list(result.warnings, 'warnings')}${list(footnoteLines(result), 'footnotes')}`)}
 <h3>Environment</h3>
 ${tableHtml(environmentTable(results, titles), 'environment', { wraps: true })}</section>`;
 }
@@ -48,10 +49,14 @@ ${tableHtml(environmentTable(results, titles), 'environment', { wraps: true })}<
 function runsTable(results: readonly Result[], titles: readonly string[]): Table {
   const names = [...new Set(results.flatMap(({ variants }) => variants.map(({ name }) => name)))];
   const published = { group: 'published' };
+  // As in a run's own table: with several load phases they are those of one of them.
+  const publishedColumns = results.some(hasPhases) ? [] : [
+    rightColumn('requests/s', (name: string) => figure(results.map((result) => variantOf(result, name)?.published?.rps).find((rps) => rps !== undefined), perSecond), published),
+    leftColumn('ratio', (name: string) => figure(results.map((result) => comparisonOf(result, name)?.publishedRatio).find((ratio) => ratio !== undefined && ratio !== null), times), published),
+  ];
   return tableOf(names, [
     leftColumn('variant', (name) => name),
-    rightColumn('requests/s', (name) => figure(results.map((result) => variantOf(result, name)?.published?.rps).find((rps) => rps !== undefined), perSecond), published),
-    leftColumn('ratio', (name) => figure(results.map((result) => comparisonOf(result, name)?.publishedRatio).find((ratio) => ratio !== undefined && ratio !== null), times), published),
+    ...publishedColumns,
     ...results.flatMap((result, index) => runColumns(result, titles[index] ?? '')),
   ]);
 }
@@ -65,7 +70,8 @@ function runColumns(result: Result, group: string): Column<string>[] {
     rightColumn('requests/s', told((variant) => rateText(variant, result)), { group }),
     leftColumn('against its baseline', told((variant, comparison) => (comparable(variant, comparison) ? verdictCell(comparison, result) : '')), { group }),
     rightColumn('CPU µs/req', told(({ serverCpuMicrosPerRequest }) => figure(serverCpuMicrosPerRequest?.median, (value) => value.toFixed(1))), { group }),
-    leftColumn('CPU ratio', told((_, comparison) => (comparison === undefined ? '' : cpuCell(comparison))), { group }),
+    leftColumn('CPU ratio', told((variant, comparison) => (comparison === undefined ? '' : cpuCell(comparison, variant))), { group }),
+    rightColumn('success', told(({ successRatio }) => figure(successRatio, success)), { group }),
   ];
 }
 
@@ -76,7 +82,7 @@ function runAgainstRun([first, ...later]: readonly Result[], [firstTitle = '', .
     const group = `${titles[index] ?? ''} against ${firstTitle}`;
     return [
       leftColumn('requests/s', (name) => ratioCell(ratesOf(first, name), ratesOf(result, name)), { group }),
-      leftColumn('ratio to its baseline', (name) => ratioCell(...sameRatios(comparisonOf(first, name), comparisonOf(result, name))), { group }),
+      leftColumn('ratio to its baseline', (name) => ratioCell(...sameRatios(name, first, result)), { group }),
     ];
   });
   const table = tableOf(first.variants.map(({ name }) => name), [leftColumn('variant', (name) => name), ...columns]);
@@ -95,16 +101,20 @@ function ratioCell(before: readonly number[], after: readonly number[]): string 
   return times(ratio, interval);
 }
 
-/** Of each round; none where they are ratios of other figures, or to another baseline. */
-function sameRatios(before: Comparison | undefined, after: Comparison | undefined): [before: number[], after: number[]] {
+/** Of each round; none where they are ratios of other figures, or to another baseline, or of loads that failed. */
+function sameRatios(name: string, first: Result, later: Result): [before: number[], after: number[]] {
+  const [before, after] = [comparisonOf(first, name), comparisonOf(later, name)];
   if (before === undefined || after === undefined || before.metric !== after.metric || before.baseline !== after.baseline) return [[], []];
-  return [before.roundRatios, after.roundRatios];
+  // What a search finds are not the requests/s of a load.
+  if (!isDeepStrictEqual(first.search?.within, later.search?.within)) return [[], []];
+  const sides = [first, later].flatMap((result) => [variantOf(result, name), variantOf(result, before.baseline)]);
+  return sides.some((side) => side === undefined || isFailing(side)) ? [[], []] : [before.roundRatios, after.roundRatios];
 }
 
-/** requests/s of each round; none where the load set them. */
+/** requests/s of each round; none where the load set them, or failed. */
 function ratesOf(result: Result, name: string): number[] {
   const variant = variantOf(result, name);
-  if (variant === undefined || variant.load.rate !== undefined || variant.load.searched) return [];
+  if (variant === undefined || variant.load.rate !== undefined || variant.load.searched || isFailing(variant)) return [];
   const rates = variant.rounds.map(({ phases }) => roundRps(phases));
   return rates.every((rate) => rate > 0) ? rates : [];
 }

@@ -2,14 +2,16 @@
 import { metricNames } from '../../analysis/metric.ts';
 import { noiseOf, type RoundNoise } from '../../analysis/noise.ts';
 import { wholeRounds } from '../../analysis/phases.ts';
-import { extent } from '../../analysis/statistics.ts';
+import { extent, groupedBy } from '../../analysis/statistics.ts';
 import { limitText } from '../../analysis/within.ts';
-import { counts, duration, percent, whole } from '../../format.ts';
-import { generatorPlace, resultHeading, serversPlace, sizesText } from '../heading.ts';
+import { coreCount, counts, duration, percent, whole } from '../../format.ts';
+import { generatorPlace, resultHeading, serversPlace, sizesText, variantLoadText } from '../heading.ts';
+import { linkText } from '../network.ts';
 import type { Result, VariantResult } from '../../result/result.ts';
 import { leftColumn, rightColumn, tableOf, type Column, type Table } from '../table.ts';
 
-interface Fact { name: string; of(result: Result): string }
+/** `each`: of one variant, where `of` names not all of them, or none. */
+interface Fact { name: string; of(result: Result): string; each?(variant: VariantResult): string }
 
 /** Of the machine that is measured: one that had it done in a cluster is none. */
 function ofMachine(of: Fact['of']): Fact['of'] {
@@ -26,11 +28,14 @@ const facts: readonly Fact[] = [
   { name: 'load', of: (result) => {
     const heading = resultHeading(result);
     return [heading.load, sizesText(heading)].filter((text) => text !== '').join(', ');
-  } },
+  }, each: (variant) => `${variant.load.protocol} ${variantLoadText(variant)}` },
   { name: 'judged by', of: ({ search, comparisons }) => (
     search === undefined ? [...new Set(comparisons.map(({ metric }) => metricNames[metric]))].join(', ') : `the highest rate with ${limitText(search.within)}`
   ) },
-  { name: 'network', of: (result) => resultHeading(result).network },
+  { name: 'network', of: (result) => resultHeading(result).network, each: ({ network }) => (network === null ? '' : linkText(network.spec)) },
+  // Not shown: how many workers a command has is not known, and configs are in the pages of single runs.
+  { name: 'workers', of: () => '', each: ({ server }) => String(server?.workers) },
+  { name: 'configs', of: () => '', each: ({ server }) => server?.config.join(' ') ?? '' },
   { name: 'versions', of: ({ environment }) => (
     [`bakeoff ${environment.bakeoff}`, ...Object.entries(environment.versions).map(([name, version]) => `${name} ${version}`)].join(', ')
   ) },
@@ -41,7 +46,7 @@ const facts: readonly Fact[] = [
   { name: 'CPU governor', of: ofMachine(({ environment }) => environment.governor ?? '') },
   { name: 'servers on', of: ({ environment }) => serversPlace(environment) },
   { name: 'generator on', of: ({ environment }) => generatorPlace(environment) },
-  { name: 'CPU quota', of: ofMachine(({ environment: { cpuQuota } }) => (cpuQuota === undefined ? '' : `the time of ${Number(cpuQuota.toFixed(2))} cores`)) },
+  { name: 'CPU quota', of: ofMachine(({ environment: { cpuQuota } }) => (cpuQuota === undefined ? '' : `the time of ${coreCount(cpuQuota)}`)) },
   { name: 'load average before (1, 5, 15 min)', of: ofMachine(({ environment }) => environment.loadAverage.map((load) => load.toFixed(2)).join(', ')) },
 ];
 
@@ -56,7 +61,11 @@ export function environmentTable(results: readonly Result[], titles: readonly st
 /** The facts in which runs differ, those that always do left out. */
 export function differingFacts(results: readonly Result[]): string[] {
   const always = ['run', 'began (UTC)', 'took', 'load average before (1, 5, 15 min)'];
-  return facts.filter(({ name, of }) => !always.includes(name) && new Set(results.map(of)).size > 1).map(({ name }) => name);
+  const differ = (texts: readonly string[]): boolean => new Set(texts).size > 1;
+  const variants = [...groupedBy(results.flatMap((result) => result.variants), ({ name }) => name).values()];
+  return facts.filter(({ name, of, each }) => (
+    !always.includes(name) && (differ(results.map(of)) || (each !== undefined && variants.some((same) => differ(same.map(each)))))
+  )).map(({ name }) => name);
 }
 
 /** What else used the machine, the most of any round. Empty where the kernel does not tell. */

@@ -43,7 +43,7 @@ export function timelineFigures(result: Result, samples: readonly Sample[]): Fig
       ...names.map((name) => rightColumn(name, (round: number) => {
         const rates = lines.filter((line) => line.name === name && line.round === round).flatMap(({ points }) => points.map(([, rps]) => rps));
         return rates.length === 0 ? '' : extent(rates).map(perSecond).join(' to ');
-      }, { group: 'lowest to highest second of' })),
+      }, { group: `lowest to highest ${perPoint === 1 ? 'second' : `${perPoint} seconds`} of` })),
     ])],
   }];
 }
