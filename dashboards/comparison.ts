@@ -17,10 +17,10 @@ const articleTable = tablePanel({
   id: 1,
   title: '${scenario}: published beside measured',
   description: 'One row per variant, in the order of the scenario. "published" is the ratio that the article\'s figures have, "published req/s" what it printed, on its machine; '
-    + '"req/s" is the median over the rounds of this run, or with --within the rate that was found ("Latency by rate"). "ratio" is that of the variant to its baseline within the same round, of requests/s, or where the load sets these of p99 ("by" in Behind the figures), '
+    + '"req/s" is the median over the rounds of this run, or with --within the rate that was found ("Latency by rate"). "ratio" is that of the variant to its baseline within the same round, of requests/s, where the load sets these of p99, or of what --metric named ("by" in Behind the figures), '
     + 'with its 95 % interval: the article and this machine compare by their ratios, not by their requests/s. "req/s" are responses of any status per second, as wrk counts them. A verdict holds for this machine in this boot; "delay not held" '
     + 'marks one whose two rows did not both have the delay that was asked for, "not final" one of a run that is not complete. '
-    + '"errors/M" are attempts without a response per million requests; "success" is the share of requests that were answered with 2xx or 3xx.',
+    + '"errors/M" are attempts without a response per million requests; "success" is the share of requests that were answered as they should be: with 2xx or 3xx, a page of one\'s own with its own class of status.',
   grid: { x: 0, y: 7, w: 24, h: 8 },
   from: benchComparison,
   where: pickedRun,

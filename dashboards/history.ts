@@ -98,7 +98,7 @@ const noise = timeSeriesPanel({
 const everyRow = tablePanel({
   id: 6,
   title: 'Every run\'s rows, newest first',
-  description: 'The newest 200 rows of the tables, with the versions of the servers. With a limit under "within", requests/s are the highest rate within it. "ratio" is that to the baseline, with its 95 % interval.',
+  description: 'The newest 200 rows of the tables, with the versions of the servers. With a limit under "within", requests/s are the highest rate within it. "ratio" is that to the baseline, by what the run compared by, with its 95 % interval.',
   grid: { x: 0, y: 28, w: 24, h: 10 },
   from: benchComparison,
   where: rows,

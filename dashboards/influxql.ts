@@ -78,8 +78,18 @@ export function selectEvery<M extends Measurement>({ of, field, from, where, gro
 }
 
 /**
+ * The same of a figure that each of several generators has of its own: of each of them what `of` makes of an interval's samples,
+ * and of all what `over` makes of these.
+ */
+export function selectOverGenerators<M extends Measurement>({ over, groupBy = [], ...each }: SelectEvery<M> & { over: 'sum' | 'max' }): string {
+  const inner = selectEvery({ ...each, groupBy: [...groupBy, 'instance_id'] }).replace(' FROM ', ' AS own FROM ');
+  return `SELECT ${over}(own) FROM (${inner}) GROUP BY ${[`time(${each.every})`, ...groupBy.map(quote)].join(', ')} fill(${each.fill})`;
+}
+
+/**
  * What a counter of k6's came to in each second and how much time under load that second had, to be divided: a sample covers
- * less than a second at a load's end, and wherever two sides take turns. `groupBy` may have tags of the counter's own.
+ * less than a second at a load's end, and wherever two sides take turns. Several generators have the same second each. `groupBy`
+ * may have tags of the counter's own.
  */
 export function perSecondUnderLoad(counter: string, { where, groupBy }: { where: Where<Measurement>; groupBy: readonly string[] }): { of: string; per: string } {
   const [counted, seconds] = [loadgenMeasurement(counter), loadgenMeasurement('loadgen_seconds')];
@@ -89,7 +99,7 @@ export function perSecondUnderLoad(counter: string, { where, groupBy }: { where:
   const tags = ['run', ...groupBy];
   return {
     of: selectEvery({ ...inEachSecond, from: counted, where, groupBy: tags }),
-    per: selectEvery({ ...inEachSecond, from: seconds, where: anyOf, groupBy: tags.filter((tag) => seconds.tags.includes(tag)) }),
+    per: selectOverGenerators({ ...inEachSecond, over: 'max', from: seconds, where: anyOf, groupBy: tags.filter((tag) => seconds.tags.includes(tag)) }),
   };
 }
 

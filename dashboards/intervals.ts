@@ -44,7 +44,7 @@ export function intervalPanel(): Builder<Panel> {
   const builder = framed(new xychart.PanelBuilder(), {
     id: 2,
     title: 'Ratio to the baseline: measured ● with its interval, published □',
-    description: 'How many times the baseline\'s requests/s (at a constant rate: its p99) each variant reached, here with its 95 % interval and in the article, on a logarithmic scale: the effect of a step where its baseline is '
+    description: 'How many times the baseline\'s requests/s (at a constant rate its p99, with --metric what that named) each variant reached, here with its 95 % interval and in the article, on a logarithmic scale: the effect of a step where its baseline is '
       + 'the row before it. Small dots are ×1. The colour is that of the verdict: green faster, red slower, blue the same, orange inconclusive or with a delay that was not held. An interval narrower than its dot is not in sight.',
     // Ten rows have their names beside them; of more every second has, and a tooltip all.
     grid: { x: 0, y: 15, w: 24, h: 11 },

@@ -7,7 +7,7 @@ import { askedOnce } from './asked-once.ts';
 import { board, runsPanel, variable } from './board.ts';
 import { heatmapPanel, timeSeriesPanel } from './charts.ts';
 import { datasource, target } from './frame.ts';
-import { loadgenMeasurement, perSecondUnderLoad, pickedRun, select, selectEvery, tagValues } from './influxql.ts';
+import { loadgenMeasurement, perSecondUnderLoad, pickedRun, select, selectEvery, selectOverGenerators, tagValues } from './influxql.ts';
 
 const requests = loadgenMeasurement('loadgen_requests');
 
@@ -36,7 +36,7 @@ const responsesOverTime = timeSeriesPanel({
 const ratio = timeSeriesPanel({
   id: 9,
   title: 'Ratio so far',
-  description: 'To the baseline, over the rounds so far: of requests/s, at a constant rate of p99, with the ends of its 95 % interval, which narrows as rounds are added: a verdict is there once it leaves out 1 (dashed) or lies '
+  description: 'To the baseline, over the rounds so far: of requests/s, at a constant rate of p99, with --metric of what that named, with the ends of its 95 % interval, which narrows as rounds are added: a verdict is there once it leaves out 1 (dashed) or lies '
     + 'within what counts as the same. It begins with the third round.',
   grid: { x: 10, y: 0, w: 7, h: 8 },
   lines: [{ query: select({ columns: ['ratio_so_far', 'ci_low', 'ci_high'], from: benchRound, where: { ...picked, isNot: { round: ['1', '2'] } }, groupBy: ['variant'] }), alias: '$col' }],
@@ -117,7 +117,7 @@ const percentiles = timeSeriesPanel({
 const failures = timeSeriesPanel({
   id: 5,
   title: 'Failures per second',
-  description: 'Per second under load: attempts without a response by kind of error, and answers with a status of 4xx or 5xx, which are quick and raise responses/s.',
+  description: 'Per second under load: attempts without a response by kind of error, and answers with a status of 4xx or 5xx, which are quick and raise responses/s (also where they are what was asked for, --status).',
   grid: { x: 0, y: 24, w: 8, h: 8 },
   lines: [
     { ...perSecondUnderLoad('loadgen_errors', { where: picked, groupBy: ['kind'] }), name: 'error: ${__field.labels.kind}' },
@@ -134,7 +134,7 @@ const connections = timeSeriesPanel({
   title: 'Connections',
   description: 'Open connections at the end of each second.',
   grid: { x: 8, y: 24, w: 8, h: 8 },
-  lines: [{ query: select({ columns: ['value'], from: loadgenMeasurement('loadgen_connections'), where: picked, groupBy: ['variant'] }), alias: '$tag_variant' }],
+  lines: [{ query: selectOverGenerators({ of: 'last', over: 'sum', field: 'value', from: loadgenMeasurement('loadgen_connections'), where: picked, groupBy: ['variant'], every: '1s', fill: 'none' }), alias: '$tag_variant' }],
   noLines: nothingHere,
   unit: 'none',
   decimals: 0,

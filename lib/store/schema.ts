@@ -11,8 +11,8 @@ export interface Measurement {
   fields: Readonly<Record<string, { unit: string; about: string }>>;
 }
 
-/** Tags that every loadgen_* sample carries beside its metric's own ones. */
-const sampleTags = ['run', 'scenario', 'variant', 'round', 'phase', 'server', 'protocol', 'instance'] as const;
+/** Tags that every loadgen_* sample carries beside its metric's own ones; `instance_id` where several generators make a load together. */
+const sampleTags = ['run', 'scenario', 'variant', 'round', 'phase', 'server', 'protocol', 'instance', 'instance_id'] as const;
 
 /** k6's samples: a measurement per metric of xk6-loadgen/metrics.json, whose figure is the field `value`. */
 export const loadgenMeasurements: readonly Measurement[] = metrics.map((metric) => ({

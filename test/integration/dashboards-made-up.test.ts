@@ -191,10 +191,11 @@ describe('what k6 made second by second', () => {
   const label = 'run=seconds,scenario=seconds,round=1,phase=1,server=nginx,protocol=http/1.1,instance=x';
 
   /** A sample as the engine makes it: its counts, and the time under load that it covers. */
-  function sample(variant: string, atSeconds: number, seconds: number, { good, bad, reset, received }: Record<'good' | 'bad' | 'reset' | 'received', number>): string[] {
+  function sample(variant: string, atSeconds: number, seconds: number, { good, bad, reset, received }: Record<'good' | 'bad' | 'reset' | 'received', number>, generator?: number): string[] {
     const at = BigInt(startMs + atSeconds * 1000) * 1_000_000n;
-    const tags = `variant=${variant},${label}`;
+    const tags = `variant=${variant},${label}${generator === undefined ? '' : `,instance_id=${generator}`}`;
     return [
+      `loadgen_connections,${tags} value=50 ${at}`,
       `loadgen_seconds,${tags} value=${seconds} ${at}`, `loadgen_requests,${tags} value=${good + bad + reset} ${at}`,
       `loadgen_responses,class=2xx,${tags} value=${good} ${at}`, `loadgen_responses,class=5xx,${tags} value=${bad} ${at}`,
       `loadgen_errors,kind=read,${tags} value=${reset} ${at}`, `loadgen_bytes,direction=received,part=body,${tags} value=${received} ${at}`,
@@ -209,21 +210,25 @@ describe('what k6 made second by second', () => {
     ...sample('short', 10.25, 0.25, { good: 25_000, bad: 0, reset: 0, received: 2.5e8 }),
     // Two sides that take turns within the same second.
     ...sample('one', 21, 0.6, { good: 60_000, bad: 0, reset: 0, received: 6e8 }), ...sample('other', 21, 0.4, { good: 20_000, bad: 0, reset: 0, received: 2e8 }),
+    // Two generators that make a load together, each with half of it.
+    ...[1, 2].flatMap((generator) => sample('halves', 31, 1, { good: 30_000, bad: 0, reset: 0, received: 3e8 }, generator)),
   ]));
 
   it.each([['live', 1], ['comparison', 3]] as const)('is the rate that was measured, in %s panel %i: no dip at the end, no short load too low, none of the failures', async (name, id) => {
     const [lines = []] = await database.panel(name, id, choice);
     expect(Object.fromEntries(lines.map(({ tags, rows }) => [tags?.['variant'], rows.map(({ value }) => value)]))).toEqual({
-      even: [100_000, 100_000, 100_000], short: [100_000], one: [100_000], other: [50_000],
+      even: [100_000, 100_000, 100_000], short: [100_000], one: [100_000], other: [50_000], halves: [60_000],
     });
   });
 
   it('is per second under load, whatever is counted', async () => {
     const [errors = [], answers = []] = await database.panel('live', 5, choice);
     const figures = ([line]: typeof errors): Cell[] => (line?.rows ?? []).map(({ value }) => value ?? null);
-    expect([figures(errors), figures(answers)]).toEqual([[5000, 5000, 5000, 0, 0], [10_000, 10_000, 10_000, 0, 0]]);
+    expect([figures(errors), figures(answers)]).toEqual([[5000, 5000, 5000, 0, 0, 0], [10_000, 10_000, 10_000, 0, 0, 0]]);
+    const [connections = []] = await database.panel('live', 6, choice);
+    expect(connections.find(({ tags }) => tags?.['variant'] === 'halves')?.rows.map(({ sum }) => sum)).toEqual([100]);
     const [bytes = []] = await database.panel('live', 7, choice);
-    expect(figures(bytes)).toEqual([1e9, 1e9, 1e9, 1e9, 8e8]);
+    expect(figures(bytes)).toEqual([1e9, 1e9, 1e9, 1e9, 8e8, 6e8]);
   });
 });
 

@@ -216,6 +216,19 @@ describe('figures', () => {
     expect(samples[1]).toMatchObject({ responses: 0 });
   });
 
+  test('two generators\' records come to the seconds of one load', async () => {
+    const folder = newFolder();
+    const line = (metric: string, value: number, atMs: number): string => (
+      `${JSON.stringify({ metric, type: 'Point', data: { time: new Date(Date.UTC(2026, 10, 20) + atMs).toISOString(), value, tags: { variant: 'workers', class: '2xx' } } })}\n`);
+    for (const [generator, lateMs, seconds] of [[1, 0, 3], [2, 4, 2]] as const) {
+      mkdirSync(join(folder, 'round-1', `k6-${generator}`), { recursive: true });
+      writeFileSync(join(folder, 'round-1', `k6-${generator}`, 'record.ndjson'), Array.from({ length: seconds }, (_, index) => (
+        line('loadgen_seconds', 1, 1000 * index + lateMs) + line('loadgen_responses', 100 * generator + index, 1000 * index + lateMs))).join(''));
+    }
+    const { samples } = await readRunFiles(folder, result([{ ...workers, rounds: workers.rounds.slice(0, 1) }]));
+    expect(samples.map(({ responses, seconds }) => [responses, seconds])).toEqual([[300, 1], [302, 1], [102, 1]]);
+  });
+
   test('of a day\'s samples are means of several seconds', () => {
     const beganMs = Date.parse(workers.rounds[0]?.phases[0]?.startedAt ?? '');
     const samples = Array.from({ length: 86_400 }, (_, index): Sample => ({ variant: 'workers', round: 1, phase: 1, atMs: beganMs + 1000 * (index + 1), responses: 100 + (index % 2) }));

@@ -1,6 +1,7 @@
 // report.html of a run: what it is made from, which is kept beside the result, and where it goes.
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { total } from '../../analysis/statistics.ts';
 import { k6Files } from '../../k6/load-plan.ts';
 import { openFile, readBytes } from '../../open-file.ts';
 import type { Result, VariantResult } from '../../result/result.ts';
@@ -40,7 +41,28 @@ export async function readRunFiles(folder: string, { variants }: Result): Promis
 async function readSamples(folder: string, round: number): Promise<Sample[]> {
   const place = join(folder, `round-${round}`);
   const folders = await readdir(place).catch(() => []);
-  return (await Promise.all(folders.map((one) => readRecordIn(folder, join(place, one), round).catch(() => [])))).flat();
+  const records = await Promise.all(folders.map((one) => readRecordIn(folder, join(place, one), round).catch(() => [])));
+  return together(records.filter((samples) => samples.length > 0));
+}
+
+/** What several generators made, which began at the same time: the n-th second of a load is that of each of them. */
+function together(records: readonly Sample[][]): Sample[] {
+  const seconds = new Map<string, Sample[]>();
+  for (const record of records) {
+    const seen = new Map<string, number>();
+    for (const sample of record) {
+      const load = `${sample.variant} ${sample.phase}`;
+      const count = (seen.get(load) ?? 0) + 1;
+      seen.set(load, count);
+      seconds.set(`${load} ${count}`, [...seconds.get(`${load} ${count}`) ?? [], sample]);
+    }
+  }
+  return [...seconds.values()].map((parts) => ({
+    ...parts[0] as Sample,
+    atMs: Math.max(...parts.map(({ atMs }) => atMs)),
+    responses: total(parts, ({ responses }) => responses),
+    ...(parts.every(({ seconds: own }) => own !== undefined) && { seconds: Math.max(...parts.map(({ seconds: own = 0 }) => own)) }),
+  }));
 }
 
 async function readRecordIn(folder: string, place: string, round: number): Promise<Sample[]> {
