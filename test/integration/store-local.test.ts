@@ -1,6 +1,6 @@
 // The local influxd: its life, its folder and what happens when it or the runner is killed.
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -207,6 +207,29 @@ it('says why influxd does not start, and gives the folder free again', async () 
   await expect(openStore({ influxdBinary: '/bin/true', folder })).rejects.toThrow('influxd does not start: it ended without a word');
   rmSync(join(folder, 'meta'));
   await open(folder);
+});
+
+it('ends an influxd that is still starting, at a word, and gives the folder free again', async () => {
+  const [folder, programs] = [newFolder(), newFolder()];
+  mkdirSync(programs);
+  // It never listens.
+  const slow = join(programs, 'influxd');
+  const started = `${slow}.pid`;
+  writeFileSync(slow, `#!/bin/sh\necho $$ > ${started}\nexec sleep 60\n`, { mode: 0o755 });
+  const enough = new AbortController();
+  const opening = openStore({ folder, influxdBinary: slow, signal: enough.signal });
+  opening.catch(() => undefined);
+  const pid = await vi.waitFor(() => Number(/\d+/.exec(readFileSync(started, 'utf8'))?.[0] ?? expect.fail('not yet')), { timeout: 20_000 });
+  enough.abort(new Error('enough'));
+  await expect(opening).rejects.toThrow('enough');
+  expect(isRunning(pid)).toBe(false);
+  await (await open(folder)).close();
+}, 60_000);
+
+it('lets others go before it on its cores, where the kernel weighs sessions', async ({ skip }) => {
+  const pid = pidOf(await open(newFolder()));
+  skip(!existsSync('/proc/self/autogroup'), 'this kernel does not');
+  expect(readFileSync(`/proc/${pid}/autogroup`, 'utf8')).toMatch(/ nice 10$/m);
 });
 
 it('says that a folder cannot be used', async () => {
