@@ -21,7 +21,7 @@ const (
 	assumedStreams = 100
 	// No header block needs more frames than this: they hold 16 KiB each.
 	maxBlockFrames = 64
-	// maxUnreadBytes bounds what waits for a server that asks for answers and does not read them.
+	// maxUnreadBytes bounds what waits for a server that asks for answers and does not read them, beside the requests of all streams.
 	maxUnreadBytes = 1 << 20
 	// maxTurnedAway connections in a row may end before an answer without an error: a server that is reloaded does that.
 	maxTurnedAway = 3
@@ -268,7 +268,7 @@ func (s *h2) flush() {
 		}
 		out := l.out
 		l.out = l.out[:0]
-		if len(out)+len(c.backlog) > maxUnreadBytes && len(c.backlog) > 0 {
+		if len(out)+len(c.backlog) > maxUnreadBytes+l.plan.Streams*l.plan.h2.longest && len(c.backlog) > 0 {
 			c.fail(ErrProtocol, CauseOther, "the server asks for answers that it does not read")
 			return
 		}

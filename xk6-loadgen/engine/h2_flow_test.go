@@ -305,3 +305,15 @@ func TestTheClientsWindowsAreRenewed(t *testing.T) {
 		t.Errorf("responses %v, %d bytes of %d: %s", r.Responses, r.BodyBytes, s.body.Load(), r.ErrorExample)
 	}
 }
+
+func TestOwnRequestsMayWaitForAServerThatReadsSlowly(t *testing.T) {
+	t.Parallel()
+	s := serveH2(t, answering(hello, streamsSetting(1000)))
+	o := h2Options(s)
+	o.Connections, o.Streams, o.Requests = 1, 1000, 3000
+	// 8 MB at once are more than a socket takes.
+	o.Headers = []Header{{"X-Long", strings.Repeat("\\", 8000)}}
+	if r := load(t, context.Background(), o); r.Responses[0] != 3000 {
+		t.Errorf("responses %v, errors %v: %s", r.Responses, r.Errors, r.ErrorExample)
+	}
+}

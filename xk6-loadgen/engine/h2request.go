@@ -16,6 +16,8 @@ type h2Headers struct {
 	// opening is for a connection's first request, steady for those after it. plain does without the dynamic table, for
 	// a server that does not want one of our size.
 	opening, steady, plain []byte
+	// longest is how many bytes a request's frame has at most.
+	longest int
 }
 
 // encodeH2Requests makes what the header block of every URL's request begins with, and what all of them share. Its errors name
@@ -60,9 +62,11 @@ func encodeH2Requests(o Options, urls []*url.URL) (requests [][]byte, headers h2
 		}
 		request := plain.encode(own...)
 		// They are sent in one frame, with a table size update before them.
-		if longest := 1 + len(request) + max(len(headers.opening), len(headers.plain)); longest > maxFrameBytes {
+		longest := 1 + len(request) + max(len(headers.opening), len(headers.plain))
+		if longest > maxFrameBytes {
 			return nil, h2Headers{}, fmt.Errorf("headers: take %d bytes, with HTTP/2 they may take %d", longest, maxFrameBytes)
 		}
+		headers.longest = max(headers.longest, frameHeaderBytes+longest)
 		requests = append(requests, request)
 	}
 	return requests, headers, nil
