@@ -44,11 +44,22 @@ exec node "$d/agent.mjs"`;
 /** As bin/bakeoff.mjs has it. */
 const fits = 'const [major, minor] = process.versions.node.split(".").map(Number); process.exit(major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19) ? 0 : 1)';
 
-/** Keeps a file of so many bytes in a folder of the remote user's cache, from the input, where it is not there. `$d` is the folder then. */
+/** What nobody has come for in so long is of another version. Each use sets a folder's time. */
+const unusedDays = 30;
+
+/**
+ * Keeps a file of so many bytes in a folder of the remote user's cache, from the input, where it is not there. `$d` is the folder then.
+ * @param folder agent-… or k6-…, or one below it
+ */
 export function keepScript(folder: string, name: string, bytes: number): string {
-  return `d="\${XDG_CACHE_HOME:-$HOME/.cache}/bakeoff/${folder}"
+  return `c="\${XDG_CACHE_HOME:-$HOME/.cache}/bakeoff"
+d="$c/${folder}"
+touch -c "$c/${folder.split('/')[0]}" 2>/dev/null
 if ! [ -f "$d/${name}" ]; then
-  mkdir -p "$d" && echo ${wanted} && head -c ${bytes} >"$d/$$.tmp" && [ "$(wc -c <"$d/$$.tmp")" = ${bytes} ] && chmod 755 "$d/$$.tmp" && mv "$d/$$.tmp" "$d/${name}" || { rm -f "$d/$$.tmp"; exit 91; }
+  trap 'rm -f "$d/$$.tmp"' EXIT
+  trap 'exit 91' HUP INT TERM
+  mkdir -p "$d" && echo ${wanted} && head -c ${bytes} >"$d/$$.tmp" && [ "$(wc -c <"$d/$$.tmp")" = ${bytes} ] && chmod 755 "$d/$$.tmp" && mv "$d/$$.tmp" "$d/${name}" || exit 91
+  find "$c"/agent-* "$c"/k6-* -prune -type d -mtime +${unusedDays} -exec rm -rf {} \\; 2>/dev/null
 fi`;
 }
 
@@ -121,6 +132,7 @@ async function greeted(name: string, connection: Connection, text: Buffer): Prom
     }
     if ('died' in reply) return deaths.get(reply.died)?.(reply.how);
     if ('printed' in reply) return listeners.get(reply.printed)?.(reply.text);
+    if ('told' in reply) return console.error(`${name}: ${reply.told.trimEnd()}`);
     const question = asked.get(reply.id);
     asked.delete(reply.id);
     if ('problem' in reply) question?.reject(new UserError(`${name}: ${reply.problem}`, reply.exitCode));

@@ -5,7 +5,6 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { chmod, mkdtemp } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import os from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { textOf } from '../read-if-there.ts';
@@ -23,8 +22,10 @@ import { versionsOf } from '../servers/build.ts';
 import { endWithUs, isStarted, startServer, type StartedServer } from '../servers/index.ts';
 import { freePort } from '../servers/ports.ts';
 import { nameOfProcess, removeFolder, removeLeftOvers } from '../servers/remove-folder.ts';
-import { thisMachine } from '../setup/machine.ts';
+import { temporaryPlace } from '../servers/scratch.ts';
+import { installVariable, thisMachine } from '../setup/machine.ts';
 import { projectRoot } from '../setup/paths.ts';
+import { Progress } from '../setup/progress.ts';
 import { ensureTools } from '../setup/tools.ts';
 import { greeting, patienceMs, type Calls, type K6Ended, type K6There, type Question, type Reply, type SampleThere, type SentFile } from './messages.ts';
 
@@ -51,7 +52,7 @@ class Agent {
   /** The k6 that run. */
   readonly #running = new Map<number, Promise<Child>>();
   readonly #pending = new Set<Promise<void>>();
-  /** That servers are measured here. */
+  /** That this run alone measures here. */
   #lock: Promise<unknown> | undefined;
   readonly #folder: string;
   #count = 0;
@@ -78,14 +79,19 @@ class Agent {
       return folder;
     },
     tools: async ({ names, mayInstall }) => {
-      const binaries = await ensureTools(names, { ...thisMachine(), mayInstall }, this.#over.signal);
+      process.env[installVariable] = mayInstall ? 'yes' : 'no';
+      const progress = new Progress({ write: (text) => say({ told: text }) });
+      const binaries = await ensureTools(names, { ...thisMachine(), progress }, this.#over.signal);
       return { binaries, versions: await versionsOf(binaries, this.#over.signal) };
     },
-    start: async ({ spec, options }) => {
-      await (this.#lock ??= oneRunAtATime().catch((error: unknown) => {
+    alone: async (run) => {
+      await (this.#lock ??= oneRunAtATime(undefined, run).catch((error: unknown) => {
         this.#lock = undefined;
         throw error;
       }));
+      return null;
+    },
+    start: async ({ spec, options }) => {
       const id = ++this.#count;
       const folder = path.join(this.#folder, `server-${id}`);
       mkdirSync(folder, { mode: 0o700 });
@@ -252,9 +258,14 @@ const folderPrefix = 'bakeoff-agent-';
 async function main(): Promise<void> {
   for (const name of ['SIGINT', 'SIGHUP', 'SIGPIPE'] as const) process.on(name, () => undefined);
   process.stdout.on('error', () => undefined);
+  // Whoever a server runs as comes to what is open for it.
+  process.umask(0o022);
+  // Nothing is installed here unless that is allowed there.
+  process.env[installVariable] = 'no';
   writeShippedFiles();
-  removeLeftOvers(os.tmpdir(), folderPrefix, ({ uid }) => uid === process.geteuid?.());
-  const folder = await mkdtemp(path.join(os.tmpdir(), nameOfProcess(folderPrefix)));
+  const place = temporaryPlace();
+  removeLeftOvers(place, folderPrefix, ({ uid }) => uid === process.geteuid?.());
+  const folder = await mkdtemp(path.join(place, nameOfProcess(folderPrefix)));
   // What is in it has names that nobody can guess.
   await chmod(folder, 0o711);
   const agent = new Agent(folder);

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import os from 'node:os';
 import { UserError } from '../errors.ts';
+import { runHere } from '../machine/one-run.ts';
 import { cpusOf } from '../machine/processors.ts';
 import { clocksAhead, keepLimitMs, keepScript, openAgent, type ClocksAhead, type Host } from './agent-connection.ts';
 import { measureLink } from './link.ts';
@@ -16,7 +17,7 @@ export interface GeneratorHost extends Host {
   /** What a result says of it; measures the way from here once. */
   facts(): Promise<GeneratorHostFacts>;
   clocks(): Promise<ClocksAhead>;
-  /** Sends this machine's k6, where it is not there. Throws UserError where that fails, or the signal's reason. */
+  /** Has no other run measure there, and sends this machine's k6, where it is not there. Throws UserError where that fails, or the signal's reason. */
   have(binary: string, signal: AbortSignal): Promise<void>;
   /** Keeps files in a new folder, whose path it returns: what k6 runs in. */
   keep(files: readonly SentFile[]): Promise<string>;
@@ -66,6 +67,7 @@ async function openGeneratorHost(name: string): Promise<GeneratorHost> {
     },
     clocks: () => clocksAhead(agent),
     async have(binary, signal) {
+      await agent.ask('alone', runHere(), { signal });
       there ??= await sendBinary(name, binary, signal);
     },
     keep: (files) => agent.ask('keep', { files, open: false }, { limitMs: keepLimitMs }),

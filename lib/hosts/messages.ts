@@ -1,5 +1,6 @@
 // What bakeoff and its agent on another host say to each other: one JSON object a line, on the agent's standard streams.
 import type { PhysicalCore } from '../machine/processors.ts';
+import type { Run } from '../machine/one-run.ts';
 import type { MachineReading } from '../machine/usage.ts';
 import type { Environment } from '../result/result.ts';
 import type { LogAlarms } from '../servers/server-log.ts';
@@ -29,6 +30,8 @@ export interface Calls {
   keep: { given: { files: readonly SentFile[]; open: boolean }; answer: string };
   /** Finds servers, or installs them. */
   tools: { given: { names: readonly ServerName[]; mayInstall: boolean }; answer: { binaries: Partial<Record<ServerName, string>>; versions: Record<string, string> } };
+  /** Has no other run measure on the host until the agent ends. */
+  alone: { given: Run; answer: null };
   start: { given: { spec: ServerSpec; options: Omit<StartOptions, 'signal' | 'folder' | 'address'> }; answer: ServerThere };
   stop: { given: { server: number }; answer: null };
   /** From now on, what the server uses is read often. */
@@ -60,8 +63,8 @@ export type ServerThere = Omit<RunningServer, 'died' | 'stop'> & Pick<StartedSer
 /** To the agent. */
 export type Question = { [Name in keyof Calls]: { id: number; name: Name; given: Calls[Name]['given'] } }[keyof Calls];
 
-/** From the agent: what a question came to, that a server has ended by itself, or what a k6's script has printed. */
-export type Reply = { id: number; answer: unknown } | { id: number; problem: string; exitCode: 1 | 2 | undefined } | { died: number; how: string } | { printed: number; text: string };
+/** From the agent: what a question came to, that a server has ended by itself, what a k6's script has printed, or a line for the person. */
+export type Reply = { id: number; answer: unknown } | { id: number; problem: string; exitCode: 1 | 2 | undefined } | { died: number; how: string } | { printed: number; text: string } | { told: string };
 
 /** The line that an agent begins with. */
 export const greeting = 'bakeoff-agent';

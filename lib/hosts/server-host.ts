@@ -1,11 +1,14 @@
 // The host of the servers, where they are not on this machine.
 import { once } from 'node:events';
+import { realpathSync } from 'node:fs';
 import { readdir, readFile, readlink, stat } from 'node:fs/promises';
 import { connect as connectTo } from 'node:net';
 import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
+import { runHere } from '../machine/one-run.ts';
 import type { Processors } from '../machine/processors.ts';
+import { ifThere, textOf } from '../read-if-there.ts';
 import type { ServerHostFacts } from '../result/result.ts';
 import type { LogAlarms } from '../servers/server-log.ts';
 import type { ServerName, ServerSpec } from '../scenario/model.ts';
@@ -15,6 +18,7 @@ import { ownPortsText } from '../servers/ports.ts';
 import { clocksAhead, keepLimitMs, openAgent, type Host } from './agent-connection.ts';
 import { measureLink } from './link.ts';
 import type { Calls, SampleThere, SentFile } from './messages.ts';
+import { addressesOf } from './ssh.ts';
 
 /** One that the agent has started. */
 export interface HostedServer extends RunningServer {
@@ -73,6 +77,7 @@ export async function openServerHost(name: string): Promise<ServerHost> {
       const config = await Promise.all(spec.config.map((file) => (path.isAbsolute(file) ? sendFile(file) : file)));
       const { docroot } = options.page;
       const page = docroot !== undefined && path.isAbsolute(docroot) ? { ...options.page, docroot: await send(docroot) } : options.page;
+      await agent.ask('alone', runHere(), { signal });
       const there = await agent.ask('start', { spec: { ...spec, config }, options: { ...options, page } }, { limitMs: startLimitMs, signal });
       // It is what is loaded.
       if (new URL(there.origin).hostname !== address) throw new UserError(`${name} is at ${address}, and says that its server is at ${there.origin}: nothing else than the host is loaded`);
@@ -111,7 +116,7 @@ export async function openServerHost(name: string): Promise<ServerHost> {
       await once(socket, 'connect', { signal: AbortSignal.any([AbortSignal.timeout(reachLimitMs), ...(signal === undefined ? [] : [signal])]) });
     } catch {
       signal?.throwIfAborted();
-      throw new UserError(`the server on ${name} answers there, and port ${port} of ${hostname} does not from here: open ports ${ownPortsText} in the firewall between`);
+      throw new UserError(`the server on ${name} answers there, and port ${port} of ${hostname} does not from here: ${await remedy()}`);
     } finally {
       socket.destroy();
     }
@@ -121,29 +126,49 @@ export async function openServerHost(name: string): Promise<ServerHost> {
   async function factsOf(): Promise<ServerHostFacts> {
     const { cpuModel, cores, memoryBytes, kernel, os, governor, bootedAt, bootId } = environment;
     const port = await agent.ask('echo', null);
-    const measured = await measureLink({ address, port }).catch((error: Error) => {
-      throw new UserError(`${name} is reached by ssh, and port ${port} of ${address} is not from here (${error.message}): open ports ${ownPortsText} in the firewall between`);
+    const measured = await measureLink({ address, port }).catch(async (error: Error) => {
+      throw new UserError(`${name} is reached by ssh, and port ${port} of ${address} is not from here (${error.message}): ${await remedy()}`);
     });
     return { name, address, cpuModel, cores, memoryBytes, kernel, os, governor, bootedAt, bootId, ...measured };
+  }
+
+  /** Where ssh comes there, and the servers' ports do not answer from here. */
+  async function remedy(): Promise<string> {
+    const [known, ...others] = await addressesOf(name);
+    if (known === undefined || [known, ...others].includes(address)) return `open ports ${ownPortsText} in the firewall between`;
+    return `${name} is ${known} here, so it is behind address translation, and no firewall's rule helps: reach it by a VPN, or by a name that stands for ${address} here`;
   }
 }
 
 /** What is sent of a person's own folder: configs and pages are far less. */
 const most = { files: 2000, megabytes: 20 };
 
+/** What is nobody's but its owner's, in a home wherever that is. */
+const keys = ['.ssh', '.gnupg'];
+
+/** Whether a folder is where files of all kinds lie, or has somebody's home in it, by whatever name it comes. */
+function isOfMany(folder: string): boolean {
+  const real = (name: string): string[] => (name.startsWith('/') ? ifThere(() => [realpathSync(name)]) ?? [] : []);
+  // A service's user has no home: what is named for one is its files.
+  const users = textOf('/etc/passwd').split('\n').map((line) => line.split(':')).filter(([, , , , , , shell = '']) => !/\/(?:nologin|false)$/.test(shell));
+  const homes = [homedir(), ...users.map(([, , , , , home = '']) => home)].flatMap(real);
+  return real(folder).some((place) => [tmpdir(), '/tmp', '/'].flatMap(real).includes(place) || homes.some((home) => `${home}/`.startsWith(`${place}/`)));
+}
+
 /**
  * All that is in a folder. Links stay links: what they point to elsewhere is the other host's.
- * @throws UserError where it is too much, somebody's home, or closed
+ * @throws UserError where it is too much, somebody's home or with keys in it, or closed
  */
 export async function filesOf(folder: string, host: string): Promise<SentFile[]> {
   const ownFolder = 'put the config and what it needs into a folder of its own';
-  if ([homedir(), tmpdir(), '/tmp', '/'].includes(folder)) throw new UserError(`${folder} would be sent to ${host} with all that is in it: ${ownFolder}`);
+  if (isOfMany(folder)) throw new UserError(`${folder} would be sent to ${host} with all that is in it: ${ownFolder}`);
   const files: SentFile[] = [];
   let bytes = 0;
   for (const folders = ['']; folders.length > 0;) {
     const inner = folders.pop() as string;
     for (const one of await readdir(path.join(folder, inner), { withFileTypes: true }).catch((error: Error) => closed(error))) {
       const [name, file] = [path.join(inner, one.name), path.join(folder, inner, one.name)];
+      if (keys.includes(one.name)) throw new UserError(`${folder} would be sent to ${host} with all that is in it, ${name} too: ${ownFolder}`);
       if (one.isDirectory()) folders.push(name);
       else if (one.isSymbolicLink()) files.push({ path: name, link: await readlink(file) });
       else if (one.isFile()) {

@@ -1,9 +1,12 @@
 // Connections to other hosts, by the system's ssh, with the person's own configuration of it.
+import { lookup } from 'node:dns/promises';
+import { homedir } from 'node:os';
 import { createInterface } from 'node:readline';
-import { UserError } from '../errors.ts';
+import { messageOf, UserError } from '../errors.ts';
 import { startChild, type Child } from '../process.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
 import { findAll, thisMachine } from '../setup/machine.ts';
+import { run } from '../setup/run.ts';
 
 /** How ssh is called, as in GIT_SSH_COMMAND: `ssh -p 2222 -i key`. */
 const sshVariable = 'BAKEOFF_SSH';
@@ -32,15 +35,32 @@ export function readHost(flag: string, text: string): string {
   throw new UserError(`${flag} ${text}: write it as ssh takes it, such as web1 or root@10.0.0.2`, 2);
 }
 
+/** Throws UserError (exit code 2). */
+function sshWords(): [program: string, ...words: string[]] {
+  try {
+    return commandWords(process.env[sshVariable]?.trim() || 'ssh', 0, homedir()) as [string, ...string[]];
+  } catch (error) {
+    throw new UserError(`${sshVariable}: ${messageOf(error)}`, 2);
+  }
+}
+
+/** Those that a host's name has here, by ssh's own configuration; none where that cannot be told. */
+export async function addressesOf(host: string): Promise<string[]> {
+  const [command, ...words] = sshWords();
+  const settings = await run({ command, args: [...words, '-G', '--', host], limit: { seconds: 5, words: 'ssh -G' } }).then(({ stdout }) => stdout, () => '');
+  const name = /^hostname (\S+)$/m.exec(settings)?.[1] ?? host.replace(/^.*@/, '');
+  return lookup(name, { all: true }).then((found) => found.map(({ address }) => address), () => []);
+}
+
 /** What an ordered end may take there: servers get 5 s. */
 const closeMs = 10_000;
 
 /**
  * Starts a script of sh there, whatever the remote user's shell is.
- * @throws UserError where there is no ssh
+ * @throws UserError where there is no ssh, or BAKEOFF_SSH is not right
  */
 export async function connect(host: string, script: string): Promise<Connection> {
-  const [program = 'ssh', ...words] = commandWords(process.env[sshVariable] ?? 'ssh', 0);
+  const [program, ...words] = sshWords();
   if (!program.includes('/') && (await findAll(program, thisMachine())).length === 0) throw new UserError(`there is no ${program} here to reach ${host} with: install it (Debian: openssh-client), or name one in ${sshVariable}`);
   const child = await startChild({ command: program, args: [...words, ...options, '--', host, `exec sh -c '${script.replaceAll("'", `'\\''`)}'`], stdio: ['pipe', 'pipe', 'pipe'] });
   const { stdin, stdout, stderr } = child.process;

@@ -1,6 +1,6 @@
 // Two runs at a time would measure each other, whoever started them.
 import { createConnection, createServer, type Server } from 'node:net';
-import { userInfo } from 'node:os';
+import { hostname, userInfo } from 'node:os';
 import { UserError } from '../errors.ts';
 import { listeningAt, processIds, socketsOf } from '../proc.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
@@ -9,7 +9,7 @@ import { fromCallersFolder } from '../setup/paths.ts';
  * Fills the kernel's field for it: Node before 22 pads a shorter name with zeros and Node 22 does not, so that it would be a name
  * for each.
  */
-const machineName = 'server-bakeoff measures'.padEnd(107, '.');
+export const machineName = 'server-bakeoff measures'.padEnd(107, '.');
 
 /** A holder that is stopped or hangs takes connections and says nothing. */
 const patienceMs = 1000;
@@ -17,21 +17,31 @@ const patienceMs = 1000;
 /** A holder may end just when it is asked. */
 const tries = 5;
 
+/** A run, for its parts on other hosts. `from`: where it was started; `about`: as it tells others there. */
+export interface Run { from: string; about: string }
+
+/** That of this process. */
+export function runHere(): Run {
+  return { from: hostname(), about: aboutThis() };
+}
+
 /**
  * Returns once this process is the only bakeoff that measures on this machine, of whichever checkout, package or user; call what
  * it returns when it is done. The lock is a unix socket with an abstract name, for which any user may ask, and which the kernel
  * takes back when its process ends, however it ends. Such names belong to a network namespace: a container with one of its own
  * has a lock of its own.
  * @param name of the lock, at most 107 characters; tests have names of their own
+ * @param run that this process is a part of: it measures here beside other parts, and beside the run itself. Absent: it is the run
  * @throws UserError that says who measures
  */
-export async function oneRunAtATime(name = machineName): Promise<() => void> {
+export async function oneRunAtATime(name = machineName, run?: Run): Promise<() => void> {
   const address = `\0${name}`;
-  const about = aboutThis();
+  const about = run === undefined ? aboutThis() : `from ${run.from}: ${run.about}`;
   for (let tried = 0; tried < tries; tried++) {
     const server = await listen(address, about);
     if (server !== null) return () => server.close();
     const answer = await ask(address);
+    if (run !== undefined && answer !== null && [about, run.about].map(inOneLine).includes(answer)) return () => undefined;
     if (answer !== null) throw new UserError(`another run of bakeoff is measuring (${answer || silentHolder(name)}), and both would be slower: wait until it is done, or end it`);
   }
   throw new UserError('others take turns at measuring here, and this run would measure them: wait until they are done');
@@ -66,15 +76,22 @@ async function ask(address: string): Promise<string | null> {
     if ((error as NodeJS.ErrnoException).code === 'ECONNREFUSED') return null;
     // What it has said until then counts.
   }
+  return inOneLine(text);
+}
+
+/** The first line of what a holder says, fit for a terminal. */
+function inOneLine(text: string): string {
   return text.split('\n', 1)[0]?.replace(/\p{C}/gu, '').slice(0, 300) ?? '';
 }
+
+const startedAt = new Date();
 
 /** e.g. "process 123 of root: scenario aa, since 2026-11-20 08:15 UTC, in /home/me". What follows a flag is not told: it may be an address with a password. */
 function aboutThis(): string {
   const words = process.argv.slice(2);
   const flag = words.findIndex((word) => word.startsWith('-'));
   const command = words.slice(0, flag < 0 ? words.length : flag).join(' ');
-  return `process ${process.pid} of ${userName()}: ${command}, since ${new Date().toISOString().slice(0, 16).replace('T', ' ')} UTC, in ${fromCallersFolder('.')}`;
+  return `process ${process.pid} of ${userName()}: ${command}, since ${startedAt.toISOString().slice(0, 16).replace('T', ' ')} UTC, in ${fromCallersFolder('.')}`;
 }
 
 function userName(): string {

@@ -40,7 +40,7 @@ export function temporaryFolder(): Promise<string> {
 }
 
 /** The system's temporary folder; where root has one of its own that is closed to others (pam_tmpdir), that of all. */
-function temporaryPlace(): string {
+export function temporaryPlace(): string {
   return process.geteuid?.() === 0 && !letsAllIn(tmpdir()) && letsAllIn('/tmp') ? '/tmp' : tmpdir();
 }
 

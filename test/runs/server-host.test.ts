@@ -1,15 +1,20 @@
 // Servers on another host: a real sshd in a network of its own, bakeoff's agent behind it.
-import { chmodSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { compareCommand } from '../../lib/cli/compare.ts';
 import { knobsCommand } from '../../lib/cli/knobs.ts';
 import { scenarioCommand } from '../../lib/cli/scenario.ts';
+import { openGeneratorHosts } from '../../lib/hosts/generator-host.ts';
 import { openServerHost, type ServerHost } from '../../lib/hosts/server-host.ts';
 import { phaseLinePrefix, type PhaseOutcome } from '../../lib/k6/load-plan.ts';
+import { machineName } from '../../lib/machine/one-run.ts';
 import { address, command, nginx } from '../../lib/scenario/index.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
+import { find, thisMachine } from '../../lib/setup/machine.ts';
 import { run as runCommand } from '../../lib/setup/run.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
@@ -37,8 +42,23 @@ beforeEach((context) => {
   process.env[sshVariable] = host.ssh;
 });
 
-function runThere(words: readonly string[]): ScenarioRun {
-  return startCommand([...words, '--store', 'none', '--server-host', host.name], { ...home.env, [sshVariable]: host.ssh }, host.before);
+function runThere(words: readonly string[], there = host): ScenarioRun {
+  return startCommand([...words, '--store', 'none', '--server-host', there.name], { ...home.env, [sshVariable]: there.ssh }, there.before);
+}
+
+/** A host like the other one, until the test is over. */
+async function another(...options: Parameters<typeof openSshHost>): Promise<SshHost> {
+  const opened = await openSshHost(...options);
+  onTestFinished(() => opened.close());
+  process.env[sshVariable] = opened.ssh;
+  return opened;
+}
+
+/** A folder of links to these programs of this machine's. */
+async function linksTo(names: readonly string[]): Promise<string> {
+  const folder = newFolder();
+  for (const name of names) symlinkSync(await find(name, thisMachine()) as string, join(folder, name));
+  return folder;
 }
 
 async function open(name = host.name): Promise<ServerHost> {
@@ -110,6 +130,53 @@ it('have the limits of that host', async () => {
   expect(run.stderr()).toMatch(new RegExp(`nginx needs ${filesThere + 256} open files for ${filesThere} connections, but the hard limit .*is ${filesThere}: `));
 });
 
+it('serve what is sent, whatever others may see there otherwise', async () => {
+  const closed = newFolder();
+  const hardened = await another({ TMPDIR: closed }, '027');
+  // Root alone comes there.
+  await open(hardened.name);
+  expect(readdirSync(closed)).toEqual([]);
+  const files = { 'own.yaml': 'listen: 80\nhosts:\n  default:\n    paths:\n      /:\n        file.dir: www/inner\n', 'www/inner/index.html': 'hello' };
+  const [a, b] = [join(await ownFiles(files), 'own.yaml'), join(await ownFiles(files), 'own.yaml')];
+  const out = newOut();
+  const run = runThere(['compare', a, b, '--rounds', '1', '--duration', '500ms', '--out', out], hardened);
+  expect(await run.ended, run.stderr()).toBe(0);
+  expect(readResult(out).variants.map(({ load: { bodyBytes } }) => bodyBytes)).toEqual([5, 5]);
+});
+
+it('have nothing installed for them that was not asked for, and what is installed is told', async () => {
+  const programs = await linksTo(['sh', 'node', 'mkdir', 'touch', 'head', 'wc', 'chmod', 'mv', 'rm', 'find', 'setpriv', 'taskset', 'prlimit', 'flock', 'getent']);
+  const called = join(programs, 'called');
+  writeFileSync(join(programs, 'apt-get'), `#!/bin/sh\necho "$@" >>${called}\ncase "$*" in *install*) echo "E: no luck" >&2; exit 100; esac\n`, { mode: 0o755 });
+  const bare = await another({ PATH: programs });
+  const opened = await open(bare.name);
+  const options = { binaries: { nginx: home.env['NGINX_BIN'] as string }, folder: '/', cpus: [0], workers: 1, page: { docroot: 'small', path: '/' }, protocol: 'h2' as const };
+  await expect(opened.start(nginx(['h2'], { workers: 1 }), options)).rejects.toThrow(`${bare.name}: openssl is missing: install it with: apt-get install `);
+  await expect(opened.tools(['h2o'], false, new AbortController().signal)).rejects.toThrow(`${bare.name}: h2o is missing: `);
+  expect(existsSync(called)).toBe(false);
+
+  const said = vi.spyOn(console, 'error').mockImplementation(() => undefined);
+  onTestFinished(() => said.mockRestore());
+  await expect(opened.tools(['h2o'], true, new AbortController().signal)).rejects.toThrow(/apt-get could not install h2o: no luck/);
+  expect(said.mock.calls.flat()).toEqual([`${bare.name}: h2o: installing with apt-get …`, expect.stringMatching(`^${bare.name}: h2o: failed, `)]);
+});
+
+it('are loaded by hosts on which no other run measures', async () => {
+  const [before = '', ...words] = host.before;
+  const other = spawn(before, [...words, process.execPath, '--import', 'tsx', join(projectRoot, 'test/fixtures/hold-lock.mts'), machineName, 'scenario', 'other'], { cwd: projectRoot, stdio: ['ignore', 'pipe', 'inherit'] });
+  onTestFinished(() => void other.kill('SIGKILL'));
+  await once(other.stdout, 'data');
+  const names = generatorAddresses.map((one) => `root@${one}`);
+  const hosts = await openGeneratorHosts(names);
+  onTestFinished(async () => void await Promise.all(hosts.map((one) => one.close())));
+  const have = (): Promise<unknown> => Promise.all(hosts.map((one) => one.have(home.env['K6_BIN'] as string, new AbortController().signal)));
+  await expect(have()).rejects.toThrow(new RegExp(`^root@\\S+: another run of bakeoff is measuring \\(process ${other.pid} of root: scenario other, `));
+  other.kill('SIGTERM');
+  await once(other, 'close');
+  // They are one machine here.
+  await have();
+});
+
 it('are loaded by several hosts together, and a part that is missing is said', async () => {
   const before = agentFolders();
   const out = newOut();
@@ -176,19 +243,13 @@ describe('in one line', () => {
   });
 
   it('it says that there is no Node, and a full disk', async () => {
-    const programs = newFolder();
-    symlinkSync('/bin/sh', join(programs, 'sh'));
-    const without = await openSshHost({ PATH: programs });
-    onTestFinished(() => without.close());
-    process.env[sshVariable] = without.ssh;
+    const without = await another({ PATH: await linksTo(['sh']) });
     await expect(openServerHost(without.name)).rejects.toThrow(/there is no Node there: install it/);
 
-    const full = await openSshHost();
-    onTestFinished(() => full.close());
+    const full = await another();
     mkdirSync(full.cache);
     expect((await runCommand({ command: 'mount', args: ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', full.cache] })).code).toBe(0);
     onTestFinished(async () => void await runCommand({ command: 'umount', args: [full.cache] }));
-    process.env[sshVariable] = full.ssh;
     await expect(openServerHost(full.name)).rejects.toThrow(/the disk of root@\S+ is full/);
     expect(readdirSync(full.cache, { recursive: true }).filter((name) => String(name).endsWith('.tmp'))).toEqual([]);
   });
@@ -199,6 +260,15 @@ describe('in one line', () => {
     const [server, link] = JSON.parse(stdout) as string[];
     expect(server).toMatch(/answers there, and port 2\d{4} of \S+ does not from here: open ports 20000 to 29999 /);
     expect(link).toMatch(/is reached by ssh, and port 2\d{4} of \S+ is not from here \(.*\): open ports 20000 to 29999 /);
+  });
+
+  it('it says addresses that are translated', async () => {
+    // Nobody else comes to this one, which only ssh makes the host's.
+    const [elsewhere, proxy] = ['203.0.113.7', `ssh -F none -i ${join(host.folder, 'user')} -o IdentitiesOnly=yes -o UserKnownHostsFile=${join(host.folder, 'known_hosts')} -W ${host.address}:22 ${host.name}`];
+    process.env[sshVariable] = `${host.ssh} -o HostKeyAlias=${host.address} -o 'ProxyCommand=${proxy}'`;
+    const { stdout, stderr } = await runCommand({ before: ['unshare', '--net'], command: process.execPath, args: ['--import', 'tsx', join(projectRoot, 'test/fixtures/ssh-alone.mts'), `root@${elsewhere}`] });
+    const reason = `: root@${elsewhere} is ${elsewhere} here, so it is behind address translation, and no firewall's rule helps: reach it by a VPN, or by a name that stands for ${host.address} here`;
+    for (const said of JSON.parse(stdout || `["${stderr}"]`) as string[]) expect(said).toContain(reason);
   });
 
   it('it says what cannot be started there', async () => {

@@ -1,12 +1,15 @@
 // What goes to other hosts, and what comes back with their clocks.
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { keepScript } from '../../lib/hosts/agent-connection.ts';
 import { measureLink } from '../../lib/hosts/link.ts';
 import { filesOf } from '../../lib/hosts/server-host.ts';
+import { addressesOf, connect } from '../../lib/hosts/ssh.ts';
 import type { LoadResult } from '../../lib/result/result.ts';
 import { byOurClocks, recordByOurClock } from '../../lib/runner/k6-there.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
@@ -33,6 +36,96 @@ test('no home is sent, and no folder that is too large', async () => {
   rmSync(join(own, 'large'));
   for (let file = 0; file <= 2000; file++) writeFileSync(join(own, String(file)), '');
   await expect(filesOf(own, 'web1')).rejects.toThrow('which is more than 2000 files or 20 MB');
+});
+
+test('a home is none by any name, and what has keys in it stays', async () => {
+  const own = newFolder();
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const rootsHome = homedir();
+  for (const name of ['home/me', 'home/you/.gnupg', 'services']) mkdirSync(join(own, name), { recursive: true });
+  symlinkSync('home/me', join(own, 'link'));
+  const refused = /^\S+ would be sent to web1 with all that is in it(?:, \S+ too)?: put the config and what it needs into a folder of its own$/;
+  for (const [home, folder] of [['home/me/', 'home/me'], ['link', 'home/me'], ['home/me', 'link'], ['home/me', 'home/me/'], ['home/me', 'home'], ['services', 'home/you'], ['services', '.']] as const) {
+    vi.stubEnv('HOME', `${own}/${home}`);
+    await expect(filesOf(`${own}/${folder}`, 'web1'), `${folder} beside ${home}`).rejects.toThrow(refused);
+  }
+  await expect(filesOf(join(own, 'home/me'), 'web1')).resolves.toEqual([]);
+  // Whoever runs this, others have homes, too; what a service has in its place is what it serves.
+  const users = readFileSync('/etc/passwd', 'utf8').trim().split('\n').map((line) => line.split(':'));
+  const home = users.find(([, , , , , place, shell]) => place === rootsHome && shell?.endsWith('sh'))?.[5];
+  if (home !== undefined) await expect(filesOf(home, 'web1')).rejects.toThrow(`${home} would be sent to web1`);
+});
+
+/** What a shell comes to that has it in a cache, and is given the input. */
+async function kept(cache: string, script: string, input: string): Promise<unknown> {
+  const child = spawn('sh', ['-c', script], { env: { PATH: process.env['PATH'], XDG_CACHE_HOME: cache }, stdio: ['pipe', 'ignore', 'inherit'] });
+  child.stdin.end(input);
+  return (await once(child, 'close'))[0];
+}
+
+const longAgo = Date.now() / 1000 - 31 * 24 * 3600;
+
+test('a file is kept once, and what nobody has come for in a month goes with the next one', async () => {
+  const cache = newFolder();
+  const folders = ['agent-old', 'agent-used', 'k6-old', 'k6-used', 'mine'].map((name) => join(cache, 'bakeoff', name));
+  for (const folder of folders) {
+    mkdirSync(join(folder, 'lib'), { recursive: true });
+    writeFileSync(join(folder, 'lib/file'), 'text');
+    utimesSync(folder, longAgo, longAgo);
+  }
+  // Nothing is sent where it is there, and it is used.
+  expect(await kept(cache, keepScript('agent-used/lib', 'file', 4), '')).toBe(0);
+  expect(readdirSync(join(cache, 'bakeoff'))).toHaveLength(5);
+  expect(await kept(cache, keepScript('k6-used', 'k6', 4), 'k666')).toBe(0);
+  expect(readdirSync(join(cache, 'bakeoff')).sort()).toEqual(['agent-used', 'k6-used', 'mine']);
+  expect(readFileSync(join(cache, 'bakeoff/k6-used/k6'), 'utf8')).toBe('k666');
+  expect(await kept(cache, keepScript('k6-new', 'k6', 4), 'k6')).toBe(91);
+  expect(readdirSync(join(cache, 'bakeoff/k6-new'))).toEqual([]);
+});
+
+test.each(['SIGHUP', 'SIGTERM'] as const)('a sending that %s ends leaves nothing half', async (signal) => {
+  const cache = newFolder();
+  const child = spawn('sh', ['-c', keepScript('k6-new', 'k6', 9)], { env: { PATH: process.env['PATH'], XDG_CACHE_HOME: cache }, stdio: ['pipe', 'ignore', 'ignore'], detached: true });
+  child.stdin.write('k6');
+  const folder = join(cache, 'bakeoff/k6-new');
+  await vi.waitFor(() => expect(readdirSync(folder)).toHaveLength(1), 10_000);
+  process.kill(-(child.pid as number), signal);
+  await once(child, 'close');
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+/** The words with which ssh is called, as BAKEOFF_SSH has it. */
+async function sshWith(text: string): Promise<string> {
+  vi.stubEnv('BAKEOFF_SSH', text);
+  const connection = await connect('web1', 'true');
+  const lines: string[] = [];
+  connection.onLine((line) => lines.push(line));
+  await connection.ended;
+  return lines.join(' ');
+}
+
+test('ssh is called as BAKEOFF_SSH says, of which ~ is the home, and what is wrong there is told by its name', async () => {
+  const home = newFolder(' with a blank');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  for (const name of ['ssh', 'own']) writeFileSync(join(home, name), `#!/bin/sh\necho ${name} "$@"\n`, { mode: 0o755 });
+  vi.stubEnv('HOME', home);
+  vi.stubEnv('PATH', `${home}:${process.env['PATH'] ?? ''}`);
+  expect(await sshWith('~/own -i ~/.ssh/key -o a=~/b')).toMatch(`own -i ${home}/.ssh/key -o a=~/b -T `);
+  for (const empty of ['', ' ']) expect(await sshWith(empty)).toMatch(/^ssh -T .* -- web1 exec sh -c 'true'$/);
+  for (const [text, line] of [['ssh -i $HOME/key', '$HOME needs a shell'], ["ssh -i 'key", "a ' is open to the end of the line: close it"], ['~me/ssh', '~ needs a shell']] as const) {
+    await expect(sshWith(text)).rejects.toMatchObject({ exitCode: 2, message: expect.stringMatching(/^BAKEOFF_SSH: the command: /) as string });
+    await expect(sshWith(text)).rejects.toThrow(line);
+  }
+});
+
+test('the addresses that a host has here are those of ssh\'s name for it', async () => {
+  const program = join(newFolder(), 'ssh');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  vi.stubEnv('BAKEOFF_SSH', program);
+  expect(await addressesOf('me@192.0.2.1')).toEqual(['192.0.2.1']);
+  writeFileSync(program, '#!/bin/sh\n[ "$*" = "-G -- me@web1" ] && printf "user me\\nhostname 192.0.2.7\\nport 22\\n"\n', { mode: 0o755 });
+  expect(await addressesOf('me@web1')).toEqual(['192.0.2.7']);
+  expect(await addressesOf('nowhere.invalid')).toEqual([]);
 });
 
 test('times of another host are as this machine\'s clocks have them', () => {

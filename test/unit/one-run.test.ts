@@ -2,10 +2,10 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createConnection, createServer } from 'node:net';
-import { userInfo } from 'node:os';
+import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { oneRunAtATime } from '../../lib/machine/one-run.ts';
+import { oneRunAtATime, runHere } from '../../lib/machine/one-run.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { start, type Started } from '../fixtures/node-process.ts';
 
@@ -41,6 +41,24 @@ test('one that is done lets the next one measure', async () => {
   await expect(oneRunAtATime(name)).rejects.toThrow(`process ${process.pid} of `);
   release();
   (await oneRunAtATime(name))();
+});
+
+test('parts of a run measure beside each other and beside the run itself, and not beside those of another', async () => {
+  const [mine, other] = [runHere(), { from: 'elsewhere', about: runHere().about }];
+  expect(mine).toMatchObject({ from: hostname(), about: expect.stringMatching(`^process ${process.pid} of `) as string });
+  const ofRun = newName();
+  const release = await oneRunAtATime(ofRun);
+  (await oneRunAtATime(ofRun, mine))();
+  // It did not take the lock, and has not given it up.
+  await expect(oneRunAtATime(ofRun)).rejects.toThrow('another run of bakeoff is measuring');
+  release();
+  const ofParts = newName();
+  const releaseFirst = await oneRunAtATime(ofParts, mine);
+  await oneRunAtATime(ofParts, mine);
+  await expect(oneRunAtATime(ofParts, other)).rejects.toThrow(`another run of bakeoff is measuring (from ${hostname()}: process ${process.pid} of `);
+  await expect(oneRunAtATime(ofParts)).rejects.toThrow('another run of bakeoff is measuring');
+  releaseFirst();
+  (await oneRunAtATime(ofParts, other))();
 });
 
 test('another user is no way around it', async ({ skip }) => {

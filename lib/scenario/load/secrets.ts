@@ -1,6 +1,6 @@
 // Credentials in a load: they are sent, and neither shown nor kept.
 import { parseArgs, type ParseArgsConfig } from 'node:util';
-import type { ShellWord } from './shell-words.ts';
+import { shellWord, type ShellWord } from './shell-words.ts';
 
 export type FlagOptions = NonNullable<ParseArgsConfig['options']>;
 
@@ -30,7 +30,7 @@ export function shownWords(words: readonly ShellWord[], args: readonly string[],
     if (instead === token.value) continue;
     const at = token.inlineValue ? token.index : token.index + 1;
     const text = words[at]?.text ?? '';
-    shown[at] = quoted(text.slice(0, text.length - token.value.length) + instead);
+    shown[at] = shellWord(text.slice(0, text.length - token.value.length) + instead);
   }
   return shown;
 }
@@ -38,8 +38,4 @@ export function shownWords(words: readonly ShellWord[], args: readonly string[],
 function shownHeader(line: string): string {
   const [, name = line] = /^([^:]*):/.exec(line) ?? [];
   return secretName.test(name) ? `${name}: ${hidden}` : line;
-}
-
-function quoted(word: string): string {
-  return /[^\w.:/=*@-]/.test(word) ? `'${word.replaceAll("'", "'\\''")}'` : word;
 }

@@ -38,21 +38,28 @@ export function shellPipeline(text: string, tool: string): Pipeline {
 /**
  * The words of a command that runs without a shell, `{port}` and `$PORT` in it replaced. Throws UserError, in words that follow what
  * the command is, for what only a shell could do, an open quote, and where no program is named.
+ * @param home what ~/ stands for; undefined: that is a shell's to say
  */
-export function commandWords(text: string, port: number): string[] {
+export function commandWords(text: string, port: number, home?: string): string[] {
   const line = text.replace(/\{port\}|\$PORT\b|\$\{PORT\}/g, String(port));
   const needsShell = (what: string): UserError => new UserError(`the command: ${what} needs a shell: write sh -c '…'`);
   const words: ShellWord[] = [];
   for (const part of partsOf(line, 'the command', needsShell)) {
     if (typeof part === 'string') throw needsShell(part === '\n' ? 'a second line' : part);
-    if (part.written.startsWith('~')) throw needsShell('~');
-    words.push(part);
+    const isAtHome = home !== undefined && part.written.startsWith('~/');
+    if (part.written.startsWith('~') && !isAtHome) throw needsShell('~');
+    words.push(isAtHome ? { ...part, text: `${home}${part.text.slice(1)}` } : part);
   }
   const [program] = words;
   if (program === undefined || program.text === '') throw new UserError("the command names no program: write its words, such as 'node server.js'");
   const variable = /^[A-Za-z_]\w*=/.exec(program.written)?.[0];
   if (variable !== undefined) throw new UserError(`the command: ${variable}… before the program needs a shell: write env ${words.map(({ written }) => written).join(' ')}`);
   return words.map((word) => word.text);
+}
+
+/** A word as a shell takes it. */
+export function shellWord(text: string): string {
+  return /[^\w.:/=*@-]/.test(text) ? `'${text.replaceAll("'", "'\\''")}'` : text;
 }
 
 /** The words of a line, and what stands between them: operators, the begin of a comment (#), and where another line begins (\n). */
