@@ -18,7 +18,7 @@ import { configOf, pageOf } from '../scenario/catalogue.ts';
 import type { ConfiguredServer, Scenario } from '../scenario/model.ts';
 import { workersFor } from '../servers/index.ts';
 import { checkRound, type Store } from '../store/index.ts';
-import { kinds, KubectlError, selector, type ClusterObject, type Kubectl } from './kubectl.ts';
+import { KubectlError, type ClusterObject, type Kubectl } from './kubectl.ts';
 import { dividedLoad, loadManifests, scriptManifest, type LoadOptions } from './load.ts';
 import { runId, type ManifestOptions } from './manifest.ts';
 import { instanceWords, lastWords, podTrouble, podWords } from './pods.ts';
@@ -68,7 +68,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   const mine = { 'bakeoff/run': runId(load.run) };
   const close = async (): Promise<void> => {
     await kubectl.remove(mine).catch((error: Error) => {
-      say(`what this run has applied is still in the cluster: ${error.message}; remove it with: kubectl delete ${kinds} -l ${selector(mine)}${load.namespace === undefined ? '' : ` -n ${load.namespace}`}`);
+      say(`what this run has applied is still in the cluster: ${error.message}; remove it with: ${kubectl.removal(mine)}`);
     });
   };
   try {

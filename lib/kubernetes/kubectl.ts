@@ -1,5 +1,6 @@
 // The cluster, by the kubectl of whoever runs this, with its own configuration and rights.
 import { UserError } from '../errors.ts';
+import { shellWord } from '../scenario/load/shell-words.ts';
 import { find, thisMachine } from '../setup/machine.ts';
 import { typed } from '../setup/paths.ts';
 import { run } from '../setup/run.ts';
@@ -46,6 +47,8 @@ export interface Kubectl {
   apply(manifests: readonly Manifest[]): Promise<void>;
   /** Returns when they are gone, and all that belongs to them. */
   remove(labels: Readonly<Record<string, string>>): Promise<void>;
+  /** The line with which a person removes them. */
+  removal(labels: Readonly<Record<string, string>>): string;
   /** The end of what a pod has said; '' where that is not to be had. */
   log(pod: string): Promise<string>;
 }
@@ -54,25 +57,33 @@ export interface Kubectl {
 export class KubectlError extends UserError {}
 
 /** All that bakeoff applies. */
-export const kinds = 'testruns.k6.io,deployments.apps,services,configmaps';
+const kinds = 'testruns.k6.io,deployments.apps,services,configmaps';
 
 /** Of one request. */
 const requestSeconds = 30;
 /** Until what is removed is gone: a pod gets 30 s to end. */
 const removeSeconds = 90;
 
-/** @throws UserError where there is no kubectl */
+/** What kubectl's configuration names; '' where it names none. */
+interface Place { context: string; namespace: string }
+
+/**
+ * Context and namespace stay those of now, whatever somebody switches kubectl to meanwhile.
+ * @throws UserError where there is no kubectl
+ */
 export async function findKubectl(namespace: string | undefined): Promise<Kubectl> {
   const program = await find('kubectl', thisMachine());
   if (program === undefined) {
     throw new UserError(`there is no kubectl here: install it (https://kubernetes.io/docs/tasks/tools/), or leave --apply out and apply what ${typed('k8s')} NAME prints from where there is one`);
   }
-  const inNamespace = namespace === undefined ? [] : [`--namespace=${namespace}`];
-  const limited = [...inNamespace, `--request-timeout=${requestSeconds}s`];
   const kubectl = (args: readonly string[], input?: string): Promise<string> => outputOf(program, args, input);
+  const place = await kubectl(['config', 'view', '--minify', '--output=json']).then(placeIn, (): Place => ({ context: '', namespace: '' }));
+  const there = { ...place, namespace: namespace ?? place.namespace };
+  const inPlace = Object.entries(there).filter(([, name]) => name !== '').map(([flag, name]) => `--${flag}=${name}`);
+  const limited = [...inPlace, `--request-timeout=${requestSeconds}s`];
   const parsed = async (args: readonly string[]): Promise<ClusterObject & { items?: ClusterObject[] }> => JSON.parse(await kubectl(['get', ...args, '--output=json', ...limited])) as ClusterObject;
   return {
-    context: (await kubectl(['config', 'current-context']).catch(() => '')).trim(),
+    context: there.context,
     list: async (what, labels) => (await parsed([what, ...(labels === undefined ? [] : [`--selector=${selector(labels)}`])])).items ?? [],
     get: (kind, name) => parsed([kind, name]),
     apply: async (manifests) => {
@@ -80,14 +91,22 @@ export async function findKubectl(namespace: string | undefined): Promise<Kubect
       await kubectl(['apply', '--server-side', '--field-manager=bakeoff', '--filename=-', ...limited], manifests.map((manifest) => JSON.stringify(manifest)).join('\n'));
     },
     remove: async (labels) => {
-      await kubectl(['delete', kinds, `--selector=${selector(labels)}`, '--ignore-not-found', '--cascade=foreground', `--timeout=${removeSeconds}s`, ...inNamespace]);
+      await kubectl(['delete', kinds, `--selector=${selector(labels)}`, '--ignore-not-found', '--cascade=foreground', `--timeout=${removeSeconds}s`, ...inPlace]);
     },
+    removal: (labels) => ['kubectl delete', kinds, '-l', selector(labels), ...inPlace.map(shellWord)].join(' '),
     log: (pod) => kubectl(['logs', pod, '--tail=100', ...limited]).catch(() => ''),
   };
 }
 
+/** Of what `kubectl config view --minify` prints: without a namespace there kubectl takes this one. */
+function placeIn(text: string): Place {
+  const { contexts } = JSON.parse(text) as { contexts: [{ name: string; context: { namespace?: string } }] };
+  const [{ name, context }] = contexts;
+  return { context: name, namespace: context.namespace ?? 'default' };
+}
+
 /** How kubectl takes labels. */
-export function selector(labels: Readonly<Record<string, string>>): string {
+function selector(labels: Readonly<Record<string, string>>): string {
   return Object.entries(labels).map(([label, value]) => `${label}=${value}`).join(',');
 }
 

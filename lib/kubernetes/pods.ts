@@ -36,6 +36,15 @@ export async function lastWords(kubectl: Kubectl, pod: ClusterObject): Promise<s
   const lines = (await kubectl.log(pod.metadata.name)).split('\n').filter((line) => line.trim() !== '');
   const errors = lines.flatMap((line) => /level=(?:error|fatal) msg=("(?:[^"\\]|\\.)*"|\S+)/.exec(line)?.[1] ?? []);
   const how = ended === undefined ? 'it did not tell how it ended' : ended.exitCode === 0 ? 'it ended with code 0' : `it ended with code ${ended.exitCode}${ended.reason === undefined || ended.reason === 'Error' ? '' : ` (${ended.reason})`}`;
-  const said = errors[0] === undefined ? causeLine(lines) : errors[0].startsWith('"') ? JSON.parse(errors[0]) as string : errors[0];
-  return said === undefined ? `${how}, and said nothing` : `${how}: ${said.split('\n')[0]?.slice(0, 300) ?? ''}`;
+  const said = errors[0] === undefined ? causeLine(lines) : errors[0].startsWith('"') ? unquoted(errors[0]) : errors[0];
+  return said === undefined ? `${how}, and said nothing` : `${how}: ${said.split('\n')[0]?.replace(/\p{Cc}/gu, ' ').slice(0, 300) ?? ''}`;
+}
+
+/** What Go has put between quotes. It is almost as JSON has it, where it has none of \a, \v, \x1b and \U0001f600: with these it stays as written. */
+function unquoted(text: string): string {
+  try {
+    return JSON.parse(text) as string;
+  } catch {
+    return text.slice(1, -1);
+  }
 }

@@ -16,9 +16,9 @@ if (kubectl === undefined) console.warn('SKIPPED, tests with kubectl: there is n
 
 const folder = sharedFolder();
 
-/** Has kubectl ask this one. */
-function use(url: string): void {
-  const config = { apiVersion: 'v1', kind: 'Config', 'current-context': 'here', 'clusters': [{ name: 'here', cluster: { server: url } }], 'users': [{ name: 'me', user: {} }], 'contexts': [{ name: 'here', context: { cluster: 'here', user: 'me' } }] };
+/** Has kubectl ask this one, by a context of that name. */
+function use(url: string, name = 'here', namespace?: string): void {
+  const config = { 'apiVersion': 'v1', 'kind': 'Config', 'current-context': name, 'clusters': [{ name: 'here', cluster: { server: url } }, { name: 'nowhere', cluster: { server: 'http://127.0.0.1:9' } }], 'users': [{ name: 'me', user: {} }], 'contexts': ['here', 'nowhere'].map((one) => ({ name: one, context: { cluster: one, user: 'me', namespace } })) };
   writeFileSync(path.join(folder, 'config'), JSON.stringify(config));
   vi.stubEnv('KUBECONFIG', path.join(folder, 'config'));
   // Its cache.
@@ -67,6 +67,21 @@ describe.skipIf(kubectl === undefined)('kubectl', () => {
     await remove({ 'bakeoff/run': 'mine' });
     expect(changes.slice(2)).toEqual([expect.stringMatching(/^DELETE .*\/configmaps\/of-mine\?.*"propagationPolicy":"Foreground"/)]);
     expect([...objects.keys()]).toEqual(['/api/v1/namespaces/default/configmaps/of-other']);
+  });
+
+  test('goes on with the cluster and the namespace that it has begun with', async () => {
+    const { url, changes } = await open();
+    const labels = { 'bakeoff/run': 'mine' };
+    const { apply, list, remove, removal } = await findKubectl(undefined);
+    const named = await findKubectl('lab');
+    use(url, 'nowhere', 'of-others');
+    await apply([configMap({ name: 'of-mine', labels }, {})]);
+    expect(await list('configmaps', labels)).toHaveLength(1);
+    await remove(labels);
+    expect(changes.map((change) => change.split('?')[0])).toEqual(['PATCH', 'DELETE'].map((method) => `${method} /api/v1/namespaces/default/configmaps/of-mine`));
+    expect(removal(labels)).toBe('kubectl delete testruns.k6.io,deployments.apps,services,configmaps -l bakeoff/run=mine --context=here --namespace=default');
+    expect(named.removal(labels)).toMatch(/ --context=here --namespace=lab$/);
+    expect((await findKubectl(undefined)).removal(labels)).toMatch(/ --context=nowhere --namespace=of-others$/);
   });
 
   test('says in one line that there is no cluster, or no operator', async () => {

@@ -61,6 +61,8 @@ test('a run is applied, measured in rounds, told as any other, and removed', asy
   expect(result.integrity).toEqual({ requests, stored: requests, backfilled: 0, lost: 0 });
   const stored = await all.store.query(`SELECT sum("value") FROM loadgen_requests WHERE run = '${result.run}' GROUP BY variant, round, instance_id`);
   expect(stored.length).toBe(8);
+  // Somebody may switch kubectl to another cluster meanwhile.
+  for (const call of all.cluster.calls.slice(1)) expect(call).toEqual(expect.arrayContaining(['--context=test-cluster', '--namespace=lab']));
   // AB, then BA.
   const orders = all.cluster.calls.filter(([verb]) => verb === 'delete').map((args) => /variant=([\w-]+)/.exec(args.join(' '))?.[1]);
   expect(orders).toEqual(['workers', 'open-file-cache', 'open-file-cache', 'workers', undefined]);

@@ -200,6 +200,8 @@ describe('pods', () => {
 
   it.each<[string, number, string, string]>([
     ['k6\'s error', 108, 'time="x" level=info msg="one"\ntime="x" level=error msg="generator 1 of 2 was \\"not\\" ready" hint="y"\ntime="x" level=warning msg=z', 'it ended with code 108: generator 1 of 2 was "not" ready'],
+    ['k6\'s error with what JSON does not have', 107, 'level=error msg="dial \\x1b[31m\\\\a \\a\\nat b"', 'it ended with code 107: dial \\x1b[31m\\\\a \\a\\nat b'],
+    ['k6\'s error with what is no text', 107, 'level=error msg="dial \\u009b31m\\tx"', 'it ended with code 107: dial  31m x'],
     ['the last line', 1, 'one\ntwo\n', 'it ended with code 1: two'],
     ['nothing', 0, '', 'it ended with code 0, and said nothing'],
   ])('that ended have their last words: %s', async (_, exitCode, log, words) => {
