@@ -1,7 +1,8 @@
 // npm run clean: removes what bakeoff keeps between runs.
-import { closeSync, existsSync } from 'node:fs';
+import { accessSync, closeSync, constants, existsSync, lstatSync } from 'node:fs';
 import { lstat, readdir, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
 import { holder, lockFile } from '../lock-file.ts';
@@ -10,21 +11,25 @@ import { bakeoffFolder, typed } from '../setup/paths.ts';
 import { flagLines, printHelp, readWords, type Flag } from './words.ts';
 
 const cleanFlags = {
-  'history': { help: 'what InfluxDB holds too: the figures of all runs, which Grafana shows' },
+  'history': { help: 'what InfluxDB and Grafana hold too: the figures of all runs, dashboards and users of your own' },
   'help': { help: 'this text' },
 } as const satisfies Record<string, Flag>;
 
-/** A folder of bakeoffFolder. `marks`: files that tell that it is bakeoff's; who uses it has locked those that end in `lock`. */
-interface Kept { folder: string; what: string; marks: readonly string[] }
+/**
+ * A folder of bakeoffFolder. `marks`: files that tell that it is bakeoff's; who uses it has locked those that end in `lock`. `lasts`: no run
+ * makes it again. `around`: what in it lasts.
+ */
+interface Kept { folder: string; what: string; marks: readonly string[]; lasts?: true; around?: string }
 
 const kept: readonly Kept[] = [
   { folder: 'k6', what: 'k6', marks: ['lock'] },
   { folder: 'tls', what: 'the certificate', marks: ['lock'] },
-  { folder: 'grafana', what: 'Grafana\'s settings', marks: ['grafana.ini'] },
-  { folder: 'influxdb', what: 'InfluxDB\'s data', marks: ['run.lock', 'view.lock', 'influxd.lock'] },
+  { folder: 'grafana/data', what: 'Grafana\'s data', marks: ['admin-password'], lasts: true },
+  { folder: 'grafana', what: 'Grafana\'s setup', marks: ['lock'], around: 'data' },
+  { folder: 'influxdb', what: 'InfluxDB\'s data', marks: ['run.lock', 'view.lock', 'influxd.lock'], lasts: true },
 ];
 
-/** Returns the exit code, and prints what was removed. Throws UserError where something of it is in use: then nothing is removed. */
+/** Returns the exit code, and prints what was removed. Throws UserError where something of it is in use, or another user's: then nothing is removed. */
 export async function cleanCommand(args: readonly string[]): Promise<number> {
   const { positionals: [word], flags } = readWords(args, cleanFlags);
   if (flags.has('help')) {
@@ -37,15 +42,15 @@ export async function cleanCommand(args: readonly string[]): Promise<number> {
   const done = await oneRunAtATime();
   const locks: number[] = [];
   try {
-    const there = kept.filter(({ folder, marks }) => marks.every((mark) => existsSync(join(bakeoffFolder, folder, mark))));
-    // Grafana shows the database: while it does, both stay.
-    for (const one of there) locks.push(...await lockAll(one));
-    for (const { folder, what } of there) {
-      const path = join(bakeoffFolder, folder);
-      const size = `${whole(Math.ceil(await bytesBelow(path) / 1e6))} MB`;
-      const stays = folder === 'influxdb' && !flags.has('history');
-      if (!stays) await rm(path, { recursive: true }).catch((error: Error) => { throw new UserError(`${what} cannot be removed: ${error.message}`); });
-      console.log(`${what}: ${stays ? `kept, ${size}; --history removes it too` : `removed, ${size}`}`);
+    const there: Kept[] = [];
+    for (const one of kept) if (await asOwner(one, () => isThere(one))) there.push(one);
+    // Nothing goes before all are free.
+    for (const one of there) locks.push(...await asOwner(one, () => lockAll(one)));
+    for (const one of there) {
+      const stays = one.lasts === true && !flags.has('history');
+      const bytes = await asOwner(one, () => (stays ? bytesBelow(join(bakeoffFolder, one.folder)) : remove(one)));
+      const size = `${whole(Math.ceil(bytes / 1e6))} MB`;
+      console.log(`${one.what}: ${stays ? `kept, ${size}; --history removes it too` : `removed, ${size}`}`);
     }
     if (there.length === 0) console.log(`there is nothing of bakeoff's in ${bakeoffFolder}`);
     // What else lies there is not bakeoff's.
@@ -55,6 +60,37 @@ export async function cleanCommand(args: readonly string[]): Promise<number> {
     for (const lock of locks) closeSync(lock);
     done();
   }
+}
+
+/** Does what the file system may refuse to others. Throws UserError where it does. */
+async function asOwner<T>({ folder, what }: Kept, work: () => T | Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof UserError) throw error;
+    const { code, message } = error as NodeJS.ErrnoException;
+    const place = join(bakeoffFolder, folder);
+    throw new UserError(code === 'EACCES' || code === 'EPERM' ? `${what} in ${place} is another user's, such as root's after a run with sudo: start clean as that user` : `${what} in ${place} cannot be removed: ${message}`);
+  }
+}
+
+function isThere({ folder, marks }: Kept): boolean {
+  const path = join(bakeoffFolder, folder);
+  // What is closed to us throws.
+  if (!marks.every((mark) => lstatSync(join(path, mark), { throwIfNoEntry: false }) !== undefined)) return false;
+  accessSync(path, constants.W_OK);
+  return true;
+}
+
+/** Returns how many bytes that were. */
+async function remove({ folder, marks, around }: Kept): Promise<number> {
+  const path = join(bakeoffFolder, folder);
+  const inside = around !== undefined && existsSync(join(path, around));
+  // What stays in it is found by its marks.
+  const gone = inside ? (await readdir(path)).filter((name) => name !== around && !marks.includes(name)).map((name) => join(path, name)) : [path];
+  const sizes = await Promise.all(gone.map(bytesBelow));
+  for (const one of gone) await rm(one, { recursive: true });
+  return total(sizes, (bytes) => bytes);
 }
 
 async function lockAll({ folder, what, marks }: Kept): Promise<number[]> {

@@ -1,5 +1,6 @@
 // The files that a Grafana of ours reads. Below one folder, so that nothing of another Grafana is touched:
 //   grafana.ini, provisioning/  written at each start
+//   lock                        held by the Grafana that runs
 //   data/                       Grafana's own, kept; with the admin's password, which it takes over only when it makes its data
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,12 +1,13 @@
 // A Grafana of ours: one that is unpacked or installed here, or the image that the compose file names; started on loopback, awaited, ended.
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { closeSync, readFileSync } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { parse } from 'yaml';
 import { UserError } from '../errors.ts';
+import { holder, lockFile, writeHolder } from '../lock-file.ts';
 import { lastLines } from '../log-file.ts';
 import { makeFolder } from '../folders.ts';
 import { startLogged, weighSession, withoutVariables, type Child, type ChildOptions } from '../process.ts';
@@ -107,8 +108,14 @@ export async function startGrafana({ program, influx, folder, cpus, env, signal 
   let files: GrafanaFiles;
   try {
     makeFolder(folder);
-    files = writeGrafanaFiles(folder, port, influx);
-    child = await startLogged({ ...commandOf(program, folder, files.config, cpus), env: withoutVariables(env, 'GF_') }, logFile, 'w');
+    const lock = await takeLock(folder);
+    try {
+      files = writeGrafanaFiles(folder, port, influx);
+      // It has the lock from now on.
+      child = await startLogged({ ...commandOf(program, folder, files.config, cpus), env: withoutVariables(env, 'GF_') }, logFile, 'w', lock);
+    } finally {
+      closeSync(lock);
+    }
   } catch (error) {
     throw error instanceof UserError ? error : new UserError(`Grafana does not start: ${(error as Error).message}`);
   }
@@ -129,6 +136,15 @@ export async function startGrafana({ program, influx, folder, cpus, env, signal 
     await running.stop();
     throw error;
   }
+}
+
+/** Two would share a database of one's own, and what runs on it must not be removed. */
+async function takeLock(folder: string): Promise<number> {
+  const file = join(folder, 'lock');
+  const lock = await lockFile(file, 1);
+  if (lock === null) throw new UserError(`Grafana runs in ${folder} already${holder(file)}: look there, or end it`);
+  writeHolder(lock, process.pid);
+  return lock;
 }
 
 /** The container sees the host's loopback, where InfluxDB is, and the same files under the same names. */

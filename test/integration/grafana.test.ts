@@ -6,6 +6,7 @@ import { getPriority } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { parse } from 'yaml';
+import { lockFile } from '../../lib/lock-file.ts';
 import { find, thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { openStore, runPoint, tablePoints } from '../../lib/store/index.ts';
@@ -99,6 +100,20 @@ it('goes on when a run has come and gone', async () => {
   await run.close();
   await vi.waitFor(async () => expect((await fetch(`${url}/ping`)).status).toBe(204), { timeout: 15_000, interval: 100 });
   expect(command.hasEnded()).toBe(false);
+  command.kill('SIGINT');
+  expect(await command.ended).toBe(0);
+});
+
+it('runs once in its folder, which nothing removes meanwhile', async () => {
+  const { influx: { url, credentials } } = await storeOf(home);
+  const influx = Object.assign(new URL(url), { username: credentials?.user, password: credentials?.password }).href;
+  const command = start(['--influx', influx], fakeGrafana());
+  await announced(command);
+  const second = start(['--influx', influx], fakeGrafana());
+  expect(await second.ended).toBe(1);
+  expect(lastLine(second)).toBe(`Grafana runs in ${join(home.folder, 'grafana')} already (process ${command.pid}): look there, or end it`);
+  // As `npm run clean` asks.
+  expect(await lockFile(join(home.folder, 'grafana/lock'))).toBeNull();
   command.kill('SIGINT');
   expect(await command.ended).toBe(0);
 });
