@@ -2,6 +2,7 @@
 import { UserError } from '../errors.ts';
 import { present } from '../present.ts';
 import { enumeration, whole } from '../format.ts';
+import { generatorCores, type Cores } from '../machine/cores.ts';
 import { isHttp2, protocolNames } from '../scenario/protocols.ts';
 import { readLoadLine, type LoadLine } from '../scenario/load/line.ts';
 import type { LoadProfile, Page } from '../scenario/model.ts';
@@ -31,12 +32,12 @@ export interface Asked {
 }
 
 /**
- * Decides for all sides. Without a load of the person's it is 100 connections: HTTP/2 with 10 streams each where all are known to
- * speak it, one request at a time where only some of them are, and HTTP/1.1 where none is.
- * @param threads of the load generator
+ * Decides for all sides. Without a load of the person's it is 100 connections, with a thread for each of the generator's cores:
+ * HTTP/2 with 10 streams each where all are known to speak it, one request at a time where only some of them are, and HTTP/1.1
+ * where none is.
  * @throws UserError (exit code 2) for words that do not fit the sides
  */
-export function sidesOf(given: readonly Given[], asked: Asked, threads: number): Side[] {
+export function sidesOf(given: readonly Given[], asked: Asked, cores: Pick<Cores, 'generatorCpus' | 'generatorHosts'>): Side[] {
   const paths = new Set(given.flatMap(({ source }) => (source.kind === 'address' && source.url.path !== '/' ? [source.url.path] : [])));
   // What one address names is meant of all.
   const path = paths.size === 1 ? [...paths][0] as string : '/';
@@ -48,7 +49,7 @@ export function sidesOf(given: readonly Given[], asked: Asked, threads: number):
     const { path, host, weights } = wishes[index] as Wish;
     return {
       ...side, page: { path, ...present({ host, weights, status: asked.status }) },
-      load: loadFor(side, lineOf(side.name) ?? defaultLine(side, streams, threads)),
+      load: loadFor(side, lineOf(side.name) ?? defaultLine(side, streams, generatorCores(cores))),
     };
   });
 }

@@ -42,7 +42,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
   const launch = readLaunch(words, given);
   const specOf = (side: Side): ServerSpec => serverOf(side, launch(side.name));
   return onHosts(options, {}, given.map(({ source }) => source.kind), async (cores, hosts) => {
-    const sides = sidesOf(given, asked, cores.generatorCpus.length);
+    const sides = sidesOf(given, asked, cores);
     const same = await sameSides(sides, launch);
     return perform({
       servers: sides.map(specOf),

@@ -86,7 +86,7 @@ export async function knobsCommand(args: readonly string[]): Promise<number> {
   if (write !== undefined) await requireNew(write, config.file);
   const [name] = namesOf([{ source }]) as [string];
   const sides = [{ name, given, source }];
-  const [side] = sidesOf(sides, readAsked(words, sides), cores.generatorCpus.length) as [Side];
+  const [side] = sidesOf(sides, readAsked(words, sides), cores) as [Side];
   const server = serverOf(side, readLaunch(words, sides)(name)) as ConfiguredServer;
   return new KnobsRun({ own: config, side, server, wanted, cores, options, write }).perform();
 }

@@ -28,8 +28,9 @@ const addressSide = async (url: string): Promise<Given> => (await readSides([url
 interface Asked { url?: string; urls?: string; load?: string | string[] }
 const asked = ({ url, urls, load = [] }: Asked, given: readonly Given[]): Parameters<typeof sidesOf>[1] => (
   { ...(url === undefined ? {} : { url }), ...(urls === undefined ? {} : { urls: readPageList('--urls', urls) }), load: ofSides('--load', [load].flat(), given.map(({ name }) => name)) });
-const sidesFor = (given: readonly Given[], wanted: Asked = {}, threads = 1): Side[] => sidesOf(given, asked(wanted, given), threads);
-const sides = (one: OwnConfig, other: OwnConfig, wanted: Asked = {}, threads = 1): [Side, Side] => sidesFor([configSide('a', one), configSide('b', other)], wanted, threads) as [Side, Side];
+const oneCore: Parameters<typeof sidesOf>[2] = { generatorCpus: [0] };
+const sidesFor = (given: readonly Given[], wanted: Asked = {}, cores = oneCore): Side[] => sidesOf(given, asked(wanted, given), cores);
+const sides = (one: OwnConfig, other: OwnConfig, wanted: Asked = {}, cores = oneCore): [Side, Side] => sidesFor([configSide('a', one), configSide('b', other)], wanted, cores) as [Side, Side];
 const asTheyAre = (): Launch => ({});
 const answerOf = (bytes: number, changed: Partial<Answer> = {}): Answer => ({ status: 200, bytes, encoding: '', type: 'text/html', location: '', seconds: 0.001, ...changed });
 const nginx = config('nginx', plain);
@@ -54,7 +55,12 @@ describe('without a load of the person\'s', () => {
     ['one request at a time where one speaks it', nginx, nginxH2, ['wrk -c 100 -t 3 -d 10', 'http/1.1'], ['h2load -c 100 -m 1 -t 3 -D 10', 'h2']],
     ['HTTP/1.1 with h2o, which takes h2c too', config('h2o', { ...plain, http2: true }), nginx, ['wrk -c 100 -t 3 -d 10', 'http/1.1'], ['wrk -c 100 -t 3 -d 10', 'http/1.1']],
   ])('it is %s', (_, one, other, ...expected) => {
-    expect(sides(one, other, {}, 3).map(({ load }) => [load.command, load.protocol])).toEqual(expected);
+    expect(sides(one, other, {}, { generatorCpus: [0, 2, 4] }).map(({ load }) => [load.command, load.protocol])).toEqual(expected);
+  });
+
+  test.each([[1, 16, 16], [2, 16, 32], [8, 16, 100]])('%i other hosts of %i cores each have %i threads in all', (count, coresEach, threads) => {
+    const hosts = { names: Array.from({ length: count }, (_, index) => `host-${index}`), coresEach };
+    expect(sides(nginx, nginxH2, {}, { ...oneCore, generatorHosts: hosts }).map(({ load }) => load.threads)).toEqual([threads, threads]);
   });
 });
 
