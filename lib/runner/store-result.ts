@@ -8,7 +8,7 @@ import { comparable } from '../analysis/verdict.ts';
 import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
 import { verdictSentences } from '../report/sentences.ts';
-import { checkAgain, checkRound, roundPoint, runPoint, sentencePoints, serverSamplePoints, tablePoints, type RoundIntegrity } from '../store/index.ts';
+import { checkAgain, checkRound, roundPoint, runPoint, sentencePoints, serverSamplePoints, tablePoints, type RoundIntegrity, type Store } from '../store/index.ts';
 import { programOf } from '../scenario/catalogue.ts';
 import type { KeptRound } from './build-result.ts';
 import { generatorCores } from '../machine/cores.ts';
@@ -20,24 +20,30 @@ import type { Measurement } from './under-load.ts';
 
 /** Makes sure that the database holds what k6 sent, and gives it the server's usage. */
 export async function storeSamples(
-  { store, plan }: RunBase, { variant }: PlannedVariant, round: number, { outputHung, samples, recordFile }: Measurement, requests: number,
+  { store, plan }: RunBase, { variant }: PlannedVariant, round: number, { outputHung, samples, recordFile, unsent }: Measurement, requests: number,
 ): Promise<RoundIntegrity | null> {
   if (store === null) return null;
   const { url } = store.influx;
-  const integrity = await checkRound(store, { run: plan.run, variant: variant.name, round, recordFile, requests });
+  const integrity = await checkRound(store, { run: plan.run, variant: variant.name, round, recordFile, unsent, requests });
   if (outputHung) integrity.problems.unshift(`InfluxDB at ${url} hung in round ${round}, and k6 was ended without it once the load was over: ${whole(integrity.backfilled)} requests of ${variant.name} were written again from k6's record`);
   const tags = { run: plan.run, scenario: plan.scenario.name, variant: variant.name, round: String(round), server: programOf(variant.server) };
   // The clock did not step (clockStepIn): one difference holds for all.
   const wallAheadMs = samples[0]?.wallAheadMs ?? 0;
   if (variant.server.name === 'address') return integrity;
-  try {
-    await store.write(serverSamplePoints(tags, sparse(samples).map(({ atMs, cpuSeconds, rssBytes }) => ({ atMs: atMs + wallAheadMs, cpuSeconds, rssBytes }))));
-  } catch (error) {
-    // The round is whole; a database that fails only now must not cost it.
-    if (!(error instanceof UserError)) throw error;
-    integrity.problems.push(error.message);
-  }
+  const problem = await written(store, serverSamplePoints(tags, sparse(samples).map(({ atMs, cpuSeconds, rssBytes }) => ({ atMs: atMs + wallAheadMs, cpuSeconds, rssBytes }))));
+  if (problem !== null) integrity.problems.push(problem);
   return integrity;
+}
+
+/** Returns what the database would not take, in one line: the round is whole, and a database that fails only now must not cost it. */
+async function written(store: Store, lines: readonly string[]): Promise<string | null> {
+  try {
+    await store.writeOrKeep(lines);
+    return null;
+  } catch (error) {
+    if (error instanceof UserError) return error.message;
+    throw error;
+  }
 }
 
 /**
@@ -65,13 +71,7 @@ export async function storeResult(context: RunBase, result: Result, newest: Kept
   if (store === null) return null;
   // Of a search that was ended in its first round there are steps.
   const hasTable = newest !== undefined || (result.search?.steps ?? []).length > 0;
-  try {
-    await store.write([...(newest === undefined ? [] : roundPoints(plan, newest, result)), ...(hasTable ? tablePoints(result) : []), ...(ended ? sentencePoints(result, verdictSentences(result)) : []), runPoint(result, ended)]);
-    return null;
-  } catch (error) {
-    if (error instanceof UserError) return error.message;
-    throw error;
-  }
+  return written(store, [...(newest === undefined ? [] : roundPoints(plan, newest, result)), ...(hasTable ? tablePoints(result) : []), ...(ended ? sentencePoints(result, verdictSentences(result)) : []), runPoint(result, ended)]);
 }
 
 function figureOf(metric: Metric, phase: Phase): number {

@@ -35,6 +35,8 @@ export interface Measurement extends K6Outcome {
   samples: readonly UsageSample[];
   quotas: string;
   recordFile: string;
+  /** k6 had no way to the database: its record alone has the samples. */
+  unsent: boolean;
   /** null on loopback. */
   link: { samples: readonly LinkCounts[]; report: LinkReport } | null;
 }
@@ -123,7 +125,7 @@ export async function underLoad(context: RunContext, group: Group, stages: reado
   const ofLink = network === null || link === null ? null : { samples: link.samples, report: await linkReport(network) };
   const used = await Promise.all(hosted.map((end) => end?.()));
   return stages.map((_, side): Measurement => ({
-    results: outcomes.map(({ results }) => results[side] as LoadResult), outcomes, outputHung, samples: withServer(sampler?.samplesOf(side) ?? [], used, side), quotas, recordFile: k6Files(folder).record, link: ofLink,
+    results: outcomes.map(({ results }) => results[side] as LoadResult), outcomes, outputHung, samples: withServer(sampler?.samplesOf(side) ?? [], used, side), quotas, recordFile: k6Files(folder).record, unsent: output === null, link: ofLink,
   }));
 }
 

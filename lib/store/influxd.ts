@@ -37,6 +37,8 @@ export interface Store {
   k6Output(): K6Output;
   /** Writes line protocol (empty lines are skipped). Throws an InfluxError when the database does not take it. */
   write(lines: readonly string[]): Promise<void>;
+  /** The same of lines that are nowhere else: what the database is away for is kept, and goes before the next of them. */
+  writeOrKeep(lines: readonly string[]): Promise<void>;
   /** Runs one InfluxQL statement. Throws an InfluxError. */
   query(influxql: string): Promise<Series[]>;
   /**
@@ -90,6 +92,7 @@ const silenceMs = 30_000;
 async function storeOn(influx: Influx, version: string, local: LocalInfluxd | null, retryForMs = 10_000): Promise<Store> {
   const k6Output = await chooseK6Output(influx, version);
   let silentUntilMs = 0;
+  let kept: readonly string[] = [];
 
   async function revive(anew = false): Promise<boolean> {
     if (!anew && performance.now() < silentUntilMs) return false;
@@ -121,14 +124,25 @@ async function storeOn(influx: Influx, version: string, local: LocalInfluxd | nu
     }
   }
 
+  async function write(lines: readonly string[]): Promise<void> {
+    const points = lines.filter((line) => line !== '');
+    await persistently(() => writeLines(influx, points));
+  }
+
   return {
     influx,
     version,
     pid: () => local?.pid() ?? null,
     k6Output,
-    write: async (lines) => {
-      const points = lines.filter((line) => line !== '');
-      await persistently(() => writeLines(influx, points));
+    write,
+    writeOrKeep: async (lines) => {
+      const all = [...kept, ...lines];
+      kept = [];
+      await write(all).catch((error: unknown) => {
+        // What it refuses it would refuse again. Another call may have failed meanwhile.
+        if (error instanceof InfluxError && error.transient) kept = [...all, ...kept];
+        throw error;
+      });
     },
     query: (influxql) => persistently(() => query(influx, influxql)),
     revive,

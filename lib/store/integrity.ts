@@ -14,6 +14,8 @@ interface RoundToCheck {
   round: number;
   /** The file of k6's `--out json` of this round; undefined: it has none, so that what is lost stays so. */
   recordFile: string | undefined;
+  /** k6 has sent nothing itself: the record's samples are to be written, and not again. */
+  unsent?: boolean;
   /** What the engine counted, in its summary. */
   requests: number;
   /** Of several that made them together, what each made: samples are told apart by their `instance_id`, from 1. */
@@ -35,12 +37,12 @@ type Totals = Map<string, SeriesTotal>;
  * loadgen_requests with the engine's own count. When something is missing, a dead local influxd is started again, the
  * whole record is written again (which replaces what is there) and the database is asked again.
  * Never throws for a database that fails: its requests are then lost, and `problems` says why.
- * @returns requests (as given), stored (of them, by query), backfilled (missing at first, there now), lost (missing still)
+ * @returns requests (as given), stored (of them, by query), backfilled (missing once they had been sent, there now), lost (missing still)
  */
 export async function checkRound(store: Store, round: RoundToCheck): Promise<RoundIntegrity> {
   const problems: string[] = [];
   const label = `${round.variant}, round ${round.round}`;
-  const { recordFile, requests, instances = [] } = round;
+  const { recordFile, requests, instances = [], unsent = false } = round;
   const recorded: Totals = recordFile === undefined ? new Map() : await recordedTotals({ ...round, recordFile }, problems);
   let totals: Totals = new Map();
   let atFirst: number | null = null;
@@ -53,7 +55,7 @@ export async function checkRound(store: Store, round: RoundToCheck): Promise<Rou
       failure = messageOf(error);
       break;
     }
-    atFirst ??= requestsOf(totals);
+    if (!unsent || repairs > 0) atFirst ??= requestsOf(totals);
     const isWhole = countMissing(recorded, totals) === 0 && requestsOf(totals) >= requests;
     if (isWhole || repairs === repairsAtMost || failure !== null || recordFile === undefined) break;
     try {
@@ -76,7 +78,7 @@ export async function checkRound(store: Store, round: RoundToCheck): Promise<Rou
   }
   if (lost > 0) problems.push(`InfluxDB lacks ${whole(lost)} of ${whole(requests)} requests of ${label}${lacking.length === 0 ? '' : ` (${lacking.map(({ text }) => text).join(', ')})`}${because}`);
   else if (missing > 0) problems.push(`InfluxDB lacks points of ${missing} series of ${label}${because}`);
-  return { requests, stored, backfilled: Math.max(0, Math.min(stored, requests) - (atFirst ?? 0)), lost, problems };
+  return { requests, stored, backfilled: Math.max(0, Math.min(stored, requests) - (atFirst ?? stored)), lost, problems };
 }
 
 /**

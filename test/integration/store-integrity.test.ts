@@ -107,6 +107,13 @@ function writeRecord(run: string, seconds: number, cut = false, variantName = 'v
   return recordFile;
 }
 
+it('writes a record of which k6 has sent nothing, which is no repair', async () => {
+  const round = { run: 'unsent', variant: 'v', round: 1, recordFile: writeRecord('unsent', 3), requests: 30, unsent: true };
+  const whole = { requests: 30, stored: 30, backfilled: 0, lost: 0, problems: [] };
+  // The record may be that of two sides, each of which sees to it.
+  expect([await checkRound(store, round), await checkRound(store, round)]).toEqual([whole, whole]);
+});
+
 it('repairs from a record whose last line was cut off, and says what is not in it', async () => {
   const recordFile = writeRecord('cut', 3, true);
   expect(await checkRound(store, { run: 'cut', variant: 'v', round: 1, recordFile, requests: 30 })).toEqual({
@@ -186,6 +193,22 @@ it('repairs what an external database refused of k6: too large, too busy', async
   expect(refused).toBeGreaterThan(0);
   expect(await checkRound(other, { run: 'refused', variant, round: 1, recordFile, requests: 50 }))
     .toEqual({ requests: 50, stored: 50, backfilled: 50, lost: 0, problems: [] });
+});
+
+it('keeps what an external database is away for until the next lines, and nothing that it refuses', async () => {
+  let fate: ReturnType<Fate> = 503;
+  const other = await spoilt((_body, path) => (path.startsWith('/write') ? fate : 'pass'));
+  // At once, as those of several sides are.
+  const write = async (...values: number[]): Promise<string[]> => (
+    (await Promise.allSettled(values.map((value) => other.writeOrKeep([`kept value=${value} ${value}`])))).map(({ status }) => status));
+  const written = async (): Promise<unknown[]> => (await store.query('SELECT value FROM kept')).flatMap(({ values }) => values.map(([, value]) => value));
+  expect([await write(1, 2), await write(3), await written()]).toEqual([['rejected', 'rejected'], ['rejected'], []]);
+  fate = 'pass';
+  expect([await write(4), await written()]).toEqual([['fulfilled'], [1, 2, 3, 4]]);
+  fate = 400;
+  expect(await write(5)).toEqual(['rejected']);
+  fate = 'pass';
+  expect([await write(6), await written()]).toEqual([['fulfilled'], [1, 2, 3, 4, 6]]);
 });
 
 it.each([['will not take', '/write', 500], ['does not even count any more', '/', 502]])('counts as lost what the database %s, and says why', async (_, paths, status) => {

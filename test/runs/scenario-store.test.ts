@@ -35,6 +35,22 @@ test('a database that hangs when a round is over does not cost that round', asyn
   expect(readResult(out)).toMatchObject({ state: 'partial', variants: [{ rounds: [{}] }, { rounds: [{}] }] });
 });
 
+test('a database that is away when a round is over has that round in the end', async () => {
+  const out = newOut();
+  const store = await storeOf(home);
+  const url = await influxProxy(store.influx, (body) => (/^(bench_round|server_rss),.*round=1/m.test(body) && !body.includes('round=2') ? 503 : 'pass'));
+  const run = start([name, '--rounds', '2', '--duration', '500ms', '--influx', url, '--out', out]);
+  expect(await run.ended, run.stderr()).toBe(0);
+  const { run: called, variants } = readResult(out);
+  const rounds = variants[0]?.rounds.map(({ round }) => String(round));
+  for (const measurement of ['bench_round', 'server_cpu', 'server_rss']) {
+    const series = await store.query(`SELECT COUNT(/.*/) FROM "${measurement}" WHERE "run" = '${called}' GROUP BY "variant", "round"`);
+    for (const { name: variant } of variants) {
+      expect(series.flatMap(({ tags }) => (tags?.['variant'] === variant ? [tags['round']] : [])), `${measurement} of ${variant}`).toEqual(rounds);
+    }
+  }
+});
+
 test('a database that refuses the figures of every round is noted once', async () => {
   const out = newOut();
   const url = await influxProxy((await storeOf(home)).influx, (body) => (body.includes('bench_') ? 400 : 'pass'));

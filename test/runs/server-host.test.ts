@@ -24,7 +24,7 @@ import { newOut, readResult, startCommand, useHome, type ScenarioRun } from '../
 
 const sshVariable = 'BAKEOFF_SSH';
 
-const home = useHome(['k6', 'nginx']);
+const home = useHome(['k6', 'nginx', 'influxd']);
 let host: SshHost;
 let impossible: string | undefined;
 beforeAll(async () => {
@@ -42,8 +42,8 @@ beforeEach((context) => {
   process.env[sshVariable] = host.ssh;
 });
 
-function runThere(words: readonly string[], there = host): ScenarioRun {
-  return startCommand([...words, '--store', 'none', '--server-host', there.name], { ...home.env, [sshVariable]: there.ssh }, there.before);
+function runThere(words: readonly string[], there = host, store: 'influx' | 'none' = 'none'): ScenarioRun {
+  return startCommand([...words, '--store', store, '--server-host', there.name], { ...home.env, [sshVariable]: there.ssh }, there.before);
 }
 
 /** A host like the other one, until the test is over. */
@@ -181,7 +181,7 @@ it('are loaded by several hosts together, and a part that is missing is said', a
   const before = agentFolders();
   const out = newOut();
   const words = ['compare', await ownConfig(), await ownConfig(), '--rounds', '1', '--duration', '1s', '--out', out, ...generatorAddresses.flatMap((one) => ['--generator-host', `root@${one}`])];
-  const run = runThere(words);
+  const run = runThere(words, host, 'influx');
   const k6 = await vi.waitFor(() => {
     const found = descendants(host.generatorsPid).filter(({ command: name }) => name === 'k6');
     expect(found).toHaveLength(generatorAddresses.length);
@@ -193,8 +193,10 @@ it('are loaded by several hosts together, and a part that is missing is said', a
   expect(stillRunning(k6)).toEqual([]);
   expect(agentFolders()).toEqual(before);
 
-  const { environment, variants } = readResult(out);
+  const { environment, variants, integrity } = readResult(out);
   expect(environment.generatorHosts?.map(({ address: at }) => at)).toEqual(generatorAddresses);
+  const threads = environment.generatorHosts?.reduce((sum, { cores }) => sum + cores, 0);
+  expect(variants.map(({ load }) => [load.threads, load.command])).toEqual(Array(2).fill([threads, `wrk -c 100 -t ${threads} -d 10`]));
   expect(run.stdout()).toMatch(/k6 \S+ on root@198\.51\.100\.1 \(.*\) and root@198\.51\.100\.2 \(/);
   const folder = join(out, readdirSync(out)[0] as string, 'round-2');
   const parts = ['k6-1', 'k6-2'].map((place) => generatorAddresses.map((_, index) => {
@@ -205,6 +207,9 @@ it('are loaded by several hosts together, and a part that is missing is said', a
   for (const each of parts.flat()) expect(each).toBeGreaterThan(0);
   const sums = parts.map((each) => each.reduce((sum, requests) => sum + requests, 0)).sort();
   expect(variants.map(({ rounds: [round] }) => round?.phases[0]?.requests).sort()).toEqual(sums);
+  // Their k6 send nothing themselves: what is written when a round is over is not written again.
+  const requests = sums.reduce((all, each) => all + each, 0);
+  expect(integrity).toEqual({ requests, stored: requests, backfilled: 0, lost: 0 });
 });
 
 it('end when the connection is cut in the midst of a round, and the run says so', async () => {
