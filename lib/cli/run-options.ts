@@ -75,6 +75,7 @@ export function readRunOptions({ flags, lists }: Words): RunOptions {
     return text === undefined ? undefined : read(text);
   };
   if (flags.has('rounds') && flags.has('precision')) throw new UserError('--rounds and --precision do not go together: leave one out', 2);
+  if (flags.has('quick') && flags.has('precision')) throw new UserError('--quick and --precision do not go together: one ends after 4 rounds, the other goes on until it is known', 2);
   if (flags.has('install') && !flags.has('server-host')) throw new UserError('--install is for the server host: name one with --server-host; here missing servers are installed unless --no-install is given', 2);
   if (flags.has('rates') && flags.has('within')) throw new UserError('--rates and --within do not go together: one is for given rates, the other finds one', 2);
   return {
@@ -145,7 +146,9 @@ const mostRates = 20;
 function readRates(text: string): number[] {
   const rates = text.split(',').map((word) => {
     const [, number = '', thousand] = /^(\d+(?:\.\d+)?)(k?)$/.exec(word.trim()) ?? [];
-    return Number(number) * (thousand === 'k' ? 1000 : 1);
+    const rate = Number(number) * (thousand === 'k' ? 1000 : 1);
+    // 1.001 * 1000 is 1000.9999999999999.
+    return Math.abs(rate - Math.round(rate)) < 1e-6 ? Math.round(rate) : rate;
   });
   if (!rates.every((rate) => Number.isInteger(rate) && rate >= 1 && rate <= highestRate)) throw new UserError(`--rates ${text}: give requests/s from 1 to ${whole(highestRate)} with commas between them, such as 500,1k,2.5k`, 2);
   if (new Set(rates).size < rates.length) throw new UserError(`--rates ${text} names a rate twice`, 2);

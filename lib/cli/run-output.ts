@@ -57,10 +57,11 @@ export function shorterLine(plan: PlanDraft, options: RunOptions, ownWays: reado
   // The plan's scenario is at its rates already.
   const { rates: _, ...others } = options;
   const quick = makePlan(plan.scenario, plan.shown, plan.cores, { ...others, quick: true, exact: plan.exact });
-  // With rounds and seconds that the person has set, it is hardly shorter.
-  const isQuickest = plan.quick || estimatedSeconds(quick) > 0.9 * estimatedSeconds(plan);
+  // With rounds and seconds that the person has set, it is hardly shorter; with two flags it does not go.
+  const isQuickest = plan.quick || plan.exact || plan.precision !== undefined || estimatedSeconds(quick) > 0.9 * estimatedSeconds(plan);
   const first = isQuickest ? [] : [`--quick (about ${duration(estimatedSeconds(quick))})`];
-  return [`To make it shorter: ${[...first, ...(plan.rounds > 1 ? ['fewer --rounds', plan.maxTimeSeconds === undefined ? 'a --max-time' : 'a shorter --max-time'] : []), ...ownWays].join(', ')}.`];
+  const fewer = plan.precision === undefined ? 'fewer --rounds' : 'a wider --precision';
+  return [`To make it shorter: ${[...first, ...(plan.rounds > 1 ? [fewer, plan.maxTimeSeconds === undefined ? 'a --max-time' : 'a shorter --max-time'] : []), ...ownWays].join(', ')}.`];
 }
 
 /** Tells the person what goes on. */

@@ -27,6 +27,7 @@ export function readScenarioOptions(args: readonly string[]): ScenarioOptions {
   const words = readWords(args, scenarioFlags);
   const { positionals: [name, extra], flags } = words;
   if (extra !== undefined) throw new UserError(`one scenario at a time: "${extra}" is one word too many`, 2);
+  if (flags.has('quick') && flags.has('exact')) throw new UserError('--quick and --exact do not go together: one is for short rounds, the other for those of the article', 2);
   return { ...readRunOptions(words), ...present({ name, variants: flags.get('variants')?.split(',') }), exact: flags.has('exact') };
 }
 

@@ -61,6 +61,8 @@ describe('wrong words end with code 2 and one line, before anything starts', () 
     [['scenario', 'nginx-open-file-cache', '--within', 'p99=5ms', '--metric', 'p50'], '--metric p50 and --within: a search compares the rates that it finds: leave --metric out'],
     [['scenario', 'nginx-open-file-cache', '--within', 'p99=5ms', '--rates', '1k'], '--rates and --within do not go together: one is for given rates, the other finds one'],
     ...['0', '1k,,2k', '1.0005k', '-5', 'fast', '20m', '10000001'].map((text): [string[], string] => [['scenario', 'nginx-open-file-cache', '--rates', text], `--rates ${text}: give requests/s from 1 to 10,000,000 with commas between them, such as 500,1k,2.5k`]),
+    [['scenario', 'nginx-open-file-cache', '--quick', '--precision', '1%'], '--quick and --precision do not go together: one ends after 4 rounds, the other goes on until it is known'],
+    [['scenario', 'nghttpd-index', '--exact', '--quick'], '--quick and --exact do not go together: one is for short rounds, the other for those of the article'],
     [['scenario', 'nginx-open-file-cache', '--rates', '1k,1000'], '--rates 1k,1000 names a rate twice'],
     [['scenario', 'nginx-open-file-cache', '--rates', Array.from({ length: 21 }, (_, index) => index + 1).join(',')], '--rates names 21 rates: give at most 20'],
     [['scenario', 'nginx-open-file-cache', '--arrivals', 'poisson'], /^--arrivals poisson: are those of a rate, and no load has one: /],
@@ -129,10 +131,10 @@ describe('options', () => {
   test('are all read; paths are those of the folder the person stands in', () => {
     vi.stubEnv('INIT_CWD', '/home/anna');
     expect(readScenarioOptions([
-      '--rounds=8', '--duration', '1500ms', '--variants', 'b,a', '--quick', '--exact', '--server-cpus', '2-3', '--generator-cpus', '0,1',
+      '--rounds=8', '--duration', '1500ms', '--variants', 'b,a', '--exact', '--server-cpus', '2-3', '--generator-cpus', '0,1',
       '--influx', 'http://localhost:8086', '--out', 'here', '--json', '--max-time', '10m', '--same-within', '0.5%', '--fail-if', 'different', '--metric', 'p90', '--arrivals', 'poisson', '--trust-config', '--host', 'a.org', '--host', '[2001:db8::1]', '--export-csv', 'a.csv', '--export-markdown', '/b.md', 'name',
     ])).toEqual({
-      name: 'name', help: false, trustConfig: true, rounds: 8, maxTimeSeconds: 600, sameWithin: 0.005, failIf: 'different', metric: 'p90', arrivals: 'poisson', durationSeconds: 1.5, variants: ['b', 'a'], quick: true, exact: true, serverCpus: [2, 3], generatorCpus: [0, 1],
+      name: 'name', help: false, trustConfig: true, rounds: 8, maxTimeSeconds: 600, sameWithin: 0.005, failIf: 'different', metric: 'p90', arrivals: 'poisson', durationSeconds: 1.5, variants: ['b', 'a'], quick: false, exact: true, serverCpus: [2, 3], generatorCpus: [0, 1],
       store: { url: 'http://localhost:8086' }, out: '/home/anna/here', json: true, hosts: ['a.org', '[2001:db8::1]'],
       exports: [{ flag: 'export-markdown', file: '/b.md' }, { flag: 'export-csv', file: '/home/anna/a.csv' }],
     });
@@ -142,6 +144,7 @@ describe('options', () => {
     expect(readScenarioOptions(['--within', 'p50=250us'])).toMatchObject({ within: { metric: 'p50', ms: 0.25 } });
     expect(readScenarioOptions(['--within', 'p90=1.5s'])).toMatchObject({ within: { metric: 'p90', ms: 1500 } });
     expect(readScenarioOptions(['--rates', '2k, 500,1.5k'])).toMatchObject({ rates: [500, 1500, 2000] });
+    expect(readScenarioOptions(['--rates', '1.001k,2.3k,8192.001k'])).toMatchObject({ rates: [1001, 2300, 8_192_001] });
   });
 
   test('--precision leaves their number to the verdicts', () => {

@@ -87,6 +87,9 @@ test('a long run says how to make it shorter, with what it has', () => {
   // --quick would change nothing but the warm-up.
   const told = { ...options, durationSeconds: 60, rounds: 4 };
   expect(shorterLine(planOf({ durationSeconds: 60, rounds: 4 }), told, [])).toEqual(['To make it shorter: fewer --rounds, a --max-time.']);
+  // What does not go with its other flags is not offered.
+  expect(shorterLine(planOf({ durationSeconds: 60, exact: true }), options, [])).toEqual(['To make it shorter: fewer --rounds, a --max-time.']);
+  expect(shorterLine(planOf({ durationSeconds: 60, precision: 0.01 }), { ...options, precision: 0.01 }, [])).toEqual(['To make it shorter: a wider --precision, a --max-time.']);
   const one = { ...planOf({ rounds: 1, durationSeconds: 300 }), quick: true };
   expect(shorterLine(one, options, ['fewer --variants'])).toEqual(['To make it shorter: fewer --variants.']);
 });
