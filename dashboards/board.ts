@@ -74,7 +74,7 @@ export function variable({ name, query, label, newestFirst, byTime, multi, all, 
     .query(query)
     .refresh(follows === true ? VariableRefresh.OnDashboardLoad : VariableRefresh.OnTimeRangeChanged)
     .allowCustomValue(false);
-  // Whatever is more than digits: the figures beside the values are none of them.
+  // Whatever is more than digits: the figures beside the values are not, and every name is (givenName).
   if (byTime === true) builder.sort(VariableSort.Disabled).regex('/\\D/');
   // A run's name starts with its time.
   else builder.sort(newestFirst === true ? VariableSort.AlphabeticalDesc : VariableSort.AlphabeticalAsc);

@@ -45,6 +45,8 @@ export const flag = v.boolean('has to be true or false');
 export const trueOrAbsent = v.literal(true, 'has to be true, or left out');
 /** What scenarios and variants are called: a part of paths, tags and addresses. */
 export const name = v.pipe(text, v.regex(/^[a-z0-9-]{1,200}$/, 'may have a-z, 0-9 and - only, at most 200 of them'));
+/** What a person calls them. Older results have some of digits alone. */
+export const givenName = v.pipe(name, v.regex(/\D/, 'has to have a letter or a - in it: dashboards take digits alone for a figure'));
 
 /** A number for which `holds`; `words` follow "has to be". */
 function number(holds: (value: number) => boolean, words: string): Form<number> {

@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
+import { check, givenName } from '../form.ts';
 import { present } from '../present.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
 import { nearest, unknownWord } from '../nearest.ts';
@@ -52,6 +53,8 @@ export async function readSides(words: readonly string[], typed: string): Promis
 
 async function readSide(word: string): Promise<Omit<Given, 'name'> & { name: string | undefined }> {
   const [, name, rest = word] = (existsSync(fromCallersFolder(word)) ? undefined : named.exec(word)) ?? [];
+  const outcome = name === undefined ? {} : check(givenName, name);
+  if ('problem' in outcome) throw new UserError(`the name of a side: ${outcome.problem}`, 2);
   if (rest.trim() === '') throw new UserError(`${name === undefined ? 'a side' : `the side ${name}`} is empty: give a config, a command in quotes or an address`, 2);
   return { name, given: rest, source: await readSource(rest) };
 }
@@ -95,7 +98,7 @@ async function isProgram(file: string): Promise<boolean> {
 
 /**
  * The given names; for the others what a file is called before the last dot, a command's program, an address's host, with more of it
- * where that tells them apart, and -a, -b … where nothing does. Only a-z, 0-9 and -.
+ * where that tells them apart, and -a, -b … where nothing does. Only a-z, 0-9 and -, and never digits alone.
  */
 export function namesOf(sides: readonly { name?: string | undefined; source: Source }[]): string[] {
   const open = sides.filter(({ name }) => name === undefined);
@@ -109,13 +112,18 @@ export function namesOf(sides: readonly { name?: string | undefined; source: Sou
 }
 
 function shortName(source: Source): string {
-  if (source.kind === 'config') return asName(path.parse(source.config.file).name) || 'config';
-  return asName(source.kind === 'command' ? path.parse(source.program).name : new URL(source.origin).hostname) || source.kind;
+  if (source.kind === 'config') return nameFrom(source, path.parse(source.config.file).name);
+  return nameFrom(source, source.kind === 'command' ? path.parse(source.program).name : new URL(source.origin).hostname);
 }
 
 function longName(source: Source): string {
   if (source.kind === 'config') return [asName(path.basename(path.dirname(source.config.file))), shortName(source)].filter((part) => part !== '').join('-');
-  return asName(source.kind === 'command' ? source.command : new URL(source.origin).host).slice(0, 40).replace(/-$/, '') || source.kind;
+  return nameFrom(source, asName(source.kind === 'command' ? source.command : new URL(source.origin).host).slice(0, 40));
+}
+
+function nameFrom({ kind }: Source, text: string): string {
+  const name = asName(text);
+  return /\D/.test(name) ? name : [kind, name].filter((part) => part !== '').join('-');
 }
 
 function asName(text: string): string {

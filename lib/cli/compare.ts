@@ -1,6 +1,6 @@
 // npm run compare: two sides or more of a person's own, as they are.
 import { UserError } from '../errors.ts';
-import { check, name } from '../form.ts';
+import { check, givenName } from '../form.ts';
 import { wrapLines } from '../report/wrap.ts';
 import { makePlan } from '../runner/plan.ts';
 import type { ServerSpec } from '../scenario/model.ts';
@@ -35,7 +35,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
   }
   const called = flags.get('name');
   // As scenarios are called.
-  const outcome = called === undefined ? {} : check(name, called);
+  const outcome = called === undefined ? {} : check(givenName, called);
   if ('problem' in outcome) throw new UserError(`--name ${outcome.problem}`, 2);
   const given = await readSides(positionals, typed('compare'));
   const asked = readAsked(words, given);

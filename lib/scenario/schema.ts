@@ -1,7 +1,7 @@
 // The form of a scenario: what its fields are and may be, each by itself. define-scenario.ts checks what they are together.
 import * as v from 'valibot';
 import {
-  check, closed, count, each, exactly, figure, flag, isObject, list, name, oneOf, orAbsent, orNull, placeOf, signed, text, texts, trueOrAbsent, upTo, whole, within,
+  check, closed, count, each, exactly, figure, flag, givenName, isObject, list, name, oneOf, orAbsent, orNull, placeOf, signed, text, texts, trueOrAbsent, upTo, whole, within,
   type Form, type ObjectForm,
 } from '../form.ts';
 import type { AddressServer, CommandServer, ConfiguredServer, LinkDirection, LoadProfile, NetworkSpec, Page, Published, PublishedDistribution, Scenario, ServerSpec, TlsOffer, Variant, Within } from './model.ts';
@@ -92,14 +92,14 @@ export function withinForm(object: ObjectForm): Form<Within> {
 const network = networkForm(closed);
 
 const variant = exactly<Variant>()(closed({
-  name,
+  name: givenName,
   server: v.lazy((value) => (typeof value === 'object' ? serverSpec : v.string('has to be a text or an object'))),
   load: orAbsent(loadProfile), published: orAbsent(publishedForm(closed)), onRequest: orAbsent(flag), against: orAbsent(orNull(text)),
   needsServerCores: orAbsent(processes), page: orAbsent(page), network: orAbsent(network), note: orAbsent(text), series: orAbsent(name),
 }));
 
 const scenario = exactly<Scenario>()(closed({
-  name, title: text, article: orAbsent(closed({ id: oneOf(['000', '001', '002', '003', '004']), title: text, year: whole(1990, 9999) })), knob: text,
+  name: givenName, title: text, article: orAbsent(closed({ id: oneOf(['000', '001', '002', '003', '004']), title: text, year: whole(1990, 9999) })), knob: text,
   load: loadProfile, page, network: orAbsent(network), phases: orAbsent(closed({ count: whole(1, 100), pauseSeconds: secondsOrNone })), rounds: orAbsent(whole(1, mostRounds)),
   within: orAbsent(withinForm(closed)), variants: list(variant), shareOf: orAbsent(closed({ variant: text, of: text, words: text })), alsoCompare: orAbsent(list(closed({ variant: text, against: text }))),
   control: orAbsent(trueOrAbsent), sharedCores: orAbsent(trueOrAbsent), footnotes: orAbsent(texts),

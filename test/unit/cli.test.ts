@@ -42,6 +42,8 @@ describe('wrong words end with code 2 and one line, before anything starts', () 
     [['scenario', 'nginx-open-file-cache', '--rounds', 'automatic'], '--rounds automatic: give a whole number from 1 to 1000'],
     [['clean', 'k6'], 'clean takes no words but its flags: leave out "k6"'],
     [['compare', 'a.conf', 'b.conf', '--name', '../x'], '--name "../x" may have a-z, 0-9 and - only, at most 200 of them'],
+    [['compare', 'a.conf', 'b.conf', '--name', '2024'], '--name "2024" has to have a letter or a - in it: dashboards take digits alone for a figure'],
+    [['compare', '1=node a.js', 'node b.js'], 'the name of a side: "1" has to have a letter or a - in it: dashboards take digits alone for a figure'],
     [['scenario', 'nginx-open-file-cache', '--max-time', '0'], '--max-time 0: give a time from 1 s to 24 h, such as 10s or 2m'],
     [
       ['scenario', 'nginx-open-file-cache', '--max-time', '2s'],

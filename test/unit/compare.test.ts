@@ -160,6 +160,8 @@ describe('names', () => {
     [['/x/nginx.conf', '/x/nginx.yaml'], ['nginx-a', 'nginx-b']],
     [['/x/Ä.conf', '/y/ö.conf'], ['x-config', 'y-config']],
     [['/conf', '/x/conf.d'], ['conf', 'x-conf']],
+    [['/x/1.conf', '/x/2.conf'], ['config-1', 'config-2']],
+    [['/x/1.conf', '/y/1.conf'], ['x-config-1', 'y-config-1']],
   ])('of %j are %j', (files, names) => {
     expect(namesOf((files as string[]).map((file) => ({ source: { kind: 'config', config: { ...nginx, file } } })))).toEqual(names);
   });
@@ -171,6 +173,7 @@ describe('sides of other kinds', () => {
     expect(namesOf(commands('caddy file-server --root www', '/usr/sbin/lighttpd -D'))).toEqual(['caddy', 'lighttpd']);
     expect(namesOf(commands('node a.js', 'node b.js'))).toEqual(['node-a-js', 'node-b-js']);
     expect(namesOf(commands('node a.js', 'node a.js'))).toEqual(['node-a', 'node-b']);
+    expect(namesOf(commands('./7 a', './8 a'))).toEqual(['command-7', 'command-8']);
     expect((await readSides(['old=node a.js', 'node b.js', 'http://127.0.0.1:8080/x'], 'compare')).map(({ name, given }) => [name, given]))
       .toEqual([['old', 'old'], ['node', 'node'], ['127-0-0-1', '127-0-0-1']]);
   });

@@ -112,6 +112,8 @@ describe('is refused, with the field named:', () => {
     ['an address with a password', withSide(address('http://me:hunter2@a.org')), /variant "side" has an address with a user name in it: give a header, Authorization: Basic …$/],
     ['a status that no page has', { ...good, page: { ...page, status: 99 } }, /page: status 99 has to be a whole number from 200 to 599$/],
     ['a bad name', { ...good, name: 'Good one' }, /^scenario "Good one": name "Good one" may have a-z, 0-9 and - only, at most 200 of them$/],
+    ['a name of digits', { ...good, name: '2024' }, /^scenario "?2024"?: name "2024" has to have a letter or a - in it: /],
+    ['a variant\'s name of digits', { ...good, variants: [{ ...first, name: '1' }] }, /variant "1": name "1" has to have a letter/],
     ['no variants', { ...good, variants: [] }, /^scenario good: has no variants$/],
     ['two of a name', { ...good, variants: [first, first] }, /two variants are named "first"/],
     ['a bad variant name', { ...good, variants: [{ ...first, name: 'a b' }] }, /variant "a b": name "a b" may have/],
