@@ -6,6 +6,7 @@ import type { Build } from './server.ts';
 
 /** A directive with its place of origin. `block` is there when it has braces. */
 export interface Directive {
+  /** As nginx reads it, which takes "proxy_pass" for proxy_pass. */
   name: string;
   /** As written, quotes included. */
   args: readonly string[];
@@ -36,13 +37,18 @@ export function printConfig(directives: readonly Directive[], base: string, dept
   return directives
     .map((directive) => {
       const comments = directive.comments.map((comment) => `${indent}${comment}\n`).join('');
-      const words = [directive.name, ...directive.args].join(' ');
+      const words = asWritten(directive);
       const origin = directive.origin === base ? '' : `  # ${directive.origin}`;
       if (directive.code !== undefined) return `${comments}${indent}${words} {${directive.code}}${origin}\n`;
       if (directive.block === undefined) return `${comments}${indent}${words};${origin}\n`;
       return `${comments}${indent}${words} {${origin}\n${printConfig(directive.block, base, depth + 1)}${indent}}\n`;
     })
     .join('');
+}
+
+/** Its words up to the ";" or "{". */
+export function asWritten({ name, args }: Pick<Directive, 'name' | 'args'>): string {
+  return [asWord(name), ...args].join(' ');
 }
 
 /** All directives of that name, in any block. */
@@ -56,6 +62,11 @@ export function findDirectives(directives: readonly Directive[], name: string): 
 /** A word as nginx's grammar has it, whatever it contains. */
 export function quoted(text: string): string {
   return `"${text.replace(/["\\]/g, '\\$&')}"`;
+}
+
+/** The same, in quotes only where it needs them: keys of a map may. */
+export function asWord(text: string): string {
+  return /^(?![#"'])[^\s{};]*[^\s{};\\]$/.test(text) && bareWord(text) === text ? text : quoted(text);
 }
 
 /** What nginx reads of a word as it is written: without quotes, escapes undone. */
@@ -165,7 +176,6 @@ export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
       comments.push(token.trimEnd());
     } else if (token === ';' || token === '{') {
       const [first = fail(`"${token}" without a directive`), ...args] = words;
-      // nginx takes "proxy_pass" for proxy_pass.
       const name = bareWord(first);
       const directive: Directive = { name, args, comments, origin, line: begin, at: [beginAt, scanned] };
       open.at(-1)?.push(directive);

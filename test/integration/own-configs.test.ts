@@ -134,6 +134,17 @@ describe('nginx', () => {
     expect(await refusal(file, { page: { path: '/go' } })).toMatch(/\/go answers with status 302 to http:\/\/\S+\/there: give a page/);
   });
 
+  it('keeps the keys of its maps, and answers as a client elsewhere has it', async () => {
+    const folder = await ownFiles({
+      'nginx.conf': inHttp(`map $http_upgrade $connection_upgrade { default upgrade; '' close; }
+        server { listen 127.0.0.1:80; return 200 status; }
+        server { listen 80; server_name www.a.org; return 200 "site $connection_upgrade"; }`),
+    });
+    const server = await startOwn(path.join(folder, 'nginx.conf'));
+    expect(server.answer.bytes).toBe('site close'.length);
+    await endsClean(server);
+  });
+
   it('has no state, cache or log in common with what runs already', async () => {
     const folder = await ownFiles({
       'nginx.conf': `error_log ${test.folder}/theirs-error.log debug; pid ${test.folder}/theirs.pid; lock_file ${test.folder}/theirs.lock;

@@ -92,17 +92,19 @@ describe('a knob on nginx.conf', () => {
     ['goes to the first listen line of each address', 'http {\n  server { listen 80; listen [::]:80; listen 81; }\n  server { listen 80; }\n}\n', 'server', 'listen ... reuseport;', 'http {\n  server { listen 80 reuseport; listen [::]:80 reuseport; listen 81; }\n  server { listen 80; }\n}\n'],
     ['goes to one listen line of an address that is written in two ways', 'http {\n  server { listen 80; }\n  server { listen *:80; }\n  server { listen 0.0.0.0:80; }\n}\n', 'server', 'listen ... backlog=9;', 'http {\n  server { listen 80 backlog=9; }\n  server { listen *:80; }\n  server { listen 0.0.0.0:80; }\n}\n'],
     ['leaves logs that nginx cannot buffer', 'http {\n  access_log a;\n  server { listen 80; access_log /l/$host.log; access_log syslog:server=a; }\n}\n', 'http', 'access_log ... buffer=64k;', 'http {\n  access_log a combined buffer=64k;\n  server { listen 80; access_log /l/$host.log; access_log syslog:server=a; }\n}\n'],
+    ['goes to the listen line that has such words, in quotes too', 'http {\n  server { listen 80; }\n  server { listen 80 "backlog=9"; }\n}\n', 'server', 'listen ... backlog=16;', 'http {\n  server { listen 80; }\n  server { listen 80 backlog=16; }\n}\n'],
     ['goes to the listen line that has such words', 'http {\n  server { listen 80; }\n  server { listen 80 backlog=9; }\n}\n', 'server', 'listen ... backlog=16;', 'http {\n  server { listen 80; }\n  server { listen 80 backlog=16; }\n}\n'],
   ])('%s', async (_, text, context, lines, expected) => {
     expect(await nginx(text, context, lines)).toEqual({ own: expected, elsewhere: [], isSaid: true });
   });
 
-  test.each<[string, string, string, number]>([
+  test.each<[string, string, string, number, string?]>([
     ['sendfile "on";', 'http', 'sendfile on;', 1],
+    ['', 'main', 'worker_processes 2;', 2, '"auto"'],
     ['access_log off;', 'http', 'access_log ... buffer=64k;', 1],
     ['', 'main', 'worker_processes 2;', 2],
-  ])('changes nothing of "%s" that says so already', async (line, context, lines, cores) => {
-    const text = `worker_processes auto;\nevents { }\nhttp {\n  ${line}\n  server { listen 80; }\n}\n`;
+  ])('changes nothing of "%s" that says so already', async (line, context, lines, cores, workers = 'auto') => {
+    const text = `worker_processes ${workers};\nevents { }\nhttp {\n  ${line}\n  server { listen 80; }\n}\n`;
     expect((await nginx(text, context, lines, {}, { cores })).own).toBe(text);
   });
 

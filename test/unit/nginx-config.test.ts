@@ -43,6 +43,12 @@ describe('composing', () => {
     expect(compose(text)).toBe(text);
   });
 
+  it('keeps the quotes of a name that needs them, as a key of a map may, and drops others', () => {
+    const map = `map $x $y {\n    default upgrade;\n    "" close;\n    "~^[a-z]{2}$" 2;\n    "~*(google bot|bing)" 1;\n    "#top" 1;\n    ~*\\.(jpg|png)$ 3;\n    "~\\\\t" 4;\n    "~\\\\\\"" 5;\n    "\\\\" 6;\n}\n`;
+    expect(compose(map)).toBe(map);
+    expect(compose(`"gzip" on;\nmap $x $y {\n '' close;\n '#top' 1;\n 'a' 2;\n ~\\\\t 4; }`)).toBe('gzip on;\nmap $x $y {\n    "" close;\n    "#top" 1;\n    a 2;\n    "~\\\\t" 4;\n}\n');
+  });
+
   it.each([
     ['a 1;\nhttp {\n  b 2;\n', 'nginx config base:3: "{" without its "}"'],
     ['a 1;\n}\n', 'nginx config base:2: "}" without its "{"'],

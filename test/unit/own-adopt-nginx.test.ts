@@ -112,9 +112,41 @@ describe('nginx', () => {
       const { lines, said } = await listens('server { listen 10.0.0.1:80 default_server fastopen=5; }\nserver { listen 10.0.0.2:80 default_server fastopen=6; }');
       expect(lines).toEqual(['listen 127.0.0.1:9000 default_server fastopen=5;', 'listen 127.0.0.1:9000;']);
       expect(said).toEqual([
-        'listen 10.0.0.1:80, 10.0.0.2:80 → 127.0.0.1:9000', 'default_server at ~/own.conf:2: left out, 127.0.0.1:9000 has the one at ~/own.conf:1',
+        'listen 10.0.0.1:80, 10.0.0.2:80 → 127.0.0.1:9000',
+        'listen 10.0.0.2:80 at ~/own.conf:2: one with listen 10.0.0.1:80 at ~/own.conf:1, whose server answers what no server_name is for',
         'fastopen=6 at ~/own.conf:2: left out, 127.0.0.1:9000 has fastopen=5',
       ]);
+    });
+
+    it('that were several are as the one that clients elsewhere come to: every address, then the network, then loopback', async () => {
+      const [status, site] = ['server { listen 127.0.0.1:80; server_name status; }', 'server { listen 80; server_name site; }'];
+      const said = (was: string, line: number, main: string, mainLine: number): string =>
+        `listen ${was} at ~/own.conf:${line}: one with listen ${main} at ~/own.conf:${mainLine}, whose server answers what no server_name is for`;
+      expect(await listens(`${status}\n${site}`)).toEqual({
+        lines: ['listen 127.0.0.1:9000;', 'server_name status;', 'listen 127.0.0.1:9000 default_server;', 'server_name site;'],
+        said: ['listen 127.0.0.1:80, 80 → 127.0.0.1:9000', said('127.0.0.1:80', 1, '80', 2)],
+      });
+      expect(await listens(`${site}\n${status.replace(';', ' default_server;')}`)).toEqual({
+        lines: ['listen 127.0.0.1:9000;', 'server_name site;', 'listen 127.0.0.1:9000;', 'server_name status;'],
+        said: ['listen 80, 127.0.0.1:80 → 127.0.0.1:9000', said('127.0.0.1:80', 2, '80', 1)],
+      });
+      expect((await listens(`${status}\n${site.replace('80', '10.0.0.1:80')}`)).said).toContain(said('127.0.0.1:80', 1, '10.0.0.1:80', 2));
+      expect((await listens(`server { listen [::]:80; }\nserver { listen 0.0.0.0:80; }\nserver { listen *:80 default_server; }`)).said).toContain(said('[::]:80', 1, '*:80', 3));
+    });
+
+    it('that were several speak what the one that clients elsewhere come to speaks', async () => {
+      const text = 'http { server { listen 10.0.0.1:80 http2; server_name a; }\nserver { listen 80; server_name b; } }';
+      const { lines, redirections, protocol } = await nginx(text);
+      expect({ protocol, listens: lines.filter((line) => line.startsWith('listen')) }).toEqual({ protocol: 'http/1.1', listens: ['listen 127.0.0.1:9000;', 'listen 127.0.0.1:9000 default_server;'] });
+      expect(redirections).toContain('http2 at ~/own.conf:1: left out, listen 80 is without');
+      expect((await nginx(text.replace('10.0.0.1:80', '*:80'))).protocol).toBe('h2c');
+    });
+
+    it('are the same with their words in quotes', async () => {
+      const { lines, tls, protocol } = await nginx('http { server { listen "80" "ssl" \'http2\' "ipv6only=off" "proxy_protocol" "backlog=9"; } server { listen 80 ssl backlog=9; } }');
+      expect({ tls, protocol, listens: lines.filter((line) => line.startsWith('listen')) }).toEqual({
+        tls: true, protocol: 'h2', listens: ['listen 127.0.0.1:9000 ssl http2 backlog=9;', 'listen 127.0.0.1:9000 ssl;'],
+      });
     });
 
     it('of several ports, ranges and sockets are all moved; the one that is loaded gets the port', async () => {
@@ -235,7 +267,7 @@ describe('nginx', () => {
       'proxy_pass http://127.0.0.1$request_uri', 'proxy_pass http://127.0.0.1:81${request_uri}', 'proxy_pass https://127.0.0.1/$host', 'proxy_pass http://127.0.0.1?$args', 'proxy_pass http://APP/x',
       'proxy_pass http://app$request_uri', 'proxy_pass http://localhost/', 'fastcgi_pass [::1]:9000', 'scgi_pass unix:/run/$host', 'auth_request /auth', 'mirror /mirror',
     ])('of this machine are taken: %s', async (line) => {
-      const { lines } = await nginx(`http { upstream app { server 127.0.0.1:1; server localhost:2; server 10.0.0.1 down; } server { listen 8000; location / { ${line}; } } }`);
+      const { lines } = await nginx(`http { upstream app { server 127.0.0.1:1; server localhost:2; server 10.0.0.1 down; server 10.0.0.2 "down"; } server { listen 8000; location / { ${line}; } } }`);
       expect(lines).toContain(`${line};`);
     });
 

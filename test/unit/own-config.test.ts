@@ -45,7 +45,7 @@ describe('of nginx', () => {
   });
 
   it.each([
-    ['', 1], ['worker_processes auto;', 'server-cores'], ['worker_processes 4;', 4], ['worker_processes 4; master_process off;', 1],
+    ['', 1], ['worker_processes auto;', 'server-cores'], ['worker_processes "auto";', 'server-cores'], ["worker_processes '4'; master_process \"off\";", 1], ['worker_processes 4;', 4], ['worker_processes 4; master_process off;', 1],
   ])('with %j has %s workers', async (line, workers) => {
     expect((await read(`${line} http { server {} }`)).workers).toBe(workers);
   });
@@ -53,6 +53,7 @@ describe('of nginx', () => {
   it('has TLS and HTTP/2 where the old and the new directives say so', async () => {
     const of = async (http: string): Promise<unknown> => (await read(`http { ${http} }`)).listens.map(({ tls, http2 }) => [tls, http2]);
     expect(await of('server { listen 443; ssl on; }')).toEqual([[true, false]]);
+    expect(await of('server { listen 443 "ssl" "http2"; } server { listen 444; ssl "on"; }')).toEqual([[true, true], [true, false]]);
     expect(await of('http2 on; server { listen 443 ssl; } server { listen 444 ssl; http2 off; }')).toEqual([[true, true], [true, false]]);
     expect(await of('server { listen 80 http2; } server { listen 81; http2 on; }')).toEqual([[false, true], [false, true]]);
     expect((await read('http { server { listen 80 http2; } server { listen 81; http2 on; } server { listen 80; listen 443 ssl http2; } }')).listens.map(({ http2Only }) => http2Only)).toEqual([true, undefined, undefined]);

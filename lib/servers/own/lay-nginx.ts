@@ -1,8 +1,8 @@
 // Lays a knob's lines over a person's nginx config, so that they hold for the page that is loaded.
 import { UserError } from '../../errors.ts';
 import type { LaidLines } from '../../scenario/model.ts';
-import { bareWord, findDirectives, parseConfig, type Directive } from '../nginx-config.ts';
-import { insideOf, isQuic, listensOf, parseAddress, placeOf } from './nginx-listens.ts';
+import { asWritten, bareWord, findDirectives, parseConfig, type Directive } from '../nginx-config.ts';
+import { hostOf, insideOf, isQuic, listensOf, parseAddress, placeOf } from './nginx-listens.ts';
 import { endOfLine, laidOrigin, type Edit, type Facts } from './edits.ts';
 import { textThen } from './read-text.ts';
 
@@ -61,7 +61,7 @@ function isOff({ args: [first = ''] }: Directive): boolean {
 }
 
 function meaning({ name, args }: Directive, { cores }: PageAt): string {
-  return JSON.stringify(args.map((arg) => (name === 'worker_processes' && arg === 'auto' ? String(cores) : bareWord(arg))));
+  return JSON.stringify(args.map((arg) => (name === 'worker_processes' && bareWord(arg) === 'auto' ? String(cores) : bareWord(arg))));
 }
 
 /** A word with = takes the place of the one with the same name. */
@@ -128,7 +128,7 @@ function mayServe({ name, args, block }: Directive, paths: readonly string[] | u
 /** Words of listen lines are said once for each address, where one has words already or else at the first. */
 function setListens(http: readonly Directive[], words: readonly string[], { port }: PageAt): Directive[] {
   const lines = http.filter((one) => servesPage(one, { port })).flatMap((server) => listensOf(server).filter((listen) => hasPort(listen, port)));
-  const options = (listen: Directive): number => listen.args.filter((word) => /^(?:backlog|reuseport|deferred|fastopen|rcvbuf|sndbuf|so_keepalive|bind)\b/.test(word)).length;
+  const options = (listen: Directive): number => listen.args.filter((word) => /^(?:backlog|reuseport|deferred|fastopen|rcvbuf|sndbuf|so_keepalive|bind)\b/.test(bareWord(word))).length;
   const addresses = new Set(lines.map(socketOf));
   const chosen = new Set([...addresses].map((address) => lines.filter((listen) => socketOf(listen) === address).sort((a, b) => options(b) - options(a))[0]));
   return http.map((server) => {
@@ -143,7 +143,7 @@ function setListens(http: readonly Directive[], words: readonly string[], { port
 /** The same for lines that name one address in several ways: 80, *:80 and 0.0.0.0:80. */
 function socketOf(listen: Directive): string {
   const address = parseAddress(listen);
-  return JSON.stringify('ports' in address && ['*', '0.0.0.0'].includes(address.host ?? '*') ? address.ports : address);
+  return JSON.stringify('ports' in address ? [hostOf(address), address.ports] : address);
 }
 
 /** What knobs have to know of a config. */
@@ -169,19 +169,15 @@ export function nginxEdits(before: readonly Directive[], after: readonly Directi
     const [begin, end] = was.at ?? [0, 0];
     if (now === undefined) return [{ file: own, line: was.line, begin, end, becomes: '' }];
     if (was.block !== undefined) return nginxEdits(was.block, now.block ?? [], own, end);
-    return now.args.join(' ') === was.args.join(' ') ? [] : [{ file: own, line: was.line, begin, end, becomes: words(now) }];
+    return now.args.join(' ') === was.args.join(' ') ? [] : [{ file: own, line: was.line, begin, end, becomes: `${asWritten(now)};` }];
   });
   const added = after.flatMap((one, index) => {
     if (one.origin !== laidOrigin) return [];
     const anchor = after.slice(0, index).findLast(({ origin, block }) => origin !== laidOrigin && block === undefined);
     const [, end] = anchor?.at ?? [begins, begins];
-    return [putAfter(anchor === undefined ? file : fileOf(anchor) ?? file, end, anchor === undefined, words(one))];
+    return [putAfter(anchor === undefined ? file : fileOf(anchor) ?? file, end, anchor === undefined, `${asWritten(one)};`)];
   });
   return [...changed, ...added];
-}
-
-function words({ name, args }: Directive): string {
-  return `${[name, ...args].join(' ')};`;
 }
 
 /** On a line of its own, indented as the one that ends at `end`; behind a brace a step more. */

@@ -1,7 +1,8 @@
 // What a person's nginx config listens on, and its listen lines, moved to free ports of 127.0.0.1.
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
-import { bareWord, type Directive } from '../nginx-config.ts';
+import { asWord, bareWord, type Directive } from '../nginx-config.ts';
+import { isLoopback } from '../ports.ts';
 import { listensByPort, type Listen } from './listens.ts';
 import { temporarySocket, type Address, type Moved } from './moved.ts';
 
@@ -47,8 +48,13 @@ function defaultListen(server: Directive): Directive {
   return { name: 'listen', args: [process.getuid?.() === 0 ? '80' : '8000'], comments: [], origin: server.origin, line: server.line };
 }
 
+/** What stands behind the address of a listen line. */
+function wordsOf(listen: Directive): string[] {
+  return listen.args.slice(1).map(bareWord);
+}
+
 export function isQuic(listen: Directive): boolean {
-  return listen.args.slice(1).some((word) => bareWord(word) === 'quic');
+  return wordsOf(listen).includes('quic');
 }
 
 /** The listen lines of one server that are not for HTTP/3, or the one that nginx would take. */
@@ -57,32 +63,90 @@ export function listensOf(server: Directive): Directive[] {
   return written.length === 0 ? [defaultListen(server)] : written.filter((listen) => !isQuic(listen));
 }
 
-/** One per port. */
+/** The host of an address: '*' for all that mean every one of IPv4. */
+export function hostOf(address: Address): string {
+  const { host = '*' } = 'ports' in address ? address : {};
+  return host === '0.0.0.0' ? '*' : host;
+}
+
+/** A listen line for one of its ports. */
+interface AtPort { port: number; host: string; server: Directive; listen: Directive }
+
+function linesOf(servers: readonly Directive[]): AtPort[] {
+  return servers.flatMap((server) => listensOf(server).flatMap((listen) => {
+    const address = parseAddress(listen);
+    return 'ports' in address ? address.ports.map((port) => ({ port, host: hostOf(address), server, listen })) : [];
+  }));
+}
+
+/** A port of the config, whose hosts become one address here: as the one that a client elsewhere likeliest comes to. */
+interface Joined {
+  /** The line of that host, and those of the others, whose servers answer there what no server_name is for. */
+  main: AtPort;
+  others: AtPort[];
+  /** All that is said at that host. */
+  words: ReadonlySet<string>;
+  /** The config's first server with that port. */
+  first: Directive;
+}
+
+function joinedByPort(lines: readonly AtPort[]): Map<number, Joined> {
+  const ports = new Map<number, AtPort[]>();
+  for (const line of lines) {
+    const here = ports.get(line.port) ?? [];
+    here.push(line);
+    ports.set(line.port, here);
+  }
+  return new Map([...ports].map(([port, here]) => {
+    const hosts = new Map<string, AtPort>();
+    for (const line of here) {
+      const found = hosts.get(line.host);
+      if (found === undefined || (isDefault(line) && !isDefault(found))) hosts.set(line.host, line);
+    }
+    const [main, ...others] = [...hosts.values()].sort((a, b) => openness(b.host) - openness(a.host)) as [AtPort, ...AtPort[]];
+    const words = here.filter(({ host }) => host === main.host).flatMap(({ listen }) => wordsOf(listen));
+    return [port, { main, others, words: new Set(words), first: (here[0] as AtPort).server }];
+  }));
+}
+
+const defaultWords = new Set(['default_server', 'default']);
+
+function isDefault({ listen }: AtPort): boolean {
+  return wordsOf(listen).some((word) => defaultWords.has(word));
+}
+
+/** The higher, the more clients elsewhere come to that host. */
+function openness(host: string): number {
+  if (host === '*') return 3;
+  return host === '[::]' ? 2 : isLoopback(host) ? 0 : 1;
+}
+
+/** One per port, with what is spoken at the host that all of it is like here. */
 export function nginxListens(config: readonly Directive[], file: string): Listen[] {
   const shared = insideOf(config, 'http');
-  return listensByPort(httpServers(config, file).flatMap((server) => {
+  const lines = linesOf(httpServers(config, file));
+  const joined = joinedByPort(lines);
+  return listensByPort(lines.map(({ port, host, server, listen }) => {
     const hosts = (server.block ?? []).filter(({ name }) => name === 'server_name').flatMap(({ args }) => args.map(bareWord));
+    if (host !== joined.get(port)?.main.host) return { port, tls: false, http2: false, hosts };
     const isOn = (name: string): boolean => (findLast(server.block ?? [], name) ?? findLast(shared, name)) === 'on';
-    return listensOf(server).flatMap((listen) => {
-      const address = parseAddress(listen);
-      const tls = listen.args.includes('ssl') || isOn('ssl');
-      const word = listen.args.includes('http2');
-      // Without TLS, the directive `http2 on` leaves HTTP/1.1 beside it; the word in a listen line does not.
-      const of: Omit<Listen, 'port'> = { tls, http2: word || isOn('http2'), ...(word && !tls ? { http2Only: true } : {}), hosts };
-      return ('ports' in address ? address.ports : []).map((port) => ({ port, ...of }));
-    });
+    const words = wordsOf(listen);
+    const tls = words.includes('ssl') || isOn('ssl');
+    const word = words.includes('http2');
+    // Without TLS, the directive `http2 on` leaves HTTP/1.1 beside it; the word in a listen line does not.
+    return { port, tls, http2: word || isOn('http2'), ...(word && !tls ? { http2Only: true } : {}), hosts };
   }));
 }
 
 function findLast(block: readonly Directive[], wanted: string): string | undefined {
-  return block.findLast(({ name }) => name === wanted)?.args[0];
+  return block.findLast(({ name }) => name === wanted)?.args.map(bareWord)[0];
 }
 
 /** worker_processes, 1 where the config does not say. Throws UserError when it is neither a number nor auto. */
 export function nginxWorkers(config: readonly Directive[]): number | 'server-cores' {
-  const [single, workers] = ['master_process', 'worker_processes'].map((wanted) => config.find(({ name }) => name === wanted));
-  if (single?.args[0] === 'off' || workers === undefined) return 1;
-  const [word = ''] = workers.args;
+  const workers = config.find(({ name }) => name === 'worker_processes');
+  if (findLast(config, 'master_process') === 'off' || workers === undefined) return 1;
+  const [word = ''] = workers.args.map(bareWord);
   if (word === 'auto') return 'server-cores';
   if (!/^[1-9]\d{0,3}$/.test(word)) throw new UserError(`${placeOf(workers)}: worker_processes ${word} is not a number of processes`);
   return Number(word);
@@ -92,18 +156,25 @@ export function nginxWorkers(config: readonly Directive[]): number | 'server-cor
 const perServer = new Set(['ssl', 'http2', 'spdy']);
 /** Words that go: what was moved has one address, of IPv4, and load generators do not speak the PROXY protocol. */
 const leftOut = /^(?:ipv6only=.*|proxy_protocol)$/;
-const defaultWords = new Set(['default_server', 'default']);
 
 /** Rewrites the listen lines of one server after another. Addresses that were different may have become one. */
 export class ListenLines {
   /** What is different, one line each. */
   readonly said: string[] = [];
   readonly #moved: Moved;
+  readonly #joined: ReadonlyMap<number, Joined>;
   /** By new address: what it was, and who said what may be said once. */
-  readonly #addresses = new Map<string, { was: Set<string>; socketWords?: string; defaultAt?: string }>();
+  readonly #addresses = new Map<string, { was: Set<string>; socketWords?: string }>();
 
-  constructor(moved: Moved) {
+  /** @param servers all of them, in their order */
+  constructor(moved: Moved, servers: readonly Directive[]) {
     this.#moved = moved;
+    this.#joined = joinedByPort(linesOf(servers));
+    for (const { main, others } of this.#joined.values()) {
+      for (const { listen } of others.filter(({ server }) => server !== main.server)) {
+        this.said.push(`listen ${listen.args[0]} at ${placeOf(listen)}: one with listen ${main.listen.args[0]} at ${placeOf(main.listen)}, whose server answers what no server_name is for`);
+      }
+    }
   }
 
   /** The server with its lines as they are here; undefined when none is left. */
@@ -113,16 +184,16 @@ export class ListenLines {
     const listens = listensOf(server);
     if (listens.length === 0) return undefined;
     const lines = new Map<string, { listen: Directive; words: string[] }>();
-    if (listens.some(({ args }) => args.includes('proxy_protocol'))) this.said.push(`proxy_protocol at ${placeOf(server)}: left out, load generators do not speak it`);
+    if (listens.some((listen) => wordsOf(listen).includes('proxy_protocol'))) this.said.push(`proxy_protocol at ${placeOf(server)}: left out, load generators do not speak it`);
     for (const listen of listens) {
-      for (const [address, was] of this.#targets(listen)) {
+      for (const [address, was, port] of this.#targets(listen)) {
         this.#entry(address).was.add(all.length === 0 ? `${was} (nginx's own, no listen line at ${placeOf(server)})` : was);
         const words = lines.get(address)?.words ?? [];
-        const fresh = listen.args.slice(1).filter((word) => !leftOut.test(word) && !words.includes(word));
+        const fresh = this.#wordsFor(port, listen, server).filter((word) => !words.includes(word));
         lines.set(address, { listen: lines.get(address)?.listen ?? listen, words: [...words, ...fresh] });
       }
     }
-    const rewritten = [...lines].map(([address, { listen, words }]): Directive => ({ ...listen, args: [address, ...this.#allowed(address, words, placeOf(listen))] }));
+    const rewritten = [...lines].map(([address, { listen, words }]): Directive => ({ ...listen, args: [address, ...this.#allowed(address, words, placeOf(listen)).map(asWord)] }));
     const rest = (server.block ?? []).filter(({ name }) => name !== 'listen');
     return { ...server, block: [...rewritten, ...rest] };
   }
@@ -132,13 +203,26 @@ export class ListenLines {
     return [...this.#addresses].map(([address, { was }]) => `listen ${[...was].join(', ')} → ${address.startsWith('unix:') ? temporarySocket : address}`);
   }
 
-  #targets(listen: Directive): [address: string, was: string][] {
+  #targets(listen: Directive): [address: string, was: string, port?: number][] {
     const address = parseAddress(listen);
     if ('socket' in address) return [[`unix:${this.#moved.sockets.get(address.socket)}`, listen.args[0] as string]];
-    return address.ports.map((port) => [`${this.#moved.hostOf(this.#moved.ports.get(port))}:${this.#moved.ports.get(port)}`, address.ports.length > 1 ? String(port) : listen.args[0] as string]);
+    return address.ports.map((port) => [`${this.#moved.hostOf(this.#moved.ports.get(port))}:${this.#moved.ports.get(port)}`, address.ports.length > 1 ? String(port) : listen.args[0] as string, port]);
   }
 
-  #entry(address: string): { was: Set<string>; socketWords?: string; defaultAt?: string } {
+  /** Its words for that port, without those that are another host's than all of the port is like. */
+  #wordsFor(port: number | undefined, listen: Directive, server: Directive): string[] {
+    const words = wordsOf(listen).filter((word) => !leftOut.test(word));
+    const joined = port === undefined ? undefined : this.#joined.get(port);
+    if (joined === undefined) return words;
+    const { main, first } = joined;
+    const foreign = words.filter((word) => perServer.has(word) && !joined.words.has(word));
+    if (foreign.length > 0) this.said.push(`${foreign.join(' ')} at ${placeOf(listen)}: left out, listen ${main.listen.args[0]} is without`);
+    const isMain = hostOf(parseAddress(listen)) === main.host;
+    const kept = words.filter((word) => !foreign.includes(word) && (isMain || !defaultWords.has(word)));
+    return server === main.server && server !== first && !isDefault(main) ? ['default_server', ...kept] : kept;
+  }
+
+  #entry(address: string): { was: Set<string>; socketWords?: string } {
     const entry = this.#addresses.get(address) ?? { was: new Set<string>() };
     this.#addresses.set(address, entry);
     return entry;
@@ -149,13 +233,9 @@ export class ListenLines {
     const entry = this.#entry(address);
     const isSocketWord = (word: string): boolean => !perServer.has(word) && !defaultWords.has(word);
     const socketWords = words.filter(isSocketWord).join(' ');
-    const [defaultWord] = words.filter((word) => defaultWords.has(word));
-    const repeatsDefault = defaultWord !== undefined && entry.defaultAt !== undefined;
-    const repeatsSocket = socketWords !== '' && entry.socketWords !== undefined;
-    if (repeatsDefault) this.said.push(`${defaultWord} at ${from}: left out, ${address} has the one at ${entry.defaultAt}`);
-    if (repeatsSocket && entry.socketWords !== socketWords) this.said.push(`${socketWords} at ${from}: left out, ${address} has ${entry.socketWords}`);
-    if (defaultWord !== undefined) entry.defaultAt ??= from;
+    const repeats = socketWords !== '' && entry.socketWords !== undefined;
+    if (repeats && entry.socketWords !== socketWords) this.said.push(`${socketWords} at ${from}: left out, ${address} has ${entry.socketWords}`);
     if (socketWords !== '') entry.socketWords ??= socketWords;
-    return words.filter((word) => isSocketWord(word) ? !repeatsSocket : !(repeatsDefault && defaultWords.has(word)));
+    return words.filter((word) => !isSocketWord(word) || !repeats);
   }
 }

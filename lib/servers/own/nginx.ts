@@ -20,9 +20,10 @@ export async function adoptNginx(file: string, place: AdoptPlace, build: Build):
   const { port, tls, http2, http2Only, hosts } = chooseListen({ file, listens: nginxListens(written, file) }, place.listen);
   const config = layNginx(written, place.laid, { port, paths: place.paths, cores: place.cores });
   const workers = nginxWorkers(config);
-  const moved = await moveAddresses(httpServers(config, file).flatMap(listensOf).map(parseAddress), port, place);
+  const servers = httpServers(config, file);
+  const moved = await moveAddresses(servers.flatMap(listensOf).map(parseAddress), port, place);
   const here: Here = {
-    place, build, moved, folder: path.dirname(file), listenLines: new ListenLines(moved), said: [],
+    place, build, moved, folder: path.dirname(file), listenLines: new ListenLines(moved, servers), said: [],
     upstreams: new Set(blocksIn(insideOf(config, 'http'), 'upstream').map(({ args }) => bareWord(args[0] ?? '').toLowerCase())),
     ...await userHere(config, place), logFor: pathsIn(place.temp), folderFor: pathsIn(place.temp), upstreamAddresses: [],
   };
@@ -150,7 +151,7 @@ function changeLine(directive: Directive, parent: string, beside: readonly Direc
       said.push(`${name} ${args[0]}: left out`);
       return [];
     case 'server':
-      return parent === 'upstream' && !args.includes('down') ? having(targetOf(directive, new Set(), here), ...args.slice(1)) : [directive];
+      return parent === 'upstream' && !args.map(bareWord).includes('down') ? having(targetOf(directive, new Set(), here), ...args.slice(1)) : [directive];
     case 'endpoint':
       return parent === 'otel_exporter' ? having(targetOf(directive, new Set(), here), ...args.slice(1)) : [directive];
     case 'js_import':
