@@ -14,7 +14,7 @@ import { fileLimitFor, hardFilesLimit } from './files-limit.ts';
 import { endWithUs } from './freeze.ts';
 import { leftAlone, watchLifecycle, whileItRuns } from './lifecycle.ts';
 import { AddressInUse, onPort } from './on-port.ts';
-import { isAt, listeningOf, noPort, portProblem, type Address, type Listening } from './ports.ts';
+import { hostAndPort, isAt, listeningOf, noPort, portProblem, requireLoopback, type Address, type Listening } from './ports.ts';
 import { waitUntilReady, type ReadyCheck } from './ready.ts';
 import { makeScratch } from './scratch.ts';
 import type { Answer, StartedServer, StartOptions } from './server.ts';
@@ -25,6 +25,7 @@ const usualReadyLimitMs = 60_000;
 /** Who listens elsewhere for so long, and not where it is told to, will not. A first port may be an administrator's. */
 const elsewhereLimitMs = 5000;
 const pollMs = 50;
+const howToBind = "have it listen on loopback alone, such as with --listen 127.0.0.1:{port}, --bind 127.0.0.1 or server.listen(process.env.PORT, '127.0.0.1')";
 
 /**
  * Starts a command in its folder, pinned to `options.cpus`, and returns once it answers the page on its port of 127.0.0.1. It has a
@@ -100,7 +101,7 @@ async function startOn(at: Address, spec: CommandServer, options: StartOptions, 
       };
       const [answered] = await Promise.all([waitUntilReady(check, until, readyLimitMs), untilItListens(listening, at, { pid: child.pid, name, readyLimitMs }, until)]);
       // It may have begun to listen elsewhere meanwhile, or have gone to the background.
-      requireLoopback(listening(), who);
+      requireLoopback(listening(), who, howToBind);
       if (child.hasExited()) throw new UserError(await died);
       return answered;
     });
@@ -128,7 +129,7 @@ async function untilItListens(listening: () => Listening[], at: Address, { pid, 
   let elsewhereSince: number | undefined;
   for (;;) {
     const found = listening();
-    requireLoopback(found, who);
+    requireLoopback(found, who, howToBind);
     if (found.some((one) => isAt(one, at))) return;
     const now = performance.now();
     if (found.length > 0) elsewhereSince ??= now;
@@ -138,18 +139,8 @@ async function untilItListens(listening: () => Listening[], at: Address, { pid, 
   }
 }
 
-function requireLoopback(found: readonly Listening[], who: string): void {
-  const open = found.find(({ address }) => !/^127\.|^::1$/.test(address));
-  if (open === undefined) return;
-  throw new UserError(`${who} listens on ${addressText(open)}, where others on the network can reach it: have it listen on loopback alone, such as with --listen 127.0.0.1:{port}, --bind 127.0.0.1 or server.listen(process.env.PORT, '127.0.0.1')`);
-}
-
 function elsewhere(found: readonly Listening[], at: Address, who: string): string {
-  const there = `${who} listens on ${[...new Set(found.map(addressText))].join(' and ')}, and not on ${addressText(at)}`;
+  const there = `${who} listens on ${[...new Set(found.map(hostAndPort))].join(' and ')}, and not on ${hostAndPort(at)}`;
   const samePort = found.some(({ port }) => port === at.port);
   return samePort ? `${there}: write 127.0.0.1 where its address belongs` : `${there}: write {port} where its port belongs (PORT in its environment says it too), or say which port it has fixed (--port ${found[0]?.port}; in a scenario port: ${found[0]?.port})`;
-}
-
-function addressText({ address, port }: Address): string {
-  return `${address.includes(':') ? `[${address}]` : address}:${port}`;
 }

@@ -12,28 +12,32 @@ export const shippedConfigs = fileURLToPath(new URL('../../server-configs', impo
 /** Config text and the name that its lines carry in the composed file. */
 export interface ConfigLayer { origin: string; text: string }
 
+/** The same of a file, by its absolute path. */
+export interface FileLayer extends ConfigLayer { file: string }
+
 const mostMegabytes = 32;
 
 /** Whose configs are shipped: folders of `server-configs/`. `sysctl` is the kernel. */
 type Configured = ServerName | 'sysctl';
 
 /** Reads files of `server-configs/<of>/`, named without `.conf`, or those at absolute paths. Throws UserError for one that cannot be read. */
-export function readLayers(of: Configured, names: readonly string[]): Promise<ConfigLayer[]> {
+export function readLayers(of: Configured, names: readonly string[]): Promise<FileLayer[]> {
   return Promise.all(names.map((name) => readLayer(of, name)));
 }
 
-async function readLayer(of: Configured, name: string): Promise<ConfigLayer> {
+async function readLayer(of: Configured, name: string): Promise<FileLayer> {
   if (path.isAbsolute(name)) {
     const bytes = await readBytes(name, { megabytes: mostMegabytes }).catch((error: Error) => {
       throw new UserError(`cannot read the ${of} config ${name}: ${error.message}`);
     });
-    return { origin: path.basename(name), text: bytes.toString('utf8') };
+    return { file: name, origin: path.basename(name), text: bytes.toString('utf8') };
   }
   if (name.includes('/')) throw new UserError(`${of} config ${name}: a config of your own is named by its absolute path`);
   const folder = path.join(shippedConfigs, of);
   const shipped = (await readdir(folder)).map((file) => path.basename(file, '.conf'));
   if (!shipped.includes(name)) throw unknownWord(`${of} config`, name, shipped);
-  return { origin: `${name}.conf`, text: await readFile(path.join(folder, `${name}.conf`), 'utf8') };
+  const file = path.join(folder, `${name}.conf`);
+  return { file, origin: path.basename(file), text: await readFile(file, 'utf8') };
 }
 
 /** The first line of a composed config. */

@@ -24,11 +24,10 @@ export interface Directive {
 
 /**
  * Lays the layers over each other, the first is the base. A directive takes the place of all earlier ones of its name in
- * the same block; blocks of the same name and arguments become one. Throws UserError with file and line for unbalanced braces
- * or quotes; everything else is nginx's to judge.
+ * the same block; blocks of the same name and arguments become one.
  */
-export function composeConfig(layers: readonly ConfigLayer[]): Directive[] {
-  return layers.map(parseConfig).reduce(merge, []);
+export function composeConfig(layers: readonly (readonly Directive[])[]): Directive[] {
+  return layers.reduce<Directive[]>(merge, []);
 }
 
 /** The composed file's text. A line that is not the base's says whose it is. */
@@ -145,7 +144,10 @@ function endOfLua(text: string, start: number): number {
 export const mostNested = 100;
 export const mostDirectives = 1_000_000;
 
-/** The directives of one text, as they stand. Throws UserError as composeConfig does, and for one without bounds. */
+/**
+ * The directives of one text, as they stand. Throws UserError with file and line for unbalanced braces or quotes, and for one
+ * without bounds; everything else is nginx's to judge.
+ */
 export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
   const top: Directive[] = [];
   const open: Directive[][] = [top];

@@ -3,8 +3,9 @@ import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { atLeast } from '../setup/version.ts';
 import { composedOf, readLayers } from './config-layers.ts';
-import { composeConfig, findDirectives, logArgs, printConfig, quoted, tempModules, type Directive } from './nginx-config.ts';
+import { bareWord, composeConfig, findDirectives, logArgs, parseConfig, printConfig, quoted, tempModules, type Directive } from './nginx-config.ts';
 import { adoptNginx } from './own/nginx.ts';
+import { readNginxConfig } from './own/nginx-includes.ts';
 import type { Build, ComposedConfig, Place, ServerKind } from './server.ts';
 
 export const nginxKind: ServerKind = {
@@ -20,21 +21,21 @@ const oldestHttp2 = '1.19.7';
 
 async function compose(names: readonly string[], place: Place, build: Build): Promise<ComposedConfig> {
   const layers = await readLayers('nginx', names);
-  const shipped = composeConfig(layers);
-  const listen = findDirectives(shipped, 'listen')[0]?.args.slice(1) ?? [];
+  const shipped = composeConfig(await Promise.all(layers.map(({ file, text, origin }) => readNginxConfig(file, text, origin))));
+  const listen = findDirectives(shipped, 'listen')[0]?.args.slice(1).map(bareWord) ?? [];
   const tls = listen.includes('ssl') || isOn(shipped, 'ssl');
   const http2 = listen.includes('http2') || isOn(shipped, 'http2');
   if (http2 && !atLeast(build.version, oldestHttp2)) {
     throw new UserError(`nginx ${build.version} is too old for the HTTP/2 config ${names.join(' + ')}: set NGINX_BIN to nginx ${oldestHttp2} or newer`);
   }
   const machine = await machineLines(listen, tls, place, build);
-  const config = composeConfig([...layers, { origin: 'this machine', text: machine }]);
+  const config = composeConfig([shipped, parseConfig({ origin: 'this machine', text: machine })]);
   requireOneAddress(config, names);
   return {
     text: composedOf(layers) + printConfig(config, layers[0]?.origin ?? ''),
     tls,
     protocol: http2 ? (tls ? 'h2' : 'h2c') : 'http/1.1',
-    // What a config writes without saying where, as a log, goes with the server; what it includes is beside itself.
+    // What a config writes without saying where, as a log, goes with the server.
     args: (configFile) => ['-p', place.temp, ...logArgs(build), '-c', configFile],
   };
 }
@@ -75,5 +76,5 @@ function requireOneAddress(config: readonly Directive[], names: readonly string[
 }
 
 function isOn(config: readonly Directive[], name: string): boolean {
-  return findDirectives(config, name).some(({ args }) => args[0] === 'on');
+  return findDirectives(config, name).some(({ args: [word = ''] }) => bareWord(word) === 'on');
 }

@@ -107,6 +107,17 @@ export function listeningOf(pid: number | string): Listening[] {
   return own.size === 0 ? [] : listeningSockets(`/proc/${pid}`).filter(({ inode }) => own.has(inode));
 }
 
+/** @throws UserError where others can reach what listens, with what to do about it */
+export function requireLoopback(found: readonly Listening[], who: string, whatToDo: string): void {
+  const open = found.find(({ address }) => !/^127\.|^::1$/.test(address));
+  if (open !== undefined) throw new UserError(`${who} listens on ${hostAndPort(open)}, where others on the network can reach it: ${whatToDo}`);
+}
+
+/** As URLs have it. */
+export function hostAndPort({ address, port }: Address): string {
+  return `${address.includes(':') ? `[${address}]` : address}:${port}`;
+}
+
 /** The kernel writes addresses as words of 32 bits in its own order of bytes. */
 function addressText(hex: string): string {
   const bytes = (hex.match(/.{8}/g) ?? []).flatMap((word) => [...Buffer.from(word, 'hex').reverse()]);

@@ -13,7 +13,7 @@ import { fileLimitFor, hardFilesLimit } from './files-limit.ts';
 import { watchLifecycle, whileItRuns } from './lifecycle.ts';
 import { AddressInUse, onPort } from './on-port.ts';
 import { ownComplaint } from './own/complaint.ts';
-import { freePort, portProblem, untilItHasThePort, type Address } from './ports.ts';
+import { freePort, listeningOf, portProblem, requireLoopback, untilItHasThePort, type Address } from './ports.ts';
 import { waitUntilServingInside } from './ready-inside.ts';
 import { waitUntilReady, type ReadyCheck } from './ready.ts';
 import { requireRunnable, unprivilegedUser } from './rights.ts';
@@ -168,6 +168,8 @@ function environmentFor(user: RunAs | undefined): NodeJS.ProcessEnv | undefined 
 async function untilServing(check: ReadyCheck, { network, binary }: StartHere, at: Address, pid: number, signal: AbortSignal): Promise<Answer> {
   const answer = await (network === undefined ? waitUntilReady(check, signal) : waitUntilServingInside(network.enter, check, signal));
   await untilItHasThePort(pid, at, binary, signal);
+  // A config may include what bakeoff has not read.
+  requireLoopback(listeningOf(pid).filter(({ address }) => address !== at.address), `${binary} (pid ${pid})`, 'take what listens there out of its config');
   return answer;
 }
 

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { composeConfig, printConfig } from '../../lib/servers/nginx-config.ts';
+import { composeConfig, parseConfig, printConfig } from '../../lib/servers/nginx-config.ts';
 import { nginxKind } from '../../lib/servers/nginx.ts';
 import type { Build, Place } from '../../lib/servers/server.ts';
-import { ownConfig } from '../fixtures/own-files.ts';
+import { ownConfig, ownFiles } from '../fixtures/own-files.ts';
 
 const compose = (...texts: string[]): string =>
-  printConfig(composeConfig(texts.map((text, index) => ({ origin: index === 0 ? 'base' : `knob${index}`, text }))), 'base');
+  printConfig(composeConfig(texts.map((text, index) => parseConfig({ origin: index === 0 ? 'base' : `knob${index}`, text }))), 'base');
 
 describe('composing', () => {
   it('keeps the base as it is', () => {
@@ -81,6 +81,17 @@ describe('the config of a variant', () => {
     expect(config).toContain('gzip on;  # own.conf');
   });
 
+  it('has what its files include, by names that begin at their own folders', async () => {
+    const [one, other] = [
+      await ownFiles({ 'nginx.conf': 'events { }\nhttp { include sub/*.conf; server { listen "443" "ssl"; } }', 'sub/a.conf': 'types { text/x x; }\nsendfile on;' }),
+      await ownFiles({ 'knob.conf': 'http { include lines; }', lines: 'sendfile off;' }),
+    ];
+    const { text, tls } = await nginxKind.compose([`${one}/nginx.conf`, `${other}/knob.conf`], place, build);
+    expect(tls).toBe(true);
+    expect(text.split('\n').map((line) => line.trim())).toEqual(expect.arrayContaining([`text/x x;  # from ${one}/sub/a.conf:1`, 'server {', `sendfile off;  # from ${other}/lines:1`, 'ssl_certificate "/c.pem";  # this machine']));
+    expect(text).not.toMatch(/include|sendfile on/);
+  });
+
   it('offers the nearest file for one that is not there', async () => {
     await expect(composeNginx(['base', 'open-file-cash'])).rejects.toThrow('there is no nginx config "open-file-cash": did you mean open-file-cache?');
     await expect(composeNginx(['base', '/nowhere/own.conf'])).rejects.toThrow('cannot read the nginx config /nowhere/own.conf');
@@ -91,5 +102,7 @@ describe('the config of a variant', () => {
     ['a stream', 'stream { server { listen 9000; } }'],
   ])('refuses %s: it would not listen on loopback', async (_, text) => {
     await expect(composeNginx([await ownConfig(`events { } ${text}`)])).rejects.toThrow('keep one server block');
+    const folder = await ownFiles({ 'own.conf': 'events { } include inc; http { server { listen 80; } }', inc: text });
+    await expect(composeNginx([`${folder}/own.conf`])).rejects.toThrow('keep one server block');
   });
 });

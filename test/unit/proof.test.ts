@@ -13,7 +13,7 @@ import { halfWidth } from '../../lib/analysis/statistics.ts';
 import { UserError } from '../../lib/errors.ts';
 import { makePlan } from '../../lib/runner/plan.ts';
 import { findVariants } from '../../lib/scenario/catalogue.ts';
-import { composeConfig, findDirectives } from '../../lib/servers/nginx-config.ts';
+import { composeConfig, findDirectives, parseConfig } from '../../lib/servers/nginx-config.ts';
 import { readLayers } from '../../lib/servers/config-layers.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
@@ -107,8 +107,8 @@ describe('figures', () => {
   test('lines that cost stand in the location, so often, and in nothing else', async () => {
     const [base, ...others] = await readLayers('nginx', ['base', 'workers']);
     for (const lines of linesOfCosts) {
-      const plain = composeConfig([base as (typeof others)[number], ...others]);
-      const costly = composeConfig([base as (typeof others)[number], ...others, { origin: 'cost', text: costLayer(lines) }]);
+      const plain = composeConfig([base as (typeof others)[number], ...others].map(parseConfig));
+      const costly = composeConfig([base as (typeof others)[number], ...others, { origin: 'cost', text: costLayer(lines) }].map(parseConfig));
       const [location] = findDirectives(costly, 'location');
       expect(location?.block?.filter(({ name, args }) => `${[name, ...args].join(' ')};` === costlyLine)).toHaveLength(lines);
       const without = findDirectives(costly, 'location')[0]?.block?.filter(({ origin }) => origin !== 'cost');

@@ -10,14 +10,18 @@ import { mostMegabytes, readText, type Inclusion } from './read-text.ts';
  * Reads it with its includes in their places. The origin of each directive says file and line. Throws UserError for what
  * cannot be read, and for files that include themselves.
  * @param text of the file, when it has been read already
+ * @param origin of its own lines, instead of that
  */
-export async function readNginxConfig(file: string, text: string): Promise<Directive[]> {
+export async function readNginxConfig(file: string, text: string, origin?: string): Promise<Directive[]> {
   const total = { files: 0, directives: 0, bytes: 0 };
-  return withIncludes(parseConfig({ origin: file, text }), file, path.dirname(file), { files: [await realpath(file)], depth: 0, total });
+  return withIncludes(parseConfig({ origin: file, text }), file, path.dirname(file), { files: [await realpath(file)], depth: 0, total, origin });
 }
 
-/** Files that include each other, from the config on, blocks in each other over all of them, and what all that was included comes to. */
-interface Open { files: readonly string[]; depth: number; total: { files: number; directives: number; bytes: number } }
+/**
+ * Files that include each other, from the config on, blocks in each other over all of them, what all that was included comes to,
+ * and the origin of the config's own lines.
+ */
+interface Open { files: readonly string[]; depth: number; total: { files: number; directives: number; bytes: number }; origin: string | undefined }
 
 /** What includes that include each other may come to: they double with every file. */
 const mostFiles = 10_000;
@@ -29,7 +33,7 @@ async function withIncludes(directives: readonly Directive[], file: string, fold
   const parts = await Promise.all(directives.map(async (directive): Promise<Directive[]> => {
     const { name, args: [pattern], block, line } = directive;
     if (name === 'include' && block === undefined && pattern !== undefined) return included({ from: `${file}:${line}`, name: bareWord(pattern), folder }, open);
-    const here = { ...directive, origin: fromLine(file, line) };
+    const here = { ...directive, origin: open.origin ?? fromLine(file, line) };
     return [block === undefined ? here : { ...here, block: await withIncludes(block, file, folder, { ...open, depth: open.depth + 1 }) }];
   }));
   return parts.flat();
@@ -53,7 +57,7 @@ async function included(by: Inclusion, open: Open): Promise<Directive[]> {
     }
     const real = await realpath(file);
     if (open.files.includes(real)) throw new UserError(`${by.from}: includes ${file}, which includes this file again`);
-    return withIncludes(parseConfig({ origin: file, text }), file, folder, { ...open, files: [...open.files, real] });
+    return withIncludes(parseConfig({ origin: file, text }), file, folder, { ...open, files: [...open.files, real], origin: undefined });
   }));
   return parts.flat();
 }
