@@ -46,6 +46,7 @@ async function show(url: string | undefined, interrupt: Interrupt): Promise<void
     folder: join(bakeoffFolder, 'influxdb'),
     cpus,
     purpose: 'view',
+    signal,
     onWait: () => console.error('a run still uses the InfluxDB that was started here, which ends with it'),
   });
   try {

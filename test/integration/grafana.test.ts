@@ -12,6 +12,7 @@ import { projectRoot } from '../../lib/setup/paths.ts';
 import { openStore, runPoint, tablePoints } from '../../lib/store/index.ts';
 import { fakeGrafana, type FakeGrafana } from '../fixtures/fake-grafana.ts';
 import { closedPort } from '../fixtures/listening.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 import { isRunning } from '../fixtures/processes.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 import { startCommand, storeOf, useHome, type ScenarioRun } from '../scenario-run.ts';
@@ -90,6 +91,19 @@ it('shows the newest run at its time, gives a free port, and ends all with Ctrl-
   expect(again.stdout()).toContain(logIn);
   again.kill('SIGTERM');
   expect(await again.ended).toBe(0);
+});
+
+it('ends at the first Ctrl-C also while influxd starts', async () => {
+  const folder = newFolder();
+  const [influxd, pidFile] = [join(folder, 'influxd'), join(folder, 'pid')];
+  writeFileSync(influxd, `#!/bin/sh\n[ "$1" = run ] || exec '${home.env['INFLUXD_BIN']}' "$@"\necho $$ >'${pidFile}.new' && mv '${pidFile}.new' '${pidFile}'\nexec sleep 1000\n`, { mode: 0o755 });
+  const command = start([], fakeGrafana(), { BAKEOFF_HOME: folder, INFLUXD_BIN: influxd });
+  const waits = { timeout: 30_000, interval: 50 };
+  await vi.waitFor(() => expect(existsSync(pidFile)).toBe(true), waits);
+  command.kill('SIGINT');
+  await vi.waitFor(() => expect(command.hasEnded()).toBe(true), waits);
+  expect(await command.ended).toBe(130);
+  expect(isRunning(Number(readFileSync(pidFile, 'utf8')))).toBe(false);
 });
 
 it('goes on when a run has come and gone', async () => {
