@@ -1,5 +1,6 @@
 // The load generators that are compared, each as the command a person would run.
 import { join } from 'node:path';
+import { total } from '../lib/analysis/statistics.ts';
 import { UserError } from '../lib/errors.ts';
 import type { CallOptions, LoadOptions } from '../lib/k6/load-plan.ts';
 import { withoutVariables } from '../lib/process.ts';
@@ -197,8 +198,8 @@ export async function runContender(contender: Contender, url: string, load: Benc
 const periodMs = 250;
 
 /**
- * Watches a command that is run by a shell. `start` takes the shell's process id; `bytes` is the largest peak (VmHWM) of a
- * single process below it, 0 when none was seen.
+ * Watches a command that is run by a shell. `start` takes the shell's process id; `bytes` is the largest peak (VmHWM) of the
+ * processes below it together, 0 when none was seen.
  */
 function watchPeakRss(): { start(pid: number): void; stop(): void; bytes(): number } {
   let peak = 0;
@@ -206,7 +207,7 @@ function watchPeakRss(): { start(pid: number): void; stop(): void; bytes(): numb
   return {
     start(pid) {
       timer = setInterval(() => {
-        for (const below of processTree('/proc', String(pid)).slice(1)) peak = Math.max(peak, peakRssBytes(below));
+        peak = Math.max(peak, total(processTree('/proc', String(pid)).slice(1), peakRssBytes));
       }, periodMs);
     },
     stop: () => clearInterval(timer),

@@ -135,7 +135,7 @@ async function sampleOf(
   if (requests === 0 || minConnectionRps === 0) {
     throw new UserError(`${where}: ${contender.name} had connections without a single answer, so not all ${load.connections} were open at once: end what else uses the machine, or give it more time with --duration`);
   }
-  return { ...sample, serverShare: serverCpuSeconds / (requests / rps), generatorShare: sample.cpuMicrosPerRequest * requests / 1e6 / seconds };
+  return { ...sample, serverShare: serverCpuSeconds / (requests / rps), generatorShare: sample.cpuMicrosPerRequest * requests / 1e6 / (contender.withoutStart === true ? requests / rps : seconds) };
 }
 
 /**

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/big"
 	"net/http"
 	"slices"
 	"strconv"
@@ -62,19 +63,23 @@ func (p *params) setPages() error {
 	}
 	origin := o.URLs[0]
 	if scheme := strings.Index(origin, "://"); scheme >= 0 {
-		if path := strings.IndexByte(origin[scheme+3:], '/'); path >= 0 {
+		if path := strings.IndexAny(origin[scheme+3:], "/?#"); path >= 0 {
 			origin = origin[:scheme+3+path]
 		}
 	}
 	o.URLs = nil
-	for number, line := range strings.Split(strings.TrimSpace(p.pages), "\n") {
+	lines := strings.Split(strings.TrimSpace(p.pages), "\n")
+	if len(lines) > engine.MaxURLs {
+		return fmt.Errorf("pages: at most %d, got %d", engine.MaxURLs, len(lines))
+	}
+	for number, line := range lines {
 		path, weight, _ := strings.Cut(strings.TrimSpace(line), " ")
 		n, err := strconv.Atoi(weight)
 		if weight == "" {
 			n, err = 1, nil
 		}
-		if err != nil || !strings.HasPrefix(path, "/") {
-			return fmt.Errorf("pages: line %d must be a path and its weight, as in /index.html 3, got %q", number+1, line)
+		if err != nil || n < 1 || n > engine.MaxWeight || !strings.HasPrefix(path, "/") {
+			return fmt.Errorf("pages: line %d must be a path and its weight, 1 to %d, as in /index.html 3, got %q", number+1, engine.MaxWeight, line)
 		}
 		o.URLs, o.Weights = append(o.URLs, origin+path), append(o.Weights, n)
 	}
@@ -88,7 +93,7 @@ func eachOption(value sobek.Value, known []string, set func(key string, v sobek.
 	}
 	object, ok := value.(*sobek.Object)
 	if !ok {
-		return fmt.Errorf("the options must be an object, got %s", value)
+		return fmt.Errorf("the options must be an object, got %s", shown(value))
 	}
 	return eachKnown(object, "", known, set)
 }
@@ -151,7 +156,9 @@ func (p *params) set(rt *sobek.Runtime, key string, v sobek.Value) (err error) {
 			err = fmt.Errorf("urls: give at least one")
 		}
 	case "pages":
-		err = text(key, v, &p.pages)
+		if err = text(key, v, &p.pages); err == nil && strings.TrimSpace(p.pages) == "" {
+			err = errors.New("pages: is empty; give a path on each line, and its weight")
+		}
 	case "protocol":
 		err = text(key, v, &o.Protocol)
 	case "connections":
@@ -238,7 +245,7 @@ func isNullish(v sobek.Value) bool { return v == nil || sobek.IsUndefined(v) || 
 
 func objectOf(rt *sobek.Runtime, key string, v sobek.Value) (*sobek.Object, error) {
 	if _, ok := v.Export().(map[string]any); !ok {
-		return nil, fmt.Errorf("%s: must be an object, got %s", key, v)
+		return nil, fmt.Errorf("%s: must be an object, got %s", key, shown(v))
 	}
 	return v.ToObject(rt), nil
 }
@@ -255,7 +262,7 @@ func eachText(rt *sobek.Runtime, key string, v sobek.Value, each func(name, valu
 		case string, bool, int64, float64:
 			each(name, value.String())
 		default:
-			return fmt.Errorf("%s: %s must be a string, got %s", key, name, value)
+			return fmt.Errorf("%s: %s must be a string, got %s", key, name, shown(value))
 		}
 	}
 	return nil
@@ -264,7 +271,7 @@ func eachText(rt *sobek.Runtime, key string, v sobek.Value, each func(name, valu
 // list reads a list of what its words say, adding what `read` makes of each.
 func list[T any](rt *sobek.Runtime, key, words string, v sobek.Value, to *[]T, read func(string, sobek.Value, *T) error) error {
 	if _, ok := v.Export().([]any); !ok {
-		return fmt.Errorf("%s: must be a list of %s, got %s", key, words, v)
+		return fmt.Errorf("%s: must be a list of %s, got %s", key, words, shown(v))
 	}
 	object := v.ToObject(rt)
 	for _, index := range object.Keys() {
@@ -277,10 +284,23 @@ func list[T any](rt *sobek.Runtime, key, words string, v sobek.Value, to *[]T, r
 	return nil
 }
 
+// shown is a value as a script writes it.
+func shown(v sobek.Value) string {
+	switch value := v.Export().(type) {
+	case string:
+		return "'" + value + "'"
+	case *big.Int:
+		return value.String() + "n"
+	case []any:
+		return "a list"
+	}
+	return v.String()
+}
+
 func boolean(key string, v sobek.Value, to *bool) error {
 	b, ok := v.Export().(bool)
 	if !ok {
-		return fmt.Errorf("%s: must be true or false, got %s", key, v)
+		return fmt.Errorf("%s: must be true or false, got %s", key, shown(v))
 	}
 	*to = b
 	return nil
@@ -295,7 +315,7 @@ func rate(key string, v sobek.Value, to *float64) error {
 		*to = n
 	}
 	if !(*to > 0) || math.IsInf(*to, 0) {
-		return fmt.Errorf("%s: must be a number of requests/s greater than 0, got %s", key, v)
+		return fmt.Errorf("%s: must be a number of requests/s greater than 0, got %s", key, shown(v))
 	}
 	return nil
 }
@@ -303,7 +323,7 @@ func rate(key string, v sobek.Value, to *float64) error {
 func text[T ~string | ~[]byte](key string, v sobek.Value, to *T) error {
 	s, ok := v.Export().(string)
 	if !ok {
-		return fmt.Errorf("%s: must be a string, got %s", key, v)
+		return fmt.Errorf("%s: must be a string, got %s", key, shown(v))
 	}
 	*to = T(s)
 	return nil
@@ -324,14 +344,14 @@ func count[T ~int | ~int64 | ~uint64](key string, v sobek.Value, to *T) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s: must be a whole number of at least 1, got %s", key, v)
+	return fmt.Errorf("%s: must be a whole number of at least 1, got %s", key, shown(v))
 }
 
 // duration reads a string with a unit, as in '500ms', '10s' or '1m30s'.
 func duration(key string, v sobek.Value, to *time.Duration) error {
 	s, ok := v.Export().(string)
 	if !ok {
-		return fmt.Errorf("%s: must be a string with a unit, as in '10s' or '500ms', got %s", key, v)
+		return fmt.Errorf("%s: must be a string with a unit, as in '10s' or '500ms', got %s", key, shown(v))
 	}
 	d, err := time.ParseDuration(strings.TrimSpace(s))
 	if err != nil || d < 0 {

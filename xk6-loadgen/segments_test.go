@@ -164,7 +164,7 @@ func TestTheBeginIsInMilliseconds(t *testing.T) {
 	if _, _, err := script(t, context.Background(), fmt.Sprintf(`loadgen.alternate({ startAt: %d, sides: [{ url: '%s/', requests: 1 }] })`, at, url)); err == nil || !strings.Contains(err.Error(), "s too late") {
 		t.Error(err)
 	}
-	for value, want := range map[string]string{"'soon'": "startAt: must be a whole number of at least 1, got soon", "1763760000": "s too late", "4e12": "s ahead, and may be 1m0s"} {
+	for value, want := range map[string]string{"'soon'": "startAt: must be a whole number of at least 1, got 'soon'", "1763760000": "s too late", "4e12": "s ahead, and may be 1m0s"} {
 		if _, _, err := script(t, context.Background(), `loadgen.run({ startAt: `+value+`, url: '`+url+`/', requests: 1 })`); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", value, err, want)
 		}

@@ -1,4 +1,6 @@
 // Go's own fuzzing, for a few seconds: inputs that nobody thought of. One that fails is kept by Go as a test of its target.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { run, type RunOptions } from '../setup/run.ts';
 import type { Outcome } from './test-counts.ts';
@@ -49,6 +51,12 @@ function endedLate(output: string): boolean {
   return /^--- FAIL: \S+ \([\d.]+s\)\n +context deadline exceeded\n(?:FAIL|exit status)/m.test(output) && writtenFile(output) === undefined;
 }
 
-function test({ module, folder, flags, ...options }: GoPackage, args: readonly string[]): ReturnType<typeof run> {
-  return run({ ...options, cwd: module, args: ['test', ...flags, ...args, folder] });
+async function test({ module, folder, flags, env, ...options }: GoPackage, args: readonly string[]): ReturnType<typeof run> {
+  // Go leaves its own there where it is ended: 100 MB for each worker.
+  const temporary = await mkdtemp(join(tmpdir(), 'bakeoff-fuzz-'));
+  try {
+    return await run({ ...options, env: { ...env ?? process.env, TMPDIR: temporary }, cwd: module, args: ['test', ...flags, ...args, folder] });
+  } finally {
+    await rm(temporary, { recursive: true, force: true });
+  }
 }

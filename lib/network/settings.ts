@@ -24,10 +24,13 @@ export function readSettings({ origin, text }: ConfigLayer): [name: string, valu
     const line = raw.trim();
     if (line === '' || /^[#;]/.test(line)) return [];
     const [, name, value] = /^-?\s*([\w.\/-]+)\s*=\s*(\S.*)$/.exec(line) ?? [];
-    if (name === undefined || value === undefined) throw new UserError(`${origin}, line ${index + 1}: "${line}" is no kernel setting: write name = value, e.g. net.core.somaxconn = 128`);
+    if (name === undefined || value === undefined || !settingName.test(dotted(name))) throw new UserError(`${origin}, line ${index + 1}: "${line}" is no kernel setting: write name = value, e.g. net.core.somaxconn = 128`);
     return [[dotted(name), value]];
   });
 }
+
+/** As the link takes it: two parts at least, none of them empty. */
+const settingName = /^[\w-]+(\/[\w-]+)*(\.[\w-]+(\/[\w-]+)*)+$/;
 
 /** Where the first separator is a slash, dots are part of the names between them: an interface's, as eth0.1. */
 function dotted(name: string): string {

@@ -17,6 +17,8 @@ const sliceSeconds = 0.01;
 
 /** All the others' turns together stay below it, half of TCP's shortest retransmission (200 ms). */
 const longestAwaySeconds = 0.1;
+/** With turns of a millisecond each, the shortest that the engine takes. */
+const mostTogether = 100;
 
 /** At a rate no side is saturated, and latency is the answer: what begins and ends a turn shall be a small part of it, as `npm run bench -- proof-latency` tries. */
 const rateSliceSeconds = 0.25;
@@ -80,7 +82,7 @@ function fitting(scenario: Scenario, variants: readonly PlannedVariant[], { file
     const { load, variant } = planned;
     const connections = load.connections + (isAtRate(load) ? settlingConnections : 0);
     const bytes = baseBytes + load.connections * (connectionBytes + Math.min(heldBytes, load.streams * pageOf(scenario, variant).bodyBytes));
-    if (groups.length === 0 || connections > filesLeft || bytes > bytesLeft) {
+    if (groups.length === 0 || groups.at(-1)?.length === mostTogether || connections > filesLeft || bytes > bytesLeft) {
       groups.push([]);
       [filesLeft, bytesLeft] = [files - otherFiles, memoryBytes * usablePart];
     }

@@ -63,7 +63,7 @@ const longestDelayMs = 60_000;
 /** @param object how its fields are taken; a result may be a newer bakeoff's */
 export function networkForm(object: ObjectForm): Form<NetworkSpec> {
   const direction = exactly<LinkDirection>()(object({
-    delayMs: within(0, longestDelayMs), queuePackets: orAbsent(whole(1, 1e9)), bytesPerSecond: orAbsent(upTo(1e12)),
+    delayMs: within(0, longestDelayMs), queuePackets: orAbsent(whole(1, 1e9)), bytesPerSecond: orAbsent(within(1, 1e12)),
     lossShare: orAbsent(v.pipe(within(0, 1), v.check((share) => share < 1, 'has to be below 1: 0.01 is 1 %'))),
   }));
   return exactly<NetworkSpec>()(object({ toServer: direction, toClient: direction, serverSettings: texts, clientSettings: texts }));

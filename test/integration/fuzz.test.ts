@@ -1,8 +1,8 @@
 // Short fuzzing with the real Go, of packages whose targets find something or do not.
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { fuzz, fuzzSeconds, fuzzTargets, type GoPackage } from '../../lib/cli/fuzz.ts';
 import { findGo, goEnvironment } from '../../lib/setup/k6.ts';
 import { thisMachine } from '../../lib/setup/machine.ts';
@@ -45,9 +45,13 @@ test('a package without targets, or one that does not compile, has none, and say
   expect(await fuzz('FuzzOne', 1, broken)).toMatchObject({ passed: 0, failed: 1, output: expect.stringContaining('undefined: undefinedName') });
 });
 
-test('Ctrl-C ends it and all that it started', async () => {
+test('Ctrl-C ends it and all that it started, and nothing of it stays', async () => {
   const interrupt = new AbortController();
-  const engine = await goPackage(target('FuzzGood', '_ = in'), interrupt.signal);
+  const temporary = newFolder();
+  const made = await goPackage(target('FuzzGood', '_ = in'), interrupt.signal);
+  const engine = { ...made, env: { ...made.env, TMPDIR: temporary } };
+  vi.stubEnv('TMPDIR', temporary);
+  onTestFinished(() => void vi.unstubAllEnvs());
   const fuzzing = expect(fuzz('FuzzGood', 100, engine)).rejects.toThrow('Ctrl-C');
   // The first one divides the work, the others do it.
   const tests = await vi.waitFor(() => {
@@ -58,6 +62,7 @@ test('Ctrl-C ends it and all that it started', async () => {
   interrupt.abort(new Error('Ctrl-C'));
   await fuzzing;
   await vi.waitFor(() => expect(stillRunning(tests)).toEqual([]), 5000);
+  expect(readdirSync(temporary)).toEqual([]);
 });
 
 test.each([[1, 5], [4, 5], [10, 2]])('%i targets get %d s each: 20 s in all at most', (targets, seconds) => {

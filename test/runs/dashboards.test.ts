@@ -150,7 +150,7 @@ describe('Live run', () => {
     expect(generator.flatMap(({ rows }) => rows).every(({ mean }) => Number(mean) > 0 && Number(mean) < 8)).toBe(true);
     expect(servers.map(({ tags }) => tags?.['variant'])).toEqual(['h2o', 'nginx']);
     const [connections = []] = await database.panel('live', 6, wrk);
-    expect(Math.max(...connections.flatMap(({ rows }) => rows.map(({ value }) => Number(value))))).toBe(100);
+    expect(Math.max(...connections.flatMap(({ rows }) => rows.map(({ sum }) => Number(sum))))).toBe(100);
     const [bytes = []] = await database.dividends('live', 7, wrk);
     const sent = (key: 'headers' | 'body' | 'sent'): number => wrk.variants.reduce((sum, variant) => sum + total(variant, (phase) => phase.bytes[key]), 0);
     expect(sums(bytes, 'part')).toEqual({ all: sent('sent'), headers: sent('headers'), body: sent('body') });

@@ -88,7 +88,9 @@ test('an influxd that hangs for good costs neither the load nor a sample, and is
 });
 
 test('somebody\'s InfluxDB that hangs for good is named, and what it lacks is lost; the figures are there', async () => {
-  const theirs = await storeOf(await makeHome(['influxd']));
+  const another = await makeHome(['influxd']);
+  onTestFinished(() => another.remove());
+  const theirs = await storeOf(another);
   const pid = theirs.pid() ?? NaN;
   const out = newOut();
   const run = start([name, '--rounds', '2', '--duration', '3s', '--influx', accessUrl(theirs.influx), '--out', out]);

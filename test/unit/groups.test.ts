@@ -45,6 +45,8 @@ describe('groupsOf', () => {
   test('shortens turns where there are many, so that none waits for long', () => {
     const [[, slice] = ['', NaN]] = groupsIn(scenarioOf(Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`v${index}`, {}]))));
     expect(slice).toBeCloseTo(0.005, 12);
+    const many = groupsIn(scenarioOf(Object.fromEntries(Array.from({ length: 101 }, (_, index) => [`v${index}`, {}]))));
+    expect(many.map(([, seconds]) => seconds)).toEqual([0.001, 0.01]);
   });
 
   test('parts them where files or memory do not allow all at once, in their order', () => {

@@ -33,7 +33,7 @@ describe('kernel settings', () => {
       .toEqual(['net.core.somaxconn', 'net.ipv4.conf.eth0/1.rp_filter', 'net.ipv4.conf.eth0/1.rp_filter']);
   });
 
-  test.each(['net.core.somaxconn', 'net.core.somaxconn =', '= 5', 'net core = 5', '[net]'])('without name and value ("%s") are refused with file and line', (line) => {
+  test.each(['net.core.somaxconn', 'net.core.somaxconn =', '= 5', 'net core = 5', '[net]', 'somaxconn = 5', 'net..x = 1', 'net/../x = 1', '.net.x = 1'])('without name and value ("%s") are refused with file and line', (line) => {
     expect(() => read(`# first\n${line}\n`)).toThrow(`own.conf, line 2: "${line}" is no kernel setting: write name = value, e.g. net.core.somaxconn = 128`);
   });
 

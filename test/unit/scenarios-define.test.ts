@@ -47,7 +47,7 @@ test('configs of a person\'s own, a page per variant, controls and further compa
 
 test('a network of the scenario\'s, and a variant\'s own, with the widest values', () => {
   const wide: NetworkSpec = {
-    toServer: { delayMs: 60_000, queuePackets: 1, bytesPerSecond: 0.5, lossShare: 0.999 }, toClient: { delayMs: 0, lossShare: 0 }, serverSettings: ['./a.conf', '/b.conf'], clientSettings: ['generator'],
+    toServer: { delayMs: 60_000, queuePackets: 1, bytesPerSecond: 1, lossShare: 0.999 }, toClient: { delayMs: 0, lossShare: 0 }, serverSettings: ['./a.conf', '/b.conf'], clientSettings: ['generator'],
   };
   const scenario: Scenario = { ...good, network, phases: { count: 1, pauseSeconds: 0 }, variants: [first, { ...second, network: wide }] };
   expect(defineScenario(scenario)).toBe(scenario);
@@ -182,7 +182,7 @@ describe('is refused, with the field named:', () => {
     ['a delay of over a minute, back', inNetwork({ toClient: { delayMs: 60_001 } }), /network: toClient: delayMs 60001/],
     ['no room in the queue', toServer({ queuePackets: 0 }), /network: toServer: queuePackets 0 has to be a whole number from 1/],
     ['half a packet', toServer({ queuePackets: 0.5 }), /network: toServer: queuePackets 0\.5/],
-    ['no bytes/s', toServer({ bytesPerSecond: 0 }), /network: toServer: bytesPerSecond 0 has to be above 0, and at most/],
+    ['less than a byte/s', toServer({ bytesPerSecond: 0.5 }), /network: toServer: bytesPerSecond 0.5 has to be/],
     ['endless bytes/s', toServer({ bytesPerSecond: Infinity }), /network: toServer: bytesPerSecond Infinity/],
     ['a loss of all', toServer({ lossShare: 1 }), /network: toServer: lossShare 1 has to be below 1: 0\.01 is 1 %$/],
     ['a limit that is misspelt', toServer({ queuPackets: 1000 }), /network: toServer: there is no field "queuPackets": did you mean queuePackets\?$/],

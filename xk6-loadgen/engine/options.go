@@ -200,8 +200,8 @@ func (o Options) check() error {
 	switch {
 	case len(o.URLs) == 0:
 		return errors.New("url: give the address to load, as in http://127.0.0.1:8080/")
-	case len(o.URLs) > longestOrder:
-		return fmt.Errorf("urls: at most %d, got %d", longestOrder, len(o.URLs))
+	case len(o.URLs) > MaxURLs:
+		return fmt.Errorf("urls: at most %d, got %d", MaxURLs, len(o.URLs))
 	case o.Weights != nil && len(o.Weights) != len(o.URLs):
 		return fmt.Errorf("weights: give %d, one for each of the urls, got %d", len(o.URLs), len(o.Weights))
 	case o.Protocol != HTTP10 && o.Protocol != HTTP11 && !o.Protocol.isHTTP2():
@@ -240,8 +240,8 @@ func (o Options) check() error {
 		return fmt.Errorf("spin: %d threads need a core each, and k6 may use %d; leave spin out", o.Threads, cores)
 	}
 	for i, weight := range o.Weights {
-		if weight < 1 || weight > maxWeight {
-			return fmt.Errorf("weights: must be 1 to %d, got %d at place %d", maxWeight, weight, i+1)
+		if weight < 1 || weight > MaxWeight {
+			return fmt.Errorf("weights: must be 1 to %d, got %d at place %d", MaxWeight, weight, i+1)
 		}
 	}
 	for i, end := range o.Buckets {

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// longestOrder bounds the memory of an order, and so the number of URLs.
-	longestOrder = 1 << 18
-	maxWeight    = 1_000_000_000
+	// MaxURLs bounds the memory of an order, and so the number of URLs.
+	MaxURLs   = 1 << 18
+	MaxWeight = 1_000_000_000
 )
 
 // orderOf is a cycle of the places of several requests: after any number of steps each has come up as often as its weight says,
@@ -26,7 +26,7 @@ func orderOf(weights []int, seed uint64) []uint32 {
 	for _, weight := range weights {
 		sum += int64(weight / divisor)
 	}
-	order := make([]uint32, min(sum, longestOrder))
+	order := make([]uint32, min(sum, MaxURLs))
 	steps := int64(len(order))
 
 	// ends is where the time under way ends, in steps: a whole number and a rest, of its weight.
@@ -52,7 +52,7 @@ func orderOf(weights []int, seed uint64) []uint32 {
 			due++
 		}
 		// What is due after the last step has no order.
-		heap.Push(&ready, int(min(due, steps+1)*longestOrder+ranks[request]))
+		heap.Push(&ready, int(min(due, steps+1)*MaxURLs+ranks[request]))
 	}
 	for rank, request := range byRank {
 		ranks[request] = int64(rank)
@@ -62,7 +62,7 @@ func orderOf(weights []int, seed uint64) []uint32 {
 		for request := first[step]; request >= 0; request = next[request] {
 			begin(request)
 		}
-		request := int32(byRank[heap.Pop(&ready).(int)%longestOrder])
+		request := int32(byRank[heap.Pop(&ready).(int)%MaxURLs])
 		order[step] = uint32(request)
 		if from := max(ends[request].whole, step+1); from < steps {
 			next[request], first[from] = first[from], request

@@ -35,7 +35,7 @@ func wantShares(t *testing.T, weights []int, order []uint32) {
 
 func TestOrderKeepsEveryShareWithinOne(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	tables := [][]int{{1}, {7}, {1, 1}, {1, 2, 3}, {100, 1, 1, 1}, {1, 1000}, {6, 10, 15}, {maxWeight, maxWeight}}
+	tables := [][]int{{1}, {7}, {1, 1}, {1, 2, 3}, {100, 1, 1, 1}, {1, 1000}, {6, 10, 15}, {MaxWeight, MaxWeight}}
 	for range 200 {
 		weights := make([]int, 1+random.IntN(20))
 		for i := range weights {
@@ -57,9 +57,9 @@ func TestOrderKeepsEveryShareWithinOne(t *testing.T) {
 }
 
 func TestOrderOfWeightsWithoutACommonMeasureEndsEarly(t *testing.T) {
-	weights := []int{maxWeight, maxWeight - 1, 3, 999_999_937}
+	weights := []int{MaxWeight, MaxWeight - 1, 3, 999_999_937}
 	order := orderOf(weights, 1)
-	if len(order) != longestOrder {
+	if len(order) != MaxURLs {
 		t.Fatalf("%d steps", len(order))
 	}
 	wantShares(t, weights, order)

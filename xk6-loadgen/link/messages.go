@@ -132,8 +132,9 @@ const mostCPUs = 1 << 16
 // longestDelay keeps a slip of units from looking like a link that hangs.
 const longestDelay = time.Minute
 
-// settingName is a name as sysctl writes it. It has no slash, and no part of it is empty: what it becomes stays in its folder.
-var settingName = regexp.MustCompile(`^[a-zA-Z0-9_-]+(\.[a-zA-Z0-9_-]+)+$`)
+// settingName is a name as sysctl writes it: a slash stands for a dot within a part, as in conf.eth0/1. No part is empty, or begins or
+// ends with one: what it becomes stays in its folder.
+var settingName = regexp.MustCompile(`^[a-zA-Z0-9_-]+(/[a-zA-Z0-9_-]+)*(\.[a-zA-Z0-9_-]+(/[a-zA-Z0-9_-]+)*)+$`)
 
 // parseOrder reads an order. Its errors name what is wrong in it.
 func parseOrder(line []byte) (Order, error) {

@@ -60,6 +60,8 @@ func TestWrongOrders(t *testing.T) {
 		{`net.a`, `net.`, `"net." is no name of a kernel setting`},
 		{`net.a`, `net..a`, `"net..a" is no name of a kernel setting`},
 		{`net.a`, `net.../fs`, `"net.../fs" is no name of a kernel setting`},
+		{`net.a`, `net.a//b`, `"net.a//b" is no name of a kernel setting`},
+		{`net.a`, `net./a`, `"net./a" is no name of a kernel setting`},
 		{`net.a`, `net/core/somaxconn`, `"net/core/somaxconn" is no name of a kernel setting`},
 		{`net.a`, `net.a\n`, `is no name of a kernel setting`},
 		{`"1"`, `""`, `"" is no value for net.a`},

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,7 +55,7 @@ func nameGlobals(outcomes []SettingOutcome) {
 }
 
 func settingFile(name string) string {
-	return filepath.Join("/proc/sys", filepath.Join(strings.Split(name, ".")...))
+	return "/proc/sys/" + strings.NewReplacer(".", "/", "/", ".").Replace(name)
 }
 
 func isFile(name string) bool {

@@ -43,6 +43,14 @@ func TestNamesThatAreNotOfTheNetwork(t *testing.T) {
 	}
 }
 
+// An interface may have a dot in its name.
+func TestASlashStandsForADot(t *testing.T) {
+	const name = "net.ipv4.conf.eth0/1.rp_filter"
+	if file := settingFile(name); !settingName.MatchString(name) || file != "/proc/sys/net/ipv4/conf/eth0.1/rp_filter" {
+		t.Errorf("%s is in %s", name, file)
+	}
+}
+
 func TestNameGlobals(t *testing.T) {
 	outcomes := []SettingOutcome{
 		{SettingOrder: SettingOrder{Name: "kernel.hostname"}, Problem: problemUnknown},
