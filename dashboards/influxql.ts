@@ -47,6 +47,8 @@ interface SelectEvery<M extends Measurement> {
   /** What is made of the values in one interval. */
   of: 'sum' | 'mean' | 'last';
   field: FieldName<M>;
+  /** What it is called in a query around this one. */
+  as?: string;
   from: M;
   where: Where<M>;
   groupBy?: readonly TagName<M>[];
@@ -72,8 +74,8 @@ export function select<M extends Measurement>({ columns, places = {}, from, wher
 }
 
 /** A query of one value per interval, for what is written more often than that, or by several series at once. */
-export function selectEvery<M extends Measurement>({ of, field, from, where, groupBy = [], every, fill }: SelectEvery<M>): string {
-  return `SELECT ${of}(${quote(field)}) FROM ${quote(from.measurement)}${whereClause(where)} `
+export function selectEvery<M extends Measurement>({ of, field, as, from, where, groupBy = [], every, fill }: SelectEvery<M>): string {
+  return `SELECT ${of}(${quote(field)})${as === undefined ? '' : ` AS ${as}`} FROM ${quote(from.measurement)}${whereClause(where)} `
     + `GROUP BY ${[`time(${every})`, ...groupBy.map(quote)].join(', ')} fill(${fill})`;
 }
 
@@ -81,8 +83,8 @@ export function selectEvery<M extends Measurement>({ of, field, from, where, gro
  * The same of a figure that each of several generators has of its own: of each of them what `of` makes of an interval's samples,
  * and of all what `over` makes of these.
  */
-export function selectOverGenerators<M extends Measurement>({ over, groupBy = [], ...each }: SelectEvery<M> & { over: 'sum' | 'max' }): string {
-  const inner = selectEvery({ ...each, groupBy: [...groupBy, 'instance_id'] }).replace(' FROM ', ' AS own FROM ');
+export function selectOverGenerators<M extends Measurement>({ over, groupBy = [], ...each }: Omit<SelectEvery<M>, 'as'> & { over: 'sum' | 'max' }): string {
+  const inner = selectEvery({ ...each, as: 'own', groupBy: [...groupBy, 'instance_id'] });
   return `SELECT ${over}(own) FROM (${inner}) GROUP BY ${[`time(${each.every})`, ...groupBy.map(quote)].join(', ')} fill(${each.fill})`;
 }
 

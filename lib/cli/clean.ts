@@ -88,9 +88,9 @@ async function remove({ folder, marks, around }: Kept): Promise<number> {
   const inside = around !== undefined && existsSync(join(path, around));
   // What stays in it is found by its marks.
   const gone = inside ? (await readdir(path)).filter((name) => name !== around && !marks.includes(name)).map((name) => join(path, name)) : [path];
-  const sizes = await Promise.all(gone.map(bytesBelow));
+  const bytes = await sumOf(gone);
   for (const one of gone) await rm(one, { recursive: true });
-  return total(sizes, (bytes) => bytes);
+  return bytes;
 }
 
 async function lockAll({ folder, what, marks }: Kept): Promise<number[]> {
@@ -104,10 +104,13 @@ async function lockAll({ folder, what, marks }: Kept): Promise<number[]> {
   return locks;
 }
 
+async function sumOf(paths: readonly string[]): Promise<number> {
+  return total(await Promise.all(paths.map(bytesBelow)), (bytes) => bytes);
+}
+
 /** On the disk; links are not followed. */
 async function bytesBelow(path: string): Promise<number> {
   const found = await lstat(path);
   if (!found.isDirectory()) return 512 * found.blocks;
-  const sizes = await Promise.all((await readdir(path)).map((name) => bytesBelow(join(path, name))));
-  return sizes.reduce((sum, bytes) => sum + bytes, 0);
+  return sumOf((await readdir(path)).map((name) => join(path, name)));
 }
