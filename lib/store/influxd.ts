@@ -5,23 +5,13 @@ import { typed } from '../setup/paths.ts';
 import { answers, InfluxError, parseInfluxUrl, ping, pingTimeoutMs, query, writeLines, type Influx, type Series } from './client.ts';
 import { chooseK6Output, type K6Output } from './k6-output.ts';
 import { quoteIdentifier } from './line-protocol.ts';
-import { startLocalInfluxd, type LocalInfluxd, type Purpose } from './local.ts';
+import { startLocalInfluxd, type LocalInfluxd, type LocalOptions } from './local.ts';
 
-interface StoreOptions {
-  /** Needed without `url`; as lib/setup found it. */
-  influxdBinary?: string;
-  /** Value of --influx; without it a local influxd is started. */
-  url?: string;
-  /** Of the local influxd: its data (kept from run to run), config, log and locks. */
+/** Without `url` a local influxd is started, which most of them are for. */
+interface StoreOptions extends Partial<LocalOptions> {
   folder: string;
-  /** Cores for the local influxd: the generator's. */
-  cpus?: readonly number[];
-  /** 'run' unless told: what only looks shares a local influxd with a run, and makes no database in somebody's InfluxDB. */
-  purpose?: Purpose;
-  /** Ends the wait for a local influxd's start. */
-  signal?: AbortSignal;
-  /** Told when close() waits for a run that uses the influxd started here. */
-  onWait?: () => void;
+  /** Value of --influx. */
+  url?: string;
   /** How long a request is tried again while the database restarts or is busy; default 10 s. */
   retryForMs?: number;
 }
@@ -52,15 +42,14 @@ export interface Store {
 
 /** Opens the store, its database made where needed (not to look at somebody's). Throws a UserError: no influxd, folder in use, unreachable, no access, no bucket. */
 export async function openStore(options: StoreOptions): Promise<Store> {
-  const { purpose = 'run' } = options;
-  if (options.url !== undefined) {
-    const influx = parseInfluxUrl(options.url, process.env['INFLUX_TOKEN']);
-    return await storeOn(influx, await prepare(influx, purpose === 'run'), null, options.retryForMs);
+  const { purpose = 'run', url, retryForMs } = options;
+  if (url !== undefined) {
+    const influx = parseInfluxUrl(url, process.env['INFLUX_TOKEN']);
+    return await storeOn(influx, await prepare(influx, purpose === 'run'), null, retryForMs);
   }
-  const { influxdBinary: binary = 'influxd', folder, cpus, signal, onWait } = options;
-  const local = await startLocalInfluxd({ binary, folder, purpose, cpus, signal, onWait });
+  const local = await startLocalInfluxd({ influxdBinary: 'influxd', purpose, ...options });
   try {
-    return await storeOn(local.influx, await prepare(local.influx, true), local, options.retryForMs);
+    return await storeOn(local.influx, await prepare(local.influx, true), local, retryForMs);
   } catch (error) {
     await local.stop();
     throw error;

@@ -36,15 +36,18 @@ export interface LocalInfluxd {
 /** What the database is opened for: to measure, or to look at what is or will be measured. */
 export type Purpose = 'run' | 'view';
 
-interface LocalOptions {
-  binary: string;
-  /** Data, config, log and locks go below it; made when it is not there. */
+export interface LocalOptions {
+  /** As lib/setup found it. */
+  influxdBinary: string;
+  /** Its data (kept from run to run), config, log and locks go below it; made when it is not there. */
   folder: string;
+  /** What only looks shares a local influxd with a run. */
   purpose: Purpose;
+  /** The generator's cores. */
   cpus?: readonly number[] | undefined;
   /** Ends the wait for the start, which then rejects with its reason. */
   signal?: AbortSignal | undefined;
-  /** Told when stop() has to wait for a run. */
+  /** Told when stop() has to wait for a run that uses the influxd started here. */
   onWait?: (() => void) | undefined;
 }
 
@@ -58,7 +61,7 @@ const endingSeconds = 20;
 /** Starts influxd, or joins the other purpose's. Throws a UserError when its own purpose has the folder already, or when influxd does not start. */
 export async function startLocalInfluxd(options: LocalOptions): Promise<LocalInfluxd> {
   const { folder, purpose } = options;
-  let ownLock = await takeLock(folder, purpose);
+  let ownLock = await takeLock(folder, purpose).catch((error: unknown) => { throw fileError(error, folder); });
   const influx: Influx = { url: '', database, credentials: null };
   /** Null when somebody else has started it. */
   let child: Child | null = null;
@@ -118,7 +121,11 @@ export async function startLocalInfluxd(options: LocalOptions): Promise<LocalInf
         await Promise.race([child.exited, delay(1000, undefined, { ref: false })]);
         if (!child.hasExited() && await answers(influx)) return true;
       }
-      if (child !== null && !await endsSoon(child)) throw new UserError(`influxd (process ${child.pid}) hangs and cannot be ended`);
+      if (child !== null) {
+        await Promise.race([child.stop(1000), delay(5000, undefined, { ref: false })]);
+        // It waits for a disk that does not answer.
+        if (!child.hasExited()) throw new UserError(`influxd (process ${child.pid}) hangs and cannot be ended`);
+      }
       if (isUnlinked(ownLock)) {
         const unlinked = ownLock;
         ownLock = await takeLock(folder, purpose);
@@ -164,32 +171,22 @@ function isUnlinked(descriptor: number): boolean {
   return fstatSync(descriptor).nlink === 0;
 }
 
-/** Ends influxd, however it hangs. False where it waits for a disk that does not answer. */
-async function endsSoon(child: Child): Promise<boolean> {
-  await Promise.race([child.stop(1000), delay(5000, undefined, { ref: false })]);
-  return child.hasExited();
-}
-
 function otherPurpose(purpose: Purpose): Purpose {
   return purpose === 'run' ? 'view' : 'run';
 }
 
 async function takeLock(folder: string, purpose: Purpose): Promise<number> {
-  try {
-    makePrivateFolder(folder);
-    const file = join(folder, `${purpose}.lock`);
-    // isHeld has it for a moment.
-    const lock = await lockFile(file, 1);
-    if (lock === null) {
-      throw new UserError(purpose === 'run'
-        ? `another run of bakeoff${holder(file)} is using ${folder}: wait until it is done, or end it`
-        : `the database in ${folder} is being shown already${holder(file)}: look there, or end it`);
-    }
-    writeHolder(lock, process.pid);
-    return lock;
-  } catch (error) {
-    throw fileError(error, folder);
+  makePrivateFolder(folder);
+  const file = join(folder, `${purpose}.lock`);
+  // isHeld has it for a moment.
+  const lock = await lockFile(file, 1);
+  if (lock === null) {
+    throw new UserError(purpose === 'run'
+      ? `another run of bakeoff${holder(file)} is using ${folder}: wait until it is done, or end it`
+      : `the database in ${folder} is being shown already${holder(file)}: look there, or end it`);
   }
+  writeHolder(lock, process.pid);
+  return lock;
 }
 
 /** Whether somebody uses the folder for that purpose. */
@@ -247,13 +244,13 @@ async function makeDatabase(influx: Influx, folder: string, child: Child): Promi
 async function launch<T>(
   options: LocalOptions, lock: number, access: InfluxdAccess, ready: (log: string) => Promise<T | undefined>,
 ): Promise<{ child: Child; ready: T }> {
-  const { binary, folder, cpus, signal } = options;
+  const { influxdBinary, folder, cpus, signal } = options;
   const [configFile, logFile] = [join(folder, 'influxd.conf'), join(folder, logName)];
   const logStart = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0;
   writeFileSync(configFile, influxdConfig(folder, access));
   // INFLUXDB_… variables would override the config file.
   const env = withoutVariables(process.env, 'INFLUXDB_');
-  const child = await startLogged({ command: binary, args: ['run', '-config', configFile], cwd: folder, cpus, env }, logFile, 'a', lock);
+  const child = await startLogged({ command: influxdBinary, args: ['run', '-config', configFile], cwd: folder, cpus, env }, logFile, 'a', lock);
   try {
     writeHolder(lock, child.pid);
     return { child, ready: await started(child, logFile, logStart, ready, signal) };
