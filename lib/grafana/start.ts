@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { parse } from 'yaml';
 import { UserError } from '../errors.ts';
-import { holder, lockFile, writeHolder } from '../lock-file.ts';
+import { takeLock } from '../lock-file.ts';
 import { lastLines } from '../log-file.ts';
 import { makeFolder } from '../folders.ts';
 import { startLogged, weighSession, withoutVariables, type Child, type ChildOptions } from '../process.ts';
@@ -108,7 +108,8 @@ export async function startGrafana({ program, influx, folder, cpus, env, signal 
   let files: GrafanaFiles;
   try {
     makeFolder(folder);
-    const lock = await takeLock(folder);
+    // Two would share a database of one's own, and what runs on it must not be removed.
+    const lock = await takeLock(join(folder, 'lock'), (by) => `Grafana runs in ${folder} already${by}: look there, or end it`);
     try {
       files = writeGrafanaFiles(folder, port, influx);
       // It has the lock from now on.
@@ -136,15 +137,6 @@ export async function startGrafana({ program, influx, folder, cpus, env, signal 
     await running.stop();
     throw error;
   }
-}
-
-/** Two would share a database of one's own, and what runs on it must not be removed. */
-async function takeLock(folder: string): Promise<number> {
-  const file = join(folder, 'lock');
-  const lock = await lockFile(file, 1);
-  if (lock === null) throw new UserError(`Grafana runs in ${folder} already${holder(file)}: look there, or end it`);
-  writeHolder(lock, process.pid);
-  return lock;
 }
 
 /** The container sees the host's loopback, where InfluxDB is, and the same files under the same names. */

@@ -17,7 +17,7 @@ import { textOf } from '../read-if-there.ts';
 import { answers, InfluxError, query, type Influx } from './client.ts';
 import { influxdConfig, type InfluxdAccess } from './influxd-config.ts';
 import { keptCredentials, lacksUser, makeUser, passwordFile } from './influxd-user.ts';
-import { holder, lockFile, writeHolder } from '../lock-file.ts';
+import { holder, lockFile, takeLock, writeHolder } from '../lock-file.ts';
 import { makePrivateFolder } from '../folders.ts';
 import { quoteIdentifier } from './line-protocol.ts';
 import { database } from './schema.ts';
@@ -61,7 +61,7 @@ const endingSeconds = 20;
 /** Starts influxd, or joins the other purpose's. Throws a UserError when its own purpose has the folder already, or when influxd does not start. */
 export async function startLocalInfluxd(options: LocalOptions): Promise<LocalInfluxd> {
   const { folder, purpose } = options;
-  let ownLock = await takeLock(folder, purpose).catch((error: unknown) => { throw fileError(error, folder); });
+  let ownLock = await lockFolder(folder, purpose).catch((error: unknown) => { throw fileError(error, folder); });
   const influx: Influx = { url: '', database, credentials: null };
   /** Null when somebody else has started it. */
   let child: Child | null = null;
@@ -128,7 +128,7 @@ export async function startLocalInfluxd(options: LocalOptions): Promise<LocalInf
       }
       if (isUnlinked(ownLock)) {
         const unlinked = ownLock;
-        ownLock = await takeLock(folder, purpose);
+        ownLock = await lockFolder(folder, purpose);
         closeSync(unlinked);
       }
       await startOrJoin(new URL(influx.url).host);
@@ -175,18 +175,11 @@ function otherPurpose(purpose: Purpose): Purpose {
   return purpose === 'run' ? 'view' : 'run';
 }
 
-async function takeLock(folder: string, purpose: Purpose): Promise<number> {
+async function lockFolder(folder: string, purpose: Purpose): Promise<number> {
   makePrivateFolder(folder);
-  const file = join(folder, `${purpose}.lock`);
-  // isHeld has it for a moment.
-  const lock = await lockFile(file, 1);
-  if (lock === null) {
-    throw new UserError(purpose === 'run'
-      ? `another run of bakeoff${holder(file)} is using ${folder}: wait until it is done, or end it`
-      : `the database in ${folder} is being shown already${holder(file)}: look there, or end it`);
-  }
-  writeHolder(lock, process.pid);
-  return lock;
+  return takeLock(join(folder, `${purpose}.lock`), (by) => (purpose === 'run'
+    ? `another run of bakeoff${by} is using ${folder}: wait until it is done, or end it`
+    : `the database in ${folder} is being shown already${by}: look there, or end it`));
 }
 
 /** Whether somebody uses the folder for that purpose. */
