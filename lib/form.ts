@@ -77,7 +77,7 @@ export const oneOf = <const T extends readonly string[]>(words: T): Form<T[numbe
 export const each = <const N extends string, S extends v.GenericSchema>(names: readonly N[], form: S): Record<N, S> => Object.fromEntries(names.map((one) => [one, form])) as Record<N, S>;
 
 /** A value, or what is wrong with the one at the path `at`. `ofField`: the problem is said of that path, and not in a sentence of its own. */
-export type Outcome<T> = { value: T } | { at: (string | number)[]; problem: string; ofField: boolean };
+type Outcome<T> = { value: T } | { at: (string | number)[]; problem: string; ofField: boolean };
 
 /** @param everything looks for fields that are unknown before it names another problem: one that is misspelt is missing, too */
 export function check<T>(form: Form<T>, value: unknown, { everything = false } = {}): Outcome<T> {

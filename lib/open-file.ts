@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { open, realpath, type FileHandle } from 'node:fs/promises';
 import { sep } from 'node:path';
 
-export interface Limits {
+interface Limits {
   /** The most that the file may have. */
   megabytes: number;
   /** The folder that it has to be in once all links are followed; absent: anywhere. */
