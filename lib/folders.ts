@@ -1,6 +1,7 @@
 // Folders: made, listed, and whether what is to be written to them will fit.
 import { chmodSync, mkdirSync, statSync } from 'node:fs';
-import { readdir, statfs } from 'node:fs/promises';
+import { mkdtemp, readdir, realpath, rm, statfs } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { UserError } from './errors.ts';
 
@@ -19,6 +20,16 @@ export function makeFolder(path: string): void {
 export function makePrivateFolder(path: string): void {
   makeFolder(path);
   chmodSync(path, 0o700);
+}
+
+/** Does the work with a new folder in the system's temporary one, whose path has no links in it, and removes it then. @param prefix of its name */
+export async function inTemporaryFolder<T>(prefix: string, work: (folder: string) => Promise<T>): Promise<T> {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), prefix)));
+  try {
+    return await work(folder);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
 }
 
 /** Returns false when the folder above is missing. */

@@ -1,7 +1,6 @@
 // Go's own fuzzing, for a few seconds: inputs that nobody thought of. One that fails is kept by Go as a test of its target.
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { inTemporaryFolder } from '../folders.ts';
 import { run, type RunOptions } from '../setup/run.ts';
 import type { Outcome } from './test-counts.ts';
 
@@ -53,10 +52,7 @@ function endedLate(output: string): boolean {
 
 async function test({ module, folder, flags, env, ...options }: GoPackage, args: readonly string[]): ReturnType<typeof run> {
   // Go leaves its own there where it is ended: 100 MB for each worker.
-  const temporary = await mkdtemp(join(tmpdir(), 'bakeoff-fuzz-'));
-  try {
-    return await run({ ...options, env: { ...env ?? process.env, TMPDIR: temporary }, cwd: module, args: ['test', ...flags, ...args, folder] });
-  } finally {
-    await rm(temporary, { recursive: true, force: true });
-  }
+  return inTemporaryFolder('bakeoff-fuzz-', (temporary) => (
+    run({ ...options, env: { ...env ?? process.env, TMPDIR: temporary }, cwd: module, args: ['test', ...flags, ...args, folder] })
+  ));
 }

@@ -1,9 +1,9 @@
 // npm test: everything that can be checked, on a machine that may have none of the tools yet.
 import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { UserError } from '../errors.ts';
+import { inTemporaryFolder } from '../folders.ts';
 import { underSignals } from '../interrupt.ts';
 import { unknownWord } from '../nearest.ts';
 import { findGo, goEnvironment } from '../setup/k6.ts';
@@ -188,8 +188,7 @@ class TestRun {
   }
 
   async #vitest(project: Project, flags: readonly string[] = [], before: readonly string[] = []): Promise<Outcome> {
-    const folder = await mkdtemp(join(tmpdir(), 'bakeoff-test-'));
-    try {
+    return inTemporaryFolder('bakeoff-test-', async (folder) => {
       const reportFile = join(folder, 'report.json');
       const finished = await run({
         before,
@@ -202,9 +201,7 @@ class TestRun {
       const counts = report === undefined ? { passed: 0, failed: 0 } : countVitest(JSON.parse(report) as VitestReport);
       const output = finished.stdout + finished.stderr;
       return withExitCode({ ...counts, output, skipped: skippedLines(output) }, finished.code);
-    } finally {
-      await rm(folder, { recursive: true, force: true });
-    }
+    });
   }
 }
 

@@ -1,10 +1,9 @@
 // What the manifests of servers and loads have in common.
 import { createHash } from 'node:crypto';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
-import { filesBelow } from '../folders.ts';
+import { filesBelow, inTemporaryFolder } from '../folders.ts';
 
 /** An object of Kubernetes, as kubectl takes it. */
 export interface Manifest {
@@ -69,13 +68,10 @@ export function runId(run: string): string {
 
 /** The texts of the files that `make` puts into a temporary folder, by their paths in it, sorted. */
 export async function filesMade(make: (folder: string) => Promise<unknown>): Promise<{ file: string; text: string }[]> {
-  const folder = await mkdtemp(path.join(tmpdir(), 'bakeoff-k8s-'));
-  try {
+  return inTemporaryFolder('bakeoff-k8s-', async (folder) => {
     await make(folder);
-    return await Promise.all((await filesBelow(folder)).map(async (file) => ({ file, text: await readFile(path.join(folder, file), 'utf8') })));
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
+    return Promise.all((await filesBelow(folder)).map(async (file) => ({ file, text: await readFile(path.join(folder, file), 'utf8') })));
+  });
 }
 
 const mostBytes = 1024 ** 2;

@@ -1,10 +1,9 @@
 // Loads scenarios' files as they are now: TypeScript or not, a person's own among them.
-import { mkdtemp, realpath, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build, type BuildFailure, type Plugin } from 'esbuild';
 import { nodeModules } from '../../bin/bundle.mjs';
+import { inTemporaryFolder } from '../folders.ts';
 import { projectRoot } from '../setup/paths.ts';
 
 /**
@@ -12,17 +11,14 @@ import { projectRoot } from '../setup/paths.ts';
  * @throws Error with one line: of what cannot be compiled, or as a module throws it
  */
 export async function loadModules(files: readonly string[]): Promise<unknown[]> {
-  const folder = await realpath(await mkdtemp(path.join(tmpdir(), 'bakeoff-scenario-')));
-  try {
+  return inTemporaryFolder('bakeoff-scenario-', async (folder) => {
     const options = nodeModules(folder);
     const entryPoints = files.map((file, index) => ({ in: file, out: String(index) }));
     await build({ ...options, entryPoints, plugins: [packages, ...options.plugins] }).catch(({ errors: [first] }: BuildFailure) => {
       throw new Error(first === undefined ? 'it cannot be compiled' : `${first.text}${first.location === null ? '' : ` (line ${first.location.line})`}`);
     });
-    return await Promise.all(files.map((_, index) => import(pathToFileURL(path.join(folder, `${index}.mjs`)).href) as Promise<unknown>));
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
+    return Promise.all(files.map((_, index) => import(pathToFileURL(path.join(folder, `${index}.mjs`)).href) as Promise<unknown>));
+  });
 }
 
 /** Our own is the one that runs, whether the file's project has it or not; others are where that project has them. */
