@@ -1,5 +1,6 @@
 // The catalogue of what bakeoff itself writes to InfluxDB, beside k6's loadgen_* samples: the one place for names, units and what each
-// field holds. points.ts writes by it, and the dashboards read by it. Numbers are stored as floats; a figure that is not there is left out.
+// field holds. points.ts writes by it, and the dashboards read by it. What a figure means is said where it comes from, in lib/result.
+// Numbers are stored as floats; a figure that is not there is left out.
 import metrics from '../../xk6-loadgen/metrics.json' with { type: 'json' };
 import { hasRatio } from '../analysis/comparisons.ts';
 import type { CurvePoint } from '../analysis/curve.ts';
