@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -333,10 +334,9 @@ func TestDeviceDrops(t *testing.T) {
 	}
 
 	inside(t, p.ready.Server, func() {
-		socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		link, err := netlink.LinkByName(device)
 		if err == nil {
-			defer unix.Close(socket)
-			_, err = onDevice(socket, device, unix.SIOCSIFFLAGS, func(r *unix.Ifreq) error { r.SetUint16(0); return nil })
+			err = netlink.LinkSetDown(link)
 		}
 		if err != nil {
 			t.Error(err)
