@@ -58,8 +58,8 @@ func function[T any](m *instance, name string, call func(*lib.State, sobek.Value
 // run is loadgen.run(options): it returns when the load phase is over, with its figures. It throws when an option is
 // wrong. When the VU is stopped, the engine stops too, and the samples so far still go out.
 func (m *instance) run(state *lib.State, options sobek.Value) (map[string]any, error) {
-	params, err := parseLoad(m.vu.Runtime(), options, knownRun)
-	if err != nil {
+	params := newParams()
+	if err := params.read(options, ofCall(&params.segmented, &params.options.StartAt)...); err != nil {
 		return nil, err
 	}
 	if params.segmented {
@@ -79,14 +79,14 @@ func (m *instance) run(state *lib.State, options sobek.Value) (map[string]any, e
 // alternate is loadgen.alternate({ sides, slice, seed }): as run, for several loads that take turns. It returns their figures
 // in the order of the sides.
 func (m *instance) alternate(state *lib.State, options sobek.Value) ([]any, error) {
-	params, turns, segmented, err := parseTurns(m.vu.Runtime(), options)
+	params, turns, err := parseTurns(options)
 	if err != nil {
 		return nil, err
 	}
 	var pushers []*pusher
 	var sides []engine.Side
 	for _, side := range params {
-		if segmented {
+		if side.segmented {
 			if err := divide(state.Options, &side.options, len(params)); err != nil {
 				return nil, err
 			}
@@ -108,10 +108,13 @@ func (m *instance) alternate(state *lib.State, options sobek.Value) ([]any, erro
 }
 
 // pusherOf sends the samples of one load. Loads at the same time with the same tags must not share points.
-func (m *instance) pusherOf(state *lib.State, params params) *pusher {
+func (m *instance) pusherOf(state *lib.State, params *params) *pusher {
 	m.calls++
-	tags := state.Tags.GetCurrentValues().Tags.WithTagsFromMap(params.tags).
-		With("instance", fmt.Sprintf("%d-%d", state.VUIDGlobal, m.calls))
+	tags := state.Tags.GetCurrentValues().Tags
+	for _, tag := range params.tags {
+		tags = tags.With(tag.Name, tag.Value)
+	}
+	tags = tags.With("instance", fmt.Sprintf("%d-%d", state.VUIDGlobal, m.calls))
 	return &pusher{metrics: m.metrics, tags: tags, out: state.Samples}
 }
 

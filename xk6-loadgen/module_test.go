@@ -274,8 +274,8 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 func TestLeftOutOptionsHaveDefaults(t *testing.T) {
 	runtime := modulestest.NewRuntime(t)
 	value, _ := runtime.VU.Runtime().RunString(`({ url: 'http://127.0.0.1/', duration: '1m30s', netns: null, warmup: undefined })`)
-	p, err := parseLoad(runtime.VU.Runtime(), value, knownRun)
-	if err != nil {
+	p := newParams()
+	if err := p.read(value); err != nil {
 		t.Fatal(err)
 	}
 	o := p.options

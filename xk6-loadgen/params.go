@@ -1,6 +1,7 @@
 package loadgen
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -16,39 +17,103 @@ import (
 	"bakeoff.invalid/xk6-loadgen/engine"
 )
 
-// params are the options of one call, typed. They are read by hand: k6's bridge would rename fields and ignore keys that
+// params are the options of one load, typed. They are read one by one: k6's bridge would rename fields and ignore keys that
 // it does not know, and a misspelt option must not silently become its default.
 type params struct {
 	options engine.Options
-	tags    map[string]string
+	tags    []engine.Header
 	// pages are those of the one URL's server that are asked for instead of it.
 	pages string
+	// tls is nil where the script has none.
+	tls *sobek.Object
 	// processes are a side's process groups, with alternate only.
 	processes []int
-	// segmented: these are the options of several k6 together, with run only; with alternate the call's.
+	// segmented: these are the options of several k6 together.
 	segmented bool
 }
 
-// reserved tags tell the module's own series apart, or are turned into fields by k6's outputs: a series that differs in
-// nothing else would lose points.
-var reserved = []string{"class", "direction", "instance", "iter", "kind", "le", "part", "scope", "stat", "url", "vu"}
-
-var known = []string{
-	"url", "urls", "pages", "protocol", "connections", "streams", "requests", "duration", "rate", "arrivals", "keepAlive", "warmup", "timeout",
-	"threads", "spin", "method", "headers", "body", "tls", "netns", "buckets", "tags",
+// option is one that a script may give; set takes its value, or says what that must be.
+type option struct {
+	name string
+	set  func(v sobek.Value) error
 }
 
-var knownTLS = []string{"insecureSkipVerify", "minVersion", "maxVersion", "ciphers", "curves", "serverName"}
+// into sets what read makes of a value.
+func into[T any](to *T, read func(sobek.Value) (T, error)) func(sobek.Value) error {
+	return func(v sobek.Value) (err error) {
+		*to, err = read(v)
+		return err
+	}
+}
 
-// parseLoad turns the script's object into params, in which what it leaves out has its default. Its errors name the option.
-func parseLoad(rt *sobek.Runtime, value sobek.Value, known []string) (params, error) {
-	p := params{tags: map[string]string{}, options: engine.Options{
+// known are the options of every load.
+func (p *params) known() []option {
+	o := &p.options
+	return []option{
+		{"url", func(v sobek.Value) error {
+			url, err := text[string](v)
+			o.URLs = slices.Insert(o.URLs, 0, url)
+			return err
+		}},
+		{"urls", func(v sobek.Value) error {
+			urls, err := list("strings", 1, text[string])(v)
+			o.URLs = append(o.URLs, urls...)
+			return err
+		}},
+		{"pages", into(&p.pages, filled("give a path on each line, and its weight"))},
+		{"protocol", into(&o.Protocol, text)},
+		{"connections", into(&o.Connections, count)},
+		{"streams", into(&o.Streams, count)},
+		{"requests", into(&o.Requests, count)},
+		{"duration", into(&o.Duration, duration)},
+		{"rate", into(&o.Rate, rate)},
+		{"arrivals", into(&o.Arrivals, text)},
+		{"keepAlive", into(&o.KeepAlive, boolean)},
+		{"warmup", into(&o.Warmup, duration)},
+		{"timeout", into(&o.Timeout, duration)},
+		{"threads", into(&o.Threads, count)},
+		{"spin", into(&o.Spin, boolean)},
+		{"method", into(&o.Method, text)},
+		// In the order in which the script has them.
+		{"headers", into(&o.Headers, texts)},
+		{"body", into(&o.Body, text)},
+		{"tls", into(&p.tls, objectOf)},
+		{"netns", into(&o.NetNS, filled("leave it out for k6's own network"))},
+		{"buckets", into(&o.Buckets, list("strings", 1, duration))},
+		{"tags", into(&p.tags, tags)},
+	}
+}
+
+// knownTLS are the options of the option tls.
+func knownTLS(o *engine.TLSOptions) []option {
+	return []option{
+		{"insecureSkipVerify", into(&o.InsecureSkipVerify, boolean)},
+		{"minVersion", into(&o.MinVersion, text)},
+		{"maxVersion", into(&o.MaxVersion, text)},
+		{"ciphers", into(&o.Ciphers, list("strings", 0, text[string]))},
+		{"curves", into(&o.Curves, list("strings", 0, text[string]))},
+		{"serverName", into(&o.ServerName, text)},
+	}
+}
+
+// newParams have the defaults.
+func newParams() *params {
+	return &params{options: engine.Options{
 		Protocol: engine.HTTP11, Connections: 1, Streams: 1, Threads: 1, KeepAlive: true, Timeout: time.Minute, Method: http.MethodGet,
 	}}
-	if err := eachOption(value, known, func(key string, v sobek.Value) error { return p.set(rt, key, v) }); err != nil {
-		return p, err
+}
+
+// read takes what the script's object has, of the options that are known and these. Its errors name the option.
+func (p *params) read(value sobek.Value, more ...option) error {
+	if err := setOptions(value, append(p.known(), more...)); err != nil {
+		return err
 	}
-	return p, p.setPages()
+	if p.tls != nil {
+		if err := setKnown(p.tls, "tls: ", "tls.", knownTLS(&p.options.TLS)); err != nil {
+			return err
+		}
+	}
+	return p.setPages()
 }
 
 // setPages reads the option pages, which is a text since a list of so many would be slow to make in a script: a path on each
@@ -74,10 +139,7 @@ func (p *params) setPages() error {
 	}
 	for number, line := range lines {
 		path, weight, _ := strings.Cut(strings.TrimSpace(line), " ")
-		n, err := strconv.Atoi(weight)
-		if weight == "" {
-			n, err = 1, nil
-		}
+		n, err := strconv.Atoi(cmp.Or(weight, "1"))
 		if err != nil || n < 1 || n > engine.MaxWeight || !strings.HasPrefix(path, "/") {
 			return fmt.Errorf("pages: line %d must be a path and its weight, 1 to %d, as in /index.html 3, got %q", number+1, engine.MaxWeight, line)
 		}
@@ -86,202 +148,203 @@ func (p *params) setPages() error {
 	return nil
 }
 
-// eachOption hands over what the script's object has; what it leaves null is left out.
-func eachOption(value sobek.Value, known []string, set func(key string, v sobek.Value) error) error {
+// setOptions takes what the script's object has.
+func setOptions(value sobek.Value, options []option) error {
 	if isNullish(value) {
 		return errors.New("give an object with options, at least url and duration or requests")
 	}
-	object, ok := value.(*sobek.Object)
-	if !ok {
-		return fmt.Errorf("the options must be an object, got %s", shown(value))
+	object, err := objectOf(value)
+	if err != nil {
+		return fmt.Errorf("the options %w", err)
 	}
-	return eachKnown(object, "", known, set)
+	return setKnown(object, "", "", options)
 }
 
-// eachKnown is eachOption for an object that is there; where begins what is said of a key that is not known.
-func eachKnown(object *sobek.Object, where string, known []string, set func(key string, v sobek.Value) error) error {
+// setKnown takes what an object has; what it leaves null is left out. where begins what is said of a key that is not known, prefix
+// the name of one that is.
+func setKnown(object *sobek.Object, where, prefix string, options []option) error {
 	for _, key := range object.Keys() {
-		if !slices.Contains(known, key) {
-			return fmt.Errorf("%sthere is no option %q; there are: %s", where, key, strings.Join(known, ", "))
+		place := slices.IndexFunc(options, func(o option) bool { return o.name == key })
+		if place < 0 {
+			var names []string
+			for _, o := range options {
+				names = append(names, o.name)
+			}
+			return fmt.Errorf("%sthere is no option %q; there are: %s", where, key, strings.Join(names, ", "))
 		}
 		if v := object.Get(key); !isNullish(v) {
-			if err := set(key, v); err != nil {
-				return err
+			if err := options[place].set(v); err != nil {
+				return fmt.Errorf("%s%s: %w", prefix, key, err)
 			}
 		}
 	}
 	return nil
 }
 
-var (
-	knownRun   = slices.Concat(known, knownCall)
-	knownTurns = append([]string{"sides", "slice", "seed"}, knownCall...)
-	knownSide  = append(slices.Clone(known), "processes")
-)
+// ofCall are the options that a call of either function has for all of its loads.
+func ofCall(segmented *bool, startAt *time.Time) []option {
+	return []option{
+		{"segmented", into(segmented, boolean)},
+		{"startAt", func(v sobek.Value) error {
+			milliseconds, err := count[int64](v)
+			*startAt = time.UnixMilli(milliseconds)
+			return err
+		}},
+	}
+}
 
 // parseTurns reads the options of alternate: those of each side, and how the sides take turns. Its errors name the side.
-func parseTurns(rt *sobek.Runtime, value sobek.Value) (sides []params, turns engine.Turns, segmented bool, err error) {
+func parseTurns(value sobek.Value) (sides []*params, turns engine.Turns, err error) {
 	turns.Slice = 10 * time.Millisecond
-	err = eachOption(value, knownTurns, func(key string, v sobek.Value) (err error) {
-		switch key {
-		case "sides":
-			err = list(rt, key, "options", v, &sides, func(_ string, v sobek.Value, side *params) (err error) {
-				if *side, err = parseLoad(rt, v, knownSide); err != nil {
-					err = fmt.Errorf("sides[%d]: %w", len(sides), err)
-				}
-				return err
-			})
-		case "slice":
-			err = duration(key, v, &turns.Slice)
-		case "seed":
-			err = count(key, v, &turns.Seed)
-		default:
-			err = setCall(key, v, &segmented, &turns.StartAt)
-		}
-		return err
-	})
-	return sides, turns, segmented, err
-}
-
-func (p *params) set(rt *sobek.Runtime, key string, v sobek.Value) (err error) {
-	o := &p.options
-	switch key {
-	case "url":
-		var url string
-		err = text(key, v, &url)
-		o.URLs = append([]string{url}, o.URLs...)
-	case "urls":
-		given := len(o.URLs)
-		if err = list(rt, key, "strings", v, &o.URLs, text[string]); err == nil && len(o.URLs) == given {
-			err = fmt.Errorf("urls: give at least one")
-		}
-	case "pages":
-		if err = text(key, v, &p.pages); err == nil && strings.TrimSpace(p.pages) == "" {
-			err = errors.New("pages: is empty; give a path on each line, and its weight")
-		}
-	case "protocol":
-		err = text(key, v, &o.Protocol)
-	case "connections":
-		err = count(key, v, &o.Connections)
-	case "threads":
-		err = count(key, v, &o.Threads)
-	case "streams":
-		err = count(key, v, &o.Streams)
-	case "rate":
-		err = rate(key, v, &o.Rate)
-	case "arrivals":
-		err = text(key, v, &o.Arrivals)
-	case "tls":
-		err = tlsOptions(rt, v, &o.TLS)
-	case "buckets":
-		if err = list(rt, key, "strings", v, &o.Buckets, duration); err == nil && len(o.Buckets) == 0 {
-			err = fmt.Errorf("buckets: give at least one upper end")
-		}
-	case "requests":
-		err = count(key, v, &o.Requests)
-	case "duration":
-		err = duration(key, v, &o.Duration)
-	case "warmup":
-		err = duration(key, v, &o.Warmup)
-	case "timeout":
-		err = duration(key, v, &o.Timeout)
-	case "keepAlive":
-		err = boolean(key, v, &o.KeepAlive)
-	case "spin":
-		err = boolean(key, v, &o.Spin)
-	case "method":
-		err = text(key, v, &o.Method)
-	case "netns":
-		if err = text(key, v, &o.NetNS); err == nil && o.NetNS == "" {
-			err = fmt.Errorf("%s: is empty; leave it out for k6's own network", key)
-		}
-	case "body":
-		err = text(key, v, &o.Body)
-	case "headers":
-		err = eachText(rt, key, v, func(name, value string) {
-			// In the order in which the script has them.
-			o.Headers = append(o.Headers, engine.Header{Name: name, Value: value})
-		})
-	case "tags":
-		err = eachText(rt, key, v, func(name, value string) { p.tags[name] = value })
-		for name := range p.tags {
-			if slices.Contains(reserved, name) {
-				return fmt.Errorf("tags: %s is set by the module or k6; choose another name", name)
-			}
-		}
-	case "processes":
-		err = list(rt, key, "whole numbers", v, &p.processes, count[int])
-	default:
-		err = setCall(key, v, &p.segmented, &o.StartAt)
+	var given []sobek.Value
+	var segmented bool
+	if err := setOptions(value, append([]option{
+		{"sides", into(&given, list("options", 0, func(v sobek.Value) (sobek.Value, error) { return v, nil }))},
+		{"slice", into(&turns.Slice, duration)},
+		{"seed", into(&turns.Seed, count)},
+	}, ofCall(&segmented, &turns.StartAt)...)); err != nil {
+		return nil, turns, err
 	}
-	return err
-}
-
-// tlsOptions reads the object of the option tls.
-func tlsOptions(rt *sobek.Runtime, v sobek.Value, o *engine.TLSOptions) error {
-	object, err := objectOf(rt, "tls", v)
-	if err != nil {
-		return err
-	}
-	return eachKnown(object, "tls: ", knownTLS, func(key string, v sobek.Value) error {
-		switch name := "tls." + key; key {
-		case "insecureSkipVerify":
-			return boolean(name, v, &o.InsecureSkipVerify)
-		case "minVersion":
-			return text(name, v, &o.MinVersion)
-		case "maxVersion":
-			return text(name, v, &o.MaxVersion)
-		case "ciphers":
-			return list(rt, name, "strings", v, &o.Ciphers, text[string])
-		case "curves":
-			return list(rt, name, "strings", v, &o.Curves, text[string])
-		default:
-			return text(name, v, &o.ServerName)
+	for i, v := range given {
+		side := newParams()
+		side.segmented = segmented
+		if err := side.read(v, option{"processes", into(&side.processes, list("whole numbers", 0, count[int]))}); err != nil {
+			return nil, turns, fmt.Errorf("sides[%d]: %w", i, err)
 		}
-	})
+		sides = append(sides, side)
+	}
+	return sides, turns, nil
 }
 
 func isNullish(v sobek.Value) bool { return v == nil || sobek.IsUndefined(v) || sobek.IsNull(v) }
 
-func objectOf(rt *sobek.Runtime, key string, v sobek.Value) (*sobek.Object, error) {
-	if _, ok := v.Export().(map[string]any); !ok {
-		return nil, fmt.Errorf("%s: must be an object, got %s", key, shown(v))
+// The readers of values: their errors go on after the option's name.
+
+// as is a value of this type, which `what` names.
+func as[T any](v sobek.Value, what string) (T, error) {
+	t, ok := v.Export().(T)
+	if !ok {
+		return t, fmt.Errorf("must be %s, got %s", what, shown(v))
 	}
-	return v.ToObject(rt), nil
+	return t, nil
 }
 
-// eachText goes through an object of strings in its order; numbers and booleans are taken as they print.
-func eachText(rt *sobek.Runtime, key string, v sobek.Value, each func(name, value string)) error {
-	object, err := objectOf(rt, key, v)
+func boolean(v sobek.Value) (bool, error) { return as[bool](v, "true or false") }
+
+func text[T ~string | ~[]byte](v sobek.Value) (T, error) {
+	s, err := as[string](v, "a string")
+	return T(s), err
+}
+
+// filled reads a string that is not empty; a remedy is for one that is.
+func filled(remedy string) func(sobek.Value) (string, error) {
+	return func(v sobek.Value) (string, error) {
+		s, err := text[string](v)
+		if err == nil && strings.TrimSpace(s) == "" {
+			err = errors.New("is empty; " + remedy)
+		}
+		return s, err
+	}
+}
+
+// duration reads a string with a unit, as in '500ms', '10s' or '1m30s'.
+func duration(v sobek.Value) (time.Duration, error) {
+	s, err := as[string](v, "a string with a unit, as in '10s' or '500ms'")
 	if err != nil {
-		return err
+		return 0, err
+	}
+	d, err := time.ParseDuration(strings.TrimSpace(s))
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("must be a time with a unit, as in '10s' or '500ms', got '%s'", s)
+	}
+	return d, nil
+}
+
+// number is NaN of what is none.
+func number(v sobek.Value) float64 {
+	switch v.Export().(type) {
+	case int64, float64:
+		return v.ToFloat()
+	}
+	return math.NaN()
+}
+
+// count reads a whole number of at least 1.
+func count[T ~int | ~int64 | ~uint64](v sobek.Value) (T, error) {
+	n := number(v)
+	if !(n >= 1 && n <= 1<<53) || n != math.Trunc(n) {
+		return 0, fmt.Errorf("must be a whole number of at least 1, got %s", shown(v))
+	}
+	return T(n), nil
+}
+
+// rate reads a number of requests/s that is greater than zero.
+func rate(v sobek.Value) (float64, error) {
+	n := number(v)
+	if !(n > 0) || math.IsInf(n, 0) {
+		return 0, fmt.Errorf("must be a number of requests/s greater than 0, got %s", shown(v))
+	}
+	return n, nil
+}
+
+func objectOf(v sobek.Value) (*sobek.Object, error) {
+	if _, err := as[map[string]any](v, "an object"); err != nil {
+		return nil, err
+	}
+	return v.(*sobek.Object), nil
+}
+
+// texts reads an object of strings in its order; numbers and booleans are taken as they print.
+func texts(v sobek.Value) (texts []engine.Header, err error) {
+	object, err := objectOf(v)
+	if err != nil {
+		return nil, err
 	}
 	for _, name := range object.Keys() {
 		value := object.Get(name)
 		switch value.Export().(type) {
 		case string, bool, int64, float64:
-			each(name, value.String())
+			texts = append(texts, engine.Header{Name: name, Value: value.String()})
 		default:
-			return fmt.Errorf("%s: %s must be a string, got %s", key, name, shown(value))
+			return nil, fmt.Errorf("%s must be a string, got %s", name, shown(value))
 		}
 	}
-	return nil
+	return texts, nil
 }
 
-// list reads a list of what its words say, adding what `read` makes of each.
-func list[T any](rt *sobek.Runtime, key, words string, v sobek.Value, to *[]T, read func(string, sobek.Value, *T) error) error {
-	if _, ok := v.Export().([]any); !ok {
-		return fmt.Errorf("%s: must be a list of %s, got %s", key, words, shown(v))
-	}
-	object := v.ToObject(rt)
-	for _, index := range object.Keys() {
-		var one T
-		if err := read(key, object.Get(index), &one); err != nil {
-			return err
+// reserved tags tell the module's own series apart, or are turned into fields by k6's outputs: a series that differs in
+// nothing else would lose points.
+var reserved = []string{"class", "direction", "instance", "iter", "kind", "le", "part", "scope", "stat", "url", "vu"}
+
+func tags(v sobek.Value) ([]engine.Header, error) {
+	tags, err := texts(v)
+	for _, tag := range tags {
+		if slices.Contains(reserved, tag.Name) {
+			return nil, fmt.Errorf("%s is set by the module or k6; choose another name", tag.Name)
 		}
-		*to = append(*to, one)
 	}
-	return nil
+	return tags, err
+}
+
+// list reads a list of what its words say, at least so many (0 or 1), each as `read` does.
+func list[T any](words string, least int, read func(sobek.Value) (T, error)) func(sobek.Value) ([]T, error) {
+	return func(v sobek.Value) (all []T, err error) {
+		if _, err := as[[]any](v, "a list of "+words); err != nil {
+			return nil, err
+		}
+		object := v.(*sobek.Object)
+		for _, index := range object.Keys() {
+			one, err := read(object.Get(index))
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, one)
+		}
+		if len(all) < least {
+			return nil, errors.New("give at least one")
+		}
+		return all, nil
+	}
 }
 
 // shown is a value as a script writes it.
@@ -295,68 +358,4 @@ func shown(v sobek.Value) string {
 		return "a list"
 	}
 	return v.String()
-}
-
-func boolean(key string, v sobek.Value, to *bool) error {
-	b, ok := v.Export().(bool)
-	if !ok {
-		return fmt.Errorf("%s: must be true or false, got %s", key, shown(v))
-	}
-	*to = b
-	return nil
-}
-
-// rate reads a number of requests/s that is greater than zero.
-func rate(key string, v sobek.Value, to *float64) error {
-	switch n := v.Export().(type) {
-	case int64:
-		*to = float64(n)
-	case float64:
-		*to = n
-	}
-	if !(*to > 0) || math.IsInf(*to, 0) {
-		return fmt.Errorf("%s: must be a number of requests/s greater than 0, got %s", key, shown(v))
-	}
-	return nil
-}
-
-func text[T ~string | ~[]byte](key string, v sobek.Value, to *T) error {
-	s, ok := v.Export().(string)
-	if !ok {
-		return fmt.Errorf("%s: must be a string, got %s", key, shown(v))
-	}
-	*to = T(s)
-	return nil
-}
-
-// count reads a whole number of at least 1.
-func count[T ~int | ~int64 | ~uint64](key string, v sobek.Value, to *T) error {
-	switch n := v.Export().(type) {
-	case int64:
-		if n >= 1 {
-			*to = T(n)
-			return nil
-		}
-	case float64:
-		// 1e6 is a float in the script.
-		if n >= 1 && n <= 1<<53 && n == math.Trunc(n) {
-			*to = T(n)
-			return nil
-		}
-	}
-	return fmt.Errorf("%s: must be a whole number of at least 1, got %s", key, shown(v))
-}
-
-// duration reads a string with a unit, as in '500ms', '10s' or '1m30s'.
-func duration(key string, v sobek.Value, to *time.Duration) error {
-	s, ok := v.Export().(string)
-	if !ok {
-		return fmt.Errorf("%s: must be a string with a unit, as in '10s' or '500ms', got %s", key, shown(v))
-	}
-	d, err := time.ParseDuration(strings.TrimSpace(s))
-	if err != nil || d < 0 {
-		return fmt.Errorf("%s: must be a time with a unit, as in '10s' or '500ms', got '%s'", key, s)
-	}
-	*to = d
-	return nil
 }

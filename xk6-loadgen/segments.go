@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sort"
-	"time"
 
-	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/lib"
 
 	"bakeoff.invalid/xk6-loadgen/engine"
@@ -14,21 +12,6 @@ import (
 
 // mostDivided bounds the search for a number that can be divided.
 const mostDivided = 1 << 40
-
-var knownCall = []string{"segmented", "startAt"}
-
-// setCall reads the options that a call of either function has for all of its loads.
-func setCall(key string, v sobek.Value, segmented *bool, startAt *time.Time) (err error) {
-	switch key {
-	case "segmented":
-		err = boolean(key, v, segmented)
-	case "startAt":
-		var milliseconds int64
-		err = count(key, v, &milliseconds)
-		*startAt = time.UnixMilli(milliseconds)
-	}
-	return err
-}
 
 // divide leaves of a load that several k6 make together what is this one's by its execution segment: connections and requests as
 // k6 divides VUs, and of a rate's requests those that k6 would give it of its iterations. All of the k6 refuse what leaves one of
