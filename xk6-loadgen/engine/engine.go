@@ -165,14 +165,8 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 func prepare(runs []*run) (err error) {
 	var all []*loop
 	for _, r := range runs {
-		err := r.makeLoops()
+		r.makeLoops()
 		all = append(all, r.loops...)
-		if err != nil {
-			for _, l := range all {
-				linux.Close(l.epoll)
-			}
-			return err
-		}
 	}
 	entered := make(chan error)
 	for _, l := range all {
@@ -229,8 +223,8 @@ func awaitStart(ctx context.Context, at time.Time) error {
 	return nil
 }
 
-// makeLoops makes the run's loops, as many as there can be, and what they share.
-func (r *run) makeLoops() error {
+// makeLoops makes the run's loops, and what they share.
+func (r *run) makeLoops() {
 	p := r.plan
 	// Loops hand over at most their two intervals and the last one: they never wait for the collector.
 	r.shared = &shared{intervals: make(chan *interval, 3*p.Threads), turn: turn{back: make(chan *loop)}}
@@ -247,14 +241,9 @@ func (r *run) makeLoops() error {
 		r.shared.quota.Store(p.Requests)
 	}
 	for i := range p.Threads {
-		l, err := newLoop(p, r.shared, i)
-		if err != nil {
-			return err
-		}
-		r.loops = append(r.loops, l)
+		r.loops = append(r.loops, newLoop(p, r.shared, i))
 	}
 	r.running = p.Threads
-	return nil
 }
 
 // processors counts the loops under way in this process.

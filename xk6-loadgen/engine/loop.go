@@ -179,14 +179,10 @@ type loop struct {
 	example                string
 }
 
-func newLoop(p *plan, s *shared, number int) (*loop, error) {
+func newLoop(p *plan, s *shared, number int) *loop {
 	connections := int(share(int64(p.Connections), p.Threads, number))
-	epoll, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
-	if err != nil {
-		return nil, err
-	}
 	l := &loop{
-		plan: p, shared: s, number: number, epoll: epoll,
+		plan: p, shared: s, number: number,
 		conns: make([]conn, connections), unreached: connections, rest: newRest(p), spare: make(chan *interval, 2), resume: make(chan struct{}, 1), nextRetry: never,
 		connectTimes: newRecorder(), firstByteTimes: newRecorder(),
 		starting: newConnRing(connections), bucketCounts: make([]int64, len(p.Buckets)+1),
@@ -217,21 +213,25 @@ func newLoop(p *plan, s *shared, number int) (*loop, error) {
 			c.session = &http1{conn: c, parser: parser{isHead: p.isHead}}
 		}
 	}
-	return l, nil
+	return l
 }
 
 // connection is the number of a slot's connection among those of all loops: what comes to the first of them is spread over
 // the loops.
 func (l *loop) connection(slot int) int { return slot*l.plan.Threads + l.number }
 
-// run is the whole life of the loop: warm-up, window, end. It says whether its thread is in the namespace, and begins with
-// its first turn.
+// run is the whole life of the loop: warm-up, window, end. It says whether its thread is in the namespace and can wait, and
+// begins with its first turn.
 //
 // It needs a thread of its own, which ends with it: the thread's network, scheduling policy and cores are the loop's. Threads
 // that the Go runtime makes meanwhile have nothing of that, since it never clones one that a goroutine is locked to.
 func (l *loop) run(entered chan<- error) {
-	defer linux.Close(l.epoll)
-	entered <- l.plan.network.enter()
+	err := l.plan.network.enter()
+	if err == nil {
+		l.epoll, err = syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
+		defer linux.Close(l.epoll)
+	}
+	entered <- err
 	if _, begins := <-l.resume; !begins {
 		return
 	}

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"slices"
 
 	"golang.org/x/crypto/chacha20poly1305"
 )
@@ -126,21 +127,16 @@ func newHalves12(s suite, master, clientRandom, serverRandom []byte) (in, out ha
 	if s.isChaCha {
 		ivBytes = nonceBytes
 	}
-	block := prf12(s.hash.New, master, "key expansion", append(append([]byte(nil), serverRandom...), clientRandom...), 2*(s.keyBytes+ivBytes))
-	take := func(n int) []byte {
-		part := block[:n]
-		block = block[n:]
-		return part
+	block := prf12(s.hash.New, master, "key expansion", slices.Concat(serverRandom, clientRandom), 2*(s.keyBytes+ivBytes))
+	keys, ivs := block[:2*s.keyBytes], block[2*s.keyBytes:]
+	for i, h := range []*half{&out, &in} {
+		*h = half{seq: 1, explicit: !s.isChaCha}
+		copy(h.iv[:], ivs[i*ivBytes:(i+1)*ivBytes])
+		if h.aead, err = s.aead(keys[i*s.keyBytes : (i+1)*s.keyBytes]); err != nil {
+			return in, out, err
+		}
 	}
-	clientKey, serverKey := take(s.keyBytes), take(s.keyBytes)
-	in, out = half{seq: 1, explicit: !s.isChaCha, suite: s}, half{seq: 1, explicit: !s.isChaCha, suite: s}
-	copy(out.iv[:], take(ivBytes))
-	copy(in.iv[:], take(ivBytes))
-	if out.aead, err = s.aead(clientKey); err != nil {
-		return in, out, err
-	}
-	in.aead, err = s.aead(serverKey)
-	return in, out, err
+	return in, out, nil
 }
 
 // prf12 is P_hash (RFC 5246, section 5).

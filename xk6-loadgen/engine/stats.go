@@ -2,6 +2,7 @@ package engine
 
 import (
 	"math"
+	"slices"
 	"syscall"
 	"time"
 
@@ -228,9 +229,8 @@ func describe(values []float64) Distribution {
 	if len(values) == 0 {
 		return Distribution{}
 	}
-	d := Distribution{Min: values[0], Max: values[0]}
+	d := Distribution{Min: slices.Min(values), Max: slices.Max(values)}
 	for _, v := range values {
-		d.Min, d.Max = min(d.Min, v), max(d.Max, v)
 		d.Mean += v / float64(len(values))
 	}
 	squares := 0.0
@@ -261,12 +261,9 @@ func latencyBuckets(ends []time.Duration, counts []int64) (buckets []LatencyBuck
 		return nil
 	}
 	from := time.Duration(0)
-	for i, count := range counts {
-		bucket := LatencyBucket{From: from, Count: count}
-		if i < len(ends) {
-			bucket.To, from = ends[i], ends[i]
-		}
-		buckets = append(buckets, bucket)
+	for i, to := range slices.Concat(ends, []time.Duration{0}) {
+		buckets = append(buckets, LatencyBucket{From: from, To: to, Count: counts[i]})
+		from = to
 	}
 	return buckets
 }

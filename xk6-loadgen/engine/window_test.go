@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -96,8 +97,8 @@ func idleLoop(t testing.TB, o Options) *loop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := newLoop(p, &shared{epoch: time.Now(), intervals: make(chan *interval, 3), turn: turn{sliceEnd: never}}, 0)
-	if err != nil {
+	l := newLoop(p, &shared{epoch: time.Now(), intervals: make(chan *interval, 3), turn: turn{sliceEnd: never}}, 0)
+	if l.epoll, err = syscall.EpollCreate1(syscall.EPOLL_CLOEXEC); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { linux.Close(l.epoll) })

@@ -16,28 +16,26 @@ import (
 // threads that run Go code at a time: one for each direction, which may not wait for the others, what answers, and garbage collection.
 const threads = 4
 
-func main() { os.Exit(run()) }
-
-func run() int {
+func main() {
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGTERM, syscall.SIGINT)
+	go func() {
+		<-end
+		os.Exit(0)
+	}()
 	runtime.GOMAXPROCS(threads)
 	link.KeepPrecedence()
-	served := make(chan error, 1)
-	go func() {
-		if words := os.Args[1:]; len(words) > 0 {
-			served <- fmt.Errorf("%q is not for it: it has no flags, and takes what it is to be as a line of JSON on its input (lib/network/link-messages.ts)", words[0])
-			return
-		}
-		served <- link.Serve(os.Stdin, os.Stdout)
-	}()
-	select {
-	case <-end:
-	case err := <-served:
-		if err != nil {
-			fmt.Fprintf(os.Stderr, "delaylink: %s\n", err)
-			return 1
-		}
+	code := 0
+	if err := serve(os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "delaylink: %s\n", err)
+		code = 1
 	}
-	return 0
+	os.Exit(code)
+}
+
+func serve(words []string) error {
+	if len(words) > 0 {
+		return fmt.Errorf("%q is not for it: it has no flags, and takes what it is to be as a line of JSON on its input (lib/network/link-messages.ts)", words[0])
+	}
+	return link.Serve(os.Stdin, os.Stdout)
 }

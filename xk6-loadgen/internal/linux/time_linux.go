@@ -20,29 +20,20 @@ func Rest(nanoseconds int64) {
 }
 
 // Monotonic is CLOCK_MONOTONIC, in nanoseconds: the clock that other processes on this machine can compare with.
-func Monotonic() int64 {
-	var time unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &time) != nil {
-		return 0
-	}
-	return time.Nano()
-}
+func Monotonic() int64 { return clock(unix.CLOCK_MONOTONIC) }
 
 // ProcessCPU is the CPU time that the whole process has used, in nanoseconds.
-func ProcessCPU() int64 {
-	var usage syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {
-		return 0
-	}
-	return usage.Utime.Nano() + usage.Stime.Nano()
-}
+func ProcessCPU() int64 { return clock(unix.CLOCK_PROCESS_CPUTIME_ID) }
 
 // ThreadCPU is the CPU time that a thread of this process has used, in nanoseconds.
 func ThreadCPU(thread int) int64 {
 	// As pthread_getcpuclockid does it: the complement of the thread, that it is one alone (4), and which clock (2).
-	clock := int32(^thread<<3 | 4 | 2)
+	return clock(int32(^thread<<3 | 4 | 2))
+}
+
+func clock(id int32) int64 {
 	var time unix.Timespec
-	if unix.ClockGettime(clock, &time) != nil {
+	if unix.ClockGettime(id, &time) != nil {
 		return 0
 	}
 	return time.Nano()
