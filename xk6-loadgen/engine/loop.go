@@ -103,10 +103,8 @@ type loop struct {
 
 	epoll  int
 	events [eventsPerWait]syscall.EpollEvent
-	// eventsAtATime are handled in a turn.
-	eventsAtATime int
-	buffer        [readBufferBytes]byte
-	conns         []conn
+	buffer [readBufferBytes]byte
+	conns  []conn
 	// lastHead and lastBlock are shared by the loop's connections: they talk to one server.
 	lastHead  headCache
 	lastBlock blockCache
@@ -258,15 +256,15 @@ func (l *loop) run(entered chan<- error) {
 		if l.clock >= l.shared.sliceEnd && l.endTurn() {
 			continue
 		}
-		l.eventsAtATime = l.eventsThisTurn()
-		n := linux.EpollWait(l.epoll, l.events[:l.eventsAtATime], 0)
+		events := l.events[:l.eventsThisTurn()]
+		n := linux.EpollWait(l.epoll, events, 0)
 		if n == 0 && l.starting.len == 0 {
-			n = l.wait()
+			n = l.wait(events)
 		}
 		reported := l.shared.now()
 		l.clock = reported
 		for i := range n {
-			l.conns[l.events[i].Fd].ready(l.events[i].Events)
+			l.conns[events[i].Fd].ready(events[i].Events)
 		}
 		if l.plan.Rate > 0 {
 			l.startDue()

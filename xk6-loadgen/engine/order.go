@@ -32,11 +32,8 @@ func orderOf(weights []int, seed uint64) []uint32 {
 	// ends is where the time under way ends, in steps: a whole number and a rest, of its weight.
 	type end struct{ whole, rest int64 }
 	ends := make([]end, len(weights))
-	// first is a request that may come from a step on, next the one after it.
-	first, next := make([]int32, steps), make([]int32, len(weights))
-	for step := range first {
-		first[step] = -1
-	}
+	// from are the requests that may come from a step on.
+	from := make([][]int32, steps)
 	byRank := rand.New(rand.NewPCG(seed, 0)).Perm(len(weights))
 	ranks := make([]int64, len(weights))
 	var ready earliest
@@ -59,13 +56,13 @@ func orderOf(weights []int, seed uint64) []uint32 {
 		begin(int32(request))
 	}
 	for step := range steps {
-		for request := first[step]; request >= 0; request = next[request] {
+		for _, request := range from[step] {
 			begin(request)
 		}
 		request := int32(byRank[heap.Pop(&ready).(int)%MaxURLs])
 		order[step] = uint32(request)
-		if from := max(ends[request].whole, step+1); from < steps {
-			next[request], first[from] = first[from], request
+		if again := max(ends[request].whole, step+1); again < steps {
+			from[again] = append(from[again], request)
 		}
 	}
 	return order

@@ -80,7 +80,7 @@ func TestALoopRestsBeforeItWaits(t *testing.T) {
 		o.Protocol, o.Requests = protocol, 1
 		l := idleLoop(t, o)
 		l.rest.begin(l.shared.now() - second)
-		l.wait()
+		l.wait(l.events[:])
 		// The longest rest was due. A signal may have ended it early, but some of it was taken off.
 		if rested := l.rest.owed != 0 && l.rest.owed < longestRest; rested != rests {
 			t.Errorf("%s: a rest of %d ns is owed after a wait", protocol, l.rest.owed)

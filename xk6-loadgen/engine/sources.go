@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
-	"strings"
 	"syscall"
 	"unsafe"
 
@@ -26,20 +25,16 @@ const portsPerSource = 2
 // sourcesFor are those that so many connections to the target need. Its error names the option: only 127.0.0.0/8 has
 // addresses to spare.
 func sourcesFor(connections int, target *sockaddr, within *namespace) (sources, error) {
-	ports := 0
+	var first, last int
 	err := within.run(func() error {
 		// A thread sees the settings of the network that it is in.
 		content, err := os.ReadFile(portRangeFile)
-		if err != nil {
-			return err
+		if err == nil {
+			_, err = fmt.Sscan(string(content), &first, &last)
 		}
-		var first, last int
-		if _, err := fmt.Sscan(strings.TrimSpace(string(content)), &first, &last); err != nil {
-			return err
-		}
-		ports = last - first + 1
-		return nil
+		return err
 	})
+	ports := last - first + 1
 	switch {
 	case err != nil || ports < 1 || connections <= ports:
 		// Where the kernel does not say how many there are, its refusals do: they are counted.

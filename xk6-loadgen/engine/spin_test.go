@@ -45,13 +45,13 @@ func TestTheLastMomentBeforeAStartIsSpunAway(t *testing.T) {
 	o := options("http://127.0.0.1:9/")
 	o.Rate, o.Duration = 20_000, time.Second
 	l := idleLoop(t, o)
-	l.phase, l.phaseEnd, l.nextTimer, l.eventsAtATime = measuring, never, never, eventsPerWait
+	l.phase, l.phaseEnd, l.nextTimer = measuring, never, never
 	l.idle.push(&l.conns[0])
 	for range 100 {
 		// The next one is due in 50 µs, unless this thread was kept from its core meanwhile.
 		l.schedule.begin(l.shared.now())
 		l.schedule.take()
-		l.wait()
+		l.wait(l.events[:])
 	}
 	if spun := time.Duration(l.shared.spun.Load()); spun < time.Millisecond {
 		t.Errorf("%s of 5 ms are known as spun away", spun)

@@ -23,8 +23,7 @@ const (
 )
 
 // wait waits for events, until the next timer at most. In the open model it is exact: there, time is what is measured.
-func (l *loop) wait() int {
-	events := l.events[:l.eventsAtATime]
+func (l *loop) wait(events []syscall.EpollEvent) int {
 	now := l.shared.now()
 	wait := min(l.nextTimer-now, longestWait, l.turnEnd()-now)
 	mayStart := l.plan.Rate > 0 && l.idle.len > 0 && l.mayStart()

@@ -76,19 +76,17 @@ func Start(order Order) (*Link, Ready, error) {
 		err = start(l.toClient, order.CPUs.ToClient, Server)
 	}
 	ready.ToServerThread = l.toServer.thread
-	l.readCPU(&l.reported)
+	if err == nil {
+		l.reported, err = l.read()
+	}
 	return l, ready, err
-}
-
-func (l *Link) readCPU(into *reading) {
-	into.processCPU, into.toServerCPU = linux.ProcessCPU(), linux.ThreadCPU(l.toServer.thread)
 }
 
 func (l *Link) read() (r reading, err error) {
 	if r.client, err = l.client.kernel.read(); err == nil {
 		r.server, err = l.server.kernel.read()
 	}
-	l.readCPU(&r)
+	r.processCPU, r.toServerCPU = linux.ProcessCPU(), linux.ThreadCPU(l.toServer.thread)
 	return r, err
 }
 

@@ -22,10 +22,11 @@ const (
 	EpollEdge = 1 << 31
 )
 
-// again makes a call until no signal has interrupted it: the runtime preempts by signals.
-func again(call func() (uintptr, uintptr, syscall.Errno)) (int, syscall.Errno) {
+// transfer makes a call with a descriptor, so many bytes of memory and one more argument, until no signal has interrupted it: the
+// runtime preempts by signals.
+func transfer(call uintptr, fd int, memory unsafe.Pointer, size, more int) (int, syscall.Errno) {
 	for {
-		if n, _, errno := call(); errno != syscall.EINTR {
+		if n, _, errno := syscall.RawSyscall6(call, uintptr(fd), uintptr(memory), uintptr(size), uintptr(more), 0, 0); errno != syscall.EINTR {
 			return int(n), errno
 		}
 	}
@@ -52,9 +53,7 @@ func Bind(fd int, address unsafe.Pointer, size uintptr) syscall.Errno {
 
 // Connect begins to connect to an address in the kernel's form, of which size bytes count.
 func Connect(fd int, address unsafe.Pointer, size uintptr) syscall.Errno {
-	_, errno := again(func() (uintptr, uintptr, syscall.Errno) {
-		return syscall.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(address), size)
-	})
+	_, errno := transfer(unix.SYS_CONNECT, fd, address, int(size), 0)
 	return errno
 }
 
@@ -63,23 +62,17 @@ func Close(fd int) { syscall.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0) }
 
 // Recv reads once.
 func Recv(fd int, p []byte) (int, syscall.Errno) {
-	return again(func() (uintptr, uintptr, syscall.Errno) {
-		return syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), 0, 0, 0)
-	})
+	return transfer(unix.SYS_RECVFROM, fd, unsafe.Pointer(unsafe.SliceData(p)), len(p), 0)
 }
 
 // Discard takes up to n bytes off a TCP socket as Recv does, without copying them (MSG_TRUNC, tcp(7)).
 func Discard(fd, n int) (int, syscall.Errno) {
-	return again(func() (uintptr, uintptr, syscall.Errno) {
-		return syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), 0, uintptr(n), syscall.MSG_TRUNC, 0, 0)
-	})
+	return transfer(unix.SYS_RECVFROM, fd, nil, n, syscall.MSG_TRUNC)
 }
 
 // Send writes once. MSG_NOSIGNAL: a closed peer is an error here, never a SIGPIPE.
 func Send(fd int, p []byte) (int, syscall.Errno) {
-	return again(func() (uintptr, uintptr, syscall.Errno) {
-		return syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), syscall.MSG_NOSIGNAL, 0, 0)
-	})
+	return transfer(unix.SYS_SENDTO, fd, unsafe.Pointer(unsafe.SliceData(p)), len(p), syscall.MSG_NOSIGNAL)
 }
 
 // EpollCtl adds, changes or removes what epoll watches.
@@ -120,23 +113,17 @@ func SocketError(fd int) syscall.Errno {
 
 // Read reads once from a descriptor that does not block.
 func Read(fd int, p []byte) (int, syscall.Errno) {
-	return again(func() (uintptr, uintptr, syscall.Errno) {
-		return syscall.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
-	})
+	return transfer(unix.SYS_READ, fd, unsafe.Pointer(unsafe.SliceData(p)), len(p), 0)
 }
 
 // ReadAt reads once from a file of the kernel's, which does not block either.
-func ReadAt(fd int, p []byte, offset int64) (int, syscall.Errno) {
-	return again(func() (uintptr, uintptr, syscall.Errno) {
-		return syscall.RawSyscall6(unix.SYS_PREAD64, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), uintptr(offset), 0, 0)
-	})
+func ReadAt(fd int, p []byte, offset int) (int, syscall.Errno) {
+	return transfer(unix.SYS_PREAD64, fd, unsafe.Pointer(unsafe.SliceData(p)), len(p), offset)
 }
 
 // Write writes once to a descriptor that does not block.
 func Write(fd int, p []byte) syscall.Errno {
-	_, errno := again(func() (uintptr, uintptr, syscall.Errno) {
-		return syscall.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
-	})
+	_, errno := transfer(unix.SYS_WRITE, fd, unsafe.Pointer(unsafe.SliceData(p)), len(p), 0)
 	return errno
 }
 
