@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"syscall"
 	"time"
 )
@@ -52,10 +53,5 @@ func (r *run) endSettling() {
 
 // isBusy tells whether requests are under way. It is asked between two turns only.
 func (r *run) isBusy() bool {
-	for _, l := range r.loops {
-		if l.outstanding > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.loops, func(l *loop) bool { return l.outstanding > 0 })
 }

@@ -81,6 +81,8 @@ func Alternate(ctx context.Context, sides []Side, turns Turns) ([]Result, error)
 			r.plan.close()
 		}
 	}()
+	// Those of all sides are open at once.
+	connections := 0
 	for i, side := range sides {
 		// The same arrivals for all sides: what differs is how they are met.
 		side.seed, side.StartAt = turns.Seed, turns.StartAt
@@ -91,16 +93,10 @@ func Alternate(ctx context.Context, sides []Side, turns Turns) ([]Result, error)
 		r := &run{plan: p, onSecond: side.OnSecond, processes: slices.Clone(side.Processes)}
 		if len(sides) > 1 && p.Rate > 0 && len(side.Processes) > 0 {
 			r.settler = settlerOf(p)
-		}
-		runs = append(runs, r)
-	}
-	// Those of all sides are open at once.
-	connections := 0
-	for _, r := range runs {
-		connections += r.plan.Connections
-		if r.settler != nil {
 			connections += r.settler.plan.Connections
 		}
+		connections += p.Connections
+		runs = append(runs, r)
 	}
 	if err := checkFiles(connections); err != nil {
 		return nil, fmt.Errorf("sides: all together: %w", err)

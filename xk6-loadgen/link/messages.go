@@ -2,6 +2,7 @@ package link
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -148,10 +149,7 @@ func parseOrder(line []byte) (Order, error) {
 	if _, err := decoder.Token(); err != io.EOF {
 		return order, fmt.Errorf("the order cannot be read: there is more than one document in its line")
 	}
-	if err := order.ToServer.check("toServer"); err != nil {
-		return order, err
-	}
-	if err := order.ToClient.check("toClient"); err != nil {
+	if err := cmp.Or(order.ToServer.check("toServer"), order.ToClient.check("toClient")); err != nil {
 		return order, err
 	}
 	if order.Settings == nil {

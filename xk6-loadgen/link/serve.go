@@ -38,7 +38,7 @@ func Serve(in io.Reader, out io.Writer) error {
 	if err := answers.Encode(ready); err != nil {
 		return fmt.Errorf("nobody takes its output: %w", err)
 	}
-	asked, ended := make(chan string, wordsAhead), make(chan error, 2)
+	asked, ended := make(chan question, wordsAhead), make(chan error, 2)
 	go func() { ended <- listen(lines, asked) }()
 	go func() { ended <- answer(link, asked, answers) }()
 	select {
@@ -48,35 +48,32 @@ func Serve(in io.Reader, out io.Writer) error {
 	return err
 }
 
-// The words that are answered.
-const (
-	countsWord = "counts"
-	markWord   = "mark"
-	reportWord = "report"
-)
+// question is what a word asks of a link.
+type question func(*Link) (any, error)
 
-// listen passes on each word, until the input ends or has something else in it.
-func listen(lines *bufio.Scanner, asked chan<- string) error {
+// questions by the words for them.
+var questions = map[string]question{
+	"counts": func(l *Link) (any, error) { return l.Counts(false) },
+	"mark":   func(l *Link) (any, error) { return l.Counts(true) },
+	"report": func(l *Link) (any, error) { return l.Report() },
+}
+
+// listen passes on what each word asks, until the input ends or has something else in it.
+func listen(lines *bufio.Scanner, asked chan<- question) error {
 	for lines.Scan() {
-		word := lines.Text()
-		if word != countsWord && word != markWord && word != reportWord {
-			return fmt.Errorf("%.40q is nothing that it knows; counts, mark and report are", word)
+		ask, known := questions[lines.Text()]
+		if !known {
+			return fmt.Errorf("%.40q is nothing that it knows; counts, mark and report are", lines.Text())
 		}
-		asked <- word
+		asked <- ask
 	}
 	return endOf(lines)
 }
 
 // answer gives what is asked for each time.
-func answer(link *Link, asked <-chan string, answers *json.Encoder) error {
-	for word := range asked {
-		var a any
-		var err error
-		if word == reportWord {
-			a, err = link.Report()
-		} else {
-			a, err = link.Counts(word == markWord)
-		}
+func answer(link *Link, asked <-chan question, answers *json.Encoder) error {
+	for ask := range asked {
+		a, err := ask(link)
 		if err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ func applySetting(name, value string) string {
 	if !strings.HasPrefix(name, "net.") || !isFile(file) {
 		return problemUnknown
 	}
-	switch err := writeSetting(file, value); {
+	switch err := os.WriteFile(file, []byte(value), 0); {
 	case errors.Is(err, fs.ErrPermission):
 		return problemReadOnly
 	case err != nil:
@@ -61,16 +61,6 @@ func settingFile(name string) string {
 func isFile(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && info.Mode().IsRegular()
-}
-
-// writeSetting does not make a file that is not there.
-func writeSetting(file, value string) error {
-	f, err := os.OpenFile(file, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(value)
-	return errors.Join(err, f.Close())
 }
 
 // sameValue compares field by field, as the kernel writes numbers its own way.

@@ -2,7 +2,10 @@
 // digits: the layout of HdrHistogram (Gil Tene), where each power of two has as many classes.
 package histogram
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // Histogram counts values from 0 on. Only the classes between the lowest and the highest one that have a count are ever
 // walked over: durations of a load lie close together, and most classes stay empty.
@@ -17,11 +20,8 @@ type Histogram struct {
 
 // New makes one for values up to longest, in classes of which none is wider than 1/10^digits of its values.
 func New(longest int64, digits int) *Histogram {
-	distinct := int64(2)
-	for range digits {
-		distinct *= 10
-	}
-	halfBits := bits.Len64(uint64(distinct-1)) - 1
+	distinct := uint64(2 * math.Pow10(digits))
+	halfBits := bits.Len64(distinct-1) - 1
 	h := &Histogram{halfBits: halfBits}
 	h.counts = make([]int64, h.class(longest)+1)
 	h.forget()
