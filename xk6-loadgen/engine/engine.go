@@ -7,6 +7,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -130,7 +131,16 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 	}
 	// One run's loops are at work at a time.
 	defer reserveProcessors(threads)()
-	if err := prepare(all); err != nil {
+	err := prepare(all)
+	if err == nil {
+		err = awaitStart(ctx, runs[0].plan.StartAt)
+	}
+	if err != nil {
+		for _, r := range all {
+			for _, l := range r.loops {
+				close(l.resume)
+			}
+		}
 		return nil, err
 	}
 	stop := func() {
@@ -139,10 +149,6 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 		}
 	}
 	defer context.AfterFunc(ctx, stop)()
-	if err := awaitStart(ctx, runs[0].plan.StartAt); err != nil {
-		dismiss(all)
-		return nil, err
-	}
 	if ctx.Err() != nil {
 		// Now: no request leaves.
 		stop()
@@ -160,8 +166,8 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 	return results, nil
 }
 
-// prepare makes the loops and starts their threads. None makes a socket before all are inside their networks: there is no
-// load on another one, not even some of it.
+// prepare makes the loops and starts their threads, which then wait for their first turns. None makes a socket before all are
+// inside their networks: there is no load on another one, not even some of it.
 func prepare(runs []*run) (err error) {
 	var all []*loop
 	for _, r := range runs {
@@ -183,23 +189,9 @@ func prepare(runs []*run) (err error) {
 		})
 	}
 	for range all {
-		if problem := <-entered; problem != nil {
-			err = problem
-		}
-	}
-	if err != nil {
-		dismiss(runs)
+		err = cmp.Or(err, <-entered)
 	}
 	return err
-}
-
-// dismiss ends loops that have not begun.
-func dismiss(runs []*run) {
-	for _, r := range runs {
-		for _, l := range r.loops {
-			close(l.resume)
-		}
-	}
 }
 
 // furthestStart is how far ahead a load may begin: further is a clock that is wrong, or another unit.
