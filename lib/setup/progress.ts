@@ -47,33 +47,22 @@ export class Progress {
 
   /** Prints a line that stays, above the live ones. */
   print(line: string): void {
-    this.#erase();
-    this.#stream.write(`${line}\n`);
-    this.#draw();
+    this.#draw(`${line}\n`);
   }
 
   #announce(step: RunningStep): void {
-    if (this.#stream.isTTY) this.#redraw();
-    else this.#stream.write(`${step.name}: ${step.what} …\n`);
+    this.#draw(this.#stream.isTTY ? '' : `${step.name}: ${step.what} …\n`);
   }
 
-  #redraw(): void {
-    this.#erase();
-    this.#draw();
-  }
-
-  #erase(): void {
-    if (this.#drawnLines > 0) this.#stream.write(`\x1b[${this.#drawnLines}A\x1b[J`);
-    this.#drawnLines = 0;
-  }
-
-  #draw(): void {
+  /** Writes a text in the place of the live lines, and these anew below it. */
+  #draw(text: string): void {
+    this.#stream.write((this.#drawnLines > 0 ? `\x1b[${this.#drawnLines}A\x1b[J` : '') + text);
     if (!this.#stream.isTTY) return;
     // A line that wraps would be erased only in part; some terminals say 0.
     const width = (this.#stream.columns || 80) - 1;
     for (const step of this.#running) this.#stream.write(`${`${step.name}: ${step.what} … ${elapsed(step)}`.slice(0, width)}\n`);
     this.#drawnLines = this.#running.size;
-    if (this.#running.size > 0) this.#timer ??= setInterval(() => this.#redraw(), 1000).unref();
+    if (this.#running.size > 0) this.#timer ??= setInterval(() => this.#draw(''), 1000).unref();
     else {
       clearInterval(this.#timer);
       this.#timer = undefined;
