@@ -70,66 +70,26 @@ function literal(text: string): string {
   return text.replaceAll('$', '$$$$');
 }
 
-/** A # or ; begins a comment in an ini file, but within these quotes. */
-function quoted(value: string): string {
-  return /[#;]/.test(value) ? `"""${value}"""` : value;
-}
-
 function grafanaIni(folder: string, port: number, passwordFile: string): string {
-  const path = (name: string): string => quoted(join(folder, name));
-  return `; Written by bakeoff at every start.
-[paths]
-data = ${path('data')}
-logs = ${path('logs')}
-plugins = ${path('plugins')}
-provisioning = ${path('provisioning')}
-
-[server]
-protocol = http
-http_addr = 127.0.0.1
-http_port = ${port}
-
-[security]
-admin_user = admin
-admin_password = ${quoted(`$__file{${passwordFile}}`)}
-disable_gravatar = true
-
-; Whoever looks uses the data source's password, and every user of the machine can reach loopback.
-[auth.anonymous]
-enabled = false
-
-[metrics]
-enabled = false
-
-[users]
-allow_sign_up = false
-default_theme = system
-
-[dashboards]
-; The live dashboard asks every two seconds.
-min_refresh_interval = 2s
-default_home_dashboard_path = ${quoted(join(dashboardsFolder, 'generated', generatedFile('comparison')))}
-
-; It tells nobody about itself and fetches nothing.
-[analytics]
-enabled = false
-reporting_enabled = false
-check_for_updates = false
-check_for_plugin_updates = false
-feedback_links_enabled = false
-
-[news]
-news_feed_enabled = false
-
-[plugins]
-preinstall_disabled = true
-public_key_retrieval_disabled = true
-
-[unified_alerting]
-enabled = false
-
-[log]
-mode = console
-level = warn
-`;
+  const sections: Record<string, Record<string, string | number | boolean>> = {
+    'paths': Object.fromEntries(['data', 'logs', 'plugins', 'provisioning'].map((name) => [name, join(folder, name)])),
+    'server': { protocol: 'http', http_addr: '127.0.0.1', http_port: port },
+    'security': { admin_user: 'admin', admin_password: `$__file{${passwordFile}}`, disable_gravatar: true },
+    // Whoever looks uses the data source's password, and every user of the machine can reach loopback.
+    'auth.anonymous': { enabled: false },
+    'metrics': { enabled: false },
+    'users': { allow_sign_up: false, default_theme: 'system' },
+    // The live dashboard asks every two seconds.
+    'dashboards': { min_refresh_interval: '2s', default_home_dashboard_path: join(dashboardsFolder, 'generated', generatedFile('comparison')) },
+    // It tells nobody about itself and fetches nothing.
+    'analytics': { enabled: false, reporting_enabled: false, check_for_updates: false, check_for_plugin_updates: false, feedback_links_enabled: false },
+    'news': { news_feed_enabled: false },
+    'plugins': { preinstall_disabled: true, public_key_retrieval_disabled: true },
+    'unified_alerting': { enabled: false },
+    'log': { mode: 'console', level: 'warn' },
+  };
+  // A # or ; begins a comment, but within these quotes.
+  const quoted = (text: string): string => (/[#;]/.test(text) ? `"""${text}"""` : text);
+  const lines = Object.entries(sections).flatMap(([section, settings]) => ['', `[${section}]`, ...Object.entries(settings).map(([name, value]) => `${name} = ${quoted(String(value))}`)]);
+  return `${['; Written by bakeoff at every start.', ...lines].join('\n')}\n`;
 }
