@@ -46,156 +46,153 @@ const machineMs = 100;
 
 interface Hosted { server: StartedServer; release: () => Promise<void>; machine: () => MachineReading; samples: SampleThere[]; timer?: NodeJS.Timeout }
 
-class Agent {
-  readonly #over = new AbortController();
-  readonly #servers = new Map<number, Hosted>();
-  /** The k6 that run. */
-  readonly #running = new Map<number, Promise<Child>>();
-  readonly #pending = new Set<Promise<void>>();
-  /** That this run alone measures here. */
-  #lock: Promise<unknown> | undefined;
-  readonly #folder: string;
-  #count = 0;
+const over = new AbortController();
+const servers = new Map<number, Hosted>();
+/** The k6 that run. */
+const running = new Map<number, Promise<Child>>();
+const pending = new Set<Promise<void>>();
+/** That this run alone measures here. */
+let lock: Promise<unknown> | undefined;
+let count = 0;
 
-  constructor(folder: string) {
-    this.#folder = folder;
-  }
+for (const name of ['SIGINT', 'SIGHUP', 'SIGPIPE'] as const) process.on(name, () => undefined);
+process.stdout.on('error', () => undefined);
+// Whoever a server runs as comes to what is open for it.
+process.umask(0o022);
+// Nothing is installed here unless that is allowed there.
+process.env[installVariable] = 'no';
+writeShippedFiles();
+const [place, prefix] = [temporaryPlace(), 'bakeoff-agent-'];
+removeLeftOvers(place, prefix, ({ uid }) => uid === process.geteuid?.());
+const ownFolder = await mkdtemp(path.join(place, nameOfProcess(prefix)));
+// What is in it has names that nobody can guess.
+await chmod(ownFolder, 0o711);
 
-  readonly #do: { [Name in keyof Calls]: (given: Calls[Name]['given']) => Promise<Calls[Name]['answer']> | Calls[Name]['answer'] } = {
-    facts: () => {
-      const processors = readProcessors();
-      return {
-        address: ownAddress(),
-        architecture: process.arch,
-        processors: { cores: processors.cores, quota: processors.quota === Infinity ? null : processors.quota },
-        environment: readEnvironment(processors, { serverCpus: cpusOf(processors.cores), generatorCpus: [] }, {}),
-        files: hardFilesLimit(),
-      };
-    },
-    keep: ({ files, open }) => {
-      const folder = path.join(this.#folder, randomUUID());
-      mkdirSync(folder, { mode: open ? 0o711 : 0o700 });
-      keepFiles(folder, files);
-      return folder;
-    },
-    tools: async ({ names, mayInstall }) => {
-      process.env[installVariable] = mayInstall ? 'yes' : 'no';
-      const progress = new Progress({ write: (text) => say({ told: text }) });
-      const binaries = await ensureTools(names, { ...thisMachine(), progress }, this.#over.signal);
-      return { binaries, versions: await versionsOf(binaries, this.#over.signal) };
-    },
-    alone: async (run) => {
-      await (this.#lock ??= oneRunAtATime(undefined, run).catch((error: unknown) => {
-        this.#lock = undefined;
-        throw error;
-      }));
-      return null;
-    },
-    start: async ({ spec, options }) => {
-      const id = ++this.#count;
-      const folder = path.join(this.#folder, `server-${id}`);
-      mkdirSync(folder, { mode: 0o700 });
-      const server = await startServer(spec, { ...options, folder, address: ownAddress(), signal: this.#over.signal });
-      if (!isStarted(server)) throw new UserError('only what is started can be on another host');
-      this.#servers.set(id, { server, samples: [], machine: watchMachine(options.cpus, []), release: await endWithUs([server.pid]) });
-      void server.died.then((how) => say({ died: id, how }));
-      const { name, version, pid, origin, workers, redirections, upstreams, answer } = server;
-      return { id, name, version, pid, origin, workers, redirections, upstreams, answer };
-    },
-    stop: async ({ server: id }) => {
-      const hosted = this.#servers.get(id);
-      if (hosted === undefined) return null;
-      await endHosted(hosted);
-      this.#servers.delete(id);
-      removeFolder(path.join(this.#folder, `server-${id}`));
-      return null;
-    },
-    watch: ({ server: id }) => {
-      const hosted = this.#hosted(id);
-      let machineAtMs = -Infinity;
-      const take = (): void => {
-        const atMs = machineClock.monotonicMs();
-        const isDue = atMs - machineAtMs >= machineMs;
-        if (isDue) machineAtMs = atMs;
-        hosted.samples.push({ atMs, ...hosted.server.usage(), ...(isDue ? { machine: hosted.machine() } : {}) });
-      };
-      hosted.samples = [];
-      take();
-      hosted.timer = setInterval(take, watchMs);
-      return null;
-    },
-    watched: ({ server: id }) => {
-      const { samples, timer, server, machine } = this.#hosted(id);
-      clearInterval(timer);
-      samples.push({ atMs: machineClock.monotonicMs(), ...server.usage(), machine: machine() });
-      return samples;
-    },
-    alarms: ({ server: id }) => {
-      const { server } = this.#hosted(id);
-      return alarmsIn(server.logFile, server.name as Parameters<typeof alarmsIn>[1]);
-    },
-    clocks: () => ({ monotonicMs: machineClock.monotonicMs(), wallMs: machineClock.wallMs() }),
-    echo: openEcho,
-    k6: (given) => this.#runK6(given),
-    endK6: async ({ k6, graceMs }) => {
-      await (await this.#running.get(k6))?.stop(graceMs);
-      return null;
-    },
-  };
-
-  async #runK6({ k6, binary, args, env, folder }: K6There): Promise<K6Ended> {
-    const files = k6Files(folder);
-    // Variables of k6's own that are here would change the load, or send the samples elsewhere.
-    const variables = { ...withoutVariables(process.env, 'K6_'), ...env };
-    const starting = startLogged({ command: binary, args, cwd: folder, env: variables }, files.log, 'w');
-    this.#running.set(k6, starting);
-    const child = await starting;
-    let printed = 0;
-    const tell = (): void => {
-      const text = textOf(files.console);
-      const whole = text.lastIndexOf('\n') + 1;
-      if (whole > printed) say({ printed: k6, text: text.slice(printed, whole) });
-      printed = Math.max(printed, whole);
+const calls: { [Name in keyof Calls]: (given: Calls[Name]['given']) => Promise<Calls[Name]['answer']> | Calls[Name]['answer'] } = {
+  facts: () => {
+    const processors = readProcessors();
+    return {
+      address: ownAddress(),
+      architecture: process.arch,
+      processors: { cores: processors.cores, quota: processors.quota === Infinity ? null : processors.quota },
+      environment: readEnvironment(processors, { serverCpus: cpusOf(processors.cores), generatorCpus: [] }, {}),
+      files: hardFilesLimit(),
     };
-    const timer = setInterval(tell, printedMs);
-    const { code, signal } = await child.exited;
+  },
+  keep: ({ files, open }) => {
+    const folder = path.join(ownFolder, randomUUID());
+    mkdirSync(folder, { mode: open ? 0o711 : 0o700 });
+    keepFiles(folder, files);
+    return folder;
+  },
+  tools: async ({ names, mayInstall }) => {
+    process.env[installVariable] = mayInstall ? 'yes' : 'no';
+    const progress = new Progress({ write: (text) => say({ told: text }) });
+    const binaries = await ensureTools(names, { ...thisMachine(), progress }, over.signal);
+    return { binaries, versions: await versionsOf(binaries, over.signal) };
+  },
+  alone: async (run) => {
+    await (lock ??= oneRunAtATime(undefined, run).catch((error: unknown) => {
+      lock = undefined;
+      throw error;
+    }));
+  },
+  start: async ({ spec, options }) => {
+    const id = ++count;
+    const folder = path.join(ownFolder, `server-${id}`);
+    mkdirSync(folder, { mode: 0o700 });
+    const server = await startServer(spec, { ...options, folder, address: ownAddress(), signal: over.signal });
+    if (!isStarted(server)) throw new UserError('only what is started can be on another host');
+    servers.set(id, { server, samples: [], machine: watchMachine(options.cpus, []), release: await endWithUs([server.pid]) });
+    void server.died.then((how) => say({ died: id, how }));
+    const { name, version, pid, origin, workers, redirections, upstreams, answer } = server;
+    return { id, name, version, pid, origin, workers, redirections, upstreams, answer };
+  },
+  stop: async ({ server: id }) => {
+    const hosted = servers.get(id);
+    if (hosted === undefined) return;
+    await endHosted(hosted);
+    servers.delete(id);
+    removeFolder(path.join(ownFolder, `server-${id}`));
+  },
+  watch: ({ server: id }) => {
+    const hosted = hostedBy(id);
+    let machineAtMs = -Infinity;
+    const take = (): void => {
+      const atMs = machineClock.monotonicMs();
+      const isDue = atMs - machineAtMs >= machineMs;
+      if (isDue) machineAtMs = atMs;
+      hosted.samples.push({ atMs, ...hosted.server.usage(), ...(isDue ? { machine: hosted.machine() } : {}) });
+    };
+    hosted.samples = [];
+    take();
+    hosted.timer = setInterval(take, watchMs);
+  },
+  watched: ({ server: id }) => {
+    const { samples, timer, server, machine } = hostedBy(id);
     clearInterval(timer);
-    tell();
-    this.#running.delete(k6);
-    const ended = { code, signal, console: textOf(files.console), log: textOf(files.log), record: textOf(files.record) };
-    removeFolder(folder);
-    return ended;
-  }
+    samples.push({ atMs: machineClock.monotonicMs(), ...server.usage(), machine: machine() });
+    return samples;
+  },
+  alarms: ({ server: id }) => {
+    const { server } = hostedBy(id);
+    return alarmsIn(server.logFile, server.name as Parameters<typeof alarmsIn>[1]);
+  },
+  clocks: () => ({ monotonicMs: machineClock.monotonicMs(), wallMs: machineClock.wallMs() }),
+  echo: openEcho,
+  k6: runK6,
+  endK6: async ({ k6, graceMs }) => {
+    await (await running.get(k6))?.stop(graceMs);
+  },
+};
 
-  #hosted(id: number): Hosted {
-    const hosted = this.#servers.get(id);
-    if (hosted === undefined) throw new Error(`there is no server ${id}`);
-    return hosted;
-  }
+async function runK6({ k6, binary, args, env, folder }: K6There): Promise<K6Ended> {
+  const files = k6Files(folder);
+  // Variables of k6's own that are here would change the load, or send the samples elsewhere.
+  const variables = { ...withoutVariables(process.env, 'K6_'), ...env };
+  const starting = startLogged({ command: binary, args, cwd: folder, env: variables }, files.log, 'w');
+  running.set(k6, starting);
+  const child = await starting;
+  let printed = 0;
+  const tell = (): void => {
+    const text = textOf(files.console);
+    const whole = text.lastIndexOf('\n') + 1;
+    if (whole > printed) say({ printed: k6, text: text.slice(printed, whole) });
+    printed = Math.max(printed, whole);
+  };
+  const timer = setInterval(tell, printedMs);
+  const { code, signal } = await child.exited;
+  clearInterval(timer);
+  tell();
+  running.delete(k6);
+  const ended = { code, signal, console: textOf(files.console), log: textOf(files.log), record: textOf(files.record) };
+  removeFolder(folder);
+  return ended;
+}
 
-  answer(question: Question): void {
-    const answering = this.#answer(question).finally(() => this.#pending.delete(answering));
-    this.#pending.add(answering);
-  }
+function hostedBy(id: number): Hosted {
+  const hosted = servers.get(id);
+  if (hosted === undefined) throw new Error(`there is no server ${id}`);
+  return hosted;
+}
 
-  async #answer(question: Question): Promise<void> {
-    try {
-      const answer: unknown = await this.#do[question.name](question.given as never);
-      say({ id: question.id, answer });
-    } catch (error) {
-      say({ id: question.id, problem: (error as Error).message, exitCode: error instanceof UserError ? error.exitCode : undefined });
-    }
+async function answer({ id, name, given }: Question): Promise<void> {
+  try {
+    const answer: unknown = await calls[name](given as never);
+    say({ id, answer });
+  } catch (error) {
+    say({ id, problem: (error as Error).message, exitCode: error instanceof UserError ? error.exitCode : undefined });
   }
+}
 
-  /** Ends all that runs. */
-  async end(): Promise<void> {
-    this.#over.abort(new UserError('the agent ends'));
-    await Promise.allSettled([...this.#running.values()].map(async (child) => (await child).stop(0)));
-    // What was begun, a start or an installation, ends in order.
-    await Promise.allSettled(this.#pending);
-    await Promise.all([...this.#servers.values()].map(endHosted));
-    removeFolder(this.#folder);
-  }
+/** Ends all that runs. */
+async function end(): Promise<void> {
+  over.abort(new UserError('the agent ends'));
+  await Promise.allSettled([...running.values()].map(async (child) => (await child).stop(0)));
+  // What was begun, a start or an installation, ends in order.
+  await Promise.allSettled(pending);
+  await Promise.all([...servers.values()].map(endHosted));
+  removeFolder(ownFolder);
 }
 
 async function endHosted({ server, release, timer }: Hosted): Promise<void> {
@@ -253,39 +250,22 @@ function writeShippedFiles(): void {
   removeFolder(folder);
 }
 
-const folderPrefix = 'bakeoff-agent-';
-
-async function main(): Promise<void> {
-  for (const name of ['SIGINT', 'SIGHUP', 'SIGPIPE'] as const) process.on(name, () => undefined);
-  process.stdout.on('error', () => undefined);
-  // Whoever a server runs as comes to what is open for it.
-  process.umask(0o022);
-  // Nothing is installed here unless that is allowed there.
-  process.env[installVariable] = 'no';
-  writeShippedFiles();
-  const place = temporaryPlace();
-  removeLeftOvers(place, folderPrefix, ({ uid }) => uid === process.geteuid?.());
-  const folder = await mkdtemp(path.join(place, nameOfProcess(folderPrefix)));
-  // What is in it has names that nobody can guess.
-  await chmod(folder, 0o711);
-  const agent = new Agent(folder);
-  const input = createInterface({ input: process.stdin });
-  let silent: NodeJS.Timeout | undefined;
-  const heard = (): void => {
-    clearTimeout(silent);
-    silent = setTimeout(() => input.close(), patienceMs);
-  };
-  heard();
-  // A line may take long to come.
-  process.stdin.on('data', heard);
-  input.on('line', (line) => {
-    if (line !== '') agent.answer(JSON.parse(line) as Question);
-  });
-  process.on('SIGTERM', () => input.close());
-  process.stdout.write(`${greeting}\n`);
-  await new Promise((resolve) => input.once('close', resolve));
-  await agent.end();
-  process.exit(0);
-}
-
-await main();
+const input = createInterface({ input: process.stdin });
+let silent: NodeJS.Timeout | undefined;
+const heard = (): void => {
+  clearTimeout(silent);
+  silent = setTimeout(() => input.close(), patienceMs);
+};
+heard();
+// A line may take long to come.
+process.stdin.on('data', heard);
+input.on('line', (line) => {
+  if (line === '') return;
+  const answering = answer(JSON.parse(line) as Question).finally(() => pending.delete(answering));
+  pending.add(answering);
+});
+process.on('SIGTERM', () => input.close());
+process.stdout.write(`${greeting}\n`);
+await once(input, 'close');
+await end();
+process.exit(0);

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import os from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { runHere } from '../machine/one-run.ts';
 import { cpusOf } from '../machine/processors.ts';
@@ -78,7 +79,7 @@ async function openGeneratorHost(name: string): Promise<GeneratorHost> {
       return {
         // Its own limit is the runner's.
         ended: agent.ask('k6', { k6, binary: there, args, env, folder }, { limitMs: Infinity }),
-        end: (graceMs) => agent.ask('endK6', { k6, graceMs }).then(() => undefined, () => undefined),
+        end: (graceMs) => agent.ask('endK6', { k6, graceMs }).catch(() => undefined),
       };
     },
     close: () => agent.close(),
@@ -100,13 +101,8 @@ async function sendBinary(host: string, binary: string, signal: AbortSignal): Pr
     if (line === wanted) connection.write(text);
     else place = line;
   });
-  const until = AbortSignal.any([signal, AbortSignal.timeout(sendLimitMs)]);
-  const cut = (): void => void connection.close();
-  until.addEventListener('abort', cut);
-  // It may have come while the connection was made.
-  if (until.aborted) cut();
-  const how = await connection.ended;
-  until.removeEventListener('abort', cut);
+  const late = delay(sendLimitMs, `it takes longer than ${sendLimitMs / 1000} s`, { ref: false, signal }).catch(() => '');
+  const how = await Promise.race([connection.ended, late]);
   await connection.close();
   signal.throwIfAborted();
   if (!place.endsWith('/k6')) throw new UserError(`k6 could not be sent to ${host}: ${how}`);

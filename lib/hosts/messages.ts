@@ -31,11 +31,11 @@ export interface Calls {
   /** Finds servers, or installs them. */
   tools: { given: { names: readonly ServerName[]; mayInstall: boolean }; answer: { binaries: Partial<Record<ServerName, string>>; versions: Record<string, string> } };
   /** Has no other run measure on the host until the agent ends. */
-  alone: { given: Run; answer: null };
+  alone: { given: Run; answer: void };
   start: { given: { spec: ServerSpec; options: Omit<StartOptions, 'signal' | 'folder' | 'address'> }; answer: ServerThere };
-  stop: { given: { server: number }; answer: null };
+  stop: { given: { server: number }; answer: void };
   /** From now on, what the server uses is read often. */
-  watch: { given: { server: number }; answer: null };
+  watch: { given: { server: number }; answer: void };
   /** What was read since, by the agent's own monotonic clock. */
   watched: { given: { server: number }; answer: SampleThere[] };
   alarms: { given: { server: number }; answer: LogAlarms };
@@ -45,7 +45,7 @@ export interface Calls {
   echo: { given: null; answer: number };
   /** Runs k6 to its end. `k6`: what it is named by until then. */
   k6: { given: K6There; answer: K6Ended };
-  endK6: { given: { k6: number; graceMs: number }; answer: null };
+  endK6: { given: { k6: number; graceMs: number }; answer: void };
 }
 
 /** What k6 is started with there. It runs in `folder`, which has been kept, and is gone when it has ended. */
@@ -64,7 +64,7 @@ export type ServerThere = Omit<RunningServer, 'died' | 'stop'> & Pick<StartedSer
 export type Question = { [Name in keyof Calls]: { id: number; name: Name; given: Calls[Name]['given'] } }[keyof Calls];
 
 /** From the agent: what a question came to, that a server has ended by itself, what a k6's script has printed, or a line for the person. */
-export type Reply = { id: number; answer: unknown } | { id: number; problem: string; exitCode: 1 | 2 | undefined } | { died: number; how: string } | { printed: number; text: string } | { told: string };
+export type Reply = { id: number; answer?: unknown } | { id: number; problem: string; exitCode: 1 | 2 | undefined } | { died: number; how: string } | { printed: number; text: string } | { told: string };
 
 /** The line that an agent begins with. */
 export const greeting = 'bakeoff-agent';

@@ -98,7 +98,7 @@ export async function openServerHost(name: string): Promise<ServerHost> {
     return {
       ...server,
       died: agent.died(id),
-      stop: () => (stopping ??= agent.ask('stop', { server: id }).then(() => undefined, () => undefined)),
+      stop: () => (stopping ??= agent.ask('stop', { server: id }).catch(() => undefined)),
       alarms: () => agent.ask('alarms', { server: id }),
       async watch() {
         const { monotonicMs: aheadMs } = await clocksAhead(agent);
