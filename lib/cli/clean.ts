@@ -8,7 +8,7 @@ import { whole } from '../format.ts';
 import { holder, lockFile } from '../lock-file.ts';
 import { oneRunAtATime } from '../machine/one-run.ts';
 import { bakeoffFolder, typed } from '../setup/paths.ts';
-import { flagLines, printHelp, readWords, type Flag } from './words.ts';
+import { printHelp, readWords, type Flag } from './words.ts';
 
 const cleanFlags = {
   'history': { help: 'what InfluxDB and Grafana hold too: the figures of all runs, dashboards and users of your own' },
@@ -33,9 +33,7 @@ const kept: readonly Kept[] = [
 export async function cleanCommand(args: readonly string[]): Promise<number> {
   const { positionals: [word], flags } = readWords(args, cleanFlags);
   if (flags.has('help')) {
-    printHelp([
-      `${typed('clean')} [flags]`, '', `Removes what bakeoff keeps in ${bakeoffFolder} and the next run makes again. Results stay.`, '', ...flagLines(cleanFlags),
-    ]);
+    printHelp([`${typed('clean')} [flags]`, '', `Removes what bakeoff keeps in ${bakeoffFolder} and the next run makes again. Results stay.`], cleanFlags);
     return 0;
   }
   if (word !== undefined) throw new UserError(`clean takes no words but its flags: leave out "${word}"`, 2);

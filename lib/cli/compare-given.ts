@@ -16,7 +16,7 @@ import { find, isExecutableFile, thisMachine } from '../setup/machine.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import type { LaunchOf } from './compare-scenario.ts';
 import type { Asked } from './compare-sides.ts';
-import { asWords, wholeNumber, type Flag, type Words } from './words.ts';
+import { asWords, ofForm, wholeNumber, type Flag, type Words } from './words.ts';
 
 export type Source =
   | { kind: 'config'; config: OwnConfig }
@@ -162,17 +162,12 @@ export const askedFlags = {
 } as const satisfies Record<string, Flag>;
 
 /** What is asked of the sides. Throws UserError (exit code 2). */
-export function readAsked({ flags, lists }: Words, given: readonly Given[]): Asked {
-  const [url, urls, status] = [flags.get('url'), flags.get('urls'), flags.get('status')];
+export function readAsked({ flags, lists, read }: Words, given: readonly Given[]): Asked {
+  const status = read('status', (flag, text) => Number(ofForm(flag, text, /^[2-5]\d\d$/, 'give a status from 200 to 599, such as 404')));
   return {
-    ...present({ url, urls: urls === undefined ? undefined : readPageList('--urls', urls), status: status === undefined ? undefined : readStatus(status) }),
+    ...present({ url: flags.get('url'), urls: read('urls', readPageList), status }),
     load: ofSides('--load', lists.get('load') ?? [], given.map(({ name }) => name)),
   };
-}
-
-function readStatus(text: string): number {
-  if (/^[2-5]\d\d$/.test(text)) return Number(text);
-  throw new UserError(`--status ${text}: give a status from 200 to 599, such as 404`, 2);
 }
 
 /** How each side is started. Throws UserError (exit code 2). */

@@ -88,19 +88,19 @@ function sameLine(group: readonly Side[], isControl: boolean): string {
 
 /** What sides answer differently, one line for each such thing. */
 function answerLines(sides: readonly Tried[]): string[] {
-  const differing = (of: (side: Tried) => string): string | undefined => {
+  const differing = (of: (side: Tried) => string, line: (how: string) => string): string[] => {
     const found = sides.map(of);
-    return new Set(found).size === 1 ? undefined : sides.map(({ given }, index) => `${given} ${found[index]}`).join(', ');
+    return new Set(found).size === 1 ? [] : [line(sides.map(({ given }, index) => `${given} ${found[index]}`).join(', '))];
   };
-  const lengths = differing(({ answer }) => `${whole(answer.bytes)} B`);
-  const encodings = differing(({ answer }) => answer.encoding || 'none');
-  // Without parameters, such as the character set.
-  const types = differing(({ answer }) => (answer.type.split(';')[0] as string).trim().toLowerCase() || 'none');
-  const offered = encodings === undefined ? differing(({ offered }) => (offered?.encoding ? `${offered.encoding} ${whole(offered.bytes)} B` : 'none')) : undefined;
+  const encodings = differing(({ answer }) => answer.encoding || 'none', (how) => `The encodings differ: ${how}; part of what is seen is theirs.`);
   return [
-    ...(lengths === undefined ? [] : [`The bodies differ: ${lengths}; part of what is seen is theirs.`]),
-    ...(encodings === undefined ? [] : [`The encodings differ: ${encodings}; part of what is seen is theirs.`]),
-    ...(types === undefined ? [] : [`The types of the answers differ: ${types}.`]),
-    ...(offered === undefined ? [] : [`Compression differs (${offered}), and no answer was encoded: add -H 'Accept-Encoding: gzip' to --load to compare it.`]),
+    ...differing(({ answer }) => `${whole(answer.bytes)} B`, (how) => `The bodies differ: ${how}; part of what is seen is theirs.`),
+    ...encodings,
+    // Without parameters, such as the character set.
+    ...differing(({ answer }) => (answer.type.split(';')[0] as string).trim().toLowerCase() || 'none', (how) => `The types of the answers differ: ${how}.`),
+    ...(encodings.length > 0 ? [] : differing(
+      ({ offered }) => (offered?.encoding ? `${offered.encoding} ${whole(offered.bytes)} B` : 'none'),
+      (how) => `Compression differs (${how}), and no answer was encoded: add -H 'Accept-Encoding: gzip' to --load to compare it.`,
+    )),
   ];
 }

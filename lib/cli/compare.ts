@@ -13,7 +13,7 @@ import { perform } from './perform.ts';
 import { outputWidth } from './run-output.ts';
 import { readRunOptions, runFlags } from './run-options.ts';
 import { tryOnce, type Tried } from './try-side.ts';
-import { flagLines, printHelp, readWords, type Flag } from './words.ts';
+import { printHelp, readWords, type Flag } from './words.ts';
 
 const compareFlags = {
   ...askedFlags,
@@ -30,7 +30,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
   const { positionals, flags } = words;
   const options = readRunOptions(words);
   if (options.help || args.length === 0) {
-    printHelp(help);
+    printHelp(help, compareFlags);
     return options.help ? 0 : 2;
   }
   const called = flags.get('name');
@@ -68,6 +68,4 @@ const help = [
   '  \'node server.js\'              a command; {port} in it, and PORT in its environment, say where to listen on 127.0.0.1',
   '  http://127.0.0.1:8080/        what runs there already; beyond this machine with --host',
   'NAME=SIDE names one: old=a.conf new=b.conf',
-  '',
-  ...flagLines(compareFlags),
 ];

@@ -14,7 +14,7 @@ import { openStore, parseInfluxUrl, type Store } from '../store/index.ts';
 import { quoteString } from '../store/line-protocol.ts';
 import { benchComparison, benchRun } from '../store/schema.ts';
 import { runFlags } from './run-options.ts';
-import { flagLines, noInstall, printHelp, readWords } from './words.ts';
+import { noInstall, printHelp, readWords } from './words.ts';
 
 const grafanaFlags = { influx: runFlags.influx, ...noInstall, help: runFlags.help };
 
@@ -26,7 +26,7 @@ export async function grafanaCommand(args: readonly string[]): Promise<number> {
   const { positionals: [word], flags } = readWords(args, grafanaFlags);
   if (word !== undefined) throw new UserError(`grafana takes no name, and got ${word}: pick the run in the dashboards`, 2);
   if (flags.has('help')) {
-    printHelp([`${typed('grafana')} [flags]`, '', ...flagLines(grafanaFlags)]);
+    printHelp([`${typed('grafana')} [flags]`], grafanaFlags);
     return 0;
   }
   const url = flags.get('influx');

@@ -16,13 +16,12 @@ import { defaultSameWithin, serversOf } from '../runner/plan.ts';
 import type { Plan } from '../runner/planned.ts';
 import { checkResultsFolder, createRunFolder, explainFailure } from '../runner/results-folder.ts';
 import { runRounds } from '../runner/run.ts';
-import type { Scenario, Variant } from '../scenario/model.ts';
+import type { Variant } from '../scenario/model.ts';
 import { openStore, parseInfluxUrl, type Store } from '../store/index.ts';
 import type { RunOptions } from './run-options.ts';
 import { headingOf, outputWidth, progressEvents, report } from './run-output.ts';
 
-export interface Applied extends Pick<ClusterOptions, 'variants' | 'server' | 'load'> {
-  scenario: Scenario;
+export interface Applied extends Pick<ClusterOptions, 'clusterRun' | 'variants'> {
   /** All rows of the table. */
   shown: readonly Variant[];
   /** --influx-here. */
@@ -50,14 +49,14 @@ const spaceBytes = 10e6;
 export async function applied(what: Applied, options: RunOptions): Promise<number> {
   await checkResultsFolder(options.out, spaceBytes);
   return underSignals('removing what was applied; again to end at once, which leaves it there', async (interrupt) => {
-    const kubectl = await findKubectl(what.load.namespace);
+    const kubectl = await findKubectl(what.clusterRun.namespace);
     await requireIdle(kubectl);
     const store = await openStore({ url: await urlHere(kubectl, what), folder: '' }).catch((error: unknown) => {
-      throw error instanceof UserError ? new UserError(`${error.message}; --influx-here says where this machine reaches the InfluxDB of --influx ${what.load.influx.url}`, error.exitCode) : error;
+      throw error instanceof UserError ? new UserError(`${error.message}; --influx-here says where this machine reaches the InfluxDB of --influx ${what.clusterRun.influx.url}`, error.exitCode) : error;
     });
-    const { folder, run } = await createRunFolder(options.out, what.load.run);
+    const { folder, run } = await createRunFolder(options.out, what.clusterRun.run);
     try {
-      return await measured({ ...what, server: { ...what.server, run }, load: { ...what.load, run } }, options, { kubectl, store, interrupt, folder });
+      return await measured({ ...what, clusterRun: { ...what.clusterRun, run } }, options, { kubectl, store, interrupt, folder });
     } catch (error) {
       throw await explainFailure(folder, error);
     } finally {
@@ -69,7 +68,7 @@ export async function applied(what: Applied, options: RunOptions): Promise<numbe
 }
 
 /** The address with its user: the person's, or the Secret's. */
-async function urlHere(kubectl: Kubectl, { here, load: { influx, influxSecret } }: Applied): Promise<string> {
+async function urlHere(kubectl: Kubectl, { here, clusterRun: { influx, influxSecret } }: Applied): Promise<string> {
   const given = here ?? influx.url;
   if (parseInfluxUrl(given, process.env['INFLUX_TOKEN']).credentials !== null || influxSecret === undefined) return given;
   const url = new URL(given);
@@ -81,23 +80,24 @@ async function urlHere(kubectl: Kubectl, { here, load: { influx, influxSecret } 
 }
 
 async function measured(
-  { scenario, shown, variants, server, load, startedAt }: Applied, options: RunOptions, { kubectl, store, interrupt, folder }: { kubectl: Kubectl; store: Store; interrupt: Interrupt; folder: string },
+  { clusterRun, shown, variants, startedAt }: Applied, options: RunOptions, { kubectl, store, interrupt, folder }: { kubectl: Kubectl; store: Store; interrupt: Interrupt; folder: string },
 ): Promise<number> {
+  const { run, scenario, image, server, generator, generators } = clusterRun;
   const print = options.json ? console.error : console.log;
   const progress = createRunProgress(process.stderr);
   const cores = {
-    serverCpus: Array.from({ length: server.resources.cores }, (_, cpu) => cpu), generatorCpus: [], serverHost: 'the cluster',
-    generatorHosts: { names: Array.from({ length: load.generators }, (_, index) => `generator ${index + 1}`), coresEach: load.resources.cores, overheadSeconds },
+    serverCpus: Array.from({ length: server.cores }, (_, cpu) => cpu), generatorCpus: [], serverHost: 'the cluster',
+    generatorHosts: { names: Array.from({ length: generators }, (_, index) => `generator ${index + 1}`), coresEach: generator.cores, overheadSeconds },
   };
   const { rounds = defaultRounds, maxTimeSeconds } = options;
   const plan: Plan = {
-    run: load.run, scenario, shown, variants, groups: variants.map((planned) => groupOf([planned])), cores, rounds, looks: [rounds], sameWithin: defaultSameWithin, quick: false, exact: false, trustConfig: false,
+    run, scenario, shown, variants, groups: variants.map((planned) => groupOf([planned])), cores, rounds, looks: [rounds], sameWithin: defaultSameWithin, quick: false, exact: false, trustConfig: false,
     ...(maxTimeSeconds === undefined ? {} : { maxTimeSeconds }),
   };
-  const cluster = await openCluster({ kubectl, scenario, variants, server, load, store, interrupt, say: progress.say });
+  const cluster = await openCluster({ kubectl, clusterRun, variants, store, interrupt, say: progress.say });
   const outcome = await (async () => {
     try {
-      const environment = environmentOf(plan, cluster.facts, { image: server.image, influxdb: store.version });
+      const environment = environmentOf(plan, cluster.facts, { image, influxdb: store.version });
       print(wrapLines([...headingLines(headingOf(plan, environment)), ...environment.coreNotes ?? []], outputWidth(options)).join('\n'));
       return await runRounds({ plan, folder, store, interrupt, runGroup: cluster.runGroup }, environment, progressEvents(plan, progress), startedAt);
     } finally {

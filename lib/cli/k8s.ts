@@ -1,8 +1,8 @@
 // npm run k8s: prints what a cluster with k6-operator takes to run a scenario, or has it run there.
 import { stringify } from 'yaml';
 import { UserError } from '../errors.ts';
-import { dividedLoad, loadHere, loadManifests, scriptManifest } from '../kubernetes/load.ts';
-import type { Manifest } from '../kubernetes/manifest.ts';
+import { loadHere, loadManifests, scriptManifest } from '../kubernetes/load.ts';
+import type { ClusterRun, Manifest } from '../kubernetes/manifest.ts';
 import { serverManifests } from '../kubernetes/server.ts';
 import { runName } from '../runner/plan.ts';
 import { findScenario, findVariants, isRunnable } from '../scenario/catalogue.ts';
@@ -11,7 +11,7 @@ import { parseInfluxUrl } from '../store/index.ts';
 import { applied } from './k8s-apply.ts';
 import { readRunOptions, runFlags } from './run-options.ts';
 import { scenarioFlags } from './scenario.ts';
-import { flagLines, noInstall, printHelp, readWords, seconds, wholeNumber, type Flag } from './words.ts';
+import { noInstall, ofForm, printHelp, readWords, seconds, wholeNumber, type Flag } from './words.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 
 /** Of a run that is made from here. */
@@ -45,50 +45,52 @@ const k8sFlags = {
 
 /** No node has as many cores, no cluster as many nodes to spare. */
 const most = 1000;
+const readWhole = (flag: string, text: string): number => wholeNumber(flag, text, most);
+const readMemory = (flag: string, text: string): string => ofForm(flag, text, /^[1-9]\d*(?:Mi|Gi)$/, 'give a whole number with Mi or Gi, such as 512Mi');
+const readName = (flag: string, text: string): string => ofForm(flag, text, /^(?!-)[a-z0-9-]{1,63}(?<!-)$/, 'a name there has up to 63 small letters, digits and hyphens, none of these first or last');
+const readImage = (flag: string, text: string): string => ofForm(flag, text, /^[\w.:/@-]+$/, 'give an image as the cluster finds it, such as bakeoff:0.1.0 or HOST/bakeoff:0.1.0');
 
 /** Prints the manifests, or runs them. Returns 0; throws UserError and Interrupted. */
 export async function k8sCommand(args: readonly string[]): Promise<number> {
   const words = readWords(args, k8sFlags);
-  const { positionals: [name, extra], flags } = words;
+  const { positionals: [name, extra], flags, read } = words;
   if (name === undefined || flags.has('help')) {
-    printHelp([`${typed('k8s')} NAME|FILE.ts --influx URL [flags]`, '', ...flagLines(k8sFlags)]);
+    printHelp([`${typed('k8s')} NAME|FILE.ts --influx URL [flags]`], k8sFlags);
     return name === undefined && !flags.has('help') ? 2 : 0;
   }
   if (extra !== undefined) throw new UserError(`one scenario at a time: "${extra}" is one word too many`, 2);
-  const whole = (flag: string, or: number): number => wholeNumber(`--${flag}`, flags.get(flag) ?? String(or), most);
-  const memory = (flag: string): string => readMemory(`--${flag}`, flags.get(flag) ?? '512Mi');
-  const named = (flag: string): string | undefined => readName(`--${flag}`, flags.get(flag));
+  const whole = (flag: string, or: number): number => read(flag, readWhole) ?? or;
+  const memory = (flag: string): string => read(flag, readMemory) ?? '512Mi';
   const influx = readInflux(flags.get('influx'));
-  const duration = flags.get('duration');
-  const namespace = named('namespace');
+  const namespace = read('namespace', readName);
   const scenario = await findScenario(name);
   const shown = findVariants(scenario, flags.get('variants')?.split(','));
-  const image = readImage(flags.get('image'));
+  const image = read('image', readImage) ?? `bakeoff:${packageJson.version}`;
   const startedAt = new Date();
-  const run = runName(scenario, startedAt);
-  const server = { run, image, namespace, resources: { cores: whole('server-cores', 2), memory: memory('server-memory') } };
-  const load = {
-    run, generators: whole('generators', 2), image, namespace, influx, influxSecret: named('influx-secret'),
-    resources: { cores: whole('generator-cores', 1), memory: memory('generator-memory') },
-    durationSeconds: duration === undefined ? undefined : seconds('--duration', duration, 0.1), cleanup: flags.has('cleanup'),
+  const clusterRun: ClusterRun = {
+    run: runName(scenario, startedAt), scenario, image, namespace,
+    server: { cores: whole('server-cores', 2), memory: memory('server-memory') },
+    generator: { cores: whole('generator-cores', 1), memory: memory('generator-memory') },
+    generators: whole('generators', 2), influx, influxSecret: read('influx-secret', readName),
+    durationSeconds: read('duration', (flag, text) => seconds(flag, text, 0.1)), cleanup: flags.has('cleanup'),
   };
-  const variants = shown.filter(isRunnable).map((variant) => ({ variant, load: loadHere(scenario, variant, load) }));
+  const variants = shown.filter(isRunnable).map((variant) => ({ variant, load: loadHere(clusterRun, variant) }));
   const loads: Manifest[] = [];
   const servers: Manifest[] = [];
-  for (const { variant, load: fitted } of variants) {
-    const { manifests, origin } = await serverManifests(scenario, variant, fitted, { ...server, round: 1 });
+  for (const planned of variants) {
+    const { manifests, origin } = await serverManifests(clusterRun, planned, 1);
     servers.push(...manifests);
-    loads.push(...loadManifests(scenario, variant, dividedLoad(scenario, variant, fitted, origin, { ...load, round: 1 }), { ...load, round: 1 }));
+    loads.push(...loadManifests(clusterRun, planned, origin, 1).manifests);
   }
   if (flags.has('apply')) {
     if (flags.has('cleanup')) throw new UserError('--cleanup is for what is printed: --apply removes all that it has applied', 2);
-    return applied({ scenario, shown, variants, server, load, here: flags.get('influx-here'), startedAt }, readRunOptions(words));
+    return applied({ clusterRun, shown, variants, here: flags.get('influx-here'), startedAt }, readRunOptions(words));
   }
   const forApply = Object.keys(applyFlags).find((flag) => flags.has(flag));
   if (forApply !== undefined) throw new UserError(`--${forApply} is for --apply: give both, or leave it out`, 2);
   // As kubectl reads them, to which no and off are no texts. Servers first; the loads are applied one after the other, by their labels.
-  const all = [...servers, await scriptManifest(scenario, load), ...loads];
-  console.log(`# The run ${load.run}. How to apply it: docs/machines.md.\n${all.map((manifest) => stringify(manifest, { version: '1.1', aliasDuplicateObjects: false, lineWidth: 0 })).join('---\n')}`);
+  const all = [...servers, await scriptManifest(clusterRun), ...loads];
+  console.log(`# The run ${clusterRun.run}. How to apply it: docs/machines.md.\n${all.map((manifest) => stringify(manifest, { version: '1.1', aliasDuplicateObjects: false, lineWidth: 0 })).join('---\n')}`);
   return 0;
 }
 
@@ -97,20 +99,4 @@ function readInflux(text: string | undefined): ReturnType<typeof parseInfluxUrl>
   const influx = parseInfluxUrl(text);
   if (influx.credentials !== null) throw new UserError('--influx: manifests are read by many, and have no passwords in them: put username and password into a Secret, and name it in --influx-secret', 2);
   return influx;
-}
-
-function readMemory(flag: string, text: string): string {
-  if (/^[1-9]\d*(?:Mi|Gi)$/.test(text)) return text;
-  throw new UserError(`${flag} ${text}: give a whole number with Mi or Gi, such as 512Mi`, 2);
-}
-
-function readName(flag: string, text: string | undefined): string | undefined {
-  if (text === undefined || /^(?!-)[a-z0-9-]{1,63}(?<!-)$/.test(text)) return text;
-  throw new UserError(`${flag} ${text}: a name there has up to 63 small letters, digits and hyphens, none of these first or last`, 2);
-}
-
-function readImage(text: string | undefined): string {
-  if (text === undefined) return `bakeoff:${packageJson.version}`;
-  if (/^[\w.:/@-]+$/.test(text)) return text;
-  throw new UserError(`--image ${text}: give an image as the cluster finds it, such as bakeoff:0.1.0 or HOST/bakeoff:0.1.0`, 2);
 }

@@ -28,7 +28,7 @@ import { perform, type ServerBinaries } from './perform.ts';
 import { readRunOptions, runFlags, type RunOptions } from './run-options.ts';
 import { terminalOf } from './run-output.ts';
 import { tryOnce, type Tried } from './try-side.ts';
-import { flagLines, printHelp, readWords, type Flag } from './words.ts';
+import { printHelp, readWords, type Flag } from './words.ts';
 
 /** Of a run that has three parts these would mean something else in each, or nothing. */
 const { precision: _1, 'max-time': _2, within: _3, rates: _4, 'fail-if': _5, 'export-markdown': _6, 'export-json': _7, 'export-csv': _8, host: _9, ...sharedFlags } = runFlags;
@@ -55,8 +55,6 @@ const help = [
   '',
   'Which of the usual advice does anything for this config (nginx, h2o or nghttpd) on this machine: each knob alone against the '
   + 'config as it is, all in turns; then what may help once more, and what helps, together, in fresh rounds. The file is not touched.',
-  '',
-  ...flagLines(knobFlags),
 ];
 
 /** Returns the exit code; 2 without any words, where it prints the help. Throws UserError and Interrupted. */
@@ -65,7 +63,7 @@ export async function knobsCommand(args: readonly string[]): Promise<number> {
   const { positionals, flags } = words;
   const options = readRunOptions(words);
   if (options.help || args.length === 0) {
-    printHelp(help);
+    printHelp(help, knobFlags);
     return options.help ? 0 : 2;
   }
   if (flags.has('list')) {

@@ -4,7 +4,7 @@ import { Interrupted } from '../interrupt.ts';
 import { unknownWord } from '../nearest.ts';
 import { installVariable } from '../setup/machine.ts';
 import { typed } from '../setup/paths.ts';
-import { flagLines, noInstall, printHelp } from './words.ts';
+import { noInstall, printHelp } from './words.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 
 interface Command { help: string; run(args: string[]): Promise<number> }
@@ -67,7 +67,7 @@ async function runCommand(argv: string[]): Promise<number> {
     return 0;
   }
   if (name === undefined || name === '--help' || name === '-h') {
-    printHelp([`Commands, each as ${typed('NAME')} …`, ...Object.entries(commands).map(([command, { help }]) => `  ${command.padEnd(10)}${help}`), '', ...flagLines(noInstall)]);
+    printHelp([`Commands, each as ${typed('NAME')} …`, ...Object.entries(commands).map(([command, { help }]) => `  ${command.padEnd(10)}${help}`)], noInstall);
     return name === undefined ? 2 : 0;
   }
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined;

@@ -14,7 +14,7 @@ import { whereItLeads, whyNoFile, writeWhole } from '../write-whole.ts';
 import type { Result } from '../result/result.ts';
 import { unknownWord } from '../nearest.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
-import { flagLines, printHelp, readWords, type Flag } from './words.ts';
+import { printHelp, readWords, type Flag } from './words.ts';
 
 const reportFlags = {
   'results': { value: 'DIR', help: 'the folder below which runs are found by their names (results)' },
@@ -30,7 +30,7 @@ export async function reportCommand(args: readonly string[]): Promise<number> {
   const { positionals, flags } = readWords(args, reportFlags);
   const results = fromCallersFolder(flags.get('results') ?? 'results');
   if (positionals.length === 0 || flags.has('help')) {
-    printHelp(await help(results));
+    printHelp(await help(results), reportFlags);
     return 0;
   }
   const files = await Promise.all(positionals.map((word) => findResult(word, results)));
@@ -61,8 +61,6 @@ async function help(results: string): Promise<string[]> {
     'Makes report.html of a run again, or one page of several, side by side. RUN is a run\'s name, its folder or its result.json.',
     '',
     ...(runs.length === 0 ? [`There are no runs in ${results}.`] : runs.map((run) => `  ${run}`)),
-    '',
-    ...flagLines(reportFlags),
   ];
 }
 

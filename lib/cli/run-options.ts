@@ -3,17 +3,16 @@ import { isLatency, metrics } from '../analysis/metric.ts';
 import { UserError } from '../errors.ts';
 import { present } from '../present.ts';
 import { whole } from '../format.ts';
-import { readHost } from '../hosts/ssh.ts';
 import { highestRate } from '../k6/rate-search.ts';
 import { parseCpuList } from '../machine/cpu-list.ts';
-import type { FailIf, PlanOptions } from '../runner/plan.ts';
+import type { FailIf } from '../runner/plan.ts';
 import { unknownWord } from '../nearest.ts';
 import type { Within } from '../scenario/model.ts';
 import { longestLatencyMs, mostRounds } from '../scenario/schema.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { parseInfluxUrl } from '../store/index.ts';
-import { exportFlags, readExports, type Exports } from './exports.ts';
-import { noInstall, seconds, wholeNumber, type Flag, type Words } from './words.ts';
+import { exportFlags, readExports } from './exports.ts';
+import { noInstall, ofForm, seconds, wholeNumber, type Flag, type Words } from './words.ts';
 
 export const runFlags = {
   'rounds': { value: 'N', help: 'rounds, each with every variant once (10, a search 6, or the scenario\'s)' },
@@ -44,78 +43,61 @@ export const runFlags = {
   'help': { help: 'this text' },
 } as const satisfies Record<string, Flag>;
 
-/** What every run is told; a command adds its own. They go to makePlan as they are. */
-export interface RunOptions extends Omit<PlanOptions, 'exact'> {
-  help: boolean;
-  /** Where the servers are started, as ssh takes it. */
-  serverHost?: string;
-  /** Where the load is made, as ssh takes them; absent: here. */
-  generatorHosts?: readonly string[];
-  /** Packages may be installed there. */
-  install?: true;
-  serverCpus?: number[];
-  generatorCpus?: number[];
-  /** 'local': an influxd of our own. */
-  store: 'local' | 'none' | { url: string };
-  /** Absolute. */
-  out: string;
-  json: boolean;
-  verbose?: true;
-  /** Beyond this machine, that may be loaded. */
-  hosts: readonly string[];
-  exports: Exports;
-}
-
 const stores = ['influx', 'none'];
 
-/** Throws UserError (exit code 2) for words that are wrong or do not go together. */
-export function readRunOptions({ flags, lists }: Words): RunOptions {
-  const given = <T>(flag: keyof typeof runFlags, read: (text: string) => T): T | undefined => {
-    const text = flags.get(flag);
-    return text === undefined ? undefined : read(text);
-  };
+/** What every run is told; a command adds its own. It goes to makePlan as it is. */
+export type RunOptions = ReturnType<typeof readRunOptions>;
+
+/** What was not given is absent. Throws UserError (exit code 2) for words that are wrong or do not go together. */
+export function readRunOptions({ flags, lists, read }: Words) {
+  const isGiven = (flag: keyof typeof runFlags): true | undefined => flags.has(flag) || undefined;
   if (flags.has('rounds') && flags.has('precision')) throw new UserError('--rounds and --precision do not go together: leave one out', 2);
   if (flags.has('quick') && flags.has('precision')) throw new UserError('--quick and --precision do not go together: one ends after 4 rounds, the other goes on until it is known', 2);
   if (flags.has('install') && !flags.has('server-host')) throw new UserError('--install is for the server host: name one with --server-host; here missing servers are installed unless --no-install is given', 2);
   if (flags.has('rates') && flags.has('within')) throw new UserError('--rates and --within do not go together: one is for given rates, the other finds one', 2);
   return {
     ...present({
-      rounds: given('rounds', (text) => wholeNumber('--rounds', text, mostRounds)),
-      precision: given('precision', (text) => readPercent('--precision', text)),
-      maxTimeSeconds: given('max-time', (text) => seconds('--max-time', text, 1)),
-      sameWithin: given('same-within', (text) => readPercent('--same-within', text)),
-      arrivals: given('arrivals', (text) => readWord('--arrivals', text, ['constant', 'poisson'] as const)),
-      within: given('within', readWithin),
-      rates: given('rates', readRates),
-      metric: given('metric', (text) => readWord('--metric', text, metrics)),
-      failIf: given('fail-if', (text) => readWord('--fail-if', text, failures)),
-      durationSeconds: given('duration', (text) => seconds('--duration', text, 0.1)),
-      generatorHosts: lists.has('generator-host') ? readGeneratorHosts(lists.get('generator-host') ?? []) : undefined,
-      serverHost: given('server-host', (text) => readHost('--server-host', text)),
-      serverCpus: given('server-cpus', (text) => parseCpuList(text, '--server-cpus')),
-      generatorCpus: given('generator-cpus', (text) => parseCpuList(text, '--generator-cpus')),
+      rounds: read('rounds', (flag, text) => wholeNumber(flag, text, mostRounds)),
+      precision: read('precision', readPercent),
+      maxTimeSeconds: read('max-time', (flag, text) => seconds(flag, text, 1)),
+      sameWithin: read('same-within', readPercent),
+      arrivals: read('arrivals', (flag, text) => readWord(flag, text, ['constant', 'poisson'] as const)),
+      within: read('within', readWithin),
+      rates: read('rates', readRates),
+      metric: read('metric', (flag, text) => readWord(flag, text, metrics)),
+      failIf: read('fail-if', (flag, text) => readWord(flag, text, failures)),
+      durationSeconds: read('duration', (flag, text) => seconds(flag, text, 0.1)),
+      // Hosts as ssh takes them; what is absent is on this machine.
+      generatorHosts: read('generator-host', (flag) => readGeneratorHosts(flag, lists.get('generator-host') ?? [])),
+      serverHost: read('server-host', readHost),
+      serverCpus: read('server-cpus', (flag, text) => parseCpuList(text, flag)),
+      generatorCpus: read('generator-cpus', (flag, text) => parseCpuList(text, flag)),
+      install: isGiven('install'),
+      verbose: isGiven('verbose'),
+      trustConfig: isGiven('trust-config'),
     }),
     help: flags.has('help'),
-    ...(flags.has('install') ? { install: true } : {}),
-    ...(flags.has('verbose') ? { verbose: true } : {}),
     quick: flags.has('quick'),
-    trustConfig: flags.has('trust-config'),
     store: readStore(flags.get('store'), flags.get('influx')),
     out: fromCallersFolder(flags.get('out') ?? 'results'),
     json: flags.has('json'),
+    // Beyond this machine, that may be loaded.
     hosts: lists.get('host') ?? [],
     exports: readExports(flags),
   };
 }
 
+/** [user@]host: no word that ssh would take for a flag. */
+const readHost = (flag: string, text: string): string => ofForm(flag, text, /^(?:[\w.+-]+@)?[A-Za-z0-9_][\w.:-]*$/, 'write it as ssh takes it, such as web1 or root@10.0.0.2');
+
 /** Each is an ssh connection and a k6. */
 const mostGeneratorHosts = 64;
 
-function readGeneratorHosts(names: readonly string[]): string[] {
+function readGeneratorHosts(flag: string, names: readonly string[]): string[] {
   const twice = names.find((name, index) => names.indexOf(name) < index);
-  if (twice !== undefined) throw new UserError(`--generator-host ${twice} is named twice`, 2);
-  if (names.length > mostGeneratorHosts) throw new UserError(`--generator-host names ${names.length} hosts: give at most ${mostGeneratorHosts}`, 2);
-  return names.map((name) => readHost('--generator-host', name));
+  if (twice !== undefined) throw new UserError(`${flag} ${twice} is named twice`, 2);
+  if (names.length > mostGeneratorHosts) throw new UserError(`${flag} names ${names.length} hosts: give at most ${mostGeneratorHosts}`, 2);
+  return names.map((name) => readHost(flag, name));
 }
 
 /** The least and the most that a tolerance may be, in percent. */
@@ -129,8 +111,8 @@ function readPercent(flag: string, text: string): number {
 
 const millisecondsPerUnit: Readonly<Record<string, number>> = { us: 0.001, 'µs': 0.001, 'ms': 1, 's': 1000 };
 
-function readWithin(text: string): Within {
-  const wrong = (what: string): UserError => new UserError(`--within ${text}: ${what}, such as p99=5ms`, 2);
+function readWithin(flag: string, text: string): Within {
+  const wrong = (what: string): UserError => new UserError(`${flag} ${text}: ${what}, such as p99=5ms`, 2);
   const [, metric = '', number = '', unit = ''] = /^([^=]*)=([\d.]*)(.*)$/.exec(text) ?? [];
   if (!isLatency(metric)) throw wrong('give p50, p90 or p99 and a time');
   const perUnit = millisecondsPerUnit[unit];
@@ -143,16 +125,16 @@ function readWithin(text: string): Within {
 /** More make no better curve. */
 const mostRates = 20;
 
-function readRates(text: string): number[] {
+function readRates(flag: string, text: string): number[] {
   const rates = text.split(',').map((word) => {
     const [, number = '', thousand] = /^(\d+(?:\.\d+)?)(k?)$/.exec(word.trim()) ?? [];
     const rate = Number(number) * (thousand === 'k' ? 1000 : 1);
     // 1.001 * 1000 is 1000.9999999999999.
     return Math.abs(rate - Math.round(rate)) < 1e-6 ? Math.round(rate) : rate;
   });
-  if (!rates.every((rate) => Number.isInteger(rate) && rate >= 1 && rate <= highestRate)) throw new UserError(`--rates ${text}: give requests/s from 1 to ${whole(highestRate)} with commas between them, such as 500,1k,2.5k`, 2);
-  if (new Set(rates).size < rates.length) throw new UserError(`--rates ${text} names a rate twice`, 2);
-  if (rates.length > mostRates) throw new UserError(`--rates names ${rates.length} rates: give at most ${mostRates}`, 2);
+  if (!rates.every((rate) => Number.isInteger(rate) && rate >= 1 && rate <= highestRate)) throw new UserError(`${flag} ${text}: give requests/s from 1 to ${whole(highestRate)} with commas between them, such as 500,1k,2.5k`, 2);
+  if (new Set(rates).size < rates.length) throw new UserError(`${flag} ${text} names a rate twice`, 2);
+  if (rates.length > mostRates) throw new UserError(`${flag} names ${rates.length} rates: give at most ${mostRates}`, 2);
   return rates.sort((a, b) => a - b);
 }
 
@@ -164,7 +146,8 @@ function readWord<Word extends string>(flag: string, text: string, words: readon
   return found;
 }
 
-function readStore(store: string | undefined, influx: string | undefined): RunOptions['store'] {
+/** 'local': an influxd of our own. */
+function readStore(store: string | undefined, influx: string | undefined): 'local' | 'none' | { url: string } {
   if (store !== undefined && !stores.includes(store)) throw unknownWord('store', store, stores);
   if (influx === undefined) return store === 'none' ? 'none' : 'local';
   if (store === 'none') throw new UserError('--store none and --influx do not go together: leave one out', 2);

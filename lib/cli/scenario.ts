@@ -6,8 +6,8 @@ import { findScenario, findVariants, loadScenarios, networkOf } from '../scenari
 import { typed } from '../setup/paths.ts';
 import { onHosts } from './on-hosts.ts';
 import { perform } from './perform.ts';
-import { readRunOptions, runFlags, type RunOptions } from './run-options.ts';
-import { flagLines, printHelp, readWords, type Flag } from './words.ts';
+import { readRunOptions, runFlags } from './run-options.ts';
+import { printHelp, readWords, type Flag } from './words.ts';
 
 export const scenarioFlags = {
   ...runFlags,
@@ -15,15 +15,8 @@ export const scenarioFlags = {
   'exact': { help: 'threads, workers, times and counts as published, not fitted to this machine' },
 } as const satisfies Record<string, Flag>;
 
-interface ScenarioOptions extends RunOptions {
-  /** Absent: list the scenarios. */
-  name?: string;
-  variants?: string[];
-  exact: boolean;
-}
-
-/** @throws UserError (exit code 2) for words that are wrong or do not go together */
-export function readScenarioOptions(args: readonly string[]): ScenarioOptions {
+/** Without a name the scenarios are listed. @throws UserError (exit code 2) for words that are wrong or do not go together */
+export function readScenarioOptions(args: readonly string[]) {
   const words = readWords(args, scenarioFlags);
   const { positionals: [name, extra], flags } = words;
   if (extra !== undefined) throw new UserError(`one scenario at a time: "${extra}" is one word too many`, 2);
@@ -35,7 +28,7 @@ export function readScenarioOptions(args: readonly string[]): ScenarioOptions {
 export async function scenarioCommand(args: readonly string[]): Promise<number> {
   const options = readScenarioOptions(args);
   if (options.name === undefined || options.help) {
-    printHelp(await overview());
+    printHelp(await overview(), scenarioFlags);
     return 0;
   }
   const scenario = await findScenario(options.name);
@@ -57,7 +50,5 @@ async function overview(): Promise<string[]> {
     `${typed('scenario')} NAME|FILE.ts [flags]`,
     '',
     ...scenarios.map(({ name, title }) => `  ${name.padEnd(width)}  ${title}`),
-    '',
-    ...flagLines(scenarioFlags),
   ];
 }

@@ -21,6 +21,8 @@ export interface Words {
   flags: ReadonlyMap<string, string>;
   /** All values of those that may be repeated, in their order. */
   lists: ReadonlyMap<string, readonly string[]>;
+  /** What `reader` makes of a flag, named with its dashes, and its value; undefined where it was not given. */
+  read<T>(flag: string, reader: (flag: string, text: string) => T): T | undefined;
 }
 
 /** @throws UserError (exit code 2) for a flag that is unknown, given twice, lacks its value, or has one and takes none */
@@ -44,7 +46,8 @@ export function readWords(args: readonly string[], known: Readonly<Record<string
     flags.set(token.name, token.value ?? '');
     if (flag.repeated) lists.set(token.name, [...lists.get(token.name) ?? [], token.value as string]);
   }
-  return { positionals, flags, lists };
+  const read: Words['read'] = (flag, reader) => (flags.has(flag) ? reader(`--${flag}`, flags.get(flag) as string) : undefined);
+  return { positionals, flags, lists, read };
 }
 
 /** Reads a word; what is wrong with it gets `before` in front and the exit code of wrong words (2). Throws UserError. */
@@ -56,10 +59,10 @@ export function asWords<T>(read: () => T, before: string): T {
   }
 }
 
-/** Prints a help. In a terminal, what is too long for a line goes on below where its text begins, which is behind a wider gap. */
-export function printHelp(lines: readonly string[]): void {
+/** Prints a help, with its flags at the end. In a terminal, what is too long for a line goes on below where its text begins, which is behind a wider gap. */
+export function printHelp(lines: readonly string[], flags?: Readonly<Record<string, Flag>>): void {
   const textAt = (line: string): number => /^ *\S.*? {2,}(?=\S)|^ */.exec(line)?.[0].length ?? 0;
-  console.log(wrapLines(lines, process.stdout.columns || Infinity, textAt).join('\n'));
+  console.log(wrapLines([...lines, ...(flags === undefined ? [] : ['', ...flagLines(flags)])], process.stdout.columns || Infinity, textAt).join('\n'));
 }
 
 /** One line per flag. */
@@ -67,6 +70,12 @@ export function flagLines(known: Readonly<Record<string, Flag>>): string[] {
   const heads = Object.entries(known).map(([name, { value }]) => `  --${name}${value === undefined ? '' : ` ${value}`}`);
   const width = Math.max(...heads.map((head) => head.length));
   return Object.values(known).map(({ help }, index) => `${(heads[index] as string).padEnd(width)}  ${help}`);
+}
+
+/** A text of that form; `wanted` says which that is. */
+export function ofForm(flag: string, text: string, form: RegExp, wanted: string): string {
+  if (form.test(text)) return text;
+  throw new UserError(`${flag} ${text}: ${wanted}`, 2);
 }
 
 /** A whole number from 1 to `most`. */

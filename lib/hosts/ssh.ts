@@ -29,12 +29,6 @@ export interface Connection {
   close(): Promise<void>;
 }
 
-/** [user@]host, as ssh takes it: no word that ssh would take for a flag. Throws UserError (exit code 2). */
-export function readHost(flag: string, text: string): string {
-  if (/^(?:[\w.+-]+@)?[A-Za-z0-9_][\w.:-]*$/.test(text)) return text;
-  throw new UserError(`${flag} ${text}: write it as ssh takes it, such as web1 or root@10.0.0.2`, 2);
-}
-
 /** Throws UserError (exit code 2). */
 function sshWords(): [program: string, ...words: string[]] {
   try {

@@ -15,21 +15,19 @@ import { expectedOf } from '../runner/plan.ts';
 import type { PlannedVariant } from '../runner/planned.ts';
 import type { Attempt, RunElsewhere, VariantRound } from '../runner/round-types.ts';
 import { configOf, pageOf } from '../scenario/catalogue.ts';
-import type { ConfiguredServer, Scenario } from '../scenario/model.ts';
+import type { ConfiguredServer } from '../scenario/model.ts';
 import { workersFor } from '../servers/index.ts';
 import { checkRound, type Store } from '../store/index.ts';
 import { KubectlError, type ClusterObject, type Kubectl } from './kubectl.ts';
-import { dividedLoad, loadManifests, scriptManifest, type LoadOptions } from './load.ts';
-import { runId, type ManifestOptions } from './manifest.ts';
+import { loadManifests, scriptManifest } from './load.ts';
+import { runId, type ClusterRun } from './manifest.ts';
 import { instanceWords, lastWords, podTrouble, podWords } from './pods.ts';
 import { imageVersions, labelsOf, serverManifests } from './server.ts';
 
 export interface ClusterOptions {
   kubectl: Kubectl;
-  scenario: Scenario;
+  clusterRun: ClusterRun;
   variants: readonly PlannedVariant[];
-  server: Omit<ManifestOptions, 'round'>;
-  load: Omit<LoadOptions, 'round'>;
   /** The InfluxDB of the load, as it is reached from here. */
   store: Store;
   interrupt: Interrupt;
@@ -64,19 +62,20 @@ export async function requireIdle(kubectl: Kubectl): Promise<void> {
  * @throws UserError where the cluster, its operator or the servers are not as they have to be; Interrupted. Then nothing is left there
  */
 export async function openCluster(options: ClusterOptions): Promise<Cluster> {
-  const { kubectl, scenario, variants, load, say } = options;
-  const mine = { 'bakeoff/run': runId(load.run) };
+  const { kubectl, clusterRun, variants, say } = options;
+  const { run, generators, generator } = clusterRun;
+  const mine = { 'bakeoff/run': runId(run) };
   const close = async (): Promise<void> => {
     await kubectl.remove(mine).catch((error: Error) => {
       say(`what this run has applied is still in the cluster: ${error.message}; remove it with: ${kubectl.removal(mine)}`);
     });
   };
   try {
-    await kubectl.apply([await scriptManifest(scenario, load)]);
+    await kubectl.apply([await scriptManifest(clusterRun)]);
     const { origins, node } = await startServers(options, 1);
     const system = node === undefined ? '' : await systemOf(kubectl, node);
     return {
-      facts: { name: kubectl.context === '' ? 'here' : kubectl.context, serverNode: node ?? '', serverSystem: system, generators: load.generators, generatorCores: load.resources.cores },
+      facts: { name: kubectl.context === '' ? 'here' : kubectl.context, serverNode: node ?? '', serverSystem: system, generators, generatorCores: generator.cores },
       async runGroup({ sides }, place, attempt) {
         if (place === 1 && attempt.round > 1) await startServers(options, attempt.round);
         const outcomes = new Map<string, VariantRound>();
@@ -109,11 +108,11 @@ async function systemOf(kubectl: Kubectl, node: string): Promise<string> {
 }
 
 /** Starts all servers anew, on one node. Returns their origins, in the variants' order, and the node. */
-async function startServers({ kubectl, scenario, variants, server, ...options }: ClusterOptions, round: number): Promise<{ origins: string[]; node: string | undefined }> {
-  const all = await Promise.all(variants.map(({ variant, load }) => serverManifests(scenario, variant, load, { ...server, round })));
+async function startServers({ kubectl, clusterRun, variants, ...options }: ClusterOptions, round: number): Promise<{ origins: string[]; node: string | undefined }> {
+  const all = await Promise.all(variants.map((planned) => serverManifests(clusterRun, planned, round)));
   await kubectl.apply(all.flatMap(({ manifests }) => manifests));
   const node = await waitFor(options, 'the servers do not run', startSeconds, async () => {
-    const objects = await kubectl.list('deployments.apps,pods', { 'bakeoff/run': runId(server.run), 'bakeoff/part': 'server' });
+    const objects = await kubectl.list('deployments.apps,pods', { 'bakeoff/run': runId(clusterRun.run), 'bakeoff/part': 'server' });
     const pods = objects.filter(({ kind }) => kind === 'Pod');
     const trouble = troubleIn(pods);
     const open = objects.filter(({ kind, metadata, status }) => kind === 'Deployment' && !(
@@ -127,11 +126,9 @@ async function startServers({ kubectl, scenario, variants, server, ...options }:
 
 /** One load, from its TestRun to its figures. Nothing of it is left when it returns or throws. */
 async function loaded(options: ClusterOptions, planned: PlannedVariant, origin: string, { round, onLoad }: Attempt): Promise<VariantRound> {
-  const { kubectl, scenario, load } = options;
+  const { kubectl, clusterRun } = options;
   const { variant } = planned;
-  const plan = dividedLoad(scenario, variant, planned.load, origin, { ...load, round });
-  const manifests = loadManifests(scenario, variant, plan, { ...load, round });
-  const { labels, name } = manifests[1].metadata;
+  const { plan, name, labels, manifests } = loadManifests(clusterRun, planned, origin, round);
   const remove = (): Promise<void> => kubectl.remove(labels).catch((error: unknown) => {
     if (!(error instanceof KubectlError)) throw error;
     // What stays is removed with all else at the run's end, or told there.
@@ -158,11 +155,11 @@ async function loaded(options: ClusterOptions, planned: PlannedVariant, origin: 
   }
 }
 
-async function outcomeOf({ kubectl, scenario, load, server, store }: ClusterOptions, { variant, load: asked }: PlannedVariant, plan: LoadPlan, round: number, labels: Readonly<Record<string, string>>): Promise<VariantRound> {
-  const name = { run: load.run, variant: variant.name, round: String(round) };
-  const left = leftIn(await store.query(leftQuery(name)));
+async function outcomeOf({ kubectl, clusterRun, store }: ClusterOptions, { variant, load }: PlannedVariant, plan: LoadPlan, round: number, labels: Readonly<Record<string, string>>): Promise<VariantRound> {
+  const { run, scenario, server, generators } = clusterRun;
+  const left = leftIn(await store.query(leftQuery({ run, variant: variant.name, round: String(round) })));
   const pods = await kubectl.list('pods', labels);
-  const ends = await Promise.all(Array.from({ length: load.generators }, async (_, index): Promise<InstanceEnd> => {
+  const ends = await Promise.all(Array.from({ length: generators }, async (_, index): Promise<InstanceEnd> => {
     const one = left.get(index + 1);
     if (one !== undefined) return { phases: byOurClocks(one.phases, { wallMs: one.aheadMs, monotonicMs: 0 }) };
     const pod = pods.find((other) => podWords(other) === instanceWords(index + 1));
@@ -176,19 +173,19 @@ async function outcomeOf({ kubectl, scenario, load, server, store }: ClusterOpti
     };
   });
   const { name: program } = variant.server as ConfiguredServer;
-  await requireSameServer(kubectl, labelsOf(load.run, scenario, variant, 'server'));
+  await requireSameServer(kubectl, labelsOf(clusterRun, variant, 'server'));
   for (const phase of phases) {
     const standstill = standstillIn(phase, [], { fromMs: 0, toMs: 0, idleBefore: true }, program, undefined);
     if (standstill !== undefined) throw new Disturbance(standstill);
   }
   const page = pageOf(scenario, variant);
   // What a server makes of a request's own headers is not known here, nor are the sizes of several pages.
-  if (page.weights === undefined && asked.headers === undefined && asked.method === undefined) bodiesDiffer({ variant }, phases, { bytes: page.bodyBytes });
+  if (page.weights === undefined && load.headers === undefined && load.method === undefined) bodiesDiffer({ variant }, phases, { bytes: page.bodyBytes });
   const instances = ends.map((end) => ('phases' in end ? total(end.phases, ({ results }) => results[0]?.requests ?? 0) : 0));
   const requests = total(phases, (phase) => phase.requests);
-  const integrity = await checkRound(store, { run: load.run, variant: variant.name, round, recordFile: undefined, requests, instances });
+  const integrity = await checkRound(store, { run, variant: variant.name, round, recordFile: undefined, requests, instances });
   return {
-    server: { name: program, version: imageVersions[program], workers: workersFor(variant.server, server.resources.cores, false), config: configOf(variant.server), redirections: [] },
+    server: { name: program, version: imageVersions[program], workers: workersFor(variant.server, server.cores, false), config: configOf(variant.server), redirections: [] },
     phases, requests, alarm: undefined, otherBodies: false, restless: false, recordFile: undefined, instances, integrity,
   };
 }

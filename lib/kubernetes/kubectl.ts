@@ -64,9 +64,6 @@ const requestSeconds = 30;
 /** Until what is removed is gone: a pod gets 30 s to end. */
 const removeSeconds = 90;
 
-/** What kubectl's configuration names; '' where it names none. */
-interface Place { context: string; namespace: string }
-
 /**
  * Context and namespace stay those of now, whatever somebody switches kubectl to meanwhile.
  * @throws UserError where there is no kubectl
@@ -77,13 +74,14 @@ export async function findKubectl(namespace: string | undefined): Promise<Kubect
     throw new UserError(`there is no kubectl here: install it (https://kubernetes.io/docs/tasks/tools/), or leave --apply out and apply what ${typed('k8s')} NAME prints from where there is one`);
   }
   const kubectl = (args: readonly string[], input?: string): Promise<string> => outputOf(program, args, input);
-  const place = await kubectl(['config', 'view', '--minify', '--output=json']).then(placeIn, (): Place => ({ context: '', namespace: '' }));
-  const there = { ...place, namespace: namespace ?? place.namespace };
-  const inPlace = Object.entries(there).filter(([, name]) => name !== '').map(([flag, name]) => `--${flag}=${name}`);
+  const found = await kubectl(['config', 'view', '--minify', '--output=json']).then(placeIn, () => ({ context: '', namespace: '' }));
+  // What is not named is ''.
+  const place = { ...found, namespace: namespace ?? found.namespace };
+  const inPlace = Object.entries(place).filter(([, name]) => name !== '').map(([flag, name]) => `--${flag}=${name}`);
   const limited = [...inPlace, `--request-timeout=${requestSeconds}s`];
   const parsed = async (args: readonly string[]): Promise<ClusterObject & { items?: ClusterObject[] }> => JSON.parse(await kubectl(['get', ...args, '--output=json', ...limited])) as ClusterObject;
   return {
-    context: there.context,
+    context: place.context,
     list: async (what, labels) => (await parsed([what, ...(labels === undefined ? [] : [`--selector=${selector(labels)}`])])).items ?? [],
     get: (kind, name) => parsed([kind, name]),
     apply: async (manifests) => {
@@ -99,7 +97,7 @@ export async function findKubectl(namespace: string | undefined): Promise<Kubect
 }
 
 /** Of what `kubectl config view --minify` prints: without a namespace there kubectl takes this one. */
-function placeIn(text: string): Place {
+function placeIn(text: string): { context: string; namespace: string } {
   const { contexts } = JSON.parse(text) as { contexts: [{ name: string; context: { namespace?: string } }] };
   const [{ name, context }] = contexts;
   return { context: name, namespace: context.namespace ?? 'default' };

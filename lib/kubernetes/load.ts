@@ -1,31 +1,20 @@
 // A variant's load in a cluster, as k6-operator's TestRun: the script, the plan, and where samples go.
 import { join } from 'node:path';
 import { UserError } from '../errors.ts';
+import { present } from '../present.ts';
 import { loadPlanVariable, type LoadPlan } from '../k6/load-plan.ts';
 import { dividedPlan } from '../runner/instances.ts';
 import { ownVariables } from '../runner/k6.ts';
 import { writePageFiles } from '../runner/page-files.ts';
 import { loadPlanFor } from '../runner/plan.ts';
+import type { PlannedVariant } from '../runner/planned.ts';
 import { compileScript } from '../runner/script.ts';
 import { fitVariantLoad, pageOf, type RunnableVariant } from '../scenario/catalogue.ts';
 import { shownHeaders } from '../scenario/load/secrets.ts';
 import type { Load } from '../scenario/load/fit.ts';
-import type { Scenario } from '../scenario/model.ts';
-import type { Influx } from '../store/index.ts';
 import { ownOutput } from '../store/k6-output.ts';
-import { configMap, containerSecurity, filesMade, podSecurity, resourcesOf, runId, shortHash, type ConfigMap, type Manifest, type ManifestOptions } from './manifest.ts';
+import { configMap, containerSecurity, filesMade, podSecurity, resourcesOf, runId, shortHash, type ClusterRun, type Manifest } from './manifest.ts';
 import { labelsOf, variantName } from './server.ts';
-
-export interface LoadOptions extends ManifestOptions {
-  /** How many make the load together. */
-  generators: number;
-  influx: Influx;
-  /** The Secret with its username and password; undefined: it wants none. */
-  influxSecret: string | undefined;
-  durationSeconds: number | undefined;
-  /** The operator deletes what it made, logs too, once the load is over. */
-  cleanup: boolean;
-}
 
 /** The operator lets all go at once, one after the other; it is part of what dividedPlan adds to the longest time. */
 const withinSeconds = 50;
@@ -36,16 +25,16 @@ const scriptFile = 'script.js';
  * The load of a variant, fitted to the cores of all generators together.
  * @throws UserError for one whose rate is searched for, or with credentials
  */
-export function loadHere(scenario: Scenario, variant: RunnableVariant, { generators, resources, durationSeconds }: Pick<LoadOptions, 'generators' | 'resources' | 'durationSeconds'>): Load {
+export function loadHere({ scenario, generators, generator, durationSeconds }: ClusterRun, variant: RunnableVariant): Load {
   if (scenario.within !== undefined) throw new UserError(`${scenario.name} searches for a rate, and in a cluster each load is one of a known rate or none: take another scenario`, 2);
-  const load = fitVariantLoad(scenario, variant, { generatorCores: generators * resources.cores, exact: false, quick: false, ...(durationSeconds === undefined ? {} : { durationSeconds }) });
+  const load = fitVariantLoad(scenario, variant, { generatorCores: generators * generator.cores, exact: false, quick: false, ...present({ durationSeconds }) });
   const secret = Object.entries(shownHeaders(load.headers ?? {})).find(([header, value]) => value !== load.headers?.[header])?.[0];
   if (secret !== undefined) throw new UserError(`${variant.name}: manifests are read by many, and its load has the header ${secret}: leave it out with --variants`, 2);
   return load;
 }
 
 /** The ConfigMap with the script and its lists of pages, of all variants. Throws UserError when it is too large. */
-export async function scriptManifest(scenario: Scenario, { run, namespace }: Pick<LoadOptions, 'run' | 'namespace'>): Promise<Manifest> {
+export async function scriptManifest({ run, scenario, namespace }: ClusterRun): Promise<Manifest> {
   const files = await filesMade(async (folder) => {
     await compileScript(join(folder, scriptFile));
     await writePageFiles(scenario, folder);
@@ -59,26 +48,24 @@ function scriptName(run: string): string {
 }
 
 /**
- * The plan of a variant's load, divided among all generators.
+ * A variant's load, divided among all generators: its plan in a ConfigMap, and the TestRun of it (k6.io/v1alpha1, as k6-operator v1.6.0
+ * has it), with a name and labels of this load alone.
  * @param origin of the server
  * @throws UserError for a load that cannot be divided among so many
  */
-export function dividedLoad(scenario: Scenario, variant: RunnableVariant, load: Load, origin: string, options: LoadOptions): LoadPlan {
-  const { run, round, generators, influx } = options;
+export function loadManifests(
+  clusterRun: ClusterRun, { variant, load }: PlannedVariant, origin: string, round: number,
+): { plan: LoadPlan; name: string; labels: Record<string, string>; manifests: Manifest[] } {
+  const { run, scenario, generators, namespace, influx } = clusterRun;
   // Shared cores, so that no thread looks for responses without end: a container that does is soon out of its CPU time.
-  const cpus = Array.from({ length: options.resources.cores }, (_, cpu) => cpu);
+  const cpus = Array.from({ length: clusterRun.generator.cores }, (_, cpu) => cpu);
   const one = loadPlanFor({ run, scenario, cores: { serverCpus: cpus, generatorCpus: cpus } }, { sides: [{ variant, load }], sliceSeconds: 0.01 }, round, [{ url: origin + pageOf(scenario, variant).path }]);
-  return dividedPlan(one, generators, { url: influx.url, database: influx.database, withinSeconds });
-}
-
-/** The load's plan in a ConfigMap, and the TestRun of it (k6.io/v1alpha1, as k6-operator v1.6.0 has it), with labels of this load alone. */
-export function loadManifests(scenario: Scenario, variant: RunnableVariant, plan: LoadPlan, options: LoadOptions): [ConfigMap, Manifest] {
-  const { run, round, generators, namespace, influx } = options;
+  const plan = dividedPlan(one, generators, { url: influx.url, database: influx.database, withinSeconds });
   const name = variantName(scenario, variant, shortHash(`${run} ${round}`));
-  const labels = { ...labelsOf(run, scenario, variant, 'load'), 'bakeoff/round': String(round) };
+  const labels = { ...labelsOf(clusterRun, variant, 'load'), 'bakeoff/round': String(round) };
   const metadata = { name, namespace, labels };
   const planFile = 'load.json';
-  return [
+  const manifests = [
     configMap(metadata, { [planFile]: JSON.stringify(plan) }),
     {
       apiVersion: 'k6.io/v1alpha1', kind: 'TestRun', metadata,
@@ -88,25 +75,26 @@ export function loadManifests(scenario: Scenario, variant: RunnableVariant, plan
         separate: true,
         script: { configMap: { name: scriptName(run), file: scriptFile } },
         arguments: ownOutput(influx).out.map((out) => `--out ${out}`).join(' '),
-        ...(options.cleanup ? { cleanup: 'post' } : {}),
+        ...(clusterRun.cleanup ? { cleanup: 'post' } : {}),
         runner: {
-          image: options.image,
+          image: clusterRun.image,
           // The initializer has it, too.
           metadata: { labels },
-          resources: resourcesOf(options.resources),
+          resources: resourcesOf(clusterRun.generator),
           securityContext: podSecurity,
           containerSecurityContext: containerSecurity,
-          env: environment(plan, { name, key: planFile }, options),
+          env: environment(plan, { name, key: planFile }, clusterRun),
         },
         starter: { metadata: { labels } },
       },
     },
   ];
+  return { plan, name, labels, manifests };
 }
 
 type Variable = { name: string; value: string } | { name: string; valueFrom: object };
 
-function environment(plan: LoadPlan, planAt: { name: string; key: string }, { influx, influxSecret }: LoadOptions): Variable[] {
+function environment(plan: LoadPlan, planAt: { name: string; key: string }, { influx, influxSecret }: ClusterRun): Variable[] {
   const { K6_INFLUXDB_USERNAME: _, K6_INFLUXDB_PASSWORD: __, ...settings } = ownOutput(influx).env;
   const secret = (variable: string, key: string): Variable[] => (influxSecret === undefined ? [] : [{ name: variable, valueFrom: { secretKeyRef: { name: influxSecret, key } } }]);
   return [

@@ -4,6 +4,8 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { filesBelow, inTemporaryFolder } from '../folders.ts';
+import type { Scenario } from '../scenario/model.ts';
+import type { Influx } from '../store/index.ts';
 
 /** An object of Kubernetes, as kubectl takes it. */
 export interface Manifest {
@@ -18,16 +20,25 @@ export interface ConfigMap extends Manifest { data: Record<string, string> }
 /** Cores, and memory in Kubernetes' notation (512Mi), of a container: it is given them, and no more. */
 export interface Resources { cores: number; memory: string }
 
-/** What the manifests of a server, or of a load, are made of. */
-export interface ManifestOptions {
+/** What all manifests of a run are made of. */
+export interface ClusterRun {
   run: string;
-  /** Servers are started anew for each. */
-  round: number;
+  scenario: Scenario;
   image: string;
-  /** Of the server, or of each generator. */
-  resources: Resources;
-  /** Of all manifests. */
   namespace: string | undefined;
+  /** Of each server. */
+  server: Resources;
+  /** Of each generator. */
+  generator: Resources;
+  /** How many make the load together. */
+  generators: number;
+  /** Where samples go and generators meet, as the cluster reaches it. */
+  influx: Influx;
+  /** The Secret with its username and password; undefined: it wants none. */
+  influxSecret: string | undefined;
+  durationSeconds: number | undefined;
+  /** The operator deletes what it made, logs too, once the load is over. */
+  cleanup: boolean;
 }
 
 /** What the image's user is; the cluster's own rules may ask for it. */

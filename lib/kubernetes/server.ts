@@ -1,14 +1,14 @@
 // A variant's server in a cluster: its config and pages, the Deployment that runs it, and the name under which it is found.
 import path from 'node:path';
 import { UserError } from '../errors.ts';
+import type { PlannedVariant } from '../runner/planned.ts';
 import { isConfigured, isOwn, networkOf, pageOf, type RunnableVariant } from '../scenario/catalogue.ts';
-import type { Load } from '../scenario/load/fit.ts';
 import type { ConfiguredServer, Page, Scenario, ServerName } from '../scenario/model.ts';
 import { certificateArgs } from '../servers/certificate.ts';
 import { copyDocroot } from '../servers/docroot.ts';
 import { filesNeeded } from '../servers/files-limit.ts';
 import { composeFor, workersFor, type Build } from '../servers/index.ts';
-import { configMap, containerSecurity, dnsLabel, filesMade, podSecurity, resourcesOf, runId, type Manifest, type ManifestOptions } from './manifest.ts';
+import { configMap, containerSecurity, dnsLabel, filesMade, podSecurity, resourcesOf, runId, type ClusterRun, type Manifest } from './manifest.ts';
 
 /** The servers of the project's image, which docker/Dockerfile installs. */
 export const imageVersions: Readonly<Record<ServerName, string>> = { nginx: '1.22.1', h2o: '2.2.5', nghttpd: '1.52.0' };
@@ -29,7 +29,7 @@ export function variantName(scenario: Scenario, { name }: RunnableVariant, id: s
 }
 
 /** Labels of all that belongs to one variant in a run; `part` tells servers from loads. */
-export function labelsOf(run: string, scenario: Scenario, variant: RunnableVariant, part: 'server' | 'load'): Record<string, string> {
+export function labelsOf({ run, scenario }: ClusterRun, variant: RunnableVariant, part: 'server' | 'load'): Record<string, string> {
   return { 'bakeoff/part': part, 'bakeoff/run': runId(run), 'bakeoff/scenario': dnsLabel(scenario.name), 'bakeoff/variant': dnsLabel(variant.name) };
 }
 
@@ -37,22 +37,23 @@ export function labelsOf(run: string, scenario: Scenario, variant: RunnableVaria
  * The manifests of a variant's server, and the origin at which generators in the cluster reach it.
  * @throws UserError for what only the machine of the person has: own configs, pages, builds, commands, addresses, networks
  */
-export async function serverManifests(scenario: Scenario, variant: RunnableVariant, load: Load, options: ManifestOptions): Promise<{ manifests: Manifest[]; origin: string }> {
+export async function serverManifests(clusterRun: ClusterRun, { variant, load }: PlannedVariant, round: number): Promise<{ manifests: Manifest[]; origin: string }> {
+  const { run, scenario, image, namespace, server: resources } = clusterRun;
   const spec = shippedServer(scenario, variant);
   const page = pageOf(scenario, variant);
-  const name = variantName(scenario, variant, runId(options.run));
-  const labels = labelsOf(options.run, scenario, variant, 'server');
-  const metadata = { name, namespace: options.namespace, labels };
+  const name = variantName(scenario, variant, runId(run));
+  const labels = labelsOf(clusterRun, variant, 'server');
+  const metadata = { name, namespace, labels };
   // No more: what a node allows is not known here.
   const limit = filesNeeded(spec.fileLimit, load.connections);
   const build: Build = { version: imageVersions[spec.name], answer: '' };
   const config = await composeFor(spec, {
-    address: '0.0.0.0', port, workers: workersFor(spec, options.resources.cores, false), fileLimit: limit, docroot: places.docroot, temp: places.temp,
+    address: '0.0.0.0', port, workers: workersFor(spec, resources.cores, false), fileLimit: limit, docroot: places.docroot, temp: places.temp,
     certificateFile: () => Promise.resolve(certificate),
   }, build);
   const pages = await pagesOf(page, variant.name);
   const files = [{ key: config.fileName, path: config.fileName, text: config.text }, ...pages.map(({ file, text }, index) => ({ key: `page-${index + 1}`, path: file, text }))];
-  const container = { image: options.image, securityContext: { ...containerSecurity, readOnlyRootFilesystem: true }, resources: resourcesOf(options.resources) };
+  const container = { image, securityContext: { ...containerSecurity, readOnlyRootFilesystem: true }, resources: resourcesOf(resources) };
   const deployment = {
     apiVersion: 'apps/v1', kind: 'Deployment', metadata,
     spec: {
@@ -61,13 +62,13 @@ export async function serverManifests(scenario: Scenario, variant: RunnableVaria
       selector: { matchLabels: labels },
       template: {
         // What changes here starts the server anew.
-        metadata: { labels, annotations: { 'bakeoff/round': String(options.round) } },
+        metadata: { labels, annotations: { 'bakeoff/round': String(round) } },
         spec: {
           automountServiceAccountToken: false,
           securityContext: podSecurity,
           affinity: {
             // All of them on one node, so that they differ in nothing else; no generator beside them.
-            podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [onOneHost({ 'bakeoff/part': 'server', 'bakeoff/run': runId(options.run) })] },
+            podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [onOneHost({ 'bakeoff/part': 'server', 'bakeoff/run': runId(run) })] },
             podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [onOneHost(generators)] },
           },
           initContainers: [

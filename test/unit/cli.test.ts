@@ -125,7 +125,7 @@ describe('options', () => {
   test('have defaults', () => {
     vi.stubEnv('INIT_CWD', '/home/anna');
     expect(readScenarioOptions(['nginx-open-file-cache'])).toEqual({
-      name: 'nginx-open-file-cache', help: false, trustConfig: false, quick: false, exact: false, store: 'local', out: '/home/anna/results', json: false, hosts: [], exports: [],
+      name: 'nginx-open-file-cache', help: false, quick: false, exact: false, store: 'local', out: '/home/anna/results', json: false, hosts: [], exports: [],
     });
     expect(readScenarioOptions(['--quick']).quick).toBe(true);
   });
