@@ -60,7 +60,7 @@ export async function delaylinkBeside(k6: string): Promise<string | undefined> {
 const sizesFile = 'sizes.json';
 
 /** The path of the k6 of the present sources, and how to build it where it is not there. Throws UserError as findGo. */
-export async function lookForK6(machine: Machine): Promise<{ path: string } | { path: string; build: (signal: AbortSignal) => Promise<void> }> {
+export async function lookForK6(machine: Machine): Promise<{ path: string; build?: (signal: AbortSignal) => Promise<void> }> {
   const go = await findGo(machine);
   const path = await k6Path(machine, go);
   if (!await isWholeBuild(path)) return { path, build: (signal) => buildK6(machine, go, path, signal) };
@@ -156,10 +156,7 @@ function cause(said: string): string {
 
 async function removeOldBuilds(cache: string): Promise<void> {
   const folders = (await readdir(cache, { withFileTypes: true })).filter((entry) => entry.isDirectory()).map((entry) => join(cache, entry.name));
-  const builds = await Promise.all(folders.map(async (folder) => {
-    const time = await stat(join(folder, 'k6')).then((file) => file.mtimeMs, () => 0);
-    return { folder, time };
-  }));
+  const builds = await Promise.all(folders.map(async (folder) => ({ folder, time: await stat(join(folder, 'k6')).then((file) => file.mtimeMs, () => 0) })));
   builds.sort((a, b) => b.time - a.time);
   await Promise.all(builds.slice(buildsKept).map(({ folder }) => rm(folder, { recursive: true })));
 }

@@ -28,16 +28,14 @@ export async function ensureTools<N extends ToolName>(
   const looked = valuesOrThrow(outcomes);
   signal.throwIfAborted();
 
-  const toInstall = looked.flatMap((tool) => 'install' in tool ? [tool.install] : []);
+  const toInstall = looked.flatMap(({ install }) => install ?? []);
   const installed = toInstall.length === 0 ? [] : [installPackaged(toInstall, machine, signal)];
-  const built = looked.flatMap((tool) => 'build' in tool
-    ? [machine.progress.step('k6', 'building from xk6-loadgen/, once (a minute or two)', () => tool.build(signal))] : []);
+  const built = looked.flatMap(({ build }) => (build === undefined ? [] : machine.progress.step('k6', 'building from xk6-loadgen/, once (a minute or two)', () => build(signal))));
   valuesOrThrow(await Promise.allSettled([...installed, ...built]));
 
   const paths: Partial<Record<N, string>> = {};
   for (const [index, name] of names.entries()) {
-    const tool = looked[index];
-    const path = tool !== undefined && 'path' in tool ? tool.path : await find(name, machine);
+    const path = looked[index]?.path ?? await find(name, machine);
     if (path === undefined) throw new UserError(`${name} was installed but is not on PATH: set ${toolVariable(name)} to its path`);
     paths[name] = path;
   }
@@ -45,7 +43,7 @@ export async function ensureTools<N extends ToolName>(
 }
 
 /** A tool that is there has a path only. */
-type Looked = { path: string } | Awaited<ReturnType<typeof lookForK6>> | { install: PackagedTool };
+type Looked = Partial<Awaited<ReturnType<typeof lookForK6>>> & { install?: PackagedTool };
 
 async function look(name: ToolName, machine: Machine): Promise<Looked> {
   const variable = toolVariable(name);
