@@ -41,11 +41,9 @@ function writePrivate(file: string, text: string): void {
   writeFileSync(file, text, { mode: 0o600 });
 }
 
-interface Datasources { datasources: [{ url: string; jsonData: Record<string, unknown>; [key: string]: unknown }] }
-
 /** The data source of dashboards/provisioning for this InfluxDB: with its user and password (2.x: the token), as bakeoff itself asks it. */
 function datasourceFile({ url, database, credentials }: Influx): string {
-  const file = provisioned('datasources') as Datasources;
+  const file = provisioned('datasources') as { datasources: [Record<string, unknown> & { jsonData: Record<string, unknown> }] };
   const [shipped] = file.datasources;
   const { httpHeaderName1: _, ...jsonData } = shipped.jsonData;
   const access = credentials === null ? {} : {

@@ -83,25 +83,20 @@ export interface RunningGrafana {
   stop(): Promise<void>;
 }
 
-interface GrafanaOptions {
-  program: GrafanaProgram;
-  influx: Influx;
-  /** Its files go below it; made when it is not there. */
-  folder: string;
-  /** Cores to run on. */
-  cpus: readonly number[];
-  env: NodeJS.ProcessEnv;
-  signal: AbortSignal;
-}
-
 export const firstPort = 3000;
 /** How far from the first port a free one is looked for. */
 const portsTried = 100;
 /** The first start makes a database of some hundred steps. */
 const startTimeoutMs = 180_000;
 
-/** Returns when Grafana answers; from then on it comes after whatever else runs on its cores. Throws a UserError when it does not start, and the signal's reason when that fires. */
-export async function startGrafana({ program, influx, folder, cpus, env, signal }: GrafanaOptions): Promise<RunningGrafana> {
+/**
+ * Returns when Grafana answers; from then on it comes after whatever else runs on its cores, which are `cpus`. Its files go below
+ * `folder`, which is made when it is not there.
+ * @throws UserError when it does not start, and the signal's reason when that fires
+ */
+export async function startGrafana({ program, influx, folder, cpus, env, signal }: {
+  program: GrafanaProgram; influx: Influx; folder: string; cpus: readonly number[]; env: NodeJS.ProcessEnv; signal: AbortSignal;
+}): Promise<RunningGrafana> {
   const port = await freePort();
   const logFile = join(folder, 'grafana.log');
   let child: Child;

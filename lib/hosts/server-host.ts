@@ -71,8 +71,8 @@ export async function openServerHost(name: string): Promise<ServerHost> {
     files,
     facts: () => (link ??= factsOf()),
     tools: (names, mayInstall, signal) => agent.ask('tools', { names, mayInstall }, { limitMs: Infinity, signal }),
-    async start(spec, { signal, folder: _folder, address: _address, ...options }) {
-      signal?.throwIfAborted();
+    async start(spec, { signal = new AbortController().signal, folder: _folder, address: _address, ...options }) {
+      signal.throwIfAborted();
       if (!isConfigured(spec)) throw new UserError(`on ${name} only configs can be started: start ${spec.name === 'command' ? `'${spec.command}'` : 'it'} there, and compare its address (http://${address}:PORT/ with --host ${address}) without --server-host`, 2);
       const config = await Promise.all(spec.config.map((file) => (path.isAbsolute(file) ? sendFile(file) : file)));
       const { docroot } = options.page;
@@ -109,18 +109,18 @@ export async function openServerHost(name: string): Promise<ServerHost> {
   }
 
   /** It answers there: whether it does from here, too. */
-  async function reached({ origin }: RunningServer, { page, protocol = 'http/1.1', request, tls }: Pick<StartOptions, 'page' | 'protocol' | 'request' | 'tls'>, signal: AbortSignal | undefined): Promise<void> {
+  async function reached({ origin }: RunningServer, { page, protocol = 'http/1.1', request, tls }: Pick<StartOptions, 'page' | 'protocol' | 'request' | 'tls'>, signal: AbortSignal): Promise<void> {
     const { hostname, port } = new URL(origin);
     const socket = connectTo({ host: hostname, port: Number(port) });
     try {
-      await once(socket, 'connect', { signal: AbortSignal.any([AbortSignal.timeout(reachLimitMs), ...(signal === undefined ? [] : [signal])]) });
+      await once(socket, 'connect', { signal: AbortSignal.any([AbortSignal.timeout(reachLimitMs), signal]) });
     } catch {
-      signal?.throwIfAborted();
+      signal.throwIfAborted();
       throw new UserError(`the server on ${name} answers there, and port ${port} of ${hostname} does not from here: ${await remedy()}`);
     } finally {
       socket.destroy();
     }
-    await waitUntilReady({ origin, page, protocol, request, tls, anyLength: true }, signal ?? new AbortController().signal);
+    await waitUntilReady({ origin, page, protocol, request, tls, anyLength: true }, signal);
   }
 
   async function factsOf(): Promise<ServerHostFacts> {
