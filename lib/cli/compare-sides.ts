@@ -138,17 +138,12 @@ function defaultLine(side: Listening, streams: number, threads: number): LoadLin
 }
 
 /** The load of a line, if the config speaks its protocol. */
-function loadFor({ given, listen }: Listening, line: LoadLine): LoadProfile {
-  const { load } = asLoad(() => line.over(listen.tls ? 'https' : 'http'));
-  const problem = problemOfProtocol(load.protocol, listen);
-  if (problem !== undefined) throw new UserError(`--load: ${load.command} is ${protocolNames(load.protocol)}, and ${given} ${problem}`, 2);
+function loadFor({ given, listen: { port, tls, http2, http2Only } }: Listening, line: LoadLine): LoadProfile {
+  const { load } = asLoad(() => line.over(tls ? 'https' : 'http'));
+  const refused = (why: string): UserError => new UserError(`--load: ${load.command} is ${protocolNames(load.protocol)}, and ${given} ${why}`, 2);
+  if (isHttp2(load.protocol) && !http2) throw refused(`does not speak HTTP/2 on port ${port}: take wrk, or h2load --h1`);
+  if (!isHttp2(load.protocol) && http2Only) throw refused(`speaks HTTP/2 only on port ${port}: take h2load`);
   return load;
-}
-
-function problemOfProtocol(protocol: LoadProfile['protocol'], { port, http2, http2Only }: Listen): string | undefined {
-  if (protocol === 'http/1.0' || protocol === 'http/1.1') return http2Only ? `speaks HTTP/2 only on port ${port}: take h2load` : undefined;
-  if (http2) return undefined;
-  return `does not speak HTTP/2 on port ${port}: take wrk, or h2load --h1`;
 }
 
 /** What a reader has to know of sides that are not loaded alike. */

@@ -39,8 +39,9 @@ async function show(url: string | undefined, interrupt: Interrupt): Promise<void
   const machine = thisMachine();
   const { signal } = interrupt;
   const program = await findGrafana(machine, signal);
-  // The server's cores are for the server of a run that may begin meanwhile.
-  const cpus = quietCores();
+  const processors = readProcessors();
+  // The server's cores are for the server of a run that may begin meanwhile; with one core there is no choice.
+  const cpus = defaultCores(processors)?.generatorCpus ?? cpusOf(processors.cores);
   const store = await openStore({
     ...(url === undefined ? { influxdBinary: (await ensureTools(['influxd'], machine, signal)).influxd } : { url }),
     folder: join(bakeoffFolder, 'influxdb'),
@@ -65,12 +66,6 @@ async function show(url: string | undefined, interrupt: Interrupt): Promise<void
   } finally {
     await store.close();
   }
-}
-
-/** Those that a run's server does not get unless told otherwise; with one core there is no choice. */
-function quietCores(): number[] {
-  const processors = readProcessors();
-  return defaultCores(processors)?.generatorCpus ?? cpusOf(processors.cores);
 }
 
 async function announce({ origin, port, files }: RunningGrafana, store: Store): Promise<void> {

@@ -10,7 +10,7 @@ import { readProcessors } from '../machine/processors.ts';
 import { createRunProgress } from '../report/run-progress.ts';
 import { headingLines } from '../report/heading.ts';
 import { wrapLines } from '../report/wrap.ts';
-import type { ClusterFacts, Environment } from '../result/result.ts';
+import type { Environment } from '../result/result.ts';
 import { groupOf } from '../runner/groups.ts';
 import { defaultSameWithin, serversOf } from '../runner/plan.ts';
 import type { Plan } from '../runner/planned.ts';
@@ -97,8 +97,12 @@ async function measured(
   const cluster = await openCluster({ kubectl, clusterRun, variants, store, interrupt, say: progress.say });
   const outcome = await (async () => {
     try {
-      const environment = environmentOf(plan, cluster.facts, { image, influxdb: store.version });
-      print(wrapLines([...headingLines(headingOf(plan, environment)), ...environment.coreNotes ?? []], outputWidth(options)).join('\n'));
+      const servers = Object.fromEntries(serversOf(variants.map(({ variant }) => variant.server)).map((name) => [name, imageVersions[name]]));
+      // Of this machine, which started it, and of where it was.
+      const environment: Environment = {
+        ...readEnvironment(readProcessors(), cores, { image, influxdb: store.version, ...servers }), coreNotes: [cpuNote], cluster: cluster.facts,
+      };
+      print(wrapLines([...headingLines(headingOf(plan, environment)), cpuNote], outputWidth(options)).join('\n'));
       return await runRounds({ plan, folder, store, interrupt, runGroup: cluster.runGroup }, environment, progressEvents(plan, progress), startedAt);
     } finally {
       progress.clear();
@@ -106,13 +110,4 @@ async function measured(
     }
   })();
   return report(outcome, folder, options, print);
-}
-
-/** Of this machine, which started it, and of where it was. */
-function environmentOf({ variants, cores }: Plan, cluster: ClusterFacts, versions: Record<string, string>): Environment {
-  const servers = serversOf(variants.map(({ variant }) => variant.server));
-  return {
-    ...readEnvironment(readProcessors(), cores, { ...versions, ...Object.fromEntries(servers.map((name) => [name, imageVersions[name]])) }),
-    coreNotes: [cpuNote], cluster,
-  };
 }

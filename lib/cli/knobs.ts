@@ -79,8 +79,7 @@ export async function knobsCommand(args: readonly string[]): Promise<number> {
   if (source.kind !== 'config') throw new UserError(`knobs wants a config of nginx, h2o or nghttpd, and ${given} is ${source.kind === 'command' ? 'a command' : 'an address'}`, 2);
   const { config } = source;
   const wanted = wantedCandidates(config.server, flags.get('knobs'), cores);
-  const written = flags.get('write');
-  const write = written === undefined ? undefined : fromCallersFolder(written);
+  const write = words.read('write', (_, file) => fromCallersFolder(file));
   if (write !== undefined) await requireNew(write, config.file);
   const [name] = namesOf([{ source }]) as [string];
   const sides = [{ name, given, source }];

@@ -57,8 +57,7 @@ function onOutputError(error: NodeJS.ErrnoException): void {
 }
 
 async function runCommand(argv: string[]): Promise<number> {
-  const [noInstallName] = Object.keys(noInstall);
-  const words = argv.filter((word) => word !== `--${noInstallName}`);
+  const words = argv.filter((word) => word !== '--no-install');
   // For all that asks what may be installed, processes that a command starts included.
   if (words.length < argv.length) process.env[installVariable] = 'no';
   const [name, ...args] = words;

@@ -27,7 +27,7 @@ interface Run { file: string; result: Result }
 
 /** Returns the exit code, and prints the path of the page. Throws UserError. */
 export async function reportCommand(args: readonly string[]): Promise<number> {
-  const { positionals, flags } = readWords(args, reportFlags);
+  const { positionals, flags, read } = readWords(args, reportFlags);
   const results = fromCallersFolder(flags.get('results') ?? 'results');
   if (positionals.length === 0 || flags.has('help')) {
     printHelp(await help(results), reportFlags);
@@ -37,8 +37,7 @@ export async function reportCommand(args: readonly string[]): Promise<number> {
   const twice = positionals.find((_, index) => files.indexOf(files[index] as string) !== index);
   if (twice !== undefined) throw new UserError(`${twice} is given twice`, 2);
   const runs = await Promise.all(files.map(async (file): Promise<Run> => ({ file, result: await readResult(file) })));
-  const out = flags.get('out');
-  const page = out === undefined ? defaultPage(runs, results) : fromCallersFolder(out);
+  const page = read('out', (_, file) => fromCallersFolder(file)) ?? defaultPage(runs, results);
   const { text, mode } = await pageOf(runs);
   await write(page, text, mode);
   console.log(page);

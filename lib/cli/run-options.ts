@@ -5,7 +5,6 @@ import { present } from '../present.ts';
 import { whole } from '../format.ts';
 import { highestRate } from '../k6/rate-search.ts';
 import { parseCpuList } from '../machine/cpu-list.ts';
-import type { FailIf } from '../runner/plan.ts';
 import { unknownWord } from '../nearest.ts';
 import type { Within } from '../scenario/model.ts';
 import { longestLatencyMs, mostRounds } from '../scenario/schema.ts';
@@ -65,7 +64,7 @@ export function readRunOptions({ flags, lists, read }: Words) {
       within: read('within', readWithin),
       rates: read('rates', readRates),
       metric: read('metric', (flag, text) => readWord(flag, text, metrics)),
-      failIf: read('fail-if', (flag, text) => readWord(flag, text, failures)),
+      failIf: read('fail-if', (flag, text) => readWord(flag, text, ['slower', 'faster', 'different'] as const)),
       durationSeconds: read('duration', (flag, text) => seconds(flag, text, 0.1)),
       // Hosts as ssh takes them; what is absent is on this machine.
       generatorHosts: read('generator-host', (flag) => readGeneratorHosts(flag, lists.get('generator-host') ?? [])),
@@ -137,8 +136,6 @@ function readRates(flag: string, text: string): number[] {
   if (rates.length > mostRates) throw new UserError(`${flag} names ${rates.length} rates: give at most ${mostRates}`, 2);
   return rates.sort((a, b) => a - b);
 }
-
-const failures: readonly FailIf[] = ['slower', 'faster', 'different'];
 
 function readWord<Word extends string>(flag: string, text: string, words: readonly Word[]): Word {
   const found = words.find((one) => one === text);

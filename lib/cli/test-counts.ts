@@ -30,7 +30,7 @@ interface GoTestEvent { Action: string; Package?: string; ImportPath?: string; T
  * panics) counts as one failure. `output` is what the failed ones printed, `skipped` is of all.
  */
 export function countGoTests(stdout: string): Required<Outcome> {
-  const events = stdout.split('\n').flatMap(parseEvent);
+  const events = stdout.split('\n').filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as GoTestEvent);
   const ended = (action: string): GoTestEvent[] => events.filter((event) => event.Action === action);
   const topLevel = (event: GoTestEvent): boolean => event.Test !== undefined && !event.Test.includes('/');
   const failedTests = ended('fail').filter(topLevel);
@@ -52,9 +52,4 @@ function printed({ Output = '' }: GoTestEvent): string {
 /** The top-level test that an event belongs to. */
 function testKey(event: GoTestEvent): string {
   return `${event.Package ?? event.ImportPath} ${event.Test?.split('/')[0] ?? ''}`;
-}
-
-function parseEvent(line: string): GoTestEvent[] {
-  if (!line.startsWith('{')) return [];
-  return [JSON.parse(line) as GoTestEvent];
 }

@@ -90,21 +90,17 @@ class TestRun {
     const { go, gcc } = compilers;
     // As in the build of k6, so that what is compiled for one serves the other.
     const flags = ['-trimpath', '-buildvcs=false'];
-    const inModule = { cwd: this.#machine.k6Sources, env: goEnvironment(this.#machine.env) };
-    await this.#check('gofmt', () => this.#command({ command: join(dirname(go.binary), 'gofmt'), args: ['-l', '.'], ...inModule }, ({ stdout }) => stdout === ''));
-    await this.#check('go vet', () => this.#command({ command: go.binary, args: ['vet', ...flags, './...'], ...inModule }));
+    const inModule = { command: go.binary, cwd: this.#machine.k6Sources, env: goEnvironment(this.#machine.env) };
+    await this.#check('gofmt', () => this.#command({ ...inModule, command: join(dirname(go.binary), 'gofmt'), args: ['-l', '.'] }, ({ stdout }) => stdout === ''));
+    await this.#check('go vet', () => this.#command({ ...inModule, args: ['vet', ...flags, './...'] }));
     // A test would be vetted again, and all of k6 with it: for each way to build it anew.
     const testFlags = [...flags, '-vet=off'];
     // The engine under the race detector, and it alone: with k6 all of k6 would have to be built a second time.
-    const { stdout: listed } = await run({ command: go.binary, args: ['list', './...'], ...inModule, signal: this.#signal });
+    const { stdout: listed } = await run({ ...inModule, args: ['list', './...'], signal: this.#signal });
     const others = listed.trim().split('\n').filter((name) => !name.endsWith('/engine'));
-    await this.#check('go test', () => this.#goTest({ command: go.binary, args: ['test', '-json', ...testFlags, ...others], ...inModule }));
-    await this.#check('go test -race ./engine/...', () => this.#goTest({
-      ...inModule,
-      command: go.binary,
-      args: ['test', '-json', ...testFlags, '-race', './engine/...'],
-      env: { ...inModule.env, CGO_ENABLED: '1', CC: gcc },
-    }));
+    await this.#check('go test', () => this.#goTest({ ...inModule, args: ['test', '-json', ...testFlags, ...others] }));
+    const withRaces = { ...inModule, env: { ...inModule.env, CGO_ENABLED: '1', CC: gcc } };
+    await this.#check('go test -race ./engine/...', () => this.#goTest({ ...withRaces, args: ['test', '-json', ...testFlags, '-race', './engine/...'] }));
     await this.#fuzz({ command: go.binary, module: inModule.cwd, folder: './engine', flags: testFlags, env: inModule.env, signal: this.#signal });
   }
 
