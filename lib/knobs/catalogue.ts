@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import * as v from 'valibot';
 import { parse } from 'yaml';
-import { check, closed, exactly, flag, isObject, list, name, oneOf, orAbsent, placeOf, text, trueOrAbsent, whole } from '../form.ts';
+import { check, closed, flag, isObject, list, name, oneOf, orAbsent, placeOf, text, trueOrAbsent, whole } from '../form.ts';
 import { counts } from '../format.ts';
 import type { LaidLines, LoadProfile, ServerName } from '../scenario/model.ts';
 import { isHttp2 } from '../scenario/protocols.ts';
@@ -12,64 +12,48 @@ import type { Build, Listen } from '../servers/index.ts';
 import type { Edit, Facts } from '../servers/own/edits.ts';
 import { atLeast } from '../setup/version.ts';
 
-/** Where a knob can mean anything. All of what is there has to be so. */
-export interface Where {
-  /** The load's connections are encrypted. */
-  tls?: true;
-  /** The load is HTTP/2, or is not. */
-  http2?: boolean;
-  /** What serves the page passes requests on. */
-  proxied?: true;
-  /** It does not: the page is a file. */
-  static?: true;
-  /** Requests are logged, by a line of the config's own where the knob keeps its words. */
-  logs?: true;
-  /** The load's requests accept gzip. */
-  acceptsGzip?: true;
-  /** They have a body. */
-  sendsBody?: true;
-  /** The config's workers come to so many at least. */
-  workers?: number;
-  /** The page's body has so many bytes at least. */
-  bodyBytes?: number;
-  /** What the build says of itself contains this. */
-  build?: string;
-  /** It cannot be tried here at all, for this reason. */
-  never?: string;
-}
-
-/** One piece of advice. */
-export interface Knob {
-  name: string;
-  context: string;
-  /** Lines of the server's config language, by the value's name. */
-  values: Record<string, string>;
-  /** The name, or the words, of the value that holds where a config does not say. */
-  default?: string;
-  claim: string;
-  since: string;
-  where?: Where;
-  source: string;
-}
-
 const contexts: Record<ServerName, readonly string[]> = { nginx: ['main', 'events', 'http', 'server'], h2o: ['top', 'ssl'], nghttpd: ['flags'] };
 
 const onlyTrue = orAbsent(trueOrAbsent);
-const where = exactly<Where>()(closed({
-  tls: onlyTrue, http2: orAbsent(flag), proxied: onlyTrue, static: onlyTrue, logs: onlyTrue, acceptsGzip: onlyTrue, sendsBody: onlyTrue,
-  workers: orAbsent(whole(2, 1024)), bodyBytes: orAbsent(whole(1, 1e9)), build: orAbsent(text), never: orAbsent(text),
-}));
+/** Where a knob can mean anything. All of what is there has to be so. */
+const where = closed({
+  /** The load's connections are encrypted. */
+  tls: onlyTrue,
+  /** The load is HTTP/2, or is not. */
+  http2: orAbsent(flag),
+  /** What serves the page passes requests on. */
+  proxied: onlyTrue,
+  /** It does not: the page is a file. */
+  static: onlyTrue,
+  /** Requests are logged, by a line of the config's own where the knob keeps its words. */
+  logs: onlyTrue,
+  /** The load's requests accept gzip. */
+  acceptsGzip: onlyTrue,
+  /** They have a body. */
+  sendsBody: onlyTrue,
+  /** The config's workers come to so many at least. */
+  workers: orAbsent(whole(2, 1024)),
+  /** The page's body has so many bytes at least. */
+  bodyBytes: orAbsent(whole(1, 1e9)),
+  /** What the build says of itself contains this. */
+  build: orAbsent(text),
+  /** It cannot be tried here at all, for this reason. */
+  never: orAbsent(text),
+});
 
 const values = v.pipe(
   v.custom<Record<string, string>>((value) => isObject(value) && Object.values(value).every((one) => typeof one === 'string') && Object.keys(value).length > 0, 'has to be an object of texts'),
   v.check((value) => Object.keys(value).every((key) => /^[a-z0-9.-]+$/.test(key)), 'has a value whose name is not of a-z, 0-9, . and - only'),
 );
 
+/** One piece of advice: the heads of the files say what its fields mean. */
+export type Knob = v.InferOutput<ReturnType<typeof knobForm>>;
+
 function knobForm(server: ServerName) {
-  return exactly<Knob>()(closed({
+  return closed({
     name, context: oneOf(contexts[server]), values, default: orAbsent(text), claim: text,
     since: v.pipe(text, v.regex(/^\d+\.\d+\.\d+$/, 'has to be a version such as 1.9.1')), where: orAbsent(where), source: text,
-  }));
+  });
 }
 
 /** The knobs of a server, in the file's order. Throws Error with file and field when one is wrong. */

@@ -88,35 +88,26 @@ export function tempModules({ answer }: Build): string[] {
 }
 
 function merge(base: readonly Directive[], layer: readonly Directive[]): Directive[] {
-  let rest = [...layer];
-  const take = (matches: (directive: Directive) => boolean): Directive[] => {
-    const taken = rest.filter(matches);
-    rest = rest.filter((directive) => !matches(directive));
-    return taken;
-  };
-  const replaced = new Set(layer.filter(isSimple).map((directive) => directive.name));
-  const merged: Directive[] = [];
-  for (const earlier of base) {
-    if (earlier.block !== undefined) {
-      const blocks = take((later) => isSameBlock(earlier, later));
-      merged.push({ ...earlier, block: blocks.reduce((inner, later) => merge(inner, later.block ?? []), earlier.block) });
-    } else if (replaced.has(earlier.name)) {
-      merged.push(...take((later) => isSimple(later) && later.name === earlier.name));
-    } else {
-      merged.push(earlier);
-    }
-  }
+  const merged = base.flatMap((earlier) => {
+    const later = layer.filter((one) => takesPlace(one, earlier));
+    if (later.length === 0) return [earlier];
+    const isFirst = base.find((one) => takesPlace(one, earlier)) === earlier;
+    if (earlier.block === undefined) return isFirst ? later : [];
+    return isFirst ? [{ ...earlier, block: later.reduce((inner, { block = [] }) => merge(inner, block), earlier.block) }] : [earlier];
+  });
+  const fresh = layer.filter((one) => !base.some((earlier) => takesPlace(one, earlier)));
   // New ones stand where a reader looks for them: simple ones after the last simple one, blocks at the end.
-  merged.splice(merged.findLastIndex(isSimple) + 1, 0, ...take(isSimple));
-  return [...merged, ...rest];
+  merged.splice(merged.findLastIndex(isSimple) + 1, 0, ...fresh.filter(isSimple));
+  return [...merged, ...fresh.filter((one) => !isSimple(one))];
 }
 
 function isSimple(directive: Directive): boolean {
   return directive.block === undefined;
 }
 
-function isSameBlock(a: Directive, b: Directive): boolean {
-  return b.block !== undefined && a.name === b.name && a.args.join(' ') === b.args.join(' ');
+/** Whether one that is laid over the other goes to its place, or into it: a block has the same arguments. */
+function takesPlace(later: Directive, earlier: Directive): boolean {
+  return later.name === earlier.name && isSimple(later) === isSimple(earlier) && (isSimple(later) || later.args.join(' ') === earlier.args.join(' '));
 }
 
 /**
