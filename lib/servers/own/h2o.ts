@@ -1,15 +1,13 @@
 // A person's own h2o config, made to run here: what would meet a server that runs already, or cannot be used, is redirected.
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
-import type { RunAs } from '../../process.ts';
 import { layH2o } from './lay-h2o.ts';
 import { isLoopback } from '../ports.ts';
-import { serviceUser } from '../rights.ts';
-import type { AdoptPlace, AdoptedConfig, UpstreamAddress } from '../server.ts';
+import type { AdoptPlace, AdoptedConfig } from '../server.ts';
 import { chooseListen, listensByPort, type Listen, type OwnConfig } from './listens.ts';
-import { allowCode, handedOver, moveAddresses, pathsIn, runLog, temporary, temporarySocket, type Address, type Moved, type PathFor } from './moved.ts';
+import { allowCode, beginHere, handOver, runLog, temporary, temporarySocket, type Address, type Here } from './moved.ts';
 import { readText } from './read-text.ts';
-import { leaving, loadedToo, localTarget, upstreamAddress } from './upstream.ts';
+import { leaving, loadedToo, localTarget } from './upstream.ts';
 import { printYaml, readYaml, sameMeaning, type MapTree, type Pair, type Text, type Tree } from './yaml-tree.ts';
 
 /** ServerKind.adopt. */
@@ -18,12 +16,10 @@ export async function adoptH2o(file: string, place: AdoptPlace): Promise<Adopted
   const { port, tls, hosts } = chooseListen({ file, listens: h2oListens(written) }, place.listen);
   const config = layH2o(written, place.laid);
   const workers = h2oWorkers(config);
-  const moved = await moveAddresses(entriesOf(config).map(({ entry }) => entry.address), port, place);
   const asked = textOf(get(config, 'user'));
-  const found = place.user === undefined || asked === undefined ? place.user : await serviceUser(asked);
-  const user = typeof found === 'string' ? place.user : found;
-  const here: Here = { place, moved, folder: path.dirname(file), user, moves: new Map(), said: [], logFor: pathsIn(place.temp), upstreams: [] };
-  if (typeof found === 'string') here.said.push(`user ${asked} → ${user?.name}, since ${found}`);
+  const here: H2oHere = {
+    ...await beginHere(file, entriesOf(config).map(({ entry }) => entry.address), port, place, asked === undefined ? [] : [asked]), moves: new Map(),
+  };
   const changed = changeMap(config, '', here);
   // It would start a thread for each core of the machine, also for those that it may not use.
   const ours = workers === 'server-cores' ? [pairOf('num-threads', String(place.cores))] : [];
@@ -46,19 +42,9 @@ export async function adoptH2o(file: string, place: AdoptPlace): Promise<Adopted
   };
 }
 
-interface Here {
-  place: AdoptPlace;
-  moved: Moved;
-  /** Of the config. */
-  folder: string;
-  /** Whom it runs as; undefined: who starts it. */
-  user: RunAs | undefined;
+interface H2oHere extends Here {
   /** By new address: what it was. */
   moves: Map<string, Set<string>>;
-  said: string[];
-  /** Of access logs. */
-  logFor: PathFor;
-  upstreams: UpstreamAddress[];
 }
 
 function get(tree: Tree | undefined, wanted: string): Tree | undefined {
@@ -136,19 +122,19 @@ export function h2oListens(config: MapTree): Listen[] {
 /** What is passed on as it is: the words in it are not commands. */
 const dataCommands = new Set(['setenv', 'file.mime.addtypes', 'file.mime.settypes', 'error-doc']);
 
-function changeMap(map: MapTree, parent: string, here: Here): MapTree {
+function changeMap(map: MapTree, parent: string, here: H2oHere): MapTree {
   const changed = map.pairs.flatMap((pair) => changePair(pair, parent, here));
   // Addresses that were different may have become one: h2o takes it twice only where they had different certificates.
   const pairs = changed.filter(({ key, value }, index) => key !== 'listen' || changed.findIndex((one) => one.key === key && sameMeaning(one.value, value)) === index);
   return { ...map, pairs };
 }
 
-function changeTree(tree: Tree, parent: string, here: Here): Tree {
+function changeTree(tree: Tree, parent: string, here: H2oHere): Tree {
   if (tree.kind === 'map') return changeMap(tree, parent, here);
   return tree.kind === 'list' ? { ...tree, items: tree.items.map((item) => changeTree(item, parent, here)) } : tree;
 }
 
-function changePair(pair: Pair, parent: string, here: Here): Pair[] {
+function changePair(pair: Pair, parent: string, here: H2oHere): Pair[] {
   const { key, value } = pair;
   const { place, said } = here;
   const word = textOf(value);
@@ -182,11 +168,11 @@ function changePair(pair: Pair, parent: string, here: Here): Pair[] {
     case 'fastcgi.connect':
       return instead(changeConnect(value, here));
     case 'fastcgi.spawn':
-      allowCode(key, placeOf(value), place, said);
+      allowCode(key, placeOf(value), here);
       // h2o has no right to make it another user than itself.
       return instead(value.kind === 'map' ? { ...value, pairs: value.pairs.filter((one) => !/^user$/i.test(one.key)) } : value);
     case 'mruby.handler': case 'mruby.handler-file': case 'mruby.handler_path': case 'crash-handler':
-      allowCode(key, placeOf(value), place, said);
+      allowCode(key, placeOf(value), here);
       break;
     case 'reproxy':
       if (!/^off$/i.test(word ?? '')) throw new UserError(`${commandAt(key, value)} may leave this machine, an answer's header says to where: take it out of a copy of the config`);
@@ -199,16 +185,13 @@ function changePair(pair: Pair, parent: string, here: Here): Pair[] {
       break;
   }
   if (readAtStart.has(key) && word !== undefined) {
-    const own = path.resolve(here.folder, word);
-    const file = place.handOver(own, here.folder);
-    if (file === own) return [pair];
-    said.push(handedOver(`${key} ${word}`, here.user));
-    return instead({ kind: 'text', text: file, from: value.from });
+    const file = handOver(`${key} ${word}`, word, here);
+    return file === path.resolve(here.folder, word) ? [pair] : instead({ kind: 'text', text: file, from: value.from });
   }
   return dataCommands.has(key) ? [pair] : instead(changeTree(value, key, here));
 }
 
-function changeListen(tree: Tree, here: Here): Tree[] {
+function changeListen(tree: Tree, here: H2oHere): Tree[] {
   const { address, isQuic } = entryOf(tree);
   if (isQuic) {
     here.said.push(`listen ${textOf(argument(tree, 'port'))} of type quic: left out, HTTP/3 is not compared`);
@@ -250,15 +233,10 @@ function changeLog(log: Text, here: Here): Text {
 }
 
 function changeUrl(url: Text, here: Here): Text {
-  const words = `proxy.reverse.url ${url.text}`;
   // Sockets are [unix:PATH] here.
-  const { text, is } = localTarget(url.text.replace(/\[unix:([^\]]+)\]/, 'unix:$1:'), new Set(), here.moved, commandAt(words, url));
-  if (is === 'other') {
-    here.said.push(loadedToo(words));
-    here.upstreams.push(upstreamAddress(text));
-    return url;
-  }
-  return { ...url, text: text.replace(/unix:([^:]+):/, '[unix:$1]') };
+  const target = url.text.replace(/\[unix:([^\]]+)\]/, 'unix:$1:');
+  const text = localTarget(target, `proxy.reverse.url ${url.text}`, placeOf(url), here);
+  return text === target ? url : { ...url, text: text.replace(/unix:([^:]+):/, '[unix:$1]') };
 }
 
 function changeConnect(tree: Tree, { moved, said, upstreams }: Here): Tree {

@@ -3,7 +3,8 @@ import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import type { RunAs } from '../../process.ts';
 import { isLoopback, loopbackAddress } from '../ports.ts';
-import type { AdoptPlace } from '../server.ts';
+import { serviceUser } from '../rights.ts';
+import type { AdoptPlace, UpstreamAddress } from '../server.ts';
 
 /** Ports of a TCP address (several where it is a range) and its host (absent: all), or the path of a socket. */
 export type Address = { ports: readonly number[]; host?: string | undefined } | { socket: string };
@@ -20,7 +21,7 @@ export interface Moved {
 }
 
 /** Gives each port and socket that the config listens on another one; `loaded` gets the place's port. */
-export async function moveAddresses(addresses: readonly Address[], loaded: number, place: AdoptPlace): Promise<Moved> {
+async function moveAddresses(addresses: readonly Address[], loaded: number, place: AdoptPlace): Promise<Moved> {
   const ports = new Map([[loaded, place.port]]);
   const loopbackPorts = new Set<number>();
   const sockets = new Map<string, string>();
@@ -35,6 +36,34 @@ export async function moveAddresses(addresses: readonly Address[], loaded: numbe
     }
   }
   return { ports, hostOf: (port) => (port === place.port ? place.address : loopbackAddress), loopbackPorts, sockets };
+}
+
+/** A config while it is made to run here. */
+export interface Here {
+  place: AdoptPlace;
+  moved: Moved;
+  /** Of the config. */
+  folder: string;
+  /** Whom it runs as; undefined: who starts it. */
+  user: RunAs | undefined;
+  /** What is different, one line each. */
+  said: string[];
+  /** Of access logs. */
+  logFor: PathFor;
+  /** What it passes requests on to that is not the config itself. */
+  upstreams: UpstreamAddress[];
+}
+
+/**
+ * @param addresses that the config listens on; `loaded` gets the place's port
+ * @param names the user, and the group, that it names. A stranger's may name who it likes: it gets a service's user, or nobody
+ */
+export async function beginHere(file: string, addresses: readonly Address[], loaded: number, place: AdoptPlace, names: readonly string[]): Promise<Here> {
+  const [name, group] = names;
+  const found = place.user === undefined || name === undefined ? place.user : await serviceUser(name, group);
+  const user = typeof found === 'string' ? place.user : found;
+  const said = typeof found === 'string' ? [`user ${names.join(' ')} → ${user?.name}, since ${found}`] : [];
+  return { place, moved: await moveAddresses(addresses, loaded, place), folder: path.dirname(file), user, said, logFor: pathsIn(place.temp), upstreams: [] };
 }
 
 /** Whether who listens at that host of a listen line is reached at an address of loopback. */
@@ -59,9 +88,12 @@ export function pathsIn(temp: string): PathFor {
 /** Where logs of errors go: to the server's standard error. */
 export const runLog = 'error.log of this run';
 
-/** What is said of a key or the like that is closed to the server's user. */
-export function handedOver(words: string, user: RunAs | undefined): string {
-  return `${words} → a copy for its start, since it is closed to ${user?.name}`;
+/** The path of a key or the like as the server's user can read it at its start; says in `said` where that is another one. */
+export function handOver(words: string, file: string, { place, folder, user, said }: Here): string {
+  const own = path.resolve(folder, file);
+  const readable = place.handOver(own, folder);
+  if (readable !== own) said.push(`${words} → a copy for its start, since it is closed to ${user?.name}`);
+  return readable;
 }
 
 /** How files and sockets are called that end with the server. */
@@ -74,7 +106,7 @@ export const temporarySocket = 'a temporary socket';
  * @param where FILE:LINE
  * @throws UserError when it is root that would start it, and the person has not said that they know what it does
  */
-export function allowCode(name: string, where: string, { user, trustConfig }: Pick<AdoptPlace, 'user' | 'trustConfig'>, said: string[]): void {
+export function allowCode(name: string, where: string, { place: { user, trustConfig }, said }: Here): void {
   if (user !== undefined && !trustConfig) {
     throw new UserError(`${where}: ${name} runs code of the config's own, and bakeoff was started by root: see what the code does and give --trust-config, or start bakeoff as another user`);
   }

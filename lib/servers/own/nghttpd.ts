@@ -8,7 +8,7 @@ import type { AdoptPlace, AdoptedConfig } from '../server.ts';
 import { atEnd, laidOrigin, spanOfLine, type Edit } from './edits.ts';
 import { chooseListen, type Listen } from './listens.ts';
 import { fromLine } from './origin.ts';
-import { readText } from './read-text.ts';
+import { readText, textThen } from './read-text.ts';
 
 /** ServerKind.adopt. */
 export async function adoptNghttpd(file: string, place: AdoptPlace): Promise<AdoptedConfig> {
@@ -98,7 +98,8 @@ export function nghttpdWorkers(flags: readonly Flag[]): number {
 }
 
 /** How the text of the file, from which `before` was read, becomes `after`. */
-export function nghttpdEdits(before: readonly Flag[], after: readonly Flag[], file: string, text: string): Edit[] {
+export function nghttpdEdits(before: readonly Flag[], after: readonly Flag[], file: string): Edit[] {
+  const text = textThen(file);
   return after.filter(({ origin }) => origin === laidOrigin).flatMap((flag): Edit[] => {
     const was = before.findLast(({ name }) => name === flag.name);
     if (was === undefined) return [atEnd(file, text, wordOf(flag))];

@@ -2,17 +2,15 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
-import type { RunAs } from '../../process.ts';
 import { bareWord, findDirectives, logArgs, printConfig, quoted, tempModules, type Directive } from '../nginx-config.ts';
 import { layNginx } from './lay-nginx.ts';
-import { serviceUser } from '../rights.ts';
-import type { AdoptPlace, AdoptedConfig, Build, UpstreamAddress } from '../server.ts';
+import type { AdoptPlace, AdoptedConfig, Build } from '../server.ts';
 import { chooseListen } from './listens.ts';
-import { allowCode, handedOver, moveAddresses, pathsIn, runLog, temporary, type Moved, type PathFor } from './moved.ts';
+import { allowCode, beginHere, handOver, pathsIn, runLog, temporary, type Here, type PathFor } from './moved.ts';
 import { readNginxConfig } from './nginx-includes.ts';
 import { blocksIn, httpServers, insideOf, ListenLines, listensOf, nginxListens, nginxWorkers, parseAddress, placeOf } from './nginx-listens.ts';
 import { readText } from './read-text.ts';
-import { leaving, loadedToo, localTarget, upstreamAddress } from './upstream.ts';
+import { leaving, localTarget } from './upstream.ts';
 
 /** ServerKind.adopt. */
 export async function adoptNginx(file: string, place: AdoptPlace, build: Build): Promise<AdoptedConfig> {
@@ -21,11 +19,11 @@ export async function adoptNginx(file: string, place: AdoptPlace, build: Build):
   const config = layNginx(written, place.laid, { port, paths: place.paths, cores: place.cores });
   const workers = nginxWorkers(config);
   const servers = httpServers(config, file);
-  const moved = await moveAddresses(servers.flatMap(listensOf).map(parseAddress), port, place);
-  const here: Here = {
-    place, build, moved, folder: path.dirname(file), listenLines: new ListenLines(moved, servers), said: [],
-    upstreams: new Set(blocksIn(insideOf(config, 'http'), 'upstream').map(({ args }) => bareWord(args[0] ?? '').toLowerCase())),
-    ...await userHere(config, place), logFor: pathsIn(place.temp), folderFor: pathsIn(place.temp), upstreamAddresses: [],
+  const users = (config.find(({ name }) => name === 'user')?.args ?? []).map(bareWord);
+  const begun = await beginHere(file, servers.flatMap(listensOf).map(parseAddress), port, place, users);
+  const here: NginxHere = {
+    ...begun, build, listenLines: new ListenLines(begun.moved, servers), folderFor: pathsIn(place.temp),
+    blocks: new Set(blocksIn(insideOf(config, 'http'), 'upstream').map(({ args }) => bareWord(args[0] ?? '').toLowerCase())),
   };
   const runs = withBuiltIns(change(config, '', here), here);
   if (findDirectives(config, 'root').concat(findDirectives(config, 'alias')).some(({ args }) => /^(?![/$])/.test(bareWord(args[0] ?? '')))) {
@@ -36,7 +34,7 @@ export async function adoptNginx(file: string, place: AdoptPlace, build: Build):
     tls,
     protocol: http2Only ? 'h2c' : http2 && tls ? 'h2' : 'http/1.1',
     hosts,
-    upstreams: here.upstreamAddresses,
+    upstreams: here.upstreams,
     workers: workers === 'server-cores' ? place.cores : workers,
     redirections: [...new Set([...here.listenLines.moves, ...here.listenLines.said, ...here.said])],
     user: here.user,
@@ -45,25 +43,12 @@ export async function adoptNginx(file: string, place: AdoptPlace, build: Build):
   };
 }
 
-interface Here {
-  place: AdoptPlace;
+interface NginxHere extends Here {
   build: Build;
-  moved: Moved;
-  /** Of the config. */
-  folder: string;
   listenLines: ListenLines;
-  said: string[];
-  /** Names, in lower case. */
-  upstreams: ReadonlySet<string>;
-  /** Whom it runs as; undefined: who starts it. */
-  user: RunAs | undefined;
-  /** Who takes the place of the line `user`, and why; undefined when it is kept. */
-  userInstead: string | undefined;
-  /** Of access logs. */
-  logFor: PathFor;
   folderFor: PathFor;
-  /** What is not the config itself. */
-  upstreamAddresses: UpstreamAddress[];
+  /** Names of upstream blocks, in lower case. */
+  blocks: ReadonlySet<string>;
 }
 
 /** Their lines are data, whatever their first words are. */
@@ -71,7 +56,7 @@ const dataBlocks = new Set(['map', 'geo', 'types', 'split_clients', 'charset_map
 /** All others at the top (stream, mail, rtmp …) listen, or speak to other machines, in ways of their own. */
 const topBlocks = new Set(['events', 'http']);
 
-function change(directives: readonly Directive[], parent: string, here: Here): Directive[] {
+function change(directives: readonly Directive[], parent: string, here: NginxHere): Directive[] {
   return directives.flatMap((directive) => {
     const { name, block } = directive;
     if (block === undefined) return changeLine(directive, parent, directives, here);
@@ -102,7 +87,7 @@ const code = /^load_module$|_by_lua(?:_block|_file)?$|^lua_package_c?path$|^js_(
 const codeKey = /^(?:engine|store):/;
 
 /** @param beside it in its block */
-function changeLine(directive: Directive, parent: string, beside: readonly Directive[], here: Here): Directive[] {
+function changeLine(directive: Directive, parent: string, beside: readonly Directive[], here: NginxHere): Directive[] {
   const { name, args } = directive;
   const { place, said } = here;
   const first = bareWord(args[0] ?? '');
@@ -111,7 +96,7 @@ function changeLine(directive: Directive, parent: string, beside: readonly Direc
     said.push(`${name} ${args[0]} → ${where}`);
     return having(first, ...args.slice(1));
   };
-  if (code.test(name) || (/ssl_certificate_key$/.test(name) && codeKey.test(first))) allowCode(name, placeOf(directive), place, said);
+  if (code.test(name) || (/ssl_certificate_key$/.test(name) && codeKey.test(first))) allowCode(name, placeOf(directive), here);
   switch (name) {
     case 'daemon':
       return first === 'off' ? [directive] : instead('off', 'off, so that its end is seen');
@@ -119,7 +104,7 @@ function changeLine(directive: Directive, parent: string, beside: readonly Direc
       return instead(quoted(path.join(place.temp, name)), temporary);
     case 'user':
       // It runs as that user from its start.
-      if (here.userInstead !== undefined) said.push(`user ${args.join(' ')} → ${here.userInstead}`);
+      if (place.user === undefined) said.push(`user ${args.join(' ')} → whoever starts bakeoff, since it takes root to become another one`);
       return [];
     case 'worker_processes':
       return first === 'auto' ? instead(String(place.cores), `${place.cores}, the number of server cores`) : [directive];
@@ -151,31 +136,24 @@ function changeLine(directive: Directive, parent: string, beside: readonly Direc
       said.push(`${name} ${args[0]}: left out`);
       return [];
     case 'server':
-      return parent === 'upstream' && !args.map(bareWord).includes('down') ? having(targetOf(directive, new Set(), here), ...args.slice(1)) : [directive];
+      return parent === 'upstream' && !args.map(bareWord).includes('down') ? having(targetOf(directive, here), ...args.slice(1)) : [directive];
     case 'endpoint':
-      return parent === 'otel_exporter' ? having(targetOf(directive, new Set(), here), ...args.slice(1)) : [directive];
+      return parent === 'otel_exporter' ? having(targetOf(directive, here), ...args.slice(1)) : [directive];
     case 'js_import':
       return having(...importOf(args, here));
   }
-  if (/_pass$/.test(name)) return having(targetOf(directive, here.upstreams, here), ...args.slice(1));
+  if (/_pass$/.test(name)) return having(targetOf(directive, here, here.blocks), ...args.slice(1));
   if (/_(?:temp|cache)_path$/.test(name)) return instead(quoted(here.folderFor(`${name} ${first}`, name)), temporary);
   if (!(readAtStart.test(name) || readLater.test(name)) || /^(?:\$|data:|engine:|store:)/.test(first)) return [directive];
-  const own = path.resolve(here.folder, first);
   // Where a variable says which, it is read for each connection.
-  const file = readAtStart.test(name) && !first.includes('$') ? place.handOver(own, here.folder) : own;
-  if (file !== own) said.push(handedOver(`${name} ${first}`, here.user));
+  const file = readAtStart.test(name) && !first.includes('$') ? handOver(`${name} ${first}`, first, here) : path.resolve(here.folder, first);
   return file === first ? [directive] : having(quoted(file), ...args.slice(1));
 }
 
-function targetOf(directive: Directive, upstreams: ReadonlySet<string>, { moved, said, upstreamAddresses }: Here): string {
+function targetOf(directive: Directive, here: Here, upstreams?: ReadonlySet<string>): string {
   const word = directive.args[0] ?? '';
-  const words = `${directive.name} ${word}`;
   const asksResolver = /\$|^resolve$|^service=/m.test(directive.args.map(bareWord).join('\n'));
-  const { text, is } = localTarget(bareWord(word), upstreams, moved, `${placeOf(directive)}: ${words}`, asksResolver);
-  if (is === 'other') {
-    said.push(loadedToo(words));
-    upstreamAddresses.push(upstreamAddress(text));
-  }
+  const text = localTarget(bareWord(word), `${directive.name} ${word}`, placeOf(directive), here, upstreams, asksResolver);
   return text === bareWord(word) ? word : quoted(text);
 }
 
@@ -186,7 +164,7 @@ function importOf(args: readonly string[], { folder }: Here): string[] {
 }
 
 /** Adds what the config leaves to the build, and what would then meet the build's own server. */
-function withBuiltIns(config: readonly Directive[], here: Here): Directive[] {
+function withBuiltIns(config: readonly Directive[], here: NginxHere): Directive[] {
   const { place, build } = here;
   const line = (name: string, ...args: string[]): Directive => ({ name, args, comments: [], origin: 'this machine', line: 0 });
   const lacks = (block: readonly Directive[]) => ({ name: wanted }: Directive): boolean => !block.some(({ name }) => name === wanted);
@@ -206,13 +184,4 @@ function withBuiltIns(config: readonly Directive[], here: Here): Directive[] {
   const files = added.filter((name) => name !== 'daemon');
   if (files.length > 0) here.said.push(`what it leaves to nginx's build → ${temporary} each: ${files.join(', ')}`);
   return [...main, ...withHttp];
-}
-
-/** Whom the config runs as. A stranger's may name who it likes: it gets a service's user, or nobody. */
-async function userHere(config: readonly Directive[], { user }: AdoptPlace): Promise<Pick<Here, 'user' | 'userInstead'>> {
-  const [name, group] = (config.find((directive) => directive.name === 'user')?.args ?? []).map(bareWord);
-  if (user === undefined) return { user, userInstead: 'whoever starts bakeoff, since it takes root to become another one' };
-  if (name === undefined) return { user, userInstead: undefined };
-  const found = await serviceUser(name, group);
-  return typeof found === 'string' ? { user, userInstead: `${user.name}, since ${found}` } : { user: found, userInstead: undefined };
 }

@@ -13,7 +13,7 @@ import type { OwnConfig } from './listens.ts';
 import { nghttpdEdits, nghttpdWorkers, parseNghttpd } from './nghttpd.ts';
 import { readNginxConfig } from './nginx-includes.ts';
 import { nginxListens, nginxWorkers } from './nginx-listens.ts';
-import { readText } from './read-text.ts';
+import { readText, textThen } from './read-text.ts';
 import { readYaml, sameMeaning } from './yaml-tree.ts';
 
 /** Reads one with all that it includes. Throws UserError, in one line, when it cannot be read or is none of these servers'. */
@@ -21,8 +21,8 @@ export async function readOwnConfig(name: string): Promise<OwnConfig> {
   const file = path.resolve(name);
   const text = await readText(file);
   const server = recognise(text, file);
-  const { workers, listens } = await readers[server](file, text);
-  return { server, file, workers: workers(), listens: listens() };
+  const { said } = await readers[server](file, text);
+  return { server, file, ...said() };
 }
 
 /** A config as it is, where the page is served. */
@@ -37,61 +37,52 @@ export interface Layable {
 
 /** Reads it for knobs. Throws UserError as readOwnConfig does. */
 export async function layable({ server, file }: Pick<OwnConfig, 'server' | 'file'>, page: PageAt): Promise<Layable> {
-  const { facts, lay } = await readers[server](file, await readText(file));
-  return { facts: facts(page), lay: (laid) => lay(laid, page) };
+  return (await readers[server](file, await readText(file))).layable(page);
 }
 
-/** What can be asked of a config that is read. */
-interface Reader {
-  workers(): OwnConfig['workers'];
-  listens(): OwnConfig['listens'];
-  facts(page: PageAt): Facts;
-  lay(laid: readonly LaidLines[], page: PageAt): ReturnType<Layable['lay']>;
+/** What each server's configs are read and changed with; C is one that is read. */
+interface Language<C> {
+  read(file: string, text: string): Promise<C>;
+  workers(config: C): OwnConfig['workers'];
+  listens(config: C, file: string): OwnConfig['listens'];
+  facts(config: C, page: PageAt): Facts;
+  lay(config: C, laid: readonly LaidLines[], page: PageAt, file: string): C;
+  edits(before: C, after: C, file: string): Edit[];
+  /** Whether the server takes both alike. */
+  areAlike(a: C, b: C): boolean;
 }
 
-const readers: Record<OwnConfig['server'], (file: string, text: string) => Promise<Reader>> = {
-  async nginx(file, text) {
-    const config = await readNginxConfig(file, text);
+function reader<C>({ read, workers, listens, facts, lay, edits, areAlike }: Language<C>) {
+  return async (file: string, text: string) => {
+    const config = await read(file, text);
     return {
-      workers: () => nginxWorkers(config),
-      listens: () => nginxListens(config, file),
-      facts: (page) => nginxFacts(config, page),
-      lay(laid, page) {
-        const after = layNginx(config, laid, page);
-        return {
-          edits: nginxEdits(config, after, file), workers: nginxWorkers(after),
-          isSaidBy: async (written) => isDeepStrictEqual(wordsOf(await readNginxConfig(file, written)), wordsOf(after)),
-        };
-      },
+      said: () => ({ workers: workers(config), listens: listens(config, file) }),
+      layable: (page: PageAt): Layable => ({
+        facts: facts(config, page),
+        lay(laid) {
+          const after = lay(config, laid, page, file);
+          return { edits: edits(config, after, file), workers: workers(after), isSaidBy: async (written) => areAlike(await read(file, written), after) };
+        },
+      }),
     };
-  },
-  async h2o(file, text) {
-    const config = await readYaml(file, text);
-    return {
-      workers: () => h2oWorkers(config),
-      listens: () => h2oListens(config),
-      facts: () => h2oFacts(config),
-      lay(laid) {
-        const after = layH2o(config, laid);
-        return { edits: h2oEdits(config, after, file), workers: h2oWorkers(after), isSaidBy: async (written) => sameMeaning(await readYaml(file, written), after) };
-      },
-    };
-  },
-  async nghttpd(file, text) {
-    const { flags, listen } = parseNghttpd(file, text);
-    return {
-      workers: () => nghttpdWorkers(flags),
-      listens: () => [listen],
-      facts: () => ({ proxied: false, logs: false, logLine: false }),
-      lay(laid) {
-        const after = parseNghttpd(file, text, laid).flags;
-        return {
-          edits: nghttpdEdits(flags, after, file, text), workers: nghttpdWorkers(after),
-          isSaidBy: async (written) => isDeepStrictEqual(flagWords(parseNghttpd(file, written).flags), flagWords(after)),
-        };
-      },
-    };
-  },
+  };
+}
+
+const readers = {
+  nginx: reader({
+    read: readNginxConfig, workers: nginxWorkers, listens: nginxListens, facts: nginxFacts, lay: layNginx, edits: nginxEdits,
+    areAlike: (a, b) => isDeepStrictEqual(wordsOf(a), wordsOf(b)),
+  }),
+  h2o: reader({ read: readYaml, workers: h2oWorkers, listens: h2oListens, facts: h2oFacts, lay: layH2o, edits: h2oEdits, areAlike: sameMeaning }),
+  nghttpd: reader({
+    read: async (file, text) => parseNghttpd(file, text),
+    workers: ({ flags }) => nghttpdWorkers(flags),
+    listens: ({ listen }) => [listen],
+    facts: () => ({ proxied: false, logs: false, logLine: false }),
+    lay: (_, laid, __, file) => parseNghttpd(file, textThen(file), laid),
+    edits: (before, after, file) => nghttpdEdits(before.flags, after.flags, file),
+    areAlike: (a, b) => isDeepStrictEqual(flagWords(a.flags), flagWords(b.flags)),
+  }),
 };
 
 /** What nginx takes of it. */
