@@ -36,15 +36,14 @@ export function worthACloserLook(effects: readonly Effect[], most: number): Cand
   return [...of('faster'), ...of('inconclusive').filter(({ comparison }) => gain(comparison) > 1)].slice(0, most).map(({ candidate }) => candidate);
 }
 
-export interface Choice { chosen: Candidate[]; /** One sentence each. */ said: string[] }
-
 /**
  * What helps, the best first, as far as it goes together: of two that set the same line otherwise the better one. What changes the
  * body does not: on loopback bytes cost next to nothing.
  * @param bodyBytes of the config as it is, and of each candidate
+ * @returns with a sentence for each that is left out
  */
-export function helpful(effects: readonly Effect[], bodyBytes: { asItIs: number; of(candidate: Candidate): number }): Choice {
-  const choice: Choice = { chosen: [], said: [] };
+export function helpful(effects: readonly Effect[], bodyBytes: { asItIs: number; of(candidate: Candidate): number }): { chosen: Candidate[]; said: string[] } {
+  const choice: ReturnType<typeof helpful> = { chosen: [], said: [] };
   for (const { candidate } of effects.filter(({ comparison }) => comparison.verdict === 'faster')) {
     const bytes = bodyBytes.of(candidate);
     if (bytes !== bodyBytes.asItIs) {

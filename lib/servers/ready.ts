@@ -17,14 +17,11 @@ const retryMs = 20;
 /** Marks the check in an access log, where the requests of a load are counted. */
 const readyUserAgent = 'bakeoff-ready';
 
-/** What is asked, and over which protocol. */
-export interface ReadyCheck {
+/** What is asked, and over which protocol: as the load does it. Absent: a GET without a body, with all of TLS that Node can. */
+export interface ReadyCheck extends Pick<StartOptions, 'page' | 'request' | 'tls'> {
   /** Of a server here, or an address anywhere: certificates are not checked. */
   origin: string;
-  page: StartOptions['page'];
   protocol: Protocol;
-  /** As the load makes it; default: a GET without a body. */
-  request?: StartOptions['request'] | undefined;
   /** The page may have another length than it had. */
   anyLength?: true | undefined;
   /** All of several pages are asked for, and not only the first. */
@@ -35,8 +32,6 @@ export interface ReadyCheck {
   user?: string | undefined;
   /** Names that the server has, to be offered where it does not answer as it should without one. */
   hosts?: readonly string[];
-  /** What is offered; all that Node can when absent. */
-  tls?: TlsOffer | undefined;
 }
 
 /**

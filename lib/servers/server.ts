@@ -67,7 +67,7 @@ export interface StartOptions {
   /** The load's: the page has to be served over it. Default: HTTP/2 where the config speaks it, or else HTTP/1.1. */
   protocol?: Protocol;
   /** The load's: what it asks in other words than a plain GET. */
-  request?: Pick<LoadProfile, 'method' | 'headers' | 'body'>;
+  request?: Pick<LoadProfile, 'method' | 'headers' | 'body'> | undefined;
   /** What the load's client offers: the server has to take it. */
   tls?: TlsOffer | undefined;
   /** Of this machine, where it listens. Default: 127.0.0.1; a command listens there alone. */
@@ -136,15 +136,11 @@ export interface ComposedConfig {
 export type UpstreamAddress = { port: number } | { socket: string };
 
 /** A person's own, with what of it is different. */
-export interface AdoptedConfig extends ComposedConfig {
-  workers: number;
-  redirections: readonly string[];
+export interface AdoptedConfig extends ComposedConfig, Pick<RunningServer, 'workers' | 'redirections' | 'upstreams'> {
   /** Whom it names to run as, where it may have that one; absent: the place's user. */
   user?: RunAs | undefined;
   /** The names that it serves at the port, as the config has them. */
   hosts: readonly string[];
-  /** As in RunningServer. */
-  upstreams: readonly UpstreamAddress[];
   /** Where the server has to stand for the relative paths in it to keep their meaning; absent: anywhere. */
   workingFolder?: string;
 }

@@ -6,6 +6,7 @@ import { isLoopback } from '../ports.ts';
 import type { AdoptPlace, AdoptedConfig } from '../server.ts';
 import { chooseListen, listensByPort, type Listen, type OwnConfig } from './listens.ts';
 import { allowCode, beginHere, handOver, runLog, temporary, temporarySocket, type Address, type Here } from './moved.ts';
+import { ours, placeOf } from './origin.ts';
 import { readText } from './read-text.ts';
 import { leaving, loadedToo, localTarget } from './upstream.ts';
 import { printYaml, readYaml, sameMeaning, type MapTree, type Pair, type Text, type Tree } from './yaml-tree.ts';
@@ -51,14 +52,18 @@ function get(tree: Tree | undefined, wanted: string): Tree | undefined {
   return tree?.kind === 'map' ? tree.pairs.findLast(({ key }) => key === wanted)?.value : undefined;
 }
 
-/** Of what a command is told: h2o takes the first of that name, in any case. */
-function argument(tree: Tree, wanted: string): Tree | undefined {
-  return tree.kind === 'map' ? tree.pairs.find(({ key }) => key.toLowerCase() === wanted)?.value : undefined;
+/** All that a command is told by that name, in any case: h2o takes the first. */
+function told(tree: Tree, wanted: string): Tree[] {
+  return tree.kind === 'map' ? tree.pairs.filter(({ key }) => key.toLowerCase() === wanted).map(({ value }) => value) : [];
 }
 
-/** All that it is told by that name, in any case; '' for what is no text. */
+function argument(tree: Tree, wanted: string): Tree | undefined {
+  return told(tree, wanted)[0];
+}
+
+/** '' for what is no text. */
 function textsAt(tree: Tree, wanted: string): string[] {
-  return tree.kind === 'map' ? tree.pairs.filter(({ key }) => key.toLowerCase() === wanted).map(({ value }) => textOf(value) ?? '') : [];
+  return told(tree, wanted).map((value) => textOf(value) ?? '');
 }
 
 function textOf(tree: Tree | undefined): string | undefined {
@@ -66,12 +71,7 @@ function textOf(tree: Tree | undefined): string | undefined {
 }
 
 function pairOf(key: string, text: string): Pair {
-  return { key, from: '', value: { kind: 'text', text, from: '' } };
-}
-
-/** FILE:LINE. */
-function placeOf({ from }: Tree): string {
-  return from.replace(/^from /, '');
+  return { key, origin: ours, value: { kind: 'text', text, origin: ours } };
 }
 
 /** FILE:LINE, with the command. */
@@ -186,7 +186,7 @@ function changePair(pair: Pair, parent: string, here: H2oHere): Pair[] {
   }
   if (readAtStart.has(key) && word !== undefined) {
     const file = handOver(`${key} ${word}`, word, here);
-    return file === path.resolve(here.folder, word) ? [pair] : instead({ kind: 'text', text: file, from: value.from });
+    return file === path.resolve(here.folder, word) ? [pair] : instead({ kind: 'text', text: file, origin: value.origin });
   }
   return dataCommands.has(key) ? [pair] : instead(changeTree(value, key, here));
 }
@@ -209,7 +209,7 @@ function changeListen(tree: Tree, here: H2oHere): Tree[] {
   const kept = pairs.filter(({ key }) => !['port', 'host', 'proxy-protocol'].includes(key.toLowerCase()))
     .map((pair) => pair.key.toLowerCase() === 'ssl' ? { ...pair, value: changeTree(withoutOcsp(pair.value, here), 'ssl', here) } : pair);
   const hosts = 'socket' in address ? [] : [pairOf('host', host)];
-  return [{ kind: 'map', from: tree.from, pairs: [...hosts, pairOf('port', to), ...kept] }];
+  return [{ kind: 'map', origin: tree.origin, pairs: [...hosts, pairOf('port', to), ...kept] }];
 }
 
 /** Whether a certificate has been revoked other machines know, and they are not asked. */

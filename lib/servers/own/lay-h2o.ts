@@ -5,6 +5,7 @@ import type { LaidLines } from '../../scenario/model.ts';
 import type { MapTree, Pair, Tree } from './yaml-tree.ts';
 import { parseYaml } from '../yaml-source.ts';
 import { atEnd, endOfLine, laidOrigin, type Edit, type Facts } from './edits.ts';
+import { ours } from './origin.ts';
 import { textThen } from './read-text.ts';
 
 /** Returns the config with the keys. Throws UserError for a context that there is not. */
@@ -19,18 +20,18 @@ function pairsOf(lines: string): Pair[] {
 }
 
 function plainTree(value: unknown): Tree {
-  if (typeof value !== 'object' || value === null) return { kind: 'text', text: String(value), from: '' };
-  return { kind: 'map', from: '', pairs: Object.entries(value).map(([key, inner]) => ({ key, from: '', value: plainTree(inner) })) };
+  if (typeof value !== 'object' || value === null) return { kind: 'text', text: String(value), origin: ours };
+  return { kind: 'map', origin: ours, pairs: Object.entries(value).map(([key, inner]) => ({ key, origin: ours, value: plainTree(inner) })) };
 }
 
 function layPair(config: MapTree, context: string, pair: Pair): MapTree {
   // A value that is there already stays where it is.
   const instead = (map: MapTree, puts: boolean): MapTree => {
     const last = map.pairs.findLast(({ key }) => key === pair.key);
-    if (last === undefined) return puts && !takesOut(pair) ? { ...map, pairs: [...map.pairs, { ...pair, from: laidOrigin }] } : map;
+    if (last === undefined) return puts && !takesOut(pair) ? { ...map, pairs: [...map.pairs, { ...pair, origin: laidOrigin }] } : map;
     const others = map.pairs.filter((one) => one === last || one.key !== pair.key);
     if (takesOut(pair)) return { ...map, pairs: others.filter((one) => one !== last) };
-    return { ...map, pairs: others.map((one) => (one !== last || sameValue(one.value, pair.value) ? one : { ...one, value: { ...pair.value, from: one.value.from } })) };
+    return { ...map, pairs: others.map((one) => (one !== last || sameValue(one.value, pair.value) ? one : { ...one, value: { ...pair.value, origin: one.value.origin } })) };
   };
   switch (context) {
     case 'top': return instead({ ...config, pairs: config.pairs.map((one) => (one.key === 'hosts' ? { ...one, value: throughout(one.value, (map) => instead(map, false)) } : one)) }, true);
@@ -74,8 +75,8 @@ export function h2oFacts(config: MapTree): Facts {
 
 /** How the files that `before` was read from become `after`. Not where YAML asks for more than these lines: sameMeaning tells. */
 export function h2oEdits(before: MapTree, after: MapTree, file: string): Edit[] {
-  const added = after.pairs.filter(({ from }) => from === laidOrigin).map(({ key, value }) => atEnd(file, textThen(file), `${key}: ${words(value)}`));
-  const edits = [...editsIn(before, { ...after, pairs: after.pairs.filter(({ from }) => from !== laidOrigin) }), ...added];
+  const added = after.pairs.filter(({ origin }) => origin === laidOrigin).map(({ key, value }) => atEnd(file, textThen(file), `${key}: ${words(value)}`));
+  const edits = [...editsIn(before, { ...after, pairs: after.pairs.filter(({ origin }) => origin !== laidOrigin) }), ...added];
   // What an alias stands for is there once.
   return edits.filter((edit, index) => edits.findIndex((one) => isDeepStrictEqual(one, edit)) === index);
 }
@@ -84,7 +85,7 @@ function editsIn(before: Tree, after: Tree): Edit[] {
   if (before.kind === 'list' && after.kind === 'list') return before.items.flatMap((item, index) => editsIn(item, after.items[index] ?? item));
   if (before.kind !== 'map' || after.kind !== 'map') return [];
   const changed = before.pairs.flatMap((was): Edit[] => {
-    const now = after.pairs.find(({ key, from }) => key === was.key && from === was.from);
+    const now = after.pairs.find(({ key, origin }) => key === was.key && origin === was.origin);
     const { file, text, line, begin, end } = placeOf(was);
     if (now === undefined) {
       const rest = text.slice(end, endOfLine(text, end));
@@ -95,7 +96,7 @@ function editsIn(before: Tree, after: Tree): Edit[] {
     return sameValue(now.value, was.value) ? [] : [{ file, line, begin, end, becomes: `${key} ${words(now.value)}` }];
   });
   const [first] = before.pairs;
-  const added = first === undefined ? [] : after.pairs.filter(({ from }) => from === laidOrigin).map((pair) => editBefore(first, pair));
+  const added = first === undefined ? [] : after.pairs.filter(({ origin }) => origin === laidOrigin).map((pair) => editBefore(first, pair));
   // What is put in comes first: of several at one place the last is made first.
   return [...added, ...changed];
 }
@@ -108,8 +109,8 @@ function editBefore(first: Pair, { key, value }: Pair): Edit {
 }
 
 /** Where a pair stands, and the text of its file. */
-function placeOf({ from, at: [begin, end] = [0, 0] }: Pair): { file: string; text: string; line: number; begin: number; end: number } {
-  const [, file = '', line = '1'] = /^from (.*):(\d+)$/.exec(from) ?? [];
+function placeOf({ origin, at: [begin, end] = [0, 0] }: Pair): { file: string; text: string; line: number; begin: number; end: number } {
+  const [, file = '', line = '1'] = /^from (.*):(\d+)$/.exec(origin) ?? [];
   const text = textThen(file);
   return { file, text, line: Number(line), begin, end: begin + text.slice(begin, end).trimEnd().length };
 }

@@ -2,7 +2,8 @@
 import { UserError } from '../../errors.ts';
 import type { LaidLines } from '../../scenario/model.ts';
 import { asWritten, bareWord, findDirectives, parseConfig, type Directive } from '../nginx-config.ts';
-import { hostOf, insideOf, isQuic, listensOf, parseAddress, placeOf } from './nginx-listens.ts';
+import { hostOf, insideOf, isQuic, listensOf, parseAddress } from './nginx-listens.ts';
+import { placeOf } from './origin.ts';
 import { endOfLine, laidOrigin, type Edit, type Facts } from './edits.ts';
 import { textThen } from './read-text.ts';
 

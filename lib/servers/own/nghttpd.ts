@@ -7,7 +7,7 @@ import { composeFlags, printFlags, wordOf, type Flag } from '../nghttpd-flags.ts
 import type { AdoptPlace, AdoptedConfig } from '../server.ts';
 import { atEnd, laidOrigin, spanOfLine, type Edit } from './edits.ts';
 import { chooseListen, type Listen } from './listens.ts';
-import { fromLine } from './origin.ts';
+import { fromLine, ours } from './origin.ts';
 import { readText, textThen } from './read-text.ts';
 
 /** ServerKind.adopt. */
@@ -28,7 +28,7 @@ export async function adoptNghttpd(file: string, place: AdoptPlace): Promise<Ado
     return [{ ...from, value: flag.name === 'htdocs' ? own : place.handOver(own, folder) }];
   });
   if (!kept.some(({ name }) => name === 'htdocs')) {
-    kept.push({ name: 'htdocs', value: folder, comments: [], origin: 'this machine', line: 0 });
+    kept.push({ name: 'htdocs', value: folder, comments: [], origin: ours, line: 0 });
     said.push(`htdocs (where it is started) → ${folder}`);
   }
   const address = flags.find(({ name }) => name === 'address')?.value;

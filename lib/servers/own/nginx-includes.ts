@@ -6,6 +6,12 @@ import { bareWord, mostDirectives, mostNested, parseConfig, type Directive } fro
 import { fromLine } from './origin.ts';
 import { mostMegabytes, readText, type Inclusion } from './read-text.ts';
 
+/** What includes that include each other may come to: they double with every file. */
+const mostFiles = 10_000;
+
+/** By pattern: like what is in the files, their list stays as it was at first. */
+const lists = new Map<string, readonly string[]>();
+
 /**
  * Reads it with its includes in their places. The origin of each directive says file and line. Throws UserError for what
  * cannot be read, and for files that include themselves.
@@ -13,53 +19,44 @@ import { mostMegabytes, readText, type Inclusion } from './read-text.ts';
  * @param origin of its own lines, instead of that
  */
 export async function readNginxConfig(file: string, text: string, origin?: string): Promise<Directive[]> {
+  // Names in included files are relative to it too.
+  const folder = path.dirname(file);
   const total = { files: 0, directives: 0, bytes: 0 };
-  return withIncludes(parseConfig({ origin: file, text }), file, path.dirname(file), { files: [await realpath(file)], depth: 0, total, origin });
-}
+  return withIncludes(parseConfig({ origin: file, text }), file, [await realpath(file)], 0);
 
-/**
- * Files that include each other, from the config on, blocks in each other over all of them, what all that was included comes to,
- * and the origin of the config's own lines.
- */
-interface Open { files: readonly string[]; depth: number; total: { files: number; directives: number; bytes: number }; origin: string | undefined }
+  /**
+   * @param open files that include each other, from the config on to the one that the directives are in
+   * @param depth blocks in each other over all of them
+   */
+  async function withIncludes(directives: readonly Directive[], from: string, open: readonly string[], depth: number): Promise<Directive[]> {
+    if (depth > mostNested) throw new UserError(`nginx config ${open[0]}: is nested more than ${mostNested} deep with its includes, and bakeoff reads no deeper ones`);
+    total.directives += directives.length;
+    const parts = await Promise.all(directives.map(async (directive): Promise<Directive[]> => {
+      const { name, args: [pattern], block, line } = directive;
+      if (name === 'include' && block === undefined && pattern !== undefined) return included({ from: `${from}:${line}`, name: bareWord(pattern), folder }, open, depth);
+      const here = { ...directive, origin: (open.length === 1 ? origin : undefined) ?? fromLine(from, line) };
+      return [block === undefined ? here : { ...here, block: await withIncludes(block, from, open, depth + 1) }];
+    }));
+    return parts.flat();
+  }
 
-/** What includes that include each other may come to: they double with every file. */
-const mostFiles = 10_000;
-
-/** @param folder of the config itself: names in included files are relative to it too */
-async function withIncludes(directives: readonly Directive[], file: string, folder: string, open: Open): Promise<Directive[]> {
-  if (open.depth > mostNested) throw new UserError(`nginx config ${open.files[0]}: is nested more than ${mostNested} deep with its includes, and bakeoff reads no deeper ones`);
-  open.total.directives += directives.length;
-  const parts = await Promise.all(directives.map(async (directive): Promise<Directive[]> => {
-    const { name, args: [pattern], block, line } = directive;
-    if (name === 'include' && block === undefined && pattern !== undefined) return included({ from: `${file}:${line}`, name: bareWord(pattern), folder }, open);
-    const here = { ...directive, origin: open.origin ?? fromLine(file, line) };
-    return [block === undefined ? here : { ...here, block: await withIncludes(block, file, folder, { ...open, depth: open.depth + 1 }) }];
-  }));
-  return parts.flat();
-}
-
-/** By pattern: like what is in the files, their list stays as it was at first. */
-const lists = new Map<string, readonly string[]>();
-
-async function included(by: Inclusion, open: Open): Promise<Directive[]> {
-  const { folder } = by;
-  const pattern = path.resolve(folder, by.name);
-  const files = lists.get(pattern) ?? (isGlob(pattern) ? await glob(pattern) : [pattern]);
-  lists.set(pattern, files);
-  const parts = await Promise.all(files.map(async (file) => {
-    const text = await readText(file, by);
-    const { total } = open;
-    total.files++;
-    total.bytes += text.length;
-    if (total.files > mostFiles || total.directives > mostDirectives || total.bytes > mostMegabytes * 1e6) {
-      throw new UserError(`${by.from}: includes come to more than ${mostFiles} files, ${mostDirectives} directives or ${mostMegabytes} MB, and bakeoff reads no longer ones`);
-    }
-    const real = await realpath(file);
-    if (open.files.includes(real)) throw new UserError(`${by.from}: includes ${file}, which includes this file again`);
-    return withIncludes(parseConfig({ origin: file, text }), file, folder, { ...open, files: [...open.files, real], origin: undefined });
-  }));
-  return parts.flat();
+  async function included(by: Inclusion, open: readonly string[], depth: number): Promise<Directive[]> {
+    const pattern = path.resolve(folder, by.name);
+    const files = lists.get(pattern) ?? (isGlob(pattern) ? await glob(pattern) : [pattern]);
+    lists.set(pattern, files);
+    const parts = await Promise.all(files.map(async (other) => {
+      const inside = await readText(other, by);
+      total.files++;
+      total.bytes += inside.length;
+      if (total.files > mostFiles || total.directives > mostDirectives || total.bytes > mostMegabytes * 1e6) {
+        throw new UserError(`${by.from}: includes come to more than ${mostFiles} files, ${mostDirectives} directives or ${mostMegabytes} MB, and bakeoff reads no longer ones`);
+      }
+      const real = await realpath(other);
+      if (open.includes(real)) throw new UserError(`${by.from}: includes ${other}, which includes this file again`);
+      return withIncludes(parseConfig({ origin: other, text: inside }), other, [...open, real], depth);
+    }));
+    return parts.flat();
+  }
 }
 
 function isGlob(pattern: string): boolean {

@@ -4,6 +4,7 @@ import { UserError } from '../../errors.ts';
 import { asWord, bareWord, type Directive } from '../nginx-config.ts';
 import { isLoopback } from '../ports.ts';
 import { listensByPort, type Listen } from './listens.ts';
+import { placeOf } from './origin.ts';
 import { temporarySocket, type Address, type Moved } from './moved.ts';
 
 /** Ports in one range; each becomes a port of its own here. */
@@ -20,11 +21,6 @@ export function parseAddress(listen: Directive): Address {
   if (!(first >= 1 && last <= 65_535 && count >= 1)) throw new UserError(`${placeOf(listen)}: listen ${word} is no address`);
   if (count > mostPorts) throw new UserError(`${placeOf(listen)}: listen ${word} has ${count} ports, more than the ${mostPorts} that can be given others here`);
   return { ports: Array.from({ length: count }, (_, index) => first + index), host };
-}
-
-/** FILE:LINE. */
-export function placeOf({ origin }: Directive): string {
-  return origin.replace(/^from /, '');
 }
 
 export function blocksIn(block: readonly Directive[], wanted: string): Directive[] {
@@ -157,85 +153,70 @@ const perServer = new Set(['ssl', 'http2', 'spdy']);
 /** Words that go: what was moved has one address, of IPv4, and load generators do not speak the PROXY protocol. */
 const leftOut = /^(?:ipv6only=.*|proxy_protocol)$/;
 
-/** Rewrites the listen lines of one server after another. Addresses that were different may have become one. */
-export class ListenLines {
-  /** What is different, one line each. */
-  readonly said: string[] = [];
-  readonly #moved: Moved;
-  readonly #joined: ReadonlyMap<number, Joined>;
-  /** By new address: what it was, and who said what may be said once. */
-  readonly #addresses = new Map<string, { was: Set<string>; socketWords?: string }>();
+/**
+ * Rewrites the listen lines of one server after another. Addresses that were different may have become one.
+ * @param servers all of them, in their order
+ * @returns the lines of each server, none where it listens to HTTP/3 only; and what is different, one line each
+ */
+export function moveListens(servers: readonly Directive[], moved: Moved): { lines: ReadonlyMap<Directive, Directive[]>; said: string[] } {
+  const said: string[] = [];
+  const ports = joinedByPort(linesOf(servers));
+  const was = new Map<string, Set<string>>();
+  /** By new address, what may be said once. */
+  const socketWords = new Map<string, string>();
 
-  /** @param servers all of them, in their order */
-  constructor(moved: Moved, servers: readonly Directive[]) {
-    this.#moved = moved;
-    this.#joined = joinedByPort(linesOf(servers));
-    for (const { main, others } of this.#joined.values()) {
-      for (const { listen } of others.filter(({ server }) => server !== main.server)) {
-        this.said.push(`listen ${listen.args[0]} at ${placeOf(listen)}: one with listen ${main.listen.args[0]} at ${placeOf(main.listen)}, whose server answers what no server_name is for`);
-      }
+  for (const { main, others } of ports.values()) {
+    for (const { listen } of others.filter(({ server }) => server !== main.server)) {
+      said.push(`listen ${listen.args[0]} at ${placeOf(listen)}: one with listen ${main.listen.args[0]} at ${placeOf(main.listen)}, whose server answers what no server_name is for`);
     }
   }
+  const lines = new Map(servers.map((server) => [server, linesHere(server)]));
+  const moves = [...was].map(([address, before]) => `listen ${[...before].join(', ')} → ${address.startsWith('unix:') ? temporarySocket : address}`);
+  return { lines, said: [...moves, ...said] };
 
-  /** The server with its lines as they are here; undefined when none is left. */
-  rewrite(server: Directive): Directive | undefined {
+  function linesHere(server: Directive): Directive[] {
     const all = (server.block ?? []).filter(({ name }) => name === 'listen');
-    for (const quic of all.filter(isQuic)) this.said.push(`listen ${quic.args.join(' ')}: left out, HTTP/3 is not compared`);
+    for (const quic of all.filter(isQuic)) said.push(`listen ${quic.args.join(' ')}: left out, HTTP/3 is not compared`);
     const listens = listensOf(server);
-    if (listens.length === 0) return undefined;
-    const lines = new Map<string, { listen: Directive; words: string[] }>();
-    if (listens.some((listen) => wordsOf(listen).includes('proxy_protocol'))) this.said.push(`proxy_protocol at ${placeOf(server)}: left out, load generators do not speak it`);
+    if (listens.some((listen) => wordsOf(listen).includes('proxy_protocol'))) said.push(`proxy_protocol at ${placeOf(server)}: left out, load generators do not speak it`);
+    const here = new Map<string, { listen: Directive; words: Set<string> }>();
     for (const listen of listens) {
-      for (const [address, was, port] of this.#targets(listen)) {
-        this.#entry(address).was.add(all.length === 0 ? `${was} (nginx's own, no listen line at ${placeOf(server)})` : was);
-        const words = lines.get(address)?.words ?? [];
-        const fresh = this.#wordsFor(port, listen, server).filter((word) => !words.includes(word));
-        lines.set(address, { listen: lines.get(address)?.listen ?? listen, words: [...words, ...fresh] });
+      for (const [address, before, port] of targets(listen)) {
+        was.set(address, (was.get(address) ?? new Set()).add(all.length === 0 ? `${before} (nginx's own, no listen line at ${placeOf(server)})` : before));
+        const line = here.get(address) ?? { listen, words: new Set() };
+        here.set(address, line);
+        for (const word of wordsFor(port, listen, server)) line.words.add(word);
       }
     }
-    const rewritten = [...lines].map(([address, { listen, words }]): Directive => ({ ...listen, args: [address, ...this.#allowed(address, words, placeOf(listen)).map(asWord)] }));
-    const rest = (server.block ?? []).filter(({ name }) => name !== 'listen');
-    return { ...server, block: [...rewritten, ...rest] };
+    return [...here].map(([address, { listen, words }]) => ({ ...listen, args: [address, ...allowed(address, [...words], placeOf(listen)).map(asWord)] }));
   }
 
-  /** One line per new address. */
-  get moves(): string[] {
-    return [...this.#addresses].map(([address, { was }]) => `listen ${[...was].join(', ')} → ${address.startsWith('unix:') ? temporarySocket : address}`);
-  }
-
-  #targets(listen: Directive): [address: string, was: string, port?: number][] {
+  function targets(listen: Directive): [address: string, before: string, port?: number][] {
     const address = parseAddress(listen);
-    if ('socket' in address) return [[`unix:${this.#moved.sockets.get(address.socket)}`, listen.args[0] as string]];
-    return address.ports.map((port) => [`${this.#moved.hostOf(this.#moved.ports.get(port))}:${this.#moved.ports.get(port)}`, address.ports.length > 1 ? String(port) : listen.args[0] as string, port]);
+    if ('socket' in address) return [[`unix:${moved.sockets.get(address.socket)}`, listen.args[0] as string]];
+    return address.ports.map((port) => [`${moved.hostOf(moved.ports.get(port))}:${moved.ports.get(port)}`, address.ports.length > 1 ? String(port) : listen.args[0] as string, port]);
   }
 
   /** Its words for that port, without those that are another host's than all of the port is like. */
-  #wordsFor(port: number | undefined, listen: Directive, server: Directive): string[] {
+  function wordsFor(port: number | undefined, listen: Directive, server: Directive): string[] {
     const words = wordsOf(listen).filter((word) => !leftOut.test(word));
-    const joined = port === undefined ? undefined : this.#joined.get(port);
+    const joined = port === undefined ? undefined : ports.get(port);
     if (joined === undefined) return words;
     const { main, first } = joined;
     const foreign = words.filter((word) => perServer.has(word) && !joined.words.has(word));
-    if (foreign.length > 0) this.said.push(`${foreign.join(' ')} at ${placeOf(listen)}: left out, listen ${main.listen.args[0]} is without`);
+    if (foreign.length > 0) said.push(`${foreign.join(' ')} at ${placeOf(listen)}: left out, listen ${main.listen.args[0]} is without`);
     const isMain = hostOf(parseAddress(listen)) === main.host;
     const kept = words.filter((word) => !foreign.includes(word) && (isMain || !defaultWords.has(word)));
     return server === main.server && server !== first && !isDefault(main) ? ['default_server', ...kept] : kept;
   }
 
-  #entry(address: string): { was: Set<string>; socketWords?: string } {
-    const entry = this.#addresses.get(address) ?? { was: new Set<string>() };
-    this.#addresses.set(address, entry);
-    return entry;
-  }
-
   /** What may be said once for an address stays with whom said it first. */
-  #allowed(address: string, words: readonly string[], from: string): string[] {
-    const entry = this.#entry(address);
+  function allowed(address: string, words: readonly string[], from: string): string[] {
     const isSocketWord = (word: string): boolean => !perServer.has(word) && !defaultWords.has(word);
-    const socketWords = words.filter(isSocketWord).join(' ');
-    const repeats = socketWords !== '' && entry.socketWords !== undefined;
-    if (repeats && entry.socketWords !== socketWords) this.said.push(`${socketWords} at ${from}: left out, ${address} has ${entry.socketWords}`);
-    if (socketWords !== '') entry.socketWords ??= socketWords;
-    return words.filter((word) => !isSocketWord(word) || !repeats);
+    const asked = words.filter(isSocketWord).join(' ');
+    const before = socketWords.get(address);
+    if (asked !== '') socketWords.set(address, before ?? asked);
+    if (asked !== '' && asked !== (before ?? asked)) said.push(`${asked} at ${from}: left out, ${address} has ${before}`);
+    return words.filter((word) => before === undefined || !isSocketWord(word));
   }
 }

@@ -8,7 +8,8 @@ import type { AdoptPlace, AdoptedConfig, Build } from '../server.ts';
 import { chooseListen } from './listens.ts';
 import { allowCode, beginHere, handOver, pathsIn, runLog, temporary, type Here, type PathFor } from './moved.ts';
 import { readNginxConfig } from './nginx-includes.ts';
-import { blocksIn, httpServers, insideOf, ListenLines, listensOf, nginxListens, nginxWorkers, parseAddress, placeOf } from './nginx-listens.ts';
+import { blocksIn, httpServers, insideOf, listensOf, moveListens, nginxListens, nginxWorkers, parseAddress } from './nginx-listens.ts';
+import { ours, placeOf } from './origin.ts';
 import { readText } from './read-text.ts';
 import { leaving, localTarget } from './upstream.ts';
 
@@ -22,7 +23,7 @@ export async function adoptNginx(file: string, place: AdoptPlace, build: Build):
   const users = (config.find(({ name }) => name === 'user')?.args ?? []).map(bareWord);
   const begun = await beginHere(file, servers.flatMap(listensOf).map(parseAddress), port, place, users);
   const here: NginxHere = {
-    ...begun, build, listenLines: new ListenLines(begun.moved, servers), folderFor: pathsIn(place.temp),
+    ...begun, build, listens: moveListens(servers, begun.moved), folderFor: pathsIn(place.temp),
     blocks: new Set(blocksIn(insideOf(config, 'http'), 'upstream').map(({ args }) => bareWord(args[0] ?? '').toLowerCase())),
   };
   const runs = withBuiltIns(change(config, '', here), here);
@@ -36,7 +37,7 @@ export async function adoptNginx(file: string, place: AdoptPlace, build: Build):
     hosts,
     upstreams: here.upstreams,
     workers: workers === 'server-cores' ? place.cores : workers,
-    redirections: [...new Set([...here.listenLines.moves, ...here.listenLines.said, ...here.said])],
+    redirections: [...new Set([...here.listens.said, ...here.said])],
     user: here.user,
     // Relative paths keep their meaning: those below the build's prefix as they are, the others by changeLine.
     args: (configFile) => [...logArgs(build), '-c', configFile],
@@ -45,7 +46,7 @@ export async function adoptNginx(file: string, place: AdoptPlace, build: Build):
 
 interface NginxHere extends Here {
   build: Build;
-  listenLines: ListenLines;
+  listens: ReturnType<typeof moveListens>;
   folderFor: PathFor;
   /** Names of upstream blocks, in lower case. */
   blocks: ReadonlySet<string>;
@@ -66,12 +67,13 @@ function change(directives: readonly Directive[], parent: string, here: NginxHer
     }
     if (name === 'acme_issuer') throw new UserError(`${placeOf(directive)}: ${name} ${leaving}`);
     if (dataBlocks.has(name)) return [directive];
-    const server = parent === 'http' && name === 'server' ? here.listenLines.rewrite(directive) : directive;
-    if (server === undefined) {
+    const listens = here.listens.lines.get(directive);
+    if (listens?.length === 0) {
       here.said.push(`server { } at ${placeOf(directive)}: left out, it listens to HTTP/3 only`);
       return [];
     }
-    return [{ ...server, block: change(server.block ?? [], name, here) }];
+    const others = listens === undefined ? block : block.filter((one) => one.name !== 'listen');
+    return [{ ...directive, block: [...listens ?? [], ...change(others, name, here)] }];
   });
 }
 
@@ -166,7 +168,7 @@ function importOf(args: readonly string[], { folder }: Here): string[] {
 /** Adds what the config leaves to the build, and what would then meet the build's own server. */
 function withBuiltIns(config: readonly Directive[], here: NginxHere): Directive[] {
   const { place, build } = here;
-  const line = (name: string, ...args: string[]): Directive => ({ name, args, comments: [], origin: 'this machine', line: 0 });
+  const line = (name: string, ...args: string[]): Directive => ({ name, args, comments: [], origin: ours, line: 0 });
   const lacks = (block: readonly Directive[]) => ({ name: wanted }: Directive): boolean => !block.some(({ name }) => name === wanted);
   const main = [
     line('daemon', 'off'), line('error_log', 'stderr'), line('pid', quoted(path.join(place.temp, 'pid'))), line('lock_file', quoted(path.join(place.temp, 'lock_file'))),

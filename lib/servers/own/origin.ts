@@ -1,8 +1,16 @@
 // A person's own config runs as one text of several files, changed in places: each of its lines says where it comes from.
 
+/** The origin of what is in none of them. */
+export const ours = 'this machine';
+
 /** Goes into a comment at the end of a line. */
 export function fromLine(file: string, line: number): string {
   return `from ${file}:${line}`;
+}
+
+/** FILE:LINE again of what has it for its origin. */
+export function placeOf({ origin }: { origin: string }): string {
+  return origin.replace(/^from /, '');
 }
 
 const pattern = /# from (\/.*:\d+)$/;

@@ -7,15 +7,15 @@ import { parseYaml } from '../yaml-source.ts';
 import { fromLine } from './origin.ts';
 import { readText } from './read-text.ts';
 
-/** As h2o reads it: all scalars are text. `from` as fromLine gives it; empty for what is ours. */
-export type Tree = { from: string } & (
+/** As h2o reads it: all scalars are text. `origin` as fromLine gives it, or `ours`. */
+export type Tree = { origin: string } & (
   | { kind: 'text'; text: string; tag?: string }
   | { kind: 'list'; items: Tree[] }
   | { kind: 'map'; pairs: Pair[] }
 );
 
-/** A key may stand several times in a mapping: h2o takes them one after another. `from`: the key's; `at`: from where to where it stands in its file, with its value. */
-export interface Pair { key: string; from: string; value: Tree; at?: readonly [begin: number, end: number] }
+/** A key may stand several times in a mapping: h2o takes them one after another. `origin`: the key's; `at`: from where to where it stands in its file, with its value. */
+export interface Pair { key: string; origin: string; value: Tree; at?: readonly [begin: number, end: number] }
 
 export type MapTree = Extract<Tree, { kind: 'map' }>;
 export type Text = Extract<Tree, { kind: 'text' }>;
@@ -49,12 +49,12 @@ async function treeOf(file: string, text: string, folder: string, open: readonly
   const document = parseYaml(file, text, 'failsafe', lines);
   const meanings = meaningsOf(document);
   const lineOf = (node: Node): number => lines.linePos(node.range?.[0] ?? 0).line;
-  return document.contents === null ? { kind: 'text', text: '', from: fromLine(file, 1) } : convert(document.contents, 1);
+  return document.contents === null ? { kind: 'text', text: '', origin: fromLine(file, 1) } : convert(document.contents, 1);
 
   /** @param above the line of what holds it, for what is empty */
   async function convert(node: Node, above: number): Promise<Tree> {
     const line = node.range?.[0] === node.range?.[1] ? above : lineOf(node);
-    const from = fromLine(file, line);
+    const origin = fromLine(file, line);
     expanded.add(lineBytes + (isScalar(node) ? String(node.value ?? '').length : 0), `${file}:${line}`);
     if (isAlias(node)) {
       const meant = meanings.get(node);
@@ -67,20 +67,20 @@ async function treeOf(file: string, text: string, folder: string, open: readonly
       const pairs: Pair[] = [];
       for (const { key, value } of node.items as { key: Node; value: Node | null }[]) {
         if (!isScalar(key)) throw new UserError(`h2o config ${file}:${lineOf(key)}: a key has to be a word`);
-        const keyFrom = fromLine(file, lineOf(key));
-        const tree: Tree = value === null ? { kind: 'text', text: '', from: keyFrom } : await convert(value, lineOf(key));
-        pairs.push({ key: String(key.value), from: keyFrom, value: tree, at: [key.range?.[0] ?? 0, (value ?? key).range?.[1] ?? 0] });
+        const keyOrigin = fromLine(file, lineOf(key));
+        const tree: Tree = value === null ? { kind: 'text', text: '', origin: keyOrigin } : await convert(value, lineOf(key));
+        pairs.push({ key: String(key.value), origin: keyOrigin, value: tree, at: [key.range?.[0] ?? 0, (value ?? key).range?.[1] ?? 0] });
       }
-      return { kind: 'map', pairs: merged(pairs), from };
+      return { kind: 'map', pairs: merged(pairs), origin };
     }
     if (isSeq(node)) {
       const items: Tree[] = [];
       for (const item of node.items as Node[]) items.push(await convert(item, line));
-      return { kind: 'list', items, from };
+      return { kind: 'list', items, origin };
     }
     const value = isScalar(node) ? String(node.value ?? '') : '';
     if (value.includes('\uFFFD')) throw new UserError(`h2o config ${file}:${line}: is not UTF-8 text`);
-    return node.tag === '!file' ? included(value, line) : { kind: 'text', text: value, from, ...(node.tag === undefined || !node.tag.startsWith('!') ? {} : { tag: node.tag }) };
+    return node.tag === '!file' ? included(value, line) : { kind: 'text', text: value, origin, ...(node.tag === undefined || !node.tag.startsWith('!') ? {} : { tag: node.tag }) };
   }
 
   async function included(name: string, line: number): Promise<Tree> {
@@ -131,21 +131,16 @@ export function sameMeaning(a: Tree, b: Tree): boolean {
 }
 
 /** YAML, one value a line, with the comment that says where it comes from. */
-export function printYaml(tree: Tree, indent = ''): string {
-  if (tree.kind === 'text') return `${indent}${wordOf(tree)}${commentOf(tree)}\n`;
+export function printYaml(tree: Exclude<Tree, Text>, indent = ''): string {
   const parts = tree.kind === 'list'
-    ? tree.items.map((value) => ({ begin: '-', from: value.from, value }))
-    : tree.pairs.map(({ key, from, value }) => ({ begin: `${plain.test(key) ? key : JSON.stringify(key)}:`, from, value }));
-  return parts.map(({ begin, from, value }) => {
-    if (value.kind === 'text') return `${indent}${begin} ${wordOf(value)}${commentOf(value)}\n`;
-    const isEmpty = (value.kind === 'list' ? value.items : value.pairs).length === 0;
-    if (isEmpty) return `${indent}${begin} ${value.kind === 'list' ? '[]' : '{}'}${commentOf({ from })}\n`;
-    return `${indent}${begin}${commentOf({ from })}\n${printYaml(value, `${indent}  `)}`;
+    ? tree.items.map((value) => ({ begin: '-', origin: value.origin, value }))
+    : tree.pairs.map(({ key, origin, value }) => ({ begin: `${plain.test(key) ? key : JSON.stringify(key)}:`, origin, value }));
+  return parts.map(({ begin, origin, value }) => {
+    if (value.kind === 'text') return `${indent}${begin} ${wordOf(value)}  # ${value.origin}\n`;
+    const inside = printYaml(value, `${indent}  `);
+    const none = value.kind === 'list' ? ' []' : ' {}';
+    return `${indent}${begin}${inside === '' ? none : ''}  # ${origin}\n${inside}`;
   }).join('');
-}
-
-function commentOf({ from }: Pick<Tree, 'from'>): string {
-  return `  # ${from || 'this machine'}`;
 }
 
 const plain = /^[\w/][\w./@+-]*$/;
