@@ -36,21 +36,19 @@ export async function copyDocroot(docroot: string, target: string): Promise<void
     if (!statSync(folder).isDirectory()) throw new Error('it is not a folder');
     // The person may name it by a link.
     const root = realpathSync(folder);
-    withFolder(root, (descriptor) => copyInto({ root, target }, '', descriptor));
+    withFolder(root, (descriptor) => copyInto(root, target, '', descriptor));
   } catch (error) {
     if (error instanceof UserError) throw error;
     throw new UserError(`cannot copy the docroot ${folder}: ${(error as Error).message}`);
   }
 }
 
-/** Both absolute; `root` without links. */
-interface Copy { root: string; target: string }
-
 /**
+ * @param root without links; it and `target` are absolute
  * @param place in the docroot, '' for itself
  * @param folder the open folder: somebody else may change what is at its path meanwhile
  */
-function copyInto({ root, target }: Copy, place: string, folder: number): void {
+function copyInto(root: string, target: string, place: string, folder: number): void {
   makeOpenFolder(path.join(target, place));
   for (const name of readdirSync(inFolder(folder, '.'))) {
     const [from, inner] = [inFolder(folder, name), path.join(place, name)];
@@ -58,7 +56,7 @@ function copyInto({ root, target }: Copy, place: string, folder: number): void {
     if (found.isSymbolicLink()) {
       symlinkSync(linkWithin(root, inner, readlinkSync(from)), path.join(target, inner));
     } else if (found.isDirectory()) {
-      withFolder(from, (descriptor) => copyInto({ root, target }, inner, descriptor));
+      withFolder(from, (descriptor) => copyInto(root, target, inner, descriptor));
     } else if (found.isFile()) {
       copyFile(from, path.join(target, inner));
     } else {

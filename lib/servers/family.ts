@@ -14,15 +14,6 @@ export function newMark(): string {
   return `${variable}=${randomUUID()}`;
 }
 
-export interface Family {
-  /** The ids of those that run now. */
-  all(): string[];
-  /** The same in less time: a process that was a stranger once is not looked at again, nor is who listens. */
-  usual(): string[];
-  /** Those others that run now and may be its own, which nothing proves: "sleep (pid 62)". */
-  unsure(): string[];
-}
-
 /**
  * The tree below a command's first process, its group, and all that have its mark, which they inherit; each with its tree, and for as
  * long as it runs. Who has lost the mark, by another environment or a title written over it as nginx does, is known by what it listens
@@ -30,7 +21,7 @@ export interface Family {
  * @param folder that the command was started in
  * @param at where it is to listen, and nobody did before
  */
-export function familyOf(pid: number, mark: string, folder: string, at: Address): Family {
+export function familyOf(pid: number, mark: string, folder: string, at: Address) {
   const first = String(pid);
   const began = startOf(first);
   const place = realpathSync(folder);
@@ -72,6 +63,7 @@ export function familyOf(pid: number, mark: string, folder: string, at: Address)
     return found;
   }
 
+  /** The ids of those that run now. */
   function all(): string[] {
     const running = processIds('/proc').filter((one) => runs(one));
     return find(running.filter(isMarked), holders(running.filter((one) => startOf(one) >= began)).filter(mayBeIts));
@@ -79,8 +71,10 @@ export function familyOf(pid: number, mark: string, folder: string, at: Address)
 
   return {
     all,
-    usual: () => find(processIds('/proc').filter((one) => !strangers.has(one) && runs(one) && isMarked(one))),
-    unsure() {
+    /** The same in less time: a process that was a stranger once is not looked at again, nor is who listens. */
+    usual: (): string[] => find(processIds('/proc').filter((one) => !strangers.has(one) && runs(one) && isMarked(one))),
+    /** Those others that run now and may be its own, which nothing proves: "sleep (pid 62)". */
+    unsure(): string[] {
       const running = processIds('/proc').filter((one) => runs(one));
       const suspects = new Set([...holders(running), ...running.filter((one) => linkOf(`/proc/${one}/cwd`) === place && mayBeIts(one))]);
       for (const one of all()) suspects.delete(one);

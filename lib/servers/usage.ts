@@ -94,12 +94,8 @@ export function processTree(proc: string, root: string): string[] {
 
 /** From the kernel's own list; undefined where it was built without one (CONFIG_PROC_CHILDREN) or the process is gone. */
 function childrenByTask(proc: string, pid: string): string[] | undefined {
-  let found: string[] | undefined;
-  for (const task of tasksOf(proc, pid)) {
-    const list = readIfThere(`${task}/children`);
-    if (list !== undefined) found = [...(found ?? []), ...list.split(' ').filter((child) => child.trim() !== '')];
-  }
-  return found;
+  const lists = tasksOf(proc, pid).flatMap((task) => readIfThere(`${task}/children`) ?? []);
+  return lists.length === 0 ? undefined : lists.flatMap((list) => list.split(' ')).filter((child) => child.trim() !== '');
 }
 
 function childrenByParent(proc: string): Map<string, string[]> {

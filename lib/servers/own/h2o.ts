@@ -9,7 +9,7 @@ import { allowCode, beginHere, handOver, runLog, temporary, temporarySocket, typ
 import { ours, placeOf } from './origin.ts';
 import { readText } from './read-text.ts';
 import { leaving, loadedToo, localTarget } from './upstream.ts';
-import { printYaml, readYaml, sameMeaning, type MapTree, type Pair, type Text, type Tree } from './yaml-tree.ts';
+import { pairsIn, printYaml, readYaml, sameMeaning, type MapTree, type Pair, type Text, type Tree } from './yaml-tree.ts';
 
 /** ServerKind.adopt. */
 export async function adoptH2o(file: string, place: AdoptPlace): Promise<AdoptedConfig> {
@@ -35,7 +35,7 @@ export async function adoptH2o(file: string, place: AdoptPlace): Promise<Adopted
       ...[...here.moves].map(([to, was]) => `listen ${[...was].join(', ')} → ${to}`),
       ...(workers === 'server-cores' ? [`num-threads (all cores) → ${place.cores}, the number of server cores`] : []),
       ...here.said,
-      ...(hasRelativePath(config) ? [`relative paths begin at ${path.dirname(file)}, as if h2o were started there`] : []),
+      ...(pairsIn(config).some(isRelativePath) ? [`relative paths begin at ${path.dirname(file)}, as if h2o were started there`] : []),
     ])],
     user: here.user,
     args: (configFile) => ['-c', configFile],
@@ -271,8 +271,6 @@ const readAtStart = new Set(['certificate-file', 'key-file', 'dh-file', 'client-
 
 const pathCommands = new Set(['file.dir', 'file.file', 'certificate-file', 'key-file', 'dh-file', 'mruby.handler-file', 'mruby.handler_path', 'proxy.ssl.cafile']);
 
-function hasRelativePath(tree: Tree): boolean {
-  if (tree.kind === 'list') return tree.items.some(hasRelativePath);
-  return tree.kind === 'map' && tree.pairs.some(({ key, value }) =>
-    value.kind === 'text' ? pathCommands.has(key) && !value.text.startsWith('/') : hasRelativePath(value));
+function isRelativePath({ key, value }: Pair): boolean {
+  return pathCommands.has(key) && value.kind === 'text' && !value.text.startsWith('/');
 }

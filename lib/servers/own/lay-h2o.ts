@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { UserError } from '../../errors.ts';
 import type { LaidLines } from '../../scenario/model.ts';
-import type { MapTree, Pair, Tree } from './yaml-tree.ts';
+import { pairsIn, type MapTree, type Pair, type Tree } from './yaml-tree.ts';
 import { parseYaml } from '../yaml-source.ts';
 import { atEnd, endOfLine, laidOrigin, type Edit, type Facts } from './edits.ts';
 import { ours } from './origin.ts';
@@ -64,11 +64,7 @@ function throughout(tree: Tree, change: (map: MapTree) => MapTree): Tree {
 
 /** What knobs have to know of a config. */
 export function h2oFacts(config: MapTree): Facts {
-  const keys = new Set<string>();
-  throughout(config, (map) => {
-    for (const { key } of map.pairs) keys.add(key);
-    return map;
-  });
+  const keys = new Set(pairsIn(config).map(({ key }) => key));
   const logs = keys.has('access-log');
   return { proxied: ['proxy.reverse.url', 'fastcgi.connect', 'fastcgi.spawn', 'mruby.handler', 'mruby.handler-file'].some((key) => keys.has(key)), logs, logLine: logs };
 }

@@ -5,7 +5,7 @@ import { isAlias, isMap, isScalar, isSeq, LineCounter, visit, type Alias, type D
 import { UserError } from '../../errors.ts';
 import { parseYaml } from '../yaml-source.ts';
 import { fromLine } from './origin.ts';
-import { readText } from './read-text.ts';
+import { readText, type Inclusion } from './read-text.ts';
 
 /** As h2o reads it: all scalars are text. `origin` as fromLine gives it, or `ours`. */
 export type Tree = { origin: string } & (
@@ -21,16 +21,6 @@ export type MapTree = Extract<Tree, { kind: 'map' }>;
 export type Text = Extract<Tree, { kind: 'text' }>;
 
 /** What a config comes to when each alias and !file is what it stands for: aliases of aliases have no end that memory could hold. */
-class Expanded {
-  #bytes = 0;
-
-  /** @param where FILE:LINE of a value */
-  add(bytes: number, where: string): void {
-    this.#bytes += bytes;
-    if (this.#bytes > mostMegabytes * 1e6) throw new UserError(`h2o config ${where}: its aliases and includes come to more than ${mostMegabytes} MB, and bakeoff reads no longer ones`);
-  }
-}
-
 const mostMegabytes = 4;
 /** Of a value beside its text: a line of its own, with the comment that says where it comes from. */
 const lineBytes = 40;
@@ -39,57 +29,66 @@ const fileBytes = 4000;
 
 /** Names in !file are relative to where h2o is started: the config's own folder here. Throws UserError with file and line. */
 export async function readYaml(file: string, text: string): Promise<MapTree> {
-  const tree = await treeOf(file, text, path.dirname(file), [await realpath(file)], new Expanded());
+  const folder = path.dirname(file);
+  let bytes = 0;
+  const tree = await treeOf(file, text, [await realpath(file)]);
   if (tree.kind !== 'map') throw new UserError(`h2o config ${file}:1: is not a YAML mapping, as h2o's configs are`);
   return tree;
-}
 
-async function treeOf(file: string, text: string, folder: string, open: readonly string[], expanded: Expanded): Promise<Tree> {
-  const lines = new LineCounter();
-  const document = parseYaml(file, text, 'failsafe', lines);
-  const meanings = meaningsOf(document);
-  const lineOf = (node: Node): number => lines.linePos(node.range?.[0] ?? 0).line;
-  return document.contents === null ? { kind: 'text', text: '', origin: fromLine(file, 1) } : convert(document.contents, 1);
-
-  /** @param above the line of what holds it, for what is empty */
-  async function convert(node: Node, above: number): Promise<Tree> {
-    const line = node.range?.[0] === node.range?.[1] ? above : lineOf(node);
-    const origin = fromLine(file, line);
-    expanded.add(lineBytes + (isScalar(node) ? String(node.value ?? '').length : 0), `${file}:${line}`);
-    if (isAlias(node)) {
-      const meant = meanings.get(node);
-      if (meant === undefined) throw new UserError(`h2o config ${file}:${line}: *${node.source} stands for nothing above it`);
-      // Its anchor ends behind it.
-      if ((meant.range?.[1] ?? 0) > (node.range?.[0] ?? 0)) throw new UserError(`h2o config ${file}:${line}: *${node.source} stands inside of what it stands for`);
-      return convert(meant, line);
-    }
-    if (isMap(node)) {
-      const pairs: Pair[] = [];
-      for (const { key, value } of node.items as { key: Node; value: Node | null }[]) {
-        if (!isScalar(key)) throw new UserError(`h2o config ${file}:${lineOf(key)}: a key has to be a word`);
-        const keyOrigin = fromLine(file, lineOf(key));
-        const tree: Tree = value === null ? { kind: 'text', text: '', origin: keyOrigin } : await convert(value, lineOf(key));
-        pairs.push({ key: String(key.value), origin: keyOrigin, value: tree, at: [key.range?.[0] ?? 0, (value ?? key).range?.[1] ?? 0] });
-      }
-      return { kind: 'map', pairs: merged(pairs), origin };
-    }
-    if (isSeq(node)) {
-      const items: Tree[] = [];
-      for (const item of node.items as Node[]) items.push(await convert(item, line));
-      return { kind: 'list', items, origin };
-    }
-    const value = isScalar(node) ? String(node.value ?? '') : '';
-    if (value.includes('\uFFFD')) throw new UserError(`h2o config ${file}:${line}: is not UTF-8 text`);
-    return node.tag === '!file' ? included(value, line) : { kind: 'text', text: value, origin, ...(node.tag === undefined || !node.tag.startsWith('!') ? {} : { tag: node.tag }) };
+  /** @param from FILE:LINE of a value */
+  function expand(more: number, from: string): void {
+    bytes += more;
+    if (bytes > mostMegabytes * 1e6) throw new UserError(`h2o config ${from}: its aliases and includes come to more than ${mostMegabytes} MB, and bakeoff reads no longer ones`);
   }
 
-  async function included(name: string, line: number): Promise<Tree> {
-    expanded.add(fileBytes, `${file}:${line}`);
-    const other = path.resolve(folder, name);
-    const inside = await readText(other, { from: `${file}:${line}`, name, folder });
+  async function included(by: Inclusion, open: readonly string[]): Promise<Tree> {
+    expand(fileBytes, by.from);
+    const other = path.resolve(folder, by.name);
+    const inside = await readText(other, by);
     const real = await realpath(other);
-    if (open.includes(real)) throw new UserError(`${file}:${line}: includes ${other}, which includes this file again`);
-    return treeOf(other, inside, folder, [...open, real], expanded);
+    if (open.includes(real)) throw new UserError(`${by.from}: includes ${other}, which includes this file again`);
+    return treeOf(other, inside, [...open, real]);
+  }
+
+  /** @param open files that include each other, from the config on to this one */
+  async function treeOf(file: string, text: string, open: readonly string[]): Promise<Tree> {
+    const lines = new LineCounter();
+    const document = parseYaml(file, text, 'failsafe', lines);
+    const meanings = meaningsOf(document);
+    const lineOf = (node: Node): number => lines.linePos(node.range?.[0] ?? 0).line;
+    return document.contents === null ? { kind: 'text', text: '', origin: fromLine(file, 1) } : convert(document.contents, 1);
+
+    /** @param above the line of what holds it, for what is empty */
+    async function convert(node: Node, above: number): Promise<Tree> {
+      const line = node.range?.[0] === node.range?.[1] ? above : lineOf(node);
+      const origin = fromLine(file, line);
+      expand(lineBytes + (isScalar(node) ? String(node.value ?? '').length : 0), `${file}:${line}`);
+      if (isAlias(node)) {
+        const meant = meanings.get(node);
+        if (meant === undefined) throw new UserError(`h2o config ${file}:${line}: *${node.source} stands for nothing above it`);
+        // Its anchor ends behind it.
+        if ((meant.range?.[1] ?? 0) > (node.range?.[0] ?? 0)) throw new UserError(`h2o config ${file}:${line}: *${node.source} stands inside of what it stands for`);
+        return convert(meant, line);
+      }
+      if (isMap(node)) {
+        const pairs: Pair[] = [];
+        for (const { key, value } of node.items as { key: Node; value: Node | null }[]) {
+          if (!isScalar(key)) throw new UserError(`h2o config ${file}:${lineOf(key)}: a key has to be a word`);
+          const keyOrigin = fromLine(file, lineOf(key));
+          const tree: Tree = value === null ? { kind: 'text', text: '', origin: keyOrigin } : await convert(value, lineOf(key));
+          pairs.push({ key: String(key.value), origin: keyOrigin, value: tree, at: [key.range?.[0] ?? 0, (value ?? key).range?.[1] ?? 0] });
+        }
+        return { kind: 'map', pairs: merged(pairs), origin };
+      }
+      if (isSeq(node)) {
+        const items: Tree[] = [];
+        for (const item of node.items as Node[]) items.push(await convert(item, line));
+        return { kind: 'list', items, origin };
+      }
+      const value = isScalar(node) ? String(node.value ?? '') : '';
+      if (value.includes('\uFFFD')) throw new UserError(`h2o config ${file}:${line}: is not UTF-8 text`);
+      return node.tag === '!file' ? included({ from: `${file}:${line}`, name: value, folder }, open) : { kind: 'text', text: value, origin, ...(node.tag === undefined || !node.tag.startsWith('!') ? {} : { tag: node.tag }) };
+    }
   }
 }
 
@@ -119,6 +118,12 @@ function merged(pairs: readonly Pair[]): Pair[] {
       return fresh;
     });
   });
+}
+
+/** All pairs, at any depth. */
+export function pairsIn(tree: Tree): Pair[] {
+  if (tree.kind === 'text') return [];
+  return tree.kind === 'list' ? tree.items.flatMap(pairsIn) : tree.pairs.flatMap((pair) => [pair, ...pairsIn(pair.value)]);
 }
 
 /** Whether h2o takes both alike: it does not matter in which order keys of different names stand. */
