@@ -5,7 +5,7 @@ import { layH2o } from './lay-h2o.ts';
 import { isLoopback } from '../ports.ts';
 import type { AdoptPlace, AdoptedConfig } from '../server.ts';
 import { chooseListen, listensByPort, type Listen, type OwnConfig } from './listens.ts';
-import { allowCode, beginHere, handOver, runLog, temporary, temporarySocket, type Address, type Here } from './moved.ts';
+import { adoptedHere, allowCode, beginHere, handOver, noteMove, runLog, temporary, type Address, type Here } from './moved.ts';
 import { ours, placeOf } from './origin.ts';
 import { readText } from './read-text.ts';
 import { leaving, loadedToo, localTarget } from './upstream.ts';
@@ -18,34 +18,20 @@ export async function adoptH2o(file: string, place: AdoptPlace): Promise<Adopted
   const config = layH2o(written, place.laid);
   const workers = h2oWorkers(config);
   const asked = textOf(get(config, 'user'));
-  const here: H2oHere = {
-    ...await beginHere(file, entriesOf(config).map(({ entry }) => entry.address), port, place, asked === undefined ? [] : [asked]), moves: new Map(),
-  };
-  const changed = changeMap(config, '', here);
+  const here = await beginHere(file, entriesOf(config).map(({ entry }) => entry.address), port, place, asked === undefined ? [] : [asked]);
   // It would start a thread for each core of the machine, also for those that it may not use.
   const ours = workers === 'server-cores' ? [pairOf('num-threads', String(place.cores))] : [];
+  if (workers === 'server-cores') here.said.push(`num-threads (all cores) → ${place.cores}, the number of server cores`);
+  const changed = changeMap(config, '', here);
+  if (pairsIn(config).some(isRelativePath)) here.said.push(`relative paths begin at ${here.folder}, as if h2o were started there`);
   return {
-    text: `# ${file} as it runs here: with what it includes, and with addresses, logs and the like redirected.\n${printYaml({ ...changed, pairs: [...ours, ...changed.pairs] })}`,
+    ...adoptedHere(file, printYaml({ ...changed, pairs: [...ours, ...changed.pairs] }), workers, here),
     tls,
     protocol: tls ? 'h2' : 'http/1.1',
     hosts,
-    upstreams: here.upstreams,
-    workers: workers === 'server-cores' ? place.cores : workers,
-    redirections: [...new Set([
-      ...[...here.moves].map(([to, was]) => `listen ${[...was].join(', ')} → ${to}`),
-      ...(workers === 'server-cores' ? [`num-threads (all cores) → ${place.cores}, the number of server cores`] : []),
-      ...here.said,
-      ...(pairsIn(config).some(isRelativePath) ? [`relative paths begin at ${path.dirname(file)}, as if h2o were started there`] : []),
-    ])],
-    user: here.user,
     args: (configFile) => ['-c', configFile],
     workingFolder: here.folder,
   };
-}
-
-interface H2oHere extends Here {
-  /** By new address: what it was. */
-  moves: Map<string, Set<string>>;
 }
 
 function get(tree: Tree | undefined, wanted: string): Tree | undefined {
@@ -122,19 +108,19 @@ export function h2oListens(config: MapTree): Listen[] {
 /** What is passed on as it is: the words in it are not commands. */
 const dataCommands = new Set(['setenv', 'file.mime.addtypes', 'file.mime.settypes', 'error-doc']);
 
-function changeMap(map: MapTree, parent: string, here: H2oHere): MapTree {
+function changeMap(map: MapTree, parent: string, here: Here): MapTree {
   const changed = map.pairs.flatMap((pair) => changePair(pair, parent, here));
   // Addresses that were different may have become one: h2o takes it twice only where they had different certificates.
   const pairs = changed.filter(({ key, value }, index) => key !== 'listen' || changed.findIndex((one) => one.key === key && sameMeaning(one.value, value)) === index);
   return { ...map, pairs };
 }
 
-function changeTree(tree: Tree, parent: string, here: H2oHere): Tree {
+function changeTree(tree: Tree, parent: string, here: Here): Tree {
   if (tree.kind === 'map') return changeMap(tree, parent, here);
   return tree.kind === 'list' ? { ...tree, items: tree.items.map((item) => changeTree(item, parent, here)) } : tree;
 }
 
-function changePair(pair: Pair, parent: string, here: H2oHere): Pair[] {
+function changePair(pair: Pair, parent: string, here: Here): Pair[] {
   const { key, value } = pair;
   const { place, said } = here;
   const word = textOf(value);
@@ -191,7 +177,7 @@ function changePair(pair: Pair, parent: string, here: H2oHere): Pair[] {
   return dataCommands.has(key) ? [pair] : instead(changeTree(value, key, here));
 }
 
-function changeListen(tree: Tree, here: H2oHere): Tree[] {
+function changeListen(tree: Tree, here: Here): Tree[] {
   const { address, isQuic } = entryOf(tree);
   if (isQuic) {
     here.said.push(`listen ${textOf(argument(tree, 'port'))} of type quic: left out, HTTP/3 is not compared`);
@@ -201,9 +187,7 @@ function changeListen(tree: Tree, here: H2oHere): Tree[] {
   const was = 'socket' in address ? address.socket : [textOf(argument(tree, 'host')), port].filter((part) => part !== undefined).join(':');
   const to = 'socket' in address ? here.moved.sockets.get(address.socket) as string : String(here.moved.ports.get(port));
   const host = here.moved.hostOf(Number(to));
-  const shown = 'socket' in address ? temporarySocket : `${host}:${to}`;
-  const same = here.moves.get(shown);
-  here.moves.set(shown, new Set([...same ?? [], was]));
+  noteMove(here, `${'socket' in address ? 'unix' : host}:${to}`, was);
   const pairs = tree.kind === 'map' ? tree.pairs : [];
   if (/^on$/i.test(textOf(argument(tree, 'proxy-protocol')) ?? '')) here.said.push('proxy-protocol: left out, load generators do not speak it');
   const kept = pairs.filter(({ key }) => !['port', 'host', 'proxy-protocol'].includes(key.toLowerCase()))

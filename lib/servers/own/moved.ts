@@ -4,7 +4,8 @@ import { UserError } from '../../errors.ts';
 import type { RunAs } from '../../process.ts';
 import { isLoopback, loopbackAddress } from '../ports.ts';
 import { serviceUser } from '../rights.ts';
-import type { AdoptPlace, UpstreamAddress } from '../server.ts';
+import type { AdoptedConfig, AdoptPlace, UpstreamAddress } from '../server.ts';
+import type { OwnConfig } from './listens.ts';
 
 /** Ports of a TCP address (several where it is a range) and its host (absent: all), or the path of a socket. */
 export type Address = { ports: readonly number[]; host?: string | undefined } | { socket: string };
@@ -46,7 +47,9 @@ export interface Here {
   folder: string;
   /** Whom it runs as; undefined: who starts it. */
   user: RunAs | undefined;
-  /** What is different, one line each. */
+  /** By new address, "unix:" before the path of a socket: what it was. */
+  moves: Map<string, Set<string>>;
+  /** What else is different, one line each. */
   said: string[];
   /** Of access logs. */
   logFor: PathFor;
@@ -63,7 +66,28 @@ export async function beginHere(file: string, addresses: readonly Address[], loa
   const found = place.user === undefined || name === undefined ? place.user : await serviceUser(name, group);
   const user = typeof found === 'string' ? place.user : found;
   const said = typeof found === 'string' ? [`user ${names.join(' ')} → ${user?.name}, since ${found}`] : [];
-  return { place, moved: await moveAddresses(addresses, loaded, place), folder: path.dirname(file), user, said, logFor: pathsIn(place.temp), upstreams: [] };
+  return { place, moved: await moveAddresses(addresses, loaded, place), folder: path.dirname(file), user, moves: new Map(), said, logFor: pathsIn(place.temp), upstreams: [] };
+}
+
+/** Keeps that an address of the config is another one here. */
+export function noteMove({ moves }: Here, to: string, was: string): void {
+  moves.set(to, (moves.get(to) ?? new Set()).add(was));
+}
+
+/**
+ * What is alike in all configs that run here.
+ * @param printed the config, once `here` knows all that is different
+ * @param workers that it asks for
+ */
+export function adoptedHere(file: string, printed: string, workers: OwnConfig['workers'], { place, user, upstreams, moves, said }: Here): Omit<AdoptedConfig, 'tls' | 'protocol' | 'hosts' | 'args'> {
+  const moved = [...moves].map(([to, was]) => `listen ${[...was].join(', ')} → ${to.startsWith('unix:') ? 'a temporary socket' : to}`);
+  return {
+    text: `# ${file} as it runs here: with what it includes, and with addresses, logs and the like redirected.\n${printed}`,
+    workers: workers === 'server-cores' ? place.cores : workers,
+    redirections: [...new Set([...moved, ...said])],
+    upstreams,
+    user,
+  };
 }
 
 /** Whether who listens at that host of a listen line is reached at an address of loopback. */
@@ -96,9 +120,8 @@ export function handOver(words: string, file: string, { place, folder, user, sai
   return readable;
 }
 
-/** How files and sockets are called that end with the server. */
+/** How files are called that end with the server. */
 export const temporary = 'a temporary file';
-export const temporarySocket = 'a temporary socket';
 
 /**
  * Says in `said` that the config's code runs. It may be a stranger's, and root may not be told to run it by a look at two web servers.

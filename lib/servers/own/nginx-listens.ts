@@ -5,7 +5,7 @@ import { asWord, bareWord, type Directive } from '../nginx-config.ts';
 import { isLoopback } from '../ports.ts';
 import { listensByPort, type Listen } from './listens.ts';
 import { placeOf } from './origin.ts';
-import { temporarySocket, type Address, type Moved } from './moved.ts';
+import { noteMove, type Address, type Here } from './moved.ts';
 
 /** Ports in one range; each becomes a port of its own here. */
 const mostPorts = 100;
@@ -156,12 +156,11 @@ const leftOut = /^(?:ipv6only=.*|proxy_protocol)$/;
 /**
  * Rewrites the listen lines of one server after another. Addresses that were different may have become one.
  * @param servers all of them, in their order
- * @returns the lines of each server, none where it listens to HTTP/3 only; and what is different, one line each
+ * @returns the lines of each server, none where it listens to HTTP/3 only
  */
-export function moveListens(servers: readonly Directive[], moved: Moved): { lines: ReadonlyMap<Directive, Directive[]>; said: string[] } {
-  const said: string[] = [];
+export function moveListens(servers: readonly Directive[], here: Here): ReadonlyMap<Directive, Directive[]> {
+  const { moved, said } = here;
   const ports = joinedByPort(linesOf(servers));
-  const was = new Map<string, Set<string>>();
   /** By new address, what may be said once. */
   const socketWords = new Map<string, string>();
 
@@ -170,25 +169,23 @@ export function moveListens(servers: readonly Directive[], moved: Moved): { line
       said.push(`listen ${listen.args[0]} at ${placeOf(listen)}: one with listen ${main.listen.args[0]} at ${placeOf(main.listen)}, whose server answers what no server_name is for`);
     }
   }
-  const lines = new Map(servers.map((server) => [server, linesHere(server)]));
-  const moves = [...was].map(([address, before]) => `listen ${[...before].join(', ')} → ${address.startsWith('unix:') ? temporarySocket : address}`);
-  return { lines, said: [...moves, ...said] };
+  return new Map(servers.map((server) => [server, linesOfOne(server)]));
 
-  function linesHere(server: Directive): Directive[] {
+  function linesOfOne(server: Directive): Directive[] {
     const all = (server.block ?? []).filter(({ name }) => name === 'listen');
     for (const quic of all.filter(isQuic)) said.push(`listen ${quic.args.join(' ')}: left out, HTTP/3 is not compared`);
     const listens = listensOf(server);
     if (listens.some((listen) => wordsOf(listen).includes('proxy_protocol'))) said.push(`proxy_protocol at ${placeOf(server)}: left out, load generators do not speak it`);
-    const here = new Map<string, { listen: Directive; words: Set<string> }>();
+    const lines = new Map<string, { listen: Directive; words: Set<string> }>();
     for (const listen of listens) {
       for (const [address, before, port] of targets(listen)) {
-        was.set(address, (was.get(address) ?? new Set()).add(all.length === 0 ? `${before} (nginx's own, no listen line at ${placeOf(server)})` : before));
-        const line = here.get(address) ?? { listen, words: new Set() };
-        here.set(address, line);
+        noteMove(here, address, all.length === 0 ? `${before} (nginx's own, no listen line at ${placeOf(server)})` : before);
+        const line = lines.get(address) ?? { listen, words: new Set() };
+        lines.set(address, line);
         for (const word of wordsFor(port, listen, server)) line.words.add(word);
       }
     }
-    return [...here].map(([address, { listen, words }]) => ({ ...listen, args: [address, ...allowed(address, [...words], placeOf(listen)).map(asWord)] }));
+    return [...lines].map(([address, { listen, words }]) => ({ ...listen, args: [address, ...allowed(address, [...words], placeOf(listen)).map(asWord)] }));
   }
 
   function targets(listen: Directive): [address: string, before: string, port?: number][] {

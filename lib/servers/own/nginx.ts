@@ -6,7 +6,7 @@ import { bareWord, findDirectives, logArgs, printConfig, quoted, tempModules, ty
 import { layNginx } from './lay-nginx.ts';
 import type { AdoptPlace, AdoptedConfig, Build } from '../server.ts';
 import { chooseListen } from './listens.ts';
-import { allowCode, beginHere, handOver, pathsIn, runLog, temporary, type Here, type PathFor } from './moved.ts';
+import { adoptedHere, allowCode, beginHere, handOver, pathsIn, runLog, temporary, type Here, type PathFor } from './moved.ts';
 import { readNginxConfig } from './nginx-includes.ts';
 import { blocksIn, httpServers, insideOf, listensOf, moveListens, nginxListens, nginxWorkers, parseAddress } from './nginx-listens.ts';
 import { ours, placeOf } from './origin.ts';
@@ -23,7 +23,7 @@ export async function adoptNginx(file: string, place: AdoptPlace, build: Build):
   const users = (config.find(({ name }) => name === 'user')?.args ?? []).map(bareWord);
   const begun = await beginHere(file, servers.flatMap(listensOf).map(parseAddress), port, place, users);
   const here: NginxHere = {
-    ...begun, build, listens: moveListens(servers, begun.moved), folderFor: pathsIn(place.temp),
+    ...begun, build, listens: moveListens(servers, begun), folderFor: pathsIn(place.temp),
     blocks: new Set(blocksIn(insideOf(config, 'http'), 'upstream').map(({ args }) => bareWord(args[0] ?? '').toLowerCase())),
   };
   const runs = withBuiltIns(change(config, '', here), here);
@@ -31,14 +31,10 @@ export async function adoptNginx(file: string, place: AdoptPlace, build: Build):
     here.said.push(`relative paths begin at ${/--prefix=(\S+)/.exec(build.answer)?.[1] ?? '/usr/local/nginx'}, this nginx's own prefix`);
   }
   return {
-    text: `# ${file} as it runs here: with what it includes, and with addresses, logs and the like redirected.\n${printConfig(runs, '')}`,
+    ...adoptedHere(file, printConfig(runs, ''), workers, here),
     tls,
     protocol: http2Only ? 'h2c' : http2 && tls ? 'h2' : 'http/1.1',
     hosts,
-    upstreams: here.upstreams,
-    workers: workers === 'server-cores' ? place.cores : workers,
-    redirections: [...new Set([...here.listens.said, ...here.said])],
-    user: here.user,
     // Relative paths keep their meaning: those below the build's prefix as they are, the others by changeLine.
     args: (configFile) => [...logArgs(build), '-c', configFile],
   };
@@ -46,7 +42,7 @@ export async function adoptNginx(file: string, place: AdoptPlace, build: Build):
 
 interface NginxHere extends Here {
   build: Build;
-  listens: ReturnType<typeof moveListens>;
+  listens: ReadonlyMap<Directive, Directive[]>;
   folderFor: PathFor;
   /** Names of upstream blocks, in lower case. */
   blocks: ReadonlySet<string>;
@@ -67,7 +63,7 @@ function change(directives: readonly Directive[], parent: string, here: NginxHer
     }
     if (name === 'acme_issuer') throw new UserError(`${placeOf(directive)}: ${name} ${leaving}`);
     if (dataBlocks.has(name)) return [directive];
-    const listens = here.listens.lines.get(directive);
+    const listens = here.listens.get(directive);
     if (listens?.length === 0) {
       here.said.push(`server { } at ${placeOf(directive)}: left out, it listens to HTTP/3 only`);
       return [];
