@@ -81,11 +81,7 @@ async function startOn(at: Address, spec: CommandServer, options: StartOptions, 
     } finally {
       await Promise.all([unbound(), guarded.then((release) => release())]);
     }
-  }, {
-    find: () => family.all().map(Number),
-    unsure: family.unsure,
-    background: (found) => `${who} went on in the background (pid ${found.join(', ')}), and was ended: keep it in the foreground, such as nginx -g 'daemon off;', lighttpd -D or caddy run`,
-  });
+  }, { find: () => family.all().map(Number), unsure: family.unsure });
   const beganAtMs = performance.now();
   let answer: Answer;
   try {

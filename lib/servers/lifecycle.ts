@@ -23,8 +23,6 @@ export interface Members {
   find(): number[];
   /** Others that may be its own, and are left alone, as they are told. */
   unsure(): string[];
-  /** What is said of a command that has ended well while these ran on. */
-  background(found: readonly number[]): string;
 }
 
 /**
@@ -53,7 +51,7 @@ export function watchLifecycle(name: string, child: Child, logFile: string, clea
   const died = new Promise<string>((resolve) => {
     void gone.then(async ({ code, signal, left }) => {
       if (stopping !== undefined) return;
-      if (members !== undefined && left.length > 0 && code === 0) return resolve(members.background(left));
+      if (left.length > 0 && code === 0) return resolve(`${name} (pid ${child.pid}) went on in the background (pid ${left.join(', ')}), and was ended: ${howToStay}`);
       const last = lastWords(await lastLines(logFile), members === undefined ? 1 : wordsOfStranger);
       const how = signal === null ? `with code ${code}` : `by ${signal}`;
       resolve(`${name} (pid ${child.pid}) ended ${how}${members === undefined ? '' : leftAlone(members)}${last === '' ? '' : `; its log ends: ${last}`}`);
@@ -68,6 +66,8 @@ export function watchLifecycle(name: string, child: Child, logFile: string, clea
 
   return { died, stop: () => (stopping ??= end()) };
 }
+
+const howToStay = "keep it in the foreground, such as nginx -g 'daemon off;', lighttpd -D or caddy run";
 
 /** Which line of what an unknown program says last is the one that says why, is not known. */
 const wordsOfStranger = 4;

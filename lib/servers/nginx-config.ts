@@ -121,12 +121,10 @@ const luaPattern = /--\[(=*)\[.*?(?:\]\1\]|$)|--[^\n]*|\[(=*)\[.*?(?:\]\2\]|$)|"
 
 /** The place of the brace that closes a Lua block whose text begins at `start`; -1 where none does. */
 function endOfLua(text: string, start: number): number {
-  const parts = new RegExp(luaPattern);
-  parts.lastIndex = start;
   let depth = 1;
-  for (let found = parts.exec(text); found !== null; found = parts.exec(text)) {
-    if (found[0] === '{') depth++;
-    if (found[0] === '}' && --depth === 0) return found.index;
+  for (const { 0: part, index } of text.slice(start).matchAll(luaPattern)) {
+    if (part === '{') depth++;
+    if (part === '}' && --depth === 0) return start + index;
   }
   return -1;
 }

@@ -14,24 +14,17 @@ export class AddressInUse extends Error {}
  * @throws UserError where another one has the port that is wanted, or each of those tried
  */
 export async function onPort<T>(name: string, wanted: number | undefined, startOn: (at: Address) => Promise<T>, address = loopbackAddress): Promise<T> {
-  if (wanted !== undefined) await requirePort(name, { address, port: wanted });
+  const problem = wanted === undefined ? undefined : await portProblem({ address, port: wanted });
+  if (problem !== undefined && problem.code !== 'EADDRINUSE') throw new UserError(`${name} cannot listen on port ${wanted}: ${problem.message}`);
   for (let tries = 1; ; tries++) {
     const at = { address, port: wanted ?? await freePort(address) };
     try {
+      if (problem !== undefined) throw new AddressInUse();
       return await startOn(at);
     } catch (error) {
       if (!(error instanceof AddressInUse)) throw error;
-      if (wanted !== undefined || tries === portTries) throw portInUse(at);
+      if (wanted !== undefined || tries === portTries) throw new UserError(`port ${at.port} of ${address} is in use: end what listens there, or take another port`);
     }
   }
 }
 
-async function requirePort(name: string, at: Address): Promise<void> {
-  const problem = await portProblem(at);
-  if (problem?.code === 'EADDRINUSE') throw portInUse(at);
-  if (problem !== undefined) throw new UserError(`${name} cannot listen on port ${at.port}: ${problem.message}`);
-}
-
-function portInUse({ address, port }: Address): UserError {
-  return new UserError(`port ${port} of ${address} is in use: end what listens there, or take another port`);
-}

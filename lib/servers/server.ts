@@ -118,7 +118,7 @@ export interface AdoptPlace extends Omit<Place, 'docroot' | 'workers'> {
   paths: readonly string[];
   /** As in StartOptions. */
   trustConfig: boolean;
-  /** Another free port of 127.0.0.1, for each further address that the config listens on. */
+  /** A free port of 127.0.0.1, for each further address that the config listens on; it may give one twice. */
   nextPort(): Promise<number>;
 }
 

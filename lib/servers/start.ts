@@ -60,7 +60,7 @@ async function startOn(at: Address, kind: ServerKind, spec: ConfiguredServer, op
     };
     const composed: AdoptedConfig = spec.asIs === undefined
       ? { ...await kind.compose(spec.config, { ...place, workers: options.workers, docroot: scratch.docroot }, build), workers: options.workers, redirections: [], hosts: [], upstreams: [] }
-      : await kind.adopt(spec.config[0] as string, { ...place, cores: options.cpus.length, listen: spec.asIs.port, laid: spec.asIs.laid ?? [], paths: pagePaths(options.page), trustConfig: options.trustConfig === true, nextPort: otherPorts(at.port) }, build);
+      : await kind.adopt(spec.config[0] as string, { ...place, cores: options.cpus.length, listen: spec.asIs.port, laid: spec.asIs.laid ?? [], paths: pagePaths(options.page), trustConfig: options.trustConfig === true, nextPort: () => freePort() }, build);
     config = { ...composed, user: composed.user ?? place.user };
     await requireRunnable(options.binary, config.user);
     // A person's own may have secrets in it, and their file may be closed to others.
@@ -115,17 +115,6 @@ async function startOn(at: Address, kind: ServerKind, spec: ConfiguredServer, op
     usage: watchUsage(child.pid),
     died,
     stop,
-  };
-}
-
-/** Gives free ports that are neither `port` nor one that it gave before. */
-function otherPorts(port: number): () => Promise<number> {
-  const given = new Set([port]);
-  return async () => {
-    let next = port;
-    while (given.has(next)) next = await freePort();
-    given.add(next);
-    return next;
   };
 }
 

@@ -1,12 +1,8 @@
 // What a server says against a person's own config, told of their file instead of the one that runs.
 import { toolVariable } from '../../setup/tools.ts';
-import type { ConfiguredServer, ServerName } from '../../scenario/model.ts';
+import type { ConfiguredServer } from '../../scenario/model.ts';
 import type { Build, ServerKind } from '../server.ts';
 import { originOfLine, originOfWords } from './origin.ts';
-
-const passwordHint: Record<ServerName, string> = {
-  nginx: 'name a file with it by ssl_password_file', h2o: 'give it one without: h2o takes no password', nghttpd: 'give it one without: nghttpd takes no password',
-};
 
 /**
  * One line that begins with the person's file, and the line in it where it can be told.
@@ -21,7 +17,7 @@ export function ownComplaint(kind: ServerKind, said: string, text: string, { ver
   const unknown = /(?:unknown (?:directive|command):?|unrecognized option) ["']?([^"']+)["']?/.exec(words)?.[1];
   if (unknown !== undefined) return `${origin}: ${name} ${version} does not know "${unknown}": this build lacks its module, or it is misspelt; ${toolVariable(name)} names another build`;
   const [, short = words] = /^(.*?)(?:: BIO_new_file\(\) failed)? \(SSL: .*\)$/.exec(words) ?? [];
-  if (/private.?key/i.test(short) && !/no such file|permission denied/i.test(said)) return `${origin}: ${name} ${version} does not accept it: ${short}; where the key has a password, ${passwordHint[name]}`;
+  if (/private.?key/i.test(short) && !/no such file|permission denied/i.test(said)) return `${origin}: ${name} ${version} does not accept it: ${short}; where the key has a password, ${name === 'nginx' ? 'name a file with it by ssl_password_file' : `give it one without: ${name} takes no password`}`;
   if (short !== words && /no such file/i.test(said)) return `${origin}: ${name} ${version} does not accept it: ${short}: there is no such file`;
   const closed = user === undefined ? 'this user: start bakeoff as one who may use it' : `the user ${user}, whom it runs as here: open it to others`;
   const hint = /permission denied/i.test(said) ? `; it is closed to ${closed}` : '';

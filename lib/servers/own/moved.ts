@@ -32,7 +32,10 @@ async function moveAddresses(addresses: readonly Address[], loaded: number, plac
       continue;
     }
     for (const port of address.ports) {
-      if (!ports.has(port)) ports.set(port, await place.nextPort());
+      while (!ports.has(port)) {
+        const next = await place.nextPort();
+        if (![...ports.values()].includes(next)) ports.set(port, next);
+      }
       if (hasLoopback(address.host)) loopbackPorts.add(port);
     }
   }
