@@ -9,28 +9,7 @@ import { copyDocroot } from './docroot.ts';
 import { nameOfProcess, removeFolder, removeLeftOvers } from './remove-folder.ts';
 
 /** What a server needs on disk while it runs and nobody needs afterwards. */
-export interface Scratch {
-  /** A copy of the folder that is served, readable for all; not there when the server's own config says which. */
-  docroot: string;
-  /** For the server's temporary files. */
-  temp: string;
-  /**
-   * A path at which the server's user can read a file: its own, or that of a copy where it may be closed to that user. What is
-   * neither a key or the like nor in `own` keeps its own path, and the server says that it is closed: a stranger's config could
-   * have anything of root's shown to who is quick enough.
-   * @param own the folder of a person's config
-   */
-  handOver(file: string, own?: string): string;
-  /** Writes what only the server is to read, and returns its path. */
-  keep(name: string, text: string): string;
-  /** Gives the server's user what is there for it. Before, all of it is closed to others; undefined: the server is not another user. */
-  giveTo(user: RunAs | undefined): void;
-  /** Removes what was handed over and kept. A server has read it once it serves, and could be made to serve it. */
-  forget(): void;
-  /** A server's words, with the paths of the files that were handed over or kept for it as they are outside of here. */
-  withOwnPaths(said: string): string;
-  remove(): void;
-}
+export type Scratch = Awaited<ReturnType<typeof makeScratch>>;
 
 const prefix = 'bakeoff-server-';
 
@@ -55,7 +34,7 @@ const mostHandedOverBytes = 1 << 20;
  * root answers 403 when any folder above the page is closed to it, as /root is.
  * @param docroot as in Page; undefined: nothing is copied. Throws UserError when it cannot be copied.
  */
-export async function makeScratch(docroot: string | undefined): Promise<Scratch> {
+export async function makeScratch(docroot: string | undefined) {
   const place = temporaryPlace();
   const { mode, dev } = statSync(place);
   // Of who was killed before; not where anyone may rename what is others': a folder of ours may be any other one of ours there.
@@ -74,6 +53,7 @@ export async function makeScratch(docroot: string | undefined): Promise<Scratch>
     original.set(file, name);
     return file;
   };
+  /** Writes what only the server is to read, and returns its path. */
   const keep = (name: string, content: string | Buffer): string => {
     const file = placeFor(name);
     writeFileSync(file, content, { mode: 0o400, flag: 'wx' });
@@ -88,8 +68,19 @@ export async function makeScratch(docroot: string | undefined): Promise<Scratch>
     throw error;
   }
   return {
-    docroot: copy, temp, keep, remove,
-    handOver(file, own) {
+    keep,
+    remove,
+    /** A copy of the folder that is served, readable for all; not there when the server's own config says which. */
+    docroot: copy,
+    /** For the server's temporary files. */
+    temp,
+    /**
+     * A path at which the server's user can read a file: its own, or that of a copy where it may be closed to that user. What is
+     * neither a key or the like nor in `own` keeps its own path, and the server says that it is closed: a stranger's config could
+     * have anything of root's shown to who is quick enough.
+     * @param own the folder of a person's config
+     */
+    handOver(file: string, own?: string): string {
       const known = [...original].find(([, name]) => name === file)?.[0];
       if (known !== undefined || process.geteuid?.() !== 0 || isOpenToAll(file)) return known ?? file;
       // Of a name that is not there the server says that, instead of that the folder is closed to it.
@@ -97,12 +88,15 @@ export async function makeScratch(docroot: string | undefined): Promise<Scratch>
       const content = contentOf(file);
       return content === undefined || !(isPem.test(content.toString('latin1')) || (own !== undefined && isIn(own, file))) ? file : keep(file, content);
     },
-    giveTo(user) {
+    /** Gives the server's user what is there for it. Before, all of it is closed to others; undefined: the server is not another user. */
+    giveTo(user: RunAs | undefined): void {
       if (user !== undefined) for (const file of [temp, ...readdirSync(kept).map((name) => path.join(kept, name))]) chownSync(file, user.uid, user.gid);
       for (const inner of [kept, folder]) chmodSync(inner, 0o711);
     },
+    /** Removes what was handed over and kept. A server has read it once it serves, and could be made to serve it. */
     forget: () => removeFolder(kept),
-    withOwnPaths: (said) => [...original].reduce((text, [file, name]) => text.replaceAll(file, name), said),
+    /** A server's words, with the paths of the files that were handed over or kept for it as they are outside of here. */
+    withOwnPaths: (said: string): string => [...original].reduce((text, [file, name]) => text.replaceAll(file, name), said),
   };
 }
 

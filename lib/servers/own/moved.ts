@@ -10,20 +10,11 @@ import type { OwnConfig } from './listens.ts';
 /** Ports of a TCP address (several where it is a range) and its host (absent: all), or the path of a socket. */
 export type Address = { ports: readonly number[]; host?: string | undefined } | { socket: string };
 
-/** What of a config's own addresses has moved. */
-export interface Moved {
-  /** Ports of the config → those that have taken their places. */
-  ports: ReadonlyMap<number, number>;
-  /** Where one of these is: the loaded one at the place's address, the others on loopback. */
-  hostOf(port: number | undefined): string;
-  /** Those of them that were reached at an address of loopback: at others' 127.0.0.1 somebody else may listen. */
-  loopbackPorts: ReadonlySet<number>;
-  sockets: ReadonlyMap<string, string>;
-}
-
 /** Gives each port and socket that the config listens on another one; `loaded` gets the place's port. */
-async function moveAddresses(addresses: readonly Address[], loaded: number, place: AdoptPlace): Promise<Moved> {
+async function moveAddresses(addresses: readonly Address[], loaded: number, place: AdoptPlace) {
+  /** Ports of the config → those that have taken their places. */
   const ports = new Map([[loaded, place.port]]);
+  /** Those of them that were reached at an address of loopback: at others' 127.0.0.1 somebody else may listen. */
   const loopbackPorts = new Set<number>();
   const sockets = new Map<string, string>();
   for (const address of addresses) {
@@ -39,13 +30,15 @@ async function moveAddresses(addresses: readonly Address[], loaded: number, plac
       if (hasLoopback(address.host)) loopbackPorts.add(port);
     }
   }
-  return { ports, hostOf: (port) => (port === place.port ? place.address : loopbackAddress), loopbackPorts, sockets };
+  /** Where one of these is: the loaded one at the place's address, the others on loopback. */
+  const hostOf = (port: number | undefined): string => (port === place.port ? place.address : loopbackAddress);
+  return { ports, hostOf, loopbackPorts, sockets };
 }
 
 /** A config while it is made to run here. */
 export interface Here {
   place: AdoptPlace;
-  moved: Moved;
+  moved: Awaited<ReturnType<typeof moveAddresses>>;
   /** Of the config. */
   folder: string;
   /** Whom it runs as; undefined: who starts it. */
