@@ -75,18 +75,8 @@ function linesOf(servers: readonly Directive[]): AtPort[] {
   }));
 }
 
-/** A port of the config, whose hosts become one address here: as the one that a client elsewhere likeliest comes to. */
-interface Joined {
-  /** The line of that host, and those of the others, whose servers answer there what no server_name is for. */
-  main: AtPort;
-  others: AtPort[];
-  /** All that is said at that host. */
-  words: ReadonlySet<string>;
-  /** The config's first server with that port. */
-  first: Directive;
-}
-
-function joinedByPort(lines: readonly AtPort[]): Map<number, Joined> {
+/** Of each port of the config, whose hosts become one address here: as the one that a client elsewhere likeliest comes to. */
+function joinedByPort(lines: readonly AtPort[]) {
   const ports = new Map<number, AtPort[]>();
   for (const line of lines) {
     const here = ports.get(line.port) ?? [];
@@ -99,9 +89,11 @@ function joinedByPort(lines: readonly AtPort[]): Map<number, Joined> {
       const found = hosts.get(line.host);
       if (found === undefined || (isDefault(line) && !isDefault(found))) hosts.set(line.host, line);
     }
+    // The line of that host, and those of the others, whose servers answer there what no server_name is for.
     const [main, ...others] = [...hosts.values()].sort((a, b) => openness(b.host) - openness(a.host)) as [AtPort, ...AtPort[]];
-    const words = here.filter(({ host }) => host === main.host).flatMap(({ listen }) => wordsOf(listen));
-    return [port, { main, others, words: new Set(words), first: (here[0] as AtPort).server }];
+    const saidThere = here.filter(({ host }) => host === main.host).flatMap(({ listen }) => wordsOf(listen));
+    const firstServer = (here[0] as AtPort).server;
+    return [port, { main, others, words: new Set(saidThere), first: firstServer }];
   }));
 }
 
