@@ -54,6 +54,7 @@ export interface Here {
 }
 
 /**
+ * Gives its addresses others, and finds whom it may run as.
  * @param addresses that the config listens on; `loaded` gets the place's port
  * @param names the user, and the group, that it names. A stranger's may name who it likes: it gets a service's user, or nobody
  */
