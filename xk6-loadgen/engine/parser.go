@@ -1,6 +1,9 @@
 package engine
 
-import "bytes"
+import (
+	"bytes"
+	"strconv"
+)
 
 const (
 	// The most that status line, headers and trailers of one response may take, 1xx responses before it included.
@@ -9,8 +12,8 @@ const (
 	maxChunkLineBytes = 4 << 10
 	// Heads longer than this are not remembered.
 	maxCachedHeadBytes = 4 << 10
-	// A body of more than this is no body (and 16 hexadecimal digits would overflow).
-	maxLengthDigits, maxChunkDigits = 18, 15
+	// A body of more than this is no body, and a chunk of more than these bits is none.
+	maxLengthDigits, maxChunkBits = 18, 60
 )
 
 type parserState uint8
@@ -56,8 +59,6 @@ type parser struct {
 	// remaining bytes of the body or the chunk.
 	remaining              int64
 	headerBytes, bodyBytes int64
-	// headSize counts towards maxHeadBytes.
-	headSize int
 }
 
 // reset makes the parser ready for the next response.
@@ -72,99 +73,70 @@ func (p *parser) endsAtClose() bool { return p.state == inBodyUntilClose }
 // and below, says what is wrong with the response; empty: nothing.
 func (p *parser) feed(data []byte, cache *headCache) (used int, done bool, fault string) {
 	headStart := -1
-	for used < len(data) {
+	for used < len(data) && !done && fault == "" {
+		rest := data[used:]
 		switch p.state {
 		case inBody, inChunk:
-			n := min(int64(len(data)-used), p.remaining)
+			n := min(int64(len(rest)), p.remaining)
 			used += int(n)
 			p.bodyBytes += n
-			if p.remaining -= n; p.remaining > 0 {
-				return used, false, ""
+			if p.remaining -= n; p.remaining == 0 {
+				done = p.state == inBody
+				p.state = atChunkEnd
 			}
-			if p.state == inBody {
-				return used, true, ""
-			}
-			p.state = atChunkEnd
 			continue
 		case inBodyUntilClose:
-			p.bodyBytes += int64(len(data) - used)
+			p.bodyBytes += int64(len(rest))
 			return len(data), false, ""
 		case atStatusLine:
 			if len(p.line) == 0 {
-				if k := len(cache.bytes); k > 0 && len(data)-used >= k && string(data[used:used+k]) == string(cache.bytes) {
+				if k := len(cache.bytes); k > 0 && len(rest) >= k && string(rest[:k]) == string(cache.bytes) {
 					p.head = cache.head
 					p.headerBytes += int64(k)
 					used += k
-					if p.beginBody() {
-						return used, true, ""
-					}
+					done = p.beginBody()
 					continue
 				}
 				headStart = used
 			}
 		}
 
-		line, n, complete := p.takeLine(data[used:])
+		line, n, complete := p.takeLine(rest)
 		used += n
-		if fault := p.countLine(n, max(len(line), len(p.line))); fault != "" {
+		if fault = p.countLine(n, len(line)); fault != "" || !complete {
 			return used, false, fault
 		}
-		if !complete {
-			return used, false, ""
-		}
+		inHead := p.state == atStatusLine || p.state == atHeader
 		done, fault = p.takeState(line)
 		p.line = p.line[:0]
-		if fault != "" {
-			return used, false, fault
-		}
-		if p.state != atStatusLine && p.state != atHeader || done {
-			if headStart >= 0 && used-headStart <= maxCachedHeadBytes {
-				cache.bytes = append(cache.bytes[:0], data[headStart:used]...)
-				cache.head = p.head
-			}
-			headStart = -1
-		} else if p.state == atStatusLine {
-			// A 1xx response: what follows is another head.
-			headStart = -1
-		}
-		if done {
-			return used, true, ""
+		headEnds := inHead && (done || p.state != atStatusLine && p.state != atHeader)
+		if headEnds && headStart >= 0 && used-headStart <= maxCachedHeadBytes {
+			cache.bytes = append(cache.bytes[:0], data[headStart:used]...)
+			cache.head = p.head
 		}
 	}
-	return used, false, ""
+	return used, done, fault
 }
 
 // takeLine returns the line that ends in data, without its line break, or keeps its beginning for the next call. A bare
 // LF ends a line too (RFC 9112, section 2.2).
 func (p *parser) takeLine(data []byte) (line []byte, used int, complete bool) {
-	end := bytes.IndexByte(data, '\n')
-	if end < 0 {
-		p.line = append(p.line, data...)
-		return nil, len(data), false
-	}
-	line = data[:end]
-	if len(p.line) > 0 {
+	line, rest, complete := bytes.Cut(data, []byte("\n"))
+	if len(p.line) > 0 || !complete {
 		p.line = append(p.line, line...)
 		line = p.line
 	}
-	if n := len(line); n > 0 && line[n-1] == '\r' {
-		line = line[:n-1]
-	}
-	return line, end + 1, true
+	return bytes.TrimSuffix(line, []byte("\r")), len(data) - len(rest), complete
 }
 
 // countLine accounts for n more bytes of a line that is lineBytes long by now, and bounds it.
 func (p *parser) countLine(n, lineBytes int) string {
-	switch p.state {
-	case atChunkSize, atChunkEnd:
+	if p.state == atChunkSize || p.state == atChunkEnd {
 		if lineBytes > maxChunkLineBytes {
 			return "a chunk's size line is too long"
 		}
-	default:
-		p.headerBytes += int64(n)
-		if p.headSize += n; p.headSize > maxHeadBytes {
-			return "headers are longer than 64 KiB"
-		}
+	} else if p.headerBytes += int64(n); p.headerBytes > maxHeadBytes {
+		return "headers are longer than 64 KiB"
 	}
 	return ""
 }
@@ -305,47 +277,24 @@ func (p *parser) beginBody() (done bool) {
 
 // chunkSize reads a chunk's size line: hexadecimal digits, and extensions, which say nothing here.
 func chunkSize(line []byte) (size int64, fault string) {
-	line, _, _ = bytes.Cut(line, []byte(";"))
-	line = trimSpace(line)
-	if len(line) == 0 || len(line) > maxChunkDigits {
+	digits, _, _ := bytes.Cut(line, []byte(";"))
+	n, err := strconv.ParseUint(string(trimSpace(digits)), 16, maxChunkBits)
+	if err != nil {
 		return 0, "a chunk's size is not a number"
 	}
-	for _, c := range line {
-		switch {
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case c >= 'a' && c <= 'f':
-			c -= 'a' - 10
-		case c >= 'A' && c <= 'F':
-			c -= 'A' - 10
-		default:
-			return 0, "a chunk's size is not a number"
-		}
-		size = size<<4 | int64(c)
-	}
-	return size, ""
+	return int64(n), ""
 }
 
 // decimal is the number that the digits make; -1 where they make none, or are more than maxLengthDigits.
-func decimal(digits []byte) (n int64) {
-	if len(digits) == 0 || len(digits) > maxLengthDigits {
+func decimal(digits []byte) int64 {
+	if len(digits) > maxLengthDigits {
 		return -1
 	}
-	for _, digit := range digits {
-		if digit < '0' || digit > '9' {
-			return -1
-		}
-		n = n*10 + int64(digit-'0')
+	n, err := strconv.ParseUint(string(digits), 10, 64)
+	if err != nil {
+		return -1
 	}
-	return n
+	return int64(n)
 }
 
-func trimSpace(s []byte) []byte {
-	for len(s) > 0 && (s[0] == ' ' || s[0] == '\t') {
-		s = s[1:]
-	}
-	for len(s) > 0 && (s[len(s)-1] == ' ' || s[len(s)-1] == '\t') {
-		s = s[:len(s)-1]
-	}
-	return s
-}
+func trimSpace(s []byte) []byte { return bytes.Trim(s, " \t") }
