@@ -1,12 +1,12 @@
 // Reads the command lines of load generators: the flags that the engine can honour, the rest refused by name.
 import path from 'node:path';
-import { parseArgs } from 'node:util';
+import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { UserError } from '../../errors.ts';
 import type { LoadProfile } from '../model.ts';
 import { nearest } from '../../nearest.ts';
 import { present } from '../../present.ts';
-import { shownWords, type FlagOptions } from './secrets.ts';
-import { shellPipeline, type Pipeline, type ShellWord } from './shell-words.ts';
+import { hidden, shownHeader } from './secrets.ts';
+import { shellPipeline, shellWord, type Pipeline, type ShellWord } from './shell-words.ts';
 
 /** What a line asks for, without the line itself. */
 export type LoadOfFlags = Omit<LoadProfile, 'command'>;
@@ -17,6 +17,9 @@ export interface Target { scheme?: 'http' | 'https' | undefined; method?: string
 /** Flags as parseArgs has them: one with a value, and one without. */
 export const valued = (short?: string): { type: 'string'; short?: string } => ({ type: 'string', ...present({ short }) });
 export const toggle = (short?: string): { type: 'boolean'; short?: string } => ({ type: 'boolean', ...present({ short }) });
+
+type FlagOptions = NonNullable<ParseArgsConfig['options']>;
+interface Tokens { options: FlagOptions; strict: false; allowPositionals: true; tokens: true }
 
 /** A load generator, as its command lines are read. */
 export interface Generator {
@@ -48,13 +51,18 @@ export interface Flags {
   all(name: string): readonly string[];
 }
 
+/** What a generator's words are, as parseArgs has it. */
+function tokensOf({ options, oneDash = false }: Generator, words: readonly string[]): ReturnType<typeof parseArgs<Tokens>>['tokens'] {
+  const args = words.map((word) => (oneDash ? word.replace(/^-(?=[a-z])/, '--') : word));
+  return parseArgs({ args, options, strict: false, allowPositionals: true, tokens: true }).tokens;
+}
+
 /** The flags, and the words that are none. Throws UserError naming what cannot be honoured. */
-export function parseFlags({ name: tool, options, oneDash = false, instead = {} }: Generator, words: readonly string[]): { flags: Flags; others: string[] } {
-  const args = argsOf(oneDash, words);
-  const { tokens } = parseArgs({ args, options, strict: false, allowPositionals: true, tokens: true });
+export function parseFlags(generator: Generator, words: readonly string[]): { flags: Flags; others: string[] } {
+  const { name: tool, options, oneDash = false, instead = {} } = generator;
   const flags = new Map<string, string[]>();
   const others: string[] = [];
-  for (const token of tokens) {
+  for (const token of tokensOf(generator, words)) {
     if (token.kind === 'positional') others.push(token.value);
     if (token.kind !== 'option') continue;
     const { type, multiple } = options[token.name] ?? {};
@@ -73,13 +81,19 @@ export function parseFlags({ name: tool, options, oneDash = false, instead = {} 
   return { flags: { has: (name) => flags.has(name), get: (name) => all(name)[0], all }, others };
 }
 
-function argsOf(oneDash: boolean, words: readonly string[]): string[] {
-  return oneDash ? words.map((word) => word.replace(/^-(?=[a-z])/, '--')) : [...words];
-}
-
-/** A generator's words behind its name as they are shown: without credentials. */
-function shownWordsOf({ options, oneDash = false, secretOptions = [] }: Generator, words: readonly ShellWord[]): string[] {
-  return shownWords(words, argsOf(oneDash, words.map(({ text }) => text)), options, secretOptions);
+/** A generator's words behind its name as they may be shown: without credentials. */
+function shownWords(generator: Generator, words: readonly ShellWord[]): string[] {
+  const shown = words.map(({ written }) => written);
+  for (const token of tokensOf(generator, words.map(({ text }) => text))) {
+    if (token.kind !== 'option' || token.value === undefined) continue;
+    const isSecret = generator.secretOptions?.includes(token.name) === true;
+    const instead = isSecret ? hidden : ['header', 'H'].includes(token.name) ? shownHeader(token.value) : token.value;
+    if (instead === token.value) continue;
+    const at = token.inlineValue ? token.index : token.index + 1;
+    const text = words[at]?.text ?? '';
+    shown[at] = shellWord(text.slice(0, text.length - token.value.length) + instead);
+  }
+  return shown;
 }
 
 /** The articles' URLs: accepted and left out, since the address of the server that is started takes their place. */
@@ -94,7 +108,7 @@ export function loadOfFlags(generator: Generator, line: string): LoadProfile {
   const wrong = second === undefined ? others.find((word) => !articleUrls.includes(word)) : '|';
   if (wrong !== undefined) throw new UserError(`${name}: leave "${wrong}" out: bakeoff starts the server itself and knows its address`);
   if (listOption !== undefined && flags.has(listOption)) throw new UserError(`${name}: a scenario names its pages itself, in page.weights: leave ${flagOf(generator, listOption)} out`);
-  return { command: [name, ...(subcommand === undefined ? [] : [subcommand]), ...shownWordsOf(generator, own)].join(' '), ...generator.load(flags, {}) };
+  return { command: [name, ...(subcommand === undefined ? [] : [subcommand]), ...shownWords(generator, own)].join(' '), ...generator.load(flags, {}) };
 }
 
 /** The line as it is shown: blanks made even, without credentials. */
@@ -102,7 +116,7 @@ export function commandOf(generator: Generator, pipeline: Pipeline): string {
   return pipeline.map((words) => {
     const name = words.findIndex(({ text }) => path.basename(text) === generator.name);
     const own = name < 0 ? [] : words.slice(name + 1);
-    return [...words.slice(0, words.length - own.length).map(({ written }) => written), ...shownWordsOf(generator, own)].join(' ');
+    return [...words.slice(0, words.length - own.length).map(({ written }) => written), ...shownWords(generator, own)].join(' ');
   }).join(' | ');
 }
 

@@ -3,7 +3,7 @@ import { UserError } from '../../errors.ts';
 import type { LoadProfile, TlsOffer } from '../model.ts';
 import { flagOf, loadOfFlags, toggle, valued, type Flags, type Generator, type LoadOfFlags, type Target } from './command-line.ts';
 import { headersOf } from './headers.ts';
-import { atRate, bodyOfFile, endlessTimeoutSeconds, positiveCount, positiveTime, requireConnectionEach, requireRequestEach } from './values.ts';
+import { atRate, bodyOfFile, endlessTimeoutSeconds, positiveCount, positiveTime, requireOneEach } from './values.ts';
 
 /** What an h2load command line cannot say. */
 export interface H2loadOptions {
@@ -40,7 +40,7 @@ export const h2loadGenerator: Generator = {
   load(flags, target) {
     const connections = positiveCount('h2load -c', flags.get('clients') ?? '1');
     const threads = positiveCount('h2load -t', flags.get('threads') ?? '1');
-    requireConnectionEach('h2load', connections, threads);
+    requireOneEach('h2load', { connections, threads });
     const streams = positiveCount('h2load -m', flags.get('max-concurrent-streams') ?? '1');
     const protocol = protocolOf(flags, target);
     if (protocol === 'http/1.1' && streams > 1) {
@@ -116,7 +116,7 @@ function lengthOf(flags: Flags, connections: number): Pick<LoadOfFlags, 'request
   if (duration === undefined) {
     if (warmup !== undefined) throw new UserError('h2load: --warm-up-time needs a -D');
     const requests = positiveCount('h2load -n', flags.get('requests') ?? '1');
-    requireRequestEach('h2load', requests, connections);
+    requireOneEach('h2load', { requests, connections });
     return { requests };
   }
   if (flags.has('requests')) throw new UserError('h2load: -n and -D do not go together (-D would ignore -n): leave one out');

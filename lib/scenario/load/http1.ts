@@ -3,7 +3,7 @@ import { UserError } from '../../errors.ts';
 import type { LoadProfile } from '../model.ts';
 import { loadOfFlags, toggle, valued, type Flags, type Generator, type LoadOfFlags } from './command-line.ts';
 import { headersOf } from './headers.ts';
-import { atRate, bodyOfFile, endlessTimeoutSeconds, metricCount, positiveCount, positiveTime, requestMethod, requireConnectionEach, requireRequestEach } from './values.ts';
+import { atRate, bodyOfFile, endlessTimeoutSeconds, metricCount, positiveCount, positiveTime, requestMethod, requireOneEach } from './values.ts';
 
 /**
  * The load of a wrk command line without the word "wrk", e.g. `-c 100 -t 10 -d 10`: HTTP/1.1, connections kept alive; with wrk2's -R
@@ -32,7 +32,7 @@ export const wrkGenerator: Generator = {
   load(flags) {
     const connections = metricCount('wrk -c', flags.get('connections') ?? '10');
     const threads = metricCount('wrk -t', flags.get('threads') ?? '2');
-    requireConnectionEach('wrk', connections, threads);
+    requireOneEach('wrk', { connections, threads });
     const durationSeconds = positiveTime('wrk -d', flags.get('duration') ?? '10');
     const [timeout, rate] = [flags.get('timeout') ?? flags.get('T'), flags.get('rate')];
     return {
@@ -98,7 +98,7 @@ function lengthOfAb(flags: Flags, connections: number): Pick<LoadOfFlags, 'reque
   const limit = flags.get('t');
   if (limit === undefined) {
     const requests = positiveCount('ab -n', flags.get('n') ?? '1');
-    requireRequestEach('ab', requests, connections);
+    requireOneEach('ab', { requests, connections });
     return { requests };
   }
   if (flags.has('n')) throw new UserError('ab: -n and -t do not go together (ab ends with whichever comes first): leave one out');
@@ -149,8 +149,7 @@ export const weighttpGenerator: Generator = {
     const requests = positiveCount('weighttp -n', asked);
     const connections = positiveCount('weighttp -c', flags.get('c') ?? '1');
     const threads = positiveCount('weighttp -t', flags.get('t') ?? '1');
-    requireRequestEach('weighttp', requests, connections);
-    requireConnectionEach('weighttp', connections, threads);
+    requireOneEach('weighttp', { requests, connections, threads });
     return {
       protocol: 'http/1.1', connections, threads, keepAlive: flags.has('k'), requests, timeoutSeconds: endlessTimeoutSeconds,
       ...headersOf('weighttp -H', flags.all('H'), 'http/1.1'),

@@ -36,16 +36,10 @@ export function atRate(flag: string, rate: number, seconds: number): { rate: num
   throw new UserError(`${flag} ${rate}: for ${seconds} s that is ${requests < 1 ? 'no request at all' : 'more requests than can be counted'}`);
 }
 
-/** Throws UserError with fewer requests (-n) than connections (-c). */
-export function requireRequestEach(tool: string, requests: number, connections: number): void {
-  if (requests >= connections) return;
-  throw new UserError(`${tool}: -n ${requests} is less than -c ${connections}: every connection needs a request, give at least -n ${connections}`);
-}
-
-/** Throws UserError with fewer connections (-c) than threads (-t). */
-export function requireConnectionEach(tool: string, connections: number, threads: number): void {
-  if (connections >= threads) return;
-  throw new UserError(`${tool}: -c ${connections} is less than -t ${threads}: every thread needs a connection, give at least -c ${threads}`);
+/** Throws UserError with fewer requests (-n) than connections (-c), or fewer connections than threads (-t). */
+export function requireOneEach(tool: string, { requests = Infinity, connections, threads = 1 }: { requests?: number; connections: number; threads?: number }): void {
+  if (requests < connections) throw new UserError(`${tool}: -n ${requests} is less than -c ${connections}: every connection needs a request, give at least -n ${connections}`);
+  if (connections < threads) throw new UserError(`${tool}: -c ${connections} is less than -t ${threads}: every thread needs a connection, give at least -c ${threads}`);
 }
 
 const secondsPerUnit = { ms: 1e-3, s: 1, m: 60, h: 3600 };
